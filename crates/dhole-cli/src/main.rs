@@ -1,0 +1,2 @@
+//! The `dhole` command.
+fn main() {}

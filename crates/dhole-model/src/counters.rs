@@ -1,0 +1,238 @@
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+/// The kinds of messages that nodes exchange.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[repr(u8)]
+pub enum MessageKind {
+    /// Asks the last writer of objects for their bytes.
+    Fetch,
+    /// Carries the bytes of objects.
+    FetchReply,
+    /// Asks a lock's manager for the lock.
+    LockRequest,
+    /// The manager passes a request on to the last holder.
+    LockForward,
+    /// The lock, with the write notices that its new holder lacks.
+    LockGrant,
+    /// Says that a node has reached a barrier, with its write notices.
+    BarrierArrive,
+    /// Says that all have reached it, with the write notices that the receiver lacks.
+    BarrierDepart,
+    /// Follows the edges of the wait-for graph, to find a cycle.
+    Probe,
+    /// Ends the wait of a node that lies on a cycle of the wait-for graph.
+    Deadlock,
+    /// Ends the run: a node has failed.
+    Abort,
+}
+
+impl MessageKind {
+    /// Every kind, in order.
+    pub const ALL: [MessageKind; 10] = [
+        MessageKind::Fetch,
+        MessageKind::FetchReply,
+        MessageKind::LockRequest,
+        MessageKind::LockForward,
+        MessageKind::LockGrant,
+        MessageKind::BarrierArrive,
+        MessageKind::BarrierDepart,
+        MessageKind::Probe,
+        MessageKind::Deadlock,
+        MessageKind::Abort,
+    ];
+
+    /// Whether the kind diagnoses a run instead of carrying it. The systems of the papers send
+    /// no such messages, so these are counted by kind but are no part of
+    /// [`Counters::messages`] and [`Counters::data_bytes`].
+    pub const fn is_diagnostic(self) -> bool {
+        matches!(self, MessageKind::Probe | MessageKind::Deadlock | MessageKind::Abort)
+    }
+
+    /// The kind's name in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            MessageKind::Fetch => "fetch",
+            MessageKind::FetchReply => "fetch_reply",
+            MessageKind::LockRequest => "lock_request",
+            MessageKind::LockForward => "lock_forward",
+            MessageKind::LockGrant => "lock_grant",
+            MessageKind::BarrierArrive => "barrier_arrive",
+            MessageKind::BarrierDepart => "barrier_depart",
+            MessageKind::Probe => "probe",
+            MessageKind::Deadlock => "deadlock",
+            MessageKind::Abort => "abort",
+        }
+    }
+}
+
+/// What was sent of one kind of message.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
+pub struct KindCounters {
+    /// Messages sent.
+    pub messages: u64,
+    /// Bytes of these messages, header, control data and payload.
+    pub bytes: u64,
+}
+
+/// What happened to the objects of one type.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
+pub struct TypeCounters {
+    /// Objects allocated.
+    pub allocated: u64,
+    /// Accesses that found no valid copy here and had to ask another node.
+    pub misses: u64,
+    /// Copies that went from read-only to writable.
+    pub write_faults: u64,
+    /// Copies received.
+    pub installed: u64,
+    /// Bytes of data received.
+    pub installed_bytes: u64,
+    /// Copies that a write notice made invalid.
+    pub invalidated: u64,
+}
+
+/// What one node did, or, added up, what all nodes did. The definitions are those of DOSA's
+/// tables, so that ours can stand beside them.
+#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize)]
+pub struct Counters {
+    /// Messages sent, synchronisation included; a reply is one message however large it is.
+    /// Diagnostic kinds ([`MessageKind::is_diagnostic`]) are not part of it.
+    pub messages: u64,
+    /// Bytes of these messages: headers, write notices and objects.
+    pub data_bytes: u64,
+    /// Misses that went out to other nodes, one for each call however many messages it sent in
+    /// parallel ("overlapped data requests").
+    pub fetch_rounds: u64,
+    /// Objects asked for in those rounds.
+    pub misses: u64,
+    /// Objects filled with zeros here because nobody had written them yet.
+    pub zero_fills: u64,
+    /// Read-only copies made writable.
+    pub write_faults: u64,
+    /// Pre-images taken at a first write.
+    pub pre_images: u64,
+    /// Requests answered from a pre-image.
+    pub pre_image_replies: u64,
+    /// Requests that had to wait until the owner's next call with its token.
+    pub deferred_requests: u64,
+    /// Intervals that wrote anything.
+    pub intervals: u64,
+    /// Bytes of write notices sent; part of `data_bytes`.
+    pub write_notice_bytes: u64,
+    /// Copies that a write notice made invalid.
+    pub invalidations: u64,
+    /// Locks acquired with messages.
+    pub lock_acquires_remote: u64,
+    /// Locks acquired again by the node that held them last, without a message.
+    pub lock_acquires_local: u64,
+    /// Barriers passed.
+    pub barriers: u64,
+    /// Nanoseconds in which the worker waited for others.
+    pub waited_ns: u64,
+    /// Bytes of page store that hold shared objects on this node.
+    pub shared_bytes: u64,
+    /// Sent messages by kind.
+    pub by_kind: BTreeMap<MessageKind, KindCounters>,
+    /// Events by the type of the object.
+    pub by_type: BTreeMap<String, TypeCounters>,
+}
+
+impl Counters {
+    /// Counts one sent message of `bytes` bytes, `notice_bytes` of which are write notices.
+    pub fn sent(&mut self, kind: MessageKind, bytes: u64, notice_bytes: u64) {
+        let of_kind = self.by_kind.entry(kind).or_default();
+        of_kind.messages += 1;
+        of_kind.bytes += bytes;
+        if !kind.is_diagnostic() {
+            self.messages += 1;
+            self.data_bytes += bytes;
+            self.write_notice_bytes += notice_bytes;
+        }
+    }
+
+    /// Adds what another node did.
+    pub fn add(&mut self, other: &Counters) {
+        let Counters {
+            messages,
+            data_bytes,
+            fetch_rounds,
+            misses,
+            zero_fills,
+            write_faults,
+            pre_images,
+            pre_image_replies,
+            deferred_requests,
+            intervals,
+            write_notice_bytes,
+            invalidations,
+            lock_acquires_remote,
+            lock_acquires_local,
+            barriers,
+            waited_ns,
+            shared_bytes,
+            by_kind,
+            by_type,
+        } = other;
+        self.messages += messages;
+        self.data_bytes += data_bytes;
+        self.fetch_rounds += fetch_rounds;
+        self.misses += misses;
+        self.zero_fills += zero_fills;
+        self.write_faults += write_faults;
+        self.pre_images += pre_images;
+        self.pre_image_replies += pre_image_replies;
+        self.deferred_requests += deferred_requests;
+        self.intervals += intervals;
+        self.write_notice_bytes += write_notice_bytes;
+        self.invalidations += invalidations;
+        self.lock_acquires_remote += lock_acquires_remote;
+        self.lock_acquires_local += lock_acquires_local;
+        self.barriers += barriers;
+        self.waited_ns += waited_ns;
+        self.shared_bytes += shared_bytes;
+        for (kind, theirs) in by_kind {
+            let mine = self.by_kind.entry(*kind).or_default();
+            mine.messages += theirs.messages;
+            mine.bytes += theirs.bytes;
+        }
+        for (name, theirs) in by_type {
+            let mine = self.by_type.entry(name.clone()).or_default();
+            mine.allocated += theirs.allocated;
+            mine.misses += theirs.misses;
+            mine.write_faults += theirs.write_faults;
+            mine.installed += theirs.installed;
+            mine.installed_bytes += theirs.installed_bytes;
+            mine.invalidated += theirs.invalidated;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn diagnostic_messages_are_counted_apart() {
+        let mut c = Counters::default();
+        c.sent(MessageKind::Fetch, 24, 0);
+        c.sent(MessageKind::LockGrant, 100, 60);
+        c.sent(MessageKind::Probe, 50, 0);
+        assert_eq!((c.messages, c.data_bytes, c.write_notice_bytes), (2, 124, 60));
+        assert_eq!(c.by_kind[&MessageKind::Probe].messages, 1);
+    }
+
+    #[test]
+    fn counters_of_two_nodes_add_up() {
+        let mut a = Counters::default();
+        a.sent(MessageKind::Fetch, 10, 0);
+        a.by_type.entry("Body".into()).or_default().misses = 2;
+        let mut sum = a.clone();
+        sum.add(&a);
+        assert_eq!((sum.messages, sum.data_bytes), (2, 20));
+        assert_eq!(sum.by_type["Body"].misses, 4);
+        assert_eq!(sum.by_kind[&MessageKind::Fetch], KindCounters { messages: 2, bytes: 20 });
+    }
+}

@@ -1,0 +1,24 @@
+//! Plain data that every other crate of dhole speaks: who ([`NodeId`]), what ([`Oid`]), when
+//! ([`VectorTime`], [`Version`]), where in the program ([`CallSite`]), and how much ([`Counters`]).
+//!
+//! Nothing here does anything; nothing here depends on anything else of dhole.
+//!
+//! ```
+//! use dhole_model::{NodeId, Version};
+//! let older = Version { lamport: 4, node: NodeId(1) };
+//! let newer = Version { lamport: 4, node: NodeId(2) };
+//! assert!(newer > older, "two racing writers are ordered by their node");
+//! ```
+#![forbid(unsafe_code)]
+
+mod counters;
+mod node;
+mod oid;
+mod site;
+mod time;
+
+pub use counters::{Counters, KindCounters, MessageKind, TypeCounters};
+pub use node::{MAX_NODES, NodeId};
+pub use oid::{CHUNK, Oid, OidRange};
+pub use site::CallSite;
+pub use time::{IntervalIndex, VectorTime, Version};

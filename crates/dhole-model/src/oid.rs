@@ -1,0 +1,91 @@
+use std::fmt;
+
+/// Objects in a chunk of object ids. All objects of a chunk are of one type.
+pub const CHUNK: u64 = 64;
+
+/// The globally unique id of a shared object, and its place in every node's handle table
+/// (DOSA, section 3.2). Ids are never reused, so a stale id finds an empty handle and never
+/// another object. 0 names no object.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, serde::Serialize)]
+pub struct Oid(pub u64);
+
+impl Oid {
+    /// The number of the chunk that this id lies in.
+    #[inline]
+    pub const fn chunk(self) -> u64 {
+        self.0 / CHUNK
+    }
+
+    /// The place of this id within its chunk.
+    #[inline]
+    pub const fn slot(self) -> usize {
+        (self.0 % CHUNK) as usize
+    }
+
+    /// The id `n` places further on.
+    #[inline]
+    pub const fn plus(self, n: u64) -> Oid {
+        Oid(self.0 + n)
+    }
+}
+
+impl fmt::Display for Oid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "object {:#x}", self.0)
+    }
+}
+
+impl fmt::Debug for Oid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "o{:#x}", self.0)
+    }
+}
+
+/// Objects with consecutive ids.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct OidRange {
+    /// The first id.
+    pub first: Oid,
+    /// How many ids, at least 1.
+    pub count: u32,
+}
+
+impl OidRange {
+    /// The range that holds one object.
+    pub const fn one(oid: Oid) -> OidRange {
+        OidRange { first: oid, count: 1 }
+    }
+
+    /// The ids of the range, in order.
+    pub fn iter(self) -> impl Iterator<Item = Oid> {
+        (self.first.0..self.first.0 + u64::from(self.count)).map(Oid)
+    }
+
+    /// Adds `oid` to a list of ranges, growing the last one where `oid` follows on it.
+    pub fn push(ranges: &mut Vec<OidRange>, oid: Oid) {
+        match ranges.last_mut() {
+            Some(last)
+                if last.first.0 + u64::from(last.count) == oid.0 && last.count < u32::MAX =>
+            {
+                last.count += 1
+            }
+            _ => ranges.push(OidRange::one(oid)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn consecutive_ids_share_a_range() {
+        let mut ranges = Vec::new();
+        for oid in [4, 5, 6, 9, 11, 12] {
+            OidRange::push(&mut ranges, Oid(oid));
+        }
+        let ids: Vec<u64> = ranges.iter().flat_map(|r| r.iter()).map(|o| o.0).collect();
+        assert_eq!(ids, [4, 5, 6, 9, 11, 12]);
+        assert_eq!(ranges.len(), 3);
+    }
+}

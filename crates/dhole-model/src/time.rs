@@ -1,0 +1,94 @@
+use std::fmt;
+
+use crate::NodeId;
+
+/// The number of an interval of one node; the first interval that wrote anything is 1.
+pub type IntervalIndex = u32;
+
+/// Which intervals of every node have been seen: element `p` is the highest interval of node
+/// `p` whose write notices were applied (DOSA, section 3.1).
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct VectorTime(Box<[IntervalIndex]>);
+
+impl VectorTime {
+    /// The time at which nothing has been seen of any of `nodes` nodes.
+    pub fn zero(nodes: usize) -> VectorTime {
+        VectorTime(vec![0; nodes].into())
+    }
+
+    /// The highest interval of `node` seen.
+    #[inline]
+    pub fn of(&self, node: NodeId) -> IntervalIndex {
+        self.0[node.index()]
+    }
+
+    /// Notes that `node`'s intervals up to `index` have been seen; never goes back.
+    pub fn see(&mut self, node: NodeId, index: IntervalIndex) {
+        let seen = &mut self.0[node.index()];
+        *seen = (*seen).max(index);
+    }
+
+    /// Takes the larger of both times in every element.
+    pub fn merge(&mut self, other: &VectorTime) {
+        for (mine, theirs) in self.0.iter_mut().zip(&other.0) {
+            *mine = (*mine).max(*theirs);
+        }
+    }
+
+    /// Whether everything that `other` has seen has been seen here too.
+    pub fn covers(&self, other: &VectorTime) -> bool {
+        self.0.iter().zip(&other.0).all(|(mine, theirs)| mine >= theirs)
+    }
+
+    /// How many nodes the time speaks of.
+    pub fn nodes(&self) -> usize {
+        self.0.len()
+    }
+}
+
+/// Which write of an object: ordered by Lamport time and then by node, which extends
+/// happens-before. `lamport` 0 is the object as it was allocated, and `node` its creator.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Version {
+    /// The Lamport time of the interval that wrote it; 0 for the allocation.
+    pub lamport: u64,
+    /// The node that wrote it: whom to ask for the bytes.
+    pub node: NodeId,
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "version {} of {}", self.lamport, self.node)
+    }
+}
+
+impl fmt::Debug for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "v{}{:?}", self.lamport, self.node)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn merged_time_covers_both() {
+        let (mut a, mut b) = (VectorTime::zero(3), VectorTime::zero(3));
+        a.see(NodeId(0), 4);
+        b.see(NodeId(2), 1);
+        assert!(!a.covers(&b) && !b.covers(&a));
+        let mut both = a.clone();
+        both.merge(&b);
+        assert!(both.covers(&a) && both.covers(&b));
+        assert_eq!((both.of(NodeId(0)), both.of(NodeId(1)), both.of(NodeId(2))), (4, 0, 1));
+    }
+
+    #[test]
+    fn seeing_an_older_interval_changes_nothing() {
+        let mut t = VectorTime::zero(1);
+        t.see(NodeId(0), 5);
+        t.see(NodeId(0), 3);
+        assert_eq!(t.of(NodeId(0)), 5);
+    }
+}

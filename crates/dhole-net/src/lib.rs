@@ -1,0 +1,41 @@
+//! Ports: what carries messages between the nodes of a cluster.
+//!
+//! A [`Port`] says what it [offers](Offers) and posts [`Envelope`]s; whoever receives is a
+//! [`Receiver`], whose `deliver` may be called by a poller, a service thread, the sender itself
+//! or a simulator. Bodies are the business of the crates above: a port is generic over them.
+//!
+//! ```
+//! use dhole_model::NodeId;
+//! use dhole_net::{Envelope, InProcess, Outbox, Payload, Port, Receiver, Wake};
+//! use std::sync::Mutex;
+//!
+//! /// Answers every number below 3 with the next one.
+//! struct Counting(NodeId, Mutex<Vec<u32>>);
+//! impl Receiver<u32> for Counting {
+//!     fn deliver(&self, e: Envelope<u32>, out: &mut Outbox<u32>) -> Wake {
+//!         self.1.lock().unwrap().push(e.body);
+//!         if e.body < 3 {
+//!             out.push(Envelope { from: self.0, to: e.from, body: e.body + 1, payload: Payload::NONE });
+//!         }
+//!         Wake::No
+//!     }
+//! }
+//!
+//! let nodes = [0, 1].map(|n| Counting(NodeId(n), Mutex::default()));
+//! let receivers: Vec<&dyn Receiver<u32>> = nodes.iter().map(|n| n as _).collect();
+//! let port = InProcess::new(&receivers);
+//! let mut out = Outbox::default();
+//! out.push(Envelope { from: NodeId(0), to: NodeId(1), body: 0, payload: Payload::NONE });
+//! port.post(&mut out, &|_| ()).unwrap();
+//! assert_eq!(*nodes[1].1.lock().unwrap(), [0, 2]);
+//! assert_eq!(*nodes[0].1.lock().unwrap(), [1, 3]);
+//! ```
+#![forbid(unsafe_code)]
+
+mod envelope;
+mod in_process;
+mod port;
+
+pub use envelope::{Envelope, Outbox, Payload, PayloadPool};
+pub use in_process::InProcess;
+pub use port::{Offers, Port, PostError, Receiver, Wake};

@@ -1,0 +1,65 @@
+use dhole_model::NodeId;
+use thiserror::Error;
+
+use crate::{Envelope, Outbox};
+
+/// What a port does by itself; what is missing is added above it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Offers {
+    /// Every message arrives, once.
+    pub reliable: bool,
+    /// Messages from one sender's thread arrive in the order in which it posted them. The
+    /// protocols do not rely on it.
+    pub ordered: bool,
+    /// One post can reach several nodes.
+    pub multicast: bool,
+    /// The largest message in bytes, if there is a limit.
+    pub largest_message: Option<usize>,
+}
+
+/// Carries messages between nodes.
+pub trait Port<M>: Sync {
+    /// What this port offers.
+    fn offers(&self) -> Offers;
+
+    /// Sends everything in `out`, and whatever receivers want sent while this call runs their
+    /// handlers. Leaves `out` empty. Calls `wake` for every node whose worker a delivery made
+    /// ready to go on, holding no lock of any node.
+    ///
+    /// # Errors
+    /// [`PostError`] when a message is addressed to a node that the port does not know; the
+    /// messages behind it stay in `out`.
+    fn post(&self, out: &mut Outbox<M>, wake: &dyn Fn(NodeId)) -> Result<(), PostError>;
+}
+
+/// Whoever takes messages for one node.
+pub trait Receiver<M>: Sync {
+    /// Takes one message; what the node wants sent in answer goes to `out`. Does not block for
+    /// longer than it takes to get the node's lock.
+    fn deliver(&self, envelope: Envelope<M>, out: &mut Outbox<M>) -> Wake;
+}
+
+/// Whether a delivery let the node's waiting worker go on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use]
+pub enum Wake {
+    /// The worker's wait is over.
+    Yes,
+    /// It goes on computing, or waiting.
+    No,
+}
+
+/// Why a message could not be posted.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+pub enum PostError {
+    /// The receiver is not in the cluster.
+    #[error("posting a message from {from} to {to}: the cluster has only {nodes} nodes")]
+    NoSuchNode {
+        /// The sender.
+        from: NodeId,
+        /// The receiver that does not exist.
+        to: NodeId,
+        /// Nodes in the cluster.
+        nodes: usize,
+    },
+}

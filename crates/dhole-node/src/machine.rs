@@ -1,0 +1,82 @@
+use std::time::Duration;
+
+use dhole_model::NodeId;
+use dhole_net::{Outbox, Receiver};
+use dhole_protocol::Message;
+
+/// Why a wait ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Woken {
+    /// A delivery made the worker ready to go on.
+    ByWake,
+    /// The time was over first.
+    ByTime,
+}
+
+/// The nodes of a cluster as those that take messages; node `i` is at place `i`.
+pub type Receivers<'a> = [&'a dyn Receiver<Message>];
+
+/// What the nodes of a cluster run on: threads of one process, processes, or a simulation. The
+/// engine knows nothing else of the world: no clock, no thread, no random number.
+///
+/// Every method that takes a node is called by that node's own worker, from within the body
+/// that [`start`](Machine::start) runs for it. A machine itself wakes a node whose receiver
+/// answers a delivery with [`Wake::Yes`](dhole_net::Wake::Yes).
+pub trait Machine: Sync {
+    /// What the machine is called in reports: `threads`, `sim`.
+    fn name(&self) -> &'static str;
+
+    /// Nanoseconds since the run began, on the node's own clock.
+    fn now(&self, node: NodeId) -> u64;
+
+    /// A number from the node's own stream, which the run's seed decides.
+    fn random(&self, node: NodeId) -> u64;
+
+    /// Sends what `node` put into `out` and leaves it empty. Handlers may have run, on this node
+    /// too, before it returns; the caller holds no lock of any node. `receivers` are those given
+    /// to [`start`](Machine::start).
+    fn send(&self, receivers: &Receivers<'_>, node: NodeId, out: &mut Outbox<Message>);
+
+    /// Blocks the worker of `node` until a delivery wakes it, or for `at_most`. A delivery that
+    /// woke it before it waited ends the wait at once, and waking twice is waking once. The
+    /// caller holds no lock.
+    fn wait(&self, node: NodeId, at_most: Duration) -> Woken;
+
+    /// The worker of `node` enters the runtime: from here on its time is the runtime's. A
+    /// simulator lets everything happen here that comes before the node's clock.
+    fn enter(&self, node: NodeId);
+
+    /// The worker of `node` goes back to the program's own computation.
+    fn leave(&self, node: NodeId);
+
+    /// The program says that it computes `units` of work. Nothing on a live machine.
+    fn work(&self, node: NodeId, units: u64);
+
+    /// Runs `body` once for each of `nodes` nodes, delivering messages to `receivers`, and
+    /// returns when all bodies have returned. Bodies do not unwind.
+    ///
+    /// # Errors
+    /// [`StartError`] when the machine cannot run so many nodes; then no body has run.
+    fn start(
+        &self,
+        receivers: &Receivers<'_>,
+        body: &(dyn Fn(NodeId) + Sync),
+    ) -> Result<(), StartError>;
+}
+
+/// Why a machine could not run a cluster.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum StartError {
+    /// The operating system refused something that a node needs.
+    #[error("starting {nodes} nodes on {machine}: {what}: {cause}")]
+    Refused {
+        /// The machine's name.
+        machine: &'static str,
+        /// Nodes asked for.
+        nodes: usize,
+        /// What was refused.
+        what: &'static str,
+        /// The system's own words.
+        cause: String,
+    },
+}

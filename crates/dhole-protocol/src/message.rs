@@ -1,0 +1,252 @@
+//! What the protocols of two nodes say to each other, and how many bytes it takes on a wire.
+
+use std::sync::Arc;
+
+use dhole_model::{CallSite, IntervalIndex, MessageKind, NodeId, Oid, OidRange, VectorTime, Version};
+use smallvec::SmallVec;
+
+/// The number of a lock, the same on every node.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct LockId(pub u64);
+
+/// Which barrier a node has reached.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum BarrierId {
+    /// The n-th barrier of the program, counted from 0.
+    Program(u64),
+    /// The end of the run.
+    End,
+}
+
+/// An interval of one node that wrote something: its write notices (DOSA, section 3.1).
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Interval {
+    /// The node that wrote.
+    pub node: NodeId,
+    /// The interval's number on that node.
+    pub index: IntervalIndex,
+    /// Its Lamport time; with `node`, the version of everything it wrote.
+    pub lamport: u64,
+    /// The objects written, in ascending order.
+    pub written: Vec<OidRange>,
+}
+
+impl Interval {
+    /// The version of the objects that this interval wrote.
+    pub fn version(&self) -> Version {
+        Version { lamport: self.lamport, node: self.node }
+    }
+
+    /// Bytes of the interval's write notices in a message.
+    pub fn wire_bytes(&self) -> u64 {
+        const NODE_INDEX_LAMPORT_COUNT: u64 = 2 + 4 + 8 + 4;
+        const FIRST_AND_COUNT: u64 = 8 + 4;
+        NODE_INDEX_LAMPORT_COUNT + FIRST_AND_COUNT * self.written.len() as u64
+    }
+}
+
+/// What a releaser tells an acquirer: everything that happened before the release and that the
+/// acquirer has not seen.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct News {
+    /// What the releaser had seen.
+    pub time: VectorTime,
+    /// The releaser's Lamport time.
+    pub lamport: u64,
+    /// The intervals that the acquirer lacks; those of one node in ascending order.
+    pub intervals: Vec<Arc<Interval>>,
+}
+
+impl News {
+    fn wire_bytes(&self) -> u64 {
+        const LAMPORT_AND_COUNT: u64 = 8 + 4;
+        vector_bytes(&self.time) + LAMPORT_AND_COUNT + self.notice_bytes()
+    }
+
+    fn notice_bytes(&self) -> u64 {
+        self.intervals.iter().map(|i| i.wire_bytes()).sum()
+    }
+}
+
+fn vector_bytes(time: &VectorTime) -> u64 {
+    4 * time.nodes() as u64
+}
+
+/// An object asked for.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Wanted {
+    /// The object.
+    pub oid: Oid,
+    /// The oldest version that will do.
+    pub need: Version,
+}
+
+/// An object sent; its bytes follow in the payload, in the order of the list.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Sent {
+    /// The object.
+    pub oid: Oid,
+    /// The version of the bytes.
+    pub version: Version,
+}
+
+/// What a node waits for, as an edge of the wait-for graph.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum WaitingFor {
+    /// A lock that another node holds or waits for.
+    Lock(LockId),
+    /// A barrier that not all nodes have reached.
+    Barrier(BarrierId),
+}
+
+/// One node on a path of the wait-for graph.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Waiter {
+    /// The node that waits.
+    pub node: NodeId,
+    /// For what.
+    pub waiting_for: WaitingFor,
+    /// Where in the program.
+    pub site: CallSite,
+    /// Which of the node's waits this is; a later wait has a higher number.
+    pub wait: u64,
+}
+
+/// A message between the protocols of two nodes.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Message {
+    /// Asks the last writer of objects for their bytes.
+    Fetch {
+        /// The asker's round; the reply repeats it.
+        round: u32,
+        /// The objects.
+        wanted: SmallVec<[Wanted; 1]>,
+    },
+    /// Answers a [`Fetch`](Message::Fetch); the bytes are the payload.
+    FetchReply {
+        /// The asker's round.
+        round: u32,
+        /// The objects.
+        sent: SmallVec<[Sent; 1]>,
+    },
+    /// Asks a lock's manager for the lock.
+    LockRequest {
+        /// The lock.
+        lock: LockId,
+        /// What the asker has seen.
+        time: VectorTime,
+    },
+    /// The manager passes a request on to the node that asked last before.
+    LockForward {
+        /// The lock.
+        lock: LockId,
+        /// Who asks.
+        requester: NodeId,
+        /// What the asker has seen.
+        time: VectorTime,
+    },
+    /// The lock.
+    LockGrant {
+        /// The lock.
+        lock: LockId,
+        /// What happened before the release.
+        news: News,
+    },
+    /// A node has reached a barrier.
+    BarrierArrive {
+        /// Which one.
+        barrier: BarrierId,
+        /// The node's own intervals since the last barrier.
+        news: News,
+        /// Where in the program.
+        site: CallSite,
+    },
+    /// All nodes have reached it. The payload is the value that node 0 brought, if any.
+    BarrierDepart {
+        /// Which one.
+        barrier: BarrierId,
+        /// What the receiver lacks.
+        news: News,
+    },
+    /// Follows the edges of the wait-for graph from the first node of the path on.
+    Probe {
+        /// The nodes passed so far, each waiting for the next.
+        path: Vec<Waiter>,
+        /// The cycle that an earlier probe found, which this one confirms; empty on the first.
+        confirms: Vec<Waiter>,
+        /// The lock whose manager is asked whom the last of the path waits for; otherwise the
+        /// receiver itself is waited for.
+        at_manager_of: Option<WaitingFor>,
+    },
+    /// The receiver is on a cycle of the wait-for graph.
+    Deadlock {
+        /// The cycle, each node waiting for the next and the last for the first.
+        cycle: Vec<Waiter>,
+    },
+    /// A node has failed and the run ends.
+    Abort {
+        /// The node that failed.
+        node: NodeId,
+        /// Its own words.
+        reason: Arc<str>,
+    },
+}
+
+impl Message {
+    /// Bytes of a message's frame: length, kind, sender, receiver, sequence.
+    pub const HEADER_BYTES: u64 = 16;
+
+    /// What the message is counted as.
+    pub fn kind(&self) -> MessageKind {
+        match self {
+            Message::Fetch { .. } => MessageKind::Fetch,
+            Message::FetchReply { .. } => MessageKind::FetchReply,
+            Message::LockRequest { .. } => MessageKind::LockRequest,
+            Message::LockForward { .. } => MessageKind::LockForward,
+            Message::LockGrant { .. } => MessageKind::LockGrant,
+            Message::BarrierArrive { .. } => MessageKind::BarrierArrive,
+            Message::BarrierDepart { .. } => MessageKind::BarrierDepart,
+            Message::Probe { .. } => MessageKind::Probe,
+            Message::Deadlock { .. } => MessageKind::Deadlock,
+            Message::Abort { .. } => MessageKind::Abort,
+        }
+    }
+
+    /// Bytes that the message takes on a wire, without its payload.
+    pub fn wire_bytes(&self) -> u64 {
+        const ROUND_AND_COUNT: u64 = 4 + 4;
+        const OID_AND_VERSION: u64 = 8 + 8 + 2;
+        const LOCK: u64 = 8;
+        const NODE: u64 = 2;
+        const BARRIER: u64 = 8;
+        const SITE: u64 = 8;
+        const WAITER: u64 = 2 + 9 + SITE + 8;
+        let body = match self {
+            Message::Fetch { wanted, .. } => ROUND_AND_COUNT + OID_AND_VERSION * wanted.len() as u64,
+            Message::FetchReply { sent, .. } => {
+                ROUND_AND_COUNT + OID_AND_VERSION * sent.len() as u64
+            }
+            Message::LockRequest { time, .. } => LOCK + vector_bytes(time),
+            Message::LockForward { time, .. } => LOCK + NODE + vector_bytes(time),
+            Message::LockGrant { news, .. } => LOCK + news.wire_bytes(),
+            Message::BarrierArrive { news, .. } => BARRIER + SITE + news.wire_bytes(),
+            Message::BarrierDepart { news, .. } => BARRIER + news.wire_bytes(),
+            Message::Probe { path, confirms, .. } => {
+                9 + WAITER * (path.len() + confirms.len()) as u64
+            }
+            Message::Deadlock { cycle } => WAITER * cycle.len() as u64,
+            Message::Abort { reason, .. } => NODE + reason.len() as u64,
+        };
+        Message::HEADER_BYTES + body
+    }
+
+    /// Bytes of write notices in the message.
+    pub fn notice_bytes(&self) -> u64 {
+        match self {
+            Message::LockGrant { news, .. }
+            | Message::BarrierArrive { news, .. }
+            | Message::BarrierDepart { news, .. } => news.notice_bytes(),
+            _ => 0,
+        }
+    }
+}
