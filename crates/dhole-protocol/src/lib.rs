@@ -1,6 +1,46 @@
-//! Coherence and synchronisation as pure state machines.
+//! Coherence and synchronisation as pure state machines: events in, commands out.
+//!
+//! A [`Protocol`] is one node's part. It owns no socket, thread, clock or random number, so the
+//! same code runs live, in the simulator and under a model checker. What it does:
+//!
+//! - the *lazy single-writer invalidate protocol* for shared objects (DOSA, sections 2 and 3.1);
+//! - *locks* with a manager that passes requests on to the last holder, and the central
+//!   *barrier* of 2(n-1) messages; both carry write notices;
+//! - the *wait-for graph*, followed by probes, so that a deadlock is an answer and not a hang.
+//!
+//! ```
+//! use dhole_model::{CallSite, NodeId, Oid, OidRange};
+//! use dhole_protocol::{Command, Event, Message, Protocol, WorkerIs};
+//!
+//! // Node 1 reads an object that node 0 allocated: it asks node 0 for it.
+//! let (mut zero, mut one) = (Protocol::new(NodeId(0), 2), Protocol::new(NodeId(1), 2));
+//! let (oid, mut out) = (Oid(64), Vec::new());
+//! zero.step(Event::Allocated(OidRange::one(oid)), WorkerIs::InCall, &mut out)?;
+//! let miss = Event::ReadMiss { oid, creator: NodeId(0), zero_ok: false };
+//! one.step(miss, WorkerIs::InCall, &mut out)?;
+//! let Some(Command::Send { to, message }) = out.pop() else { panic!() };
+//! assert_eq!(to, NodeId(0));
+//! assert!(matches!(message, Message::Fetch { .. }));
+//!
+//! // Node 0 answers while its worker computes, for the object is clean.
+//! zero.step(Event::Deliver { from: NodeId(1), message }, WorkerIs::Computing, &mut out)?;
+//! assert!(matches!(out[..], [Command::Reply { to: NodeId(1), .. }]));
+//! # Ok::<(), dhole_protocol::ProtocolError>(())
+//! ```
 #![forbid(unsafe_code)]
 
+mod barrier;
+mod command;
+mod interval_log;
+mod lazy;
+mod lock;
 mod message;
+mod object_table;
+mod protocol;
+mod wait_for;
 
-pub use message::{BarrierId, Interval, LockId, Message, News, Sent, Waiter, WaitingFor, Wanted};
+pub use command::{Command, Commands, Event, ProtocolError, Source, WorkerIs};
+pub use message::{
+    AbortReason, BarrierId, Interval, LockId, Message, News, Sent, Waiter, WaitingFor, Wanted,
+};
+pub use protocol::Protocol;

@@ -1,8 +1,11 @@
 //! What the protocols of two nodes say to each other, and how many bytes it takes on a wire.
 
+use std::fmt;
 use std::sync::Arc;
 
-use dhole_model::{CallSite, IntervalIndex, MessageKind, NodeId, Oid, OidRange, VectorTime, Version};
+use dhole_model::{
+    CallSite, IntervalIndex, MessageKind, NodeId, Oid, OidRange, VectorTime, Version,
+};
 use smallvec::SmallVec;
 
 /// The number of a lock, the same on every node.
@@ -12,10 +15,28 @@ pub struct LockId(pub u64);
 /// Which barrier a node has reached.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum BarrierId {
-    /// The n-th barrier of the program, counted from 0.
+    /// The program's barrier of this number, counted from 0.
     Program(u64),
+    /// The program's barrier of this number, at which node 0 brings a value for all.
+    Once(u64),
     /// The end of the run.
     End,
+}
+
+impl fmt::Display for LockId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "lock {}", self.0)
+    }
+}
+
+impl fmt::Display for BarrierId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            BarrierId::Program(number) => write!(f, "barrier {number}"),
+            BarrierId::Once(number) => write!(f, "barrier {number} (once)"),
+            BarrierId::End => f.write_str("the end of the run"),
+        }
+    }
 }
 
 /// An interval of one node that wrote something: its write notices (DOSA, section 3.1).
@@ -34,7 +55,10 @@ pub struct Interval {
 impl Interval {
     /// The version of the objects that this interval wrote.
     pub fn version(&self) -> Version {
-        Version { lamport: self.lamport, node: self.node }
+        Version {
+            lamport: self.lamport,
+            node: self.node,
+        }
     }
 
     /// Bytes of the interval's write notices in a message.
@@ -112,6 +136,33 @@ pub struct Waiter {
     pub wait: u64,
 }
 
+impl fmt::Display for Waiter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Waiter {
+            node,
+            waiting_for,
+            site,
+            ..
+        } = self;
+        match waiting_for {
+            WaitingFor::Lock(lock) => write!(f, "{node} waits for {lock} at {site}"),
+            WaitingFor::Barrier(BarrierId::End) => write!(f, "{node} waits at the end of the run"),
+            WaitingFor::Barrier(barrier) => write!(f, "{node} waits at {barrier} at {site}"),
+        }
+    }
+}
+
+/// Why a run is ended early.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum AbortReason {
+    /// The program on that node panicked, with these words.
+    Panicked(Arc<str>),
+    /// The program on that node returned an error, or the runtime there met one.
+    Failed(Arc<str>),
+    /// That node lay on this cycle of the wait-for graph.
+    Deadlocked(Arc<[Waiter]>),
+}
+
 /// A message between the protocols of two nodes.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Message {
@@ -174,21 +225,21 @@ pub enum Message {
         path: Vec<Waiter>,
         /// The cycle that an earlier probe found, which this one confirms; empty on the first.
         confirms: Vec<Waiter>,
-        /// The lock whose manager is asked whom the last of the path waits for; otherwise the
-        /// receiver itself is waited for.
+        /// Set while the probe asks the manager of this lock or barrier whom the last node of the
+        /// path waits for; otherwise the receiver is whom it waits for.
         at_manager_of: Option<WaitingFor>,
     },
     /// The receiver is on a cycle of the wait-for graph.
     Deadlock {
         /// The cycle, each node waiting for the next and the last for the first.
-        cycle: Vec<Waiter>,
+        cycle: Arc<[Waiter]>,
     },
     /// A node has failed and the run ends.
     Abort {
         /// The node that failed.
         node: NodeId,
-        /// Its own words.
-        reason: Arc<str>,
+        /// Why.
+        reason: AbortReason,
     },
 }
 
@@ -222,7 +273,9 @@ impl Message {
         const SITE: u64 = 8;
         const WAITER: u64 = 2 + 9 + SITE + 8;
         let body = match self {
-            Message::Fetch { wanted, .. } => ROUND_AND_COUNT + OID_AND_VERSION * wanted.len() as u64,
+            Message::Fetch { wanted, .. } => {
+                ROUND_AND_COUNT + OID_AND_VERSION * wanted.len() as u64
+            }
             Message::FetchReply { sent, .. } => {
                 ROUND_AND_COUNT + OID_AND_VERSION * sent.len() as u64
             }
@@ -235,7 +288,15 @@ impl Message {
                 9 + WAITER * (path.len() + confirms.len()) as u64
             }
             Message::Deadlock { cycle } => WAITER * cycle.len() as u64,
-            Message::Abort { reason, .. } => NODE + reason.len() as u64,
+            Message::Abort { reason, .. } => {
+                1 + NODE
+                    + match reason {
+                        AbortReason::Panicked(words) | AbortReason::Failed(words) => {
+                            words.len() as u64
+                        }
+                        AbortReason::Deadlocked(cycle) => WAITER * cycle.len() as u64,
+                    }
+            }
         };
         Message::HEADER_BYTES + body
     }

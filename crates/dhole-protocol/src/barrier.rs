@@ -1,0 +1,149 @@
+//! The central barrier: every node tells node 0 that it has arrived, and is told by node 0 that
+//! all have: 2(n-1) messages. Both carry the write notices that the receiver lacks.
+
+use dhole_model::{CallSite, IntervalIndex, NodeId, VectorTime};
+
+use crate::command::ProtocolError;
+use crate::{BarrierId, News, Waiter, WaitingFor};
+
+/// The node that manages the barrier.
+pub(crate) const MANAGER: NodeId = NodeId(0);
+
+/// One node's view of the barrier, and, on node 0, who has arrived.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Barrier {
+    /// Barriers of the program passed so far.
+    passed: u64,
+    /// The barrier this node waits at.
+    waiting_at: Option<BarrierId>,
+    /// Our first interval that the manager has not been told of.
+    first_untold: IntervalIndex,
+    /// At the manager: who has arrived.
+    arrived: Vec<Option<Arrival>>,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct Arrival {
+    barrier: BarrierId,
+    news: News,
+    site: CallSite,
+}
+
+/// What an arrival leads to.
+#[derive(Debug)]
+pub(crate) enum Arrived {
+    /// Others are still missing.
+    NotAll,
+    /// All are here; what each of them lacks, in the order of the nodes.
+    All(BarrierId, Vec<News>),
+    /// All wait, but not for the same barrier, so none will ever go on.
+    Apart(Vec<Waiter>),
+}
+
+impl Barrier {
+    pub fn new(nodes: usize) -> Barrier {
+        Barrier {
+            passed: 0,
+            waiting_at: None,
+            first_untold: 1,
+            arrived: vec![None; nodes],
+        }
+    }
+
+    /// The worker arrives: the barrier's name, and the first of its own intervals to tell.
+    pub fn arrive(&mut self, once: bool, finish: bool) -> (BarrierId, IntervalIndex) {
+        let barrier = match (finish, once) {
+            (true, _) => BarrierId::End,
+            (false, true) => BarrierId::Once(self.passed),
+            (false, false) => BarrierId::Program(self.passed),
+        };
+        self.waiting_at = Some(barrier);
+        (barrier, self.first_untold)
+    }
+
+    /// At the manager: a node, perhaps this one, has arrived.
+    pub fn arrived(
+        &mut self,
+        from: NodeId,
+        barrier: BarrierId,
+        news: News,
+        site: CallSite,
+    ) -> Result<Arrived, ProtocolError> {
+        let bad = |what| ProtocolError::BadMessage { from, what };
+        let place = self
+            .arrived
+            .get_mut(from.index())
+            .ok_or(bad("no such node"))?;
+        if place.is_some() {
+            return Err(bad("a second arrival at a barrier"));
+        }
+        *place = Some(Arrival {
+            barrier,
+            news,
+            site,
+        });
+        if self.arrived.iter().any(Option::is_none) {
+            return Ok(Arrived::NotAll);
+        }
+        let arrivals: Vec<Arrival> = self.arrived.iter_mut().filter_map(Option::take).collect();
+        if arrivals.iter().all(|arrival| arrival.barrier == barrier) {
+            return Ok(Arrived::All(barrier, departures(&arrivals)));
+        }
+        let waiters = arrivals.iter().enumerate().map(|(node, arrival)| Waiter {
+            node: NodeId::at(node),
+            waiting_for: WaitingFor::Barrier(arrival.barrier),
+            site: arrival.site,
+            wait: 0,
+        });
+        Ok(Arrived::Apart(waiters.collect()))
+    }
+
+    /// All have arrived; `last_told` is the newest of our own intervals, which all know now.
+    pub fn depart(
+        &mut self,
+        barrier: BarrierId,
+        from: NodeId,
+        last_told: IntervalIndex,
+    ) -> Result<(), ProtocolError> {
+        if self.waiting_at != Some(barrier) {
+            let what = "the departure from a barrier that this node does not wait at";
+            return Err(ProtocolError::BadMessage { from, what });
+        }
+        self.waiting_at = None;
+        self.passed += 1;
+        self.first_untold = last_told + 1;
+        Ok(())
+    }
+
+    /// At the manager: the nodes that have not arrived at `barrier`.
+    pub fn missing_at(&self, barrier: BarrierId) -> impl Iterator<Item = NodeId> {
+        self.arrived
+            .iter()
+            .enumerate()
+            .filter(move |(_, arrival)| arrival.as_ref().is_none_or(|a| a.barrier != barrier))
+            .map(|(node, _)| NodeId::at(node))
+    }
+}
+
+/// What each node lacks once all have told what they did.
+fn departures(arrivals: &[Arrival]) -> Vec<News> {
+    let mut time = VectorTime::zero(arrivals.len());
+    arrivals
+        .iter()
+        .for_each(|arrival| time.merge(&arrival.news.time));
+    let lamport = arrivals
+        .iter()
+        .map(|arrival| arrival.news.lamport)
+        .max()
+        .unwrap_or(0);
+    let all = || arrivals.iter().flat_map(|arrival| &arrival.news.intervals);
+    let lacking = |arrival: &Arrival| News {
+        time: time.clone(),
+        lamport,
+        intervals: all()
+            .filter(|interval| interval.index > arrival.news.time.of(interval.node))
+            .cloned()
+            .collect(),
+    };
+    arrivals.iter().map(lacking).collect()
+}

@@ -1,0 +1,322 @@
+//! The lazy single-writer invalidate protocol (DOSA, sections 2 and 3.1).
+//!
+//! Nothing that a node writes is announced until another node acquires what it released. Then
+//! the acquirer gets the *write notices* of all intervals that it has not seen, and its copies of
+//! the objects named there become invalid. The first access to such an object fetches it from
+//! its *last writer*, two messages. Versions are ordered by (Lamport time, node), which extends
+//! happens-before: a notice invalidates only an older version, so of two racing writers exactly
+//! one keeps its copy.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use dhole_model::{IntervalIndex, NodeId, Oid, OidRange, VectorTime, Version};
+use smallvec::{SmallVec, smallvec};
+
+use crate::command::{Command, Commands, ProtocolError, Source, WorkerIs};
+use crate::interval_log::IntervalLog;
+use crate::object_table::ObjectTable;
+use crate::{Interval, Message, News, Sent, Wanted};
+
+/// One node's part of the protocol.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Lazy {
+    me: NodeId,
+    /// The intervals whose notices were applied here, our own among them.
+    time: VectorTime,
+    lamport: u64,
+    objects: ObjectTable,
+    /// Objects written in the current interval, in the order of their first write.
+    dirty: Vec<Oid>,
+    log: IntervalLog,
+    /// Requests for dirty objects; at most one from each other node, which waits for it.
+    deferred: VecDeque<Request>,
+    round: u32,
+    /// What the worker waits for, and from whom.
+    awaited: Option<(NodeId, Wanted)>,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct Request {
+    from: NodeId,
+    round: u32,
+    wanted: SmallVec<[Wanted; 1]>,
+}
+
+impl Lazy {
+    pub fn new(me: NodeId, nodes: usize) -> Lazy {
+        Lazy {
+            me,
+            time: VectorTime::zero(nodes),
+            lamport: 0,
+            objects: ObjectTable::default(),
+            dirty: Vec::new(),
+            log: IntervalLog::new(nodes),
+            deferred: VecDeque::new(),
+            round: 0,
+            awaited: None,
+        }
+    }
+
+    pub fn time(&self) -> &VectorTime {
+        &self.time
+    }
+
+    pub fn allocated(&mut self, range: OidRange) {
+        let version = Version {
+            lamport: 0,
+            node: self.me,
+        };
+        for oid in range.iter() {
+            self.objects.get_mut(oid).held = Some(version);
+        }
+    }
+
+    pub fn read_miss(&mut self, oid: Oid, creator: NodeId, zero_ok: bool, out: &mut Commands) {
+        let object = self.objects.get_mut(oid);
+        if object.known.lamport == 0 {
+            object.known.node = creator;
+        }
+        let need = object.known;
+        if need.lamport == 0 && zero_ok {
+            object.held = Some(need);
+            out.push(Command::ZeroFill(oid));
+            out.push(Command::Done);
+            return;
+        }
+        assert!(
+            need.node != self.me,
+            "{oid}: a node's own last write is never invalid here"
+        );
+        self.round = self.round.wrapping_add(1);
+        let wanted = Wanted { oid, need };
+        self.awaited = Some((need.node, wanted));
+        let message = Message::Fetch {
+            round: self.round,
+            wanted: smallvec![wanted],
+        };
+        out.push(Command::Send {
+            to: need.node,
+            message,
+        });
+    }
+
+    pub fn write_fault(&mut self, oid: Oid, out: &mut Commands) {
+        let object = self.objects.get_mut(oid);
+        debug_assert!(object.is_valid(), "{oid}: only a valid copy is written");
+        if object.dirty {
+            return;
+        }
+        object.dirty = true;
+        object.pre_image = object.served;
+        self.dirty.push(oid);
+        out.push(Command::MakeWritable {
+            oid,
+            pre_image: object.pre_image,
+        });
+    }
+
+    /// Ends the current interval: everything written in it gets the interval's version and a
+    /// write notice. An interval that wrote nothing has no number.
+    pub fn end_interval(&mut self, out: &mut Commands) {
+        if self.dirty.is_empty() {
+            return;
+        }
+        self.lamport += 1;
+        let index = self.time.of(self.me) + 1;
+        self.time.see(self.me, index);
+        let version = Version {
+            lamport: self.lamport,
+            node: self.me,
+        };
+        self.dirty.sort_unstable();
+        let mut written = Vec::new();
+        for oid in self.dirty.drain(..) {
+            let object = self.objects.get_mut(oid);
+            object.held = Some(version);
+            object.known = version;
+            object.dirty = false;
+            object.pre_image = false;
+            OidRange::push(&mut written, oid);
+            out.push(Command::MakeClean(oid));
+        }
+        let interval = Interval {
+            node: self.me,
+            index,
+            lamport: self.lamport,
+            written,
+        };
+        self.log.push(Arc::new(interval));
+        out.push(Command::IntervalEnded);
+    }
+
+    /// Everything known here that a node which has seen `time` lacks.
+    pub fn news_since(&self, time: &VectorTime) -> News {
+        News {
+            time: self.time.clone(),
+            lamport: self.lamport,
+            intervals: self.log.since(time).collect(),
+        }
+    }
+
+    /// Our own intervals from number `index` on.
+    pub fn own_news_from(&self, index: IntervalIndex) -> News {
+        News {
+            time: self.time.clone(),
+            lamport: self.lamport,
+            intervals: self.log.of_node_from(self.me, index).cloned().collect(),
+        }
+    }
+
+    /// Applies what a releaser told. The worker must be in a call that takes its token mutably.
+    pub fn apply(
+        &mut self,
+        from: NodeId,
+        news: &News,
+        out: &mut Commands,
+    ) -> Result<(), ProtocolError> {
+        debug_assert!(
+            self.dirty.is_empty(),
+            "an acquire begins with the end of an interval"
+        );
+        for interval in &news.intervals {
+            let seen = self.time.of(interval.node);
+            if interval.index <= seen {
+                continue;
+            }
+            if interval.index != seen + 1 {
+                return Err(ProtocolError::BadMessage {
+                    from,
+                    what: "an interval is missing",
+                });
+            }
+            self.time.see(interval.node, interval.index);
+            self.notice(interval, out);
+            self.log.push(Arc::clone(interval));
+        }
+        if !self.time.covers(&news.time) {
+            return Err(ProtocolError::BadMessage {
+                from,
+                what: "the newest interval is missing",
+            });
+        }
+        self.lamport = self.lamport.max(news.lamport);
+        Ok(())
+    }
+
+    fn notice(&mut self, interval: &Interval, out: &mut Commands) {
+        let version = interval.version();
+        for oid in interval.written.iter().flat_map(|range| range.iter()) {
+            let object = self.objects.get_mut(oid);
+            let was_valid = object.is_valid();
+            object.known = object.known.max(version);
+            if was_valid && !object.is_valid() {
+                out.push(Command::Invalidate(oid));
+            }
+        }
+    }
+
+    /// Forgets the intervals that every node has seen: after a barrier, all of them.
+    pub fn forget_seen_by_all(&mut self) {
+        self.log.forget_up_to(&self.time);
+    }
+
+    pub fn fetch(
+        &mut self,
+        from: NodeId,
+        round: u32,
+        wanted: SmallVec<[Wanted; 1]>,
+        worker: WorkerIs,
+        out: &mut Commands,
+    ) -> Result<(), ProtocolError> {
+        let request = Request {
+            from,
+            round,
+            wanted,
+        };
+        if worker == WorkerIs::Computing && self.must_wait(&request) {
+            if self.deferred.iter().any(|other| other.from == from) {
+                let what = "a second fetch while its first one is open";
+                return Err(ProtocolError::BadMessage { from, what });
+            }
+            self.deferred.push_back(request);
+            out.push(Command::Deferred);
+            return Ok(());
+        }
+        self.reply(&request, out)
+    }
+
+    /// Answers the requests that waited for the worker.
+    pub fn serve(&mut self, out: &mut Commands) -> Result<(), ProtocolError> {
+        while let Some(request) = self.deferred.pop_front() {
+            self.reply(&request, out)?;
+        }
+        Ok(())
+    }
+
+    /// Whether requests wait for the worker.
+    pub fn has_deferred(&self) -> bool {
+        !self.deferred.is_empty()
+    }
+
+    fn must_wait(&self, request: &Request) -> bool {
+        request.wanted.iter().any(|wanted| {
+            let object = self.objects.get(wanted.oid);
+            object.dirty && !object.pre_image
+        })
+    }
+
+    fn reply(&mut self, request: &Request, out: &mut Commands) -> Result<(), ProtocolError> {
+        let mut objects = SmallVec::new();
+        for &Wanted { oid, need } in &request.wanted {
+            let object = self.objects.get_mut(oid);
+            let Some(version) = object.held.filter(|held| *held >= need) else {
+                return Err(ProtocolError::NoCopy {
+                    from: request.from,
+                    oid,
+                    need,
+                });
+            };
+            object.served = true;
+            let source = if object.pre_image {
+                Source::PreImage
+            } else {
+                Source::Current
+            };
+            objects.push((Sent { oid, version }, source));
+        }
+        out.push(Command::Reply {
+            to: request.from,
+            round: request.round,
+            objects,
+        });
+        Ok(())
+    }
+
+    /// Takes a reply, if its round is still awaited.
+    pub fn fetch_reply(
+        &mut self,
+        from: NodeId,
+        round: u32,
+        sent: &[Sent],
+        out: &mut Commands,
+    ) -> Result<(), ProtocolError> {
+        let Some((asked, wanted)) = self.awaited.filter(|_| round == self.round) else {
+            return Ok(());
+        };
+        let fits = |sent: &Sent| sent.oid == wanted.oid && sent.version >= wanted.need;
+        if asked != from || sent.len() != 1 || !sent.iter().all(fits) {
+            return Err(ProtocolError::BadMessage {
+                from,
+                what: "a reply to another question",
+            });
+        }
+        self.awaited = None;
+        for sent in sent {
+            self.objects.get_mut(sent.oid).held = Some(sent.version);
+            out.push(Command::Install(*sent));
+        }
+        out.push(Command::Done);
+        Ok(())
+    }
+}

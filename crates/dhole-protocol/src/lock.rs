@@ -1,0 +1,193 @@
+//! Locks as in TreadMarks: each has a manager, fixed by its number, which passes a request on to
+//! the node that asked last before; that node grants it when it has released. Acquiring a lock
+//! that was last held here costs no message.
+
+use std::collections::BTreeMap;
+
+use dhole_model::{CallSite, NodeId, VectorTime};
+
+use crate::LockId;
+use crate::command::ProtocolError;
+
+/// One node's view of all locks, and its part as the manager of some.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Locks {
+    me: NodeId,
+    nodes: usize,
+    here: BTreeMap<LockId, Local>,
+    managed: BTreeMap<LockId, Managed>,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct Local {
+    state: State,
+    /// Who asked after us, and is granted the lock when we release it.
+    next: Option<(NodeId, VectorTime)>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum State {
+    Elsewhere,
+    Waiting(CallSite),
+    Held(CallSite),
+    /// Last held here, and free.
+    Free,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct Managed {
+    /// Who asked last: the end of the queue.
+    last: NodeId,
+    /// Whom each node's last request was passed on to: whom it waits for while it waits.
+    before: BTreeMap<NodeId, NodeId>,
+}
+
+/// What an acquire comes to.
+#[derive(PartialEq, Eq, Debug)]
+pub(crate) enum Acquired {
+    /// The lock is here.
+    AtOnce,
+    /// The manager has to be asked.
+    Ask(NodeId),
+}
+
+/// Whom a request concerns next.
+#[derive(PartialEq, Eq, Debug)]
+pub(crate) enum Passed {
+    /// This node asks for the lock of the node that passed the request on: grant it now.
+    GrantNow,
+    /// It is granted at the release.
+    Queued,
+}
+
+impl Locks {
+    pub fn new(me: NodeId, nodes: usize) -> Locks {
+        Locks {
+            me,
+            nodes,
+            here: BTreeMap::new(),
+            managed: BTreeMap::new(),
+        }
+    }
+
+    pub fn manager(&self, lock: LockId) -> NodeId {
+        NodeId::at((lock.0 % self.nodes as u64) as usize)
+    }
+
+    fn local(&mut self, lock: LockId) -> &mut Local {
+        let state = if self.manager(lock) == self.me {
+            State::Free
+        } else {
+            State::Elsewhere
+        };
+        self.here.entry(lock).or_insert(Local { state, next: None })
+    }
+
+    pub fn acquire(&mut self, lock: LockId, site: CallSite) -> Result<Acquired, ProtocolError> {
+        let manager = self.manager(lock);
+        let local = self.local(lock);
+        match local.state {
+            State::Free => {
+                local.state = State::Held(site);
+                Ok(Acquired::AtOnce)
+            }
+            State::Elsewhere => {
+                local.state = State::Waiting(site);
+                Ok(Acquired::Ask(manager))
+            }
+            State::Held(held_since) | State::Waiting(held_since) => {
+                Err(ProtocolError::AlreadyHeld {
+                    lock,
+                    site,
+                    held_since,
+                })
+            }
+        }
+    }
+
+    /// The manager takes a request and says to whom it goes.
+    pub fn requested(&mut self, lock: LockId, requester: NodeId) -> Result<NodeId, ProtocolError> {
+        let bad = |what| ProtocolError::BadMessage {
+            from: requester,
+            what,
+        };
+        if self.manager(lock) != self.me {
+            return Err(bad(
+                "a lock request at a node that is not the lock's manager",
+            ));
+        }
+        let me = self.me;
+        let managed = self.managed.entry(lock).or_insert_with(|| Managed {
+            last: me,
+            before: BTreeMap::new(),
+        });
+        if managed.last == requester {
+            return Err(bad(
+                "a request for a lock that is already on its way to the requester",
+            ));
+        }
+        let before = std::mem::replace(&mut managed.last, requester);
+        managed.before.insert(requester, before);
+        Ok(before)
+    }
+
+    /// The node that asked last before `requester` gets its request.
+    pub fn forwarded(
+        &mut self,
+        lock: LockId,
+        requester: NodeId,
+        time: &VectorTime,
+    ) -> Result<Passed, ProtocolError> {
+        let local = self.local(lock);
+        let bad = |what| ProtocolError::BadMessage {
+            from: requester,
+            what,
+        };
+        match local.state {
+            State::Elsewhere => Err(bad("a lock request passed on to a node that never had it")),
+            State::Free => {
+                local.state = State::Elsewhere;
+                Ok(Passed::GrantNow)
+            }
+            State::Held(_) | State::Waiting(_) if local.next.is_some() => {
+                Err(bad("two requests behind one holder"))
+            }
+            State::Held(_) | State::Waiting(_) => {
+                local.next = Some((requester, time.clone()));
+                Ok(Passed::Queued)
+            }
+        }
+    }
+
+    pub fn granted(&mut self, lock: LockId, from: NodeId) -> Result<(), ProtocolError> {
+        let local = self.local(lock);
+        let State::Waiting(site) = local.state else {
+            return Err(ProtocolError::BadMessage {
+                from,
+                what: "a lock that was not asked for",
+            });
+        };
+        local.state = State::Held(site);
+        Ok(())
+    }
+
+    /// Releases a lock and says to whom it must be granted, if anyone waits for it.
+    pub fn release(&mut self, lock: LockId) -> Result<Option<(NodeId, VectorTime)>, ProtocolError> {
+        let local = self.local(lock);
+        let State::Held(_) = local.state else {
+            return Err(ProtocolError::NotHeld { lock });
+        };
+        let next = local.next.take();
+        local.state = if next.is_some() {
+            State::Elsewhere
+        } else {
+            State::Free
+        };
+        Ok(next)
+    }
+
+    /// At the manager: whom `waiter` waits for.
+    pub fn awaited_by(&self, lock: LockId, waiter: NodeId) -> Option<NodeId> {
+        self.managed.get(&lock)?.before.get(&waiter).copied()
+    }
+}

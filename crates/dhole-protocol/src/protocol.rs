@@ -1,0 +1,321 @@
+use std::sync::Arc;
+
+use dhole_model::{CallSite, NodeId, VectorTime};
+
+use crate::barrier::{Arrived, Barrier, MANAGER};
+use crate::command::{Command, Commands, Event, ProtocolError, WorkerIs};
+use crate::lazy::Lazy;
+use crate::lock::{Acquired, Locks, Passed};
+use crate::wait_for::{Probe, WaitFor};
+use crate::{BarrierId, LockId, Message, News, WaitingFor};
+
+/// Everything that one node of a cluster has to know to keep its objects consistent and its
+/// worker in step with the others: a pure state machine. It owns no socket, thread, clock or
+/// random number; [`step`](Protocol::step) takes an event and says what is to be done.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Protocol {
+    me: NodeId,
+    lazy: Lazy,
+    locks: Locks,
+    barrier: Barrier,
+    wait_for: WaitFor,
+}
+
+impl Protocol {
+    /// The protocol of node `me` in a cluster of `nodes`, before anything has happened.
+    pub fn new(me: NodeId, nodes: usize) -> Protocol {
+        Protocol {
+            me,
+            lazy: Lazy::new(me, nodes),
+            locks: Locks::new(me, nodes),
+            barrier: Barrier::new(nodes),
+            wait_for: WaitFor::new(me),
+        }
+    }
+
+    /// Takes an event and appends to `out` what is to be done, in this order. `worker` says what
+    /// the node's worker is doing meanwhile.
+    ///
+    /// # Errors
+    /// [`ProtocolError`] when the program or a peer did what it must not; nothing was done then.
+    pub fn step(
+        &mut self,
+        event: Event,
+        worker: WorkerIs,
+        out: &mut Commands,
+    ) -> Result<(), ProtocolError> {
+        match event {
+            Event::Allocated(range) => self.lazy.allocated(range),
+            Event::ReadMiss {
+                oid,
+                creator,
+                zero_ok,
+            } => self.lazy.read_miss(oid, creator, zero_ok, out),
+            Event::WriteFault { oid } => self.lazy.write_fault(oid, out),
+            Event::Acquire { lock, site } => self.acquire(lock, site, out)?,
+            Event::Release { lock } => self.release(lock, out)?,
+            Event::Arrive { once, site } => self.arrive(once, false, site, out)?,
+            Event::Finish => {
+                let site = CallSite::runtime("the end of the run");
+                self.arrive(false, true, site, out)?
+            }
+            Event::Serve => self.lazy.serve(out)?,
+            Event::Deliver { from, message } => self.deliver(from, message, worker, out)?,
+            Event::WaitedLong => {
+                if let Some((probe, to)) = self.wait_for.suspect(&self.locks)
+                    && let Some(of) = probe.path.last().map(|waiter| waiter.waiting_for)
+                {
+                    let Probe { path, confirms } = probe;
+                    let message = Message::Probe {
+                        path,
+                        confirms,
+                        at_manager_of: Some(of),
+                    };
+                    out.push(Command::Send { to, message });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether requests wait for the worker's next call ([`Event::Serve`]).
+    pub fn has_deferred(&self) -> bool {
+        self.lazy.has_deferred()
+    }
+
+    /// Whether the worker waits for a lock or at a barrier.
+    pub fn is_waiting(&self) -> bool {
+        self.wait_for.is_waiting()
+    }
+
+    fn acquire(
+        &mut self,
+        lock: LockId,
+        site: CallSite,
+        out: &mut Commands,
+    ) -> Result<(), ProtocolError> {
+        match self.locks.acquire(lock, site)? {
+            Acquired::AtOnce => out.push(Command::Done),
+            Acquired::Ask(manager) => {
+                self.lazy.end_interval(out);
+                self.wait_for.begin(WaitingFor::Lock(lock), site);
+                let time = self.lazy.time().clone();
+                if manager == self.me {
+                    self.request(lock, self.me, time, out)?;
+                } else {
+                    let message = Message::LockRequest { lock, time };
+                    out.push(Command::Send {
+                        to: manager,
+                        message,
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn request(
+        &mut self,
+        lock: LockId,
+        requester: NodeId,
+        time: VectorTime,
+        out: &mut Commands,
+    ) -> Result<(), ProtocolError> {
+        let before = self.locks.requested(lock, requester)?;
+        if before == self.me {
+            return self.forwarded(lock, requester, &time, out);
+        }
+        let message = Message::LockForward {
+            lock,
+            requester,
+            time,
+        };
+        out.push(Command::Send {
+            to: before,
+            message,
+        });
+        Ok(())
+    }
+
+    fn forwarded(
+        &mut self,
+        lock: LockId,
+        requester: NodeId,
+        time: &VectorTime,
+        out: &mut Commands,
+    ) -> Result<(), ProtocolError> {
+        match self.locks.forwarded(lock, requester, time)? {
+            Passed::GrantNow => self.grant(lock, requester, time, out),
+            Passed::Queued => {}
+        }
+        Ok(())
+    }
+
+    fn grant(&mut self, lock: LockId, to: NodeId, time: &VectorTime, out: &mut Commands) {
+        let news = self.lazy.news_since(time);
+        out.push(Command::Send {
+            to,
+            message: Message::LockGrant { lock, news },
+        });
+    }
+
+    fn release(&mut self, lock: LockId, out: &mut Commands) -> Result<(), ProtocolError> {
+        let next = self.locks.release(lock)?;
+        self.lazy.end_interval(out);
+        if let Some((to, time)) = next {
+            self.grant(lock, to, &time, out);
+        }
+        out.push(Command::Done);
+        Ok(())
+    }
+
+    fn arrive(
+        &mut self,
+        once: bool,
+        finish: bool,
+        site: CallSite,
+        out: &mut Commands,
+    ) -> Result<(), ProtocolError> {
+        self.lazy.end_interval(out);
+        let (barrier, first_untold) = self.barrier.arrive(once, finish);
+        self.wait_for.begin(WaitingFor::Barrier(barrier), site);
+        let news = self.lazy.own_news_from(first_untold);
+        if self.me == MANAGER {
+            return self.arrived(self.me, barrier, news, site, out);
+        }
+        let message = Message::BarrierArrive {
+            barrier,
+            news,
+            site,
+        };
+        out.push(Command::Send {
+            to: MANAGER,
+            message,
+        });
+        Ok(())
+    }
+
+    fn arrived(
+        &mut self,
+        from: NodeId,
+        barrier: BarrierId,
+        news: News,
+        site: CallSite,
+        out: &mut Commands,
+    ) -> Result<(), ProtocolError> {
+        match self.barrier.arrived(from, barrier, news, site)? {
+            Arrived::NotAll => Ok(()),
+            Arrived::All(barrier, departures) => {
+                let mut departures = departures.into_iter();
+                let own = departures.next();
+                for (node, news) in departures.enumerate() {
+                    let message = Message::BarrierDepart { barrier, news };
+                    out.push(Command::Send {
+                        to: NodeId::at(node + 1),
+                        message,
+                    });
+                }
+                own.map_or(Ok(()), |news| self.depart(self.me, barrier, &news, out))
+            }
+            Arrived::Apart(waiters) => {
+                let cycle: Arc<[_]> = waiters.into();
+                for waiter in cycle.iter() {
+                    let message = Message::Deadlock {
+                        cycle: Arc::clone(&cycle),
+                    };
+                    out.push(Command::Send {
+                        to: waiter.node,
+                        message,
+                    });
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn depart(
+        &mut self,
+        from: NodeId,
+        barrier: BarrierId,
+        news: &News,
+        out: &mut Commands,
+    ) -> Result<(), ProtocolError> {
+        self.barrier
+            .depart(barrier, from, self.lazy.time().of(self.me))?;
+        self.lazy.apply(from, news, out)?;
+        self.lazy.forget_seen_by_all();
+        self.wait_for.end();
+        out.push(Command::Done);
+        Ok(())
+    }
+
+    fn deliver(
+        &mut self,
+        from: NodeId,
+        message: Message,
+        worker: WorkerIs,
+        out: &mut Commands,
+    ) -> Result<(), ProtocolError> {
+        match message {
+            Message::Fetch { round, wanted } => self.lazy.fetch(from, round, wanted, worker, out),
+            Message::FetchReply { round, sent } => self.lazy.fetch_reply(from, round, &sent, out),
+            Message::LockRequest { lock, time } => self.request(lock, from, time, out),
+            Message::LockForward {
+                lock,
+                requester,
+                time,
+            } => self.forwarded(lock, requester, &time, out),
+            Message::LockGrant { lock, news } => {
+                self.locks.granted(lock, from)?;
+                self.lazy.apply(from, &news, out)?;
+                self.wait_for.end();
+                out.push(Command::Done);
+                Ok(())
+            }
+            Message::BarrierArrive {
+                barrier,
+                news,
+                site,
+            } => {
+                if self.me != MANAGER {
+                    let what = "an arrival at a node that does not manage the barrier";
+                    return Err(ProtocolError::BadMessage { from, what });
+                }
+                self.arrived(from, barrier, news, site, out)
+            }
+            Message::BarrierDepart { barrier, news } => self.depart(from, barrier, &news, out),
+            Message::Probe {
+                path,
+                confirms,
+                at_manager_of,
+            } => {
+                let probe = Probe { path, confirms };
+                match at_manager_of {
+                    Some(of) => self
+                        .wait_for
+                        .pass_on(probe, of, &self.locks, &self.barrier, out),
+                    None => self.wait_for.reached(probe, &self.locks, out),
+                }
+                Ok(())
+            }
+            Message::Deadlock { cycle } => {
+                if self.is_on(&cycle) {
+                    self.wait_for.end();
+                    out.push(Command::Deadlock(cycle));
+                }
+                Ok(())
+            }
+            Message::Abort { .. } => {
+                self.wait_for.end();
+                Ok(())
+            }
+        }
+    }
+
+    /// Whether the worker's current wait lies on the cycle. Waits at different barriers that the
+    /// manager saw apart carry no number.
+    fn is_on(&self, cycle: &[crate::Waiter]) -> bool {
+        let apart = cycle.iter().any(|waiter| waiter.wait == 0);
+        self.wait_for.is_waiting() && (apart || self.wait_for.is_on(cycle))
+    }
+}

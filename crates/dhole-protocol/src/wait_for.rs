@@ -1,0 +1,182 @@
+//! The wait-for graph, followed by probes (after Chandy, Misra and Haas).
+//!
+//! A node that waits for a lock waits for the node before it in the lock's queue, which holds the
+//! lock or waits for it too; the lock's manager knows which node that is. A node at a barrier
+//! waits for every node that has not arrived. A node that has waited for long sends a *probe*
+//! along these edges; a node that computes drops it. When a probe comes back to where it
+//! started, a second one follows the same cycle: if every node on it is still in the very same
+//! wait, all of them waited at one moment, and since none of them can have released anything
+//! meanwhile, the cycle is real. Its nodes' waits then end with an error.
+
+use std::sync::Arc;
+
+use dhole_model::{CallSite, NodeId};
+
+use crate::barrier::{Barrier, MANAGER};
+use crate::command::{Command, Commands};
+use crate::lock::Locks;
+use crate::{Message, Waiter, WaitingFor};
+
+/// One node's place in the graph.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct WaitFor {
+    me: NodeId,
+    /// The wait that the worker is in, if it waits for a lock or at a barrier.
+    current: Option<Waiter>,
+    /// Numbers the waits.
+    waits: u64,
+}
+
+/// A probe on its way.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Probe {
+    pub path: Vec<Waiter>,
+    pub confirms: Vec<Waiter>,
+}
+
+impl WaitFor {
+    pub fn new(me: NodeId) -> WaitFor {
+        WaitFor {
+            me,
+            current: None,
+            waits: 0,
+        }
+    }
+
+    pub fn begin(&mut self, waiting_for: WaitingFor, site: CallSite) {
+        self.waits += 1;
+        self.current = Some(Waiter {
+            node: self.me,
+            waiting_for,
+            site,
+            wait: self.waits,
+        });
+    }
+
+    pub fn end(&mut self) {
+        self.current = None;
+    }
+
+    /// The worker has waited for long: the first probe, and where it goes.
+    pub fn suspect(&self, locks: &Locks) -> Option<(Probe, NodeId)> {
+        let me = self.current?;
+        let probe = Probe {
+            path: vec![me],
+            confirms: Vec::new(),
+        };
+        Some((probe, manager_of(me.waiting_for, locks)))
+    }
+
+    /// At a manager: passes a probe on to the nodes that the last of its path waits for.
+    pub fn pass_on(
+        &self,
+        probe: Probe,
+        of: WaitingFor,
+        locks: &Locks,
+        barrier: &Barrier,
+        out: &mut Commands,
+    ) {
+        let Some(last) = probe.path.last() else {
+            return;
+        };
+        let awaited: Vec<NodeId> = match of {
+            WaitingFor::Lock(lock) => locks.awaited_by(lock, last.node).into_iter().collect(),
+            WaitingFor::Barrier(barrier_id) => {
+                let missing = barrier.missing_at(barrier_id);
+                let next = probe.next_to_confirm();
+                missing
+                    .filter(|node| next.is_none_or(|next| next == *node))
+                    .collect()
+            }
+        };
+        for to in awaited {
+            let Probe { path, confirms } = probe.clone();
+            let message = Message::Probe {
+                path,
+                confirms,
+                at_manager_of: None,
+            };
+            out.push(Command::Send { to, message });
+        }
+    }
+
+    /// This node is waited for by the last of the probe's path.
+    pub fn reached(&self, mut probe: Probe, locks: &Locks, out: &mut Commands) {
+        let (Some(me), Some(first)) = (self.current, probe.path.first()) else {
+            return;
+        };
+        if *first == me {
+            self.closed(probe, locks, out);
+        } else if probe.path.iter().all(|waiter| waiter.node != self.me) {
+            let another_at_barrier = matches!(me.waiting_for, WaitingFor::Barrier(_))
+                && probe
+                    .path
+                    .iter()
+                    .any(|waiter| waiter.waiting_for == me.waiting_for);
+            if !another_at_barrier {
+                probe.path.push(me);
+                send_to_manager(probe, me.waiting_for, locks, out);
+            }
+        }
+    }
+
+    fn closed(&self, probe: Probe, locks: &Locks, out: &mut Commands) {
+        let Probe { path, confirms } = probe;
+        if confirms.is_empty() {
+            let first = path[0];
+            let again = Probe {
+                path: vec![first],
+                confirms: path,
+            };
+            send_to_manager(again, first.waiting_for, locks, out);
+        } else if path == confirms {
+            let cycle: Arc<[Waiter]> = path.into();
+            for waiter in cycle.iter() {
+                let message = Message::Deadlock {
+                    cycle: Arc::clone(&cycle),
+                };
+                out.push(Command::Send {
+                    to: waiter.node,
+                    message,
+                });
+            }
+        }
+    }
+
+    /// A cycle was found: whether this node is still in the wait that lies on it.
+    pub fn is_on(&self, cycle: &[Waiter]) -> bool {
+        self.current.is_some_and(|me| cycle.contains(&me))
+    }
+
+    pub fn is_waiting(&self) -> bool {
+        self.current.is_some()
+    }
+}
+
+impl Probe {
+    /// The node that must come next for the probe to confirm its cycle.
+    fn next_to_confirm(&self) -> Option<NodeId> {
+        let next = self.confirms.get(self.path.len()).or(self.confirms.first());
+        next.map(|waiter| waiter.node)
+    }
+}
+
+fn manager_of(waiting_for: WaitingFor, locks: &Locks) -> NodeId {
+    match waiting_for {
+        WaitingFor::Lock(lock) => locks.manager(lock),
+        WaitingFor::Barrier(_) => MANAGER,
+    }
+}
+
+fn send_to_manager(probe: Probe, of: WaitingFor, locks: &Locks, out: &mut Commands) {
+    let Probe { path, confirms } = probe;
+    let message = Message::Probe {
+        path,
+        confirms,
+        at_manager_of: Some(of),
+    };
+    out.push(Command::Send {
+        to: manager_of(of, locks),
+        message,
+    });
+}
