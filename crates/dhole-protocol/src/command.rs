@@ -155,6 +155,14 @@ pub enum ProtocolError {
         /// What was asked for.
         need: Version,
     },
+    /// The node could not store an object that it was sent.
+    #[error("storing a copy of {oid}: {cause}")]
+    NotStored {
+        /// The object.
+        oid: Oid,
+        /// The heap's own words.
+        cause: String,
+    },
     /// A message that no node of a sound cluster sends.
     #[error("a message from {from} makes no sense: {what}")]
     BadMessage {

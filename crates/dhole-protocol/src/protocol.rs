@@ -165,7 +165,6 @@ impl Protocol {
         if let Some((to, time)) = next {
             self.grant(lock, to, &time, out);
         }
-        out.push(Command::Done);
         Ok(())
     }
 
