@@ -1,6 +1,48 @@
-//! The engine.
+//! The engine: what joins a node's heap, its protocol and the messages between nodes.
+//!
+//! A [`Node`] is a heap and a protocol under one lock; a [`Worker`] is what a program on it holds.
+//! [`run_on`] runs a program on a [`Machine`], of which the engine knows no more than that trait:
+//! [`Threads`] runs nodes as threads of one process, `dhole-sim` simulates a cluster.
+//!
+//! | module | event or command |
+//! |---|---|
+//! | `access` | a miss, a first write, an allocation |
+//! | `sync` | locks, the barrier, `once` |
+//! | `worker` | calls of the worker, and its waits |
+//! | `node` | messages that come; carrying out commands |
+//! | `launch` | the beginning and the end of a run |
+//!
+//! ```
+//! use dhole_node::{Settings, Threads, run_on};
+//!
+//! let (machine, settings) = (Threads::new(2, 0), Settings::nodes(2));
+//! let outcome = run_on(&machine, &settings, |w| {
+//!     let node = w.node();
+//!     let numbers = w.once(|w| Ok(w.alloc_range(2, |_| 0_u16)))?;
+//!     *numbers.at(node.index()).get_mut(w) = node.0 + 1;
+//!     w.barrier()?;
+//!     Ok(numbers.iter().map(|n| n.read(w)).sum::<u16>())
+//! })?;
+//! assert_eq!(outcome.value, 3);
+//! # Ok::<(), dhole_node::RunError>(())
+//! ```
 #![forbid(unsafe_code)]
 
+mod access;
+mod count;
+mod error;
+mod launch;
 mod machine;
+mod node;
+mod random;
+mod sync;
+mod threads;
+mod worker;
 
+pub use error::{AccessError, ConfigError, Error, Result, RunEnded, RunError, SyncError};
+pub use launch::{Outcome, Settings, check_nodes, run_on};
 pub use machine::{Machine, Receivers, StartError, Woken};
+pub use node::Node;
+pub use sync::{Held, Lock};
+pub use threads::Threads;
+pub use worker::Worker;

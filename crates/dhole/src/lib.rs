@@ -1,1 +1,66 @@
-//! .
+//! One object space for a pack of machines.
+//!
+//! A program written over dhole's shared objects runs unchanged on threads and in a simulated
+//! cluster. [`run`] starts it once on every node and lends each a [`Worker`], the token that
+//! references need: `r.get(w)` borrows it, `r.get_mut(w)` borrows it mutably, and whatever
+//! synchronises takes it mutably. So the borrow checker proves that no reference outlives the
+//! interval in which what it shows is consistent.
+//!
+//! ```
+//! use dhole::{Config, Lock};
+//!
+//! let run = Config::nodes(4).run(|w| {
+//!     let sum = w.once(|w| Ok(w.alloc(0_u64)))?; // node 0 allocates, all get the reference
+//!     let lock = Lock::numbered(1);
+//!     for _ in 0..10 {
+//!         lock.with(w, |w| {
+//!             *sum.get_mut(w) += 1;
+//!             Ok(())
+//!         })?;
+//!     }
+//!     w.barrier()?; // what was written before is visible after
+//!     Ok(sum.read(w))
+//! })?;
+//! assert_eq!(run.value, 40);
+//! assert!(run.report.total().messages > 0);
+//! # Ok::<(), dhole::RunError>(())
+//! ```
+//!
+//! Between two synchronisations nothing that another node does becomes visible (lazy release
+//! consistency: DOSA, section 2.2). A reference held across one does not compile:
+//!
+//! ```compile_fail,E0502
+//! # dhole::Config::nodes(2).run(|w| {
+//! let number = w.once(|w| Ok(w.alloc(1_u64)))?;
+//! let seen = number.get(w);
+//! w.barrier()?; // error[E0502]: cannot borrow `*w` as mutable
+//! Ok(*seen)
+//! # }).unwrap();
+//! ```
+#![forbid(unsafe_code)]
+
+mod config;
+mod report;
+
+pub use config::{Config, run};
+pub use dhole_heap::{
+    Access, AllocError, BindError, Borrow, BorrowError, Foreign, Read, Ref, Refs, Row, Rows, Scalar,
+    Share, Write,
+};
+pub use dhole_model::{CallSite, Counters, MAX_NODES, MessageKind, NodeId};
+pub use dhole_node::{
+    AccessError, ConfigError, Error, Held, Lock, Result, RunEnded, RunError, StartError, SyncError,
+    Worker,
+};
+pub use report::{Report, Run, Simulated};
+
+/// The simulated cluster and its settings.
+pub mod sim {
+    pub use dhole_sim::*;
+}
+
+/// What derives refer to; no part of the interface.
+#[doc(hidden)]
+pub mod __private {
+    pub use dhole_heap::__private::*;
+}

@@ -1,0 +1,181 @@
+//! From a miss down to the protocol, and back with the object.
+
+use std::panic::Location;
+
+use dhole_heap::{
+    Access, AllocError, Borrow, BorrowError, HeapMut, Miss, Ref, Refs, Rows, Scalar, Share, Token,
+    TypeInfo,
+};
+use dhole_model::{CallSite, NodeId, OidRange};
+use dhole_protocol::Event;
+
+use crate::error::{AccessError, Error};
+use crate::node::Ended;
+use crate::worker::{Failure, Worker};
+
+impl<'id> Access<'id> for Worker<'id> {
+    type Error = AccessError;
+
+    fn token(&self) -> &Token<'id> {
+        &self.token
+    }
+
+    fn token_mut(&mut self) -> &mut Token<'id> {
+        &mut self.token
+    }
+
+    fn read_miss(&self, miss: &Miss) -> Result<(), AccessError> {
+        let creator = self.locate(miss)?;
+        let Miss { oid, zero_ok, .. } = *miss;
+        let called = self.shared(|link, call| match call.split().0.bind(miss) {
+            Err(clash) => Ok(Err(clash)),
+            Ok(()) => link
+                .and_wait(
+                    call,
+                    Event::ReadMiss {
+                        oid,
+                        creator,
+                        zero_ok,
+                    },
+                )
+                .map(Ok),
+        });
+        match called {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(cause)) => Err(AccessError::Type {
+                oid,
+                node: self.node(),
+                site: miss.call_site(),
+                cause,
+            }),
+            Err(failure) => Err(self.access_error(miss, failure)),
+        }
+    }
+
+    fn write_miss(&mut self, miss: &Miss) -> Result<(), AccessError> {
+        let present = self.link.node.monitor.lock().split().0.is_present(miss.oid);
+        if !present {
+            self.read_miss(miss)?;
+        }
+        let oid = miss.oid;
+        self.exclusive(|link, call| link.local(call, Some(Event::WriteFault { oid })))
+            .map_err(|failure| self.access_error(miss, failure))
+    }
+
+    fn fail(&self, error: AccessError) -> ! {
+        std::panic::resume_unwind(Box::new(Error::from(error)))
+    }
+}
+
+impl<'id> Worker<'id> {
+    /// The node that allocated the object.
+    fn locate(&self, miss: &Miss) -> Result<NodeId, AccessError> {
+        self.link
+            .node
+            .cluster
+            .creator(miss.oid)
+            .map_err(|cause| AccessError::Foreign {
+                oid: miss.oid,
+                type_name: miss.ty.info().name,
+                node: self.node(),
+                site: miss.call_site(),
+                cause,
+            })
+    }
+
+    fn access_error(&self, miss: &Miss, failure: Failure) -> AccessError {
+        let (oid, site, node) = (miss.oid, miss.call_site(), self.node());
+        match failure {
+            Failure::Refused(cause) | Failure::Ended(Ended::Broken(cause)) => {
+                AccessError::Protocol {
+                    oid,
+                    node,
+                    site,
+                    cause,
+                }
+            }
+            Failure::Ended(Ended::Deadlock(cycle)) => AccessError::Deadlock { oid, node, cycle },
+            Failure::Ended(Ended::Elsewhere(ended)) => AccessError::Ended {
+                oid,
+                node,
+                site,
+                ended,
+            },
+        }
+    }
+
+    /// Borrows several objects at once: `w.borrow((Write(a), Read(b)))` gives
+    /// `(&mut A, &B)`, of up to eight [`Ref`]s and rows.
+    ///
+    /// # Errors
+    /// [`BorrowError::Overlap`] when an object that is to be written is named twice;
+    /// [`BorrowError::Access`] when one cannot be had.
+    #[inline(always)]
+    #[track_caller]
+    pub fn borrow<'w, B: Borrow>(
+        &'w mut self,
+        objects: B,
+    ) -> Result<B::Borrowed<'w>, BorrowError<AccessError>> {
+        objects.borrow(self, Location::caller())
+    }
+
+    /// Allocates an object on this node.
+    ///
+    /// An allocation that fails unwinds to the node's boundary, and `run` returns its
+    /// [`AllocError`]: there are no ids or no store left.
+    pub fn alloc<T: Share>(&mut self, value: T) -> Ref<T> {
+        self.allocate::<T, _>(1, |heap| {
+            heap.alloc(value).map(|r| (r, Some(OidRange::one(r.oid()))))
+        })
+    }
+
+    /// Allocates `count` objects on this node, with consecutive ids; `init` makes the value of
+    /// each from its place. Each is an object of its own. Fails as [`alloc`](Worker::alloc).
+    pub fn alloc_range<T: Share>(
+        &mut self,
+        count: usize,
+        mut init: impl FnMut(usize) -> T,
+    ) -> Refs<T> {
+        self.allocate::<T, _>(count, |heap| {
+            let range = heap.alloc_range(count as u64, |i| init(i as usize))?;
+            Ok((range, range.oids()))
+        })
+    }
+
+    /// Allocates `count` rows of `len` scalars each. Each row is one object. It is all zeros
+    /// until somebody writes it, and stored where it is touched. Fails as
+    /// [`alloc`](Worker::alloc).
+    pub fn alloc_rows<T: Scalar>(&mut self, count: usize, len: usize) -> Rows<T> {
+        self.allocate::<T, _>(count, |heap| {
+            heap.alloc_rows(count as u64, len as u64)
+                .map(|rows| (rows, None))
+        })
+    }
+
+    /// The protocol is told of the objects that are stored here from the start.
+    fn allocate<T: Share, R>(
+        &mut self,
+        count: usize,
+        make: impl FnOnce(&mut HeapMut<'_>) -> Result<(R, Option<OidRange>), AllocError>,
+    ) -> R {
+        let name = TypeInfo::of::<T>().name;
+        let called = self.exclusive(|link, call| {
+            let (made, stored) = match make(&mut call.split().0) {
+                Ok(made) => made,
+                Err(error) => return Ok(Err(error)),
+            };
+            call.split().1.counting.of_type(name).allocated += count as u64;
+            link.local(call, stored.map(Event::Allocated))?;
+            Ok(Ok(made))
+        });
+        let error = match called {
+            Ok(Ok(made)) => return made,
+            Ok(Err(error)) => Error::from(error),
+            Err(failure) => {
+                let site = CallSite::runtime("an allocation");
+                Error::from(self.link.sync_error(failure, site))
+            }
+        };
+        std::panic::resume_unwind(Box::new(error))
+    }
+}

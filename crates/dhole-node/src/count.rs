@@ -1,0 +1,49 @@
+use dhole_model::{Counters, KindCounters, MessageKind, TypeCounters};
+use dhole_protocol::Message;
+use rustc_hash::FxHashMap;
+
+/// A node's counters as they are kept while it runs: counting allocates nothing once every type
+/// has been seen.
+#[derive(Default)]
+pub(crate) struct Counting {
+    /// Everything that is neither by kind nor by type.
+    pub all: Counters,
+    by_kind: [KindCounters; MessageKind::ALL.len()],
+    by_type: FxHashMap<&'static str, TypeCounters>,
+}
+
+impl Counting {
+    /// Counts a message that goes to another node.
+    pub fn sent(&mut self, message: &Message, payload_bytes: usize) {
+        let kind = message.kind();
+        let bytes = message.wire_bytes() + payload_bytes as u64;
+        let of_kind = &mut self.by_kind[kind as usize];
+        of_kind.messages += 1;
+        of_kind.bytes += bytes;
+        if !kind.is_diagnostic() {
+            self.all.messages += 1;
+            self.all.data_bytes += bytes;
+            self.all.write_notice_bytes += message.notice_bytes();
+        }
+    }
+
+    /// The counters of a type of object.
+    pub fn of_type(&mut self, name: &'static str) -> &mut TypeCounters {
+        self.by_type.entry(name).or_default()
+    }
+
+    /// The counters for a report.
+    pub fn counters(&self, shared_bytes: u64) -> Counters {
+        let mut counters = self.all.clone();
+        counters.shared_bytes = shared_bytes;
+        for (kind, of_kind) in MessageKind::ALL.into_iter().zip(self.by_kind) {
+            if of_kind.messages > 0 {
+                counters.by_kind.insert(kind, of_kind);
+            }
+        }
+        for (name, of_type) in &self.by_type {
+            counters.by_type.insert((*name).to_owned(), *of_type);
+        }
+        counters
+    }
+}

@@ -1,0 +1,235 @@
+//! What can go wrong, one type for each kind of operation.
+
+use std::sync::Arc;
+
+use dhole_heap::{AllocError, BindError, BorrowError, Foreign};
+use dhole_model::{CallSite, NodeId, Oid};
+use dhole_protocol::{AbortReason, ProtocolError, Waiter};
+use thiserror::Error;
+
+use crate::machine::StartError;
+
+/// Reading or writing an object failed. `get` and `get_mut` unwind with it to the node's
+/// boundary, and `run` returns it; `try_get` and `try_get_mut` return it at once.
+#[derive(Clone, PartialEq, Debug, Error)]
+pub enum AccessError {
+    /// The reference is not one of this cluster.
+    #[error("accessing {oid} ({type_name}) on {node} at {site}: {cause}")]
+    Foreign {
+        /// The object.
+        oid: Oid,
+        /// Its type.
+        type_name: &'static str,
+        /// The node that accessed it.
+        node: NodeId,
+        /// Where in the program.
+        site: CallSite,
+        /// Where the reference comes from.
+        cause: Foreign,
+    },
+    /// The object is of another type than the reference says.
+    #[error("accessing {oid} on {node} at {site}: {cause}")]
+    Type {
+        /// The object.
+        oid: Oid,
+        /// The node that accessed it.
+        node: NodeId,
+        /// Where in the program.
+        site: CallSite,
+        /// Which types.
+        cause: BindError,
+    },
+    /// The protocol here met something that must not be.
+    #[error("accessing {oid} on {node} at {site}: {cause}")]
+    Protocol {
+        /// The object.
+        oid: Oid,
+        /// The node.
+        node: NodeId,
+        /// Where in the program.
+        site: CallSite,
+        /// What.
+        cause: ProtocolError,
+    },
+    /// This node waits for itself, through others.
+    #[error(
+        "accessing {oid} on {node}, which is in a deadlock: {}",
+        cycle_text(cycle)
+    )]
+    Deadlock {
+        /// The object.
+        oid: Oid,
+        /// The node.
+        node: NodeId,
+        /// Who waits for what, each for the next and the last for the first.
+        cycle: Arc<[Waiter]>,
+    },
+    /// The run was ended while the access waited.
+    #[error("accessing {oid} on {node} at {site}: {ended}")]
+    Ended {
+        /// The object.
+        oid: Oid,
+        /// The node that accessed it.
+        node: NodeId,
+        /// Where in the program.
+        site: CallSite,
+        /// How the run ended.
+        ended: RunEnded,
+    },
+}
+
+/// The run ended on another node before an operation could finish here.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RunEnded {
+    /// The node on which it ended.
+    pub on: NodeId,
+    /// Why.
+    pub reason: AbortReason,
+}
+
+impl std::fmt::Display for RunEnded {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.reason {
+            AbortReason::Panicked(words) => write!(f, "{} panicked: {words}", self.on),
+            AbortReason::Failed(words) => write!(f, "{} failed: {words}", self.on),
+            AbortReason::Deadlocked(_) => write!(f, "{} is in a deadlock", self.on),
+        }
+    }
+}
+
+/// Acquiring, releasing or waiting failed.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+pub enum SyncError {
+    /// This node waits for itself, through others.
+    #[error("{node} is in a deadlock: {}", cycle_text(cycle))]
+    Deadlock {
+        /// The node that reports it.
+        node: NodeId,
+        /// Who waits for what, each for the next and the last for the first.
+        cycle: Arc<[Waiter]>,
+    },
+    /// The run was ended on another node.
+    #[error("waiting on {node} at {site}: {ended}")]
+    Ended {
+        /// The node that waited.
+        node: NodeId,
+        /// Where in the program.
+        site: CallSite,
+        /// How the run ended.
+        ended: RunEnded,
+    },
+    /// The program or a peer did what it must not.
+    #[error("{node}: {cause}")]
+    Protocol {
+        /// The node.
+        node: NodeId,
+        /// What.
+        cause: ProtocolError,
+    },
+}
+
+fn cycle_text(cycle: &[Waiter]) -> String {
+    let waits: Vec<String> = cycle.iter().map(Waiter::to_string).collect();
+    waits.join(", ")
+}
+
+/// What a program on a node can end with; `?` turns the runtime's own errors into it.
+#[derive(Debug, Error)]
+pub enum Error {
+    /// Reading or writing an object.
+    #[error(transparent)]
+    Access(#[from] AccessError),
+    /// Synchronising.
+    #[error(transparent)]
+    Sync(#[from] SyncError),
+    /// Borrowing several objects at once.
+    #[error(transparent)]
+    Borrow(#[from] BorrowError<AccessError>),
+    /// Allocating.
+    #[error(transparent)]
+    Alloc(#[from] AllocError),
+    /// The program's own.
+    #[error("{0}")]
+    Program(Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl Error {
+    /// Wraps an error of the program's own; a string will do.
+    pub fn program(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
+        Error::Program(error.into())
+    }
+
+    /// Whether the error only says that the run was ended on another node.
+    pub fn is_consequence(&self) -> bool {
+        matches!(
+            self,
+            Error::Sync(SyncError::Ended { .. })
+                | Error::Access(AccessError::Ended { .. })
+                | Error::Borrow(BorrowError::Access(AccessError::Ended { .. }))
+        )
+    }
+}
+
+/// What a function over shared objects returns.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// A setting that no cluster can have.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+pub enum ConfigError {
+    /// Too few or too many nodes.
+    #[error("a cluster of {nodes} nodes: the number of nodes is from 1 to {most}")]
+    Nodes {
+        /// What was asked for.
+        nodes: usize,
+        /// The most there can be.
+        most: usize,
+    },
+    /// The settings of a simulation, given or found in the environment, are impossible.
+    #[error("simulating a cluster: {cause}")]
+    Simulation {
+        /// What is wrong with them.
+        cause: String,
+    },
+    /// The program was built so that a panic ends the process, and `get` could not unwind.
+    #[error(
+        "this program is built with panic=abort, under which a failed access cannot unwind: build with panic=unwind"
+    )]
+    PanicAbort,
+}
+
+/// Why a run gave no result.
+#[derive(Debug, Error)]
+pub enum RunError {
+    /// The settings are impossible.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The machine could not start the nodes.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// There is no room for the nodes' tables.
+    #[error("starting {nodes} nodes: {cause}")]
+    Reserve {
+        /// Nodes asked for.
+        nodes: usize,
+        /// Why.
+        cause: dhole_heap::ReserveError,
+    },
+    /// The program on a node panicked.
+    #[error("{node} panicked: {message}")]
+    Panicked {
+        /// The first node that did.
+        node: NodeId,
+        /// Its words.
+        message: Arc<str>,
+    },
+    /// The program on a node ended with an error.
+    #[error("{node} failed: {error}")]
+    Failed {
+        /// The first node that did.
+        node: NodeId,
+        /// Its error.
+        error: Error,
+        /// The errors of other nodes that lay on the same cycle of waits.
+        others: Vec<(NodeId, Error)>,
+    },
+}

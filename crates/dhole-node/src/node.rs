@@ -1,0 +1,360 @@
+//! One node: its heap and its protocol under one lock, and how the protocol's commands are
+//! carried out.
+
+use std::sync::Arc;
+
+use dhole_heap::{Cluster, HeapMut, Monitor, Presence};
+use dhole_model::{Counters, NodeId, Oid};
+use dhole_net::{Envelope, Outbox, Payload, PayloadPool, Receiver, Wake};
+use dhole_protocol::{
+    AbortReason, BarrierId, Command, Commands, Event, Message, Protocol, ProtocolError, Sent,
+    Source, Waiter, WorkerIs,
+};
+
+use crate::count::Counting;
+use crate::error::RunEnded;
+
+/// A node of a cluster, shared by its worker and by whoever delivers messages to it.
+pub struct Node {
+    pub(crate) id: NodeId,
+    pub(crate) nodes: usize,
+    pub(crate) cluster: Arc<Cluster>,
+    pub(crate) monitor: Monitor<State>,
+    pub(crate) pool: Arc<PayloadPool>,
+}
+
+/// What the node lock protects beside the heap.
+pub(crate) struct State {
+    id: NodeId,
+    nodes: usize,
+    protocol: Protocol,
+    commands: Commands,
+    pub counting: Counting,
+    /// What the worker waits for has come.
+    done: bool,
+    /// The run is over, early: nothing that waits will go on.
+    ended: Option<Ended>,
+    /// The packed value that node 0 brings to a barrier of the kind `Once`, or that came from it.
+    pub value: Vec<u8>,
+    /// What the program should be told at the end of the run.
+    pub warnings: Vec<String>,
+}
+
+/// How a run ended early, as this node sees it.
+#[derive(Clone, Debug)]
+pub(crate) enum Ended {
+    /// Another node ended it.
+    Elsewhere(RunEnded),
+    /// This node lies on a cycle of waits.
+    Deadlock(Arc<[Waiter]>),
+    /// The protocol here met something that must not be.
+    Broken(ProtocolError),
+}
+
+/// What one step works with beside the state.
+pub(crate) struct Step<'a, 'g> {
+    pub heap: &'a mut HeapMut<'g>,
+    pub pool: &'a PayloadPool,
+    pub out: &'a mut Outbox<Message>,
+    /// The bytes that came with the message being delivered, from the next object on.
+    pub payload: &'a [u8],
+}
+
+impl Node {
+    /// Node `id` of a cluster of `nodes`, before anything has happened.
+    pub(crate) fn new(
+        id: NodeId,
+        nodes: usize,
+        cluster: &Arc<Cluster>,
+        pool: &Arc<PayloadPool>,
+    ) -> Node {
+        let state = State {
+            id,
+            nodes,
+            protocol: Protocol::new(id, nodes),
+            commands: Commands::new(),
+            counting: Counting::default(),
+            done: false,
+            ended: None,
+            value: Vec::new(),
+            warnings: Vec::new(),
+        };
+        Node {
+            id,
+            nodes,
+            cluster: Arc::clone(cluster),
+            monitor: Monitor::new(cluster, id, state),
+            pool: Arc::clone(pool),
+        }
+    }
+
+    /// What this node did so far.
+    pub(crate) fn counters(&self) -> Counters {
+        let mut guard = self.monitor.lock();
+        let (heap, state) = guard.split();
+        state.counting.counters(heap.store_bytes())
+    }
+
+    /// What the program should be told.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        self.monitor.lock().split().1.warnings.clone()
+    }
+}
+
+impl Receiver<Message> for Node {
+    fn deliver(&self, envelope: Envelope<Message>, out: &mut Outbox<Message>) -> Wake {
+        let Envelope {
+            from,
+            body,
+            payload,
+            ..
+        } = envelope;
+        let mut guard = self.monitor.lock();
+        let (mut heap, state) = guard.split();
+        let mut step = Step {
+            heap: &mut heap,
+            pool: &self.pool,
+            out,
+            payload: &payload,
+        };
+        let wake = state.deliver(from, body, &mut step);
+        drop(guard);
+        self.pool.give_back(payload);
+        wake
+    }
+}
+
+impl State {
+    /// Takes a message; the worker is to be woken when its wait is over.
+    fn deliver(&mut self, from: NodeId, message: Message, step: &mut Step<'_, '_>) -> Wake {
+        let waited = !self.done && self.ended.is_none();
+        match &message {
+            Message::Abort {
+                node,
+                reason: AbortReason::Deadlocked(cycle),
+            } if cycle.iter().any(|waiter| waiter.node == self.id) && *node != self.id => {
+                self.end(Ended::Deadlock(Arc::clone(cycle)));
+            }
+            Message::Abort { node, reason } => {
+                self.end(Ended::Elsewhere(RunEnded {
+                    on: *node,
+                    reason: reason.clone(),
+                }));
+            }
+            Message::BarrierDepart {
+                barrier: BarrierId::Once(_),
+                ..
+            } => {
+                self.value.clear();
+                self.value.extend_from_slice(step.payload);
+            }
+            _ => {}
+        }
+        if let Err(cause) = self.step(Event::Deliver { from, message }, step) {
+            self.abort(AbortReason::Failed(cause.to_string().into()), step.out);
+            self.end(Ended::Broken(cause));
+        }
+        match waited && (self.done || self.ended.is_some()) {
+            true => Wake::Yes,
+            false => Wake::No,
+        }
+    }
+
+    /// Takes an event and does what it leads to.
+    ///
+    /// # Errors
+    /// When the event must not have happened; the run is not ended by it.
+    pub fn step(&mut self, event: Event, step: &mut Step<'_, '_>) -> Result<(), ProtocolError> {
+        let worker = match step.heap.presence() {
+            Presence::Computing => WorkerIs::Computing,
+            Presence::Shared | Presence::Exclusive => WorkerIs::InCall,
+        };
+        let mut commands = std::mem::take(&mut self.commands);
+        let stepped = self.protocol.step(event, worker, &mut commands);
+        let mut carried_out = Ok(());
+        for command in commands.drain(..) {
+            if carried_out.is_ok() {
+                carried_out = self.carry_out(command, step);
+            }
+        }
+        self.commands = commands;
+        stepped.and(carried_out)
+    }
+
+    /// Answers the requests that waited for a call of the worker.
+    pub fn serve(&mut self, step: &mut Step<'_, '_>) -> Result<(), ProtocolError> {
+        match self.protocol.has_deferred() {
+            true => self.step(Event::Serve, step),
+            false => Ok(()),
+        }
+    }
+
+    /// What the worker waited for, if it has come; or how the run ended.
+    pub fn take_outcome(&mut self) -> Option<Result<(), Ended>> {
+        if let Some(ended) = &self.ended {
+            return Some(Err(ended.clone()));
+        }
+        std::mem::take(&mut self.done).then_some(Ok(()))
+    }
+
+    /// How the run ended early, if it did.
+    pub fn ended(&self) -> Option<&Ended> {
+        self.ended.as_ref()
+    }
+
+    /// Ends the run for this node; the first reason stays.
+    pub fn end(&mut self, ended: Ended) {
+        self.ended.get_or_insert(ended);
+    }
+
+    /// Tells all other nodes that the run is over.
+    pub fn abort(&mut self, reason: AbortReason, out: &mut Outbox<Message>) {
+        let me = self.id;
+        for to in (0..self.nodes).map(NodeId::at).filter(|to| *to != me) {
+            let message = Message::Abort {
+                node: me,
+                reason: reason.clone(),
+            };
+            self.send(to, message, Payload::NONE, out);
+        }
+    }
+
+    fn send(&mut self, to: NodeId, message: Message, payload: Payload, out: &mut Outbox<Message>) {
+        if to != self.id {
+            self.counting.sent(&message, payload.len());
+        }
+        out.push(Envelope {
+            from: self.id,
+            to,
+            body: message,
+            payload,
+        });
+    }
+
+    fn carry_out(
+        &mut self,
+        command: Command,
+        step: &mut Step<'_, '_>,
+    ) -> Result<(), ProtocolError> {
+        let counting = &mut self.counting;
+        match command {
+            Command::Send { to, message } => {
+                let mut payload = Payload::NONE;
+                if let Message::BarrierDepart {
+                    barrier: BarrierId::Once(_),
+                    ..
+                } = message
+                {
+                    payload.extend(&self.value);
+                }
+                if let Message::Fetch { wanted, .. } = &message {
+                    counting.all.fetch_rounds += 1;
+                    counting.all.misses += wanted.len() as u64;
+                    for info in wanted
+                        .iter()
+                        .filter_map(|wanted| step.heap.type_of(wanted.oid))
+                    {
+                        counting.of_type(info.name).misses += 1;
+                    }
+                }
+                self.send(to, message, payload, step.out);
+            }
+            Command::Reply { to, round, objects } => {
+                let mut payload = step.pool.take();
+                for (sent, source) in &objects {
+                    gather(step.heap, sent.oid, *source, &mut payload);
+                    counting.all.pre_image_replies += u64::from(*source == Source::PreImage);
+                }
+                let sent = objects.iter().map(|(sent, _)| *sent).collect();
+                self.send(to, Message::FetchReply { round, sent }, payload, step.out);
+            }
+            Command::Install(sent) => self.install(sent, step)?,
+            Command::ZeroFill(oid) => {
+                counting.all.zero_fills += 1;
+                step.heap
+                    .zero_fill(oid)
+                    .map_err(|refused| ProtocolError::NotStored {
+                        oid,
+                        cause: refused.to_string(),
+                    })?;
+            }
+            Command::Invalidate(oid) => {
+                counting.all.invalidations += 1;
+                if let Some(info) = step.heap.type_of(oid) {
+                    counting.of_type(info.name).invalidated += 1;
+                }
+                must(
+                    step.heap.invalidate(oid),
+                    "an acquirer is in a call with `&mut w`",
+                );
+            }
+            Command::MakeWritable { oid, pre_image } => {
+                counting.all.write_faults += 1;
+                counting.all.pre_images += u64::from(pre_image);
+                if let Some(info) = step.heap.type_of(oid) {
+                    counting.of_type(info.name).write_faults += 1;
+                }
+                let made = step.heap.make_writable(oid, pre_image);
+                must(made, "a writer is in a call with `&mut w`");
+            }
+            Command::MakeClean(oid) => must(
+                step.heap.make_clean(oid),
+                "a releaser is in a call with `&mut w`",
+            ),
+            Command::IntervalEnded => counting.all.intervals += 1,
+            Command::Deferred => counting.all.deferred_requests += 1,
+            Command::Done => self.done = true,
+            Command::Deadlock(cycle) => self.end(Ended::Deadlock(cycle)),
+        }
+        Ok(())
+    }
+}
+
+impl State {
+    /// Takes the next object out of the payload.
+    fn install(&mut self, sent: Sent, step: &mut Step<'_, '_>) -> Result<(), ProtocolError> {
+        let bytes = step.heap.bytes_of(sent.oid).unwrap_or(usize::MAX);
+        let Some((object, rest)) = step.payload.split_at_checked(bytes) else {
+            return Err(bad(sent, "a reply holds fewer bytes than its objects"));
+        };
+        step.payload = rest;
+        let of_type = step
+            .heap
+            .type_of(sent.oid)
+            .map(|info| self.counting.of_type(info.name));
+        if let Some(of_type) = of_type {
+            of_type.installed += 1;
+            of_type.installed_bytes += bytes as u64;
+        }
+        step.heap
+            .install(sent.oid, object)
+            .map_err(|refused| ProtocolError::NotStored {
+                oid: sent.oid,
+                cause: refused.to_string(),
+            })
+    }
+}
+
+fn bad(sent: Sent, what: &'static str) -> ProtocolError {
+    ProtocolError::BadMessage {
+        from: sent.version.node,
+        what,
+    }
+}
+
+fn gather(heap: &HeapMut<'_>, oid: Oid, source: Source, payload: &mut Payload) {
+    let gathered = match source {
+        Source::Current => heap.gather(oid, payload.buffer()).map(drop),
+        Source::PreImage => heap.gather_pre_image(oid, payload.buffer()).map(drop),
+    };
+    if let Err(refused) = gathered {
+        panic!("{oid}: the protocol sends only what is stored and not being written: {refused}");
+    }
+}
+
+/// The protocol asks the heap only for what the worker's state allows.
+fn must<E: std::fmt::Display>(done: Result<(), E>, why: &str) {
+    if let Err(refused) = done {
+        panic!("{why}: {refused}");
+    }
+}

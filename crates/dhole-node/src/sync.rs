@@ -1,0 +1,155 @@
+//! Locks, the barrier, and values that one node makes for all.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use dhole_heap::Share;
+use dhole_model::CallSite;
+use dhole_protocol::{Event, LockId};
+
+use crate::error::{Error, Result, SyncError};
+use crate::worker::Worker;
+
+impl Worker<'_> {
+    /// Waits until every node has reached this barrier. What any node wrote before it is visible
+    /// to every node after it. 2(n-1) messages; node 0 manages it.
+    ///
+    /// # Errors
+    /// [`SyncError::Deadlock`] when not all nodes will reach it, [`SyncError::Ended`] when
+    /// another node fails meanwhile.
+    #[track_caller]
+    pub fn barrier(&mut self) -> Result<(), SyncError> {
+        self.arrive(false, CallSite::caller())
+    }
+
+    /// Runs `f` on node 0 alone and gives its value to every node. It is a barrier too, so what
+    /// `f` allocated and wrote is visible to all. Whatever the program's roots are, this is how
+    /// the other nodes learn of them.
+    ///
+    /// # Errors
+    /// The error of `f` on node 0; otherwise as [`barrier`](Worker::barrier).
+    #[track_caller]
+    pub fn once<T: Share + Copy>(&mut self, f: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        let site = CallSite::caller();
+        if self.node().index() == 0 {
+            let value = f(self)?;
+            let mut guard = self.link.node.monitor.lock();
+            let packed = &mut guard.split().1.value;
+            packed.clear();
+            dhole_heap::pack(&value, packed);
+        }
+        self.arrive(true, site)?;
+        let mut guard = self.link.node.monitor.lock();
+        let (heap, state) = guard.split();
+        let value = heap.unpack::<T>(&state.value);
+        value.map_err(|bad| Error::program(format!("the value of once at {site}: {bad}")))
+    }
+
+    fn arrive(&mut self, once: bool, site: CallSite) -> Result<(), SyncError> {
+        let called = self.exclusive(|link, call| {
+            link.and_wait(call, Event::Arrive { once, site })?;
+            call.split().1.counting.all.barriers += 1;
+            Ok(())
+        });
+        called.map_err(|failure| self.link.sync_error(failure, site))
+    }
+
+    /// Waits until every node has finished the program.
+    pub(crate) fn finish(&mut self) -> Result<(), SyncError> {
+        let site = CallSite::runtime("the end of the run");
+        let called = self.exclusive(|link, call| link.and_wait(call, Event::Finish));
+        called.map_err(|failure| self.link.sync_error(failure, site))
+    }
+
+    /// A lock that no other call gives out. It can be stored in shared objects.
+    pub fn new_lock(&mut self) -> Lock {
+        let number = self.link.locks_made * self.nodes() as u64 + self.node().index() as u64;
+        self.link.locks_made += 1;
+        Lock(Lock::FIRST_MADE + number)
+    }
+}
+
+/// A lock: the same on all nodes, by its number. What was written before a release is visible
+/// after the next acquire of the same lock.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Share)]
+#[share(crate = "dhole_heap")]
+pub struct Lock(u64);
+
+impl Lock {
+    /// Numbers below this are the program's own.
+    const FIRST_MADE: u64 = 1 << 32;
+
+    /// The lock of this number. Its manager is node `number` modulo the number of nodes.
+    pub const fn numbered(number: u32) -> Lock {
+        Lock(number as u64)
+    }
+
+    /// Waits for the lock. Free of messages when this node held it last.
+    ///
+    /// # Errors
+    /// [`SyncError::Protocol`] when this node holds it already, [`SyncError::Deadlock`] when it
+    /// will never be released, [`SyncError::Ended`] when another node fails meanwhile.
+    #[track_caller]
+    pub fn acquire(self, w: &mut Worker<'_>) -> Result<Held, SyncError> {
+        let (lock, site) = (LockId(self.0), CallSite::caller());
+        let called = w.exclusive(|link, call| link.and_wait(call, Event::Acquire { lock, site }));
+        called.map_err(|failure| w.link.sync_error(failure, site))?;
+        let dropped = Rc::clone(&w.link.dropped);
+        Ok(Held {
+            lock,
+            site,
+            dropped,
+            released: false,
+        })
+    }
+
+    /// Runs `f` with the lock held.
+    ///
+    /// # Errors
+    /// As [`acquire`](Lock::acquire), or the error of `f`; the lock is released either way.
+    #[track_caller]
+    pub fn with<R>(
+        self,
+        w: &mut Worker<'_>,
+        f: impl FnOnce(&mut Worker<'_>) -> Result<R>,
+    ) -> Result<R> {
+        let held = self.acquire(w)?;
+        let result = f(w);
+        held.release(w)?;
+        result
+    }
+}
+
+/// A lock that this node holds. It does not borrow the worker, so locks can be taken hand over
+/// hand. Dropped unreleased, it is released at the node's next call that synchronises or writes,
+/// and the run's report says so.
+#[must_use = "a lock is held until it is released"]
+#[derive(Debug)]
+pub struct Held {
+    lock: LockId,
+    site: CallSite,
+    dropped: Rc<RefCell<Vec<(LockId, CallSite)>>>,
+    released: bool,
+}
+
+impl Held {
+    /// Releases the lock.
+    ///
+    /// # Errors
+    /// [`SyncError::Protocol`] when `w` is not the worker that acquired it.
+    #[track_caller]
+    pub fn release(mut self, w: &mut Worker<'_>) -> Result<(), SyncError> {
+        let (lock, site) = (self.lock, CallSite::caller());
+        self.released = true;
+        let called = w.exclusive(|link, call| link.local(call, Some(Event::Release { lock })));
+        called.map_err(|failure| w.link.sync_error(failure, site))
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if !self.released {
+            self.dropped.borrow_mut().push((self.lock, self.site));
+        }
+    }
+}

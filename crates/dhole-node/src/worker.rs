@@ -1,0 +1,236 @@
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use dhole_heap::{Call, Token};
+use dhole_model::{CallSite, Counters, NodeId};
+use dhole_net::Outbox;
+use dhole_protocol::{AbortReason, Event, LockId, Message, ProtocolError};
+
+use crate::error::SyncError;
+use crate::machine::{Machine, Receivers, Woken};
+use crate::node::{Ended, Node, State, Step};
+
+/// A node's worker: the token that lets a program touch shared objects.
+///
+/// There is one on each node, lent to the program by `run`. Reading an object borrows it, writing
+/// one borrows it mutably, and whatever synchronises takes it mutably, so that no reference
+/// outlives the interval in which what it shows is consistent. It is neither `Send` nor `Sync`,
+/// and its brand `'id` keeps the tokens of two nodes or two clusters from being swapped.
+pub struct Worker<'id> {
+    pub(crate) token: Token<'id>,
+    pub(crate) link: Link<'id>,
+}
+
+/// What connects a worker to its node and its node to the others: everything but the token, so
+/// that both can be borrowed at once.
+pub(crate) struct Link<'id> {
+    pub node: &'id Node,
+    pub machine: &'id dyn Machine,
+    pub receivers: &'id Receivers<'id>,
+    pub out: RefCell<Outbox<Message>>,
+    /// Locks whose `Held` was dropped unreleased, with the place where they were acquired.
+    pub dropped: Rc<RefCell<Vec<(LockId, CallSite)>>>,
+    /// How long a wait lasts before the wait-for graph is searched for a cycle.
+    pub suspect_after: Duration,
+    /// Locks given out by `new_lock`.
+    pub locks_made: u64,
+}
+
+impl<'id> Worker<'id> {
+    /// This node.
+    pub fn node(&self) -> NodeId {
+        self.link.node.id
+    }
+
+    /// How many nodes the cluster has.
+    pub fn nodes(&self) -> usize {
+        self.link.node.nodes
+    }
+
+    /// The time since the run began, on this node's clock; virtual in a simulation.
+    pub fn now(&self) -> Duration {
+        self.link.machine.enter(self.node());
+        let now = self.link.machine.now(self.node());
+        self.link.machine.leave(self.node());
+        Duration::from_nanos(now)
+    }
+
+    /// A number from this node's stream of random numbers, which the run's seed decides.
+    pub fn random(&self) -> u64 {
+        self.link.machine.random(self.node())
+    }
+
+    /// Says that the computation just done costs `units` units of work, of about a nanosecond
+    /// each. A simulation with fixed costs takes its time from this; elsewhere it means nothing.
+    #[inline]
+    pub fn work(&self, units: u64) {
+        self.link.machine.work(self.node(), units);
+    }
+
+    /// What this node has counted so far.
+    pub fn counters(&self) -> Counters {
+        self.link.node.counters()
+    }
+
+    /// Ends the borrow epoch and lets what waits for this worker happen, nothing else: no
+    /// synchronisation, no write notices.
+    #[track_caller]
+    pub fn pause(&mut self) -> Result<(), SyncError> {
+        let site = CallSite::caller();
+        let called = self.exclusive(|link, call| link.local(call, None));
+        called.map_err(|failure| self.link.sync_error(failure, site))
+    }
+
+    /// Runs `f` as a call that takes the token mutably.
+    pub(crate) fn exclusive<R>(
+        &mut self,
+        f: impl FnOnce(&Link<'id>, &mut Call<'_, State>) -> Result<R, Failure>,
+    ) -> Result<R, Failure> {
+        let Worker { token, link } = self;
+        link.machine.enter(link.node.id);
+        let result = link.node.monitor.exclusive_call(token, |call| {
+            link.release_dropped(call)?;
+            f(link, call)
+        });
+        link.machine.leave(link.node.id);
+        result
+    }
+
+    /// Runs `f` as a call that takes the token shared.
+    pub(crate) fn shared<R>(
+        &self,
+        f: impl FnOnce(&Link<'id>, &mut Call<'_, State>) -> Result<R, Failure>,
+    ) -> Result<R, Failure> {
+        let Worker { token, link } = self;
+        link.machine.enter(link.node.id);
+        let result = link.node.monitor.shared_call(token, |call| f(link, call));
+        link.machine.leave(link.node.id);
+        result
+    }
+}
+
+/// Why a call came back without what it was to bring.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The run has ended early.
+    Ended(Ended),
+    /// The program did what it must not; the run goes on.
+    Refused(ProtocolError),
+}
+
+impl From<ProtocolError> for Failure {
+    fn from(error: ProtocolError) -> Failure {
+        Failure::Refused(error)
+    }
+}
+
+impl Link<'_> {
+    /// An event that is over at once.
+    pub fn local(&self, call: &mut Call<'_, State>, event: Option<Event>) -> Result<(), Failure> {
+        self.step(call, event)?;
+        self.send(call);
+        Ok(())
+    }
+
+    /// An event that leads to a wait, unless what it needs is here.
+    pub fn and_wait(&self, call: &mut Call<'_, State>, event: Event) -> Result<(), Failure> {
+        self.step(call, Some(event))?;
+        let outcome = call.split().1.take_outcome();
+        self.send(call);
+        match outcome {
+            Some(outcome) => outcome.map_err(Failure::Ended),
+            None => self.wait(call),
+        }
+    }
+
+    fn step(&self, call: &mut Call<'_, State>, event: Option<Event>) -> Result<(), Failure> {
+        let (mut heap, state) = call.split();
+        if let Some(ended) = state.ended() {
+            return Err(Failure::Ended(ended.clone()));
+        }
+        let out = &mut *self.out.borrow_mut();
+        let mut step = Step {
+            heap: &mut heap,
+            pool: &self.node.pool,
+            out,
+            payload: &[],
+        };
+        state.serve(&mut step)?;
+        event.map_or(Ok(()), |event| state.step(event, &mut step))?;
+        Ok(())
+    }
+
+    /// Sends what the steps before wanted sent, without the lock.
+    fn send(&self, call: &mut Call<'_, State>) {
+        if !self.out.borrow().is_empty() {
+            call.unlock();
+            self.post();
+        }
+    }
+
+    fn post(&self) {
+        self.machine
+            .send(self.receivers, self.node.id, &mut self.out.borrow_mut());
+    }
+
+    fn wait(&self, call: &mut Call<'_, State>) -> Result<(), Failure> {
+        let id = self.node.id;
+        let began = self.machine.now(id);
+        let mut patience = self.suspect_after;
+        let outcome = loop {
+            call.unlock();
+            let woken = self.machine.wait(id, patience);
+            if let Some(outcome) = call.split().1.take_outcome() {
+                break outcome;
+            }
+            if woken == Woken::ByTime {
+                self.step(call, Some(Event::WaitedLong))?;
+                self.send(call);
+                patience = patience.saturating_mul(2).min(LONGEST_PATIENCE);
+            }
+        };
+        let waited = self.machine.now(id).saturating_sub(began);
+        call.split().1.counting.all.waited_ns += waited;
+        outcome.map_err(Failure::Ended)
+    }
+
+    /// Ends the run for all nodes.
+    pub fn abort(&self, reason: AbortReason) {
+        self.machine.enter(self.node.id);
+        self.node
+            .monitor
+            .lock()
+            .split()
+            .1
+            .abort(reason, &mut self.out.borrow_mut());
+        self.post();
+        self.machine.leave(self.node.id);
+    }
+
+    pub fn sync_error(&self, failure: Failure, site: CallSite) -> SyncError {
+        let node = self.node.id;
+        match failure {
+            Failure::Refused(cause) | Failure::Ended(Ended::Broken(cause)) => {
+                SyncError::Protocol { node, cause }
+            }
+            Failure::Ended(Ended::Deadlock(cycle)) => SyncError::Deadlock { node, cycle },
+            Failure::Ended(Ended::Elsewhere(ended)) => SyncError::Ended { node, site, ended },
+        }
+    }
+
+    /// Releases the locks whose `Held` was dropped, and remembers to report them.
+    fn release_dropped(&self, call: &mut Call<'_, State>) -> Result<(), Failure> {
+        for (lock, site) in self.dropped.borrow_mut().drain(..) {
+            self.step(call, Some(Event::Release { lock }))?;
+            call.split().1.warnings.push(format!(
+                "{lock}, acquired on {} at {site}, was dropped and not released",
+                self.node.id
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// A wait looks for a cycle at least this often, once it has become patient.
+const LONGEST_PATIENCE: Duration = Duration::from_secs(60);

@@ -1,0 +1,145 @@
+use std::time::Duration;
+
+use dhole_node::{
+    ConfigError, Machine, Outcome, Result, RunError, Settings, Threads, Worker, run_on,
+};
+use dhole_sim::{Computation, SettingsError, Sim};
+
+use crate::report::{Report, Run, Simulated};
+
+/// How to run a program. What the command `dhole` says of the cluster goes before what is set
+/// here, so that it can run any program on any number of nodes.
+#[derive(Clone, Debug)]
+pub struct Config {
+    nodes: usize,
+    seed: u64,
+    suspect_after: Duration,
+}
+
+impl Config {
+    /// A cluster of `nodes` nodes, 1 to [`MAX_NODES`](crate::MAX_NODES), which are threads of
+    /// this process unless the program runs under `dhole sim`.
+    pub fn nodes(nodes: usize) -> Config {
+        Config {
+            nodes,
+            seed: 0,
+            suspect_after: Duration::from_secs(1),
+        }
+    }
+
+    /// Decides the nodes' random numbers.
+    pub fn seed(mut self, seed: u64) -> Config {
+        self.seed = seed;
+        self
+    }
+
+    /// How long a node waits for a lock or at a barrier before it looks for a deadlock; 1 s
+    /// unless set. The waiting time doubles each time that none is found.
+    pub fn suspect_after(mut self, time: Duration) -> Config {
+        self.suspect_after = time;
+        self
+    }
+
+    /// Runs `program` once on every node, and returns when all have finished. It ends in a
+    /// barrier, at which a node that has finished still serves the others.
+    ///
+    /// # Errors
+    /// [`RunError`] when the cluster cannot be made, or when `program` panics or returns an
+    /// error on any node: then the run ends on all nodes, with that node's error.
+    pub fn run<R: Send>(
+        &self,
+        program: impl for<'id> Fn(&mut Worker<'id>) -> Result<R> + Sync,
+    ) -> Result<Run<R>, RunError> {
+        say_hello();
+        if let Some(settings) = dhole_sim::Settings::from_env().map_err(impossible)? {
+            return self.simulate(settings, program);
+        }
+        let machine = Threads::new(self.nodes, self.seed);
+        let settings = Settings {
+            nodes: self.nodes,
+            suspect_after: self.suspect_after,
+        };
+        let outcome = run_on(&machine, &settings, program)?;
+        Ok(report(&machine, outcome, None))
+    }
+
+    /// Runs `program` on a simulated cluster, whatever the command says.
+    ///
+    /// # Errors
+    /// As [`run`](Config::run).
+    pub fn simulate<R: Send>(
+        &self,
+        settings: dhole_sim::Settings,
+        program: impl for<'id> Fn(&mut Worker<'id>) -> Result<R> + Sync,
+    ) -> Result<Run<R>, RunError> {
+        settings.check().map_err(impossible)?;
+        let (nodes, seed, computation) = (settings.nodes, settings.seed, settings.computation);
+        let machine = Sim::new(settings);
+        let settings = Settings {
+            nodes,
+            suspect_after: self.suspect_after,
+        };
+        let outcome = run_on(&machine, &settings, program)?;
+        let simulation = machine.report();
+        let simulated = Simulated {
+            seed,
+            unit_ns: match computation {
+                Computation::Measured => None,
+                Computation::FixedCost { unit_ns } => Some(unit_ns),
+            },
+            computed: simulation
+                .computed_ns
+                .into_iter()
+                .map(Duration::from_nanos)
+                .collect(),
+            messages: simulation.messages,
+        };
+        Ok(report(&machine, outcome, Some(simulated)))
+    }
+}
+
+fn impossible(error: SettingsError) -> ConfigError {
+    ConfigError::Simulation {
+        cause: error.to_string(),
+    }
+}
+
+fn report<R>(machine: &dyn Machine, outcome: Outcome<R>, simulated: Option<Simulated>) -> Run<R> {
+    let Outcome {
+        value,
+        counters,
+        elapsed,
+        warnings,
+    } = outcome;
+    let report = Report {
+        nodes: counters.len(),
+        transport: machine.name(),
+        protocol: "lazy",
+        detector: "check",
+        elapsed,
+        per_node: counters,
+        simulated,
+        warnings,
+    };
+    Run { value, report }
+}
+
+/// Tells the command `dhole`, if it started this program, that it is one of dhole's. Where the
+/// file cannot be written the command says that it heard nothing.
+fn say_hello() {
+    if let Some(file) = std::env::var_os("DHOLE_HELLO") {
+        let _ = std::fs::write(file, "run");
+    }
+}
+
+/// Runs `program` on as many nodes as the machine has cores, or as the command `dhole` says, and
+/// returns node 0's result.
+///
+/// # Errors
+/// As [`Config::run`].
+pub fn run<R: Send>(
+    program: impl for<'id> Fn(&mut Worker<'id>) -> Result<R> + Sync,
+) -> Result<R, RunError> {
+    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
+    Config::nodes(cores).run(program).map(|run| run.value)
+}
