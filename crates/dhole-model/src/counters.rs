@@ -48,7 +48,20 @@ impl MessageKind {
     /// no such messages, so these are counted by kind but are no part of
     /// [`Counters::messages`] and [`Counters::data_bytes`].
     pub const fn is_diagnostic(self) -> bool {
-        matches!(self, MessageKind::Probe | MessageKind::Deadlock | MessageKind::Abort)
+        matches!(
+            self,
+            MessageKind::Probe | MessageKind::Deadlock | MessageKind::Abort
+        )
+    }
+
+    /// The protocol that sends messages of this kind.
+    pub const fn protocol(self) -> &'static str {
+        match self {
+            MessageKind::Fetch | MessageKind::FetchReply => "lazy",
+            MessageKind::LockRequest | MessageKind::LockForward | MessageKind::LockGrant => "lock",
+            MessageKind::BarrierArrive | MessageKind::BarrierDepart => "barrier",
+            MessageKind::Probe | MessageKind::Deadlock | MessageKind::Abort => "diagnosis",
+        }
     }
 
     /// The kind's name in reports.
@@ -153,6 +166,17 @@ impl Counters {
         }
     }
 
+    /// Sent messages by the protocol that sends them.
+    pub fn by_protocol(&self) -> BTreeMap<&'static str, KindCounters> {
+        let mut by_protocol = BTreeMap::<_, KindCounters>::new();
+        for (kind, sent) in &self.by_kind {
+            let sum = by_protocol.entry(kind.protocol()).or_default();
+            sum.messages += sent.messages;
+            sum.bytes += sent.bytes;
+        }
+        by_protocol
+    }
+
     /// Adds what another node did.
     pub fn add(&mut self, other: &Counters) {
         let Counters {
@@ -220,8 +244,18 @@ mod tests {
         c.sent(MessageKind::Fetch, 24, 0);
         c.sent(MessageKind::LockGrant, 100, 60);
         c.sent(MessageKind::Probe, 50, 0);
-        assert_eq!((c.messages, c.data_bytes, c.write_notice_bytes), (2, 124, 60));
+        assert_eq!(
+            (c.messages, c.data_bytes, c.write_notice_bytes),
+            (2, 124, 60)
+        );
         assert_eq!(c.by_kind[&MessageKind::Probe].messages, 1);
+        assert_eq!(
+            c.by_protocol()["lock"],
+            KindCounters {
+                messages: 1,
+                bytes: 100
+            }
+        );
     }
 
     #[test]
@@ -233,6 +267,12 @@ mod tests {
         sum.add(&a);
         assert_eq!((sum.messages, sum.data_bytes), (2, 20));
         assert_eq!(sum.by_type["Body"].misses, 4);
-        assert_eq!(sum.by_kind[&MessageKind::Fetch], KindCounters { messages: 2, bytes: 20 });
+        assert_eq!(
+            sum.by_kind[&MessageKind::Fetch],
+            KindCounters {
+                messages: 2,
+                bytes: 20
+            }
+        );
     }
 }

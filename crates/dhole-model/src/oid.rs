@@ -53,7 +53,10 @@ pub struct OidRange {
 impl OidRange {
     /// The range that holds one object.
     pub const fn one(oid: Oid) -> OidRange {
-        OidRange { first: oid, count: 1 }
+        OidRange {
+            first: oid,
+            count: 1,
+        }
     }
 
     /// The ids of the range, in order.

@@ -21,13 +21,21 @@ impl CallSite {
 
     /// A site for events that no line of the user's program stands for.
     pub const fn runtime(what: &'static str) -> CallSite {
-        CallSite { file: what, line: 0, column: 0 }
+        CallSite {
+            file: what,
+            line: 0,
+            column: 0,
+        }
     }
 }
 
 impl From<&'static Location<'static>> for CallSite {
     fn from(at: &'static Location<'static>) -> CallSite {
-        CallSite { file: at.file(), line: at.line(), column: at.column() }
+        CallSite {
+            file: at.file(),
+            line: at.line(),
+            column: at.column(),
+        }
     }
 }
 

@@ -37,7 +37,10 @@ impl VectorTime {
 
     /// Whether everything that `other` has seen has been seen here too.
     pub fn covers(&self, other: &VectorTime) -> bool {
-        self.0.iter().zip(&other.0).all(|(mine, theirs)| mine >= theirs)
+        self.0
+            .iter()
+            .zip(&other.0)
+            .all(|(mine, theirs)| mine >= theirs)
     }
 
     /// How many nodes the time speaks of.
@@ -81,7 +84,10 @@ mod tests {
         let mut both = a.clone();
         both.merge(&b);
         assert!(both.covers(&a) && both.covers(&b));
-        assert_eq!((both.of(NodeId(0)), both.of(NodeId(1)), both.of(NodeId(2))), (4, 0, 1));
+        assert_eq!(
+            (both.of(NodeId(0)), both.of(NodeId(1)), both.of(NodeId(2))),
+            (4, 0, 1)
+        );
     }
 
     #[test]

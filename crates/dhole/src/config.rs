@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use dhole_node::{
-    ConfigError, Machine, Outcome, Result, RunError, Settings, Threads, Worker, run_on,
+    ConfigError, Machine, Outcome, Result, RunError, Settings, Threads, Worker, check_nodes, run_on,
 };
 use dhole_sim::{Computation, SettingsError, Sim};
 
@@ -54,7 +54,7 @@ impl Config {
         if let Some(settings) = dhole_sim::Settings::from_env().map_err(impossible)? {
             return self.simulate(settings, program);
         }
-        let machine = Threads::new(self.nodes, self.seed);
+        let machine = Threads::new(check_nodes(self.nodes)?, self.seed);
         let settings = Settings {
             nodes: self.nodes,
             suspect_after: self.suspect_after,

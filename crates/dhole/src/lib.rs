@@ -44,8 +44,8 @@ mod report;
 
 pub use config::{Config, run};
 pub use dhole_heap::{
-    Access, AllocError, BindError, Borrow, BorrowError, Foreign, Read, Ref, Refs, Row, Rows, Scalar,
-    Share, Write,
+    Access, AllocError, BindError, Borrow, BorrowError, Foreign, Read, Ref, Refs, Row, Rows,
+    Scalar, Share, Write,
 };
 pub use dhole_model::{CallSite, Counters, MAX_NODES, MessageKind, NodeId};
 pub use dhole_node::{

@@ -1,0 +1,190 @@
+//! What goes wrong ends on every node, with an error that says what, where and who.
+
+use std::time::Duration;
+
+use dhole::{Config, Error, Lock, Result, RunError, SyncError, Worker, sim};
+
+/// Runs on threads and in a simulation, and gives both errors.
+fn errors(
+    nodes: usize,
+    program: impl for<'id> Fn(&mut Worker<'id>) -> Result<()> + Sync,
+) -> [RunError; 2] {
+    let config = Config::nodes(nodes).suspect_after(Duration::from_millis(20));
+    let mut settings = sim::Settings::new(nodes);
+    settings.computation = sim::Computation::FixedCost { unit_ns: 1.0 };
+    [
+        config.run(&program).unwrap_err(),
+        config.simulate(settings, &program).unwrap_err(),
+    ]
+}
+
+#[test]
+fn locks_taken_crosswise_are_a_deadlock_on_both_nodes() {
+    let failed = errors(2, |w| {
+        let me = w.node().index() as u32;
+        let first = Lock::numbered(me).acquire(w)?;
+        w.barrier()?;
+        let second = Lock::numbered(1 - me).acquire(w)?;
+        second.release(w)?;
+        first.release(w)?;
+        Ok(())
+    });
+    for error in failed {
+        let RunError::Failed { error, others, .. } = error else {
+            panic!("{error}")
+        };
+        let errors: Vec<&Error> = std::iter::once(&error)
+            .chain(others.iter().map(|o| &o.1))
+            .collect();
+        assert_eq!(errors.len(), 2, "both nodes say so: {errors:?}");
+        for error in errors {
+            assert!(
+                matches!(error, Error::Sync(SyncError::Deadlock { .. })),
+                "{error}"
+            );
+            let text = error.to_string();
+            let both = text.contains("node 0 waits for lock 1 at")
+                && text.contains("node 1 waits for lock 0 at")
+                && text.matches("failures.rs:").count() == 2;
+            assert!(both, "{text}");
+        }
+    }
+}
+
+#[test]
+fn a_lock_held_over_a_barrier_that_another_needs_it_for_is_a_deadlock() {
+    let failed = errors(3, |w| {
+        let lock = Lock::numbered(7);
+        if w.node().index() == 0 {
+            let held = lock.acquire(w)?;
+            w.barrier()?;
+            w.barrier()?;
+            held.release(w)?;
+        } else {
+            w.barrier()?;
+            lock.with(w, |_| Ok(()))?;
+            w.barrier()?;
+        }
+        Ok(())
+    });
+    for error in failed {
+        let text = error.to_string();
+        assert!(
+            text.contains("waits for lock 7 at") && text.contains("waits at barrier 1"),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn a_barrier_that_not_all_will_reach_is_a_deadlock() {
+    let failed = errors(3, |w| match w.node().index() {
+        2 => Ok(()),
+        _ => Ok(w.barrier()?),
+    });
+    for error in failed {
+        let text = error.to_string();
+        assert!(text.contains("node 0 waits at barrier 0 at"), "{text}");
+        assert!(
+            text.contains("node 2 waits at the end of the run"),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn a_panic_on_one_node_ends_the_run_on_all_with_its_words() {
+    let failed = errors(4, |w| {
+        if w.node().index() == 2 {
+            panic!("the sky fell on {}", w.node());
+        }
+        w.barrier()?;
+        Ok(())
+    });
+    for error in failed {
+        assert_eq!(error.to_string(), "node 2 panicked: the sky fell on node 2");
+    }
+}
+
+#[test]
+fn an_error_on_one_node_ends_the_run_on_all_with_its_words() {
+    let failed = errors(3, |w| {
+        let lock = Lock::numbered(0);
+        if w.node().index() == 1 {
+            return Err(Error::program("no input"));
+        }
+        lock.with(w, |_| Ok(()))?;
+        w.barrier()?;
+        Ok(())
+    });
+    for error in failed {
+        assert_eq!(error.to_string(), "node 1 failed: no input");
+    }
+}
+
+#[test]
+fn a_lock_acquired_twice_by_one_node_is_an_error_that_names_both_places() {
+    let failed = errors(2, |w| {
+        if w.node().index() == 0 {
+            let held = Lock::numbered(3).acquire(w)?;
+            let again = Lock::numbered(3).acquire(w);
+            held.release(w)?;
+            again.map(drop)?;
+        }
+        Ok(())
+    });
+    for error in failed {
+        let text = error.to_string();
+        assert!(
+            text.contains("acquiring lock 3 at") && text.contains("held it since"),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn a_reference_of_another_cluster_is_an_error_that_says_so() {
+    let stranger = Config::nodes(1).run(|w| Ok(w.alloc(5_u32))).unwrap().value;
+    let failed = errors(2, |w| {
+        let caught = stranger.try_get(w).map(|_| ()).unwrap_err();
+        assert!(caught.to_string().contains("tests/failures.rs"), "{caught}");
+        let _ = stranger.get_mut(w);
+        Ok(())
+    });
+    for error in failed {
+        let text = error.to_string();
+        assert!(text.contains("u32") && text.contains("ended"), "{text}");
+    }
+}
+
+#[test]
+fn zero_nodes_and_too_many_nodes_are_refused_by_name() {
+    for nodes in [0, 5_000] {
+        let error = Config::nodes(nodes).run(|_| Ok(())).unwrap_err();
+        let text = format!("a cluster of {nodes} nodes: the number of nodes is from 1 to 1024");
+        assert_eq!(error.to_string(), text);
+        let error = Config::nodes(1)
+            .simulate(sim::Settings::new(nodes), |_| Ok(()))
+            .unwrap_err();
+        assert!(error.to_string().contains(&nodes.to_string()), "{error}");
+    }
+}
+
+#[test]
+fn a_lock_that_is_dropped_is_released_and_reported() {
+    let run = Config::nodes(2).run(|w| {
+        let lock = Lock::numbered(1);
+        if w.node().index() == 0 {
+            drop(lock.acquire(w)?);
+        }
+        w.barrier()?;
+        lock.with(w, |_| Ok(()))
+    });
+    let warnings = run.unwrap().report.warnings;
+    assert_eq!(warnings.len(), 1);
+    assert!(
+        warnings[0].starts_with("lock 1, acquired on node 0 at "),
+        "{}",
+        warnings[0]
+    );
+}
