@@ -1,1 +1,98 @@
-//! .
+//! Object ids to bytes: handle tables, page stores, pre-images, and the token that makes access
+//! to shared objects safe.
+//!
+//! A [`Cluster`] reserves address space and object ids for its nodes. A [`Monitor`] is one node:
+//! a lock over the node's heap and over the state of the engine above, and one [`Token`] that it
+//! lends to the node's worker. With the token the worker reaches an object in one load and one
+//! null test ([`Ref::get`], [`Ref::get_mut`]); what it does not find there is a [`Miss`], which
+//! the engine answers through the [`HeapMut`] of the monitor.
+//!
+//! | module | knows |
+//! |---|---|
+//! | `space` | the process's one reservation, and which object ids went to which cluster |
+//! | `cluster`, `directory` | a cluster's extents of ids, and what type each allocated id is bound to |
+//! | `share`, `type_map`, `leaf` | which types may be shared, and where their bytes are |
+//! | `reference`, `row`, `access` | what the user holds, and how it is followed |
+//! | `token`, `monitor` | who may touch bytes, and when |
+//! | `heap`, `alloc`, `transfer`, `handle`, `chunk`, `page_store`, `pre_image` | one node's objects |
+//!
+//! # Invariants
+//!
+//! All of the crate's unsafe code stands on these; safe code outside cannot break them.
+//!
+//! 1. *A set handle points to a valid object.* Where the read handle of id `i` is not null it
+//!    points to initialised storage of the type and the length to which `i` is bound. The write
+//!    handle is null or equal to the read handle.
+//! 2. *An id has one type in the whole process.* Only allocation binds ids, in the directory of
+//!    the cluster that owns them; every reference that comes as bytes is checked against that
+//!    directory before it becomes a reference. Ids are never reused. So a `Ref<T>` is always of
+//!    an id that was allocated as a `T`, and below the size of every handle table.
+//! 3. *Handles change only while the worker cannot look.* See the [`monitor`] module: handles are
+//!    written by anybody under the node lock while the worker is in a call with `&mut Token`, and by the
+//!    worker's own thread at the end of a call with `&Token`.
+//! 4. *Storage never moves and is never handed out twice* while the cluster lives.
+//!
+//! ```
+//! use dhole_heap::{Cluster, Monitor};
+//! use dhole_model::NodeId;
+//!
+//! let cluster = Cluster::new(1).unwrap();
+//! let node = Monitor::new(&cluster, NodeId(0), ());
+//! let sum = node.lend(|mut token| {
+//!     let numbers = node
+//!         .exclusive_call(&mut token, |call| call.split().0.alloc_range(10, |i| i))
+//!         .unwrap();
+//!     numbers.iter().map(|r| *token.get(r).unwrap()).sum::<u64>()
+//! });
+//! assert_eq!(sum.unwrap(), 45);
+//! ```
+#![warn(unreachable_pub)]
+
+#[cfg(test)]
+extern crate self as dhole_heap;
+
+mod access;
+mod alloc;
+mod borrow;
+mod chunk;
+mod cluster;
+mod directory;
+mod handle;
+mod heap;
+mod leaf;
+pub mod monitor;
+mod page_store;
+mod pre_image;
+mod reference;
+mod row;
+mod share;
+mod space;
+mod token;
+mod transfer;
+mod type_map;
+mod value;
+
+pub use access::{Access, Miss};
+pub use alloc::AllocError;
+pub use borrow::{Borrow, BorrowError, Read, Write};
+pub use cluster::{Cluster, Foreign, ForeignKind};
+pub use dhole_macros::Share;
+pub use directory::{BindError, Binding};
+pub use heap::{HeapMut, Refusal, Refused};
+pub use leaf::{Leaf, LeafTest};
+pub use monitor::{AlreadyLent, Call, Guard, Monitor, Presence, Within};
+pub use page_store::PAGE_BYTES;
+pub use reference::{Ref, Refs};
+pub use row::{Row, Rows, Scalar};
+pub use share::{MAX_ALIGN, Share};
+pub use space::ReserveError;
+pub use token::Token;
+pub use transfer::{GatherError, InstallError};
+pub use type_map::{DataRange, Invalid, ReferenceForm, ReferenceSlot, TypeInfo, TypeMap, TypeRef};
+pub use value::{UnpackError, pack};
+
+/// What the code that `#[derive(Share)]` writes refers to; no part of the interface.
+#[doc(hidden)]
+pub mod __private {
+    pub use crate::{MAX_ALIGN, Share, TypeMap};
+}

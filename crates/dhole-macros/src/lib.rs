@@ -1,1 +1,20 @@
-//! .
+//! Derives of dhole: [`Share`](derive@Share).
+
+mod share;
+
+use proc_macro::TokenStream;
+
+/// Implements `Share` for a struct whose fields are all `Share`, or for an enum without fields.
+///
+/// It proves, or the program does not compile, that every field may be shared, that the type has
+/// nothing to drop, and that its alignment is at most a page.
+///
+/// `#[share(crate = "path")]` names the crate through which the generated code finds the trait,
+/// where that is not `dhole`.
+#[proc_macro_derive(Share, attributes(share))]
+pub fn derive_share(input: TokenStream) -> TokenStream {
+    let input = syn::parse_macro_input!(input as syn::DeriveInput);
+    share::derive(&input)
+        .unwrap_or_else(|error| error.to_compile_error())
+        .into()
+}

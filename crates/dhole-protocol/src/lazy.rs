@@ -67,19 +67,15 @@ impl Lazy {
             lamport: 0,
             node: self.me,
         };
-        for oid in range.iter() {
-            self.objects.get_mut(oid).held = Some(version);
-        }
+        self.objects
+            .for_each(range, |_, object| object.hold(version));
     }
 
     pub fn read_miss(&mut self, oid: Oid, creator: NodeId, zero_ok: bool, out: &mut Commands) {
         let object = self.objects.get_mut(oid);
-        if object.known.lamport == 0 {
-            object.known.node = creator;
-        }
-        let need = object.known;
+        let need = object.known(creator);
         if need.lamport == 0 && zero_ok {
-            object.held = Some(need);
+            object.hold(need);
             out.push(Command::ZeroFill(oid));
             out.push(Command::Done);
             return;
@@ -133,8 +129,8 @@ impl Lazy {
         let mut written = Vec::new();
         for oid in self.dirty.drain(..) {
             let object = self.objects.get_mut(oid);
-            object.held = Some(version);
-            object.known = version;
+            object.hold(version);
+            object.hear(version);
             object.dirty = false;
             object.pre_image = false;
             OidRange::push(&mut written, oid);
@@ -206,13 +202,12 @@ impl Lazy {
 
     fn notice(&mut self, interval: &Interval, out: &mut Commands) {
         let version = interval.version();
-        for oid in interval.written.iter().flat_map(|range| range.iter()) {
-            let object = self.objects.get_mut(oid);
-            let was_valid = object.is_valid();
-            object.known = object.known.max(version);
-            if was_valid && !object.is_valid() {
-                out.push(Command::Invalidate(oid));
-            }
+        for range in &interval.written {
+            self.objects.for_each(*range, |oid, object| {
+                if object.hear(version) {
+                    out.push(Command::Invalidate(oid));
+                }
+            });
         }
     }
 
@@ -270,7 +265,7 @@ impl Lazy {
         let mut objects = SmallVec::new();
         for &Wanted { oid, need } in &request.wanted {
             let object = self.objects.get_mut(oid);
-            let Some(version) = object.held.filter(|held| *held >= need) else {
+            let Some(version) = object.held().filter(|held| *held >= need) else {
                 return Err(ProtocolError::NoCopy {
                     from: request.from,
                     oid,
@@ -313,7 +308,7 @@ impl Lazy {
         }
         self.awaited = None;
         for sent in sent {
-            self.objects.get_mut(sent.oid).held = Some(sent.version);
+            self.objects.get_mut(sent.oid).hold(sent.version);
             out.push(Command::Install(*sent));
         }
         out.push(Command::Done);

@@ -1,17 +1,18 @@
 use std::fmt;
 use std::hash::{Hash, Hasher};
+use std::num::NonZeroU64;
 
-use dhole_model::{CHUNK, Oid, Version};
+use dhole_model::{CHUNK, NodeId, Oid, OidRange, Version};
 use rustc_hash::FxHashMap;
 
-/// What one node's protocol knows of one object.
+/// What one node's protocol knows of one object. Every node keeps this for every object that it
+/// has heard of, so it is small.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(crate) struct ObjectState {
     /// The version of the bytes stored here, valid or not.
-    pub held: Option<Version>,
-    /// The newest version that a write notice, or our own writing, told of. Lamport 0: as it was
-    /// allocated.
-    pub known: Version,
+    held: Option<Packed>,
+    /// The newest version that a write notice, or our own writing, told of.
+    known: Option<Packed>,
     /// Written in the current interval.
     pub dirty: bool,
     /// Sent to another node at some time, so that a first write is worth a pre-image.
@@ -20,17 +21,70 @@ pub(crate) struct ObjectState {
     pub pre_image: bool,
 }
 
-impl ObjectState {
-    /// Whether the stored bytes may be read.
-    pub fn is_valid(&self) -> bool {
-        self.held.is_some_and(|held| held >= self.known)
+/// A version in one word, in the same order.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+struct Packed(NonZeroU64);
+
+impl From<Version> for Packed {
+    fn from(version: Version) -> Packed {
+        debug_assert!(version.lamport < 1 << 47, "Lamport time fits into 47 bits");
+        let word = version.lamport << 16 | u64::from(version.node.0);
+        Packed(NonZeroU64::MIN.saturating_add(word))
     }
 }
+
+impl From<Packed> for Version {
+    fn from(Packed(word): Packed) -> Version {
+        let word = word.get() - 1;
+        Version {
+            lamport: word >> 16,
+            node: NodeId(word as u16),
+        }
+    }
+}
+
+impl ObjectState {
+    /// The version of the bytes stored here, valid or not.
+    pub fn held(&self) -> Option<Version> {
+        self.held.map(Version::from)
+    }
+
+    /// The newest version known of; the object as `creator` allocated it, where nobody is known
+    /// to have written it.
+    pub fn known(&self, creator: NodeId) -> Version {
+        self.known.map_or(
+            Version {
+                lamport: 0,
+                node: creator,
+            },
+            Version::from,
+        )
+    }
+
+    /// Whether the stored bytes may be read.
+    pub fn is_valid(&self) -> bool {
+        self.held.is_some() && self.held >= self.known
+    }
+
+    /// The bytes of this version are stored here now.
+    pub fn hold(&mut self, version: Version) {
+        self.held = Some(version.into());
+    }
+
+    /// Somebody has written this version. Whether that made our copy invalid.
+    pub fn hear(&mut self, version: Version) -> bool {
+        let was_valid = self.is_valid();
+        self.known = self.known.max(Some(version.into()));
+        was_valid && !self.is_valid()
+    }
+}
+
+type Chunk = [ObjectState; CHUNK as usize];
 
 /// The states of all objects that a node has heard of, by chunk.
 #[derive(Clone, Default)]
 pub(crate) struct ObjectTable {
-    chunks: FxHashMap<u64, Box<[ObjectState; CHUNK as usize]>>,
+    chunks: FxHashMap<u64, Box<Chunk>>,
 }
 
 impl ObjectTable {
@@ -41,23 +95,38 @@ impl ObjectTable {
     }
 
     pub fn get_mut(&mut self, oid: Oid) -> &mut ObjectState {
-        let chunk = self
-            .chunks
-            .entry(oid.chunk())
-            .or_insert_with(|| Box::new([ObjectState::default(); CHUNK as usize]));
-        &mut chunk[oid.slot()]
+        &mut self.chunk(oid.chunk())[oid.slot()]
+    }
+
+    /// Calls `f` with every object of the range.
+    pub fn for_each(&mut self, range: OidRange, mut f: impl FnMut(Oid, &mut ObjectState)) {
+        let end = range.first.0 + u64::from(range.count);
+        let mut first = range.first;
+        while first.0 < end {
+            let next = ((first.chunk() + 1) * CHUNK).min(end);
+            let count = (next - first.0) as usize;
+            let states = &mut self.chunk(first.chunk())[first.slot()..][..count];
+            for (oid, state) in (first.0..next).map(Oid).zip(states) {
+                f(oid, state);
+            }
+            first = Oid(next);
+        }
+    }
+
+    fn chunk(&mut self, number: u64) -> &mut Chunk {
+        self.chunks
+            .entry(number)
+            .or_insert_with(|| Box::new([ObjectState::default(); CHUNK as usize]))
     }
 
     /// The objects that were heard of, in order of their ids.
     fn known(&self) -> impl Iterator<Item = (Oid, ObjectState)> {
         let mut chunks: Vec<_> = self.chunks.iter().collect();
         chunks.sort_unstable_by_key(|(number, _)| **number);
-        chunks
-            .into_iter()
-            .flat_map(|(number, chunk)| {
-                (0..CHUNK).map(move |slot| (Oid(number * CHUNK + slot), chunk[slot as usize]))
-            })
-            .filter(|(_, state)| *state != ObjectState::default())
+        let objects = chunks.into_iter().flat_map(|(number, chunk)| {
+            (0..CHUNK).map(move |slot| (Oid(number * CHUNK + slot), chunk[slot as usize]))
+        });
+        objects.filter(|(_, state)| *state != ObjectState::default())
     }
 }
 
@@ -78,5 +147,52 @@ impl Hash for ObjectTable {
 impl fmt::Debug for ObjectTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_map().entries(self.known()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_packed_version_keeps_value_and_order() {
+        let versions =
+            [(0, 0), (0, 1023), (1, 0), (1, 1), (7, 3), (1 << 40, 0)].map(|(lamport, node)| {
+                Version {
+                    lamport,
+                    node: NodeId(node),
+                }
+            });
+        for pair in versions.windows(2) {
+            assert!(Packed::from(pair[0]) < Packed::from(pair[1]));
+        }
+        assert_eq!(versions.map(|v| Version::from(Packed::from(v))), versions);
+        assert_eq!(size_of::<ObjectState>(), 24);
+    }
+
+    #[test]
+    fn an_older_notice_leaves_a_copy_valid_and_a_newer_one_does_not() {
+        let version = |lamport| Version {
+            lamport,
+            node: NodeId(1),
+        };
+        let mut object = ObjectState::default();
+        object.hold(version(5));
+        assert!(!object.hear(version(4)) && object.is_valid());
+        assert!(!object.hear(version(5)) && object.is_valid());
+        assert!(object.hear(version(6)) && !object.is_valid());
+        assert!(!object.hear(version(7)), "it was invalid already");
+    }
+
+    #[test]
+    fn a_range_visits_every_object_once_over_chunk_boundaries() {
+        let mut table = ObjectTable::default();
+        let range = OidRange {
+            first: Oid(CHUNK - 3),
+            count: CHUNK as u32 + 7,
+        };
+        let mut seen = Vec::new();
+        table.for_each(range, |oid, _| seen.push(oid));
+        assert!(range.iter().eq(seen));
     }
 }

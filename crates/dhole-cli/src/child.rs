@@ -1,0 +1,67 @@
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus};
+
+use crate::error::SimError;
+
+/// Starts `command`, which is `program` as the user named it.
+pub fn spawn(command: &mut Command, program: &str) -> Result<Child, SimError> {
+    command.spawn().map_err(|cause| match cause.kind() {
+        io::ErrorKind::NotFound if !Path::new(program).exists() => SimError::NoSuchProgram {
+            program: program.into(),
+        },
+        io::ErrorKind::PermissionDenied if Path::new(program).is_dir() => SimError::NotExecutable {
+            program: program.into(),
+            cause: io::ErrorKind::IsADirectory.into(),
+        },
+        _ => SimError::NotExecutable {
+            program: program.into(),
+            cause,
+        },
+    })
+}
+
+/// How a child ended, as a shell would say it.
+pub struct End {
+    /// Its exit code, or 128 and the signal that ended it.
+    pub code: u8,
+    /// The signal, if one ended it.
+    pub signal: Option<i32>,
+}
+
+impl From<ExitStatus> for End {
+    fn from(status: ExitStatus) -> End {
+        let signal = status.signal();
+        let code = match (status.code(), signal) {
+            (Some(code), _) => code & 0xff,
+            (None, Some(signal)) => (128 + signal) & 0xff,
+            (None, None) => 255,
+        };
+        End {
+            code: code as u8,
+            signal,
+        }
+    }
+}
+
+/// What a signal is called, and what it means here.
+pub fn describe(signal: i32) -> String {
+    const KNOWN: [(i32, &str); 8] = [
+        (1, "SIGHUP"),
+        (2, "SIGINT"),
+        (6, "SIGABRT"),
+        (7, "SIGBUS"),
+        (9, "SIGKILL"),
+        (
+            11,
+            "SIGSEGV; was a node's stack too small? --stack-kib makes it larger",
+        ),
+        (13, "SIGPIPE"),
+        (15, "SIGTERM"),
+    ];
+    match KNOWN.iter().find(|(number, _)| *number == signal) {
+        Some((_, name)) => format!("signal {signal} ({name})"),
+        None => format!("signal {signal}"),
+    }
+}

@@ -1,0 +1,64 @@
+use std::io;
+
+use dhole::sim::SettingsError;
+use thiserror::Error;
+
+/// Why `dhole sim` did not simulate the program.
+#[derive(Debug, Error)]
+pub enum SimError {
+    /// The options ask for a cluster that cannot be.
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    /// There is no such program.
+    #[error("there is no program `{program}`")]
+    NoSuchProgram {
+        /// As it was given.
+        program: String,
+    },
+    /// There is something of that name, but it cannot be run.
+    #[error("`{program}` cannot be run: {cause}")]
+    NotExecutable {
+        /// As it was given.
+        program: String,
+        /// The system's own words.
+        cause: io::Error,
+    },
+    /// The program never called `dhole::run`.
+    #[error(
+        "`{program}` is not a dhole program: it ended without calling dhole::run, \
+         so nothing was simulated"
+    )]
+    NotADholeProgram {
+        /// As it was given.
+        program: String,
+    },
+    /// The file in which the program says hello cannot be made or read.
+    #[error("the file in which `{program}` says that it is a dhole program: {cause}")]
+    Hello {
+        /// As it was given.
+        program: String,
+        /// The system's own words.
+        cause: io::Error,
+    },
+    /// The program's end cannot be waited for.
+    #[error("waiting for `{program}`: {cause}")]
+    Wait {
+        /// As it was given.
+        program: String,
+        /// The system's own words.
+        cause: io::Error,
+    },
+}
+
+impl SimError {
+    /// The command's exit code: as shells use them, where they do.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            SimError::Settings(_) => 2,
+            SimError::NoSuchProgram { .. } => 127,
+            SimError::NotExecutable { .. } => 126,
+            SimError::NotADholeProgram { .. } => 1,
+            SimError::Hello { .. } | SimError::Wait { .. } => 125,
+        }
+    }
+}

@@ -1,0 +1,301 @@
+//! New objects: ids in chunks of one type, and their first value.
+
+use std::any::TypeId;
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use dhole_model::{CHUNK, NodeId, Oid};
+
+use crate::heap::{Heap, Place};
+use crate::{Binding, HeapMut, MAX_ALIGN, Presence, Ref, Refs, ReserveError, Row, Rows};
+use crate::{Scalar, Share, TypeInfo};
+
+/// Why an object could not be allocated.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum AllocError {
+    /// Only the worker allocates, from a call of its own.
+    #[error("allocating {what} on {node}: {presence}")]
+    Presence {
+        /// The type.
+        what: &'static str,
+        /// The node.
+        node: NodeId,
+        /// Where the worker is.
+        presence: Presence,
+    },
+    /// More objects at once than a range can name, or more bytes than a store has.
+    #[error("allocating {count} times {len} {what} on {node}: that is too large")]
+    TooLarge {
+        /// The type.
+        what: &'static str,
+        /// The node.
+        node: NodeId,
+        /// Objects asked for.
+        count: u64,
+        /// Scalars in each row, or 1.
+        len: u64,
+    },
+    /// The node's page store is full.
+    #[error("allocating {what} on {node}: its store of {capacity_bytes} bytes is full")]
+    Full {
+        /// The type.
+        what: &'static str,
+        /// The node.
+        node: NodeId,
+        /// Bytes of the whole store.
+        capacity_bytes: u64,
+    },
+    /// There are no object ids left.
+    #[error("allocating {what} on {node}: {error}")]
+    Ids {
+        /// The type.
+        what: &'static str,
+        /// The node.
+        node: NodeId,
+        /// Why not.
+        error: ReserveError,
+    },
+}
+
+/// The chunk that the next single object of a type goes to.
+#[derive(Clone, Copy)]
+pub(crate) struct OpenChunk {
+    place: usize,
+    number: u64,
+    next: usize,
+}
+
+/// The chunks of ids that a node may still allocate from.
+#[derive(Default)]
+pub(crate) struct IdParts {
+    parts: VecDeque<Range<u64>>,
+    extents: usize,
+}
+
+impl IdParts {
+    fn take(&mut self, chunks: u64) -> Option<u64> {
+        let fits = |part: &Range<u64>| part.end - part.start >= chunks;
+        let found = self.parts.iter().position(fits)?;
+        let part = &mut self.parts[found];
+        let first = part.start;
+        part.start += chunks;
+        if part.is_empty() {
+            self.parts.remove(found);
+        }
+        Some(first)
+    }
+}
+
+impl Heap {
+    /// `chunks` consecutive chunks that no one ever had.
+    fn take_chunks(&mut self, chunks: u64) -> Result<u64, ReserveError> {
+        loop {
+            if let Some(first) = self.ids.take(chunks) {
+                return Ok(first);
+            }
+            let ids = chunks * CHUNK;
+            let extent = self.cluster.extent(self.ids.extents, ids)?;
+            self.ids.extents += 1;
+            let start = extent.base + extent.per_node * self.node.index() as u64;
+            self.ids
+                .parts
+                .push_back(start / CHUNK..(start + extent.per_node) / CHUNK);
+        }
+    }
+
+    /// Ids for `count` objects of one kind, as yet without storage.
+    fn take_run(&mut self, count: u64, binding: Binding) -> Result<u64, ReserveError> {
+        let chunks = count.div_ceil(CHUNK);
+        let first = self.take_chunks(chunks)?;
+        self.cluster.bind(first, chunks, count, binding);
+        Ok(first)
+    }
+
+    /// The next id of the open chunk of `T`.
+    fn take_single<T: Share>(&mut self) -> Result<(Oid, Place), ReserveError> {
+        loop {
+            let open = match self.open.get_mut(&TypeId::of::<T>()) {
+                Some(open) if open.next < CHUNK as usize => open,
+                _ => {
+                    let binding = Binding {
+                        info: TypeInfo::of::<T>(),
+                        len: 1,
+                        row: false,
+                    };
+                    let number = self.take_run(CHUNK, binding)?;
+                    let place = self.add_chunk(number, binding);
+                    let open = OpenChunk {
+                        place,
+                        number,
+                        next: 0,
+                    };
+                    self.open
+                        .entry(TypeId::of::<T>())
+                        .insert_entry(open)
+                        .into_mut()
+                }
+            };
+            let at = Place {
+                chunk: open.place,
+                slot: open.next,
+            };
+            let oid = Oid(open.number * CHUNK + open.next as u64);
+            open.next += 1;
+            // An id that bytes have named before its time already is an object of this type,
+            // and may be in use: then the next id.
+            if self.chunks[at.chunk].storage(at.slot).is_none() {
+                return Ok((oid, at));
+            }
+        }
+    }
+
+    /// Puts the first value of a new object into storage of its own. `None`: the store is full.
+    fn put<T: Share>(&mut self, oid: Oid, at: Place, value: T) -> Option<()> {
+        debug_assert!(self.chunks[at.chunk].storage(at.slot).is_none());
+        debug_assert_eq!(
+            self.chunks[at.chunk].binding.info.type_id,
+            TypeId::of::<T>()
+        );
+        let storage = self.storage(at)?;
+        // SAFETY: the storage is new, has the size and the alignment of the binding, which is
+        // a `T`, and nobody else knows it. A shared type has no drop glue.
+        unsafe { self.store.pointer(storage).cast::<T>().write(value) };
+        self.appear(oid, at, storage);
+        Some(())
+    }
+}
+
+impl HeapMut<'_> {
+    /// A new object, present here and clean.
+    ///
+    /// # Errors
+    /// [`AllocError`]; outside of a call of the worker, or out of space.
+    pub fn alloc<T: Share>(&mut self, value: T) -> Result<Ref<T>, AllocError> {
+        const { assert!(align_of::<T>() <= MAX_ALIGN) };
+        self.may_alloc::<T>()?;
+        let (oid, at) = self
+            .heap
+            .take_single::<T>()
+            .map_err(|error| self.ids::<T>(error))?;
+        self.heap
+            .put(oid, at, value)
+            .ok_or_else(|| self.full::<T>())?;
+        Ok(Ref::new(oid))
+    }
+
+    /// `count` new objects with consecutive ids, the `i`-th of which is `init(i)`; present here
+    /// and clean. `init` runs with the node lock held. Where it panics, or space runs out on the
+    /// way, no one gets to know the ids.
+    ///
+    /// # Errors
+    /// [`AllocError`]; outside of a call of the worker, or out of space.
+    pub fn alloc_range<T: Share>(
+        &mut self,
+        count: u64,
+        mut init: impl FnMut(u64) -> T,
+    ) -> Result<Refs<T>, AllocError> {
+        const { assert!(align_of::<T>() <= MAX_ALIGN) };
+        self.may_alloc::<T>()?;
+        self.fits::<T>(count, 1)?;
+        if count == 0 {
+            return Ok(Refs::empty());
+        }
+        let binding = Binding {
+            info: TypeInfo::of::<T>(),
+            len: 1,
+            row: false,
+        };
+        let run = self.heap.take_run(count, binding);
+        let first = run.map_err(|error| self.ids::<T>(error))?;
+        let mut chunk = 0;
+        for i in 0..count {
+            let oid = Oid(first * CHUNK + i);
+            if oid.slot() == 0 {
+                chunk = self.heap.add_chunk(oid.chunk(), binding);
+            }
+            let at = Place {
+                chunk,
+                slot: oid.slot(),
+            };
+            self.heap
+                .put(oid, at, init(i))
+                .ok_or_else(|| self.full::<T>())?;
+        }
+        Ok(Refs::new(Oid(first * CHUNK), count))
+    }
+
+    /// `count` new rows of `len` zeros each, with consecutive ids. They have no storage anywhere
+    /// until they are touched, and so are not present.
+    ///
+    /// # Errors
+    /// [`AllocError`]; outside of a call of the worker, or out of space.
+    pub fn alloc_rows<T: Scalar>(&mut self, count: u64, len: u64) -> Result<Rows<T>, AllocError> {
+        self.may_alloc::<T>()?;
+        self.fits::<T>(count, len)?;
+        if count == 0 {
+            return Ok(Rows::empty());
+        }
+        let binding = Binding {
+            info: TypeInfo::of::<T>(),
+            len,
+            row: true,
+        };
+        let run = self.heap.take_run(count, binding);
+        let first = run.map_err(|error| self.ids::<T>(error))?;
+        Ok(Rows::new(Oid(first * CHUNK), count, len))
+    }
+
+    /// One new row of `len` zeros. See [`alloc_rows`](HeapMut::alloc_rows).
+    ///
+    /// # Errors
+    /// [`AllocError`]; outside of a call of the worker, or out of space.
+    pub fn alloc_row<T: Scalar>(&mut self, len: u64) -> Result<Row<T>, AllocError> {
+        Ok(self.alloc_rows(1, len)?.row(0))
+    }
+
+    fn may_alloc<T>(&self) -> Result<(), AllocError> {
+        match self.heap.presence() {
+            Presence::Shared | Presence::Exclusive => Ok(()),
+            presence => Err(AllocError::Presence {
+                what: what::<T>(),
+                node: self.heap.node,
+                presence,
+            }),
+        }
+    }
+
+    fn fits<T>(&self, count: u64, len: u64) -> Result<(), AllocError> {
+        let bytes = (size_of::<T>() as u64).checked_mul(len);
+        let fits = bytes.is_some_and(|bytes| bytes <= self.heap.store.capacity());
+        if fits && count <= u64::from(u32::MAX) && isize::try_from(len).is_ok() {
+            return Ok(());
+        }
+        Err(AllocError::TooLarge {
+            what: what::<T>(),
+            node: self.heap.node,
+            count,
+            len,
+        })
+    }
+
+    fn ids<T>(&self, error: ReserveError) -> AllocError {
+        AllocError::Ids {
+            what: what::<T>(),
+            node: self.heap.node,
+            error,
+        }
+    }
+
+    fn full<T>(&self) -> AllocError {
+        let capacity_bytes = self.heap.store.capacity();
+        AllocError::Full {
+            what: what::<T>(),
+            node: self.heap.node,
+            capacity_bytes,
+        }
+    }
+}
+
+fn what<T>() -> &'static str {
+    std::any::type_name::<T>()
+}

@@ -1,0 +1,67 @@
+//! What a node knows of 64 objects with consecutive ids and one type.
+
+use crate::Binding;
+
+/// No storage yet: the object was never here.
+const NOWHERE: u64 = u64::MAX;
+
+/// A node's record of one chunk of ids.
+pub(crate) struct Chunk {
+    /// What the ids are bound to.
+    pub(crate) binding: Binding,
+    /// Bit `i`: object `i` may be read here.
+    present: u64,
+    /// Bit `i`: object `i` may be written here. Implies present.
+    writable: u64,
+    /// Where object `i` is in the page store.
+    storage: [u64; 64],
+}
+
+impl Chunk {
+    pub(crate) fn new(binding: Binding) -> Chunk {
+        Chunk {
+            binding,
+            present: 0,
+            writable: 0,
+            storage: [NOWHERE; 64],
+        }
+    }
+
+    #[inline]
+    pub(crate) fn is_present(&self, slot: usize) -> bool {
+        self.present >> slot & 1 == 1
+    }
+
+    #[inline]
+    pub(crate) fn is_writable(&self, slot: usize) -> bool {
+        self.writable >> slot & 1 == 1
+    }
+
+    #[inline]
+    pub(crate) fn storage(&self, slot: usize) -> Option<u64> {
+        Some(self.storage[slot]).filter(|&at| at != NOWHERE)
+    }
+
+    pub(crate) fn set_storage(&mut self, slot: usize, at: u64) {
+        debug_assert_eq!(self.storage[slot], NOWHERE, "storage never moves");
+        self.storage[slot] = at;
+    }
+
+    pub(crate) fn set_present(&mut self, slot: usize) {
+        self.present |= 1 << slot;
+    }
+
+    pub(crate) fn set_writable(&mut self, slot: usize) {
+        debug_assert!(self.is_present(slot));
+        self.writable |= 1 << slot;
+    }
+
+    pub(crate) fn set_clean(&mut self, slot: usize) {
+        self.writable &= !(1 << slot);
+    }
+
+    pub(crate) fn set_absent(&mut self, slot: usize) {
+        self.set_clean(slot);
+        self.present &= !(1 << slot);
+    }
+}

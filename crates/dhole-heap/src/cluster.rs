@@ -1,0 +1,271 @@
+//! A cluster's share of the process: slots for its nodes and extents of object ids.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
+
+use dhole_model::{CHUNK, NodeId, Oid};
+
+use crate::TypeRef;
+use crate::directory::{BindError, Binding, Directory, Run};
+use crate::space::{self, IDS_PER_PAGE, Owner, ReserveError, Slot};
+use crate::type_map::Named;
+
+/// Ids that each node gets at first.
+const FIRST_PER_NODE: u64 = 4096;
+
+/// Ids that each node gets at most at a time, unless one range needs more.
+const MOST_PER_NODE: u64 = 1 << 22;
+
+/// The ids `base..base + nodes * per_node`; node `i` allocates from the `i`-th part.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Extent {
+    pub(crate) base: u64,
+    pub(crate) per_node: u64,
+}
+
+impl Extent {
+    fn creator(&self, oid: Oid, nodes: usize) -> Option<NodeId> {
+        let node = oid.0.checked_sub(self.base)? / self.per_node;
+        (node < nodes as u64).then(|| NodeId::at(node as usize))
+    }
+}
+
+/// The nodes of one cluster that live in this process. Every [`Monitor`](crate::Monitor) of the
+/// cluster keeps it alive; when the last one is dropped its memory goes back to the system.
+pub struct Cluster {
+    me: Weak<Cluster>,
+    ordinal: u64,
+    slots: Box<[Slot]>,
+    taken: Box<[AtomicBool]>,
+    extents: RwLock<Vec<Extent>>,
+    directory: RwLock<Directory>,
+}
+
+/// Why an id names no object of a cluster.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{oid} {kind}")]
+pub struct Foreign {
+    /// The id.
+    pub oid: Oid,
+    /// What it is instead.
+    pub kind: ForeignKind,
+}
+
+/// What an id is that names no object of a cluster.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum ForeignKind {
+    /// It was allocated in another cluster of this process.
+    #[error("belongs to another cluster of this process, number {ordinal}")]
+    OtherCluster {
+        /// The number of that cluster in the process, counted from 1.
+        ordinal: u64,
+    },
+    /// It was allocated in a cluster that has ended.
+    #[error("belongs to a cluster that has ended")]
+    Ended,
+    /// It is set aside for a node of this cluster, which has not allocated it.
+    #[error("is not allocated yet; it is set aside for {creator}")]
+    NotYet {
+        /// The node that may allocate it.
+        creator: NodeId,
+    },
+    /// No cluster of this process ever had it.
+    #[error("was never allocated by anyone in this process")]
+    Never,
+}
+
+fn read<T>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {
+    lock.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
+    lock.write().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Cluster {
+    /// Reserves what `nodes` nodes need.
+    ///
+    /// # Errors
+    /// [`ReserveError`] when there are too many nodes for the process, or no address space or
+    /// object ids left.
+    pub fn new(nodes: usize) -> Result<Arc<Cluster>, ReserveError> {
+        let (slots, ordinal) = space::take_slots(nodes)?;
+        let cluster = Arc::new_cyclic(|me| Cluster {
+            me: me.clone(),
+            ordinal,
+            taken: slots.iter().map(|_| AtomicBool::new(false)).collect(),
+            slots,
+            extents: RwLock::new(Vec::new()),
+            directory: RwLock::new(Directory::default()),
+        });
+        cluster.grow(&mut write(&cluster.extents), 0)?;
+        Ok(cluster)
+    }
+
+    /// How many nodes the cluster has.
+    pub fn nodes(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// The cluster's number in the process, counted from 1.
+    pub fn ordinal(&self) -> u64 {
+        self.ordinal
+    }
+
+    /// The node that allocated `oid`. For ids of a chunk that a node fills one by one this is
+    /// known as soon as the chunk is begun.
+    ///
+    /// # Errors
+    /// [`Foreign`] when no node of this cluster has.
+    pub fn creator(&self, oid: Oid) -> Result<NodeId, Foreign> {
+        let nodes = self.nodes();
+        let found = read(&self.extents)
+            .iter()
+            .find_map(|e| e.creator(oid, nodes));
+        let kind = match found {
+            Some(node) if read(&self.directory).is_allocated(oid) => return Ok(node),
+            Some(creator) => ForeignKind::NotYet { creator },
+            None => match space::owner(oid) {
+                Some(Owner {
+                    cluster: Some(other),
+                    ..
+                }) => ForeignKind::OtherCluster {
+                    ordinal: other.ordinal,
+                },
+                Some(Owner { cluster: None, .. }) => ForeignKind::Ended,
+                None => ForeignKind::Never,
+            },
+        };
+        Err(Foreign { oid, kind })
+    }
+
+    /// What `oid` was allocated as.
+    ///
+    /// # Errors
+    /// [`Foreign`] when no node of this cluster has allocated it.
+    pub fn binding(&self, oid: Oid) -> Result<Binding, Foreign> {
+        if let Some(binding) = read(&self.directory).binding(oid) {
+            return Ok(binding);
+        }
+        let creator = self.creator(oid)?;
+        Err(Foreign {
+            oid,
+            kind: ForeignKind::NotYet { creator },
+        })
+    }
+
+    /// Tests that a reference found in bytes is one that allocation gave out, in this cluster or
+    /// in another one of the process.
+    pub(crate) fn check(&self, named: &Named, seen: TypeRef) -> Result<(), BindError> {
+        let oid = named.first;
+        let clash = |bound| {
+            let (len, row) = (named.len, named.row);
+            let seen = match (row, named.count) {
+                (true, count) => format!("range of {count} rows of {len} {}", seen.info().name),
+                (false, count) => format!("range of {count} {}", seen.info().name),
+            };
+            BindError::TypeClash { oid, bound, seen }
+        };
+        if let Some(()) = read(&self.directory).check(named, seen).map_err(clash)? {
+            return Ok(());
+        }
+        // Ids of clusters that have ended stay null everywhere for ever, whatever type they are
+        // taken for. Those of one that lives must agree with its directory. Those that nobody
+        // has yet must not come into the world before they are allocated.
+        let known = match space::owner(oid) {
+            Some(Owner {
+                cluster: None,
+                rest,
+            }) => (named.count <= rest).then_some(()),
+            Some(Owner {
+                cluster: Some(other),
+                ..
+            }) => read(&other.directory).check(named, seen).map_err(clash)?,
+            None => None,
+        };
+        known.ok_or(BindError::Foreign(Foreign {
+            oid,
+            kind: ForeignKind::Never,
+        }))
+    }
+
+    /// Marks the slot of `node` as in use, for ever.
+    ///
+    /// # Panics
+    /// When it is in use already, or the cluster has no such node.
+    pub(crate) fn take_slot(&self, node: NodeId) -> Slot {
+        assert!(
+            node.index() < self.nodes(),
+            "{node} is not one of the cluster's {}",
+            self.nodes()
+        );
+        let taken = self.taken[node.index()].swap(true, Ordering::Relaxed);
+        assert!(!taken, "{node} has its monitor already");
+        self.slots[node.index()]
+    }
+
+    /// Calls `f` with each extent's base and number of ids.
+    pub(crate) fn each_extent(&self, mut f: impl FnMut(u64, u64)) {
+        for extent in read(&self.extents).iter() {
+            f(extent.base, extent.per_node * self.nodes() as u64);
+        }
+    }
+
+    /// The `n`-th extent, made if it is the next one; of at least `ids` ids for each node if so.
+    pub(crate) fn extent(&self, n: usize, ids: u64) -> Result<Extent, ReserveError> {
+        if let Some(&extent) = read(&self.extents).get(n) {
+            return Ok(extent);
+        }
+        let mut extents = write(&self.extents);
+        match extents.get(n) {
+            Some(&extent) => Ok(extent),
+            None => self.grow(&mut extents, ids),
+        }
+    }
+
+    fn grow(&self, extents: &mut Vec<Extent>, ids: u64) -> Result<Extent, ReserveError> {
+        let usual = match extents.last() {
+            Some(last) => (last.per_node * 2).min(MOST_PER_NODE),
+            None => FIRST_PER_NODE,
+        };
+        let nodes = self.nodes() as u64;
+        let per_node = ids
+            .checked_next_multiple_of(IDS_PER_PAGE)
+            .unwrap_or(u64::MAX)
+            .max(usual);
+        let base = space::take_ids(per_node.saturating_mul(nodes), &self.me)?;
+        let extent = Extent { base, per_node };
+        extents.push(extent);
+        Ok(extent)
+    }
+
+    /// Binds `chunks` chunks from `first` on, of which `ids` ids may name an object.
+    pub(crate) fn bind(&self, first: u64, chunks: u64, ids: u64, binding: Binding) {
+        debug_assert_eq!(ids.div_ceil(CHUNK), chunks);
+        write(&self.directory).add(
+            first,
+            Run {
+                chunks,
+                ids,
+                binding,
+            },
+        );
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        let extents = std::mem::take(
+            self.extents
+                .get_mut()
+                .unwrap_or_else(PoisonError::into_inner),
+        );
+        space::give_back(&self.slots, extents.iter().map(|e| e.base));
+    }
+}
+
+impl std::fmt::Debug for Cluster {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "cluster {} of {} nodes", self.ordinal, self.nodes())
+    }
+}

@@ -1,0 +1,201 @@
+//! What each allocated id of a cluster is bound to: a type, and for rows a length. Allocation
+//! alone binds; every later sight of an id must agree.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use dhole_model::{CHUNK, Oid};
+
+use crate::type_map::Named;
+use crate::{Foreign, Miss, TypeInfo, TypeRef};
+
+/// What an object is, and so how many bytes it has.
+#[derive(Clone, Copy, Debug)]
+pub struct Binding {
+    /// The type of the object, or of each scalar of a row.
+    pub info: &'static TypeInfo,
+    /// Scalars in the row; 1 for an object.
+    pub len: u64,
+    /// Whether the object is a row of scalars.
+    pub row: bool,
+}
+
+impl Binding {
+    /// Bytes of the object in memory.
+    #[inline]
+    pub fn bytes(&self) -> u64 {
+        self.info.size as u64 * self.len
+    }
+
+    /// Bytes of the object without padding: what travels.
+    #[inline]
+    pub fn packed_bytes(&self) -> u64 {
+        self.info.packed_size as u64 * self.len
+    }
+
+    /// Whether `miss` takes its object for this.
+    #[inline]
+    pub(crate) fn agrees(&self, miss: &Miss) -> bool {
+        self.info.type_id == miss.ty.id() && self.len == miss.len as u64 && self.row == miss.zero_ok
+    }
+}
+
+impl PartialEq for Binding {
+    fn eq(&self, other: &Binding) -> bool {
+        self.info.type_id == other.info.type_id && self.len == other.len && self.row == other.row
+    }
+}
+
+impl Eq for Binding {}
+
+impl fmt::Display for Binding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.row {
+            return write!(f, "row of {} {}", self.len, self.info.name);
+        }
+        f.write_str(self.info.name)
+    }
+}
+
+/// Why an id is not what a reference takes it for.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum BindError {
+    /// The id was allocated as something else. Only bytes that lie can lead here.
+    #[error("{oid} is a {bound}, not a {seen}")]
+    TypeClash {
+        /// The object.
+        oid: Oid,
+        /// What it was allocated as.
+        bound: String,
+        /// What the reference takes it for.
+        seen: String,
+    },
+    /// The id is not one of this cluster's.
+    #[error(transparent)]
+    Foreign(#[from] Foreign),
+}
+
+/// Objects allocated together: consecutive ids in whole chunks, all bound alike.
+pub(crate) struct Run {
+    pub(crate) chunks: u64,
+    /// Ids that may name an object; those of the last chunk's rest never do.
+    pub(crate) ids: u64,
+    pub(crate) binding: Binding,
+}
+
+/// The runs of a cluster, by their first chunk.
+#[derive(Default)]
+pub(crate) struct Directory {
+    runs: BTreeMap<u64, Run>,
+}
+
+impl Directory {
+    pub(crate) fn add(&mut self, first_chunk: u64, run: Run) {
+        debug_assert!(
+            self.at(Oid(first_chunk * CHUNK)).is_none(),
+            "ids are bound once"
+        );
+        self.runs.insert(first_chunk, run);
+    }
+
+    /// The binding of `oid` and how many ids from it on are bound with it.
+    fn at(&self, oid: Oid) -> Option<(&Binding, u64)> {
+        let (first, run) = self.runs.range(..=oid.chunk()).next_back()?;
+        let place = oid.0 - first * CHUNK;
+        (place < run.ids).then(|| (&run.binding, run.ids - place))
+    }
+
+    /// What `oid` is bound to.
+    pub(crate) fn binding(&self, oid: Oid) -> Option<Binding> {
+        self.at(oid).map(|(binding, _)| *binding)
+    }
+
+    /// What the chunk of `oid` is bound to, though `oid` itself may never name an object.
+    pub(crate) fn is_allocated(&self, oid: Oid) -> bool {
+        let run = self.runs.range(..=oid.chunk()).next_back();
+        run.is_some_and(|(first, run)| oid.chunk() < first + run.chunks)
+    }
+
+    /// Whether all objects of a reference were allocated together, as what it takes them for.
+    /// `Ok(None)` when the first of them is not in this directory.
+    pub(crate) fn check(&self, named: &Named, seen: TypeRef) -> Result<Option<()>, String> {
+        let Some((bound, rest)) = self.at(named.first) else {
+            return Ok(None);
+        };
+        let alike = bound.info.type_id == seen.id()
+            && bound.len == named.len
+            && bound.row == named.row
+            && named.count <= rest;
+        if alike {
+            Ok(Some(()))
+        } else {
+            Err(bound.to_string())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of<T: crate::Share>() -> Binding {
+        Binding {
+            info: TypeInfo::of::<T>(),
+            len: 1,
+            row: false,
+        }
+    }
+
+    #[test]
+    fn ids_of_a_run_are_bound_and_the_rest_of_its_last_chunk_is_not() {
+        let mut d = Directory::default();
+        d.add(
+            2,
+            Run {
+                chunks: 2,
+                ids: 70,
+                binding: of::<u8>(),
+            },
+        );
+        d.add(
+            4,
+            Run {
+                chunks: 1,
+                ids: 64,
+                binding: of::<u16>(),
+            },
+        );
+        assert_eq!(d.binding(Oid(127)), None);
+        assert_eq!(d.binding(Oid(128)), Some(of::<u8>()));
+        assert_eq!(d.binding(Oid(197)), Some(of::<u8>()));
+        assert_eq!(d.binding(Oid(198)), None);
+        assert!(d.is_allocated(Oid(198)));
+        assert_eq!(d.binding(Oid(256)), Some(of::<u16>()));
+        assert!(!d.is_allocated(Oid(320)));
+    }
+
+    #[test]
+    fn a_range_must_lie_in_one_run() {
+        let mut d = Directory::default();
+        d.add(
+            2,
+            Run {
+                chunks: 2,
+                ids: 70,
+                binding: of::<u8>(),
+            },
+        );
+        let named = |first, count| Named {
+            first: Oid(first),
+            count,
+            len: 1,
+            row: false,
+        };
+        let u8s = TypeRef::of::<u8>();
+        assert_eq!(d.check(&named(128, 70), u8s), Ok(Some(())));
+        assert!(d.check(&named(129, 70), u8s).is_err());
+        assert!(d.check(&named(129, u64::MAX), u8s).is_err());
+        assert!(d.check(&named(129, 1), TypeRef::of::<i8>()).is_err());
+        assert_eq!(d.check(&named(64, 1), u8s), Ok(None));
+    }
+}

@@ -1,0 +1,396 @@
+//! One node's heap, and what may be done to its objects under the node lock.
+
+use std::any::TypeId;
+use std::fmt;
+use std::sync::Arc;
+
+use dhole_model::{NodeId, Oid};
+use rustc_hash::FxHashMap;
+
+use crate::alloc::{IdParts, OpenChunk};
+use crate::chunk::Chunk;
+use crate::handle::HandleTable;
+use crate::page_store::PageStore;
+use crate::pre_image::PreImages;
+use crate::{BindError, Binding, Cluster, Foreign, Miss, Presence, TypeInfo, space};
+
+/// Bytes at the start of a page store that stay with the slot when its cluster ends. What lies
+/// there is never read before it is written.
+const KEPT_BYTES: u64 = 64 << 10;
+
+/// One node's objects. Everything but the handles and the bytes is guarded by the node lock.
+pub(crate) struct Heap {
+    pub(crate) cluster: Arc<Cluster>,
+    pub(crate) node: NodeId,
+    presence: Presence,
+    slot: space::Slot,
+    read: HandleTable,
+    write: HandleTable,
+    pub(crate) store: PageStore,
+    /// Where the record of a chunk is in `chunks`.
+    index: FxHashMap<u64, u32>,
+    pub(crate) chunks: Vec<Chunk>,
+    pub(crate) open: FxHashMap<TypeId, OpenChunk>,
+    pub(crate) ids: IdParts,
+    /// Installed in a shared call, and not yet known to the worker.
+    pending: Vec<(Oid, u64)>,
+    pub(crate) pre_images: PreImages,
+}
+
+/// Where the record of an object is.
+#[derive(Clone, Copy)]
+pub(crate) struct Place {
+    pub(crate) chunk: usize,
+    pub(crate) slot: usize,
+}
+
+impl Heap {
+    pub(crate) fn new(cluster: &Arc<Cluster>, node: NodeId) -> (Heap, HandleTable, HandleTable) {
+        let slot = cluster.take_slot(node);
+        // SAFETY: the slot's tables are mapped, null wherever untouched or released, and this
+        // monitor's alone, as long as it keeps the cluster.
+        let (read, write) = unsafe {
+            let entries = slot.entries();
+            (
+                HandleTable::new(slot.read_table(), entries),
+                HandleTable::new(slot.write_table(), entries),
+            )
+        };
+        let heap = Heap {
+            cluster: cluster.clone(),
+            node,
+            presence: Presence::Exclusive,
+            slot,
+            read,
+            write,
+            store: PageStore::new(slot.store(), slot.store_bytes()),
+            index: FxHashMap::default(),
+            chunks: Vec::new(),
+            open: FxHashMap::default(),
+            ids: IdParts::default(),
+            pending: Vec::new(),
+            pre_images: PreImages::default(),
+        };
+        (heap, read, write)
+    }
+
+    #[inline]
+    pub(crate) fn presence(&self) -> Presence {
+        self.presence
+    }
+
+    #[inline]
+    pub(crate) fn set_presence(&mut self, presence: Presence) {
+        debug_assert!(self.pending.is_empty() || presence == Presence::Shared);
+        self.presence = presence;
+    }
+
+    /// The record of `oid`'s chunk, if this node has seen the chunk.
+    #[inline]
+    pub(crate) fn place(&self, oid: Oid) -> Option<Place> {
+        let chunk = *self.index.get(&oid.chunk())? as usize;
+        Some(Place {
+            chunk,
+            slot: oid.slot(),
+        })
+    }
+
+    /// The record of `oid`'s chunk, made at first sight of the chunk from the directory.
+    pub(crate) fn see(&mut self, oid: Oid) -> Result<Place, Foreign> {
+        if let Some(place) = self.place(oid) {
+            return Ok(place);
+        }
+        let binding = self.cluster.binding(oid)?;
+        Ok(Place {
+            chunk: self.add_chunk(oid.chunk(), binding),
+            slot: oid.slot(),
+        })
+    }
+
+    pub(crate) fn add_chunk(&mut self, number: u64, binding: Binding) -> usize {
+        let place = self.chunks.len();
+        self.index.insert(
+            number,
+            u32::try_from(place).expect("fewer than 2^32 chunks of ids"),
+        );
+        self.chunks.push(Chunk::new(binding));
+        place
+    }
+
+    /// The storage of an object, allocated at its first access (DOSA, section 3.3). `None` when
+    /// the page store is full.
+    pub(crate) fn storage(&mut self, at: Place) -> Option<u64> {
+        let chunk = &mut self.chunks[at.chunk];
+        if let Some(storage) = chunk.storage(at.slot) {
+            return Some(storage);
+        }
+        let info = chunk.binding.info;
+        let storage = self.store.take(chunk.binding.bytes(), info.align as u64)?;
+        chunk.set_storage(at.slot, storage);
+        Some(storage)
+    }
+
+    /// The object's storage holds a valid value from now on. In a shared call the handle waits
+    /// for the worker's own thread.
+    pub(crate) fn appear(&mut self, oid: Oid, at: Place, storage: u64) {
+        self.chunks[at.chunk].set_present(at.slot);
+        if self.presence == Presence::Shared {
+            self.pending.push((oid, storage));
+        } else {
+            self.read.set(oid, self.store.pointer(storage).as_ptr());
+        }
+    }
+
+    /// Stores the handles of what was installed in a shared call. On the worker's thread.
+    pub(crate) fn publish(&mut self) {
+        for (oid, storage) in self.pending.drain(..) {
+            self.read.set(oid, self.store.pointer(storage).as_ptr());
+        }
+    }
+}
+
+impl Drop for Heap {
+    fn drop(&mut self) {
+        let kept = self.store.bytes().min(KEPT_BYTES);
+        // SAFETY: the monitor is gone, so there is no token, no reference, and nobody who could
+        // follow a handle. Extents are whole pages of the tables, the store's end too.
+        unsafe {
+            self.cluster.each_extent(|base, ids| {
+                space::release(self.slot.read_table().add(8 * base as usize), 8 * ids);
+                space::release(self.slot.write_table().add(8 * base as usize), 8 * ids);
+            });
+            space::release(
+                self.slot.store().add(kept as usize),
+                self.store.bytes() - kept,
+            );
+        }
+    }
+}
+
+/// A node's heap, as whoever holds the node lock may use it. Every operation tests that the
+/// worker's [`Presence`] allows it, and refuses otherwise.
+pub struct HeapMut<'g> {
+    pub(crate) heap: &'g mut Heap,
+}
+
+/// Why a change of an object's state was refused.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{operation} {oid} on {node}: {refusal}")]
+pub struct Refused {
+    /// What was asked for.
+    pub operation: &'static str,
+    /// The object.
+    pub oid: Oid,
+    /// The node.
+    pub node: NodeId,
+    /// Why not.
+    pub refusal: Refusal,
+}
+
+/// What stands against a change of an object's state.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Refusal {
+    /// References may live that the change would break.
+    #[error("{0}")]
+    Presence(Presence),
+    /// The node has no valid copy.
+    #[error("no valid copy is here")]
+    Absent,
+}
+
+impl<'g> HeapMut<'g> {
+    #[inline]
+    pub(crate) fn new(heap: &'g mut Heap) -> HeapMut<'g> {
+        HeapMut { heap }
+    }
+
+    /// The same heap, for a shorter time.
+    #[inline]
+    pub fn reborrow(&mut self) -> HeapMut<'_> {
+        HeapMut { heap: self.heap }
+    }
+
+    /// The node.
+    #[inline]
+    pub fn node(&self) -> NodeId {
+        self.heap.node
+    }
+
+    /// The node's cluster.
+    #[inline]
+    pub fn cluster(&self) -> &Arc<Cluster> {
+        &self.heap.cluster
+    }
+
+    /// Where the worker is.
+    #[inline]
+    pub fn presence(&self) -> Presence {
+        self.heap.presence
+    }
+
+    /// Tests that the object of `miss` is what the access takes it for.
+    ///
+    /// # Errors
+    /// [`BindError`] when it is of another type, or no object of this cluster.
+    pub fn bind(&mut self, miss: &Miss) -> Result<(), BindError> {
+        let at = self.heap.see(miss.oid)?;
+        let bound = &self.heap.chunks[at.chunk].binding;
+        if bound.agrees(miss) {
+            return Ok(());
+        }
+        let seen = Binding {
+            info: miss.ty.info(),
+            len: miss.len as u64,
+            row: miss.zero_ok,
+        };
+        let (bound, seen) = (bound.to_string(), seen.to_string());
+        Err(BindError::TypeClash {
+            oid: miss.oid,
+            bound,
+            seen,
+        })
+    }
+
+    /// Makes the node's copy of `oid` invalid, and keeps its storage. Nothing happens where there
+    /// is no valid copy. Drops its pre-image.
+    ///
+    /// # Errors
+    /// [`Refusal::Presence`] outside of an exclusive call.
+    pub fn invalidate(&mut self, oid: Oid) -> Result<(), Refused> {
+        self.exclusive("invalidating", oid)?;
+        let Some(at) = self.heap.place(oid) else {
+            return Ok(());
+        };
+        if self.heap.chunks[at.chunk].is_present(at.slot) {
+            self.heap.chunks[at.chunk].set_absent(at.slot);
+            self.heap.read.clear(oid);
+            self.heap.write.clear(oid);
+            self.heap.pre_images.forget(oid);
+        }
+        Ok(())
+    }
+
+    /// Lets the worker write its copy of `oid`; with `pre_image`, keeps a copy of the bytes as
+    /// they are now. Nothing happens where the copy is writable.
+    ///
+    /// # Errors
+    /// [`Refusal::Presence`] outside of an exclusive call, [`Refusal::Absent`] without a valid copy.
+    pub fn make_writable(&mut self, oid: Oid, pre_image: bool) -> Result<(), Refused> {
+        const OPERATION: &str = "making writable";
+        self.exclusive(OPERATION, oid)?;
+        let found = self.heap.place(oid);
+        let Some(at) = found.filter(|at| self.heap.chunks[at.chunk].is_present(at.slot)) else {
+            return Err(self.refuse(OPERATION, oid, Refusal::Absent));
+        };
+        if self.heap.chunks[at.chunk].is_writable(at.slot) {
+            return Ok(());
+        }
+        let storage = self.heap.chunks[at.chunk]
+            .storage(at.slot)
+            .expect("a valid copy has bytes");
+        if pre_image {
+            let mut packed = self.heap.pre_images.buffer();
+            self.heap.pack(at, storage, &mut packed);
+            self.heap.pre_images.keep(oid, packed);
+        }
+        self.heap.chunks[at.chunk].set_writable(at.slot);
+        self.heap
+            .write
+            .set(oid, self.heap.store.pointer(storage).as_ptr());
+        Ok(())
+    }
+
+    /// Takes the right to write `oid` away again, and drops its pre-image. Nothing happens where
+    /// the copy is not writable.
+    ///
+    /// # Errors
+    /// [`Refusal::Presence`] outside of an exclusive call.
+    pub fn make_clean(&mut self, oid: Oid) -> Result<(), Refused> {
+        self.exclusive("making clean", oid)?;
+        let Some(at) = self.heap.place(oid) else {
+            return Ok(());
+        };
+        if self.heap.chunks[at.chunk].is_writable(at.slot) {
+            self.heap.chunks[at.chunk].set_clean(at.slot);
+            self.heap.write.clear(oid);
+            self.heap.pre_images.forget(oid);
+        }
+        Ok(())
+    }
+
+    /// Whether the node has a valid copy.
+    #[inline]
+    pub fn is_present(&self, oid: Oid) -> bool {
+        self.heap
+            .place(oid)
+            .is_some_and(|at| self.heap.chunks[at.chunk].is_present(at.slot))
+    }
+
+    /// Whether the node's copy may be written.
+    #[inline]
+    pub fn is_writable(&self, oid: Oid) -> bool {
+        self.heap
+            .place(oid)
+            .is_some_and(|at| self.heap.chunks[at.chunk].is_writable(at.slot))
+    }
+
+    /// Whether the node has bytes of the object, valid or not.
+    #[inline]
+    pub fn has_storage(&self, oid: Oid) -> bool {
+        let at = self.heap.place(oid);
+        at.is_some_and(|at| self.heap.chunks[at.chunk].storage(at.slot).is_some())
+    }
+
+    /// Whether the bytes before the interval's first write are kept.
+    pub fn has_pre_image(&self, oid: Oid) -> bool {
+        self.heap.pre_images.get(oid).is_some()
+    }
+
+    /// What the object is, if this node has seen its chunk.
+    #[inline]
+    pub fn binding(&self, oid: Oid) -> Option<Binding> {
+        self.heap
+            .place(oid)
+            .map(|at| self.heap.chunks[at.chunk].binding)
+    }
+
+    /// The object's type, or that of a row's scalars, if this node has seen its chunk.
+    #[inline]
+    pub fn type_of(&self, oid: Oid) -> Option<&'static TypeInfo> {
+        self.binding(oid).map(|binding| binding.info)
+    }
+
+    /// Bytes of the object as it travels, if this node has seen its chunk.
+    #[inline]
+    pub fn bytes_of(&self, oid: Oid) -> Option<usize> {
+        self.binding(oid)
+            .map(|binding| binding.packed_bytes() as usize)
+    }
+
+    /// Bytes of the pages that hold objects on this node.
+    pub fn store_bytes(&self) -> u64 {
+        self.heap.store.bytes()
+    }
+
+    fn exclusive(&self, operation: &'static str, oid: Oid) -> Result<(), Refused> {
+        match self.heap.presence {
+            Presence::Exclusive => Ok(()),
+            presence => Err(self.refuse(operation, oid, Refusal::Presence(presence))),
+        }
+    }
+
+    fn refuse(&self, operation: &'static str, oid: Oid, refusal: Refusal) -> Refused {
+        Refused {
+            operation,
+            oid,
+            node: self.heap.node,
+            refusal,
+        }
+    }
+}
+
+impl fmt::Debug for HeapMut<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "heap of {} ({})", self.heap.node, self.heap.presence)
+    }
+}

@@ -1,0 +1,314 @@
+//! One node: a lock, what it guards, and the token. Who may touch bytes, and when.
+//!
+//! # Presence
+//!
+//! The node's worker is, at any moment, in one of three places, kept under the node lock:
+//!
+//! | presence | the worker is | references that may live | what the heap allows, to any thread with the lock |
+//! |---|---|---|---|
+//! | [`Computing`](Presence::Computing) | in the user's program | any `&T`, or `&mut T` | reading the bytes of *clean* objects |
+//! | [`Shared`](Presence::Shared) | in a call with `&Token` | `&T` | also: reading dirty objects; installing absent ones; allocating |
+//! | [`Exclusive`](Presence::Exclusive) | in a call with `&mut Token`, or there is no token | none | everything |
+//!
+//! Presence changes only in [`Monitor::shared_call`] and [`Monitor::exclusive_call`], which hold
+//! the token's borrow for as long as they run and restore the presence before they end, by
+//! unwinding too; and in [`Monitor::lend`]. Nothing that safe code does can make the presence
+//! claim less than the borrows that exist: the borrow is the argument.
+//!
+//! # Why there is no data race
+//!
+//! - *Handles.* The worker loads them without the lock. While it computes nobody stores one. In
+//!   an exclusive call any thread with the lock may store, but the worker cannot load: its token
+//!   is borrowed. In a shared call the worker may load, so what is installed is only noted, and
+//!   the worker's own thread stores the handles at the end of the call, under the lock; the lock
+//!   is what orders another thread's bytes before the handle that leads to them. So relaxed
+//!   loads and stores are enough, on any hardware.
+//! - *Bytes of clean objects.* Their write handle is null, so the worker holds only `&T`; others
+//!   read under the lock; nobody writes. An object becomes writable, and clean again, only in an
+//!   exclusive call, under the lock, which orders the worker's writes and the others' reads.
+//! - *Bytes of dirty objects.* The worker may write them while it computes, without the lock, so
+//!   then all others are refused. On entry of a call the worker takes the lock, which orders its
+//!   writes before their reads.
+//! - *Bytes of absent objects.* No reference to them lives: handles are made null in exclusive
+//!   calls alone, when none does. So they may be written under the lock in any call.
+//! - `&T`s may go to scoped threads, which end before the borrow does, and so before any
+//!   exclusive call of the worker.
+//!
+//! The heap copies bytes through raw pointers and never forms a slice over an object.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use dhole_model::NodeId;
+
+use crate::handle::HandleTable;
+use crate::heap::{Heap, HeapMut};
+use crate::{Cluster, Token};
+
+/// Where a node's worker is. See the [module](self).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Presence {
+    /// In the user's program.
+    Computing,
+    /// In a call with `&Token`.
+    Shared,
+    /// In a call with `&mut Token`, or no token is lent.
+    Exclusive,
+}
+
+impl fmt::Display for Presence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Presence::Computing => "the worker is computing",
+            Presence::Shared => "the worker is in a call that shares its token",
+            Presence::Exclusive => "the worker is in a call that owns its token",
+        })
+    }
+}
+
+struct Inside<S> {
+    heap: Heap,
+    lent: bool,
+    state: S,
+}
+
+/// One node: the lock over its heap and over the engine's state `S`, and the token for its one
+/// worker.
+///
+/// A thread that panics with the lock leaves the heap consistent, so the lock is not poisoned; the
+/// engine answers for its own state.
+pub struct Monitor<S> {
+    inside: Mutex<Inside<S>>,
+    cluster: Arc<Cluster>,
+    node: NodeId,
+    read: HandleTable,
+    write: HandleTable,
+}
+
+/// The node's token is lent already; there is one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("the token of {node} is lent already")]
+pub struct AlreadyLent {
+    /// The node.
+    pub node: NodeId,
+}
+
+impl<S> Monitor<S> {
+    /// The monitor of `node`, with the engine's `state` behind its lock.
+    ///
+    /// # Panics
+    /// When `node` is not one of the cluster's nodes, or has had a monitor before.
+    pub fn new(cluster: &Arc<Cluster>, node: NodeId, state: S) -> Monitor<S> {
+        let (heap, read, write) = Heap::new(cluster, node);
+        let inside = Mutex::new(Inside {
+            heap,
+            lent: false,
+            state,
+        });
+        Monitor {
+            inside,
+            cluster: cluster.clone(),
+            node,
+            read,
+            write,
+        }
+    }
+
+    /// The node's cluster.
+    pub fn cluster(&self) -> &Arc<Cluster> {
+        &self.cluster
+    }
+
+    /// The node.
+    pub fn node(&self) -> NodeId {
+        self.node
+    }
+
+    /// Lends the token to `f`, the node's worker. Before and after, the presence is
+    /// [`Presence::Exclusive`]: there is nobody whose references could be in the way.
+    ///
+    /// # Errors
+    /// [`AlreadyLent`] while it is lent.
+    pub fn lend<R>(&self, f: impl for<'id> FnOnce(Token<'id>) -> R) -> Result<R, AlreadyLent> {
+        self.lend_within(|token, _| f(token))
+    }
+
+    /// Like [`lend`](Monitor::lend), for an `f` that keeps the token beside references that
+    /// outlive the call: [`Within`] tells the compiler that they outlive `'id`.
+    ///
+    /// # Errors
+    /// [`AlreadyLent`] while it is lent.
+    pub fn lend_within<'m, R>(
+        &'m self,
+        f: impl for<'id> FnOnce(Token<'id>, Within<'id, 'm>) -> R,
+    ) -> Result<R, AlreadyLent> {
+        let mut inside = self.enter();
+        if inside.lent {
+            return Err(AlreadyLent { node: self.node });
+        }
+        inside.lent = true;
+        inside.heap.set_presence(Presence::Computing);
+        drop(inside);
+        let _lent = Lent(self);
+        Ok(f(Token::new(self.read, self.write), Within(PhantomData)))
+    }
+
+    /// Takes the node lock. For handlers; a worker calls it through its token, see
+    /// [`Monitor::shared_call`] and [`Monitor::exclusive_call`].
+    pub fn lock(&self) -> Guard<'_, S> {
+        Guard {
+            inside: self.enter(),
+        }
+    }
+
+    /// Runs `f` as a call of the worker that shares its token. The lock is held when `f` starts
+    /// and may be given up and taken again ([`Call`]); as long as `f` does not give it up, entry,
+    /// work and exit are one hold of the lock. Shared calls nest.
+    ///
+    /// # Panics
+    /// When the token is another monitor's; then nothing has happened.
+    pub fn shared_call<R>(
+        &self,
+        token: &Token<'_>,
+        f: impl for<'m> FnOnce(&mut Call<'m, S>) -> R,
+    ) -> R {
+        assert!(
+            token.is_of(&self.read),
+            "the token is not that of {}",
+            self.node
+        );
+        self.call(Presence::Shared, f)
+    }
+
+    /// Runs `f` as a call of the worker that owns its token. As [`Monitor::shared_call`], but no
+    /// reference to an object lives.
+    ///
+    /// # Panics
+    /// When the token is another monitor's; then nothing has happened.
+    pub fn exclusive_call<R>(
+        &self,
+        token: &mut Token<'_>,
+        f: impl for<'m> FnOnce(&mut Call<'m, S>) -> R,
+    ) -> R {
+        assert!(
+            token.is_of(&self.read),
+            "the token is not that of {}",
+            self.node
+        );
+        self.call(Presence::Exclusive, f)
+    }
+
+    fn call<R>(&self, presence: Presence, f: impl for<'m> FnOnce(&mut Call<'m, S>) -> R) -> R {
+        let mut inside = self.enter();
+        let before = inside.heap.presence();
+        // A call borrows the token for as long as it runs, so within an exclusive one there is no
+        // token to call with, and within a shared one none to own.
+        let nests = before == Presence::Computing
+            || (before == Presence::Shared && presence == Presence::Shared);
+        assert!(nests, "a call within a call of {}: {before}", self.node);
+        inside.heap.set_presence(presence);
+        let call = Call {
+            monitor: self,
+            guard: Some(Guard { inside }),
+        };
+        let mut entered = Entered { call, before };
+        f(&mut entered.call)
+    }
+
+    fn enter(&self) -> MutexGuard<'_, Inside<S>> {
+        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<S> fmt::Debug for Monitor<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "monitor of {} of {:?}", self.node, self.cluster)
+    }
+}
+
+/// Says that what is borrowed for `'m` may be kept beside a token of brand `'id`.
+pub struct Within<'id, 'm>(PhantomData<&'id &'m ()>);
+
+/// Takes the token back, by unwinding too.
+struct Lent<'m, S>(&'m Monitor<S>);
+
+impl<S> Drop for Lent<'_, S> {
+    fn drop(&mut self) {
+        let mut inside = self.0.enter();
+        inside.heap.set_presence(Presence::Exclusive);
+        inside.lent = false;
+    }
+}
+
+/// Ends a call, by unwinding too.
+struct Entered<'m, S> {
+    call: Call<'m, S>,
+    before: Presence,
+}
+
+impl<S> Drop for Entered<'_, S> {
+    fn drop(&mut self) {
+        let before = self.before;
+        let guard = self.call.locked();
+        // The worker's own thread: only here may handles be stored that it could be loading.
+        guard.inside.heap.publish();
+        guard.inside.heap.set_presence(before);
+    }
+}
+
+/// The node lock, held.
+pub struct Guard<'m, S> {
+    inside: MutexGuard<'m, Inside<S>>,
+}
+
+impl<S> Guard<'_, S> {
+    /// The heap and the engine's state.
+    #[inline]
+    pub fn split(&mut self) -> (HeapMut<'_>, &mut S) {
+        let inside = &mut *self.inside;
+        (HeapMut::new(&mut inside.heap), &mut inside.state)
+    }
+
+    /// Where the worker is.
+    #[inline]
+    pub fn presence(&self) -> Presence {
+        self.inside.heap.presence()
+    }
+
+    /// Whether the token is lent: the node has a worker.
+    #[inline]
+    pub fn is_lent(&self) -> bool {
+        self.inside.lent
+    }
+}
+
+/// A call of the worker in progress: the node lock, which may be given up and taken again.
+pub struct Call<'m, S> {
+    monitor: &'m Monitor<S>,
+    guard: Option<Guard<'m, S>>,
+}
+
+impl<'m, S> Call<'m, S> {
+    /// The heap and the engine's state. Takes the lock where it was given up.
+    #[inline]
+    pub fn split(&mut self) -> (HeapMut<'_>, &mut S) {
+        self.locked().split()
+    }
+
+    /// Gives the lock up until the next [`split`](Call::split), or the end of the call.
+    pub fn unlock(&mut self) {
+        self.guard = None;
+    }
+
+    /// Gives the lock up, runs `f`, and leaves the lock to be taken when it is needed.
+    pub fn unlocked<R>(&mut self, f: impl FnOnce() -> R) -> R {
+        self.unlock();
+        f()
+    }
+
+    fn locked(&mut self) -> &mut Guard<'m, S> {
+        let monitor = self.monitor;
+        self.guard.get_or_insert_with(|| monitor.lock())
+    }
+}

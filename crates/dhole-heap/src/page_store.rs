@@ -1,0 +1,127 @@
+//! Where a node keeps its objects: pages filled in the order of first access, so that objects
+//! used together lie together (DOSA, sections 3.3 and 3.6).
+
+use std::ptr::NonNull;
+
+/// Bytes of a page: what aggregation fetches together.
+pub const PAGE_BYTES: u64 = 4096;
+
+/// A node's storage. Raw memory: nothing here ever forms a reference to it.
+pub(crate) struct PageStore {
+    base: NonNull<u8>,
+    capacity: u64,
+    /// Bytes of all pages in use.
+    end: u64,
+    /// The free rest of the page that small objects go to.
+    open: u64,
+    open_end: u64,
+}
+
+// SAFETY: the store is a pointer to memory that belongs to one node's slot; every access to it is
+// made under the rules of the monitor, whichever thread makes it.
+unsafe impl Send for PageStore {}
+
+impl PageStore {
+    /// An empty store of `capacity` bytes at `base`, which is page-aligned.
+    pub(crate) fn new(base: NonNull<u8>, capacity: u64) -> PageStore {
+        PageStore {
+            base,
+            capacity,
+            end: 0,
+            open: 0,
+            open_end: 0,
+        }
+    }
+
+    /// Storage for one object, never handed out before; `None` when the store is full. `align`
+    /// is a power of two of at most a page.
+    pub(crate) fn take(&mut self, bytes: u64, align: u64) -> Option<u64> {
+        debug_assert!(align.is_power_of_two() && align <= PAGE_BYTES);
+        if bytes >= PAGE_BYTES {
+            return self.take_pages(bytes.checked_next_multiple_of(PAGE_BYTES)?);
+        }
+        // An object without bytes gets one, so that no two objects share an address.
+        let bytes = bytes.max(1);
+        let mut at = self.open.next_multiple_of(align);
+        if at + bytes > self.open_end {
+            at = self.take_pages(PAGE_BYTES)?;
+            self.open_end = at + PAGE_BYTES;
+        }
+        self.open = at + bytes;
+        Some(at)
+    }
+
+    fn take_pages(&mut self, bytes: u64) -> Option<u64> {
+        let at = self.end;
+        let end = at.checked_add(bytes).filter(|&end| end <= self.capacity)?;
+        self.end = end;
+        Some(at)
+    }
+
+    /// The address of storage that [`take`](PageStore::take) gave.
+    #[inline]
+    pub(crate) fn pointer(&self, at: u64) -> NonNull<u8> {
+        debug_assert!(at < self.end);
+        // SAFETY: `at` came from `take`, so it lies within the `capacity` mapped bytes.
+        unsafe { self.base.add(at as usize) }
+    }
+
+    /// Bytes of the pages in use.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.end
+    }
+
+    /// The most that one object may take.
+    pub(crate) fn capacity(&self) -> u64 {
+        self.capacity
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn store(pages: u64) -> PageStore {
+        PageStore::new(NonNull::dangling(), pages * PAGE_BYTES)
+    }
+
+    #[test]
+    fn small_objects_fill_a_page_in_order() {
+        let mut s = store(8);
+        assert_eq!(
+            (s.take(24, 8), s.take(1, 1), s.take(8, 8)),
+            (Some(0), Some(24), Some(32))
+        );
+        assert_eq!(s.bytes(), PAGE_BYTES);
+    }
+
+    #[test]
+    fn an_object_that_does_not_fit_starts_a_page() {
+        let mut s = store(8);
+        assert_eq!(s.take(4000, 8), Some(0));
+        assert_eq!(s.take(100, 4), Some(4096));
+        assert_eq!(
+            s.take(90, 2),
+            Some(4196),
+            "the page left behind is not filled up"
+        );
+    }
+
+    #[test]
+    fn an_object_of_a_page_or_more_has_pages_of_its_own() {
+        let mut s = store(8);
+        assert_eq!(s.take(8, 8), Some(0));
+        assert_eq!(s.take(4097, 8), Some(4096));
+        assert_eq!(s.take(8, 8), Some(8), "the open page stays open");
+        assert_eq!(s.bytes(), 3 * PAGE_BYTES);
+    }
+
+    #[test]
+    fn a_full_store_says_so() {
+        let mut s = store(2);
+        assert_eq!(s.take(3 * PAGE_BYTES, 8), None);
+        assert_eq!(s.take(2 * PAGE_BYTES, 8), Some(0));
+        assert_eq!(s.take(1, 1), None);
+        assert_eq!(s.take(u64::MAX, 1), None);
+    }
+}

@@ -1,0 +1,47 @@
+//! Copies of objects as they were before the interval's first write: what a request for an object
+//! that is being written is answered from.
+
+use dhole_model::Oid;
+use rustc_hash::FxHashMap;
+
+/// Buffers kept for the next pre-images.
+const SPARE: usize = 64;
+
+/// A node's pre-images, packed, in recycled buffers.
+#[derive(Default)]
+pub(crate) struct PreImages {
+    kept: FxHashMap<Oid, Vec<u8>>,
+    spare: Vec<Vec<u8>>,
+}
+
+impl PreImages {
+    /// An empty buffer, an old one where there is one.
+    pub(crate) fn buffer(&mut self) -> Vec<u8> {
+        self.spare.pop().unwrap_or_default()
+    }
+
+    pub(crate) fn keep(&mut self, oid: Oid, packed: Vec<u8>) {
+        if let Some(old) = self.kept.insert(oid, packed) {
+            self.recycle(old);
+        }
+    }
+
+    pub(crate) fn get(&self, oid: Oid) -> Option<&[u8]> {
+        self.kept.get(&oid).map(Vec::as_slice)
+    }
+
+    pub(crate) fn forget(&mut self, oid: Oid) {
+        if !self.kept.is_empty()
+            && let Some(old) = self.kept.remove(&oid)
+        {
+            self.recycle(old);
+        }
+    }
+
+    fn recycle(&mut self, mut buffer: Vec<u8>) {
+        if self.spare.len() < SPARE {
+            buffer.clear();
+            self.spare.push(buffer);
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! Rows of scalars: one object each, however long, and without storage until it is touched.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::marker::PhantomData;
+use std::num::NonZeroU64;
+
+use dhole_model::{Oid, OidRange};
+
+use crate::Share;
+use crate::reference::out_of_range;
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// A number of which every bit pattern is valid, zero too: what rows are made of.
+pub trait Scalar: Share + Copy + sealed::Sealed {}
+
+macro_rules! scalars {
+    ($($t:ty)*) => {$(
+        impl sealed::Sealed for $t {}
+        impl Scalar for $t {}
+    )*};
+}
+scalars!(u8 u16 u32 u64 u128 usize i8 i16 i32 i64 i128 isize f32 f64);
+
+/// A reference to a row of `len` scalars, which is one object. 16 bytes.
+#[repr(C)]
+pub struct Row<T> {
+    oid: NonZeroU64,
+    len: u64,
+    of: PhantomData<fn(T) -> T>,
+}
+
+impl<T> Row<T> {
+    /// The id of the row.
+    #[inline(always)]
+    pub fn oid(self) -> Oid {
+        Oid(self.oid.get())
+    }
+
+    /// How many scalars.
+    #[inline(always)]
+    pub fn len(self) -> usize {
+        self.len as usize
+    }
+
+    /// Whether there are none.
+    #[inline(always)]
+    pub fn is_empty(self) -> bool {
+        self.len == 0
+    }
+}
+
+/// References to rows of one length that were allocated together, with consecutive ids. 24 bytes.
+#[repr(C)]
+pub struct Rows<T> {
+    first: NonZeroU64,
+    count: u64,
+    len: u64,
+    of: PhantomData<fn(T) -> T>,
+}
+
+impl<T> Rows<T> {
+    /// The caller must know that `count` ids from `first` on were allocated as such rows.
+    pub(crate) fn new(first: Oid, count: u64, len: u64) -> Rows<T> {
+        let first = NonZeroU64::new(first.0).expect("an allocated id is not 0");
+        Rows {
+            first,
+            count,
+            len,
+            of: PhantomData,
+        }
+    }
+
+    /// No rows.
+    pub const fn empty() -> Rows<T> {
+        Rows {
+            first: NonZeroU64::MIN,
+            count: 0,
+            len: 0,
+            of: PhantomData,
+        }
+    }
+
+    /// How many rows.
+    #[inline(always)]
+    pub fn count(self) -> usize {
+        self.count as usize
+    }
+
+    /// How many scalars in each.
+    #[inline(always)]
+    pub fn row_len(self) -> usize {
+        self.len as usize
+    }
+
+    /// The `i`-th row.
+    ///
+    /// # Panics
+    /// When there is none, like a slice.
+    #[inline(always)]
+    #[track_caller]
+    pub fn row(self, i: usize) -> Row<T> {
+        match self.get(i) {
+            Some(row) => row,
+            None => out_of_range(i, self.count),
+        }
+    }
+
+    /// The `i`-th row, if there is one.
+    #[inline(always)]
+    pub fn get(self, i: usize) -> Option<Row<T>> {
+        if i as u64 >= self.count {
+            return None;
+        }
+        let oid = self.first.saturating_add(i as u64);
+        Some(Row {
+            oid,
+            len: self.len,
+            of: PhantomData,
+        })
+    }
+
+    /// The rows in order.
+    pub fn iter(self) -> impl DoubleEndedIterator<Item = Row<T>> + ExactSizeIterator + Clone {
+        (0..self.count()).map(move |i| self.row(i))
+    }
+
+    /// The ids, `None` when there are no rows.
+    pub fn oids(self) -> Option<OidRange> {
+        let count = u32::try_from(self.count).expect("allocation limits the number of rows");
+        (count > 0).then(|| OidRange {
+            first: Oid(self.first.get()),
+            count,
+        })
+    }
+}
+
+macro_rules! plain {
+    ($($name:ident: $($field:ident)*;)*) => {$(
+        impl<T> Clone for $name<T> {
+            #[inline(always)]
+            fn clone(&self) -> $name<T> {
+                *self
+            }
+        }
+
+        impl<T> Copy for $name<T> {}
+
+        impl<T> PartialEq for $name<T> {
+            fn eq(&self, other: &$name<T>) -> bool {
+                ($(self.$field,)*) == ($(other.$field,)*)
+            }
+        }
+
+        impl<T> Eq for $name<T> {}
+
+        impl<T> Hash for $name<T> {
+            fn hash<H: Hasher>(&self, state: &mut H) {
+                ($(self.$field,)*).hash(state);
+            }
+        }
+    )*};
+}
+plain! {
+    Row: oid len;
+    Rows: first count len;
+}
+
+impl<T> fmt::Debug for Row<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Row({:?}, {})", self.oid(), self.len)
+    }
+}
+
+impl<T> fmt::Debug for Rows<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "Rows({:?}, {} of {})",
+            Oid(self.first.get()),
+            self.count,
+            self.len
+        )
+    }
+}

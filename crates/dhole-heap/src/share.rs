@@ -1,0 +1,195 @@
+//! The types that may be shared.
+
+use std::marker::PhantomData;
+use std::num::NonZero;
+
+use crate::leaf::LeafTest;
+use crate::type_map::ReferenceForm;
+use crate::{Ref, Refs, Row, Rows, Scalar, TypeMap};
+
+/// The largest alignment that a shared type may have: a page.
+pub const MAX_ALIGN: usize = 4096;
+
+/// A type whose values may live in the shared object space. Implemented by
+/// `#[derive(Share)]`, which proves what the trait promises; do not implement it by hand.
+///
+/// A shared value is plain data and references: numbers, `bool`, `char`, `NonZero`, enums without
+/// fields, [`Ref`], [`Refs`], [`Row`], [`Rows`], and structs, tuples and arrays of these.
+///
+/// A type with a pointer in it cannot be shared:
+///
+/// ```compile_fail,E0277
+/// #[derive(dhole_heap::Share)]
+/// #[share(crate = "dhole_heap")]
+/// struct Named { name: &'static str }
+/// ```
+///
+/// nor one that owns memory, nor one with interior mutability:
+///
+/// ```compile_fail,E0277
+/// #[derive(dhole_heap::Share)]
+/// #[share(crate = "dhole_heap")]
+/// struct List { items: Vec<u32> }
+/// ```
+/// ```compile_fail,E0277
+/// #[derive(dhole_heap::Share)]
+/// #[share(crate = "dhole_heap")]
+/// struct Count { hits: std::cell::Cell<u32> }
+/// ```
+/// ```compile_fail,E0277
+/// #[derive(dhole_heap::Share)]
+/// #[share(crate = "dhole_heap")]
+/// struct Count { hits: std::sync::atomic::AtomicU32 }
+/// ```
+///
+/// nor one that must be dropped:
+///
+/// ```compile_fail,E0080
+/// #[derive(dhole_heap::Share)]
+/// #[share(crate = "dhole_heap")]
+/// struct File { number: i32 }
+/// impl Drop for File { fn drop(&mut self) {} }
+/// ```
+///
+/// nor an enum with fields, nor a union:
+///
+/// ```compile_fail
+/// #[derive(dhole_heap::Share)]
+/// #[share(crate = "dhole_heap")]
+/// enum Shape { Circle(f64), Empty }
+/// ```
+/// ```compile_fail
+/// #[derive(dhole_heap::Share)]
+/// #[share(crate = "dhole_heap")]
+/// union Bits { float: f32, word: u32 }
+/// ```
+///
+/// # Safety
+/// [`describe`](Share::describe) must describe the type truly: every byte of every valid value
+/// is either in a described field and initialised, or padding; every bit pattern that passes the
+/// described tests, with references that the directory knows, is a valid value. The type has no
+/// drop glue, no interior mutability and no pointers, and an alignment of at most [`MAX_ALIGN`].
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot live in the shared object space",
+    label = "not a shared type",
+    note = "shared types are numbers, `bool`, `char`, `NonZero`, enums without fields, `Ref`, `Refs`, `Row`, `Rows`, and arrays, tuples and structs of these",
+    note = "for a struct or an enum without fields of your own, add `#[derive(Share)]`; in place of a pointer, a `Box` or a `Vec`, use a `Ref`, `Refs` or `Row`"
+)]
+pub unsafe trait Share: Send + Sync + Sized + 'static {
+    /// Adds the layout of the type to `map`.
+    #[doc(hidden)]
+    fn describe(map: &mut TypeMap);
+}
+
+macro_rules! scalars {
+    ($($t:ty)*) => {$(
+        // SAFETY: a number is `size_of` bytes without padding, of which every pattern is valid.
+        unsafe impl Share for $t {
+            fn describe(map: &mut TypeMap) {
+                map.data(size_of::<$t>());
+            }
+        }
+    )*};
+}
+scalars!(u8 u16 u32 u64 u128 usize i8 i16 i32 i64 i128 isize f32 f64);
+
+macro_rules! non_zeros {
+    ($($t:ty)*) => {$(
+        // SAFETY: every pattern of the number is valid but zero.
+        unsafe impl Share for NonZero<$t> {
+            fn describe(map: &mut TypeMap) {
+                map.leaf(LeafTest::NonZero(size_of::<$t>()));
+            }
+        }
+        // SAFETY: the `None` of an optional `NonZero` is zero, so every pattern is valid; the
+        // standard library guarantees the layout.
+        unsafe impl Share for Option<NonZero<$t>> {
+            fn describe(map: &mut TypeMap) {
+                map.data(size_of::<$t>());
+            }
+        }
+    )*};
+}
+non_zeros!(u8 u16 u32 u64 u128 usize i8 i16 i32 i64 i128 isize);
+
+// SAFETY: one byte, 0 or 1.
+unsafe impl Share for bool {
+    fn describe(map: &mut TypeMap) {
+        map.leaf(LeafTest::Bool);
+    }
+}
+
+// SAFETY: four bytes, a Unicode scalar value.
+unsafe impl Share for char {
+    fn describe(map: &mut TypeMap) {
+        map.leaf(LeafTest::Char);
+    }
+}
+
+// SAFETY: no bytes at all.
+unsafe impl<T: Send + Sync + 'static> Share for PhantomData<T> {
+    fn describe(_: &mut TypeMap) {}
+}
+
+// SAFETY: an array is its elements, `size_of` bytes apart, and nothing else.
+unsafe impl<T: Share, const N: usize> Share for [T; N] {
+    fn describe(map: &mut TypeMap) {
+        map.array::<T>(N);
+    }
+}
+
+macro_rules! tuples {
+    ($(($($t:ident $i:tt)*))*) => {$(
+        // SAFETY: a tuple is its fields, at the offsets that the compiler says, and padding.
+        unsafe impl<$($t: Share),*> Share for ($($t,)*) {
+            fn describe(_map: &mut TypeMap) {
+                $(_map.field::<$t>(std::mem::offset_of!(Self, $i));)*
+            }
+        }
+    )*};
+}
+tuples! {
+    ()
+    (A 0)
+    (A 0 B 1)
+    (A 0 B 1 C 2)
+    (A 0 B 1 C 2 D 3)
+    (A 0 B 1 C 2 D 3 E 4)
+    (A 0 B 1 C 2 D 3 E 4 F 5)
+}
+
+// SAFETY: a `Ref` is a non-zero id of 8 bytes; that it is an id allocated as a `T` is tested
+// against the directory wherever one is made of bytes.
+unsafe impl<T: Share> Share for Ref<T> {
+    fn describe(map: &mut TypeMap) {
+        map.reference::<T>(ReferenceForm::One);
+    }
+}
+
+// SAFETY: a `Ref` is transparent over a `NonZero`, so `None` is zero and nothing else changes.
+unsafe impl<T: Share> Share for Option<Ref<T>> {
+    fn describe(map: &mut TypeMap) {
+        map.reference::<T>(ReferenceForm::Maybe);
+    }
+}
+
+// SAFETY: `repr(C)` over two words, tested like a `Ref`.
+unsafe impl<T: Share> Share for Refs<T> {
+    fn describe(map: &mut TypeMap) {
+        map.reference::<T>(ReferenceForm::Range);
+    }
+}
+
+// SAFETY: `repr(C)` over two words, tested like a `Ref`, its length too.
+unsafe impl<T: Scalar> Share for Row<T> {
+    fn describe(map: &mut TypeMap) {
+        map.reference::<T>(ReferenceForm::Row);
+    }
+}
+
+// SAFETY: `repr(C)` over three words, tested like a `Ref`, its lengths too.
+unsafe impl<T: Scalar> Share for Rows<T> {
+    fn describe(map: &mut TypeMap) {
+        map.reference::<T>(ReferenceForm::Rows);
+    }
+}

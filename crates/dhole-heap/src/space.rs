@@ -1,0 +1,351 @@
+//! The process's address space for shared objects, and its object ids.
+//!
+//! One reservation, made on first use, is cut into *slots*, one for each node that lives in the
+//! process: a read handle table, a write handle table and a page store. Memory that nobody
+//! touches costs nothing. Every table reserves the whole range of ids, so an id of another
+//! cluster finds a null handle and needs no bounds check. Slots are recycled; ids never are.
+
+use std::collections::BTreeMap;
+use std::ptr::NonNull;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use dhole_model::{CHUNK, MAX_NODES, Oid};
+
+use crate::Cluster;
+
+/// Entries of a handle table that share a page of memory: extents of ids are multiples of it, so
+/// that dropping a cluster's part of a table touches no other cluster's part.
+pub(crate) const IDS_PER_PAGE: u64 = 512;
+
+/// The log2 of the bytes of handle tables and page store for each id: 8 + 8 + 16.
+const SLOT_BITS_PER_ID: u32 = 5;
+
+/// The log2 of the slots that are there even if the first cluster is small.
+const MIN_SLOT_BITS: u32 = 6;
+
+/// The log2 of the most ids that a process may ever use.
+const MAX_INDEX_BITS: u32 = 36;
+
+/// The log2 of the reservations to try, from the largest on.
+const RESERVATIONS: [u32; 5] = [46, 45, 44, 42, 40];
+
+/// Why a cluster could not get its address space.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum ReserveError {
+    /// A cluster has at least 1 and at most [`MAX_NODES`] nodes.
+    #[error("a cluster of {nodes} nodes: a cluster has 1 to {MAX_NODES} nodes")]
+    Nodes {
+        /// Nodes asked for.
+        nodes: usize,
+    },
+    /// The operating system refused to reserve address space.
+    #[error("reserving address space for shared objects: {cause}")]
+    Space {
+        /// The system's own words.
+        cause: String,
+    },
+    /// The clusters that live in this process leave too few slots.
+    #[error(
+        "a cluster of {nodes} nodes: this process has room for {most} nodes at a time, {free} \
+         of them free; its first cluster decides how many, and a process whose first cluster is \
+         larger has room for up to {MAX_NODES}"
+    )]
+    Slots {
+        /// Nodes asked for.
+        nodes: usize,
+        /// Slots not in use.
+        free: usize,
+        /// Slots in all.
+        most: usize,
+    },
+    /// The process has used up its object ids, which are never used again.
+    #[error("object ids are used up: {ids} more wanted, {left} of {all} left in this process")]
+    Ids {
+        /// Ids asked for.
+        ids: u64,
+        /// Ids left.
+        left: u64,
+        /// Ids that a process has.
+        all: u64,
+    },
+}
+
+/// One node's part of the reservation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Slot {
+    number: u32,
+    base: NonNull<u8>,
+    index_bits: u32,
+}
+
+// SAFETY: a slot is an address; what may be done with the memory there is its holder's business.
+unsafe impl Send for Slot {}
+// SAFETY: as above.
+unsafe impl Sync for Slot {}
+
+impl Slot {
+    /// Entries of each handle table.
+    pub(crate) fn entries(&self) -> u64 {
+        1 << self.index_bits
+    }
+
+    /// Bytes of one handle table.
+    fn table_bytes(&self) -> u64 {
+        8 << self.index_bits
+    }
+
+    fn part(&self, offset: u64) -> NonNull<u8> {
+        debug_assert!(offset < 4 * self.table_bytes());
+        // SAFETY: a slot has four times the bytes of a table, and the offset is below that.
+        unsafe { self.base.add(offset as usize) }
+    }
+
+    /// Where the read handle table starts.
+    pub(crate) fn read_table(&self) -> NonNull<u8> {
+        self.part(0)
+    }
+
+    /// Where the write handle table starts.
+    pub(crate) fn write_table(&self) -> NonNull<u8> {
+        self.part(self.table_bytes() + STAGGER[0])
+    }
+
+    /// Where the page store starts; beyond the end of the write table.
+    pub(crate) fn store(&self) -> NonNull<u8> {
+        const { assert!(STAGGER[0] <= STAGGER[1]) };
+        self.part(2 * self.table_bytes() + STAGGER[1])
+    }
+
+    /// Bytes of the page store: what is left of the slot.
+    pub(crate) fn store_bytes(&self) -> u64 {
+        2 * self.table_bytes() - STAGGER[1]
+    }
+}
+
+/// By how much a slot's write table and page store are moved off their round addresses. Some
+/// processors guess a cache line's place from bits 12 to 27 of its address: regions that agree in
+/// them would take each other's lines away, an object's and its own handle's above all.
+#[cfg(not(miri))]
+const STAGGER: [u64; 2] = [0x035b << 12, 0x06d9 << 12];
+#[cfg(miri)]
+const STAGGER: [u64; 2] = [0, 0];
+
+/// Who took some ids.
+enum Window {
+    /// A cluster that lives.
+    Alive(Weak<Cluster>),
+    /// Clusters that have ended; neighbours are joined.
+    Ended,
+}
+
+/// The owner of an id, as the process sees it.
+pub(crate) struct Owner {
+    /// The cluster, if it lives.
+    pub(crate) cluster: Option<Arc<Cluster>>,
+    /// How many ids from this one on have the same owner, or owners that have ended like it.
+    pub(crate) rest: u64,
+}
+
+/// The process's reservation.
+pub(crate) struct Space {
+    base: NonNull<u8>,
+    index_bits: u32,
+    slots: u32,
+    free: Vec<u32>,
+    next_id: u64,
+    windows: BTreeMap<u64, (u64, Window)>,
+    clusters: u64,
+}
+
+// SAFETY: the pointer is an address; the reservation is process-wide.
+unsafe impl Send for Space {}
+
+static SPACE: Mutex<Option<Space>> = Mutex::new(None);
+
+fn space() -> MutexGuard<'static, Option<Space>> {
+    SPACE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The slots of a new cluster and the cluster's number in the process.
+pub(crate) fn take_slots(nodes: usize) -> Result<(Box<[Slot]>, u64), ReserveError> {
+    if nodes == 0 || nodes > MAX_NODES {
+        return Err(ReserveError::Nodes { nodes });
+    }
+    let mut guard = space();
+    let space = match &mut *guard {
+        Some(space) => space,
+        none => none.insert(Space::reserve(nodes)?),
+    };
+    if space.free.len() < nodes {
+        let (free, most) = (space.free.len(), space.slots as usize);
+        return Err(ReserveError::Slots { nodes, free, most });
+    }
+    let rest = space.free.len() - nodes;
+    let numbers = space.free.split_off(rest);
+    let slots = numbers
+        .into_iter()
+        .rev()
+        .map(|number| space.slot(number))
+        .collect();
+    space.clusters += 1;
+    Ok((slots, space.clusters))
+}
+
+/// `ids` ids for a cluster, of which no one else ever gets one. `ids` is a multiple of
+/// [`IDS_PER_PAGE`].
+pub(crate) fn take_ids(ids: u64, cluster: &Weak<Cluster>) -> Result<u64, ReserveError> {
+    let mut guard = space();
+    let space = guard
+        .as_mut()
+        .expect("a cluster has slots before it has ids");
+    let all = 1 << space.index_bits;
+    let left = all - space.next_id;
+    if ids > left {
+        return Err(ReserveError::Ids { ids, left, all });
+    }
+    let base = space.next_id;
+    space.next_id += ids;
+    space
+        .windows
+        .insert(base, (base + ids, Window::Alive(cluster.clone())));
+    Ok(base)
+}
+
+/// A cluster has ended: its slots, cleared, are free and its ids name nothing any more.
+pub(crate) fn give_back(slots: &[Slot], windows: impl Iterator<Item = u64>) {
+    let mut guard = space();
+    let Some(space) = guard.as_mut() else { return };
+    space
+        .free
+        .extend(slots.iter().rev().map(|slot| slot.number));
+    for base in windows {
+        space.end_window(base);
+    }
+}
+
+/// Which cluster of this process `oid` belongs to; `None` if nobody ever had it.
+pub(crate) fn owner(oid: Oid) -> Option<Owner> {
+    // The lock is released before the caller can drop the cluster, which takes it again.
+    let guard = space();
+    let (_, (end, window)) = guard.as_ref()?.windows.range(..=oid.0).next_back()?;
+    let rest = end.checked_sub(oid.0).filter(|&rest| rest > 0)?;
+    let cluster = match window {
+        Window::Alive(cluster) => cluster.upgrade(),
+        Window::Ended => None,
+    };
+    Some(Owner { cluster, rest })
+}
+
+impl Space {
+    fn reserve(nodes: usize) -> Result<Space, ReserveError> {
+        let slot_bits = nodes
+            .next_power_of_two()
+            .trailing_zeros()
+            .max(MIN_SLOT_BITS);
+        let (base, bits, slot_bits) = map_reservation(slot_bits)?;
+        let index_bits = MAX_INDEX_BITS.min(bits - SLOT_BITS_PER_ID - slot_bits);
+        let slots = 1 << slot_bits;
+        Ok(Space {
+            base,
+            index_bits,
+            slots,
+            free: (0..slots).rev().collect(),
+            next_id: IDS_PER_PAGE.max(CHUNK),
+            windows: BTreeMap::new(),
+            clusters: 0,
+        })
+    }
+
+    fn slot(&self, number: u32) -> Slot {
+        let offset = u64::from(number) << (self.index_bits + SLOT_BITS_PER_ID);
+        // SAFETY: `number` is below `slots`, and that many slots lie within the reservation.
+        let base = unsafe { self.base.add(offset as usize) };
+        Slot {
+            number,
+            base,
+            index_bits: self.index_bits,
+        }
+    }
+
+    fn end_window(&mut self, base: u64) {
+        let Some((mut end, _)) = self.windows.remove(&base) else {
+            return;
+        };
+        let mut start = base;
+        if let Some((&before, &(its_end, Window::Ended))) = self.windows.range(..base).next_back()
+            && its_end == base
+        {
+            self.windows.remove(&before);
+            start = before;
+        }
+        if let Some(&(next_end, Window::Ended)) = self.windows.get(&end) {
+            self.windows.remove(&end);
+            end = next_end;
+        }
+        self.windows.insert(start, (end, Window::Ended));
+    }
+}
+
+/// Reserves address space: where, and the log2 of its bytes and of its slots.
+#[cfg(not(miri))]
+fn map_reservation(slot_bits: u32) -> Result<(NonNull<u8>, u32, u32), ReserveError> {
+    for bits in RESERVATIONS {
+        // SAFETY: an anonymous mapping at an address of the kernel's choice touches nothing else.
+        let at = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                1 << bits,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+                -1,
+                0,
+            )
+        };
+        if at != libc::MAP_FAILED
+            && let Some(base) = NonNull::new(at.cast())
+        {
+            return Ok((base, bits, slot_bits));
+        }
+    }
+    Err(ReserveError::Space {
+        cause: std::io::Error::last_os_error().to_string(),
+    })
+}
+
+/// Miri's reservation: 4 slots of 2^16 ids.
+#[cfg(miri)]
+fn map_reservation(_: u32) -> Result<(NonNull<u8>, u32, u32), ReserveError> {
+    let (index_bits, slot_bits) = (16, 2);
+    let bits = index_bits + SLOT_BITS_PER_ID + slot_bits;
+    let layout = std::alloc::Layout::from_size_align(1 << bits, 4096).expect("a valid layout");
+    // SAFETY: the layout has a size.
+    let base = unsafe { std::alloc::alloc_zeroed(layout) };
+    Ok((NonNull::new(base).expect("memory"), bits, slot_bits))
+}
+
+/// Gives the pages of `bytes` bytes from `at` on back to the system; they read as zero again.
+///
+/// # Safety
+/// `at` is page-aligned, the range lies within one slot, and nothing refers to it any more.
+pub(crate) unsafe fn release(at: NonNull<u8>, bytes: u64) {
+    if bytes == 0 {
+        return;
+    }
+    #[cfg(not(miri))]
+    {
+        // SAFETY: the range is the caller's to clear.
+        let failed =
+            unsafe { libc::madvise(at.as_ptr().cast(), bytes as usize, libc::MADV_DONTNEED) };
+        assert_eq!(
+            failed,
+            0,
+            "releasing shared memory: {}",
+            std::io::Error::last_os_error()
+        );
+    }
+    #[cfg(miri)]
+    // SAFETY: the range is the caller's to clear.
+    unsafe {
+        at.as_ptr().write_bytes(0, bytes as usize);
+    }
+}

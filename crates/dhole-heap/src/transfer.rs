@@ -1,0 +1,322 @@
+//! Bytes out of a node and into it: packed, without padding, by raw copies alone.
+
+use dhole_model::{NodeId, Oid};
+
+use crate::heap::{Heap, Place};
+use crate::type_map::Named;
+use crate::{BindError, Foreign, HeapMut, Invalid, Presence, TypeInfo};
+
+/// Why an object's bytes could not be had.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum GatherError {
+    /// The worker may be writing it at this moment.
+    #[error("gathering {oid} on {node}: it is being written")]
+    BeingWritten {
+        /// The object.
+        oid: Oid,
+        /// The node.
+        node: NodeId,
+    },
+    /// The node has no bytes of it, not even old ones; or no pre-image, where that was asked for.
+    #[error("gathering {oid} on {node}: it is not stored here")]
+    NotStored {
+        /// The object.
+        oid: Oid,
+        /// The node.
+        node: NodeId,
+    },
+}
+
+/// Why bytes were not installed as an object. Nothing was written.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum InstallError {
+    /// References may live that the bytes would change.
+    #[error("installing {oid} on {node}: {presence}")]
+    Presence {
+        /// The object.
+        oid: Oid,
+        /// The node.
+        node: NodeId,
+        /// Where the worker is.
+        presence: Presence,
+    },
+    /// There is a valid copy, and the worker may be reading it.
+    #[error("installing {oid} on {node}: a valid copy is here, and may be in use")]
+    Present {
+        /// The object.
+        oid: Oid,
+        /// The node.
+        node: NodeId,
+    },
+    /// The node's own interval has written the object.
+    #[error("installing {oid} on {node}: it is written here")]
+    Writable {
+        /// The object.
+        oid: Oid,
+        /// The node.
+        node: NodeId,
+    },
+    /// The object does not have as many bytes.
+    #[error("installing {oid} on {node}: {bytes} bytes for an object of {wanted}")]
+    Length {
+        /// The object.
+        oid: Oid,
+        /// The node.
+        node: NodeId,
+        /// Bytes that came.
+        bytes: usize,
+        /// Bytes of the object without its padding.
+        wanted: u64,
+    },
+    /// The bytes are no value of the object's type.
+    #[error("installing {oid} on {node}: {invalid}")]
+    Invalid {
+        /// The object.
+        oid: Oid,
+        /// The node.
+        node: NodeId,
+        /// What is wrong.
+        invalid: Invalid,
+    },
+    /// The bytes contain a reference that nobody can have.
+    #[error("installing {oid} on {node}: a reference in it: {error}")]
+    Reference {
+        /// The object.
+        oid: Oid,
+        /// The node.
+        node: NodeId,
+        /// What is wrong with it.
+        error: BindError,
+    },
+    /// Only rows start as zeros.
+    #[error("filling {oid} on {node} with zeros: it is not a row")]
+    NotARow {
+        /// The object.
+        oid: Oid,
+        /// The node.
+        node: NodeId,
+    },
+    /// The id names no object of this cluster.
+    #[error("installing on {node}: {foreign}")]
+    Foreign {
+        /// The node.
+        node: NodeId,
+        /// What the id is instead.
+        foreign: Foreign,
+    },
+    /// The node's page store is full.
+    #[error("installing {oid} on {node}: its store of {capacity_bytes} bytes is full")]
+    Full {
+        /// The object.
+        oid: Oid,
+        /// The node.
+        node: NodeId,
+        /// Bytes of the whole store.
+        capacity_bytes: u64,
+    },
+}
+
+impl Heap {
+    /// Appends the packed bytes of an object to `out`. The caller knows that the storage holds a
+    /// value and that nobody may be writing it.
+    pub(crate) fn pack(&self, at: Place, storage: u64, out: &mut Vec<u8>) -> usize {
+        let binding = &self.chunks[at.chunk].binding;
+        let bytes = binding.packed_bytes() as usize;
+        out.reserve(bytes);
+        let from = self.store.pointer(storage).as_ptr();
+        let start = out.len();
+        // SAFETY: the storage has all bytes of the binding, the ranges lie within them and are
+        // initialised in every value; `out` has room for their sum, which is `bytes`. No
+        // reference is formed to the object, and nobody writes it meanwhile.
+        unsafe {
+            let mut to = out.as_mut_ptr().add(start);
+            if binding.row || binding.info.is_dense() {
+                to.copy_from_nonoverlapping(from, bytes);
+            } else {
+                for range in &binding.info.data {
+                    to.copy_from_nonoverlapping(from.add(range.offset), range.bytes);
+                    to = to.add(range.bytes);
+                }
+            }
+            out.set_len(start + bytes);
+        }
+        bytes
+    }
+
+    /// Writes packed bytes, of exactly the object's length and tested, into its storage.
+    fn unpack(&mut self, at: Place, storage: u64, packed: &[u8]) {
+        let binding = &self.chunks[at.chunk].binding;
+        debug_assert_eq!(packed.len() as u64, binding.packed_bytes());
+        let to = self.store.pointer(storage).as_ptr();
+        // SAFETY: as in `pack`, with the roles changed: no reference to the object lives, by the
+        // presence that the caller has tested, and all others wait for the node lock.
+        unsafe {
+            let mut from = packed.as_ptr();
+            if binding.row || binding.info.is_dense() {
+                to.copy_from_nonoverlapping(from, packed.len());
+            } else {
+                for range in &binding.info.data {
+                    to.add(range.offset)
+                        .copy_from_nonoverlapping(from, range.bytes);
+                    from = from.add(range.bytes);
+                }
+            }
+        }
+    }
+
+    /// Tests that every reference in an object's packed bytes is one that allocation gave out.
+    pub(crate) fn check_references(&self, info: &TypeInfo, packed: &[u8]) -> Result<(), BindError> {
+        for slot in &info.references {
+            for i in 0..slot.count {
+                // Whether the bytes are a reference at all is the same question as whether its
+                // id was ever allocated: 0 never is.
+                let none = Named {
+                    first: Oid(0),
+                    count: 1,
+                    len: 1,
+                    row: false,
+                };
+                let Some(named) = slot.named(packed, i).unwrap_or(Some(none)) else {
+                    continue;
+                };
+                if !self.knows(&named, slot.target.id()) {
+                    self.cluster.check(&named, slot.target)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether this node has seen the one object named, as what it is taken for.
+    fn knows(&self, named: &Named, seen: std::any::TypeId) -> bool {
+        named.count == 1
+            && self.place(named.first).is_some_and(|at| {
+                let bound = &self.chunks[at.chunk].binding;
+                bound.info.type_id == seen && bound.len == named.len && bound.row == named.row
+            })
+    }
+}
+
+impl HeapMut<'_> {
+    /// Appends the bytes of `oid` to `out`, packed, and returns how many. Valid copies and copies
+    /// that were made invalid alike: the caller knows which version it asks for.
+    ///
+    /// # Errors
+    /// [`GatherError`]: it may be written at this moment, or was never here. `out` is unchanged.
+    pub fn gather(&self, oid: Oid, out: &mut Vec<u8>) -> Result<usize, GatherError> {
+        let node = self.heap.node;
+        let not_stored = GatherError::NotStored { oid, node };
+        let Some(at) = self.heap.place(oid) else {
+            return Err(not_stored);
+        };
+        let chunk = &self.heap.chunks[at.chunk];
+        let Some(storage) = chunk.storage(at.slot) else {
+            return Err(not_stored);
+        };
+        if chunk.is_writable(at.slot) && self.heap.presence() == Presence::Computing {
+            return Err(GatherError::BeingWritten { oid, node });
+        }
+        Ok(self.heap.pack(at, storage, out))
+    }
+
+    /// Appends the bytes of `oid` as they were before this interval's first write.
+    ///
+    /// # Errors
+    /// [`GatherError::NotStored`] when none were kept. `out` is unchanged.
+    pub fn gather_pre_image(&self, oid: Oid, out: &mut Vec<u8>) -> Result<usize, GatherError> {
+        match self.heap.pre_images.get(oid) {
+            Some(packed) => {
+                out.extend_from_slice(packed);
+                Ok(packed.len())
+            }
+            None => Err(GatherError::NotStored {
+                oid,
+                node: self.heap.node,
+            }),
+        }
+    }
+
+    /// Makes packed `bytes` the node's valid copy of `oid`. In a shared call the worker sees it
+    /// when the call ends.
+    ///
+    /// # Errors
+    /// [`InstallError`]; nothing was written.
+    pub fn install(&mut self, oid: Oid, bytes: &[u8]) -> Result<(), InstallError> {
+        let at = self.may_install(oid)?;
+        let node = self.heap.node;
+        let binding = self.heap.chunks[at.chunk].binding;
+        let wanted = binding.packed_bytes();
+        if bytes.len() as u64 != wanted {
+            return Err(InstallError::Length {
+                oid,
+                node,
+                bytes: bytes.len(),
+                wanted,
+            });
+        }
+        binding
+            .check(bytes)
+            .map_err(|invalid| InstallError::Invalid { oid, node, invalid })?;
+        self.heap
+            .check_references(binding.info, bytes)
+            .map_err(|error| InstallError::Reference { oid, node, error })?;
+        let storage = self.storage(oid, at)?;
+        self.heap.unpack(at, storage, bytes);
+        self.heap.appear(oid, at, storage);
+        Ok(())
+    }
+
+    /// Makes a row of zeros the node's valid copy of `oid`, which is a row that nobody has
+    /// written yet.
+    ///
+    /// # Errors
+    /// [`InstallError`]; nothing was written.
+    pub fn zero_fill(&mut self, oid: Oid) -> Result<(), InstallError> {
+        let at = self.may_install(oid)?;
+        let binding = self.heap.chunks[at.chunk].binding;
+        if !binding.row {
+            return Err(InstallError::NotARow {
+                oid,
+                node: self.heap.node,
+            });
+        }
+        let storage = self.storage(oid, at)?;
+        let to = self.heap.store.pointer(storage).as_ptr();
+        // SAFETY: the storage has as many bytes; no reference to the row lives, by the presence
+        // just tested. Zeros are a valid row of scalars.
+        unsafe { to.write_bytes(0, binding.bytes() as usize) };
+        self.heap.appear(oid, at, storage);
+        Ok(())
+    }
+
+    /// The place of an object whose bytes nobody can be using.
+    fn may_install(&mut self, oid: Oid) -> Result<Place, InstallError> {
+        let (node, presence) = (self.heap.node, self.heap.presence());
+        if presence == Presence::Computing {
+            return Err(InstallError::Presence {
+                oid,
+                node,
+                presence,
+            });
+        }
+        let seen = self.heap.see(oid);
+        let at = seen.map_err(|foreign| InstallError::Foreign { node, foreign })?;
+        let chunk = &self.heap.chunks[at.chunk];
+        if chunk.is_writable(at.slot) {
+            return Err(InstallError::Writable { oid, node });
+        }
+        if presence == Presence::Shared && chunk.is_present(at.slot) {
+            return Err(InstallError::Present { oid, node });
+        }
+        Ok(at)
+    }
+
+    fn storage(&mut self, oid: Oid, at: Place) -> Result<u64, InstallError> {
+        let (node, capacity_bytes) = (self.heap.node, self.heap.store.capacity());
+        self.heap.storage(at).ok_or(InstallError::Full {
+            oid,
+            node,
+            capacity_bytes,
+        })
+    }
+}

@@ -1,0 +1,426 @@
+//! Where a shared type keeps its bytes: data without the padding, references apart from data
+//! (DOSA's key insight), and leaves whose bytes must be tested.
+
+use std::any::TypeId;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+
+use dhole_model::Oid;
+
+use crate::leaf::{Leaf, LeafTest, number};
+use crate::{Binding, Share};
+
+/// Bytes `offset..offset + bytes` of a value, all of them data.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct DataRange {
+    /// Where the range starts in the value.
+    pub offset: usize,
+    /// How long it is.
+    pub bytes: usize,
+}
+
+/// How a reference is laid out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ReferenceForm {
+    /// A [`Ref`](crate::Ref): the id, 8 bytes.
+    One,
+    /// An `Option<Ref>`: the id or 0.
+    Maybe,
+    /// A [`Refs`](crate::Refs): first id and number of objects.
+    Range,
+    /// A [`Row`](crate::Row): id and number of scalars.
+    Row,
+    /// A [`Rows`](crate::Rows): first id, number of rows, number of scalars in each.
+    Rows,
+}
+
+impl ReferenceForm {
+    /// Bytes of a reference of this form.
+    pub const fn bytes(self) -> usize {
+        match self {
+            ReferenceForm::One | ReferenceForm::Maybe => 8,
+            ReferenceForm::Range | ReferenceForm::Row => 16,
+            ReferenceForm::Rows => 24,
+        }
+    }
+}
+
+/// References of one form and target type at regular distances. Offsets are into packed bytes.
+#[derive(Clone, Debug)]
+pub struct ReferenceSlot {
+    /// Where the first one starts.
+    pub packed_offset: usize,
+    /// From one to the next; 0 when there is one only.
+    pub packed_stride: usize,
+    /// How many there are.
+    pub count: usize,
+    /// How each is laid out.
+    pub form: ReferenceForm,
+    /// What each refers to.
+    pub target: TypeRef,
+}
+
+/// Some consecutive objects, as bytes name them.
+pub(crate) struct Named {
+    pub(crate) first: Oid,
+    pub(crate) count: u64,
+    pub(crate) len: u64,
+    pub(crate) row: bool,
+}
+
+impl ReferenceSlot {
+    /// The objects that the `i`-th reference of the slot names in `packed`; `Ok(None)` for none,
+    /// `Err` where the bytes are no reference of this form.
+    pub(crate) fn named(&self, packed: &[u8], i: usize) -> Result<Option<Named>, ()> {
+        let at = self.packed_offset + i * self.packed_stride;
+        let word = |n: usize| number(&packed[at + 8 * n..at + 8 * n + 8]) as u64;
+        let first = word(0);
+        if first == 0 {
+            return if self.form == ReferenceForm::Maybe {
+                Ok(None)
+            } else {
+                Err(())
+            };
+        }
+        let (count, len, row) = match self.form {
+            ReferenceForm::One | ReferenceForm::Maybe => (1, 1, false),
+            ReferenceForm::Range => (word(1), 1, false),
+            ReferenceForm::Row => (1, word(1), true),
+            ReferenceForm::Rows => (word(1), word(2), true),
+        };
+        if count == 0 {
+            return Ok(None);
+        }
+        Ok(Some(Named {
+            first: Oid(first),
+            count,
+            len,
+            row,
+        }))
+    }
+}
+
+/// Which type, in two words, without building its [`TypeInfo`].
+#[derive(Clone, Copy)]
+pub struct TypeRef {
+    id: TypeId,
+    info: fn() -> &'static TypeInfo,
+}
+
+impl TypeRef {
+    /// The type `T`.
+    #[inline]
+    pub const fn of<T: Share>() -> TypeRef {
+        TypeRef {
+            id: TypeId::of::<T>(),
+            info: TypeInfo::of::<T>,
+        }
+    }
+
+    /// The compiler's id of the type.
+    #[inline]
+    pub fn id(self) -> TypeId {
+        self.id
+    }
+
+    /// The layout of the type.
+    pub fn info(self) -> &'static TypeInfo {
+        (self.info)()
+    }
+}
+
+impl PartialEq for TypeRef {
+    fn eq(&self, other: &TypeRef) -> bool {
+        self.id == other.id
+    }
+}
+
+impl Eq for TypeRef {}
+
+impl fmt::Debug for TypeRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.info().name)
+    }
+}
+
+/// The layout of a shared type.
+#[derive(Debug)]
+pub struct TypeInfo {
+    /// The type's name.
+    pub name: &'static str,
+    /// Bytes of a value, padding included.
+    pub size: usize,
+    /// Alignment of a value.
+    pub align: usize,
+    /// The compiler's id of the type.
+    pub type_id: TypeId,
+    /// Bytes of a value without its padding: what travels.
+    pub packed_size: usize,
+    /// The data of a value, in ascending order, adjacent ranges joined.
+    pub data: Box<[DataRange]>,
+    /// The references in a value.
+    pub references: Box<[ReferenceSlot]>,
+    /// What must be tested before packed bytes become a value.
+    pub leaves: Box<[Leaf]>,
+}
+
+static TYPES: Mutex<BTreeMap<TypeId, &'static TypeInfo>> = Mutex::new(BTreeMap::new());
+
+impl TypeInfo {
+    /// The layout of `T`, built once in a process.
+    pub fn of<T: Share>() -> &'static TypeInfo {
+        let id = TypeId::of::<T>();
+        let known = || TYPES.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(info) = known().get(&id) {
+            return info;
+        }
+        let mut map = TypeMap::default();
+        T::describe(&mut map);
+        let info = map.finish::<T>();
+        known()
+            .entry(id)
+            .or_insert_with(|| Box::leak(Box::new(info)))
+    }
+
+    /// Whether every byte of a value is data.
+    #[inline]
+    pub fn is_dense(&self) -> bool {
+        self.packed_size == self.size
+    }
+
+    /// Tests every leaf of one packed value. References are tested for being references at all;
+    /// what they refer to is the directory's business.
+    ///
+    /// # Errors
+    /// [`Invalid`], the first leaf that fails.
+    pub fn check(&self, packed: &[u8]) -> Result<(), Invalid> {
+        for leaf in &self.leaves {
+            for i in 0..leaf.count {
+                let at = leaf.packed_offset + i * leaf.packed_stride;
+                if !leaf.test.accepts(&packed[at..at + leaf.test.bytes()]) {
+                    return Err(Invalid {
+                        packed_offset: at,
+                        leaf: leaf.test.name(),
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Bytes that are no value of their type.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("the bytes at {packed_offset} are not a valid {leaf}")]
+pub struct Invalid {
+    /// Where the leaf starts in the packed bytes.
+    pub packed_offset: usize,
+    /// What should be there.
+    pub leaf: &'static str,
+}
+
+/// Collects the layout of a type from [`Share::describe`]. What is added lies at the offset of
+/// the field that is being described.
+#[derive(Default)]
+pub struct TypeMap {
+    base: usize,
+    data: Vec<DataRange>,
+    leaves: Vec<Repeated<LeafTest>>,
+    references: Vec<Repeated<(ReferenceForm, TypeRef)>>,
+}
+
+/// Something found `count` times, `stride` bytes apart, from `offset` on.
+#[derive(Clone)]
+struct Repeated<W> {
+    offset: usize,
+    stride: usize,
+    count: usize,
+    what: W,
+}
+
+impl<W: Clone> Repeated<W> {
+    /// Adds to `to` what an array has whose elements, `size` bytes each, have this.
+    fn repeat(&self, base: usize, size: usize, count: usize, to: &mut Vec<Repeated<W>>) {
+        let (offset, what) = (base + self.offset, self.what.clone());
+        if self.count == 1 {
+            to.push(Repeated {
+                offset,
+                stride: size,
+                count,
+                what,
+            });
+        } else if self.stride * self.count == size {
+            to.push(Repeated {
+                offset,
+                stride: self.stride,
+                count: self.count * count,
+                what,
+            });
+        } else {
+            to.extend((0..count).map(|i| Repeated {
+                offset: offset + i * size,
+                ..self.clone()
+            }));
+        }
+    }
+}
+
+impl TypeMap {
+    /// A field of type `T`, `offset` bytes into what is being described.
+    pub fn field<T: Share>(&mut self, offset: usize) {
+        let outer = self.base;
+        self.base += offset;
+        T::describe(self);
+        self.base = outer;
+    }
+
+    /// An enum without fields, of `bytes` bytes, that takes these values.
+    pub fn fieldless_enum(&mut self, bytes: usize, discriminants: &[i128]) {
+        if bytes == 0 {
+            return;
+        }
+        let mask = u128::MAX >> (128 - 8 * bytes);
+        let mut values: Vec<u128> = discriminants.iter().map(|&d| d as u128 & mask).collect();
+        values.sort_unstable();
+        self.leaf(LeafTest::OneOf {
+            bytes,
+            values: values.into(),
+        });
+    }
+
+    /// `bytes` bytes of which every pattern is valid.
+    pub(crate) fn data(&mut self, bytes: usize) {
+        self.data.push(DataRange {
+            offset: self.base,
+            bytes,
+        });
+    }
+
+    pub(crate) fn leaf(&mut self, test: LeafTest) {
+        self.data(test.bytes());
+        self.leaves.push(Repeated {
+            offset: self.base,
+            stride: 0,
+            count: 1,
+            what: test,
+        });
+    }
+
+    pub(crate) fn reference<T: Share>(&mut self, form: ReferenceForm) {
+        self.data(form.bytes());
+        let what = (form, TypeRef::of::<T>());
+        self.references.push(Repeated {
+            offset: self.base,
+            stride: 0,
+            count: 1,
+            what,
+        });
+    }
+
+    /// `count` values of `T` in a row. The element is described once, however many there are.
+    pub(crate) fn array<T: Share>(&mut self, count: usize) {
+        let size = size_of::<T>();
+        if size == 0 || count == 0 {
+            return;
+        }
+        let mut element = TypeMap::default();
+        T::describe(&mut element);
+        let data = joined(element.data);
+        if let [DataRange { offset: 0, bytes }] = data[..]
+            && bytes == size
+        {
+            self.data(size * count);
+        } else {
+            self.data.extend((0..count).flat_map(|i| {
+                let base = self.base + i * size;
+                data.iter().map(move |r| DataRange {
+                    offset: base + r.offset,
+                    bytes: r.bytes,
+                })
+            }));
+        }
+        for leaf in &element.leaves {
+            leaf.repeat(self.base, size, count, &mut self.leaves);
+        }
+        for slot in &element.references {
+            slot.repeat(self.base, size, count, &mut self.references);
+        }
+    }
+
+    fn finish<T: Share>(self) -> TypeInfo {
+        let data = joined(self.data);
+        let end = data.last().map_or(0, |r| r.offset + r.bytes);
+        assert!(end <= size_of::<T>(), "a layout lies within its type");
+        let packed = |offset: usize| packed_offset(&data, offset);
+        let stride = |offset: usize, stride: usize, count: usize| {
+            if count == 1 {
+                0
+            } else {
+                packed(offset + stride) - packed(offset)
+            }
+        };
+        let leaves = self.leaves.into_iter().map(|leaf| Leaf {
+            packed_offset: packed(leaf.offset),
+            packed_stride: stride(leaf.offset, leaf.stride, leaf.count),
+            count: leaf.count,
+            test: leaf.what,
+        });
+        let references = self.references.into_iter().map(|slot| ReferenceSlot {
+            packed_offset: packed(slot.offset),
+            packed_stride: stride(slot.offset, slot.stride, slot.count),
+            count: slot.count,
+            form: slot.what.0,
+            target: slot.what.1,
+        });
+        TypeInfo {
+            name: std::any::type_name::<T>(),
+            size: size_of::<T>(),
+            align: align_of::<T>(),
+            type_id: TypeId::of::<T>(),
+            packed_size: data.iter().map(|r| r.bytes).sum(),
+            leaves: leaves.collect(),
+            references: references.collect(),
+            data: data.into(),
+        }
+    }
+}
+
+/// The ranges in ascending order, with adjacent ones made one.
+fn joined(mut ranges: Vec<DataRange>) -> Vec<DataRange> {
+    ranges.retain(|r| r.bytes > 0);
+    ranges.sort_unstable();
+    let mut out: Vec<DataRange> = Vec::with_capacity(ranges.len());
+    for range in ranges {
+        match out.last_mut() {
+            Some(last) if last.offset + last.bytes == range.offset => last.bytes += range.bytes,
+            Some(last) => {
+                assert!(
+                    last.offset + last.bytes < range.offset,
+                    "two fields share bytes"
+                );
+                out.push(range);
+            }
+            None => out.push(range),
+        }
+    }
+    out
+}
+
+/// Where the data byte at `offset` of a value is in its packed bytes.
+fn packed_offset(data: &[DataRange], offset: usize) -> usize {
+    let before = data.partition_point(|r| r.offset + r.bytes <= offset);
+    let skipped: usize = data[..before].iter().map(|r| r.bytes).sum();
+    skipped + offset - data[before].offset
+}
+
+impl Binding {
+    /// Tests every leaf of an object's packed bytes. Rows have no leaves.
+    pub(crate) fn check(&self, packed: &[u8]) -> Result<(), Invalid> {
+        if self.row {
+            Ok(())
+        } else {
+            self.info.check(packed)
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Single values as bytes, for those that travel beside objects.
+
+use std::mem::MaybeUninit;
+
+use crate::{BindError, HeapMut, Invalid, Share, TypeInfo};
+
+/// Why bytes are not a value.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum UnpackError {
+    /// Too few or too many.
+    #[error("{bytes} bytes for a value of {wanted}")]
+    Length {
+        /// Bytes that came.
+        bytes: usize,
+        /// Bytes of the type without its padding.
+        wanted: usize,
+    },
+    /// They are no value of the type.
+    #[error(transparent)]
+    Invalid(#[from] Invalid),
+    /// They contain a reference that nobody can have.
+    #[error("a reference in it: {0}")]
+    Reference(#[from] BindError),
+}
+
+/// Appends the bytes of a value to `out`, packed, without padding.
+pub fn pack<T: Share>(value: &T, out: &mut Vec<u8>) {
+    let from = std::ptr::from_ref(value).cast::<u8>();
+    for range in &TypeInfo::of::<T>().data {
+        // SAFETY: the ranges lie within the value and are initialised in every value.
+        let bytes = unsafe { std::slice::from_raw_parts(from.add(range.offset), range.bytes) };
+        out.extend_from_slice(bytes);
+    }
+}
+
+impl HeapMut<'_> {
+    /// The value that [`pack`] made these bytes from, on any node of this cluster.
+    ///
+    /// # Errors
+    /// [`UnpackError`] when the bytes are no value of the type, or hold a reference that this
+    /// cluster did not give out.
+    pub fn unpack<T: Share + Copy>(&self, packed: &[u8]) -> Result<T, UnpackError> {
+        let info = TypeInfo::of::<T>();
+        if packed.len() != info.packed_size {
+            return Err(UnpackError::Length {
+                bytes: packed.len(),
+                wanted: info.packed_size,
+            });
+        }
+        info.check(packed)?;
+        self.heap.check_references(info, packed)?;
+        let mut value = MaybeUninit::<T>::uninit();
+        let mut from = packed;
+        for range in &info.data {
+            let (bytes, rest) = from.split_at(range.bytes);
+            // SAFETY: the ranges lie within the value, and `bytes` has as many.
+            unsafe {
+                let to = value.as_mut_ptr().cast::<u8>().add(range.offset);
+                to.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
+            }
+            from = rest;
+        }
+        // SAFETY: every byte that is not padding was written, and leaves and references tested.
+        Ok(unsafe { value.assume_init() })
+    }
+}

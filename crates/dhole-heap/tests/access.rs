@@ -1,0 +1,123 @@
+//! References followed through an engine of three lines.
+
+use dhole_heap::{Access, Cluster, InstallError, Miss, Monitor, Ref, Row, Token};
+use dhole_model::NodeId;
+
+/// An engine whose objects are all on node 0, and never change there.
+struct Worker<'a, 'id> {
+    token: Token<'id>,
+    node: &'a Monitor<()>,
+    home: &'a Monitor<()>,
+}
+
+#[derive(Debug, thiserror::Error)]
+enum Lost {
+    #[error("nobody has it")]
+    Nobody,
+    #[error(transparent)]
+    Install(#[from] InstallError),
+}
+
+impl<'id> Access<'id> for Worker<'_, 'id> {
+    type Error = Lost;
+
+    fn token(&self) -> &Token<'id> {
+        &self.token
+    }
+
+    fn token_mut(&mut self) -> &mut Token<'id> {
+        &mut self.token
+    }
+
+    fn read_miss(&self, miss: &Miss) -> Result<(), Lost> {
+        let mut bytes = Vec::new();
+        let found = self.home.lock().split().0.gather(miss.oid, &mut bytes);
+        self.node.shared_call(&self.token, |call| {
+            let (mut heap, _) = call.split();
+            match found {
+                Ok(_) => heap.install(miss.oid, &bytes)?,
+                Err(_) if miss.zero_ok => heap.zero_fill(miss.oid)?,
+                Err(_) => return Err(Lost::Nobody),
+            }
+            Ok(())
+        })
+    }
+
+    fn write_miss(&mut self, miss: &Miss) -> Result<(), Lost> {
+        if !self.node.lock().split().0.is_present(miss.oid) {
+            self.read_miss(miss)?;
+        }
+        self.node.exclusive_call(&mut self.token, |call| {
+            call.split()
+                .0
+                .make_writable(miss.oid, false)
+                .expect("it is present");
+        });
+        Ok(())
+    }
+
+    fn fail(&self, error: Lost) -> ! {
+        std::panic::resume_unwind(Box::new(error))
+    }
+}
+
+/// Runs `f` on node 1 with an object of 5 and a row of zeros that node 0 has made.
+fn run(f: impl for<'a, 'id> FnOnce(Worker<'a, 'id>, Ref<u64>, Row<f32>)) {
+    let cluster = Cluster::new(2).unwrap();
+    let home = Monitor::new(&cluster, NodeId(0), ());
+    let node = Monitor::new(&cluster, NodeId(1), ());
+    let number = home.lock().split().0.alloc(5_u64).unwrap();
+    let row = home.lock().split().0.alloc_row(4).unwrap();
+    node.lend(|token| {
+        f(
+            Worker {
+                token,
+                node: &node,
+                home: &home,
+            },
+            number,
+            row,
+        )
+    })
+    .unwrap();
+}
+
+#[test]
+fn an_object_is_fetched_once_and_then_read_and_written() {
+    run(|mut w, number, row| {
+        assert_eq!(*number.get(&w), 5);
+        *number.get_mut(&mut w) += 1;
+        assert_eq!(number.update(&mut w, |n| std::mem::replace(n, 9)), 6);
+        assert_eq!(number.read(&w), 9);
+        assert_eq!(*number.try_get(&w).unwrap(), 9);
+        *number.try_get_mut(&mut w).unwrap() = 1;
+        row.get_mut(&mut w)[2] = 1.5;
+        row.update(&mut w, |r| r[0] = 0.5);
+        assert_eq!(row.get(&w), [0.5, 0.0, 1.5, 0.0]);
+        assert_eq!(row.try_get(&w).unwrap().len(), 4);
+        row.try_get_mut(&mut w).unwrap()[1] = 2.0;
+    });
+}
+
+#[test]
+fn an_access_that_fails_unwinds_with_the_engines_error() {
+    let other = Cluster::new(1).unwrap();
+    let foreign = Monitor::new(&other, NodeId(0), ())
+        .lock()
+        .split()
+        .0
+        .alloc(1_u64)
+        .unwrap();
+    run(|mut w, number, _| {
+        assert!(matches!(foreign.try_get(&w), Err(Lost::Nobody)));
+        assert!(matches!(foreign.try_get_mut(&mut w), Err(Lost::Nobody)));
+        let unwound = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            foreign.read(&w);
+        }));
+        assert!(matches!(
+            unwound.unwrap_err().downcast_ref(),
+            Some(Lost::Nobody)
+        ));
+        assert_eq!(number.read(&w), 5);
+    });
+}

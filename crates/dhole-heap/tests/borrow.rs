@@ -1,0 +1,98 @@
+//! Several objects borrowed at once, through a worker that does not have what it should.
+
+use std::convert::Infallible;
+use std::panic::Location;
+
+use dhole_heap::{Access, Borrow, BorrowError, Cluster, Miss, Monitor, Read, Token, Write};
+use dhole_model::NodeId;
+
+/// Only shares the token: there may be many of it at once.
+#[derive(Clone, Copy)]
+struct Sharer<'t, 'id>(&'t Token<'id>);
+
+impl<'id> Access<'id> for Sharer<'_, 'id> {
+    type Error = Infallible;
+
+    fn token(&self) -> &Token<'id> {
+        self.0
+    }
+
+    fn token_mut(&mut self) -> &mut Token<'id> {
+        panic!("the token is only shared")
+    }
+
+    fn read_miss(&self, _: &Miss) -> Result<(), Infallible> {
+        Ok(())
+    }
+
+    fn write_miss(&mut self, _: &Miss) -> Result<(), Infallible> {
+        Ok(())
+    }
+
+    fn fail(&self, error: Infallible) -> ! {
+        match error {}
+    }
+}
+
+/// Owns the token.
+struct Owner<'id>(Token<'id>);
+
+impl<'id> Access<'id> for Owner<'id> {
+    type Error = Infallible;
+
+    fn token(&self) -> &Token<'id> {
+        &self.0
+    }
+
+    fn token_mut(&mut self) -> &mut Token<'id> {
+        &mut self.0
+    }
+
+    fn read_miss(&self, _: &Miss) -> Result<(), Infallible> {
+        Ok(())
+    }
+
+    fn write_miss(&mut self, _: &Miss) -> Result<(), Infallible> {
+        Ok(())
+    }
+
+    fn fail(&self, error: Infallible) -> ! {
+        match error {}
+    }
+}
+
+#[test]
+#[should_panic(expected = "the token is only shared")]
+fn a_shared_token_gives_nothing_to_write() {
+    let node = Monitor::new(&Cluster::new(1).unwrap(), NodeId(0), ());
+    let r = node.lock().split().0.alloc(1_u64).unwrap();
+    node.lock().split().0.make_writable(r.oid(), false).unwrap();
+    node.lend(|token| {
+        let mut w = Sharer(&token);
+        let _ = (Write(r),).borrow(&mut w, Location::caller());
+    })
+    .unwrap();
+}
+
+#[test]
+fn several_objects_are_lent_and_an_overlap_is_an_error() {
+    let node = Monitor::new(&Cluster::new(1).unwrap(), NodeId(0), ());
+    let (a, b) = {
+        let mut guard = node.lock();
+        let (mut heap, _) = guard.split();
+        let pair = (heap.alloc(1_u64).unwrap(), heap.alloc(2_u64).unwrap());
+        heap.make_writable(pair.1.oid(), false).unwrap();
+        pair
+    };
+    node.lend(|token| {
+        let mut w = Owner(token);
+        let (from, to) = (Read(a), Write(b))
+            .borrow(&mut w, Location::caller())
+            .unwrap();
+        *to += *from;
+        assert_eq!(*w.0.get(b).unwrap(), 3);
+        let twice = (Read(b), Write(b)).borrow(&mut w, Location::caller());
+        assert!(matches!(twice, Err(BorrowError::Overlap { oid, .. }) if oid == b.oid()));
+    })
+    .unwrap();
+}

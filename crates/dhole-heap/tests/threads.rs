@@ -1,0 +1,133 @@
+//! A handler beside a worker.
+//!
+//! ```text
+//!  worker    : [call: make writable] write write write [call: make clean] ...
+//!  handler   :    gather   gather (refused)   gather    gather   gather   ...
+//! ```
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use dhole_heap::{Cluster, GatherError, Monitor};
+use dhole_model::NodeId;
+
+#[test]
+fn a_handler_reads_whole_values_of_clean_objects_while_others_are_written() {
+    const ROUNDS: u64 = 2000;
+    let cluster = Cluster::new(1).unwrap();
+    let node = Monitor::new(&cluster, NodeId(0), ());
+    let objects = node
+        .lock()
+        .split()
+        .0
+        .alloc_range(8, |_| [0_u64; 16])
+        .unwrap();
+    let done = AtomicBool::new(false);
+    let (served, refused) = std::thread::scope(|scope| {
+        let handler = scope.spawn(|| {
+            let (mut served, mut refused) = (0_u64, 0_u64);
+            let mut bytes = Vec::new();
+            let mut last = [0; 8];
+            while !done.load(Ordering::Relaxed) {
+                for (i, r) in objects.iter().enumerate() {
+                    bytes.clear();
+                    match node.lock().split().0.gather(r.oid(), &mut bytes) {
+                        Ok(_) => {
+                            let words: Vec<u64> = bytes
+                                .chunks_exact(8)
+                                .map(|word| u64::from_ne_bytes(word.try_into().unwrap()))
+                                .collect();
+                            assert!(words.iter().all(|&w| w == words[0]), "torn: {words:?}");
+                            assert!(words[0] >= last[i], "time runs forward");
+                            last[i] = words[0];
+                            served += 1;
+                        }
+                        Err(GatherError::BeingWritten { .. }) => refused += 1,
+                        Err(error) => panic!("{error}"),
+                    }
+                }
+            }
+            (served, refused)
+        });
+        node.lend(|mut token| {
+            for round in 1..=ROUNDS {
+                let r = objects.at(round as usize % 8);
+                node.exclusive_call(&mut token, |call| {
+                    call.split().0.make_writable(r.oid(), false).unwrap();
+                });
+                for word in token.get_mut(r).unwrap() {
+                    *word = round;
+                }
+                std::thread::yield_now();
+                node.exclusive_call(&mut token, |call| {
+                    call.split().0.make_clean(r.oid()).unwrap();
+                });
+            }
+            done.store(true, Ordering::Relaxed);
+        })
+        .unwrap();
+        handler.join().unwrap()
+    });
+    assert!(served > 0, "served {served}, refused {refused}");
+}
+
+#[test]
+fn a_handler_installs_while_the_worker_waits_with_its_token_shared() {
+    let cluster = Cluster::new(2).unwrap();
+    let owner = Monitor::new(&cluster, NodeId(0), ());
+    let reader = Monitor::new(&cluster, NodeId(1), 0_u32);
+    let objects = owner.lock().split().0.alloc_range(500, |i| [i; 4]).unwrap();
+    std::thread::scope(|scope| {
+        let (ask, asked) = std::sync::mpsc::channel();
+        let (answer, answered) = std::sync::mpsc::channel();
+        scope.spawn({
+            let reader = &reader;
+            let owner = &owner;
+            move || {
+                for oid in asked {
+                    let mut bytes = Vec::new();
+                    owner.lock().split().0.gather(oid, &mut bytes).unwrap();
+                    let mut guard = reader.lock();
+                    let (mut heap, installs) = guard.split();
+                    heap.install(oid, &bytes).unwrap();
+                    *installs += 1;
+                    answer.send(()).unwrap();
+                }
+            }
+        });
+        reader
+            .lend(|token| {
+                let mut kept = Vec::new();
+                for (i, r) in objects.iter().enumerate() {
+                    assert!(token.get(r).is_err());
+                    reader.shared_call(&token, |call| {
+                        call.unlocked(|| {
+                            ask.send(r.oid()).unwrap();
+                            answered.recv().unwrap();
+                        });
+                    });
+                    kept.push(token.get(r).unwrap());
+                    assert!(kept.iter().enumerate().all(|(n, v)| **v == [n as u64; 4]));
+                    assert_eq!(kept.len(), i + 1);
+                }
+            })
+            .unwrap();
+        drop(ask);
+    });
+    assert_eq!(*reader.lock().split().1, 500);
+}
+
+#[test]
+fn references_go_to_scoped_threads() {
+    let cluster = Cluster::new(1).unwrap();
+    let node = Monitor::new(&cluster, NodeId(0), ());
+    let numbers = node.lock().split().0.alloc_range(100, |i| i).unwrap();
+    let sum = node.lend(|token| {
+        let read: Vec<&u64> = numbers.iter().map(|r| token.get(r).unwrap()).collect();
+        std::thread::scope(|scope| {
+            let halves = read.split_at(50);
+            let other = scope.spawn(|| halves.1.iter().copied().sum::<u64>());
+            halves.0.iter().copied().sum::<u64>() + other.join().unwrap()
+        })
+    });
+    assert_eq!(sum, Ok(4950));
+}

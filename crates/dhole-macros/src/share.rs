@@ -1,0 +1,133 @@
+//! The derive of `Share`: a layout, field by field, and the proofs that belong to it.
+
+use proc_macro2::TokenStream;
+use quote::{quote, quote_spanned};
+use syn::spanned::Spanned;
+use syn::{Data, DataEnum, DeriveInput, Error, Fields, GenericParam, Path, parse_quote};
+
+pub(crate) fn derive(input: &DeriveInput) -> Result<TokenStream, Error> {
+    let private = private_path(input)?;
+    let name = &input.ident;
+    let describe = match &input.data {
+        Data::Struct(data) => describe_struct(&data.fields, &private),
+        Data::Enum(data) => describe_enum(input, data)?,
+        Data::Union(_) => {
+            return Err(Error::new_spanned(
+                name,
+                "a union cannot be shared: which of its bytes are data is not known; share a \
+                 struct that holds its bytes as numbers",
+            ));
+        }
+    };
+
+    let mut generics = input.generics.clone();
+    for param in &mut generics.params {
+        match param {
+            GenericParam::Type(param) => param.bounds.push(parse_quote!(#private::Share)),
+            GenericParam::Lifetime(param) => {
+                return Err(Error::new_spanned(
+                    param,
+                    "a shared type cannot borrow: references to shared objects are `Ref`, which \
+                     has no lifetime",
+                ));
+            }
+            GenericParam::Const(_) => {}
+        }
+    }
+    let (impl_generics, type_generics, where_clause) = generics.split_for_impl();
+
+    let no_drop = format!(
+        "`{name}` cannot be shared: shared objects are never dropped, so the type must have nothing to drop"
+    );
+    let aligned =
+        format!("`{name}` cannot be shared: its alignment is more than a page of 4096 bytes");
+    let proofs = quote! {
+        assert!(!::core::mem::needs_drop::<Self>(), #no_drop);
+        assert!(::core::mem::align_of::<Self>() <= #private::MAX_ALIGN, #aligned);
+    };
+    // Without parameters the proofs are made where the type is defined; with them, where the
+    // type is first used with particular ones.
+    let early = input.generics.params.is_empty().then(|| {
+        quote! {
+            const _: () = {
+                assert!(!::core::mem::needs_drop::<#name>(), #no_drop);
+                assert!(::core::mem::align_of::<#name>() <= #private::MAX_ALIGN, #aligned);
+            };
+        }
+    });
+
+    Ok(quote! {
+        // SAFETY: `describe` describes every field at its offset; the fields are shared types by
+        // the calls that do so, and the assertions prove the rest.
+        #[automatically_derived]
+        unsafe impl #impl_generics #private::Share for #name #type_generics #where_clause {
+            fn describe(map: &mut #private::TypeMap) {
+                const { #proofs }
+                let _ = &map;
+                #describe
+            }
+        }
+        #early
+    })
+}
+
+/// Where the generated code finds the trait.
+fn private_path(input: &DeriveInput) -> Result<TokenStream, Error> {
+    let mut krate: Option<Path> = None;
+    for attr in input
+        .attrs
+        .iter()
+        .filter(|attr| attr.path().is_ident("share"))
+    {
+        attr.parse_nested_meta(|meta| {
+            if !meta.path.is_ident("crate") {
+                return Err(meta.error("the one argument of `share` is `crate = \"path\"`"));
+            }
+            let path: syn::LitStr = meta.value()?.parse()?;
+            krate = Some(path.parse()?);
+            Ok(())
+        })?;
+    }
+    Ok(match krate {
+        Some(path) if path.leading_colon.is_none() && !path.is_ident("crate") => {
+            quote!(::#path::__private)
+        }
+        Some(path) => quote!(#path::__private),
+        None => quote!(::dhole::__private),
+    })
+}
+
+fn describe_struct(fields: &Fields, private: &TokenStream) -> TokenStream {
+    let each = fields.iter().zip(fields.members()).map(|(field, member)| {
+        let ty = &field.ty;
+        // The span of the type is where a type that is not shared is reported.
+        quote_spanned! {ty.span()=>
+            #private::TypeMap::field::<#ty>(map, ::core::mem::offset_of!(Self, #member));
+        }
+    });
+    quote!(#(#each)*)
+}
+
+fn describe_enum(input: &DeriveInput, data: &DataEnum) -> Result<TokenStream, Error> {
+    let name = &input.ident;
+    if data.variants.is_empty() {
+        return Err(Error::new_spanned(
+            name,
+            "an enum without variants has no values to share",
+        ));
+    }
+    for variant in &data.variants {
+        if !matches!(variant.fields, Fields::Unit) {
+            return Err(Error::new_spanned(
+                variant,
+                "an enum with fields cannot be shared: which of its bytes are data depends on \
+                 the variant; share a struct with an enum without fields beside the fields, or \
+                 hold a `Ref` to an object for each variant",
+            ));
+        }
+    }
+    let variants = data.variants.iter().map(|variant| &variant.ident);
+    Ok(quote! {
+        map.fieldless_enum(::core::mem::size_of::<Self>(), &[#(Self::#variants as i128),*]);
+    })
+}

@@ -1,0 +1,351 @@
+use std::ops::Range;
+use std::ptr::NonNull;
+use std::time::{Duration, Instant};
+
+use corosensei::Yielder;
+use dhole_model::NodeId;
+use dhole_net::{Envelope, Outbox, Wake};
+use dhole_node::Woken;
+use dhole_protocol::Message;
+
+use crate::agenda::{Agenda, Event};
+use crate::network::Links;
+use crate::node::{Node, Worker};
+use crate::random::Stream;
+use crate::timers::Timers;
+use crate::{Computation, Report, Settings};
+
+/// Everything that a run knows, except the coroutines and the receivers: no code of a user runs
+/// within a method of this.
+pub(crate) struct Cluster {
+    nodes: Vec<Node>,
+    agenda: Agenda,
+    timers: Timers,
+    links: Links,
+    settings: Settings,
+    /// Whose coroutine runs.
+    running: Option<NodeId>,
+    /// Bodies that have not returned.
+    unfinished: usize,
+    /// A body or a handler has unwound: nobody is suspended any more.
+    ending: bool,
+    /// Suspensions refused to workers that unwind already.
+    refused: u32,
+    report: Report,
+}
+
+/// What the scheduler does next.
+pub(crate) enum Next {
+    /// Delivers this message, which has arrived at this time.
+    Deliver(u64, Envelope<Message>),
+    /// Resumes this node's coroutine.
+    Resume(NodeId),
+    /// Returns: all bodies have.
+    Finish,
+}
+
+/// Whether a worker that wants to be suspended is.
+pub(crate) enum Suspension {
+    /// With this yielder: the thread is on the stack of the yielder's own coroutine.
+    By(NonNull<Yielder<(), ()>>),
+    /// No, the run is ending; it unwinds.
+    Unwind,
+    /// No, the run is ending and the worker unwinds already.
+    Refused,
+}
+
+impl Cluster {
+    /// A cluster at time 0, all of whose workers are ready.
+    pub(crate) fn new(settings: &Settings) -> Cluster {
+        let Settings {
+            nodes,
+            seed,
+            network,
+            ..
+        } = *settings;
+        let stream = |number: usize| Stream::new(seed, number as u64);
+        let mut agenda = Agenda::new(stream(nodes));
+        for node in 0..nodes {
+            agenda.go_on(0, NodeId::at(node));
+        }
+        Cluster {
+            nodes: (0..nodes).map(|node| Node::new(stream(node))).collect(),
+            agenda,
+            timers: Timers::new(nodes),
+            links: Links::new(network, nodes, stream(nodes + 1)),
+            settings: settings.clone(),
+            running: None,
+            unfinished: nodes,
+            ending: false,
+            refused: 0,
+            report: Report::default(),
+        }
+    }
+
+    pub(crate) fn node(&mut self, node: NodeId) -> &mut Node {
+        &mut self.nodes[node.index()]
+    }
+
+    /// The time on a node's clock, with what it computes just now.
+    pub(crate) fn now(&self, node: NodeId) -> u64 {
+        let node = &self.nodes[node.index()];
+        let computing = node
+            .computing_since
+            .map_or(0, |since| since.elapsed().as_nanos() as u64);
+        node.clock.saturating_add(computing)
+    }
+
+    /// Takes what comes next out of the agenda and the timers. Of what comes at the same time,
+    /// deliveries are first, then deadlines, then workers that go on.
+    #[inline]
+    pub(crate) fn next(&mut self) -> Next {
+        loop {
+            if self.unfinished == 0 {
+                return Next::Finish;
+            }
+            let deadline = self.timers.earliest();
+            let due = match self.agenda.next() {
+                Some((time, delivery)) => deadline < time || (deadline == time && !delivery),
+                None => true,
+            };
+            self.report.events += 1;
+            if due {
+                assert!(
+                    deadline != Timers::NEVER,
+                    "a worker that waits has a deadline"
+                );
+                self.expire(deadline);
+                continue;
+            }
+            let (time, event) = self.agenda.pop().expect("an event that was seen is there");
+            match event {
+                Event::Deliver(envelope) => {
+                    self.report.messages += 1;
+                    return Next::Deliver(time, envelope);
+                }
+                Event::GoOn(node) => {
+                    let it = &mut self.nodes[node.index()];
+                    if it.clock > time {
+                        let stolen_until = it.clock;
+                        self.agenda.go_on(stolen_until, node);
+                        continue;
+                    }
+                    it.worker = Worker::Running;
+                    self.running = Some(node);
+                    return Next::Resume(node);
+                }
+            }
+        }
+    }
+
+    fn expire(&mut self, deadline: u64) {
+        let index = self.timers.first();
+        let node = &mut self.nodes[index];
+        node.clock = node.clock.max(deadline).max(node.handlers_done);
+        node.worker = Worker::Ready;
+        node.wait_ended = Woken::ByTime;
+        self.timers.set(index, Timers::NEVER);
+        self.agenda.go_on(node.clock, NodeId::at(index));
+    }
+
+    /// A message from `from` that arrived at `arrived` has been handled by `to`, which answered
+    /// `wake` and wants `out` sent. Charges all that to the node's processor.
+    pub(crate) fn handled(
+        &mut self,
+        (from, to): (NodeId, NodeId),
+        arrived: u64,
+        wake: Wake,
+        out: &mut Outbox<Message>,
+    ) {
+        let receive_ns = if from == to {
+            0
+        } else {
+            self.settings.network.receive_ns
+        };
+        let begun = self.nodes[to.index()].handle(arrived, 0);
+        let mut done = self.nodes[to.index()].handle(arrived, receive_ns);
+        while let Some(envelope) = out.pop() {
+            done = self.post(to, done, envelope);
+        }
+        let node = &mut self.nodes[to.index()];
+        node.handlers_done = done;
+        match node.worker {
+            Worker::Waiting if wake == Wake::Yes => {
+                node.clock = node.clock.max(done);
+                node.worker = Worker::Ready;
+                node.wait_ended = Woken::ByWake;
+                self.timers.set(to.index(), Timers::NEVER);
+                self.agenda.go_on(node.clock, to);
+            }
+            Worker::Waiting | Worker::Done => {}
+            Worker::Ready | Worker::Running => {
+                node.spend(done - begun);
+                node.woken |= wake == Wake::Yes;
+            }
+        }
+    }
+
+    /// The worker of `node` sends what is in `out`.
+    pub(crate) fn send(&mut self, node: NodeId, out: &mut Outbox<Message>) {
+        self.node(node).stop_computing();
+        let mut clock = self.node(node).clock;
+        while let Some(envelope) = out.pop() {
+            clock = self.post(node, clock, envelope);
+        }
+        self.node(node).clock = clock;
+    }
+
+    /// Puts a message on its way at `at`; returns when the sender's processor is done with it.
+    fn post(&mut self, from: NodeId, at: u64, envelope: Envelope<Message>) -> u64 {
+        let (to, nodes) = (envelope.to, self.nodes.len());
+        assert!(
+            to.index() < nodes,
+            "{from} sends to {to} in a cluster of {nodes} nodes"
+        );
+        if to == from {
+            self.agenda.deliver(at, envelope);
+            return at;
+        }
+        let departs = at.saturating_add(self.settings.network.send_ns);
+        let bytes = envelope.body.wire_bytes() + envelope.payload.len() as u64;
+        self.report.bytes += bytes;
+        let arrives = self.links.arrival(from, departs, bytes);
+        self.agenda.deliver(arrives, envelope);
+        departs
+    }
+
+    /// The worker of `node` enters the runtime: whether something comes before its clock, so
+    /// that it must be suspended.
+    pub(crate) fn enter(&mut self, node: NodeId) -> bool {
+        let call_ns = self.settings.call_ns;
+        let it = self.node(node);
+        it.stop_computing();
+        it.spend(call_ns);
+        self.is_ahead(node)
+    }
+
+    /// Whether something comes before, or at, the time on a node's clock.
+    pub(crate) fn is_ahead(&self, node: NodeId) -> bool {
+        let clock = self.nodes[node.index()].clock;
+        self.timers.earliest() <= clock || self.agenda.next().is_some_and(|(time, _)| time <= clock)
+    }
+
+    /// The worker of `node` goes back to the program.
+    pub(crate) fn leave(&mut self, node: NodeId) {
+        if let Computation::Measured = self.settings.computation {
+            self.node(node).computing_since = Some(Instant::now());
+        }
+    }
+
+    /// The program of `node` computes.
+    pub(crate) fn work(&mut self, node: NodeId, units: u64) {
+        if let Computation::FixedCost { unit_ns } = self.settings.computation {
+            self.node(node).work(units, unit_ns);
+        }
+    }
+
+    /// Takes the wake that came before the worker of `node` waited.
+    pub(crate) fn take_wake(&mut self, node: NodeId) -> bool {
+        let it = self.node(node);
+        it.stop_computing();
+        std::mem::take(&mut it.woken)
+    }
+
+    /// Suspends the worker of `node` until its clock is reached.
+    pub(crate) fn suspend_until_clock(&mut self, node: NodeId) -> Suspension {
+        let suspension = self.suspension(node);
+        if let Suspension::By(_) = suspension {
+            let it = self.node(node);
+            it.worker = Worker::Ready;
+            let clock = it.clock;
+            self.agenda.go_on(clock, node);
+        }
+        suspension
+    }
+
+    /// Suspends the worker of `node` until a wake, or for `at_most` but at least for 1 ns: with
+    /// 0 a program that polls would stop the virtual clock.
+    pub(crate) fn suspend_until_wake(&mut self, node: NodeId, at_most: Duration) -> Suspension {
+        let suspension = self.suspension(node);
+        if let Suspension::By(_) = suspension {
+            let at_most_ns = u64::try_from(at_most.as_nanos()).unwrap_or(u64::MAX).max(1);
+            let it = self.node(node);
+            it.worker = Worker::Waiting;
+            it.handlers_done = it.handlers_done.max(it.clock);
+            let deadline = it.clock.saturating_add(at_most_ns).min(Timers::NEVER - 1);
+            self.timers.set(node.index(), deadline);
+        }
+        suspension
+    }
+
+    fn suspension(&mut self, node: NodeId) -> Suspension {
+        let here = 0_u8;
+        let on_its_stack = self
+            .node(node)
+            .stack
+            .contains(&std::ptr::from_ref(&here).addr());
+        assert!(
+            self.running == Some(node) && on_its_stack,
+            "{node} waits, but {} runs: only a node's own worker may, and on its own stack",
+            self.running
+                .map_or_else(|| "a handler".to_string(), |running| running.to_string())
+        );
+        if self.ending {
+            if !std::thread::panicking() {
+                return Suspension::Unwind;
+            }
+            const PATIENCE: u32 = 100_000;
+            self.refused += 1;
+            assert!(
+                self.refused < PATIENCE,
+                "{node} waits on and on while its run is ending"
+            );
+            return Suspension::Refused;
+        }
+        match self.nodes[node.index()].yielder {
+            Some(yielder) => Suspension::By(yielder),
+            None => unreachable!("{node} runs without a coroutine"),
+        }
+    }
+
+    /// The coroutine of `node` runs for the first time.
+    pub(crate) fn begin(&mut self, node: NodeId, yielder: &Yielder<(), ()>, stack: Range<usize>) {
+        let it = self.node(node);
+        it.yielder = Some(NonNull::from(yielder));
+        it.stack = stack;
+    }
+
+    /// The body of `node` has returned.
+    pub(crate) fn finish(&mut self, node: NodeId) {
+        let it = self.node(node);
+        it.stop_computing();
+        it.handlers_done = it.handlers_done.max(it.clock);
+        it.worker = Worker::Done;
+        it.yielder = None;
+        self.unfinished -= 1;
+    }
+
+    /// The scheduler runs again, not a coroutine.
+    pub(crate) fn suspended(&mut self) {
+        self.running = None;
+    }
+
+    /// The run is ending: the coroutine of `node` is resumed to unwind.
+    pub(crate) fn end(&mut self, node: NodeId) {
+        self.ending = true;
+        self.running = Some(node);
+    }
+
+    /// Whether the run is ending.
+    pub(crate) fn is_ending(&self) -> bool {
+        self.ending
+    }
+
+    /// What the run has come to.
+    pub(crate) fn report(&mut self) -> Report {
+        let mut report = std::mem::take(&mut self.report);
+        report.elapsed_ns = self.nodes.iter().map(|node| node.clock).max().unwrap_or(0);
+        report.computed_ns = self.nodes.iter().map(|node| node.computed_ns).collect();
+        report
+    }
+}

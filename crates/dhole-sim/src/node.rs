@@ -1,0 +1,113 @@
+use std::ops::Range;
+use std::ptr::NonNull;
+use std::time::Instant;
+
+use corosensei::Yielder;
+use dhole_node::Woken;
+
+use crate::random::Stream;
+
+/// What a node's worker does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Worker {
+    /// It goes on when the agenda says so.
+    Ready,
+    /// Its coroutine runs.
+    Running,
+    /// It waits for a wake or its deadline.
+    Waiting,
+    /// Its body has returned.
+    Done,
+}
+
+/// One simulated machine: a processor that its worker and its message handlers share, handlers
+/// first.
+pub(crate) struct Node {
+    pub(crate) worker: Worker,
+    /// The worker's virtual time in nanoseconds. Unless the worker waits or is done, it is never
+    /// before `handlers_done`.
+    pub(crate) clock: u64,
+    /// When the last handler is done.
+    pub(crate) handlers_done: u64,
+    /// A delivery woke the worker while it did not wait.
+    pub(crate) woken: bool,
+    /// Why the last wait ended.
+    pub(crate) wait_ended: Woken,
+    /// The node's own random numbers.
+    pub(crate) random: Stream,
+    /// Nanoseconds of computation.
+    pub(crate) computed_ns: u64,
+    /// What charged work left over below a whole nanosecond.
+    fraction_ns: f64,
+    /// Since when the program computes, where that is measured.
+    pub(crate) computing_since: Option<Instant>,
+    /// What suspends the worker's coroutine, while its body runs.
+    pub(crate) yielder: Option<NonNull<Yielder<(), ()>>>,
+    /// The addresses of the coroutine's stack.
+    pub(crate) stack: Range<usize>,
+}
+
+impl Node {
+    /// A node at time 0.
+    pub(crate) fn new(random: Stream) -> Node {
+        Node {
+            worker: Worker::Ready,
+            clock: 0,
+            handlers_done: 0,
+            woken: false,
+            wait_ended: Woken::ByTime,
+            random,
+            computed_ns: 0,
+            fraction_ns: 0.0,
+            computing_since: None,
+            yielder: None,
+            stack: 0..0,
+        }
+    }
+
+    /// Moves the worker's clock on.
+    pub(crate) fn spend(&mut self, ns: u64) {
+        self.clock = self.clock.saturating_add(ns);
+    }
+
+    /// Charges `units` of work.
+    pub(crate) fn work(&mut self, units: u64, unit_ns: f64) {
+        let exact = units as f64 * unit_ns + self.fraction_ns;
+        let whole = exact.floor();
+        self.fraction_ns = exact - whole;
+        self.compute(whole as u64);
+    }
+
+    /// Stops the stopwatch and charges what it shows.
+    pub(crate) fn stop_computing(&mut self) {
+        if let Some(since) = self.computing_since.take() {
+            self.compute(u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX));
+        }
+    }
+
+    fn compute(&mut self, ns: u64) {
+        self.computed_ns = self.computed_ns.saturating_add(ns);
+        self.spend(ns);
+    }
+
+    /// The processor takes up a message that arrived at `arrived` once it is done with those
+    /// before, and works on it for `ns`: when it is done.
+    pub(crate) fn handle(&mut self, arrived: u64, ns: u64) -> u64 {
+        self.handlers_done.max(arrived).saturating_add(ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_a_nanosecond_add_up() {
+        let mut node = Node::new(Stream::new(0, 0));
+        for _ in 0..1000 {
+            node.work(1, 0.25);
+        }
+        node.work(3, 2.0);
+        assert_eq!((node.clock, node.computed_ns), (256, 256));
+    }
+}

@@ -1,0 +1,67 @@
+/// A stream of random numbers that a seed and a number decide: xoshiro256++ (Blackman and Vigna,
+/// 2019). It is written out here because a seed must replay the same run with every version of
+/// every library.
+#[derive(Clone, Debug)]
+pub(crate) struct Stream([u64; 4]);
+
+impl Stream {
+    /// Stream number `number` of `seed`.
+    pub(crate) fn new(seed: u64, number: u64) -> Stream {
+        let mut state = seed ^ split_mix(&mut { number });
+        Stream(std::array::from_fn(|_| split_mix(&mut state)))
+    }
+
+    /// The next number.
+    #[inline]
+    pub(crate) fn draw(&mut self) -> u64 {
+        let s = &mut self.0;
+        let drawn = s[0].wrapping_add(s[3]).rotate_left(23).wrapping_add(s[0]);
+        let t = s[1] << 17;
+        s[2] ^= s[0];
+        s[3] ^= s[1];
+        s[1] ^= s[2];
+        s[0] ^= s[3];
+        s[2] ^= t;
+        s[3] = s[3].rotate_left(45);
+        drawn
+    }
+
+    /// The next number as a fraction in `0.0..1.0`.
+    pub(crate) fn fraction(&mut self) -> f64 {
+        (self.draw() >> 11) as f64 / (1u64 << 53) as f64
+    }
+}
+
+fn split_mix(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut z = *state;
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stream_is_decided_by_its_seed_and_its_number() {
+        let take = |seed, number| {
+            let mut stream = Stream::new(seed, number);
+            [stream.draw(), stream.draw(), stream.draw()]
+        };
+        assert_eq!(take(1, 2), take(1, 2));
+        assert_ne!(take(1, 2), take(1, 3));
+        assert_ne!(take(1, 2), take(2, 2));
+        assert_ne!(take(0, 0), [0; 3]);
+    }
+
+    #[test]
+    fn a_fraction_is_below_one() {
+        let mut stream = Stream::new(7, 0);
+        let drawn: Vec<f64> = (0..1000).map(|_| stream.fraction()).collect();
+        assert!(drawn.iter().all(|f| (0.0..1.0).contains(f)));
+        let mean = drawn.iter().sum::<f64>() / 1000.0;
+        assert!((0.45..0.55).contains(&mean), "the mean is {mean}");
+    }
+}

@@ -1,0 +1,31 @@
+/// What a run came to.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Report {
+    /// Virtual nanoseconds from the start to the end of the last body.
+    pub elapsed_ns: u64,
+    /// Messages delivered.
+    pub messages: u64,
+    /// Bytes that senders put on their links.
+    pub bytes: u64,
+    /// Events: deliveries, expired waits, and workers that went on.
+    pub events: u64,
+    /// For every node the nanoseconds of the program's own computation, measured or charged.
+    pub computed_ns: Vec<u64>,
+}
+
+impl Report {
+    /// The program's own computation on all nodes, in nanoseconds: what the run would have taken
+    /// on one node that never had to wait.
+    pub fn work_ns(&self) -> u64 {
+        self.computed_ns.iter().sum()
+    }
+
+    /// [`work_ns`](Report::work_ns) divided by the time that the run took; 0 for an empty run.
+    pub fn speedup(&self) -> f64 {
+        if self.elapsed_ns == 0 {
+            0.0
+        } else {
+            self.work_ns() as f64 / self.elapsed_ns as f64
+        }
+    }
+}

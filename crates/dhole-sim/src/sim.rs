@@ -1,0 +1,230 @@
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use corosensei::Coroutine;
+use corosensei::stack::{DefaultStack, Stack};
+use dhole_model::NodeId;
+use dhole_net::Outbox;
+use dhole_node::{Machine, Receivers, StartError, Woken};
+use dhole_protocol::Message;
+
+use crate::cluster::{Cluster, Next, Suspension};
+use crate::confined::Confined;
+use crate::{Report, Settings};
+
+/// A simulated cluster. One thread, the one that calls [`start`](Machine::start), runs
+/// everything: each body as a coroutine with a stack of its own, and the handlers on the
+/// caller's stack.
+///
+/// A body that suspends while it unwinds leaves the thread unwinding for the others too:
+/// [`std::thread::panicking`] then tells them so.
+///
+/// # Panics
+/// The methods of [`Machine`] other than `name` and `start` panic outside a run and on any
+/// other thread than the run's; `enter` and `wait` also when another than the node's own body
+/// calls them, or that body from
+/// a coroutine within its own, such as the body of another simulated cluster.
+pub struct Sim {
+    settings: Settings,
+    cluster: Confined<Cluster>,
+    report: Mutex<Report>,
+}
+
+/// What workers unwind with when the run is ending because another body or a handler unwound.
+struct RunEnds;
+
+impl Sim {
+    /// A cluster with these settings, which [`start`](Machine::start) checks.
+    pub fn new(settings: Settings) -> Sim {
+        Sim {
+            settings,
+            cluster: Confined::new(),
+            report: Mutex::default(),
+        }
+    }
+
+    /// The settings of the cluster.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// What the last run came to; all 0 before the first.
+    pub fn report(&self) -> Report {
+        self.report
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Suspends the coroutine that calls this, as `choose` decides.
+    fn suspend(&self, choose: impl FnOnce(&mut Cluster) -> Suspension) {
+        match self.cluster.with(choose) {
+            Suspension::By(yielder) => {
+                // SAFETY: the cluster gives out a yielder only to the thread that holds it, and
+                // only when that thread is on the stack of the yielder's own coroutine; so this
+                // is that coroutine, and not one that it has resumed itself. The yielder lies at
+                // the bottom of that stack, which outlives the body that calls this; `finish`
+                // forgets the pointer when the body has returned.
+                unsafe { yielder.as_ref() }.suspend(());
+                let ending = self.cluster.with(|cluster| cluster.is_ending());
+                if ending && !std::thread::panicking() {
+                    resume_unwind(Box::new(RunEnds));
+                }
+            }
+            Suspension::Unwind => resume_unwind(Box::new(RunEnds)),
+            Suspension::Refused => {}
+        }
+    }
+
+    /// The stacks of all nodes.
+    fn stacks(&self) -> Result<Vec<DefaultStack>, StartError> {
+        (0..self.settings.nodes)
+            .map(|_| DefaultStack::new(self.settings.stack_bytes))
+            .collect::<Result<_, _>>()
+            .map_err(|error| self.refuse("memory for the stacks", error.to_string()))
+    }
+
+    fn refuse(&self, what: &'static str, cause: String) -> StartError {
+        StartError::Refused {
+            machine: self.name(),
+            nodes: self.settings.nodes,
+            what,
+            cause,
+        }
+    }
+
+    /// Runs the cluster until all bodies have returned.
+    fn schedule(&self, receivers: &Receivers<'_>, coroutines: &mut [Worker]) {
+        let mut out = Outbox::default();
+        loop {
+            match self.cluster.with(|cluster| cluster.next()) {
+                Next::Deliver(arrived, envelope) => {
+                    let way = (envelope.from, envelope.to);
+                    let wake = receivers[way.1.index()].deliver(envelope, &mut out);
+                    self.cluster
+                        .with(|cluster| cluster.handled(way, arrived, wake, &mut out));
+                }
+                Next::Resume(node) => {
+                    coroutines[node.index()].resume(());
+                    self.cluster.with(|cluster| cluster.suspended());
+                }
+                Next::Finish => return,
+            }
+        }
+    }
+
+    /// Lets every body that has begun unwind to its end.
+    fn end(&self, coroutines: &mut [Worker]) {
+        for (index, coroutine) in coroutines.iter_mut().enumerate() {
+            if coroutine.started() && !coroutine.done() {
+                self.cluster.with(|cluster| cluster.end(NodeId::at(index)));
+                // The first unwind is the one that `start` passes on.
+                let _ = catch_unwind(AssertUnwindSafe(|| coroutine.resume(())));
+            }
+        }
+    }
+
+    /// Runs `body` as the coroutines of all nodes, on `stacks`.
+    fn run(
+        &self,
+        receivers: &Receivers<'_>,
+        body: &(dyn Fn(NodeId) + Sync),
+        stacks: Vec<DefaultStack>,
+    ) -> Result<(), Box<dyn Any + Send>> {
+        let on_stack = |(index, stack): (usize, DefaultStack)| {
+            let node = NodeId::at(index);
+            let addresses = stack.limit().get()..stack.base().get();
+            let worker = move |yielder: &_, ()| {
+                self.cluster
+                    .with(|cluster| cluster.begin(node, yielder, addresses));
+                body(node);
+                self.cluster.with(|cluster| cluster.finish(node));
+            };
+            // SAFETY: the coroutine borrows `self` and `body`, which outlive this function, and
+            // it is dropped at the end of this function at the latest.
+            unsafe { Coroutine::with_stack_unchecked(stack, worker) }
+        };
+        let mut coroutines: Vec<Worker> = stacks.into_iter().enumerate().map(on_stack).collect();
+        let ran = catch_unwind(AssertUnwindSafe(|| {
+            self.schedule(receivers, &mut coroutines)
+        }));
+        if ran.is_err() {
+            self.end(&mut coroutines);
+        }
+        let report = self.cluster.with(|cluster| cluster.report());
+        *self.report.lock().unwrap_or_else(PoisonError::into_inner) = report;
+        ran
+    }
+}
+
+/// The coroutine of a node.
+type Worker = Coroutine<(), (), (), DefaultStack>;
+
+impl Machine for Sim {
+    fn name(&self) -> &'static str {
+        "sim"
+    }
+
+    fn now(&self, node: NodeId) -> u64 {
+        self.cluster.with(|cluster| cluster.now(node))
+    }
+
+    fn random(&self, node: NodeId) -> u64 {
+        self.cluster
+            .with(|cluster| cluster.node(node).random.draw())
+    }
+
+    fn send(&self, _: &Receivers<'_>, node: NodeId, out: &mut Outbox<Message>) {
+        self.cluster.with(|cluster| cluster.send(node, out));
+    }
+
+    fn wait(&self, node: NodeId, at_most: Duration) -> Woken {
+        if self.cluster.with(|cluster| cluster.take_wake(node)) {
+            if self.cluster.with(|cluster| cluster.is_ahead(node)) {
+                self.suspend(|cluster| cluster.suspend_until_clock(node));
+            }
+            return Woken::ByWake;
+        }
+        self.suspend(|cluster| cluster.suspend_until_wake(node, at_most));
+        self.cluster.with(|cluster| cluster.node(node).wait_ended)
+    }
+
+    fn enter(&self, node: NodeId) {
+        if self.cluster.with(|cluster| cluster.enter(node)) {
+            self.suspend(|cluster| cluster.suspend_until_clock(node));
+        }
+    }
+
+    fn leave(&self, node: NodeId) {
+        self.cluster.with(|cluster| cluster.leave(node));
+    }
+
+    fn work(&self, node: NodeId, units: u64) {
+        self.cluster.with(|cluster| cluster.work(node, units));
+    }
+
+    fn start(
+        &self,
+        receivers: &Receivers<'_>,
+        body: &(dyn Fn(NodeId) + Sync),
+    ) -> Result<(), StartError> {
+        self.settings
+            .check()
+            .map_err(|error| self.refuse("the settings", error.to_string()))?;
+        if receivers.len() != self.settings.nodes {
+            let cause = format!("{} receivers were given", receivers.len());
+            return Err(self.refuse("the receivers", cause));
+        }
+        let stacks = self.stacks()?;
+        self.cluster
+            .hold(
+                || Cluster::new(&self.settings),
+                || self.run(receivers, body, stacks),
+            )
+            .map_err(|_| self.refuse("a second run", "this cluster is running".into()))?
+            .unwrap_or_else(|unwound| resume_unwind(unwound));
+        Ok(())
+    }
+}

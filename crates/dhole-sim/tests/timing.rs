@@ -1,0 +1,182 @@
+//! Virtual time is what the model's arithmetic says, to the nanosecond.
+
+mod stage;
+
+use std::time::{Duration, Instant};
+
+use dhole_model::NodeId;
+use dhole_node::{Machine, Woken};
+use dhole_sim::{Computation, Settings, Sim};
+use stage::{ask, reply, run, settings, wake_up};
+
+const LONG: Duration = Duration::from_secs(1_000);
+
+#[test]
+fn a_ping_pong_takes_what_the_model_says() {
+    let sim = Sim::new(settings(2));
+    const ROUNDS: u64 = 100;
+    run(&sim, |actor| {
+        for round in 0..ROUNDS {
+            if actor.node == NodeId(0) {
+                actor.send_with(1, ask(round as u32), 1_000);
+                assert_eq!(actor.sim.wait(actor.node, LONG), Woken::ByWake);
+            }
+        }
+    });
+    let ends = 700 + 10_000 + 900;
+    let (there, back) = (ask(0).wire_bytes() + 1_000, reply(0).wire_bytes());
+    let report = sim.report();
+    assert_eq!(report.elapsed_ns, ROUNDS * (2 * ends + there + back));
+    assert_eq!(report.messages, 2 * ROUNDS);
+    assert_eq!(report.bytes, ROUNDS * (there + back));
+    assert_eq!(report.computed_ns, [0, 0]);
+}
+
+#[test]
+fn a_server_serves_one_request_after_another() {
+    const CLIENTS: u64 = 8;
+    let sim = Sim::new(settings(1 + CLIENTS as usize));
+    let answered = std::sync::Mutex::new(Vec::new());
+    run(&sim, |actor| {
+        if actor.node != NodeId(0) {
+            actor.send(0, ask(0));
+            actor.sim.wait(actor.node, LONG);
+            answered.lock().unwrap().push(actor.now());
+        }
+    });
+    let (request, answer) = (ask(0).wire_bytes(), reply(0).wire_bytes());
+    let first = 2 * (700 + 10_000 + 900) + request + answer;
+    let expected: Vec<u64> = (0..CLIENTS).map(|i| first + i * (900 + 700)).collect();
+    assert_eq!(*answered.lock().unwrap(), expected);
+}
+
+#[test]
+fn messages_of_one_node_queue_for_its_link() {
+    let sim = Sim::new(settings(2));
+    const BYTES: usize = 50_000;
+    run(&sim, |actor| {
+        if actor.node == NodeId(0) {
+            for _ in 0..3 {
+                actor.send_with(1, wake_up(), BYTES);
+            }
+            assert_eq!(actor.now(), 3 * 700);
+        } else {
+            let occupied = wake_up().wire_bytes() + BYTES as u64;
+            for i in 1..=3 {
+                actor.sim.wait(actor.node, LONG);
+                assert_eq!(actor.now(), 700 + i * occupied + 10_000 + 900);
+            }
+        }
+    });
+}
+
+#[test]
+fn a_handler_takes_its_time_from_a_worker_that_computes() {
+    let sim = Sim::new(settings(2));
+    run(&sim, |actor| {
+        let (sim, node) = (actor.sim, actor.node);
+        if node == NodeId(0) {
+            sim.leave(node);
+            sim.work(node, 100_000);
+            sim.enter(node);
+            assert_eq!(actor.now(), 100_000 + 20 + 900 + 700);
+        } else {
+            actor.send(0, ask(0));
+            sim.wait(node, LONG);
+            let bytes = ask(0).wire_bytes() + reply(0).wire_bytes();
+            assert_eq!(actor.now(), 2 * (700 + 10_000 + 900) + bytes);
+        }
+    });
+    let report = sim.report();
+    assert_eq!(report.computed_ns, [100_000, 0]);
+    assert_eq!(report.work_ns(), 100_000);
+    assert!(report.speedup() < 1.0);
+}
+
+#[test]
+fn what_comes_in_stolen_time_is_delivered_before_enter_returns() {
+    let sim = Sim::new(settings(3));
+    let bytes = ask(1).wire_bytes();
+    run(&sim, |actor| {
+        let (sim, node) = (actor.sim, actor.node);
+        match node.0 {
+            0 => {
+                sim.work(node, 50_000 - 20);
+                sim.enter(node);
+                assert_eq!(actor.now(), 50_000 + 2 * (900 + 700));
+            }
+            1 => actor.send(0, ask(1)),
+            _ => {
+                let arrives = 50_000 + 900;
+                sim.work(node, arrives - 10_000 - bytes - 700 - 20);
+                sim.enter(node);
+                actor.send(0, ask(2));
+            }
+        }
+    });
+}
+
+#[test]
+fn a_message_to_itself_takes_a_node_no_time() {
+    let sim = Sim::new(settings(1));
+    let log = run(&sim, |actor| {
+        actor.sim.work(actor.node, 50);
+        actor.send(0, ask(4));
+        assert_eq!(actor.sim.wait(actor.node, LONG), Woken::ByWake);
+        assert_eq!(actor.now(), 50);
+    });
+    assert_eq!(*log.lock().unwrap(), [(0, 0, 4), (0, 0, 4)]);
+}
+
+#[test]
+fn what_comes_before_a_nodes_clock_is_delivered_before_enter_returns() {
+    let sim = Sim::new(settings(2));
+    let arrives = 700 + wake_up().wire_bytes() + 10_000;
+    run(&sim, |actor| {
+        let (sim, node) = (actor.sim, actor.node);
+        if node == NodeId(1) {
+            actor.send(0, ask(1));
+            return;
+        }
+        let arrives = arrives - wake_up().wire_bytes() + ask(1).wire_bytes();
+        sim.work(node, arrives - 1 - 20);
+        sim.enter(node);
+        assert_eq!(actor.now(), arrives - 1, "the message has not come yet");
+        sim.enter(node);
+        assert_eq!(
+            actor.now(),
+            arrives - 1 + 20 + 900 + 700,
+            "it has been handled"
+        );
+    });
+}
+
+#[test]
+fn measured_computation_takes_as_long_as_it_takes_here() {
+    let sim = Sim::new(Settings {
+        computation: Computation::Measured,
+        ..settings(2)
+    });
+    const BUSY: Duration = Duration::from_millis(3);
+    run(&sim, |actor| {
+        let (sim, node) = (actor.sim, actor.node);
+        for _ in 0..3 {
+            sim.leave(node);
+            let begun = Instant::now();
+            while begun.elapsed() < BUSY {}
+            sim.work(node, 1 << 60);
+            sim.enter(node);
+        }
+    });
+    let report = sim.report();
+    let least = 3 * BUSY.as_nanos() as u64;
+    assert!(
+        report.computed_ns.iter().all(|ns| *ns >= least),
+        "{report:?}"
+    );
+    assert!(report.elapsed_ns >= least);
+    assert!(
+        report.elapsed_ns < report.work_ns(),
+        "two nodes compute at the same time"
+    );
+}
