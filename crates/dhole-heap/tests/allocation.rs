@@ -1,5 +1,8 @@
 //! Hits and warm installs allocate nothing, counted by an allocator.
 
+// Each test counts the allocations of its own thread.
+#![allow(clippy::disallowed_macros)]
+
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
@@ -8,19 +11,9 @@ use dhole_model::NodeId;
 
 struct Counting;
 
-#[expect(
-    clippy::disallowed_macros,
-    reason = "each test counts its own thread's allocations"
-)]
-mod counter {
-    use std::cell::Cell;
-
-    thread_local! {
-        pub static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-    }
+thread_local! {
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
 }
-
-use counter::ALLOCATIONS;
 
 // SAFETY: everything is passed on to the system's allocator; the counter is a plain cell of the
 // thread, without a destructor.

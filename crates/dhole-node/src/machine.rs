@@ -20,7 +20,9 @@ pub type Receivers<'a> = [&'a dyn Receiver<Message>];
 /// engine knows nothing else of the world: no clock, no thread, no random number.
 ///
 /// Every method that takes a node is called by that node's own worker, from within the body
-/// that [`start`](Machine::start) runs for it. A machine itself wakes a node whose receiver
+/// that [`start`](Machine::start) runs for it; a handler may call none of them. A body begins
+/// inside the runtime, as after [`enter`](Machine::enter), and sends and waits only there. A
+/// machine itself wakes a node whose receiver
 /// answers a delivery with [`Wake::Yes`](dhole_net::Wake::Yes).
 pub trait Machine: Sync {
     /// What the machine is called in reports: `threads`, `sim`.
