@@ -1,0 +1,48 @@
+//! Hits and warm misses allocate nothing. On threads a fetch runs both nodes' handlers on the
+//! thread that asks, so what that thread allocates is what the whole miss allocates.
+
+use allocation_counter::measure;
+use dhole::{Config, Ref, Share};
+
+#[derive(Share, Clone, Copy)]
+struct Body {
+    at: [f64; 3],
+    next: Option<Ref<Body>>,
+}
+
+#[test]
+fn a_warm_miss_allocates_nothing_and_neither_does_a_hit() {
+    let run = Config::nodes(2).run(|w| {
+        let none = Body { at: [0.0; 3], next: None };
+        let bodies = w.once(|w| Ok(w.alloc_range(300, |_| none)))?;
+        let (mut missing, mut hitting) = (0, 0);
+        for step in 0..6 {
+            if w.node().index() == 0 {
+                bodies.iter().for_each(|body| body.get_mut(w).at[0] += 1.0);
+            }
+            w.barrier()?;
+            if w.node().index() == 1 {
+                let read = || bodies.iter().map(|body| body.get(w).at[0]).sum::<f64>();
+                let mut sum = 0.0;
+                let misses = measure(|| sum = read()).count_total;
+                let hits = measure(|| assert_eq!(sum, read())).count_total;
+                assert_eq!(sum, 300.0 * f64::from(step + 1));
+                // The first round makes tables and buffers.
+                if step > 0 {
+                    missing += misses;
+                    hitting += hits;
+                }
+            }
+            w.barrier()?;
+        }
+        let seen = w.once(|w| Ok(w.alloc([0_u64; 2])))?;
+        if w.node().index() == 1 {
+            *seen.get_mut(w) = [missing, hitting];
+        }
+        w.barrier()?;
+        Ok(seen.read(w))
+    });
+    let run = run.unwrap();
+    assert_eq!(run.report.total().by_type["allocation::Body"].misses, 6 * 300);
+    assert_eq!(run.value, [0, 0], "allocations in 1,500 warm misses and 1,500 hits");
+}
