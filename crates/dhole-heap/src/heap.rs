@@ -274,7 +274,8 @@ impl<'g> HeapMut<'g> {
     /// they are now. Nothing happens where the copy is writable.
     ///
     /// # Errors
-    /// [`Refusal::Presence`] outside of an exclusive call, [`Refusal::Absent`] without a valid copy.
+    /// [`Refusal::Presence`] outside of an exclusive call, [`Refusal::Absent`] without a valid
+    /// copy.
     pub fn make_writable(&mut self, oid: Oid, pre_image: bool) -> Result<(), Refused> {
         const OPERATION: &str = "making writable";
         self.exclusive(OPERATION, oid)?;

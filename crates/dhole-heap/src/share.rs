@@ -72,8 +72,10 @@ pub const MAX_ALIGN: usize = 4096;
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot live in the shared object space",
     label = "not a shared type",
-    note = "shared types are numbers, `bool`, `char`, `NonZero`, enums without fields, `Ref`, `Refs`, `Row`, `Rows`, and arrays, tuples and structs of these",
-    note = "for a struct or an enum without fields of your own, add `#[derive(Share)]`; in place of a pointer, a `Box` or a `Vec`, use a `Ref`, `Refs` or `Row`"
+    note = "shared types are numbers, `bool`, `char`, `NonZero`, enums without fields, `Ref`, \
+            `Refs`, `Row`, `Rows`, and arrays, tuples and structs of these",
+    note = "for a struct or an enum without fields of your own, add `#[derive(Share)]`; in place \
+            of a pointer, a `Box` or a `Vec`, use a `Ref`, `Refs` or `Row`"
 )]
 pub unsafe trait Share: Send + Sync + Sized + 'static {
     /// Adds the layout of the type to `map`.

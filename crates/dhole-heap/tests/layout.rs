@@ -372,7 +372,11 @@ prop_compose! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 64,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn a_value_survives_the_journey(value in mixed()) {
@@ -388,7 +392,9 @@ proptest! {
     }
 
     #[test]
-    fn random_bytes_are_a_valid_value_or_refused(bytes in prop::collection::vec(any::<u8>(), TypeInfo::of::<Mixed>().packed_size)) {
+    fn random_bytes_are_a_valid_value_or_refused(
+        bytes in prop::collection::vec(any::<u8>(), TypeInfo::of::<Mixed>().packed_size),
+    ) {
         let value = Mixed {
             flag: true,
             letter: 'x',

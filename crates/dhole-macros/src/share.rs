@@ -37,7 +37,8 @@ pub(crate) fn derive(input: &DeriveInput) -> Result<TokenStream, Error> {
     let (impl_generics, type_generics, where_clause) = generics.split_for_impl();
 
     let no_drop = format!(
-        "`{name}` cannot be shared: shared objects are never dropped, so the type must have nothing to drop"
+        "`{name}` cannot be shared: shared objects are never dropped, so the type must have \
+         nothing to drop"
     );
     let aligned =
         format!("`{name}` cannot be shared: its alignment is more than a page of 4096 bytes");

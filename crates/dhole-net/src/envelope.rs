@@ -99,7 +99,10 @@ impl PayloadPool {
 
     /// An empty payload, with room where a used buffer is at hand.
     pub fn take(&self) -> Payload {
-        let mut free = self.free.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut free = self
+            .free
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner());
         Payload(free.pop().unwrap_or_default())
     }
 
@@ -110,7 +113,10 @@ impl PayloadPool {
             return;
         }
         buffer.clear();
-        let mut free = self.free.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut free = self
+            .free
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner());
         if free.len() < Self::MOST_BUFFERS {
             free.push(buffer);
         }

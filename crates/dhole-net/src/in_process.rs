@@ -18,17 +18,24 @@ impl<'a, M> InProcess<'a, M> {
 
 impl<M> Port<M> for InProcess<'_, M> {
     fn offers(&self) -> Offers {
-        Offers { reliable: true, ordered: false, multicast: false, largest_message: None }
+        Offers {
+            reliable: true,
+            ordered: false,
+            multicast: false,
+            largest_message: None,
+        }
     }
 
     fn post(&self, out: &mut Outbox<M>, wake: &dyn Fn(NodeId)) -> Result<(), PostError> {
         while let Some(envelope) = out.pop() {
             let receiver =
-                self.receivers.get(envelope.to.index()).ok_or(PostError::NoSuchNode {
-                    from: envelope.from,
-                    to: envelope.to,
-                    nodes: self.receivers.len(),
-                })?;
+                self.receivers
+                    .get(envelope.to.index())
+                    .ok_or(PostError::NoSuchNode {
+                        from: envelope.from,
+                        to: envelope.to,
+                        nodes: self.receivers.len(),
+                    })?;
             let to = envelope.to;
             if receiver.deliver(envelope, out) == Wake::Yes {
                 wake(to);

@@ -15,7 +15,8 @@
 //!     fn deliver(&self, e: Envelope<u32>, out: &mut Outbox<u32>) -> Wake {
 //!         self.1.lock().unwrap().push(e.body);
 //!         if e.body < 3 {
-//!             out.push(Envelope { from: self.0, to: e.from, body: e.body + 1, payload: Payload::NONE });
+//!             out.push(Envelope { from: self.0, to: e.from, body: e.body + 1, payload:
+//! Payload::NONE });
 //!         }
 //!         Wake::No
 //!     }

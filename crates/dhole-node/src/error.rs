@@ -192,7 +192,8 @@ pub enum ConfigError {
     },
     /// The program was built so that a panic ends the process, and `get` could not unwind.
     #[error(
-        "this program is built with panic=abort, under which a failed access cannot unwind: build with panic=unwind"
+        "this program is built with panic=abort, under which a failed access cannot unwind: \
+         build it with panic=unwind"
     )]
     PanicAbort,
 }
@@ -228,7 +229,7 @@ pub enum RunError {
         /// The first node that did.
         node: NodeId,
         /// Its error.
-        error: Error,
+        error: Box<Error>,
         /// The errors of other nodes that lay on the same cycle of waits.
         others: Vec<(NodeId, Error)>,
     },

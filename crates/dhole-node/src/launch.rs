@@ -112,7 +112,7 @@ pub fn run_on<R: Send>(
         put(&clocks[id.index()], machine.now(id));
     })?;
 
-    let elapsed = clocks.iter().map(|clock| take(clock)).max().unwrap_or(0);
+    let elapsed = clocks.iter().map(take).max().unwrap_or(0);
     let results = results
         .iter()
         .map(|result| take(result).expect("every node has ended"));
@@ -202,7 +202,7 @@ fn first_value<R>(results: Vec<Result<R, Failed>>) -> Result<R, RunError> {
         (Some((node, Failed::Panicked(message))), _) => Err(RunError::Panicked { node, message }),
         (Some((node, Failed::Error(error))), _) => Err(RunError::Failed {
             node,
-            error,
+            error: Box::new(error),
             others,
         }),
         (None, Some(value)) => Ok(value),

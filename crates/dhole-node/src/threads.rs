@@ -142,10 +142,6 @@ impl Machine for Threads {
 
     fn work(&self, _node: NodeId, _units: u64) {}
 
-    #[expect(
-        clippy::disallowed_types,
-        reason = "a live machine is where threads are made"
-    )]
     fn start(
         &self,
         _receivers: &Receivers<'_>,

@@ -13,7 +13,10 @@ struct Body {
 #[test]
 fn a_warm_miss_allocates_nothing_and_neither_does_a_hit() {
     let run = Config::nodes(2).run(|w| {
-        let none = Body { at: [0.0; 3], next: None };
+        let none = Body {
+            at: [0.0; 3],
+            next: None,
+        };
         let bodies = w.once(|w| Ok(w.alloc_range(300, |_| none)))?;
         let (mut missing, mut hitting) = (0, 0);
         for step in 0..6 {
@@ -43,6 +46,13 @@ fn a_warm_miss_allocates_nothing_and_neither_does_a_hit() {
         Ok(seen.read(w))
     });
     let run = run.unwrap();
-    assert_eq!(run.report.total().by_type["allocation::Body"].misses, 6 * 300);
-    assert_eq!(run.value, [0, 0], "allocations in 1,500 warm misses and 1,500 hits");
+    assert_eq!(
+        run.report.total().by_type["allocation::Body"].misses,
+        6 * 300
+    );
+    assert_eq!(
+        run.value,
+        [0, 0],
+        "allocations in 1,500 warm misses and 1,500 hits"
+    );
 }

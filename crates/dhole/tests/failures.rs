@@ -33,7 +33,7 @@ fn locks_taken_crosswise_are_a_deadlock_on_both_nodes() {
         let RunError::Failed { error, others, .. } = error else {
             panic!("{error}")
         };
-        let errors: Vec<&Error> = std::iter::once(&error)
+        let errors: Vec<&Error> = std::iter::once(&*error)
             .chain(others.iter().map(|o| &o.1))
             .collect();
         assert_eq!(errors.len(), 2, "both nodes say so: {errors:?}");
