@@ -15,7 +15,13 @@ pub(crate) struct PageStore {
     /// The free rest of the page that small objects go to.
     open: u64,
     open_end: u64,
+    /// The end of the last large object, where the rest of its last page begins.
+    large: u64,
+    large_end: u64,
 }
+
+/// Large objects begin on a cache line.
+const LINE_BYTES: u64 = 64;
 
 // SAFETY: the store is a pointer to memory that belongs to one node's slot; every access to it is
 // made under the rules of the monitor, whichever thread makes it.
@@ -30,6 +36,8 @@ impl PageStore {
             end: 0,
             open: 0,
             open_end: 0,
+            large: 0,
+            large_end: 0,
         }
     }
 
@@ -38,7 +46,7 @@ impl PageStore {
     pub(crate) fn take(&mut self, bytes: u64, align: u64) -> Option<u64> {
         debug_assert!(align.is_power_of_two() && align <= PAGE_BYTES);
         if bytes >= PAGE_BYTES {
-            return self.take_pages(bytes.checked_next_multiple_of(PAGE_BYTES)?);
+            return self.take_large(bytes, align.max(LINE_BYTES));
         }
         // An object without bytes gets one, so that no two objects share an address.
         let bytes = bytes.max(1);
@@ -48,6 +56,23 @@ impl PageStore {
             self.open_end = at + PAGE_BYTES;
         }
         self.open = at + bytes;
+        Some(at)
+    }
+
+    /// A large object begins where the one before it ends, if no page was taken since. Were each
+    /// to begin on a page, rows of an array would lie at one offset of their pages, compete for
+    /// the same few sets of the cache, and leave the rest of their last page unused.
+    fn take_large(&mut self, bytes: u64, align: u64) -> Option<u64> {
+        let follows = self.large_end == self.end;
+        let at = if follows {
+            self.large.next_multiple_of(align).min(self.end)
+        } else {
+            self.end
+        };
+        let end = at.checked_add(bytes)?;
+        let pages = end.checked_next_multiple_of(PAGE_BYTES)?;
+        self.take_pages(pages - self.end)?;
+        (self.large, self.large_end) = (end, self.end);
         Some(at)
     }
 
@@ -108,12 +133,27 @@ mod tests {
     }
 
     #[test]
-    fn an_object_of_a_page_or_more_has_pages_of_its_own() {
+    fn an_object_of_a_page_or_more_shares_no_page_with_a_small_one() {
         let mut s = store(8);
         assert_eq!(s.take(8, 8), Some(0));
         assert_eq!(s.take(4097, 8), Some(4096));
         assert_eq!(s.take(8, 8), Some(8), "the open page stays open");
         assert_eq!(s.bytes(), 3 * PAGE_BYTES);
+    }
+
+    #[test]
+    fn large_objects_follow_on_each_other() {
+        let mut s = store(16);
+        assert_eq!(s.take(8200, 8), Some(0));
+        assert_eq!(s.take(8200, 8), Some(8256), "on the next cache line");
+        assert_eq!(s.bytes(), 5 * PAGE_BYTES);
+        assert_eq!(s.take(8, 8), Some(5 * PAGE_BYTES));
+        assert_eq!(
+            s.take(4096, 8),
+            Some(6 * PAGE_BYTES),
+            "pages were taken since"
+        );
+        assert_eq!(s.take(4096, 4096), Some(7 * PAGE_BYTES));
     }
 
     #[test]

@@ -107,6 +107,18 @@ pub struct TypeCounters {
     pub invalidated: u64,
 }
 
+impl TypeCounters {
+    /// Adds what happened elsewhere.
+    pub fn add(&mut self, other: &TypeCounters) {
+        self.allocated += other.allocated;
+        self.misses += other.misses;
+        self.write_faults += other.write_faults;
+        self.installed += other.installed;
+        self.installed_bytes += other.installed_bytes;
+        self.invalidated += other.invalidated;
+    }
+}
+
 /// What one node did, or, added up, what all nodes did. The definitions are those of DOSA's
 /// tables, so that ours can stand beside them.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize)]
@@ -223,13 +235,7 @@ impl Counters {
             mine.bytes += theirs.bytes;
         }
         for (name, theirs) in by_type {
-            let mine = self.by_type.entry(name.clone()).or_default();
-            mine.allocated += theirs.allocated;
-            mine.misses += theirs.misses;
-            mine.write_faults += theirs.write_faults;
-            mine.installed += theirs.installed;
-            mine.installed_bytes += theirs.installed_bytes;
-            mine.invalidated += theirs.invalidated;
+            self.by_type.entry(name.clone()).or_default().add(theirs);
         }
     }
 }

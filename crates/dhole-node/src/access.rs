@@ -3,8 +3,8 @@
 use std::panic::Location;
 
 use dhole_heap::{
-    Access, AllocError, Borrow, BorrowError, HeapMut, Miss, Ref, Refs, Rows, Scalar, Share, Token,
-    TypeInfo,
+    Access, AllocError, BindError, Borrow, BorrowError, HeapMut, Miss, Ref, Refs, Rows, Scalar,
+    Share, Token, TypeInfo,
 };
 use dhole_model::{CallSite, NodeId, OidRange};
 use dhole_protocol::Event;
@@ -40,26 +40,29 @@ impl<'id> Access<'id> for Worker<'id> {
                 )
                 .map(Ok),
         });
-        match called {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(cause)) => Err(AccessError::Type {
-                oid,
-                node: self.node(),
-                site: miss.call_site(),
-                cause,
-            }),
-            Err(failure) => Err(self.access_error(miss, failure)),
-        }
+        self.accessed(miss, called)
     }
 
     fn write_miss(&mut self, miss: &Miss) -> Result<(), AccessError> {
-        let present = self.link.node.monitor.lock().split().0.is_present(miss.oid);
-        if !present {
-            self.read_miss(miss)?;
-        }
-        let oid = miss.oid;
-        self.exclusive(|link, call| link.local(call, Some(Event::WriteFault { oid })))
-            .map_err(|failure| self.access_error(miss, failure))
+        let creator = self.locate(miss)?;
+        let Miss { oid, zero_ok, .. } = *miss;
+        let called = self.exclusive(|link, call| {
+            if !call.split().0.is_present(oid) {
+                if let Err(clash) = call.split().0.bind(miss) {
+                    return Ok(Err(clash));
+                }
+                link.and_wait(
+                    call,
+                    Event::ReadMiss {
+                        oid,
+                        creator,
+                        zero_ok,
+                    },
+                )?;
+            }
+            link.local(call, Some(Event::WriteFault { oid })).map(Ok)
+        });
+        self.accessed(miss, called)
     }
 
     fn fail(&self, error: AccessError) -> ! {
@@ -83,9 +86,26 @@ impl<'id> Worker<'id> {
             })
     }
 
-    fn access_error(&self, miss: &Miss, failure: Failure) -> AccessError {
+    /// What an access came to, with the place where it was made.
+    fn accessed(
+        &self,
+        miss: &Miss,
+        called: Result<Result<(), BindError>, Failure>,
+    ) -> Result<(), AccessError> {
         let (oid, site, node) = (miss.oid, miss.call_site(), self.node());
-        match failure {
+        let failure = match called {
+            Ok(Ok(())) => return Ok(()),
+            Ok(Err(cause)) => {
+                return Err(AccessError::Type {
+                    oid,
+                    node,
+                    site,
+                    cause,
+                });
+            }
+            Err(failure) => failure,
+        };
+        Err(match failure {
             Failure::Refused(cause) | Failure::Ended(Ended::Broken(cause)) => {
                 AccessError::Protocol {
                     oid,
@@ -101,7 +121,7 @@ impl<'id> Worker<'id> {
                 site,
                 ended,
             },
-        }
+        })
     }
 
     /// Borrows several objects at once: `w.borrow((Write(a), Read(b)))` gives

@@ -1,0 +1,144 @@
+//! The programs beside their floors, in one run: SOR and Barnes-Hut over dhole on one node against
+//! plain sequential Rust, that against C, and SOR on two in-process nodes against one.
+//!
+//! Every repetition runs all of them in turn; the fastest run of each counts. Nothing is pinned;
+//! waiting workers spin while fewer of them wait than there are cores, then yield, then park.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use apps::{barnes, sor};
+use dhole::{Config, RunError};
+
+const REPETITIONS: usize = 9;
+
+/// The fastest of its runs, in seconds.
+struct Fastest(f64);
+
+impl Fastest {
+    fn none() -> Fastest {
+        Fastest(f64::INFINITY)
+    }
+
+    fn take(&mut self, seconds: f64) {
+        self.0 = self.0.min(seconds);
+    }
+}
+
+fn main() -> Result<(), RunError> {
+    let mut arguments = std::env::args()
+        .skip(1)
+        .map(|number| number.parse::<usize>());
+    let mut next = |usual| match arguments.next() {
+        Some(Ok(number)) => number,
+        Some(Err(error)) => panic!("usage: programs [SOR_SIZE [BODIES]]: {error}"),
+        None => usual,
+    };
+    let (size, bodies) = (next(2048), next(16384));
+    solve_sor(size)?;
+    solve_barnes(bodies)
+}
+
+fn solve_sor(size: usize) -> Result<(), RunError> {
+    let problem = sor::Problem {
+        rows: size,
+        columns: size,
+        steps: 20,
+        seed: 1,
+        omega: 1.5,
+    };
+    let shared = |nodes| -> Result<f64, RunError> {
+        let run = Config::nodes(nodes).run(|w| sor::shared::run(w, &problem, None, |_| ()))?;
+        Ok(run.value.sweeps.as_secs_f64())
+    };
+    let c = compile_c();
+    let [mut in_c, mut plain, mut one, mut two] = [(); 4].map(|()| Fastest::none());
+    for _ in 0..REPETITIONS {
+        if let Some(seconds) = c.as_deref().and_then(|program| run_c(program, &problem)) {
+            in_c.take(seconds);
+        }
+        plain.take(sor::sequential::run(problem, |_| ()).sweep_seconds);
+        one.take(shared(1)?);
+        two.take(shared(2)?);
+    }
+    println!("SOR {size}x{size}, 20 steps, fastest of {REPETITIONS}");
+    if in_c.0.is_finite() {
+        println!("  sequential C           {:9.4} s", in_c.0);
+    }
+    println!(
+        "  sequential Rust        {:9.4} s   {:.3} of C",
+        plain.0,
+        plain.0 / in_c.0
+    );
+    println!(
+        "  dhole, 1 node          {:9.4} s   {:.3} of Rust",
+        one.0,
+        one.0 / plain.0
+    );
+    println!(
+        "  dhole, 2 nodes         {:9.4} s   speedup {:.2} over Rust",
+        two.0,
+        plain.0 / two.0
+    );
+    Ok(())
+}
+
+fn solve_barnes(bodies: usize) -> Result<(), RunError> {
+    let problem = barnes::Problem::new(bodies, 3, 1);
+    let shared = |nodes| -> Result<f64, RunError> {
+        let run = Config::nodes(nodes).run(|w| barnes::shared::run(w, &problem, None, |_| ()))?;
+        Ok(run.value.steps.as_secs_f64())
+    };
+    let [mut plain, mut one, mut two] = [(); 3].map(|()| Fastest::none());
+    for _ in 0..REPETITIONS {
+        plain.take(barnes::sequential::run(problem, |_| ()).step_seconds);
+        one.take(shared(1)?);
+        two.take(shared(2)?);
+    }
+    println!("Barnes-Hut, {bodies} bodies, 3 steps, fastest of {REPETITIONS}");
+    println!("  sequential Rust        {:9.4} s", plain.0);
+    println!(
+        "  dhole, 1 node          {:9.4} s   {:.3} of Rust",
+        one.0,
+        one.0 / plain.0
+    );
+    println!(
+        "  dhole, 2 nodes         {:9.4} s   speedup {:.2} over Rust",
+        two.0,
+        plain.0 / two.0
+    );
+    Ok(())
+}
+
+/// The C program for the same instruction set as ours, if there is a C compiler.
+fn compile_c() -> Option<PathBuf> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../apps/c/sor.c");
+    let program = std::env::temp_dir().join(format!("dhole-bench-sor-{}", std::process::id()));
+    let compiled = Command::new("cc")
+        .args(["-O3", "-ffp-contract=off", "-o"])
+        .args([&program, &source])
+        .status();
+    match compiled {
+        Ok(status) if status.success() => Some(program),
+        _ => {
+            println!("no C compiler: without the C version");
+            None
+        }
+    }
+}
+
+fn run_c(program: &Path, problem: &sor::Problem) -> Option<f64> {
+    let sor::Problem {
+        rows,
+        columns,
+        steps,
+        ..
+    } = *problem;
+    let sizes = [rows, columns, steps].map(|size| size.to_string());
+    let output = Command::new(program).args(sizes).output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    let mut words = text
+        .split_whitespace()
+        .skip_while(|word| *word != "sweep_seconds");
+    words.nth(1)?.parse().ok()
+}
