@@ -115,6 +115,12 @@ impl Barrier {
         Ok(())
     }
 
+    /// At the manager: whether a node has arrived at `barrier`, and all have not yet.
+    pub fn has_arrived(&self, node: NodeId, barrier: BarrierId) -> bool {
+        let arrival = self.arrived.get(node.index()).and_then(Option::as_ref);
+        arrival.is_some_and(|arrival| arrival.barrier == barrier)
+    }
+
     /// At the manager: the nodes that have not arrived at `barrier`.
     pub fn missing_at(&self, barrier: BarrierId) -> impl Iterator<Item = NodeId> {
         self.arrived

@@ -186,6 +186,12 @@ impl Locks {
         Ok(next)
     }
 
+    /// Whether `waiter` is granted the lock when this node releases it.
+    pub fn is_next(&self, lock: LockId, waiter: NodeId) -> bool {
+        let next = self.here.get(&lock).and_then(|local| local.next.as_ref());
+        next.is_some_and(|(next, _)| *next == waiter)
+    }
+
     /// At the manager: whom `waiter` waits for.
     pub fn awaited_by(&self, lock: LockId, waiter: NodeId) -> Option<NodeId> {
         self.managed.get(&lock)?.before.get(&waiter).copied()

@@ -82,6 +82,9 @@ impl WaitFor {
         let awaited: Vec<NodeId> = match of {
             WaitingFor::Lock(lock) => locks.awaited_by(lock, last.node).into_iter().collect(),
             WaitingFor::Barrier(barrier_id) => {
+                if !barrier.has_arrived(last.node, barrier_id) {
+                    return;
+                }
                 let missing = barrier.missing_at(barrier_id);
                 let next = probe.next_to_confirm();
                 missing
@@ -105,6 +108,12 @@ impl WaitFor {
         let (Some(me), Some(first)) = (self.current, probe.path.first()) else {
             return;
         };
+        if let Some(last) = probe.path.last()
+            && let WaitingFor::Lock(lock) = last.waiting_for
+            && !locks.is_next(lock, last.node)
+        {
+            return;
+        }
         if *first == me {
             self.closed(probe, locks, out);
         } else if probe.path.iter().all(|waiter| waiter.node != self.me) {
