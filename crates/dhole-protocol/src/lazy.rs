@@ -100,7 +100,7 @@ impl Lazy {
     pub fn write_fault(&mut self, oid: Oid, out: &mut Commands) {
         let object = self.objects.get_mut(oid);
         debug_assert!(object.is_valid(), "{oid}: only a valid copy is written");
-        if object.dirty {
+        if object.dirty || object.exclusive {
             return;
         }
         object.dirty = true;
@@ -129,12 +129,17 @@ impl Lazy {
         let mut written = Vec::new();
         for oid in self.dirty.drain(..) {
             let object = self.objects.get_mut(oid);
+            let again = object.last_written_by(self.me) && !object.served_since;
             object.hold(version);
             object.hear(version);
             object.dirty = false;
             object.pre_image = false;
+            object.served_since = false;
+            object.exclusive = again;
             OidRange::push(&mut written, oid);
-            out.push(Command::MakeClean(oid));
+            if !again {
+                out.push(Command::MakeClean(oid));
+            }
         }
         let interval = Interval {
             node: self.me,
@@ -205,6 +210,7 @@ impl Lazy {
         for range in &interval.written {
             self.objects.for_each(*range, |oid, object| {
                 if object.hear(version) {
+                    object.exclusive = false;
                     out.push(Command::Invalidate(oid));
                 }
             });
@@ -257,7 +263,7 @@ impl Lazy {
     fn must_wait(&self, request: &Request) -> bool {
         request.wanted.iter().any(|wanted| {
             let object = self.objects.get(wanted.oid);
-            object.dirty && !object.pre_image
+            object.exclusive || object.dirty && !object.pre_image
         })
     }
 
@@ -273,6 +279,12 @@ impl Lazy {
                 });
             };
             object.served = true;
+            object.served_since = true;
+            if object.exclusive {
+                object.exclusive = false;
+                object.dirty = true;
+                self.dirty.push(oid);
+            }
             let source = if object.pre_image {
                 Source::PreImage
             } else {

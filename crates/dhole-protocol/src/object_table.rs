@@ -17,6 +17,11 @@ pub(crate) struct ObjectState {
     pub dirty: bool,
     /// Sent to another node at some time, so that a first write is worth a pre-image.
     pub served: bool,
+    /// Sent to another node since our last write notice of it, which is the newest known.
+    pub served_since: bool,
+    /// Writable over the ends of intervals, without notices: nobody else has a copy, and whoever
+    /// wants one will ask us.
+    pub exclusive: bool,
     /// Dirty, and its bytes from before the first write are kept.
     pub pre_image: bool,
 }
@@ -59,6 +64,12 @@ impl ObjectState {
             },
             Version::from,
         )
+    }
+
+    /// Whether the newest write known of is one of `node`.
+    pub fn last_written_by(&self, node: NodeId) -> bool {
+        self.known
+            .is_some_and(|known| Version::from(known).node == node)
     }
 
     /// Whether the stored bytes may be read.
