@@ -305,9 +305,12 @@ impl<'g> HeapMut<'g> {
     /// the copy is not writable.
     ///
     /// # Errors
-    /// [`Refusal::Presence`] outside of an exclusive call.
+    /// [`Refusal::Presence`] while the worker computes.
     pub fn make_clean(&mut self, oid: Oid) -> Result<(), Refused> {
-        self.exclusive("making clean", oid)?;
+        if self.heap.presence == Presence::Computing {
+            let refusal = Refusal::Presence(Presence::Computing);
+            return Err(self.refuse("making clean", oid, refusal));
+        }
         let Some(at) = self.heap.place(oid) else {
             return Ok(());
         };

@@ -7,7 +7,7 @@
 //! | presence | the worker is | references that may live | what the heap allows, to any thread with the lock |
 //! |---|---|---|---|
 //! | [`Computing`](Presence::Computing) | in the user's program | any `&T`, or `&mut T` | reading the bytes of *clean* objects |
-//! | [`Shared`](Presence::Shared) | in a call with `&Token` | `&T` | also: reading dirty objects; installing absent ones; allocating |
+//! | [`Shared`](Presence::Shared) | in a call with `&Token` | `&T` | also: reading dirty objects; making them clean; installing absent ones; allocating |
 //! | [`Exclusive`](Presence::Exclusive) | in a call with `&mut Token`, or there is no token | none | everything |
 //!
 //! Presence changes only in [`Monitor::shared_call`] and [`Monitor::exclusive_call`], which hold
@@ -19,13 +19,15 @@
 //!
 //! - *Handles.* The worker loads them without the lock. While it computes nobody stores one. In
 //!   an exclusive call any thread with the lock may store, but the worker cannot load: its token
-//!   is borrowed. In a shared call the worker may load, so what is installed is only noted, and
+//!   is borrowed. In a shared call the worker may load read handles (a write handle takes `&mut
+//!   Token`, so those may be made null), so what is installed is only noted, and
 //!   the worker's own thread stores the handles at the end of the call, under the lock; the lock
 //!   is what orders another thread's bytes before the handle that leads to them. So relaxed
 //!   loads and stores are enough, on any hardware.
 //! - *Bytes of clean objects.* Their write handle is null, so the worker holds only `&T`; others
-//!   read under the lock; nobody writes. An object becomes writable, and clean again, only in an
-//!   exclusive call, under the lock, which orders the worker's writes and the others' reads.
+//!   read under the lock; nobody writes. An object becomes writable only in an
+//!   exclusive call, and clean again in any call, under the lock, which orders the worker's writes
+//!   and the others' reads.
 //! - *Bytes of dirty objects.* The worker may write them while it computes, without the lock, so
 //!   then all others are refused. On entry of a call the worker takes the lock, which orders its
 //!   writes before their reads.

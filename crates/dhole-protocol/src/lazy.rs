@@ -282,8 +282,7 @@ impl Lazy {
             object.served_since = true;
             if object.exclusive {
                 object.exclusive = false;
-                object.dirty = true;
-                self.dirty.push(oid);
+                out.push(Command::MakeClean(oid));
             }
             let source = if object.pre_image {
                 Source::PreImage

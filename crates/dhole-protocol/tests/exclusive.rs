@@ -1,0 +1,174 @@
+//! Objects that one node alone writes: after its second notice they stay writable, without faults
+//! or notices, until somebody asks for them or writes them.
+
+mod pack;
+
+use dhole_model::OidRange;
+use dhole_protocol::{Command, Event, Message, Source, WorkerIs};
+use pack::{OBJECT, Pack, acquire, from, miss, release, source};
+
+/// A pack whose node 0 is the only one that writes the object.
+fn exclusive() -> Pack {
+    let mut pack = Pack::with_object(2);
+    assert_eq!(intervals(&mut pack), 1);
+    assert_eq!(intervals(&mut pack), 1);
+    pack
+}
+
+/// Node 0 writes the object under a lock that is here; how many intervals that made.
+fn intervals(pack: &mut Pack) -> usize {
+    pack.local(0, acquire(0));
+    pack.local(0, Event::WriteFault { oid: OBJECT });
+    let done = pack.local(0, release(0));
+    done.iter()
+        .filter(|command| **command == Command::IntervalEnded)
+        .count()
+}
+
+#[test]
+fn an_object_that_one_node_alone_writes_is_announced_twice_and_then_no_more() {
+    let mut pack = exclusive();
+    for _ in 0..3 {
+        assert_eq!(
+            pack.local(0, Event::WriteFault { oid: OBJECT }),
+            [],
+            "it stays writable"
+        );
+        assert_eq!(intervals(&mut pack), 0);
+    }
+}
+
+#[test]
+fn an_object_that_was_asked_for_in_between_is_announced_again() {
+    let mut pack = Pack::with_object(2);
+    for _ in 0..4 {
+        assert_eq!(intervals(&mut pack), 1);
+        pack.run(1, acquire(0));
+        pack.run(1, release(0));
+        pack.run(1, miss(OBJECT, 0));
+        pack.run(0, acquire(0));
+        pack.run(0, release(0));
+    }
+}
+
+#[test]
+fn a_request_for_it_waits_for_the_next_call() {
+    let mut pack = exclusive();
+    pack.run(1, acquire(0));
+    pack.begin(1, miss(OBJECT, 0));
+    let (_, _, fetch) = pack.in_flight.pop_front().expect("a fetch");
+    let node = &mut pack.nodes[0];
+    let mut out = Vec::new();
+    node.step(from(1, fetch), WorkerIs::Computing, &mut out)
+        .expect("a sound request");
+    assert_eq!(out, [Command::Deferred], "the worker may be writing it");
+    out.clear();
+    node.step(Event::Serve, WorkerIs::InCall, &mut out)
+        .expect("a call");
+    assert_eq!(source(&out), Some(Source::Current));
+}
+
+#[test]
+fn whoever_asks_gets_all_that_was_written_and_nothing_is_left_to_announce() {
+    let mut pack = exclusive();
+    pack.run(1, acquire(0));
+    let done = pack.run(1, miss(OBJECT, 0));
+    assert!(done.contains(&Command::Done));
+    pack.begin(1, release(0));
+    let done = pack.begin(0, acquire(1));
+    assert!(
+        !done.contains(&Command::IntervalEnded),
+        "node 0 has written nothing since"
+    );
+}
+
+#[test]
+fn an_asker_that_writes_it_next_keeps_its_write() {
+    // Of the same Lamport time, a version of node 1 is the greater one.
+    let mut pack = Pack::new(2);
+    pack.local(1, Event::Allocated(OidRange::one(OBJECT)));
+    for _ in 0..2 {
+        pack.local(1, acquire(1));
+        pack.write(1, OBJECT);
+        pack.local(1, release(1));
+    }
+    pack.run(0, acquire(1));
+    pack.run(0, miss(OBJECT, 1));
+    // Node 1 ends an interval after its reply, while node 0 holds the lock and writes.
+    pack.run(1, acquire(0));
+    pack.local(1, release(0));
+    pack.write(0, OBJECT);
+    pack.run(0, release(1));
+    pack.done[0].clear();
+    pack.barrier();
+    assert_eq!(pack.done[0], [Command::Done], "node 0 wrote last");
+    assert!(
+        pack.done[1].contains(&Command::Invalidate(OBJECT)),
+        "the older copy is node 1's"
+    );
+}
+
+#[test]
+fn after_a_reply_the_next_write_is_announced() {
+    let mut pack = exclusive();
+    pack.run(1, acquire(0));
+    pack.run(1, miss(OBJECT, 0));
+    pack.run(1, release(0));
+    let done = pack.local(0, Event::WriteFault { oid: OBJECT });
+    assert!(matches!(done[..], [Command::MakeWritable { .. }]));
+    let done = pack.begin(0, acquire(0));
+    assert!(done.contains(&Command::IntervalEnded));
+}
+
+#[test]
+fn a_reply_during_a_wait_leaves_nothing_unfinished() {
+    let mut pack = exclusive();
+    pack.run(1, acquire(0));
+    pack.begin(
+        0,
+        Event::Arrive {
+            once: false,
+            site: pack::site(4),
+        },
+    );
+    pack.run(1, miss(OBJECT, 0));
+    pack.write(1, OBJECT);
+    pack.run(1, release(0));
+    pack.begin(
+        1,
+        Event::Arrive {
+            once: false,
+            site: pack::site(5),
+        },
+    );
+    pack.settle();
+    assert_eq!(
+        pack.done[0].last_chunk(),
+        Some(&[Command::Invalidate(OBJECT), Command::Done]),
+        "node 1 wrote last"
+    );
+    pack.begin(0, acquire(1));
+    let announces = |message: &Message| message.notice_bytes() > 0;
+    assert!(
+        !pack
+            .in_flight
+            .iter()
+            .any(|(_, _, message)| announces(message))
+    );
+}
+
+#[test]
+fn a_newer_write_of_another_node_ends_it() {
+    let mut pack = exclusive();
+    pack.run(1, acquire(0));
+    pack.run(1, miss(OBJECT, 0));
+    pack.write(1, OBJECT);
+    pack.run(1, release(0));
+    pack.pass(0, 0);
+    assert!(pack.done[0].contains(&Command::Invalidate(OBJECT)));
+    pack.run(0, miss(OBJECT, 0));
+    assert!(matches!(
+        pack.local(0, Event::WriteFault { oid: OBJECT })[..],
+        [Command::MakeWritable { .. }]
+    ));
+}

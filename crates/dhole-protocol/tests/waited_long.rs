@@ -1,0 +1,161 @@
+//! `Event::WaitedLong`: probes along the wait-for graph.
+
+mod pack;
+
+use dhole_model::MessageKind;
+use dhole_protocol::{Command, Event};
+use pack::{Pack, acquire, arrive, release};
+
+/// Every node that waits has waited long.
+fn all_wait_long(pack: &mut Pack) {
+    for node in 0..pack.nodes.len() {
+        pack.run(node, Event::WaitedLong);
+    }
+}
+
+fn told(pack: &Pack) -> Vec<usize> {
+    let is_told = |node: &usize| {
+        pack.done[*node]
+            .iter()
+            .any(|command| matches!(command, Command::Deadlock(_)))
+    };
+    (0..pack.nodes.len()).filter(is_told).collect()
+}
+
+#[test]
+fn a_node_that_does_not_wait_sends_no_probe() {
+    let mut pack = Pack::new(2);
+    assert_eq!(pack.local(0, Event::WaitedLong), []);
+    pack.run(0, acquire(1));
+    assert_eq!(pack.local(0, Event::WaitedLong), []);
+}
+
+#[test]
+fn a_wait_for_a_node_that_computes_is_no_deadlock() {
+    let mut pack = Pack::new(3);
+    pack.local(0, acquire(0));
+    pack.run(1, acquire(0));
+    pack.run(2, acquire(0));
+    all_wait_long(&mut pack);
+    assert_eq!(told(&pack), []);
+    pack.run(0, release(0));
+    assert!(pack.done[1].contains(&Command::Done));
+}
+
+#[test]
+fn a_wait_at_a_barrier_for_a_node_that_computes_is_no_deadlock() {
+    let mut pack = Pack::new(3);
+    pack.run(0, arrive());
+    pack.run(2, arrive());
+    all_wait_long(&mut pack);
+    assert_eq!(told(&pack), []);
+}
+
+#[test]
+fn two_locks_taken_crosswise_are_told_to_both_in_one_round() {
+    let mut pack = Pack::new(3);
+    pack.local(0, acquire(0));
+    pack.local(1, acquire(1));
+    pack.run(0, acquire(1));
+    pack.run(1, acquire(0));
+    pack.run(1, Event::WaitedLong);
+    assert_eq!(told(&pack), [0, 1]);
+    let Some(Command::Deadlock(cycle)) = pack.done[0].last() else {
+        panic!("told")
+    };
+    let words: Vec<String> = cycle.iter().map(|waiter| waiter.to_string()).collect();
+    assert_eq!(
+        words,
+        [
+            "node 1 waits for lock 0 at program.rs:1:5",
+            "node 0 waits for lock 1 at program.rs:1:5"
+        ]
+    );
+    assert_eq!(
+        pack.sent[&MessageKind::Deadlock],
+        1,
+        "one message, and word to itself"
+    );
+}
+
+#[test]
+fn a_lock_kept_from_a_barrier_is_told_to_both() {
+    let mut pack = Pack::new(3);
+    pack.local(1, acquire(1));
+    pack.run(0, acquire(1));
+    pack.run(1, arrive());
+    pack.run(2, arrive());
+    pack.run(1, Event::WaitedLong);
+    assert_eq!(told(&pack), [0, 1], "node 2 waits, but nobody waits for it");
+}
+
+#[test]
+fn an_arrival_on_its_way_is_no_deadlock() {
+    let mut pack = Pack::new(2);
+    pack.begin(1, arrive());
+    let arrival = pack.in_flight.pop_front().expect("an arrival");
+    pack.run(1, Event::WaitedLong);
+    assert_eq!(told(&pack), []);
+    pack.in_flight.push_back(arrival);
+    pack.run(0, arrive());
+    assert_eq!(pack.done[1], [Command::Done]);
+}
+
+#[test]
+fn a_departure_on_its_way_is_no_deadlock() {
+    let mut pack = Pack::new(3);
+    pack.run(1, acquire(1));
+    pack.run(1, arrive());
+    pack.run(2, arrive());
+    pack.begin(0, arrive());
+    // Node 2 has left the barrier and wants the lock of node 1, whose departure is late.
+    let late = pack.in_flight.pop_front().expect("a departure");
+    assert_eq!(late.1, pack::n(1));
+    pack.settle();
+    pack.run(2, acquire(1));
+    pack.run(1, Event::WaitedLong);
+    pack.run(2, Event::WaitedLong);
+    assert_eq!(told(&pack), []);
+    pack.in_flight.push_back(late);
+    pack.settle();
+    pack.run(1, release(1));
+    assert_eq!(pack.done[2].last(), Some(&Command::Done));
+}
+
+#[test]
+fn a_grant_on_its_way_is_no_deadlock() {
+    let mut pack = Pack::new(3);
+    pack.run(0, acquire(0));
+    pack.run(1, acquire(1));
+    pack.run(1, acquire(0));
+    pack.begin(0, release(0));
+    // Node 0 has granted lock 0, which is late, and wants the lock of node 1.
+    let late = pack.in_flight.pop_front().expect("a grant");
+    pack.run(0, acquire(1));
+    pack.run(0, Event::WaitedLong);
+    pack.run(1, Event::WaitedLong);
+    assert_eq!(told(&pack), []);
+    pack.in_flight.push_back(late);
+    pack.settle();
+    assert_eq!(pack.done[1].last(), Some(&Command::Done));
+}
+
+#[test]
+fn a_request_on_its_way_is_no_deadlock() {
+    let mut pack = Pack::new(3);
+    // Node 1 once got lock 2 from node 0, gave it to node 2, and asks for it again.
+    pack.pass(0, 2);
+    pack.pass(1, 2);
+    pack.run(2, acquire(2));
+    pack.run(1, acquire(1));
+    pack.begin(1, acquire(2));
+    let late = pack.in_flight.pop_front().expect("a request");
+    pack.run(0, acquire(1));
+    pack.run(1, Event::WaitedLong);
+    pack.run(0, Event::WaitedLong);
+    assert_eq!(told(&pack), [], "node 1 waits for node 2, which computes");
+    pack.in_flight.push_back(late);
+    pack.settle();
+    pack.run(2, release(2));
+    assert_eq!(pack.done[1].last(), Some(&Command::Done));
+}
