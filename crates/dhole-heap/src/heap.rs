@@ -18,6 +18,12 @@ use crate::{BindError, Binding, Cluster, Foreign, Miss, Presence, TypeInfo, spac
 /// there is never read before it is written.
 const KEPT_BYTES: u64 = 64 << 10;
 
+/// Chunks of ids that share an entry of the index.
+const CHUNKS_OF_PAGE: u64 = 64;
+
+/// The place of a chunk that the node has not seen.
+const UNSEEN: u32 = u32::MAX;
+
 /// One node's objects. Everything but the handles and the bytes is guarded by the node lock.
 pub(crate) struct Heap {
     pub(crate) cluster: Arc<Cluster>,
@@ -27,8 +33,9 @@ pub(crate) struct Heap {
     read: HandleTable,
     write: HandleTable,
     pub(crate) store: PageStore,
-    /// Where the record of a chunk is in `chunks`.
-    index: FxHashMap<u64, u32>,
+    /// Where the record of a chunk is in `chunks`, by pages of chunk numbers: so few entries
+    /// stay in the cache, where one for each chunk would not.
+    index: FxHashMap<u64, Box<[u32; CHUNKS_OF_PAGE as usize]>>,
     pub(crate) chunks: Vec<Chunk>,
     pub(crate) open: FxHashMap<TypeId, OpenChunk>,
     pub(crate) ids: IdParts,
@@ -88,9 +95,10 @@ impl Heap {
     /// The record of `oid`'s chunk, if this node has seen the chunk.
     #[inline]
     pub(crate) fn place(&self, oid: Oid) -> Option<Place> {
-        let chunk = *self.index.get(&oid.chunk())? as usize;
-        Some(Place {
-            chunk,
+        let page = self.index.get(&(oid.chunk() / CHUNKS_OF_PAGE))?;
+        let chunk = page[(oid.chunk() % CHUNKS_OF_PAGE) as usize];
+        (chunk != UNSEEN).then_some(Place {
+            chunk: chunk as usize,
             slot: oid.slot(),
         })
     }
@@ -109,10 +117,10 @@ impl Heap {
 
     pub(crate) fn add_chunk(&mut self, number: u64, binding: Binding) -> usize {
         let place = self.chunks.len();
-        self.index.insert(
-            number,
-            u32::try_from(place).expect("fewer than 2^32 chunks of ids"),
-        );
+        let page = self.index.entry(number / CHUNKS_OF_PAGE);
+        let page = page.or_insert_with(|| Box::new([UNSEEN; CHUNKS_OF_PAGE as usize]));
+        page[(number % CHUNKS_OF_PAGE) as usize] =
+            u32::try_from(place).expect("fewer than 2^32 chunks of ids");
         self.chunks.push(Chunk::new(binding));
         place
     }

@@ -92,17 +92,23 @@ impl ObjectState {
 
 type Chunk = [ObjectState; CHUNK as usize];
 
+/// Chunks that share an entry of the table: with so few entries it stays in the cache, where one
+/// for each chunk would not.
+const PAGE: u64 = 64;
+
+type Page = [Option<Box<Chunk>>; PAGE as usize];
+
 /// The states of all objects that a node has heard of, by chunk.
 #[derive(Clone, Default)]
 pub(crate) struct ObjectTable {
-    chunks: FxHashMap<u64, Box<Chunk>>,
+    pages: FxHashMap<u64, Box<Page>>,
 }
 
 impl ObjectTable {
     pub fn get(&self, oid: Oid) -> ObjectState {
-        self.chunks
-            .get(&oid.chunk())
-            .map_or_else(ObjectState::default, |chunk| chunk[oid.slot()])
+        let page = self.pages.get(&(oid.chunk() / PAGE));
+        let chunk = page.and_then(|page| page[(oid.chunk() % PAGE) as usize].as_ref());
+        chunk.map_or_else(ObjectState::default, |chunk| chunk[oid.slot()])
     }
 
     pub fn get_mut(&mut self, oid: Oid) -> &mut ObjectState {
@@ -125,18 +131,23 @@ impl ObjectTable {
     }
 
     fn chunk(&mut self, number: u64) -> &mut Chunk {
-        self.chunks
-            .entry(number)
-            .or_insert_with(|| Box::new([ObjectState::default(); CHUNK as usize]))
+        let page = self.pages.entry(number / PAGE);
+        let page = page.or_insert_with(|| Box::new([const { None }; PAGE as usize]));
+        page[(number % PAGE) as usize]
+            .get_or_insert_with(|| Box::new([ObjectState::default(); CHUNK as usize]))
     }
 
     /// The objects that were heard of, in order of their ids.
     fn known(&self) -> impl Iterator<Item = (Oid, ObjectState)> {
-        let mut chunks: Vec<_> = self.chunks.iter().collect();
-        chunks.sort_unstable_by_key(|(number, _)| **number);
-        let objects = chunks.into_iter().flat_map(|(number, chunk)| {
-            (0..CHUNK).map(move |slot| (Oid(number * CHUNK + slot), chunk[slot as usize]))
+        let mut pages: Vec<_> = self.pages.iter().collect();
+        pages.sort_unstable_by_key(|(number, _)| **number);
+        let chunks = pages.into_iter().flat_map(|(number, page)| {
+            (number * PAGE..)
+                .zip(page.iter())
+                .filter_map(|(n, chunk)| Some((n, chunk.as_ref()?)))
         });
+        let objects = chunks
+            .flat_map(|(number, chunk)| (number * CHUNK..).map(Oid).zip(chunk.iter().copied()));
         objects.filter(|(_, state)| *state != ObjectState::default())
     }
 }
