@@ -1,0 +1,69 @@
+//! Bodies, and the problem they pose.
+
+use dhole::Share;
+
+use super::vector::Vector;
+
+/// A body: 64 bytes, a line of the cache. While forces are computed everybody reads the first
+/// half; only its owner writes it.
+#[derive(Share, Clone, Copy, PartialEq, Debug)]
+#[repr(C)]
+pub struct Body {
+    /// Position, in units of length of the model.
+    pub pos: Vector,
+    /// Mass; the model's total is 1.
+    pub mass: f64,
+    /// Velocity, half a step ahead of the position once the first step was taken.
+    pub vel: Vector,
+    /// Interactions of the previous step, at least 1: what the body will presumably cost.
+    pub cost: u32,
+    /// The next body of a chain in which bodies are handed on, or [`NO_BODY`].
+    pub next: u32,
+}
+
+/// The number of no body.
+pub const NO_BODY: u32 = u32::MAX;
+
+/// What is to be computed.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Problem {
+    /// Bodies, at least 1.
+    pub bodies: usize,
+    /// Steps: each builds a tree, computes all forces and moves all bodies once.
+    pub steps: usize,
+    /// Chooses the initial state.
+    pub seed: u64,
+    /// Opening angle: a cell of side `l` at distance `d` counts as one mass where `l <= theta * d`.
+    pub theta: f64,
+    /// Softening length: distances are taken as `sqrt(d^2 + softening^2)`.
+    pub softening: f64,
+    /// Time from one step to the next, in the model's units.
+    pub time_step: f64,
+}
+
+impl Problem {
+    /// SPLASH-2's parameters.
+    pub const fn new(bodies: usize, steps: usize, seed: u64) -> Problem {
+        Problem {
+            bodies,
+            steps,
+            seed,
+            theta: 1.0,
+            softening: 0.05,
+            time_step: 0.025,
+        }
+    }
+}
+
+/// The most bodies in a leaf, as in SPLASH-2.
+pub const LEAF_BODIES: usize = 10;
+
+/// What one interaction costs in a simulation, in units of `Worker::work`. A unit stands for
+/// about a nanosecond of a processor of today; the walk to the interaction is part of it.
+pub const UNITS_PER_INTERACTION: u64 = 10;
+
+/// What building the tree costs for each body, in the same units.
+pub const UNITS_PER_PLACED_BODY: u64 = 100;
+
+/// What moving a body costs, in the same units.
+pub const UNITS_PER_MOVED_BODY: u64 = 10;

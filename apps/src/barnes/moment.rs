@@ -1,0 +1,64 @@
+//! What a cell is to a body far away.
+
+use dhole::Share;
+
+use super::Body;
+use super::vector::{Vector, plus, times};
+
+/// What a cell is to a body far away: the mass in it and where its centre is; and, for the
+/// division of the work, what its bodies cost.
+#[derive(Share, Clone, Copy, PartialEq, Default, Debug)]
+#[repr(C)]
+pub struct Moment {
+    /// The centre of mass.
+    pub pos: Vector,
+    /// The total mass.
+    pub mass: f64,
+    /// The total cost, in interactions.
+    pub cost: u64,
+}
+
+impl Moment {
+    /// The moment of several parts. The order matters to the last bit, so callers give the bodies
+    /// of a leaf in the order of their places and the octants of a cell in theirs.
+    #[inline]
+    pub fn of(parts: impl Iterator<Item = Moment>) -> Moment {
+        let mut sum = Moment::default();
+        for part in parts {
+            sum.pos = plus(sum.pos, times(part.pos, part.mass));
+            sum.mass += part.mass;
+            sum.cost += part.cost;
+        }
+        if sum.mass > 0.0 {
+            sum.pos = times(sum.pos, 1.0 / sum.mass);
+        }
+        sum
+    }
+
+    /// The moment of a leaf of these bodies.
+    #[inline]
+    pub fn of_bodies<'a>(bodies: impl Iterator<Item = &'a Body>) -> Moment {
+        Moment::of(bodies.map(|body| Moment {
+            pos: body.pos,
+            mass: body.mass,
+            cost: u64::from(body.cost),
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_centre_lies_between_the_parts_by_their_masses() {
+        let part = |x, mass, cost| Moment {
+            pos: [x, 0.0, 1.0],
+            mass,
+            cost,
+        };
+        let both = Moment::of([part(0.0, 1.0, 5), part(4.0, 3.0, 6)].into_iter());
+        assert_eq!(both, part(3.0, 4.0, 11));
+        assert_eq!(Moment::of(std::iter::empty()), Moment::default());
+    }
+}

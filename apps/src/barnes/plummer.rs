@@ -1,0 +1,107 @@
+//! The initial state: a Plummer model in virial units (Aarseth, Henon and Wielen 1974; `testdata`
+//! of SPLASH-2's Barnes, which places two such models side by side; here it is one).
+
+use std::f64::consts::PI;
+
+use super::body::{Body, NO_BODY, Problem};
+use super::vector::{Vector, dot, minus, times};
+use crate::random::SplitMix;
+
+/// Bodies further out than this many scale radii are drawn again.
+const FARTHEST: f64 = 9.0;
+
+/// The bodies of `problem` at time 0: total mass, gravitational constant and
+/// -4 times the total energy are 1, and the centre of mass rests at the origin.
+pub fn model(problem: &Problem) -> Vec<Body> {
+    let length = 3.0 * PI / 16.0;
+    let speed = 1.0 / length.sqrt();
+    let mass = 1.0 / problem.bodies as f64;
+    let mut random = SplitMix::new(problem.seed);
+    let mut bodies = Vec::with_capacity(problem.bodies);
+    for _ in 0..problem.bodies {
+        let radius = loop {
+            let inner_mass = random.between(0.0, 0.999);
+            let radius = 1.0 / (inner_mass.powf(-2.0 / 3.0) - 1.0).sqrt();
+            if radius <= FARTHEST {
+                break radius;
+            }
+        };
+        let of_escape = loop {
+            let (x, y) = (random.between(0.0, 1.0), random.between(0.0, 0.1));
+            if y <= x * x * (1.0 - x * x).powf(3.5) {
+                break x;
+            }
+        };
+        let escape = 2f64.sqrt() / (1.0 + radius * radius).powf(0.25);
+        let pos = on_sphere(&mut random, length * radius);
+        let vel = on_sphere(&mut random, speed * of_escape * escape);
+        bodies.push(Body {
+            pos,
+            mass,
+            vel,
+            cost: 1,
+            next: NO_BODY,
+        });
+    }
+    let middle = mean(bodies.iter().map(|body| body.pos));
+    let drift = mean(bodies.iter().map(|body| body.vel));
+    for body in &mut bodies {
+        body.pos = minus(body.pos, middle);
+        body.vel = minus(body.vel, drift);
+    }
+    bodies
+}
+
+/// A point of the sphere of this radius, evenly distributed.
+fn on_sphere(random: &mut SplitMix, radius: f64) -> Vector {
+    loop {
+        let point: Vector = std::array::from_fn(|_| random.between(-1.0, 1.0));
+        let squared = dot(point, point);
+        if squared <= 1.0 && squared > 0.0 {
+            return times(point, radius / squared.sqrt());
+        }
+    }
+}
+
+fn mean(vectors: impl ExactSizeIterator<Item = Vector>) -> Vector {
+    let count = vectors.len() as f64;
+    times(vectors.fold([0.0; 3], super::vector::plus), 1.0 / count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_model_rests_at_the_origin_with_a_mass_of_one() {
+        let bodies = model(&Problem::new(2000, 1, 5));
+        assert!((bodies.iter().map(|b| b.mass).sum::<f64>() - 1.0).abs() < 1e-12);
+        assert!(
+            mean(bodies.iter().map(|b| b.pos))
+                .iter()
+                .all(|c| c.abs() < 1e-12)
+        );
+        assert!(
+            mean(bodies.iter().map(|b| b.vel))
+                .iter()
+                .all(|c| c.abs() < 1e-12)
+        );
+    }
+
+    #[test]
+    fn half_of_the_mass_lies_within_the_half_mass_radius() {
+        let bodies = model(&Problem::new(4000, 1, 5));
+        let inside = bodies
+            .iter()
+            .filter(|b| dot(b.pos, b.pos) < 0.77 * 0.77)
+            .count();
+        assert!((1850..2150).contains(&inside), "{inside} of 4000");
+    }
+
+    #[test]
+    fn the_seed_chooses_the_model() {
+        let of = |seed| model(&Problem::new(3, 1, seed));
+        assert_eq!(of(1), of(1));
+        assert_ne!(of(1), of(2));
+    }
+}

@@ -1,0 +1,54 @@
+//! The inner loop: the pull of all others on one body, by a walk through shared cells. Nothing
+//! is copied: references to cells, leaves and bodies live for as long as the worker only reads.
+
+use dhole::{Refs, Worker};
+
+use super::objects::{Cell, Cube, Leaf};
+use crate::barnes::Body;
+use crate::barnes::gravity::Target;
+
+/// A walk for one body.
+#[derive(Clone, Copy)]
+pub struct Walk<'a, 'id> {
+    /// The node's worker.
+    pub w: &'a Worker<'id>,
+    /// All bodies.
+    pub bodies: Refs<Body>,
+    /// The number of the body that is pulled.
+    pub body: u32,
+}
+
+impl Walk<'_, '_> {
+    /// Adds to the pull on `target` that of the bodies in `cube`, whose side squared is
+    /// `side_squared`.
+    #[inline(always)]
+    pub fn cube(&self, cube: &Cube, target: &mut Target, side_squared: f64) {
+        let reach = target.reach(cube.moment.pos);
+        if !target.opens(reach.1, side_squared) {
+            return target.add(reach, cube.moment.mass);
+        }
+        if let Some(cell) = cube.cell {
+            self.cell(cell.get(self.w), target, 0.25 * side_squared);
+        } else if let Some(leaf) = cube.leaf {
+            self.leaf(leaf.get(self.w), target);
+        }
+    }
+
+    /// A call for each opened cell, none for the many that are taken as one mass.
+    #[inline(never)]
+    fn cell(&self, cell: &Cell, target: &mut Target, side_squared: f64) {
+        for cube in cell.cubes() {
+            self.cube(cube, target, side_squared);
+        }
+    }
+
+    #[inline(always)]
+    fn leaf(&self, leaf: &Leaf, target: &mut Target) {
+        for &other in leaf.bodies() {
+            if other != self.body {
+                let &Body { pos, mass, .. } = self.bodies.at(other as usize).get(self.w);
+                target.add(target.reach(pos), mass);
+            }
+        }
+    }
+}

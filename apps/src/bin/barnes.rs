@@ -1,0 +1,70 @@
+//! `barnes`: Barnes-Hut over dhole.
+#![forbid(unsafe_code)]
+
+use std::process::ExitCode;
+
+use apps::barnes::{Problem, sequential, shared};
+use apps::cluster::Cluster;
+use apps::options::{BarnesOptions, Common};
+use apps::program;
+use apps::progress::Progress;
+use apps::report::{Report, sequential_seconds};
+use clap::Parser;
+use dhole::{Config, RunError};
+use serde_json::json;
+
+fn main() -> ExitCode {
+    let options = BarnesOptions::parse();
+    let problem = |nodes| options.problem(nodes);
+    program::main("barnes", &options.common, problem, |cluster, problem| {
+        solve(&options.common, cluster, problem)
+    })
+}
+
+fn solve(common: &Common, cluster: Cluster, problem: &Problem) -> Result<Report, RunError> {
+    let alone = (common.verify || cluster.simulated).then(|| {
+        let progress = Progress::new("sequential", problem.steps);
+        let alone = sequential::run(*problem, |step| progress.done(step));
+        progress.finish();
+        alone
+    });
+    let solution = alone
+        .as_ref()
+        .filter(|_| common.verify)
+        .map(|alone| &alone.bodies[..]);
+    let progress = Progress::new("barnes", problem.steps);
+    let run = Config::nodes(cluster.nodes.into())
+        .seed(common.seed)
+        .run(|w| {
+            let first = w.node().index() == 0;
+            shared::run(w, problem, solution, |step| {
+                if first {
+                    progress.done(step);
+                }
+            })
+        })?;
+    progress.finish();
+    let found = &run.value;
+    let (start, end) = (found.energies.first(), found.energies.last());
+    let mut result = json!({
+        "bodies": problem.bodies,
+        "steps": problem.steps,
+        "interactions": found.interactions,
+        "kinetic_energy": end.map(|energy| energy.kinetic),
+        "potential_energy": end.map(|energy| energy.potential),
+        "energy": end.map(|energy| energy.total()),
+        "momentum": end.map(|energy| energy.momentum),
+        "energy_drift": start.zip(end).map(|(start, end)| end.total() - start.total()),
+    });
+    if let Some(max_error) = found.max_error {
+        result["max_error"] = json!(max_error);
+    }
+    let alone = alone.map(|alone| sequential_seconds(&run.report, alone.step_seconds, alone.units));
+    Ok(Report::new(
+        "barnes",
+        &run.report,
+        found.steps,
+        alone,
+        &result,
+    ))
+}

@@ -1,0 +1,65 @@
+//! `sor`: red-black successive over-relaxation over dhole.
+#![forbid(unsafe_code)]
+
+use std::process::ExitCode;
+
+use apps::cluster::Cluster;
+use apps::options::{Common, SorOptions};
+use apps::program;
+use apps::progress::Progress;
+use apps::report::{Report, sequential_seconds};
+use apps::sor::{Problem, sequential, shared};
+use clap::Parser;
+use dhole::{Config, RunError};
+use serde_json::json;
+
+fn main() -> ExitCode {
+    let options = SorOptions::parse();
+    let problem = |nodes| options.problem(nodes);
+    program::main("sor", &options.common, problem, |cluster, problem| {
+        solve(&options.common, cluster, problem)
+    })
+}
+
+fn solve(common: &Common, cluster: Cluster, problem: &Problem) -> Result<Report, RunError> {
+    let alone = (common.verify || cluster.simulated).then(|| {
+        let progress = Progress::new("sequential", problem.steps);
+        let alone = sequential::run(*problem, |step| progress.done(step));
+        progress.finish();
+        alone
+    });
+    let solution = alone
+        .as_ref()
+        .filter(|_| common.verify)
+        .map(|alone| &alone.grid);
+    let progress = Progress::new("sor", problem.steps);
+    let run = Config::nodes(cluster.nodes.into())
+        .seed(common.seed)
+        .run(|w| {
+            let first = w.node().index() == 0;
+            shared::run(w, problem, solution, |step| {
+                if first {
+                    progress.done(step);
+                }
+            })
+        })?;
+    progress.finish();
+    let mut result = json!({
+        "rows": problem.rows,
+        "columns": problem.columns,
+        "steps": problem.steps,
+        "digest": format!("{:016x}", run.value.digest),
+    });
+    if let Some(max_error) = run.value.max_error {
+        result["max_error"] = json!(max_error);
+    }
+    let alone =
+        alone.map(|alone| sequential_seconds(&run.report, alone.sweep_seconds, alone.units));
+    Ok(Report::new(
+        "sor",
+        &run.report,
+        run.value.sweeps,
+        alone,
+        &result,
+    ))
+}

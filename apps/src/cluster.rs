@@ -1,0 +1,42 @@
+//! Where a program runs: the cluster that its options ask for, unless the command `dhole` has
+//! decided on one.
+
+use dhole::sim::{Settings, SettingsError};
+use thiserror::Error;
+
+use crate::options::Common;
+
+/// The cluster that a program will run on.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Cluster {
+    /// Its nodes.
+    pub nodes: u16,
+    /// Whether it is simulated.
+    pub simulated: bool,
+}
+
+/// What the command `dhole` says cannot be had.
+#[derive(Error, Clone, PartialEq, Debug)]
+#[error("{0}")]
+pub struct BadCluster(#[from] SettingsError);
+
+impl Cluster {
+    /// The cluster of the options, or of the environment.
+    ///
+    /// # Errors
+    /// When the environment asks for a cluster that cannot be.
+    pub fn of(common: &Common) -> Result<Cluster, BadCluster> {
+        let Some(settings) = Settings::from_env()? else {
+            return Ok(Cluster {
+                nodes: common.nodes,
+                simulated: false,
+            });
+        };
+        settings.check()?;
+        let nodes = u16::try_from(settings.nodes).unwrap_or(u16::MAX);
+        Ok(Cluster {
+            nodes,
+            simulated: true,
+        })
+    }
+}

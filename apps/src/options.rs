@@ -1,0 +1,268 @@
+//! The programs' command lines. Whatever is wrong with one is said before anything runs, with
+//! the value that is wrong, and ends the program with code 2.
+
+use clap::builder::RangedU64ValueParser;
+use clap::{Args, Parser};
+use dhole::MAX_NODES;
+use thiserror::Error;
+
+use crate::{barnes, sor};
+
+/// Interior points of a grid: 32 GiB of them, more than one process should be asked for.
+const MAX_POINTS: u64 = 1 << 32;
+
+/// The code with which a program ends that was asked for something impossible.
+pub const BAD_INPUT: u8 = 2;
+
+/// What all programs understand.
+#[derive(Args, Clone, Debug)]
+pub struct Common {
+    /// Nodes of the cluster
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = nodes())]
+    pub nodes: u16,
+
+    /// Chooses the initial state
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+
+    /// Run the sequential version too, and compare
+    #[arg(long)]
+    pub verify: bool,
+
+    /// Print one JSON object instead of a table
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// The command line of `sor`.
+#[derive(Parser, Clone, Debug)]
+#[command(
+    name = "sor",
+    version,
+    about = "Red-black successive over-relaxation of a grid"
+)]
+pub struct SorOptions {
+    /// Interior rows of the grid
+    #[arg(long, value_name = "N", default_value_t = 3070, value_parser = size())]
+    pub rows: u32,
+
+    /// Interior columns of the grid, of both colours together
+    #[arg(long, value_name = "N", default_value_t = 2047, value_parser = size())]
+    pub columns: u32,
+
+    /// Steps; each relaxes the red points and then the black ones
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = size())]
+    pub steps: u32,
+
+    /// The over-relaxation factor, above 0 and below 2
+    #[arg(long, default_value_t = 1.5)]
+    pub omega: f64,
+
+    #[allow(missing_docs)]
+    #[command(flatten)]
+    pub common: Common,
+}
+
+/// The command line of `barnes`.
+#[derive(Parser, Clone, Debug)]
+#[command(
+    name = "barnes",
+    version,
+    about = "Barnes-Hut: gravity among many bodies"
+)]
+pub struct BarnesOptions {
+    /// Bodies
+    #[arg(long, value_name = "N", default_value_t = 32768, value_parser = size())]
+    pub bodies: u32,
+
+    /// Steps; each builds a tree, computes all forces and moves all bodies
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = size())]
+    pub steps: u32,
+
+    #[allow(missing_docs)]
+    #[command(flatten)]
+    pub common: Common,
+}
+
+/// Options that are wrong only together, or that no range describes.
+#[derive(Error, Clone, PartialEq, Debug)]
+pub enum BadInput {
+    /// A node would have nothing to do.
+    #[error("{nodes} nodes are more than {count} {of}: every node needs at least one")]
+    TooManyNodes {
+        /// The nodes asked for.
+        nodes: u16,
+        /// How many things there are to divide among them.
+        count: u32,
+        /// What these are.
+        of: &'static str,
+    },
+    /// The grid would not fit.
+    #[error("a grid of {rows} x {columns} points is too large: at most {MAX_POINTS} points")]
+    TooManyPoints {
+        /// The rows asked for.
+        rows: u32,
+        /// The columns asked for.
+        columns: u32,
+    },
+    /// The sweeps would not converge.
+    #[error(
+        "an over-relaxation factor of {omega} does not converge: it must be above 0 and below 2"
+    )]
+    Omega {
+        /// The factor asked for.
+        omega: f64,
+    },
+}
+
+impl SorOptions {
+    /// The problem that is asked for, to be solved on `nodes` nodes.
+    ///
+    /// # Errors
+    /// When the options contradict each other.
+    pub fn problem(&self, nodes: u16) -> Result<sor::Problem, BadInput> {
+        let &SorOptions {
+            rows,
+            columns,
+            steps,
+            omega,
+            ref common,
+        } = self;
+        if u64::from(rows) * u64::from(columns) > MAX_POINTS {
+            return Err(BadInput::TooManyPoints { rows, columns });
+        }
+        if !(omega > 0.0 && omega < 2.0) {
+            return Err(BadInput::Omega { omega });
+        }
+        at_least_one_each(nodes, rows, "rows")?;
+        Ok(sor::Problem {
+            rows: rows as usize,
+            columns: columns as usize,
+            steps: steps as usize,
+            seed: common.seed,
+            omega,
+        })
+    }
+}
+
+impl BarnesOptions {
+    /// The problem that is asked for, to be solved on `nodes` nodes.
+    ///
+    /// # Errors
+    /// When the options contradict each other.
+    pub fn problem(&self, nodes: u16) -> Result<barnes::Problem, BadInput> {
+        at_least_one_each(nodes, self.bodies, "bodies")?;
+        let (bodies, steps) = (self.bodies as usize, self.steps as usize);
+        Ok(barnes::Problem::new(bodies, steps, self.common.seed))
+    }
+}
+
+fn at_least_one_each(nodes: u16, count: u32, of: &'static str) -> Result<(), BadInput> {
+    match nodes {
+        _ if u32::from(nodes) > count => Err(BadInput::TooManyNodes { nodes, count, of }),
+        _ => Ok(()),
+    }
+}
+
+fn nodes() -> RangedU64ValueParser<u16> {
+    RangedU64ValueParser::new().range(1..=MAX_NODES as u64)
+}
+
+fn size() -> RangedU64ValueParser<u32> {
+    RangedU64ValueParser::new().range(1..=100_000_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+    use clap::error::ErrorKind;
+
+    use super::*;
+
+    fn sor(args: &[&str]) -> Result<SorOptions, clap::Error> {
+        SorOptions::try_parse_from([&["sor"], args].concat())
+    }
+
+    fn barnes(args: &[&str]) -> Result<BarnesOptions, clap::Error> {
+        BarnesOptions::try_parse_from([&["barnes"], args].concat())
+    }
+
+    #[test]
+    fn the_command_lines_are_well_formed() {
+        SorOptions::command().debug_assert();
+        BarnesOptions::command().debug_assert();
+    }
+
+    #[test]
+    fn the_defaults_are_the_papers_small_problems() {
+        let problem = sor(&[]).unwrap().problem(4).unwrap();
+        assert_eq!(
+            (problem.rows, problem.columns, problem.steps),
+            (3070, 2047, 20)
+        );
+        let problem = barnes(&[]).unwrap().problem(4).unwrap();
+        assert_eq!((problem.bodies, problem.steps), (32_768, 3));
+    }
+
+    #[test]
+    fn a_value_out_of_its_range_is_named() {
+        for (args, value) in [
+            (["--nodes", "0"], "'0'"),
+            (["--nodes", "5000"], "'5000'"),
+            (["--nodes", "99999999"], "'99999999'"),
+            (["--rows", "0"], "'0'"),
+            (["--columns", "-3"], "'-3'"),
+            (["--steps", "many"], "'many'"),
+            (["--speed", "9"], "'--speed'"),
+        ] {
+            let error = sor(&args).expect_err(args[1]);
+            assert!(error.to_string().contains(value), "{error}");
+            assert_eq!(error.exit_code(), i32::from(BAD_INPUT));
+        }
+        let error = barnes(&["--bodies", "0"]).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::ValueValidation);
+    }
+
+    #[test]
+    fn every_node_must_have_something_to_do() {
+        let grid = sor(&["--rows", "8"]).unwrap();
+        let wrong = grid.problem(9);
+        assert_eq!(
+            wrong,
+            Err(BadInput::TooManyNodes {
+                nodes: 9,
+                count: 8,
+                of: "rows"
+            })
+        );
+        assert!(grid.problem(8).is_ok());
+        let wrong = barnes(&["--bodies", "1000"])
+            .unwrap()
+            .problem(1024)
+            .unwrap_err();
+        assert!(
+            wrong
+                .to_string()
+                .starts_with("1024 nodes are more than 1000 bodies")
+        );
+    }
+
+    #[test]
+    fn impossible_grids_are_refused() {
+        let size = "1000000";
+        let wrong = sor(&["--rows", size, "--columns", size])
+            .unwrap()
+            .problem(4);
+        assert_eq!(
+            wrong,
+            Err(BadInput::TooManyPoints {
+                rows: 1_000_000,
+                columns: 1_000_000
+            })
+        );
+        for omega in ["0", "2", "NaN"] {
+            let wrong = sor(&["--omega", omega]).unwrap().problem(4);
+            assert!(matches!(wrong, Err(BadInput::Omega { .. })), "{omega}");
+        }
+    }
+}

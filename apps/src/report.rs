@@ -1,0 +1,294 @@
+//! What a program prints when it is done: a table for people, or one JSON object for programs.
+
+use std::time::Duration;
+
+use comfy_table::{CellAlignment, Table, presets};
+use dhole::Counters;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+/// All that is known of a finished run.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// The program's name.
+    pub program: &'static str,
+    /// Nodes of the cluster.
+    pub nodes: usize,
+    /// What carried the messages.
+    pub transport: String,
+    /// The protocol that kept the objects consistent.
+    pub protocol: String,
+    /// How accesses were detected.
+    pub detector: String,
+    /// Duration of the program's steps, without its initialisation, in seconds: of the wall
+    /// clock, or of the virtual one in a simulation.
+    pub seconds: f64,
+    /// Duration of the whole run, in seconds of the same clock.
+    pub elapsed_seconds: f64,
+    /// Duration of the sequential version in seconds, where it was run.
+    pub sequential_seconds: Option<f64>,
+    /// What all nodes did, added up.
+    pub counters: Counters,
+    /// What the program found.
+    pub result: Map<String, Value>,
+    /// What the user should be told.
+    pub warnings: Vec<String>,
+}
+
+impl Report {
+    /// The report of `run`, of which the program's own steps took `steps`, and those of the
+    /// sequential version `sequential_seconds`. `result` is an object.
+    pub fn new(
+        program: &'static str,
+        run: &dhole::Report,
+        steps: Duration,
+        sequential_seconds: Option<f64>,
+        result: &Value,
+    ) -> Report {
+        Report {
+            program,
+            nodes: run.nodes,
+            transport: run.transport.to_owned(),
+            protocol: run.protocol.to_owned(),
+            detector: run.detector.to_owned(),
+            seconds: steps.as_secs_f64(),
+            elapsed_seconds: run.elapsed.as_secs_f64(),
+            sequential_seconds,
+            counters: run.total(),
+            result: fields(result),
+            warnings: run.warnings.clone(),
+        }
+    }
+
+    /// How many times faster than the sequential version the run was.
+    pub fn speedup(&self) -> Option<f64> {
+        self.sequential_seconds
+            .map(|sequential| sequential / self.seconds)
+    }
+
+    /// Bytes of shared objects that a node held on average.
+    pub fn shared_bytes_per_node(&self) -> u64 {
+        self.counters.shared_bytes / self.nodes.max(1) as u64
+    }
+
+    /// Prints to standard output the tables, or with `as_json` the one line of JSON; the
+    /// warnings go to standard error.
+    pub fn print(&self, as_json: bool) {
+        for warning in &self.warnings {
+            eprintln!("warning: {warning}");
+        }
+        if as_json {
+            println!("{}", self.json());
+        } else {
+            println!("{}", self.tables());
+        }
+    }
+
+    /// The object that `--json` prints. The counters that the papers' tables show are at the top;
+    /// the others are in `counters`.
+    pub fn json(&self) -> Value {
+        let c = &self.counters;
+        let mut object = json!({
+            "program": self.program,
+            "nodes": self.nodes,
+            "transport": self.transport,
+            "protocol": self.protocol,
+            "detector": self.detector,
+            "seconds": self.seconds,
+            "elapsed_seconds": self.elapsed_seconds,
+            "messages": c.messages,
+            "data_bytes": c.data_bytes,
+            "fetch_rounds": c.fetch_rounds,
+            "misses": c.misses,
+            "write_faults": c.write_faults,
+            "write_notice_bytes": c.write_notice_bytes,
+            "shared_bytes_per_node": self.shared_bytes_per_node(),
+            "result": self.result,
+        });
+        if let Some(sequential_seconds) = self.sequential_seconds {
+            object["sequential_seconds"] = json!(sequential_seconds);
+            object["speedup"] = json!(self.speedup());
+        }
+        let mut rest = fields(c);
+        rest.retain(|name, _| object.get(name).is_none());
+        object["counters"] = Value::Object(rest);
+        object
+    }
+
+    /// The tables that a run prints without `--json`: the whole, by kind of message, by type.
+    pub fn tables(&self) -> String {
+        let whole = self.whole();
+        let by_kind = table(
+            ["message", "sent", "bytes"],
+            self.counters.by_kind.iter().map(|(kind, of)| {
+                [
+                    kind.name().to_owned(),
+                    of.messages.to_string(),
+                    of.bytes.to_string(),
+                ]
+            }),
+        );
+        let by_type = table(
+            [
+                "type",
+                "allocated",
+                "misses",
+                "write faults",
+                "installed",
+                "bytes",
+                "invalidated",
+            ],
+            self.counters.by_type.iter().map(|(name, of)| {
+                let counts = [
+                    of.allocated,
+                    of.misses,
+                    of.write_faults,
+                    of.installed,
+                    of.installed_bytes,
+                    of.invalidated,
+                ];
+                let [a, b, c, d, e, f] = counts.map(|count| count.to_string());
+                [name.clone(), a, b, c, d, e, f]
+            }),
+        );
+        [whole, by_kind, by_type]
+            .map(|table| table.to_string())
+            .join("\n\n")
+    }
+
+    fn whole(&self) -> Table {
+        let mut rows = vec![
+            ["nodes".to_owned(), self.nodes.to_string()],
+            ["transport".to_owned(), self.transport.clone()],
+            ["protocol".to_owned(), self.protocol.clone()],
+            ["detector".to_owned(), self.detector.clone()],
+            ["seconds".to_owned(), format!("{:.6}", self.seconds)],
+            [
+                "elapsed seconds".to_owned(),
+                format!("{:.6}", self.elapsed_seconds),
+            ],
+        ];
+        if let (Some(sequential), Some(speedup)) = (self.sequential_seconds, self.speedup()) {
+            rows.push(["sequential seconds".to_owned(), format!("{sequential:.6}")]);
+            rows.push(["speedup".to_owned(), format!("{speedup:.2}")]);
+        }
+        for (name, value) in fields(&self.counters) {
+            if value.is_number() {
+                rows.push([name.replace('_', " "), value.to_string()]);
+            }
+        }
+        rows.push([
+            "shared bytes per node".to_owned(),
+            self.shared_bytes_per_node().to_string(),
+        ]);
+        for (name, value) in &self.result {
+            let shown = value
+                .as_str()
+                .map_or_else(|| value.to_string(), str::to_owned);
+            rows.push([name.replace('_', " "), shown]);
+        }
+        table([self.program, ""], rows)
+    }
+}
+
+/// The sequential version's time in seconds on the clock of `run`: what it took here, or, where a
+/// simulation charges a fixed cost for each of its `units` of work, what that comes to.
+pub fn sequential_seconds(run: &dhole::Report, seconds: f64, units: u64) -> f64 {
+    let unit_ns = run
+        .simulated
+        .as_ref()
+        .and_then(|simulated| simulated.unit_ns);
+    unit_ns.map_or(seconds, |unit_ns| units as f64 * unit_ns * 1e-9)
+}
+
+/// A value's fields by their names. Of the counters these are all there are, so a counter that is
+/// added to the model is reported too.
+fn fields(of: &impl Serialize) -> Map<String, Value> {
+    match serde_json::to_value(of) {
+        Ok(Value::Object(fields)) => fields,
+        _ => Map::new(),
+    }
+}
+
+fn table<const N: usize>(header: [&str; N], rows: impl IntoIterator<Item = [String; N]>) -> Table {
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING).set_header(header);
+    for row in rows {
+        table.add_row(row);
+    }
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use dhole::MessageKind;
+
+    use super::*;
+
+    fn report() -> Report {
+        let mut counters = Counters {
+            misses: 7,
+            shared_bytes: 4000,
+            barriers: 3,
+            ..Default::default()
+        };
+        counters.sent(MessageKind::Fetch, 24, 0);
+        counters
+            .by_type
+            .entry("Body".to_owned())
+            .or_default()
+            .installed_bytes = 640;
+        Report {
+            program: "barnes",
+            nodes: 4,
+            transport: "threads".to_owned(),
+            protocol: "lazy".to_owned(),
+            detector: "check".to_owned(),
+            seconds: 2.0,
+            elapsed_seconds: 3.0,
+            sequential_seconds: None,
+            counters,
+            result: fields(&json!({ "max_error": 0.0 })),
+            warnings: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn the_object_has_the_counters_of_the_papers_at_the_top_and_each_once() {
+        let object = report().json();
+        assert_eq!(object["misses"], 7);
+        assert_eq!(object["messages"], 1);
+        assert_eq!(object["shared_bytes_per_node"], 1000);
+        assert_eq!(object["result"]["max_error"], 0.0);
+        assert_eq!(object["counters"]["barriers"], 3);
+        assert_eq!(object["counters"]["by_kind"]["fetch"]["bytes"], 24);
+        assert_eq!(object["counters"].get("misses"), None);
+        assert_eq!(object.get("speedup"), None);
+    }
+
+    #[test]
+    fn the_speedup_is_told_once_the_sequential_time_is_known() {
+        let report = Report {
+            sequential_seconds: Some(5.0),
+            ..report()
+        };
+        assert_eq!(report.json()["speedup"], 2.5);
+        assert!(report.tables().contains("2.50"));
+    }
+
+    #[test]
+    fn the_json_is_one_line() {
+        assert_eq!(report().json().to_string().lines().count(), 1);
+    }
+
+    #[test]
+    fn the_tables_name_kinds_and_types() {
+        let shown = report().tables();
+        for part in ["fetch", "Body", "640", "write faults", "max error"] {
+            assert!(shown.contains(part), "{part} in:\n{shown}");
+        }
+    }
+}

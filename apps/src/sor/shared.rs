@@ -1,0 +1,157 @@
+//! SOR over shared rows. Each node relaxes a band of rows; of the others it reads the two beside
+//! its band, which are fetched once for each half-sweep.
+
+use std::time::Duration;
+
+use dhole::{Read, Refs, Rows, Share, Worker, Write};
+
+use super::problem::UNITS_PER_POINT;
+use super::sequential::Grid;
+use super::{Colour, Problem, relax};
+
+/// What a run found.
+#[derive(Clone, Copy, Debug)]
+pub struct Outcome {
+    /// The sum of all rows' [`Problem::digest`]s.
+    pub digest: u64,
+    /// The largest difference from the grid to compare with, if there is one.
+    pub max_error: Option<f64>,
+    /// From the first sweep's start to the last one's end, on node 0's clock.
+    pub sweeps: Duration,
+}
+
+/// The roots of the shared data.
+#[derive(Share, Clone, Copy)]
+struct Shared {
+    red: Rows<f64>,
+    black: Rows<f64>,
+    findings: Refs<Finding>,
+}
+
+/// What a node found in its rows.
+#[derive(Share, Clone, Copy)]
+struct Finding {
+    digest: u64,
+    max_error: f64,
+}
+
+impl Shared {
+    fn new(w: &mut Worker<'_>, problem: &Problem) -> Shared {
+        let (count, len) = (problem.stored_rows(), problem.row_len());
+        let nothing = Finding {
+            digest: 0,
+            max_error: 0.0,
+        };
+        Shared {
+            red: w.alloc_rows(count, len),
+            black: w.alloc_rows(count, len),
+            findings: w.alloc_range(w.nodes(), |_| nothing),
+        }
+    }
+
+    fn rows(&self, colour: Colour) -> Rows<f64> {
+        match colour {
+            Colour::Red => self.red,
+            Colour::Black => self.black,
+        }
+    }
+}
+
+/// Solves `problem` on the cluster of `w`. Every node calls it; `after_step` is called with the
+/// number of steps done after each. With a `solution` the result is compared with it. What is
+/// returned is complete on node 0.
+///
+/// # Errors
+/// Those of the runtime.
+pub fn run(
+    w: &mut Worker<'_>,
+    problem: &Problem,
+    solution: Option<&Grid>,
+    after_step: impl Fn(usize),
+) -> dhole::Result<Outcome> {
+    let shared = w.once(|w| Ok(Shared::new(w, problem)))?;
+    let (node, nodes) = (w.node().index(), w.nodes());
+    let initial = problem.initial_band(node, nodes);
+    for colour in Colour::BOTH {
+        for row in initial.clone() {
+            problem.fill(colour, row, shared.rows(colour).row(row).get_mut(w));
+        }
+    }
+    w.barrier()?;
+    let began = w.now();
+    for step in 0..problem.steps {
+        for colour in Colour::BOTH {
+            half_sweep(w, problem, &shared, colour)?;
+            w.barrier()?;
+        }
+        after_step(step + 1);
+    }
+    let sweeps = w.now().saturating_sub(began);
+    let found = finding(w, problem, &shared, solution);
+    *shared.findings.at(node).get_mut(w) = found;
+    w.barrier()?;
+    let mut all = found;
+    if node == 0 {
+        for other in shared.findings.iter().skip(1) {
+            let Finding { digest, max_error } = other.read(w);
+            all.digest = all.digest.wrapping_add(digest);
+            all.max_error = all.max_error.max(max_error);
+        }
+    }
+    Ok(Outcome {
+        digest: all.digest,
+        max_error: solution.map(|_| all.max_error),
+        sweeps,
+    })
+}
+
+/// Relaxes the points of one colour in this node's band.
+fn half_sweep(
+    w: &mut Worker<'_>,
+    problem: &Problem,
+    shared: &Shared,
+    colour: Colour,
+) -> dhole::Result<()> {
+    let (write, read) = match colour {
+        Colour::Red => (shared.red, shared.black),
+        Colour::Black => (shared.black, shared.red),
+    };
+    let band = problem.band(w.node().index(), w.nodes());
+    let points = band.len() * problem.columns / 2;
+    for row in band {
+        let (above, below, same) = (read.row(row - 1), read.row(row + 1), read.row(row));
+        let (out, above, below, same) =
+            w.borrow((Write(write.row(row)), Read(above), Read(below), Read(same)))?;
+        let which = colour.columns(row);
+        relax(
+            out,
+            [above, below, same],
+            which,
+            problem.columns,
+            problem.omega,
+        );
+    }
+    w.work(points as u64 * UNITS_PER_POINT);
+    Ok(())
+}
+
+/// The digest of this node's rows, and how far they are from those of `solution`.
+fn finding(w: &Worker<'_>, problem: &Problem, shared: &Shared, solution: Option<&Grid>) -> Finding {
+    let mut found = Finding {
+        digest: 0,
+        max_error: 0.0,
+    };
+    for colour in Colour::BOTH {
+        for row in problem.initial_band(w.node().index(), w.nodes()) {
+            let values = shared.rows(colour).row(row).get(w);
+            found.digest = found
+                .digest
+                .wrapping_add(problem.digest(colour, row, values));
+            let expected = solution.map_or(values, |grid| grid.row(colour, row));
+            for (value, expected) in values.iter().zip(expected) {
+                found.max_error = found.max_error.max((value - expected).abs());
+            }
+        }
+    }
+    found
+}

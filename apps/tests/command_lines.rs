@@ -1,0 +1,149 @@
+//! The programs as a user runs them.
+
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+const SOR: &str = env!("CARGO_BIN_EXE_sor");
+const BARNES: &str = env!("CARGO_BIN_EXE_barnes");
+
+fn run(program: &str, args: &str) -> Output {
+    let mut command = Command::new(program);
+    command
+        .args(args.split_whitespace())
+        .env_remove("DHOLE_SIM");
+    command.output().expect("the program can be started")
+}
+
+fn refused(program: &str, args: &str) -> String {
+    let output = run(program, args);
+    assert_eq!(output.status.code(), Some(2), "{args}: {output:?}");
+    assert!(output.stdout.is_empty(), "{args}: nothing was run");
+    String::from_utf8(output.stderr).unwrap()
+}
+
+fn json(output: &Output) -> Value {
+    assert!(output.status.success(), "{output:?}");
+    let text = std::str::from_utf8(&output.stdout).unwrap();
+    serde_json::from_str(text.lines().last().unwrap()).unwrap()
+}
+
+#[test]
+fn bad_input_is_refused_with_the_value_that_is_wrong() {
+    for (program, args, named) in [
+        (SOR, "--nodes 0", "'0'"),
+        (SOR, "--nodes 5000", "'5000'"),
+        (SOR, "--rows 0", "'0'"),
+        (SOR, "--columns 0", "'0'"),
+        (SOR, "--steps 0", "'0'"),
+        (SOR, "--rows 3 --nodes 4", "4 nodes are more than 3 rows"),
+        (SOR, "--omega 2.5", "2.5"),
+        (
+            SOR,
+            "--rows 100000000 --columns 100000000",
+            "100000000 x 100000000",
+        ),
+        (SOR, "--bodies 5", "'--bodies'"),
+        (SOR, "--nodes", "'--nodes <N>'"),
+        (BARNES, "--nodes 1025", "'1025'"),
+        (BARNES, "--bodies 0", "'0'"),
+        (BARNES, "--bodies -1", "'-1'"),
+        (BARNES, "--steps 0", "'0'"),
+        (
+            BARNES,
+            "--bodies 7 --nodes 8",
+            "8 nodes are more than 7 bodies",
+        ),
+        (BARNES, "--rows 5", "'--rows'"),
+        (BARNES, "nonsense", "'nonsense'"),
+    ] {
+        let error = refused(program, args);
+        assert!(error.contains(named), "{args}: {error}");
+    }
+}
+
+#[test]
+fn a_bad_cluster_in_the_environment_is_refused() {
+    let output = Command::new(SOR)
+        .env("DHOLE_SIM", "nodes=5000")
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("5000"));
+}
+
+#[test]
+fn the_last_line_is_one_object_with_what_the_papers_tables_need() {
+    for (program, args) in [
+        (
+            SOR,
+            "--rows 20 --columns 31 --steps 3 --nodes 3 --verify --json",
+        ),
+        (BARNES, "--bodies 200 --steps 2 --nodes 3 --verify --json"),
+    ] {
+        let object = json(&run(program, args));
+        for field in [
+            "messages",
+            "data_bytes",
+            "fetch_rounds",
+            "misses",
+            "write_faults",
+            "write_notice_bytes",
+            "shared_bytes_per_node",
+            "seconds",
+            "speedup",
+            "sequential_seconds",
+        ] {
+            assert!(object[field].is_number(), "{field} in {object}");
+        }
+        for field in ["program", "transport", "protocol", "detector"] {
+            assert!(object[field].is_string(), "{field} in {object}");
+        }
+        assert_eq!(object["nodes"], 3);
+        assert_eq!(object["result"]["max_error"], 0.0);
+        assert!(object["counters"]["by_kind"].is_object());
+    }
+}
+
+#[test]
+fn without_json_a_table_is_printed() {
+    let output = run(BARNES, "--bodies 100 --steps 1 --nodes 2");
+    assert!(output.status.success());
+    let shown = String::from_utf8(output.stdout).unwrap();
+    for part in [
+        "messages",
+        "fetch",
+        "barrier_arrive",
+        "Body",
+        "kinetic energy",
+    ] {
+        assert!(shown.contains(part), "{part} in:\n{shown}");
+    }
+    assert!(
+        output.stderr.is_empty(),
+        "no bar where there is no terminal"
+    );
+}
+
+#[test]
+fn a_simulated_cluster_tells_its_speedup_and_repeats_itself() {
+    let simulated = |program: &str, args: &str| {
+        let mut command = Command::new(program);
+        command
+            .args(args.split_whitespace())
+            .env("DHOLE_SIM", "nodes=6,seed=3,fixed_cost=1");
+        json(&command.output().unwrap())
+    };
+    for (program, args) in [
+        (SOR, "--rows 60 --columns 63 --steps 4 --json"),
+        (BARNES, "--bodies 400 --steps 3 --json"),
+    ] {
+        let (one, other) = (simulated(program, args), simulated(program, args));
+        assert_eq!(one, other);
+        assert_eq!(
+            (&one["nodes"], &one["transport"]),
+            (&6.into(), &"sim".into())
+        );
+        assert!(one["speedup"].is_number(), "{one}");
+    }
+}

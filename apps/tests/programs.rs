@@ -1,0 +1,131 @@
+//! The programs over dhole against their sequential versions, as libraries.
+
+use apps::{barnes, sor};
+use dhole::{Config, MessageKind, Run};
+
+fn solve_sor(
+    problem: &sor::Problem,
+    nodes: usize,
+) -> (sor::sequential::Outcome, Run<sor::shared::Outcome>) {
+    let alone = sor::sequential::run(*problem, |_| ());
+    let run = Config::nodes(nodes)
+        .run(|w| sor::shared::run(w, problem, Some(&alone.grid), |_| ()))
+        .unwrap();
+    (alone, run)
+}
+
+#[test]
+fn sor_finds_the_same_grid_on_any_number_of_nodes() {
+    for (rows, columns) in [(4, 1), (5, 8), (40, 61)] {
+        let problem = sor::Problem {
+            rows,
+            columns,
+            steps: 5,
+            seed: 3,
+            omega: 1.5,
+        };
+        for nodes in [1, 2, 3, 4] {
+            let (alone, run) = solve_sor(&problem, nodes);
+            assert_eq!(
+                run.value.max_error,
+                Some(0.0),
+                "{rows} x {columns} on {nodes}"
+            );
+            assert_eq!(run.value.digest, alone.grid.digest());
+        }
+    }
+}
+
+#[test]
+fn sor_counts_are_those_of_its_boundary_rows_and_barriers() {
+    let steps = 6;
+    let problem = sor::Problem {
+        rows: 32,
+        columns: 63,
+        steps,
+        seed: 3,
+        omega: 1.5,
+    };
+    for nodes in [1, 2, 3, 4, 8] {
+        let (_, run) = solve_sor(&problem, nodes);
+        let total = run.report.total();
+        let of = |kind| total.by_kind.get(&kind).map_or(0, |of| of.messages);
+        let others = nodes as u64 - 1;
+        // Both neighbours of each inner side fetch one row in each half-sweep; each node but
+        // node 0 fetches its finding to write it, and node 0 to read it.
+        let fetches = 2 * others * 2 * steps as u64 + 2 * others;
+        assert_eq!(
+            (total.misses, total.fetch_rounds),
+            (fetches, fetches),
+            "{nodes} nodes"
+        );
+        assert_eq!(
+            (of(MessageKind::Fetch), of(MessageKind::FetchReply)),
+            (fetches, fetches)
+        );
+        // One after the roots are known, one after the initialisation, one after each
+        // half-sweep, one before the findings are read, and the end.
+        let barriers = 3 + 2 * steps as u64 + 1;
+        assert_eq!(of(MessageKind::BarrierArrive), others * barriers);
+        assert_eq!(of(MessageKind::BarrierDepart), others * barriers);
+        assert_eq!(total.messages, 2 * fetches + 2 * others * barriers);
+        // A row of 63 interior points is 32 numbers of each colour.
+        let rows = &total.by_type["f64"];
+        assert_eq!(rows.installed_bytes, 2 * others * 2 * steps as u64 * 32 * 8);
+    }
+}
+
+fn solve_barnes(
+    problem: &barnes::Problem,
+    nodes: usize,
+) -> (barnes::sequential::Outcome, Run<barnes::shared::Outcome>) {
+    let alone = barnes::sequential::run(*problem, |_| ());
+    let run = Config::nodes(nodes)
+        .run(|w| barnes::shared::run(w, problem, Some(&alone.bodies), |_| ()))
+        .unwrap();
+    (alone, run)
+}
+
+#[test]
+fn barnes_moves_every_body_as_the_sequential_version_does_to_the_last_bit() {
+    for bodies in [4, 9, 11, 300, 2000] {
+        let problem = barnes::Problem::new(bodies, 6, 17);
+        for nodes in [1, 2, 3, 4] {
+            let (alone, run) = solve_barnes(&problem, nodes);
+            assert_eq!(
+                run.value.max_error,
+                Some(0.0),
+                "{bodies} bodies on {nodes} nodes"
+            );
+            assert_eq!(run.value.interactions, alone.interactions);
+        }
+    }
+}
+
+#[test]
+fn barnes_finds_the_same_energies_but_for_the_order_of_summing() {
+    let (alone, run) = solve_barnes(&barnes::Problem::new(1000, 5, 2), 4);
+    assert_eq!(run.value.energies.len(), 5);
+    for (found, expected) in run.value.energies.iter().zip(&alone.energies) {
+        assert!((found.total() - expected.total()).abs() < 1e-12);
+        for (p, q) in found.momentum.iter().zip(&expected.momentum) {
+            assert!((p - q).abs() < 1e-12);
+        }
+    }
+}
+
+#[test]
+fn barnes_keeps_its_bodies_when_the_root_cube_grows() {
+    // Long steps drive bodies out of the first root within a few of them.
+    let problem = barnes::Problem {
+        time_step: 1.5,
+        ..barnes::Problem::new(500, 12, 4)
+    };
+    let sides = |bodies: &[barnes::Body]| {
+        let farthest = bodies.iter().map(|body| barnes::vector::extent(body.pos));
+        barnes::place::Root::around(farthest.fold(0.0, f64::max)).side_squared()
+    };
+    let (alone, run) = solve_barnes(&problem, 4);
+    assert!(sides(&alone.bodies) > sides(&barnes::plummer::model(&problem)));
+    assert_eq!(run.value.max_error, Some(0.0));
+}
