@@ -28,9 +28,8 @@
 //!    directory before it becomes a reference. Ids are never reused. So a `Ref<T>` is always of
 //!    an id that was allocated as a `T`, and below the size of every handle table.
 //! 3. *Handles change only while the worker cannot look.* See the [`monitor`] module: handles are
-//!    written by anybody under the node lock while the worker is in a call with `&mut Token`, and
-//! by the
-//!    worker's own thread at the end of a call with `&Token`.
+//!    written by anybody under the node lock while the worker is in a call with `&mut Token`,
+//!    and by the worker's own thread at the end of a call with `&Token`.
 //! 4. *Storage never moves and is never handed out twice* while the cluster lives.
 //!
 //! ```

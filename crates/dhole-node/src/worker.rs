@@ -195,16 +195,14 @@ impl Link<'_> {
         outcome.map_err(Failure::Ended)
     }
 
-    /// Ends the run for all nodes.
+    /// Ends the run for all nodes. What was to be sent before is dropped: delivering it may be
+    /// what failed.
     pub fn abort(&self, reason: AbortReason) {
         self.machine.enter(self.node.id);
-        self.node
-            .monitor
-            .lock()
-            .split()
-            .1
-            .abort(reason, &mut self.out.borrow_mut());
-        self.post();
+        let out = &mut *self.out.borrow_mut();
+        while out.pop().is_some() {}
+        self.node.monitor.lock().split().1.abort(reason, out);
+        self.machine.send(self.receivers, self.node.id, out);
         self.machine.leave(self.node.id);
     }
 
