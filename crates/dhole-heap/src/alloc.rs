@@ -108,6 +108,9 @@ impl Heap {
         let chunks = count.div_ceil(CHUNK);
         let first = self.take_chunks(chunks)?;
         self.cluster.bind(first, chunks, count, binding);
+        for table in self.tables() {
+            table.advise_huge(Oid(first * CHUNK), count);
+        }
         Ok(first)
     }
 

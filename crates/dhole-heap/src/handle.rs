@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use dhole_model::Oid;
 
+use crate::space;
+
 /// One of a node's two tables, indexed by object id. The entry of an object that the node does
 /// not hold is null, which is also what untouched memory of the reservation reads as.
 #[derive(Clone, Copy)]
@@ -60,6 +62,16 @@ impl HandleTable {
     #[inline]
     pub(crate) fn clear(&self, oid: Oid) {
         self.set(oid, ptr::null_mut());
+    }
+
+    /// Lets the system use huge pages for the entries of `count` ids, if they fill some.
+    pub(crate) fn advise_huge(&self, first: Oid, count: u64) {
+        let bytes = count * size_of::<AtomicPtr<u8>>() as u64;
+        if bytes >= space::HUGE_BYTES && first.0 + count <= self.entries {
+            // SAFETY: the entry exists, by the test just made.
+            let at = unsafe { self.base.add(first.0 as usize) };
+            space::advise_huge(at.cast(), bytes);
+        }
     }
 
     /// Whether both are the same table.

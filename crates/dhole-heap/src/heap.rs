@@ -81,6 +81,11 @@ impl Heap {
         (heap, read, write)
     }
 
+    /// The read handles and the write handles.
+    pub(crate) fn tables(&self) -> [HandleTable; 2] {
+        [self.read, self.write]
+    }
+
     #[inline]
     pub(crate) fn presence(&self) -> Presence {
         self.presence

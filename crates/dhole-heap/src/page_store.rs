@@ -3,6 +3,8 @@
 
 use std::ptr::NonNull;
 
+use crate::space;
+
 /// Bytes of a page: what aggregation fetches together.
 pub const PAGE_BYTES: u64 = 4096;
 
@@ -18,6 +20,8 @@ pub(crate) struct PageStore {
     /// The end of the last large object, where the rest of its last page begins.
     large: u64,
     large_end: u64,
+    /// Up to here the system may use huge pages.
+    advised: u64,
 }
 
 /// Large objects begin on a cache line.
@@ -38,6 +42,7 @@ impl PageStore {
             open_end: 0,
             large: 0,
             large_end: 0,
+            advised: space::HUGE_BYTES,
         }
     }
 
@@ -80,7 +85,21 @@ impl PageStore {
         let at = self.end;
         let end = at.checked_add(bytes).filter(|&end| end <= self.capacity)?;
         self.end = end;
+        if end > self.advised {
+            self.advise(end);
+        }
         Some(at)
+    }
+
+    /// A store that has filled a huge page may have more of them: many objects in few pages are
+    /// found in fewer steps of address translation. A small store stays small.
+    #[cold]
+    fn advise(&mut self, end: u64) {
+        let more = end.next_power_of_two().min(self.capacity);
+        // SAFETY: both ends lie within the `capacity` mapped bytes.
+        let at = unsafe { self.base.add(self.advised as usize) };
+        space::advise_huge(at, more - self.advised);
+        self.advised = more;
     }
 
     /// The address of storage that [`take`](PageStore::take) gave.

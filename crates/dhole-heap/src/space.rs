@@ -349,3 +349,22 @@ pub(crate) unsafe fn release(at: NonNull<u8>, bytes: u64) {
         at.as_ptr().write_bytes(0, bytes as usize);
     }
 }
+/// Bytes of a huge page.
+pub(crate) const HUGE_BYTES: u64 = 2 << 20;
+
+/// Lets the system use huge pages for `bytes` bytes of the reservation from `at` on; a hint, so
+/// that a system without them is as good.
+pub(crate) fn advise_huge(at: NonNull<u8>, bytes: u64) {
+    let (start, end) = (at.addr().get() as u64, at.addr().get() as u64 + bytes);
+    let (start, end) = (
+        start.next_multiple_of(HUGE_BYTES),
+        end / HUGE_BYTES * HUGE_BYTES,
+    );
+    #[cfg(not(miri))]
+    if start < end {
+        let at = at.as_ptr().with_addr(start as usize).cast();
+        // SAFETY: whole huge pages within a range that the caller has mapped; the advice changes
+        // no byte of them.
+        let _hint = unsafe { libc::madvise(at, (end - start) as usize, libc::MADV_HUGEPAGE) };
+    }
+}
