@@ -84,7 +84,7 @@ fn solve_sor(size: usize) -> Result<(), RunError> {
 }
 
 fn solve_barnes(bodies: usize) -> Result<(), RunError> {
-    let problem = barnes::Problem::new(bodies, 3, 1);
+    let problem = barnes::Problem::new(bodies, 10, 1);
     let shared = |nodes| -> Result<f64, RunError> {
         let run = Config::nodes(nodes).run(|w| barnes::shared::run(w, &problem, None, |_| ()))?;
         Ok(run.value.steps.as_secs_f64())
@@ -95,7 +95,7 @@ fn solve_barnes(bodies: usize) -> Result<(), RunError> {
         one.take(shared(1)?);
         two.take(shared(2)?);
     }
-    println!("Barnes-Hut, {bodies} bodies, 3 steps, fastest of {REPETITIONS}");
+    println!("Barnes-Hut, {bodies} bodies, 10 steps, fastest of {REPETITIONS}");
     println!("  sequential Rust        {:9.4} s", plain.0);
     println!(
         "  dhole, 1 node          {:9.4} s   {:.3} of Rust",

@@ -68,7 +68,7 @@ impl Lazy {
             node: self.me,
         };
         self.objects
-            .for_each(range, |_, object| object.hold(version));
+            .for_each(&[range], |_, object| object.hold(version));
     }
 
     pub fn read_miss(&mut self, oid: Oid, creator: NodeId, zero_ok: bool, out: &mut Commands) {
@@ -207,14 +207,12 @@ impl Lazy {
 
     fn notice(&mut self, interval: &Interval, out: &mut Commands) {
         let version = interval.version();
-        for range in &interval.written {
-            self.objects.for_each(*range, |oid, object| {
-                if object.hear(version) {
-                    object.exclusive = false;
-                    out.push(Command::Invalidate(oid));
-                }
-            });
-        }
+        self.objects.for_each(&interval.written, |oid, object| {
+            if object.hear(version) {
+                object.exclusive = false;
+                out.push(Command::Invalidate(oid));
+            }
+        });
     }
 
     /// Forgets the intervals that every node has seen: after a barrier, all of them.

@@ -115,18 +115,30 @@ impl ObjectTable {
         &mut self.chunk(oid.chunk())[oid.slot()]
     }
 
-    /// Calls `f` with every object of the range.
-    pub fn for_each(&mut self, range: OidRange, mut f: impl FnMut(Oid, &mut ObjectState)) {
-        let end = range.first.0 + u64::from(range.count);
-        let mut first = range.first;
-        while first.0 < end {
-            let next = ((first.chunk() + 1) * CHUNK).min(end);
-            let count = (next - first.0) as usize;
-            let states = &mut self.chunk(first.chunk())[first.slot()..][..count];
-            for (oid, state) in (first.0..next).map(Oid).zip(states) {
-                f(oid, state);
+    /// Calls `f` with every object of the ranges. Ranges of one chunk that follow on each other
+    /// look it up once.
+    pub fn for_each(&mut self, ranges: &[OidRange], mut f: impl FnMut(Oid, &mut ObjectState)) {
+        let mut ranges = ranges.iter().copied();
+        let mut range = ranges.next();
+        while let Some(OidRange { first, .. }) = range {
+            let number = first.chunk();
+            let chunk = self.chunk(number);
+            while let Some(OidRange { first, count }) = range.filter(|r| r.first.chunk() == number)
+            {
+                let here = u64::from(count).min((number + 1) * CHUNK - first.0);
+                let states = &mut chunk[first.slot()..][..here as usize];
+                for (oid, state) in (first.0..).map(Oid).zip(states) {
+                    f(oid, state);
+                }
+                let rest = count - here as u32;
+                range = match rest {
+                    0 => ranges.next(),
+                    _ => Some(OidRange {
+                        first: first.plus(here),
+                        count: rest,
+                    }),
+                };
             }
-            first = Oid(next);
         }
     }
 
@@ -207,14 +219,20 @@ mod tests {
     }
 
     #[test]
-    fn a_range_visits_every_object_once_over_chunk_boundaries() {
+    fn ranges_visit_every_object_once_over_chunk_boundaries() {
         let mut table = ObjectTable::default();
-        let range = OidRange {
-            first: Oid(CHUNK - 3),
-            count: CHUNK as u32 + 7,
-        };
+        let ranges = [
+            (7, 3),
+            (CHUNK - 3, CHUNK as u32 + 7),
+            (2 * CHUNK + 8, 2),
+            (2 * CHUNK + 20, 1),
+        ]
+        .map(|(first, count)| OidRange {
+            first: Oid(first),
+            count,
+        });
         let mut seen = Vec::new();
-        table.for_each(range, |oid, _| seen.push(oid));
-        assert!(range.iter().eq(seen));
+        table.for_each(&ranges, |oid, _| seen.push(oid));
+        assert!(ranges.iter().flat_map(|range| range.iter()).eq(seen));
     }
 }
