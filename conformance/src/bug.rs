@@ -1,0 +1,187 @@
+use std::sync::Arc;
+
+use dhole_model::{NodeId, VectorTime, Version};
+use dhole_protocol::{Command, Message, News, Source};
+
+/// What becomes of a message.
+#[derive(Default, Debug)]
+pub struct Fate {
+    /// It does not arrive.
+    pub lost: bool,
+    /// Its payload is what the objects were allocated with.
+    pub stale: bool,
+    /// Sender, receiver and body of a message that is sent as well.
+    pub more: Option<(NodeId, NodeId, Message)>,
+}
+
+/// A mistake planted between the protocols and the world: what the checker must be able to find.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Bug {
+    /// One interval is missing from what a releaser tells.
+    LoseInterval,
+    /// As above, and the releaser does not even claim to have seen it.
+    HideInterval,
+    /// Releasers do not tell their Lamport time.
+    HideLamportTime,
+    /// An invalid copy stays readable.
+    SkipInvalidate,
+    /// An object stays writable when its interval ends.
+    SkipMakeClean,
+    /// A reply carries the bytes that the object was allocated with.
+    StaleReply,
+    /// A reply takes the bytes as they are where it should take the pre-image.
+    SkipPreImage,
+    /// A request is answered while the worker writes the object.
+    AnswerAtOnce,
+    /// A request that waits for the worker is never answered.
+    NeverServe,
+    /// A node asks an object's creator and not its last writer.
+    ForgetLastWriter,
+    /// The manager passes a lock request on and grants the lock as well.
+    GrantTwice,
+    /// A lock request is lost between the manager and the last holder.
+    LoseForward,
+    /// A reply is lost.
+    LoseReply,
+    /// The barrier's manager lets each node go when it arrives.
+    DepartEarly,
+    /// A probe that has gone round once is taken for one that has confirmed its cycle.
+    SkipConfirmation,
+    /// Probes are lost at managers.
+    LoseProbe,
+}
+
+impl Bug {
+    /// Every bug.
+    pub const ALL: [Bug; 16] = [
+        Bug::LoseInterval,
+        Bug::HideInterval,
+        Bug::HideLamportTime,
+        Bug::SkipInvalidate,
+        Bug::SkipMakeClean,
+        Bug::StaleReply,
+        Bug::SkipPreImage,
+        Bug::AnswerAtOnce,
+        Bug::NeverServe,
+        Bug::ForgetLastWriter,
+        Bug::GrantTwice,
+        Bug::LoseForward,
+        Bug::LoseReply,
+        Bug::DepartEarly,
+        Bug::SkipConfirmation,
+        Bug::LoseProbe,
+    ];
+
+    /// What becomes of a command.
+    pub fn command(self, command: Command) -> Option<Command> {
+        match (self, command) {
+            (Bug::SkipInvalidate, Command::Invalidate(_)) => None,
+            (Bug::SkipMakeClean, Command::MakeClean(_)) => None,
+            (
+                Bug::SkipPreImage,
+                Command::Reply {
+                    to,
+                    round,
+                    mut objects,
+                },
+            ) => {
+                objects
+                    .iter_mut()
+                    .for_each(|(_, source)| *source = Source::Current);
+                Some(Command::Reply { to, round, objects })
+            }
+            (_, command) => Some(command),
+        }
+    }
+
+    /// What becomes of a message from `from`: it may be changed, sent to another node, lost, or
+    /// followed by one that nobody sent.
+    pub fn message(self, from: NodeId, to: &mut NodeId, message: &mut Message) -> Fate {
+        let mut fate = Fate::default();
+        match (self, message) {
+            (
+                Bug::LoseInterval | Bug::HideInterval,
+                Message::LockGrant { news, .. } | Message::BarrierDepart { news, .. },
+            ) => self.lose_interval(news),
+            (
+                Bug::HideLamportTime,
+                Message::LockGrant { news, .. } | Message::BarrierDepart { news, .. },
+            ) => news.lamport = 0,
+            (Bug::StaleReply, Message::FetchReply { .. }) => fate.stale = true,
+            (Bug::ForgetLastWriter, Message::Fetch { wanted, .. }) => {
+                *to = NodeId(0);
+                for wanted in wanted {
+                    wanted.need = Version {
+                        lamport: 0,
+                        node: NodeId(0),
+                    };
+                }
+            }
+            (
+                Bug::GrantTwice,
+                Message::LockForward {
+                    lock,
+                    requester,
+                    time,
+                },
+            ) => {
+                let news = no_news(time.nodes());
+                let grant = Message::LockGrant { lock: *lock, news };
+                fate.more = Some((from, *requester, grant));
+            }
+            (Bug::DepartEarly, Message::BarrierArrive { barrier, news, .. }) => {
+                let (barrier, news) = (*barrier, no_news(news.time.nodes()));
+                fate.more = Some((*to, from, Message::BarrierDepart { barrier, news }));
+            }
+            (
+                Bug::SkipConfirmation,
+                Message::Probe {
+                    path,
+                    confirms,
+                    at_manager_of: None,
+                },
+            ) if confirms.is_empty() && path[0].node == *to => confirms.clone_from(path),
+            (Bug::LoseForward, Message::LockForward { .. })
+            | (Bug::LoseReply, Message::FetchReply { .. })
+            | (
+                Bug::LoseProbe,
+                Message::Probe {
+                    at_manager_of: Some(_),
+                    ..
+                },
+            ) => fate.lost = true,
+            _ => {}
+        }
+        fate
+    }
+
+    fn lose_interval(self, news: &mut News) {
+        let Some(lost) = news.intervals.pop() else {
+            return;
+        };
+        if self == Bug::HideInterval {
+            let nodes = news.time.nodes();
+            let mut time = VectorTime::zero(nodes);
+            for node in (0..nodes).map(NodeId::at) {
+                let seen = news.time.of(node);
+                time.see(
+                    node,
+                    if node == lost.node {
+                        lost.index - 1
+                    } else {
+                        seen
+                    },
+                );
+            }
+            news.time = time;
+        }
+    }
+}
+
+fn no_news(nodes: usize) -> News {
+    News {
+        time: VectorTime::zero(nodes),
+        lamport: 0,
+        intervals: Vec::<Arc<_>>::new(),
+    }
+}

@@ -1,0 +1,378 @@
+//! The classic programs of a few lines, each with a question about what its reads may return.
+//!
+//! Every node runs a body over two shared cells, both 0 in the beginning, with random amounts of work between its steps, and leaves what it read in registers. A [`Litmus`] runs
+//! over many seeds; what came of them, and how often, is a [`Tally`].
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use dhole::{Lock, Ref, Result, Share, Worker};
+
+use crate::{Platform, run};
+
+/// The shared cells, once their creators have said where they are.
+#[derive(Clone, Copy, Share)]
+struct Cells {
+    x: Option<Ref<u64>>,
+    y: Option<Ref<u64>>,
+}
+
+/// What guards the steps of a body.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Guard {
+    /// Nothing: the program is racy.
+    Nothing,
+    /// Every access to a cell holds that cell's lock.
+    Locks,
+    /// Every access to any cell holds one lock.
+    OneLock,
+    /// All nodes meet between their two steps.
+    Barrier,
+}
+
+/// One node's side of a litmus program.
+pub struct Player<'a, 'id> {
+    w: &'a mut Worker<'id>,
+    part: usize,
+    x: Ref<u64>,
+    y: Ref<u64>,
+    guard: Guard,
+    registers: &'a [AtomicU64],
+}
+
+/// Which cell.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Cell {
+    /// One.
+    X,
+    /// The other.
+    Y,
+}
+
+impl Player<'_, '_> {
+    /// Which part of the program this node plays, counted from 0.
+    pub fn part(&self) -> usize {
+        self.part
+    }
+
+    fn locked<R>(
+        &mut self,
+        cell: Cell,
+        f: impl FnOnce(&mut Worker<'_>, Ref<u64>) -> R,
+    ) -> Result<R> {
+        let (at, own) = match cell {
+            Cell::X => (self.x, Lock::numbered(0)),
+            Cell::Y => (self.y, Lock::numbered(1)),
+        };
+        let lock = match self.guard {
+            Guard::Nothing | Guard::Barrier => return Ok(f(self.w, at)),
+            Guard::Locks => own,
+            Guard::OneLock => Lock::numbered(2),
+        };
+        lock.with(self.w, |w| Ok(f(w, at)))
+    }
+
+    /// Writes a cell.
+    pub fn write(&mut self, cell: Cell, value: u64) -> Result<()> {
+        self.locked(cell, |w, at| *at.get_mut(w) = value)
+    }
+
+    /// Reads a cell into a register.
+    pub fn read(&mut self, cell: Cell, register: usize) -> Result<u64> {
+        let value = self.locked(cell, |w, at| at.read(w))?;
+        self.registers[register].store(value, Ordering::SeqCst);
+        Ok(value)
+    }
+
+    /// Works for a random time, and meets the others where the guard says so.
+    pub fn between(&mut self) -> Result<()> {
+        idle(self.w)?;
+        match self.guard {
+            Guard::Barrier => Ok(self.w.barrier()?),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Works for next to no time or for some round trips; sometimes ends the borrow epoch meanwhile.
+fn idle(w: &mut Worker<'_>) -> Result<()> {
+    let most = [100, 20_000, 100_000][(w.random() % 3) as usize];
+    w.work(w.random() % most);
+    match w.random() % 3 {
+        0 => Ok(w.pause()?),
+        _ => Ok(()),
+    }
+}
+
+/// Reads each cell or not, so that there are copies or none.
+fn see_some(w: &Worker<'_>, cells: [Ref<u64>; 2]) {
+    for cell in cells {
+        if w.random().is_multiple_of(2) {
+            cell.read(w);
+        }
+    }
+}
+
+/// What a register holds that nothing was read into.
+pub const UNREAD: u64 = u64::MAX;
+
+/// A litmus program.
+#[derive(Clone, Copy)]
+pub struct Litmus {
+    /// What the literature calls it.
+    pub name: &'static str,
+    /// Nodes.
+    pub nodes: usize,
+    /// Registers, [`UNREAD`] until something is read into them.
+    pub registers: usize,
+    /// What each node does.
+    pub body: fn(&mut Player<'_, '_>) -> Result<()>,
+}
+
+/// What many runs came to.
+pub struct Tally {
+    /// What is counted.
+    pub name: String,
+    /// How often each outcome came, and a seed of it.
+    pub outcomes: BTreeMap<Vec<u64>, (usize, u64)>,
+}
+
+impl Litmus {
+    /// Runs the program once: what the registers hold then, and how the run failed if it did.
+    pub fn once(
+        &self,
+        platform: &dyn Platform,
+        guard: Guard,
+        seed: u64,
+    ) -> (Vec<u64>, Result<(), String>) {
+        let registers: Vec<AtomicU64> = (0..self.registers)
+            .map(|_| AtomicU64::new(UNREAD))
+            .collect();
+        let ran = run(platform, self.nodes, seed, |w| {
+            // Node 0 manages the barrier and is the first to leave it, so all play all parts.
+            let part = (w.node().index() + seed as usize / 8) % self.nodes;
+            let [x, y] = self.cells(w, part, seed)?;
+            if seed.is_multiple_of(2) {
+                see_some(w, [x, y]);
+            }
+            w.barrier()?;
+            idle(w)?;
+            let registers = &registers;
+            (self.body)(&mut Player {
+                w,
+                part,
+                x,
+                y,
+                guard,
+                registers,
+            })
+        });
+        let read = registers
+            .iter()
+            .map(|register| register.load(Ordering::SeqCst))
+            .collect();
+        (read, ran.map(drop).map_err(|error| error.to_string()))
+    }
+
+    /// Allocates the cells where they are written first, or elsewhere: without synchronisation a
+    /// read asks the creator.
+    fn cells(&self, w: &mut Worker<'_>, part: usize, seed: u64) -> Result<[Ref<u64>; 2]> {
+        let cells = w.once(|w| Ok(w.alloc(Cells { x: None, y: None })))?;
+        for cell in [Cell::X, Cell::Y] {
+            let writer = cell as usize % self.nodes;
+            let creator = match seed >> (1 + cell as usize) & 1 {
+                0 => writer,
+                _ => (writer + 1) % self.nodes,
+            };
+            if part == creator {
+                let at = w.alloc(0);
+                match cell {
+                    Cell::X => cells.get_mut(w).x = Some(at),
+                    Cell::Y => cells.get_mut(w).y = Some(at),
+                }
+            }
+            w.barrier()?;
+        }
+        let Cells { x, y } = cells.read(w);
+        Ok([x, y].map(|cell| cell.expect("its creator has said where it is")))
+    }
+
+    /// Runs the program with each of the seeds.
+    ///
+    /// # Panics
+    /// When a run fails.
+    pub fn tally(
+        &self,
+        platform: &dyn Platform,
+        guard: Guard,
+        seeds: impl Iterator<Item = u64>,
+    ) -> Tally {
+        let mut outcomes = BTreeMap::new();
+        for seed in seeds {
+            let (outcome, ran) = self.once(platform, guard, seed);
+            if let Err(error) = ran {
+                panic!("{} with {guard:?}, DHOLE_SEED={seed}: {error}", self.name);
+            }
+            outcomes.entry(outcome).or_insert((0, seed)).0 += 1;
+        }
+        let name = format!("{} with {guard:?} on {}", self.name, platform.name());
+        Tally { name, outcomes }
+    }
+}
+
+impl Tally {
+    /// The outcomes that `is` says yes to.
+    fn such(&self, is: impl Fn(&[u64]) -> bool) -> impl Iterator<Item = (&Vec<u64>, (usize, u64))> {
+        self.outcomes
+            .iter()
+            .filter(move |(outcome, _)| is(outcome))
+            .map(|(o, times)| (o, *times))
+    }
+
+    /// Asserts that an outcome never came.
+    ///
+    /// # Panics
+    /// When it did, with a seed of it.
+    #[track_caller]
+    pub fn never(&self, what: &str, is: impl Fn(&[u64]) -> bool) {
+        if let Some((outcome, (times, seed))) = self.such(is).next() {
+            panic!(
+                "{}: {what}: {outcome:?} came {times} times, DHOLE_SEED={seed}",
+                self.name
+            );
+        }
+    }
+
+    /// Asserts that an outcome came, unless only one seed was run.
+    ///
+    /// # Panics
+    /// When it did not.
+    #[track_caller]
+    pub fn sometimes(&self, what: &str, is: impl Fn(&[u64]) -> bool) {
+        let runs: usize = self.outcomes.values().map(|(times, _)| times).sum();
+        let times: usize = self.such(is).map(|(_, (times, _))| times).sum();
+        println!("{}: {what}: {times} of {runs}", self.name);
+        assert!(
+            times > 0 || runs == 1,
+            "{}: {what}: never in {runs} runs",
+            self.name
+        );
+    }
+}
+
+/// Message passing: node 0 writes x and then y; node 1 reads y and then x.
+pub const MESSAGE_PASSING: Litmus = Litmus {
+    name: "message passing",
+    nodes: 2,
+    registers: 2,
+    body: |p| match p.part() {
+        0 => {
+            p.write(Cell::X, 1)?;
+            p.between()?;
+            p.write(Cell::Y, 1)
+        }
+        _ => {
+            p.read(Cell::Y, 0)?;
+            p.between()?;
+            p.read(Cell::X, 1).map(drop)
+        }
+    },
+};
+
+/// Store buffering: each node writes one cell and reads the other.
+pub const STORE_BUFFERING: Litmus = Litmus {
+    name: "store buffering",
+    nodes: 2,
+    registers: 2,
+    body: |p| {
+        let (mine, other) = match p.part() {
+            0 => (Cell::X, Cell::Y),
+            _ => (Cell::Y, Cell::X),
+        };
+        p.write(mine, 1)?;
+        p.between()?;
+        p.read(other, p.part()).map(drop)
+    },
+};
+
+/// Load buffering: each node reads one cell and writes the other.
+pub const LOAD_BUFFERING: Litmus = Litmus {
+    name: "load buffering",
+    nodes: 2,
+    registers: 2,
+    body: |p| {
+        let (mine, other) = match p.part() {
+            0 => (Cell::X, Cell::Y),
+            _ => (Cell::Y, Cell::X),
+        };
+        p.read(mine, p.part())?;
+        p.between()?;
+        p.write(other, 1)
+    },
+};
+
+/// Independent reads of independent writes: nodes 0 and 1 write a cell each; nodes 2 and 3 read
+/// both, in different orders.
+pub const IRIW: Litmus = Litmus {
+    name: "independent reads of independent writes",
+    nodes: 4,
+    registers: 4,
+    body: |p| match p.part() {
+        0 => p.write(Cell::X, 1),
+        1 => p.write(Cell::Y, 1),
+        2 => {
+            p.read(Cell::X, 0)?;
+            p.between()?;
+            p.read(Cell::Y, 1).map(drop)
+        }
+        _ => {
+            p.read(Cell::Y, 2)?;
+            p.between()?;
+            p.read(Cell::X, 3).map(drop)
+        }
+    },
+};
+
+/// Coherence: node 0 writes x twice; node 1 reads it three times.
+pub const COHERENCE: Litmus = Litmus {
+    name: "coherence",
+    nodes: 2,
+    registers: 3,
+    body: |p| match p.part() {
+        0 => {
+            p.write(Cell::X, 1)?;
+            p.between()?;
+            p.write(Cell::X, 2)
+        }
+        _ => {
+            p.read(Cell::X, 0)?;
+            p.between()?;
+            p.read(Cell::X, 1)?;
+            p.w.pause()?;
+            p.read(Cell::X, 2).map(drop)
+        }
+    },
+};
+
+/// Write to read causality: node 0 writes x; node 1 reads x and, if it saw the write, writes y;
+/// node 2 reads y and then x.
+pub const CAUSALITY: Litmus = Litmus {
+    name: "write to read causality",
+    nodes: 3,
+    registers: 3,
+    body: |p| match p.part() {
+        0 => p.write(Cell::X, 1),
+        1 => match p.read(Cell::X, 0)? {
+            1 => {
+                p.between()?;
+                p.write(Cell::Y, 1)
+            }
+            _ => p.between(),
+        },
+        _ => {
+            p.read(Cell::Y, 1)?;
+            p.between()?;
+            p.read(Cell::X, 2).map(drop)
+        }
+    },
+};

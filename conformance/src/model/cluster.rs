@@ -1,0 +1,329 @@
+use std::fmt;
+
+use dhole_protocol::{Event, Message};
+use stateright::{Model, Property};
+
+use crate::Bug;
+use crate::model::node::{Around, Failed};
+use crate::model::sealed::Sealed;
+use crate::model::waits::Waits;
+use crate::model::{Fault, History, Network, Node, Parcel, Phase, Program, Sight, Wait};
+
+/// A program on a cluster: the system whose runs are explored.
+#[derive(Clone, Debug)]
+pub struct Cluster {
+    /// What runs.
+    pub program: Program,
+    /// What must be possible in some run.
+    pub sights: Vec<Sight>,
+    /// A mistake that the checker is to find.
+    pub bug: Option<Bug>,
+}
+
+/// Everything about one moment of a run.
+#[derive(Clone, PartialEq, Hash)]
+pub struct State {
+    nodes: Vec<Sealed<Node>>,
+    network: Network,
+    history: Sealed<History>,
+    /// What was done so far, diagnosis aside. No step leads back, so an exploration that ends
+    /// has shown that every run ends.
+    steps: u16,
+    /// Waits that may still seem long before their time.
+    impatience: u8,
+    /// Nodes whose wait has seemed long when nothing else could happen any more.
+    asked: u8,
+    fault: Option<Fault>,
+    words: String,
+}
+
+/// Something that can happen next.
+#[derive(Clone, PartialEq)]
+pub enum Action {
+    /// The worker of a node goes on with its program.
+    Compute(usize),
+    /// A call whose wait is over returns.
+    Resume(usize),
+    /// The message at this place of the network arrives.
+    Deliver(usize, Sealed<Parcel>),
+    /// A wait has lasted long.
+    WaitedLong(usize),
+}
+
+impl fmt::Debug for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Action::Compute(node) => write!(f, "n{node} goes on"),
+            Action::Resume(node) => write!(f, "n{node}'s call returns"),
+            Action::Deliver(_, parcel) => write!(f, "{:?}", **parcel),
+            Action::WaitedLong(node) => write!(f, "n{node} has waited long"),
+        }
+    }
+}
+
+impl fmt::Debug for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for node in &self.nodes {
+            writeln!(
+                f,
+                "  n{}: {} operations done, {:?}",
+                node.me, node.done, node.phase
+            )?;
+        }
+        if let Some(fault) = self.fault {
+            writeln!(f, "  {fault:?}: {}", self.words)?;
+        }
+        Ok(())
+    }
+}
+
+impl Cluster {
+    /// A program without a bug, of which nothing special must be seen.
+    pub fn new(program: Program) -> Cluster {
+        Cluster {
+            program,
+            sights: Vec::new(),
+            bug: None,
+        }
+    }
+
+    /// With events that some run must show.
+    pub fn showing(self, sights: &[Sight]) -> Cluster {
+        Cluster {
+            sights: sights.to_vec(),
+            ..self
+        }
+    }
+
+    /// With a planted mistake.
+    pub fn with(self, bug: Bug) -> Cluster {
+        Cluster {
+            bug: Some(bug),
+            ..self
+        }
+    }
+}
+
+impl State {
+    fn first(program: &Program) -> State {
+        let node = |me| Sealed::new(Node::new(me, program));
+        State {
+            nodes: (0..program.nodes.len()).map(node).collect(),
+            network: Network::default(),
+            history: Sealed::new(History::default()),
+            steps: 0,
+            impatience: program.impatience,
+            asked: 0,
+            fault: None,
+            words: String::new(),
+        }
+    }
+
+    /// The nodes.
+    pub fn nodes(&self) -> impl Iterator<Item = &Node> {
+        self.nodes.iter().map(|node| &**node)
+    }
+
+    /// The first thing that went wrong in a step, and the words for it.
+    pub fn fault(&self) -> Option<(Fault, &str)> {
+        self.fault.map(|fault| (fault, &*self.words))
+    }
+
+    fn waits(&self) -> Waits<'_> {
+        Waits::new(&self.nodes, &self.history)
+    }
+
+    fn is_at_rest(&self) -> bool {
+        let rests = |node: &Node| !matches!(node.phase, Phase::Computing | Phase::Call(_, None));
+        self.network.is_empty() && self.nodes().all(rests)
+    }
+
+    fn may_seem_long(&self, node: usize, program: &Program) -> bool {
+        let waits = match self.nodes[node].phase {
+            Phase::Call(_, Some(Wait::Lock(_) | Wait::Barrier(_))) => true,
+            _ => return false,
+        };
+        let at_rest = !program.deadlock_free && self.is_at_rest();
+        let first_time = self.asked & (1 << node) == 0;
+        waits && (self.impatience > 0 || (at_rest && first_time))
+    }
+
+    /// Whether nothing can happen any more and a node waits that should not.
+    fn is_stuck(&self, program: &Program) -> bool {
+        if !self.is_at_rest() || (0..self.nodes.len()).any(|n| self.may_seem_long(n, program)) {
+            return false;
+        }
+        let waiting = |node: &usize| matches!(self.nodes[*node].phase, Phase::Call(..));
+        let mut waiting = (0..self.nodes.len()).filter(waiting);
+        if program.deadlock_free {
+            return waiting.next().is_some();
+        }
+        let (waits, blocked) = (self.waits(), self.waits().blocked());
+        waiting.any(|node| !blocked[node] || waits.is_on_cycle(node))
+    }
+
+    fn is_undecided(&self, program: &Program) -> bool {
+        let all_finished = self.nodes().all(|node| node.phase == Phase::Finished);
+        let differ = |object: usize| {
+            let mut copies = self.nodes().filter_map(|node| node.heap.readable(object));
+            copies
+                .next()
+                .is_some_and(|first| copies.any(|other| other != first))
+        };
+        all_finished && (0..program.objects.len()).any(differ)
+    }
+
+    fn shows(&self, sight: Sight) -> bool {
+        let sent = |is: fn(&Message) -> bool| self.network.parcels().any(|p| is(&p.message));
+        match sight {
+            Sight::Deferred => self.nodes().any(|node| node.protocol.has_deferred()),
+            Sight::PreImageReply => self.network.parcels().any(|parcel| parcel.from_pre_image),
+            Sight::Invalidated => self.nodes().any(|node| node.heap.has_invalid()),
+            Sight::Exclusive => self.nodes().any(|node| {
+                let synchronises =
+                    matches!(node.waits_for(), Some(Wait::Lock(_) | Wait::Barrier(_)));
+                synchronises && node.heap.has_writable()
+            }),
+            Sight::Overtaking => {
+                let way = |parcel: &Parcel| (parcel.from, parcel.to);
+                let mut ways: Vec<_> = self.network.parcels().map(way).collect();
+                ways.sort_unstable();
+                ways.windows(2).any(|pair| pair[0] == pair[1])
+            }
+            Sight::Forwarded => sent(|m| matches!(m, Message::LockForward { .. })),
+            Sight::Deadlock => self
+                .nodes()
+                .any(|node| matches!(node.phase, Phase::Deadlocked(_))),
+            Sight::Probe => sent(|m| matches!(m, Message::Probe { .. })),
+        }
+    }
+
+    fn act(
+        &mut self,
+        of: usize,
+        cluster: &Cluster,
+        f: impl FnOnce(&mut Node, &mut Around<'_>) -> Result<(), Failed>,
+    ) {
+        let mut node = Node::clone(&self.nodes[of]);
+        let mut history = History::clone(&self.history);
+        let mut around = Around {
+            program: &cluster.program,
+            bug: cluster.bug,
+            network: &mut self.network,
+            history: &mut history,
+        };
+        let done = f(&mut node, &mut around);
+        let told = matches!(node.phase, Phase::Deadlocked(_)) && node.phase != self.nodes[of].phase;
+        let phantom = told && !self.waits().blocked()[of];
+        self.nodes[of] = Sealed::new(node);
+        if history != *self.history {
+            self.history = Sealed::new(history);
+        }
+        if phantom {
+            self.fault = Some(Fault::PhantomDeadlock);
+            self.words = format!("node {of} is told that it is deadlocked");
+        }
+        if let Err((fault, words)) = done {
+            (self.fault, self.words) = (Some(fault), words);
+        }
+    }
+}
+
+impl Model for Cluster {
+    type State = State;
+    type Action = Action;
+
+    fn init_states(&self) -> Vec<State> {
+        vec![State::first(&self.program)]
+    }
+
+    fn actions(&self, state: &State, actions: &mut Vec<Action>) {
+        if state.fault.is_some() {
+            return;
+        }
+        for (number, node) in state.nodes().enumerate() {
+            match node.phase {
+                Phase::Computing => actions.push(Action::Compute(number)),
+                Phase::Call(_, None) => actions.push(Action::Resume(number)),
+                _ => {}
+            }
+            if state.may_seem_long(number, &self.program) {
+                actions.push(Action::WaitedLong(number));
+            }
+        }
+        let deliver = |at| Action::Deliver(at, state.network.at(at).clone());
+        actions.extend(state.network.places().map(deliver));
+    }
+
+    fn next_state(&self, last: &State, action: Action) -> Option<State> {
+        let mut state = last.clone();
+        state.steps += 1;
+        match action {
+            Action::Compute(node) => state.act(node, self, Node::compute),
+            Action::Resume(node) => state.act(node, self, Node::resume),
+            Action::Deliver(place, _) => {
+                let parcel = state.network.take(place);
+                if matches!(
+                    parcel.message,
+                    Message::Probe { .. } | Message::Deadlock { .. }
+                ) {
+                    state.steps -= 1;
+                }
+                let to = parcel.to.index();
+                state.act(to, self, |node, around| node.deliver(&parcel, around));
+            }
+            Action::WaitedLong(node) => {
+                state.steps -= 1;
+                if state.is_at_rest() && !self.program.deadlock_free {
+                    state.asked |= 1 << node;
+                } else {
+                    state.impatience -= 1;
+                }
+                state.act(node, self, |node, around| {
+                    node.step(Event::WaitedLong, &[], around)
+                });
+            }
+        }
+        Some(state)
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        let always = Fault::ALL
+            .into_iter()
+            .map(|fault| Property::always(fault.property(), never(fault)));
+        let sometimes = self
+            .sights
+            .iter()
+            .map(|sight| Property::sometimes(sight.property(), seen(*sight)));
+        always.chain(sometimes).collect()
+    }
+}
+
+/// A property's condition is a function pointer, which captures nothing: one for each fault.
+fn never(fault: Fault) -> fn(&Cluster, &State) -> bool {
+    macro_rules! in_no_step {
+        ($($name:ident)*) => {
+            match fault {
+                $(Fault::$name => |_, state| state.fault != Some(Fault::$name),)*
+                Fault::Stuck => |cluster, state| {
+                    state.fault.is_some() || !state.is_stuck(&cluster.program)
+                },
+                Fault::Undecided => |cluster, state| !state.is_undecided(&cluster.program),
+            }
+        };
+    }
+    in_no_step!(StaleRead TwoHolders LeftBarrierEarly Presence Heap Refused Panicked
+        PhantomDeadlock Race)
+}
+
+/// As above, one for each sight.
+fn seen(sight: Sight) -> fn(&Cluster, &State) -> bool {
+    macro_rules! shows {
+        ($($name:ident)*) => {
+            match sight {
+                $(Sight::$name => |_, state| state.shows(Sight::$name),)*
+            }
+        };
+    }
+    shows!(Deferred PreImageReply Invalidated Exclusive Overtaking Forwarded Deadlock Probe)
+}

@@ -1,0 +1,112 @@
+/// What must not happen in any run; each is a property that the checker tries to refute.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Fault {
+    /// A read returned a value that an overwriting write had replaced before, in the order of
+    /// happens-before.
+    StaleRead,
+    /// Two nodes held one lock.
+    TwoHolders,
+    /// A node left a barrier that not all had reached.
+    LeftBarrierEarly,
+    /// Bytes or handles were touched while the worker's state forbids it.
+    Presence,
+    /// A command asked the heap for what it cannot do.
+    Heap,
+    /// A protocol refused what a sound cluster did.
+    Refused,
+    /// A protocol panicked.
+    Panicked,
+    /// A node whose wait would have ended was told that it is deadlocked.
+    PhantomDeadlock,
+    /// Nothing can happen any more, and a node still waits that should not.
+    Stuck,
+    /// All have finished, and readable copies of one object differ.
+    Undecided,
+    /// The program claims to be race-free and is not: a mistake in the program.
+    Race,
+}
+
+impl Fault {
+    /// All faults.
+    pub const ALL: [Fault; 11] = [
+        Fault::StaleRead,
+        Fault::TwoHolders,
+        Fault::LeftBarrierEarly,
+        Fault::Presence,
+        Fault::Heap,
+        Fault::Refused,
+        Fault::Panicked,
+        Fault::PhantomDeadlock,
+        Fault::Stuck,
+        Fault::Undecided,
+        Fault::Race,
+    ];
+
+    /// The property that holds while the fault does not happen.
+    pub const fn property(self) -> &'static str {
+        match self {
+            Fault::StaleRead => {
+                "a read returns the latest write that happened before, or a concurrent one"
+            }
+            Fault::TwoHolders => "a lock has one holder",
+            Fault::LeftBarrierEarly => "nobody leaves a barrier that not all have reached",
+            Fault::Presence => "bytes are touched only as the worker's state allows",
+            Fault::Heap => "commands ask the heap for what it can do",
+            Fault::Refused => "no protocol refuses what a sound cluster does",
+            Fault::Panicked => "no protocol panics",
+            Fault::PhantomDeadlock => "only a wait that cannot end is reported as a deadlock",
+            Fault::Stuck => "every wait ends, or is reported as a deadlock",
+            Fault::Undecided => "in the end all readable copies of an object are alike",
+            Fault::Race => "a program that claims to be race-free is",
+        }
+    }
+}
+
+/// What must be possible in some run of a program, or the exploration would prove little.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Sight {
+    /// A request waits for the owner's next call.
+    Deferred,
+    /// A reply is taken from a pre-image.
+    PreImageReply,
+    /// A copy is invalid.
+    Invalidated,
+    /// A copy stays writable when its interval ends: its node alone writes it.
+    Exclusive,
+    /// Two messages between the same nodes are on their way, so that one may overtake the other.
+    Overtaking,
+    /// A lock's manager passes a request on.
+    Forwarded,
+    /// A node is told that it is deadlocked.
+    Deadlock,
+    /// A probe is on its way.
+    Probe,
+}
+
+impl Sight {
+    /// All sights.
+    pub const ALL: [Sight; 8] = [
+        Sight::Deferred,
+        Sight::PreImageReply,
+        Sight::Invalidated,
+        Sight::Exclusive,
+        Sight::Overtaking,
+        Sight::Forwarded,
+        Sight::Deadlock,
+        Sight::Probe,
+    ];
+
+    /// The property's name.
+    pub const fn property(self) -> &'static str {
+        match self {
+            Sight::Deferred => "a request waits for the owner's next call",
+            Sight::PreImageReply => "a reply is taken from a pre-image",
+            Sight::Invalidated => "a copy is invalid",
+            Sight::Exclusive => "a copy stays writable when its interval ends",
+            Sight::Overtaking => "a message may overtake another",
+            Sight::Forwarded => "a manager passes a lock request on",
+            Sight::Deadlock => "a node is told that it is deadlocked",
+            Sight::Probe => "a probe is on its way",
+        }
+    }
+}

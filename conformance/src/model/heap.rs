@@ -1,0 +1,185 @@
+//! One node's objects as the protocol's commands shape them, and the rules of who may touch
+//! them when.
+
+use crate::model::{Fault, WriteId};
+
+/// What the worker is doing, as the heap has to know it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Presence {
+    /// Running the program: any `&T` may live, or one set of `&mut`.
+    Computing,
+    /// In a call with `&w`: only `&T` may live.
+    Shared,
+    /// In a call with `&mut w`: no reference lives.
+    Exclusive,
+}
+
+/// One node's copy of an object.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+struct Copy {
+    value: WriteId,
+    readable: bool,
+    writable: bool,
+    pre_image: Option<WriteId>,
+}
+
+/// One node's copies. Every method that the protocol's commands lead to returns
+/// [`Fault::Presence`] when the worker's state forbids it and [`Fault::Heap`] when it makes no
+/// sense.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Heap {
+    copies: Vec<Option<Copy>>,
+}
+
+fn only(allowed: bool, otherwise: Fault) -> Result<(), Fault> {
+    allowed.then_some(()).ok_or(otherwise)
+}
+
+impl Heap {
+    /// A heap with room for as many objects, without a copy of any.
+    pub fn new(objects: usize) -> Heap {
+        Heap {
+            copies: vec![None; objects],
+        }
+    }
+
+    /// The object was allocated here.
+    pub fn allocate(&mut self, object: usize) {
+        self.put(object, WriteId::INITIAL);
+    }
+
+    fn put(&mut self, object: usize, value: WriteId) {
+        self.copies[object] = Some(Copy {
+            value,
+            readable: true,
+            writable: false,
+            pre_image: None,
+        });
+    }
+
+    fn copy(&mut self, object: usize) -> Result<&mut Copy, Fault> {
+        self.copies[object].as_mut().ok_or(Fault::Heap)
+    }
+
+    /// The value of a copy that the worker may read.
+    pub fn readable(&self, object: usize) -> Option<WriteId> {
+        self.copies[object]
+            .filter(|copy| copy.readable)
+            .map(|copy| copy.value)
+    }
+
+    /// Whether the worker may write the object without asking.
+    pub fn is_writable(&self, object: usize) -> bool {
+        self.copies[object].is_some_and(|copy| copy.writable)
+    }
+
+    /// Whether there is a copy that may be written.
+    pub fn has_writable(&self) -> bool {
+        self.copies.iter().flatten().any(|copy| copy.writable)
+    }
+
+    /// Whether there is a copy that may not be read.
+    pub fn has_invalid(&self) -> bool {
+        self.copies.iter().flatten().any(|copy| !copy.readable)
+    }
+
+    /// The worker, computing, writes an object.
+    pub fn write(&mut self, object: usize, value: WriteId) {
+        let copy = self.copies[object].as_mut();
+        copy.expect("a written object has a copy").value = value;
+    }
+
+    /// Bytes that came replace what is here. They may come while `&T` to other objects live.
+    pub fn install(&mut self, object: usize, value: WriteId, at: Presence) -> Result<(), Fault> {
+        only(at != Presence::Computing, Fault::Presence)?;
+        only(self.readable(object).is_none(), Fault::Presence)?;
+        self.put(object, value);
+        Ok(())
+    }
+
+    /// Makes a copy unreadable. A node that was writing it has lost a race.
+    pub fn invalidate(&mut self, object: usize, at: Presence) -> Result<(), Fault> {
+        only(at == Presence::Exclusive, Fault::Presence)?;
+        let copy = self.copy(object)?;
+        only(copy.readable, Fault::Heap)?;
+        (copy.readable, copy.writable, copy.pre_image) = (false, false, None);
+        Ok(())
+    }
+
+    /// Makes a copy writable, and keeps its bytes where `pre_image` says so.
+    pub fn make_writable(
+        &mut self,
+        object: usize,
+        pre_image: bool,
+        at: Presence,
+    ) -> Result<(), Fault> {
+        only(at == Presence::Exclusive, Fault::Presence)?;
+        let copy = self.copy(object)?;
+        only(copy.readable && !copy.writable, Fault::Heap)?;
+        copy.writable = true;
+        copy.pre_image = pre_image.then_some(copy.value);
+        Ok(())
+    }
+
+    /// Makes a writable copy read-only.
+    pub fn make_clean(&mut self, object: usize, at: Presence) -> Result<(), Fault> {
+        only(at != Presence::Computing, Fault::Presence)?;
+        let copy = self.copy(object)?;
+        only(copy.readable && copy.writable, Fault::Heap)?;
+        copy.writable = false;
+        copy.pre_image = None;
+        Ok(())
+    }
+
+    /// The bytes of an object as it is stored. While the worker computes, those of a writable
+    /// object may be under its `&mut`.
+    pub fn gather(&self, object: usize, at: Presence) -> Result<WriteId, Fault> {
+        let copy = self.copies[object].ok_or(Fault::Heap)?;
+        only(at != Presence::Computing || !copy.writable, Fault::Presence)?;
+        Ok(copy.value)
+    }
+
+    /// The bytes of an object before the first write of the interval.
+    pub fn gather_pre_image(&self, object: usize) -> Result<WriteId, Fault> {
+        let copy = self.copies[object].ok_or(Fault::Heap)?;
+        copy.pre_image.ok_or(Fault::Heap)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_moved_under_a_computing_worker() {
+        let mut heap = Heap::new(2);
+        heap.allocate(0);
+        for at in [Presence::Computing, Presence::Shared] {
+            assert_eq!(heap.invalidate(0, at), Err(Fault::Presence));
+            assert_eq!(heap.make_writable(0, false, at), Err(Fault::Presence));
+        }
+        heap.make_writable(0, false, Presence::Exclusive).unwrap();
+        assert_eq!(heap.gather(0, Presence::Computing), Err(Fault::Presence));
+        heap.gather(0, Presence::Shared).unwrap();
+        assert_eq!(
+            heap.make_clean(0, Presence::Computing),
+            Err(Fault::Presence)
+        );
+        assert_eq!(
+            heap.install(1, WriteId::INITIAL, Presence::Computing),
+            Err(Fault::Presence)
+        );
+        heap.install(1, WriteId::INITIAL, Presence::Shared).unwrap();
+    }
+
+    #[test]
+    fn a_pre_image_keeps_the_bytes_from_before_the_write() {
+        let (mut heap, mut history) = (Heap::new(1), crate::model::History::default());
+        heap.allocate(0);
+        heap.make_writable(0, true, Presence::Exclusive).unwrap();
+        heap.write(0, history.write(0, 0));
+        assert_eq!(heap.gather_pre_image(0), Ok(WriteId::INITIAL));
+        heap.make_clean(0, Presence::Exclusive).unwrap();
+        assert_eq!(heap.gather_pre_image(0), Err(Fault::Heap));
+    }
+}

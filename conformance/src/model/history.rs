@@ -1,0 +1,199 @@
+//! What happened before what, by vector clocks that the protocol knows nothing of.
+
+use crate::model::{Fault, MOST_NODES};
+
+/// How many writes of each node happened before.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+pub struct Clock([u8; MOST_NODES]);
+
+impl Clock {
+    /// Takes the larger of both in every element.
+    pub fn merge(&mut self, other: &Clock) {
+        for (mine, theirs) in self.0.iter_mut().zip(other.0) {
+            *mine = (*mine).max(theirs);
+        }
+    }
+
+    fn has_seen(&self, write: WriteId) -> bool {
+        match write {
+            WriteId::INITIAL => true,
+            WriteId { node, tick } => self.0[usize::from(node)] >= tick,
+        }
+    }
+}
+
+/// A write, and the value that it wrote.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WriteId {
+    node: u8,
+    tick: u8,
+}
+
+impl WriteId {
+    /// The value that an object has before anyone writes it.
+    pub const INITIAL: WriteId = WriteId { node: 0, tick: 0 };
+}
+
+impl std::fmt::Debug for WriteId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match *self {
+            WriteId::INITIAL => f.write_str("initial"),
+            WriteId { node, tick } => write!(f, "w{tick} of n{node}"),
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+struct Write {
+    id: WriteId,
+    object: u8,
+    /// What happened before it; the write itself among it.
+    clock: Clock,
+}
+
+/// All writes and synchronisations of a run so far.
+#[derive(Clone, PartialEq, Eq, Hash, Default, Debug)]
+pub struct History {
+    nodes: [Clock; MOST_NODES],
+    /// In the order of their ids, so that runs which differ in nothing else are one state.
+    writes: Vec<Write>,
+    /// What happened before the last release of each lock, and who holds it.
+    locks: Vec<(Clock, Option<u8>)>,
+    /// What happened before the arrivals at each barrier, and how many there were.
+    barriers: Vec<(Clock, u8)>,
+}
+
+impl History {
+    /// The value of a node's next write to an object.
+    pub fn write(&mut self, node: usize, object: u8) -> WriteId {
+        let clock = &mut self.nodes[node];
+        clock.0[node] += 1;
+        let id = WriteId {
+            node: node as u8,
+            tick: clock.0[node],
+        };
+        let write = Write {
+            id,
+            object,
+            clock: *clock,
+        };
+        let place = self.writes.partition_point(|other| other.id < id);
+        self.writes.insert(place, write);
+        id
+    }
+
+    /// Whether nobody else's write to the object is concurrent with what the node does now.
+    pub fn is_alone(&self, node: usize, object: u8) -> bool {
+        let clock = &self.nodes[node];
+        self.of(object).all(|write| clock.has_seen(write.id))
+    }
+
+    /// A node reads `value`: it must not be older than the last write that happened before.
+    pub fn read(&self, node: usize, object: u8, value: WriteId) -> Result<(), Fault> {
+        let was_written = self.of(object).any(|write| write.id == value);
+        let overwritten = self.of(object).any(|other| {
+            other.id != value && self.nodes[node].has_seen(other.id) && other.clock.has_seen(value)
+        });
+        match (was_written || value == WriteId::INITIAL) && !overwritten {
+            true => Ok(()),
+            false => Err(Fault::StaleRead),
+        }
+    }
+
+    fn of(&self, object: u8) -> impl Iterator<Item = &Write> {
+        self.writes
+            .iter()
+            .filter(move |write| write.object == object)
+    }
+
+    /// A node has got a lock.
+    pub fn acquired(&mut self, node: usize, lock: u8) -> Result<(), Fault> {
+        let (released, holder) = entry(&mut self.locks, lock);
+        if holder.is_some() {
+            return Err(Fault::TwoHolders);
+        }
+        *holder = Some(node as u8);
+        self.nodes[node].merge(released);
+        Ok(())
+    }
+
+    /// A node gives a lock back.
+    pub fn released(&mut self, node: usize, lock: u8) {
+        let (released, holder) = entry(&mut self.locks, lock);
+        released.merge(&self.nodes[node]);
+        *holder = None;
+    }
+
+    /// Who holds a lock.
+    pub fn holder(&self, lock: u8) -> Option<usize> {
+        self.locks.get(usize::from(lock))?.1.map(usize::from)
+    }
+
+    /// A node arrives at a barrier of this number.
+    pub fn arrived(&mut self, node: usize, barrier: u8) {
+        let (clock, arrived) = entry(&mut self.barriers, barrier);
+        clock.merge(&self.nodes[node]);
+        *arrived += 1;
+    }
+
+    /// A node leaves a barrier, which all `nodes` must have reached.
+    pub fn departed(&mut self, node: usize, barrier: u8, nodes: usize) -> Result<(), Fault> {
+        let (clock, arrived) = entry(&mut self.barriers, barrier);
+        if usize::from(*arrived) != nodes {
+            return Err(Fault::LeftBarrierEarly);
+        }
+        self.nodes[node].merge(clock);
+        Ok(())
+    }
+}
+
+fn entry<T: Clone + Default>(entries: &mut Vec<T>, index: u8) -> &mut T {
+    let index = usize::from(index);
+    if entries.len() <= index {
+        entries.resize(index + 1, T::default());
+    }
+    &mut entries[index]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_write_before_the_release_must_be_seen_after_the_acquire() {
+        let mut history = History::default();
+        history.acquired(0, 0).unwrap();
+        let first = history.write(0, 0);
+        history.released(0, 0);
+        history.read(1, 0, WriteId::INITIAL).unwrap();
+        history.read(1, 0, first).unwrap();
+        history.acquired(1, 0).unwrap();
+        assert_eq!(history.read(1, 0, WriteId::INITIAL), Err(Fault::StaleRead));
+        history.read(1, 0, first).unwrap();
+        let second = history.write(1, 0);
+        assert_eq!(history.read(1, 0, first), Err(Fault::StaleRead));
+        history.read(0, 0, first).unwrap();
+        history.read(0, 0, second).unwrap();
+        assert!(history.is_alone(1, 0) && !history.is_alone(0, 0));
+    }
+
+    #[test]
+    fn nobody_leaves_a_barrier_that_not_all_have_reached() {
+        let mut history = History::default();
+        let written = history.write(1, 3);
+        history.arrived(0, 0);
+        assert_eq!(history.departed(0, 0, 2), Err(Fault::LeftBarrierEarly));
+        history.arrived(1, 0);
+        history.departed(0, 0, 2).unwrap();
+        assert_eq!(history.read(0, 3, WriteId::INITIAL), Err(Fault::StaleRead));
+        history.read(0, 3, written).unwrap();
+    }
+
+    #[test]
+    fn a_lock_has_one_holder() {
+        let mut history = History::default();
+        history.acquired(0, 1).unwrap();
+        assert_eq!(history.holder(1), Some(0));
+        assert_eq!(history.acquired(1, 1), Err(Fault::TwoHolders));
+    }
+}

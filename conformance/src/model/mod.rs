@@ -1,0 +1,37 @@
+//! Every run of a small program, checked.
+//!
+//! A [`Program`] gives each node a list of [`Op`]s. A [`Cluster`] runs it on real protocol
+//! machines, each with an abstract heap that is driven by the protocol's commands just as the
+//! engine drives the real one, over a network that delivers messages in any order. Everything
+//! that can happen next is an [`Action`]; [`explore`] takes all of them from every state.
+//!
+//! What must hold is watched by ghosts that know nothing of the protocol: a vector clock for
+//! each node and each write ([`History`]), the holder of each lock, the arrivals at each barrier,
+//! the true wait-for graph. The first thing that goes wrong is a [`Fault`], the name of a
+//! property; the path to it is printed.
+//!
+//! A [`Bug`](crate::Bug) planted in the messages or commands must be caught: a checker that finds nothing
+//! has to show that it would.
+
+mod cluster;
+mod explore;
+mod fault;
+mod heap;
+mod history;
+mod network;
+mod node;
+mod program;
+pub mod programs;
+pub mod random;
+mod sealed;
+mod waits;
+
+pub use cluster::{Action, Cluster, State};
+pub use explore::{Explored, explore, hunt};
+pub use fault::{Fault, Sight};
+pub use heap::{Heap, Presence};
+pub use history::{Clock, History, WriteId};
+pub use network::{Network, Parcel};
+pub use node::{Node, Phase, Wait};
+pub use program::{MOST_NODES, Op, Program};
+pub use sealed::Sealed;

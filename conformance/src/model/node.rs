@@ -1,0 +1,403 @@
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use dhole_model::{CallSite, NodeId, OidRange};
+use dhole_protocol::{
+    BarrierId, Command, Commands, Event, Message, Protocol, Sent, Source, WorkerIs,
+};
+
+use crate::model::program::{creator, lock_id, object, oid};
+use crate::model::{Fault, Heap, History, Network, Op, Parcel, Presence, Program, WriteId};
+use crate::{Bug, Fate};
+
+/// What a worker waits for in a call.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Wait {
+    /// The bytes of an object.
+    Object,
+    /// A lock.
+    Lock(u8),
+    /// A barrier.
+    Barrier(BarrierId),
+}
+
+/// Where a worker is.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Phase {
+    /// Running the program.
+    Computing,
+    /// In a call, which returns when nothing is waited for any more.
+    Call(Presence, Option<Wait>),
+    /// Past the end of the run.
+    Finished,
+    /// Told that this wait will never end.
+    Deadlocked(Wait),
+}
+
+/// One node: protocol, heap and worker.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Node {
+    /// Which one.
+    pub me: usize,
+    /// The machine that is checked.
+    pub protocol: Protocol,
+    /// Its objects.
+    pub heap: Heap,
+    /// How many operations of its program the worker has done.
+    pub done: usize,
+    /// How many barriers it has passed.
+    pub passed: u64,
+    /// Where it is.
+    pub phase: Phase,
+}
+
+/// A fault, and the words for it where there are any.
+pub(crate) type Failed = (Fault, String);
+
+/// What a step works with beside the node.
+pub(crate) struct Around<'a> {
+    pub program: &'a Program,
+    pub bug: Option<Bug>,
+    pub network: &'a mut Network,
+    pub history: &'a mut History,
+}
+
+impl Node {
+    /// A node before the program begins, with the objects that it allocated.
+    pub fn new(me: usize, program: &Program) -> Node {
+        let mut node = Node {
+            me,
+            protocol: Protocol::new(NodeId::at(me), program.nodes.len()),
+            heap: Heap::new(program.objects.len()),
+            done: 0,
+            passed: 0,
+            phase: Phase::Computing,
+        };
+        for object in program.allocated_before(me) {
+            let allocated = Event::Allocated(OidRange::one(oid(object)));
+            let stepped = node.protocol.step(allocated, WorkerIs::InCall, &mut vec![]);
+            stepped.expect("a node may allocate");
+            node.heap.allocate(usize::from(object));
+        }
+        node
+    }
+
+    /// The operation that is next, if the program has not ended.
+    pub fn next(&self, program: &Program) -> Option<Op> {
+        program.nodes[self.me].get(self.done).copied()
+    }
+
+    /// What the worker waits for, if it does.
+    pub fn waits_for(&self) -> Option<Wait> {
+        match self.phase {
+            Phase::Call(_, wait) => wait,
+            Phase::Deadlocked(wait) => Some(wait),
+            Phase::Computing | Phase::Finished => None,
+        }
+    }
+
+    fn presence(&self) -> Presence {
+        match self.phase {
+            Phase::Computing => Presence::Computing,
+            Phase::Call(presence, _) => presence,
+            Phase::Finished | Phase::Deadlocked(_) => Presence::Exclusive,
+        }
+    }
+
+    /// The computing worker does the next thing: an access that finds what it needs, or the
+    /// beginning of a call.
+    pub(crate) fn compute(&mut self, around: &mut Around<'_>) -> Result<(), Failed> {
+        use Presence::{Exclusive, Shared};
+        let wait_at = |id| (Exclusive, Some(Wait::Barrier(id)));
+        let site = CallSite::runtime("model");
+        let (call, event) = match self.next(around.program) {
+            Some(Op::Read(object) | Op::ReadOrSkip(object, _)) => {
+                if self.heap.readable(usize::from(object)).is_some() {
+                    return self.access(around);
+                }
+                (
+                    (Shared, Some(Wait::Object)),
+                    Some(read_miss(object, around.program)),
+                )
+            }
+            Some(Op::Write(object)) if self.heap.is_writable(usize::from(object)) => {
+                return self.access(around);
+            }
+            Some(Op::Write(object)) => match self.heap.readable(usize::from(object)) {
+                Some(_) => ((Exclusive, None), Some(write_fault(object))),
+                None => (
+                    (Exclusive, Some(Wait::Object)),
+                    Some(read_miss(object, around.program)),
+                ),
+            },
+            Some(Op::Acquire(lock)) => {
+                let event = Event::Acquire {
+                    lock: lock_id(lock),
+                    site,
+                };
+                ((Exclusive, Some(Wait::Lock(lock))), Some(event))
+            }
+            Some(Op::Release(lock)) => {
+                around.history.released(self.me, lock);
+                (
+                    (Exclusive, None),
+                    Some(Event::Release {
+                        lock: lock_id(lock),
+                    }),
+                )
+            }
+            Some(Op::Barrier) => {
+                let event = Event::Arrive { once: false, site };
+                (wait_at(BarrierId::Program(self.passed)), Some(event))
+            }
+            Some(Op::Once) => {
+                let event = Event::Arrive { once: true, site };
+                (wait_at(BarrierId::Once(self.passed)), Some(event))
+            }
+            Some(Op::Alloc(object)) => {
+                self.heap.allocate(usize::from(object));
+                (
+                    (Exclusive, None),
+                    Some(Event::Allocated(OidRange::one(oid(object)))),
+                )
+            }
+            Some(Op::Pause) => ((Exclusive, None), None),
+            None => (wait_at(BarrierId::End), Some(Event::Finish)),
+        };
+        self.phase = Phase::Call(call.0, call.1);
+        if let Some(Wait::Barrier(barrier)) = call.1 {
+            around.history.arrived(self.me, number(barrier));
+        }
+        self.call(event, around)
+    }
+
+    /// What the engine does in a call: it answers the requests that waited for one, and then
+    /// takes the event.
+    fn call(&mut self, event: Option<Event>, around: &mut Around<'_>) -> Result<(), Failed> {
+        if self.protocol.has_deferred() && around.bug != Some(Bug::NeverServe) {
+            self.step(Event::Serve, &[], around)?;
+        }
+        event.map_or(Ok(()), |event| self.step(event, &[], around))
+    }
+
+    /// A call whose wait is over goes on: it returns to the program, unless the object that it
+    /// waited for has yet to be made writable.
+    pub(crate) fn resume(&mut self, around: &mut Around<'_>) -> Result<(), Failed> {
+        match self.next(around.program) {
+            Some(Op::Write(object)) if !self.heap.is_writable(usize::from(object)) => {
+                self.call(Some(write_fault(object)), around)
+            }
+            Some(Op::Read(_) | Op::ReadOrSkip(..) | Op::Write(_)) => {
+                self.phase = Phase::Computing;
+                self.access(around)
+            }
+            _ => {
+                self.phase = Phase::Computing;
+                self.done += 1;
+                Ok(())
+            }
+        }
+    }
+
+    /// The worker reads or writes what it may.
+    fn access(&mut self, around: &mut Around<'_>) -> Result<(), Failed> {
+        let next = self.next(around.program);
+        let Some(Op::Read(object) | Op::ReadOrSkip(object, _) | Op::Write(object)) = next else {
+            unreachable!("only an access accesses")
+        };
+        if around.program.race_free && !around.history.is_alone(self.me, object) {
+            return Err((Fault::Race, format!("{next:?} on node {}", self.me)));
+        }
+        self.done += 1;
+        let at = usize::from(object);
+        if let Some(Op::Write(_)) = next {
+            let value = around.history.write(self.me, object);
+            self.heap.write(at, value);
+            return Ok(());
+        }
+        let value = self
+            .heap
+            .readable(at)
+            .expect("a call made the object readable");
+        if let (Some(Op::ReadOrSkip(_, skipped)), WriteId::INITIAL) = (next, value) {
+            self.done += usize::from(skipped);
+        }
+        let words = |fault| {
+            (
+                fault,
+                format!("node {} reads {value:?} of {object}", self.me),
+            )
+        };
+        around.history.read(self.me, object, value).map_err(words)
+    }
+
+    /// Takes a message.
+    pub(crate) fn deliver(
+        &mut self,
+        parcel: &Parcel,
+        around: &mut Around<'_>,
+    ) -> Result<(), Failed> {
+        let event = Event::Deliver {
+            from: parcel.from,
+            message: parcel.message.clone(),
+        };
+        self.step(event, &parcel.payload, around)
+    }
+
+    /// Takes an event and does what it leads to, as the engine does.
+    pub(crate) fn step(
+        &mut self,
+        event: Event,
+        payload: &[WriteId],
+        around: &mut Around<'_>,
+    ) -> Result<(), Failed> {
+        let worker = match self.presence() {
+            Presence::Computing if around.bug != Some(Bug::AnswerAtOnce) => WorkerIs::Computing,
+            _ => WorkerIs::InCall,
+        };
+        let mut commands = Commands::new();
+        let stepping = || self.protocol.step(event, worker, &mut commands);
+        match catch_unwind(AssertUnwindSafe(stepping)) {
+            Ok(Ok(())) => {}
+            Ok(Err(refused)) => return Err((Fault::Refused, refused.to_string())),
+            Err(_) => return Err((Fault::Panicked, String::new())),
+        }
+        let mut payload = payload.iter().copied();
+        for command in commands {
+            let words = format!("{command:?} on node {}", self.me);
+            let command = match around.bug {
+                Some(bug) => bug.command(command),
+                None => Some(command),
+            };
+            let carried_out = command.map_or(Ok(()), |command| {
+                self.carry_out(command, &mut payload, around)
+            });
+            carried_out.map_err(|fault| (fault, words))?;
+        }
+        Ok(())
+    }
+
+    fn carry_out(
+        &mut self,
+        command: Command,
+        payload: &mut impl Iterator<Item = WriteId>,
+        around: &mut Around<'_>,
+    ) -> Result<(), Fault> {
+        let at = self.presence();
+        match command {
+            Command::Send { to, message } => self.send(to, message, vec![], false, around),
+            Command::Reply { to, round, objects } => {
+                let mut values = Vec::new();
+                for (Sent { oid, .. }, source) in &objects {
+                    values.push(match source {
+                        Source::Current => self.heap.gather(object(*oid), at)?,
+                        Source::PreImage => self.heap.gather_pre_image(object(*oid))?,
+                    });
+                }
+                let sent = objects.iter().map(|(sent, _)| *sent).collect();
+                let pre_image = objects
+                    .iter()
+                    .any(|(_, source)| *source == Source::PreImage);
+                self.send(
+                    to,
+                    Message::FetchReply { round, sent },
+                    values,
+                    pre_image,
+                    around,
+                );
+            }
+            Command::Install(sent) => {
+                let value = payload.next().ok_or(Fault::Heap)?;
+                self.heap.install(object(sent.oid), value, at)?;
+            }
+            Command::ZeroFill(oid) => self.heap.install(object(oid), WriteId::INITIAL, at)?,
+            Command::Invalidate(oid) => self.heap.invalidate(object(oid), at)?,
+            Command::MakeWritable { oid, pre_image } => {
+                self.heap.make_writable(object(oid), pre_image, at)?;
+            }
+            Command::MakeClean(oid) => self.heap.make_clean(object(oid), at)?,
+            Command::IntervalEnded | Command::Deferred => {}
+            Command::Done => self.wait_is_over(around)?,
+            Command::Deadlock(_) => {
+                let wait = self.waits_for().ok_or(Fault::PhantomDeadlock)?;
+                self.phase = Phase::Deadlocked(wait);
+            }
+        }
+        Ok(())
+    }
+
+    fn wait_is_over(&mut self, around: &mut Around<'_>) -> Result<(), Fault> {
+        let Phase::Call(presence, Some(wait)) = self.phase else {
+            return Err(Fault::Heap);
+        };
+        self.phase = Phase::Call(presence, None);
+        match wait {
+            Wait::Object => Ok(()),
+            Wait::Lock(lock) => around.history.acquired(self.me, lock),
+            Wait::Barrier(barrier) => {
+                self.passed += 1;
+                if barrier == BarrierId::End {
+                    self.phase = Phase::Finished;
+                }
+                let nodes = around.program.nodes.len();
+                around.history.departed(self.me, number(barrier), nodes)
+            }
+        }
+    }
+
+    fn send(
+        &self,
+        mut to: NodeId,
+        mut message: Message,
+        mut payload: Vec<WriteId>,
+        from_pre_image: bool,
+        around: &mut Around<'_>,
+    ) {
+        let from = NodeId::at(self.me);
+        let fate = match around.bug {
+            Some(bug) => bug.message(from, &mut to, &mut message),
+            None => Fate::default(),
+        };
+        if fate.stale {
+            payload.fill(WriteId::INITIAL);
+        }
+        if let Some((from, to, message)) = fate.more {
+            around.network.send(Parcel {
+                from,
+                to,
+                message,
+                payload: Vec::new(),
+                from_pre_image: false,
+            });
+        }
+        if !fate.lost {
+            around.network.send(Parcel {
+                from,
+                to,
+                message,
+                payload,
+                from_pre_image,
+            });
+        }
+    }
+}
+
+fn read_miss(object: u8, program: &Program) -> Event {
+    Event::ReadMiss {
+        oid: oid(object),
+        creator: creator(program, object),
+        zero_ok: program.objects[usize::from(object)].is_none(),
+    }
+}
+
+fn write_fault(object: u8) -> Event {
+    Event::WriteFault { oid: oid(object) }
+}
+
+/// A barrier's number in the history. The end is one of those that can be counted.
+fn number(barrier: BarrierId) -> u8 {
+    match barrier {
+        BarrierId::End => 0,
+        BarrierId::Program(number) => 1 + 2 * number as u8,
+        BarrierId::Once(number) => 2 + 2 * number as u8,
+    }
+}

@@ -1,0 +1,213 @@
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use dhole::{Lock, Read, Ref, Refs, Result, Rows, Share, Worker, Write};
+
+use super::program::{Action, End, Program, ROW_LEN, digest, written};
+use crate::{Platform, run};
+
+/// An item: data of several kinds beside a reference.
+#[derive(Clone, Copy, Share)]
+struct Item {
+    odd: bool,
+    value: u64,
+    next: Option<Ref<Item>>,
+    letter: char,
+}
+
+/// Where an item is, once it has been allocated.
+#[derive(Clone, Copy, Share)]
+struct Slot {
+    item: Option<Ref<Item>>,
+}
+
+#[derive(Clone, Copy, Share)]
+struct Roots {
+    slots: Refs<Slot>,
+    rows: Rows<u64>,
+}
+
+impl Item {
+    fn new(value: u64) -> Item {
+        let mut item = Item {
+            odd: false,
+            value,
+            next: None,
+            letter: 'a',
+        };
+        item.set(value);
+        item
+    }
+
+    /// Sets the value, and what must always agree with it.
+    fn set(&mut self, value: u64) {
+        self.value = value;
+        self.odd = !value.is_multiple_of(2);
+        self.letter = char::from(b'a' + (value % 26) as u8);
+    }
+
+    fn value(&self) -> u64 {
+        let whole = Item::new(self.value);
+        assert!(
+            (self.odd, self.letter) == (whole.odd, whole.letter),
+            "a torn item"
+        );
+        self.value
+    }
+}
+
+/// Runs a program; each node's digest of everything that it read.
+///
+/// # Errors
+/// The words of a run that fails.
+pub fn execute(program: &Program, platform: &dyn Platform, seed: u64) -> Result<Vec<u64>, String> {
+    let digests: Vec<AtomicU64> = (0..program.nodes).map(|_| AtomicU64::new(0)).collect();
+    let ran = run(platform, program.nodes, seed, |w| {
+        let mut roots = w.once(|w| {
+            let slots = w.alloc_range(program.items, |_| Slot { item: None });
+            let rows = w.alloc_rows(program.rows, ROW_LEN);
+            Ok(Roots { slots, rows })
+        })?;
+        let mut node = Node {
+            w,
+            roots,
+            program,
+            digest: 0,
+        };
+        for phase in &program.phases {
+            for action in &phase.actions[node.w.node().index()] {
+                node.act(*action)?;
+            }
+            match phase.end {
+                End::Barrier => node.w.barrier()?,
+                End::Once => roots = node.w.once(|_| Ok(roots))?,
+            }
+            node.roots = roots;
+        }
+        node.read_all()?;
+        digests[node.w.node().index()].store(node.digest, Ordering::SeqCst);
+        Ok(())
+    });
+    match ran {
+        Ok(_) => Ok(digests
+            .iter()
+            .map(|digest| digest.load(Ordering::SeqCst))
+            .collect()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+struct Node<'a, 'id> {
+    w: &'a mut Worker<'id>,
+    roots: Roots,
+    program: &'a Program,
+    digest: u64,
+}
+
+impl Node<'_, '_> {
+    fn item(&self, item: usize) -> Ref<Item> {
+        let slot = self.roots.slots.at(item).get(self.w);
+        slot.item
+            .expect("the program allocates an item before it uses it")
+    }
+
+    /// The lock of an item, or of the row behind the last item.
+    fn lock(&self, item: usize) -> Lock {
+        Lock::numbered(item as u32)
+    }
+
+    fn act(&mut self, action: Action) -> Result<()> {
+        match action {
+            Action::Alloc { first, count } => {
+                let items = self.w.alloc_range(count, |i| Item::new((first + i) as u64));
+                for (slot, item) in self
+                    .roots
+                    .slots
+                    .slice(first..first + count)
+                    .iter()
+                    .zip(items.iter())
+                {
+                    slot.get_mut(self.w).item = Some(item);
+                }
+            }
+            Action::Read(at) => {
+                let item = self.item(at);
+                self.read(item);
+            }
+            Action::Write(at, with) => {
+                let item = self.item(at);
+                self.read(item);
+                item.update(self.w, |item| item.set(written(item.value(), with)));
+            }
+            Action::Link(at, to) => {
+                let (item, to) = (self.item(at), self.item(to));
+                item.get_mut(self.w).next = Some(to);
+            }
+            Action::Walk(at, steps) => {
+                let mut at = Some(self.item(at));
+                for _ in 0..=steps {
+                    let Some(item) = at else { break };
+                    self.read(item);
+                    at = item.get(self.w).next;
+                }
+            }
+            Action::Combine(at, with) => {
+                let (at, with) = (self.item(at), self.item(with));
+                let (item, with) = self.w.borrow((Write(at), Read(with)))?;
+                item.set(written(item.value(), with.value()));
+            }
+            Action::Add(at, value) => {
+                let (item, lock) = (self.item(at), self.lock(at));
+                lock.with(self.w, |w| {
+                    item.update(w, |item| item.set(item.value().wrapping_add(value)));
+                    Ok(())
+                })?;
+            }
+            Action::Move(from, to, value) => {
+                let (less, more) = (self.item(from), self.item(to));
+                let first = self.lock(from).acquire(self.w)?;
+                let second = self.lock(to).acquire(self.w)?;
+                less.update(self.w, |item| item.set(item.value().wrapping_sub(value)));
+                more.update(self.w, |item| item.set(item.value().wrapping_add(value)));
+                first.release(self.w)?;
+                second.release(self.w)?;
+            }
+            Action::ReadRow(row) => self.read_row(row),
+            Action::WriteRow(row, at, with) => {
+                let scalar = &mut self.roots.rows.row(row).get_mut(self.w)[at];
+                *scalar = written(*scalar, with);
+            }
+            Action::AddToRow(row, at, value) => {
+                let (row, lock) = (
+                    self.roots.rows.row(row),
+                    self.lock(self.program.items + row),
+                );
+                lock.with(self.w, |w| {
+                    row.update(w, |row| row[at] = row[at].wrapping_add(value));
+                    Ok(())
+                })?;
+            }
+            Action::Work(units) => self.w.work(units),
+            Action::Pause => self.w.pause()?,
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, item: Ref<Item>) {
+        self.digest = digest(self.digest, item.get(self.w).value());
+    }
+
+    fn read_row(&mut self, row: usize) {
+        let row = self.roots.rows.row(row).get(self.w);
+        self.digest = row.iter().copied().fold(self.digest, digest);
+    }
+
+    fn read_all(&mut self) -> Result<()> {
+        for slot in self.roots.slots.iter() {
+            if let Some(item) = slot.get(self.w).item {
+                self.read(item);
+            }
+        }
+        (0..self.program.rows).for_each(|row| self.read_row(row));
+        Ok(())
+    }
+}

@@ -1,0 +1,318 @@
+//! The plain sequential run, and the proof that its order does not matter.
+
+use std::collections::BTreeMap;
+
+use super::program::{Action, Program, ROW_LEN, digest, written};
+
+/// Two nodes may touch one object at once: the program is wrong, whoever runs it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Race {
+    /// The phase.
+    pub phase: usize,
+    /// The second node.
+    pub node: usize,
+    /// What it did.
+    pub action: Action,
+}
+
+/// What each node's digest of all that it reads comes to.
+///
+/// # Errors
+/// [`Race`] when the program has one, or uses what is not there.
+pub fn expected(program: &Program) -> Result<Vec<u64>, Race> {
+    let mut world = World::new(program);
+    for (number, phase) in program.phases.iter().enumerate() {
+        for (node, actions) in phase.actions.iter().enumerate() {
+            for action in actions {
+                if !world.act(node, *action) {
+                    let (phase, action) = (number, *action);
+                    return Err(Race {
+                        phase,
+                        node,
+                        action,
+                    });
+                }
+            }
+        }
+        world.meet();
+    }
+    Ok(world.read_all())
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Item {
+    value: u64,
+    next: Option<usize>,
+}
+
+/// A shared object.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Object {
+    Slot(usize),
+    Item(usize),
+    Row(usize),
+}
+
+/// How an object is touched.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum How {
+    Reading,
+    Writing,
+    Adding,
+}
+
+/// The nodes that have touched an object in this phase, as bits.
+#[derive(Clone, Copy, Default)]
+struct Touched {
+    reading: u32,
+    writing: u32,
+    adding: u32,
+}
+
+impl Touched {
+    fn allows(&self, node: usize, how: How) -> bool {
+        let others = !(1 << node);
+        let by_others = match how {
+            How::Reading => self.writing | self.adding,
+            How::Writing => self.writing | self.adding | self.reading,
+            How::Adding => self.writing | self.reading,
+        };
+        by_others & others == 0
+    }
+
+    fn note(&mut self, node: usize, how: How) {
+        let nodes = match how {
+            How::Reading => &mut self.reading,
+            How::Writing => &mut self.writing,
+            How::Adding => &mut self.adding,
+        };
+        *nodes |= 1 << node;
+    }
+}
+
+/// The state of the sequential run.
+pub(crate) struct World {
+    items: Vec<Option<Item>>,
+    rows: Vec<[u64; ROW_LEN]>,
+    touched: BTreeMap<Object, Touched>,
+    digests: Vec<u64>,
+}
+
+impl World {
+    pub fn new(program: &Program) -> World {
+        World {
+            items: vec![None; program.items],
+            rows: vec![[0; ROW_LEN]; program.rows],
+            touched: BTreeMap::new(),
+            digests: vec![0; program.nodes],
+        }
+    }
+
+    /// Whether the item has been allocated.
+    pub fn exists(&self, item: usize) -> bool {
+        self.items[item].is_some()
+    }
+
+    /// All nodes meet: what each did is before what any does next.
+    pub fn meet(&mut self) {
+        self.touched.clear();
+    }
+
+    /// Does what a node does, unless that is a race or needs what is not there.
+    pub fn act(&mut self, node: usize, action: Action) -> bool {
+        let Some(touches) = self.touches(action) else {
+            return false;
+        };
+        let allowed = |(object, how): &(Object, How)| {
+            self.touched
+                .get(object)
+                .is_none_or(|touched| touched.allows(node, *how))
+        };
+        if !touches.iter().all(allowed) {
+            return false;
+        }
+        for (object, how) in touches {
+            self.touched.entry(object).or_default().note(node, how);
+        }
+        self.apply(node, action);
+        true
+    }
+
+    /// What an action touches; nothing when it cannot be done.
+    fn touches(&self, action: Action) -> Option<Vec<(Object, How)>> {
+        use How::{Adding, Reading, Writing};
+        let mut touches = Vec::new();
+        let mut item = |item: usize, how| {
+            touches.extend([(Object::Slot(item), Reading), (Object::Item(item), how)]);
+            self.items[item].map(drop)
+        };
+        match action {
+            Action::Alloc { first, count } => {
+                for new in first..first + count {
+                    self.items[new].is_none().then_some(())?;
+                    touches.push((Object::Slot(new), Writing));
+                }
+            }
+            Action::Read(at) => item(at, Reading)?,
+            Action::Write(at, _) => item(at, Writing)?,
+            Action::Link(at, to) => {
+                item(at, Writing)?;
+                self.items[to]?;
+                touches.push((Object::Slot(to), Reading));
+            }
+            Action::Walk(at, steps) => {
+                item(at, Reading)?;
+                let followers = self.walk(at, steps).into_iter().skip(1);
+                touches.extend(followers.map(|at| (Object::Item(at), Reading)));
+            }
+            Action::Combine(at, with) => {
+                (at != with).then_some(())?;
+                item(at, Writing)?;
+                item(with, Reading)?;
+            }
+            Action::Add(at, _) => item(at, Adding)?,
+            Action::Move(from, to, _) => {
+                (from < to).then_some(())?;
+                item(from, Adding)?;
+                item(to, Adding)?;
+            }
+            Action::ReadRow(row) => touches.push((Object::Row(row), Reading)),
+            Action::WriteRow(row, ..) => touches.push((Object::Row(row), Writing)),
+            Action::AddToRow(row, ..) => touches.push((Object::Row(row), Adding)),
+            Action::Work(_) | Action::Pause => {}
+        }
+        Some(touches)
+    }
+
+    /// An item and those that follow it.
+    fn walk(&self, at: usize, steps: usize) -> Vec<usize> {
+        let next = |at: &usize| self.items[*at].and_then(|item| item.next);
+        std::iter::successors(Some(at), next)
+            .take(steps + 1)
+            .collect()
+    }
+
+    fn apply(&mut self, node: usize, action: Action) {
+        match action {
+            Action::Alloc { first, count } => {
+                for new in first..first + count {
+                    let value = new as u64;
+                    self.items[new] = Some(Item { value, next: None });
+                }
+            }
+            Action::Read(at) => self.read(node, at),
+            Action::Write(at, with) => {
+                let value = self.item(at).value;
+                self.digests[node] = digest(self.digests[node], value);
+                self.item(at).value = written(value, with);
+            }
+            Action::Link(at, to) => self.item(at).next = Some(to),
+            Action::Walk(at, steps) => {
+                for at in self.walk(at, steps) {
+                    self.read(node, at);
+                }
+            }
+            Action::Combine(at, with) => {
+                let with = self.item(with).value;
+                let item = self.item(at);
+                item.value = written(item.value, with);
+            }
+            Action::Add(at, value) => {
+                let item = self.item(at);
+                item.value = item.value.wrapping_add(value);
+            }
+            Action::Move(from, to, value) => {
+                let (less, more) = (self.item(from).value, self.item(to).value);
+                self.item(from).value = less.wrapping_sub(value);
+                self.item(to).value = more.wrapping_add(value);
+            }
+            Action::ReadRow(row) => self.read_row(node, row),
+            Action::WriteRow(row, at, with) => {
+                self.rows[row][at] = written(self.rows[row][at], with);
+            }
+            Action::AddToRow(row, at, value) => {
+                self.rows[row][at] = self.rows[row][at].wrapping_add(value);
+            }
+            Action::Work(_) | Action::Pause => {}
+        }
+    }
+
+    fn item(&mut self, at: usize) -> &mut Item {
+        self.items[at]
+            .as_mut()
+            .expect("what an action touches is there")
+    }
+
+    fn read(&mut self, node: usize, at: usize) {
+        let value = self.item(at).value;
+        self.digests[node] = digest(self.digests[node], value);
+    }
+
+    fn read_row(&mut self, node: usize, row: usize) {
+        let values = self.rows[row];
+        self.digests[node] = values.into_iter().fold(self.digests[node], digest);
+    }
+
+    /// All nodes read everything in the end.
+    pub fn read_all(mut self) -> Vec<u64> {
+        for node in 0..self.digests.len() {
+            for at in 0..self.items.len() {
+                if self.exists(at) {
+                    self.read(node, at);
+                }
+            }
+            for row in 0..self.rows.len() {
+                self.read_row(node, row);
+            }
+        }
+        self.digests
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::oracle::{End, Phase};
+
+    fn one_phase(actions: Vec<Vec<Action>>) -> Program {
+        let end = End::Barrier;
+        Program {
+            nodes: 2,
+            items: 2,
+            rows: 1,
+            phases: vec![Phase { actions, end }],
+        }
+    }
+
+    #[test]
+    fn two_nodes_that_write_one_row_race_unless_both_add_under_its_lock() {
+        let write = Action::WriteRow(0, 1, 5);
+        let race = Race {
+            phase: 0,
+            node: 1,
+            action: write,
+        };
+        assert_eq!(
+            expected(&one_phase(vec![vec![write], vec![write]])),
+            Err(race)
+        );
+        let add = Action::AddToRow(0, 1, 5);
+        let sums = expected(&one_phase(vec![vec![add], vec![add]])).unwrap();
+        let moved = expected(&one_phase(vec![vec![add, add], vec![]])).unwrap();
+        assert_eq!(sums, moved, "in any order");
+    }
+
+    #[test]
+    fn an_item_can_be_read_by_others_from_the_next_phase_on() {
+        let alloc = Action::Alloc { first: 0, count: 1 };
+        let mut program = one_phase(vec![vec![alloc], vec![Action::Read(0)]]);
+        assert!(expected(&program).is_err());
+        let read = program.phases[0].actions[1].split_off(0);
+        program.phases.push(Phase {
+            actions: vec![read.clone(), read],
+            end: End::Once,
+        });
+        let digests = expected(&program).unwrap();
+        assert_eq!(digests[0], digests[1]);
+    }
+}

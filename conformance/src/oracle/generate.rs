@@ -1,0 +1,130 @@
+use rand::rngs::Xoshiro256PlusPlus;
+use rand::{RngExt, SeedableRng};
+
+use super::expect::World;
+use super::program::{Action, End, Phase, Program, ROW_LEN};
+
+/// How large programs are.
+#[derive(Clone, Copy, Debug)]
+pub struct Size {
+    /// At most so many phases.
+    pub phases: usize,
+    /// At most so many actions of a node in a phase.
+    pub actions: usize,
+}
+
+impl Default for Size {
+    fn default() -> Size {
+        Size {
+            phases: 6,
+            actions: 8,
+        }
+    }
+}
+
+/// The program of a seed, of 2 to 5 nodes.
+pub fn generate(seed: u64, size: Size) -> Program {
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+    let mut program = Program {
+        nodes: random.random_range(2..=5),
+        items: random.random_range(1..=12),
+        rows: random.random_range(0..=2),
+        phases: Vec::new(),
+    };
+    let mut world = World::new(&program);
+    for _ in 0..random.random_range(1..=size.phases) {
+        let owners = Owners::new(&mut random, &program);
+        let actions = (0..program.nodes)
+            .map(|node| node_actions(&mut random, &program, &mut world, node, &owners, size))
+            .collect();
+        let end = match random.random_bool(0.2) {
+            true => End::Once,
+            false => End::Barrier,
+        };
+        program.phases.push(Phase { actions, end });
+        world.meet();
+    }
+    program
+}
+
+/// What a phase has in mind for each item, so that nodes share without racing.
+struct Owners(Vec<Owner>);
+
+#[derive(Clone, Copy)]
+enum Owner {
+    Node(usize),
+    Readers,
+    Adders,
+}
+
+impl Owners {
+    fn new(random: &mut Xoshiro256PlusPlus, program: &Program) -> Owners {
+        let owner = |_| match random.random_range(0..4) {
+            0 => Owner::Readers,
+            1 => Owner::Adders,
+            _ => Owner::Node(random.random_range(0..program.nodes)),
+        };
+        Owners((0..program.items + program.rows).map(owner).collect())
+    }
+}
+
+fn node_actions(
+    random: &mut Xoshiro256PlusPlus,
+    program: &Program,
+    world: &mut World,
+    node: usize,
+    owners: &Owners,
+    size: Size,
+) -> Vec<Action> {
+    let mut actions = Vec::new();
+    for _ in 0..random.random_range(0..=size.actions) {
+        let action = action(random, program, world, node, owners);
+        // What would be a race, or has nothing to work on yet, is left out.
+        if world.act(node, action) {
+            actions.push(action);
+        }
+    }
+    actions
+}
+
+fn action(
+    random: &mut Xoshiro256PlusPlus,
+    program: &Program,
+    world: &World,
+    node: usize,
+    owners: &Owners,
+) -> Action {
+    let value = random.random_range(1..1000);
+    let item = random.random_range(0..program.items);
+    let other = random.random_range(0..program.items);
+    match random.random_range(0..12) {
+        0 => return Action::Work(random.random_range(0..40_000)),
+        1 => return Action::Pause,
+        2 | 3 if program.rows > 0 => {
+            let row = random.random_range(0..program.rows);
+            let at = random.random_range(0..ROW_LEN);
+            return match owners.0[program.items + row] {
+                Owner::Node(owner) if owner == node => Action::WriteRow(row, at, value),
+                Owner::Adders => Action::AddToRow(row, at, value),
+                _ => Action::ReadRow(row),
+            };
+        }
+        _ if !world.exists(item) => {
+            let most = (item..program.items)
+                .take_while(|at| !world.exists(*at))
+                .count();
+            let count = random.random_range(1..=most.min(3));
+            return Action::Alloc { first: item, count };
+        }
+        _ => {}
+    }
+    match (owners.0[item], random.random_range(0..5)) {
+        (Owner::Node(owner), 0 | 1) if owner == node => Action::Write(item, value),
+        (Owner::Node(owner), 2) if owner == node => Action::Link(item, other),
+        (Owner::Node(owner), 3) if owner == node => Action::Combine(item, other),
+        (Owner::Adders, 0) => Action::Move(item.min(other), item.max(other), value),
+        (Owner::Adders, _) => Action::Add(item, value),
+        (_, 0) => Action::Read(item),
+        _ => Action::Walk(item, random.random_range(1..6)),
+    }
+}

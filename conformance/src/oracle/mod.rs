@@ -1,0 +1,19 @@
+//! Random programs against a plain sequential run.
+//!
+//! A seed decides a [`Program`]: phases that end at barriers, in which the nodes allocate, link,
+//! walk, read, write and add to objects and rows. In each phase an object belongs to one node, or
+//! is only read, or is only added to under its lock. So the program is free of races and
+//! everything that a node reads is decided; [`expected`] says what it is, and [`execute`] must
+//! find the same on any platform.
+
+mod execute;
+mod expect;
+mod generate;
+mod program;
+mod shrink;
+
+pub use execute::execute;
+pub use expect::{Race, expected};
+pub use generate::{Size, generate};
+pub use program::{Action, End, Phase, Program, ROW_LEN};
+pub use shrink::shrink;

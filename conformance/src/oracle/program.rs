@@ -1,0 +1,81 @@
+/// Scalars in a row.
+pub const ROW_LEN: usize = 24;
+
+/// What a node does. Items and rows go by numbers; an item is found through its slot, a shared
+/// object of its own that says where it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Action {
+    /// Allocates items with consecutive numbers.
+    Alloc {
+        /// The first item.
+        first: usize,
+        /// How many.
+        count: usize,
+    },
+    /// Reads an item.
+    Read(usize),
+    /// Reads an item and writes it.
+    Write(usize, u64),
+    /// Lets an item refer to another one.
+    Link(usize, usize),
+    /// Reads an item and those that follow it, up to as many.
+    Walk(usize, usize),
+    /// Writes one item while it reads another.
+    Combine(usize, usize),
+    /// Adds to an item, under its lock.
+    Add(usize, u64),
+    /// Takes from one item and adds to one with a higher number, under both locks.
+    Move(usize, usize, u64),
+    /// Reads a row.
+    ReadRow(usize),
+    /// Writes a scalar of a row.
+    WriteRow(usize, usize, u64),
+    /// Adds to a scalar of a row, under the row's lock.
+    AddToRow(usize, usize, u64),
+    /// Computes.
+    Work(u64),
+    /// Ends the borrow epoch.
+    Pause,
+}
+
+/// What a phase ends with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum End {
+    /// A barrier.
+    Barrier,
+    /// A value from node 0.
+    Once,
+}
+
+/// What all nodes do until they meet.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Phase {
+    /// What each node does.
+    pub actions: Vec<Vec<Action>>,
+    /// How they meet.
+    pub end: End,
+}
+
+/// A program. After its last phase all nodes read everything.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Program {
+    /// Nodes.
+    pub nodes: usize,
+    /// Items that there may be.
+    pub items: usize,
+    /// Rows of [`ROW_LEN`] scalars.
+    pub rows: usize,
+    /// The phases.
+    pub phases: Vec<Phase>,
+}
+
+/// What a read item or row adds to a node's digest of everything that it has read.
+pub(crate) fn digest(so_far: u64, value: u64) -> u64 {
+    let mixed = (so_far ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    mixed ^ (mixed >> 29)
+}
+
+/// What a write makes of a value.
+pub(crate) fn written(before: u64, with: u64) -> u64 {
+    before.wrapping_mul(31).wrapping_add(with)
+}

@@ -1,0 +1,286 @@
+//! What programs run on.
+
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use dhole_model::NodeId;
+use dhole_net::{Envelope, Outbox, Payload, Receiver, Wake};
+use dhole_node::{
+    Machine, Outcome, Receivers, Result, RunError, Settings, StartError, Threads, Woken, Worker,
+    run_on,
+};
+use dhole_protocol::Message;
+use dhole_sim::{Computation, Sim};
+use rand::rngs::Xoshiro256PlusPlus;
+use rand::{RngExt, SeedableRng};
+
+use crate::{Bug, Fate};
+
+/// Something that clusters run on.
+pub trait Platform: Sync {
+    /// What it is called.
+    fn name(&self) -> String;
+
+    /// A machine for one run.
+    fn machine(&self, nodes: usize, seed: u64) -> Box<dyn Machine>;
+
+    /// How long a node waits before it looks for a deadlock.
+    fn suspect_after(&self) -> Duration {
+        Duration::from_millis(50)
+    }
+}
+
+/// Runs a program on all nodes of a cluster.
+///
+/// # Errors
+/// As [`run_on`].
+pub fn run<R: Send>(
+    platform: &dyn Platform,
+    nodes: usize,
+    seed: u64,
+    program: impl for<'id> Fn(&mut Worker<'id>) -> Result<R> + Sync,
+) -> Result<Outcome<R>, RunError> {
+    let _seats = Seats::take(nodes);
+    let machine = platform.machine(nodes, seed);
+    let suspect_after = platform.suspect_after();
+    let settings = Settings {
+        nodes,
+        suspect_after,
+    };
+    run_on(&*machine, &settings, program)
+}
+
+/// Room for the nodes of a cluster beside those of other tests. A process whose first cluster is
+/// small has room for [`Seats::ALL`] nodes at a time.
+struct Seats(usize);
+
+static TAKEN: Mutex<usize> = Mutex::new(0);
+static GIVEN_BACK: Condvar = Condvar::new();
+
+impl Seats {
+    const ALL: usize = 64;
+
+    fn taken() -> MutexGuard<'static, usize> {
+        TAKEN.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until there is room.
+    fn take(nodes: usize) -> Seats {
+        let full = |taken: &mut usize| *taken > 0 && *taken + nodes > Seats::ALL;
+        let waited = GIVEN_BACK.wait_while(Seats::taken(), full);
+        *waited.unwrap_or_else(PoisonError::into_inner) += nodes;
+        Seats(nodes)
+    }
+}
+
+impl Drop for Seats {
+    fn drop(&mut self) {
+        *Seats::taken() -= self.0;
+        GIVEN_BACK.notify_all();
+    }
+}
+
+/// Nodes as threads of this process.
+#[derive(Clone, Copy, Debug)]
+pub struct OnThreads;
+
+impl Platform for OnThreads {
+    fn name(&self) -> String {
+        "threads".into()
+    }
+
+    fn machine(&self, nodes: usize, seed: u64) -> Box<dyn Machine> {
+        Box::new(Threads::new(nodes, seed))
+    }
+}
+
+/// A simulated cluster in which computation takes as long as the program says, and messages
+/// overtake each other.
+#[derive(Clone, Copy, Debug)]
+pub struct Simulated {
+    /// The largest part of the latency that is added to it at random.
+    pub jitter: f64,
+}
+
+impl Default for Simulated {
+    /// With as much jitter as there can be: any message may take twice as long as another.
+    fn default() -> Simulated {
+        Simulated { jitter: 1.0 }
+    }
+}
+
+impl Platform for Simulated {
+    fn name(&self) -> String {
+        format!("sim, jitter {}", self.jitter)
+    }
+
+    fn machine(&self, nodes: usize, seed: u64) -> Box<dyn Machine> {
+        let mut settings = dhole_sim::Settings::new(nodes);
+        settings.seed = seed;
+        settings.computation = Computation::FixedCost { unit_ns: 1.0 };
+        settings.network.jitter = self.jitter;
+        settings.stack_bytes = 256 << 10;
+        Box::new(Sim::new(settings))
+    }
+}
+
+/// Another platform, whose nodes look for a deadlock as soon as they wait, and again and again.
+#[derive(Clone, Copy, Debug)]
+pub struct Impatient<P>(pub P);
+
+impl<P: Platform> Platform for Impatient<P> {
+    fn name(&self) -> String {
+        format!("{}, impatient", self.0.name())
+    }
+
+    fn machine(&self, nodes: usize, seed: u64) -> Box<dyn Machine> {
+        self.0.machine(nodes, seed)
+    }
+
+    fn suspect_after(&self) -> Duration {
+        Duration::from_micros(1)
+    }
+}
+
+/// Another platform, with a mistake planted between its nodes.
+#[derive(Clone, Copy, Debug)]
+pub struct Tampered<P> {
+    /// Where the nodes run.
+    pub on: P,
+    /// What happens to their messages.
+    pub bug: Bug,
+    /// To one message in so many, at random.
+    pub one_in: u64,
+}
+
+impl<P: Platform> Platform for Tampered<P> {
+    fn name(&self) -> String {
+        format!(
+            "{} with {:?} of one message in {}",
+            self.on.name(),
+            self.bug,
+            self.one_in
+        )
+    }
+
+    fn machine(&self, nodes: usize, seed: u64) -> Box<dyn Machine> {
+        Box::new(TamperedMachine {
+            on: self.on.machine(nodes, seed),
+            bug: self.bug,
+            one_in: self.one_in,
+            random: Mutex::new(Xoshiro256PlusPlus::seed_from_u64(seed)),
+        })
+    }
+}
+
+struct TamperedMachine {
+    on: Box<dyn Machine>,
+    bug: Bug,
+    one_in: u64,
+    random: Mutex<Xoshiro256PlusPlus>,
+}
+
+/// Takes a node's messages before it does.
+struct Tamperer<'a> {
+    node: &'a dyn Receiver<Message>,
+    machine: &'a TamperedMachine,
+}
+
+impl Receiver<Message> for Tamperer<'_> {
+    fn deliver(&self, mut envelope: Envelope<Message>, out: &mut Outbox<Message>) -> Wake {
+        let addressee = envelope.to;
+        let fate = self.machine.tamper(&mut envelope);
+        if fate.stale {
+            let bytes = envelope.payload.len();
+            envelope.payload = Payload::default();
+            envelope.payload.extend(&vec![0; bytes]);
+        }
+        if let Some((from, to, body)) = fate.more {
+            let payload = Payload::NONE;
+            out.push(Envelope {
+                from,
+                to,
+                body,
+                payload,
+            });
+        }
+        if fate.lost {
+            return Wake::No;
+        }
+        if envelope.to != addressee {
+            out.push(envelope);
+            return Wake::No;
+        }
+        self.node.deliver(envelope, out)
+    }
+}
+
+impl TamperedMachine {
+    fn tamper(&self, envelope: &mut Envelope<Message>) -> Fate {
+        let mut random = self
+            .random
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        match random.random_range(0..self.one_in) {
+            0 => self
+                .bug
+                .message(envelope.from, &mut envelope.to, &mut envelope.body),
+            _ => Fate::default(),
+        }
+    }
+
+    fn tampered<R>(&self, all: &Receivers<'_>, f: impl FnOnce(&Receivers<'_>) -> R) -> R {
+        let tamperers: Vec<Tamperer<'_>> = all
+            .iter()
+            .map(|node| Tamperer {
+                node: *node,
+                machine: self,
+            })
+            .collect();
+        let receivers: Vec<&dyn Receiver<Message>> =
+            tamperers.iter().map(|tamperer| tamperer as _).collect();
+        f(&receivers)
+    }
+}
+
+impl Machine for TamperedMachine {
+    fn name(&self) -> &'static str {
+        self.on.name()
+    }
+
+    fn now(&self, node: NodeId) -> u64 {
+        self.on.now(node)
+    }
+
+    fn random(&self, node: NodeId) -> u64 {
+        self.on.random(node)
+    }
+
+    fn send(&self, receivers: &Receivers<'_>, node: NodeId, out: &mut Outbox<Message>) {
+        self.tampered(receivers, |receivers| self.on.send(receivers, node, out));
+    }
+
+    fn wait(&self, node: NodeId, at_most: Duration) -> Woken {
+        self.on.wait(node, at_most)
+    }
+
+    fn enter(&self, node: NodeId) {
+        self.on.enter(node);
+    }
+
+    fn leave(&self, node: NodeId) {
+        self.on.leave(node);
+    }
+
+    fn work(&self, node: NodeId, units: u64) {
+        self.on.work(node, units);
+    }
+
+    fn start(
+        &self,
+        receivers: &Receivers<'_>,
+        body: &(dyn Fn(NodeId) + Sync),
+    ) -> Result<(), StartError> {
+        self.tampered(receivers, |receivers| self.on.start(receivers, body))
+    }
+}

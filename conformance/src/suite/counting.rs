@@ -1,0 +1,168 @@
+//! What things cost in messages: exact, whatever carries them.
+
+use dhole::{Counters, Lock, MessageKind, Result, Worker};
+
+use super::succeed;
+use crate::Platform;
+
+/// Messages of one kind that a node has sent so far.
+fn sent(counters: &Counters, kind: MessageKind) -> u64 {
+    counters.by_kind.get(&kind).map_or(0, |sent| sent.messages)
+}
+
+/// What all nodes sent together.
+fn total(counters: &[Counters]) -> Counters {
+    let mut total = Counters::default();
+    counters.iter().for_each(|node| total.add(node));
+    total
+}
+
+/// Messages that a node sends in `f`.
+fn messages(w: &mut Worker<'_>, f: impl FnOnce(&mut Worker<'_>) -> Result<()>) -> Result<u64> {
+    let before = w.counters().messages;
+    f(w)?;
+    Ok(w.counters().messages - before)
+}
+
+/// And the end of the run is a barrier too.
+pub fn a_barrier_takes_twice_the_other_nodes_in_messages(on: &dyn Platform) {
+    for nodes in [1, 2, 3, 8] {
+        let outcome = succeed(on, nodes, |w| (0..10).try_for_each(|_| Ok(w.barrier()?)));
+        let (all, others) = (total(&outcome.counters), nodes as u64 - 1);
+        assert_eq!(all.messages, 11 * 2 * others);
+        assert_eq!(sent(&all, MessageKind::BarrierArrive), 11 * others);
+        assert_eq!(sent(&all, MessageKind::BarrierDepart), 11 * others);
+        assert_eq!(all.barriers, 10 * nodes as u64);
+    }
+}
+
+/// Acquiring and releasing again and again where nobody else wants the lock.
+pub fn a_lock_held_last_here_is_free_of_messages(on: &dyn Platform) {
+    let outcome = succeed(on, 3, |w| {
+        if w.node().index() == 2 {
+            let lock = Lock::numbered(0);
+            lock.with(w, |_| Ok(()))?;
+            let again = messages(w, |w| (0..10).try_for_each(|_| lock.with(w, |_| Ok(()))))?;
+            assert_eq!(again, 0);
+        }
+        Ok(())
+    });
+    let all = total(&outcome.counters);
+    assert_eq!((all.lock_acquires_remote, all.lock_acquires_local), (1, 10));
+}
+
+/// A lock goes from its manager to node 1, from there to node 2, and back to its manager.
+pub fn a_lock_costs_two_messages_at_its_manager_and_three_elsewhere(on: &dyn Platform) {
+    let outcome = succeed(on, 3, |w| {
+        for holder in [1, 2, 0] {
+            if w.node().index() == holder {
+                Lock::numbered(0).with(w, |_| Ok(()))?;
+            }
+            w.barrier()?;
+        }
+        Ok(())
+    });
+    let all = total(&outcome.counters);
+    let of_locks = |kind| sent(&all, kind);
+    assert_eq!(
+        of_locks(MessageKind::LockRequest),
+        2,
+        "the manager asks itself without one"
+    );
+    assert_eq!(
+        of_locks(MessageKind::LockForward),
+        2,
+        "to node 1, and by the manager to node 2"
+    );
+    assert_eq!(of_locks(MessageKind::LockGrant), 3);
+}
+
+/// A miss asks one node, which answers.
+pub fn a_miss_costs_two_messages(on: &dyn Platform) {
+    let outcome = succeed(on, 3, |w| {
+        let numbers = w.once(|w| Ok(w.alloc_range(20, |_| 0_u64)))?;
+        if w.node().index() == 1 {
+            numbers.iter().for_each(|number| *number.get_mut(w) = 1);
+        }
+        w.barrier()?;
+        if w.node().index() == 2 {
+            numbers
+                .iter()
+                .for_each(|number| assert_eq!(*number.get(w), 1));
+            numbers
+                .iter()
+                .for_each(|number| assert_eq!(*number.get(w), 1));
+        }
+        Ok(())
+    });
+    let all = total(&outcome.counters);
+    assert_eq!(
+        sent(&all, MessageKind::Fetch),
+        40,
+        "20 by the writer and 20 by the reader"
+    );
+    assert_eq!(sent(&all, MessageKind::FetchReply), 40);
+    assert_eq!((all.misses, all.fetch_rounds), (40, 40));
+    assert_eq!(outcome.counters[2].misses, 20);
+}
+
+/// Barriers do not invalidate what nobody wrote.
+pub fn a_copy_that_nobody_overwrites_stays(on: &dyn Platform) {
+    let outcome = succeed(on, 3, |w| {
+        let number = w.once(|w| Ok(w.alloc(4_u64)))?;
+        for _ in 0..10 {
+            assert_eq!(number.read(w), 4);
+            w.barrier()?;
+        }
+        Ok(())
+    });
+    let all = total(&outcome.counters);
+    assert_eq!(
+        (all.misses, all.invalidations, all.write_notice_bytes),
+        (2, 0, 0)
+    );
+}
+
+/// A notice names objects and not pages: the neighbours of what was written stay valid.
+pub fn only_what_was_written_becomes_invalid(on: &dyn Platform) {
+    let outcome = succeed(on, 2, |w| {
+        let numbers = w.once(|w| Ok(w.alloc_range(100, |_| 0_u64)))?;
+        let read_all = |w: &mut Worker<'_>| numbers.iter().map(|n| n.read(w)).sum::<u64>();
+        if w.node().index() == 1 {
+            read_all(w);
+        }
+        w.barrier()?;
+        if w.node().index() == 0 {
+            [3, 50, 51]
+                .iter()
+                .for_each(|i| *numbers.at(*i).get_mut(w) = 1);
+        }
+        w.barrier()?;
+        assert_eq!(read_all(w), 3);
+        Ok(())
+    });
+    let reader = &outcome.counters[1];
+    assert_eq!((reader.invalidations, reader.misses), (3, 103));
+}
+
+/// What one node alone writes needs no messages between the barriers, and no notices after the
+/// second.
+pub fn an_object_that_one_node_alone_writes_costs_nothing(on: &dyn Platform) {
+    let outcome = succeed(on, 2, |w| {
+        let nodes = w.nodes();
+        let rows = w.once(|w| Ok(w.alloc_rows::<u64>(nodes, 50)))?;
+        let mine = rows.row(w.node().index());
+        for round in 0..10 {
+            mine.get_mut(w)[round] = 1;
+            w.barrier()?;
+        }
+        Ok(())
+    });
+    let all = total(&outcome.counters);
+    assert_eq!((all.misses, all.invalidations), (0, 0));
+    assert!(
+        all.intervals <= 4,
+        "{} intervals: two each are enough",
+        all.intervals
+    );
+}

@@ -1,0 +1,109 @@
+//! Checks that every platform must pass.
+//!
+//! Each is a function that panics when what its name says is not so. [`suite!`](crate::suite!)
+//! makes a test of each of them for a platform:
+//!
+//! ```
+//! conformance::suite!(threads, conformance::OnThreads);
+//! # fn main() {}
+//! ```
+//!
+//! The checks use nothing but shared objects and what a run returns, so they hold between
+//! processes as well.
+
+mod counting;
+mod failing;
+mod objects;
+mod sharing;
+
+pub use counting::*;
+pub use failing::*;
+pub use objects::*;
+pub use sharing::*;
+
+use dhole::{Result, Worker};
+use dhole_node::{Outcome, RunError};
+
+use crate::{Platform, run};
+
+/// Makes a test of every check, in a module of this name, for a platform.
+#[macro_export]
+macro_rules! suite {
+    ($module:ident, $platform:expr) => {
+        mod $module {
+            $crate::suite!(@ $platform;
+                what_was_written_before_a_barrier_is_read_after_it
+                what_was_written_under_a_lock_is_read_under_it
+                a_lock_that_goes_round_loses_nothing
+                a_value_made_once_is_the_same_everywhere
+                once_makes_everything_before_it_visible
+                locks_go_hand_over_hand_along_a_list
+                locks_made_by_nodes_are_all_different
+                of_racing_writers_one_wins_everywhere
+                a_racing_reader_sees_an_old_value_or_a_new_one_and_never_a_mixture
+                a_finished_node_serves_the_others
+                a_node_that_computes_answers_at_its_next_call
+                one_node_alone_needs_no_message
+                many_nodes_meet
+                each_object_of_a_range_is_written_by_another_node
+                each_row_is_written_by_another_node_and_starts_as_zeros
+                a_list_made_by_all_nodes_is_walked_by_all
+                values_of_all_kinds_arrive_whole
+                a_large_row_arrives_whole
+                several_objects_are_borrowed_at_once
+                an_object_borrowed_twice_for_writing_is_an_error
+                objects_allocated_meanwhile_are_found
+                a_barrier_takes_twice_the_other_nodes_in_messages
+                a_lock_held_last_here_is_free_of_messages
+                a_lock_costs_two_messages_at_its_manager_and_three_elsewhere
+                a_miss_costs_two_messages
+                a_copy_that_nobody_overwrites_stays
+                only_what_was_written_becomes_invalid
+                an_object_that_one_node_alone_writes_costs_nothing
+                a_deadlock_of_locks_is_told_with_its_places
+                a_deadlock_at_a_barrier_is_told_with_its_places
+                a_skipped_barrier_is_told
+                a_panic_on_one_node_ends_the_run_with_its_words
+                an_error_on_one_node_ends_the_run_with_its_words
+                a_failure_reaches_nodes_that_wait_for_anything
+                a_lock_acquired_twice_is_an_error_with_both_places
+                a_lock_dropped_unreleased_is_released_and_told
+                a_reference_of_another_cluster_is_an_error
+            );
+        }
+    };
+    (@ $platform:expr; $($check:ident)*) => {
+        $(
+            #[test]
+            fn $check() {
+                $crate::suite::$check(&$platform);
+            }
+        )*
+    };
+}
+
+/// Runs a program that must succeed.
+#[track_caller]
+fn succeed<R: Send>(
+    on: &dyn Platform,
+    nodes: usize,
+    program: impl for<'id> Fn(&mut Worker<'id>) -> Result<R> + Sync,
+) -> Outcome<R> {
+    match run(on, nodes, 1, program) {
+        Ok(outcome) => outcome,
+        Err(error) => panic!("{}: {error}", on.name()),
+    }
+}
+
+/// Runs a program that must fail; its error.
+#[track_caller]
+fn fail(
+    on: &dyn Platform,
+    nodes: usize,
+    program: impl for<'id> Fn(&mut Worker<'id>) -> Result<()> + Sync,
+) -> RunError {
+    match run(on, nodes, 1, program) {
+        Ok(_) => panic!("{}: a run that should fail does not", on.name()),
+        Err(error) => error,
+    }
+}

@@ -1,0 +1,119 @@
+//! Litmus tests over ten thousand seeds of the simulator, in which messages overtake each other.
+
+use conformance::litmus::{
+    CAUSALITY, COHERENCE, Guard, IRIW, LOAD_BUFFERING, Litmus, MESSAGE_PASSING, STORE_BUFFERING,
+    Tally,
+};
+use conformance::{OnThreads, Simulated, seeds};
+
+const SEEDS: u64 = 10_000;
+
+fn tally(litmus: Litmus, guard: Guard, share: u64) -> Tally {
+    litmus.tally(&Simulated::default(), guard, seeds(0..SEEDS / share))
+}
+
+#[test]
+fn message_passing_works_under_locks() {
+    for guard in [Guard::Locks, Guard::OneLock] {
+        let tally = tally(MESSAGE_PASSING, guard, 2);
+        tally.never("the flag without the data", |r| r == [1, 0]);
+        tally.sometimes("both", |r| r == [1, 1]);
+        tally.sometimes("neither", |r| r == [0, 0]);
+        tally.sometimes("the data before the flag", |r| r == [0, 1]);
+    }
+}
+
+#[test]
+fn message_passing_without_locks_may_show_the_flag_without_the_data() {
+    let tally = tally(MESSAGE_PASSING, Guard::Nothing, 1);
+    tally.sometimes("the flag without the data", |r| r == [1, 0]);
+    tally.sometimes("neither", |r| r == [0, 0]);
+    tally.sometimes("both", |r| r == [1, 1]);
+}
+
+#[test]
+fn of_two_stores_under_locks_or_before_a_barrier_one_is_seen() {
+    for guard in [Guard::Locks, Guard::OneLock] {
+        let tally = tally(STORE_BUFFERING, guard, 3);
+        tally.never("none is seen", |r| r == [0, 0]);
+        tally.sometimes("both are seen", |r| r == [1, 1]);
+        tally.sometimes("one is seen", |r| r == [0, 1]);
+    }
+    let tally = tally(STORE_BUFFERING, Guard::Barrier, 3);
+    tally.never("one is not seen", |r| r != [1, 1]);
+}
+
+#[test]
+fn two_stores_without_locks_may_both_be_missed() {
+    let tally = tally(STORE_BUFFERING, Guard::Nothing, 1);
+    tally.sometimes("none is seen", |r| r == [0, 0]);
+    tally.sometimes("one is seen", |r| r == [1, 0]);
+}
+
+#[test]
+fn nothing_is_read_before_it_is_written() {
+    for guard in [Guard::Nothing, Guard::Locks] {
+        let tally = tally(LOAD_BUFFERING, guard, 2);
+        tally.never("out of thin air", |r| r == [1, 1]);
+        tally.sometimes("one is read", |r| r == [0, 1]);
+    }
+}
+
+#[test]
+fn readers_under_locks_agree_on_the_order_of_two_writes() {
+    for guard in [Guard::Locks, Guard::OneLock] {
+        let tally = tally(IRIW, guard, 2);
+        tally.never("they disagree", |r| r == [1, 0, 1, 0]);
+        tally.sometimes("one sees x first", |r| r[..2] == [1, 0]);
+        tally.sometimes("one sees y first", |r| r[2..] == [1, 0]);
+    }
+}
+
+#[test]
+fn readers_without_locks_may_disagree_on_the_order_of_two_writes() {
+    let tally = tally(IRIW, Guard::Nothing, 1);
+    tally.sometimes("they disagree", |r| r == [1, 0, 1, 0]);
+}
+
+#[test]
+fn a_reader_never_goes_back() {
+    for guard in [Guard::Nothing, Guard::Locks] {
+        let tally = tally(COHERENCE, guard, 2);
+        tally.never("it goes back", |r| r[0] > r[1] || r[1] > r[2]);
+        tally.sometimes("it sees nothing", |r| r == [0, 0, 0]);
+        tally.sometimes("it sees the last", |r| r == [2, 2, 2]);
+    }
+}
+
+#[test]
+fn a_reader_under_locks_sees_each_write_in_turn() {
+    let tally = tally(COHERENCE, Guard::Locks, 2);
+    tally.sometimes("it sees each", |r| r[0] == 0 && r[2] == 2);
+    tally.sometimes("it sees the first", |r| r.contains(&1));
+}
+
+#[test]
+fn what_a_reader_saw_before_its_own_write_is_seen_by_who_sees_that() {
+    for guard in [Guard::Locks, Guard::OneLock] {
+        let tally = tally(CAUSALITY, guard, 2);
+        tally.never("the effect without the cause", |r| r == [1, 1, 0]);
+        tally.sometimes("both", |r| r == [1, 1, 1]);
+    }
+}
+
+#[test]
+fn without_locks_an_effect_may_be_seen_without_its_cause() {
+    let tally = tally(CAUSALITY, Guard::Nothing, 1);
+    tally.sometimes("the effect without the cause", |r| r == [1, 1, 0]);
+}
+
+#[test]
+fn on_threads_nothing_happens_under_locks_that_must_not() {
+    let tally = |litmus: Litmus| litmus.tally(&OnThreads, Guard::Locks, seeds(0..500));
+    tally(MESSAGE_PASSING).never("the flag without the data", |r| r == [1, 0]);
+    tally(STORE_BUFFERING).never("none is seen", |r| r == [0, 0]);
+    tally(LOAD_BUFFERING).never("out of thin air", |r| r == [1, 1]);
+    tally(IRIW).never("they disagree", |r| r == [1, 0, 1, 0]);
+    tally(COHERENCE).never("it goes back", |r| r[0] > r[1] || r[1] > r[2]);
+    tally(CAUSALITY).never("the effect without the cause", |r| r == [1, 1, 0]);
+}

@@ -1,0 +1,129 @@
+//! A checker that finds nothing proves nothing unless it would find something: each planted bug
+//! is caught, and by the property that is there to catch it.
+
+use conformance::Bug;
+use conformance::model::{Cluster, Fault, Program, hunt, programs::*};
+
+fn caught(bug: Bug, program: Program, fault: Fault) {
+    let explored = hunt(Cluster::new(program).with(bug), fault);
+    assert!(explored.shows(fault), "{bug:?} is not caught: {explored}");
+    println!(
+        "{bug:?} is caught after {} states of {}",
+        explored.states, explored.program
+    );
+}
+
+#[test]
+fn a_lost_interval_is_refused() {
+    caught(Bug::LoseInterval, chain_of_locks(), Fault::Refused);
+    caught(
+        Bug::LoseInterval,
+        message_passing_by_barrier(),
+        Fault::Refused,
+    );
+}
+
+#[test]
+fn a_hidden_interval_makes_a_stale_read() {
+    caught(Bug::HideInterval, chain_of_locks(), Fault::StaleRead);
+    caught(Bug::HideInterval, once(2), Fault::StaleRead);
+}
+
+#[test]
+fn a_hidden_lamport_time_makes_a_stale_read() {
+    caught(Bug::HideLamportTime, counter(2, 1), Fault::StaleRead);
+}
+
+#[test]
+fn a_copy_that_stays_readable_makes_a_stale_read() {
+    caught(
+        Bug::SkipInvalidate,
+        message_passing_by_barrier(),
+        Fault::StaleRead,
+    );
+}
+
+#[test]
+fn a_copy_that_stays_readable_leaves_a_race_undecided() {
+    caught(
+        Bug::SkipInvalidate,
+        message_passing_by_lock(),
+        Fault::Undecided,
+    );
+}
+
+#[test]
+fn an_object_that_stays_writable_is_touched_under_its_writer() {
+    caught(
+        Bug::SkipMakeClean,
+        message_passing_by_lock(),
+        Fault::Presence,
+    );
+}
+
+#[test]
+fn a_stale_reply_makes_a_stale_read() {
+    caught(Bug::StaleReply, two_objects(), Fault::StaleRead);
+}
+
+#[test]
+fn a_skipped_pre_image_touches_what_is_being_written() {
+    caught(
+        Bug::SkipPreImage,
+        read_while_written_again(),
+        Fault::Presence,
+    );
+}
+
+#[test]
+fn an_answer_given_too_early_touches_what_is_being_written() {
+    caught(Bug::AnswerAtOnce, read_while_written(), Fault::Presence);
+}
+
+#[test]
+fn a_request_that_is_never_served_leaves_its_asker_waiting() {
+    caught(Bug::NeverServe, read_while_written(), Fault::Stuck);
+}
+
+#[test]
+fn a_reply_of_another_than_the_last_writer_is_refused() {
+    caught(Bug::ForgetLastWriter, wandering(3), Fault::Refused);
+}
+
+#[test]
+fn a_lock_granted_twice_has_two_holders() {
+    caught(Bug::GrantTwice, contention(3, 1), Fault::TwoHolders);
+}
+
+#[test]
+fn a_lost_forward_leaves_its_requester_waiting() {
+    caught(Bug::LoseForward, contention(2, 2), Fault::Stuck);
+}
+
+#[test]
+fn a_lost_reply_leaves_its_asker_waiting() {
+    caught(Bug::LoseReply, once(2), Fault::Stuck);
+}
+
+#[test]
+fn an_early_departure_leaves_others_behind() {
+    caught(
+        Bug::DepartEarly,
+        racing_writers(3, 1),
+        Fault::LeftBarrierEarly,
+    );
+}
+
+#[test]
+fn an_unconfirmed_cycle_is_a_phantom() {
+    caught(
+        Bug::SkipConfirmation,
+        contention(2, 2).impatient(1),
+        Fault::PhantomDeadlock,
+    );
+}
+
+#[test]
+fn lost_probes_leave_a_deadlock_untold() {
+    caught(Bug::LoseProbe, philosophers(), Fault::Stuck);
+}

@@ -1,0 +1,71 @@
+//! Explorations of up to millions of states, four minutes in all, in release:
+//! `cargo test -p conformance --release --test model_large -- --ignored --nocapture`
+
+use conformance::model::{Cluster, Program, explore, programs::*};
+
+fn sound(program: Program) {
+    explore(Cluster::new(program)).assert_sound();
+}
+
+#[test]
+#[ignore = "2.3 million states"]
+fn four_nodes_write_under_a_lock_and_meet() {
+    sound(barrier_after_lock(4));
+}
+
+#[test]
+#[ignore = "600 thousand states"]
+fn three_waits_that_seem_long_are_no_deadlock_for_two_nodes() {
+    for program in [
+        message_passing_by_lock(),
+        message_passing_by_barrier(),
+        contention(2, 2),
+        two_objects(),
+        lock_over_barrier(),
+        barrier_after_lock(2),
+        acquired_again(),
+        counter(2, 1),
+    ] {
+        sound(program.impatient(3));
+    }
+}
+
+#[test]
+#[ignore = "2.6 million states"]
+fn a_wait_that_seems_long_is_no_deadlock_for_three_nodes() {
+    for program in [
+        counter(3, 1),
+        contention(3, 2),
+        barrier_after_lock(3),
+        wandering(3),
+    ] {
+        sound(program.impatient(1));
+    }
+}
+
+#[test]
+#[ignore = "6.3 million states"]
+fn two_waits_that_seem_long_are_no_deadlock_for_three_nodes() {
+    for program in [
+        contention(3, 1),
+        counter(3, 1),
+        chain_of_locks(),
+        racing_writers(3, 1),
+        once(3),
+    ] {
+        sound(program.impatient(2));
+    }
+}
+
+#[test]
+#[ignore = "2.4 million states"]
+fn two_waits_that_seem_long_hide_no_deadlock_of_three_nodes() {
+    for program in [
+        philosophers(),
+        crosswise_with_bystander(),
+        lock_kept_from_barrier(3),
+        skipped_barrier(3),
+    ] {
+        sound(program.impatient(2));
+    }
+}

@@ -1,0 +1,121 @@
+//! Objects under the lazy protocol: every run of small programs.
+
+use conformance::model::{Cluster, Program, Sight, explore, programs::*};
+
+fn sound(program: Program, sights: &[Sight]) {
+    explore(Cluster::new(program).showing(sights)).assert_sound();
+}
+
+#[test]
+fn data_written_before_a_release_is_seen_after_the_acquire() {
+    sound(
+        message_passing_by_lock(),
+        &[Sight::Forwarded, Sight::Overtaking],
+    );
+}
+
+#[test]
+fn data_written_before_a_barrier_is_seen_after_it() {
+    sound(message_passing_by_barrier(), &[Sight::Invalidated]);
+}
+
+#[test]
+fn data_written_before_once_is_seen_after_it() {
+    sound(once(2), &[]);
+    sound(once(3), &[]);
+    sound(once(4), &[]);
+}
+
+#[test]
+fn happens_before_passes_through_a_node_in_between() {
+    sound(chain_of_locks(), &[Sight::Forwarded, Sight::Invalidated]);
+}
+
+#[test]
+fn two_nodes_write_two_objects_and_read_each_others() {
+    sound(two_objects(), &[Sight::Invalidated]);
+}
+
+#[test]
+fn of_racing_writers_one_wins_everywhere() {
+    sound(racing_writers(2, 2), &[Sight::Invalidated, Sight::Deferred]);
+    sound(racing_writers(3, 2), &[Sight::Invalidated, Sight::Deferred]);
+    sound(racing_writers(4, 1), &[Sight::Invalidated, Sight::Deferred]);
+}
+
+#[test]
+fn racing_readers_see_an_old_value_or_a_new_one() {
+    sound(racing_writers_and_readers(2), &[Sight::Invalidated]);
+    sound(racing_writers_and_readers(3), &[Sight::Invalidated]);
+}
+
+#[test]
+fn a_counter_under_a_lock_loses_nothing() {
+    sound(counter(2, 2), &[Sight::Invalidated]);
+    sound(
+        counter(3, 2),
+        &[Sight::Invalidated, Sight::Forwarded, Sight::Overtaking],
+    );
+}
+
+#[test]
+fn a_request_for_an_object_being_written_waits_for_the_next_call() {
+    sound(read_while_written(), &[Sight::Deferred]);
+}
+
+#[test]
+fn a_request_for_an_object_being_written_is_answered_from_its_pre_image() {
+    sound(
+        read_while_written_again(),
+        &[Sight::PreImageReply, Sight::Deferred],
+    );
+    sound(
+        two_read_while_written(),
+        &[Sight::PreImageReply, Sight::Deferred],
+    );
+}
+
+#[test]
+fn an_object_written_under_locks_is_seen_after_a_barrier() {
+    sound(barrier_after_lock(2), &[]);
+    sound(barrier_after_lock(3), &[Sight::Forwarded]);
+}
+
+#[test]
+fn objects_on_a_list_are_written_hand_over_hand() {
+    sound(hand_over_hand(), &[Sight::Invalidated]);
+}
+
+#[test]
+fn places_of_a_row_start_as_zeros_everywhere() {
+    sound(row_of_zeros(2), &[Sight::Invalidated]);
+    sound(row_of_zeros(3), &[Sight::Invalidated]);
+}
+
+#[test]
+fn an_object_wanders_from_writer_to_writer() {
+    sound(wandering(2), &[Sight::Invalidated]);
+    sound(wandering(3), &[Sight::Invalidated]);
+}
+
+#[test]
+fn an_object_allocated_meanwhile_can_be_read_by_who_knows_of_it() {
+    sound(allocated_meanwhile(), &[]);
+}
+
+#[test]
+fn an_object_that_one_node_alone_writes_is_seen_by_who_asks_for_it() {
+    sound(written_alone(2, 0), &[Sight::Exclusive, Sight::Deferred]);
+    sound(written_alone(2, 1), &[Sight::Exclusive, Sight::Deferred]);
+    sound(written_alone(3, 0), &[Sight::Exclusive, Sight::Deferred]);
+    sound(written_alone(3, 2), &[Sight::Exclusive, Sight::Deferred]);
+    sound(written_alone_in_phases(false), &[Sight::Exclusive]);
+}
+
+#[test]
+fn an_object_that_one_node_alone_writes_can_be_raced_for() {
+    sound(
+        written_alone_in_phases(true),
+        &[Sight::Exclusive, Sight::Deferred],
+    );
+}

@@ -1,0 +1,81 @@
+//! Random programs compute what a plain sequential run computes.
+
+use std::ops::Range;
+
+use conformance::oracle::{Size, execute, expected, generate, shrink};
+use conformance::{Impatient, OnThreads, Platform, Simulated, run, seeds};
+
+fn all_as_expected(platform: &dyn Platform, range: Range<u64>, size: Size) {
+    for seed in seeds(range) {
+        let program = generate(seed, size);
+        let wanted = expected(&program).expect("generated programs have no race");
+        let got = execute(&program, platform, seed);
+        if got.as_ref() != Ok(&wanted) {
+            let small = shrink(program, |program| {
+                execute(program, platform, seed) != Ok(expected(program).unwrap_or_default())
+            });
+            panic!(
+                "{}, DHOLE_SEED={seed}: {got:?} and not {wanted:?}; it takes no more than\n{small:#?}",
+                platform.name()
+            );
+        }
+    }
+}
+
+#[test]
+fn random_programs_on_a_simulated_cluster_are_as_if_sequential() {
+    all_as_expected(&Simulated::default(), 0..5_000, Size::default());
+}
+
+#[test]
+fn random_programs_on_a_simulated_cluster_in_order_are_as_if_sequential() {
+    all_as_expected(&Simulated { jitter: 0.0 }, 10_000..11_000, Size::default());
+}
+
+#[test]
+fn long_random_programs_on_a_simulated_cluster_are_as_if_sequential() {
+    let size = Size {
+        phases: 20,
+        actions: 30,
+    };
+    all_as_expected(&Simulated::default(), 20_000..20_300, size);
+}
+
+#[test]
+fn random_programs_on_threads_are_as_if_sequential() {
+    all_as_expected(&OnThreads, 0..500, Size::default());
+}
+
+#[test]
+fn random_programs_on_impatient_nodes_meet_no_phantom_deadlock() {
+    all_as_expected(&Impatient(Simulated::default()), 0..2_000, Size::default());
+    all_as_expected(
+        &Impatient(Simulated { jitter: 0.0 }),
+        0..500,
+        Size::default(),
+    );
+    all_as_expected(&Impatient(OnThreads), 0..300, Size::default());
+}
+
+#[test]
+fn a_seed_replays_a_simulated_run_exactly() {
+    for seed in seeds(0..50) {
+        let once = || {
+            let ran = run(&Simulated::default(), 4, seed, |w| {
+                let sum = w.once(|w| Ok(w.alloc(0_u64)))?;
+                for _ in 0..5 {
+                    w.work(w.random() % 20_000);
+                    dhole::Lock::numbered(1).with(w, |w| {
+                        *sum.get_mut(w) = (sum.read(w) * 31 + w.random() % 100) % 1_000_003;
+                        Ok(())
+                    })?;
+                }
+                w.barrier()?;
+                Ok(sum.read(w))
+            });
+            let outcome = ran.expect("a sound program");
+            (outcome.value, outcome.elapsed, outcome.counters)
+        };
+        assert_eq!(once(), once(), "DHOLE_SEED={seed}");
+    }
+}

@@ -1,0 +1,100 @@
+//! Mistakes planted between live nodes are caught by litmus tests and by the oracle.
+
+use conformance::litmus::{
+    CAUSALITY, COHERENCE, Guard, Litmus, MESSAGE_PASSING, STORE_BUFFERING, UNREAD,
+};
+use conformance::oracle::{Size, execute, expected, generate};
+use conformance::{Bug, OnThreads, Platform, Simulated, Tampered};
+
+/// The first seed of `seeds` whose random program goes wrong.
+fn oracle_catches(platform: &dyn Platform, seeds: u64) -> Option<u64> {
+    (0..seeds).find(|seed| {
+        let program = generate(*seed, Size::default());
+        let wanted = expected(&program).expect("generated programs have no race");
+        execute(&program, platform, *seed) != Ok(wanted)
+    })
+}
+
+/// The first seed of `seeds` at which the reads return what they must not, whatever becomes of
+/// the run afterwards.
+fn litmus_catches(
+    litmus: Litmus,
+    platform: &dyn Platform,
+    seeds: u64,
+    forbidden: impl Fn(&[u64]) -> bool,
+) -> Option<u64> {
+    (0..seeds).find(|seed| forbidden(&litmus.once(platform, Guard::Locks, *seed).0))
+}
+
+#[track_caller]
+fn report(platform: &dyn Platform, caught: Option<u64>) {
+    let name = platform.name();
+    match caught {
+        Some(seed) => println!("{name}: caught by seed {seed}"),
+        None => panic!("{name}: not caught"),
+    }
+}
+
+#[test]
+fn the_oracle_catches_what_is_planted_in_a_simulated_cluster() {
+    for bug in [
+        Bug::LoseInterval,
+        Bug::HideInterval,
+        Bug::HideLamportTime,
+        Bug::StaleReply,
+        Bug::ForgetLastWriter,
+        Bug::GrantTwice,
+        Bug::DepartEarly,
+    ] {
+        let platform = Tampered {
+            on: Simulated::default(),
+            bug,
+            one_in: 20,
+        };
+        report(&platform, oracle_catches(&platform, 1_000));
+    }
+}
+
+#[test]
+fn the_oracle_catches_what_is_planted_between_threads() {
+    for bug in [
+        Bug::HideInterval,
+        Bug::StaleReply,
+        Bug::DepartEarly,
+        Bug::LoseInterval,
+    ] {
+        let platform = Tampered {
+            on: OnThreads,
+            bug,
+            one_in: 10,
+        };
+        report(&platform, oracle_catches(&platform, 500));
+    }
+}
+
+#[test]
+fn litmus_tests_catch_what_is_planted_in_a_simulated_cluster() {
+    type Forbidden = fn(&[u64]) -> bool;
+    let flag_without_data: Forbidden = |r| r == [1, 0];
+    let none_is_seen: Forbidden = |r| r == [0, 0];
+    let effect_without_cause: Forbidden = |r| r == [1, 1, 0];
+    let goes_back: Forbidden = |r| !r.contains(&UNREAD) && (r[0] > r[1] || r[1] > r[2]);
+    for (bug, litmus, forbidden) in [
+        (Bug::StaleReply, MESSAGE_PASSING, flag_without_data),
+        (Bug::StaleReply, STORE_BUFFERING, none_is_seen),
+        (Bug::StaleReply, CAUSALITY, effect_without_cause),
+        (Bug::StaleReply, COHERENCE, goes_back),
+        (Bug::HideInterval, STORE_BUFFERING, none_is_seen),
+        (Bug::GrantTwice, STORE_BUFFERING, none_is_seen),
+    ] {
+        let platform = Tampered {
+            on: Simulated::default(),
+            bug,
+            one_in: 5,
+        };
+        report(
+            &platform,
+            litmus_catches(litmus, &platform, 10_000, forbidden),
+        );
+    }
+}
