@@ -1,5 +1,7 @@
 //! What a program prints when it is done: a table for people, or one JSON object for programs.
 
+use std::io::Write as _;
+
 use std::time::Duration;
 
 use comfy_table::{CellAlignment, Table, presets};
@@ -77,11 +79,13 @@ impl Report {
         for warning in &self.warnings {
             eprintln!("warning: {warning}");
         }
-        if as_json {
-            println!("{}", self.json());
+        let text = if as_json {
+            self.json().to_string()
         } else {
-            println!("{}", self.tables());
-        }
+            self.tables()
+        };
+        // Whoever closes the pipe has read what they wanted.
+        let _ = writeln!(std::io::stdout(), "{text}");
     }
 
     /// The object that `--json` prints. The counters that the papers' tables show are at the top;

@@ -58,9 +58,11 @@ pub trait Access<'id> {
     type Error: std::error::Error;
 
     /// The worker's token.
+    #[doc(hidden)]
     fn token(&self) -> &Token<'id>;
 
     /// The worker's token.
+    #[doc(hidden)]
     fn token_mut(&mut self) -> &mut Token<'id>;
 
     /// Makes the object readable here: after `Ok` its read handle is set.

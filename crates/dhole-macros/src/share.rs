@@ -8,9 +8,12 @@ use syn::{Data, DataEnum, DeriveInput, Error, Fields, GenericParam, Path, parse_
 pub(crate) fn derive(input: &DeriveInput) -> Result<TokenStream, Error> {
     let private = private_path(input)?;
     let name = &input.ident;
-    let describe = match &input.data {
-        Data::Struct(data) => describe_struct(&data.fields, &private),
-        Data::Enum(data) => describe_enum(input, data)?,
+    let (describe, complete) = match &input.data {
+        Data::Struct(data) => (
+            describe_struct(&data.fields, &private),
+            all_fields(&data.fields),
+        ),
+        Data::Enum(data) => (describe_enum(input, data)?, all_variants(data)),
         Data::Union(_) => {
             return Err(Error::new_spanned(
                 name,
@@ -65,6 +68,9 @@ pub(crate) fn derive(input: &DeriveInput) -> Result<TokenStream, Error> {
             fn describe(map: &mut #private::TypeMap) {
                 const { #proofs }
                 let _ = &map;
+                // What is described is the type as it is after all attributes have had their
+                // say: a field or a variant that one of them adds or changes does not compile.
+                let _complete = |it: Self| { #complete };
                 #describe
             }
         }
@@ -107,6 +113,29 @@ fn describe_struct(fields: &Fields, private: &TokenStream) -> TokenStream {
         }
     });
     quote!(#(#each)*)
+}
+
+/// Names every field, with the type that was described.
+fn all_fields(fields: &Fields) -> TokenStream {
+    let members: Vec<_> = fields.members().collect();
+    let names: Vec<_> = (0..members.len())
+        .map(|i| quote::format_ident!("field_{i}"))
+        .collect();
+    let types = fields.iter().map(|field| &field.ty);
+    quote! {
+        let Self { #(#members: #names),* } = it;
+        #(let _: #types = #names;)*
+    }
+}
+
+/// Names every variant.
+fn all_variants(data: &DataEnum) -> TokenStream {
+    let variants = data.variants.iter().map(|variant| &variant.ident);
+    quote! {
+        match it {
+            #(Self::#variants {} => {})*
+        }
+    }
 }
 
 fn describe_enum(input: &DeriveInput, data: &DataEnum) -> Result<TokenStream, Error> {

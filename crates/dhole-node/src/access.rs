@@ -38,7 +38,7 @@ impl<'id> Access<'id> for Worker<'id> {
                         zero_ok,
                     },
                 )
-                .map(Ok),
+                .map(|_waited| Ok(())),
         });
         self.accessed(miss, called)
     }
@@ -150,7 +150,8 @@ impl<'id> Worker<'id> {
     }
 
     /// Allocates `count` objects on this node, with consecutive ids; `init` makes the value of
-    /// each from its place. Each is an object of its own. Fails as [`alloc`](Worker::alloc).
+    /// each from its place, and must not wait for other nodes: this one answers nobody meanwhile.
+    /// Each is an object of its own. Fails as [`alloc`](Worker::alloc).
     pub fn alloc_range<T: Share>(
         &mut self,
         count: usize,

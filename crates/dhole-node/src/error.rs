@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use dhole_heap::{AllocError, BindError, BorrowError, Foreign};
 use dhole_model::{CallSite, NodeId, Oid};
-use dhole_protocol::{AbortReason, ProtocolError, Waiter};
+use dhole_protocol::{AbortReason, LockId, ProtocolError, Waiter};
 use thiserror::Error;
 
 use crate::machine::StartError;
@@ -107,6 +107,18 @@ pub enum SyncError {
         node: NodeId,
         /// Who waits for what, each for the next and the last for the first.
         cycle: Arc<[Waiter]>,
+    },
+    /// A lock is released by another worker than the one that acquired it.
+    #[error("releasing {lock} on {node} at {site}: another worker acquired it at {acquired}")]
+    NotHere {
+        /// The lock.
+        lock: LockId,
+        /// The node that would release it.
+        node: NodeId,
+        /// Where in the program.
+        site: CallSite,
+        /// Where it was acquired.
+        acquired: CallSite,
     },
     /// The run was ended on another node.
     #[error("waiting on {node} at {site}: {ended}")]
@@ -222,6 +234,8 @@ pub enum RunError {
         node: NodeId,
         /// Its words.
         message: Arc<str>,
+        /// Failures of other nodes that do not follow from this one.
+        others: Vec<(NodeId, Error)>,
     },
     /// The program on a node ended with an error.
     #[error("{node} failed: {error}")]
@@ -230,7 +244,8 @@ pub enum RunError {
         node: NodeId,
         /// Its error.
         error: Box<Error>,
-        /// The errors of other nodes that lay on the same cycle of waits.
+        /// Failures of other nodes that do not follow from this one: of those that lay on the
+        /// same cycle of waits, say.
         others: Vec<(NodeId, Error)>,
     },
 }

@@ -4,6 +4,7 @@ use std::any::Any;
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ use dhole_protocol::{AbortReason, Message};
 use crate::error::{ConfigError, Error, Result, RunError, SyncError};
 use crate::machine::Machine;
 use crate::node::Node;
-use crate::worker::{Link, Worker};
+use crate::worker::{LEAST_PATIENCE, LONGEST_PATIENCE, Link, Worker};
 
 /// What every machine needs to know to run a program.
 #[derive(Clone, Debug)]
@@ -67,7 +68,7 @@ pub fn check_nodes(nodes: usize) -> Result<usize, ConfigError> {
 ///
 /// # Errors
 /// [`RunError`] when the cluster cannot be made, or when the program fails on any node; then the
-/// first failure that is not a consequence of another is returned.
+/// first failure is returned.
 pub fn run_on<R: Send>(
     machine: &dyn Machine,
     settings: &Settings,
@@ -83,9 +84,10 @@ pub fn run_on<R: Send>(
         .map(|id| Node::new(NodeId::at(id), nodes, &cluster, &pool))
         .collect();
     let receivers: Vec<&dyn Receiver<Message>> = all.iter().map(|node| node as _).collect();
-    let results: Vec<Mutex<Option<Result<R, Failed>>>> =
+    let results: Vec<Mutex<Option<Result<R, Failure>>>> =
         (0..nodes).map(|_| Mutex::new(None)).collect();
     let clocks: Vec<Mutex<u64>> = (0..nodes).map(|_| Mutex::new(0)).collect();
+    let failures = AtomicUsize::new(0);
 
     machine.start(&receivers, &|id| {
         let node = &all[id.index()];
@@ -95,7 +97,9 @@ pub fn run_on<R: Send>(
             receivers,
             out: RefCell::new(Outbox::default()),
             dropped: Rc::default(),
-            suspect_after: settings.suspect_after,
+            suspect_after: settings
+                .suspect_after
+                .clamp(LEAST_PATIENCE, LONGEST_PATIENCE),
             locks_made: 0,
         };
         let lent = node.monitor.lend_within(|token, _| {
@@ -105,6 +109,7 @@ pub fn run_on<R: Send>(
                     link: link(&receivers[..]),
                 },
                 &program,
+                &failures,
             )
         });
         let result = lent.unwrap_or_else(|twice| panic!("{id} is started once: {twice}"));
@@ -124,6 +129,13 @@ pub fn run_on<R: Send>(
     })
 }
 
+/// A failure of the program on a node, and which of the run's failures it was.
+struct Failure {
+    failed: Failed,
+    /// The place in the order in which nodes failed; none for what follows from another's.
+    order: Option<usize>,
+}
+
 /// How the program on a node went wrong.
 enum Failed {
     Panicked(Arc<str>),
@@ -133,7 +145,8 @@ enum Failed {
 fn run_node<R>(
     worker: &mut Worker<'_>,
     program: &(impl for<'id> Fn(&mut Worker<'id>) -> Result<R> + Sync),
-) -> Result<R, Failed> {
+    failures: &AtomicUsize,
+) -> Result<R, Failure> {
     worker.link.machine.leave(worker.node());
     let ended = catch_unwind(AssertUnwindSafe(|| program(worker)));
     worker.link.machine.enter(worker.node());
@@ -145,10 +158,13 @@ fn run_node<R>(
         Ok(Err(error)) => Failed::Error(error),
         Err(payload) => why(payload),
     };
-    if let Some(reason) = failed.reason() {
-        worker.link.abort(reason);
+    // A node that was told of another's failure, and then failed, failed because of it.
+    let follows = worker.link.was_told() || failed.follows();
+    let order = (!follows).then(|| failures.fetch_add(1, Ordering::Relaxed));
+    if !follows {
+        worker.link.abort(failed.reason());
     }
-    Err(failed)
+    Err(Failure { failed, order })
 }
 
 /// What unwound: an access error on its way here, or a panic.
@@ -159,7 +175,11 @@ fn why(payload: Box<dyn Any + Send>) -> Failed {
             Ok(words) => *words,
             Err(payload) => match payload.downcast_ref::<&str>() {
                 Some(words) => (*words).to_owned(),
-                None => "a panic without words".to_owned(),
+                None => {
+                    // Its destructor is the program's, and may panic too.
+                    std::mem::forget(payload);
+                    "a panic whose payload is no text".to_owned()
+                }
             },
         },
     };
@@ -167,47 +187,59 @@ fn why(payload: Box<dyn Any + Send>) -> Failed {
 }
 
 impl Failed {
-    /// What to tell the other nodes; nothing when one of them told us.
-    fn reason(&self) -> Option<AbortReason> {
+    /// Whether the error only says that another node failed.
+    fn follows(&self) -> bool {
+        matches!(self, Failed::Error(error) if error.is_consequence())
+    }
+
+    /// What to tell the other nodes.
+    fn reason(&self) -> AbortReason {
         match self {
-            Failed::Panicked(words) => Some(AbortReason::Panicked(Arc::clone(words))),
-            Failed::Error(error) if error.is_consequence() => None,
+            Failed::Panicked(words) => AbortReason::Panicked(Arc::clone(words)),
             Failed::Error(Error::Sync(SyncError::Deadlock { cycle, .. })) => {
-                Some(AbortReason::Deadlocked(Arc::clone(cycle)))
+                AbortReason::Deadlocked(Arc::clone(cycle))
             }
-            Failed::Error(error) => Some(AbortReason::Failed(error.to_string().into())),
+            Failed::Error(error) => AbortReason::Failed(error.to_string().into()),
         }
     }
 }
 
-/// Node 0's value, if no node failed; otherwise the first failure that is not another's
-/// consequence, with the errors of those in the same deadlock.
-fn first_value<R>(results: Vec<Result<R, Failed>>) -> Result<R, RunError> {
-    let (mut value, mut first, mut consequence) = (None, None, None);
-    let mut others = Vec::new();
+/// Node 0's value, if no node failed; otherwise the first failure, with those that do not follow
+/// from another.
+fn first_value<R>(results: Vec<Result<R, Failure>>) -> Result<R, RunError> {
+    let mut value = None;
+    let mut failures = Vec::new();
     for (index, result) in results.into_iter().enumerate() {
-        let node = NodeId::at(index);
         match result {
             Ok(own) if index == 0 => value = Some(own),
             Ok(_) => {}
-            Err(Failed::Error(error)) if error.is_consequence() => {
-                consequence.get_or_insert((node, Failed::Error(error)));
-            }
-            Err(failed) if first.is_none() => first = Some((node, failed)),
-            Err(Failed::Error(error)) => others.push((node, error)),
-            Err(Failed::Panicked(_)) => {}
+            Err(failure) => failures.push((NodeId::at(index), failure)),
         }
     }
-    match (first.or(consequence), value) {
-        (Some((node, Failed::Panicked(message))), _) => Err(RunError::Panicked { node, message }),
-        (Some((node, Failed::Error(error))), _) => Err(RunError::Failed {
+    failures.sort_by_key(|(_, failure)| failure.order.unwrap_or(usize::MAX));
+    let mut failures = failures.into_iter();
+    let Some((node, first)) = failures.next() else {
+        return Ok(value.expect("node 0 has either a value or an error"));
+    };
+    let others = failures
+        .filter(|(_, failure)| failure.order.is_some())
+        .map(|(node, failure)| match failure.failed {
+            Failed::Error(error) => (node, error),
+            Failed::Panicked(words) => (node, Error::program(format!("panicked: {words}"))),
+        })
+        .collect();
+    Err(match first.failed {
+        Failed::Panicked(message) => RunError::Panicked {
+            node,
+            message,
+            others,
+        },
+        Failed::Error(error) => RunError::Failed {
             node,
             error: Box::new(error),
             others,
-        }),
-        (None, Some(value)) => Ok(value),
-        (None, None) => unreachable!("node 0 has either a value or an error"),
-    }
+        },
+    })
 }
 
 fn put<T>(place: &Mutex<T>, value: T) {

@@ -36,13 +36,21 @@ impl Worker<'_> {
             let mut guard = self.link.node.monitor.lock();
             let packed = &mut guard.split().1.value;
             packed.clear();
+            packed.extend_from_slice(&fingerprint::<T>());
             dhole_heap::pack(&value, packed);
         }
         self.arrive(true, site)?;
         let mut guard = self.link.node.monitor.lock();
         let (heap, state) = guard.split();
-        let value = heap.unpack::<T>(&state.value);
-        value.map_err(|bad| Error::program(format!("the value of once at {site}: {bad}")))
+        let bad = |what: String| Error::program(format!("the value of once at {site}: {what}"));
+        let Some(packed) = state.value.strip_prefix(&fingerprint::<T>()) else {
+            let expected = std::any::type_name::<T>();
+            return Err(bad(format!(
+                "node 0 made a value of another type than {expected}"
+            )));
+        };
+        heap.unpack::<T>(packed)
+            .map_err(|error| bad(error.to_string()))
     }
 
     fn arrive(&mut self, once: bool, site: CallSite) -> Result<(), SyncError> {
@@ -57,7 +65,7 @@ impl Worker<'_> {
     /// Waits until every node has finished the program.
     pub(crate) fn finish(&mut self) -> Result<(), SyncError> {
         let site = CallSite::runtime("the end of the run");
-        let called = self.exclusive(|link, call| link.and_wait(call, Event::Finish));
+        let called = self.exclusive(|link, call| link.and_wait(call, Event::Finish).map(drop));
         called.map_err(|failure| self.link.sync_error(failure, site))
     }
 
@@ -92,7 +100,15 @@ impl Lock {
     #[track_caller]
     pub fn acquire(self, w: &mut Worker<'_>) -> Result<Held, SyncError> {
         let (lock, site) = (LockId(self.0), CallSite::caller());
-        let called = w.exclusive(|link, call| link.and_wait(call, Event::Acquire { lock, site }));
+        let called = w.exclusive(|link, call| {
+            let remote = link.and_wait(call, Event::Acquire { lock, site })?;
+            let counted = &mut call.split().1.counting.all;
+            match remote {
+                true => counted.lock_acquires_remote += 1,
+                false => counted.lock_acquires_local += 1,
+            }
+            Ok(())
+        });
         called.map_err(|failure| w.link.sync_error(failure, site))?;
         let dropped = Rc::clone(&w.link.dropped);
         Ok(Held {
@@ -136,10 +152,19 @@ impl Held {
     /// Releases the lock.
     ///
     /// # Errors
-    /// [`SyncError::Protocol`] when `w` is not the worker that acquired it.
+    /// [`SyncError::NotHere`] when `w` is not the worker that acquired it; the lock then counts
+    /// as dropped by the worker that did.
     #[track_caller]
     pub fn release(mut self, w: &mut Worker<'_>) -> Result<(), SyncError> {
         let (lock, site) = (self.lock, CallSite::caller());
+        if !Rc::ptr_eq(&self.dropped, &w.link.dropped) {
+            return Err(SyncError::NotHere {
+                lock,
+                node: w.node(),
+                site,
+                acquired: self.site,
+            });
+        }
         self.released = true;
         let called = w.exclusive(|link, call| link.local(call, Some(Event::Release { lock })));
         called.map_err(|failure| w.link.sync_error(failure, site))
@@ -152,4 +177,14 @@ impl Drop for Held {
             self.dropped.borrow_mut().push((self.lock, self.site));
         }
     }
+}
+
+/// Tells a type from others, the same on every node: FNV-1a over its name and size.
+fn fingerprint<T>() -> [u8; 8] {
+    let name = std::any::type_name::<T>().bytes();
+    let all = name.chain(size_of::<T>().to_le_bytes());
+    let hash = all.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    hash.to_le_bytes()
 }

@@ -133,14 +133,14 @@ impl Link<'_> {
         Ok(())
     }
 
-    /// An event that leads to a wait, unless what it needs is here.
-    pub fn and_wait(&self, call: &mut Call<'_, State>, event: Event) -> Result<(), Failure> {
+    /// An event that leads to a wait, unless what it needs is here. Whether anything was sent.
+    pub fn and_wait(&self, call: &mut Call<'_, State>, event: Event) -> Result<bool, Failure> {
         self.step(call, Some(event))?;
         let outcome = call.split().1.take_outcome();
         self.send(call);
         match outcome {
-            Some(outcome) => outcome.map_err(Failure::Ended),
-            None => self.wait(call),
+            Some(outcome) => outcome.map(|()| false).map_err(Failure::Ended),
+            None => self.wait(call).map(|()| true),
         }
     }
 
@@ -195,6 +195,12 @@ impl Link<'_> {
         outcome.map_err(Failure::Ended)
     }
 
+    /// Whether another node has told this one that it failed.
+    pub fn was_told(&self) -> bool {
+        let mut guard = self.node.monitor.lock();
+        matches!(guard.split().1.ended(), Some(Ended::Elsewhere(_)))
+    }
+
     /// Ends the run for all nodes. What was to be sent before is dropped: delivering it may be
     /// what failed.
     pub fn abort(&self, reason: AbortReason) {
@@ -231,4 +237,6 @@ impl Link<'_> {
 }
 
 /// A wait looks for a cycle at least this often, once it has become patient.
-const LONGEST_PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const LONGEST_PATIENCE: Duration = Duration::from_secs(60);
+/// A node does not look for a cycle more often than this.
+pub(crate) const LEAST_PATIENCE: Duration = Duration::from_micros(1);

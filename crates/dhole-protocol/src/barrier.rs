@@ -70,14 +70,14 @@ impl Barrier {
         site: CallSite,
     ) -> Result<Arrived, ProtocolError> {
         let bad = |what| ProtocolError::BadMessage { from, what };
-        let place = self
-            .arrived
-            .get_mut(from.index())
-            .ok_or(bad("no such node"))?;
+        let place = self.arrived.get(from.index()).ok_or(bad("no such node"))?;
         if place.is_some() {
             return Err(bad("a second arrival at a barrier"));
         }
-        *place = Some(Arrival {
+        if self.claims_what_nobody_did(from, &news) {
+            return Err(bad("an interval that its own node knows nothing of"));
+        }
+        self.arrived[from.index()] = Some(Arrival {
             barrier,
             news,
             site,
@@ -98,21 +98,42 @@ impl Barrier {
         Ok(Arrived::Apart(waiters.collect()))
     }
 
-    /// All have arrived; `last_told` is the newest of our own intervals, which all know now.
-    pub fn depart(
-        &mut self,
-        barrier: BarrierId,
-        from: NodeId,
-        last_told: IntervalIndex,
-    ) -> Result<(), ProtocolError> {
+    /// Whether, with this one, all have arrived, and one claims to have seen an interval that its
+    /// own node does not tell of.
+    fn claims_what_nobody_did(&self, from: NodeId, news: &News) -> bool {
+        let missing = self.arrived.iter().filter(|arrival| arrival.is_none());
+        if missing.count() > 1 {
+            return false;
+        }
+        let mut time = news.time.clone();
+        let others = self.arrived.iter().flatten();
+        others.for_each(|arrival| time.merge(&arrival.news.time));
+        let claimed = |(node, arrival): (usize, &Option<Arrival>)| {
+            let node = NodeId::at(node);
+            let own = match arrival {
+                Some(arrival) => arrival.news.time.of(node),
+                None if node == from => news.time.of(node),
+                None => return false,
+            };
+            time.of(node) > own
+        };
+        self.arrived.iter().enumerate().any(claimed)
+    }
+
+    /// Whether this node waits at the barrier.
+    pub fn check_departure(&self, barrier: BarrierId, from: NodeId) -> Result<(), ProtocolError> {
         if self.waiting_at != Some(barrier) {
             let what = "the departure from a barrier that this node does not wait at";
             return Err(ProtocolError::BadMessage { from, what });
         }
+        Ok(())
+    }
+
+    /// All have arrived; `last_told` is the newest of our own intervals, which all know now.
+    pub fn depart(&mut self, last_told: IntervalIndex) {
         self.waiting_at = None;
         self.passed += 1;
         self.first_untold = last_told + 1;
-        Ok(())
     }
 
     /// At the manager: whether a node has arrived at `barrier`, and all have not yet.

@@ -169,40 +169,57 @@ impl Lazy {
         }
     }
 
-    /// Applies what a releaser told. The worker must be in a call that takes its token mutably.
-    pub fn apply(
-        &mut self,
-        from: NodeId,
-        news: &News,
-        out: &mut Commands,
-    ) -> Result<(), ProtocolError> {
+    /// Whether what a releaser tells follows on what is known here, without a gap.
+    pub fn check(&self, from: NodeId, news: &News) -> Result<(), ProtocolError> {
+        let bad = |what| Err(ProtocolError::BadMessage { from, what });
+        let mut time = self.time.clone();
+        for interval in &news.intervals {
+            let seen = time.of(interval.node);
+            if interval.index > seen && interval.index - seen != 1 {
+                return bad("an interval is missing");
+            }
+            time.see(interval.node, interval.index);
+        }
+        match time.covers(&news.time) {
+            true => Ok(()),
+            false => bad("the newest interval is missing"),
+        }
+    }
+
+    /// Whether what a node tells at a barrier are its own intervals, without a gap, and no more of
+    /// ours than there are.
+    pub fn check_own(&self, from: NodeId, news: &News) -> Result<(), ProtocolError> {
+        let bad = |what| Err(ProtocolError::BadMessage { from, what });
+        let mut seen = self.time.of(from);
+        for interval in &news.intervals {
+            let known = interval.index <= seen;
+            if interval.node != from || !(known || interval.index - seen == 1) {
+                return bad("an interval is missing");
+            }
+            seen = seen.max(interval.index);
+        }
+        match news.time.of(from) == seen && news.time.of(self.me) <= self.time.of(self.me) {
+            true => Ok(()),
+            false => bad("the newest interval is missing"),
+        }
+    }
+
+    /// Applies what a releaser told, which was [checked](Lazy::check). The worker must be in a
+    /// call that takes its token mutably.
+    pub fn apply(&mut self, news: &News, out: &mut Commands) {
         debug_assert!(
             self.dirty.is_empty(),
             "an acquire begins with the end of an interval"
         );
         for interval in &news.intervals {
-            let seen = self.time.of(interval.node);
-            if interval.index <= seen {
+            if interval.index <= self.time.of(interval.node) {
                 continue;
-            }
-            if interval.index != seen + 1 {
-                return Err(ProtocolError::BadMessage {
-                    from,
-                    what: "an interval is missing",
-                });
             }
             self.time.see(interval.node, interval.index);
             self.notice(interval, out);
             self.log.push(Arc::clone(interval));
         }
-        if !self.time.covers(&news.time) {
-            return Err(ProtocolError::BadMessage {
-                from,
-                what: "the newest interval is missing",
-            });
-        }
         self.lamport = self.lamport.max(news.lamport);
-        Ok(())
     }
 
     fn notice(&mut self, interval: &Interval, out: &mut Commands) {

@@ -74,12 +74,16 @@ impl Locks {
         NodeId::at((lock.0 % self.nodes as u64) as usize)
     }
 
+    fn state(&self, lock: LockId) -> State {
+        match self.here.get(&lock) {
+            Some(local) => local.state,
+            None if self.manager(lock) == self.me => State::Free,
+            None => State::Elsewhere,
+        }
+    }
+
     fn local(&mut self, lock: LockId) -> &mut Local {
-        let state = if self.manager(lock) == self.me {
-            State::Free
-        } else {
-            State::Elsewhere
-        };
+        let state = self.state(lock);
         self.here.entry(lock).or_insert(Local { state, next: None })
     }
 
@@ -117,15 +121,15 @@ impl Locks {
             ));
         }
         let me = self.me;
-        let managed = self.managed.entry(lock).or_insert_with(|| Managed {
-            last: me,
-            before: BTreeMap::new(),
-        });
-        if managed.last == requester {
+        if self.managed.get(&lock).map_or(me, |managed| managed.last) == requester {
             return Err(bad(
                 "a request for a lock that is already on its way to the requester",
             ));
         }
+        let managed = self.managed.entry(lock).or_insert_with(|| Managed {
+            last: me,
+            before: BTreeMap::new(),
+        });
         let before = std::mem::replace(&mut managed.last, requester);
         managed.before.insert(requester, before);
         Ok(before)
@@ -138,13 +142,16 @@ impl Locks {
         requester: NodeId,
         time: &VectorTime,
     ) -> Result<Passed, ProtocolError> {
-        let local = self.local(lock);
         let bad = |what| ProtocolError::BadMessage {
             from: requester,
             what,
         };
+        if self.state(lock) == State::Elsewhere {
+            return Err(bad("a lock request passed on to a node that never had it"));
+        }
+        let local = self.local(lock);
         match local.state {
-            State::Elsewhere => Err(bad("a lock request passed on to a node that never had it")),
+            State::Elsewhere => unreachable!("just tested"),
             State::Free => {
                 local.state = State::Elsewhere;
                 Ok(Passed::GrantNow)
@@ -159,24 +166,25 @@ impl Locks {
         }
     }
 
-    pub fn granted(&mut self, lock: LockId, from: NodeId) -> Result<(), ProtocolError> {
+    /// Whether this node waits for the lock.
+    pub fn is_waiting_for(&self, lock: LockId) -> bool {
+        matches!(self.state(lock), State::Waiting(_))
+    }
+
+    /// The lock that this node [waits for](Locks::is_waiting_for) has come.
+    pub fn granted(&mut self, lock: LockId) {
         let local = self.local(lock);
-        let State::Waiting(site) = local.state else {
-            return Err(ProtocolError::BadMessage {
-                from,
-                what: "a lock that was not asked for",
-            });
-        };
-        local.state = State::Held(site);
-        Ok(())
+        if let State::Waiting(site) = local.state {
+            local.state = State::Held(site);
+        }
     }
 
     /// Releases a lock and says to whom it must be granted, if anyone waits for it.
     pub fn release(&mut self, lock: LockId) -> Result<Option<(NodeId, VectorTime)>, ProtocolError> {
-        let local = self.local(lock);
-        let State::Held(_) = local.state else {
+        let State::Held(_) = self.state(lock) else {
             return Err(ProtocolError::NotHeld { lock });
         };
+        let local = self.local(lock);
         let next = local.next.take();
         local.state = if next.is_some() {
             State::Elsewhere

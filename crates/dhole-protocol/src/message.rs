@@ -243,7 +243,48 @@ pub enum Message {
     },
 }
 
+impl News {
+    /// What makes no sense in a cluster of `nodes`.
+    fn check(&self, nodes: usize) -> Result<(), &'static str> {
+        check_time(&self.time, nodes)?;
+        for interval in &self.intervals {
+            if interval.node.index() >= nodes {
+                return Err("an interval of a node that is not in the cluster");
+            }
+            let ends = |range: &OidRange| range.first.0.checked_add(u64::from(range.count));
+            if !interval.written.iter().all(|range| ends(range).is_some()) {
+                return Err("a range of objects beyond all ids");
+            }
+        }
+        Ok(())
+    }
+}
+
+fn check_time(time: &VectorTime, nodes: usize) -> Result<(), &'static str> {
+    match time.nodes() == nodes {
+        true => Ok(()),
+        false => Err("a vector time of a cluster of another size"),
+    }
+}
+
 impl Message {
+    /// What makes no sense in a cluster of `nodes`, whatever has happened there.
+    pub(crate) fn check(&self, nodes: usize) -> Result<(), &'static str> {
+        match self {
+            Message::LockRequest { time, .. } => check_time(time, nodes),
+            Message::LockForward {
+                requester, time, ..
+            } => match requester.index() < nodes {
+                true => check_time(time, nodes),
+                false => Err("a requester that is not in the cluster"),
+            },
+            Message::LockGrant { news, .. }
+            | Message::BarrierArrive { news, .. }
+            | Message::BarrierDepart { news, .. } => news.check(nodes),
+            _ => Ok(()),
+        }
+    }
+
     /// Bytes of a message's frame: length, kind, sender, receiver, sequence.
     pub const HEADER_BYTES: u64 = 16;
 

@@ -239,9 +239,10 @@ impl Protocol {
         news: &News,
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
-        self.barrier
-            .depart(barrier, from, self.lazy.time().of(self.me))?;
-        self.lazy.apply(from, news, out)?;
+        self.barrier.check_departure(barrier, from)?;
+        self.lazy.check(from, news)?;
+        self.barrier.depart(self.lazy.time().of(self.me));
+        self.lazy.apply(news, out);
         self.lazy.forget_seen_by_all();
         self.wait_for.end();
         out.push(Command::Done);
@@ -255,6 +256,12 @@ impl Protocol {
         worker: WorkerIs,
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
+        let nodes = self.lazy.time().nodes();
+        let checked = match from.index() < nodes {
+            true => message.check(nodes),
+            false => Err("its sender is not in the cluster"),
+        };
+        checked.map_err(|what| ProtocolError::BadMessage { from, what })?;
         match message {
             Message::Fetch { round, wanted } => self.lazy.fetch(from, round, wanted, worker, out),
             Message::FetchReply { round, sent } => self.lazy.fetch_reply(from, round, &sent, out),
@@ -265,8 +272,13 @@ impl Protocol {
                 time,
             } => self.forwarded(lock, requester, &time, out),
             Message::LockGrant { lock, news } => {
-                self.locks.granted(lock, from)?;
-                self.lazy.apply(from, &news, out)?;
+                if !self.locks.is_waiting_for(lock) {
+                    let what = "a lock that was not asked for";
+                    return Err(ProtocolError::BadMessage { from, what });
+                }
+                self.lazy.check(from, &news)?;
+                self.locks.granted(lock);
+                self.lazy.apply(&news, out);
                 self.wait_for.end();
                 out.push(Command::Done);
                 Ok(())
@@ -280,6 +292,7 @@ impl Protocol {
                     let what = "an arrival at a node that does not manage the barrier";
                     return Err(ProtocolError::BadMessage { from, what });
                 }
+                self.lazy.check_own(from, &news)?;
                 self.arrived(from, barrier, news, site, out)
             }
             Message::BarrierDepart { barrier, news } => self.depart(from, barrier, &news, out),

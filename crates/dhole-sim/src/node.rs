@@ -72,7 +72,9 @@ impl Node {
 
     /// Charges `units` of work.
     pub(crate) fn work(&mut self, units: u64, unit_ns: f64) {
-        let exact = units as f64 * unit_ns + self.fraction_ns;
+        // No computation takes longer than a year: clocks must not come to their end.
+        const YEAR_NS: f64 = 3.15e16;
+        let exact = (units as f64 * unit_ns).min(YEAR_NS) + self.fraction_ns;
         let whole = exact.floor();
         self.fraction_ns = exact - whole;
         self.compute(whole as u64);

@@ -124,7 +124,21 @@ impl Settings {
             let fine = unit_ns.is_finite() && unit_ns >= 0.0;
             within(fine, "fixed_cost", &unit_ns, "a finite number, at least 0")?;
         }
-        within(self.call_ns > 0, "call_ns", &self.call_ns, "at least 1")?;
+        const HOUR_NS: u64 = 3_600_000_000_000;
+        let call = 1..=HOUR_NS;
+        within(
+            call.contains(&self.call_ns),
+            "call_ns",
+            &self.call_ns,
+            "1 ns to an hour",
+        )?;
+        for (key, value) in [
+            ("latency_ns", network.latency_ns),
+            ("send_ns", network.send_ns),
+            ("receive_ns", network.receive_ns),
+        ] {
+            within(value <= HOUR_NS, key, &value, "at most an hour")?;
+        }
         let stacks = Settings::LEAST_STACK_BYTES..=Settings::MOST_STACK_BYTES;
         within(
             stacks.contains(&self.stack_bytes),
