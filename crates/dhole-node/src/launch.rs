@@ -139,7 +139,7 @@ struct Failure {
 /// How the program on a node went wrong.
 enum Failed {
     Panicked(Arc<str>),
-    Error(Error),
+    Error(Box<Error>),
 }
 
 fn run_node<R>(
@@ -153,9 +153,9 @@ fn run_node<R>(
     let failed = match ended {
         Ok(Ok(value)) => match worker.finish() {
             Ok(()) => return Ok(value),
-            Err(error) => Failed::Error(error.into()),
+            Err(error) => Failed::Error(Box::new(error.into())),
         },
-        Ok(Err(error)) => Failed::Error(error),
+        Ok(Err(error)) => Failed::Error(Box::new(error)),
         Err(payload) => why(payload),
     };
     // A node that was told of another's failure, and then failed, failed because of it.
@@ -170,7 +170,7 @@ fn run_node<R>(
 /// What unwound: an access error on its way here, or a panic.
 fn why(payload: Box<dyn Any + Send>) -> Failed {
     let words = match payload.downcast::<Error>() {
-        Ok(error) => return Failed::Error(*error),
+        Ok(error) => return Failed::Error(error),
         Err(payload) => match payload.downcast::<String>() {
             Ok(words) => *words,
             Err(payload) => match payload.downcast_ref::<&str>() {
@@ -196,10 +196,12 @@ impl Failed {
     fn reason(&self) -> AbortReason {
         match self {
             Failed::Panicked(words) => AbortReason::Panicked(Arc::clone(words)),
-            Failed::Error(Error::Sync(SyncError::Deadlock { cycle, .. })) => {
-                AbortReason::Deadlocked(Arc::clone(cycle))
-            }
-            Failed::Error(error) => AbortReason::Failed(error.to_string().into()),
+            Failed::Error(error) => match &**error {
+                Error::Sync(SyncError::Deadlock { cycle, .. }) => {
+                    AbortReason::Deadlocked(Arc::clone(cycle))
+                }
+                error => AbortReason::Failed(error.to_string().into()),
+            },
         }
     }
 }
@@ -224,7 +226,7 @@ fn first_value<R>(results: Vec<Result<R, Failure>>) -> Result<R, RunError> {
     let others = failures
         .filter(|(_, failure)| failure.order.is_some())
         .map(|(node, failure)| match failure.failed {
-            Failed::Error(error) => (node, error),
+            Failed::Error(error) => (node, *error),
             Failed::Panicked(words) => (node, Error::program(format!("panicked: {words}"))),
         })
         .collect();
@@ -236,7 +238,7 @@ fn first_value<R>(results: Vec<Result<R, Failure>>) -> Result<R, RunError> {
         },
         Failed::Error(error) => RunError::Failed {
             node,
-            error: Box::new(error),
+            error,
             others,
         },
     })
