@@ -1,7 +1,8 @@
 //! The classic programs of a few lines, each with a question about what its reads may return.
 //!
-//! Every node runs a body over two shared cells, both 0 in the beginning, with random amounts of work between its steps, and leaves what it read in registers. A [`Litmus`] runs
-//! over many seeds; what came of them, and how often, is a [`Tally`].
+//! Every node runs a body over two shared cells, both 0 in the beginning, with random amounts of
+//! work between its steps, and leaves what it read in registers. A [`Litmus`] runs over many seeds;
+//! what came of them, and how often, is a [`Tally`].
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};

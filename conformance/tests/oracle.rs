@@ -15,7 +15,8 @@ fn all_as_expected(platform: &dyn Platform, range: Range<u64>, size: Size) {
                 execute(program, platform, seed) != Ok(expected(program).unwrap_or_default())
             });
             panic!(
-                "{}, DHOLE_SEED={seed}: {got:?} and not {wanted:?}; it takes no more than\n{small:#?}",
+                "{}, DHOLE_SEED={seed}: {got:?} and not {wanted:?}; it takes no more than\n\
+                 {small:#?}",
                 platform.name()
             );
         }

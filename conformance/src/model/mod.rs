@@ -10,8 +10,8 @@
 //! the true wait-for graph. The first thing that goes wrong is a [`Fault`], the name of a
 //! property; the path to it is printed.
 //!
-//! A [`Bug`](crate::Bug) planted in the messages or commands must be caught: a checker that finds nothing
-//! has to show that it would.
+//! A [`Bug`](crate::Bug) planted in the messages or commands must be caught: a checker that finds
+//! nothing has to show that it would.
 
 mod cluster;
 mod explore;

@@ -121,14 +121,21 @@ pub fn a_failure_reaches_nodes_that_wait_for_anything(on: &dyn Platform) {
                 w.barrier()?;
                 lock.with(w, |_| Ok(()))
             }
-            2 => {
+            _ => {
                 w.barrier()?;
                 Ok(w.barrier()?)
             }
-            _ => Ok(w.barrier()?),
         }
     });
     assert_eq!(error.to_string(), "node 0 failed: enough");
+    let error = fail(on, 3, |w| match w.node().index() {
+        0 => {
+            w.work(100_000);
+            Err(Error::program("too much"))
+        }
+        _ => Ok(()),
+    });
+    assert_eq!(error.to_string(), "node 0 failed: too much");
 }
 
 /// A lock is not reentrant.
