@@ -166,18 +166,6 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Counts one sent message of `bytes` bytes, `notice_bytes` of which are write notices.
-    pub fn sent(&mut self, kind: MessageKind, bytes: u64, notice_bytes: u64) {
-        let of_kind = self.by_kind.entry(kind).or_default();
-        of_kind.messages += 1;
-        of_kind.bytes += bytes;
-        if !kind.is_diagnostic() {
-            self.messages += 1;
-            self.data_bytes += bytes;
-            self.write_notice_bytes += notice_bytes;
-        }
-    }
-
     /// Sent messages by the protocol that sends them.
     pub fn by_protocol(&self) -> BTreeMap<&'static str, KindCounters> {
         let mut by_protocol = BTreeMap::<_, KindCounters>::new();
@@ -245,39 +233,35 @@ mod tests {
     use super::*;
 
     #[test]
-    fn diagnostic_messages_are_counted_apart() {
-        let mut c = Counters::default();
-        c.sent(MessageKind::Fetch, 24, 0);
-        c.sent(MessageKind::LockGrant, 100, 60);
-        c.sent(MessageKind::Probe, 50, 0);
-        assert_eq!(
-            (c.messages, c.data_bytes, c.write_notice_bytes),
-            (2, 124, 60)
-        );
-        assert_eq!(c.by_kind[&MessageKind::Probe].messages, 1);
-        assert_eq!(
-            c.by_protocol()["lock"],
-            KindCounters {
-                messages: 1,
-                bytes: 100
-            }
-        );
-    }
-
-    #[test]
-    fn counters_of_two_nodes_add_up() {
-        let mut a = Counters::default();
-        a.sent(MessageKind::Fetch, 10, 0);
+    fn counters_of_two_nodes_add_up_by_kind_protocol_and_type() {
+        let sent = KindCounters {
+            messages: 1,
+            bytes: 10,
+        };
+        let mut a = Counters {
+            messages: 2,
+            data_bytes: 20,
+            ..Counters::default()
+        };
+        a.by_kind.insert(MessageKind::Fetch, sent);
+        a.by_kind.insert(MessageKind::FetchReply, sent);
         a.by_type.entry("Body".into()).or_default().misses = 2;
         let mut sum = a.clone();
         sum.add(&a);
-        assert_eq!((sum.messages, sum.data_bytes), (2, 20));
+        assert_eq!((sum.messages, sum.data_bytes), (4, 40));
         assert_eq!(sum.by_type["Body"].misses, 4);
         assert_eq!(
             sum.by_kind[&MessageKind::Fetch],
             KindCounters {
                 messages: 2,
                 bytes: 20
+            }
+        );
+        assert_eq!(
+            sum.by_protocol()["lazy"],
+            KindCounters {
+                messages: 4,
+                bytes: 40
             }
         );
     }

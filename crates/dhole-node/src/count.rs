@@ -56,3 +56,32 @@ impl Counting {
         counters
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use dhole_protocol::{AbortReason, LockId};
+
+    use super::*;
+
+    #[test]
+    fn diagnostic_messages_are_counted_apart() {
+        let (node, time) = (dhole_model::NodeId(0), dhole_model::VectorTime::zero(2));
+        let request = Message::LockRequest {
+            lock: LockId(1),
+            time,
+        };
+        let abort = Message::Abort {
+            node,
+            reason: AbortReason::Failed("so".into()),
+        };
+        let mut counting = Counting::default();
+        counting.sent(&request, 5);
+        counting.sent(&abort, 0);
+        let counters = counting.counters(0);
+        assert_eq!(
+            (counters.messages, counters.data_bytes),
+            (1, request.wire_bytes() + 5)
+        );
+        assert_eq!(counters.by_kind[&MessageKind::Abort].messages, 1);
+    }
+}

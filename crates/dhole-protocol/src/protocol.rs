@@ -83,11 +83,6 @@ impl Protocol {
         self.lazy.has_deferred()
     }
 
-    /// Whether the worker waits for a lock or at a barrier.
-    pub fn is_waiting(&self) -> bool {
-        self.wait_for.is_waiting()
-    }
-
     fn acquire(
         &mut self,
         lock: LockId,
