@@ -228,7 +228,7 @@ fn table<const N: usize>(header: [&str; N], rows: impl IntoIterator<Item = [Stri
 
 #[cfg(test)]
 mod tests {
-    use dhole::MessageKind;
+    use dhole::{KindCounters, MessageKind};
 
     use super::*;
 
@@ -239,7 +239,14 @@ mod tests {
             barriers: 3,
             ..Default::default()
         };
-        counters.sent(MessageKind::Fetch, 24, 0);
+        (counters.messages, counters.data_bytes) = (1, 24);
+        counters.by_kind.insert(
+            MessageKind::Fetch,
+            KindCounters {
+                messages: 1,
+                bytes: 24,
+            },
+        );
         counters
             .by_type
             .entry("Body".to_owned())

@@ -47,7 +47,9 @@ pub use dhole_heap::{
     Access, AllocError, BindError, Borrow, BorrowError, Foreign, Read, Ref, Refs, Row, Rows,
     Scalar, Share, Write,
 };
-pub use dhole_model::{CallSite, Counters, MAX_NODES, MessageKind, NodeId};
+pub use dhole_model::{
+    CallSite, Counters, KindCounters, MAX_NODES, MessageKind, NodeId, TypeCounters,
+};
 pub use dhole_node::{
     AccessError, ConfigError, Error, Held, Lock, Result, RunEnded, RunError, StartError, SyncError,
     Worker,
