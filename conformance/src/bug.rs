@@ -43,6 +43,8 @@ pub enum Bug {
     LoseForward,
     /// A reply is lost.
     LoseReply,
+    /// A reply lacks one of the objects that were asked for.
+    LackObject,
     /// The barrier's manager lets each node go when it arrives.
     DepartEarly,
     /// A probe that has gone round once is taken for one that has confirmed its cycle.
@@ -53,7 +55,7 @@ pub enum Bug {
 
 impl Bug {
     /// Every bug.
-    pub const ALL: [Bug; 16] = [
+    pub const ALL: [Bug; 17] = [
         Bug::LoseInterval,
         Bug::HideInterval,
         Bug::HideLamportTime,
@@ -67,6 +69,7 @@ impl Bug {
         Bug::GrantTwice,
         Bug::LoseForward,
         Bug::LoseReply,
+        Bug::LackObject,
         Bug::DepartEarly,
         Bug::SkipConfirmation,
         Bug::LoseProbe,
@@ -108,6 +111,7 @@ impl Bug {
                 Message::LockGrant { news, .. } | Message::BarrierDepart { news, .. },
             ) => news.lamport = 0,
             (Bug::StaleReply, Message::FetchReply { .. }) => fate.stale = true,
+            (Bug::LackObject, Message::FetchReply { sent, .. }) => drop(sent.pop()),
             (Bug::ForgetLastWriter, Message::Fetch { wanted, .. }) => {
                 *to = NodeId(0);
                 for wanted in wanted {

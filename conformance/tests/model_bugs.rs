@@ -106,6 +106,11 @@ fn a_lost_reply_leaves_its_asker_waiting() {
 }
 
 #[test]
+fn a_reply_that_lacks_an_object_is_refused() {
+    caught(Bug::LackObject, fetched_together(3, 1), Fault::Refused);
+}
+
+#[test]
 fn an_early_departure_leaves_others_behind() {
     caught(
         Bug::DepartEarly,

@@ -119,3 +119,9 @@ fn an_object_that_one_node_alone_writes_can_be_raced_for() {
         &[Sight::Exclusive, Sight::Deferred],
     );
 }
+
+#[test]
+fn objects_of_several_nodes_are_fetched_in_one_round() {
+    sound(fetched_together(2, 2), &[Sight::Invalidated]);
+    sound(fetched_together(3, 1), &[]);
+}

@@ -33,5 +33,5 @@ pub use heap::{Heap, Presence};
 pub use history::{Clock, History, WriteId};
 pub use network::{Network, Parcel};
 pub use node::{Node, Phase, Wait};
-pub use program::{MOST_NODES, Op, Program};
+pub use program::{MOST_NODES, Objects, Op, Program};
 pub use sealed::Sealed;

@@ -2,11 +2,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use dhole_model::{CallSite, NodeId, OidRange};
 use dhole_protocol::{
-    BarrierId, Command, Commands, Event, Message, Protocol, Sent, Source, WorkerIs,
+    BarrierId, Command, Commands, Event, Message, Protocol, Sent, Source, Unread, WorkerIs,
 };
 
 use crate::model::program::{creator, lock_id, object, oid};
-use crate::model::{Fault, Heap, History, Network, Op, Parcel, Presence, Program, WriteId};
+use crate::model::{
+    Fault, Heap, History, Network, Objects, Op, Parcel, Presence, Program, WriteId,
+};
 use crate::{Bug, Fate};
 
 /// What a worker waits for in a call.
@@ -119,6 +121,17 @@ impl Node {
                     Some(read_miss(object, around.program)),
                 )
             }
+            Some(Op::Prefetch(objects)) => {
+                let absent = self.absent(objects, around.program);
+                if absent.is_empty() {
+                    self.done += 1;
+                    return Ok(());
+                }
+                (
+                    (Shared, Some(Wait::Object)),
+                    Some(Event::ReadMisses(absent)),
+                )
+            }
             Some(Op::Write(object)) if self.heap.is_writable(usize::from(object)) => {
                 return self.access(around);
             }
@@ -168,6 +181,14 @@ impl Node {
             around.history.arrived(self.me, number(barrier));
         }
         self.call(event, around)
+    }
+
+    /// The objects of a set that the worker cannot read.
+    fn absent(&self, objects: Objects, program: &Program) -> Vec<Unread> {
+        let objects = objects
+            .iter()
+            .filter(|o| self.heap.readable(usize::from(*o)).is_none());
+        objects.map(|object| unread(object, program)).collect()
     }
 
     /// What the engine does in a call: it answers the requests that waited for one, and then
@@ -309,6 +330,9 @@ impl Node {
                 let value = payload.next().ok_or(Fault::Heap)?;
                 self.heap.install(object(sent.oid), value, at)?;
             }
+            Command::Skip(_) => {
+                payload.next().ok_or(Fault::Heap)?;
+            }
             Command::ZeroFill(oid) => self.heap.install(object(oid), WriteId::INITIAL, at)?,
             Command::Invalidate(oid) => self.heap.invalidate(object(oid), at)?,
             Command::MakeWritable { oid, pre_image } => {
@@ -381,12 +405,16 @@ impl Node {
     }
 }
 
-fn read_miss(object: u8, program: &Program) -> Event {
-    Event::ReadMiss {
+fn unread(object: u8, program: &Program) -> Unread {
+    Unread {
         oid: oid(object),
         creator: creator(program, object),
         zero_ok: program.objects[usize::from(object)].is_none(),
     }
+}
+
+fn read_miss(object: u8, program: &Program) -> Event {
+    Event::ReadMiss(unread(object, program))
 }
 
 fn write_fault(object: u8) -> Event {

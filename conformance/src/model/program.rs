@@ -11,6 +11,8 @@ pub enum Op {
     Read(u8),
     /// Reads an object; if it was never written, the next `1` operations are left out.
     ReadOrSkip(u8, u8),
+    /// Makes all of these objects readable, in one round.
+    Prefetch(Objects),
     /// Writes a value that no other write writes.
     Write(u8),
     /// Allocates an object.
@@ -25,6 +27,22 @@ pub enum Op {
     Once,
     /// Ends the borrow epoch.
     Pause,
+}
+
+/// A set of objects, as bits.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Objects(u8);
+
+impl Objects {
+    /// The set of these objects, of which there are eight at most.
+    pub fn new(objects: &[u8]) -> Objects {
+        Objects(objects.iter().fold(0, |set, object| set | 1 << object))
+    }
+
+    /// The objects in order.
+    pub fn iter(self) -> impl Iterator<Item = u8> {
+        (0..8).filter(move |object| self.0 >> object & 1 == 1)
+    }
 }
 
 /// A program for a few nodes, and what is true of it.

@@ -1,7 +1,7 @@
 //! The programs that are explored.
 
 use crate::model::Op::{self, *};
-use crate::model::Program;
+use crate::model::{Objects, Program};
 
 /// A lock held around what `body` does.
 fn locked(lock: u8, body: &[Op]) -> Vec<Op> {
@@ -216,6 +216,26 @@ pub fn wandering(nodes: usize) -> Program {
         [(0..nodes).flat_map(phase).collect(), vec![Read(0)]].concat()
     };
     Program::new("wandering object", (0..nodes).map(node).collect()).objects(&[0])
+}
+
+/// Each node but the last writes its own object in every phase; the last fetches all of them in
+/// one round, and what nobody has written among them.
+pub fn fetched_together(nodes: usize, phases: usize) -> Program {
+    let last = nodes as u8 - 1;
+    let all: Vec<u8> = (0..=last).collect();
+    let node = |me| match me == last {
+        true => [
+            &[Prefetch(Objects::new(&all))],
+            &all.iter().map(|object| Read(*object)).collect::<Vec<_>>()[..],
+            &[Barrier],
+        ]
+        .concat(),
+        false => vec![Write(me), Barrier],
+    };
+    let nodes = (0..=last).map(|me| node(me).repeat(phases)).collect();
+    let mut program = Program::new("fetched together", nodes).objects(&all).racy();
+    program.objects[usize::from(last)] = None;
+    program
 }
 
 /// A lock is held over a barrier, and is free afterwards.

@@ -106,6 +106,57 @@ pub fn a_miss_costs_two_messages(on: &dyn Platform) {
     assert_eq!(outcome.counters[2].misses, 20);
 }
 
+/// Objects of some nodes, fetched together, cost two messages for each of these nodes.
+pub fn objects_fetched_together_cost_two_messages_an_owner(on: &dyn Platform) {
+    let outcome = succeed(on, 4, |w| {
+        let numbers = w.once(|w| Ok(w.alloc_range(90, |_| 0_u64)))?;
+        let rows = w.once(|w| Ok(w.alloc_rows::<u64>(2, 30)))?;
+        let me = w.node().index();
+        if me < 3 {
+            let mine = numbers.slice(30 * me..30 * (me + 1));
+            mine.iter().for_each(|number| *number.get_mut(w) = 1);
+        }
+        if me == 1 {
+            rows.row(0).get_mut(w)[7] = 1;
+        }
+        w.barrier()?;
+        if me == 3 {
+            let fetch = |w: &mut Worker<'_>| Ok(w.prefetch((numbers, rows, &[numbers.at(0)]))?);
+            assert_eq!(messages(w, fetch)?, 3, "one to each owner");
+            let read = |w: &mut Worker<'_>| {
+                assert!(numbers.iter().all(|number| number.read(w) == 1));
+                assert_eq!((rows.row(0).get(w)[7], rows.row(1).get(w)[7]), (1, 0));
+                Ok(())
+            };
+            assert_eq!(messages(w, read)?, 0);
+            assert_eq!(messages(w, fetch)?, 0, "all is here");
+        }
+        Ok(())
+    });
+    let reader = &outcome.counters[3];
+    assert_eq!(
+        (reader.misses, reader.fetch_rounds, reader.zero_fills),
+        (91, 1, 1)
+    );
+    let replies = |node: usize| sent(&outcome.counters[node], MessageKind::FetchReply);
+    assert_eq!((replies(1), replies(2)), (1, 1));
+}
+
+/// More objects than one message may ask for take one question after the other.
+pub fn many_objects_are_fetched_by_several_messages(on: &dyn Platform) {
+    let outcome = succeed(on, 2, |w| {
+        let numbers = w.once(|w| Ok(w.alloc_range(600, |i| i)))?;
+        if w.node().index() == 1 {
+            let fetch = |w: &mut Worker<'_>| Ok(w.prefetch(numbers)?);
+            assert_eq!(messages(w, fetch)?, 3);
+            assert!((0..600).all(|i| numbers.at(i).read(w) == i));
+        }
+        Ok(())
+    });
+    let reader = &outcome.counters[1];
+    assert_eq!((reader.misses, reader.fetch_rounds), (600, 1));
+}
+
 /// Barriers do not invalidate what nobody wrote.
 pub fn a_copy_that_nobody_overwrites_stays(on: &dyn Platform) {
     let outcome = succeed(on, 3, |w| {

@@ -57,6 +57,8 @@ macro_rules! suite {
                 a_lock_held_last_here_is_free_of_messages
                 a_lock_costs_two_messages_at_its_manager_and_three_elsewhere
                 a_miss_costs_two_messages
+                objects_fetched_together_cost_two_messages_an_owner
+                many_objects_are_fetched_by_several_messages
                 a_copy_that_nobody_overwrites_stays
                 only_what_was_written_becomes_invalid
                 an_object_that_one_node_alone_writes_costs_nothing

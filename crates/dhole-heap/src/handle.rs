@@ -46,6 +46,16 @@ impl HandleTable {
         entry.load(Ordering::Relaxed)
     }
 
+    /// Where the object is; `None` as well when `oid` is beyond the table.
+    #[inline]
+    pub(crate) fn load(&self, oid: Oid) -> Option<NonNull<u8>> {
+        if oid.0 >= self.entries {
+            return None;
+        }
+        // SAFETY: the entry exists, by the test above.
+        NonNull::new(unsafe { self.load_unchecked(oid.0) })
+    }
+
     /// Points the entry of `oid` to `object`.
     ///
     /// # Panics

@@ -12,7 +12,7 @@
 //! | `space` | the process's one reservation, and which object ids went to which cluster |
 //! | `cluster`, `directory` | a cluster's extents of ids, and what type each allocated id is bound to |
 //! | `share`, `type_map`, `leaf` | which types may be shared, and where their bytes are |
-//! | `reference`, `row`, `access` | what the user holds, and how it is followed |
+//! | `reference`, `row`, `access`, `named` | what the user holds, and how it is followed |
 //! | `token`, `monitor` | who may touch bytes, and when |
 //! | `heap`, `alloc`, `transfer`, `handle`, `chunk`, `page_store`, `pre_image` | one node's objects |
 //!
@@ -61,6 +61,7 @@ mod handle;
 mod heap;
 mod leaf;
 pub mod monitor;
+mod named;
 mod page_store;
 mod pre_image;
 mod reference;
@@ -81,6 +82,7 @@ pub use directory::{BindError, Binding};
 pub use heap::{HeapMut, Refusal, Refused};
 pub use leaf::{Leaf, LeafTest};
 pub use monitor::{AlreadyLent, Call, Guard, Monitor, Presence, Within};
+pub use named::Names;
 pub use page_store::PAGE_BYTES;
 pub use reference::{Ref, Refs};
 pub use row::{Row, Rows, Scalar};

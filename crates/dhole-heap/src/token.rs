@@ -116,6 +116,12 @@ impl<'id> Token<'id> {
         NonNull::new(unsafe { self.write.load_unchecked(oid.0) })
     }
 
+    /// Whether this node may read the object of an access now.
+    pub fn is_readable(&self, miss: &Miss) -> bool {
+        // A miss may name any id, unlike a reference.
+        self.read.load(miss.oid).is_some()
+    }
+
     /// The object, if this node may read it now.
     ///
     /// # Errors

@@ -3,11 +3,11 @@
 use std::panic::Location;
 
 use dhole_heap::{
-    Access, AllocError, BindError, Borrow, BorrowError, HeapMut, Miss, Ref, Refs, Rows, Scalar,
-    Share, Token, TypeInfo,
+    Access, AllocError, BindError, Borrow, BorrowError, HeapMut, Miss, Names, Ref, Refs, Rows,
+    Scalar, Share, Token, TypeInfo,
 };
-use dhole_model::{CallSite, NodeId, OidRange};
-use dhole_protocol::Event;
+use dhole_model::{CallSite, OidRange};
+use dhole_protocol::{Event, Unread};
 
 use crate::error::{AccessError, Error};
 use crate::node::Ended;
@@ -25,40 +25,25 @@ impl<'id> Access<'id> for Worker<'id> {
     }
 
     fn read_miss(&self, miss: &Miss) -> Result<(), AccessError> {
-        let creator = self.locate(miss)?;
-        let Miss { oid, zero_ok, .. } = *miss;
+        let unread = self.locate(miss)?;
         let called = self.shared(|link, call| match call.split().0.bind(miss) {
             Err(clash) => Ok(Err(clash)),
             Ok(()) => link
-                .and_wait(
-                    call,
-                    Event::ReadMiss {
-                        oid,
-                        creator,
-                        zero_ok,
-                    },
-                )
+                .and_wait(call, Event::ReadMiss(unread))
                 .map(|_waited| Ok(())),
         });
         self.accessed(miss, called)
     }
 
     fn write_miss(&mut self, miss: &Miss) -> Result<(), AccessError> {
-        let creator = self.locate(miss)?;
-        let Miss { oid, zero_ok, .. } = *miss;
+        let unread = self.locate(miss)?;
+        let oid = miss.oid;
         let called = self.exclusive(|link, call| {
             if !call.split().0.is_present(oid) {
                 if let Err(clash) = call.split().0.bind(miss) {
                     return Ok(Err(clash));
                 }
-                link.and_wait(
-                    call,
-                    Event::ReadMiss {
-                        oid,
-                        creator,
-                        zero_ok,
-                    },
-                )?;
+                link.and_wait(call, Event::ReadMiss(unread))?;
             }
             link.local(call, Some(Event::WriteFault { oid })).map(Ok)
         });
@@ -71,19 +56,56 @@ impl<'id> Access<'id> for Worker<'id> {
 }
 
 impl<'id> Worker<'id> {
-    /// The node that allocated the object.
-    fn locate(&self, miss: &Miss) -> Result<NodeId, AccessError> {
-        self.link
-            .node
-            .cluster
-            .creator(miss.oid)
-            .map_err(|cause| AccessError::Foreign {
-                oid: miss.oid,
+    /// The object, and the node that allocated it.
+    fn locate(&self, miss: &Miss) -> Result<Unread, AccessError> {
+        let Miss { oid, zero_ok, .. } = *miss;
+        match self.link.node.cluster.creator(oid) {
+            Ok(creator) => Ok(Unread {
+                oid,
+                creator,
+                zero_ok,
+            }),
+            Err(cause) => Err(AccessError::Foreign {
+                oid,
                 type_name: miss.ty.info().name,
                 node: self.node(),
                 site: miss.call_site(),
                 cause,
-            })
+            }),
+        }
+    }
+
+    /// Makes objects readable here, all in one round: each node that has some of them is asked
+    /// once, at the same time. `names` are references, ranges, rows, or slices and tuples of
+    /// these. What is here already costs a look at its handle.
+    ///
+    /// # Errors
+    /// Why one of the objects cannot be had, as [`Ref::try_get`] says; then others may be here.
+    #[track_caller]
+    pub fn prefetch(&self, names: impl Names) -> Result<(), AccessError> {
+        let mut absent = Vec::new();
+        names.each(Location::caller(), &mut |miss: Miss| {
+            if !self.token.is_readable(&miss) {
+                absent.push(miss);
+            }
+        });
+        let Some(first) = absent.first() else {
+            return Ok(());
+        };
+        let unread = absent.iter().map(|miss| self.locate(miss));
+        let unread = unread.collect::<Result<Vec<_>, _>>()?;
+        let mut clash = None;
+        let called = self.shared(|link, call| {
+            for miss in &absent {
+                if let Err(cause) = call.split().0.bind(miss) {
+                    clash = Some(miss);
+                    return Ok(Err(cause));
+                }
+            }
+            let event = Event::ReadMisses(unread);
+            link.and_wait(call, event).map(|_waited| Ok(()))
+        });
+        self.accessed(clash.unwrap_or(first), called)
     }
 
     /// What an access came to, with the place where it was made.

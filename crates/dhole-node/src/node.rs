@@ -169,8 +169,10 @@ impl State {
             Presence::Computing => WorkerIs::Computing,
             Presence::Shared | Presence::Exclusive => WorkerIs::InCall,
         };
+        let accesses = matches!(event, Event::ReadMiss(_) | Event::ReadMisses(_));
         let mut commands = std::mem::take(&mut self.commands);
         let stepped = self.protocol.step(event, worker, &mut commands);
+        self.counting.all.fetch_rounds += u64::from(accesses && commands.iter().any(asks));
         let mut carried_out = Ok(());
         for command in commands.drain(..) {
             if carried_out.is_ok() {
@@ -248,7 +250,6 @@ impl State {
                     payload.extend(&self.value);
                 }
                 if let Message::Fetch { wanted, .. } = &message {
-                    counting.all.fetch_rounds += 1;
                     counting.all.misses += wanted.len() as u64;
                     for info in wanted
                         .iter()
@@ -269,6 +270,9 @@ impl State {
                 self.send(to, Message::FetchReply { round, sent }, payload, step.out);
             }
             Command::Install(sent) => self.install(sent, step)?,
+            Command::Skip(sent) => {
+                self.take(sent, step)?;
+            }
             Command::ZeroFill(oid) => {
                 counting.all.zero_fills += 1;
                 step.heap
@@ -310,21 +314,32 @@ impl State {
     }
 }
 
+fn asks(command: &Command) -> bool {
+    let fetch = |message: &Message| matches!(message, Message::Fetch { .. });
+    matches!(command, Command::Send { message, .. } if fetch(message))
+}
+
 impl State {
-    /// Takes the next object out of the payload.
-    fn install(&mut self, sent: Sent, step: &mut Step<'_, '_>) -> Result<(), ProtocolError> {
+    /// Takes the next object's bytes out of the payload.
+    fn take<'a>(&self, sent: Sent, step: &mut Step<'a, '_>) -> Result<&'a [u8], ProtocolError> {
         let bytes = step.heap.bytes_of(sent.oid).unwrap_or(usize::MAX);
         let Some((object, rest)) = step.payload.split_at_checked(bytes) else {
             return Err(bad(sent, "a reply holds fewer bytes than its objects"));
         };
         step.payload = rest;
+        Ok(object)
+    }
+
+    /// Makes the next object in the payload the copy here.
+    fn install(&mut self, sent: Sent, step: &mut Step<'_, '_>) -> Result<(), ProtocolError> {
+        let object = self.take(sent, step)?;
         let of_type = step
             .heap
             .type_of(sent.oid)
             .map(|info| self.counting.of_type(info.name));
         if let Some(of_type) = of_type {
             of_type.installed += 1;
-            of_type.installed_bytes += bytes as u64;
+            of_type.installed_bytes += object.len() as u64;
         }
         step.heap
             .install(sent.oid, object)

@@ -17,20 +17,27 @@ pub enum WorkerIs {
     InCall,
 }
 
+/// An object that the worker is to read.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Unread {
+    /// The object.
+    pub oid: Oid,
+    /// The node that allocated it: whom to ask while nobody is known to have written it.
+    pub creator: NodeId,
+    /// Never written, the object is all zeros, so nobody need be asked.
+    pub zero_ok: bool,
+}
+
 /// Something that happens to a node.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Event {
     /// The worker has allocated objects and stored their first values.
     Allocated(OidRange),
     /// The worker reads an object of which it has no valid copy.
-    ReadMiss {
-        /// The object.
-        oid: Oid,
-        /// The node that allocated it: whom to ask while nobody is known to have written it.
-        creator: NodeId,
-        /// Never written, the object is all zeros, so nobody need be asked.
-        zero_ok: bool,
-    },
+    ReadMiss(Unread),
+    /// The worker reads several objects, and may have no valid copy of them: one round of
+    /// questions, one to each node that is asked.
+    ReadMisses(Vec<Unread>),
     /// The worker writes an object of which it has a valid, clean copy.
     WriteFault {
         /// The object.
@@ -100,6 +107,8 @@ pub enum Command {
     },
     /// Take the next object's bytes out of the payload and make the copy readable.
     Install(Sent),
+    /// Take the next object's bytes out of the payload and forget them: a valid copy is here.
+    Skip(Sent),
     /// Make an all-zero copy of an object that nobody has written.
     ZeroFill(Oid),
     /// Make a copy unreadable; its bytes stay.

@@ -11,11 +11,12 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use dhole_model::{IntervalIndex, NodeId, Oid, OidRange, VectorTime, Version};
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 
-use crate::command::{Command, Commands, ProtocolError, Source, WorkerIs};
+use crate::command::{Command, Commands, ProtocolError, Source, Unread, WorkerIs};
 use crate::interval_log::IntervalLog;
 use crate::object_table::ObjectTable;
+use crate::round::{Round, Wants};
 use crate::{Interval, Message, News, Sent, Wanted};
 
 /// One node's part of the protocol.
@@ -31,9 +32,8 @@ pub(crate) struct Lazy {
     log: IntervalLog,
     /// Requests for dirty objects; at most one from each other node, which waits for it.
     deferred: VecDeque<Request>,
-    round: u32,
     /// What the worker waits for, and from whom.
-    awaited: Option<(NodeId, Wanted)>,
+    round: Round<Wanted>,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -53,8 +53,7 @@ impl Lazy {
             dirty: Vec::new(),
             log: IntervalLog::new(nodes),
             deferred: VecDeque::new(),
-            round: 0,
-            awaited: None,
+            round: Round::new(),
         }
     }
 
@@ -71,30 +70,37 @@ impl Lazy {
             .for_each(&[range], |_, object| object.hold(version));
     }
 
-    pub fn read_miss(&mut self, oid: Oid, creator: NodeId, zero_ok: bool, out: &mut Commands) {
-        let object = self.objects.get_mut(oid);
-        let need = object.known(creator);
-        if need.lamport == 0 && zero_ok {
-            object.hold(need);
-            out.push(Command::ZeroFill(oid));
-            out.push(Command::Done);
-            return;
+    /// The worker misses objects: fills with zeros what nobody has written, and asks each last
+    /// writer once for the rest.
+    pub fn read_misses(&mut self, misses: &[Unread], out: &mut Commands) {
+        self.round.begin();
+        for &Unread {
+            oid,
+            creator,
+            zero_ok,
+        } in misses
+        {
+            let object = self.objects.get_mut(oid);
+            let need = object.known(creator);
+            if object.is_valid() {
+                continue;
+            }
+            if need.lamport == 0 && zero_ok {
+                object.hold(need);
+                out.push(Command::ZeroFill(oid));
+                continue;
+            }
+            assert!(
+                need.node != self.me,
+                "{oid}: a node's own last write is never invalid here"
+            );
+            self.round.want(need.node, Wanted { oid, need });
         }
-        assert!(
-            need.node != self.me,
-            "{oid}: a node's own last write is never invalid here"
-        );
-        self.round = self.round.wrapping_add(1);
-        let wanted = Wanted { oid, need };
-        self.awaited = Some((need.node, wanted));
-        let message = Message::Fetch {
-            round: self.round,
-            wanted: smallvec![wanted],
-        };
-        out.push(Command::Send {
-            to: need.node,
-            message,
-        });
+        self.round
+            .ask(|to, round, wanted| out.push(fetch(to, round, wanted)));
+        if self.round.is_over() {
+            out.push(Command::Done);
+        }
     }
 
     pub fn write_fault(&mut self, oid: Oid, out: &mut Commands) {
@@ -314,7 +320,7 @@ impl Lazy {
         Ok(())
     }
 
-    /// Takes a reply, if its round is still awaited.
+    /// Takes a reply, if its round is still awaited. What came another way meanwhile stays.
     pub fn fetch_reply(
         &mut self,
         from: NodeId,
@@ -322,22 +328,37 @@ impl Lazy {
         sent: &[Sent],
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
-        let Some((asked, wanted)) = self.awaited.filter(|_| round == self.round) else {
+        let Some(wanted) = self.round.question(from, round)? else {
             return Ok(());
         };
-        let fits = |sent: &Sent| sent.oid == wanted.oid && sent.version >= wanted.need;
-        if asked != from || sent.len() != 1 || !sent.iter().all(fits) {
+        let fits = |(sent, (_, wanted)): (&Sent, &(NodeId, Wanted))| {
+            sent.oid == wanted.oid && sent.version >= wanted.need
+        };
+        if sent.len() != wanted.len() || !sent.iter().zip(wanted).all(fits) {
             return Err(ProtocolError::BadMessage {
                 from,
                 what: "a reply to another question",
             });
         }
-        self.awaited = None;
-        for sent in sent {
-            self.objects.get_mut(sent.oid).hold(sent.version);
-            out.push(Command::Install(*sent));
+        for &sent in sent {
+            let object = self.objects.get_mut(sent.oid);
+            if object.is_valid() {
+                out.push(Command::Skip(sent));
+            } else {
+                object.hold(sent.version);
+                out.push(Command::Install(sent));
+            }
         }
-        out.push(Command::Done);
+        self.round
+            .answered(from, |to, round, wanted| out.push(fetch(to, round, wanted)));
+        if self.round.is_over() {
+            out.push(Command::Done);
+        }
         Ok(())
     }
+}
+
+fn fetch(to: NodeId, round: u32, wanted: Wants<Wanted>) -> Command {
+    let message = Message::Fetch { round, wanted };
+    Command::Send { to, message }
 }

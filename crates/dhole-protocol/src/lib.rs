@@ -10,13 +10,13 @@
 //!
 //! ```
 //! use dhole_model::{CallSite, NodeId, Oid, OidRange};
-//! use dhole_protocol::{Command, Event, Message, Protocol, WorkerIs};
+//! use dhole_protocol::{Command, Event, Message, Protocol, Unread, WorkerIs};
 //!
 //! // Node 1 reads an object that node 0 allocated: it asks node 0 for it.
 //! let (mut zero, mut one) = (Protocol::new(NodeId(0), 2), Protocol::new(NodeId(1), 2));
 //! let (oid, mut out) = (Oid(64), Vec::new());
 //! zero.step(Event::Allocated(OidRange::one(oid)), WorkerIs::InCall, &mut out)?;
-//! let miss = Event::ReadMiss { oid, creator: NodeId(0), zero_ok: false };
+//! let miss = Event::ReadMiss(Unread { oid, creator: NodeId(0), zero_ok: false });
 //! one.step(miss, WorkerIs::InCall, &mut out)?;
 //! let Some(Command::Send { to, message }) = out.pop() else { panic!() };
 //! assert_eq!(to, NodeId(0));
@@ -37,9 +37,10 @@ mod lock;
 mod message;
 mod object_table;
 mod protocol;
+mod round;
 mod wait_for;
 
-pub use command::{Command, Commands, Event, ProtocolError, Source, WorkerIs};
+pub use command::{Command, Commands, Event, ProtocolError, Source, Unread, WorkerIs};
 pub use message::{
     AbortReason, BarrierId, Interval, LockId, Message, News, Sent, Waiter, WaitingFor, Wanted,
 };

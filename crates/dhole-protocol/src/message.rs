@@ -8,6 +8,8 @@ use dhole_model::{
 };
 use smallvec::SmallVec;
 
+use crate::round::MOST_WANTED;
+
 /// The number of a lock, the same on every node.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct LockId(pub u64);
@@ -267,10 +269,18 @@ fn check_time(time: &VectorTime, nodes: usize) -> Result<(), &'static str> {
     }
 }
 
+fn check_wanted(wanted: usize) -> Result<(), &'static str> {
+    match (1..=MOST_WANTED).contains(&wanted) {
+        true => Ok(()),
+        false => Err("a fetch of nothing, or of more than one message may ask for"),
+    }
+}
+
 impl Message {
     /// What makes no sense in a cluster of `nodes`, whatever has happened there.
     pub(crate) fn check(&self, nodes: usize) -> Result<(), &'static str> {
         match self {
+            Message::Fetch { wanted, .. } => check_wanted(wanted.len()),
             Message::LockRequest { time, .. } => check_time(time, nodes),
             Message::LockForward {
                 requester, time, ..

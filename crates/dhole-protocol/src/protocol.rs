@@ -46,11 +46,8 @@ impl Protocol {
     ) -> Result<(), ProtocolError> {
         match event {
             Event::Allocated(range) => self.lazy.allocated(range),
-            Event::ReadMiss {
-                oid,
-                creator,
-                zero_ok,
-            } => self.lazy.read_miss(oid, creator, zero_ok, out),
+            Event::ReadMiss(miss) => self.lazy.read_misses(&[miss], out),
+            Event::ReadMisses(misses) => self.lazy.read_misses(&misses, out),
             Event::WriteFault { oid } => self.lazy.write_fault(oid, out),
             Event::Acquire { lock, site } => self.acquire(lock, site, out)?,
             Event::Release { lock } => self.release(lock, out)?,

@@ -3,7 +3,7 @@
 mod pack;
 
 use dhole_model::{NodeId, Oid, Version};
-use dhole_protocol::{Command, Event, Message, Sent, WorkerIs};
+use dhole_protocol::{Command, Event, Message, Sent, Unread, WorkerIs};
 use pack::{OBJECT, Pack, acquire, from, miss, n, release};
 
 fn version(lamport: u64, node: usize) -> Version {
@@ -53,11 +53,11 @@ fn a_copy_stays_valid_while_nobody_writes() {
 #[test]
 fn zeros_that_nobody_wrote_are_made_here() {
     let mut pack = Pack::new(2);
-    let zeros = Event::ReadMiss {
+    let zeros = Event::ReadMiss(Unread {
         oid: Oid(70),
         creator: n(0),
         zero_ok: true,
-    };
+    });
     assert_eq!(
         pack.local(1, zeros),
         [Command::ZeroFill(Oid(70)), Command::Done]
@@ -67,11 +67,11 @@ fn zeros_that_nobody_wrote_are_made_here() {
 #[test]
 fn zeros_that_somebody_wrote_come_from_there() {
     let mut pack = Pack::new(2);
-    let zeros = Event::ReadMiss {
+    let zeros = Event::ReadMiss(Unread {
         oid: Oid(70),
         creator: n(0),
         zero_ok: true,
-    };
+    });
     pack.local(1, zeros.clone());
     pack.write(1, Oid(70));
     pack.barrier();
@@ -81,11 +81,11 @@ fn zeros_that_somebody_wrote_come_from_there() {
 #[test]
 fn the_zeros_of_a_reader_become_invalid_when_somebody_wrote_them() {
     let mut pack = Pack::new(2);
-    let zeros = Event::ReadMiss {
+    let zeros = Event::ReadMiss(Unread {
         oid: Oid(70),
         creator: n(0),
         zero_ok: true,
-    };
+    });
     pack.local(0, zeros.clone());
     pack.local(1, zeros);
     pack.write(1, Oid(70));

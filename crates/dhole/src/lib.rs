@@ -44,7 +44,7 @@ mod report;
 
 pub use config::{Config, run};
 pub use dhole_heap::{
-    Access, AllocError, BindError, Borrow, BorrowError, Foreign, Read, Ref, Refs, Row, Rows,
+    Access, AllocError, BindError, Borrow, BorrowError, Foreign, Names, Read, Ref, Refs, Row, Rows,
     Scalar, Share, Write,
 };
 pub use dhole_model::{

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use dhole_model::{CallSite, MessageKind, NodeId, Oid, OidRange, VectorTime};
 use dhole_protocol::{
-    Command, Event, LockId, Message, News, Protocol, ProtocolError, Source, WorkerIs,
+    Command, Event, LockId, Message, News, Protocol, ProtocolError, Source, Unread, WorkerIs,
 };
 
 /// An object that node 0 allocates in [`Pack::with_object`].
@@ -57,11 +57,11 @@ pub fn arrive() -> Event {
 
 /// A read of an object that `creator` allocated.
 pub fn miss(oid: Oid, creator: usize) -> Event {
-    Event::ReadMiss {
+    Event::ReadMiss(Unread {
         oid,
         creator: n(creator),
         zero_ok: false,
-    }
+    })
 }
 
 /// A delivery.

@@ -1,0 +1,176 @@
+//! What the worker waits for: one question to each node that has some of it, all asked at once.
+
+use dhole_model::NodeId;
+use smallvec::SmallVec;
+
+use crate::ProtocolError;
+
+/// The most that one message asks for, so that no reply grows without bound. What is left is
+/// asked for when the reply has come: a node never has two open questions to another one.
+pub(crate) const MOST_WANTED: usize = 256;
+
+/// What one message asks for. One as a rule, and then nothing is allocated.
+pub(crate) type Wants<W> = SmallVec<[W; 1]>;
+
+/// A round of questions. Each question has a number of its own, so each reply counts once.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Round<W> {
+    /// The number of the last question.
+    number: u32,
+    /// What has yet to come and from whom, in order of the nodes.
+    awaited: Vec<(NodeId, W)>,
+    /// The questions that are open, one to a node at most.
+    open: Vec<Question>,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct Question {
+    to: NodeId,
+    number: u32,
+    wants: usize,
+}
+
+impl<W: Copy + Ord> Round<W> {
+    pub fn new() -> Round<W> {
+        Round {
+            number: 0,
+            awaited: Vec::new(),
+            open: Vec::new(),
+        }
+    }
+
+    /// A new round; replies to an earlier one are nobody's from now on.
+    pub fn begin(&mut self) {
+        self.awaited.clear();
+        self.open.clear();
+    }
+
+    /// Adds to a round before it is [asked](Round::ask).
+    pub fn want(&mut self, from: NodeId, what: W) {
+        self.awaited.push((from, what));
+    }
+
+    /// Asks each node for what it has; `send` takes the node, the question's number, and what is
+    /// wanted in ascending order.
+    pub fn ask(&mut self, mut send: impl FnMut(NodeId, u32, Wants<W>)) {
+        self.awaited.sort_unstable();
+        self.awaited.dedup();
+        let mut next = 0;
+        while let Some(&(to, _)) = self.awaited.get(next) {
+            self.ask_from(next, to, &mut send);
+            next += self.awaited[next..].partition_point(|(node, _)| *node == to);
+        }
+    }
+
+    fn ask_from(&mut self, first: usize, to: NodeId, send: &mut impl FnMut(NodeId, u32, Wants<W>)) {
+        let of_node = self.awaited[first..]
+            .iter()
+            .take_while(|(node, _)| *node == to);
+        let wants: Wants<W> = of_node.take(MOST_WANTED).map(|(_, what)| *what).collect();
+        self.number = self.number.wrapping_add(1);
+        self.open.push(Question {
+            to,
+            number: self.number,
+            wants: wants.len(),
+        });
+        send(to, self.number, wants);
+    }
+
+    /// What the question of this number asks for, if it is open.
+    ///
+    /// # Errors
+    /// [`ProtocolError::BadMessage`] when another node than `from` was asked.
+    pub fn question(
+        &self,
+        from: NodeId,
+        number: u32,
+    ) -> Result<Option<Wanting<'_, W>>, ProtocolError> {
+        let Some(question) = self.open.iter().find(|open| open.number == number) else {
+            return Ok(None);
+        };
+        if question.to != from {
+            let what = "a reply to another node's question";
+            return Err(ProtocolError::BadMessage { from, what });
+        }
+        let first = self.first_of(from);
+        Ok(Some(&self.awaited[first..first + question.wants]))
+    }
+
+    /// The open question to `from` is answered; asks for what is left there.
+    pub fn answered(&mut self, from: NodeId, mut send: impl FnMut(NodeId, u32, Wants<W>)) {
+        let Some(at) = self.open.iter().position(|open| open.to == from) else {
+            return;
+        };
+        let question = self.open.swap_remove(at);
+        let first = self.first_of(from);
+        self.awaited.drain(first..first + question.wants);
+        if self
+            .awaited
+            .get(first)
+            .is_some_and(|(node, _)| *node == from)
+        {
+            self.ask_from(first, from, &mut send);
+        }
+    }
+
+    fn first_of(&self, node: NodeId) -> usize {
+        self.awaited.partition_point(|(other, _)| *other < node)
+    }
+
+    /// Whether all has come.
+    pub fn is_over(&self) -> bool {
+        self.awaited.is_empty()
+    }
+}
+
+/// What a question asks for, each beside the node that was asked.
+pub(crate) type Wanting<'a, W> = &'a [(NodeId, W)];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(round: &mut Round<u32>) -> Vec<(u16, u32, Vec<u32>)> {
+        let mut asked = Vec::new();
+        round.ask(|to, number, wants| asked.push((to.0, number, wants.to_vec())));
+        asked
+    }
+
+    #[test]
+    fn each_node_is_asked_once_for_all_that_it_has() {
+        let mut round = Round::new();
+        for (node, what) in [(2, 7), (1, 5), (2, 6), (1, 5)] {
+            round.want(NodeId(node), what);
+        }
+        assert_eq!(asked(&mut round), [(1, 1, vec![5]), (2, 2, vec![6, 7])]);
+        assert!(
+            round.question(NodeId(2), 1).is_err(),
+            "node 1 was asked that"
+        );
+        assert_eq!(round.question(NodeId(1), 3), Ok(None));
+        round.answered(NodeId(2), |_, _, _| panic!("nothing is left there"));
+        assert_eq!(
+            round.question(NodeId(2), 2),
+            Ok(None),
+            "a reply counts once"
+        );
+        assert!(!round.is_over());
+        round.answered(NodeId(1), |_, _, _| panic!("nothing is left there"));
+        assert!(round.is_over());
+    }
+
+    #[test]
+    fn what_one_message_cannot_ask_for_is_asked_when_it_is_answered() {
+        let mut round = Round::new();
+        (0..2 * MOST_WANTED as u32 + 1).for_each(|what| round.want(NodeId(3), what));
+        assert_eq!(asked(&mut round)[0].2.len(), MOST_WANTED);
+        let mut more = Vec::new();
+        for _ in 0..3 {
+            round.answered(NodeId(3), |_, number, wants| {
+                more.push((number, wants.len()))
+            });
+        }
+        assert_eq!(more, [(2, MOST_WANTED), (3, 1)]);
+        assert!(round.is_over());
+    }
+}
