@@ -1,6 +1,7 @@
-//! What a hit costs beside a bare handle indirection, `*table[id]`, over the same objects.
+//! What a hit costs beside a bare handle indirection, `*table[id]`, over the same objects, and
+//! beside one that tests the handle: the least that finding absent objects by a test can cost.
 //!
-//! Both run in turn, many times, in one process; the fastest run of each counts.
+//! All run in turn, many times, in one process; the fastest run of each counts.
 
 use std::convert::Infallible;
 use std::hint::black_box;
@@ -67,6 +68,22 @@ impl Bare {
         // writes the links while the worker is borrowed.
         unsafe { &**self.table.get_unchecked(link.oid().0 as usize) }
     }
+
+    #[inline(always)]
+    fn tested<'a>(&'a self, link: Ref<Link>, w: &'a Worker<'_>) -> &'a Link {
+        // SAFETY: as in `get`.
+        match unsafe { self.table.get_unchecked(link.oid().0 as usize).as_ref() } {
+            Some(here) => here,
+            None => self.fetched(link, w),
+        }
+    }
+
+    /// Where an absent object would be fetched.
+    #[cold]
+    #[inline(never)]
+    fn fetched<'a>(&'a self, link: Ref<Link>, w: &'a Worker<'_>) -> &'a Link {
+        black_box(self).get(black_box(link), w)
+    }
 }
 
 fn main() {
@@ -107,12 +124,11 @@ fn measure(what: &str, count: u64, rounds: u32) {
             compare(
                 &format!("{name}, {what}"),
                 steps,
-                || {
-                    (0..rounds)
-                        .map(|_| sum_bare(&bare, &w, black_box(order)))
-                        .sum()
-                },
-                || (0..rounds).map(|_| sum_get(&w, black_box(order))).sum(),
+                [
+                    &|| repeat(rounds, || sum_bare(&bare, &w, black_box(order))),
+                    &|| repeat(rounds, || sum_tested(&bare, &w, black_box(order))),
+                    &|| repeat(rounds, || sum_get(&w, black_box(order))),
+                ],
             );
         };
         sum("sum in order of ids", &in_order);
@@ -121,8 +137,11 @@ fn measure(what: &str, count: u64, rounds: u32) {
         compare(
             &format!("chase, {what}"),
             steps,
-            || chase_bare(&bare, &w, black_box(first), steps),
-            || chase_get(&w, black_box(first), steps),
+            [
+                &|| chase_bare(&bare, &w, black_box(first), steps),
+                &|| chase_tested(&bare, &w, black_box(first), steps),
+                &|| chase_get(&w, black_box(first), steps),
+            ],
         );
     })
     .expect("the one worker");
@@ -131,6 +150,11 @@ fn measure(what: &str, count: u64, rounds: u32) {
 #[inline(never)]
 fn sum_bare(bare: &Bare, w: &Worker<'_>, order: &[Ref<Link>]) -> u64 {
     order.iter().map(|&r| bare.get(r, w).weight).sum()
+}
+
+#[inline(never)]
+fn sum_tested(bare: &Bare, w: &Worker<'_>, order: &[Ref<Link>]) -> u64 {
+    order.iter().map(|&r| bare.tested(r, w).weight).sum()
 }
 
 #[inline(never)]
@@ -150,6 +174,17 @@ fn chase_bare(bare: &Bare, w: &Worker<'_>, first: Ref<Link>, steps: u64) -> u64 
 }
 
 #[inline(never)]
+fn chase_tested(bare: &Bare, w: &Worker<'_>, first: Ref<Link>, steps: u64) -> u64 {
+    let (mut at, mut sum) = (first, 0_u64);
+    for _ in 0..steps {
+        let link = bare.tested(at, w);
+        sum = sum.wrapping_add(link.weight);
+        at = link.next.expect("a ring");
+    }
+    sum
+}
+
+#[inline(never)]
 fn chase_get(w: &Worker<'_>, first: Ref<Link>, steps: u64) -> u64 {
     let (mut at, mut sum) = (first, 0_u64);
     for _ in 0..steps {
@@ -160,20 +195,31 @@ fn chase_get(w: &Worker<'_>, first: Ref<Link>, steps: u64) -> u64 {
     sum
 }
 
-/// Runs both in turn and prints the best of each, in nanoseconds a step.
-fn compare(what: &str, steps: u64, bare: impl Fn() -> u64, get: impl Fn() -> u64) {
-    let (mut best_bare, mut best_get) = (f64::INFINITY, f64::INFINITY);
+fn repeat(rounds: u32, once: impl Fn() -> u64) -> u64 {
+    (0..rounds).map(|_| once()).sum()
+}
+
+/// Runs the ways in turn and prints the best of each, in nanoseconds a step.
+fn compare(what: &str, steps: u64, ways: [&dyn Fn() -> u64; 3]) {
+    let mut best = [f64::INFINITY; 3];
     for _ in 0..9 {
-        let (a, took) = timed(&bare);
-        best_bare = best_bare.min(took);
-        let (b, took) = timed(&get);
-        best_get = best_get.min(took);
-        assert_eq!(a, b, "both see the same objects");
+        let mut sums = [0; 3];
+        for ((way, best), sum) in ways.iter().zip(&mut best).zip(&mut sums) {
+            let took;
+            (*sum, took) = timed(way);
+            *best = best.min(took);
+        }
+        assert!(
+            sums.iter().all(|sum| *sum == sums[0]),
+            "all see the same objects"
+        );
     }
-    let (bare, get) = (best_bare / steps as f64, best_get / steps as f64);
+    let [bare, tested, get] = best.map(|best| best / steps as f64);
     println!(
-        "{what:<36} bare {bare:7.2} ns   get {get:7.2} ns   ratio {:.2}",
-        get / bare
+        "{what:<36} bare {bare:7.2} ns   tested {tested:7.2} ns   get {get:7.2} ns   \
+         {:.2} of bare, {:.2} of tested",
+        get / bare,
+        get / tested
     );
 }
 
