@@ -4,6 +4,7 @@ use std::panic::Location;
 
 use dhole_model::{CallSite, Oid};
 
+use crate::borrow::Target;
 use crate::{Ref, Row, Scalar, Share, Token, TypeRef};
 
 /// An access that found no handle: which object, taken for what, from where.
@@ -52,7 +53,8 @@ impl Miss {
     }
 }
 
-/// Whoever holds a token and knows how to answer a [`Miss`]: the engine's worker.
+/// Whoever holds a token and knows how to answer a [`Miss`]: the engine's worker. Programs neither
+/// implement nor call it; they write `r.get(w)`.
 pub trait Access<'id> {
     /// Why an object could not be had.
     type Error: std::error::Error;
@@ -81,6 +83,87 @@ pub trait Access<'id> {
     fn fail(&self, error: Self::Error) -> !;
 }
 
+/// What `target` refers to, to read: one load and one null test, or out of line.
+#[inline(always)]
+pub(crate) fn read<'w, 'id: 'w, W: Access<'id>, R: Target>(
+    target: R,
+    w: &'w W,
+    site: &'static Location<'static>,
+) -> R::Shared<'w> {
+    match w.token().shared(target) {
+        Some(object) => object,
+        None => read_slowly(target, w, site),
+    }
+}
+
+/// What `target` refers to, to write: one load and one null test, or out of line.
+#[inline(always)]
+fn write<'w, 'id: 'w, W: Access<'id>, R: Target>(
+    target: R,
+    w: &'w mut W,
+    site: &'static Location<'static>,
+) -> R::Mutable<'w> {
+    // SAFETY: the id comes from a reference.
+    match unsafe { w.token_mut().writable(target.oid()) } {
+        // SAFETY: as in `Token::mutable`. The token is borrowed mutably for all of 'w:
+        // `token_mut` could have been called for that long, and on this path `w` is not used
+        // again (what the borrow checker accepts once it tracks borrows by path).
+        Some(object) => unsafe { target.mutable(object) },
+        None => write_slowly(target, w, site),
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn read_slowly<'w, 'id: 'w, W: Access<'id>, R: Target>(
+    target: R,
+    w: &'w W,
+    site: &'static Location<'static>,
+) -> R::Shared<'w> {
+    try_read(target, w, site).unwrap_or_else(|error| w.fail(error))
+}
+
+#[cold]
+#[inline(never)]
+fn write_slowly<'w, 'id: 'w, W: Access<'id>, R: Target>(
+    target: R,
+    w: &'w mut W,
+    site: &'static Location<'static>,
+) -> R::Mutable<'w> {
+    if let Err(error) = w.write_miss(&target.miss(site)) {
+        w.fail(error)
+    }
+    let written = w.token_mut().mutable(target);
+    written.unwrap_or_else(|| unanswered(&target.miss(site), "write"))
+}
+
+#[inline]
+pub(crate) fn try_read<'w, 'id: 'w, W: Access<'id>, R: Target>(
+    target: R,
+    w: &'w W,
+    site: &'static Location<'static>,
+) -> Result<R::Shared<'w>, W::Error> {
+    if let Some(object) = w.token().shared(target) {
+        return Ok(object);
+    }
+    w.read_miss(&target.miss(site))?;
+    let read = w.token().shared(target);
+    Ok(read.unwrap_or_else(|| unanswered(&target.miss(site), "read")))
+}
+
+#[inline]
+fn try_write<'w, 'id: 'w, W: Access<'id>, R: Target>(
+    target: R,
+    w: &'w mut W,
+    site: &'static Location<'static>,
+) -> Result<R::Mutable<'w>, W::Error> {
+    if w.token_mut().mutable(target).is_none() {
+        w.write_miss(&target.miss(site))?;
+    }
+    let written = w.token_mut().mutable(target);
+    Ok(written.unwrap_or_else(|| unanswered(&target.miss(site), "write")))
+}
+
 #[cold]
 #[inline(never)]
 fn unanswered(miss: &Miss, kind: &str) -> ! {
@@ -90,229 +173,79 @@ fn unanswered(miss: &Miss, kind: &str) -> ! {
     )
 }
 
-#[cold]
-#[inline(never)]
-fn read_failed<'id, W: Access<'id>>(w: &W, miss: &Miss) {
-    if let Err(error) = w.read_miss(miss) {
-        w.fail(error)
-    }
+macro_rules! access {
+    ($($reference:ident<$element:ident> is $object:ty;)*) => {$(
+        impl<T: $element> $reference<T> {
+            /// What it refers to, to read. Fetches it where this node has no valid copy.
+            ///
+            /// An access that cannot be made unwinds to the node's boundary, with an error that
+            /// names object and place; `try_get` returns that error.
+            #[inline(always)]
+            #[track_caller]
+            pub fn get<'w, 'id: 'w, W: Access<'id>>(self, w: &'w W) -> &'w $object {
+                read(self, w, Location::caller())
+            }
+
+            /// What it refers to, to write. Fetches it where this node has no valid copy, and
+            /// notes that this interval writes it.
+            ///
+            /// An access that cannot be made unwinds to the node's boundary, with an error that
+            /// names object and place; `try_get_mut` returns that error.
+            #[inline(always)]
+            #[track_caller]
+            pub fn get_mut<'w, 'id: 'w, W: Access<'id>>(self, w: &'w mut W) -> &'w mut $object {
+                write(self, w, Location::caller())
+            }
+
+            /// Calls `f` with what it refers to, to change it.
+            #[inline(always)]
+            #[track_caller]
+            pub fn update<'id, W: Access<'id>, R>(
+                self,
+                w: &mut W,
+                f: impl FnOnce(&mut $object) -> R,
+            ) -> R {
+                f(self.get_mut(w))
+            }
+
+            /// Like `get`, but returns the error.
+            ///
+            /// # Errors
+            /// Why the object cannot be had.
+            #[inline]
+            #[track_caller]
+            pub fn try_get<'w, 'id: 'w, W: Access<'id>>(
+                self,
+                w: &'w W,
+            ) -> Result<&'w $object, W::Error> {
+                try_read(self, w, Location::caller())
+            }
+
+            /// Like `get_mut`, but returns the error.
+            ///
+            /// # Errors
+            /// Why the object cannot be had.
+            #[inline]
+            #[track_caller]
+            pub fn try_get_mut<'w, 'id: 'w, W: Access<'id>>(
+                self,
+                w: &'w mut W,
+            ) -> Result<&'w mut $object, W::Error> {
+                try_write(self, w, Location::caller())
+            }
+        }
+    )*};
+}
+access! {
+    Ref<Share> is T;
+    Row<Scalar> is [T];
 }
 
-#[cold]
-#[inline(never)]
-fn write_failed<'id, W: Access<'id>>(w: &mut W, miss: &Miss) {
-    if let Err(error) = w.write_miss(miss) {
-        w.fail(error)
-    }
-}
-
-impl<T: Share> Ref<T> {
-    /// The object, to read. Fetches it where this node has no valid copy.
-    ///
-    /// An access that cannot be made unwinds to the node's boundary, with an error that names
-    /// object and place; [`try_get`](Ref::try_get) returns that error.
-    #[inline(always)]
-    #[track_caller]
-    pub fn get<'w, 'id: 'w, W: Access<'id>>(self, w: &'w W) -> &'w T {
-        // SAFETY: the id comes from a reference.
-        match unsafe { w.token().readable(self.oid()) } {
-            // SAFETY: as in `Token::get`; the token is borrowed, through `w`, for all of 'w.
-            Some(object) => unsafe { object.cast().as_ref() },
-            None => self.get_slowly(w, Location::caller()),
-        }
-    }
-
-    /// The object, to write. Fetches it where this node has no valid copy, and notes that this
-    /// interval writes it.
-    ///
-    /// An access that cannot be made unwinds to the node's boundary, with an error that names
-    /// object and place; [`try_get_mut`](Ref::try_get_mut) returns that error.
-    #[inline(always)]
-    #[track_caller]
-    pub fn get_mut<'w, 'id: 'w, W: Access<'id>>(self, w: &'w mut W) -> &'w mut T {
-        // SAFETY: the id comes from a reference.
-        match unsafe { w.token_mut().writable(self.oid()) } {
-            // SAFETY: as in `Token::get_mut`. The token is borrowed mutably for all of 'w:
-            // `token_mut` could have been called for that long, and on this path `w` is not used
-            // again (what the borrow checker accepts once it tracks borrows by path).
-            Some(object) => unsafe { object.cast().as_mut() },
-            None => self.get_mut_slowly(w, Location::caller()),
-        }
-    }
-
+impl<T: Share + Copy> Ref<T> {
     /// A copy of the object.
     #[inline(always)]
     #[track_caller]
-    pub fn read<'id, W: Access<'id>>(self, w: &W) -> T
-    where
-        T: Copy,
-    {
+    pub fn read<'id, W: Access<'id>>(self, w: &W) -> T {
         *self.get(w)
-    }
-
-    /// Calls `f` with the object, to change it.
-    #[inline(always)]
-    #[track_caller]
-    pub fn update<'id, W: Access<'id>, R>(self, w: &mut W, f: impl FnOnce(&mut T) -> R) -> R {
-        f(self.get_mut(w))
-    }
-
-    /// Like [`get`](Ref::get), but returns the error.
-    ///
-    /// # Errors
-    /// Why the object cannot be had.
-    #[inline]
-    #[track_caller]
-    pub fn try_get<'w, 'id: 'w, W: Access<'id>>(self, w: &'w W) -> Result<&'w T, W::Error> {
-        let miss = match w.token().get(self) {
-            Ok(object) => return Ok(object),
-            Err(miss) => miss,
-        };
-        w.read_miss(&miss)?;
-        Ok(w.token()
-            .get(self)
-            .unwrap_or_else(|_| unanswered(&miss, "read")))
-    }
-
-    /// Like [`get_mut`](Ref::get_mut), but returns the error.
-    ///
-    /// # Errors
-    /// Why the object cannot be had.
-    #[inline]
-    #[track_caller]
-    pub fn try_get_mut<'w, 'id: 'w, W: Access<'id>>(
-        self,
-        w: &'w mut W,
-    ) -> Result<&'w mut T, W::Error> {
-        if let Err(miss) = w.token_mut().get_mut(self) {
-            w.write_miss(&miss)?;
-        }
-        Ok(w.token_mut()
-            .get_mut(self)
-            .unwrap_or_else(|miss| unanswered(&miss, "write")))
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn get_slowly<'w, 'id: 'w, W: Access<'id>>(
-        self,
-        w: &'w W,
-        site: &'static Location<'static>,
-    ) -> &'w T {
-        let miss = Miss::of(self, site);
-        read_failed(w, &miss);
-        w.token()
-            .get(self)
-            .unwrap_or_else(|_| unanswered(&miss, "read"))
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn get_mut_slowly<'w, 'id: 'w, W: Access<'id>>(
-        self,
-        w: &'w mut W,
-        site: &'static Location<'static>,
-    ) -> &'w mut T {
-        let miss = Miss::of(self, site);
-        write_failed(w, &miss);
-        w.token_mut()
-            .get_mut(self)
-            .unwrap_or_else(|_| unanswered(&miss, "write"))
-    }
-}
-
-impl<T: Scalar> Row<T> {
-    /// The row, to read. See [`Ref::get`].
-    #[inline(always)]
-    #[track_caller]
-    pub fn get<'w, 'id: 'w, W: Access<'id>>(self, w: &'w W) -> &'w [T] {
-        match w.token().row(self) {
-            Ok(row) => row,
-            Err(_) => self.get_slowly(w, Location::caller()),
-        }
-    }
-
-    /// The row, to write. See [`Ref::get_mut`].
-    #[inline(always)]
-    #[track_caller]
-    pub fn get_mut<'w, 'id: 'w, W: Access<'id>>(self, w: &'w mut W) -> &'w mut [T] {
-        // SAFETY: the id comes from a reference.
-        match unsafe { w.token_mut().writable(self.oid()) } {
-            // SAFETY: as in `Ref::get_mut` and `Token::row_mut`.
-            Some(at) => unsafe {
-                std::ptr::NonNull::slice_from_raw_parts(at.cast(), self.len()).as_mut()
-            },
-            None => self.get_mut_slowly(w, Location::caller()),
-        }
-    }
-
-    /// Calls `f` with the row, to change it.
-    #[inline(always)]
-    #[track_caller]
-    pub fn update<'id, W: Access<'id>, R>(self, w: &mut W, f: impl FnOnce(&mut [T]) -> R) -> R {
-        f(self.get_mut(w))
-    }
-
-    /// Like [`get`](Row::get), but returns the error.
-    ///
-    /// # Errors
-    /// Why the row cannot be had.
-    #[inline]
-    #[track_caller]
-    pub fn try_get<'w, 'id: 'w, W: Access<'id>>(self, w: &'w W) -> Result<&'w [T], W::Error> {
-        let miss = match w.token().row(self) {
-            Ok(row) => return Ok(row),
-            Err(miss) => miss,
-        };
-        w.read_miss(&miss)?;
-        Ok(w.token()
-            .row(self)
-            .unwrap_or_else(|_| unanswered(&miss, "read")))
-    }
-
-    /// Like [`get_mut`](Row::get_mut), but returns the error.
-    ///
-    /// # Errors
-    /// Why the row cannot be had.
-    #[inline]
-    #[track_caller]
-    pub fn try_get_mut<'w, 'id: 'w, W: Access<'id>>(
-        self,
-        w: &'w mut W,
-    ) -> Result<&'w mut [T], W::Error> {
-        if let Err(miss) = w.token_mut().row_mut(self) {
-            w.write_miss(&miss)?;
-        }
-        Ok(w.token_mut()
-            .row_mut(self)
-            .unwrap_or_else(|miss| unanswered(&miss, "write")))
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn get_slowly<'w, 'id: 'w, W: Access<'id>>(
-        self,
-        w: &'w W,
-        site: &'static Location<'static>,
-    ) -> &'w [T] {
-        let miss = Miss::of_row(self, site);
-        read_failed(w, &miss);
-        w.token()
-            .row(self)
-            .unwrap_or_else(|_| unanswered(&miss, "read"))
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn get_mut_slowly<'w, 'id: 'w, W: Access<'id>>(
-        self,
-        w: &'w mut W,
-        site: &'static Location<'static>,
-    ) -> &'w mut [T] {
-        let miss = Miss::of_row(self, site);
-        write_failed(w, &miss);
-        w.token_mut()
-            .row_mut(self)
-            .unwrap_or_else(|_| unanswered(&miss, "write"))
     }
 }

@@ -35,13 +35,15 @@ pub enum BorrowError<E: std::error::Error + 'static> {
     Access(E),
 }
 
-use sealed::{Claim, Target};
+use sealed::Claim;
+pub(crate) use sealed::Target;
 
 // SAFETY: the object is a `T`.
 unsafe impl<T: Share> Target for Ref<T> {
     type Shared<'w> = &'w T;
     type Mutable<'w> = &'w mut T;
 
+    #[inline(always)]
     fn oid(self) -> Oid {
         Ref::oid(self)
     }
@@ -68,6 +70,7 @@ unsafe impl<T: Scalar> Target for Row<T> {
     type Shared<'w> = &'w [T];
     type Mutable<'w> = &'w mut [T];
 
+    #[inline(always)]
     fn oid(self) -> Oid {
         Row::oid(self)
     }

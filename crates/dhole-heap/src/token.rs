@@ -6,8 +6,9 @@ use std::ptr::NonNull;
 
 use dhole_model::Oid;
 
+use crate::Miss;
+use crate::borrow::Target;
 use crate::handle::HandleTable;
-use crate::{Miss, Ref, Row, Scalar, Share};
 
 /// What a node's one worker holds while it computes. Borrowing it is what makes access safe: a
 /// reference to an object borrows the token, so it ends before anything that takes the token
@@ -96,6 +97,10 @@ impl<'id> Token<'id> {
         self.read.is(read)
     }
 
+    pub(crate) fn read_table(&self) -> HandleTable {
+        self.read
+    }
+
     /// Where the object is, if it may be read.
     ///
     /// # Safety
@@ -122,65 +127,47 @@ impl<'id> Token<'id> {
         self.read.load(miss.oid).is_some()
     }
 
-    /// The object, if this node may read it now.
-    ///
-    /// # Errors
-    /// The [`Miss`] that the engine must answer first.
+    /// What `target` refers to, if this node may read it now.
     #[inline(always)]
-    #[track_caller]
-    pub fn get<T: Share>(&self, r: Ref<T>) -> Result<&T, Miss> {
+    pub(crate) fn shared<R: Target>(&self, target: R) -> Option<R::Shared<'_>> {
         // SAFETY: the id comes from a reference.
-        match unsafe { self.readable(r.oid()) } {
-            // SAFETY: a set handle of an id allocated as a `T` points to a valid `T`, which
-            // nobody writes while the token is borrowed (the monitor's rules).
-            Some(object) => Ok(unsafe { object.cast().as_ref() }),
-            None => Err(Miss::of(r, Location::caller())),
-        }
+        let object = unsafe { self.readable(target.oid()) }?;
+        // SAFETY: a set handle points to a valid object of the type and length that the id was
+        // allocated as, which nobody writes while the token is borrowed (the monitor's rules).
+        Some(unsafe { target.shared(object) })
     }
 
-    /// The object, if this node may write it now.
-    ///
-    /// # Errors
-    /// The [`Miss`] that the engine must answer first.
+    /// What `target` refers to, if this node may write it now.
     #[inline(always)]
-    #[track_caller]
-    pub fn get_mut<T: Share>(&mut self, r: Ref<T>) -> Result<&mut T, Miss> {
+    pub(crate) fn mutable<R: Target>(&mut self, target: R) -> Option<R::Mutable<'_>> {
         // SAFETY: the id comes from a reference.
-        match unsafe { self.writable(r.oid()) } {
-            // SAFETY: as in `get`; and nobody reads or writes an object whose write handle is
-            // set while the token is borrowed mutably, which also excludes other references.
-            Some(object) => Ok(unsafe { object.cast().as_mut() }),
-            None => Err(Miss::of(r, Location::caller())),
-        }
+        let object = unsafe { self.writable(target.oid()) }?;
+        // SAFETY: as in `shared`; and nobody reads or writes an object whose write handle is
+        // set while the token is borrowed mutably, which also excludes other references.
+        Some(unsafe { target.mutable(object) })
     }
 
-    /// The row, if this node may read it now.
+    /// What a [`Ref`](crate::Ref) or a [`Row`](crate::Row) refers to, if this node may read it
+    /// now.
     ///
     /// # Errors
     /// The [`Miss`] that the engine must answer first.
     #[inline(always)]
     #[track_caller]
-    pub fn row<T: Scalar>(&self, r: Row<T>) -> Result<&[T], Miss> {
-        // SAFETY: the id comes from a reference.
-        match unsafe { self.readable(r.oid()) } {
-            // SAFETY: as in `get`, for `len` scalars: a row's length is part of its binding.
-            Some(at) => Ok(unsafe { NonNull::slice_from_raw_parts(at.cast(), r.len()).as_ref() }),
-            None => Err(Miss::of_row(r, Location::caller())),
-        }
+    pub fn get<R: Target>(&self, target: R) -> Result<R::Shared<'_>, Miss> {
+        let site = Location::caller();
+        self.shared(target).ok_or_else(|| target.miss(site))
     }
 
-    /// The row, if this node may write it now.
+    /// What a [`Ref`](crate::Ref) or a [`Row`](crate::Row) refers to, if this node may write it
+    /// now.
     ///
     /// # Errors
     /// The [`Miss`] that the engine must answer first.
     #[inline(always)]
     #[track_caller]
-    pub fn row_mut<T: Scalar>(&mut self, r: Row<T>) -> Result<&mut [T], Miss> {
-        // SAFETY: the id comes from a reference.
-        match unsafe { self.writable(r.oid()) } {
-            // SAFETY: as in `get_mut`, for `len` scalars: a row's length is part of its binding.
-            Some(at) => Ok(unsafe { NonNull::slice_from_raw_parts(at.cast(), r.len()).as_mut() }),
-            None => Err(Miss::of_row(r, Location::caller())),
-        }
+    pub fn get_mut<R: Target>(&mut self, target: R) -> Result<R::Mutable<'_>, Miss> {
+        let site = Location::caller();
+        self.mutable(target).ok_or_else(|| target.miss(site))
     }
 }
