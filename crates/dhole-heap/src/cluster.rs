@@ -107,11 +107,6 @@ impl Cluster {
         self.slots.len()
     }
 
-    /// The cluster's number in the process, counted from 1.
-    pub fn ordinal(&self) -> u64 {
-        self.ordinal
-    }
-
     /// The node that allocated `oid`. For ids of a chunk that a node fills one by one this is
     /// known as soon as the chunk is begun.
     ///

@@ -358,11 +358,6 @@ impl<'g> HeapMut<'g> {
         at.is_some_and(|at| self.heap.chunks[at.chunk].storage(at.slot).is_some())
     }
 
-    /// Whether the bytes before the interval's first write are kept.
-    pub fn has_pre_image(&self, oid: Oid) -> bool {
-        self.heap.pre_images.get(oid).is_some()
-    }
-
     /// What the object is, if this node has seen its chunk.
     #[inline]
     pub fn binding(&self, oid: Oid) -> Option<Binding> {

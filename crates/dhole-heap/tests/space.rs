@@ -90,11 +90,12 @@ fn a_reference_to_another_cluster_misses_and_creator_says_why() {
         (r.oid(), TypeInfo::of::<u32>().type_id)
     );
     let kind = |oid| ours.creator(oid).unwrap_err().kind;
+    let ForeignKind::OtherCluster { ordinal } = kind(r.oid()) else {
+        panic!("{}", kind(r.oid()))
+    };
     assert_eq!(
-        kind(r.oid()),
-        ForeignKind::OtherCluster {
-            ordinal: theirs.ordinal()
-        }
+        format!("{theirs:?}"),
+        format!("cluster {ordinal} of 2 nodes")
     );
     assert!(here.lock().split().0.bind(&miss).is_err());
     drop((there, theirs));
