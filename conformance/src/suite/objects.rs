@@ -92,8 +92,43 @@ pub fn a_list_made_by_all_nodes_is_walked_by_all(on: &dyn Platform) {
 }
 
 fn values(w: &Worker<'_>, head: Ref<Head>) -> Vec<u64> {
-    let links = std::iter::successors(head.get(w).first, |link| link.get(w).next);
-    links.map(|link| link.get(w).value).collect()
+    let first = head.at(w).follow(|head| head.first);
+    let links = std::iter::successors(first, |link| link.follow(|link| link.next));
+    links.map(|link| link.value).collect()
+}
+
+/// Scoped threads read what their node has fetched, rows too, and learn what is not there.
+pub fn four_threads_of_a_node_read_what_is_present(on: &dyn Platform) {
+    succeed(on, 2, |w| {
+        let numbers = w.once(|w| Ok(w.alloc_range(100, |i| i as u64)))?;
+        let row = w.once(|w| Ok(w.alloc_rows::<u64>(1, 4)))?.row(0);
+        if w.node().index() == 0 {
+            return Ok(());
+        }
+        let absent = w.readers(|present| present.get(numbers.at(3)).unwrap_err());
+        assert!(absent.to_string().contains("objects.rs:"), "{absent}");
+        row.get_mut(w).fill(5);
+        assert_eq!(
+            numbers.iter().map(|number| number.read(w)).sum::<u64>(),
+            4950
+        );
+        let sum = w.readers(|present| {
+            std::thread::scope(|scope| {
+                let part = |quarter: usize| -> Result<u64> {
+                    let mut sum = present.get(row)?[quarter];
+                    for number in numbers.slice(25 * quarter..25 * quarter + 25).iter() {
+                        sum += present.get(number)?;
+                    }
+                    Ok(sum)
+                };
+                let parts = [0, 1, 2, 3].map(|quarter| scope.spawn(move || part(quarter)));
+                let sums = parts.map(|part| part.join().expect("it does not panic"));
+                sums.into_iter().sum::<Result<u64>>()
+            })
+        })?;
+        assert_eq!(sum, 4970);
+        Ok(())
+    });
 }
 
 /// One of every kind of field.

@@ -12,8 +12,8 @@
 //! | `space` | the process's one reservation, and which object ids went to which cluster |
 //! | `cluster`, `directory` | a cluster's extents of ids, and what type each allocated id is bound to |
 //! | `share`, `type_map`, `leaf` | which types may be shared, and where their bytes are |
-//! | `reference`, `row`, `access`, `named` | what the user holds, and how it is followed |
-//! | `token`, `monitor` | who may touch bytes, and when |
+//! | `reference`, `row`, `access`, `cursor`, `borrow`, `named` | what the user holds, and how it is followed |
+//! | `token`, `monitor`, `readers` | who may touch bytes, and when |
 //! | `heap`, `alloc`, `transfer`, `handle`, `chunk`, `page_store`, `pre_image` | one node's objects |
 //!
 //! # Invariants
@@ -56,6 +56,7 @@ mod alloc;
 mod borrow;
 mod chunk;
 mod cluster;
+mod cursor;
 mod directory;
 mod handle;
 mod heap;
@@ -64,6 +65,7 @@ pub mod monitor;
 mod named;
 mod page_store;
 mod pre_image;
+mod readers;
 mod reference;
 mod row;
 mod share;
@@ -77,6 +79,7 @@ pub use access::{Access, Miss};
 pub use alloc::AllocError;
 pub use borrow::{Borrow, BorrowError, Read, Write};
 pub use cluster::{Cluster, Foreign, ForeignKind};
+pub use cursor::{Cursor, Link};
 pub use dhole_macros::Share;
 pub use directory::{BindError, Binding};
 pub use heap::{HeapMut, Refusal, Refused};
@@ -84,6 +87,7 @@ pub use leaf::{Leaf, LeafTest};
 pub use monitor::{AlreadyLent, Call, Guard, Monitor, Presence, Within};
 pub use named::Names;
 pub use page_store::PAGE_BYTES;
+pub use readers::{Absent, Readers, readers};
 pub use reference::{Ref, Refs};
 pub use row::{Row, Rows, Scalar};
 pub use share::{MAX_ALIGN, Share};

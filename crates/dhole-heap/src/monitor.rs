@@ -34,7 +34,8 @@
 //! - *Bytes of absent objects.* No reference to them lives: handles are made null in exclusive
 //!   calls alone, when none does. So they may be written under the lock in any call.
 //! - `&T`s may go to scoped threads, which end before the borrow does, and so before any
-//!   exclusive call of the worker.
+//!   exclusive call of the worker. Nor does any thread that reads through
+//!   [`Readers`](crate::Readers): it borrows the token mutably, so the worker computes.
 //!
 //! The heap copies bytes through raw pointers and never forms a slice over an object.
 
@@ -277,12 +278,6 @@ impl<S> Guard<'_, S> {
     pub fn presence(&self) -> Presence {
         self.inside.heap.presence()
     }
-
-    /// Whether the token is lent: the node has a worker.
-    #[inline]
-    pub fn is_lent(&self) -> bool {
-        self.inside.lent
-    }
 }
 
 /// A call of the worker in progress: the node lock, which may be given up and taken again.
@@ -301,12 +296,6 @@ impl<'m, S> Call<'m, S> {
     /// Gives the lock up until the next [`split`](Call::split), or the end of the call.
     pub fn unlock(&mut self) {
         self.guard = None;
-    }
-
-    /// Gives the lock up, runs `f`, and leaves the lock to be taken when it is needed.
-    pub fn unlocked<R>(&mut self, f: impl FnOnce() -> R) -> R {
-        self.unlock();
-        f()
     }
 
     fn locked(&mut self) -> &mut Guard<'m, S> {

@@ -1,6 +1,6 @@
 //! References followed through an engine of three lines.
 
-use dhole_heap::{Access, Cluster, InstallError, Miss, Monitor, Ref, Row, Token};
+use dhole_heap::{Access, Cluster, InstallError, Miss, Monitor, Ref, Row, Share, Token};
 use dhole_model::NodeId;
 
 /// An engine whose objects are all on node 0, and never change there.
@@ -120,4 +120,37 @@ fn an_access_that_fails_unwinds_with_the_engines_error() {
         ));
         assert_eq!(number.read(&w), 5);
     });
+}
+
+#[derive(Share)]
+#[share(crate = "dhole_heap")]
+struct Item {
+    value: u64,
+    next: Option<Ref<Item>>,
+    first: Option<Ref<u64>>,
+}
+
+#[test]
+fn a_cursor_walks_fetching_as_it_goes_and_its_objects_outlive_it() {
+    let cluster = Cluster::new(2).unwrap();
+    let home = Monitor::new(&cluster, NodeId(0), ());
+    let node = Monitor::new(&cluster, NodeId(1), ());
+    let number = home.lock().split().0.alloc(7_u64).unwrap();
+    let list = (0..5).fold(None, |next, value| {
+        let first = Some(number);
+        let item = Item { value, next, first };
+        Some(home.lock().split().0.alloc(item).unwrap())
+    });
+    let walked = node.lend(|token| {
+        let (node, home) = (&node, &home);
+        let w = Worker { token, node, home };
+        let first = list.unwrap().at(&w);
+        let items = std::iter::successors(Some(first), |at| at.follow(|item| item.next));
+        let items: Vec<&Item> = items.map(|at| at.get()).collect();
+        assert_eq!(first.reference(), list.unwrap());
+        assert_eq!(*first.to(|item| item.first.unwrap()), 7);
+        assert_eq!(first.next.unwrap().try_at(&w).unwrap().value, 3);
+        items.iter().map(|item| item.value).collect::<Vec<_>>()
+    });
+    assert_eq!(walked, Ok(vec![4, 3, 2, 1, 0]));
 }

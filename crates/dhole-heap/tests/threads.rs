@@ -7,8 +7,35 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use dhole_heap::{Cluster, GatherError, Monitor};
+use dhole_heap::{Access, Cluster, GatherError, Miss, Monitor, Token, readers};
 use dhole_model::NodeId;
+
+/// A worker that cannot fetch.
+struct Computing<'id>(Token<'id>);
+
+impl<'id> Access<'id> for Computing<'id> {
+    type Error = std::convert::Infallible;
+
+    fn token(&self) -> &Token<'id> {
+        &self.0
+    }
+
+    fn token_mut(&mut self) -> &mut Token<'id> {
+        &mut self.0
+    }
+
+    fn read_miss(&self, miss: &Miss) -> Result<(), Self::Error> {
+        panic!("{} should be here", miss.oid)
+    }
+
+    fn write_miss(&mut self, miss: &Miss) -> Result<(), Self::Error> {
+        panic!("{} should be here", miss.oid)
+    }
+
+    fn fail(&self, error: Self::Error) -> ! {
+        match error {}
+    }
+}
 
 #[test]
 fn a_handler_reads_whole_values_of_clean_objects_while_others_are_written() {
@@ -100,10 +127,9 @@ fn a_handler_installs_while_the_worker_waits_with_its_token_shared() {
                 for (i, r) in objects.iter().enumerate() {
                     assert!(token.get(r).is_err());
                     reader.shared_call(&token, |call| {
-                        call.unlocked(|| {
-                            ask.send(r.oid()).unwrap();
-                            answered.recv().unwrap();
-                        });
+                        call.unlock();
+                        ask.send(r.oid()).unwrap();
+                        answered.recv().unwrap();
                     });
                     kept.push(token.get(r).unwrap());
                     assert!(kept.iter().enumerate().all(|(n, v)| **v == [n as u64; 4]));
@@ -130,4 +156,33 @@ fn references_go_to_scoped_threads() {
         })
     });
     assert_eq!(sum, Ok(4950));
+}
+
+#[test]
+fn readers_go_to_scoped_threads_and_find_what_is_present() {
+    let cluster = Cluster::new(1).unwrap();
+    let node = Monitor::new(&cluster, NodeId(0), ());
+    let numbers = node.lock().split().0.alloc_range(100, |i| i).unwrap();
+    let row = node.lock().split().0.alloc_row::<u64>(4).unwrap();
+    let summed = node.lend(|mut token| {
+        token.get_mut(numbers.at(0)).unwrap_err();
+        node.exclusive_call(&mut token, |call| {
+            let mut heap = call.split().0;
+            heap.make_writable(numbers.at(7).oid(), false).unwrap();
+            heap.invalidate(numbers.at(8).oid()).unwrap();
+        });
+        *token.get_mut(numbers.at(7)).unwrap() = 1007;
+        readers(&mut Computing(token), |present| {
+            assert_eq!(present.get(row).unwrap_err().oid, row.oid());
+            let sum = |range| -> u64 {
+                let read = numbers.slice(range).iter().map(|r| present.get(r));
+                read.flatten().sum()
+            };
+            std::thread::scope(|scope| {
+                let parts = [0, 25, 50, 75].map(|i| scope.spawn(move || sum(i..i + 25)));
+                parts.map(|part| part.join().unwrap()).iter().sum::<u64>()
+            })
+        })
+    });
+    assert_eq!(summed, Ok(4950 + 1000 - 8));
 }

@@ -3,8 +3,8 @@
 use std::panic::Location;
 
 use dhole_heap::{
-    Access, AllocError, BindError, Borrow, BorrowError, HeapMut, Miss, Names, Ref, Refs, Rows,
-    Scalar, Share, Token, TypeInfo,
+    Access, AllocError, BindError, Borrow, BorrowError, HeapMut, Miss, Names, Readers, Ref, Refs,
+    Rows, Scalar, Share, Token, TypeInfo,
 };
 use dhole_model::{CallSite, OidRange};
 use dhole_protocol::{Event, Unread};
@@ -12,6 +12,9 @@ use dhole_protocol::{Event, Unread};
 use crate::error::{AccessError, Error};
 use crate::node::Ended;
 use crate::worker::{Failure, Worker};
+
+/// A shared object and the worker with which to go on from it: `r.at(w)`.
+pub type Cursor<'w, 'id, T> = dhole_heap::Cursor<'w, Worker<'id>, T>;
 
 impl<'id> Access<'id> for Worker<'id> {
     type Error = AccessError;
@@ -159,6 +162,30 @@ impl<'id> Worker<'id> {
         objects: B,
     ) -> Result<B::Borrowed<'w>, BorrowError<AccessError>> {
         objects.borrow(self, Location::caller())
+    }
+
+    /// Lends what is present on this node to `f`, for scoped threads to read. They fetch nothing,
+    /// so read what they need before; `w` itself is not used within `f`. In a simulation the
+    /// threads run for real while the other nodes stand still, and the time until `f` returns is
+    /// the node's computing time.
+    ///
+    /// ```
+    /// # dhole_node::run_on(&dhole_node::Threads::new(1, 0), &dhole_node::Settings::nodes(1), |w| {
+    /// let numbers = w.alloc_range(4, |i| i as u64);
+    /// let sum = w.readers(|present| {
+    ///     std::thread::scope(|scope| {
+    ///         let half = |range| numbers.slice(range).iter().map(|r| present.get(r).copied()).sum();
+    ///         let upper = scope.spawn(move || half(2..4));
+    ///         let lower: Result<u64, _> = half(0..2);
+    ///         Ok::<u64, dhole_node::Error>(lower? + upper.join().expect("it does not panic")?)
+    ///     })
+    /// })?;
+    /// assert_eq!(sum, 6);
+    /// # Ok(()) }).unwrap();
+    /// ```
+    #[inline]
+    pub fn readers<R>(&mut self, f: impl for<'r> FnOnce(Readers<'r>) -> R) -> R {
+        dhole_heap::readers(self, f)
     }
 
     /// Allocates an object on this node.

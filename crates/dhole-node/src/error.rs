@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use dhole_heap::{AllocError, BindError, BorrowError, Foreign};
+use dhole_heap::{Absent, AllocError, BindError, BorrowError, Foreign};
 use dhole_model::{CallSite, NodeId, Oid};
 use dhole_protocol::{AbortReason, LockId, ProtocolError, Waiter};
 use thiserror::Error;
@@ -120,6 +120,17 @@ pub enum SyncError {
         /// Where it was acquired.
         acquired: CallSite,
     },
+    /// Node 0 calls `once` within what another `once` runs there alone: it would wait for all
+    /// nodes, and they wait for it.
+    #[error("once on {node} at {site}, within the one at {outer}: node 0 alone is there")]
+    OnceWithinOnce {
+        /// The node.
+        node: NodeId,
+        /// Where in the program.
+        site: CallSite,
+        /// Where the outer one is.
+        outer: CallSite,
+    },
     /// The run was ended on another node.
     #[error("waiting on {node} at {site}: {ended}")]
     Ended {
@@ -157,6 +168,9 @@ pub enum Error {
     /// Borrowing several objects at once.
     #[error(transparent)]
     Borrow(#[from] BorrowError<AccessError>),
+    /// Reading in a scoped thread what is not present.
+    #[error(transparent)]
+    Absent(#[from] Absent),
     /// Allocating.
     #[error(transparent)]
     Alloc(#[from] AllocError),

@@ -39,6 +39,7 @@ mod sync;
 mod threads;
 mod worker;
 
+pub use access::Cursor;
 pub use error::{AccessError, ConfigError, Error, Result, RunEnded, RunError, SyncError};
 pub use launch::{Outcome, Settings, check_nodes, run_on};
 pub use machine::{Machine, Receivers, StartError, Woken};

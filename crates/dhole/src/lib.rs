@@ -44,17 +44,22 @@ mod report;
 
 pub use config::{Config, run};
 pub use dhole_heap::{
-    Access, AllocError, BindError, Borrow, BorrowError, Foreign, Names, Read, Ref, Refs, Row, Rows,
-    Scalar, Share, Write,
+    Absent, AllocError, BindError, Borrow, BorrowError, Foreign, Link, Names, Read, Readers, Ref,
+    Refs, Row, Rows, Scalar, Share, Write,
 };
 pub use dhole_model::{
     CallSite, Counters, KindCounters, MAX_NODES, MessageKind, NodeId, TypeCounters,
 };
 pub use dhole_node::{
-    AccessError, ConfigError, Error, Held, Lock, Result, RunEnded, RunError, StartError, SyncError,
-    Worker,
+    AccessError, ConfigError, Cursor, Error, Held, Lock, Result, RunEnded, RunError, StartError,
+    SyncError, Worker,
 };
 pub use report::{Report, Run, Simulated};
+
+/// The guide's programs.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide.md")]
+mod guide {}
 
 /// The simulated cluster and its settings.
 pub mod sim {
