@@ -158,6 +158,26 @@ pub fn a_lock_dropped_unreleased_is_released_and_told(on: &dyn Platform) {
     assert!(outcome.warnings.iter().all(told), "{:?}", outcome.warnings);
 }
 
+/// Nor does a lock whose `Held` is never dropped.
+pub fn a_lock_forgotten_is_released_and_told(on: &dyn Platform) {
+    let outcome = succeed(on, 3, |w| {
+        std::mem::forget(Lock::numbered(2).acquire(w)?);
+        Ok(())
+    });
+    assert_eq!(outcome.warnings.len(), 3);
+    let told = |warning: &String| warning.contains("was forgotten") && warning.contains(THIS_FILE);
+    assert!(outcome.warnings.iter().all(told), "{:?}", outcome.warnings);
+}
+
+/// The others would take the inner value for the outer one.
+pub fn a_value_made_once_within_another_is_an_error(on: &dyn Platform) {
+    let error = fail(on, 3, |w| {
+        let value = w.once(|w| w.once(|_| Ok(1_u64)))?;
+        panic!("node {} got {value}", w.node());
+    });
+    assert_says(&error, &["once on node 0", "within the one at", THIS_FILE]);
+}
+
 /// A reference that came from somewhere else reads nothing.
 pub fn a_reference_of_another_cluster_is_an_error(on: &dyn Platform) {
     let stranger = succeed(on, 1, |w| Ok(w.alloc(1_u64))).value;

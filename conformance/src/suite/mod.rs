@@ -48,6 +48,7 @@ macro_rules! suite {
                 each_object_of_a_range_is_written_by_another_node
                 each_row_is_written_by_another_node_and_starts_as_zeros
                 a_list_made_by_all_nodes_is_walked_by_all
+                four_threads_of_a_node_read_what_is_present
                 values_of_all_kinds_arrive_whole
                 a_large_row_arrives_whole
                 several_objects_are_borrowed_at_once
@@ -70,6 +71,8 @@ macro_rules! suite {
                 a_failure_reaches_nodes_that_wait_for_anything
                 a_lock_acquired_twice_is_an_error_with_both_places
                 a_lock_dropped_unreleased_is_released_and_told
+                a_lock_forgotten_is_released_and_told
+                a_value_made_once_within_another_is_an_error
                 a_reference_of_another_cluster_is_an_error
             );
         }

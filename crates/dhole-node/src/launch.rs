@@ -100,6 +100,7 @@ pub fn run_on<R: Send>(
             suspect_after: settings
                 .suspect_after
                 .clamp(LEAST_PATIENCE, LONGEST_PATIENCE),
+            in_once: None,
             locks_made: 0,
         };
         let lent = node.monitor.lend_within(|token, _| {

@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use dhole_heap::{Cluster, HeapMut, Monitor, Presence};
-use dhole_model::{Counters, NodeId, Oid};
+use dhole_model::{CallSite, Counters, NodeId, Oid};
 use dhole_net::{Envelope, Outbox, Payload, PayloadPool, Receiver, Wake};
 use dhole_protocol::{
-    AbortReason, BarrierId, Command, Commands, Event, Message, Protocol, ProtocolError, Sent,
-    Source, Waiter, WorkerIs,
+    AbortReason, BarrierId, Command, Commands, Event, LockId, Message, Protocol, ProtocolError,
+    Sent, Source, Waiter, WorkerIs,
 };
 
 use crate::count::Counting;
@@ -189,6 +189,11 @@ impl State {
             true => self.step(Event::Serve, step),
             false => Ok(()),
         }
+    }
+
+    /// The locks that this node holds, and where they were acquired.
+    pub fn held_locks(&self) -> Vec<(LockId, CallSite)> {
+        self.protocol.held_locks().collect()
     }
 
     /// What the worker waited for, if it has come; or how the run ended.

@@ -27,12 +27,20 @@ impl Worker<'_> {
     /// the other nodes learn of them.
     ///
     /// # Errors
-    /// The error of `f` on node 0; otherwise as [`barrier`](Worker::barrier).
+    /// The error of `f` on node 0; [`SyncError::OnceWithinOnce`] where `f` calls `once`;
+    /// otherwise as [`barrier`](Worker::barrier).
     #[track_caller]
     pub fn once<T: Share + Copy>(&mut self, f: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let site = CallSite::caller();
         if self.node().index() == 0 {
-            let value = f(self)?;
+            if let Some(outer) = self.link.in_once {
+                let node = self.node();
+                return Err(SyncError::OnceWithinOnce { node, site, outer }.into());
+            }
+            self.link.in_once = Some(site);
+            let made = f(self);
+            self.link.in_once = None;
+            let value = made?;
             let mut guard = self.link.node.monitor.lock();
             let packed = &mut guard.split().1.value;
             packed.clear();
@@ -65,7 +73,10 @@ impl Worker<'_> {
     /// Waits until every node has finished the program.
     pub(crate) fn finish(&mut self) -> Result<(), SyncError> {
         let site = CallSite::runtime("the end of the run");
-        let called = self.exclusive(|link, call| link.and_wait(call, Event::Finish).map(drop));
+        let called = self.exclusive(|link, call| {
+            link.release_forgotten(call)?;
+            link.and_wait(call, Event::Finish).map(drop)
+        });
         called.map_err(|failure| self.link.sync_error(failure, site))
     }
 
@@ -137,8 +148,8 @@ impl Lock {
 }
 
 /// A lock that this node holds. It does not borrow the worker, so locks can be taken hand over
-/// hand. Dropped unreleased, it is released at the node's next call that synchronises or writes,
-/// and the run's report says so.
+/// hand. Dropped unreleased, it is released at the node's next call that synchronises or writes;
+/// forgotten, when the node has finished the program. The run's report says so.
 #[must_use = "a lock is held until it is released"]
 #[derive(Debug)]
 pub struct Held {

@@ -33,6 +33,8 @@ pub(crate) struct Link<'id> {
     pub dropped: Rc<RefCell<Vec<(LockId, CallSite)>>>,
     /// How long a wait lasts before the wait-for graph is searched for a cycle.
     pub suspect_after: Duration,
+    /// On node 0, where the `once` is whose value it is making.
+    pub in_once: Option<CallSite>,
     /// Locks given out by `new_lock`.
     pub locks_made: u64,
 }
@@ -225,13 +227,31 @@ impl Link<'_> {
 
     /// Releases the locks whose `Held` was dropped, and remembers to report them.
     fn release_dropped(&self, call: &mut Call<'_, State>) -> Result<(), Failure> {
-        for (lock, site) in self.dropped.borrow_mut().drain(..) {
-            self.step(call, Some(Event::Release { lock }))?;
-            call.split().1.warnings.push(format!(
-                "{lock}, acquired on {} at {site}, was dropped and not released",
-                self.node.id
-            ));
-        }
+        let mut dropped = self.dropped.borrow_mut();
+        dropped
+            .drain(..)
+            .try_for_each(|(lock, site)| self.release(call, lock, site, "dropped"))
+    }
+
+    /// Releases what is still held though no `Held` will ever say so.
+    pub fn release_forgotten(&self, call: &mut Call<'_, State>) -> Result<(), Failure> {
+        let held = call.split().1.held_locks();
+        held.into_iter()
+            .try_for_each(|(lock, site)| self.release(call, lock, site, "forgotten"))
+    }
+
+    fn release(
+        &self,
+        call: &mut Call<'_, State>,
+        lock: LockId,
+        site: CallSite,
+        what_happened: &str,
+    ) -> Result<(), Failure> {
+        self.step(call, Some(Event::Release { lock }))?;
+        call.split().1.warnings.push(format!(
+            "{lock}, acquired on {} at {site}, was {what_happened} and not released",
+            self.node.id
+        ));
         Ok(())
     }
 }

@@ -166,6 +166,16 @@ impl Locks {
         }
     }
 
+    /// The locks that this node holds, and where they were acquired.
+    pub fn held(&self) -> impl Iterator<Item = (LockId, CallSite)> {
+        self.here
+            .iter()
+            .filter_map(|(lock, local)| match local.state {
+                State::Held(site) => Some((*lock, site)),
+                _ => None,
+            })
+    }
+
     /// Whether this node waits for the lock.
     pub fn is_waiting_for(&self, lock: LockId) -> bool {
         matches!(self.state(lock), State::Waiting(_))

@@ -80,6 +80,11 @@ impl Protocol {
         self.lazy.has_deferred()
     }
 
+    /// The locks that this node holds, and where they were acquired.
+    pub fn held_locks(&self) -> impl Iterator<Item = (LockId, CallSite)> {
+        self.locks.held()
+    }
+
     fn acquire(
         &mut self,
         lock: LockId,
