@@ -12,7 +12,7 @@
 //! | `space` | the process's one reservation, and which object ids went to which cluster |
 //! | `cluster`, `directory` | a cluster's extents of ids, and what type each allocated id is bound to |
 //! | `share`, `type_map`, `leaf` | which types may be shared, and where their bytes are |
-//! | `reference`, `row`, `access`, `cursor`, `borrow`, `named` | what the user holds, and how it is followed |
+//! | `reference`, `row`, `access`, `cursor`, `borrow`, `named` | what the user holds, how to follow it |
 //! | `token`, `monitor`, `readers` | who may touch bytes, and when |
 //! | `heap`, `alloc`, `transfer`, `handle`, `chunk`, `page_store`, `pre_image` | one node's objects |
 //!

@@ -170,14 +170,15 @@ impl<'id> Worker<'id> {
     /// the node's computing time.
     ///
     /// ```
-    /// # dhole_node::run_on(&dhole_node::Threads::new(1, 0), &dhole_node::Settings::nodes(1), |w| {
+    /// # use dhole_node::{Settings, Threads, run_on};
+    /// # run_on(&Threads::new(1, 0), &Settings::nodes(1), |w| {
     /// let numbers = w.alloc_range(4, |i| i as u64);
     /// let sum = w.readers(|present| {
     ///     std::thread::scope(|scope| {
-    ///         let half = |range| numbers.slice(range).iter().map(|r| present.get(r).copied()).sum();
-    ///         let upper = scope.spawn(move || half(2..4));
-    ///         let lower: Result<u64, _> = half(0..2);
-    ///         Ok::<u64, dhole_node::Error>(lower? + upper.join().expect("it does not panic")?)
+    ///         let sum = |half| numbers.slice(half).iter().map(|r| present.get(r).copied()).sum();
+    ///         let upper = scope.spawn(move || sum(2..4));
+    ///         let lower: Result<u64, dhole_heap::Absent> = sum(0..2);
+    ///         Ok::<u64, dhole_heap::Absent>(lower? + upper.join().expect("it does not panic")?)
     ///     })
     /// })?;
     /// assert_eq!(sum, 6);
