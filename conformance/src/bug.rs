@@ -51,11 +51,13 @@ pub enum Bug {
     SkipConfirmation,
     /// Probes are lost at managers.
     LoseProbe,
+    /// A node reports one interval more than it has seen, so that the floor is one too high.
+    FloorTooHigh,
 }
 
 impl Bug {
     /// Every bug.
-    pub const ALL: [Bug; 17] = [
+    pub const ALL: [Bug; 18] = [
         Bug::LoseInterval,
         Bug::HideInterval,
         Bug::HideLamportTime,
@@ -73,6 +75,7 @@ impl Bug {
         Bug::DepartEarly,
         Bug::SkipConfirmation,
         Bug::LoseProbe,
+        Bug::FloorTooHigh,
     ];
 
     /// What becomes of a command.
@@ -132,6 +135,13 @@ impl Bug {
                 let news = no_news(time.nodes());
                 let grant = Message::LockGrant { lock: *lock, news };
                 fate.more = Some((from, *requester, grant));
+            }
+            (Bug::FloorTooHigh, Message::Gossiped { gossip, .. }) => {
+                let gossip = Arc::make_mut(gossip);
+                let minimum = &mut gossip.minimum;
+                for node in (0..minimum.nodes()).map(NodeId::at) {
+                    minimum.see(node, minimum.of(node) + 1);
+                }
             }
             (Bug::DepartEarly, Message::BarrierArrive { barrier, news, .. }) => {
                 let (barrier, news) = (*barrier, no_news(news.time.nodes()));

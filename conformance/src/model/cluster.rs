@@ -1,6 +1,6 @@
 use std::fmt;
 
-use dhole_protocol::{Event, Message};
+use dhole_protocol::{Event, Interval, Message};
 use stateright::{Model, Property};
 
 use crate::Bug;
@@ -195,6 +195,14 @@ impl State {
                 .nodes()
                 .any(|node| matches!(node.phase, Phase::Deadlocked(_))),
             Sight::Probe => sent(|m| matches!(m, Message::Probe { .. })),
+            Sight::Floor => {
+                sent(|m| matches!(m, Message::Gossiped { gossip, .. } if gossip.epoch > 0))
+            }
+            Sight::Compacted => sent(|m| {
+                let several = |i: &std::sync::Arc<Interval>| i.first < i.index;
+                m.news()
+                    .is_some_and(|news| news.intervals.iter().any(several))
+            }),
         }
     }
 
@@ -325,5 +333,6 @@ fn seen(sight: Sight) -> fn(&Cluster, &State) -> bool {
             }
         };
     }
-    shows!(Deferred PreImageReply Invalidated Exclusive Overtaking Forwarded Deadlock Probe)
+    shows!(Deferred PreImageReply Invalidated Exclusive Overtaking Forwarded Deadlock Probe
+        Floor Compacted)
 }

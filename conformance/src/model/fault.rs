@@ -81,11 +81,15 @@ pub enum Sight {
     Deadlock,
     /// A probe is on its way.
     Probe,
+    /// All nodes have reported what they have seen, so that there is a floor.
+    Floor,
+    /// A record that stands for several intervals is told.
+    Compacted,
 }
 
 impl Sight {
     /// All sights.
-    pub const ALL: [Sight; 8] = [
+    pub const ALL: [Sight; 10] = [
         Sight::Deferred,
         Sight::PreImageReply,
         Sight::Invalidated,
@@ -94,6 +98,8 @@ impl Sight {
         Sight::Forwarded,
         Sight::Deadlock,
         Sight::Probe,
+        Sight::Floor,
+        Sight::Compacted,
     ];
 
     /// The property's name.
@@ -107,6 +113,8 @@ impl Sight {
             Sight::Forwarded => "a manager passes a lock request on",
             Sight::Deadlock => "a node is told that it is deadlocked",
             Sight::Probe => "a probe is on its way",
+            Sight::Floor => "a floor is told",
+            Sight::Compacted => "a record that stands for several intervals is told",
         }
     }
 }

@@ -68,7 +68,7 @@ impl Node {
     pub fn new(me: usize, program: &Program) -> Node {
         let mut node = Node {
             me,
-            protocol: Protocol::new(NodeId::at(me), program.nodes.len()),
+            protocol: Protocol::with_limits(NodeId::at(me), program.nodes.len(), program.limits),
             heap: Heap::new(program.objects.len()),
             done: 0,
             passed: 0,

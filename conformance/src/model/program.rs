@@ -1,5 +1,5 @@
 use dhole_model::{NodeId, Oid};
-use dhole_protocol::LockId;
+use dhole_protocol::{LockId, LogLimits};
 
 /// The most nodes of a model; clocks have a fixed size.
 pub const MOST_NODES: usize = 4;
@@ -62,6 +62,8 @@ pub struct Program {
     pub deadlock_free: bool,
     /// Messages about a wait that has lasted long may come this often, at any time.
     pub impatience: u8,
+    /// How many intervals the nodes log before they collect or compact them.
+    pub limits: LogLimits,
 }
 
 impl Program {
@@ -78,6 +80,7 @@ impl Program {
             race_free: true,
             deadlock_free: true,
             impatience: 0,
+            limits: LogLimits::default(),
         }
     }
 
@@ -111,6 +114,15 @@ impl Program {
             deadlock_free: false,
             ..self
         }
+    }
+
+    /// Where logs of intervals are collected and compacted from these lengths on.
+    pub fn logging(self, collect_from: usize, compact_from: usize) -> Program {
+        let limits = LogLimits {
+            collect_from,
+            compact_from,
+        };
+        Program { limits, ..self }
     }
 
     /// Where waits seem long, at any time, this often in a run.

@@ -69,6 +69,15 @@ pub fn counter(nodes: usize, rounds: usize) -> Program {
     Program::new("counter under a lock", vec![node; nodes]).objects(&[1])
 }
 
+/// Two nodes write an object in turns, and one of them another one; a third node reads both when
+/// it gets the lock.
+pub fn written_twice_while_away() -> Program {
+    let zero = [locked(0, &[Write(0)]), locked(0, &[Read(0), Write(0)])].concat();
+    let one = locked(0, &[Read(0), Write(0), Write(1)]);
+    let two = locked(0, &[Read(1), Read(0)]);
+    Program::new("written twice while away", vec![zero, one, two]).objects(&[0, 2])
+}
+
 /// Node 0 allocates an object and, under a lock, says so; node 1 reads it if it knows of it.
 pub fn allocated_meanwhile() -> Program {
     let zero = [vec![Alloc(1)], locked(0, &[Write(0)]), vec![Write(1)]].concat();

@@ -157,6 +157,8 @@ pub struct Counters {
     pub barriers: u64,
     /// Nanoseconds in which the worker waited for others.
     pub waited_ns: u64,
+    /// The most interval records that the node kept at a time for others that had not seen them.
+    pub interval_records_most: u64,
     /// Bytes of page store that hold shared objects on this node.
     pub shared_bytes: u64,
     /// Sent messages by kind.
@@ -196,6 +198,7 @@ impl Counters {
             lock_acquires_local,
             barriers,
             waited_ns,
+            interval_records_most,
             shared_bytes,
             by_kind,
             by_type,
@@ -216,6 +219,7 @@ impl Counters {
         self.lock_acquires_local += lock_acquires_local;
         self.barriers += barriers;
         self.waited_ns += waited_ns;
+        self.interval_records_most += interval_records_most;
         self.shared_bytes += shared_bytes;
         for (kind, theirs) in by_kind {
             let mine = self.by_kind.entry(*kind).or_default();

@@ -35,6 +35,13 @@ impl VectorTime {
         }
     }
 
+    /// Takes the smaller of both times in every element: what both have seen.
+    pub fn meet(&mut self, other: &VectorTime) {
+        for (mine, theirs) in self.0.iter_mut().zip(&other.0) {
+            *mine = (*mine).min(*theirs);
+        }
+    }
+
     /// Whether everything that `other` has seen has been seen here too.
     pub fn covers(&self, other: &VectorTime) -> bool {
         self.0
@@ -88,6 +95,18 @@ mod tests {
             (both.of(NodeId(0)), both.of(NodeId(1)), both.of(NodeId(2))),
             (4, 0, 1)
         );
+    }
+
+    #[test]
+    fn both_have_seen_what_their_times_meet_in() {
+        let (mut a, mut b) = (VectorTime::zero(2), VectorTime::zero(2));
+        a.see(NodeId(0), 4);
+        a.see(NodeId(1), 2);
+        b.see(NodeId(0), 3);
+        let mut common = a.clone();
+        common.meet(&b);
+        assert!(a.covers(&common) && b.covers(&common));
+        assert_eq!((common.of(NodeId(0)), common.of(NodeId(1))), (3, 0));
     }
 
     #[test]

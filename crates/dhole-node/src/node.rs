@@ -180,6 +180,11 @@ impl State {
             }
         }
         self.commands = commands;
+        let (kept, most) = (
+            self.protocol.intervals_kept() as u64,
+            &mut self.counting.all.interval_records_most,
+        );
+        *most = kept.max(*most);
         stepped.and(carried_out)
     }
 

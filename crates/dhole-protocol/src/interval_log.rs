@@ -4,17 +4,52 @@ use std::sync::Arc;
 use dhole_model::{IntervalIndex, NodeId, VectorTime};
 
 use crate::Interval;
+use crate::compaction::keep_newest;
 
 /// The intervals of all nodes that someone may still have to be told of, by node and number.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct IntervalLog {
     nodes: Vec<VecDeque<Arc<Interval>>>,
+    records: usize,
+    /// Records and ranges of objects in them: what the log takes in memory.
+    weight: usize,
+    limits: LogLimits,
+    /// The weight at which records are made fewer.
+    compact_at: usize,
+}
+
+/// How long the log of intervals grows before something is done about it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct LogLimits {
+    /// With so many records, a node asks the others what they have seen, on messages that are
+    /// sent anyway, so that records which all have seen can be dropped.
+    pub collect_from: usize,
+    /// With so many records and ranges of objects, or twice what was left the last time, a node
+    /// leaves each object in the newest record alone.
+    pub compact_from: usize,
+}
+
+impl Default for LogLimits {
+    fn default() -> LogLimits {
+        LogLimits {
+            collect_from: 128,
+            compact_from: 1024,
+        }
+    }
+}
+
+fn weight(interval: &Interval) -> usize {
+    1 + interval.written.len()
 }
 
 impl IntervalLog {
-    pub fn new(nodes: usize) -> IntervalLog {
+    pub fn new(nodes: usize, limits: LogLimits) -> IntervalLog {
         IntervalLog {
             nodes: vec![VecDeque::new(); nodes],
+            records: 0,
+            weight: 0,
+            limits,
+            compact_at: limits.compact_from,
         }
     }
 
@@ -24,9 +59,31 @@ impl IntervalLog {
         debug_assert!(
             of_node
                 .back()
-                .is_none_or(|last| last.index + 1 == interval.index)
+                .is_none_or(|last| interval.first <= last.index + 1 && last.index < interval.index)
         );
+        self.records += 1;
+        self.weight += weight(&interval);
         of_node.push_back(interval);
+        if self.weight >= self.compact_at {
+            self.compact();
+        }
+    }
+
+    /// How many intervals are kept.
+    pub fn len(&self) -> usize {
+        self.records
+    }
+
+    /// Whether there is so much that the others should be asked what they have seen.
+    pub fn is_long(&self) -> bool {
+        self.records >= self.limits.collect_from
+    }
+
+    fn compact(&mut self) {
+        self.nodes.iter_mut().for_each(keep_newest);
+        self.records = self.nodes.iter().map(VecDeque::len).sum();
+        self.weight = self.nodes.iter().flatten().map(|i| weight(i)).sum();
+        self.compact_at = self.limits.compact_from.max(2 * self.weight);
     }
 
     /// The intervals of `node` with numbers of at least `index`, in order.
@@ -36,10 +93,8 @@ impl IntervalLog {
         index: IntervalIndex,
     ) -> impl Iterator<Item = &Arc<Interval>> {
         let of_node = &self.nodes[node.index()];
-        let skipped = of_node
-            .front()
-            .map_or(0, |first| index.saturating_sub(first.index));
-        of_node.iter().skip(skipped as usize)
+        let skipped = of_node.partition_point(|interval| interval.index < index);
+        of_node.range(skipped..)
     }
 
     /// The intervals that `time` has not seen.
@@ -53,7 +108,9 @@ impl IntervalLog {
     pub fn forget_up_to(&mut self, time: &VectorTime) {
         for (node, of_node) in self.nodes.iter_mut().enumerate() {
             let seen = time.of(NodeId::at(node));
-            while of_node.front().is_some_and(|first| first.index <= seen) {
+            while let Some(first) = of_node.front().filter(|first| first.index <= seen) {
+                self.records -= 1;
+                self.weight -= weight(first);
                 of_node.pop_front();
             }
         }
@@ -67,6 +124,7 @@ mod tests {
     fn interval(node: u16, index: u32) -> Arc<Interval> {
         Arc::new(Interval {
             node: NodeId(node),
+            first: index,
             index,
             lamport: 9,
             written: vec![],
@@ -75,7 +133,7 @@ mod tests {
 
     #[test]
     fn a_node_is_told_just_what_it_has_not_seen() {
-        let mut log = IntervalLog::new(2);
+        let mut log = IntervalLog::new(2, LogLimits::default());
         for (node, index) in [(0, 1), (0, 2), (1, 1), (0, 3)] {
             log.push(interval(node, index));
         }

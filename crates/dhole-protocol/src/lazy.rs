@@ -13,8 +13,9 @@ use std::sync::Arc;
 use dhole_model::{IntervalIndex, NodeId, Oid, OidRange, VectorTime, Version};
 use smallvec::SmallVec;
 
+use crate::collection::{Collector, Gossip};
 use crate::command::{Command, Commands, ProtocolError, Source, Unread, WorkerIs};
-use crate::interval_log::IntervalLog;
+use crate::interval_log::{IntervalLog, LogLimits};
 use crate::object_table::ObjectTable;
 use crate::round::{Round, Wants};
 use crate::{Interval, Message, News, Sent, Wanted};
@@ -30,6 +31,7 @@ pub(crate) struct Lazy {
     /// Objects written in the current interval, in the order of their first write.
     dirty: Vec<Oid>,
     log: IntervalLog,
+    collector: Collector,
     /// Requests for dirty objects; at most one from each other node, which waits for it.
     deferred: VecDeque<Request>,
     /// What the worker waits for, and from whom.
@@ -44,14 +46,15 @@ struct Request {
 }
 
 impl Lazy {
-    pub fn new(me: NodeId, nodes: usize) -> Lazy {
+    pub fn new(me: NodeId, nodes: usize, limits: LogLimits) -> Lazy {
         Lazy {
             me,
             time: VectorTime::zero(nodes),
             lamport: 0,
             objects: ObjectTable::default(),
             dirty: Vec::new(),
-            log: IntervalLog::new(nodes),
+            log: IntervalLog::new(nodes, limits),
+            collector: Collector::new(me, nodes),
             deferred: VecDeque::new(),
             round: Round::new(),
         }
@@ -149,6 +152,7 @@ impl Lazy {
         }
         let interval = Interval {
             node: self.me,
+            first: index,
             index,
             lamport: self.lamport,
             written,
@@ -181,7 +185,7 @@ impl Lazy {
         let mut time = self.time.clone();
         for interval in &news.intervals {
             let seen = time.of(interval.node);
-            if interval.index > seen && interval.index - seen != 1 {
+            if interval.first > seen && interval.first - seen != 1 {
                 return bad("an interval is missing");
             }
             time.see(interval.node, interval.index);
@@ -198,8 +202,8 @@ impl Lazy {
         let bad = |what| Err(ProtocolError::BadMessage { from, what });
         let mut seen = self.time.of(from);
         for interval in &news.intervals {
-            let known = interval.index <= seen;
-            if interval.node != from || !(known || interval.index - seen == 1) {
+            let known = interval.first <= seen;
+            if interval.node != from || !(known || interval.first - seen == 1) {
                 return bad("an interval is missing");
             }
             seen = seen.max(interval.index);
@@ -241,6 +245,31 @@ impl Lazy {
     /// Forgets the intervals that every node has seen: after a barrier, all of them.
     pub fn forget_seen_by_all(&mut self) {
         self.log.forget_up_to(&self.time);
+    }
+
+    /// How many intervals are kept for nodes that may not have seen them.
+    pub fn intervals_kept(&self) -> usize {
+        self.log.len()
+    }
+
+    /// What a message to another node should tell it about what can be collected.
+    pub fn gossip_for(&mut self, to: NodeId) -> Option<Arc<Gossip>> {
+        if self.log.is_long() {
+            self.collector.report(&self.time);
+        }
+        self.collector.gossip_for(to)
+    }
+
+    /// Whether what another node says of what can be collected may be true.
+    pub fn check_gossip(&self, from: NodeId, gossip: &Gossip) -> Result<(), ProtocolError> {
+        let checked = self.collector.check(gossip, &self.time);
+        checked.map_err(|what| ProtocolError::BadMessage { from, what })
+    }
+
+    /// Takes gossip that was [checked](Lazy::check_gossip), and drops what all have seen.
+    pub fn hear(&mut self, gossip: &Gossip) {
+        self.collector.hear(gossip, &self.time);
+        self.log.forget_up_to(self.collector.floor());
     }
 
     pub fn fetch(

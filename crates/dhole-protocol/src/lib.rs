@@ -6,6 +6,8 @@
 //! - the *lazy single-writer invalidate protocol* for shared objects (DOSA, sections 2 and 3.1);
 //! - *locks* with a manager that passes requests on to the last holder, and the central
 //!   *barrier* of 2(n-1) messages; both carry write notices;
+//! - *collection* of interval records that every node has seen, at barriers and by gossip on
+//!   lock messages, so that nothing grows with time;
 //! - the *wait-for graph*, followed by probes, so that a deadlock is an answer and not a hang.
 //!
 //! ```
@@ -30,18 +32,24 @@
 #![forbid(unsafe_code)]
 
 mod barrier;
+mod collection;
 mod command;
+mod compaction;
 mod interval_log;
 mod lazy;
 mod lock;
 mod message;
+mod node_set;
 mod object_table;
 mod protocol;
 mod round;
 mod wait_for;
 
+pub use collection::Gossip;
 pub use command::{Command, Commands, Event, ProtocolError, Source, Unread, WorkerIs};
+pub use interval_log::LogLimits;
 pub use message::{
     AbortReason, BarrierId, Interval, LockId, Message, News, Sent, Waiter, WaitingFor, Wanted,
 };
+pub use node_set::NodeSet;
 pub use protocol::Protocol;

@@ -8,6 +8,7 @@ use dhole_model::{
 };
 use smallvec::SmallVec;
 
+use crate::collection::Gossip;
 use crate::round::MOST_WANTED;
 
 /// The number of a lock, the same on every node.
@@ -46,6 +47,9 @@ impl fmt::Display for BarrierId {
 pub struct Interval {
     /// The node that wrote.
     pub node: NodeId,
+    /// The first of the intervals of that node that this one stands for: what those before
+    /// `index` wrote, later ones wrote again. As a rule `index` itself.
+    pub first: IntervalIndex,
     /// The interval's number on that node.
     pub index: IntervalIndex,
     /// Its Lamport time; with `node`, the version of everything it wrote.
@@ -67,7 +71,8 @@ impl Interval {
     pub fn wire_bytes(&self) -> u64 {
         const NODE_INDEX_LAMPORT_COUNT: u64 = 2 + 4 + 8 + 4;
         const FIRST_AND_COUNT: u64 = 8 + 4;
-        NODE_INDEX_LAMPORT_COUNT + FIRST_AND_COUNT * self.written.len() as u64
+        let first = if self.first < self.index { 4 } else { 0 };
+        NODE_INDEX_LAMPORT_COUNT + first + FIRST_AND_COUNT * self.written.len() as u64
     }
 }
 
@@ -243,6 +248,13 @@ pub enum Message {
         /// Why.
         reason: AbortReason,
     },
+    /// A message that also tells what can be collected; counted as what it carries it on.
+    Gossiped {
+        /// What can be collected.
+        gossip: Arc<Gossip>,
+        /// The message.
+        carrier: Box<Message>,
+    },
 }
 
 impl News {
@@ -252,6 +264,9 @@ impl News {
         for interval in &self.intervals {
             if interval.node.index() >= nodes {
                 return Err("an interval of a node that is not in the cluster");
+            }
+            if interval.first == 0 || interval.first > interval.index {
+                return Err("an interval that ends before it begins");
             }
             let ends = |range: &OidRange| range.first.0.checked_add(u64::from(range.count));
             if !interval.written.iter().all(|range| ends(range).is_some()) {
@@ -291,8 +306,19 @@ impl Message {
             Message::LockGrant { news, .. }
             | Message::BarrierArrive { news, .. }
             | Message::BarrierDepart { news, .. } => news.check(nodes),
+            Message::Gossiped { gossip, carrier } => match carrier.may_carry_gossip() {
+                true => gossip.check(nodes).and_then(|()| carrier.check(nodes)),
+                false => Err("gossip on a message that carries none"),
+            },
             _ => Ok(()),
         }
+    }
+
+    fn may_carry_gossip(&self) -> bool {
+        matches!(
+            self,
+            Message::LockRequest { .. } | Message::LockForward { .. } | Message::LockGrant { .. }
+        )
     }
 
     /// Bytes of a message's frame: length, kind, sender, receiver, sequence.
@@ -311,6 +337,7 @@ impl Message {
             Message::Probe { .. } => MessageKind::Probe,
             Message::Deadlock { .. } => MessageKind::Deadlock,
             Message::Abort { .. } => MessageKind::Abort,
+            Message::Gossiped { carrier, .. } => carrier.kind(),
         }
     }
 
@@ -324,6 +351,9 @@ impl Message {
         const SITE: u64 = 8;
         const WAITER: u64 = 2 + 9 + SITE + 8;
         let body = match self {
+            Message::Gossiped { gossip, carrier } => {
+                return gossip.wire_bytes() + carrier.wire_bytes();
+            }
             Message::Fetch { wanted, .. } => {
                 ROUND_AND_COUNT + OID_AND_VERSION * wanted.len() as u64
             }
@@ -354,11 +384,17 @@ impl Message {
 
     /// Bytes of write notices in the message.
     pub fn notice_bytes(&self) -> u64 {
+        self.news().map_or(0, News::notice_bytes)
+    }
+
+    /// What the message tells of intervals.
+    pub fn news(&self) -> Option<&News> {
         match self {
             Message::LockGrant { news, .. }
             | Message::BarrierArrive { news, .. }
-            | Message::BarrierDepart { news, .. } => news.notice_bytes(),
-            _ => 0,
+            | Message::BarrierDepart { news, .. } => Some(news),
+            Message::Gossiped { carrier, .. } => carrier.news(),
+            _ => None,
         }
     }
 }

@@ -4,6 +4,7 @@ use dhole_model::{CallSite, NodeId, VectorTime};
 
 use crate::barrier::{Arrived, Barrier, MANAGER};
 use crate::command::{Command, Commands, Event, ProtocolError, WorkerIs};
+use crate::interval_log::LogLimits;
 use crate::lazy::Lazy;
 use crate::lock::{Acquired, Locks, Passed};
 use crate::wait_for::{Probe, WaitFor};
@@ -24,9 +25,14 @@ pub struct Protocol {
 impl Protocol {
     /// The protocol of node `me` in a cluster of `nodes`, before anything has happened.
     pub fn new(me: NodeId, nodes: usize) -> Protocol {
+        Protocol::with_limits(me, nodes, LogLimits::default())
+    }
+
+    /// As [`new`](Protocol::new), with other limits for the log of intervals.
+    pub fn with_limits(me: NodeId, nodes: usize, limits: LogLimits) -> Protocol {
         Protocol {
             me,
-            lazy: Lazy::new(me, nodes),
+            lazy: Lazy::new(me, nodes, limits),
             locks: Locks::new(me, nodes),
             barrier: Barrier::new(nodes),
             wait_for: WaitFor::new(me),
@@ -75,6 +81,23 @@ impl Protocol {
         Ok(())
     }
 
+    /// How many intervals are kept here because a node may not have seen them.
+    pub fn intervals_kept(&self) -> usize {
+        self.lazy.intervals_kept()
+    }
+
+    /// Sends a message of the locks, which carries gossip on what can be collected.
+    fn say(&mut self, to: NodeId, message: Message, out: &mut Commands) {
+        let message = match self.lazy.gossip_for(to) {
+            Some(gossip) => Message::Gossiped {
+                gossip,
+                carrier: Box::new(message),
+            },
+            None => message,
+        };
+        out.push(Command::Send { to, message });
+    }
+
     /// Whether requests wait for the worker's next call ([`Event::Serve`]).
     pub fn has_deferred(&self) -> bool {
         self.lazy.has_deferred()
@@ -100,11 +123,7 @@ impl Protocol {
                 if manager == self.me {
                     self.request(lock, self.me, time, out)?;
                 } else {
-                    let message = Message::LockRequest { lock, time };
-                    out.push(Command::Send {
-                        to: manager,
-                        message,
-                    });
+                    self.say(manager, Message::LockRequest { lock, time }, out);
                 }
             }
         }
@@ -127,10 +146,7 @@ impl Protocol {
             requester,
             time,
         };
-        out.push(Command::Send {
-            to: before,
-            message,
-        });
+        self.say(before, message, out);
         Ok(())
     }
 
@@ -150,10 +166,7 @@ impl Protocol {
 
     fn grant(&mut self, lock: LockId, to: NodeId, time: &VectorTime, out: &mut Commands) {
         let news = self.lazy.news_since(time);
-        out.push(Command::Send {
-            to,
-            message: Message::LockGrant { lock, news },
-        });
+        self.say(to, Message::LockGrant { lock, news }, out);
     }
 
     fn release(&mut self, lock: LockId, out: &mut Commands) -> Result<(), ProtocolError> {
@@ -260,6 +273,12 @@ impl Protocol {
         };
         checked.map_err(|what| ProtocolError::BadMessage { from, what })?;
         match message {
+            Message::Gossiped { gossip, carrier } => {
+                self.lazy.check_gossip(from, &gossip)?;
+                self.deliver(from, *carrier, worker, out)?;
+                self.lazy.hear(&gossip);
+                Ok(())
+            }
             Message::Fetch { round, wanted } => self.lazy.fetch(from, round, wanted, worker, out),
             Message::FetchReply { round, sent } => self.lazy.fetch_reply(from, round, &sent, out),
             Message::LockRequest { lock, time } => self.request(lock, from, time, out),

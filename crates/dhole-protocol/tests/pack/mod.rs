@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use dhole_model::{CallSite, MessageKind, NodeId, Oid, OidRange, VectorTime};
 use dhole_protocol::{
-    Command, Event, LockId, Message, News, Protocol, ProtocolError, Source, Unread, WorkerIs,
+    Command, Event, LockId, LogLimits, Message, News, Protocol, ProtocolError, Source, Unread,
+    WorkerIs,
 };
 
 /// An object that node 0 allocates in [`Pack::with_object`].
@@ -18,6 +19,8 @@ pub struct Pack {
     pub sent: BTreeMap<MessageKind, usize>,
     /// Commands that messages led to, by node, but for what was sent.
     pub done: Vec<Vec<Command>>,
+    /// How many messages carried gossip.
+    pub gossiped: usize,
 }
 
 /// A node.
@@ -83,11 +86,17 @@ pub fn no_news(nodes: usize) -> News {
 
 impl Pack {
     pub fn new(nodes: usize) -> Pack {
+        Pack::with_limits(nodes, LogLimits::default())
+    }
+
+    pub fn with_limits(nodes: usize, limits: LogLimits) -> Pack {
+        let protocol = |me| Protocol::with_limits(n(me), nodes, limits);
         Pack {
-            nodes: (0..nodes).map(|me| Protocol::new(n(me), nodes)).collect(),
+            nodes: (0..nodes).map(protocol).collect(),
             in_flight: VecDeque::new(),
             sent: BTreeMap::new(),
             done: vec![Vec::new(); nodes],
+            gossiped: 0,
         }
     }
 
@@ -161,6 +170,7 @@ impl Pack {
             if to != n(node) {
                 *self.sent.entry(message.kind()).or_default() += 1;
             }
+            self.gossiped += usize::from(matches!(message, Message::Gossiped { .. }));
             self.in_flight.push_back((n(node), to, message));
         }
         Ok(done)

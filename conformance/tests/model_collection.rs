@@ -1,0 +1,44 @@
+//! Interval records that are dropped or made fewer between barriers: every run of small programs
+//! whose nodes have no patience with long logs.
+
+use conformance::Bug;
+use conformance::model::{Cluster, Fault, Program, Sight, explore, hunt, programs::*};
+
+fn sound(program: Program, sights: &[Sight]) {
+    explore(Cluster::new(program).showing(sights)).assert_sound();
+}
+
+#[test]
+fn what_is_below_the_floor_is_never_missed() {
+    sound(counter(2, 2).logging(1, 1000), &[Sight::Floor]);
+    sound(counter(3, 2).logging(1, 1000), &[Sight::Floor]);
+    sound(chain_of_locks().logging(1, 1000), &[]);
+    sound(message_passing_by_lock().logging(1, 1000), &[]);
+}
+
+#[test]
+fn what_a_later_write_stands_for_is_never_missed() {
+    sound(counter(2, 2).logging(1000, 2), &[Sight::Compacted]);
+    sound(counter(3, 1).logging(1000, 2), &[]);
+    sound(
+        written_twice_while_away().logging(1000, 2),
+        &[Sight::Compacted],
+    );
+    sound(chain_of_locks().logging(1000, 2), &[]);
+}
+
+#[test]
+fn dropping_and_compacting_go_together() {
+    sound(
+        written_twice_while_away().logging(1, 2),
+        &[Sight::Compacted],
+    );
+    sound(counter(2, 3).logging(1, 2), &[Sight::Floor]);
+}
+
+#[test]
+fn a_floor_that_is_one_too_high_is_caught() {
+    let cluster = Cluster::new(counter(3, 2).logging(1, 1000)).with(Bug::FloorTooHigh);
+    let explored = hunt(cluster, Fault::Refused);
+    assert!(explored.shows(Fault::Refused), "{explored}");
+}

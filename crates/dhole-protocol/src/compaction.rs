@@ -1,0 +1,169 @@
+//! Making interval records fewer while they wait for a node that has not seen them.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use dhole_model::{Oid, OidRange};
+
+use crate::Interval;
+
+/// Leaves each object in the newest of one node's records that names it. An older write need not
+/// be told beside a newer one: whoever hears of both, in either order, keeps the newer. A record
+/// that says nothing any more becomes part of the next. So no more records are left than objects
+/// were written, and one.
+///
+/// Whoever applies a record has heard of its older part, or needs it no more.
+pub(crate) fn keep_newest(records: &mut VecDeque<Arc<Interval>>) {
+    let mut told = Covered::default();
+    let mut kept: VecDeque<Arc<Interval>> = VecDeque::with_capacity(records.len());
+    for mut record in records.drain(..).rev() {
+        let written = told.add(&record.written);
+        match kept.front_mut() {
+            Some(newer) if written.is_empty() => Arc::make_mut(newer).first = record.first,
+            _ => {
+                if written != record.written {
+                    Arc::make_mut(&mut record).written = written;
+                }
+                kept.push_front(record);
+            }
+        }
+    }
+    kept.shrink_to_fit();
+    *records = kept;
+}
+
+/// Objects, as ranges that do not touch: the first id and the end of each.
+#[derive(Default)]
+struct Covered(BTreeMap<u64, u64>);
+
+impl Covered {
+    /// Adds ranges, and returns the parts of them that were not there.
+    fn add(&mut self, ranges: &[OidRange]) -> Vec<OidRange> {
+        let mut new = Vec::new();
+        for range in ranges {
+            self.add_one(
+                range.first.0,
+                range.first.0 + u64::from(range.count),
+                &mut new,
+            );
+        }
+        new
+    }
+
+    fn add_one(&mut self, first: u64, end: u64, new: &mut Vec<OidRange>) {
+        let (mut all_first, mut all_end, mut next) = (first, end, first);
+        let before = self.0.range(..first).next_back();
+        let reaching = before.filter(|(_, before_end)| **before_end >= first);
+        let from = reaching.map_or(first, |(before, _)| *before);
+        while let Some((&there, &there_end)) = self.0.range(from..=end).next() {
+            if there > next {
+                new.push(range(next, there));
+            }
+            next = next.max(there_end);
+            (all_first, all_end) = (all_first.min(there), all_end.max(there_end));
+            self.0.remove(&there);
+        }
+        if next < end {
+            new.push(range(next, end));
+        }
+        self.0.insert(all_first, all_end);
+    }
+}
+
+/// A part of a range, whose length fits as the whole one's did.
+fn range(first: u64, end: u64) -> OidRange {
+    OidRange {
+        first: Oid(first),
+        count: (end - first) as u32,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use dhole_model::NodeId;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn record(index: u32, written: &[(u64, u32)]) -> Arc<Interval> {
+        let written = written.iter().map(|&(first, count)| OidRange {
+            first: Oid(first),
+            count,
+        });
+        Arc::new(Interval {
+            node: NodeId(0),
+            first: index,
+            index,
+            lamport: u64::from(index),
+            written: written.collect(),
+        })
+    }
+
+    /// The newest record of each object.
+    fn newest(records: &VecDeque<Arc<Interval>>) -> BTreeMap<Oid, u64> {
+        let each = |r: &Arc<Interval>| {
+            let lamport = r.lamport;
+            let oids: Vec<Oid> = r.written.iter().flat_map(|range| range.iter()).collect();
+            oids.into_iter().map(move |oid| (oid, lamport))
+        };
+        records.iter().flat_map(each).collect()
+    }
+
+    #[test]
+    fn an_object_written_over_and_over_leaves_one_record() {
+        let mut records: VecDeque<_> = (1..=100).map(|i| record(i, &[(64, 2)])).collect();
+        keep_newest(&mut records);
+        assert_eq!(records.len(), 1);
+        assert_eq!((records[0].first, records[0].index), (1, 100));
+        assert_eq!(records[0].lamport, 100);
+    }
+
+    #[test]
+    fn what_only_an_old_interval_wrote_keeps_its_version() {
+        let mut records: VecDeque<_> = [
+            record(1, &[(64, 8)]),
+            record(2, &[(70, 1)]),
+            record(3, &[(66, 1)]),
+        ]
+        .into();
+        keep_newest(&mut records);
+        assert_eq!(records.len(), 3);
+        let left: Vec<_> = records[0]
+            .written
+            .iter()
+            .map(|r| (r.first.0, r.count))
+            .collect();
+        assert_eq!(left, [(64, 2), (67, 3), (71, 1)]);
+    }
+
+    proptest! {
+        #[test]
+        fn every_object_is_told_once_and_in_its_newest_version(
+            written in prop::collection::vec(
+                prop::collection::vec((0_u64..40, 1_u32..9), 0..4), 1..20)
+        ) {
+            let mut records = VecDeque::new();
+            for (ranges, index) in written.iter().zip(1..) {
+                let mut oids: Vec<u64> = ranges.iter().flat_map(|&(f, c)| f..f + u64::from(c))
+                    .collect();
+                oids.sort_unstable();
+                oids.dedup();
+                let mut disjoint = Vec::new();
+                oids.into_iter().for_each(|oid| OidRange::push(&mut disjoint, Oid(oid)));
+                let disjoint: Vec<_> = disjoint.iter().map(|r| (r.first.0, r.count)).collect();
+                records.push_back(record(index, &disjoint));
+            }
+            let (before, last) = (newest(&records), records.len() as u32);
+            keep_newest(&mut records);
+            let told: u32 = records.iter().flat_map(|r| &r.written).map(|r| r.count).sum();
+            prop_assert_eq!(told as usize, before.len());
+            prop_assert_eq!(newest(&records), before);
+            let mut next = 1;
+            for record in &records {
+                prop_assert_eq!(record.first, next);
+                next = record.index + 1;
+            }
+            prop_assert_eq!(next, last + 1);
+        }
+    }
+}

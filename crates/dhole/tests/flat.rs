@@ -1,0 +1,84 @@
+//! Nothing grows with time: ten times the transfers or barriers take no more memory.
+
+use allocation_counter::measure;
+use dhole::{Config, Counters, Lock, Result, Worker, sim};
+
+/// The most bytes that a simulated run had allocated at a time, and what it counted.
+fn peak(nodes: usize, program: impl Fn(&mut Worker<'_>) -> Result<()> + Sync) -> (u64, Counters) {
+    let mut settings = sim::Settings::new(nodes);
+    settings.computation = sim::Computation::FixedCost { unit_ns: 1.0 };
+    let mut total = Counters::default();
+    let info = measure(|| {
+        let run = Config::nodes(nodes).simulate(settings, &program).unwrap();
+        total = run.report.total();
+    });
+    (info.bytes_max, total)
+}
+
+/// `busy` of the nodes write under a lock, `times` in all; the others take no part.
+fn transfers(nodes: usize, busy: usize, times: u64) -> (u64, Counters) {
+    peak(nodes, |w| {
+        let numbers = w.once(|w| Ok(w.alloc_range(3, |_| 0_u64)))?;
+        let lock = Lock::numbered(1);
+        if w.node().index() < busy {
+            for time in 0..times / busy as u64 {
+                let number = numbers.at((time % 3) as usize);
+                lock.with(w, |w| {
+                    *number.get_mut(w) += 1;
+                    Ok(())
+                })?;
+            }
+        }
+        Ok(())
+    })
+}
+
+fn barriers(nodes: usize, times: u64) -> (u64, Counters) {
+    peak(nodes, |w| {
+        let mine = w.alloc(0_u64);
+        for _ in 0..times {
+            *mine.get_mut(w) += 1;
+            w.barrier()?;
+        }
+        Ok(())
+    })
+}
+
+fn assert_flat(what: &str, times: u64, run: impl Fn(u64) -> (u64, Counters)) {
+    let ((few, _), (many, counters)) = (run(times / 10), run(times));
+    let kept = counters.interval_records_most;
+    println!(
+        "{what}: {few} bytes for {} times, {many} for {times}; {kept} records",
+        times / 10
+    );
+    assert!(many < few + few / 20, "{what}: {few} bytes, then {many}");
+    // A log is collected from 128 records on, and compacted at 1,024 records and ranges.
+    assert!(
+        kept < 1200,
+        "{what}: {kept} interval records kept at a time"
+    );
+}
+
+fn all_flat(times: u64) {
+    assert_flat("transfers between 2 nodes", times, |times| {
+        transfers(2, 2, times)
+    });
+    assert_flat("transfers between 3 nodes", times, |times| {
+        transfers(3, 3, times)
+    });
+    assert_flat("transfers beside an idle node", times, |times| {
+        transfers(3, 2, times)
+    });
+    assert_flat("barriers of 2 nodes", times, |times| barriers(2, times));
+}
+
+#[test]
+fn memory_is_flat_over_lock_transfers_and_barriers() {
+    all_flat(20_000);
+}
+
+#[test]
+#[ignore = "slow: a million of each"]
+fn memory_is_flat_over_a_million_lock_transfers_and_barriers() {
+    all_flat(1_000_000);
+}
