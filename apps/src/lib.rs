@@ -10,8 +10,10 @@
 pub mod barnes;
 pub mod cluster;
 pub mod options;
+pub mod pool;
 pub mod program;
 pub mod progress;
 pub mod random;
 pub mod report;
 pub mod sor;
+pub mod vector;

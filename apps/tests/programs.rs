@@ -122,7 +122,7 @@ fn barnes_keeps_its_bodies_when_the_root_cube_grows() {
         ..barnes::Problem::new(500, 12, 4)
     };
     let sides = |bodies: &[barnes::Body]| {
-        let farthest = bodies.iter().map(|body| barnes::vector::extent(body.pos));
+        let farthest = bodies.iter().map(|body| apps::vector::extent(body.pos));
         barnes::place::Root::around(farthest.fold(0.0, f64::max)).side_squared()
     };
     let (alone, run) = solve_barnes(&problem, 4);

@@ -2,7 +2,7 @@
 
 use dhole::Share;
 
-use super::vector::Vector;
+use crate::vector::Vector;
 
 /// A body: 64 bytes, a line of the cache. While forces are computed everybody reads the first
 /// half; only its owner writes it.

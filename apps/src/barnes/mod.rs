@@ -21,6 +21,5 @@ pub mod plummer;
 pub mod sequential;
 pub mod shared;
 pub mod tree;
-pub mod vector;
 
 pub use body::{Body, Problem};

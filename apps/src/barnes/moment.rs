@@ -3,7 +3,7 @@
 use dhole::Share;
 
 use super::Body;
-use super::vector::{Vector, plus, times};
+use crate::vector::{Vector, plus, times};
 
 /// What a cell is to a body far away: the mass in it and where its centre is; and, for the
 /// division of the work, what its bodies cost.

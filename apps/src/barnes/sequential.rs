@@ -7,8 +7,8 @@ use super::gravity::{Law, Pull, Target};
 use super::leapfrog::{Energy, drift, kick};
 use super::place::{Place, Root};
 use super::tree::Cube;
-use super::vector::extent;
 use super::{Body, Problem, plummer};
+use crate::vector::extent;
 
 /// All bodies, and what is needed from one step to the next.
 #[derive(Debug)]
@@ -136,7 +136,7 @@ mod tests {
     use crate::barnes::body::LEAF_BODIES;
     use crate::barnes::moment::Moment;
     use crate::barnes::tree::Inside;
-    use crate::barnes::vector::{dot, minus};
+    use crate::vector::{dot, minus};
 
     /// The pull of all others on `body`, summed one by one.
     fn direct(problem: &Problem, bodies: &[Body], body: usize) -> Pull {

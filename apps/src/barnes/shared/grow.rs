@@ -6,10 +6,10 @@ use dhole::Worker;
 
 use super::objects::{Branch, Cell, Cube, Leaf, SHEAF, Sheaf, Universe};
 use super::parts;
-use super::pool::Pool;
 use crate::barnes::body::LEAF_BODIES;
 use crate::barnes::moment::Moment;
 use crate::barnes::place::{LEVELS, Place, cube_keys, octant_start, octants};
+use crate::pool::Pool;
 
 /// Where this node takes the objects of its trees from.
 #[derive(Debug, Default)]

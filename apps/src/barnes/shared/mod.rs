@@ -21,7 +21,6 @@ pub mod exchange;
 pub mod grow;
 pub mod objects;
 pub mod parts;
-pub mod pool;
 pub mod run;
 pub mod walk;
 pub mod zone;

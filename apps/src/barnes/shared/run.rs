@@ -15,8 +15,8 @@ use crate::barnes::body::{
 use crate::barnes::gravity::{Law, Pull, Target};
 use crate::barnes::leapfrog::{Energy, drift, kick};
 use crate::barnes::place::{Place, Root};
-use crate::barnes::vector::{extent, minus};
 use crate::barnes::{Body, Problem, plummer};
+use crate::vector::{extent, minus};
 
 /// What a run found.
 #[derive(Clone, Default, Debug)]
