@@ -17,3 +17,4 @@ pub mod random;
 pub mod report;
 pub mod sor;
 pub mod vector;
+pub mod water;

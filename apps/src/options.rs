@@ -113,6 +113,25 @@ pub enum BadInput {
         /// The factor asked for.
         omega: f64,
     },
+    /// No water has such a cut-off radius.
+    #[error("a cut-off radius of {cutoff} angstrom: it must be at least 1, or 0 for the largest")]
+    Cutoff {
+        /// The radius asked for.
+        cutoff: f64,
+    },
+}
+
+impl BadInput {
+    /// Every node needs something to do.
+    ///
+    /// # Errors
+    /// When there are more `nodes` than things, `count` of them, to divide among them.
+    pub fn unless_one_each(nodes: u16, count: u32, of: &'static str) -> Result<(), BadInput> {
+        match nodes {
+            _ if u32::from(nodes) > count => Err(BadInput::TooManyNodes { nodes, count, of }),
+            _ => Ok(()),
+        }
+    }
 }
 
 impl SorOptions {
@@ -134,7 +153,7 @@ impl SorOptions {
         if !(omega > 0.0 && omega < 2.0) {
             return Err(BadInput::Omega { omega });
         }
-        at_least_one_each(nodes, rows, "rows")?;
+        BadInput::unless_one_each(nodes, rows, "rows")?;
         Ok(sor::Problem {
             rows: rows as usize,
             columns: columns as usize,
@@ -151,16 +170,9 @@ impl BarnesOptions {
     /// # Errors
     /// When the options contradict each other.
     pub fn problem(&self, nodes: u16) -> Result<barnes::Problem, BadInput> {
-        at_least_one_each(nodes, self.bodies, "bodies")?;
+        BadInput::unless_one_each(nodes, self.bodies, "bodies")?;
         let (bodies, steps) = (self.bodies as usize, self.steps as usize);
         Ok(barnes::Problem::new(bodies, steps, self.common.seed))
-    }
-}
-
-fn at_least_one_each(nodes: u16, count: u32, of: &'static str) -> Result<(), BadInput> {
-    match nodes {
-        _ if u32::from(nodes) > count => Err(BadInput::TooManyNodes { nodes, count, of }),
-        _ => Ok(()),
     }
 }
 

@@ -1,0 +1,278 @@
+//! Forces between molecules (`interf`, `cshift`; the energy is that of `poteng`).
+//!
+//! Charges act up to the cut-off radius, with a term that makes the force vanish there (a reaction
+//! field); the energy is shifted to vanish there too, which SPLASH needs not do, for a molecule's
+//! charges add up to none. The exponentials act where no two charges are beyond the radius. Each
+//! pair of sites is taken to the nearest image by itself.
+
+use super::model::{
+    CENTRE_SHIFT, CHARGE_SQUARED, CHARGES, Exponential, HYDROGENS, MIXED, MIXED_ATTRACTION, OXYGENS,
+};
+use super::motion::Atoms;
+use super::problem::System;
+use crate::vector::{Vector, dot, minus, plus, times};
+
+/// The places of a molecule from which forces act: the point M, the hydrogen atoms and the oxygen
+/// atom, in this order; by axis, because that is how the inner loop goes.
+#[derive(Clone, Copy, PartialEq, Default, Debug)]
+pub struct Sites {
+    axes: [[f64; 4]; 3],
+    /// How far from M the farthest charge is.
+    reach: f64,
+}
+
+const OXYGEN: usize = 3;
+
+/// The share of the force on M that each atom bears.
+const SHARES: [f64; 3] = [1.0 - CENTRE_SHIFT, 0.5 * CENTRE_SHIFT, 0.5 * CENTRE_SHIFT];
+
+impl Sites {
+    /// The sites of the molecule with these atoms.
+    pub fn new(&[oxygen, first, second]: &Atoms) -> Sites {
+        let [of_oxygen, of_hydrogen, _] = SHARES;
+        let centre = plus(
+            times(oxygen, of_oxygen),
+            times(plus(first, second), of_hydrogen),
+        );
+        let squared = |hydrogen: Vector| {
+            let from_centre = minus(hydrogen, centre);
+            dot(from_centre, from_centre)
+        };
+        Sites {
+            axes: [0, 1, 2].map(|axis| [centre, first, second, oxygen].map(|site| site[axis])),
+            reach: squared(first).max(squared(second)).sqrt(),
+        }
+    }
+}
+
+/// What a pair of molecules does to each other.
+#[derive(Clone, Copy, Debug)]
+pub struct Exchange {
+    /// The force on each site of the one, by axis and site.
+    on_one: [[f64; 4]; 3],
+    /// The force on each site of the other.
+    on_other: [[f64; 4]; 3],
+    /// The energy of the pair.
+    pub energy: f64,
+}
+
+impl Exchange {
+    /// The forces on the atoms of the one.
+    #[inline(always)]
+    pub fn on_one(&self) -> Atoms {
+        on_atoms(&self.on_one)
+    }
+
+    /// The forces on the atoms of the other.
+    #[inline(always)]
+    pub fn on_other(&self) -> Atoms {
+        on_atoms(&self.on_other)
+    }
+}
+
+#[inline(always)]
+fn on_atoms(on_sites: &[[f64; 4]; 3]) -> Atoms {
+    let mut atoms = [[0.0; 3]; 3];
+    for (axis, &[centre, first, second, oxygen]) in on_sites.iter().enumerate() {
+        atoms[0][axis] = oxygen + SHARES[0] * centre;
+        atoms[1][axis] = first + SHARES[1] * centre;
+        atoms[2][axis] = second + SHARES[2] * centre;
+    }
+    atoms
+}
+
+/// Adds forces to those on a molecule.
+#[inline(always)]
+pub fn add(sum: &mut Atoms, forces: &Atoms) {
+    for (sum, force) in sum.iter_mut().zip(forces) {
+        *sum = plus(*sum, *force);
+    }
+}
+
+/// What two molecules do to each other, if any of their charges are within the cut-off radius.
+#[inline]
+pub fn act(system: &System, one: &Sites, other: &Sites) -> Option<Exchange> {
+    if !in_reach(system, one, other) {
+        return None;
+    }
+    let cutoff_squared = system.cutoff * system.cutoff;
+    let mut away = [[[0.0; 4]; 4]; 3];
+    let mut squared = [[0.0; 4]; 4];
+    for (axis, away) in away.iter_mut().enumerate() {
+        for i in 0..4 {
+            for j in 0..4 {
+                let along = system.nearest(one.axes[axis][i] - other.axes[axis][j]);
+                away[i][j] = along;
+                squared[i][j] += along * along;
+            }
+        }
+    }
+    let beyond = squared[..OXYGEN]
+        .iter()
+        .flat_map(|row| &row[..OXYGEN])
+        .filter(|squared| **squared > cutoff_squared)
+        .count();
+    if beyond == OXYGEN * OXYGEN {
+        return None;
+    }
+    let (mut slopes, mut energy) = charges(system.cutoff, &squared);
+    if beyond == 0 {
+        energy += exponentials(&squared, &mut slopes);
+    }
+    Some(exchange(&away, &slopes, energy))
+}
+
+/// Whether molecules are near enough to each other that their charges may be. The others, which
+/// are most, are done with after one distance.
+#[inline(always)]
+fn in_reach(system: &System, one: &Sites, other: &Sites) -> bool {
+    let along = |axis: usize| system.nearest(one.axes[axis][0] - other.axes[axis][0]);
+    let centres = [along(0), along(1), along(2)];
+    let most = system.cutoff + one.reach + other.reach;
+    dot(centres, centres) <= most * most
+}
+
+/// The energy of the charges and, for each pair of sites, the force over the distance.
+#[inline(always)]
+fn charges(cutoff: f64, squared: &[[f64; 4]; 4]) -> ([[f64; 4]; 4], f64) {
+    let field = 1.0 / (cutoff * cutoff * cutoff);
+    let mut slopes = [[0.0; 4]; 4];
+    let mut energies = [[0.0; 4]; 4];
+    for i in 0..OXYGEN {
+        for j in 0..4 {
+            let charge = CHARGE_SQUARED * CHARGES[i] * CHARGES[j];
+            // The oxygen atom has no charge, but four are counted as fast as three.
+            let within = squared[i][j] < cutoff * cutoff;
+            let inverse = 1.0 / squared[i][j].sqrt();
+            let slope = charge * (inverse * inverse * inverse - field);
+            let energy = charge * (inverse + 0.5 * field * squared[i][j] - 1.5 / cutoff);
+            slopes[i][j] = if within { slope } else { 0.0 };
+            energies[i][j] = if within { energy } else { 0.0 };
+        }
+    }
+    (slopes, energies.as_flattened().iter().sum())
+}
+
+/// Adds the exponentials' share to `slopes`, and returns their energy.
+#[inline(always)]
+fn exponentials(squared: &[[f64; 4]; 4], slopes: &mut [[f64; 4]; 4]) -> f64 {
+    let mut energy = 0.0;
+    let mut count = |i: usize, j: usize, exponentials: &[Exponential]| {
+        let distance = squared[i][j].sqrt();
+        for term in exponentials {
+            let value = term.energy * (-term.decay * distance).exp();
+            energy += value;
+            slopes[i][j] += term.decay * value / distance;
+        }
+    };
+    count(OXYGEN, OXYGEN, &[OXYGENS]);
+    for i in 1..OXYGEN {
+        for j in 1..OXYGEN {
+            count(i, j, &[HYDROGENS]);
+        }
+        count(i, OXYGEN, &[MIXED, MIXED_ATTRACTION]);
+        count(OXYGEN, i, &[MIXED, MIXED_ATTRACTION]);
+    }
+    energy
+}
+
+#[inline(always)]
+fn exchange(away: &[[[f64; 4]; 4]; 3], slopes: &[[f64; 4]; 4], energy: f64) -> Exchange {
+    let (mut on_one, mut on_other) = ([[0.0; 4]; 3], [[0.0; 4]; 3]);
+    for axis in 0..3 {
+        for i in 0..4 {
+            for j in 0..4 {
+                let force = slopes[i][j] * away[axis][i][j];
+                on_one[axis][i] += force;
+                on_other[axis][j] -= force;
+            }
+        }
+    }
+    Exchange {
+        on_one,
+        on_other,
+        energy,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::water::problem::Problem;
+
+    const ONE: Atoms = [[0.1, 0.2, 0.3], [1.08, 0.15, 0.25], [-0.2, 1.1, 0.5]];
+
+    fn at(molecule: &Atoms, by: Vector) -> Atoms {
+        molecule.map(|atom| plus(atom, by))
+    }
+
+    fn system() -> System {
+        System::of(&Problem::new(512, 1, 1))
+    }
+
+    #[test]
+    fn forces_are_the_slope_of_the_energy() {
+        let system = system();
+        // Near, where some charges are beyond the radius, and across the wall of the box.
+        for by in [[2.4, 1.1, -0.3], [5.4, 3.0, 0.3], [-22.2, 0.4, 24.0]] {
+            let other = at(&ONE, by);
+            let energy = |atoms: &Atoms| {
+                let pair = act(&system, &Sites::new(atoms), &Sites::new(&other));
+                pair.unwrap().energy
+            };
+            let pair = act(&system, &Sites::new(&ONE), &Sites::new(&other)).unwrap();
+            for atom in 0..3 {
+                for axis in 0..3 {
+                    let step = |by: f64| {
+                        let mut atoms = ONE;
+                        atoms[atom][axis] += by;
+                        energy(&atoms)
+                    };
+                    let slope = (step(1e-5) - step(-1e-5)) / 2e-5;
+                    let error = pair.on_one()[atom][axis] + slope;
+                    assert!(error.abs() < 1e-9, "by {by:?}: {error:e}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_one_suffers_the_other_does_too() {
+        let (one, other) = (Sites::new(&ONE), Sites::new(&at(&ONE, [2.4, 1.1, -0.3])));
+        let (here, there) = (act(&system(), &one, &other), act(&system(), &other, &one));
+        let (here, there) = (here.unwrap(), there.unwrap());
+        assert!((here.energy - there.energy).abs() < 1e-15);
+        let all = [
+            (here.on_one(), there.on_other()),
+            (here.on_other(), there.on_one()),
+        ];
+        for (a, b) in all {
+            for (a, b) in a.as_flattened().iter().zip(b.as_flattened()) {
+                assert!((a - b).abs() < 1e-15);
+            }
+        }
+    }
+
+    #[test]
+    fn molecules_out_of_reach_do_nothing() {
+        let system = system();
+        let far = Sites::new(&at(&ONE, [8.5, 0.0, 0.0]));
+        assert!(act(&system, &Sites::new(&ONE), &far).is_none());
+    }
+
+    /// Two molecules that pull each other along a hydrogen bond, as the model was made for.
+    #[test]
+    fn a_hydrogen_bond_holds() {
+        let system = System::of(&Problem {
+            cutoff: 0.0,
+            ..Problem::new(4096, 1, 1)
+        });
+        // The first points one hydrogen atom at the other's oxygen atom.
+        let donor = [[0.0; 3], [0.9572, 0.0, 0.0], [-0.24, 0.927, 0.0]];
+        let acceptor = [[2.87, 0.0, 0.0], [3.3, -0.5, 0.757], [3.3, -0.5, -0.757]];
+        let pair = act(&system, &Sites::new(&donor), &Sites::new(&acceptor)).unwrap();
+        // In kJ/mol: the unit of energy is 1.66e-17 J. The dimer of this model has -25.
+        let energy = pair.energy * 1.660_565_5e-17 * 6.022_045e20;
+        assert!((-28.0..-18.0).contains(&energy), "{energy} kJ/mol");
+    }
+}

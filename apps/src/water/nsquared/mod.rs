@@ -1,0 +1,8 @@
+//! Every molecule looks at half of all others (SPLASH's Water).
+//!
+//! The molecules are divided among the nodes by their numbers. A node looks, for each of its own
+//! molecules, at the half of all that follow it, in a circle; so each pair is looked at once.
+
+pub mod section;
+pub mod sequential;
+pub mod shared;

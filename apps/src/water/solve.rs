@@ -1,0 +1,93 @@
+//! What the two programs' `main` have in common.
+
+use dhole::{Config, Result, RunError, Worker};
+use serde_json::{Value, json};
+
+use super::energy::{Energy, thermal_per_atom};
+use super::outcome::{Alone, Outcome};
+use super::problem::{Problem, System};
+use crate::cluster::Cluster;
+use crate::options::Common;
+use crate::progress::Progress;
+use crate::report::{Report, sequential_seconds};
+
+/// A program: its name and its two versions.
+#[derive(Clone, Copy, Debug)]
+pub struct Program {
+    /// Its name.
+    pub name: &'static str,
+    /// The sequential version.
+    pub sequential: fn(Problem, &dyn Fn(usize)) -> Alone,
+    /// The shared version.
+    pub shared: Shared,
+}
+
+/// The shared version of a program.
+pub type Shared = fn(&mut Worker<'_>, &Problem, Option<&Alone>, &dyn Fn(usize)) -> Result<Outcome>;
+
+impl Program {
+    /// Solves `problem` on `cluster`.
+    ///
+    /// # Errors
+    /// Those of the run.
+    pub fn solve(
+        &self,
+        common: &Common,
+        cluster: Cluster,
+        problem: &Problem,
+    ) -> std::result::Result<Report, RunError> {
+        let alone = (common.verify || cluster.simulated).then(|| {
+            let progress = Progress::new("sequential", problem.steps);
+            let alone = (self.sequential)(*problem, &|step| progress.done(step));
+            progress.finish();
+            alone
+        });
+        let solution = alone.as_ref().filter(|_| common.verify);
+        let progress = Progress::new(self.name, problem.steps);
+        let run = Config::nodes(cluster.nodes.into())
+            .seed(common.seed)
+            .run(|w| {
+                let first = w.node().index() == 0;
+                (self.shared)(w, problem, solution, &|step| {
+                    if first {
+                        progress.done(step);
+                    }
+                })
+            })?;
+        progress.finish();
+        let result = result(problem, &run.value);
+        let alone = alone
+            .as_ref()
+            .map(|alone| sequential_seconds(&run.report, alone.step_seconds, alone.units));
+        let steps = run.value.steps;
+        Ok(Report::new(self.name, &run.report, steps, alone, &result))
+    }
+}
+
+/// What a run found, as it is printed: energies for each atom, in units of kT at 298 K.
+fn result(problem: &Problem, found: &Outcome) -> Value {
+    let unit = thermal_per_atom(problem.molecules);
+    let Energy {
+        kinetic,
+        within,
+        between,
+        momentum,
+    } = found.end;
+    let mut result = json!({
+        "molecules": problem.molecules,
+        "steps": problem.steps,
+        "cutoff": System::of(problem).cutoff,
+        "pairs": found.pairs.seen,
+        "interactions": found.pairs.near,
+        "kinetic_energy": kinetic * unit,
+        "energy_within_molecules": within * unit,
+        "energy_between_molecules": between * unit,
+        "energy": found.end.total() * unit,
+        "energy_drift": (found.end.total() - found.start.total()) * unit,
+        "momentum": momentum,
+    });
+    if let Some(error) = found.error {
+        result["max_error"] = json!(error.max());
+    }
+    result
+}

@@ -1,0 +1,203 @@
+//! Both Waters over dhole against their sequential versions and each other, as libraries.
+
+use apps::water::solve::Shared;
+use apps::water::{Alone, Outcome, Problem, nsquared, spatial};
+use dhole::{Config, MessageKind, Run};
+
+type Sequential = fn(Problem) -> Alone;
+
+const NSQUARED: (Sequential, Shared) = (
+    |problem| nsquared::sequential::run(problem, |_| ()),
+    |w, problem, solution, after_step| nsquared::shared::run(w, problem, solution, after_step),
+);
+const SPATIAL: (Sequential, Shared) = (
+    |problem| spatial::sequential::run(problem, |_| ()),
+    |w, problem, solution, after_step| spatial::shared::run(w, problem, solution, after_step),
+);
+
+fn solve(
+    (sequential, shared): (Sequential, Shared),
+    problem: &Problem,
+    nodes: usize,
+) -> (Alone, Run<Outcome>) {
+    let alone = sequential(*problem);
+    let run = Config::nodes(nodes)
+        .run(|w| shared(w, problem, Some(&alone), &|_| ()))
+        .unwrap();
+    (alone, run)
+}
+
+/// The energy before each step, in the units of the report, and the last momentum.
+fn energies(alone: &Alone, molecules: usize) -> (Vec<f64>, [f64; 3]) {
+    let unit = apps::water::energy::thermal_per_atom(molecules);
+    let totals = alone.energies.iter().map(|energy| energy.total() * unit);
+    let momentum = alone.energies.last().unwrap().momentum;
+    (totals.collect(), momentum)
+}
+
+#[test]
+fn nsquared_moves_every_molecule_as_the_sequential_version_does_but_for_rounding() {
+    for molecules in [5, 64, 91] {
+        let problem = Problem::new(molecules, 5, 3);
+        for nodes in [1, 2, 3, 4] {
+            let (_, run) = solve(NSQUARED, &problem, nodes);
+            let error = run.value.error.unwrap();
+            assert!(error.max() < 1e-12, "{molecules} on {nodes}: {error:?}");
+            if nodes == 1 {
+                assert_eq!(error.max(), 0.0);
+            }
+        }
+    }
+}
+
+#[test]
+fn spatial_moves_every_molecule_as_the_sequential_version_does_to_the_last_bit() {
+    for molecules in [5, 64, 216] {
+        let problem = Problem::new(molecules, 5, 3);
+        for nodes in [1, 2, 3, 4, 8] {
+            let (_, run) = solve(SPATIAL, &problem, nodes);
+            let error = run.value.error.unwrap();
+            assert_eq!(error.position, 0.0, "{molecules} on {nodes}");
+            assert!(error.energy < 1e-12, "{molecules} on {nodes}: {error:?}");
+        }
+    }
+}
+
+#[test]
+fn molecules_move_on_to_other_nodes() {
+    // The middle of a lattice of five a side is where two cells meet.
+    let problem = Problem::new(125, 6, 3);
+    let (_, run) = solve(SPATIAL, &problem, 4);
+    assert_eq!(run.value.error.unwrap().position, 0.0);
+    let movers =
+        run.report.total().by_type[std::any::type_name::<spatial::shared::Mover>()].installed;
+    assert!(movers > 0, "no molecule was handed on");
+}
+
+#[test]
+fn both_programs_find_the_same() {
+    let problem = Problem::new(512, 10, 7);
+    let (all, near) = (NSQUARED.0(problem), SPATIAL.0(problem));
+    let side = apps::water::System::of(&problem);
+    for (a, b) in all.atoms.iter().zip(&near.atoms) {
+        for (a, b) in a.iter().zip(b) {
+            let away = side.distance(*a, *b);
+            assert!(away < 1e-6, "{away}");
+        }
+    }
+    let (all, near) = (energies(&all, 512).0, energies(&near, 512).0);
+    for (a, b) in all.iter().zip(&near) {
+        assert!((a - b).abs() < 1e-4, "{a} and {b}");
+    }
+}
+
+/// Gear's method begins without a past: its first steps are off by a thousandth of kT for each
+/// atom. From then on the energy stays to 1e-6, and to 0.01 with the short radius of the published
+/// inputs, with which exponentials begin and end abruptly where a pair comes near or leaves.
+#[test]
+fn energy_and_momentum_stay() {
+    const PAST: usize = 10;
+    for (program, cutoff, bound) in [
+        (NSQUARED, apps::water::model::CUTOFF, 0.02),
+        (SPATIAL, apps::water::model::CUTOFF, 0.02),
+        (NSQUARED, 0.0, 3e-6),
+    ] {
+        let problem = Problem {
+            cutoff,
+            ..Problem::new(343, 60, 1)
+        };
+        let (totals, momentum) = energies(&program.0(problem), 343);
+        assert!(
+            totals[..PAST]
+                .iter()
+                .all(|total| (total - totals[0]).abs() < 0.003)
+        );
+        for (step, total) in totals.iter().enumerate().skip(PAST) {
+            let drift = total - totals[PAST];
+            assert!(
+                drift.abs() < bound,
+                "after {step} steps: {drift:e} kT an atom"
+            );
+        }
+        assert!(momentum.iter().all(|p| p.abs() < 1e-11), "{momentum:?}");
+    }
+}
+
+/// Messages of one kind.
+fn sent(run: &Run<Outcome>, kind: MessageKind) -> u64 {
+    let by_kind = &run.report.total().by_kind;
+    by_kind.get(&kind).map_or(0, |of| of.messages)
+}
+
+fn missed<T>(run: &Run<Outcome>) -> u64 {
+    let by_type = &run.report.total().by_type;
+    by_type
+        .get(std::any::type_name::<T>())
+        .map_or(0, |of| of.misses)
+}
+
+#[test]
+fn nsquared_fetches_half_of_all_molecules_for_each_force_computation() {
+    let (molecules, steps) = (64, 2);
+    for nodes in [1, 2, 4, 8] {
+        let (_, run) = solve(NSQUARED, &Problem::new(molecules, steps, 3), nodes);
+        let (nodes, steps, molecules) = (nodes as u64, steps as u64, molecules as u64);
+        let own = molecules / nodes;
+        let others = (molecules / 2).min(molecules - own);
+        // Node 0 allocated them all.
+        let found = missed::<nsquared::shared::Molecule>(&run);
+        assert_eq!(
+            found,
+            molecules - own + nodes * others * (steps + 1),
+            "{nodes}"
+        );
+        // After the roots are known, two for each force computation, one before the findings are
+        // read, and the end, where all wait for the slowest.
+        let barriers = 2 * (steps + 1) + 3;
+        assert_eq!(
+            sent(&run, MessageKind::BarrierArrive),
+            (nodes - 1) * barriers
+        );
+        assert_eq!(
+            sent(&run, MessageKind::BarrierDepart),
+            (nodes - 1) * barriers
+        );
+    }
+}
+
+#[test]
+fn spatial_asks_each_neighbour_once_for_each_force_computation() {
+    // Of 4 x 4 x 4 cells 8 nodes have blocks of 2 x 2 x 2, which see all others; of 2 x 2 x 2 cells
+    // each sees all others anyway. Nobody leaves a cell.
+    for (molecules, nodes) in [(64, 2), (64, 4), (64, 8), (512, 8)] {
+        let run = |steps| solve(SPATIAL, &Problem::new(molecules, steps, 3), nodes).1;
+        let (fewer, more) = (run(2), run(3));
+        let (nodes, molecules) = (nodes as u64, molecules as u64);
+        let (before, after) = (fewer.report.total(), more.report.total());
+        assert_eq!(after.fetch_rounds - before.fetch_rounds, nodes);
+        let seen = nodes * (molecules - molecules / nodes);
+        assert_eq!(after.misses - before.misses, seen, "{molecules} on {nodes}");
+        let first = molecules - molecules / nodes;
+        let found = missed::<spatial::shared::Molecule>(&fewer);
+        assert_eq!(found, first + seen * 3, "{molecules} on {nodes}");
+        // A question to each other node, its reply, and two barriers.
+        let messages = 2 * nodes * (nodes - 1) + 2 * 2 * (nodes - 1);
+        assert_eq!(after.messages - before.messages, messages);
+        assert_eq!(sent(&more, MessageKind::LockRequest), 0);
+    }
+}
+
+/// The papers' small problems, on 32 nodes.
+#[test]
+#[ignore = "some seconds in a release build"]
+fn the_papers_problems_are_solved_on_32_nodes() {
+    let nsquared = Problem::new(1728, 2, 1);
+    let (_, run) = solve(NSQUARED, &nsquared, 32);
+    assert!(run.value.error.unwrap().max() < 1e-12);
+    let spatial = Problem {
+        cutoff: 0.0,
+        ..Problem::new(4096, 9, 1)
+    };
+    let (_, run) = solve(SPATIAL, &spatial, 32);
+    assert_eq!(run.value.error.unwrap().position, 0.0);
+}
