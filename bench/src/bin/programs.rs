@@ -1,5 +1,5 @@
-//! The programs beside their floors, in one run: SOR and Barnes-Hut over dhole on one node against
-//! plain sequential Rust, that against C, and SOR on two in-process nodes against one.
+//! The programs beside their floors, in one run: SOR, Barnes-Hut and both Waters over dhole on one
+//! node and on two in-process nodes against plain sequential Rust, and SOR's against C.
 //!
 //! Every repetition runs all of them in turn; the fastest run of each counts. Nothing is pinned;
 //! waiting workers spin while fewer of them wait than there are cores, then yield, then park.
@@ -7,6 +7,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use apps::water::solve::Program;
+use apps::water::{self, nsquared, spatial};
 use apps::{barnes, sor};
 use dhole::{Config, RunError};
 
@@ -31,13 +33,26 @@ fn main() -> Result<(), RunError> {
         .map(|number| number.parse::<usize>());
     let mut next = |usual| match arguments.next() {
         Some(Ok(number)) => number,
-        Some(Err(error)) => panic!("usage: programs [SOR_SIZE [BODIES]]: {error}"),
+        Some(Err(error)) => panic!("usage: programs [SOR_SIZE [BODIES [MOLECULES]]]: {error}"),
         None => usual,
     };
-    let (size, bodies) = (next(2048), next(16384));
+    let (size, bodies, molecules) = (next(2048), next(16384), next(1728));
     solve_sor(size)?;
-    solve_barnes(bodies)
+    solve_barnes(bodies)?;
+    solve_water(NSQUARED, molecules)?;
+    solve_water(SPATIAL, molecules)
 }
+
+const NSQUARED: Program = Program {
+    name: "Water-nsquared",
+    sequential: |problem, after_step| nsquared::sequential::run(problem, after_step),
+    shared: |w, problem, solution, done| nsquared::shared::run(w, problem, solution, done),
+};
+const SPATIAL: Program = Program {
+    name: "Water-spatial",
+    sequential: |problem, after_step| spatial::sequential::run(problem, after_step),
+    shared: |w, problem, solution, done| spatial::shared::run(w, problem, solution, done),
+};
 
 fn solve_sor(size: usize) -> Result<(), RunError> {
     let problem = sor::Problem {
@@ -96,6 +111,29 @@ fn solve_barnes(bodies: usize) -> Result<(), RunError> {
         two.take(shared(2)?);
     }
     println!("Barnes-Hut, {bodies} bodies, 10 steps, fastest of {REPETITIONS}");
+    compare(&plain, &one, &two);
+    Ok(())
+}
+
+fn solve_water(program: Program, molecules: usize) -> Result<(), RunError> {
+    let problem = water::Problem::new(molecules, 10, 1);
+    let shared = |nodes| -> Result<f64, RunError> {
+        let run = Config::nodes(nodes).run(|w| (program.shared)(w, &problem, None, &|_| ()))?;
+        Ok(run.value.steps.as_secs_f64())
+    };
+    let [mut plain, mut one, mut two] = [(); 3].map(|()| Fastest::none());
+    for _ in 0..REPETITIONS {
+        plain.take((program.sequential)(problem, &|_| ()).step_seconds);
+        one.take(shared(1)?);
+        two.take(shared(2)?);
+    }
+    let name = program.name;
+    println!("{name}, {molecules} molecules, 10 steps, fastest of {REPETITIONS}");
+    compare(&plain, &one, &two);
+    Ok(())
+}
+
+fn compare(plain: &Fastest, one: &Fastest, two: &Fastest) {
     println!("  sequential Rust        {:9.4} s", plain.0);
     println!(
         "  dhole, 1 node          {:9.4} s   {:.3} of Rust",
@@ -107,7 +145,6 @@ fn solve_barnes(bodies: usize) -> Result<(), RunError> {
         two.0,
         plain.0 / two.0
     );
-    Ok(())
 }
 
 /// The C program for the same instruction set as ours, if there is a C compiler.
