@@ -4,7 +4,7 @@ use std::any::TypeId;
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use dhole_model::{CHUNK, NodeId, Oid};
+use dhole_model::{CHUNK, Coherence, NodeId, Oid, OidRange};
 
 use crate::heap::{Heap, Place};
 use crate::{Binding, HeapMut, MAX_ALIGN, Presence, Ref, Refs, ReserveError, Row, Rows};
@@ -114,16 +114,21 @@ impl Heap {
         Ok(first)
     }
 
-    /// The next id of the open chunk of `T`.
-    fn take_single<T: Share>(&mut self) -> Result<(Oid, Place), ReserveError> {
+    /// The next id of the open chunk of `T`s that are kept consistent so.
+    fn take_single<T: Share>(
+        &mut self,
+        coherence: Coherence,
+    ) -> Result<(Oid, Place), ReserveError> {
+        let kind = (TypeId::of::<T>(), coherence);
         loop {
-            let open = match self.open.get_mut(&TypeId::of::<T>()) {
+            let open = match self.open.get_mut(&kind) {
                 Some(open) if open.next < CHUNK as usize => open,
                 _ => {
                     let binding = Binding {
                         info: TypeInfo::of::<T>(),
                         len: 1,
                         row: false,
+                        coherence,
                     };
                     let number = self.take_run(CHUNK, binding)?;
                     let place = self.add_chunk(number, binding);
@@ -132,10 +137,7 @@ impl Heap {
                         number,
                         next: 0,
                     };
-                    self.open
-                        .entry(TypeId::of::<T>())
-                        .insert_entry(open)
-                        .into_mut()
+                    self.open.entry(kind).insert_entry(open).into_mut()
                 }
             };
             let at = Place {
@@ -178,7 +180,7 @@ impl HeapMut<'_> {
         self.may_alloc::<T>()?;
         let (oid, at) = self
             .heap
-            .take_single::<T>()
+            .take_single::<T>(self.coherence)
             .map_err(|error| self.ids::<T>(error))?;
         self.heap
             .put(oid, at, value)
@@ -207,6 +209,7 @@ impl HeapMut<'_> {
             info: TypeInfo::of::<T>(),
             len: 1,
             row: false,
+            coherence: self.coherence,
         };
         let run = self.heap.take_run(count, binding);
         let first = run.map_err(|error| self.ids::<T>(error))?;
@@ -242,10 +245,21 @@ impl HeapMut<'_> {
             info: TypeInfo::of::<T>(),
             len,
             row: true,
+            coherence: self.coherence,
         };
         let run = self.heap.take_run(count, binding);
         let first = run.map_err(|error| self.ids::<T>(error))?;
         Ok(Rows::new(Oid(first * CHUNK), count, len))
+    }
+
+    /// Stores new rows of zeros here from the start: here is their home.
+    ///
+    /// # Errors
+    /// [`AllocError::Full`] when the page store is.
+    pub fn store_rows<T: Scalar>(&mut self, rows: OidRange) -> Result<(), AllocError> {
+        let mut all = rows.iter();
+        all.try_for_each(|row| self.zero_fill(row))
+            .map_err(|_full| self.full::<T>())
     }
 
     /// One new row of `len` zeros. See [`alloc_rows`](HeapMut::alloc_rows).

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use dhole_model::{CHUNK, Oid};
+use dhole_model::{CHUNK, Coherence, Oid};
 
 use crate::type_map::Named;
 use crate::{Foreign, Miss, TypeInfo, TypeRef};
@@ -18,6 +18,8 @@ pub struct Binding {
     pub len: u64,
     /// Whether the object is a row of scalars.
     pub row: bool,
+    /// The protocol under which the object was allocated; no part of what it is.
+    pub coherence: Coherence,
 }
 
 impl Binding {
@@ -143,6 +145,7 @@ mod tests {
             info: TypeInfo::of::<T>(),
             len: 1,
             row: false,
+            coherence: Coherence::Lazy,
         }
     }
 

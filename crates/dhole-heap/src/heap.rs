@@ -4,7 +4,7 @@ use std::any::TypeId;
 use std::fmt;
 use std::sync::Arc;
 
-use dhole_model::{NodeId, Oid};
+use dhole_model::{CHUNK, Coherence, NodeId, Oid, OidRange};
 use rustc_hash::FxHashMap;
 
 use crate::alloc::{IdParts, OpenChunk};
@@ -37,11 +37,13 @@ pub(crate) struct Heap {
     /// stay in the cache, where one for each chunk would not.
     index: FxHashMap<u64, Box<[u32; CHUNKS_OF_PAGE as usize]>>,
     pub(crate) chunks: Vec<Chunk>,
-    pub(crate) open: FxHashMap<TypeId, OpenChunk>,
+    pub(crate) open: FxHashMap<(TypeId, Coherence), OpenChunk>,
     pub(crate) ids: IdParts,
     /// Installed in a shared call, and not yet known to the worker.
     pending: Vec<(Oid, u64)>,
     pub(crate) pre_images: PreImages,
+    /// Copies that were pushed here and not read yet.
+    pub(crate) pushed: PreImages,
 }
 
 /// Where the record of an object is.
@@ -77,6 +79,7 @@ impl Heap {
             ids: IdParts::default(),
             pending: Vec::new(),
             pre_images: PreImages::default(),
+            pushed: PreImages::default(),
         };
         (heap, read, write)
     }
@@ -184,6 +187,8 @@ impl Drop for Heap {
 /// worker's [`Presence`] allows it, and refuses otherwise.
 pub struct HeapMut<'g> {
     pub(crate) heap: &'g mut Heap,
+    /// What is allocated through this is kept consistent so.
+    pub(crate) coherence: Coherence,
 }
 
 /// Why a change of an object's state was refused.
@@ -214,13 +219,21 @@ pub enum Refusal {
 impl<'g> HeapMut<'g> {
     #[inline]
     pub(crate) fn new(heap: &'g mut Heap) -> HeapMut<'g> {
-        HeapMut { heap }
+        let coherence = Coherence::Lazy;
+        HeapMut { heap, coherence }
+    }
+
+    /// The same heap, whose new objects are kept consistent by another protocol than the lazy one.
+    #[inline]
+    pub fn under(&mut self, coherence: Coherence) -> HeapMut<'_> {
+        let heap = &mut *self.heap;
+        HeapMut { heap, coherence }
     }
 
     /// The same heap, for a shorter time.
     #[inline]
     pub fn reborrow(&mut self) -> HeapMut<'_> {
-        HeapMut { heap: self.heap }
+        self.under(self.coherence)
     }
 
     /// The node.
@@ -255,6 +268,7 @@ impl<'g> HeapMut<'g> {
             info: miss.ty.info(),
             len: miss.len as u64,
             row: miss.zero_ok,
+            coherence: bound.coherence,
         };
         let (bound, seen) = (bound.to_string(), seen.to_string());
         Err(BindError::TypeClash {
@@ -262,6 +276,19 @@ impl<'g> HeapMut<'g> {
             bound,
             seen,
         })
+    }
+
+    /// As [`bind`](HeapMut::bind), and that `range` was allocated together as what `miss` takes
+    /// its first object for.
+    ///
+    /// # Errors
+    /// As [`bind`](HeapMut::bind).
+    pub fn bind_all(&mut self, miss: &Miss, range: OidRange) -> Result<(), BindError> {
+        self.bind(miss)?;
+        for chunk in range.first.chunk()..=range.last().chunk() {
+            self.heap.see(Oid(chunk * CHUNK).max(range.first))?;
+        }
+        Ok(())
     }
 
     /// Makes the node's copy of `oid` invalid, and keeps its storage. Nothing happens where there

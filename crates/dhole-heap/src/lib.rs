@@ -14,7 +14,7 @@
 //! | `share`, `type_map`, `leaf` | which types may be shared, and where their bytes are |
 //! | `reference`, `row`, `access`, `cursor`, `borrow`, `named` | what the user holds, how to follow it |
 //! | `token`, `monitor`, `readers` | who may touch bytes, and when |
-//! | `heap`, `alloc`, `transfer`, `handle`, `chunk`, `page_store`, `pre_image` | one node's objects |
+//! | `heap`, `alloc`, `transfer`, `handle`, `chunk`, `page_store`, `pre_image`, `diff` | one node's objects |
 //!
 //! # Invariants
 //!
@@ -57,6 +57,7 @@ mod borrow;
 mod chunk;
 mod cluster;
 mod cursor;
+mod diff;
 mod directory;
 mod handle;
 mod heap;
@@ -81,6 +82,7 @@ pub use borrow::{Borrow, BorrowError, Read, Write};
 pub use cluster::{Cluster, Foreign, ForeignKind};
 pub use cursor::{Cursor, Link};
 pub use dhole_macros::Share;
+pub use diff::{DiffError, Grain};
 pub use directory::{BindError, Binding};
 pub use heap::{HeapMut, Refusal, Refused};
 pub use leaf::{Leaf, LeafTest};

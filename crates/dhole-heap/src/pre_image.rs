@@ -1,5 +1,6 @@
 //! Copies of objects as they were before the interval's first write: what a request for an object
-//! that is being written is answered from.
+//! that is being written is answered from, and the *twin* that its changes are found by. The same
+//! store keeps copies that were pushed and not read yet.
 
 use dhole_model::Oid;
 use rustc_hash::FxHashMap;
@@ -7,7 +8,7 @@ use rustc_hash::FxHashMap;
 /// Buffers kept for the next pre-images.
 const SPARE: usize = 64;
 
-/// A node's pre-images, packed, in recycled buffers.
+/// Objects' copies that are kept aside, packed, in recycled buffers.
 #[derive(Default)]
 pub(crate) struct PreImages {
     kept: FxHashMap<Oid, Vec<u8>>,
@@ -30,6 +31,11 @@ impl PreImages {
         self.kept.get(&oid).map(Vec::as_slice)
     }
 
+    /// The copy of an object, which is not kept any longer.
+    pub(crate) fn take(&mut self, oid: Oid) -> Option<Vec<u8>> {
+        self.kept.remove(&oid)
+    }
+
     pub(crate) fn forget(&mut self, oid: Oid) {
         if !self.kept.is_empty()
             && let Some(old) = self.kept.remove(&oid)
@@ -38,7 +44,7 @@ impl PreImages {
         }
     }
 
-    fn recycle(&mut self, mut buffer: Vec<u8>) {
+    pub(crate) fn recycle(&mut self, mut buffer: Vec<u8>) {
         if self.spare.len() < SPARE {
             buffer.clear();
             self.spare.push(buffer);

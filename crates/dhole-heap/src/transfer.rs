@@ -2,9 +2,10 @@
 
 use dhole_model::{NodeId, Oid};
 
+use crate::diff::{self, DiffError};
 use crate::heap::{Heap, Place};
 use crate::type_map::Named;
-use crate::{BindError, Foreign, HeapMut, Invalid, Presence, TypeInfo};
+use crate::{BindError, Binding, Foreign, HeapMut, Invalid, Presence, TypeInfo};
 
 /// Why an object's bytes could not be had.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -87,6 +88,32 @@ pub enum InstallError {
         node: NodeId,
         /// What is wrong with it.
         error: BindError,
+    },
+    /// The bytes are no diff of the object.
+    #[error("merging into {oid} on {node}: the diff: {error}")]
+    Diff {
+        /// The object.
+        oid: Oid,
+        /// The node.
+        node: NodeId,
+        /// What is wrong with it.
+        error: DiffError,
+    },
+    /// There is no valid copy to merge into.
+    #[error("merging into {oid} on {node}: no valid copy is here")]
+    Absent {
+        /// The object.
+        oid: Oid,
+        /// The node.
+        node: NodeId,
+    },
+    /// Nothing was pushed, or it was dropped.
+    #[error("installing what was pushed of {oid} on {node}: nothing is kept")]
+    NotKept {
+        /// The object.
+        oid: Oid,
+        /// The node.
+        node: NodeId,
     },
     /// Only rows start as zeros.
     #[error("filling {oid} on {node} with zeros: it is not a row")]
@@ -236,6 +263,98 @@ impl HeapMut<'_> {
         }
     }
 
+    /// Appends how `oid` differs from its pre-image, in whole leaves, and returns how many bytes
+    /// that takes: nothing where it does not.
+    ///
+    /// # Errors
+    /// [`GatherError`]: it may be written at this moment, or no pre-image was kept. `out` is
+    /// unchanged.
+    pub fn gather_diff(&mut self, oid: Oid, out: &mut Vec<u8>) -> Result<usize, GatherError> {
+        let mut new = self.heap.pre_images.buffer();
+        let gathered = self.gather(oid, &mut new).and_then(|_| {
+            let old = self.heap.pre_images.get(oid);
+            let node = self.heap.node;
+            old.ok_or(GatherError::NotStored { oid, node })
+        });
+        let start = out.len();
+        let gathered = gathered.map(|old| {
+            let at = self.heap.place(oid).expect("what is gathered is known");
+            diff::diff(&self.heap.chunks[at.chunk].binding, old, &new, out);
+            out.len() - start
+        });
+        self.heap.pre_images.recycle(new);
+        gathered
+    }
+
+    /// Changes the node's copy of `oid` by a diff that another node gathered, whoever else has
+    /// written other leaves meanwhile.
+    ///
+    /// # Errors
+    /// [`InstallError`]; nothing was written.
+    pub fn merge(&mut self, oid: Oid, bytes: &[u8]) -> Result<(), InstallError> {
+        let (node, presence) = (self.heap.node, self.heap.presence());
+        if presence != Presence::Exclusive {
+            return Err(InstallError::Presence {
+                oid,
+                node,
+                presence,
+            });
+        }
+        let here = |at: &Place| self.heap.chunks[at.chunk].is_present(at.slot);
+        let at = self.heap.place(oid).filter(here);
+        let at = at.ok_or(InstallError::Absent { oid, node })?;
+        let binding = self.heap.chunks[at.chunk].binding;
+        let storage = self.heap.chunks[at.chunk]
+            .storage(at.slot)
+            .expect("a valid copy has bytes");
+        let mut packed = self.heap.pre_images.buffer();
+        self.heap.pack(at, storage, &mut packed);
+        let merged = diff::apply(bytes, &mut packed)
+            .map_err(|error| InstallError::Diff { oid, node, error })
+            .and_then(|()| self.check(oid, &binding, &packed));
+        if merged.is_ok() {
+            self.heap.unpack(at, storage, &packed);
+        }
+        self.heap.pre_images.recycle(packed);
+        merged
+    }
+
+    /// Keeps packed bytes of `oid` aside that nobody has asked for, in place of older ones.
+    pub fn keep_pushed(&mut self, oid: Oid, bytes: &[u8]) {
+        let mut packed = self.heap.pushed.buffer();
+        packed.extend_from_slice(bytes);
+        self.heap.pushed.keep(oid, packed);
+    }
+
+    /// Drops what was kept aside.
+    pub fn discard_pushed(&mut self, oid: Oid) {
+        self.heap.pushed.forget(oid);
+    }
+
+    /// Makes what was kept aside the node's valid copy of `oid`.
+    ///
+    /// # Errors
+    /// [`InstallError`]; nothing was written, and nothing is kept any longer.
+    pub fn install_pushed(&mut self, oid: Oid) -> Result<(), InstallError> {
+        let node = self.heap.node;
+        let packed = self.heap.pushed.take(oid);
+        let packed = packed.ok_or(InstallError::NotKept { oid, node })?;
+        let installed = self.install(oid, &packed);
+        self.heap.pushed.recycle(packed);
+        installed
+    }
+
+    /// Tests that packed bytes of the right length are a value.
+    fn check(&self, oid: Oid, binding: &Binding, packed: &[u8]) -> Result<(), InstallError> {
+        let node = self.heap.node;
+        binding
+            .check(packed)
+            .map_err(|invalid| InstallError::Invalid { oid, node, invalid })?;
+        self.heap
+            .check_references(binding.info, packed)
+            .map_err(|error| InstallError::Reference { oid, node, error })
+    }
+
     /// Makes packed `bytes` the node's valid copy of `oid`. In a shared call the worker sees it
     /// when the call ends.
     ///
@@ -254,12 +373,7 @@ impl HeapMut<'_> {
                 wanted,
             });
         }
-        binding
-            .check(bytes)
-            .map_err(|invalid| InstallError::Invalid { oid, node, invalid })?;
-        self.heap
-            .check_references(binding.info, bytes)
-            .map_err(|error| InstallError::Reference { oid, node, error })?;
+        self.check(oid, &binding, bytes)?;
         let storage = self.storage(oid, at)?;
         self.heap.unpack(at, storage, bytes);
         self.heap.appear(oid, at, storage);

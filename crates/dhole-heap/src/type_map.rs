@@ -8,6 +8,7 @@ use std::sync::{Mutex, PoisonError};
 
 use dhole_model::Oid;
 
+use crate::diff::Grain;
 use crate::leaf::{Leaf, LeafTest, number};
 use crate::{Binding, Share};
 
@@ -163,6 +164,8 @@ pub struct TypeInfo {
     pub references: Box<[ReferenceSlot]>,
     /// What must be tested before packed bytes become a value.
     pub leaves: Box<[Leaf]>,
+    /// The smallest parts that a program can write, all of them: what a merge takes whole.
+    pub grains: Box<[Grain]>,
 }
 
 static TYPES: Mutex<BTreeMap<TypeId, &'static TypeInfo>> = Mutex::new(BTreeMap::new());
@@ -226,6 +229,7 @@ pub struct Invalid {
 pub struct TypeMap {
     base: usize,
     data: Vec<DataRange>,
+    grains: Vec<Repeated<usize>>,
     leaves: Vec<Repeated<LeafTest>>,
     references: Vec<Repeated<(ReferenceForm, TypeRef)>>,
 }
@@ -295,6 +299,12 @@ impl TypeMap {
             offset: self.base,
             bytes,
         });
+        self.grains.push(Repeated {
+            offset: self.base,
+            stride: 0,
+            count: 1,
+            what: bytes,
+        });
     }
 
     pub(crate) fn leaf(&mut self, test: LeafTest) {
@@ -330,7 +340,10 @@ impl TypeMap {
         if let [DataRange { offset: 0, bytes }] = data[..]
             && bytes == size
         {
-            self.data(size * count);
+            self.data.push(DataRange {
+                offset: self.base,
+                bytes: size * count,
+            });
         } else {
             self.data.extend((0..count).flat_map(|i| {
                 let base = self.base + i * size;
@@ -339,6 +352,9 @@ impl TypeMap {
                     bytes: r.bytes,
                 })
             }));
+        }
+        for grain in &element.grains {
+            grain.repeat(self.base, size, count, &mut self.grains);
         }
         for leaf in &element.leaves {
             leaf.repeat(self.base, size, count, &mut self.leaves);
@@ -373,7 +389,14 @@ impl TypeMap {
             form: slot.what.0,
             target: slot.what.1,
         });
+        let grains = self.grains.into_iter().map(|grain| Grain {
+            packed_offset: packed(grain.offset),
+            packed_stride: stride(grain.offset, grain.stride, grain.count),
+            count: grain.count,
+            bytes: grain.what,
+        });
         TypeInfo {
+            grains: grains.collect(),
             name: std::any::type_name::<T>(),
             size: size_of::<T>(),
             align: align_of::<T>(),

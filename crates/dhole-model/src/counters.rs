@@ -11,6 +11,14 @@ pub enum MessageKind {
     Fetch,
     /// Carries the bytes of objects.
     FetchReply,
+    /// New versions of objects, for a node that read them before.
+    Update,
+    /// Says that a node does not read what is pushed to it.
+    DropOut,
+    /// What a node has changed in objects, for their home.
+    Flush,
+    /// Says that what was flushed is at home.
+    FlushAck,
     /// Asks a lock's manager for the lock.
     LockRequest,
     /// The manager passes a request on to the last holder.
@@ -31,9 +39,13 @@ pub enum MessageKind {
 
 impl MessageKind {
     /// Every kind, in order.
-    pub const ALL: [MessageKind; 10] = [
+    pub const ALL: [MessageKind; 14] = [
         MessageKind::Fetch,
         MessageKind::FetchReply,
+        MessageKind::Update,
+        MessageKind::DropOut,
+        MessageKind::Flush,
+        MessageKind::FlushAck,
         MessageKind::LockRequest,
         MessageKind::LockForward,
         MessageKind::LockGrant,
@@ -58,6 +70,8 @@ impl MessageKind {
     pub const fn protocol(self) -> &'static str {
         match self {
             MessageKind::Fetch | MessageKind::FetchReply => "lazy",
+            MessageKind::Update | MessageKind::DropOut => "update",
+            MessageKind::Flush | MessageKind::FlushAck => "home",
             MessageKind::LockRequest | MessageKind::LockForward | MessageKind::LockGrant => "lock",
             MessageKind::BarrierArrive | MessageKind::BarrierDepart => "barrier",
             MessageKind::Probe | MessageKind::Deadlock | MessageKind::Abort => "diagnosis",
@@ -69,6 +83,10 @@ impl MessageKind {
         match self {
             MessageKind::Fetch => "fetch",
             MessageKind::FetchReply => "fetch_reply",
+            MessageKind::Update => "update",
+            MessageKind::DropOut => "drop_out",
+            MessageKind::Flush => "flush",
+            MessageKind::FlushAck => "flush_ack",
             MessageKind::LockRequest => "lock_request",
             MessageKind::LockForward => "lock_forward",
             MessageKind::LockGrant => "lock_grant",
@@ -143,6 +161,14 @@ pub struct Counters {
     pub pre_image_replies: u64,
     /// Requests that had to wait until the owner's next call with its token.
     pub deferred_requests: u64,
+    /// Objects pushed to nodes that read them before.
+    pub pushes: u64,
+    /// Accesses that found a pushed copy and so had to ask nobody.
+    pub pushes_read: u64,
+    /// Objects whose differences were sent home.
+    pub diffs: u64,
+    /// Bytes of these differences.
+    pub diff_bytes: u64,
     /// Intervals that wrote anything.
     pub intervals: u64,
     /// Bytes of write notices sent; part of `data_bytes`.
@@ -191,6 +217,10 @@ impl Counters {
             pre_images,
             pre_image_replies,
             deferred_requests,
+            pushes,
+            pushes_read,
+            diffs,
+            diff_bytes,
             intervals,
             write_notice_bytes,
             invalidations,
@@ -212,6 +242,10 @@ impl Counters {
         self.pre_images += pre_images;
         self.pre_image_replies += pre_image_replies;
         self.deferred_requests += deferred_requests;
+        self.pushes += pushes;
+        self.pushes_read += pushes_read;
+        self.diffs += diffs;
+        self.diff_bytes += diff_bytes;
         self.intervals += intervals;
         self.write_notice_bytes += write_notice_bytes;
         self.invalidations += invalidations;

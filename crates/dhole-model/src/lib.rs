@@ -11,12 +11,14 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod coherence;
 mod counters;
 mod node;
 mod oid;
 mod site;
 mod time;
 
+pub use coherence::{Coherence, UnknownCoherence};
 pub use counters::{Counters, KindCounters, MessageKind, TypeCounters};
 pub use node::{MAX_NODES, NodeId};
 pub use oid::{CHUNK, Oid, OidRange};

@@ -59,6 +59,11 @@ impl OidRange {
         }
     }
 
+    /// The last id.
+    pub const fn last(self) -> Oid {
+        Oid(self.first.0 + self.count as u64 - 1)
+    }
+
     /// The ids of the range, in order.
     pub fn iter(self) -> impl Iterator<Item = Oid> {
         (self.first.0..self.first.0 + u64::from(self.count)).map(Oid)
