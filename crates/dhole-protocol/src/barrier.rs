@@ -1,7 +1,7 @@
 //! The central barrier: every node tells node 0 that it has arrived, and is told by node 0 that
 //! all have: 2(n-1) messages. Both carry the write notices that the receiver lacks.
 
-use dhole_model::{CallSite, IntervalIndex, NodeId, VectorTime};
+use dhole_model::{CallSite, Coherence, IntervalIndex, NodeId, OidRange, VectorTime};
 
 use crate::command::ProtocolError;
 use crate::{BarrierId, News, Waiter, WaitingFor};
@@ -56,6 +56,21 @@ impl Barrier {
             (true, _) => BarrierId::End,
             (false, true) => BarrierId::Once(self.passed),
             (false, false) => BarrierId::Program(self.passed),
+        };
+        self.waiting_at = Some(barrier);
+        (barrier, self.first_untold)
+    }
+
+    /// As [`arrive`](Barrier::arrive), where objects change protocol.
+    pub fn arrive_to_switch(
+        &mut self,
+        objects: OidRange,
+        to: Coherence,
+    ) -> (BarrierId, IntervalIndex) {
+        let barrier = BarrierId::Switch {
+            number: self.passed,
+            objects,
+            to,
         };
         self.waiting_at = Some(barrier);
         (barrier, self.first_untold)

@@ -2,18 +2,20 @@
 
 use std::sync::Arc;
 
-use dhole_model::{CallSite, NodeId, Oid, OidRange, Version};
+use dhole_model::{CallSite, Coherence, NodeId, Oid, OidRange, Version};
 use smallvec::SmallVec;
 use thiserror::Error;
 
-use crate::{LockId, Message, Sent, Waiter};
+use crate::{Flushed, LockId, Message, Sent, Waiter};
 
 /// What the node's worker is doing while an event is handled, and so which bytes may be touched.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum WorkerIs {
     /// Running the program: it may hold `&mut` to objects written in this interval.
     Computing,
-    /// In a call into the runtime: dirty objects may be read.
+    /// In a call that shares its token: dirty objects may be read, absent ones installed.
+    Sharing,
+    /// In a call that owns its token: no reference lives.
     InCall,
 }
 
@@ -26,13 +28,20 @@ pub struct Unread {
     pub creator: NodeId,
     /// Never written, the object is all zeros, so nobody need be asked.
     pub zero_ok: bool,
+    /// How the object is kept consistent, unless it was switched since.
+    pub coherence: Coherence,
 }
 
 /// Something that happens to a node.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Event {
     /// The worker has allocated objects and stored their first values.
-    Allocated(OidRange),
+    Allocated {
+        /// The objects.
+        range: OidRange,
+        /// How they are kept consistent.
+        coherence: Coherence,
+    },
     /// The worker reads an object of which it has no valid copy.
     ReadMiss(Unread),
     /// The worker reads several objects, and may have no valid copy of them: one round of
@@ -62,6 +71,31 @@ pub enum Event {
         /// Where in the program.
         site: CallSite,
     },
+    /// The worker is about to synchronise ([`Protocol::has_unflushed`](crate::Protocol)): what it
+    /// wrote of objects at home elsewhere goes there.
+    Flush,
+    /// The worker reaches a barrier at which objects change protocol.
+    Switch {
+        /// The objects.
+        range: OidRange,
+        /// The node that allocated them.
+        creator: NodeId,
+        /// Never written, they are all zeros.
+        zero_ok: bool,
+        /// How they are kept consistent afterwards.
+        to: Coherence,
+        /// Where in the program.
+        site: CallSite,
+    },
+    /// The worker has left that barrier.
+    Switched {
+        /// The objects.
+        range: OidRange,
+        /// The node that allocated them.
+        creator: NodeId,
+        /// How they are kept consistent from now on.
+        to: Coherence,
+    },
     /// The worker has finished the program.
     Finish,
     /// The worker is in a call: requests that had to wait for it can be answered.
@@ -75,6 +109,25 @@ pub enum Event {
     },
     /// The worker has waited for long; time to look for a cycle in the wait-for graph.
     WaitedLong,
+}
+
+impl Event {
+    /// Whether the worker synchronises with others, so that what it wrote must be where they will
+    /// look for it.
+    pub fn synchronises(&self) -> bool {
+        !matches!(
+            self,
+            Event::Allocated { .. }
+                | Event::ReadMiss(_)
+                | Event::ReadMisses(_)
+                | Event::WriteFault { .. }
+                | Event::Flush
+                | Event::Switched { .. }
+                | Event::Serve
+                | Event::Deliver { .. }
+                | Event::WaitedLong
+        )
+    }
 }
 
 /// Where the bytes of a reply are taken from.
@@ -109,6 +162,53 @@ pub enum Command {
     Install(Sent),
     /// Take the next object's bytes out of the payload and forget them: a valid copy is here.
     Skip(Sent),
+    /// Gather the bytes of objects and send them as a [`Message::Update`].
+    Push {
+        /// A reader of the objects.
+        to: NodeId,
+        /// The objects.
+        objects: SmallVec<[Sent; 1]>,
+    },
+    /// Take the next bytes out of the payload and keep them aside, in place of older ones.
+    Keep {
+        /// The object that they are a copy of.
+        oid: Oid,
+        /// How many.
+        bytes: u64,
+    },
+    /// Pass over the next bytes of the payload.
+    PassOver {
+        /// How many.
+        bytes: u64,
+    },
+    /// Make the copy that was kept aside the readable one.
+    InstallKept(Sent),
+    /// Drop the copy that was kept aside.
+    Discard(Oid),
+    /// Send what the worker has changed in objects, against their pre-images, as a
+    /// [`Message::Flush`].
+    Flush {
+        /// The objects' home.
+        to: NodeId,
+        /// The number of the flush.
+        number: u32,
+        /// The objects.
+        objects: SmallVec<[Oid; 1]>,
+    },
+    /// Keep the payload of this node's message until it is merged.
+    Hold {
+        /// The sender.
+        from: NodeId,
+    },
+    /// Change objects by the differences in the payload.
+    Merge {
+        /// The sender.
+        from: NodeId,
+        /// The objects, in the order of the payload.
+        flushed: SmallVec<[Flushed; 1]>,
+        /// Whether the payload is the one that was [held](Command::Hold).
+        held: bool,
+    },
     /// Make an all-zero copy of an object that nobody has written.
     ZeroFill(Oid),
     /// Make a copy unreadable; its bytes stay.

@@ -10,24 +10,33 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use dhole_model::{IntervalIndex, NodeId, Oid, OidRange, VectorTime, Version};
+use dhole_model::{Coherence, IntervalIndex, NodeId, Oid, OidRange, VectorTime, Version};
 use smallvec::SmallVec;
 
 use crate::collection::{Collector, Gossip};
 use crate::command::{Command, Commands, ProtocolError, Source, Unread, WorkerIs};
+use crate::copyset::CopySets;
+use crate::home::Home;
 use crate::interval_log::{IntervalLog, LogLimits};
 use crate::object_table::ObjectTable;
 use crate::round::{Round, Wants};
-use crate::{Interval, Message, News, Sent, Wanted};
+use crate::update::{Inbox, MOST_KEPT_BYTES};
+use crate::{Interval, Message, News, Pushed, Sent, Wanted};
 
 /// One node's part of the protocol.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Lazy {
-    me: NodeId,
+    pub(crate) me: NodeId,
     /// The intervals whose notices were applied here, our own among them.
     time: VectorTime,
     lamport: u64,
-    objects: ObjectTable,
+    pub(crate) objects: ObjectTable,
+    /// Who reads what is written here under the update protocol.
+    pub(crate) copysets: CopySets,
+    /// What was pushed here under it.
+    pub(crate) inbox: Inbox,
+    /// The part of objects that have a home.
+    home: Home,
     /// Objects written in the current interval, in the order of their first write.
     dirty: Vec<Oid>,
     log: IntervalLog,
@@ -52,6 +61,9 @@ impl Lazy {
             time: VectorTime::zero(nodes),
             lamport: 0,
             objects: ObjectTable::default(),
+            copysets: CopySets::default(),
+            inbox: Inbox::default(),
+            home: Home::default(),
             dirty: Vec::new(),
             log: IntervalLog::new(nodes, limits),
             collector: Collector::new(me, nodes),
@@ -64,13 +76,15 @@ impl Lazy {
         &self.time
     }
 
-    pub fn allocated(&mut self, range: OidRange) {
+    pub fn allocated(&mut self, range: OidRange, coherence: Coherence) {
         let version = Version {
             lamport: 0,
             node: self.me,
         };
-        self.objects
-            .for_each(&[range], |_, object| object.hold(version));
+        self.objects.for_each(&[range], |_, object| {
+            object.hold(version);
+            object.coherence = Some(coherence);
+        });
     }
 
     /// The worker misses objects: fills with zeros what nobody has written, and asks each last
@@ -81,14 +95,21 @@ impl Lazy {
             oid,
             creator,
             zero_ok,
+            coherence,
         } in misses
         {
             let object = self.objects.get_mut(oid);
+            let coherence = *object.coherence.get_or_insert(coherence);
             let need = object.known(creator);
             if object.is_valid() {
                 continue;
             }
-            if need.lamport == 0 && zero_ok {
+            if let Some(version) = self.inbox.take(oid, need, out) {
+                object.hold(version);
+                out.push(Command::InstallKept(Sent { oid, version }));
+                continue;
+            }
+            if need.lamport == 0 && zero_ok && coherence != Coherence::Home {
                 object.hold(need);
                 out.push(Command::ZeroFill(oid));
                 continue;
@@ -109,6 +130,9 @@ impl Lazy {
     pub fn write_fault(&mut self, oid: Oid, out: &mut Commands) {
         let object = self.objects.get_mut(oid);
         debug_assert!(object.is_valid(), "{oid}: only a valid copy is written");
+        if object.coherence == Some(Coherence::Home) {
+            return self.home.write_fault(self.me, oid, &mut self.objects, out);
+        }
         if object.dirty || object.exclusive {
             return;
         }
@@ -135,7 +159,7 @@ impl Lazy {
             node: self.me,
         };
         self.dirty.sort_unstable();
-        let mut written = Vec::new();
+        let (mut written, mut pushes) = (Vec::new(), Vec::new());
         for oid in self.dirty.drain(..) {
             let object = self.objects.get_mut(oid);
             let again = object.last_written_by(self.me) && !object.served_since;
@@ -145,6 +169,10 @@ impl Lazy {
             object.pre_image = false;
             object.served_since = false;
             object.exclusive = again;
+            for reader in self.copysets.of(oid) {
+                object.served_since = true;
+                pushes.push((*reader, Sent { oid, version }));
+            }
             OidRange::push(&mut written, oid);
             if !again {
                 out.push(Command::MakeClean(oid));
@@ -159,6 +187,48 @@ impl Lazy {
         };
         self.log.push(Arc::new(interval));
         out.push(Command::IntervalEnded);
+        pushes.sort_unstable();
+        out.extend(pushes.chunk_by(|one, next| one.0 == next.0).map(|of_one| {
+            let objects = of_one.iter().map(|(_, sent)| *sent).collect();
+            let to = of_one[0].0;
+            Command::Push { to, objects }
+        }));
+    }
+
+    /// Takes pushes of objects that this node read before.
+    pub fn update(&mut self, from: NodeId, pushed: &[Pushed], out: &mut Commands) {
+        let mut unread = SmallVec::new();
+        for pushed in pushed {
+            let Sent { oid, version } = pushed.sent;
+            let object = self.objects.get(oid);
+            if object.held() >= Some(version) || object.known(from) > version {
+                let bytes = pushed.bytes;
+                out.push(Command::PassOver { bytes });
+            } else if self.inbox.receive(*pushed, MOST_KEPT_BYTES, out) {
+                unread.push(oid);
+            }
+        }
+        if !unread.is_empty() {
+            let message = Message::DropOut { objects: unread };
+            out.push(Command::Send { to: from, message });
+        }
+    }
+
+    /// A node does not read what is pushed to it.
+    pub fn drop_out(&mut self, from: NodeId, objects: &[Oid]) {
+        for oid in objects {
+            self.copysets.leave(*oid, from);
+        }
+    }
+
+    /// The part of objects that have a home, and what it works with.
+    pub fn home(&mut self) -> (&mut Home, &mut ObjectTable) {
+        (&mut self.home, &mut self.objects)
+    }
+
+    /// Whether the worker wrote objects that have a home since their last flush.
+    pub fn has_unflushed(&self) -> bool {
+        self.home.has_written()
     }
 
     /// Everything known here that a node which has seen `time` lacks.
@@ -230,11 +300,14 @@ impl Lazy {
             self.log.push(Arc::clone(interval));
         }
         self.lamport = self.lamport.max(news.lamport);
+        self.home.drop_cached(&mut self.objects, out);
     }
 
     fn notice(&mut self, interval: &Interval, out: &mut Commands) {
         let version = interval.version();
         self.objects.for_each(&interval.written, |oid, object| {
+            self.copysets.forget(oid);
+            self.inbox.outdate(oid, version, out);
             if object.hear(version) {
                 object.exclusive = false;
                 out.push(Command::Invalidate(oid));
@@ -298,7 +371,8 @@ impl Lazy {
     }
 
     /// Answers the requests that waited for the worker.
-    pub fn serve(&mut self, out: &mut Commands) -> Result<(), ProtocolError> {
+    pub fn serve(&mut self, worker: WorkerIs, out: &mut Commands) -> Result<(), ProtocolError> {
+        self.home.serve(worker, out);
         while let Some(request) = self.deferred.pop_front() {
             self.reply(&request, out)?;
         }
@@ -307,7 +381,7 @@ impl Lazy {
 
     /// Whether requests wait for the worker.
     pub fn has_deferred(&self) -> bool {
-        !self.deferred.is_empty()
+        !self.deferred.is_empty() || self.home.has_deferred()
     }
 
     fn must_wait(&self, request: &Request) -> bool {
@@ -330,6 +404,9 @@ impl Lazy {
             };
             object.served = true;
             object.served_since = true;
+            if object.coherence == Some(Coherence::Update) {
+                self.copysets.join(oid, request.from);
+            }
             if object.exclusive {
                 object.exclusive = false;
                 out.push(Command::MakeClean(oid));
@@ -375,6 +452,10 @@ impl Lazy {
                 out.push(Command::Skip(sent));
             } else {
                 object.hold(sent.version);
+                match object.coherence {
+                    Some(Coherence::Home) => self.home.cache(sent.oid),
+                    _ => self.inbox.forget(sent.oid, out),
+                }
                 out.push(Command::Install(sent));
             }
         }

@@ -3,7 +3,9 @@
 //! A [`Protocol`] is one node's part. It owns no socket, thread, clock or random number, so the
 //! same code runs live, in the simulator and under a model checker. What it does:
 //!
-//! - the *lazy single-writer invalidate protocol* for shared objects (DOSA, sections 2 and 3.1);
+//! - the *family of protocols* for shared objects: *lazy*, single-writer, with invalidation (DOSA,
+//!   sections 2 and 3.1); *update*, which pushes to the last readers; *home*, with several writers
+//!   (Jackal, section 3.1); each object has its own, and may change it;
 //! - *locks* with a manager that passes requests on to the last holder, and the central
 //!   *barrier* of 2(n-1) messages; both carry write notices;
 //! - *collection* of interval records that every node has seen, at barriers and by gossip on
@@ -11,14 +13,15 @@
 //! - the *wait-for graph*, followed by probes, so that a deadlock is an answer and not a hang.
 //!
 //! ```
-//! use dhole_model::{CallSite, NodeId, Oid, OidRange};
+//! use dhole_model::{CallSite, Coherence, NodeId, Oid, OidRange};
 //! use dhole_protocol::{Command, Event, Message, Protocol, Unread, WorkerIs};
 //!
 //! // Node 1 reads an object that node 0 allocated: it asks node 0 for it.
 //! let (mut zero, mut one) = (Protocol::new(NodeId(0), 2), Protocol::new(NodeId(1), 2));
 //! let (oid, mut out) = (Oid(64), Vec::new());
-//! zero.step(Event::Allocated(OidRange::one(oid)), WorkerIs::InCall, &mut out)?;
-//! let miss = Event::ReadMiss(Unread { oid, creator: NodeId(0), zero_ok: false });
+//! let (range, coherence) = (OidRange::one(oid), Coherence::Lazy);
+//! zero.step(Event::Allocated { range, coherence }, WorkerIs::InCall, &mut out)?;
+//! let miss = Event::ReadMiss(Unread { oid, creator: NodeId(0), zero_ok: false, coherence });
 //! one.step(miss, WorkerIs::InCall, &mut out)?;
 //! let Some(Command::Send { to, message }) = out.pop() else { panic!() };
 //! assert_eq!(to, NodeId(0));
@@ -35,6 +38,8 @@ mod barrier;
 mod collection;
 mod command;
 mod compaction;
+mod copyset;
+mod home;
 mod interval_log;
 mod lazy;
 mod lock;
@@ -43,13 +48,16 @@ mod node_set;
 mod object_table;
 mod protocol;
 mod round;
+mod switch;
+mod update;
 mod wait_for;
 
 pub use collection::Gossip;
 pub use command::{Command, Commands, Event, ProtocolError, Source, Unread, WorkerIs};
 pub use interval_log::LogLimits;
 pub use message::{
-    AbortReason, BarrierId, Interval, LockId, Message, News, Sent, Waiter, WaitingFor, Wanted,
+    AbortReason, BarrierId, Flushed, Interval, LockId, Message, News, Pushed, Sent, Waiter,
+    WaitingFor, Wanted,
 };
 pub use node_set::NodeSet;
 pub use protocol::Protocol;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use dhole_model::{
-    CallSite, IntervalIndex, MessageKind, NodeId, Oid, OidRange, VectorTime, Version,
+    CallSite, Coherence, IntervalIndex, MessageKind, NodeId, Oid, OidRange, VectorTime, Version,
 };
 use smallvec::SmallVec;
 
@@ -22,6 +22,15 @@ pub enum BarrierId {
     Program(u64),
     /// The program's barrier of this number, at which node 0 brings a value for all.
     Once(u64),
+    /// The program's barrier of this number, at which objects change protocol.
+    Switch {
+        /// The number.
+        number: u64,
+        /// The objects.
+        objects: OidRange,
+        /// Their protocol afterwards.
+        to: Coherence,
+    },
     /// The end of the run.
     End,
 }
@@ -37,6 +46,14 @@ impl fmt::Display for BarrierId {
         match self {
             BarrierId::Program(number) => write!(f, "barrier {number}"),
             BarrierId::Once(number) => write!(f, "barrier {number} (once)"),
+            BarrierId::Switch {
+                number,
+                objects: OidRange { first, count },
+                to,
+            } => write!(
+                f,
+                "barrier {number} (switch of {count} from {first} on to {to})"
+            ),
             BarrierId::End => f.write_str("the end of the run"),
         }
     }
@@ -121,6 +138,24 @@ pub struct Sent {
     pub version: Version,
 }
 
+/// An object pushed to a reader; its bytes follow in the payload, in the order of the list.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Pushed {
+    /// The object, and the version of the bytes.
+    pub sent: Sent,
+    /// How many bytes.
+    pub bytes: u64,
+}
+
+/// An object flushed to its home; its differences follow in the payload, in the order of the list.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Flushed {
+    /// The object.
+    pub oid: Oid,
+    /// Bytes of its differences.
+    pub bytes: u64,
+}
+
 /// What a node waits for, as an edge of the wait-for graph.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum WaitingFor {
@@ -186,6 +221,28 @@ pub enum Message {
         round: u32,
         /// The objects.
         sent: SmallVec<[Sent; 1]>,
+    },
+    /// New versions of objects, for a node that read them before; the bytes are the payload.
+    Update {
+        /// The objects.
+        pushed: SmallVec<[Pushed; 1]>,
+    },
+    /// The sender does not read what is pushed to it.
+    DropOut {
+        /// The objects.
+        objects: SmallVec<[Oid; 1]>,
+    },
+    /// What the sender has changed in objects at home here; the differences are the payload.
+    Flush {
+        /// The number of the sender's flush; the acknowledgement repeats it.
+        number: u32,
+        /// The objects.
+        flushed: SmallVec<[Flushed; 1]>,
+    },
+    /// What was flushed is part of the objects at their home.
+    FlushAck {
+        /// The number of the flush.
+        number: u32,
     },
     /// Asks a lock's manager for the lock.
     LockRequest {
@@ -329,6 +386,10 @@ impl Message {
         match self {
             Message::Fetch { .. } => MessageKind::Fetch,
             Message::FetchReply { .. } => MessageKind::FetchReply,
+            Message::Update { .. } => MessageKind::Update,
+            Message::DropOut { .. } => MessageKind::DropOut,
+            Message::Flush { .. } => MessageKind::Flush,
+            Message::FlushAck { .. } => MessageKind::FlushAck,
             Message::LockRequest { .. } => MessageKind::LockRequest,
             Message::LockForward { .. } => MessageKind::LockForward,
             Message::LockGrant { .. } => MessageKind::LockGrant,
@@ -345,6 +406,9 @@ impl Message {
     pub fn wire_bytes(&self) -> u64 {
         const ROUND_AND_COUNT: u64 = 4 + 4;
         const OID_AND_VERSION: u64 = 8 + 8 + 2;
+        const COUNT: u64 = 4;
+        const OID: u64 = 8;
+        const LENGTH: u64 = 4;
         const LOCK: u64 = 8;
         const NODE: u64 = 2;
         const BARRIER: u64 = 8;
@@ -360,6 +424,12 @@ impl Message {
             Message::FetchReply { sent, .. } => {
                 ROUND_AND_COUNT + OID_AND_VERSION * sent.len() as u64
             }
+            Message::Update { pushed } => COUNT + (OID_AND_VERSION + LENGTH) * pushed.len() as u64,
+            Message::DropOut { objects } => COUNT + OID * objects.len() as u64,
+            Message::Flush { flushed, .. } => {
+                ROUND_AND_COUNT + (OID + LENGTH) * flushed.len() as u64
+            }
+            Message::FlushAck { .. } => 4,
             Message::LockRequest { time, .. } => LOCK + vector_bytes(time),
             Message::LockForward { time, .. } => LOCK + NODE + vector_bytes(time),
             Message::LockGrant { news, .. } => LOCK + news.wire_bytes(),

@@ -2,7 +2,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::num::NonZeroU64;
 
-use dhole_model::{CHUNK, NodeId, Oid, OidRange, Version};
+use dhole_model::{CHUNK, Coherence, NodeId, Oid, OidRange, Version};
 use rustc_hash::FxHashMap;
 
 /// What one node's protocol knows of one object. Every node keeps this for every object that it
@@ -13,6 +13,8 @@ pub(crate) struct ObjectState {
     held: Option<Packed>,
     /// The newest version that a write notice, or our own writing, told of.
     known: Option<Packed>,
+    /// How it is kept consistent, once this node has met it.
+    pub coherence: Option<Coherence>,
     /// Written in the current interval.
     pub dirty: bool,
     /// Sent to another node at some time, so that a first write is worth a pre-image.
@@ -80,6 +82,16 @@ impl ObjectState {
     /// The bytes of this version are stored here now.
     pub fn hold(&mut self, version: Version) {
         self.held = Some(version.into());
+    }
+
+    /// Whether the bytes stored here are valid and of a version of `node`.
+    pub fn is_held_by(&self, node: NodeId) -> bool {
+        self.is_valid() && self.held().is_some_and(|held| held.node == node)
+    }
+
+    /// The bytes stored here are of no use any more.
+    pub fn drop_copy(&mut self) {
+        self.held = None;
     }
 
     /// Somebody has written this version. Whether that made our copy invalid.

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use dhole_model::{CallSite, NodeId, VectorTime};
+use dhole_model::{CallSite, Coherence, IntervalIndex, NodeId, VectorTime};
 
 use crate::barrier::{Arrived, Barrier, MANAGER};
 use crate::command::{Command, Commands, Event, ProtocolError, WorkerIs};
@@ -8,7 +8,7 @@ use crate::interval_log::LogLimits;
 use crate::lazy::Lazy;
 use crate::lock::{Acquired, Locks, Passed};
 use crate::wait_for::{Probe, WaitFor};
-use crate::{BarrierId, LockId, Message, News, WaitingFor};
+use crate::{BarrierId, Flushed, LockId, Message, News, WaitingFor};
 
 /// Everything that one node of a cluster has to know to keep its objects consistent and its
 /// worker in step with the others: a pure state machine. It owns no socket, thread, clock or
@@ -51,18 +51,40 @@ impl Protocol {
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
         match event {
-            Event::Allocated(range) => self.lazy.allocated(range),
+            Event::Allocated { range, coherence } => self.lazy.allocated(range, coherence),
             Event::ReadMiss(miss) => self.lazy.read_misses(&[miss], out),
             Event::ReadMisses(misses) => self.lazy.read_misses(&misses, out),
             Event::WriteFault { oid } => self.lazy.write_fault(oid, out),
             Event::Acquire { lock, site } => self.acquire(lock, site, out)?,
             Event::Release { lock } => self.release(lock, out)?,
-            Event::Arrive { once, site } => self.arrive(once, false, site, out)?,
+            Event::Arrive { once, site } => {
+                let at = self.barrier.arrive(once, false);
+                self.arrive(at, site, out)?
+            }
+            Event::Flush => {
+                let (home, objects) = self.lazy.home();
+                home.flush(self.me, objects, out)
+            }
+            Event::Switch {
+                range,
+                creator,
+                zero_ok,
+                to,
+                site,
+            } => {
+                if to == Coherence::Home {
+                    self.lazy.before_switch(range, creator, zero_ok, out);
+                }
+                let at = self.barrier.arrive_to_switch(range, to);
+                self.arrive(at, site, out)?
+            }
+            Event::Switched { range, creator, to } => self.lazy.switch(range, creator, to, out),
             Event::Finish => {
                 let site = CallSite::runtime("the end of the run");
-                self.arrive(false, true, site, out)?
+                let at = self.barrier.arrive(false, true);
+                self.arrive(at, site, out)?
             }
-            Event::Serve => self.lazy.serve(out)?,
+            Event::Serve => self.lazy.serve(worker, out)?,
             Event::Deliver { from, message } => self.deliver(from, message, worker, out)?,
             Event::WaitedLong => {
                 if let Some((probe, to)) = self.wait_for.suspect(&self.locks)
@@ -106,6 +128,12 @@ impl Protocol {
     /// The locks that this node holds, and where they were acquired.
     pub fn held_locks(&self) -> impl Iterator<Item = (LockId, CallSite)> {
         self.locks.held()
+    }
+
+    /// Whether the worker wrote objects that have a home since they were last flushed. Then an
+    /// [`Event::Flush`] must be over before the worker synchronises.
+    pub fn has_unflushed(&self) -> bool {
+        self.lazy.has_unflushed()
     }
 
     fn acquire(
@@ -180,13 +208,11 @@ impl Protocol {
 
     fn arrive(
         &mut self,
-        once: bool,
-        finish: bool,
+        (barrier, first_untold): (BarrierId, IntervalIndex),
         site: CallSite,
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
         self.lazy.end_interval(out);
-        let (barrier, first_untold) = self.barrier.arrive(once, finish);
         self.wait_for.begin(WaitingFor::Barrier(barrier), site);
         let news = self.lazy.own_news_from(first_untold);
         if self.me == MANAGER {
@@ -281,6 +307,24 @@ impl Protocol {
             }
             Message::Fetch { round, wanted } => self.lazy.fetch(from, round, wanted, worker, out),
             Message::FetchReply { round, sent } => self.lazy.fetch_reply(from, round, &sent, out),
+            Message::Update { pushed } => {
+                self.lazy.update(from, &pushed, out);
+                Ok(())
+            }
+            Message::DropOut { objects } => {
+                self.lazy.drop_out(from, &objects);
+                Ok(())
+            }
+            Message::Flush { number, flushed } => {
+                let (me, (home, objects)) = (self.me, self.lazy.home());
+                let is_home = |at: &Flushed| objects.get(at.oid).is_held_by(me);
+                if !flushed.iter().all(is_home) {
+                    let what = "a flush of an object that is not at home here";
+                    return Err(ProtocolError::BadMessage { from, what });
+                }
+                home.flushed(from, number, flushed, worker, out)
+            }
+            Message::FlushAck { number } => self.lazy.home().0.acknowledged(from, number, out),
             Message::LockRequest { lock, time } => self.request(lock, from, time, out),
             Message::LockForward {
                 lock,

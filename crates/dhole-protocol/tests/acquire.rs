@@ -107,7 +107,7 @@ fn a_grant_brings_the_notices_that_the_acquirer_lacks_and_no_others() {
     let mut pack = Pack::new(3);
     pack.local(
         0,
-        Event::Allocated(OidRange {
+        pack::allocated(OidRange {
             first: OBJECT,
             count: 2,
         }),

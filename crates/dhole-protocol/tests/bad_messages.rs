@@ -17,7 +17,7 @@ fn moments() -> Vec<(Pack, (NodeId, NodeId, Message))> {
     let mut pack = Pack::new(3);
     pack.local(
         0,
-        Event::Allocated(OidRange {
+        pack::allocated(OidRange {
             first: Oid(64),
             count: 4,
         }),

@@ -28,7 +28,7 @@ impl Writers {
             first: OBJECT,
             count: objects,
         };
-        pack.local(0, Event::Allocated(range));
+        pack.local(0, pack::allocated(range));
         let mut valid = vec![BTreeSet::new(); nodes];
         valid[0].extend(range.iter());
         Writers { pack, valid }

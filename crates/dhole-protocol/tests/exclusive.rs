@@ -86,7 +86,7 @@ fn whoever_asks_gets_all_that_was_written_and_nothing_is_left_to_announce() {
 fn an_asker_that_writes_it_next_keeps_its_write() {
     // Of the same Lamport time, a version of node 1 is the greater one.
     let mut pack = Pack::new(2);
-    pack.local(1, Event::Allocated(OidRange::one(OBJECT)));
+    pack.local(1, pack::allocated(OidRange::one(OBJECT)));
     for _ in 0..2 {
         pack.local(1, acquire(1));
         pack.write(1, OBJECT);

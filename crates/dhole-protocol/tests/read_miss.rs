@@ -2,7 +2,7 @@
 
 mod pack;
 
-use dhole_model::{NodeId, Oid, Version};
+use dhole_model::{Coherence, NodeId, Oid, Version};
 use dhole_protocol::{Command, Event, Message, Sent, Unread, WorkerIs};
 use pack::{OBJECT, Pack, acquire, from, miss, n, release};
 
@@ -57,6 +57,7 @@ fn zeros_that_nobody_wrote_are_made_here() {
         oid: Oid(70),
         creator: n(0),
         zero_ok: true,
+        coherence: Coherence::Lazy,
     });
     assert_eq!(
         pack.local(1, zeros),
@@ -71,6 +72,7 @@ fn zeros_that_somebody_wrote_come_from_there() {
         oid: Oid(70),
         creator: n(0),
         zero_ok: true,
+        coherence: Coherence::Lazy,
     });
     pack.local(1, zeros.clone());
     pack.write(1, Oid(70));
@@ -85,6 +87,7 @@ fn the_zeros_of_a_reader_become_invalid_when_somebody_wrote_them() {
         oid: Oid(70),
         creator: n(0),
         zero_ok: true,
+        coherence: Coherence::Lazy,
     });
     pack.local(0, zeros.clone());
     pack.local(1, zeros);

@@ -2,7 +2,7 @@
 
 mod pack;
 
-use dhole_model::{Oid, OidRange, Version};
+use dhole_model::{Coherence, Oid, OidRange, Version};
 use dhole_protocol::{Command, Event, Message, Sent, Unread, WorkerIs};
 use pack::{Pack, from, n};
 
@@ -11,7 +11,7 @@ fn pack() -> Pack {
     let mut pack = Pack::new(3);
     for (node, first, count) in [(0, 64, 2), (1, 128, 1)] {
         let first = Oid(first);
-        pack.local(node, Event::Allocated(OidRange { first, count }));
+        pack.local(node, pack::allocated(OidRange { first, count }));
     }
     pack
 }
@@ -21,6 +21,7 @@ fn unread(oid: u64) -> Unread {
         oid: Oid(oid),
         creator: n(usize::from(oid >= 128)),
         zero_ok: oid == 200,
+        coherence: Coherence::Lazy,
     }
 }
 
@@ -91,7 +92,7 @@ fn a_reply_to_another_nodes_question_is_refused() {
 fn what_came_another_way_meanwhile_is_skipped() {
     let mut pack = pack();
     pack.begin(2, misses(&[64, 65]));
-    pack.local(2, Event::Allocated(OidRange::one(Oid(64))));
+    pack.local(2, pack::allocated(OidRange::one(Oid(64))));
     pack.settle();
     let [a, b] = [Command::Skip(first(64)), Command::Install(first(65))];
     assert_eq!(pack.done[2], [a, b, Command::Done]);

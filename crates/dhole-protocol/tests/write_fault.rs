@@ -55,7 +55,7 @@ fn neighbours_share_a_range_in_the_notice() {
     let mut pack = Pack::new(2);
     pack.local(
         0,
-        Event::Allocated(OidRange {
+        pack::allocated(OidRange {
             first: Oid(64),
             count: 10,
         }),

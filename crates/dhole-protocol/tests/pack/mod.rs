@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use dhole_model::{CallSite, MessageKind, NodeId, Oid, OidRange, VectorTime};
+use dhole_model::{CallSite, Coherence, MessageKind, NodeId, Oid, OidRange, VectorTime};
 use dhole_protocol::{
     Command, Event, LockId, LogLimits, Message, News, Protocol, ProtocolError, Source, Unread,
     WorkerIs,
@@ -64,7 +64,14 @@ pub fn miss(oid: Oid, creator: usize) -> Event {
         oid,
         creator: n(creator),
         zero_ok: false,
+        coherence: Coherence::Lazy,
     })
+}
+
+/// An allocation under the lazy protocol.
+pub fn allocated(range: OidRange) -> Event {
+    let coherence = Coherence::Lazy;
+    Event::Allocated { range, coherence }
 }
 
 /// A delivery.
@@ -103,7 +110,7 @@ impl Pack {
     /// A pack whose node 0 has allocated [`OBJECT`].
     pub fn with_object(nodes: usize) -> Pack {
         let mut pack = Pack::new(nodes);
-        assert_eq!(pack.local(0, Event::Allocated(OidRange::one(OBJECT))), []);
+        assert_eq!(pack.local(0, allocated(OidRange::one(OBJECT))), []);
         pack
     }
 

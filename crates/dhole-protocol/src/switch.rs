@@ -1,0 +1,65 @@
+//! Objects change protocol between phases.
+//!
+//! All nodes meet at a barrier that is named after what is switched, so that nodes which disagree
+//! are told so. When they leave it all know the same last writer of every object, which becomes
+//! its home. A node that leaves early may ask one that has not left yet: what it asks for is the
+//! same under both protocols.
+
+use dhole_model::{Coherence, NodeId, OidRange, Version};
+
+use crate::command::{Command, Commands};
+use crate::lazy::Lazy;
+
+impl Lazy {
+    /// Before the barrier: a home has a copy, so rows that nobody has written get their zeros where
+    /// they were allocated.
+    pub fn before_switch(
+        &mut self,
+        range: OidRange,
+        creator: NodeId,
+        zero_ok: bool,
+        out: &mut Commands,
+    ) {
+        if !zero_ok || creator != self.me {
+            return;
+        }
+        self.objects.for_each(&[range], |oid, object| {
+            let first = Version {
+                lamport: 0,
+                node: creator,
+            };
+            if object.held().is_none() && object.known(creator) == first {
+                object.hold(first);
+                out.push(Command::ZeroFill(oid));
+            }
+        });
+    }
+
+    /// After the barrier: the objects are kept consistent so from now on.
+    pub fn switch(&mut self, range: OidRange, creator: NodeId, to: Coherence, out: &mut Commands) {
+        let Lazy {
+            me,
+            objects,
+            copysets,
+            inbox,
+            ..
+        } = self;
+        objects.for_each(&[range], |oid, object| {
+            object.coherence = Some(to);
+            // A node that left the barrier before this one may have asked for the object.
+            (object.served, object.served_since) = (true, true);
+            copysets.forget(oid);
+            inbox.forget(oid, out);
+            if object.exclusive {
+                object.exclusive = false;
+                out.push(Command::MakeClean(oid));
+            }
+            if to == Coherence::Home && object.known(creator).node != *me {
+                if object.is_valid() {
+                    out.push(Command::Invalidate(oid));
+                }
+                object.drop_copy();
+            }
+        });
+    }
+}
