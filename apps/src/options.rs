@@ -3,7 +3,7 @@
 
 use clap::builder::RangedU64ValueParser;
 use clap::{Args, Parser};
-use dhole::MAX_NODES;
+use dhole::{Coherence, MAX_NODES};
 use thiserror::Error;
 
 use crate::{barnes, sor};
@@ -24,6 +24,10 @@ pub struct Common {
     /// Chooses the initial state
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
+
+    /// How shared objects are kept consistent: lazy, update or home
+    #[arg(long, value_name = "NAME", default_value_t = Coherence::Lazy)]
+    pub protocol: Coherence,
 
     /// Run the sequential version too, and compare
     #[arg(long)]

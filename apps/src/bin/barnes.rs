@@ -35,6 +35,7 @@ fn solve(common: &Common, cluster: Cluster, problem: &Problem) -> Result<Report,
     let progress = Progress::new("barnes", problem.steps);
     let run = Config::nodes(cluster.nodes.into())
         .seed(common.seed)
+        .coherence(common.protocol)
         .run(|w| {
             let first = w.node().index() == 0;
             shared::run(w, problem, solution, |step| {

@@ -3,14 +3,14 @@
 use std::panic::Location;
 
 use dhole_heap::{
-    Access, AllocError, BindError, Borrow, BorrowError, HeapMut, Miss, Names, Readers, Ref, Refs,
-    Rows, Scalar, Share, Token, TypeInfo,
+    Access, AllocError, BindError, Borrow, BorrowError, Call, HeapMut, Miss, Names, Readers, Ref,
+    Refs, Rows, Scalar, Share, Token, TypeInfo,
 };
-use dhole_model::{CallSite, OidRange};
+use dhole_model::{CallSite, Coherence, OidRange};
 use dhole_protocol::{Event, Unread};
 
 use crate::error::{AccessError, Error};
-use crate::node::Ended;
+use crate::node::{Ended, State};
 use crate::worker::{Failure, Worker};
 
 /// A shared object and the worker with which to go on from it: `r.at(w)`.
@@ -29,9 +29,9 @@ impl<'id> Access<'id> for Worker<'id> {
 
     fn read_miss(&self, miss: &Miss) -> Result<(), AccessError> {
         let unread = self.locate(miss)?;
-        let called = self.shared(|link, call| match call.split().0.bind(miss) {
+        let called = self.shared(|link, call| match bind(call, miss, unread) {
             Err(clash) => Ok(Err(clash)),
-            Ok(()) => link
+            Ok(unread) => link
                 .and_wait(call, Event::ReadMiss(unread))
                 .map(|_waited| Ok(())),
         });
@@ -43,9 +43,10 @@ impl<'id> Access<'id> for Worker<'id> {
         let oid = miss.oid;
         let called = self.exclusive(|link, call| {
             if !call.split().0.is_present(oid) {
-                if let Err(clash) = call.split().0.bind(miss) {
-                    return Ok(Err(clash));
-                }
+                let unread = match bind(call, miss, unread) {
+                    Ok(unread) => unread,
+                    Err(clash) => return Ok(Err(clash)),
+                };
                 link.and_wait(call, Event::ReadMiss(unread))?;
             }
             link.local(call, Some(Event::WriteFault { oid })).map(Ok)
@@ -60,13 +61,14 @@ impl<'id> Access<'id> for Worker<'id> {
 
 impl<'id> Worker<'id> {
     /// The object, and the node that allocated it.
-    fn locate(&self, miss: &Miss) -> Result<Unread, AccessError> {
+    pub(crate) fn locate(&self, miss: &Miss) -> Result<Unread, AccessError> {
         let Miss { oid, zero_ok, .. } = *miss;
         match self.link.node.cluster.creator(oid) {
             Ok(creator) => Ok(Unread {
                 oid,
                 creator,
                 zero_ok,
+                coherence: Coherence::Lazy,
             }),
             Err(cause) => Err(AccessError::Foreign {
                 oid,
@@ -96,13 +98,16 @@ impl<'id> Worker<'id> {
             return Ok(());
         };
         let unread = absent.iter().map(|miss| self.locate(miss));
-        let unread = unread.collect::<Result<Vec<_>, _>>()?;
+        let mut unread = unread.collect::<Result<Vec<_>, _>>()?;
         let mut clash = None;
         let called = self.shared(|link, call| {
-            for miss in &absent {
-                if let Err(cause) = call.split().0.bind(miss) {
-                    clash = Some(miss);
-                    return Ok(Err(cause));
+            for (miss, unread) in absent.iter().zip(&mut unread) {
+                match bind(call, miss, *unread) {
+                    Ok(bound) => *unread = bound,
+                    Err(cause) => {
+                        clash = Some(miss);
+                        return Ok(Err(cause));
+                    }
                 }
             }
             let event = Event::ReadMisses(unread);
@@ -112,7 +117,7 @@ impl<'id> Worker<'id> {
     }
 
     /// What an access came to, with the place where it was made.
-    fn accessed(
+    pub(crate) fn accessed(
         &self,
         miss: &Miss,
         called: Result<Result<(), BindError>, Failure>,
@@ -194,7 +199,11 @@ impl<'id> Worker<'id> {
     /// An allocation that fails unwinds to the node's boundary, and `run` returns its
     /// [`AllocError`]: there are no ids or no store left.
     pub fn alloc<T: Share>(&mut self, value: T) -> Ref<T> {
-        self.allocate::<T, _>(1, |heap| {
+        self.alloc_under(self.link.coherence, value)
+    }
+
+    pub(crate) fn alloc_under<T: Share>(&mut self, coherence: Coherence, value: T) -> Ref<T> {
+        self.allocate::<T, _>(1, coherence, |heap| {
             heap.alloc(value).map(|r| (r, Some(OidRange::one(r.oid()))))
         })
     }
@@ -202,12 +211,17 @@ impl<'id> Worker<'id> {
     /// Allocates `count` objects on this node, with consecutive ids; `init` makes the value of
     /// each from its place, and must not wait for other nodes: this one answers nobody meanwhile.
     /// Each is an object of its own. Fails as [`alloc`](Worker::alloc).
-    pub fn alloc_range<T: Share>(
+    pub fn alloc_range<T: Share>(&mut self, count: usize, init: impl FnMut(usize) -> T) -> Refs<T> {
+        self.alloc_range_under(self.link.coherence, count, init)
+    }
+
+    pub(crate) fn alloc_range_under<T: Share>(
         &mut self,
+        coherence: Coherence,
         count: usize,
         mut init: impl FnMut(usize) -> T,
     ) -> Refs<T> {
-        self.allocate::<T, _>(count, |heap| {
+        self.allocate::<T, _>(count, coherence, |heap| {
             let range = heap.alloc_range(count as u64, |i| init(i as usize))?;
             Ok((range, range.oids()))
         })
@@ -217,9 +231,22 @@ impl<'id> Worker<'id> {
     /// until somebody writes it, and stored where it is touched. Fails as
     /// [`alloc`](Worker::alloc).
     pub fn alloc_rows<T: Scalar>(&mut self, count: usize, len: usize) -> Rows<T> {
-        self.allocate::<T, _>(count, |heap| {
-            heap.alloc_rows(count as u64, len as u64)
-                .map(|rows| (rows, None))
+        self.alloc_rows_under(self.link.coherence, count, len)
+    }
+
+    pub(crate) fn alloc_rows_under<T: Scalar>(
+        &mut self,
+        coherence: Coherence,
+        count: usize,
+        len: usize,
+    ) -> Rows<T> {
+        self.allocate::<T, _>(count, coherence, |heap| {
+            let rows = heap.alloc_rows(count as u64, len as u64)?;
+            let at_home = rows.oids().filter(|_| coherence == Coherence::Home);
+            if let Some(all) = at_home {
+                heap.store_rows::<T>(all)?;
+            }
+            Ok((rows, at_home))
         })
     }
 
@@ -227,16 +254,18 @@ impl<'id> Worker<'id> {
     fn allocate<T: Share, R>(
         &mut self,
         count: usize,
+        coherence: Coherence,
         make: impl FnOnce(&mut HeapMut<'_>) -> Result<(R, Option<OidRange>), AllocError>,
     ) -> R {
         let name = TypeInfo::of::<T>().name;
         let called = self.exclusive(|link, call| {
-            let (made, stored) = match make(&mut call.split().0) {
+            let (made, stored) = match make(&mut call.split().0.under(coherence)) {
                 Ok(made) => made,
                 Err(error) => return Ok(Err(error)),
             };
             call.split().1.counting.of_type(name).allocated += count as u64;
-            link.local(call, stored.map(Event::Allocated))?;
+            let event = stored.map(|range| Event::Allocated { range, coherence });
+            link.local(call, event)?;
             Ok(Ok(made))
         });
         let error = match called {
@@ -249,4 +278,16 @@ impl<'id> Worker<'id> {
         };
         std::panic::resume_unwind(Box::new(error))
     }
+}
+
+/// Tests that an object is what the access takes it for, and looks its protocol up.
+fn bind(call: &mut Call<'_, State>, miss: &Miss, unread: Unread) -> Result<Unread, BindError> {
+    let mut heap = call.split().0;
+    heap.bind(miss)?;
+    let bound = heap.binding(miss.oid);
+    let coherence = bound.map_or(unread.coherence, |bound| bound.coherence);
+    Ok(Unread {
+        coherence,
+        ..unread
+    })
 }

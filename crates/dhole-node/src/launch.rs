@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use dhole_heap::Cluster;
-use dhole_model::{Counters, MAX_NODES, NodeId};
+use dhole_model::{Coherence, Counters, MAX_NODES, NodeId};
 use dhole_net::{Outbox, PayloadPool, Receiver};
 use dhole_protocol::{AbortReason, Message};
 
@@ -25,14 +25,17 @@ pub struct Settings {
     pub nodes: usize,
     /// How long a node waits before it looks for a deadlock.
     pub suspect_after: Duration,
+    /// How objects are kept consistent unless their allocation says otherwise.
+    pub coherence: Coherence,
 }
 
 impl Settings {
-    /// A cluster of `nodes` nodes that look for a deadlock after 1 s.
+    /// A cluster of `nodes` nodes that look for a deadlock after 1 s, under the lazy protocol.
     pub fn nodes(nodes: usize) -> Settings {
         Settings {
             nodes,
             suspect_after: Duration::from_secs(1),
+            coherence: Coherence::Lazy,
         }
     }
 }
@@ -102,6 +105,7 @@ pub fn run_on<R: Send>(
                 .clamp(LEAST_PATIENCE, LONGEST_PATIENCE),
             in_once: None,
             locks_made: 0,
+            coherence: settings.coherence,
         };
         let lent = node.monitor.lend_within(|token, _| {
             run_node(

@@ -10,6 +10,8 @@
 //! | `sync` | locks, the barrier, `once` |
 //! | `worker` | calls of the worker, and its waits |
 //! | `node` | messages that come; carrying out commands |
+//! | `family` | pushes, flushes and merges |
+//! | `under` | which protocol keeps an object consistent |
 //! | `launch` | the beginning and the end of a run |
 //!
 //! ```
@@ -31,12 +33,14 @@
 mod access;
 mod count;
 mod error;
+mod family;
 mod launch;
 mod machine;
 mod node;
 mod random;
 mod sync;
 mod threads;
+mod under;
 mod worker;
 
 pub use access::Cursor;
@@ -46,4 +50,5 @@ pub use machine::{Machine, Receivers, StartError, Woken};
 pub use node::Node;
 pub use sync::{Held, Lock};
 pub use threads::Threads;
+pub use under::Under;
 pub use worker::Worker;

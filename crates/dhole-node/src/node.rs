@@ -29,6 +29,8 @@ pub(crate) struct State {
     nodes: usize,
     protocol: Protocol,
     commands: Commands,
+    /// Payloads of flushes that wait for a call of the worker, by sender.
+    pub held: Vec<(NodeId, Payload)>,
     pub counting: Counting,
     /// What the worker waits for has come.
     done: bool,
@@ -73,6 +75,7 @@ impl Node {
             nodes,
             protocol: Protocol::new(id, nodes),
             commands: Commands::new(),
+            held: Vec::new(),
             counting: Counting::default(),
             done: false,
             ended: None,
@@ -167,7 +170,8 @@ impl State {
     pub fn step(&mut self, event: Event, step: &mut Step<'_, '_>) -> Result<(), ProtocolError> {
         let worker = match step.heap.presence() {
             Presence::Computing => WorkerIs::Computing,
-            Presence::Shared | Presence::Exclusive => WorkerIs::InCall,
+            Presence::Shared => WorkerIs::Sharing,
+            Presence::Exclusive => WorkerIs::InCall,
         };
         let accesses = matches!(event, Event::ReadMiss(_) | Event::ReadMisses(_));
         let mut commands = std::mem::take(&mut self.commands);
@@ -186,6 +190,11 @@ impl State {
         );
         *most = kept.max(*most);
         stepped.and(carried_out)
+    }
+
+    /// Whether something must be [flushed](Event::Flush) before the worker synchronises.
+    pub fn has_unflushed(&self) -> bool {
+        self.protocol.has_unflushed()
     }
 
     /// Answers the requests that waited for a call of the worker.
@@ -231,7 +240,13 @@ impl State {
         }
     }
 
-    fn send(&mut self, to: NodeId, message: Message, payload: Payload, out: &mut Outbox<Message>) {
+    pub(crate) fn send(
+        &mut self,
+        to: NodeId,
+        message: Message,
+        payload: Payload,
+        out: &mut Outbox<Message>,
+    ) {
         if to != self.id {
             self.counting.sent(&message, payload.len());
         }
@@ -283,6 +298,35 @@ impl State {
             Command::Skip(sent) => {
                 self.take(sent, step)?;
             }
+            Command::Push { to, objects } => self.push(to, &objects, step)?,
+            Command::Keep { oid, bytes } => {
+                let bytes = State::next_bytes(step, self.id, bytes)?;
+                step.heap.keep_pushed(oid, bytes);
+            }
+            Command::PassOver { bytes } => {
+                State::next_bytes(step, self.id, bytes)?;
+            }
+            Command::Discard(oid) => step.heap.discard_pushed(oid),
+            Command::InstallKept(Sent { oid, .. }) => {
+                counting.all.pushes_read += 1;
+                step.heap
+                    .install_pushed(oid)
+                    .map_err(|refused| ProtocolError::NotStored {
+                        oid,
+                        cause: refused.to_string(),
+                    })?;
+            }
+            Command::Flush {
+                to,
+                number,
+                objects,
+            } => self.flush(to, number, &objects, step)?,
+            Command::Hold { from } => self.hold(from, step),
+            Command::Merge {
+                from,
+                flushed,
+                held,
+            } => self.merge(from, &flushed, held, step)?,
             Command::ZeroFill(oid) => {
                 counting.all.zero_fills += 1;
                 step.heap

@@ -3,7 +3,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use dhole_heap::{Call, Token};
-use dhole_model::{CallSite, Counters, NodeId};
+use dhole_model::{CallSite, Coherence, Counters, NodeId};
 use dhole_net::Outbox;
 use dhole_protocol::{AbortReason, Event, LockId, Message, ProtocolError};
 
@@ -37,6 +37,8 @@ pub(crate) struct Link<'id> {
     pub in_once: Option<CallSite>,
     /// Locks given out by `new_lock`.
     pub locks_made: u64,
+    /// How objects are kept consistent unless their allocation says otherwise.
+    pub coherence: Coherence,
 }
 
 impl<'id> Worker<'id> {
@@ -130,6 +132,7 @@ impl From<ProtocolError> for Failure {
 impl Link<'_> {
     /// An event that is over at once.
     pub fn local(&self, call: &mut Call<'_, State>, event: Option<Event>) -> Result<(), Failure> {
+        self.flush_before(call, event.as_ref())?;
         self.step(call, event)?;
         self.send(call);
         Ok(())
@@ -137,6 +140,24 @@ impl Link<'_> {
 
     /// An event that leads to a wait, unless what it needs is here. Whether anything was sent.
     pub fn and_wait(&self, call: &mut Call<'_, State>, event: Event) -> Result<bool, Failure> {
+        self.flush_before(call, Some(&event))?;
+        self.begin(call, event)
+    }
+
+    /// What was written of objects at home elsewhere goes there before the worker synchronises.
+    fn flush_before(
+        &self,
+        call: &mut Call<'_, State>,
+        event: Option<&Event>,
+    ) -> Result<(), Failure> {
+        let synchronises = event.is_some_and(Event::synchronises);
+        if synchronises && call.split().1.has_unflushed() {
+            self.begin(call, Event::Flush)?;
+        }
+        Ok(())
+    }
+
+    fn begin(&self, call: &mut Call<'_, State>, event: Event) -> Result<bool, Failure> {
         self.step(call, Some(event))?;
         let outcome = call.split().1.take_outcome();
         self.send(call);
@@ -247,7 +268,7 @@ impl Link<'_> {
         site: CallSite,
         what_happened: &str,
     ) -> Result<(), Failure> {
-        self.step(call, Some(Event::Release { lock }))?;
+        self.local(call, Some(Event::Release { lock }))?;
         call.split().1.warnings.push(format!(
             "{lock}, acquired on {} at {site}, was {what_happened} and not released",
             self.node.id

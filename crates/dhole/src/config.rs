@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use dhole_model::Coherence;
 use dhole_node::{
     ConfigError, Machine, Outcome, Result, RunError, Settings, Threads, Worker, check_nodes, run_on,
 };
@@ -14,6 +15,7 @@ pub struct Config {
     nodes: usize,
     seed: u64,
     suspect_after: Duration,
+    coherence: Coherence,
 }
 
 impl Config {
@@ -24,6 +26,7 @@ impl Config {
             nodes,
             seed: 0,
             suspect_after: Duration::from_secs(1),
+            coherence: Coherence::Lazy,
         }
     }
 
@@ -37,6 +40,14 @@ impl Config {
     /// unless set. The waiting time doubles each time that none is found.
     pub fn suspect_after(mut self, time: Duration) -> Config {
         self.suspect_after = time;
+        self
+    }
+
+    /// How objects are kept consistent unless their allocation says otherwise
+    /// ([`Worker::under`]): lazily unless set. The results of a program without races do not
+    /// depend on it; its messages do (`docs/protocols.md`).
+    pub fn coherence(mut self, coherence: Coherence) -> Config {
+        self.coherence = coherence;
         self
     }
 
@@ -58,9 +69,10 @@ impl Config {
         let settings = Settings {
             nodes: self.nodes,
             suspect_after: self.suspect_after,
+            coherence: self.coherence,
         };
         let outcome = run_on(&machine, &settings, program)?;
-        Ok(report(&machine, outcome, None))
+        Ok(report(&machine, self.coherence, outcome, None))
     }
 
     /// Runs `program` on a simulated cluster, whatever the command says.
@@ -78,6 +90,7 @@ impl Config {
         let settings = Settings {
             nodes,
             suspect_after: self.suspect_after,
+            coherence: self.coherence,
         };
         let outcome = run_on(&machine, &settings, program)?;
         let simulation = machine.report();
@@ -94,7 +107,7 @@ impl Config {
                 .collect(),
             messages: simulation.messages,
         };
-        Ok(report(&machine, outcome, Some(simulated)))
+        Ok(report(&machine, self.coherence, outcome, Some(simulated)))
     }
 }
 
@@ -104,7 +117,12 @@ fn impossible(error: SettingsError) -> ConfigError {
     }
 }
 
-fn report<R>(machine: &dyn Machine, outcome: Outcome<R>, simulated: Option<Simulated>) -> Run<R> {
+fn report<R>(
+    machine: &dyn Machine,
+    coherence: Coherence,
+    outcome: Outcome<R>,
+    simulated: Option<Simulated>,
+) -> Run<R> {
     let Outcome {
         value,
         counters,
@@ -114,7 +132,7 @@ fn report<R>(machine: &dyn Machine, outcome: Outcome<R>, simulated: Option<Simul
     let report = Report {
         nodes: counters.len(),
         transport: machine.name(),
-        protocol: "lazy",
+        protocol: coherence.name(),
         detector: "check",
         elapsed,
         per_node: counters,

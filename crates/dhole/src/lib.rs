@@ -48,11 +48,12 @@ pub use dhole_heap::{
     Refs, Row, Rows, Scalar, Share, Write,
 };
 pub use dhole_model::{
-    CallSite, Counters, KindCounters, MAX_NODES, MessageKind, NodeId, TypeCounters,
+    CallSite, Coherence, Counters, KindCounters, MAX_NODES, MessageKind, NodeId, TypeCounters,
+    UnknownCoherence,
 };
 pub use dhole_node::{
     AccessError, ConfigError, Cursor, Error, Held, Lock, Result, RunEnded, RunError, StartError,
-    SyncError, Worker,
+    SyncError, Under, Worker,
 };
 pub use report::{Report, Run, Simulated};
 

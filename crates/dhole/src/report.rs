@@ -18,7 +18,8 @@ pub struct Report {
     pub nodes: usize,
     /// What carried the messages: `threads` or `sim`.
     pub transport: &'static str,
-    /// How objects were kept consistent: `lazy`.
+    /// How objects were kept consistent unless their allocation said otherwise: `lazy`, `update`
+    /// or `home`.
     pub protocol: &'static str,
     /// How accesses were detected: `check`.
     pub detector: &'static str,

@@ -1,0 +1,109 @@
+//! Commands of the update and the home protocol: pushes, flushes and merges.
+
+use dhole_model::{NodeId, Oid};
+use dhole_net::Payload;
+use dhole_protocol::{Flushed, Message, ProtocolError, Pushed, Sent};
+
+use crate::node::{State, Step};
+
+impl State {
+    /// Sends the bytes of objects to a node that read them before.
+    pub(crate) fn push(
+        &mut self,
+        to: NodeId,
+        objects: &[Sent],
+        step: &mut Step<'_, '_>,
+    ) -> Result<(), ProtocolError> {
+        let mut payload = step.pool.take();
+        let gathered = objects.iter().map(|sent| {
+            let bytes = step.heap.gather(sent.oid, payload.buffer());
+            let bytes = bytes.map_err(|cause| not_sent(sent.oid, &cause))? as u64;
+            Ok(Pushed { sent: *sent, bytes })
+        });
+        let pushed = gathered.collect::<Result<_, ProtocolError>>()?;
+        self.counting.all.pushes += objects.len() as u64;
+        self.send(to, Message::Update { pushed }, payload, step.out);
+        Ok(())
+    }
+
+    /// Sends what the worker has changed in objects to their home.
+    pub(crate) fn flush(
+        &mut self,
+        to: NodeId,
+        number: u32,
+        objects: &[Oid],
+        step: &mut Step<'_, '_>,
+    ) -> Result<(), ProtocolError> {
+        let mut payload = step.pool.take();
+        let gathered = objects.iter().map(|&oid| {
+            let bytes = step.heap.gather_diff(oid, payload.buffer());
+            let bytes = bytes.map_err(|cause| not_sent(oid, &cause))? as u64;
+            Ok(Flushed { oid, bytes })
+        });
+        let flushed = gathered.collect::<Result<_, ProtocolError>>()?;
+        self.counting.all.diffs += objects.len() as u64;
+        self.counting.all.diff_bytes += payload.len() as u64;
+        let message = Message::Flush { number, flushed };
+        self.send(to, message, payload, step.out);
+        Ok(())
+    }
+
+    /// The next bytes of the payload that is being delivered.
+    pub(crate) fn next_bytes<'a>(
+        step: &mut Step<'a, '_>,
+        from: NodeId,
+        bytes: u64,
+    ) -> Result<&'a [u8], ProtocolError> {
+        let (next, rest) = split(step.payload, bytes, from)?;
+        step.payload = rest;
+        Ok(next)
+    }
+
+    /// Keeps the payload that is being delivered until the worker's next call.
+    pub(crate) fn hold(&mut self, from: NodeId, step: &mut Step<'_, '_>) {
+        let mut payload = step.pool.take();
+        payload.extend(step.payload);
+        self.held.push((from, payload));
+    }
+
+    /// Changes objects by the differences in the payload, or in the one that was held.
+    pub(crate) fn merge(
+        &mut self,
+        from: NodeId,
+        flushed: &[Flushed],
+        held: bool,
+        step: &mut Step<'_, '_>,
+    ) -> Result<(), ProtocolError> {
+        let place = self.held.iter().position(|(node, _)| *node == from);
+        let payload = match place.filter(|_| held) {
+            Some(place) => self.held.swap_remove(place).1,
+            None => Payload::NONE,
+        };
+        let mut rest = if held { &payload[..] } else { step.payload };
+        for Flushed { oid, bytes } in flushed {
+            let (diff, behind) = split(rest, *bytes, from)?;
+            rest = behind;
+            let merged = step.heap.merge(*oid, diff);
+            merged.map_err(|refused| ProtocolError::NotStored {
+                oid: *oid,
+                cause: refused.to_string(),
+            })?;
+        }
+        step.pool.give_back(payload);
+        Ok(())
+    }
+}
+
+fn split(payload: &[u8], bytes: u64, from: NodeId) -> Result<(&[u8], &[u8]), ProtocolError> {
+    let at = usize::try_from(bytes).ok();
+    let parts = at.and_then(|at| payload.split_at_checked(at));
+    let what = "a message holds fewer bytes than it names";
+    parts.ok_or(ProtocolError::BadMessage { from, what })
+}
+
+fn not_sent(oid: Oid, cause: &dyn std::fmt::Display) -> ProtocolError {
+    ProtocolError::NotStored {
+        oid,
+        cause: cause.to_string(),
+    }
+}
