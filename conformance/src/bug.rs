@@ -53,11 +53,19 @@ pub enum Bug {
     LoseProbe,
     /// A node reports one interval more than it has seen, so that the floor is one too high.
     FloorTooHigh,
+    /// A push is lost: no mistake, and no harm.
+    LosePush,
+    /// A push says that it is newer than its bytes are.
+    AdvancePush,
+    /// A flush is acknowledged before it is merged.
+    AcknowledgeEarly,
+    /// A flush carries whole objects and not what was changed.
+    SkipTwin,
 }
 
 impl Bug {
     /// Every bug.
-    pub const ALL: [Bug; 18] = [
+    pub const ALL: [Bug; 22] = [
         Bug::LoseInterval,
         Bug::HideInterval,
         Bug::HideLamportTime,
@@ -76,6 +84,10 @@ impl Bug {
         Bug::SkipConfirmation,
         Bug::LoseProbe,
         Bug::FloorTooHigh,
+        Bug::LosePush,
+        Bug::AdvancePush,
+        Bug::AcknowledgeEarly,
+        Bug::SkipTwin,
     ];
 
     /// What becomes of a command.
@@ -155,6 +167,15 @@ impl Bug {
                     at_manager_of: None,
                 },
             ) if confirms.is_empty() && path[0].node == *to => confirms.clone_from(path),
+            (Bug::LosePush, Message::Update { .. }) => fate.lost = true,
+            (Bug::AdvancePush, Message::Update { pushed }) => {
+                let versions = pushed.iter_mut().map(|pushed| &mut pushed.sent.version);
+                versions.for_each(|version| version.lamport += 1);
+            }
+            (Bug::AcknowledgeEarly, Message::Flush { number, .. }) => {
+                let number = *number;
+                fate.more = Some((*to, from, Message::FlushAck { number }));
+            }
             (Bug::LoseForward, Message::LockForward { .. })
             | (Bug::LoseReply, Message::FetchReply { .. })
             | (

@@ -3,7 +3,7 @@
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use dhole_model::NodeId;
+use dhole_model::{Coherence, NodeId};
 use dhole_net::{Envelope, Outbox, Payload, Receiver, Wake};
 use dhole_node::{
     Machine, Outcome, Receivers, Result, RunError, Settings, StartError, Threads, Woken, Worker,
@@ -23,6 +23,11 @@ pub trait Platform: Sync {
 
     /// A machine for one run.
     fn machine(&self, nodes: usize, seed: u64) -> Box<dyn Machine>;
+
+    /// How objects are kept consistent unless their allocation says otherwise.
+    fn coherence(&self) -> Coherence {
+        Coherence::Lazy
+    }
 
     /// How long a node waits before it looks for a deadlock.
     fn suspect_after(&self) -> Duration {
@@ -46,6 +51,7 @@ pub fn run<R: Send>(
     let settings = Settings {
         nodes,
         suspect_after,
+        coherence: platform.coherence(),
     };
     run_on(&*machine, &settings, program)
 }
@@ -140,6 +146,32 @@ impl<P: Platform> Platform for Impatient<P> {
     fn suspect_after(&self) -> Duration {
         Duration::from_micros(1)
     }
+
+    fn coherence(&self) -> Coherence {
+        self.0.coherence()
+    }
+}
+
+/// Another platform, under another protocol than the lazy one.
+#[derive(Clone, Copy, Debug)]
+pub struct Under<P>(pub P, pub Coherence);
+
+impl<P: Platform> Platform for Under<P> {
+    fn name(&self) -> String {
+        format!("{}, {}", self.0.name(), self.1)
+    }
+
+    fn machine(&self, nodes: usize, seed: u64) -> Box<dyn Machine> {
+        self.0.machine(nodes, seed)
+    }
+
+    fn suspect_after(&self) -> Duration {
+        self.0.suspect_after()
+    }
+
+    fn coherence(&self) -> Coherence {
+        self.1
+    }
 }
 
 /// Another platform, with a mistake planted between its nodes.
@@ -170,6 +202,10 @@ impl<P: Platform> Platform for Tampered<P> {
             one_in: self.one_in,
             random: Mutex::new(Xoshiro256PlusPlus::seed_from_u64(seed)),
         })
+    }
+
+    fn coherence(&self) -> Coherence {
+        self.on.coherence()
     }
 }
 

@@ -134,7 +134,13 @@ impl State {
     }
 
     fn is_at_rest(&self) -> bool {
-        let rests = |node: &Node| !matches!(node.phase, Phase::Computing | Phase::Call(_, None));
+        let moves = |phase| {
+            matches!(
+                phase,
+                Phase::Computing | Phase::Flushed | Phase::Call(_, None)
+            )
+        };
+        let rests = |node: &Node| !moves(node.phase);
         self.network.is_empty() && self.nodes().all(rests)
     }
 
@@ -176,6 +182,8 @@ impl State {
     fn shows(&self, sight: Sight) -> bool {
         let sent = |is: fn(&Message) -> bool| self.network.parcels().any(|p| is(&p.message));
         match sight {
+            Sight::Pushed => self.nodes().any(|node| node.heap.has_kept()),
+            Sight::FlushDeferred => self.nodes().any(|node| !node.held.is_empty()),
             Sight::Deferred => self.nodes().any(|node| node.protocol.has_deferred()),
             Sight::PreImageReply => self.network.parcels().any(|parcel| parcel.from_pre_image),
             Sight::Invalidated => self.nodes().any(|node| node.heap.has_invalid()),
@@ -252,7 +260,7 @@ impl Model for Cluster {
         for (number, node) in state.nodes().enumerate() {
             match node.phase {
                 Phase::Computing => actions.push(Action::Compute(number)),
-                Phase::Call(_, None) => actions.push(Action::Resume(number)),
+                Phase::Flushed | Phase::Call(_, None) => actions.push(Action::Resume(number)),
                 _ => {}
             }
             if state.may_seem_long(number, &self.program) {
@@ -333,6 +341,6 @@ fn seen(sight: Sight) -> fn(&Cluster, &State) -> bool {
             }
         };
     }
-    shows!(Deferred PreImageReply Invalidated Exclusive Overtaking Forwarded Deadlock Probe
-        Floor Compacted)
+    shows!(Pushed FlushDeferred Deferred PreImageReply Invalidated Exclusive Overtaking Forwarded
+        Deadlock Probe Floor Compacted)
 }

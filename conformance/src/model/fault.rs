@@ -65,6 +65,10 @@ impl Fault {
 /// What must be possible in some run of a program, or the exploration would prove little.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Sight {
+    /// A pushed copy waits to be read.
+    Pushed,
+    /// A flush waits for the call of the home's worker.
+    FlushDeferred,
     /// A request waits for the owner's next call.
     Deferred,
     /// A reply is taken from a pre-image.
@@ -89,7 +93,9 @@ pub enum Sight {
 
 impl Sight {
     /// All sights.
-    pub const ALL: [Sight; 10] = [
+    pub const ALL: [Sight; 12] = [
+        Sight::Pushed,
+        Sight::FlushDeferred,
         Sight::Deferred,
         Sight::PreImageReply,
         Sight::Invalidated,
@@ -105,6 +111,8 @@ impl Sight {
     /// The property's name.
     pub const fn property(self) -> &'static str {
         match self {
+            Sight::Pushed => "a pushed copy waits to be read",
+            Sight::FlushDeferred => "a flush waits for the home's next call",
             Sight::Deferred => "a request waits for the owner's next call",
             Sight::PreImageReply => "a reply is taken from a pre-image",
             Sight::Invalidated => "a copy is invalid",

@@ -29,6 +29,8 @@ struct Copy {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Heap {
     copies: Vec<Option<Copy>>,
+    /// Pushed values that wait to be read.
+    kept: Vec<Option<WriteId>>,
 }
 
 fn only(allowed: bool, otherwise: Fault) -> Result<(), Fault> {
@@ -40,6 +42,7 @@ impl Heap {
     pub fn new(objects: usize) -> Heap {
         Heap {
             copies: vec![None; objects],
+            kept: vec![None; objects],
         }
     }
 
@@ -78,6 +81,11 @@ impl Heap {
         self.copies.iter().flatten().any(|copy| copy.writable)
     }
 
+    /// Whether a pushed value waits to be read.
+    pub fn has_kept(&self) -> bool {
+        self.kept.iter().any(Option::is_some)
+    }
+
     /// Whether there is a copy that may not be read.
     pub fn has_invalid(&self) -> bool {
         self.copies.iter().flatten().any(|copy| !copy.readable)
@@ -94,6 +102,34 @@ impl Heap {
         only(at != Presence::Computing, Fault::Presence)?;
         only(self.readable(object).is_none(), Fault::Presence)?;
         self.put(object, value);
+        Ok(())
+    }
+
+    /// Keeps a pushed value aside, or drops the one that is kept.
+    pub fn keep(&mut self, object: usize, value: Option<WriteId>) {
+        self.kept[object] = value;
+    }
+
+    /// Makes the value that is kept aside the readable one.
+    pub fn install_kept(&mut self, object: usize, at: Presence) -> Result<(), Fault> {
+        let value = self.kept[object].take().ok_or(Fault::Heap)?;
+        self.install(object, value, at)
+    }
+
+    /// What was written since the pre-image was taken.
+    pub fn diff(&self, object: usize, at: Presence) -> Result<WriteId, Fault> {
+        let (old, new) = (self.gather_pre_image(object)?, self.gather(object, at)?);
+        Ok(if old == new { WriteId::UNCHANGED } else { new })
+    }
+
+    /// Takes what another node wrote, if it wrote this object.
+    pub fn merge(&mut self, object: usize, value: WriteId, at: Presence) -> Result<(), Fault> {
+        only(at == Presence::Exclusive, Fault::Presence)?;
+        let copy = self.copy(object)?;
+        only(copy.readable, Fault::Heap)?;
+        if value != WriteId::UNCHANGED {
+            copy.value = value;
+        }
         Ok(())
     }
 

@@ -32,12 +32,19 @@ pub struct WriteId {
 impl WriteId {
     /// The value that an object has before anyone writes it.
     pub const INITIAL: WriteId = WriteId { node: 0, tick: 0 };
+
+    /// What a diff says of a leaf that was not written.
+    pub const UNCHANGED: WriteId = WriteId {
+        node: u8::MAX,
+        tick: 0,
+    };
 }
 
 impl std::fmt::Debug for WriteId {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match *self {
             WriteId::INITIAL => f.write_str("initial"),
+            WriteId::UNCHANGED => f.write_str("unchanged"),
             WriteId { node, tick } => write!(f, "w{tick} of n{node}"),
         }
     }

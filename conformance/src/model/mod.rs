@@ -15,6 +15,7 @@
 
 mod cluster;
 mod explore;
+mod family;
 mod fault;
 mod heap;
 mod history;

@@ -1,11 +1,11 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use dhole_model::{CallSite, NodeId, OidRange};
+use dhole_model::{CallSite, Coherence, NodeId, Oid, OidRange};
 use dhole_protocol::{
     BarrierId, Command, Commands, Event, Message, Protocol, Sent, Source, Unread, WorkerIs,
 };
 
-use crate::model::program::{creator, lock_id, object, oid};
+use crate::model::program::{creator, lock_id};
 use crate::model::{
     Fault, Heap, History, Network, Objects, Op, Parcel, Presence, Program, WriteId,
 };
@@ -16,6 +16,8 @@ use crate::{Bug, Fate};
 pub enum Wait {
     /// The bytes of an object.
     Object,
+    /// Homes that make what was written part of their objects.
+    Flush,
     /// A lock.
     Lock(u8),
     /// A barrier.
@@ -27,6 +29,8 @@ pub enum Wait {
 pub enum Phase {
     /// Running the program.
     Computing,
+    /// In a call that synchronises: what was written is at home, and the call goes on.
+    Flushed,
     /// In a call, which returns when nothing is waited for any more.
     Call(Presence, Option<Wait>),
     /// Past the end of the run.
@@ -50,6 +54,8 @@ pub struct Node {
     pub passed: u64,
     /// Where it is.
     pub phase: Phase,
+    /// Payloads of flushes that wait for a call.
+    pub held: Vec<(NodeId, Vec<WriteId>)>,
 }
 
 /// A fault, and the words for it where there are any.
@@ -73,12 +79,15 @@ impl Node {
             done: 0,
             passed: 0,
             phase: Phase::Computing,
+            held: Vec::new(),
         };
-        for object in program.allocated_before(me) {
-            let allocated = Event::Allocated(OidRange::one(oid(object)));
+        for oid in program.allocated_before(me) {
+            let allocated = allocated(oid, program);
             let stepped = node.protocol.step(allocated, WorkerIs::InCall, &mut vec![]);
             stepped.expect("a node may allocate");
-            node.heap.allocate(usize::from(object));
+            program
+                .leaves(oid)
+                .for_each(|leaf| node.heap.allocate(leaf));
         }
         node
     }
@@ -93,15 +102,15 @@ impl Node {
         match self.phase {
             Phase::Call(_, wait) => wait,
             Phase::Deadlocked(wait) => Some(wait),
-            Phase::Computing | Phase::Finished => None,
+            Phase::Computing | Phase::Flushed | Phase::Finished => None,
         }
     }
 
-    fn presence(&self) -> Presence {
+    pub(crate) fn presence(&self) -> Presence {
         match self.phase {
             Phase::Computing => Presence::Computing,
             Phase::Call(presence, _) => presence,
-            Phase::Finished | Phase::Deadlocked(_) => Presence::Exclusive,
+            Phase::Flushed | Phase::Finished | Phase::Deadlocked(_) => Presence::Exclusive,
         }
     }
 
@@ -136,7 +145,7 @@ impl Node {
                 return self.access(around);
             }
             Some(Op::Write(object)) => match self.heap.readable(usize::from(object)) {
-                Some(_) => ((Exclusive, None), Some(write_fault(object))),
+                Some(_) => ((Exclusive, None), Some(write_fault(object, around.program))),
                 None => (
                     (Exclusive, Some(Wait::Object)),
                     Some(read_miss(object, around.program)),
@@ -149,15 +158,12 @@ impl Node {
                 };
                 ((Exclusive, Some(Wait::Lock(lock))), Some(event))
             }
-            Some(Op::Release(lock)) => {
-                around.history.released(self.me, lock);
-                (
-                    (Exclusive, None),
-                    Some(Event::Release {
-                        lock: lock_id(lock),
-                    }),
-                )
-            }
+            Some(Op::Release(lock)) => (
+                (Exclusive, None),
+                Some(Event::Release {
+                    lock: lock_id(lock),
+                }),
+            ),
             Some(Op::Barrier) => {
                 let event = Event::Arrive { once: false, site };
                 (wait_at(BarrierId::Program(self.passed)), Some(event))
@@ -170,12 +176,29 @@ impl Node {
                 self.heap.allocate(usize::from(object));
                 (
                     (Exclusive, None),
-                    Some(Event::Allocated(OidRange::one(oid(object)))),
+                    Some(allocated(around.program.oid(object), around.program)),
                 )
+            }
+            Some(Op::Switch(to)) => {
+                let (number, objects) = (self.passed, around.program.all());
+                let id = BarrierId::Switch {
+                    number,
+                    objects,
+                    to,
+                };
+                (wait_at(id), Some(switch(to, site, around.program)))
             }
             Some(Op::Pause) => ((Exclusive, None), None),
             None => (wait_at(BarrierId::End), Some(Event::Finish)),
         };
+        let synchronises = event.as_ref().is_some_and(Event::synchronises);
+        if synchronises && self.protocol.has_unflushed() {
+            self.phase = Phase::Call(Exclusive, Some(Wait::Flush));
+            return self.call(Some(Event::Flush), around);
+        }
+        if let Some(Op::Release(lock)) = self.next(around.program) {
+            around.history.released(self.me, lock);
+        }
         self.phase = Phase::Call(call.0, call.1);
         if let Some(Wait::Barrier(barrier)) = call.1 {
             around.history.arrived(self.me, number(barrier));
@@ -203,15 +226,21 @@ impl Node {
     /// A call whose wait is over goes on: it returns to the program, unless the object that it
     /// waited for has yet to be made writable.
     pub(crate) fn resume(&mut self, around: &mut Around<'_>) -> Result<(), Failed> {
+        if self.phase == Phase::Flushed {
+            return self.compute(around);
+        }
         match self.next(around.program) {
             Some(Op::Write(object)) if !self.heap.is_writable(usize::from(object)) => {
-                self.call(Some(write_fault(object)), around)
+                self.call(Some(write_fault(object, around.program)), around)
             }
             Some(Op::Read(_) | Op::ReadOrSkip(..) | Op::Write(_)) => {
                 self.phase = Phase::Computing;
                 self.access(around)
             }
-            _ => {
+            next => {
+                if let Some(Op::Switch(to)) = next {
+                    self.call(Some(switched(to, around.program)), around)?;
+                }
                 self.phase = Phase::Computing;
                 self.done += 1;
                 Ok(())
@@ -273,6 +302,7 @@ impl Node {
     ) -> Result<(), Failed> {
         let worker = match self.presence() {
             Presence::Computing if around.bug != Some(Bug::AnswerAtOnce) => WorkerIs::Computing,
+            Presence::Shared => WorkerIs::Sharing,
             _ => WorkerIs::InCall,
         };
         let mut commands = Commands::new();
@@ -309,10 +339,12 @@ impl Node {
             Command::Reply { to, round, objects } => {
                 let mut values = Vec::new();
                 for (Sent { oid, .. }, source) in &objects {
-                    values.push(match source {
-                        Source::Current => self.heap.gather(object(*oid), at)?,
-                        Source::PreImage => self.heap.gather_pre_image(object(*oid))?,
-                    });
+                    for leaf in around.program.leaves(*oid) {
+                        values.push(match source {
+                            Source::Current => self.heap.gather(leaf, at)?,
+                            Source::PreImage => self.heap.gather_pre_image(leaf)?,
+                        });
+                    }
                 }
                 let sent = objects.iter().map(|(sent, _)| *sent).collect();
                 let pre_image = objects
@@ -326,19 +358,41 @@ impl Node {
                     around,
                 );
             }
-            Command::Install(sent) => {
-                let value = payload.next().ok_or(Fault::Heap)?;
-                self.heap.install(object(sent.oid), value, at)?;
+            Command::Install(Sent { oid, .. }) => {
+                for leaf in around.program.leaves(oid) {
+                    let value = payload.next().ok_or(Fault::Heap)?;
+                    self.heap.install(leaf, value, at)?;
+                }
             }
-            Command::Skip(_) => {
-                payload.next().ok_or(Fault::Heap)?;
+            Command::Skip(Sent { oid, .. }) => {
+                for _leaf in around.program.leaves(oid) {
+                    payload.next().ok_or(Fault::Heap)?;
+                }
             }
-            Command::ZeroFill(oid) => self.heap.install(object(oid), WriteId::INITIAL, at)?,
-            Command::Invalidate(oid) => self.heap.invalidate(object(oid), at)?,
-            Command::MakeWritable { oid, pre_image } => {
-                self.heap.make_writable(object(oid), pre_image, at)?;
-            }
-            Command::MakeClean(oid) => self.heap.make_clean(object(oid), at)?,
+            Command::Push { .. }
+            | Command::Keep { .. }
+            | Command::PassOver { .. }
+            | Command::Discard(_)
+            | Command::InstallKept(_)
+            | Command::Flush { .. }
+            | Command::Hold { .. }
+            | Command::Merge { .. } => self.carry_out_family(command, payload, around)?,
+            Command::ZeroFill(oid) => around
+                .program
+                .leaves(oid)
+                .try_for_each(|leaf| self.heap.install(leaf, WriteId::INITIAL, at))?,
+            Command::Invalidate(oid) => around
+                .program
+                .leaves(oid)
+                .try_for_each(|leaf| self.heap.invalidate(leaf, at))?,
+            Command::MakeWritable { oid, pre_image } => around
+                .program
+                .leaves(oid)
+                .try_for_each(|leaf| self.heap.make_writable(leaf, pre_image, at))?,
+            Command::MakeClean(oid) => around
+                .program
+                .leaves(oid)
+                .try_for_each(|leaf| self.heap.make_clean(leaf, at))?,
             Command::IntervalEnded | Command::Deferred => {}
             Command::Done => self.wait_is_over(around)?,
             Command::Deadlock(_) => {
@@ -353,9 +407,12 @@ impl Node {
         let Phase::Call(presence, Some(wait)) = self.phase else {
             return Err(Fault::Heap);
         };
-        self.phase = Phase::Call(presence, None);
+        self.phase = match wait {
+            Wait::Flush => Phase::Flushed,
+            _ => Phase::Call(presence, None),
+        };
         match wait {
-            Wait::Object => Ok(()),
+            Wait::Object | Wait::Flush => Ok(()),
             Wait::Lock(lock) => around.history.acquired(self.me, lock),
             Wait::Barrier(barrier) => {
                 self.passed += 1;
@@ -368,7 +425,7 @@ impl Node {
         }
     }
 
-    fn send(
+    pub(crate) fn send(
         &self,
         mut to: NodeId,
         mut message: Message,
@@ -407,9 +464,10 @@ impl Node {
 
 fn unread(object: u8, program: &Program) -> Unread {
     Unread {
-        oid: oid(object),
+        oid: program.oid(object),
         creator: creator(program, object),
         zero_ok: program.objects[usize::from(object)].is_none(),
+        coherence: program.coherence,
     }
 }
 
@@ -417,15 +475,39 @@ fn read_miss(object: u8, program: &Program) -> Event {
     Event::ReadMiss(unread(object, program))
 }
 
-fn write_fault(object: u8) -> Event {
-    Event::WriteFault { oid: oid(object) }
+fn write_fault(object: u8, program: &Program) -> Event {
+    let oid = program.oid(object);
+    Event::WriteFault { oid }
+}
+
+fn allocated(oid: Oid, program: &Program) -> Event {
+    Event::Allocated {
+        range: OidRange::one(oid),
+        coherence: program.coherence,
+    }
+}
+
+fn switch(to: Coherence, site: CallSite, program: &Program) -> Event {
+    Event::Switch {
+        range: program.all(),
+        creator: creator(program, 0),
+        zero_ok: program.objects[0].is_none(),
+        to,
+        site,
+    }
+}
+
+fn switched(to: Coherence, program: &Program) -> Event {
+    let (range, creator) = (program.all(), creator(program, 0));
+    Event::Switched { range, creator, to }
 }
 
 /// A barrier's number in the history. The end is one of those that can be counted.
 fn number(barrier: BarrierId) -> u8 {
     match barrier {
         BarrierId::End => 0,
-        BarrierId::Program(number) => 1 + 2 * number as u8,
-        BarrierId::Once(number) => 2 + 2 * number as u8,
+        BarrierId::Program(number) => 1 + 3 * number as u8,
+        BarrierId::Once(number) => 2 + 3 * number as u8,
+        BarrierId::Switch { number, .. } => 3 + 3 * number as u8,
     }
 }

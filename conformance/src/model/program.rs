@@ -1,4 +1,6 @@
-use dhole_model::{NodeId, Oid};
+use std::ops::Range;
+
+use dhole_model::{Coherence, NodeId, Oid, OidRange};
 use dhole_protocol::{LockId, LogLimits};
 
 /// The most nodes of a model; clocks have a fixed size.
@@ -25,6 +27,8 @@ pub enum Op {
     Barrier,
     /// Waits at a barrier to which node 0 brings a value.
     Once,
+    /// Changes the protocol of all objects, where all nodes meet.
+    Switch(Coherence),
     /// Ends the borrow epoch.
     Pause,
 }
@@ -56,6 +60,11 @@ pub struct Program {
     /// say when; [`None`] is a place in a row of zeros, which node 0 allocated and nobody has a
     /// copy of.
     pub objects: Vec<Option<u8>>,
+    /// How the objects are kept consistent.
+    pub coherence: Coherence,
+    /// Objects of the program that are leaves of one shared object: 1, or more where nodes write
+    /// different parts of it.
+    pub leaves: u8,
     /// No two nodes access an object at once, one of them writing.
     pub race_free: bool,
     /// Every run ends with all nodes finished.
@@ -77,6 +86,8 @@ impl Program {
             name,
             nodes,
             objects: Vec::new(),
+            coherence: Coherence::Lazy,
+            leaves: 1,
             race_free: true,
             deadlock_free: true,
             impatience: 0,
@@ -90,6 +101,16 @@ impl Program {
             objects: creators.iter().copied().map(Some).collect(),
             ..self
         }
+    }
+
+    /// Under this protocol.
+    pub fn under(self, coherence: Coherence) -> Program {
+        Program { coherence, ..self }
+    }
+
+    /// Where so many objects in a row are leaves of one shared object.
+    pub fn in_leaves(self, leaves: u8) -> Program {
+        Program { leaves, ..self }
     }
 
     /// With objects that nobody has written: places in a row of zeros.
@@ -135,25 +156,38 @@ impl Program {
 }
 
 impl Program {
-    /// The objects that a node allocated before the program begins.
-    pub(crate) fn allocated_before(&self, node: usize) -> impl Iterator<Item = u8> {
+    /// The shared objects that a node allocated before the program begins.
+    pub(crate) fn allocated_before(&self, node: usize) -> impl Iterator<Item = Oid> {
         let later = move |object| self.nodes[node].contains(&Op::Alloc(object));
+        let at_home = self.coherence == Coherence::Home;
         let here = move |object: &u8| {
             let creator = self.objects[usize::from(*object)];
+            let creator = creator.or(at_home.then_some(0));
             creator.is_some_and(|creator| usize::from(creator) == node) && !later(*object)
         };
-        (0..self.objects.len() as u8).filter(here)
+        let first = |object: &u8| object % self.leaves == 0;
+        let objects = (0..self.objects.len() as u8).filter(first).filter(here);
+        objects.map(|object| self.oid(object))
     }
-}
 
-/// The id of the object of this number.
-pub(crate) fn oid(object: u8) -> Oid {
-    Oid(dhole_model::CHUNK + u64::from(object))
-}
+    /// The id of the shared object that has this object of the program as a leaf.
+    pub(crate) fn oid(&self, object: u8) -> Oid {
+        Oid(dhole_model::CHUNK + u64::from(object / self.leaves))
+    }
 
-/// The number of the object of this id.
-pub(crate) fn object(oid: Oid) -> usize {
-    oid.slot()
+    /// The objects of the program that are leaves of a shared one.
+    pub(crate) fn leaves(&self, oid: Oid) -> Range<usize> {
+        let leaves = usize::from(self.leaves);
+        oid.slot() * leaves..(oid.slot() + 1) * leaves
+    }
+
+    /// All shared objects.
+    pub(crate) fn all(&self) -> OidRange {
+        OidRange {
+            first: self.oid(0),
+            count: self.objects.len() as u32 / u32::from(self.leaves),
+        }
+    }
 }
 
 /// The lock of this number.

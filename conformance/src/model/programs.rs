@@ -1,5 +1,7 @@
 //! The programs that are explored.
 
+use dhole_model::Coherence;
+
 use crate::model::Op::{self, *};
 use crate::model::{Objects, Program};
 
@@ -210,6 +212,69 @@ pub fn row_of_zeros(nodes: usize) -> Program {
         ]
     };
     Program::new("row of zeros", (0..nodes as u8).map(node).collect()).zeros(nodes)
+}
+
+/// Node 0 writes an object in every phase, and the others read it after each.
+pub fn broadcast(nodes: usize, phases: usize) -> Program {
+    let writer = [Write(0), Barrier, Barrier].repeat(phases);
+    let reader = [Barrier, Read(0), Barrier].repeat(phases);
+    let mut all = vec![reader; nodes];
+    all[0] = writer;
+    Program::new("broadcast", all).objects(&[0])
+}
+
+/// Node 1 reads an object once, and node 0 goes on writing it; then both read it.
+pub fn read_no_more() -> Program {
+    let zero = [
+        &[Barrier][..],
+        &[Write(0), Barrier].repeat(4)[..],
+        &[Read(0)],
+    ]
+    .concat();
+    let one = [&[Read(0)][..], &[Barrier; 5], &[Read(0)]].concat();
+    Program::new("read no more", vec![zero, one]).objects(&[0])
+}
+
+/// Each node writes a leaf of its own of one object, and after a barrier reads the others'.
+pub fn writers_of_one_object(nodes: usize, rounds: usize) -> Program {
+    let leaves = nodes as u8;
+    let node = |me: u8| {
+        let read = (0..leaves).map(Read);
+        let round = [vec![Write(me), Barrier], read.collect(), vec![Barrier]].concat();
+        round.repeat(rounds)
+    };
+    let all = (0..leaves).map(node).collect();
+    Program::new("writers of one object", all)
+        .objects(&vec![0; nodes])
+        .in_leaves(leaves)
+}
+
+/// Two nodes each write a leaf of one object under a lock of its own, and read the other's.
+pub fn locked_leaves() -> Program {
+    let node = |own: u8, other: u8| {
+        [
+            locked(own, &[Read(own), Write(own)]),
+            locked(other, &[Read(other)]),
+        ]
+        .concat()
+    };
+    Program::new("locked leaves", vec![node(0, 1), node(1, 0)])
+        .objects(&[0, 0])
+        .in_leaves(2)
+}
+
+/// All nodes write an object in turn, under one protocol and then under another.
+pub fn switched(nodes: usize, to: Coherence) -> Program {
+    let node = |me: usize| {
+        let phase = |turn| match turn == me {
+            true => vec![Read(0), Write(0), Barrier],
+            false => vec![Barrier],
+        };
+        let before: Vec<Op> = (0..nodes).flat_map(phase).collect();
+        let after = [vec![Switch(to)], (0..nodes).rev().flat_map(phase).collect()].concat();
+        [before, after, vec![Read(0)]].concat()
+    };
+    Program::new("switched", (0..nodes).map(node).collect()).objects(&[0])
 }
 
 /// An object wanders: each node writes it in turn, between barriers.

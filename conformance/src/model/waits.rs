@@ -19,7 +19,7 @@ impl<'a> Waits<'a> {
     /// The nodes that a waiting node needs to move; none when what it waits for is on its way.
     fn needed_by(&self, node: usize) -> Vec<usize> {
         match self.nodes[node].waits_for() {
-            None | Some(Wait::Object) => vec![],
+            None | Some(Wait::Object | Wait::Flush) => vec![],
             Some(Wait::Lock(lock)) => self.history.holder(lock).into_iter().collect(),
             Some(Wait::Barrier(barrier)) => {
                 let missing = |other: &usize| !self.has_reached(*other, barrier);
@@ -31,7 +31,9 @@ impl<'a> Waits<'a> {
     fn has_reached(&self, node: usize, barrier: BarrierId) -> bool {
         let node = &self.nodes[node];
         let passed = match barrier {
-            BarrierId::Program(number) | BarrierId::Once(number) => node.passed > number,
+            BarrierId::Program(number)
+            | BarrierId::Once(number)
+            | BarrierId::Switch { number, .. } => node.passed > number,
             BarrierId::End => node.phase == Phase::Finished,
         };
         passed || node.waits_for() == Some(Wait::Barrier(barrier))
@@ -44,7 +46,7 @@ impl<'a> Waits<'a> {
             let before = moves.clone();
             for (node, state) in self.nodes.iter().enumerate() {
                 moves[node] = match state.phase {
-                    Phase::Computing | Phase::Call(_, None) => true,
+                    Phase::Computing | Phase::Flushed | Phase::Call(_, None) => true,
                     Phase::Call(..) => self.needed_by(node).iter().all(|other| moves[*other]),
                     Phase::Finished | Phase::Deadlocked(_) => false,
                 };
