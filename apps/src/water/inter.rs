@@ -17,7 +17,7 @@ use crate::vector::{Vector, dot, minus, plus, times};
 #[derive(Clone, Copy, PartialEq, Default, Debug)]
 pub struct Sites {
     axes: [[f64; 4]; 3],
-    /// How far from M the farthest charge is.
+    /// How far from M the farthest other site is.
     reach: f64,
 }
 
@@ -34,13 +34,14 @@ impl Sites {
             times(oxygen, of_oxygen),
             times(plus(first, second), of_hydrogen),
         );
-        let squared = |hydrogen: Vector| {
-            let from_centre = minus(hydrogen, centre);
+        let squared = |site: Vector| {
+            let from_centre = minus(site, centre);
             dot(from_centre, from_centre)
         };
+        let farthest = squared(first).max(squared(second)).max(squared(oxygen));
         Sites {
             axes: [0, 1, 2].map(|axis| [centre, first, second, oxygen].map(|site| site[axis])),
-            reach: squared(first).max(squared(second)).sqrt(),
+            reach: farthest.sqrt(),
         }
     }
 }
@@ -89,73 +90,117 @@ pub fn add(sum: &mut Atoms, forces: &Atoms) {
     }
 }
 
+/// Something for each pair of sites: of the one and of the other.
+type Table = [[f64; 4]; 4];
+
 /// What two molecules do to each other, if any of their charges are within the cut-off radius.
-#[inline]
+#[inline(always)]
 pub fn act(system: &System, one: &Sites, other: &Sites) -> Option<Exchange> {
-    if !in_reach(system, one, other) {
+    // Most molecules are so far from each other that none of their charges are near enough, which
+    // one distance tells.
+    let between = |axis: usize| one.axes[axis][0] - other.axes[axis][0];
+    let apart = |axis: usize| {
+        let far = between(axis).abs();
+        far.min(system.side - far)
+    };
+    let centres = [apart(0), apart(1), apart(2)];
+    let reach = one.reach + other.reach;
+    let most = system.cutoff + reach;
+    if dot(centres, centres) > most * most {
         return None;
     }
-    let cutoff_squared = system.cutoff * system.cutoff;
-    let mut away = [[[0.0; 4]; 4]; 3];
-    let mut squared = [[0.0; 4]; 4];
-    for (axis, away) in away.iter_mut().enumerate() {
-        for i in 0..4 {
-            for j in 0..4 {
-                let along = system.nearest(one.axes[axis][i] - other.axes[axis][j]);
-                away[i][j] = along;
-                squared[i][j] += along * along;
-            }
+    let edge = 0.5 * system.side - reach;
+    if centres.iter().all(|along| along.abs() < edge) {
+        // All sites are nearest to the same image.
+        let shift = |axis| {
+            let shift = system.shift(between(axis));
+            move |along: f64| along + shift
+        };
+        let x = differences(one.axes[0], other.axes[0], shift(0));
+        let y = differences(one.axes[1], other.axes[1], shift(1));
+        let z = differences(one.axes[2], other.axes[2], shift(2));
+        act_over(system, &x, &y, &z)
+    } else {
+        let nearest = |along| system.nearest(along);
+        let x = differences(one.axes[0], other.axes[0], nearest);
+        let y = differences(one.axes[1], other.axes[1], nearest);
+        let z = differences(one.axes[2], other.axes[2], nearest);
+        act_over(system, &x, &y, &z)
+    }
+}
+
+/// The differences of the sites' coordinates along an axis, taken to an image by `image`.
+#[inline(always)]
+fn differences(one: [f64; 4], other: [f64; 4], image: impl Fn(f64) -> f64) -> Table {
+    let mut table = [[0.0; 4]; 4];
+    for i in 0..4 {
+        for j in 0..4 {
+            table[i][j] = image(one[i] - other[j]);
         }
     }
-    let beyond = squared[..OXYGEN]
-        .iter()
-        .flat_map(|row| &row[..OXYGEN])
-        .filter(|squared| **squared > cutoff_squared)
-        .count();
+    table
+}
+
+/// What sites do to each other whose coordinates differ by this along each axis.
+#[inline(never)]
+fn act_over(system: &System, x: &Table, y: &Table, z: &Table) -> Option<Exchange> {
+    let mut squared = [[0.0; 4]; 4];
+    for i in 0..4 {
+        for j in 0..4 {
+            squared[i][j] = (x[i][j] * x[i][j] + y[i][j] * y[i][j]) + z[i][j] * z[i][j];
+        }
+    }
+    let cutoff_squared = system.cutoff * system.cutoff;
+    let mut beyond = 0;
+    for row in &squared[..OXYGEN] {
+        for squared in &row[..OXYGEN] {
+            beyond += usize::from(*squared > cutoff_squared);
+        }
+    }
     if beyond == OXYGEN * OXYGEN {
         return None;
     }
-    let (mut slopes, mut energy) = charges(system.cutoff, &squared);
+    let (mut slopes, mut energy) = act_by_charges(system.cutoff, &squared);
     if beyond == 0 {
-        energy += exponentials(&squared, &mut slopes);
+        energy += act_by_exponentials(&squared, &mut slopes);
     }
-    Some(exchange(&away, &slopes, energy))
-}
-
-/// Whether molecules are near enough to each other that their charges may be. The others, which
-/// are most, are done with after one distance.
-#[inline(always)]
-fn in_reach(system: &System, one: &Sites, other: &Sites) -> bool {
-    let along = |axis: usize| system.nearest(one.axes[axis][0] - other.axes[axis][0]);
-    let centres = [along(0), along(1), along(2)];
-    let most = system.cutoff + one.reach + other.reach;
-    dot(centres, centres) <= most * most
+    let (x1, x2) = forces(x, &slopes);
+    let (y1, y2) = forces(y, &slopes);
+    let (z1, z2) = forces(z, &slopes);
+    Some(Exchange {
+        on_one: [x1, y1, z1],
+        on_other: [x2, y2, z2],
+        energy,
+    })
 }
 
 /// The energy of the charges and, for each pair of sites, the force over the distance.
 #[inline(always)]
-fn charges(cutoff: f64, squared: &[[f64; 4]; 4]) -> ([[f64; 4]; 4], f64) {
+fn act_by_charges(cutoff: f64, squared: &Table) -> (Table, f64) {
     let field = 1.0 / (cutoff * cutoff * cutoff);
     let mut slopes = [[0.0; 4]; 4];
-    let mut energies = [[0.0; 4]; 4];
+    let mut energies = [0.0; 4];
     for i in 0..OXYGEN {
         for j in 0..4 {
-            let charge = CHARGE_SQUARED * CHARGES[i] * CHARGES[j];
             // The oxygen atom has no charge, but four are counted as fast as three.
+            let charge = CHARGE_SQUARED * CHARGES[i] * CHARGES[j];
             let within = squared[i][j] < cutoff * cutoff;
             let inverse = 1.0 / squared[i][j].sqrt();
             let slope = charge * (inverse * inverse * inverse - field);
             let energy = charge * (inverse + 0.5 * field * squared[i][j] - 1.5 / cutoff);
             slopes[i][j] = if within { slope } else { 0.0 };
-            energies[i][j] = if within { energy } else { 0.0 };
+            energies[j] += if within { energy } else { 0.0 };
         }
     }
-    (slopes, energies.as_flattened().iter().sum())
+    (
+        slopes,
+        (energies[0] + energies[1]) + (energies[2] + energies[3]),
+    )
 }
 
 /// Adds the exponentials' share to `slopes`, and returns their energy.
 #[inline(always)]
-fn exponentials(squared: &[[f64; 4]; 4], slopes: &mut [[f64; 4]; 4]) -> f64 {
+fn act_by_exponentials(squared: &Table, slopes: &mut Table) -> f64 {
     let mut energy = 0.0;
     let mut count = |i: usize, j: usize, exponentials: &[Exponential]| {
         let distance = squared[i][j].sqrt();
@@ -176,23 +221,18 @@ fn exponentials(squared: &[[f64; 4]; 4], slopes: &mut [[f64; 4]; 4]) -> f64 {
     energy
 }
 
+/// The forces along an axis on the sites of the one, and of the other.
 #[inline(always)]
-fn exchange(away: &[[[f64; 4]; 4]; 3], slopes: &[[f64; 4]; 4], energy: f64) -> Exchange {
-    let (mut on_one, mut on_other) = ([[0.0; 4]; 3], [[0.0; 4]; 3]);
-    for axis in 0..3 {
-        for i in 0..4 {
-            for j in 0..4 {
-                let force = slopes[i][j] * away[axis][i][j];
-                on_one[axis][i] += force;
-                on_other[axis][j] -= force;
-            }
+fn forces(along: &Table, slopes: &Table) -> ([f64; 4], [f64; 4]) {
+    let (mut on_one, mut on_other) = ([0.0; 4], [0.0; 4]);
+    for i in 0..4 {
+        for j in 0..4 {
+            let force = slopes[i][j] * along[i][j];
+            on_one[i] += force;
+            on_other[j] -= force;
         }
     }
-    Exchange {
-        on_one,
-        on_other,
-        energy,
-    }
+    (on_one, on_other)
 }
 
 #[cfg(test)]

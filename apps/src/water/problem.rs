@@ -59,17 +59,18 @@ impl System {
         }
     }
 
+    /// What takes a difference of two coordinates to the nearest image.
+    #[inline(always)]
+    pub fn shift(&self, difference: f64) -> f64 {
+        let half = 0.5 * self.side;
+        let down = if difference > half { -self.side } else { 0.0 };
+        if difference < -half { self.side } else { down }
+    }
+
     /// The difference of two coordinates to the nearest image.
     #[inline(always)]
     pub fn nearest(&self, difference: f64) -> f64 {
-        let half = 0.5 * self.side;
-        if difference > half {
-            difference - self.side
-        } else if difference < -half {
-            difference + self.side
-        } else {
-            difference
-        }
+        difference + self.shift(difference)
     }
 
     /// The largest coordinate, without its sign, of what lies between two points.
@@ -81,13 +82,13 @@ impl System {
 
 /// What looking at a pair of molecules costs in a simulation, in units of `Worker::work`. A unit
 /// stands for about a nanosecond of a processor of today.
-pub const UNITS_PER_PAIR: u64 = 5;
+pub const UNITS_PER_PAIR: u64 = 3;
 
 /// What it costs beyond that where the molecules act on each other, in the same units.
-pub const UNITS_PER_INTERACTION: u64 = 200;
+pub const UNITS_PER_INTERACTION: u64 = 130;
 
 /// What all else in a step costs for each molecule, in the same units.
-pub const UNITS_PER_MOLECULE: u64 = 150;
+pub const UNITS_PER_MOLECULE: u64 = 500;
 
 /// How many pairs of molecules were looked at, and at how many they act on each other.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
