@@ -46,6 +46,7 @@ impl Program {
         let progress = Progress::new(self.name, problem.steps);
         let run = Config::nodes(cluster.nodes.into())
             .seed(common.seed)
+            .coherence(common.protocol)
             .run(|w| {
                 let first = w.node().index() == 0;
                 (self.shared)(w, problem, solution, &|step| {
