@@ -1,9 +1,9 @@
 //! The programs' command lines. Whatever is wrong with one is said before anything runs, with
 //! the value that is wrong, and ends the program with code 2.
 
-use clap::builder::RangedU64ValueParser;
+use clap::builder::{PossibleValuesParser, RangedU64ValueParser, TypedValueParser};
 use clap::{Args, Parser};
-use dhole::{Coherence, MAX_NODES};
+use dhole::{Coherence, MAX_NODES, Races};
 use thiserror::Error;
 
 use crate::{barnes, sor};
@@ -32,6 +32,10 @@ pub struct Common {
     /// Run the sequential version too, and compare
     #[arg(long)]
     pub verify: bool,
+
+    /// What becomes of races: ignore, warn or fail
+    #[arg(long, value_name = "WHAT", default_value = "warn", value_parser = races())]
+    pub races: Races,
 
     /// Print one JSON object instead of a table
     #[arg(long)]
@@ -184,6 +188,14 @@ fn nodes() -> RangedU64ValueParser<u16> {
     RangedU64ValueParser::new().range(1..=MAX_NODES as u64)
 }
 
+fn races() -> impl TypedValueParser<Value = Races> {
+    PossibleValuesParser::new(["ignore", "warn", "fail"]).map(|what| match &*what {
+        "ignore" => Races::Ignore,
+        "warn" => Races::Warn,
+        _ => Races::Fail,
+    })
+}
+
 fn size() -> RangedU64ValueParser<u32> {
     RangedU64ValueParser::new().range(1..=100_000_000)
 }
@@ -229,6 +241,7 @@ mod tests {
             (["--rows", "0"], "'0'"),
             (["--columns", "-3"], "'-3'"),
             (["--steps", "many"], "'many'"),
+            (["--races", "win"], "'win'"),
             (["--speed", "9"], "'--speed'"),
         ] {
             let error = sor(&args).expect_err(args[1]);

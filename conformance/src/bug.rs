@@ -21,8 +21,6 @@ pub enum Bug {
     LoseInterval,
     /// As above, and the releaser does not even claim to have seen it.
     HideInterval,
-    /// Releasers do not tell their Lamport time.
-    HideLamportTime,
     /// An invalid copy stays readable.
     SkipInvalidate,
     /// An object stays writable when its interval ends.
@@ -41,6 +39,12 @@ pub enum Bug {
     GrantTwice,
     /// A lock request is lost between the manager and the last holder.
     LoseForward,
+    /// A race is found and not told.
+    KeepRace,
+    /// Intervals seem to have ended long before they did.
+    BackdateIntervals,
+    /// Who is asked where it wrote does not answer.
+    LoseWrittenAt,
     /// A reply is lost.
     LoseReply,
     /// A reply lacks one of the objects that were asked for.
@@ -65,10 +69,9 @@ pub enum Bug {
 
 impl Bug {
     /// Every bug.
-    pub const ALL: [Bug; 22] = [
+    pub const ALL: [Bug; 24] = [
         Bug::LoseInterval,
         Bug::HideInterval,
-        Bug::HideLamportTime,
         Bug::SkipInvalidate,
         Bug::SkipMakeClean,
         Bug::StaleReply,
@@ -78,6 +81,9 @@ impl Bug {
         Bug::ForgetLastWriter,
         Bug::GrantTwice,
         Bug::LoseForward,
+        Bug::KeepRace,
+        Bug::BackdateIntervals,
+        Bug::LoseWrittenAt,
         Bug::LoseReply,
         Bug::LackObject,
         Bug::DepartEarly,
@@ -95,6 +101,7 @@ impl Bug {
         match (self, command) {
             (Bug::SkipInvalidate, Command::Invalidate(_)) => None,
             (Bug::SkipMakeClean, Command::MakeClean(_)) => None,
+            (Bug::KeepRace, Command::Race(_)) => None,
             (
                 Bug::SkipPreImage,
                 Command::Reply {
@@ -121,10 +128,11 @@ impl Bug {
                 Bug::LoseInterval | Bug::HideInterval,
                 Message::LockGrant { news, .. } | Message::BarrierDepart { news, .. },
             ) => self.lose_interval(news),
-            (
-                Bug::HideLamportTime,
-                Message::LockGrant { news, .. } | Message::BarrierDepart { news, .. },
-            ) => news.lamport = 0,
+            (Bug::BackdateIntervals, Message::LockGrant { news, .. }) => {
+                for interval in &mut news.intervals {
+                    Arc::make_mut(interval).lamport = 1;
+                }
+            }
             (Bug::StaleReply, Message::FetchReply { .. }) => fate.stale = true,
             (Bug::LackObject, Message::FetchReply { sent, .. }) => drop(sent.pop()),
             (Bug::ForgetLastWriter, Message::Fetch { wanted, .. }) => {
@@ -178,6 +186,7 @@ impl Bug {
             }
             (Bug::LoseForward, Message::LockForward { .. })
             | (Bug::LoseReply, Message::FetchReply { .. })
+            | (Bug::LoseWrittenAt, Message::WrittenAt { .. })
             | (
                 Bug::LoseProbe,
                 Message::Probe {

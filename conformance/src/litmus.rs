@@ -355,6 +355,32 @@ pub const COHERENCE: Litmus = Litmus {
     },
 };
 
+/// Reading and writing over: node 0 writes x three times, each time in an interval of its own;
+/// node 1 reads x, without a lock, and writes 10; then all meet and read it.
+pub const OVERWRITING: Litmus = Litmus {
+    name: "reading and writing over",
+    nodes: 2,
+    registers: 3,
+    body: |p| {
+        if p.part() == 0 {
+            for value in 1..=3 {
+                let x = p.x;
+                Lock::numbered(3).with(p.w, |w| {
+                    *x.get_mut(w) = value;
+                    Ok(())
+                })?;
+                idle(p.w)?;
+            }
+        } else {
+            idle(p.w)?;
+            p.read(Cell::X, 0)?;
+            p.write(Cell::X, 10)?;
+        }
+        p.w.barrier()?;
+        p.read(Cell::X, 1 + p.part()).map(drop)
+    },
+};
+
 /// Write to read causality: node 0 writes x; node 1 reads x and, if it saw the write, writes y;
 /// node 2 reads y and then x.
 pub const CAUSALITY: Litmus = Litmus {

@@ -6,8 +6,8 @@ use std::time::Duration;
 use dhole_model::{Coherence, NodeId};
 use dhole_net::{Envelope, Outbox, Payload, Receiver, Wake};
 use dhole_node::{
-    Machine, Outcome, Receivers, Result, RunError, Settings, StartError, Threads, Woken, Worker,
-    run_on,
+    Machine, Outcome, Races, Receivers, Result, RunError, Settings, StartError, Threads, Woken,
+    Worker, run_on,
 };
 use dhole_protocol::Message;
 use dhole_sim::{Computation, Sim};
@@ -33,6 +33,11 @@ pub trait Platform: Sync {
     fn suspect_after(&self) -> Duration {
         Duration::from_millis(50)
     }
+
+    /// What becomes of races.
+    fn races(&self) -> Races {
+        Races::Warn
+    }
 }
 
 /// Runs a program on all nodes of a cluster.
@@ -52,6 +57,7 @@ pub fn run<R: Send>(
         nodes,
         suspect_after,
         coherence: platform.coherence(),
+        races: platform.races(),
     };
     run_on(&*machine, &settings, program)
 }

@@ -1,8 +1,8 @@
 //! Litmus tests over ten thousand seeds of the simulator, in which messages overtake each other.
 
 use conformance::litmus::{
-    CAUSALITY, COHERENCE, Guard, IRIW, LOAD_BUFFERING, Litmus, MESSAGE_PASSING, STORE_BUFFERING,
-    Tally,
+    CAUSALITY, COHERENCE, Guard, IRIW, LOAD_BUFFERING, Litmus, MESSAGE_PASSING, OVERWRITING,
+    STORE_BUFFERING, Tally,
 };
 use conformance::{OnThreads, Simulated, seeds};
 
@@ -83,6 +83,15 @@ fn a_reader_never_goes_back() {
         tally.sometimes("it sees nothing", |r| r == [0, 0, 0]);
         tally.sometimes("it sees the last", |r| r == [2, 2, 2]);
     }
+}
+
+#[test]
+fn of_writes_of_which_one_has_seen_the_other_the_later_one_wins() {
+    let tally = tally(OVERWRITING, Guard::Nothing, 2);
+    tally.never("two winners", |r| r[1] != r[2]);
+    tally.never("what was written over wins", |r| r[0] > 0 && r[0] == r[1]);
+    tally.sometimes("a later write wins", |r| r[0] > 0 && r[1] == 10);
+    tally.sometimes("a racing write wins", |r| r[1] == 3);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 use conformance::Bug;
 use conformance::model::{Cluster, Fault, Program, hunt, programs::*};
+use dhole::Races;
 
 fn caught(bug: Bug, program: Program, fault: Fault) {
     let explored = hunt(Cluster::new(program).with(bug), fault);
@@ -27,11 +28,6 @@ fn a_lost_interval_is_refused() {
 fn a_hidden_interval_makes_a_stale_read() {
     caught(Bug::HideInterval, chain_of_locks(), Fault::StaleRead);
     caught(Bug::HideInterval, once(2), Fault::StaleRead);
-}
-
-#[test]
-fn a_hidden_lamport_time_makes_a_stale_read() {
-    caught(Bug::HideLamportTime, counter(2, 1), Fault::StaleRead);
 }
 
 #[test]
@@ -98,6 +94,24 @@ fn a_lock_granted_twice_has_two_holders() {
 #[test]
 fn a_lost_forward_leaves_its_requester_waiting() {
     caught(Bug::LoseForward, contention(2, 2), Fault::Stuck);
+}
+
+#[test]
+fn a_race_that_is_kept_is_missed() {
+    let program = racing_writers(2, 1).finding(Races::Fail);
+    caught(Bug::KeepRace, program, Fault::UntoldRace);
+}
+
+#[test]
+fn intervals_that_seem_older_than_they_are_make_a_phantom_race() {
+    let program = counter(2, 2).finding(Races::Fail);
+    caught(Bug::BackdateIntervals, program, Fault::PhantomRace);
+}
+
+#[test]
+fn a_lost_answer_leaves_the_finder_of_a_race_waiting() {
+    let program = racing_writers(2, 1).finding(Races::Warn);
+    caught(Bug::LoseWrittenAt, program, Fault::Stuck);
 }
 
 #[test]

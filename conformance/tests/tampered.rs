@@ -40,7 +40,6 @@ fn the_oracle_catches_what_is_planted_in_a_simulated_cluster() {
     for bug in [
         Bug::LoseInterval,
         Bug::HideInterval,
-        Bug::HideLamportTime,
         Bug::StaleReply,
         Bug::ForgetLastWriter,
         Bug::GrantTwice,

@@ -36,6 +36,7 @@ fn solve(common: &Common, cluster: Cluster, problem: &Problem) -> Result<Report,
     let run = Config::nodes(cluster.nodes.into())
         .seed(common.seed)
         .coherence(common.protocol)
+        .races(common.races)
         .run(|w| {
             let first = w.node().index() == 0;
             shared::run(w, problem, solution, |step| {

@@ -47,6 +47,7 @@ impl Program {
         let run = Config::nodes(cluster.nodes.into())
             .seed(common.seed)
             .coherence(common.protocol)
+            .races(common.races)
             .run(|w| {
                 let first = w.node().index() == 0;
                 (self.shared)(w, problem, solution, &|step| {

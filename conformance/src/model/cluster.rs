@@ -179,6 +179,12 @@ impl State {
         all_finished && (0..program.objects.len()).any(differ)
     }
 
+    /// Whether all have finished and there was a race that nobody told of.
+    fn keeps_a_race(&self) -> bool {
+        let all_finished = self.nodes().all(|node| node.phase == Phase::Finished);
+        all_finished && self.history.keeps_a_race()
+    }
+
     fn shows(&self, sight: Sight) -> bool {
         let sent = |is: fn(&Message) -> bool| self.network.parcels().any(|p| is(&p.message));
         match sight {
@@ -202,6 +208,7 @@ impl State {
             Sight::Deadlock => self
                 .nodes()
                 .any(|node| matches!(node.phase, Phase::Deadlocked(_))),
+            Sight::Race => self.history.has_told(),
             Sight::Probe => sent(|m| matches!(m, Message::Probe { .. })),
             Sight::Floor => {
                 sent(|m| matches!(m, Message::Gossiped { gossip, .. } if gossip.epoch > 0))
@@ -281,7 +288,10 @@ impl Model for Cluster {
                 let parcel = state.network.take(place);
                 if matches!(
                     parcel.message,
-                    Message::Probe { .. } | Message::Deadlock { .. }
+                    Message::Probe { .. }
+                        | Message::Deadlock { .. }
+                        | Message::WhereWritten { .. }
+                        | Message::WrittenAt { .. }
                 ) {
                     state.steps -= 1;
                 }
@@ -325,11 +335,14 @@ fn never(fault: Fault) -> fn(&Cluster, &State) -> bool {
                     state.fault.is_some() || !state.is_stuck(&cluster.program)
                 },
                 Fault::Undecided => |cluster, state| !state.is_undecided(&cluster.program),
+                Fault::UntoldRace => |cluster, state| {
+                    !(cluster.program.tells_all_races() && state.keeps_a_race())
+                },
             }
         };
     }
     in_no_step!(StaleRead TwoHolders LeftBarrierEarly Presence Heap Refused Panicked
-        PhantomDeadlock Race)
+        PhantomDeadlock PhantomRace Race)
 }
 
 /// As above, one for each sight.
@@ -342,5 +355,5 @@ fn seen(sight: Sight) -> fn(&Cluster, &State) -> bool {
         };
     }
     shows!(Pushed FlushDeferred Deferred PreImageReply Invalidated Exclusive Overtaking Forwarded
-        Deadlock Probe Floor Compacted)
+        Deadlock Race Probe Floor Compacted)
 }

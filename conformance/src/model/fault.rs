@@ -22,13 +22,17 @@ pub enum Fault {
     Stuck,
     /// All have finished, and readable copies of one object differ.
     Undecided,
+    /// A race was told of two writes that are ordered, or that nobody made.
+    PhantomRace,
+    /// All have finished, and nobody has told of a race.
+    UntoldRace,
     /// The program claims to be race-free and is not: a mistake in the program.
     Race,
 }
 
 impl Fault {
     /// All faults.
-    pub const ALL: [Fault; 11] = [
+    pub const ALL: [Fault; 13] = [
         Fault::StaleRead,
         Fault::TwoHolders,
         Fault::LeftBarrierEarly,
@@ -39,6 +43,8 @@ impl Fault {
         Fault::PhantomDeadlock,
         Fault::Stuck,
         Fault::Undecided,
+        Fault::PhantomRace,
+        Fault::UntoldRace,
         Fault::Race,
     ];
 
@@ -57,6 +63,8 @@ impl Fault {
             Fault::PhantomDeadlock => "only a wait that cannot end is reported as a deadlock",
             Fault::Stuck => "every wait ends, or is reported as a deadlock",
             Fault::Undecided => "in the end all readable copies of an object are alike",
+            Fault::PhantomRace => "only writes that nothing orders are told of as a race",
+            Fault::UntoldRace => "every race is told of",
             Fault::Race => "a program that claims to be race-free is",
         }
     }
@@ -83,6 +91,8 @@ pub enum Sight {
     Forwarded,
     /// A node is told that it is deadlocked.
     Deadlock,
+    /// A node tells of a race.
+    Race,
     /// A probe is on its way.
     Probe,
     /// All nodes have reported what they have seen, so that there is a floor.
@@ -93,7 +103,7 @@ pub enum Sight {
 
 impl Sight {
     /// All sights.
-    pub const ALL: [Sight; 12] = [
+    pub const ALL: [Sight; 13] = [
         Sight::Pushed,
         Sight::FlushDeferred,
         Sight::Deferred,
@@ -103,6 +113,7 @@ impl Sight {
         Sight::Overtaking,
         Sight::Forwarded,
         Sight::Deadlock,
+        Sight::Race,
         Sight::Probe,
         Sight::Floor,
         Sight::Compacted,
@@ -120,6 +131,7 @@ impl Sight {
             Sight::Overtaking => "a message may overtake another",
             Sight::Forwarded => "a manager passes a lock request on",
             Sight::Deadlock => "a node is told that it is deadlocked",
+            Sight::Race => "a node tells of a race",
             Sight::Probe => "a probe is on its way",
             Sight::Floor => "a floor is told",
             Sight::Compacted => "a record that stands for several intervals is told",

@@ -213,7 +213,7 @@ mod tests {
         let (mut heap, mut history) = (Heap::new(1), crate::model::History::default());
         heap.allocate(0);
         heap.make_writable(0, true, Presence::Exclusive).unwrap();
-        heap.write(0, history.write(0, 0));
+        heap.write(0, history.write(0, 0, 1, WriteId::INITIAL));
         assert_eq!(heap.gather_pre_image(0), Ok(WriteId::INITIAL));
         heap.make_clean(0, Presence::Exclusive).unwrap();
         assert_eq!(heap.gather_pre_image(0), Err(Fault::Heap));

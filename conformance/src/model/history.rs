@@ -1,5 +1,7 @@
 //! What happened before what, by vector clocks that the protocol knows nothing of.
 
+use dhole_protocol::{Race, RacingWrite};
+
 use crate::model::{Fault, MOST_NODES};
 
 /// How many writes of each node happened before.
@@ -54,8 +56,18 @@ impl std::fmt::Debug for WriteId {
 struct Write {
     id: WriteId,
     object: u8,
+    /// Which operation of the node it was, counted from 1.
+    line: u8,
+    /// The value that it wrote over.
+    over: WriteId,
     /// What happened before it; the write itself among it.
     clock: Clock,
+}
+
+impl Write {
+    fn races(&self, other: &Write) -> bool {
+        !self.clock.has_seen(other.id) && !other.clock.has_seen(self.id)
+    }
 }
 
 /// All writes and synchronisations of a run so far.
@@ -68,11 +80,16 @@ pub struct History {
     locks: Vec<(Clock, Option<u8>)>,
     /// What happened before the arrivals at each barrier, and how many there were.
     barriers: Vec<(Clock, u8)>,
+    /// Values sent while the interval that wrote them had not ended: its version was still open,
+    /// so nobody could write a greater one.
+    peeked: Vec<WriteId>,
+    /// The races that were told of: the object and the two nodes, in order.
+    races: Vec<(u8, [u8; 2])>,
 }
 
 impl History {
     /// The value of a node's next write to an object.
-    pub fn write(&mut self, node: usize, object: u8) -> WriteId {
+    pub fn write(&mut self, node: usize, object: u8, line: usize, over: WriteId) -> WriteId {
         let clock = &mut self.nodes[node];
         clock.0[node] += 1;
         let id = WriteId {
@@ -82,6 +99,8 @@ impl History {
         let write = Write {
             id,
             object,
+            line: line as u8,
+            over,
             clock: *clock,
         };
         let place = self.writes.partition_point(|other| other.id < id);
@@ -95,16 +114,74 @@ impl History {
         self.of(object).all(|write| clock.has_seen(write.id))
     }
 
-    /// A node reads `value`: it must not be older than the last write that happened before.
+    /// A node reads `value`: it must not be older than the last write that happened before, and
+    /// whoever wrote over it, in order or in a race, must not have happened before.
     pub fn read(&self, node: usize, object: u8, value: WriteId) -> Result<(), Fault> {
         let was_written = self.of(object).any(|write| write.id == value);
         let overwritten = self.of(object).any(|other| {
-            other.id != value && self.nodes[node].has_seen(other.id) && other.clock.has_seen(value)
+            let over = other.over == value && !self.peeked.contains(&value);
+            let replaced = other.clock.has_seen(value) || over;
+            other.id != value && self.nodes[node].has_seen(other.id) && replaced
         });
         match (was_written || value == WriteId::INITIAL) && !overwritten {
             true => Ok(()),
             false => Err(Fault::StaleRead),
         }
+    }
+
+    /// A value is sent that its writer may still be writing over.
+    pub fn peeked(&mut self, value: WriteId) {
+        if let Err(place) = self.peeked.binary_search(&value) {
+            self.peeked.insert(place, value);
+        }
+    }
+
+    /// A node tells of a race for an object of these leaves.
+    pub fn told_of_race(
+        &mut self,
+        race: Race,
+        leaves: impl Iterator<Item = usize> + Clone,
+    ) -> Result<(), Fault> {
+        let is_side = |write: &&Write, side: RacingWrite| {
+            let line = side.site.map(|site| site.line as u8);
+            usize::from(write.id.node) == side.node.index()
+                && leaves.clone().any(|leaf| leaf == usize::from(write.object))
+                && line.is_none_or(|line| write.line == line)
+        };
+        let [first, second] = race.writes.map(|side| {
+            let of_side = self.writes.iter().filter(|write| is_side(write, side));
+            of_side.collect::<Vec<_>>()
+        });
+        let real = first.iter().any(|a| second.iter().any(|b| a.races(b)));
+        let nodes = race.writes.map(|side| side.node.index() as u8);
+        for leaf in leaves.clone() {
+            let told = (leaf as u8, nodes);
+            if let Err(place) = self.races.binary_search(&told) {
+                self.races.insert(place, told);
+            }
+        }
+        match real {
+            true => Ok(()),
+            false => Err(Fault::PhantomRace),
+        }
+    }
+
+    /// Whether any race was told of.
+    pub fn has_told(&self) -> bool {
+        !self.races.is_empty()
+    }
+
+    /// Whether two nodes have raced for an object and nobody has told.
+    pub fn keeps_a_race(&self) -> bool {
+        let told = |a: &Write, b: &Write| {
+            let nodes = [a.id.node, b.id.node];
+            self.races.contains(&(a.object, nodes))
+        };
+        let mut pairs = self
+            .writes
+            .iter()
+            .flat_map(|a| self.of(a.object).map(move |b| (a, b)));
+        pairs.any(|(a, b)| a.id.node < b.id.node && a.races(b) && !told(a, b))
     }
 
     fn of(&self, object: u8) -> impl Iterator<Item = &Write> {
@@ -170,14 +247,14 @@ mod tests {
     fn a_write_before_the_release_must_be_seen_after_the_acquire() {
         let mut history = History::default();
         history.acquired(0, 0).unwrap();
-        let first = history.write(0, 0);
+        let first = history.write(0, 0, 1, WriteId::INITIAL);
         history.released(0, 0);
         history.read(1, 0, WriteId::INITIAL).unwrap();
         history.read(1, 0, first).unwrap();
         history.acquired(1, 0).unwrap();
         assert_eq!(history.read(1, 0, WriteId::INITIAL), Err(Fault::StaleRead));
         history.read(1, 0, first).unwrap();
-        let second = history.write(1, 0);
+        let second = history.write(1, 0, 1, first);
         assert_eq!(history.read(1, 0, first), Err(Fault::StaleRead));
         history.read(0, 0, first).unwrap();
         history.read(0, 0, second).unwrap();
@@ -187,7 +264,7 @@ mod tests {
     #[test]
     fn nobody_leaves_a_barrier_that_not_all_have_reached() {
         let mut history = History::default();
-        let written = history.write(1, 3);
+        let written = history.write(1, 3, 1, WriteId::INITIAL);
         history.arrived(0, 0);
         assert_eq!(history.departed(0, 0, 2), Err(Fault::LeftBarrierEarly));
         history.arrived(1, 0);

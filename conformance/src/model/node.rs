@@ -74,7 +74,12 @@ impl Node {
     pub fn new(me: usize, program: &Program) -> Node {
         let mut node = Node {
             me,
-            protocol: Protocol::with_limits(NodeId::at(me), program.nodes.len(), program.limits),
+            protocol: Protocol::with(
+                NodeId::at(me),
+                program.nodes.len(),
+                program.limits,
+                program.races,
+            ),
             heap: Heap::new(program.objects.len()),
             done: 0,
             passed: 0,
@@ -95,6 +100,15 @@ impl Node {
     /// The operation that is next, if the program has not ended.
     pub fn next(&self, program: &Program) -> Option<Op> {
         program.nodes[self.me].get(self.done).copied()
+    }
+
+    /// The place of the next operation in the node's program.
+    fn site(&self) -> CallSite {
+        CallSite {
+            file: "model",
+            line: self.done as u32 + 1,
+            column: 1,
+        }
     }
 
     /// What the worker waits for, if it does.
@@ -119,7 +133,7 @@ impl Node {
     pub(crate) fn compute(&mut self, around: &mut Around<'_>) -> Result<(), Failed> {
         use Presence::{Exclusive, Shared};
         let wait_at = |id| (Exclusive, Some(Wait::Barrier(id)));
-        let site = CallSite::runtime("model");
+        let site = self.site();
         let (call, event) = match self.next(around.program) {
             Some(Op::Read(object) | Op::ReadOrSkip(object, _)) => {
                 if self.heap.readable(usize::from(object)).is_some() {
@@ -145,7 +159,10 @@ impl Node {
                 return self.access(around);
             }
             Some(Op::Write(object)) => match self.heap.readable(usize::from(object)) {
-                Some(_) => ((Exclusive, None), Some(write_fault(object, around.program))),
+                Some(_) => (
+                    (Exclusive, None),
+                    Some(write_fault(object, site, around.program)),
+                ),
                 None => (
                     (Exclusive, Some(Wait::Object)),
                     Some(read_miss(object, around.program)),
@@ -230,9 +247,10 @@ impl Node {
             return self.compute(around);
         }
         match self.next(around.program) {
-            Some(Op::Write(object)) if !self.heap.is_writable(usize::from(object)) => {
-                self.call(Some(write_fault(object, around.program)), around)
-            }
+            Some(Op::Write(object)) if !self.heap.is_writable(usize::from(object)) => self.call(
+                Some(write_fault(object, self.site(), around.program)),
+                around,
+            ),
             Some(Op::Read(_) | Op::ReadOrSkip(..) | Op::Write(_)) => {
                 self.phase = Phase::Computing;
                 self.access(around)
@@ -260,7 +278,9 @@ impl Node {
         self.done += 1;
         let at = usize::from(object);
         if let Some(Op::Write(_)) = next {
-            let value = around.history.write(self.me, object);
+            let over = self.heap.readable(at);
+            let over = over.expect("a writable object is readable");
+            let value = around.history.write(self.me, object, self.done, over);
             self.heap.write(at, value);
             return Ok(());
         }
@@ -340,6 +360,12 @@ impl Node {
                 let mut values = Vec::new();
                 for (Sent { oid, .. }, source) in &objects {
                     for leaf in around.program.leaves(*oid) {
+                        if *source == Source::Current && self.heap.is_writable(leaf) {
+                            let value = self.heap.readable(leaf);
+                            value
+                                .into_iter()
+                                .for_each(|value| around.history.peeked(value));
+                        }
                         values.push(match source {
                             Source::Current => self.heap.gather(leaf, at)?,
                             Source::PreImage => self.heap.gather_pre_image(leaf)?,
@@ -393,7 +419,10 @@ impl Node {
                 .program
                 .leaves(oid)
                 .try_for_each(|leaf| self.heap.make_clean(leaf, at))?,
-            Command::IntervalEnded | Command::Deferred => {}
+            Command::IntervalEnded | Command::Deferred | Command::RacesFound(_) => {}
+            Command::Race(race) => around
+                .history
+                .told_of_race(race, around.program.leaves(race.oid))?,
             Command::Done => self.wait_is_over(around)?,
             Command::Deadlock(_) => {
                 let wait = self.waits_for().ok_or(Fault::PhantomDeadlock)?;
@@ -475,9 +504,9 @@ fn read_miss(object: u8, program: &Program) -> Event {
     Event::ReadMiss(unread(object, program))
 }
 
-fn write_fault(object: u8, program: &Program) -> Event {
+fn write_fault(object: u8, site: CallSite, program: &Program) -> Event {
     let oid = program.oid(object);
-    Event::WriteFault { oid }
+    Event::WriteFault { oid, site }
 }
 
 fn allocated(oid: Oid, program: &Program) -> Event {

@@ -1,7 +1,7 @@
 use std::ops::Range;
 
 use dhole_model::{Coherence, NodeId, Oid, OidRange};
-use dhole_protocol::{LockId, LogLimits};
+use dhole_protocol::{LockId, LogLimits, Races};
 
 /// The most nodes of a model; clocks have a fixed size.
 pub const MOST_NODES: usize = 4;
@@ -69,6 +69,8 @@ pub struct Program {
     pub race_free: bool,
     /// Every run ends with all nodes finished.
     pub deadlock_free: bool,
+    /// What the protocols do about races.
+    pub races: Races,
     /// Messages about a wait that has lasted long may come this often, at any time.
     pub impatience: u8,
     /// How many intervals the nodes log before they collect or compact them.
@@ -90,6 +92,7 @@ impl Program {
             leaves: 1,
             race_free: true,
             deadlock_free: true,
+            races: Races::Ignore,
             impatience: 0,
             limits: LogLimits::default(),
         }
@@ -129,6 +132,19 @@ impl Program {
         }
     }
 
+    /// On nodes that look for races.
+    pub fn finding(self, races: Races) -> Program {
+        Program { races, ..self }
+    }
+
+    /// Whether all races must be found: nothing but a barrier orders anything. A lock's grant
+    /// tells of more than what came before the release, so that races may go unseen that another
+    /// run would show.
+    pub(crate) fn tells_all_races(&self) -> bool {
+        let locks = |op: &Op| matches!(op, Op::Acquire(_));
+        self.races == Races::Fail && !self.nodes.iter().flatten().any(locks)
+    }
+
     /// Where nodes may come to wait for each other.
     pub fn deadlocking(self) -> Program {
         Program {
@@ -165,7 +181,7 @@ impl Program {
             let creator = creator.or(at_home.then_some(0));
             creator.is_some_and(|creator| usize::from(creator) == node) && !later(*object)
         };
-        let first = |object: &u8| object % self.leaves == 0;
+        let first = |object: &u8| object.is_multiple_of(self.leaves);
         let objects = (0..self.objects.len() as u8).filter(first).filter(here);
         objects.map(|object| self.oid(object))
     }

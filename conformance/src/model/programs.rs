@@ -64,6 +64,36 @@ pub fn racing_writers_and_readers(nodes: usize) -> Program {
         .racy()
 }
 
+/// Node 1 writes under a lock again and again, so that its versions grow; node 0 reads what it
+/// can see of that, without the lock, and writes over it. After a barrier both read.
+pub fn overwriting_what_was_read() -> Program {
+    let end = vec![Barrier, Read(0)];
+    let zero = [vec![Read(0), Write(0)], end.clone()].concat();
+    let one = [locked(0, &[Write(0)]).repeat(3), end].concat();
+    Program::new("overwriting what was read", vec![zero, one])
+        .objects(&[1])
+        .racy()
+}
+
+/// Nodes 0 and 1 write before and after a barrier, so that they race twice; node 2 writes only
+/// once it has met the others.
+pub fn races_and_order() -> Program {
+    let racing = vec![Write(0), Barrier, Write(1), Barrier, Read(0)];
+    let ordered = vec![Barrier, Write(0), Barrier, Write(1)];
+    Program::new("races and order", vec![racing.clone(), racing, ordered])
+        .objects(&[0, 2])
+        .racy()
+}
+
+/// Node 0 writes alone, so that it could keep the object to itself, then node 1 races with it.
+pub fn race_for_what_one_node_had() -> Program {
+    let zero = [[Write(0), Barrier].repeat(3), vec![Write(0)]].concat();
+    let one = [vec![Barrier; 3], vec![Write(0)]].concat();
+    Program::new("a race for what one node had", vec![zero, one])
+        .objects(&[0])
+        .racy()
+}
+
 /// All nodes add to a counter under a lock, then read it after a barrier.
 pub fn counter(nodes: usize, rounds: usize) -> Program {
     let add = locked(0, &[Read(0), Write(0)]).repeat(rounds);

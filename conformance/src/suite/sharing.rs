@@ -1,6 +1,6 @@
 //! When what one node writes is seen by another.
 
-use dhole::{Lock, Ref, Result, Share, Worker};
+use dhole::{Lock, RaceReport, Ref, Result, Share, Worker};
 
 use super::succeed;
 use crate::Platform;
@@ -157,9 +157,10 @@ pub fn locks_made_by_nodes_are_all_different(on: &dyn Platform) {
     });
 }
 
-/// All nodes write one object at once; after the barrier all see the same one of them.
+/// All nodes write one object at once; after the barrier all see the same one of them, and every
+/// pair of nodes is told of with its places.
 pub fn of_racing_writers_one_wins_everywhere(on: &dyn Platform) {
-    succeed(on, 5, |w| {
+    let outcome = succeed(on, 5, |w| {
         let (numbers, prize) = (numbers(w)?, w.once(|w| Ok(w.alloc(u64::MAX)))?);
         for round in 0..10 {
             let mine = round * 5 + w.node().index() as u64;
@@ -176,6 +177,11 @@ pub fn of_racing_writers_one_wins_everywhere(on: &dyn Platform) {
         }
         Ok(())
     });
+    let races: u64 = outcome.counters.iter().map(|node| node.races).sum();
+    assert_eq!(races, 10 * 10, "each pair in each round");
+    assert_eq!(outcome.races.len(), 10, "each pair is told of once");
+    let here = |race: &RaceReport| race.to_string().matches("sharing.rs:").count();
+    assert!(outcome.races.iter().all(|race| here(race) == 3));
 }
 
 /// A value of many words, all the same.

@@ -3,9 +3,11 @@
 use std::any::TypeId;
 use std::collections::VecDeque;
 use std::ops::Range;
+use std::panic::Location;
 
 use dhole_model::{CHUNK, Coherence, NodeId, Oid, OidRange};
 
+use crate::directory::Run;
 use crate::heap::{Heap, Place};
 use crate::{Binding, HeapMut, MAX_ALIGN, Presence, Ref, Refs, ReserveError, Row, Rows};
 use crate::{Scalar, Share, TypeInfo};
@@ -57,7 +59,10 @@ pub enum AllocError {
     },
 }
 
-/// The chunk that the next single object of a type goes to.
+/// A place in the program.
+type Site = &'static Location<'static>;
+
+/// The chunk that the next single object of a type and a place in the program goes to.
 #[derive(Clone, Copy)]
 pub(crate) struct OpenChunk {
     place: usize,
@@ -104,22 +109,32 @@ impl Heap {
     }
 
     /// Ids for `count` objects of one kind, as yet without storage.
-    fn take_run(&mut self, count: u64, binding: Binding) -> Result<u64, ReserveError> {
+    fn take_run(&mut self, count: u64, binding: Binding, site: Site) -> Result<u64, ReserveError> {
         let chunks = count.div_ceil(CHUNK);
         let first = self.take_chunks(chunks)?;
-        self.cluster.bind(first, chunks, count, binding);
+        let run = Run {
+            chunks,
+            ids: count,
+            binding,
+            site,
+        };
+        self.cluster.bind(first, run);
         for table in self.tables() {
             table.advise_huge(Oid(first * CHUNK), count);
         }
         Ok(first)
     }
 
-    /// The next id of the open chunk of `T`s that are kept consistent so.
+    /// The next id of the open chunk of `T`s that are kept consistent so, for this place in the
+    /// program.
     fn take_single<T: Share>(
         &mut self,
         coherence: Coherence,
+        site: Site,
     ) -> Result<(Oid, Place), ReserveError> {
-        let kind = (TypeId::of::<T>(), coherence);
+        // The compiler may keep several copies of one place; that costs a chunk.
+        let place = std::ptr::from_ref(site).addr();
+        let kind = (TypeId::of::<T>(), coherence, place);
         loop {
             let open = match self.open.get_mut(&kind) {
                 Some(open) if open.next < CHUNK as usize => open,
@@ -130,7 +145,7 @@ impl Heap {
                         row: false,
                         coherence,
                     };
-                    let number = self.take_run(CHUNK, binding)?;
+                    let number = self.take_run(CHUNK, binding, site)?;
                     let place = self.add_chunk(number, binding);
                     let open = OpenChunk {
                         place,
@@ -175,12 +190,14 @@ impl HeapMut<'_> {
     ///
     /// # Errors
     /// [`AllocError`]; outside of a call of the worker, or out of space.
+    #[track_caller]
     pub fn alloc<T: Share>(&mut self, value: T) -> Result<Ref<T>, AllocError> {
         const { assert!(align_of::<T>() <= MAX_ALIGN) };
         self.may_alloc::<T>()?;
+        let site = self.site.unwrap_or(Location::caller());
         let (oid, at) = self
             .heap
-            .take_single::<T>(self.coherence)
+            .take_single::<T>(self.coherence, site)
             .map_err(|error| self.ids::<T>(error))?;
         self.heap
             .put(oid, at, value)
@@ -194,6 +211,7 @@ impl HeapMut<'_> {
     ///
     /// # Errors
     /// [`AllocError`]; outside of a call of the worker, or out of space.
+    #[track_caller]
     pub fn alloc_range<T: Share>(
         &mut self,
         count: u64,
@@ -211,7 +229,8 @@ impl HeapMut<'_> {
             row: false,
             coherence: self.coherence,
         };
-        let run = self.heap.take_run(count, binding);
+        let site = self.site.unwrap_or(Location::caller());
+        let run = self.heap.take_run(count, binding, site);
         let first = run.map_err(|error| self.ids::<T>(error))?;
         let mut chunk = 0;
         for i in 0..count {
@@ -235,6 +254,7 @@ impl HeapMut<'_> {
     ///
     /// # Errors
     /// [`AllocError`]; outside of a call of the worker, or out of space.
+    #[track_caller]
     pub fn alloc_rows<T: Scalar>(&mut self, count: u64, len: u64) -> Result<Rows<T>, AllocError> {
         self.may_alloc::<T>()?;
         self.fits::<T>(count, len)?;
@@ -247,7 +267,8 @@ impl HeapMut<'_> {
             row: true,
             coherence: self.coherence,
         };
-        let run = self.heap.take_run(count, binding);
+        let site = self.site.unwrap_or(Location::caller());
+        let run = self.heap.take_run(count, binding, site);
         let first = run.map_err(|error| self.ids::<T>(error))?;
         Ok(Rows::new(Oid(first * CHUNK), count, len))
     }
@@ -266,6 +287,7 @@ impl HeapMut<'_> {
     ///
     /// # Errors
     /// [`AllocError`]; outside of a call of the worker, or out of space.
+    #[track_caller]
     pub fn alloc_row<T: Scalar>(&mut self, len: u64) -> Result<Row<T>, AllocError> {
         Ok(self.alloc_rows(1, len)?.row(0))
     }

@@ -1,5 +1,6 @@
 //! A cluster's share of the process: slots for its nodes and extents of object ids.
 
+use std::panic::Location;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
 
@@ -235,16 +236,14 @@ impl Cluster {
     }
 
     /// Binds `chunks` chunks from `first` on, of which `ids` ids may name an object.
-    pub(crate) fn bind(&self, first: u64, chunks: u64, ids: u64, binding: Binding) {
-        debug_assert_eq!(ids.div_ceil(CHUNK), chunks);
-        write(&self.directory).add(
-            first,
-            Run {
-                chunks,
-                ids,
-                binding,
-            },
-        );
+    pub(crate) fn bind(&self, first: u64, run: Run) {
+        debug_assert_eq!(run.ids.div_ceil(CHUNK), run.chunks);
+        write(&self.directory).add(first, run);
+    }
+
+    /// Where the program allocated `oid`, if a node of this cluster has.
+    pub fn allocated_at(&self, oid: Oid) -> Option<&'static Location<'static>> {
+        read(&self.directory).site(oid)
     }
 }
 

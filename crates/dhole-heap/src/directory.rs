@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::panic::Location;
 
 use dhole_model::{CHUNK, Coherence, Oid};
 
@@ -83,6 +84,8 @@ pub(crate) struct Run {
     /// Ids that may name an object; those of the last chunk's rest never do.
     pub(crate) ids: u64,
     pub(crate) binding: Binding,
+    /// Where the program allocated them, or the first of objects allocated one by one.
+    pub(crate) site: &'static Location<'static>,
 }
 
 /// The runs of a cluster, by their first chunk.
@@ -100,11 +103,21 @@ impl Directory {
         self.runs.insert(first_chunk, run);
     }
 
-    /// The binding of `oid` and how many ids from it on are bound with it.
-    fn at(&self, oid: Oid) -> Option<(&Binding, u64)> {
+    /// The run of `oid`, and how many of its ids there are from it on.
+    fn run_of(&self, oid: Oid) -> Option<(&Run, u64)> {
         let (first, run) = self.runs.range(..=oid.chunk()).next_back()?;
         let place = oid.0 - first * CHUNK;
-        (place < run.ids).then(|| (&run.binding, run.ids - place))
+        (place < run.ids).then(|| (run, run.ids - place))
+    }
+
+    /// The binding of `oid` and how many ids from it on are bound with it.
+    fn at(&self, oid: Oid) -> Option<(&Binding, u64)> {
+        self.run_of(oid).map(|(run, rest)| (&run.binding, rest))
+    }
+
+    /// Where the program allocated `oid`.
+    pub(crate) fn site(&self, oid: Oid) -> Option<&'static Location<'static>> {
+        self.run_of(oid).map(|(run, _)| run.site)
     }
 
     /// What `oid` is bound to.
@@ -158,6 +171,7 @@ mod tests {
                 chunks: 2,
                 ids: 70,
                 binding: of::<u8>(),
+                site: Location::caller(),
             },
         );
         d.add(
@@ -166,6 +180,7 @@ mod tests {
                 chunks: 1,
                 ids: 64,
                 binding: of::<u16>(),
+                site: Location::caller(),
             },
         );
         assert_eq!(d.binding(Oid(127)), None);
@@ -186,6 +201,7 @@ mod tests {
                 chunks: 2,
                 ids: 70,
                 binding: of::<u8>(),
+                site: Location::caller(),
             },
         );
         let named = |first, count| Named {

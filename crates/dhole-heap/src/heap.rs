@@ -2,6 +2,7 @@
 
 use std::any::TypeId;
 use std::fmt;
+use std::panic::Location;
 use std::sync::Arc;
 
 use dhole_model::{CHUNK, Coherence, NodeId, Oid, OidRange};
@@ -37,7 +38,9 @@ pub(crate) struct Heap {
     /// stay in the cache, where one for each chunk would not.
     index: FxHashMap<u64, Box<[u32; CHUNKS_OF_PAGE as usize]>>,
     pub(crate) chunks: Vec<Chunk>,
-    pub(crate) open: FxHashMap<(TypeId, Coherence), OpenChunk>,
+    /// By type, protocol, and place in the program, so that a chunk tells where its objects are
+    /// from.
+    pub(crate) open: FxHashMap<(TypeId, Coherence, usize), OpenChunk>,
     pub(crate) ids: IdParts,
     /// Installed in a shared call, and not yet known to the worker.
     pending: Vec<(Oid, u64)>,
@@ -189,6 +192,8 @@ pub struct HeapMut<'g> {
     pub(crate) heap: &'g mut Heap,
     /// What is allocated through this is kept consistent so.
     pub(crate) coherence: Coherence,
+    /// The place in the program for which this acts, if it is not the caller.
+    pub(crate) site: Option<&'static Location<'static>>,
 }
 
 /// Why a change of an object's state was refused.
@@ -219,21 +224,39 @@ pub enum Refusal {
 impl<'g> HeapMut<'g> {
     #[inline]
     pub(crate) fn new(heap: &'g mut Heap) -> HeapMut<'g> {
-        let coherence = Coherence::Lazy;
-        HeapMut { heap, coherence }
+        HeapMut {
+            heap,
+            coherence: Coherence::Lazy,
+            site: None,
+        }
     }
 
     /// The same heap, whose new objects are kept consistent by another protocol than the lazy one.
     #[inline]
     pub fn under(&mut self, coherence: Coherence) -> HeapMut<'_> {
-        let heap = &mut *self.heap;
-        HeapMut { heap, coherence }
+        HeapMut {
+            coherence,
+            ..self.reborrow()
+        }
     }
 
     /// The same heap, for a shorter time.
     #[inline]
     pub fn reborrow(&mut self) -> HeapMut<'_> {
-        self.under(self.coherence)
+        HeapMut {
+            heap: &mut *self.heap,
+            coherence: self.coherence,
+            site: self.site,
+        }
+    }
+
+    /// The same heap, which allocates for this place in the program.
+    #[inline]
+    pub fn for_site(self, site: &'static Location<'static>) -> HeapMut<'g> {
+        HeapMut {
+            site: Some(site),
+            ..self
+        }
     }
 
     /// The node.

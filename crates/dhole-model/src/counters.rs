@@ -31,6 +31,10 @@ pub enum MessageKind {
     BarrierDepart,
     /// Follows the edges of the wait-for graph, to find a cycle.
     Probe,
+    /// Asks a node where it wrote what another one wrote too.
+    WhereWritten,
+    /// The answer.
+    WrittenAt,
     /// Ends the wait of a node that lies on a cycle of the wait-for graph.
     Deadlock,
     /// Ends the run: a node has failed.
@@ -39,7 +43,7 @@ pub enum MessageKind {
 
 impl MessageKind {
     /// Every kind, in order.
-    pub const ALL: [MessageKind; 14] = [
+    pub const ALL: [MessageKind; 16] = [
         MessageKind::Fetch,
         MessageKind::FetchReply,
         MessageKind::Update,
@@ -52,6 +56,8 @@ impl MessageKind {
         MessageKind::BarrierArrive,
         MessageKind::BarrierDepart,
         MessageKind::Probe,
+        MessageKind::WhereWritten,
+        MessageKind::WrittenAt,
         MessageKind::Deadlock,
         MessageKind::Abort,
     ];
@@ -62,7 +68,11 @@ impl MessageKind {
     pub const fn is_diagnostic(self) -> bool {
         matches!(
             self,
-            MessageKind::Probe | MessageKind::Deadlock | MessageKind::Abort
+            MessageKind::Probe
+                | MessageKind::WhereWritten
+                | MessageKind::WrittenAt
+                | MessageKind::Deadlock
+                | MessageKind::Abort
         )
     }
 
@@ -74,7 +84,11 @@ impl MessageKind {
             MessageKind::Flush | MessageKind::FlushAck => "home",
             MessageKind::LockRequest | MessageKind::LockForward | MessageKind::LockGrant => "lock",
             MessageKind::BarrierArrive | MessageKind::BarrierDepart => "barrier",
-            MessageKind::Probe | MessageKind::Deadlock | MessageKind::Abort => "diagnosis",
+            MessageKind::Probe
+            | MessageKind::WhereWritten
+            | MessageKind::WrittenAt
+            | MessageKind::Deadlock
+            | MessageKind::Abort => "diagnosis",
         }
     }
 
@@ -93,6 +107,8 @@ impl MessageKind {
             MessageKind::BarrierArrive => "barrier_arrive",
             MessageKind::BarrierDepart => "barrier_depart",
             MessageKind::Probe => "probe",
+            MessageKind::WhereWritten => "where_written",
+            MessageKind::WrittenAt => "written_at",
             MessageKind::Deadlock => "deadlock",
             MessageKind::Abort => "abort",
         }
@@ -175,6 +191,8 @@ pub struct Counters {
     pub write_notice_bytes: u64,
     /// Copies that a write notice made invalid.
     pub invalidations: u64,
+    /// Races found: pairs of an interval that was told of and a write of this node, of one object.
+    pub races: u64,
     /// Locks acquired with messages.
     pub lock_acquires_remote: u64,
     /// Locks acquired again by the node that held them last, without a message.
@@ -224,6 +242,7 @@ impl Counters {
             intervals,
             write_notice_bytes,
             invalidations,
+            races,
             lock_acquires_remote,
             lock_acquires_local,
             barriers,
@@ -249,6 +268,7 @@ impl Counters {
         self.intervals += intervals;
         self.write_notice_bytes += write_notice_bytes;
         self.invalidations += invalidations;
+        self.races += races;
         self.lock_acquires_remote += lock_acquires_remote;
         self.lock_acquires_local += lock_acquires_local;
         self.barriers += barriers;

@@ -6,7 +6,7 @@ use dhole_heap::{
     Access, AllocError, BindError, Borrow, BorrowError, Call, HeapMut, Miss, Names, Readers, Ref,
     Refs, Rows, Scalar, Share, Token, TypeInfo,
 };
-use dhole_model::{CallSite, Coherence, OidRange};
+use dhole_model::{Coherence, OidRange};
 use dhole_protocol::{Event, Unread};
 
 use crate::error::{AccessError, Error};
@@ -40,7 +40,7 @@ impl<'id> Access<'id> for Worker<'id> {
 
     fn write_miss(&mut self, miss: &Miss) -> Result<(), AccessError> {
         let unread = self.locate(miss)?;
-        let oid = miss.oid;
+        let (oid, site) = (miss.oid, miss.call_site());
         let called = self.exclusive(|link, call| {
             if !call.split().0.is_present(oid) {
                 let unread = match bind(call, miss, unread) {
@@ -49,7 +49,8 @@ impl<'id> Access<'id> for Worker<'id> {
                 };
                 link.and_wait(call, Event::ReadMiss(unread))?;
             }
-            link.local(call, Some(Event::WriteFault { oid })).map(Ok)
+            link.local(call, Some(Event::WriteFault { oid, site }))
+                .map(Ok)
         });
         self.accessed(miss, called)
     }
@@ -145,6 +146,7 @@ impl<'id> Worker<'id> {
                 }
             }
             Failure::Ended(Ended::Deadlock(cycle)) => AccessError::Deadlock { oid, node, cycle },
+            Failure::Ended(Ended::Race(race)) => AccessError::Race { oid, node, race },
             Failure::Ended(Ended::Elsewhere(ended)) => AccessError::Ended {
                 oid,
                 node,
@@ -198,12 +200,15 @@ impl<'id> Worker<'id> {
     ///
     /// An allocation that fails unwinds to the node's boundary, and `run` returns its
     /// [`AllocError`]: there are no ids or no store left.
+    #[track_caller]
     pub fn alloc<T: Share>(&mut self, value: T) -> Ref<T> {
         self.alloc_under(self.link.coherence, value)
     }
 
+    #[track_caller]
     pub(crate) fn alloc_under<T: Share>(&mut self, coherence: Coherence, value: T) -> Ref<T> {
-        self.allocate::<T, _>(1, coherence, |heap| {
+        let site = Location::caller();
+        self.allocate::<T, _>(1, coherence, site, |heap| {
             heap.alloc(value).map(|r| (r, Some(OidRange::one(r.oid()))))
         })
     }
@@ -211,17 +216,20 @@ impl<'id> Worker<'id> {
     /// Allocates `count` objects on this node, with consecutive ids; `init` makes the value of
     /// each from its place, and must not wait for other nodes: this one answers nobody meanwhile.
     /// Each is an object of its own. Fails as [`alloc`](Worker::alloc).
+    #[track_caller]
     pub fn alloc_range<T: Share>(&mut self, count: usize, init: impl FnMut(usize) -> T) -> Refs<T> {
         self.alloc_range_under(self.link.coherence, count, init)
     }
 
+    #[track_caller]
     pub(crate) fn alloc_range_under<T: Share>(
         &mut self,
         coherence: Coherence,
         count: usize,
         mut init: impl FnMut(usize) -> T,
     ) -> Refs<T> {
-        self.allocate::<T, _>(count, coherence, |heap| {
+        let site = Location::caller();
+        self.allocate::<T, _>(count, coherence, site, |heap| {
             let range = heap.alloc_range(count as u64, |i| init(i as usize))?;
             Ok((range, range.oids()))
         })
@@ -230,17 +238,20 @@ impl<'id> Worker<'id> {
     /// Allocates `count` rows of `len` scalars each. Each row is one object. It is all zeros
     /// until somebody writes it, and stored where it is touched. Fails as
     /// [`alloc`](Worker::alloc).
+    #[track_caller]
     pub fn alloc_rows<T: Scalar>(&mut self, count: usize, len: usize) -> Rows<T> {
         self.alloc_rows_under(self.link.coherence, count, len)
     }
 
+    #[track_caller]
     pub(crate) fn alloc_rows_under<T: Scalar>(
         &mut self,
         coherence: Coherence,
         count: usize,
         len: usize,
     ) -> Rows<T> {
-        self.allocate::<T, _>(count, coherence, |heap| {
+        let site = Location::caller();
+        self.allocate::<T, _>(count, coherence, site, |heap| {
             let rows = heap.alloc_rows(count as u64, len as u64)?;
             let at_home = rows.oids().filter(|_| coherence == Coherence::Home);
             if let Some(all) = at_home {
@@ -255,11 +266,13 @@ impl<'id> Worker<'id> {
         &mut self,
         count: usize,
         coherence: Coherence,
+        site: &'static Location<'static>,
         make: impl FnOnce(&mut HeapMut<'_>) -> Result<(R, Option<OidRange>), AllocError>,
     ) -> R {
         let name = TypeInfo::of::<T>().name;
         let called = self.exclusive(|link, call| {
-            let (made, stored) = match make(&mut call.split().0.under(coherence)) {
+            let mut heap = call.split().0.for_site(site);
+            let (made, stored) = match make(&mut heap.under(coherence)) {
                 Ok(made) => made,
                 Err(error) => return Ok(Err(error)),
             };
@@ -271,10 +284,7 @@ impl<'id> Worker<'id> {
         let error = match called {
             Ok(Ok(made)) => return made,
             Ok(Err(error)) => Error::from(error),
-            Err(failure) => {
-                let site = CallSite::runtime("an allocation");
-                Error::from(self.link.sync_error(failure, site))
-            }
+            Err(failure) => Error::from(self.link.sync_error(failure, site.into())),
         };
         std::panic::resume_unwind(Box::new(error))
     }

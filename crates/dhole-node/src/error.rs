@@ -8,6 +8,7 @@ use dhole_protocol::{AbortReason, LockId, ProtocolError, Waiter};
 use thiserror::Error;
 
 use crate::machine::StartError;
+use crate::race::RaceReport;
 
 /// Reading or writing an object failed. `get` and `get_mut` unwind with it to the node's
 /// boundary, and `run` returns it; `try_get` and `try_get_mut` return it at once.
@@ -63,6 +64,16 @@ pub enum AccessError {
         node: NodeId,
         /// Who waits for what, each for the next and the last for the first.
         cycle: Arc<[Waiter]>,
+    },
+    /// The run ends because this node found a race.
+    #[error("accessing {oid} on {node}: {race}")]
+    Race {
+        /// The object that was accessed.
+        oid: Oid,
+        /// The node.
+        node: NodeId,
+        /// The race.
+        race: Arc<RaceReport>,
     },
     /// The run was ended while the access waited.
     #[error("accessing {oid} on {node} at {site}: {ended}")]
@@ -130,6 +141,16 @@ pub enum SyncError {
         site: CallSite,
         /// Where the outer one is.
         outer: CallSite,
+    },
+    /// This node found a race, and [races are errors](dhole_protocol::Races::Fail).
+    #[error("synchronising on {node} at {site}: {race}")]
+    Race {
+        /// The node that found it.
+        node: NodeId,
+        /// Where it synchronised.
+        site: CallSite,
+        /// The race.
+        race: Arc<RaceReport>,
     },
     /// The run was ended on another node.
     #[error("waiting on {node} at {site}: {ended}")]

@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,11 +12,12 @@ use std::time::Duration;
 use dhole_heap::Cluster;
 use dhole_model::{Coherence, Counters, MAX_NODES, NodeId};
 use dhole_net::{Outbox, PayloadPool, Receiver};
-use dhole_protocol::{AbortReason, Message};
+use dhole_protocol::{AbortReason, Message, Races};
 
 use crate::error::{ConfigError, Error, Result, RunError, SyncError};
 use crate::machine::Machine;
 use crate::node::Node;
+use crate::race::RaceReport;
 use crate::worker::{LEAST_PATIENCE, LONGEST_PATIENCE, Link, Worker};
 
 /// What every machine needs to know to run a program.
@@ -27,15 +29,19 @@ pub struct Settings {
     pub suspect_after: Duration,
     /// How objects are kept consistent unless their allocation says otherwise.
     pub coherence: Coherence,
+    /// What becomes of races.
+    pub races: Races,
 }
 
 impl Settings {
-    /// A cluster of `nodes` nodes that look for a deadlock after 1 s, under the lazy protocol.
+    /// A cluster of `nodes` nodes that look for a deadlock after 1 s and warn of races, under the
+    /// lazy protocol.
     pub fn nodes(nodes: usize) -> Settings {
         Settings {
             nodes,
             suspect_after: Duration::from_secs(1),
             coherence: Coherence::Lazy,
+            races: Races::default(),
         }
     }
 }
@@ -49,7 +55,10 @@ pub struct Outcome<R> {
     pub counters: Vec<Counters>,
     /// The longest of the nodes' clocks at the end.
     pub elapsed: Duration,
-    /// What the program should be told.
+    /// The races of the program, in the order of the objects: the first few that each node found.
+    /// [`Counters::races`] counts all.
+    pub races: Vec<RaceReport>,
+    /// What the program should be told, its races among it.
     pub warnings: Vec<String>,
 }
 
@@ -84,7 +93,7 @@ pub fn run_on<R: Send>(
     let cluster = Cluster::new(nodes).map_err(|cause| RunError::Reserve { nodes, cause })?;
     let pool = Arc::new(PayloadPool::default());
     let all: Vec<Node> = (0..nodes)
-        .map(|id| Node::new(NodeId::at(id), nodes, &cluster, &pool))
+        .map(|id| Node::new(NodeId::at(id), nodes, settings.races, &cluster, &pool))
         .collect();
     let receivers: Vec<&dyn Receiver<Message>> = all.iter().map(|node| node as _).collect();
     let results: Vec<Mutex<Option<Result<R, Failure>>>> =
@@ -126,12 +135,24 @@ pub fn run_on<R: Send>(
     let results = results
         .iter()
         .map(|result| take(result).expect("every node has ended"));
+    let races: BTreeSet<RaceReport> = all.iter().flat_map(Node::races).collect();
+    let races: Vec<RaceReport> = races.into_iter().collect();
     Ok(Outcome {
         value: first_value(results.collect())?,
         counters: all.iter().map(Node::counters).collect(),
         elapsed: Duration::from_nanos(elapsed),
-        warnings: all.iter().flat_map(Node::warnings).collect(),
+        warnings: warnings(&all, &races),
+        races,
     })
+}
+
+/// What the program should be told.
+fn warnings(all: &[Node], races: &[RaceReport]) -> Vec<String> {
+    let found: u64 = all.iter().map(|node| node.counters().races).sum();
+    let more = found.saturating_sub(races.len() as u64);
+    let more = (more > 0).then(|| format!("{more} more races were found"));
+    let races = races.iter().map(RaceReport::to_string).chain(more);
+    all.iter().flat_map(Node::warnings).chain(races).collect()
 }
 
 /// A failure of the program on a node, and which of the run's failures it was.

@@ -12,6 +12,7 @@
 //! | `node` | messages that come; carrying out commands |
 //! | `family` | pushes, flushes and merges |
 //! | `under` | which protocol keeps an object consistent |
+//! | `race` | what a program is told of its races |
 //! | `launch` | the beginning and the end of a run |
 //!
 //! ```
@@ -37,6 +38,7 @@ mod family;
 mod launch;
 mod machine;
 mod node;
+mod race;
 mod random;
 mod sync;
 mod threads;
@@ -44,10 +46,12 @@ mod under;
 mod worker;
 
 pub use access::Cursor;
+pub use dhole_protocol::{Races, RacingWrite};
 pub use error::{AccessError, ConfigError, Error, Result, RunEnded, RunError, SyncError};
 pub use launch::{Outcome, Settings, check_nodes, run_on};
 pub use machine::{Machine, Receivers, StartError, Woken};
 pub use node::Node;
+pub use race::RaceReport;
 pub use sync::{Held, Lock};
 pub use threads::Threads;
 pub use under::Under;

@@ -8,11 +8,12 @@ use dhole_model::{CallSite, Counters, NodeId, Oid};
 use dhole_net::{Envelope, Outbox, Payload, PayloadPool, Receiver, Wake};
 use dhole_protocol::{
     AbortReason, BarrierId, Command, Commands, Event, LockId, Message, Protocol, ProtocolError,
-    Sent, Source, Waiter, WorkerIs,
+    Races, Sent, Source, Waiter, WorkerIs,
 };
 
 use crate::count::Counting;
 use crate::error::RunEnded;
+use crate::race::RaceReport;
 
 /// A node of a cluster, shared by its worker and by whoever delivers messages to it.
 pub struct Node {
@@ -40,6 +41,9 @@ pub(crate) struct State {
     pub value: Vec<u8>,
     /// What the program should be told at the end of the run.
     pub warnings: Vec<String>,
+    on_race: Races,
+    /// The races that this node found and asked about, which are few.
+    races: Vec<RaceReport>,
 }
 
 /// How a run ended early, as this node sees it.
@@ -49,6 +53,8 @@ pub(crate) enum Ended {
     Elsewhere(RunEnded),
     /// This node lies on a cycle of waits.
     Deadlock(Arc<[Waiter]>),
+    /// This node found a race, and races are errors.
+    Race(Arc<RaceReport>),
     /// The protocol here met something that must not be.
     Broken(ProtocolError),
 }
@@ -67,13 +73,14 @@ impl Node {
     pub(crate) fn new(
         id: NodeId,
         nodes: usize,
+        on_race: Races,
         cluster: &Arc<Cluster>,
         pool: &Arc<PayloadPool>,
     ) -> Node {
         let state = State {
             id,
             nodes,
-            protocol: Protocol::new(id, nodes),
+            protocol: Protocol::finding(on_race, id, nodes),
             commands: Commands::new(),
             held: Vec::new(),
             counting: Counting::default(),
@@ -81,6 +88,8 @@ impl Node {
             ended: None,
             value: Vec::new(),
             warnings: Vec::new(),
+            on_race,
+            races: Vec::new(),
         };
         Node {
             id,
@@ -96,6 +105,11 @@ impl Node {
         let mut guard = self.monitor.lock();
         let (heap, state) = guard.split();
         state.counting.counters(heap.store_bytes())
+    }
+
+    /// The races that this node found.
+    pub(crate) fn races(&self) -> Vec<RaceReport> {
+        self.monitor.lock().split().1.races.clone()
     }
 
     /// What the program should be told.
@@ -360,6 +374,14 @@ impl State {
                 "a releaser is in a call with `&mut w`",
             ),
             Command::IntervalEnded => counting.all.intervals += 1,
+            Command::RacesFound(races) => counting.all.races += races,
+            Command::Race(race) => {
+                let race = RaceReport::new(race, step.heap.cluster());
+                if self.on_race == Races::Fail {
+                    self.end(Ended::Race(Arc::new(race.clone())));
+                }
+                self.races.push(race);
+            }
             Command::Deferred => counting.all.deferred_requests += 1,
             Command::Done => self.done = true,
             Command::Deadlock(cycle) => self.end(Ended::Deadlock(cycle)),

@@ -82,16 +82,19 @@ impl<'id> Worker<'id> {
 
 impl Under<'_, '_> {
     /// As [`Worker::alloc`].
+    #[track_caller]
     pub fn alloc<T: Share>(&mut self, value: T) -> Ref<T> {
         self.worker.alloc_under(self.coherence, value)
     }
 
     /// As [`Worker::alloc_range`].
+    #[track_caller]
     pub fn alloc_range<T: Share>(&mut self, count: usize, init: impl FnMut(usize) -> T) -> Refs<T> {
         self.worker.alloc_range_under(self.coherence, count, init)
     }
 
     /// As [`Worker::alloc_rows`]. Rows that have a home are stored there from the start.
+    #[track_caller]
     pub fn alloc_rows<T: Scalar>(&mut self, count: usize, len: usize) -> Rows<T> {
         self.worker.alloc_rows_under(self.coherence, count, len)
     }

@@ -242,6 +242,7 @@ impl Link<'_> {
                 SyncError::Protocol { node, cause }
             }
             Failure::Ended(Ended::Deadlock(cycle)) => SyncError::Deadlock { node, cycle },
+            Failure::Ended(Ended::Race(race)) => SyncError::Race { node, site, race },
             Failure::Ended(Ended::Elsewhere(ended)) => SyncError::Ended { node, site, ended },
         }
     }

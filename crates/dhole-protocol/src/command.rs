@@ -6,7 +6,7 @@ use dhole_model::{CallSite, Coherence, NodeId, Oid, OidRange, Version};
 use smallvec::SmallVec;
 use thiserror::Error;
 
-use crate::{Flushed, LockId, Message, Sent, Waiter};
+use crate::{Flushed, LockId, Message, Race, Sent, Waiter};
 
 /// What the node's worker is doing while an event is handled, and so which bytes may be touched.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -51,6 +51,8 @@ pub enum Event {
     WriteFault {
         /// The object.
         oid: Oid,
+        /// Where in the program.
+        site: CallSite,
     },
     /// The worker acquires a lock.
     Acquire {
@@ -224,6 +226,10 @@ pub enum Command {
     MakeClean(Oid),
     /// An interval that wrote something has ended.
     IntervalEnded,
+    /// So many races were found: pairs of an interval told of and a write of this node.
+    RacesFound(u64),
+    /// A race that this node found, with both its sides.
+    Race(Race),
     /// A request waits until the worker's next call.
     Deferred,
     /// What the worker waits for has come.

@@ -10,7 +10,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use dhole_model::{Coherence, IntervalIndex, NodeId, Oid, OidRange, VectorTime, Version};
+use dhole_model::{CallSite, Coherence, IntervalIndex, NodeId, Oid, OidRange, VectorTime, Version};
 use smallvec::SmallVec;
 
 use crate::collection::{Collector, Gossip};
@@ -19,6 +19,7 @@ use crate::copyset::CopySets;
 use crate::home::Home;
 use crate::interval_log::{IntervalLog, LogLimits};
 use crate::object_table::ObjectTable;
+use crate::races::{RaceFinder, Races, SiteId};
 use crate::round::{Round, Wants};
 use crate::update::{Inbox, MOST_KEPT_BYTES};
 use crate::{Interval, Message, News, Pushed, Sent, Wanted};
@@ -37,8 +38,10 @@ pub(crate) struct Lazy {
     pub(crate) inbox: Inbox,
     /// The part of objects that have a home.
     home: Home,
-    /// Objects written in the current interval, in the order of their first write.
-    dirty: Vec<Oid>,
+    /// Objects written in the current interval, in the order of their first write, and where that
+    /// was.
+    dirty: Vec<(Oid, SiteId)>,
+    pub races: RaceFinder,
     log: IntervalLog,
     collector: Collector,
     /// Requests for dirty objects; at most one from each other node, which waits for it.
@@ -55,7 +58,7 @@ struct Request {
 }
 
 impl Lazy {
-    pub fn new(me: NodeId, nodes: usize, limits: LogLimits) -> Lazy {
+    pub fn new(me: NodeId, nodes: usize, limits: LogLimits, races: Races) -> Lazy {
         Lazy {
             me,
             time: VectorTime::zero(nodes),
@@ -65,6 +68,7 @@ impl Lazy {
             inbox: Inbox::default(),
             home: Home::default(),
             dirty: Vec::new(),
+            races: RaceFinder::new(me, races),
             log: IntervalLog::new(nodes, limits),
             collector: Collector::new(me, nodes),
             deferred: VecDeque::new(),
@@ -105,6 +109,7 @@ impl Lazy {
                 continue;
             }
             if let Some(version) = self.inbox.take(oid, need, out) {
+                self.lamport = self.lamport.max(version.lamport);
                 object.hold(version);
                 out.push(Command::InstallKept(Sent { oid, version }));
                 continue;
@@ -127,7 +132,7 @@ impl Lazy {
         }
     }
 
-    pub fn write_fault(&mut self, oid: Oid, out: &mut Commands) {
+    pub fn write_fault(&mut self, oid: Oid, site: CallSite, out: &mut Commands) {
         let object = self.objects.get_mut(oid);
         debug_assert!(object.is_valid(), "{oid}: only a valid copy is written");
         if object.coherence == Some(Coherence::Home) {
@@ -138,7 +143,7 @@ impl Lazy {
         }
         object.dirty = true;
         object.pre_image = object.served;
-        self.dirty.push(oid);
+        self.dirty.push((oid, self.races.site(site)));
         out.push(Command::MakeWritable {
             oid,
             pre_image: object.pre_image,
@@ -159,10 +164,12 @@ impl Lazy {
             node: self.me,
         };
         self.dirty.sort_unstable();
+        self.races.wrote(self.lamport, &self.dirty);
+        let may_keep = self.races.allows_exclusive();
         let (mut written, mut pushes) = (Vec::new(), Vec::new());
-        for oid in self.dirty.drain(..) {
+        for (oid, _) in self.dirty.drain(..) {
             let object = self.objects.get_mut(oid);
-            let again = object.last_written_by(self.me) && !object.served_since;
+            let again = may_keep && object.last_written_by(self.me) && !object.served_since;
             object.hold(version);
             object.hear(version);
             object.dirty = false;
@@ -291,33 +298,44 @@ impl Lazy {
             self.dirty.is_empty(),
             "an acquire begins with the end of an interval"
         );
+        let mut races = 0;
         for interval in &news.intervals {
             if interval.index <= self.time.of(interval.node) {
                 continue;
             }
             self.time.see(interval.node, interval.index);
-            self.notice(interval, out);
+            races += self.notice(interval, out);
             self.log.push(Arc::clone(interval));
         }
         self.lamport = self.lamport.max(news.lamport);
         self.home.drop_cached(&mut self.objects, out);
+        if races > 0 {
+            out.push(Command::RacesFound(races));
+        }
     }
 
-    fn notice(&mut self, interval: &Interval, out: &mut Commands) {
-        let version = interval.version();
+    /// Applies the notices of an interval; how many of them race with writes of this node.
+    fn notice(&mut self, interval: &Interval, out: &mut Commands) -> u64 {
+        let (version, finder, mut races) = (interval.version(), &mut self.races, 0);
         self.objects.for_each(&interval.written, |oid, object| {
             self.copysets.forget(oid);
             self.inbox.outdate(oid, version, out);
+            if finder.suspects(object.newest()) {
+                races += u64::from(finder.is_race(oid, version, out));
+            }
             if object.hear(version) {
                 object.exclusive = false;
                 out.push(Command::Invalidate(oid));
             }
         });
+        races
     }
 
-    /// Forgets the intervals that every node has seen: after a barrier, all of them.
-    pub fn forget_seen_by_all(&mut self) {
+    /// All have met at a barrier and told each other everything: forgets the intervals, which
+    /// every node has seen.
+    pub fn met(&mut self) {
         self.log.forget_up_to(&self.time);
+        self.races.met(self.lamport);
     }
 
     /// How many intervals are kept for nodes that may not have seen them.
@@ -447,6 +465,8 @@ impl Lazy {
             });
         }
         for &sent in sent {
+            // What this node writes next must be newer than what it sees, told of it or not.
+            self.lamport = self.lamport.max(sent.version.lamport);
             let object = self.objects.get_mut(sent.oid);
             if object.is_valid() {
                 out.push(Command::Skip(sent));

@@ -10,6 +10,7 @@
 //!   *barrier* of 2(n-1) messages; both carry write notices;
 //! - *collection* of interval records that every node has seen, at barriers and by gossip on
 //!   lock messages, so that nothing grows with time;
+//! - *races*, found from what each node knows of its own writes;
 //! - the *wait-for graph*, followed by probes, so that a deadlock is an answer and not a hang.
 //!
 //! ```
@@ -47,6 +48,7 @@ mod message;
 mod node_set;
 mod object_table;
 mod protocol;
+mod races;
 mod round;
 mod switch;
 mod update;
@@ -61,3 +63,4 @@ pub use message::{
 };
 pub use node_set::NodeSet;
 pub use protocol::Protocol;
+pub use races::{Race, Races, RacingWrite};

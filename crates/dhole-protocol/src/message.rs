@@ -293,6 +293,22 @@ pub enum Message {
         /// path waits for; otherwise the receiver is whom it waits for.
         at_manager_of: Option<WaitingFor>,
     },
+    /// The sender has found a race with a write of the receiver, and asks where that was.
+    WhereWritten {
+        /// The object.
+        oid: Oid,
+        /// The Lamport time of the receiver's interval that wrote it.
+        lamport: u64,
+    },
+    /// Answers a [`WhereWritten`](Message::WhereWritten).
+    WrittenAt {
+        /// The object.
+        oid: Oid,
+        /// The Lamport time of the sender's interval that wrote it.
+        lamport: u64,
+        /// Where in the program, if the sender still knows.
+        site: Option<CallSite>,
+    },
     /// The receiver is on a cycle of the wait-for graph.
     Deadlock {
         /// The cycle, each node waiting for the next and the last for the first.
@@ -396,6 +412,8 @@ impl Message {
             Message::BarrierArrive { .. } => MessageKind::BarrierArrive,
             Message::BarrierDepart { .. } => MessageKind::BarrierDepart,
             Message::Probe { .. } => MessageKind::Probe,
+            Message::WhereWritten { .. } => MessageKind::WhereWritten,
+            Message::WrittenAt { .. } => MessageKind::WrittenAt,
             Message::Deadlock { .. } => MessageKind::Deadlock,
             Message::Abort { .. } => MessageKind::Abort,
             Message::Gossiped { carrier, .. } => carrier.kind(),
@@ -409,6 +427,7 @@ impl Message {
         const COUNT: u64 = 4;
         const OID: u64 = 8;
         const LENGTH: u64 = 4;
+        const OID_AND_LAMPORT: u64 = 8 + 8;
         const LOCK: u64 = 8;
         const NODE: u64 = 2;
         const BARRIER: u64 = 8;
@@ -438,6 +457,8 @@ impl Message {
             Message::Probe { path, confirms, .. } => {
                 9 + WAITER * (path.len() + confirms.len()) as u64
             }
+            Message::WhereWritten { .. } => OID_AND_LAMPORT,
+            Message::WrittenAt { .. } => OID_AND_LAMPORT + SITE,
             Message::Deadlock { cycle } => WAITER * cycle.len() as u64,
             Message::Abort { reason, .. } => {
                 1 + NODE

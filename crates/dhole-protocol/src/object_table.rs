@@ -68,6 +68,11 @@ impl ObjectState {
         )
     }
 
+    /// The Lamport time of the newest version known of.
+    pub fn newest(&self) -> u64 {
+        self.known.map_or(0, |known| Version::from(known).lamport)
+    }
+
     /// Whether the newest write known of is one of `node`.
     pub fn last_written_by(&self, node: NodeId) -> bool {
         self.known

@@ -8,7 +8,7 @@ use crate::interval_log::LogLimits;
 use crate::lazy::Lazy;
 use crate::lock::{Acquired, Locks, Passed};
 use crate::wait_for::{Probe, WaitFor};
-use crate::{BarrierId, Flushed, LockId, Message, News, WaitingFor};
+use crate::{BarrierId, Flushed, LockId, Message, News, Races, WaitingFor};
 
 /// Everything that one node of a cluster has to know to keep its objects consistent and its
 /// worker in step with the others: a pure state machine. It owns no socket, thread, clock or
@@ -23,16 +23,22 @@ pub struct Protocol {
 }
 
 impl Protocol {
-    /// The protocol of node `me` in a cluster of `nodes`, before anything has happened.
+    /// The protocol of node `me` in a cluster of `nodes`, before anything has happened. It does
+    /// not look for races.
     pub fn new(me: NodeId, nodes: usize) -> Protocol {
-        Protocol::with_limits(me, nodes, LogLimits::default())
+        Protocol::with(me, nodes, LogLimits::default(), Races::Ignore)
     }
 
-    /// As [`new`](Protocol::new), with other limits for the log of intervals.
-    pub fn with_limits(me: NodeId, nodes: usize, limits: LogLimits) -> Protocol {
+    /// As [`new`](Protocol::new), but looks for races; all nodes of a cluster do, or none.
+    pub fn finding(races: Races, me: NodeId, nodes: usize) -> Protocol {
+        Protocol::with(me, nodes, LogLimits::default(), races)
+    }
+
+    /// As [`finding`](Protocol::finding), with other limits for the log of intervals.
+    pub fn with(me: NodeId, nodes: usize, limits: LogLimits, races: Races) -> Protocol {
         Protocol {
             me,
-            lazy: Lazy::new(me, nodes, limits),
+            lazy: Lazy::new(me, nodes, limits, races),
             locks: Locks::new(me, nodes),
             barrier: Barrier::new(nodes),
             wait_for: WaitFor::new(me),
@@ -54,7 +60,7 @@ impl Protocol {
             Event::Allocated { range, coherence } => self.lazy.allocated(range, coherence),
             Event::ReadMiss(miss) => self.lazy.read_misses(&[miss], out),
             Event::ReadMisses(misses) => self.lazy.read_misses(&misses, out),
-            Event::WriteFault { oid } => self.lazy.write_fault(oid, out),
+            Event::WriteFault { oid, site } => self.lazy.write_fault(oid, site, out),
             Event::Acquire { lock, site } => self.acquire(lock, site, out)?,
             Event::Release { lock } => self.release(lock, out)?,
             Event::Arrive { once, site } => {
@@ -279,10 +285,18 @@ impl Protocol {
         self.lazy.check(from, news)?;
         self.barrier.depart(self.lazy.time().of(self.me));
         self.lazy.apply(news, out);
-        self.lazy.forget_seen_by_all();
-        self.wait_for.end();
-        out.push(Command::Done);
+        self.lazy.met();
+        self.go_on(out);
         Ok(())
+    }
+
+    /// What the worker waited for has come. It goes on once it is known where the other sides of
+    /// the races are that were found with it.
+    fn go_on(&mut self, out: &mut Commands) {
+        self.wait_for.end();
+        if !self.lazy.races.is_asking() {
+            out.push(Command::Done);
+        }
     }
 
     fn deliver(
@@ -339,8 +353,7 @@ impl Protocol {
                 self.lazy.check(from, &news)?;
                 self.locks.granted(lock);
                 self.lazy.apply(&news, out);
-                self.wait_for.end();
-                out.push(Command::Done);
+                self.go_on(out);
                 Ok(())
             }
             Message::BarrierArrive {
@@ -368,6 +381,15 @@ impl Protocol {
                         .pass_on(probe, of, &self.locks, &self.barrier, out),
                     None => self.wait_for.reached(probe, &self.locks, out),
                 }
+                Ok(())
+            }
+            Message::WhereWritten { oid, lamport } => {
+                self.lazy.races.asked(from, oid, lamport, out);
+                Ok(())
+            }
+            Message::WrittenAt { oid, lamport, site } => {
+                self.lazy.races.answered(from, oid, lamport, site, out)?;
+                self.go_on(out);
                 Ok(())
             }
             Message::Deadlock { cycle } => {

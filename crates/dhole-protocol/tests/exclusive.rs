@@ -5,7 +5,7 @@ mod pack;
 
 use dhole_model::OidRange;
 use dhole_protocol::{Command, Event, Message, Source, WorkerIs};
-use pack::{OBJECT, Pack, acquire, from, miss, release, source};
+use pack::{OBJECT, Pack, acquire, from, miss, release, site, source};
 
 /// A pack whose node 0 is the only one that writes the object.
 fn exclusive() -> Pack {
@@ -18,7 +18,13 @@ fn exclusive() -> Pack {
 /// Node 0 writes the object under a lock that is here; how many intervals that made.
 fn intervals(pack: &mut Pack) -> usize {
     pack.local(0, acquire(0));
-    pack.local(0, Event::WriteFault { oid: OBJECT });
+    pack.local(
+        0,
+        Event::WriteFault {
+            oid: OBJECT,
+            site: site(3),
+        },
+    );
     let done = pack.local(0, release(0));
     done.iter()
         .filter(|command| **command == Command::IntervalEnded)
@@ -30,7 +36,13 @@ fn an_object_that_one_node_alone_writes_is_announced_twice_and_then_no_more() {
     let mut pack = exclusive();
     for _ in 0..3 {
         assert_eq!(
-            pack.local(0, Event::WriteFault { oid: OBJECT }),
+            pack.local(
+                0,
+                Event::WriteFault {
+                    oid: OBJECT,
+                    site: site(3)
+                }
+            ),
             [],
             "it stays writable"
         );
@@ -114,7 +126,13 @@ fn after_a_reply_the_next_write_is_announced() {
     pack.run(1, acquire(0));
     pack.run(1, miss(OBJECT, 0));
     pack.run(1, release(0));
-    let done = pack.local(0, Event::WriteFault { oid: OBJECT });
+    let done = pack.local(
+        0,
+        Event::WriteFault {
+            oid: OBJECT,
+            site: site(3),
+        },
+    );
     assert!(matches!(done[..], [Command::MakeWritable { .. }]));
     let done = pack.begin(0, acquire(0));
     assert!(done.contains(&Command::IntervalEnded));
@@ -168,7 +186,13 @@ fn a_newer_write_of_another_node_ends_it() {
     assert!(pack.done[0].contains(&Command::Invalidate(OBJECT)));
     pack.run(0, miss(OBJECT, 0));
     assert!(matches!(
-        pack.local(0, Event::WriteFault { oid: OBJECT })[..],
+        pack.local(
+            0,
+            Event::WriteFault {
+                oid: OBJECT,
+                site: site(3)
+            }
+        )[..],
         [Command::MakeWritable { .. }]
     ));
 }

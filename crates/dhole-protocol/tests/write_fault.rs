@@ -5,7 +5,7 @@ mod pack;
 
 use dhole_model::{Oid, OidRange};
 use dhole_protocol::{Command, Event, Message};
-use pack::{OBJECT, Pack, acquire, miss, release};
+use pack::{OBJECT, Pack, acquire, miss, release, site};
 
 fn writable(pre_image: bool) -> Vec<Command> {
     vec![Command::MakeWritable {
@@ -18,10 +18,25 @@ fn writable(pre_image: bool) -> Vec<Command> {
 fn the_first_write_makes_the_copy_writable_and_the_second_does_nothing() {
     let mut pack = Pack::with_object(2);
     assert_eq!(
-        pack.local(0, Event::WriteFault { oid: OBJECT }),
+        pack.local(
+            0,
+            Event::WriteFault {
+                oid: OBJECT,
+                site: site(3)
+            }
+        ),
         writable(false)
     );
-    assert_eq!(pack.local(0, Event::WriteFault { oid: OBJECT }), []);
+    assert_eq!(
+        pack.local(
+            0,
+            Event::WriteFault {
+                oid: OBJECT,
+                site: site(3)
+            }
+        ),
+        []
+    );
 }
 
 #[test]
@@ -29,7 +44,13 @@ fn an_object_that_was_sent_to_somebody_gets_a_pre_image() {
     let mut pack = Pack::with_object(2);
     pack.run(1, miss(OBJECT, 0));
     assert_eq!(
-        pack.local(0, Event::WriteFault { oid: OBJECT }),
+        pack.local(
+            0,
+            Event::WriteFault {
+                oid: OBJECT,
+                site: site(3)
+            }
+        ),
         writable(true)
     );
 }

@@ -2,7 +2,8 @@ use std::time::Duration;
 
 use dhole_model::Coherence;
 use dhole_node::{
-    ConfigError, Machine, Outcome, Result, RunError, Settings, Threads, Worker, check_nodes, run_on,
+    ConfigError, Machine, Outcome, Races, Result, RunError, Settings, Threads, Worker, check_nodes,
+    run_on,
 };
 use dhole_sim::{Computation, SettingsError, Sim};
 
@@ -16,6 +17,7 @@ pub struct Config {
     seed: u64,
     suspect_after: Duration,
     coherence: Coherence,
+    races: Races,
 }
 
 impl Config {
@@ -27,6 +29,7 @@ impl Config {
             seed: 0,
             suspect_after: Duration::from_secs(1),
             coherence: Coherence::Lazy,
+            races: Races::default(),
         }
     }
 
@@ -51,6 +54,13 @@ impl Config {
         self
     }
 
+    /// What becomes of races: [`Races::Warn`] unless set. They are reported with the object, its
+    /// type, the line that allocated it, and both nodes and lines that wrote it.
+    pub fn races(mut self, races: Races) -> Config {
+        self.races = races;
+        self
+    }
+
     /// Runs `program` once on every node, and returns when all have finished. It ends in a
     /// barrier, at which a node that has finished still serves the others.
     ///
@@ -70,6 +80,7 @@ impl Config {
             nodes: self.nodes,
             suspect_after: self.suspect_after,
             coherence: self.coherence,
+            races: self.races,
         };
         let outcome = run_on(&machine, &settings, program)?;
         Ok(report(&machine, self.coherence, outcome, None))
@@ -91,6 +102,7 @@ impl Config {
             nodes,
             suspect_after: self.suspect_after,
             coherence: self.coherence,
+            races: self.races,
         };
         let outcome = run_on(&machine, &settings, program)?;
         let simulation = machine.report();
@@ -127,6 +139,7 @@ fn report<R>(
         value,
         counters,
         elapsed,
+        races,
         warnings,
     } = outcome;
     let report = Report {
@@ -137,6 +150,7 @@ fn report<R>(
         elapsed,
         per_node: counters,
         simulated,
+        races,
         warnings,
     };
     Run { value, report }

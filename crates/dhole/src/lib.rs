@@ -52,8 +52,8 @@ pub use dhole_model::{
     UnknownCoherence,
 };
 pub use dhole_node::{
-    AccessError, ConfigError, Cursor, Error, Held, Lock, Result, RunEnded, RunError, StartError,
-    SyncError, Under, Worker,
+    AccessError, ConfigError, Cursor, Error, Held, Lock, RaceReport, Races, RacingWrite, Result,
+    RunEnded, RunError, StartError, SyncError, Under, Worker,
 };
 pub use report::{Report, Run, Simulated};
 

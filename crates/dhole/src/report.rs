@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use dhole_model::Counters;
+use dhole_node::RaceReport;
 
 /// What a run brought: a value, and how it went.
 #[derive(Debug)]
@@ -29,7 +30,9 @@ pub struct Report {
     pub per_node: Vec<Counters>,
     /// What only a simulation knows.
     pub simulated: Option<Simulated>,
-    /// What the program should be told: locks dropped unreleased.
+    /// The first few races that each node found, in the order of the objects.
+    pub races: Vec<RaceReport>,
+    /// What the program should be told: locks dropped unreleased, races.
     pub warnings: Vec<String>,
 }
 

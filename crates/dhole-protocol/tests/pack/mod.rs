@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use dhole_model::{CallSite, Coherence, MessageKind, NodeId, Oid, OidRange, VectorTime};
 use dhole_protocol::{
-    Command, Event, LockId, LogLimits, Message, News, Protocol, ProtocolError, Source, Unread,
-    WorkerIs,
+    Command, Event, LockId, LogLimits, Message, News, Protocol, ProtocolError, Races, Source,
+    Unread, WorkerIs,
 };
 
 /// An object that node 0 allocates in [`Pack::with_object`].
@@ -97,7 +97,7 @@ impl Pack {
     }
 
     pub fn with_limits(nodes: usize, limits: LogLimits) -> Pack {
-        let protocol = |me| Protocol::with_limits(n(me), nodes, limits);
+        let protocol = |me| Protocol::with(n(me), nodes, limits, Races::Ignore);
         Pack {
             nodes: (0..nodes).map(protocol).collect(),
             in_flight: VecDeque::new(),
@@ -190,7 +190,7 @@ impl Pack {
 
     /// A node writes an object of which it has a valid copy, and announces it.
     pub fn write(&mut self, node: usize, oid: Oid) {
-        self.local(node, Event::WriteFault { oid });
+        self.local(node, Event::WriteFault { oid, site: site(3) });
     }
 
     /// All nodes meet at a barrier.

@@ -1,0 +1,59 @@
+//! Races under the lazy protocol: found if and only if nothing orders two writes.
+
+use conformance::model::{Cluster, Program, Sight, explore, programs::*};
+use dhole::Races;
+
+fn sound(program: Program, sights: &[Sight]) {
+    explore(Cluster::new(program).showing(sights)).assert_sound();
+}
+
+#[test]
+fn every_race_before_a_barrier_is_told() {
+    for races in [Races::Warn, Races::Fail] {
+        sound(racing_writers(2, 2).finding(races), &[Sight::Race]);
+        sound(racing_writers(3, 1).finding(races), &[Sight::Race]);
+        let readers = racing_writers_and_readers(2).finding(races);
+        sound(readers, &[Sight::Race, Sight::Invalidated]);
+    }
+    sound(races_and_order().finding(Races::Fail), &[Sight::Race]);
+}
+
+#[test]
+fn a_race_for_an_object_that_one_node_had_to_itself_is_told_where_races_are_errors() {
+    sound(
+        race_for_what_one_node_had().finding(Races::Fail),
+        &[Sight::Race],
+    );
+    sound(race_for_what_one_node_had().finding(Races::Warn), &[]);
+}
+
+#[test]
+fn writes_that_locks_and_barriers_order_are_no_race() {
+    for races in [Races::Warn, Races::Fail] {
+        for program in [
+            message_passing_by_lock(),
+            message_passing_by_barrier(),
+            once(2),
+            chain_of_locks(),
+            two_objects(),
+            counter(2, 2),
+            barrier_after_lock(2),
+            hand_over_hand(),
+            wandering(3),
+            written_alone(2, 0),
+            written_alone_in_phases(false),
+        ] {
+            let explored = explore(Cluster::new(program.finding(races)));
+            explored.assert_sound();
+        }
+    }
+}
+
+#[test]
+fn what_was_read_and_written_over_never_comes_back() {
+    sound(overwriting_what_was_read(), &[Sight::Invalidated]);
+    sound(
+        overwriting_what_was_read().finding(Races::Fail),
+        &[Sight::Race],
+    );
+}

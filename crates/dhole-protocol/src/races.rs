@@ -1,0 +1,280 @@
+//! Races: writes of one object by two nodes, of which neither happened before the other.
+//!
+//! A node knows when it last wrote an object, in Lamport time, and where in the program. When it
+//! hears of an interval of another node for the first time, that interval's writes did not happen
+//! before anything it did so far. If its own version of an object is the greater one, its write
+//! did not happen before that interval either, for versions extend happens-before: a race, and
+//! none is imagined. If its own version is the smaller one, the other node finds the race when it
+//! hears of this node's interval, at the next barrier at the latest. Of two concurrent versions
+//! one is greater, so exactly one of the two nodes finds the race, and none is missed.
+//!
+//! What orders two writes is what this run told: a lock's grant tells all that its giver knows,
+//! which may be more than what came before the release, and a log that was compacted tells of the
+//! newest of several writes alone. Both can hide a race; neither invents one.
+//!
+//! Nothing of this travels with the notices. Whoever finds a race asks the other node where it
+//! wrote, and its call waits for the answer.
+
+use std::collections::BTreeMap;
+
+use dhole_model::{CHUNK, CallSite, NodeId, Oid, Version};
+
+use crate::Message;
+use crate::command::{Command, Commands, ProtocolError};
+
+/// What becomes of races.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
+pub enum Races {
+    /// They are not looked for.
+    Ignore,
+    /// They are reported at the end of the run. Not looked at are writes to an object that a node
+    /// has had to itself since it announced it twice: these make no fault and no notice.
+    #[default]
+    Warn,
+    /// The first one ends the run. Every write is announced, so that every race is found.
+    Fail,
+}
+
+/// Two writes of one object, of which neither happened before the other.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Race {
+    /// The object.
+    pub oid: Oid,
+    /// Who wrote it, in the order of the nodes.
+    pub writes: [RacingWrite; 2],
+}
+
+/// One side of a race.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct RacingWrite {
+    /// The node that wrote.
+    pub node: NodeId,
+    /// Its first write of the object in the interval, if it still knows where that was: it keeps
+    /// the last two places for each object.
+    pub site: Option<CallSite>,
+}
+
+/// A place in the program, by its number on this node; 0 is none.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
+pub(crate) struct SiteId(u16);
+
+/// Every place from which this node has written.
+#[derive(Clone, PartialEq, Eq, Hash, Default, Debug)]
+struct Sites {
+    all: Vec<CallSite>,
+    ids: BTreeMap<CallSite, SiteId>,
+    last: SiteId,
+}
+
+impl Sites {
+    fn id(&mut self, site: CallSite) -> SiteId {
+        if self.get(self.last) != Some(site) {
+            let known = self.ids.get(&site).copied();
+            self.last = known.unwrap_or_else(|| self.add(site));
+        }
+        self.last
+    }
+
+    fn add(&mut self, site: CallSite) -> SiteId {
+        let Ok(number) = u16::try_from(self.all.len() + 1) else {
+            return SiteId::default();
+        };
+        self.all.push(site);
+        self.ids.insert(site, SiteId(number));
+        SiteId(number)
+    }
+
+    fn get(&self, SiteId(id): SiteId) -> Option<CallSite> {
+        self.all.get(usize::from(id).checked_sub(1)?).copied()
+    }
+}
+
+/// A write: its Lamport time, and where it was made.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
+struct Packed(u64);
+
+impl Packed {
+    fn new(lamport: u64, SiteId(site): SiteId) -> Packed {
+        Packed(lamport << 16 | u64::from(site))
+    }
+
+    fn lamport(self) -> u64 {
+        self.0 >> 16
+    }
+
+    fn site(self) -> SiteId {
+        SiteId(self.0 as u16)
+    }
+}
+
+/// What this node wrote of one object: all writes after `before` were made where `last` was.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+struct Own {
+    last: Packed,
+    before: Packed,
+}
+
+/// A race found here, of which the other side's place was asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+struct Found {
+    oid: Oid,
+    here: Option<CallSite>,
+    there: Version,
+    answered: bool,
+}
+
+/// The most races that a node asks about; others are only counted.
+const MOST_ASKED: usize = 16;
+
+/// One node's record of its own writes, and the races that it found.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct RaceFinder {
+    me: NodeId,
+    races: Races,
+    /// Everything written before the last barrier is at most of this Lamport time.
+    barrier: u64,
+    sites: Sites,
+    /// By chunk of ids, where this node has written any.
+    own: BTreeMap<u64, Box<[Own; CHUNK as usize]>>,
+    found: Vec<Found>,
+}
+
+impl RaceFinder {
+    pub fn new(me: NodeId, races: Races) -> RaceFinder {
+        RaceFinder {
+            me,
+            races,
+            barrier: 0,
+            sites: Sites::default(),
+            own: BTreeMap::new(),
+            found: Vec::new(),
+        }
+    }
+
+    /// Whether writes of a node that has an object to itself may go unannounced.
+    pub fn allows_exclusive(&self) -> bool {
+        self.races != Races::Fail
+    }
+
+    /// A place from which an object is written.
+    pub fn site(&mut self, site: CallSite) -> SiteId {
+        match self.races {
+            Races::Ignore => SiteId::default(),
+            Races::Warn | Races::Fail => self.sites.id(site),
+        }
+    }
+
+    /// An interval of this node ends that wrote these objects, in ascending order.
+    pub fn wrote(&mut self, lamport: u64, written: &[(Oid, SiteId)]) {
+        if self.races == Races::Ignore {
+            return;
+        }
+        for of_chunk in written.chunk_by(|(a, _), (b, _)| a.chunk() == b.chunk()) {
+            let own = self.own.entry(of_chunk[0].0.chunk());
+            let own = own.or_insert_with(|| Box::new([Own::default(); CHUNK as usize]));
+            for (oid, site) in of_chunk {
+                let Own { last, before } = &mut own[oid.slot()];
+                if last.site() != *site {
+                    *before = *last;
+                }
+                *last = Packed::new(lamport, *site);
+            }
+        }
+    }
+
+    /// Whether an object of this newest version may have been written here since the last
+    /// barrier, and so be raced for.
+    pub fn suspects(&self, newest: u64) -> bool {
+        newest > self.barrier && self.races != Races::Ignore
+    }
+
+    /// Another node's interval, heard of for the first time, wrote this version of the object.
+    /// Whether that is a race which is this node's to report; it asks the other one about it.
+    pub fn is_race(&mut self, oid: Oid, there: Version, out: &mut Commands) -> bool {
+        let Some(Own { last, .. }) = self.own_of(oid) else {
+            return false;
+        };
+        let (lamport, node) = (last.lamport(), self.me);
+        if lamport <= self.barrier || (Version { lamport, node }) < there {
+            return false;
+        }
+        let here = self.sites.get(last.site());
+        let known = |f: &Found| (f.oid, f.here, f.there.node) == (oid, here, there.node);
+        if self.found.len() < MOST_ASKED && !self.found.iter().any(known) {
+            self.found.push(Found {
+                oid,
+                here,
+                there,
+                answered: false,
+            });
+            let lamport = there.lamport;
+            let message = Message::WhereWritten { oid, lamport };
+            out.push(Command::Send {
+                to: there.node,
+                message,
+            });
+        }
+        true
+    }
+
+    fn own_of(&self, oid: Oid) -> Option<Own> {
+        self.own.get(&oid.chunk()).map(|own| own[oid.slot()])
+    }
+
+    /// Whether a race was found whose other side is not known yet.
+    pub fn is_asking(&self) -> bool {
+        self.found.iter().any(|found| !found.answered)
+    }
+
+    /// Another node has found a race with what this one wrote at `lamport`, and asks where.
+    pub fn asked(&self, from: NodeId, oid: Oid, lamport: u64, out: &mut Commands) {
+        let at = self.own_of(oid).and_then(|Own { last, before }| {
+            match (before.lamport() < lamport, before.lamport() == lamport) {
+                (true, _) if lamport <= last.lamport() => self.sites.get(last.site()),
+                (_, true) => self.sites.get(before.site()),
+                _ => None,
+            }
+        });
+        let message = Message::WrittenAt {
+            oid,
+            lamport,
+            site: at,
+        };
+        out.push(Command::Send { to: from, message });
+    }
+
+    /// The answer.
+    pub fn answered(
+        &mut self,
+        from: NodeId,
+        oid: Oid,
+        lamport: u64,
+        site: Option<CallSite>,
+        out: &mut Commands,
+    ) -> Result<(), ProtocolError> {
+        let there = Version {
+            lamport,
+            node: from,
+        };
+        let asked = |f: &&mut Found| !f.answered && (f.oid, f.there) == (oid, there);
+        let Some(found) = self.found.iter_mut().find(asked) else {
+            let what = "where it wrote, which was not asked";
+            return Err(ProtocolError::BadMessage { from, what });
+        };
+        found.answered = true;
+        let (node, here) = (self.me, found.here);
+        let mut writes = [
+            RacingWrite { node, site: here },
+            RacingWrite { node: from, site },
+        ];
+        writes.sort_unstable();
+        out.push(Command::Race(Race { oid, writes }));
+        Ok(())
+    }
+
+    /// All have met at a barrier, and this node's Lamport time is `lamport`: what was written
+    /// before happened before all that follows.
+    pub fn met(&mut self, lamport: u64) {
+        self.barrier = lamport;
+    }
+}

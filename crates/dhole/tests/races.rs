@@ -1,0 +1,116 @@
+//! Races are told with the lines that matter.
+
+use dhole::{Config, Error, Lock, Races, Result, RunError, SyncError, Worker, sim};
+
+/// The line that `w.alloc`, and the two lines that write, in [`race`].
+const LINES: [u32; 3] = [line!() + 4, line!() + 6, line!() + 8];
+
+/// Two nodes race for an object.
+fn race(w: &mut Worker<'_>) -> Result<i64> {
+    let account = w.once(|w| Ok(w.alloc(100_i64)))?;
+    if w.node().index() == 0 {
+        *account.get_mut(w) += 20;
+    } else if w.node().index() == 1 {
+        *account.get_mut(w) -= 30;
+    }
+    w.barrier()?;
+    Ok(account.read(w))
+}
+
+fn simulated(nodes: usize) -> sim::Settings {
+    let mut settings = sim::Settings::new(nodes);
+    settings.computation = sim::Computation::FixedCost { unit_ns: 1.0 };
+    settings
+}
+
+#[test]
+fn a_race_is_told_with_object_type_and_three_lines() {
+    let config = Config::nodes(3);
+    for run in [config.run(race), config.simulate(simulated(3), race)] {
+        let run = run.unwrap();
+        assert!([120, 70, 90].contains(&run.value), "{}", run.value);
+        let [race] = &run.report.races[..] else {
+            panic!("{:?}", run.report.races)
+        };
+        let [zero, one] = race.writes.map(|write| write.site.map(|site| site.line));
+        let lines = [race.allocated_at.map(|site| site.line), zero, one];
+        assert_eq!(lines, LINES.map(Some));
+        let text = race.to_string();
+        assert!(text.contains("(i64, allocated at "), "{text}");
+        assert_eq!(run.report.warnings, [text]);
+        assert_eq!(run.report.total().races, 1);
+    }
+}
+
+#[test]
+fn on_request_a_race_ends_the_run_on_all_nodes() {
+    let config = Config::nodes(3).races(Races::Fail);
+    for run in [config.run(race), config.simulate(simulated(3), race)] {
+        let Err(RunError::Failed { error, others, .. }) = run else {
+            panic!("a race is an error")
+        };
+        let Error::Sync(SyncError::Race { race, .. }) = *error else {
+            panic!("{error}")
+        };
+        assert_eq!(race.allocated_at.map(|site| site.line), Some(LINES[0]));
+        assert!(others.is_empty(), "one node found it: {others:?}");
+    }
+}
+
+#[test]
+fn ignored_races_are_not_looked_for() {
+    let run = Config::nodes(2).races(Races::Ignore).run(race).unwrap();
+    assert_eq!(run.report.warnings.len() + run.report.races.len(), 0);
+    assert_eq!(run.report.total().races, 0);
+}
+
+#[test]
+fn objects_of_one_type_allocated_in_two_places_are_told_apart() {
+    let run = Config::nodes(2).run(|w| {
+        let pair = w.once(|w| Ok([w.alloc(1_u8), w.alloc(2_u8)]))?;
+        pair.iter().for_each(|number| *number.get_mut(w) += 1);
+        w.barrier()?;
+        Ok(())
+    });
+    let columns = |races: Vec<dhole::RaceReport>| {
+        let sites = races.into_iter().filter_map(|race| race.allocated_at);
+        sites.map(|site| site.column).collect::<Vec<_>>()
+    };
+    let columns = columns(run.unwrap().report.races);
+    assert!(
+        columns.len() == 2 && columns[0] != columns[1],
+        "{columns:?}"
+    );
+}
+
+#[test]
+fn a_thousand_races_are_counted_and_a_few_are_told() {
+    let run = Config::nodes(2).run(|w| {
+        let numbers = w.once(|w| Ok(w.alloc_range(1000, |i| i)))?;
+        for number in numbers.iter() {
+            *number.get_mut(w) += 1;
+        }
+        w.barrier()?;
+        Ok(())
+    });
+    let report = run.unwrap().report;
+    assert_eq!((report.total().races, report.races.len()), (1000, 16));
+    assert_eq!(report.warnings.last().unwrap(), "984 more races were found");
+}
+
+#[test]
+fn a_lock_makes_it_no_race() {
+    let config = Config::nodes(4).races(Races::Fail);
+    let run = config.run(|w| {
+        let sum = w.once(|w| Ok(w.alloc(0_u64)))?;
+        for _ in 0..100 {
+            Lock::numbered(0).with(w, |w| {
+                *sum.get_mut(w) += 1;
+                Ok(())
+            })?;
+        }
+        w.barrier()?;
+        Ok(sum.read(w))
+    });
+    assert_eq!(run.unwrap().value, 400);
+}
