@@ -153,7 +153,11 @@ impl Bug {
                 },
             ) => {
                 let news = no_news(time.nodes());
-                let grant = Message::LockGrant { lock: *lock, news };
+                let grant = Message::LockGrant {
+                    lock: *lock,
+                    news,
+                    waiting: Vec::new(),
+                };
                 fate.more = Some((from, *requester, grant));
             }
             (Bug::FloorTooHigh, Message::Gossiped { gossip, .. }) => {

@@ -92,7 +92,7 @@ pub use page_store::PAGE_BYTES;
 pub use readers::{Absent, Readers, readers};
 pub use reference::{Ref, Refs};
 pub use row::{Row, Rows, Scalar};
-pub use share::{MAX_ALIGN, Share};
+pub use share::{MAX_ALIGN, Nullable, Share};
 pub use space::ReserveError;
 pub use token::Token;
 pub use transfer::{GatherError, InstallError};
@@ -102,5 +102,5 @@ pub use value::{UnpackError, pack};
 /// What the code that `#[derive(Share)]` writes refers to; no part of the interface.
 #[doc(hidden)]
 pub mod __private {
-    pub use crate::{MAX_ALIGN, Share, TypeMap};
+    pub use crate::{MAX_ALIGN, Nullable, Share, TypeMap};
 }

@@ -83,6 +83,27 @@ pub unsafe trait Share: Send + Sync + Sized + 'static {
     fn describe(map: &mut TypeMap);
 }
 
+/// A shared type that is never zero, so that an `Option` of it is shared too and takes no more
+/// room. Implemented by `#[derive(Share)]` with `#[share(nullable)]` for a `#[repr(transparent)]`
+/// struct around one; do not implement it by hand.
+///
+/// # Safety
+/// The type is `NonZero` or transparent over it, and
+/// [`describe_option`](Nullable::describe_option) describes its `Option` as
+/// [`Share::describe`] must.
+pub unsafe trait Nullable: Share {
+    /// Adds the layout of an `Option` of the type to `map`.
+    #[doc(hidden)]
+    fn describe_option(map: &mut TypeMap);
+}
+
+// SAFETY: what `describe_option` promises.
+unsafe impl<T: Nullable> Share for Option<T> {
+    fn describe(map: &mut TypeMap) {
+        T::describe_option(map);
+    }
+}
+
 macro_rules! scalars {
     ($($t:ty)*) => {$(
         // SAFETY: a number is `size_of` bytes without padding, of which every pattern is valid.
@@ -105,8 +126,8 @@ macro_rules! non_zeros {
         }
         // SAFETY: the `None` of an optional `NonZero` is zero, so every pattern is valid; the
         // standard library guarantees the layout.
-        unsafe impl Share for Option<NonZero<$t>> {
-            fn describe(map: &mut TypeMap) {
+        unsafe impl Nullable for NonZero<$t> {
+            fn describe_option(map: &mut TypeMap) {
                 map.data(size_of::<$t>());
             }
         }
@@ -169,8 +190,8 @@ unsafe impl<T: Share> Share for Ref<T> {
 }
 
 // SAFETY: a `Ref` is transparent over a `NonZero`, so `None` is zero and nothing else changes.
-unsafe impl<T: Share> Share for Option<Ref<T>> {
-    fn describe(map: &mut TypeMap) {
+unsafe impl<T: Share> Nullable for Ref<T> {
+    fn describe_option(map: &mut TypeMap) {
         map.reference::<T>(ReferenceForm::Maybe);
     }
 }

@@ -6,7 +6,7 @@ use syn::spanned::Spanned;
 use syn::{Data, DataEnum, DeriveInput, Error, Fields, GenericParam, Path, parse_quote};
 
 pub(crate) fn derive(input: &DeriveInput) -> Result<TokenStream, Error> {
-    let private = private_path(input)?;
+    let Arguments { private, nullable } = arguments(input)?;
     let name = &input.ident;
     let (describe, complete) = match &input.data {
         Data::Struct(data) => (
@@ -60,7 +60,23 @@ pub(crate) fn derive(input: &DeriveInput) -> Result<TokenStream, Error> {
         }
     });
 
+    let nullable = nullable
+        .then(|| describe_option(input, &private))
+        .transpose()?;
+    let nullable = nullable.map(|describe| {
+        quote! {
+            // SAFETY: the type is transparent over its field, which is `Nullable`.
+            #[automatically_derived]
+            unsafe impl #impl_generics #private::Nullable for #name #type_generics #where_clause {
+                fn describe_option(map: &mut #private::TypeMap) {
+                    #describe
+                }
+            }
+        }
+    });
+
     Ok(quote! {
+        #nullable
         // SAFETY: `describe` describes every field at its offset; the fields are shared types by
         // the calls that do so, and the assertions prove the rest.
         #[automatically_derived]
@@ -78,30 +94,68 @@ pub(crate) fn derive(input: &DeriveInput) -> Result<TokenStream, Error> {
     })
 }
 
-/// Where the generated code finds the trait.
-fn private_path(input: &DeriveInput) -> Result<TokenStream, Error> {
+/// What the attribute `share` says.
+struct Arguments {
+    /// Where the generated code finds the trait.
+    private: TokenStream,
+    nullable: bool,
+}
+
+fn arguments(input: &DeriveInput) -> Result<Arguments, Error> {
     let mut krate: Option<Path> = None;
+    let mut nullable = false;
     for attr in input
         .attrs
         .iter()
         .filter(|attr| attr.path().is_ident("share"))
     {
         attr.parse_nested_meta(|meta| {
+            if meta.path.is_ident("nullable") {
+                nullable = true;
+                return Ok(());
+            }
             if !meta.path.is_ident("crate") {
-                return Err(meta.error("the one argument of `share` is `crate = \"path\"`"));
+                return Err(
+                    meta.error("the arguments of `share` are `crate = \"path\"` and `nullable`")
+                );
             }
             let path: syn::LitStr = meta.value()?.parse()?;
             krate = Some(path.parse()?);
             Ok(())
         })?;
     }
-    Ok(match krate {
+    let private = match krate {
         Some(path) if path.leading_colon.is_none() && !path.is_ident("crate") => {
             quote!(::#path::__private)
         }
         Some(path) => quote!(#path::__private),
         None => quote!(::dhole::__private),
-    })
+    };
+    Ok(Arguments { private, nullable })
+}
+
+/// The layout of an `Option` of a transparent struct: that of its field's.
+fn describe_option(input: &DeriveInput, private: &TokenStream) -> Result<TokenStream, Error> {
+    let transparent = |attr: &syn::Attribute| {
+        attr.path().is_ident("repr")
+            && attr
+                .parse_args::<Path>()
+                .is_ok_and(|repr| repr.is_ident("transparent"))
+    };
+    let field = match &input.data {
+        Data::Struct(data) if data.fields.len() == 1 => data.fields.iter().next(),
+        _ => None,
+    };
+    match field.filter(|_| input.attrs.iter().any(transparent)) {
+        Some(field) => {
+            let ty = &field.ty;
+            Ok(quote!(<#ty as #private::Nullable>::describe_option(map);))
+        }
+        None => Err(Error::new_spanned(
+            &input.ident,
+            "`nullable` is for a struct of one field that is `#[repr(transparent)]`",
+        )),
+    }
 }
 
 fn describe_struct(fields: &Fields, private: &TokenStream) -> TokenStream {

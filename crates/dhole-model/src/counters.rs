@@ -29,7 +29,17 @@ pub enum MessageKind {
     BarrierArrive,
     /// Says that all have reached it, with the write notices that the receiver lacks.
     BarrierDepart,
-    /// Follows the edges of the wait-for graph, to find a cycle.
+    /// Asks the manager of a read-write lock or semaphore to let a node pass.
+    GateRequest,
+    /// The manager asks a node whose release the requester has not seen to tell it the news.
+    GateForward,
+    /// Lets a node pass, with the write notices that it lacks.
+    GateGrant,
+    /// Gives a read-write lock or a permit back.
+    GateRelease,
+    /// Wakes a node that waits on a condition.
+    Notify,
+    /// Follows the edges of the wait-for graph, to find a cycle, or looks whether all nodes wait.
     Probe,
     /// Asks a node where it wrote what another one wrote too.
     WhereWritten,
@@ -43,7 +53,7 @@ pub enum MessageKind {
 
 impl MessageKind {
     /// Every kind, in order.
-    pub const ALL: [MessageKind; 16] = [
+    pub const ALL: [MessageKind; 21] = [
         MessageKind::Fetch,
         MessageKind::FetchReply,
         MessageKind::Update,
@@ -55,6 +65,11 @@ impl MessageKind {
         MessageKind::LockGrant,
         MessageKind::BarrierArrive,
         MessageKind::BarrierDepart,
+        MessageKind::GateRequest,
+        MessageKind::GateForward,
+        MessageKind::GateGrant,
+        MessageKind::GateRelease,
+        MessageKind::Notify,
         MessageKind::Probe,
         MessageKind::WhereWritten,
         MessageKind::WrittenAt,
@@ -84,6 +99,11 @@ impl MessageKind {
             MessageKind::Flush | MessageKind::FlushAck => "home",
             MessageKind::LockRequest | MessageKind::LockForward | MessageKind::LockGrant => "lock",
             MessageKind::BarrierArrive | MessageKind::BarrierDepart => "barrier",
+            MessageKind::GateRequest
+            | MessageKind::GateForward
+            | MessageKind::GateGrant
+            | MessageKind::GateRelease => "gate",
+            MessageKind::Notify => "condition",
             MessageKind::Probe
             | MessageKind::WhereWritten
             | MessageKind::WrittenAt
@@ -106,6 +126,11 @@ impl MessageKind {
             MessageKind::LockGrant => "lock_grant",
             MessageKind::BarrierArrive => "barrier_arrive",
             MessageKind::BarrierDepart => "barrier_depart",
+            MessageKind::GateRequest => "gate_request",
+            MessageKind::GateForward => "gate_forward",
+            MessageKind::GateGrant => "gate_grant",
+            MessageKind::GateRelease => "gate_release",
+            MessageKind::Notify => "notify",
             MessageKind::Probe => "probe",
             MessageKind::WhereWritten => "where_written",
             MessageKind::WrittenAt => "written_at",

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use dhole_heap::{Absent, AllocError, BindError, BorrowError, Foreign};
 use dhole_model::{CallSite, NodeId, Oid};
-use dhole_protocol::{AbortReason, LockId, ProtocolError, Waiter};
+use dhole_protocol::{AbortReason, ProtocolError, Waiter};
 use thiserror::Error;
 
+use crate::grip::Holding;
 use crate::machine::StartError;
 use crate::race::RaceReport;
 
@@ -120,10 +121,10 @@ pub enum SyncError {
         cycle: Arc<[Waiter]>,
     },
     /// A lock is released by another worker than the one that acquired it.
-    #[error("releasing {lock} on {node} at {site}: another worker acquired it at {acquired}")]
+    #[error("releasing {holding} on {node} at {site}: another worker acquired it at {acquired}")]
     NotHere {
         /// The lock.
-        lock: LockId,
+        holding: Holding,
         /// The node that would release it.
         node: NodeId,
         /// Where in the program.

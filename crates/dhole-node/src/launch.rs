@@ -113,7 +113,7 @@ pub fn run_on<R: Send>(
                 .suspect_after
                 .clamp(LEAST_PATIENCE, LONGEST_PATIENCE),
             in_once: None,
-            locks_made: 0,
+            numbers_made: 0,
             coherence: settings.coherence,
         };
         let lent = node.monitor.lend_within(|token, _| {

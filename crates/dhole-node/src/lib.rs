@@ -7,7 +7,8 @@
 //! | module | event or command |
 //! |---|---|
 //! | `access` | a miss, a first write, an allocation |
-//! | `sync` | locks, the barrier, `once` |
+//! | `lock`, `gate` | locks and conditions; read-write locks and semaphores |
+//! | `sync` | the barrier, `once` |
 //! | `worker` | calls of the worker, and its waits |
 //! | `node` | messages that come; carrying out commands |
 //! | `family` | pushes, flushes and merges |
@@ -35,7 +36,10 @@ mod access;
 mod count;
 mod error;
 mod family;
+mod gate;
+mod grip;
 mod launch;
+mod lock;
 mod machine;
 mod node;
 mod race;
@@ -48,11 +52,13 @@ mod worker;
 pub use access::Cursor;
 pub use dhole_protocol::{Races, RacingWrite};
 pub use error::{AccessError, ConfigError, Error, Result, RunEnded, RunError, SyncError};
+pub use gate::{HeldExclusive, HeldShared, RwLock, Semaphore};
+pub use grip::Holding;
 pub use launch::{Outcome, Settings, check_nodes, run_on};
+pub use lock::{Condvar, Held, Lock};
 pub use machine::{Machine, Receivers, StartError, Woken};
 pub use node::Node;
 pub use race::RaceReport;
-pub use sync::{Held, Lock};
 pub use threads::Threads;
 pub use under::Under;
 pub use worker::Worker;

@@ -7,12 +7,13 @@ use dhole_heap::{Cluster, HeapMut, Monitor, Presence};
 use dhole_model::{CallSite, Counters, NodeId, Oid};
 use dhole_net::{Envelope, Outbox, Payload, PayloadPool, Receiver, Wake};
 use dhole_protocol::{
-    AbortReason, BarrierId, Command, Commands, Event, LockId, Message, Protocol, ProtocolError,
-    Races, Sent, Source, Waiter, WorkerIs,
+    AbortReason, BarrierId, Command, Commands, Event, Message, Protocol, ProtocolError, Races,
+    Sent, Source, Waiter, WorkerIs,
 };
 
 use crate::count::Counting;
 use crate::error::RunEnded;
+use crate::grip::Holding;
 use crate::race::RaceReport;
 
 /// A node of a cluster, shared by its worker and by whoever delivers messages to it.
@@ -219,9 +220,13 @@ impl State {
         }
     }
 
-    /// The locks that this node holds, and where they were acquired.
-    pub fn held_locks(&self) -> Vec<(LockId, CallSite)> {
-        self.protocol.held_locks().collect()
+    /// What this node holds, and where it was acquired.
+    pub fn held(&self) -> Vec<(Holding, CallSite)> {
+        let locks = self.protocol.held_locks();
+        let locks = locks.map(|(lock, site)| (Holding::Lock(lock), site));
+        let gates = self.protocol.held_gates();
+        let gates = gates.map(|(passage, site)| (Holding::Gate(passage), site));
+        locks.chain(gates).collect()
     }
 
     /// What the worker waited for, if it has come; or how the run ended.

@@ -1,13 +1,13 @@
 use std::cell::RefCell;
-use std::rc::Rc;
 use std::time::Duration;
 
 use dhole_heap::{Call, Token};
 use dhole_model::{CallSite, Coherence, Counters, NodeId};
 use dhole_net::Outbox;
-use dhole_protocol::{AbortReason, Event, LockId, Message, ProtocolError};
+use dhole_protocol::{AbortReason, Event, Message, ProtocolError};
 
 use crate::error::SyncError;
+use crate::grip::{Dropped, Holding};
 use crate::machine::{Machine, Receivers, Woken};
 use crate::node::{Ended, Node, State, Step};
 
@@ -30,13 +30,13 @@ pub(crate) struct Link<'id> {
     pub receivers: &'id Receivers<'id>,
     pub out: RefCell<Outbox<Message>>,
     /// Locks whose `Held` was dropped unreleased, with the place where they were acquired.
-    pub dropped: Rc<RefCell<Vec<(LockId, CallSite)>>>,
+    pub dropped: Dropped,
     /// How long a wait lasts before the wait-for graph is searched for a cycle.
     pub suspect_after: Duration,
     /// On node 0, where the `once` is whose value it is making.
     pub in_once: Option<CallSite>,
-    /// Locks given out by `new_lock`.
-    pub locks_made: u64,
+    /// Numbers given out to new locks, semaphores and conditions.
+    pub numbers_made: u64,
     /// How objects are kept consistent unless their allocation says otherwise.
     pub coherence: Coherence,
 }
@@ -252,31 +252,37 @@ impl Link<'_> {
         let mut dropped = self.dropped.borrow_mut();
         dropped
             .drain(..)
-            .try_for_each(|(lock, site)| self.release(call, lock, site, "dropped"))
+            .try_for_each(|(holding, site)| self.release(call, holding, site, "dropped"))
     }
 
     /// Releases what is still held though no `Held` will ever say so.
     pub fn release_forgotten(&self, call: &mut Call<'_, State>) -> Result<(), Failure> {
-        let held = call.split().1.held_locks();
+        let held = call.split().1.held();
         held.into_iter()
-            .try_for_each(|(lock, site)| self.release(call, lock, site, "forgotten"))
+            .try_for_each(|(holding, site)| self.release(call, holding, site, "forgotten"))
     }
 
     fn release(
         &self,
         call: &mut Call<'_, State>,
-        lock: LockId,
+        holding: Holding,
         site: CallSite,
         what_happened: &str,
     ) -> Result<(), Failure> {
-        self.local(call, Some(Event::Release { lock }))?;
-        call.split().1.warnings.push(format!(
-            "{lock}, acquired on {} at {site}, was {what_happened} and not released",
-            self.node.id
-        ));
+        self.local(call, Some(holding.release(site)))?;
+        let warnings = &mut call.split().1.warnings;
+        if warnings.len() < MOST_WARNINGS {
+            warnings.push(format!(
+                "{holding}, acquired on {} at {site}, was {what_happened} and not released",
+                self.node.id
+            ));
+        }
         Ok(())
     }
 }
+
+/// A node reports no more than so many mistakes.
+const MOST_WARNINGS: usize = 100;
 
 /// A wait looks for a cycle at least this often, once it has become patient.
 pub(crate) const LONGEST_PATIENCE: Duration = Duration::from_secs(60);

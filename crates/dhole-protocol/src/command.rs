@@ -6,7 +6,7 @@ use dhole_model::{CallSite, Coherence, NodeId, Oid, OidRange, Version};
 use smallvec::SmallVec;
 use thiserror::Error;
 
-use crate::{Flushed, LockId, Message, Race, Sent, Waiter};
+use crate::{ConditionId, Flushed, LockId, Message, Passage, Race, SemaphoreId, Sent, Waiter};
 
 /// What the node's worker is doing while an event is handled, and so which bytes may be touched.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -65,6 +65,37 @@ pub enum Event {
     Release {
         /// The lock.
         lock: LockId,
+    },
+    /// The worker wants to read or write under a read-write lock, or a permit of a semaphore.
+    Enter {
+        /// Which.
+        passage: Passage,
+        /// Where in the program.
+        site: CallSite,
+    },
+    /// The worker gives back what it entered, or a permit.
+    Leave {
+        /// Which.
+        passage: Passage,
+        /// Where in the program.
+        site: CallSite,
+    },
+    /// The worker gives back a lock that it holds, waits on a condition of it, and acquires it
+    /// again.
+    WaitOn {
+        /// The condition.
+        condition: ConditionId,
+        /// Where in the program.
+        site: CallSite,
+    },
+    /// The worker, holding the condition's lock, wakes who waits on it.
+    Notify {
+        /// The condition.
+        condition: ConditionId,
+        /// All of them; otherwise the one that has waited longest.
+        all: bool,
+        /// Where in the program.
+        site: CallSite,
     },
     /// The worker reaches a barrier of the program.
     Arrive {
@@ -259,6 +290,57 @@ pub enum ProtocolError {
     NotHeld {
         /// The lock.
         lock: LockId,
+    },
+    /// The worker waits on a condition, or notifies it, without holding its lock.
+    #[error("{doing} {condition} at {site}: this node does not hold {}", condition.lock)]
+    WithoutLock {
+        /// `waiting on` or `notifying`.
+        doing: &'static str,
+        /// The condition.
+        condition: ConditionId,
+        /// Where in the program.
+        site: CallSite,
+    },
+    /// The worker wants a read-write lock that it holds.
+    #[error("waiting for {passage} at {site}: this node has held the lock since {held_since}")]
+    AlreadyEntered {
+        /// What it wants.
+        passage: Passage,
+        /// Where in the program.
+        site: CallSite,
+        /// Where it was acquired.
+        held_since: CallSite,
+    },
+    /// The worker gives back a read-write lock that it does not hold so.
+    #[error("releasing {passage} at {site}: this node does not hold it")]
+    NotEntered {
+        /// What it would give back.
+        passage: Passage,
+        /// Where in the program.
+        site: CallSite,
+    },
+    /// A semaphore was released more often than it can count.
+    #[error("releasing {semaphore} on {node} at {site}: it has 4294967295 permits already")]
+    TooManyPermits {
+        /// The semaphore.
+        semaphore: SemaphoreId,
+        /// The node that released it.
+        node: NodeId,
+        /// Where in the program.
+        site: CallSite,
+    },
+    /// Nodes do not agree on how many permits a semaphore was made with.
+    #[error(
+        "{semaphore} is used on {node} as one made with {} permits: it was made with {made_with}",
+        semaphore.permits
+    )]
+    OtherPermits {
+        /// The semaphore, as that node uses it.
+        semaphore: SemaphoreId,
+        /// The node.
+        node: NodeId,
+        /// How many permits it was made with.
+        made_with: u32,
     },
     /// A node asks for an object of which this node has nothing.
     #[error("{from} asks for {oid} at {need}: there is no copy of it here")]

@@ -8,6 +8,8 @@
 //!   (Jackal, section 3.1); each object has its own, and may change it;
 //! - *locks* with a manager that passes requests on to the last holder, and the central
 //!   *barrier* of 2(n-1) messages; both carry write notices;
+//! - *read-write locks* and *semaphores*, gates that a manager opens in the order of asking, and
+//!   *conditions*, whose waiters are handed on with their lock;
 //! - *collection* of interval records that every node has seen, at barriers and by gossip on
 //!   lock messages, so that nothing grows with time;
 //! - *races*, found from what each node knows of its own writes;
@@ -40,6 +42,7 @@ mod collection;
 mod command;
 mod compaction;
 mod copyset;
+mod gate;
 mod home;
 mod interval_log;
 mod lazy;
@@ -47,9 +50,11 @@ mod lock;
 mod message;
 mod node_set;
 mod object_table;
+mod passage;
 mod protocol;
 mod races;
 mod round;
+mod stall;
 mod switch;
 mod update;
 mod wait_for;
@@ -59,8 +64,10 @@ pub use command::{Command, Commands, Event, ProtocolError, Source, Unread, Worke
 pub use interval_log::LogLimits;
 pub use message::{
     AbortReason, BarrierId, Flushed, Interval, LockId, Message, News, Pushed, Sent, Waiter,
-    WaitingFor, Wanted,
+    Waiting, WaitingFor, Wanted,
 };
 pub use node_set::NodeSet;
+pub use passage::{ConditionId, Passage, RwLockId, SemaphoreId};
 pub use protocol::Protocol;
 pub use races::{Race, Races, RacingWrite};
+pub use stall::{Round as StallRound, Stall};

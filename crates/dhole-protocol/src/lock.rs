@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 
 use dhole_model::{CallSite, NodeId, VectorTime};
 
-use crate::LockId;
 use crate::command::ProtocolError;
+use crate::{ConditionId, LockId, Waiting};
 
 /// One node's view of all locks, and its part as the manager of some.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -23,6 +23,9 @@ struct Local {
     state: State,
     /// Who asked after us, and is granted the lock when we release it.
     next: Option<(NodeId, VectorTime)>,
+    /// Who waits on the lock's conditions, the longest first, while the lock is here: as only the
+    /// holder waits or notifies, no notification can come before the wait that it is for.
+    waiting: Vec<Waiting>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -84,7 +87,11 @@ impl Locks {
 
     fn local(&mut self, lock: LockId) -> &mut Local {
         let state = self.state(lock);
-        self.here.entry(lock).or_insert(Local { state, next: None })
+        self.here.entry(lock).or_insert(Local {
+            state,
+            next: None,
+            waiting: Vec::new(),
+        })
     }
 
     pub fn acquire(&mut self, lock: LockId, site: CallSite) -> Result<Acquired, ProtocolError> {
@@ -182,11 +189,39 @@ impl Locks {
     }
 
     /// The lock that this node [waits for](Locks::is_waiting_for) has come.
-    pub fn granted(&mut self, lock: LockId) {
+    pub fn granted(&mut self, lock: LockId, waiting: Vec<Waiting>) {
         let local = self.local(lock);
+        local.waiting = waiting;
         if let State::Waiting(site) = local.state {
             local.state = State::Held(site);
         }
+    }
+
+    /// The lock goes to another node, with those that wait on its conditions.
+    pub fn hand_over(&mut self, lock: LockId) -> Vec<Waiting> {
+        std::mem::take(&mut self.local(lock).waiting)
+    }
+
+    /// Notes that this node, which holds the condition's lock, waits on it.
+    pub fn wait_on(&mut self, condition: ConditionId) {
+        let waiting = Waiting {
+            condition: condition.number,
+            node: self.me,
+        };
+        self.local(condition.lock).waiting.push(waiting);
+    }
+
+    /// Takes those who wait on a condition off its lock, which is here: all or the first.
+    pub fn notify(&mut self, condition: ConditionId, all: bool) -> Vec<NodeId> {
+        let waiting = &mut self.local(condition.lock).waiting;
+        let most = if all { waiting.len() } else { 1 };
+        let woken = waiting.extract_if(.., |waiting| waiting.condition == condition.number);
+        woken.take(most).map(|waiting| waiting.node).collect()
+    }
+
+    /// Whether this node holds the lock.
+    pub fn holds(&self, lock: LockId) -> bool {
+        matches!(self.state(lock), State::Held(_))
     }
 
     /// Releases a lock and says to whom it must be granted, if anyone waits for it.

@@ -10,6 +10,8 @@ use smallvec::SmallVec;
 
 use crate::collection::Gossip;
 use crate::round::MOST_WANTED;
+use crate::stall::Stall;
+use crate::{ConditionId, Passage};
 
 /// The number of a lock, the same on every node.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -163,6 +165,35 @@ pub enum WaitingFor {
     Lock(LockId),
     /// A barrier that not all nodes have reached.
     Barrier(BarrierId),
+    /// A read-write lock that others hold, or a permit.
+    Gate(Passage),
+    /// A condition that another node has to notify.
+    Condition(ConditionId),
+}
+
+impl WaitingFor {
+    /// Whether it is not certain which nodes would have to end the wait.
+    pub fn any_node_may_end_it(self) -> bool {
+        matches!(
+            self,
+            WaitingFor::Condition(_) | WaitingFor::Gate(Passage::Permit(_))
+        )
+    }
+
+    fn wire_bytes(self) -> u64 {
+        1 + match self {
+            WaitingFor::Lock(_) | WaitingFor::Barrier(_) => 8,
+            WaitingFor::Gate(passage) => passage_bytes(passage),
+            WaitingFor::Condition(_) => 16,
+        }
+    }
+}
+
+fn passage_bytes(passage: Passage) -> u64 {
+    match passage {
+        Passage::Read(_) | Passage::Write(_) => 1 + 8,
+        Passage::Permit(_) => 1 + 8 + 4,
+    }
 }
 
 /// One node on a path of the wait-for graph.
@@ -190,8 +221,30 @@ impl fmt::Display for Waiter {
             WaitingFor::Lock(lock) => write!(f, "{node} waits for {lock} at {site}"),
             WaitingFor::Barrier(BarrierId::End) => write!(f, "{node} waits at the end of the run"),
             WaitingFor::Barrier(barrier) => write!(f, "{node} waits at {barrier} at {site}"),
+            WaitingFor::Gate(passage) => write!(f, "{node} waits for {passage} at {site}"),
+            WaitingFor::Condition(condition) => write!(f, "{node} waits on {condition} at {site}"),
         }
     }
+}
+
+impl Waiter {
+    fn wire_bytes(&self) -> u64 {
+        const NODE_SITE_WAIT: u64 = 2 + 8 + 8;
+        NODE_SITE_WAIT + self.waiting_for.wire_bytes()
+    }
+
+    fn all_bytes(waiters: &[Waiter]) -> u64 {
+        waiters.iter().map(Waiter::wire_bytes).sum()
+    }
+}
+
+/// A node that waits on a condition of a lock.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Waiting {
+    /// The condition's number among those of the lock.
+    pub condition: u64,
+    /// The node.
+    pub node: NodeId,
 }
 
 /// Why a run is ended early.
@@ -266,6 +319,55 @@ pub enum Message {
         lock: LockId,
         /// What happened before the release.
         news: News,
+        /// Who waits on the lock's conditions, the longest first.
+        waiting: Vec<Waiting>,
+    },
+    /// Wakes a node that waits on a condition: it asks for the lock again.
+    Notify {
+        /// The condition.
+        condition: ConditionId,
+    },
+    /// Asks a gate's manager to let a node pass.
+    GateRequest {
+        /// Through what.
+        passage: Passage,
+        /// Which of the asker's waits this is; the grant repeats it.
+        wait: u64,
+        /// What the asker has seen.
+        time: VectorTime,
+    },
+    /// The manager asks a node whose release the requester has not seen to tell it the news.
+    GateForward {
+        /// Through what the requester passes.
+        passage: Passage,
+        /// Who passes.
+        requester: NodeId,
+        /// Which of its waits.
+        wait: u64,
+        /// What it has seen.
+        time: VectorTime,
+        /// How many nodes are asked.
+        parts: u32,
+    },
+    /// Lets a node pass, when as many have come as each says.
+    GateGrant {
+        /// Through what.
+        passage: Passage,
+        /// Which of the receiver's waits ends.
+        wait: u64,
+        /// How many grants there are.
+        parts: u32,
+        /// What happened before the sender's release.
+        news: News,
+    },
+    /// Gives something back to a gate.
+    GateRelease {
+        /// What.
+        passage: Passage,
+        /// What the sender has seen.
+        time: VectorTime,
+        /// Where in the program.
+        site: CallSite,
     },
     /// A node has reached a barrier.
     BarrierArrive {
@@ -309,6 +411,8 @@ pub enum Message {
         /// Where in the program, if the sender still knows.
         site: Option<CallSite>,
     },
+    /// Looks whether all nodes wait and none can be woken.
+    Stall(Box<Stall>),
     /// The receiver is on a cycle of the wait-for graph.
     Deadlock {
         /// The cycle, each node waiting for the next and the last for the first.
@@ -376,9 +480,22 @@ impl Message {
                 true => check_time(time, nodes),
                 false => Err("a requester that is not in the cluster"),
             },
-            Message::LockGrant { news, .. }
-            | Message::BarrierArrive { news, .. }
-            | Message::BarrierDepart { news, .. } => news.check(nodes),
+            Message::LockGrant { news, waiting, .. } => {
+                match waiting.iter().all(|waiting| waiting.node.index() < nodes) {
+                    true => news.check(nodes),
+                    false => Err("a waiter that is not in the cluster"),
+                }
+            }
+            Message::BarrierArrive { news, .. }
+            | Message::BarrierDepart { news, .. }
+            | Message::GateGrant { news, .. } => news.check(nodes),
+            Message::GateRequest { time, .. } | Message::GateRelease { time, .. } => {
+                check_time(time, nodes)
+            }
+            Message::GateForward {
+                requester, time, ..
+            } if requester.index() < nodes => check_time(time, nodes),
+            Message::GateForward { .. } => Err("a requester that is not in the cluster"),
             Message::Gossiped { gossip, carrier } => match carrier.may_carry_gossip() {
                 true => gossip.check(nodes).and_then(|()| carrier.check(nodes)),
                 false => Err("gossip on a message that carries none"),
@@ -390,7 +507,32 @@ impl Message {
     fn may_carry_gossip(&self) -> bool {
         matches!(
             self,
-            Message::LockRequest { .. } | Message::LockForward { .. } | Message::LockGrant { .. }
+            Message::LockRequest { .. }
+                | Message::LockForward { .. }
+                | Message::LockGrant { .. }
+                | Message::GateRequest { .. }
+                | Message::GateForward { .. }
+                | Message::GateGrant { .. }
+                | Message::GateRelease { .. }
+        )
+    }
+
+    /// Whether a wait for a lock, at a barrier, at a gate or on a condition may end because of
+    /// the message.
+    pub(crate) fn may_end_a_wait(&self) -> bool {
+        use MessageKind::*;
+        matches!(
+            self.kind(),
+            LockRequest
+                | LockForward
+                | LockGrant
+                | BarrierArrive
+                | BarrierDepart
+                | GateRequest
+                | GateForward
+                | GateGrant
+                | GateRelease
+                | Notify
         )
     }
 
@@ -411,7 +553,12 @@ impl Message {
             Message::LockGrant { .. } => MessageKind::LockGrant,
             Message::BarrierArrive { .. } => MessageKind::BarrierArrive,
             Message::BarrierDepart { .. } => MessageKind::BarrierDepart,
-            Message::Probe { .. } => MessageKind::Probe,
+            Message::Notify { .. } => MessageKind::Notify,
+            Message::GateRequest { .. } => MessageKind::GateRequest,
+            Message::GateForward { .. } => MessageKind::GateForward,
+            Message::GateGrant { .. } => MessageKind::GateGrant,
+            Message::GateRelease { .. } => MessageKind::GateRelease,
+            Message::Probe { .. } | Message::Stall(_) => MessageKind::Probe,
             Message::WhereWritten { .. } => MessageKind::WhereWritten,
             Message::WrittenAt { .. } => MessageKind::WrittenAt,
             Message::Deadlock { .. } => MessageKind::Deadlock,
@@ -432,7 +579,8 @@ impl Message {
         const NODE: u64 = 2;
         const BARRIER: u64 = 8;
         const SITE: u64 = 8;
-        const WAITER: u64 = 2 + 9 + SITE + 8;
+        const WAIT: u64 = 8;
+        const PARTS: u64 = 4;
         let body = match self {
             Message::Gossiped { gossip, carrier } => {
                 return gossip.wire_bytes() + carrier.wire_bytes();
@@ -451,22 +599,45 @@ impl Message {
             Message::FlushAck { .. } => 4,
             Message::LockRequest { time, .. } => LOCK + vector_bytes(time),
             Message::LockForward { time, .. } => LOCK + NODE + vector_bytes(time),
-            Message::LockGrant { news, .. } => LOCK + news.wire_bytes(),
+            Message::LockGrant { news, waiting, .. } => {
+                const CONDITION_AND_NODE: u64 = 8 + 2;
+                LOCK + news.wire_bytes() + CONDITION_AND_NODE * waiting.len() as u64
+            }
+            Message::Notify { .. } => LOCK + 8,
+            Message::GateRequest { passage, time, .. } => {
+                passage_bytes(*passage) + WAIT + vector_bytes(time)
+            }
+            Message::GateForward { passage, time, .. } => {
+                passage_bytes(*passage) + NODE + WAIT + PARTS + vector_bytes(time)
+            }
+            Message::GateGrant { passage, news, .. } => {
+                passage_bytes(*passage) + WAIT + PARTS + news.wire_bytes()
+            }
+            Message::GateRelease { passage, time, .. } => {
+                passage_bytes(*passage) + SITE + vector_bytes(time)
+            }
+            Message::Stall(stall) => {
+                const SENT_AND_RECEIVED: u64 = 8 + 8;
+                let round = |round: &crate::stall::Round| {
+                    SENT_AND_RECEIVED + Waiter::all_bytes(&round.waiters)
+                };
+                NODE + round(&stall.round) + stall.first.as_ref().map_or(0, round)
+            }
             Message::BarrierArrive { news, .. } => BARRIER + SITE + news.wire_bytes(),
             Message::BarrierDepart { news, .. } => BARRIER + news.wire_bytes(),
             Message::Probe { path, confirms, .. } => {
-                9 + WAITER * (path.len() + confirms.len()) as u64
+                9 + Waiter::all_bytes(path) + Waiter::all_bytes(confirms)
             }
             Message::WhereWritten { .. } => OID_AND_LAMPORT,
             Message::WrittenAt { .. } => OID_AND_LAMPORT + SITE,
-            Message::Deadlock { cycle } => WAITER * cycle.len() as u64,
+            Message::Deadlock { cycle } => Waiter::all_bytes(cycle),
             Message::Abort { reason, .. } => {
                 1 + NODE
                     + match reason {
                         AbortReason::Panicked(words) | AbortReason::Failed(words) => {
                             words.len() as u64
                         }
-                        AbortReason::Deadlocked(cycle) => WAITER * cycle.len() as u64,
+                        AbortReason::Deadlocked(cycle) => Waiter::all_bytes(cycle),
                     }
             }
         };
@@ -482,6 +653,7 @@ impl Message {
     pub fn news(&self) -> Option<&News> {
         match self {
             Message::LockGrant { news, .. }
+            | Message::GateGrant { news, .. }
             | Message::BarrierArrive { news, .. }
             | Message::BarrierDepart { news, .. } => Some(news),
             Message::Gossiped { carrier, .. } => carrier.news(),

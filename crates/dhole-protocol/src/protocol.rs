@@ -4,11 +4,15 @@ use dhole_model::{CallSite, Coherence, IntervalIndex, NodeId, VectorTime};
 
 use crate::barrier::{Arrived, Barrier, MANAGER};
 use crate::command::{Command, Commands, Event, ProtocolError, WorkerIs};
+use crate::gate::{Gates, Request};
 use crate::interval_log::LogLimits;
 use crate::lazy::Lazy;
 use crate::lock::{Acquired, Locks, Passed};
-use crate::wait_for::{Probe, WaitFor};
-use crate::{BarrierId, Flushed, LockId, Message, News, Races, WaitingFor};
+use crate::stall::{Stall, Traffic};
+use crate::wait_for::{Edges, Probe, WaitFor};
+use crate::{BarrierId, Flushed, LockId, Message, News, Passage, Races, WaitingFor};
+
+mod passing;
 
 /// Everything that one node of a cluster has to know to keep its objects consistent and its
 /// worker in step with the others: a pure state machine. It owns no socket, thread, clock or
@@ -19,7 +23,9 @@ pub struct Protocol {
     lazy: Lazy,
     locks: Locks,
     barrier: Barrier,
+    gates: Gates,
     wait_for: WaitFor,
+    traffic: Traffic,
 }
 
 impl Protocol {
@@ -41,7 +47,9 @@ impl Protocol {
             lazy: Lazy::new(me, nodes, limits, races),
             locks: Locks::new(me, nodes),
             barrier: Barrier::new(nodes),
+            gates: Gates::new(me, nodes),
             wait_for: WaitFor::new(me),
+            traffic: Traffic::default(),
         }
     }
 
@@ -56,6 +64,19 @@ impl Protocol {
         worker: WorkerIs,
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
+        let before = out.len();
+        let taken = self.take(event, worker, out);
+        self.traffic
+            .count_sent(out.get(before..).unwrap_or_default());
+        taken
+    }
+
+    fn take(
+        &mut self,
+        event: Event,
+        worker: WorkerIs,
+        out: &mut Commands,
+    ) -> Result<(), ProtocolError> {
         match event {
             Event::Allocated { range, coherence } => self.lazy.allocated(range, coherence),
             Event::ReadMiss(miss) => self.lazy.read_misses(&[miss], out),
@@ -63,6 +84,14 @@ impl Protocol {
             Event::WriteFault { oid, site } => self.lazy.write_fault(oid, site, out),
             Event::Acquire { lock, site } => self.acquire(lock, site, out)?,
             Event::Release { lock } => self.release(lock, out)?,
+            Event::Enter { passage, site } => self.enter(passage, site, out)?,
+            Event::Leave { passage, site } => self.leave(passage, site, out)?,
+            Event::WaitOn { condition, site } => self.wait_on(condition, site, out)?,
+            Event::Notify {
+                condition,
+                all,
+                site,
+            } => self.notify(condition, all, site, out)?,
             Event::Arrive { once, site } => {
                 let at = self.barrier.arrive(once, false);
                 self.arrive(at, site, out)?
@@ -92,21 +121,35 @@ impl Protocol {
             }
             Event::Serve => self.lazy.serve(worker, out)?,
             Event::Deliver { from, message } => self.deliver(from, message, worker, out)?,
-            Event::WaitedLong => {
-                if let Some((probe, to)) = self.wait_for.suspect(&self.locks)
-                    && let Some(of) = probe.path.last().map(|waiter| waiter.waiting_for)
-                {
-                    let Probe { path, confirms } = probe;
-                    let message = Message::Probe {
-                        path,
-                        confirms,
-                        at_manager_of: Some(of),
-                    };
-                    out.push(Command::Send { to, message });
-                }
-            }
+            Event::WaitedLong => self.suspect(out),
         }
         Ok(())
+    }
+
+    fn edges(&self) -> Edges<'_> {
+        Edges {
+            locks: &self.locks,
+            gates: &self.gates,
+            barrier: &self.barrier,
+        }
+    }
+
+    fn suspect(&self, out: &mut Commands) {
+        let Some(me) = self.wait_for.current() else {
+            return;
+        };
+        if me.waiting_for.any_node_may_end_it() {
+            let message = Message::Stall(Box::new(Stall::begin(self.me)));
+            let to = NodeId(0);
+            out.push(Command::Send { to, message });
+        } else if let Some((Probe { path, confirms }, to)) = self.wait_for.suspect(self.edges()) {
+            let message = Message::Probe {
+                path,
+                confirms,
+                at_manager_of: Some(me.waiting_for),
+            };
+            out.push(Command::Send { to, message });
+        }
     }
 
     /// How many intervals are kept here because a node may not have seen them.
@@ -136,6 +179,11 @@ impl Protocol {
         self.locks.held()
     }
 
+    /// The read-write locks that this node holds, and where they were acquired.
+    pub fn held_gates(&self) -> impl Iterator<Item = (Passage, CallSite)> {
+        self.gates.held()
+    }
+
     /// Whether the worker wrote objects that have a home since they were last flushed. Then an
     /// [`Event::Flush`] must be over before the worker synchronises.
     pub fn has_unflushed(&self) -> bool {
@@ -153,14 +201,24 @@ impl Protocol {
             Acquired::Ask(manager) => {
                 self.lazy.end_interval(out);
                 self.wait_for.begin(WaitingFor::Lock(lock), site);
-                let time = self.lazy.time().clone();
-                if manager == self.me {
-                    self.request(lock, self.me, time, out)?;
-                } else {
-                    self.say(manager, Message::LockRequest { lock, time }, out);
-                }
+                self.ask(lock, manager, out)?;
             }
         }
+        Ok(())
+    }
+
+    /// Asks a lock's manager, which may be here, for the lock.
+    fn ask(
+        &mut self,
+        lock: LockId,
+        manager: NodeId,
+        out: &mut Commands,
+    ) -> Result<(), ProtocolError> {
+        let time = self.lazy.time().clone();
+        if manager == self.me {
+            return self.request(lock, self.me, time, out);
+        }
+        self.say(manager, Message::LockRequest { lock, time }, out);
         Ok(())
     }
 
@@ -199,8 +257,12 @@ impl Protocol {
     }
 
     fn grant(&mut self, lock: LockId, to: NodeId, time: &VectorTime, out: &mut Commands) {
-        let news = self.lazy.news_since(time);
-        self.say(to, Message::LockGrant { lock, news }, out);
+        let message = Message::LockGrant {
+            lock,
+            news: self.lazy.news_since(time),
+            waiting: self.locks.hand_over(lock),
+        };
+        self.say(to, message, out);
     }
 
     fn release(&mut self, lock: LockId, out: &mut Commands) -> Result<(), ProtocolError> {
@@ -312,6 +374,19 @@ impl Protocol {
             false => Err("its sender is not in the cluster"),
         };
         checked.map_err(|what| ProtocolError::BadMessage { from, what })?;
+        let counted = message.may_end_a_wait() && !matches!(message, Message::Gossiped { .. });
+        self.handle(from, message, worker, out)?;
+        self.traffic.received += u64::from(counted);
+        Ok(())
+    }
+
+    fn handle(
+        &mut self,
+        from: NodeId,
+        message: Message,
+        worker: WorkerIs,
+        out: &mut Commands,
+    ) -> Result<(), ProtocolError> {
         match message {
             Message::Gossiped { gossip, carrier } => {
                 self.lazy.check_gossip(from, &gossip)?;
@@ -345,13 +420,17 @@ impl Protocol {
                 requester,
                 time,
             } => self.forwarded(lock, requester, &time, out),
-            Message::LockGrant { lock, news } => {
+            Message::LockGrant {
+                lock,
+                news,
+                waiting,
+            } => {
                 if !self.locks.is_waiting_for(lock) {
                     let what = "a lock that was not asked for";
                     return Err(ProtocolError::BadMessage { from, what });
                 }
                 self.lazy.check(from, &news)?;
-                self.locks.granted(lock);
+                self.locks.granted(lock, waiting);
                 self.lazy.apply(&news, out);
                 self.go_on(out);
                 Ok(())
@@ -376,10 +455,8 @@ impl Protocol {
             } => {
                 let probe = Probe { path, confirms };
                 match at_manager_of {
-                    Some(of) => self
-                        .wait_for
-                        .pass_on(probe, of, &self.locks, &self.barrier, out),
-                    None => self.wait_for.reached(probe, &self.locks, out),
+                    Some(of) => self.wait_for.pass_on(probe, of, self.edges(), out),
+                    None => self.wait_for.reached(probe, self.edges(), out),
                 }
                 Ok(())
             }
@@ -389,9 +466,51 @@ impl Protocol {
             }
             Message::WrittenAt { oid, lamport, site } => {
                 self.lazy.races.answered(from, oid, lamport, site, out)?;
-                self.go_on(out);
+                if self.wait_for.current().is_none() {
+                    self.go_on(out);
+                }
                 Ok(())
             }
+            Message::Stall(stall) => {
+                if let Some(me) = self.wait_for.current() {
+                    let nodes = self.lazy.time().nodes();
+                    stall.visit(me, self.traffic, nodes, out);
+                }
+                Ok(())
+            }
+            Message::Notify { condition } => self.notified(from, condition, out),
+            Message::GateRequest {
+                passage,
+                wait,
+                time,
+            } => self.gate_request(passage, from, wait, time, out),
+            Message::GateForward {
+                passage,
+                requester,
+                wait,
+                time,
+                parts,
+            } => {
+                let request = Request {
+                    passage,
+                    requester,
+                    wait,
+                    time,
+                };
+                self.tell(&request, parts, out);
+                Ok(())
+            }
+            Message::GateGrant {
+                passage,
+                wait,
+                parts,
+                news,
+            } => self.gate_grant(from, (passage, wait, parts), &news, out),
+            Message::GateRelease {
+                passage,
+                time,
+                site,
+            } => self.gate_release(passage, from, &time, site, out),
             Message::Deadlock { cycle } => {
                 if self.is_on(&cycle) {
                     self.wait_for.end();

@@ -2,11 +2,13 @@
 //!
 //! A node that waits for a lock waits for the node before it in the lock's queue, which holds the
 //! lock or waits for it too; the lock's manager knows which node that is. A node at a barrier
-//! waits for every node that has not arrived. A node that has waited for long sends a *probe*
-//! along these edges; a node that computes drops it. When a probe comes back to where it
-//! started, a second one follows the same cycle: if every node on it is still in the very same
-//! wait, all of them waited at one moment, and since none of them can have released anything
-//! meanwhile, the cycle is real. Its nodes' waits then end with an error.
+//! waits for every node that has not arrived. A node that waits for a read-write lock waits for
+//! every node that holds it: those before it in the queue wait for the same. A node that has
+//! waited for long sends a *probe* along these edges; a node that computes drops it. When a probe
+//! comes back to where it started, a second one follows the same cycle: if every node on it is
+//! still in the very same wait, all of them waited at one moment, and since none of them can have
+//! released anything meanwhile, the cycle is real. Its nodes' waits then end with an error. Who
+//! waits for what any node may bring asks whether all nodes wait (`stall`).
 
 use std::sync::Arc;
 
@@ -14,6 +16,7 @@ use dhole_model::{CallSite, NodeId};
 
 use crate::barrier::{Barrier, MANAGER};
 use crate::command::{Command, Commands};
+use crate::gate::Gates;
 use crate::lock::Locks;
 use crate::{Message, Waiter, WaitingFor};
 
@@ -25,6 +28,14 @@ pub(crate) struct WaitFor {
     current: Option<Waiter>,
     /// Numbers the waits.
     waits: u64,
+}
+
+/// What a node knows of locks, gates and the barrier: where the edges of the graph are.
+#[derive(Clone, Copy)]
+pub(crate) struct Edges<'a> {
+    pub locks: &'a Locks,
+    pub gates: &'a Gates,
+    pub barrier: &'a Barrier,
 }
 
 /// A probe on its way.
@@ -43,7 +54,8 @@ impl WaitFor {
         }
     }
 
-    pub fn begin(&mut self, waiting_for: WaitingFor, site: CallSite) {
+    /// The worker waits from now on; which of its waits this is.
+    pub fn begin(&mut self, waiting_for: WaitingFor, site: CallSite) -> u64 {
         self.waits += 1;
         self.current = Some(Waiter {
             node: self.me,
@@ -51,31 +63,35 @@ impl WaitFor {
             site,
             wait: self.waits,
         });
+        self.waits
     }
 
     pub fn end(&mut self) {
         self.current = None;
     }
 
+    /// The wait that the worker is in.
+    pub fn current(&self) -> Option<Waiter> {
+        self.current
+    }
+
     /// The worker has waited for long: the first probe, and where it goes.
-    pub fn suspect(&self, locks: &Locks) -> Option<(Probe, NodeId)> {
-        let me = self.current?;
+    pub fn suspect(&self, edges: Edges<'_>) -> Option<(Probe, NodeId)> {
+        let me = self.current()?;
         let probe = Probe {
             path: vec![me],
             confirms: Vec::new(),
         };
-        Some((probe, manager_of(me.waiting_for, locks)))
+        Some((probe, manager_of(me.waiting_for, edges)?))
     }
 
     /// At a manager: passes a probe on to the nodes that the last of its path waits for.
-    pub fn pass_on(
-        &self,
-        probe: Probe,
-        of: WaitingFor,
-        locks: &Locks,
-        barrier: &Barrier,
-        out: &mut Commands,
-    ) {
+    pub fn pass_on(&self, probe: Probe, of: WaitingFor, edges: Edges<'_>, out: &mut Commands) {
+        let Edges {
+            locks,
+            gates,
+            barrier,
+        } = edges;
         let Some(last) = probe.path.last() else {
             return;
         };
@@ -91,6 +107,15 @@ impl WaitFor {
                     .filter(|node| next.is_none_or(|next| next == *node))
                     .collect()
             }
+            WaitingFor::Gate(passage) => {
+                let holders = passage.rw_lock().map(|lock| gates.holders(lock));
+                let next = probe.next_to_confirm();
+                let holders = holders.into_iter().flatten();
+                holders
+                    .filter(|node| next.is_none_or(|next| next == *node))
+                    .collect()
+            }
+            WaitingFor::Condition(_) => Vec::new(),
         };
         for to in awaited {
             let Probe { path, confirms } = probe.clone();
@@ -104,18 +129,26 @@ impl WaitFor {
     }
 
     /// This node is waited for by the last of the probe's path.
-    pub fn reached(&self, mut probe: Probe, locks: &Locks, out: &mut Commands) {
+    pub fn reached(&self, mut probe: Probe, edges: Edges<'_>, out: &mut Commands) {
         let (Some(me), Some(first)) = (self.current, probe.path.first()) else {
             return;
         };
-        if let Some(last) = probe.path.last()
-            && let WaitingFor::Lock(lock) = last.waiting_for
-            && !locks.is_next(lock, last.node)
-        {
+        let still_there = probe
+            .path
+            .last()
+            .is_some_and(|last| match last.waiting_for {
+                WaitingFor::Lock(lock) => edges.locks.is_next(lock, last.node),
+                WaitingFor::Gate(passage) => passage
+                    .rw_lock()
+                    .is_some_and(|lock| edges.gates.holds(lock)),
+                WaitingFor::Barrier(_) => true,
+                WaitingFor::Condition(_) => false,
+            });
+        if !still_there {
             return;
         }
         if *first == me {
-            self.closed(probe, locks, out);
+            self.closed(probe, edges, out);
         } else if probe.path.iter().all(|waiter| waiter.node != self.me) {
             let another_at_barrier = matches!(me.waiting_for, WaitingFor::Barrier(_))
                 && probe
@@ -124,12 +157,12 @@ impl WaitFor {
                     .any(|waiter| waiter.waiting_for == me.waiting_for);
             if !another_at_barrier {
                 probe.path.push(me);
-                send_to_manager(probe, me.waiting_for, locks, out);
+                send_to_manager(probe, me.waiting_for, edges, out);
             }
         }
     }
 
-    fn closed(&self, probe: Probe, locks: &Locks, out: &mut Commands) {
+    fn closed(&self, probe: Probe, edges: Edges<'_>, out: &mut Commands) {
         let Probe { path, confirms } = probe;
         if confirms.is_empty() {
             let first = path[0];
@@ -137,7 +170,7 @@ impl WaitFor {
                 path: vec![first],
                 confirms: path,
             };
-            send_to_manager(again, first.waiting_for, locks, out);
+            send_to_manager(again, first.waiting_for, edges, out);
         } else if path == confirms {
             let cycle: Arc<[Waiter]> = path.into();
             for waiter in cycle.iter() {
@@ -170,22 +203,26 @@ impl Probe {
     }
 }
 
-fn manager_of(waiting_for: WaitingFor, locks: &Locks) -> NodeId {
+/// Who knows whom a node waits for, if that can be said.
+fn manager_of(waiting_for: WaitingFor, edges: Edges<'_>) -> Option<NodeId> {
     match waiting_for {
-        WaitingFor::Lock(lock) => locks.manager(lock),
-        WaitingFor::Barrier(_) => MANAGER,
+        WaitingFor::Lock(lock) => Some(edges.locks.manager(lock)),
+        WaitingFor::Barrier(_) => Some(MANAGER),
+        _ if waiting_for.any_node_may_end_it() => None,
+        WaitingFor::Gate(passage) => Some(edges.gates.manager(passage)),
+        WaitingFor::Condition(_) => None,
     }
 }
 
-fn send_to_manager(probe: Probe, of: WaitingFor, locks: &Locks, out: &mut Commands) {
+fn send_to_manager(probe: Probe, of: WaitingFor, edges: Edges<'_>, out: &mut Commands) {
+    let Some(to) = manager_of(of, edges) else {
+        return;
+    };
     let Probe { path, confirms } = probe;
     let message = Message::Probe {
         path,
         confirms,
         at_manager_of: Some(of),
     };
-    out.push(Command::Send {
-        to: manager_of(of, locks),
-        message,
-    });
+    out.push(Command::Send { to, message });
 }

@@ -157,6 +157,7 @@ fn a_grant_that_nobody_asked_for_is_refused() {
     let grant = Message::LockGrant {
         lock: LockId(1),
         news: no_news(2),
+        waiting: vec![],
     };
     pack.refuse(0, from(1, grant));
 }
@@ -201,13 +202,28 @@ fn a_grant_whose_news_has_a_gap_is_refused() {
     pack.begin(1, acquire(0));
     pack.deliver_next();
     let (_, _, grant) = pack.in_flight.pop_front().expect("a grant");
-    let Message::LockGrant { lock, news } = grant else {
+    let Message::LockGrant {
+        lock,
+        news,
+        waiting,
+    } = grant
+    else {
         panic!("a grant")
     };
     assert_eq!(news.intervals.len(), 2);
     for lost in 0..2 {
         let mut news = news.clone();
         news.intervals.remove(lost);
-        pack.refuse(1, from(0, Message::LockGrant { lock, news }));
+        pack.refuse(
+            1,
+            from(
+                0,
+                Message::LockGrant {
+                    lock,
+                    news,
+                    waiting: waiting.clone(),
+                },
+            ),
+        );
     }
 }

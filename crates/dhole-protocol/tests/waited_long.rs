@@ -3,7 +3,7 @@
 mod pack;
 
 use dhole_model::MessageKind;
-use dhole_protocol::{Command, Event};
+use dhole_protocol::{Command, ConditionId, Event, LockId, Passage, RwLockId, SemaphoreId};
 use pack::{Pack, acquire, arrive, release};
 
 /// Every node that waits has waited long.
@@ -158,4 +158,96 @@ fn a_request_on_its_way_is_no_deadlock() {
     pack.settle();
     pack.run(2, release(2));
     assert_eq!(pack.done[1].last(), Some(&Command::Done));
+}
+
+fn enter(passage: Passage) -> Event {
+    let site = pack::site(7);
+    Event::Enter { passage, site }
+}
+
+fn permit() -> Passage {
+    Passage::Permit(SemaphoreId {
+        number: 1,
+        permits: 0,
+    })
+}
+
+#[test]
+fn read_write_locks_taken_crosswise_are_told() {
+    let [a, b] = [0, 1].map(|lock| {
+        [
+            Passage::Read(RwLockId(lock)),
+            Passage::Write(RwLockId(lock)),
+        ]
+    });
+    let mut pack = Pack::new(3);
+    pack.run(0, enter(a[0]));
+    pack.run(2, enter(a[0]));
+    pack.run(1, enter(b[1]));
+    pack.run(0, enter(b[0]));
+    pack.run(1, enter(a[1]));
+    all_wait_long(&mut pack);
+    assert_eq!(told(&pack), [0, 1], "node 2 reads and computes");
+}
+
+#[test]
+fn a_read_write_lock_that_readers_give_back_is_no_deadlock() {
+    let [read, write] = [Passage::Read(RwLockId(0)), Passage::Write(RwLockId(0))];
+    let mut pack = Pack::new(3);
+    pack.run(0, enter(read));
+    pack.run(1, enter(write));
+    pack.run(2, enter(read));
+    all_wait_long(&mut pack);
+    assert_eq!(told(&pack), []);
+}
+
+#[test]
+fn when_all_wait_and_none_can_be_woken_all_are_told_of_each_wait() {
+    let mut pack = Pack::new(4);
+    pack.run(0, Event::Finish);
+    pack.run(1, enter(permit()));
+    pack.run(2, acquire(1));
+    let condition = ConditionId {
+        lock: LockId(1),
+        number: 0,
+    };
+    let site = pack::site(8);
+    pack.run(2, Event::WaitOn { condition, site });
+    all_wait_long(&mut pack);
+    assert_eq!(told(&pack), [], "node 3 computes");
+    pack.run(3, Event::Finish);
+    all_wait_long(&mut pack);
+    assert_eq!(told(&pack), [0, 1, 2, 3]);
+    let Some(Command::Deadlock(waits)) = pack.done[3].last() else {
+        panic!("told")
+    };
+    let words: Vec<String> = waits.iter().map(|waiter| waiter.to_string()).collect();
+    assert_eq!(
+        words,
+        [
+            "node 0 waits at the end of the run",
+            "node 1 waits for a permit of semaphore 1 at program.rs:7:5",
+            "node 2 waits on condition 0 of lock 1 at program.rs:8:5",
+            "node 3 waits at the end of the run",
+        ]
+    );
+}
+
+#[test]
+fn a_permit_on_its_way_is_no_deadlock() {
+    let mut pack = Pack::new(3);
+    pack.run(2, enter(permit()));
+    let site = pack::site(9);
+    let passage = permit();
+    pack.begin(0, Event::Leave { passage, site });
+    let release = pack.in_flight.pop_front().expect("a release");
+    pack.run(0, Event::Finish);
+    pack.run(1, Event::Finish);
+    for _ in 0..3 {
+        all_wait_long(&mut pack);
+    }
+    assert_eq!(told(&pack), [], "all wait, but a permit is in flight");
+    pack.in_flight.push_back(release);
+    pack.settle();
+    assert!(pack.done[2].contains(&Command::Done));
 }

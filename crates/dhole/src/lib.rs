@@ -52,8 +52,9 @@ pub use dhole_model::{
     UnknownCoherence,
 };
 pub use dhole_node::{
-    AccessError, ConfigError, Cursor, Error, Held, Lock, RaceReport, Races, RacingWrite, Result,
-    RunEnded, RunError, StartError, SyncError, Under, Worker,
+    AccessError, Condvar, ConfigError, Cursor, Error, Held, HeldExclusive, HeldShared, Holding,
+    Lock, RaceReport, Races, RacingWrite, Result, RunEnded, RunError, RwLock, Semaphore,
+    StartError, SyncError, Under, Worker,
 };
 pub use report::{Report, Run, Simulated};
 

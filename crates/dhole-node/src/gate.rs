@@ -1,0 +1,239 @@
+//! Read-write locks and semaphores.
+
+use std::fmt;
+use std::num::{NonZeroU64, NonZeroU128};
+
+use dhole_heap::Share;
+use dhole_model::CallSite;
+use dhole_protocol::{Event, Passage, RwLockId, SemaphoreId};
+
+use crate::error::{Result, SyncError};
+use crate::grip::{Grip, Holding};
+use crate::lock::numbered;
+use crate::worker::Worker;
+
+impl Worker<'_> {
+    /// A read-write lock that no other call gives out. It can be stored in shared objects.
+    pub fn new_rw_lock(&mut self) -> RwLock {
+        RwLock(numbered(self.new_number()))
+    }
+
+    /// A semaphore that no other call gives out, with so many permits. It can be stored in shared
+    /// objects.
+    pub fn new_semaphore(&mut self, permits: u32) -> Semaphore {
+        Semaphore(semaphore(self.new_number(), permits))
+    }
+}
+
+/// A read-write lock: many nodes read under it at once, or one writes. Nodes get it in the order
+/// in which they ask, so neither readers nor writers starve. What was written under it is visible
+/// to those who get it after; what a reader wrote elsewhere, to the next writer.
+///
+/// ```
+/// # use dhole_node::{Settings, Threads, run_on, RwLock};
+/// # run_on(&Threads::new(2, 0), &Settings::nodes(2), |w| {
+/// let pair = w.once(|w| Ok(w.alloc([0_u64; 2])))?;
+/// let lock = RwLock::numbered(1);
+/// lock.with_write(w, |w| {
+///     pair.get_mut(w)[0] += 1;
+///     pair.get_mut(w)[1] += 1;
+///     Ok(())
+/// })?;
+/// let [a, b] = lock.with_read(w, |w| Ok(pair.read(w)))?;
+/// assert_eq!(a, b);
+/// # Ok(()) }).unwrap();
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Share)]
+#[share(crate = "dhole_heap", nullable)]
+#[repr(transparent)]
+pub struct RwLock(NonZeroU64);
+
+impl RwLock {
+    /// The read-write lock of this number. Its manager is node `number` modulo the number of
+    /// nodes.
+    pub const fn numbered(number: u32) -> RwLock {
+        RwLock(numbered(number as u64))
+    }
+
+    fn id(self) -> RwLockId {
+        RwLockId(self.0.get() - 1)
+    }
+
+    /// Waits until no node writes under the lock, and none that asked before waits to.
+    ///
+    /// # Errors
+    /// [`SyncError::Protocol`] when this node holds the lock, to read or to write,
+    /// [`SyncError::Deadlock`] when it will never be free, [`SyncError::Ended`] when another node
+    /// fails meanwhile.
+    #[track_caller]
+    pub fn read(self, w: &mut Worker<'_>) -> Result<HeldShared, SyncError> {
+        let site = CallSite::caller();
+        w.enter(Passage::Read(self.id()), site).map(HeldShared)
+    }
+
+    /// Waits until no other node reads or writes under the lock.
+    ///
+    /// # Errors
+    /// As [`read`](RwLock::read).
+    #[track_caller]
+    pub fn write(self, w: &mut Worker<'_>) -> Result<HeldExclusive, SyncError> {
+        let site = CallSite::caller();
+        w.enter(Passage::Write(self.id()), site).map(HeldExclusive)
+    }
+
+    /// Runs `f` while no node writes under the lock.
+    ///
+    /// # Errors
+    /// As [`read`](RwLock::read), or the error of `f`; the lock is released either way.
+    #[track_caller]
+    pub fn with_read<R>(
+        self,
+        w: &mut Worker<'_>,
+        f: impl FnOnce(&mut Worker<'_>) -> Result<R>,
+    ) -> Result<R> {
+        let held = self.read(w)?;
+        let result = f(w);
+        held.release(w)?;
+        result
+    }
+
+    /// Runs `f` while no other node reads or writes under the lock.
+    ///
+    /// # Errors
+    /// As [`with_read`](RwLock::with_read).
+    #[track_caller]
+    pub fn with_write<R>(
+        self,
+        w: &mut Worker<'_>,
+        f: impl FnOnce(&mut Worker<'_>) -> Result<R>,
+    ) -> Result<R> {
+        let held = self.write(w)?;
+        let result = f(w);
+        held.release(w)?;
+        result
+    }
+}
+
+impl fmt::Debug for RwLock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("RwLock").field(&self.id().0).finish()
+    }
+}
+
+impl Worker<'_> {
+    fn enter(&mut self, passage: Passage, site: CallSite) -> Result<Grip, SyncError> {
+        self.acquire(Event::Enter { passage, site }, site)?;
+        Ok(Grip::new(self, Holding::Gate(passage), site))
+    }
+}
+
+/// A read-write lock under which this node reads. Dropped unreleased, it is released at the
+/// node's next call that synchronises or writes, and the run's report says so.
+#[must_use = "a lock is held until it is released"]
+#[derive(Debug)]
+pub struct HeldShared(Grip);
+
+impl HeldShared {
+    /// Releases the lock.
+    ///
+    /// # Errors
+    /// [`SyncError::NotHere`] when `w` is not the worker that acquired it.
+    #[track_caller]
+    pub fn release(self, w: &mut Worker<'_>) -> Result<(), SyncError> {
+        self.0.release(w, CallSite::caller())
+    }
+}
+
+/// A read-write lock under which this node writes. Dropped unreleased, it is released as
+/// [`HeldShared`] is.
+#[must_use = "a lock is held until it is released"]
+#[derive(Debug)]
+pub struct HeldExclusive(Grip);
+
+impl HeldExclusive {
+    /// Releases the lock.
+    ///
+    /// # Errors
+    /// [`SyncError::NotHere`] when `w` is not the worker that acquired it.
+    #[track_caller]
+    pub fn release(self, w: &mut Worker<'_>) -> Result<(), SyncError> {
+        self.0.release(w, CallSite::caller())
+    }
+}
+
+/// A semaphore: a number of permits. Who acquires one waits until there is one; nodes get them in
+/// the order in which they ask. What was written before a release is visible after the acquire
+/// that it lets through, whichever node released.
+///
+/// ```
+/// # use dhole_node::{Settings, Threads, run_on, Semaphore};
+/// # run_on(&Threads::new(2, 0), &Settings::nodes(2), |w| {
+/// let number = w.once(|w| Ok(w.alloc(0_u64)))?;
+/// let ready = Semaphore::numbered(1, 0);
+/// if w.node().index() == 0 {
+///     *number.get_mut(w) = 7;
+///     ready.release(w)?;
+/// } else {
+///     ready.acquire(w)?;
+///     assert_eq!(number.read(w), 7);
+/// }
+/// # Ok(()) }).unwrap();
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Share)]
+#[share(crate = "dhole_heap", nullable)]
+#[repr(transparent)]
+pub struct Semaphore(NonZeroU128);
+
+/// The number's word, and above it the permits.
+const fn semaphore(number: u64, permits: u32) -> NonZeroU128 {
+    let number = NonZeroU128::MIN.saturating_add(number as u128);
+    number.saturating_add((permits as u128) << 64)
+}
+
+impl Semaphore {
+    /// The semaphore of this number, with so many permits before anyone acquires or releases one:
+    /// the same on every node. Its manager is node `number` modulo the number of nodes.
+    pub const fn numbered(number: u32, permits: u32) -> Semaphore {
+        Semaphore(semaphore(number as u64, permits))
+    }
+
+    fn id(self) -> SemaphoreId {
+        let word = self.0.get();
+        SemaphoreId {
+            number: word as u64 - 1,
+            permits: (word >> 64) as u32,
+        }
+    }
+
+    /// Waits for a permit and takes it.
+    ///
+    /// # Errors
+    /// [`SyncError::Deadlock`] when all nodes wait and none can release one,
+    /// [`SyncError::Protocol`] when the semaphore was made with another number of permits,
+    /// [`SyncError::Ended`] when another node fails meanwhile.
+    #[track_caller]
+    pub fn acquire(self, w: &mut Worker<'_>) -> Result<(), SyncError> {
+        let (passage, site) = (Passage::Permit(self.id()), CallSite::caller());
+        w.acquire(Event::Enter { passage, site }, site)
+    }
+
+    /// Adds a permit, whoever acquired it, if anyone did.
+    ///
+    /// # Errors
+    /// [`SyncError::Protocol`] when the semaphore has `u32::MAX` permits. Where another node
+    /// manages it, that node finds it out, and the run ends with its error.
+    #[track_caller]
+    pub fn release(self, w: &mut Worker<'_>) -> Result<(), SyncError> {
+        let (passage, site) = (Passage::Permit(self.id()), CallSite::caller());
+        let event = Event::Leave { passage, site };
+        let called = w.exclusive(|link, call| link.local(call, Some(event)));
+        called.map_err(|failure| w.link.sync_error(failure, site))
+    }
+}
+
+impl fmt::Debug for Semaphore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let SemaphoreId { number, permits } = self.id();
+        write!(f, "Semaphore({number}, {permits} permits)")
+    }
+}

@@ -1,0 +1,90 @@
+use std::cell::RefCell;
+use std::fmt;
+use std::rc::Rc;
+
+use dhole_model::CallSite;
+use dhole_protocol::{Event, LockId, Passage};
+
+use crate::error::SyncError;
+use crate::worker::Worker;
+
+/// Something that a node holds and has to give back.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Holding {
+    /// A lock.
+    Lock(LockId),
+    /// A read-write lock, to read or to write.
+    Gate(Passage),
+}
+
+impl fmt::Display for Holding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Holding::Lock(lock) => lock.fmt(f),
+            Holding::Gate(passage) => passage.fmt(f),
+        }
+    }
+}
+
+impl Holding {
+    /// What gives it back.
+    pub(crate) fn release(self, site: CallSite) -> Event {
+        match self {
+            Holding::Lock(lock) => Event::Release { lock },
+            Holding::Gate(passage) => Event::Leave { passage, site },
+        }
+    }
+}
+
+/// What was dropped unreleased, with the place where it was acquired.
+pub(crate) type Dropped = Rc<RefCell<Vec<(Holding, CallSite)>>>;
+
+/// A holding that counts as dropped when it goes out of scope unreleased.
+#[derive(Debug)]
+pub(crate) struct Grip {
+    pub holding: Holding,
+    pub site: CallSite,
+    dropped: Dropped,
+    released: bool,
+}
+
+impl Grip {
+    pub fn new(w: &Worker<'_>, holding: Holding, site: CallSite) -> Grip {
+        Grip {
+            holding,
+            site,
+            dropped: Rc::clone(&w.link.dropped),
+            released: false,
+        }
+    }
+
+    /// Gives the holding back.
+    pub fn release(self, w: &mut Worker<'_>, site: CallSite) -> Result<(), SyncError> {
+        let holding = self.let_go(w, site)?;
+        let event = holding.release(site);
+        let called = w.exclusive(|link, call| link.local(call, Some(event)));
+        called.map_err(|failure| w.link.sync_error(failure, site))
+    }
+
+    /// Leaves it to the caller to give the holding back, on the worker that acquired it.
+    pub fn let_go(mut self, w: &Worker<'_>, site: CallSite) -> Result<Holding, SyncError> {
+        if !Rc::ptr_eq(&self.dropped, &w.link.dropped) {
+            return Err(SyncError::NotHere {
+                holding: self.holding,
+                node: w.node(),
+                site,
+                acquired: self.site,
+            });
+        }
+        self.released = true;
+        Ok(self.holding)
+    }
+}
+
+impl Drop for Grip {
+    fn drop(&mut self) {
+        if !self.released {
+            self.dropped.borrow_mut().push((self.holding, self.site));
+        }
+    }
+}

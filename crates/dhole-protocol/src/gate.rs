@@ -1,0 +1,402 @@
+//! Read-write locks and semaphores: *gates*, each kept by a manager that is fixed by its number.
+//!
+//! Whoever wants to pass asks the manager, which lets nodes pass in the order in which they
+//! asked; readers that follow on each other pass together. So neither a writer nor a reader
+//! starves. A node that gives something back tells the manager its vector time and no more. The
+//! manager passes the next node's request on to those whose releases it has to see and has not,
+//! and each of them tells it the news itself: write notices never take a way round the manager,
+//! and a reader that has learned nothing need not be asked. Three messages, as for a lock; two
+//! where the node that passes has seen all releases or the manager's own is the last.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use dhole_model::{CallSite, NodeId, VectorTime};
+
+use crate::command::ProtocolError;
+use crate::{Passage, RwLockId, SemaphoreId};
+
+/// The most permits that a semaphore may have at a time.
+const MOST_PERMITS: u32 = u32::MAX;
+
+/// One node's view of all gates, and its part as the manager of some.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Gates {
+    me: NodeId,
+    nodes: usize,
+    /// The read-write locks held here.
+    held: BTreeMap<RwLockId, (Passage, CallSite)>,
+    entering: Option<Entering>,
+    rw_locks: BTreeMap<RwLockId, Gate<RwLock>>,
+    semaphores: BTreeMap<u64, Gate<Semaphore>>,
+}
+
+/// What the worker waits for.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct Entering {
+    passage: Passage,
+    site: CallSite,
+    wait: u64,
+    /// How many grants are still to come, once the first has.
+    left: Option<u32>,
+}
+
+/// Someone who wants to pass.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Request {
+    pub passage: Passage,
+    pub requester: NodeId,
+    pub wait: u64,
+    /// What the requester has seen.
+    pub time: VectorTime,
+}
+
+/// A node that may pass, when it has heard of the releases of these nodes.
+#[derive(PartialEq, Eq, Debug)]
+pub(crate) struct Pass {
+    pub request: Request,
+    pub sources: Vec<NodeId>,
+}
+
+/// What the manager knows of a gate.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+struct Gate<S> {
+    state: S,
+    queue: VecDeque<Request>,
+    /// Releases that whoever passes next has to see.
+    released: Releases,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+struct RwLock {
+    readers: BTreeSet<NodeId>,
+    writer: Option<NodeId>,
+    /// Releases that readers have to see: those of writers.
+    written: Releases,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+struct Semaphore {
+    permits: u32,
+    /// How many it was made with.
+    made_with: u32,
+}
+
+/// The newest release of each node, but for those that another one has seen.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+struct Releases(Vec<(NodeId, VectorTime)>);
+
+impl Releases {
+    fn add(&mut self, node: NodeId, time: &VectorTime) {
+        self.0
+            .retain(|(other, theirs)| *other != node && !time.covers(theirs));
+        if !self.0.iter().any(|(_, theirs)| theirs.covers(time)) {
+            self.0.push((node, time.clone()));
+        }
+    }
+
+    /// Whom to ask, so that a node that has seen `time` sees all releases.
+    fn unseen_at(&self, time: &VectorTime) -> Vec<NodeId> {
+        let unseen = self.0.iter().filter(|(_, released)| !time.covers(released));
+        unseen.map(|(node, _)| *node).collect()
+    }
+}
+
+impl Gates {
+    pub fn new(me: NodeId, nodes: usize) -> Gates {
+        Gates {
+            me,
+            nodes,
+            held: BTreeMap::new(),
+            entering: None,
+            rw_locks: BTreeMap::new(),
+            semaphores: BTreeMap::new(),
+        }
+    }
+
+    pub fn manager(&self, passage: Passage) -> NodeId {
+        NodeId::at((passage.number() % self.nodes as u64) as usize)
+    }
+
+    /// Whether the worker may wait for this.
+    pub fn check_enter(&self, passage: Passage, site: CallSite) -> Result<(), ProtocolError> {
+        if let Passage::Permit(semaphore) = passage {
+            return self.check_permits(semaphore, self.me);
+        }
+        let held = passage.rw_lock().and_then(|lock| self.held.get(&lock));
+        match held {
+            None => Ok(()),
+            Some(&(_, held_since)) => Err(ProtocolError::AlreadyEntered {
+                passage,
+                site,
+                held_since,
+            }),
+        }
+    }
+
+    /// The worker waits from now on.
+    pub fn enter(&mut self, passage: Passage, site: CallSite, wait: u64) {
+        self.entering = Some(Entering {
+            passage,
+            site,
+            wait,
+            left: None,
+        });
+    }
+
+    /// Whether the worker waits for just this.
+    pub fn check_grant(
+        &self,
+        from: NodeId,
+        passage: Passage,
+        wait: u64,
+        parts: u32,
+    ) -> Result<(), ProtocolError> {
+        let asked = self.entering.as_ref().is_some_and(|entering| {
+            entering.passage == passage
+                && entering.wait == wait
+                && parts > 0
+                && entering.left.is_none_or(|left| left < parts)
+        });
+        match asked {
+            true => Ok(()),
+            false => Err(ProtocolError::BadMessage {
+                from,
+                what: "a grant that was not asked for",
+            }),
+        }
+    }
+
+    /// One of `parts` grants, which was [checked](Gates::check_grant), has come. Whether it was
+    /// the last.
+    pub fn granted(&mut self, parts: u32) -> bool {
+        let Some(entering) = &mut self.entering else {
+            return false;
+        };
+        let left = entering.left.unwrap_or(parts) - 1;
+        entering.left = Some(left);
+        if left > 0 {
+            return false;
+        }
+        if let Some(lock) = entering.passage.rw_lock() {
+            self.held.insert(lock, (entering.passage, entering.site));
+        }
+        self.entering = None;
+        true
+    }
+
+    /// The worker gives back what it holds; a permit need not be one that it acquired.
+    pub fn leave(&mut self, passage: Passage, site: CallSite) -> Result<(), ProtocolError> {
+        let Some(lock) = passage.rw_lock() else {
+            return Ok(());
+        };
+        match self.held.get(&lock) {
+            Some((held, _)) if *held == passage => {
+                self.held.remove(&lock);
+                Ok(())
+            }
+            _ => Err(ProtocolError::NotEntered { passage, site }),
+        }
+    }
+
+    /// The read-write locks that this node holds, and where they were acquired.
+    pub fn held(&self) -> impl Iterator<Item = (Passage, CallSite)> {
+        self.held.values().copied()
+    }
+
+    /// Whether this node holds the lock.
+    pub fn holds(&self, lock: RwLockId) -> bool {
+        self.held.contains_key(&lock)
+    }
+
+    /// At the manager: who holds the lock.
+    pub fn holders(&self, lock: RwLockId) -> Vec<NodeId> {
+        let state = self.rw_locks.get(&lock).map(|gate| &gate.state);
+        let holders = |state: &RwLock| state.readers.iter().copied().chain(state.writer).collect();
+        state.map(holders).unwrap_or_default()
+    }
+
+    /// The manager takes a request, and says who may pass.
+    pub fn requested(&mut self, request: Request) -> Result<Vec<Pass>, ProtocolError> {
+        self.check_managed(request.passage, request.requester)?;
+        let from = request.requester;
+        let asks = |queue: &VecDeque<Request>| queue.iter().any(|r| r.requester == from);
+        let twice = ProtocolError::BadMessage {
+            from,
+            what: "a second request for a gate that it waits at or has passed",
+        };
+        match request.passage {
+            Passage::Read(lock) | Passage::Write(lock) => {
+                let gate = self.rw_locks.entry(lock).or_default();
+                let RwLock {
+                    readers, writer, ..
+                } = &gate.state;
+                if readers.contains(&from) || *writer == Some(from) || asks(&gate.queue) {
+                    return Err(twice);
+                }
+                gate.queue.push_back(request);
+                Ok(gate.let_pass())
+            }
+            Passage::Permit(semaphore) => {
+                let gate = self.semaphore(semaphore, from)?;
+                if asks(&gate.queue) {
+                    return Err(twice);
+                }
+                gate.queue.push_back(request);
+                Ok(gate.let_pass())
+            }
+        }
+    }
+
+    /// The manager hears that a node, which has seen `time`, gave something back, and says who
+    /// may pass.
+    pub fn released(
+        &mut self,
+        passage: Passage,
+        from: NodeId,
+        time: &VectorTime,
+        site: CallSite,
+    ) -> Result<Vec<Pass>, ProtocolError> {
+        self.check_managed(passage, from)?;
+        match passage {
+            Passage::Read(lock) | Passage::Write(lock) => {
+                let gate = self.rw_locks.entry(lock).or_default();
+                let state = &mut gate.state;
+                let held = match passage {
+                    Passage::Read(_) => state.readers.remove(&from),
+                    _ => state.writer.take_if(|writer| *writer == from).is_some(),
+                };
+                if !held {
+                    let what = "the release of a read-write lock that it does not hold";
+                    return Err(ProtocolError::BadMessage { from, what });
+                }
+                if let Passage::Write(_) = passage {
+                    state.written.add(from, time);
+                }
+                gate.released.add(from, time);
+                Ok(gate.let_pass())
+            }
+            Passage::Permit(semaphore) => {
+                let gate = self.semaphore(semaphore, from)?;
+                if gate.state.permits == MOST_PERMITS {
+                    return Err(ProtocolError::TooManyPermits {
+                        semaphore,
+                        node: from,
+                        site,
+                    });
+                }
+                gate.state.permits += 1;
+                gate.released.add(from, time);
+                Ok(gate.let_pass())
+            }
+        }
+    }
+
+    fn check_managed(&self, passage: Passage, from: NodeId) -> Result<(), ProtocolError> {
+        match self.manager(passage) == self.me {
+            true => Ok(()),
+            false => Err(ProtocolError::BadMessage {
+                from,
+                what: "a request at a node that does not manage the gate",
+            }),
+        }
+    }
+
+    fn semaphore(
+        &mut self,
+        semaphore: SemaphoreId,
+        from: NodeId,
+    ) -> Result<&mut Gate<Semaphore>, ProtocolError> {
+        self.check_permits(semaphore, from)?;
+        let gate = self.semaphores.entry(semaphore.number);
+        Ok(gate.or_insert_with(|| Gate {
+            state: Semaphore {
+                permits: semaphore.permits,
+                made_with: semaphore.permits,
+            },
+            ..Gate::default()
+        }))
+    }
+
+    fn check_permits(&self, semaphore: SemaphoreId, node: NodeId) -> Result<(), ProtocolError> {
+        let made_with = self.semaphores.get(&semaphore.number);
+        match made_with.map(|gate| gate.state.made_with) {
+            Some(made_with) if made_with != semaphore.permits => Err(ProtocolError::OtherPermits {
+                semaphore,
+                node,
+                made_with,
+            }),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Gate<RwLock> {
+    fn let_pass(&mut self) -> Vec<Pass> {
+        let mut passes = Vec::new();
+        while let Some(request) = self
+            .queue
+            .pop_front_if(|request| self.state.admits(request))
+        {
+            let releases = match request.passage {
+                Passage::Read(_) => {
+                    self.state.readers.insert(request.requester);
+                    &self.state.written
+                }
+                _ => {
+                    self.state.writer = Some(request.requester);
+                    &self.released
+                }
+            };
+            let sources = releases.unseen_at(&request.time);
+            passes.push(Pass { request, sources });
+        }
+        passes
+    }
+}
+
+impl RwLock {
+    fn admits(&self, request: &Request) -> bool {
+        let reads = matches!(request.passage, Passage::Read(_));
+        self.writer.is_none() && (reads || self.readers.is_empty())
+    }
+}
+
+impl Gate<Semaphore> {
+    fn let_pass(&mut self) -> Vec<Pass> {
+        let mut passes = Vec::new();
+        while self.state.permits > 0
+            && let Some(request) = self.queue.pop_front()
+        {
+            self.state.permits -= 1;
+            let sources = self.released.unseen_at(&request.time);
+            passes.push(Pass { request, sources });
+        }
+        passes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn time(of: [u32; 3]) -> VectorTime {
+        let mut time = VectorTime::zero(3);
+        of.iter()
+            .enumerate()
+            .for_each(|(node, index)| time.see(NodeId::at(node), *index));
+        time
+    }
+
+    #[test]
+    fn a_release_that_another_has_seen_need_not_be_asked_for() {
+        let mut releases = Releases::default();
+        releases.add(NodeId(0), &time([1, 0, 0]));
+        releases.add(NodeId(1), &time([0, 1, 0]));
+        assert_eq!(releases.unseen_at(&time([1, 0, 0])), [NodeId(1)]);
+        releases.add(NodeId(2), &time([1, 1, 1]));
+        assert_eq!(releases.unseen_at(&time([0, 0, 0])), [NodeId(2)]);
+        releases.add(NodeId(0), &time([1, 1, 0]));
+        assert_eq!(releases.unseen_at(&time([0, 0, 0])), [NodeId(2)]);
+        assert_eq!(releases.unseen_at(&time([2, 2, 2])), []);
+    }
+}

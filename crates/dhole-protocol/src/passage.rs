@@ -1,0 +1,85 @@
+//! What a node can wait for at a manager, by name.
+
+use std::fmt;
+
+use crate::LockId;
+
+/// The number of a read-write lock, the same on every node.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct RwLockId(pub u64);
+
+/// A semaphore, the same on every node.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct SemaphoreId {
+    /// Its number.
+    pub number: u64,
+    /// How many permits it has before anyone acquires or releases one.
+    pub permits: u32,
+}
+
+/// A condition variable, the same on every node. It belongs to a lock, and its waiters are
+/// handed on with the lock.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct ConditionId {
+    /// The lock.
+    pub lock: LockId,
+    /// Its number among the conditions of the lock.
+    pub number: u64,
+}
+
+/// A way through a gate.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Passage {
+    /// As one of the readers of a read-write lock.
+    Read(RwLockId),
+    /// As the writer.
+    Write(RwLockId),
+    /// With a permit of a semaphore.
+    Permit(SemaphoreId),
+}
+
+impl Passage {
+    /// The number of the gate.
+    pub fn number(self) -> u64 {
+        match self {
+            Passage::Read(lock) | Passage::Write(lock) => lock.0,
+            Passage::Permit(semaphore) => semaphore.number,
+        }
+    }
+
+    /// The read-write lock, if it is one.
+    pub fn rw_lock(self) -> Option<RwLockId> {
+        match self {
+            Passage::Read(lock) | Passage::Write(lock) => Some(lock),
+            Passage::Permit(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for RwLockId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "read-write lock {}", self.0)
+    }
+}
+
+impl fmt::Display for SemaphoreId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "semaphore {}", self.number)
+    }
+}
+
+impl fmt::Display for ConditionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "condition {} of {}", self.number, self.lock)
+    }
+}
+
+impl fmt::Display for Passage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Passage::Read(lock) => write!(f, "{lock} (to read)"),
+            Passage::Write(lock) => write!(f, "{lock} (to write)"),
+            Passage::Permit(semaphore) => write!(f, "a permit of {semaphore}"),
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! `Event::Enter` and `Event::Leave`: read-write locks and semaphores.
+
+mod pack;
+
+use dhole_model::{MessageKind, VectorTime};
+use dhole_protocol::{Command, Event, Message, Passage, ProtocolError, RwLockId, SemaphoreId};
+use pack::*;
+
+fn read(lock: u64) -> Passage {
+    Passage::Read(RwLockId(lock))
+}
+
+fn write(lock: u64) -> Passage {
+    Passage::Write(RwLockId(lock))
+}
+
+fn permit(number: u64, permits: u32) -> Passage {
+    Passage::Permit(SemaphoreId { number, permits })
+}
+
+fn enter(passage: Passage) -> Event {
+    let site = site(3);
+    Event::Enter { passage, site }
+}
+
+fn leave(passage: Passage) -> Event {
+    let site = site(4);
+    Event::Leave { passage, site }
+}
+
+/// Whether the node's wait has ended since this was asked last.
+fn passed(pack: &mut Pack, node: usize) -> bool {
+    let done = std::mem::take(&mut pack.done[node]);
+    done.contains(&Command::Done)
+}
+
+#[test]
+fn readers_pass_together_and_a_writer_alone() {
+    let mut pack = Pack::new(4);
+    for reader in [1, 2] {
+        assert!(pack.run(reader, enter(read(0))).contains(&Command::Done));
+    }
+    assert!(!pack.run(3, enter(write(0))).contains(&Command::Done));
+    pack.run(1, leave(read(0)));
+    assert!(!passed(&mut pack, 3), "one reader is left");
+    pack.run(2, leave(read(0)));
+    assert!(passed(&mut pack, 3));
+    assert!(!pack.run(1, enter(read(0))).contains(&Command::Done));
+    pack.run(3, leave(write(0)));
+    assert!(passed(&mut pack, 1));
+}
+
+#[test]
+fn a_reader_does_not_overtake_a_writer_nor_a_writer_a_reader() {
+    let mut pack = Pack::new(4);
+    pack.run(0, enter(read(0)));
+    pack.run(1, enter(write(0)));
+    assert!(
+        !pack.run(2, enter(read(0))).contains(&Command::Done),
+        "a writer is before it"
+    );
+    pack.run(3, enter(write(0)));
+    pack.run(0, leave(read(0)));
+    assert!(passed(&mut pack, 1) && !passed(&mut pack, 2));
+    pack.run(1, leave(write(0)));
+    assert!(
+        passed(&mut pack, 2) && !passed(&mut pack, 3),
+        "a reader is before it"
+    );
+    pack.run(2, leave(read(0)));
+    assert!(passed(&mut pack, 3));
+}
+
+#[test]
+fn a_lock_that_is_free_at_its_manager_costs_no_message() {
+    let mut pack = Pack::new(2);
+    for passage in [read(0), write(0), permit(0, 1)] {
+        assert!(pack.local(0, enter(passage)).contains(&Command::Done));
+        pack.local(0, leave(passage));
+    }
+    assert_eq!(pack.messages(), 0);
+}
+
+#[test]
+fn notices_go_from_writer_to_readers_to_the_next_writer() {
+    let mut pack = Pack::with_object(4);
+    let other = OBJECT.plus(1);
+    pack.local(1, allocated(dhole_model::OidRange::one(other)));
+    for node in 1..4 {
+        pack.run(node, miss(OBJECT, 0));
+    }
+    pack.run(3, miss(other, 1));
+    pack.messages();
+    pack.run(0, enter(write(0)));
+    pack.write(0, OBJECT);
+    pack.run(0, leave(write(0)));
+    for reader in [1, 2] {
+        let done = pack.run(reader, enter(read(0)));
+        assert!(done.contains(&Command::Invalidate(OBJECT)));
+    }
+    assert_eq!(
+        pack.messages(),
+        4,
+        "the manager wrote last: request and grant"
+    );
+    pack.write(1, other);
+    pack.run(1, leave(read(0)));
+    pack.run(2, leave(read(0)));
+    pack.messages();
+    let done = pack.run(3, enter(write(0)));
+    assert!(done.contains(&Command::Invalidate(OBJECT)));
+    assert!(
+        done.contains(&Command::Invalidate(other)),
+        "a reader wrote it"
+    );
+    assert_eq!(
+        pack.sent.remove(&MessageKind::GateForward),
+        Some(1),
+        "that reader is asked"
+    );
+    assert_eq!(
+        pack.messages(),
+        2,
+        "request and grant; who has learned nothing is not asked"
+    );
+}
+
+#[test]
+fn a_permit_carries_what_happened_before_its_release() {
+    let mut pack = Pack::with_object(3);
+    pack.run(2, miss(OBJECT, 0));
+    let ready = permit(1, 0);
+    assert!(!pack.run(2, enter(ready)).contains(&Command::Done));
+    pack.write(0, OBJECT);
+    pack.messages();
+    pack.run(0, leave(ready));
+    assert!(pack.done[2].contains(&Command::Invalidate(OBJECT)) && passed(&mut pack, 2));
+    assert_eq!(pack.messages(), 3, "release, forward, grant");
+}
+
+#[test]
+fn permits_go_to_those_who_asked_first_and_are_not_lost() {
+    let mut pack = Pack::new(3);
+    let two = permit(0, 2);
+    for node in [1, 2] {
+        pack.run(node, enter(two));
+        assert!(passed(&mut pack, node));
+    }
+    assert!(!pack.run(2, enter(two)).contains(&Command::Done));
+    assert!(!pack.run(1, enter(two)).contains(&Command::Done));
+    pack.run(0, leave(two));
+    assert!(passed(&mut pack, 2) && !passed(&mut pack, 1));
+    pack.run(0, leave(two));
+    assert!(passed(&mut pack, 1));
+    pack.run(0, leave(two));
+    assert!(
+        pack.run(0, enter(two)).contains(&Command::Done),
+        "one was left"
+    );
+}
+
+#[test]
+fn what_is_not_held_cannot_be_released_and_what_is_held_not_entered() {
+    let mut pack = Pack::new(2);
+    for passage in [read(1), write(1)] {
+        let error = pack.refuse(0, leave(passage));
+        assert_eq!(
+            error,
+            ProtocolError::NotEntered {
+                passage,
+                site: site(4)
+            }
+        );
+    }
+    pack.run(0, enter(read(1)));
+    for passage in [read(1), write(1)] {
+        let text = pack.refuse(0, enter(passage)).to_string();
+        assert!(text.contains("since program.rs:3:5"), "{text}");
+    }
+    let text = pack.refuse(0, leave(write(1))).to_string();
+    assert!(text.contains("read-write lock 1 (to write)"), "{text}");
+}
+
+#[test]
+fn a_semaphore_neither_overflows_nor_changes() {
+    let mut pack = Pack::new(2);
+    let full = permit(0, u32::MAX);
+    assert!(pack.run(0, enter(full)).contains(&Command::Done));
+    pack.run(1, leave(full));
+    let error = pack.refuse(0, leave(full));
+    assert!(
+        matches!(error, ProtocolError::TooManyPermits { .. }),
+        "{error}"
+    );
+    let error = pack.refuse(0, enter(permit(0, 3)));
+    assert!(
+        matches!(error, ProtocolError::OtherPermits { .. }),
+        "{error}"
+    );
+    let release = Message::GateRelease {
+        passage: full,
+        time: VectorTime::zero(2),
+        site: site(9),
+    };
+    let text = pack.refuse(0, from(1, release)).to_string();
+    assert!(text.contains("on node 1 at program.rs:9:5"), "{text}");
+}
+
+#[test]
+fn messages_that_make_no_sense_change_nothing() {
+    let mut pack = Pack::new(3);
+    pack.run(1, enter(write(0)));
+    let time = VectorTime::zero(3);
+    let request = |passage| Message::GateRequest {
+        passage,
+        wait: 9,
+        time: time.clone(),
+    };
+    let release = |passage| Message::GateRelease {
+        passage,
+        time: time.clone(),
+        site: site(1),
+    };
+    let grant = |wait, parts| Message::GateGrant {
+        passage: write(0),
+        wait,
+        parts,
+        news: no_news(3),
+    };
+    for (node, message) in [
+        (0, request(write(0))),
+        (2, request(write(0))),
+        (0, release(read(0))),
+        (2, release(write(0))),
+        (1, grant(1, 1)),
+        (2, grant(1, 1)),
+    ] {
+        pack.refuse(node, from(1, message));
+    }
+    pack.begin(2, enter(write(0)));
+    for (wait, parts) in [(2, 1), (1, 0)] {
+        pack.refuse(2, from(0, grant(wait, parts)));
+    }
+}
