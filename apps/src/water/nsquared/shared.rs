@@ -5,9 +5,9 @@
 //!
 //! 1. Each node predicts its molecules' positions and shows them, and sets its sum of forces to
 //!    nothing. Barrier.
-//! 2. It fetches the positions of the half of all molecules that follow its own, computes the forces
-//!    of its pairs in its own memory, and then adds them to the sums of their nodes: under one
-//!    lock for each, and each node begins with itself, so that not all want the same lock.
+//! 2. It fetches the positions of the half of all molecules that follow its own, computes the
+//!    forces of its pairs in its own memory, and then adds them to the sums of their nodes: under
+//!    one lock for each, and each node begins with itself, so that not all want the same lock.
 //!    Barrier.
 //! 3. It corrects its molecules' motion by their sum.
 //!
