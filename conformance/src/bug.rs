@@ -49,6 +49,13 @@ pub enum Bug {
     LoseReply,
     /// A reply lacks one of the objects that were asked for.
     LackObject,
+    /// A notice says of an array that only the first of some elements was written.
+    ForgetRange,
+    /// A notice of elements makes more of the array invalid on those that hear it: nobody may
+    /// hear of what it lost, as if an array had one version.
+    WidenRange,
+    /// A reply of elements carries one more than was asked for.
+    WidenReply,
     /// The barrier's manager lets each node go when it arrives.
     DepartEarly,
     /// A probe that has gone round once is taken for one that has confirmed its cycle.
@@ -69,7 +76,7 @@ pub enum Bug {
 
 impl Bug {
     /// Every bug.
-    pub const ALL: [Bug; 24] = [
+    pub const ALL: [Bug; 27] = [
         Bug::LoseInterval,
         Bug::HideInterval,
         Bug::SkipInvalidate,
@@ -86,6 +93,9 @@ impl Bug {
         Bug::LoseWrittenAt,
         Bug::LoseReply,
         Bug::LackObject,
+        Bug::ForgetRange,
+        Bug::WidenRange,
+        Bug::WidenReply,
         Bug::DepartEarly,
         Bug::SkipConfirmation,
         Bug::LoseProbe,
@@ -134,6 +144,15 @@ impl Bug {
                 }
             }
             (Bug::StaleReply, Message::FetchReply { .. }) => fate.stale = true,
+            (
+                Bug::ForgetRange | Bug::WidenRange,
+                Message::LockGrant { news, .. }
+                | Message::BarrierArrive { news, .. }
+                | Message::BarrierDepart { news, .. },
+            ) => self.change_ranges(news),
+            (Bug::WidenReply, Message::ElementsReply { sent, .. }) => {
+                sent.iter_mut().for_each(|sent| sent.elements.count += 1);
+            }
             (Bug::LackObject, Message::FetchReply { sent, .. }) => drop(sent.pop()),
             (Bug::ForgetLastWriter, Message::Fetch { wanted, .. }) => {
                 *to = NodeId(0);
@@ -201,6 +220,19 @@ impl Bug {
             _ => {}
         }
         fate
+    }
+
+    /// Changes which elements the intervals have written.
+    fn change_ranges(self, news: &mut News) {
+        for interval in &mut news.intervals {
+            let interval = Arc::make_mut(interval);
+            for elements in &mut interval.elements {
+                elements.count = match self {
+                    Bug::ForgetRange => 1,
+                    _ => elements.count + 1,
+                };
+            }
+        }
     }
 
     fn lose_interval(self, news: &mut News) {

@@ -125,6 +125,26 @@ fn a_reply_that_lacks_an_object_is_refused() {
 }
 
 #[test]
+fn a_notice_that_forgets_its_range_makes_a_stale_read() {
+    caught(Bug::ForgetRange, parts_under_a_lock(), Fault::StaleRead);
+}
+
+#[test]
+fn a_notice_that_claims_more_than_was_written_is_refused() {
+    caught(Bug::WidenRange, parts_of_one_array(1), Fault::Refused);
+}
+
+#[test]
+fn a_reply_of_more_elements_than_were_asked_for_is_refused() {
+    caught(Bug::WidenReply, parts_under_a_lock(), Fault::Refused);
+}
+
+#[test]
+fn an_exclusive_element_answered_too_early_is_touched_under_its_writer() {
+    caught(Bug::AnswerAtOnce, parts_written_alone(), Fault::Presence);
+}
+
+#[test]
 fn an_early_departure_leaves_others_behind() {
     caught(
         Bug::DepartEarly,

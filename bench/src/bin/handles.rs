@@ -7,7 +7,7 @@ use std::convert::Infallible;
 use std::hint::black_box;
 use std::time::Instant;
 
-use dhole_heap::{Access, Cluster, Miss, Monitor, Ref, Refs, Share, Token};
+use dhole_heap::{Access, ArrayMiss, Cluster, Miss, Monitor, Ref, Refs, Share, Token};
 use dhole_model::NodeId;
 
 /// What the objects of a chase know.
@@ -40,6 +40,22 @@ impl<'id> Access<'id> for Worker<'id> {
 
     fn write_miss(&mut self, miss: &Miss) -> Result<(), Infallible> {
         panic!("{} should be here", miss.oid)
+    }
+
+    fn read_elements(&self, miss: &ArrayMiss) -> Result<(), Infallible> {
+        panic!("{} should be here", miss.elements)
+    }
+
+    fn write_elements(&mut self, miss: &ArrayMiss) -> Result<(), Infallible> {
+        panic!("{} should be here", miss.elements)
+    }
+
+    fn overwrite_elements<T: Share + Copy>(
+        &mut self,
+        miss: &ArrayMiss,
+        _: &[T],
+    ) -> Result<(), Infallible> {
+        panic!("{} should be here", miss.elements)
     }
 
     fn fail(&self, error: Infallible) -> ! {

@@ -176,7 +176,7 @@ impl State {
                 .next()
                 .is_some_and(|first| copies.any(|other| other != first))
         };
-        all_finished && (0..program.objects.len()).any(differ)
+        all_finished && (0..program.objects.len() + program.elements).any(differ)
     }
 
     /// Whether all have finished and there was a race that nobody told of.

@@ -14,6 +14,7 @@
 //! nothing has to show that it would.
 
 mod cluster;
+mod elements;
 mod explore;
 mod family;
 mod fault;
@@ -34,5 +35,5 @@ pub use heap::{Heap, Presence};
 pub use history::{Clock, History, WriteId};
 pub use network::{Network, Parcel};
 pub use node::{Node, Phase, Wait};
-pub use program::{MOST_NODES, Objects, Op, Program};
+pub use program::{MOST_NODES, Objects, Op, Part, Program};
 pub use sealed::Sealed;

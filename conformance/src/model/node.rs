@@ -7,7 +7,7 @@ use dhole_protocol::{
 
 use crate::model::program::{creator, lock_id};
 use crate::model::{
-    Fault, Heap, History, Network, Objects, Op, Parcel, Presence, Program, WriteId,
+    Fault, Heap, History, Network, Objects, Op, Parcel, Part, Presence, Program, WriteId,
 };
 use crate::{Bug, Fate};
 
@@ -80,7 +80,7 @@ impl Node {
                 program.limits,
                 program.races,
             ),
-            heap: Heap::new(program.objects.len()),
+            heap: Heap::new(program.objects.len() + program.elements),
             done: 0,
             passed: 0,
             phase: Phase::Computing,
@@ -168,6 +168,17 @@ impl Node {
                     Some(read_miss(object, around.program)),
                 ),
             },
+            Some(Op::ReadPart(part)) => match self.all_readable(part, around.program) {
+                true => return self.access(around),
+                false => ((Shared, Some(Wait::Object)), Some(part.read())),
+            },
+            Some(Op::WritePart(part)) if self.all_writable(part, around.program) => {
+                return self.access(around);
+            }
+            Some(Op::WritePart(part)) => match self.all_readable(part, around.program) {
+                true => ((Exclusive, None), Some(part.write())),
+                false => ((Exclusive, Some(Wait::Object)), Some(part.read())),
+            },
             Some(Op::Acquire(lock)) => {
                 let event = Event::Acquire {
                     lock: lock_id(lock),
@@ -251,7 +262,16 @@ impl Node {
                 Some(write_fault(object, self.site(), around.program)),
                 around,
             ),
-            Some(Op::Read(_) | Op::ReadOrSkip(..) | Op::Write(_)) => {
+            Some(Op::WritePart(part)) if !self.all_writable(part, around.program) => {
+                self.call(Some(part.write()), around)
+            }
+            Some(
+                Op::Read(_)
+                | Op::ReadOrSkip(..)
+                | Op::Write(_)
+                | Op::ReadPart(_)
+                | Op::WritePart(_),
+            ) => {
                 self.phase = Phase::Computing;
                 self.access(around)
             }
@@ -266,38 +286,69 @@ impl Node {
         }
     }
 
+    fn all_readable(&self, part: Part, program: &Program) -> bool {
+        let mut elements = part.objects(program);
+        elements.all(|element| self.heap.readable(usize::from(element)).is_some())
+    }
+
+    fn all_writable(&self, part: Part, program: &Program) -> bool {
+        let mut elements = part.objects(program);
+        elements.all(|element| self.heap.is_writable(usize::from(element)))
+    }
+
     /// The worker reads or writes what it may.
     fn access(&mut self, around: &mut Around<'_>) -> Result<(), Failed> {
-        let next = self.next(around.program);
-        let Some(Op::Read(object) | Op::ReadOrSkip(object, _) | Op::Write(object)) = next else {
-            unreachable!("only an access accesses")
-        };
-        if around.program.race_free && !around.history.is_alone(self.me, object) {
-            return Err((Fault::Race, format!("{next:?} on node {}", self.me)));
-        }
         self.done += 1;
+        match self.next_before(around.program) {
+            Op::Write(object) => self.write(object, around),
+            Op::Read(object) => self.read(object, around).map(drop),
+            Op::ReadOrSkip(object, skipped) => {
+                let value = self.read(object, around)?;
+                self.done += usize::from(skipped) * usize::from(value == WriteId::INITIAL);
+                Ok(())
+            }
+            Op::ReadPart(part) => part
+                .objects(around.program)
+                .try_for_each(|element| self.read(element, around).map(drop)),
+            Op::WritePart(part) => part
+                .objects(around.program)
+                .try_for_each(|element| self.write(element, around)),
+            _ => unreachable!("only an access accesses"),
+        }
+    }
+
+    /// The operation that was just done.
+    fn next_before(&self, program: &Program) -> Op {
+        program.nodes[self.me][self.done - 1]
+    }
+
+    fn must_be_alone(&self, object: u8, around: &Around<'_>) -> Result<(), Failed> {
+        match around.program.race_free && !around.history.is_alone(self.me, object) {
+            true => Err((Fault::Race, format!("{object} on node {}", self.me))),
+            false => Ok(()),
+        }
+    }
+
+    fn write(&mut self, object: u8, around: &mut Around<'_>) -> Result<(), Failed> {
+        self.must_be_alone(object, around)?;
         let at = usize::from(object);
-        if let Some(Op::Write(_)) = next {
-            let over = self.heap.readable(at);
-            let over = over.expect("a writable object is readable");
-            let value = around.history.write(self.me, object, self.done, over);
-            self.heap.write(at, value);
-            return Ok(());
-        }
-        let value = self
-            .heap
-            .readable(at)
-            .expect("a call made the object readable");
-        if let (Some(Op::ReadOrSkip(_, skipped)), WriteId::INITIAL) = (next, value) {
-            self.done += usize::from(skipped);
-        }
+        let over = self.heap.readable(at);
+        let over = over.expect("a writable object is readable");
+        let value = around.history.write(self.me, object, self.done, over);
+        self.heap.write(at, value);
+        Ok(())
+    }
+
+    fn read(&mut self, object: u8, around: &mut Around<'_>) -> Result<WriteId, Failed> {
+        self.must_be_alone(object, around)?;
+        let value = self.heap.readable(usize::from(object));
+        let value = value.expect("a call made the object readable");
+        let read = around.history.read(self.me, object, value);
         let words = |fault| {
-            (
-                fault,
-                format!("node {} reads {value:?} of {object}", self.me),
-            )
+            let words = format!("node {} reads {value:?} of {object}", self.me);
+            (fault, words)
         };
-        around.history.read(self.me, object, value).map_err(words)
+        read.map(|()| value).map_err(words)
     }
 
     /// Takes a message.
@@ -419,6 +470,7 @@ impl Node {
                 .program
                 .leaves(oid)
                 .try_for_each(|leaf| self.heap.make_clean(leaf, at))?,
+            Command::Array(command) => self.carry_out_on_array(command, payload, around)?,
             Command::IntervalEnded | Command::Deferred | Command::RacesFound(_) => {}
             Command::Race(race) => around
                 .history

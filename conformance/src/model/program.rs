@@ -17,6 +17,10 @@ pub enum Op {
     Prefetch(Objects),
     /// Writes a value that no other write writes.
     Write(u8),
+    /// Reads elements of the array.
+    ReadPart(Part),
+    /// Writes elements of the array, each with a value that no other write writes.
+    WritePart(Part),
     /// Allocates an object.
     Alloc(u8),
     /// Acquires a lock.
@@ -32,6 +36,10 @@ pub enum Op {
     /// Ends the borrow epoch.
     Pause,
 }
+
+/// The elements of the array from the first number up to the second.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Part(pub u8, pub u8);
 
 /// A set of objects, as bits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -65,6 +73,8 @@ pub struct Program {
     /// Objects of the program that are leaves of one shared object: 1, or more where nodes write
     /// different parts of it.
     pub leaves: u8,
+    /// Elements of the one array, which began as zeros on no node; node 0 allocated it.
+    pub elements: usize,
     /// No two nodes access an object at once, one of them writing.
     pub race_free: bool,
     /// Every run ends with all nodes finished.
@@ -90,6 +100,7 @@ impl Program {
             objects: Vec::new(),
             coherence: Coherence::Lazy,
             leaves: 1,
+            elements: 0,
             race_free: true,
             deadlock_free: true,
             races: Races::Ignore,
@@ -120,6 +131,14 @@ impl Program {
     pub fn zeros(self, count: usize) -> Program {
         Program {
             objects: vec![None; count],
+            ..self
+        }
+    }
+
+    /// With an array of as many elements.
+    pub fn elements(self, count: usize) -> Program {
+        Program {
+            elements: count,
             ..self
         }
     }

@@ -3,7 +3,7 @@
 use dhole_model::Coherence;
 
 use crate::model::Op::{self, *};
-use crate::model::{Objects, Program};
+use crate::model::{Objects, Part, Program};
 
 /// A lock held around what `body` does.
 fn locked(lock: u8, body: &[Op]) -> Vec<Op> {
@@ -340,6 +340,57 @@ pub fn fetched_together(nodes: usize, phases: usize) -> Program {
     let mut program = Program::new("fetched together", nodes).objects(&all).racy();
     program.objects[usize::from(last)] = None;
     program
+}
+
+/// Two nodes write different elements of one array, round after round; a reader reads them all.
+pub fn parts_of_one_array(rounds: usize) -> Program {
+    let zero = [WritePart(Part(0, 1)), Barrier].repeat(rounds);
+    let one = [WritePart(Part(1, 3)), Barrier].repeat(rounds);
+    let two = [ReadPart(Part(0, 3)), Barrier].repeat(rounds);
+    let read = |node: Vec<Op>| [node, vec![ReadPart(Part(0, 3))]].concat();
+    Program::new("parts of one array", vec![read(zero), read(one), read(two)])
+        .elements(3)
+        .racy()
+}
+
+/// Two nodes write elements of which one is the same; both read all.
+pub fn parts_that_overlap(rounds: usize) -> Program {
+    let node = |part| {
+        let round = [WritePart(part), Barrier, ReadPart(Part(0, 3))];
+        round.repeat(rounds)
+    };
+    Program::new(
+        "parts that overlap",
+        vec![node(Part(0, 2)), node(Part(1, 3))],
+    )
+    .elements(3)
+    .racy()
+}
+
+/// Each node writes its own elements without others; in the end, under a lock, those of its
+/// neighbour as well.
+pub fn parts_under_a_lock() -> Program {
+    let node = |mine, all| {
+        let body = [ReadPart(all), WritePart(mine)];
+        [
+            locked(0, &body),
+            locked(0, &[WritePart(all), ReadPart(all)]),
+        ]
+        .concat()
+    };
+    let nodes = vec![node(Part(0, 1), Part(0, 2)), node(Part(1, 2), Part(0, 2))];
+    Program::new("parts under a lock", nodes).elements(2)
+}
+
+/// Node 0 alone writes some elements again and again, and others twice; node 1 reads both under
+/// the lock that they are written under.
+pub fn parts_written_alone() -> Program {
+    let again = locked(0, &[WritePart(Part(0, 2))]).repeat(2);
+    let zero = [again, locked(0, &[WritePart(Part(1, 3))])].concat();
+    let one = locked(0, &[ReadPart(Part(1, 2)), WritePart(Part(2, 3))]);
+    let end = [Barrier, ReadPart(Part(0, 3))];
+    let nodes = [zero, one].map(|node| [node, end.to_vec()].concat());
+    Program::new("parts written alone", nodes.to_vec()).elements(3)
 }
 
 /// A lock is held over a barrier, and is free afterwards.

@@ -1,8 +1,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use dhole::{Lock, Read, Ref, Refs, Result, Rows, Share, Worker, Write};
+use dhole::{Array, Lock, Read, Ref, Refs, Result, Rows, Share, Worker, Write};
 
-use super::program::{Action, End, Program, ROW_LEN, digest, written};
+use super::program::{ARRAY_LEN, ARRAYS, Action, End, Part, Program, ROW_LEN, digest, written};
 use crate::{Platform, run};
 
 /// An item: data of several kinds beside a reference.
@@ -20,10 +20,50 @@ struct Slot {
     item: Option<Ref<Item>>,
 }
 
+/// An element of the array of records: not every byte of it is data, and not every bit pattern
+/// a value.
+#[derive(Clone, Copy, Share)]
+struct Record {
+    parity: Parity,
+    value: u64,
+    letter: char,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Share)]
+enum Parity {
+    Even = 4,
+    Odd = 9,
+}
+
+impl Record {
+    fn new(value: u64) -> Record {
+        Record {
+            parity: if value.is_multiple_of(2) {
+                Parity::Even
+            } else {
+                Parity::Odd
+            },
+            value,
+            letter: char::from(b'a' + (value % 26) as u8),
+        }
+    }
+
+    fn value(&self) -> u64 {
+        let whole = Record::new(self.value);
+        assert!(
+            self.parity == whole.parity && self.letter == whole.letter,
+            "a torn record"
+        );
+        self.value
+    }
+}
+
 #[derive(Clone, Copy, Share)]
 struct Roots {
     slots: Refs<Slot>,
     rows: Rows<u64>,
+    records: Array<Record>,
+    scalars: Array<u64>,
 }
 
 impl Item {
@@ -65,7 +105,12 @@ pub fn execute(program: &Program, platform: &dyn Platform, seed: u64) -> Result<
         let mut roots = w.once(|w| {
             let slots = w.alloc_range(program.items, |_| Slot { item: None });
             let rows = w.alloc_rows(program.rows, ROW_LEN);
-            Ok(Roots { slots, rows })
+            Ok(Roots {
+                slots,
+                rows,
+                records: w.alloc_array_with(ARRAY_LEN, |_| Record::new(0)),
+                scalars: w.alloc_array(ARRAY_LEN),
+            })
         })?;
         let mut node = Node {
             w,
@@ -186,6 +231,35 @@ impl Node<'_, '_> {
                     Ok(())
                 })?;
             }
+            Action::ReadPart(part) => self.read_part(part),
+            Action::Prefetch(Part { array, start, end }) => match array {
+                0 => self.w.prefetch(self.roots.records.range(start..end))?,
+                _ => self.w.prefetch(self.roots.scalars.range(start..end))?,
+            },
+            Action::WritePart(Part { array, start, end }, with) => match array {
+                0 => {
+                    let records = self.roots.records.slice_mut(self.w, start..end);
+                    let change = |r: &mut Record| *r = Record::new(written(r.value(), with));
+                    records.iter_mut().for_each(change);
+                }
+                _ => {
+                    let scalars = self.roots.scalars.slice_mut(self.w, start..end);
+                    scalars
+                        .iter_mut()
+                        .for_each(|value| *value = written(*value, with));
+                }
+            },
+            Action::Overwrite(Part { array, start, end }, with) => match array {
+                0 => {
+                    let values = vec![Record::new(with); end - start];
+                    self.roots.records.write_all(self.w, start, &values);
+                }
+                _ => {
+                    let values = vec![with; end - start];
+                    self.roots.scalars.write_all(self.w, start, &values);
+                }
+            },
+            Action::AddToPart(part, value) => self.add_to_part(part, value)?,
             Action::Work(units) => self.w.work(units),
             Action::Pause => self.w.pause()?,
         }
@@ -201,6 +275,40 @@ impl Node<'_, '_> {
         self.digest = row.iter().copied().fold(self.digest, digest);
     }
 
+    fn read_part(&mut self, Part { array, start, end }: Part) {
+        let so_far = self.digest;
+        self.digest = match array {
+            0 => {
+                let records = self.roots.records.slice(self.w, start..end);
+                records.iter().map(Record::value).fold(so_far, digest)
+            }
+            _ => {
+                let scalars = self.roots.scalars.slice(self.w, start..end);
+                scalars.iter().copied().fold(so_far, digest)
+            }
+        };
+    }
+
+    fn add_to_part(&mut self, Part { array, start, .. }: Part, value: u64) -> Result<()> {
+        let Roots {
+            records, scalars, ..
+        } = self.roots;
+        let lock = self.lock(self.program.items + self.program.rows + array);
+        lock.with(self.w, |w| {
+            match array {
+                0 => {
+                    let sum = records.get(w, start).value().wrapping_add(value);
+                    *records.get_mut(w, start) = Record::new(sum);
+                }
+                _ => {
+                    let scalar = scalars.get_mut(w, start);
+                    *scalar = scalar.wrapping_add(value);
+                }
+            }
+            Ok(())
+        })
+    }
+
     fn read_all(&mut self) -> Result<()> {
         for slot in self.roots.slots.iter() {
             if let Some(item) = slot.get(self.w).item {
@@ -208,6 +316,10 @@ impl Node<'_, '_> {
             }
         }
         (0..self.program.rows).for_each(|row| self.read_row(row));
+        for array in 0..ARRAYS {
+            let (start, end) = (0, ARRAY_LEN);
+            self.read_part(Part { array, start, end });
+        }
         Ok(())
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::program::{Action, Program, ROW_LEN, digest, written};
+use super::program::{ARRAY_LEN, ARRAYS, Action, Part, Program, ROW_LEN, digest, written};
 
 /// Two nodes may touch one object at once: the program is wrong, whoever runs it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -51,6 +51,7 @@ enum Object {
     Slot(usize),
     Item(usize),
     Row(usize),
+    Element(usize, usize),
 }
 
 /// How an object is touched.
@@ -94,6 +95,7 @@ impl Touched {
 pub(crate) struct World {
     items: Vec<Option<Item>>,
     rows: Vec<[u64; ROW_LEN]>,
+    arrays: [[u64; ARRAY_LEN]; ARRAYS],
     touched: BTreeMap<Object, Touched>,
     digests: Vec<u64>,
 }
@@ -103,6 +105,7 @@ impl World {
         World {
             items: vec![None; program.items],
             rows: vec![[0; ROW_LEN]; program.rows],
+            arrays: [[0; ARRAY_LEN]; ARRAYS],
             touched: BTreeMap::new(),
             digests: vec![0; program.nodes],
         }
@@ -179,6 +182,11 @@ impl World {
             Action::ReadRow(row) => touches.push((Object::Row(row), Reading)),
             Action::WriteRow(row, ..) => touches.push((Object::Row(row), Writing)),
             Action::AddToRow(row, ..) => touches.push((Object::Row(row), Adding)),
+            Action::ReadPart(part) | Action::Prefetch(part) => touch(part, Reading, &mut touches),
+            Action::WritePart(part, _) | Action::Overwrite(part, _) => {
+                touch(part, Writing, &mut touches);
+            }
+            Action::AddToPart(part, _) => touch(part, Adding, &mut touches),
             Action::Work(_) | Action::Pause => {}
         }
         Some(touches)
@@ -233,7 +241,24 @@ impl World {
             Action::AddToRow(row, at, value) => {
                 self.rows[row][at] = self.rows[row][at].wrapping_add(value);
             }
-            Action::Work(_) | Action::Pause => {}
+            Action::ReadPart(part) => {
+                let values = &self.arrays[part.array][part.start..part.end];
+                self.digests[node] = values.iter().copied().fold(self.digests[node], digest);
+            }
+            Action::WritePart(part, with) => {
+                let values = &mut self.arrays[part.array][part.start..part.end];
+                values
+                    .iter_mut()
+                    .for_each(|value| *value = written(*value, with));
+            }
+            Action::Overwrite(part, with) => {
+                self.arrays[part.array][part.start..part.end].fill(with);
+            }
+            Action::AddToPart(part, value) => {
+                let element = &mut self.arrays[part.array][part.start];
+                *element = element.wrapping_add(value);
+            }
+            Action::Prefetch(_) | Action::Work(_) | Action::Pause => {}
         }
     }
 
@@ -264,9 +289,16 @@ impl World {
             for row in 0..self.rows.len() {
                 self.read_row(node, row);
             }
+            let values = self.arrays.iter().flatten().copied();
+            self.digests[node] = values.fold(self.digests[node], digest);
         }
         self.digests
     }
+}
+
+fn touch(part: Part, how: How, touches: &mut Vec<(Object, How)>) {
+    let places = part.start..part.end;
+    touches.extend(places.map(|place| (Object::Element(part.array, place), how)));
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@ use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 
 use super::expect::World;
-use super::program::{Action, End, Phase, Program, ROW_LEN};
+use super::program::{ARRAY_LEN, ARRAYS, Action, End, Part, Phase, Program, ROW_LEN};
 
 /// How large programs are.
 #[derive(Clone, Copy, Debug)]
@@ -97,7 +97,7 @@ fn action(
     let value = random.random_range(1..1000);
     let item = random.random_range(0..program.items);
     let other = random.random_range(0..program.items);
-    match random.random_range(0..12) {
+    match random.random_range(0..15) {
         0 => return Action::Work(random.random_range(0..40_000)),
         1 => return Action::Pause,
         2 | 3 if program.rows > 0 => {
@@ -109,6 +109,7 @@ fn action(
                 _ => Action::ReadRow(row),
             };
         }
+        12.. => return on_array(random, node, program, value),
         _ if !world.exists(item) => {
             let most = (item..program.items)
                 .take_while(|at| !world.exists(*at))
@@ -126,5 +127,32 @@ fn action(
         (Owner::Adders, _) => Action::Add(item, value),
         (_, 0) => Action::Read(item),
         _ => Action::Walk(item, random.random_range(1..6)),
+    }
+}
+
+/// Something with a part of an array; each node favours a region of its own, which begins and
+/// ends within blocks.
+fn on_array(random: &mut Xoshiro256PlusPlus, node: usize, program: &Program, value: u64) -> Action {
+    let region = ARRAY_LEN * node / program.nodes..ARRAY_LEN * (node + 1) / program.nodes;
+    let whole = random.random_bool(0.3);
+    let within = if whole { 0..ARRAY_LEN } else { region };
+    let start = random.random_range(within);
+    let part = Part {
+        array: random.random_range(0..ARRAYS),
+        start,
+        end: (start + random.random_range(0..50)).min(ARRAY_LEN),
+    };
+    match random.random_range(0..8) {
+        0 | 1 => Action::ReadPart(part),
+        2 => Action::Prefetch(part),
+        3 | 4 => Action::WritePart(part, value),
+        5 => Action::Overwrite(part, value),
+        _ => Action::AddToPart(
+            Part {
+                end: start + 1,
+                ..part
+            },
+            value,
+        ),
     }
 }

@@ -1,3 +1,20 @@
+/// Elements of an array: of a few blocks.
+pub const ARRAY_LEN: usize = 400;
+
+/// Arrays: one of records, one of scalars.
+pub const ARRAYS: usize = 2;
+
+/// The elements from `start` up to `end` of an array.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Part {
+    /// Which array.
+    pub array: usize,
+    /// The first element.
+    pub start: usize,
+    /// The end.
+    pub end: usize,
+}
+
 /// Scalars in a row.
 pub const ROW_LEN: usize = 24;
 
@@ -32,6 +49,16 @@ pub enum Action {
     WriteRow(usize, usize, u64),
     /// Adds to a scalar of a row, under the row's lock.
     AddToRow(usize, usize, u64),
+    /// Reads elements.
+    ReadPart(Part),
+    /// Makes elements readable, and leaves them unread.
+    Prefetch(Part),
+    /// Reads elements and writes them.
+    WritePart(Part, u64),
+    /// Writes elements, whatever they were.
+    Overwrite(Part, u64),
+    /// Adds to the first of some elements, under the array's lock.
+    AddToPart(Part, u64),
     /// Computes.
     Work(u64),
     /// Ends the borrow epoch.

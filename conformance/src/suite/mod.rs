@@ -11,11 +11,13 @@
 //! The checks use nothing but shared objects and what a run returns, so they hold between
 //! processes as well.
 
+mod arrays;
 mod counting;
 mod failing;
 mod objects;
 mod sharing;
 
+pub use arrays::*;
 pub use counting::*;
 pub use failing::*;
 pub use objects::*;
@@ -63,6 +65,19 @@ macro_rules! suite {
                 a_copy_that_nobody_overwrites_stays
                 only_what_was_written_becomes_invalid
                 an_object_that_one_node_alone_writes_costs_nothing
+                nodes_write_different_elements_of_one_block_at_once
+                a_slice_over_many_blocks_is_one_slice
+                records_of_all_kinds_arrive_whole_in_an_array
+                of_racing_writers_of_an_element_one_wins_everywhere
+                what_is_overwritten_whole_is_not_fetched
+                an_array_is_stored_where_it_is_touched
+                bad_ranges_are_errors_that_say_which
+                an_array_that_is_too_large_is_an_error
+                elements_under_locks_beside_others_lose_nothing
+                a_slice_costs_two_messages_a_writer
+                only_the_elements_written_are_fetched_again
+                elements_that_one_node_alone_writes_cost_nothing
+                a_node_that_writes_elements_serves_their_neighbours
                 a_deadlock_of_locks_is_told_with_its_places
                 a_deadlock_at_a_barrier_is_told_with_its_places
                 a_skipped_barrier_is_told

@@ -5,7 +5,7 @@ use std::panic::Location;
 use dhole_model::{CallSite, Oid};
 
 use crate::borrow::Target;
-use crate::{Ref, Row, Scalar, Share, Token, TypeRef};
+use crate::{ArrayMiss, Ref, Row, Scalar, Share, Token, TypeRef};
 
 /// An access that found no handle: which object, taken for what, from where.
 #[derive(Clone, Debug)]
@@ -78,6 +78,28 @@ pub trait Access<'id> {
     /// # Errors
     /// Why that cannot be done; the engine stays consistent.
     fn write_miss(&mut self, miss: &Miss) -> Result<(), Self::Error>;
+
+    /// Makes elements of an array readable here.
+    ///
+    /// # Errors
+    /// Why that cannot be done; the engine stays consistent.
+    fn read_elements(&self, miss: &ArrayMiss) -> Result<(), Self::Error>;
+
+    /// Makes elements of an array writable here.
+    ///
+    /// # Errors
+    /// Why that cannot be done; the engine stays consistent.
+    fn write_elements(&mut self, miss: &ArrayMiss) -> Result<(), Self::Error>;
+
+    /// Writes `values` over the elements, whatever they were.
+    ///
+    /// # Errors
+    /// Why that cannot be done; the engine stays consistent.
+    fn overwrite_elements<T: Share + Copy>(
+        &mut self,
+        miss: &ArrayMiss,
+        values: &[T],
+    ) -> Result<(), Self::Error>;
 
     /// Unwinds with `error` to where the node's run began.
     fn fail(&self, error: Self::Error) -> !;

@@ -9,7 +9,8 @@ use dhole_model::{CHUNK, Coherence, NodeId, Oid, OidRange};
 
 use crate::directory::Run;
 use crate::heap::{Heap, Place};
-use crate::{Binding, HeapMut, MAX_ALIGN, Presence, Ref, Refs, ReserveError, Row, Rows};
+use crate::{Array, ArrayBinding, Binding, HeapMut, MAX_ALIGN, Presence};
+use crate::{Ref, Refs, ReserveError, Row, Rows};
 use crate::{Scalar, Share, TypeInfo};
 
 /// Why an object could not be allocated.
@@ -290,6 +291,52 @@ impl HeapMut<'_> {
     #[track_caller]
     pub fn alloc_row<T: Scalar>(&mut self, len: u64) -> Result<Row<T>, AllocError> {
         Ok(self.alloc_rows(1, len)?.row(0))
+    }
+
+    /// A new array of `len` zeros. It has no storage anywhere until it is touched.
+    ///
+    /// # Errors
+    /// [`AllocError`]; outside of a call of the worker, or out of space.
+    pub fn alloc_array<T: Scalar>(&mut self, len: u64) -> Result<Array<T>, AllocError> {
+        self.array_ids(len, true)
+    }
+
+    /// A new array of `len` elements, the `i`-th of which is `init(i)`; all of it is valid here.
+    /// `init` runs with the node lock held. Where it panics, no one gets to know the array.
+    ///
+    /// # Errors
+    /// [`AllocError`]; outside of a call of the worker, or out of space.
+    pub fn alloc_array_with<T: Share>(
+        &mut self,
+        len: u64,
+        init: impl FnMut(u64) -> T,
+    ) -> Result<Array<T>, AllocError> {
+        let array = self.array_ids(len, false)?;
+        if !array.is_empty() {
+            self.put_array(array, init)
+                .ok_or_else(|| self.full::<T>())?;
+        }
+        Ok(array)
+    }
+
+    fn array_ids<T: Share>(&mut self, len: u64, zeros: bool) -> Result<Array<T>, AllocError> {
+        const { assert!(align_of::<T>() <= MAX_ALIGN) };
+        let blocks = len.div_ceil(Array::<T>::PER_BLOCK);
+        self.may_alloc::<T>()?;
+        self.fits::<T>(1, len)?;
+        if len == 0 {
+            return Ok(Array::empty());
+        }
+        let info = TypeInfo::of::<T>();
+        let chunks = blocks.div_ceil(CHUNK);
+        let first = self.heap.take_chunks(chunks);
+        let first = first.map_err(|error| self.ids::<T>(error))?;
+        let binding = ArrayBinding { info, len, zeros };
+        self.heap.cluster.bind_array(first, chunks, binding);
+        for table in self.heap.tables() {
+            table.advise_huge(Oid(first * CHUNK), blocks);
+        }
+        Ok(Array::new(Oid(first * CHUNK), len))
     }
 
     fn may_alloc<T>(&self) -> Result<(), AllocError> {

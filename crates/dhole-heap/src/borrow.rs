@@ -9,7 +9,7 @@ use std::ptr::NonNull;
 use dhole_model::{CallSite, Oid};
 use thiserror::Error;
 
-use crate::{Access, Miss, Ref, Row, Scalar, Share, Token};
+use crate::{Access, ArrayRange, Miss, Ref, Row, Scalar, Share, Token};
 
 /// An object to be borrowed shared: `Read(r)`.
 #[derive(Clone, Copy, Debug)]
@@ -22,7 +22,8 @@ pub struct Write<R>(pub R);
 /// Why objects cannot be borrowed together.
 #[derive(Clone, PartialEq, Debug, Error)]
 pub enum BorrowError<E: std::error::Error + 'static> {
-    /// An object that is to be written is named twice.
+    /// An object that is to be written is named twice; or elements of an array, which has the id
+    /// of its first block.
     #[error("borrowing several objects at {site}: {oid} is to be written and is named twice")]
     Overlap {
         /// The object.
@@ -35,8 +36,8 @@ pub enum BorrowError<E: std::error::Error + 'static> {
     Access(E),
 }
 
-use sealed::Claim;
 pub(crate) use sealed::Target;
+use sealed::{Claim, Place};
 
 // SAFETY: the object is a `T`.
 unsafe impl<T: Share> Target for Ref<T> {
@@ -92,8 +93,123 @@ unsafe impl<T: Scalar> Target for Row<T> {
     }
 }
 
+// SAFETY: what a handle points to is the object, whole, and a region of its own.
+unsafe impl<R: Target> Place for R {
+    type Shared<'w> = R::Shared<'w>;
+    type Mutable<'w> = R::Mutable<'w>;
+
+    #[inline(always)]
+    fn region(self) -> Region {
+        Region {
+            oid: self.oid(),
+            start: 0,
+            end: u64::MAX,
+        }
+    }
+
+    #[inline(always)]
+    fn find(self, token: &mut Token<'_>, writes: bool) -> Option<NonNull<u8>> {
+        // SAFETY: the id comes from a reference.
+        unsafe {
+            match writes {
+                true => token.writable(self.oid()),
+                false => token.readable(self.oid()),
+            }
+        }
+    }
+
+    #[cold]
+    fn bring<'id, W: Access<'id>>(
+        self,
+        w: &mut W,
+        site: &'static Location<'static>,
+        writes: bool,
+    ) -> Result<(), W::Error> {
+        match writes {
+            true => w.write_miss(&self.miss(site)),
+            false => w.read_miss(&self.miss(site)),
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn lend<'w>(self, object: NonNull<u8>) -> R::Shared<'w> {
+        // SAFETY: the caller's promise is the target's.
+        unsafe { self.shared(object) }
+    }
+
+    #[inline(always)]
+    unsafe fn lend_mut<'w>(self, object: NonNull<u8>) -> R::Mutable<'w> {
+        // SAFETY: the caller's promise is the target's.
+        unsafe { self.mutable(object) }
+    }
+}
+
+// SAFETY: what is found are the elements of the range and no others.
+unsafe impl<T: Share> Place for ArrayRange<T> {
+    type Shared<'w> = &'w [T];
+    type Mutable<'w> = &'w mut [T];
+
+    #[inline(always)]
+    fn region(self) -> Region {
+        Region {
+            oid: self.array.oid(),
+            start: self.start,
+            end: self.end,
+        }
+    }
+
+    #[inline(always)]
+    fn find(self, token: &mut Token<'_>, writes: bool) -> Option<NonNull<u8>> {
+        let at = match writes {
+            true => token.writable_elements(self),
+            false => token.readable_elements(self),
+        };
+        at.map(NonNull::cast)
+    }
+
+    #[cold]
+    fn bring<'id, W: Access<'id>>(
+        self,
+        w: &mut W,
+        site: &'static Location<'static>,
+        writes: bool,
+    ) -> Result<(), W::Error> {
+        match writes {
+            true => w.write_elements(&self.miss(site)),
+            false => w.read_elements(&self.miss(site)),
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn lend<'w>(self, elements: NonNull<u8>) -> &'w [T] {
+        // SAFETY: the caller has found them and holds the borrow.
+        unsafe { NonNull::slice_from_raw_parts(elements.cast(), self.len()).as_ref() }
+    }
+
+    #[inline(always)]
+    unsafe fn lend_mut<'w>(self, elements: NonNull<u8>) -> &'w mut [T] {
+        // SAFETY: as in `lend`, and nothing else borrows any of these elements.
+        unsafe { NonNull::slice_from_raw_parts(elements.cast(), self.len()).as_mut() }
+    }
+}
+
+/// What a claim claims: an object, or some elements of an array.
+#[derive(Clone, Copy)]
+pub struct Region {
+    oid: Oid,
+    start: u64,
+    end: u64,
+}
+
+impl Region {
+    #[inline(always)]
+    fn meets(&self, other: &Region) -> bool {
+        self.oid == other.oid && self.start.max(other.start) < self.end.min(other.end)
+    }
+}
+
 mod sealed {
-    use super::{Access, Location, Miss, NonNull, Oid, Token};
+    use super::{Access, Location, Miss, NonNull, Oid, Region, Token};
 
     /// What a reference refers to: the borrow it gives, and how a pointer becomes one.
     ///
@@ -109,88 +225,77 @@ mod sealed {
         unsafe fn mutable<'w>(self, object: NonNull<u8>) -> Self::Mutable<'w>;
     }
 
-    /// One member of a borrow.
+    /// What can be borrowed with others: an object, or elements of an array.
     ///
     /// # Safety
-    /// `take` gives a reference to the whole object `oid` and to nothing else, mutable only where
-    /// `WRITES`.
-    pub unsafe trait Claim: Copy {
-        const WRITES: bool;
-        type Borrowed<'w>;
-        fn oid(self) -> Oid;
-        fn miss(self, site: &'static Location<'static>) -> Miss;
-        unsafe fn take<'w>(self, object: NonNull<u8>) -> Self::Borrowed<'w>;
-
-        /// Where the object is, if the claim can be met at once.
-        #[inline(always)]
-        fn find(self, token: &mut Token<'_>) -> Option<NonNull<u8>> {
-            // SAFETY: the id comes from a reference.
-            unsafe {
-                match Self::WRITES {
-                    true => token.writable(self.oid()),
-                    false => token.readable(self.oid()),
-                }
-            }
-        }
-
-        /// Brings the object.
-        #[cold]
+    /// `lend` and `lend_mut` turn the pointer that `find` gave into a reference to all of
+    /// `region` and to nothing else.
+    pub unsafe trait Place: Copy {
+        type Shared<'w>;
+        type Mutable<'w>;
+        fn region(self) -> Region;
+        fn find(self, token: &mut Token<'_>, writes: bool) -> Option<NonNull<u8>>;
         fn bring<'id, W: Access<'id>>(
             self,
             w: &mut W,
             site: &'static Location<'static>,
-        ) -> Result<(), W::Error> {
-            match Self::WRITES {
-                true => w.write_miss(&self.miss(site)),
-                false => w.read_miss(&self.miss(site)),
-            }
-        }
+            writes: bool,
+        ) -> Result<(), W::Error>;
+        unsafe fn lend<'w>(self, at: NonNull<u8>) -> Self::Shared<'w>;
+        unsafe fn lend_mut<'w>(self, at: NonNull<u8>) -> Self::Mutable<'w>;
+    }
+
+    /// One member of a borrow.
+    ///
+    /// # Safety
+    /// `take` gives a reference to all of the place's region and to nothing else, mutable only
+    /// where `WRITES`, if the pointer is what `find` gave.
+    pub unsafe trait Claim: Copy {
+        const WRITES: bool;
+        type Borrowed<'w>;
+        type Of: Place;
+        fn of(self) -> Self::Of;
+        unsafe fn take<'w>(self, at: NonNull<u8>) -> Self::Borrowed<'w>;
     }
 }
 
-// SAFETY: as the target's `shared`.
-unsafe impl<R: Target> Claim for Read<R> {
+// SAFETY: as the place's `lend`.
+unsafe impl<R: Place> Claim for Read<R> {
     const WRITES: bool = false;
     type Borrowed<'w> = R::Shared<'w>;
+    type Of = R;
 
     #[inline(always)]
-    fn oid(self) -> Oid {
-        self.0.oid()
-    }
-
-    fn miss(self, site: &'static Location<'static>) -> Miss {
-        self.0.miss(site)
+    fn of(self) -> R {
+        self.0
     }
 
     #[inline(always)]
     unsafe fn take<'w>(self, object: NonNull<u8>) -> R::Shared<'w> {
-        // SAFETY: the caller's promise is the target's.
-        unsafe { self.0.shared(object) }
+        // SAFETY: the caller's promise is the place's.
+        unsafe { self.0.lend(object) }
     }
 }
 
-// SAFETY: as the target's `mutable`.
-unsafe impl<R: Target> Claim for Write<R> {
+// SAFETY: as the place's `lend_mut`.
+unsafe impl<R: Place> Claim for Write<R> {
     const WRITES: bool = true;
     type Borrowed<'w> = R::Mutable<'w>;
+    type Of = R;
 
     #[inline(always)]
-    fn oid(self) -> Oid {
-        self.0.oid()
-    }
-
-    fn miss(self, site: &'static Location<'static>) -> Miss {
-        self.0.miss(site)
+    fn of(self) -> R {
+        self.0
     }
 
     #[inline(always)]
     unsafe fn take<'w>(self, object: NonNull<u8>) -> R::Mutable<'w> {
-        // SAFETY: the caller's promise is the target's.
-        unsafe { self.0.mutable(object) }
+        // SAFETY: the caller's promise is the place's.
+        unsafe { self.0.lend_mut(object) }
     }
 }
 
-/// A tuple of up to eight [`Read`]s and [`Write`]s of [`Ref`]s and [`Row`]s.
+/// A tuple of up to eight [`Read`]s and [`Write`]s of [`Ref`]s, [`Row`]s and [`ArrayRange`]s.
 pub trait Borrow: Copy {
     /// The tuple of references.
     type Borrowed<'w>;
@@ -203,12 +308,12 @@ pub trait Borrow: Copy {
     ) -> Result<Self::Borrowed<'w>, BorrowError<W::Error>>;
 }
 
-/// The first object that is named twice and written.
+/// The first object or array of which something is named twice and written.
 #[inline(always)]
-fn overlap(claims: &[(Oid, bool)]) -> Option<Oid> {
-    claims.iter().enumerate().find_map(|(i, (oid, writes))| {
-        let twice = |(other, also): &(Oid, bool)| other == oid && (*writes || *also);
-        claims[..i].iter().any(twice).then_some(*oid)
+fn overlap(claims: &[(Region, bool)]) -> Option<Oid> {
+    claims.iter().enumerate().find_map(|(i, (region, writes))| {
+        let twice = |(other, also): &(Region, bool)| other.meets(region) && (*writes || *also);
+        claims[..i].iter().any(twice).then_some(region.oid)
     })
 }
 
@@ -227,16 +332,17 @@ macro_rules! tuple {
                 w: &'w mut W,
                 site: &'static Location<'static>,
             ) -> Result<Self::Borrowed<'w>, BorrowError<W::Error>> {
-                if let Some(oid) = overlap(&[$((self.$field.oid(), $claim::WRITES)),+]) {
+                if let Some(oid) = overlap(&[$((self.$field.of().region(), $claim::WRITES)),+]) {
                     return Err(BorrowError::Overlap { oid, site: site.into() });
                 }
                 let mut all_here = false;
                 for _ in 0..MOST_PASSES {
                     all_here = true;
                     $(
-                        if self.$field.find(w.token_mut()).is_none() {
+                        if self.$field.of().find(w.token_mut(), $claim::WRITES).is_none() {
                             all_here = false;
-                            self.$field.bring(w, site).map_err(BorrowError::Access)?;
+                            let brought = self.$field.of().bring(w, site, $claim::WRITES);
+                            brought.map_err(BorrowError::Access)?;
                         }
                     )+
                     if all_here {
@@ -248,12 +354,12 @@ macro_rules! tuple {
                 // the last reference. A `W` that merely shares its token has none to give here.
                 let token: &'w mut Token<'id> = w.token_mut();
                 $(
-                    let $at = self.$field.find(token).expect("what was brought is here");
+                    let $at = self.$field.of().find(token, $claim::WRITES);
+                    let $at = $at.expect("what was brought is here");
                 )+
                 // SAFETY: all handles were loaded from one token that is borrowed mutably for
                 // 'w, so each points to its object, readable or writable as claimed, and nobody
-                // else has a reference to any. No object that is claimed mutably is claimed
-                // twice, so no two of these references overlap.
+                // else has a reference to any. No region that is claimed mutably meets another, so no two of these references overlap.
                 Ok(unsafe { ($(self.$field.take($at),)+) })
             }
         }

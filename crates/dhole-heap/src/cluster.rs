@@ -7,7 +7,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Wea
 use dhole_model::{CHUNK, NodeId, Oid};
 
 use crate::TypeRef;
-use crate::directory::{BindError, Binding, Directory, Run};
+use crate::directory::{ArrayBinding, BindError, Binding, Directory, Run};
 use crate::space::{self, IDS_PER_PAGE, Owner, ReserveError, Slot};
 use crate::type_map::Named;
 
@@ -150,6 +150,26 @@ impl Cluster {
         })
     }
 
+    /// The array whose first block is `oid`.
+    ///
+    /// # Errors
+    /// [`Foreign`] when no node of this cluster has allocated one there.
+    pub(crate) fn array(&self, oid: Oid) -> Result<ArrayBinding, Foreign> {
+        if let Some(binding) = read(&self.directory).array(oid) {
+            return Ok(binding);
+        }
+        let creator = self.creator(oid)?;
+        Err(Foreign {
+            oid,
+            kind: ForeignKind::NotYet { creator },
+        })
+    }
+
+    /// Binds the blocks of an array, `chunks` chunks from `first` on.
+    pub(crate) fn bind_array(&self, first: u64, chunks: u64, binding: ArrayBinding) {
+        write(&self.directory).add_array(first, chunks, binding);
+    }
+
     /// Tests that a reference found in bytes is one that allocation gave out, in this cluster or
     /// in another one of the process.
     pub(crate) fn check(&self, named: &Named, seen: TypeRef) -> Result<(), BindError> {
@@ -157,6 +177,7 @@ impl Cluster {
         let clash = |bound| {
             let (len, row) = (named.len, named.row);
             let seen = match (row, named.count) {
+                _ if named.array => format!("array of {len} {}", seen.info().name),
                 (true, count) => format!("range of {count} rows of {len} {}", seen.info().name),
                 (false, count) => format!("range of {count} {}", seen.info().name),
             };

@@ -60,6 +60,30 @@ impl fmt::Display for Binding {
     }
 }
 
+/// What an array is.
+#[derive(Clone, Copy, Debug)]
+pub struct ArrayBinding {
+    /// The type of its elements.
+    pub info: &'static TypeInfo,
+    /// How many there are.
+    pub len: u64,
+    /// Whether they are scalars that began as zeros.
+    pub zeros: bool,
+}
+
+impl ArrayBinding {
+    /// Bytes of all elements in memory.
+    pub fn bytes(&self) -> u64 {
+        self.info.size as u64 * self.len
+    }
+}
+
+impl fmt::Display for ArrayBinding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "array of {} {}", self.len, self.info.name)
+    }
+}
+
 /// Why an id is not what a reference takes it for.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum BindError {
@@ -88,10 +112,12 @@ pub(crate) struct Run {
     pub(crate) site: &'static Location<'static>,
 }
 
-/// The runs of a cluster, by their first chunk.
+/// The runs of a cluster, by their first chunk, and its arrays, by the first chunk of the ids of
+/// their blocks. A block is no object.
 #[derive(Default)]
 pub(crate) struct Directory {
     runs: BTreeMap<u64, Run>,
+    arrays: BTreeMap<u64, (u64, ArrayBinding)>,
 }
 
 impl Directory {
@@ -125,15 +151,41 @@ impl Directory {
         self.at(oid).map(|(binding, _)| *binding)
     }
 
+    /// Adds an array whose blocks take `chunks` chunks of ids.
+    pub(crate) fn add_array(&mut self, first_chunk: u64, chunks: u64, binding: ArrayBinding) {
+        debug_assert!(!self.is_allocated(Oid(first_chunk * CHUNK)));
+        self.arrays.insert(first_chunk, (chunks, binding));
+    }
+
+    /// The array whose first block is `oid`.
+    pub(crate) fn array(&self, oid: Oid) -> Option<ArrayBinding> {
+        let (_, binding) = self.arrays.get(&oid.chunk())?;
+        (oid.slot() == 0).then_some(*binding)
+    }
+
     /// What the chunk of `oid` is bound to, though `oid` itself may never name an object.
     pub(crate) fn is_allocated(&self, oid: Oid) -> bool {
         let run = self.runs.range(..=oid.chunk()).next_back();
+        let array = self.arrays.range(..=oid.chunk()).next_back();
         run.is_some_and(|(first, run)| oid.chunk() < first + run.chunks)
+            || array.is_some_and(|(first, (chunks, _))| oid.chunk() < first + chunks)
     }
 
     /// Whether all objects of a reference were allocated together, as what it takes them for.
     /// `Ok(None)` when the first of them is not in this directory.
     pub(crate) fn check(&self, named: &Named, seen: TypeRef) -> Result<Option<()>, String> {
+        if named.array {
+            return match self.array(named.first) {
+                Some(bound) if bound.info.type_id == seen.id() && bound.len == named.len => {
+                    Ok(Some(()))
+                }
+                Some(bound) => Err(bound.to_string()),
+                None => match self.at(named.first) {
+                    Some((bound, _)) => Err(bound.to_string()),
+                    None => Ok(None),
+                },
+            };
+        }
         let Some((bound, rest)) = self.at(named.first) else {
             return Ok(None);
         };
@@ -209,6 +261,7 @@ mod tests {
             count,
             len: 1,
             row: false,
+            array: false,
         };
         let u8s = TypeRef::of::<u8>();
         assert_eq!(d.check(&named(128, 70), u8s), Ok(Some(())));

@@ -5,11 +5,13 @@ use std::fmt;
 use std::panic::Location;
 use std::sync::Arc;
 
-use dhole_model::{CHUNK, Coherence, NodeId, Oid, OidRange};
+use dhole_model::{CHUNK, Coherence, Elements, NodeId, Oid, OidRange};
 use rustc_hash::FxHashMap;
 
 use crate::alloc::{IdParts, OpenChunk};
+use crate::array_store::LocalArray;
 use crate::chunk::Chunk;
+use crate::extent::Extents;
 use crate::handle::HandleTable;
 use crate::page_store::PageStore;
 use crate::pre_image::PreImages;
@@ -47,6 +49,19 @@ pub(crate) struct Heap {
     pub(crate) pre_images: PreImages,
     /// Copies that were pushed here and not read yet.
     pub(crate) pushed: PreImages,
+    pub(crate) arrays: FxHashMap<Oid, LocalArray>,
+    /// Bytes of the blocks of arrays that are stored.
+    pub(crate) array_bytes: u64,
+    pub(crate) extents: Arc<BothExtents>,
+    /// Elements installed in a shared call, and not yet known to the worker.
+    pub(crate) pending_elements: Vec<Elements>,
+}
+
+/// What the worker may read, and what it may write, of each array.
+#[derive(Default)]
+pub(crate) struct BothExtents {
+    pub(crate) read: Extents,
+    pub(crate) write: Extents,
 }
 
 /// Where the record of an object is.
@@ -83,6 +98,10 @@ impl Heap {
             pending: Vec::new(),
             pre_images: PreImages::default(),
             pushed: PreImages::default(),
+            arrays: FxHashMap::default(),
+            array_bytes: 0,
+            extents: Arc::default(),
+            pending_elements: Vec::new(),
         };
         (heap, read, write)
     }
@@ -99,7 +118,8 @@ impl Heap {
 
     #[inline]
     pub(crate) fn set_presence(&mut self, presence: Presence) {
-        debug_assert!(self.pending.is_empty() || presence == Presence::Shared);
+        let none_pending = self.pending.is_empty() && self.pending_elements.is_empty();
+        debug_assert!(none_pending || presence == Presence::Shared);
         self.presence = presence;
     }
 
@@ -165,6 +185,9 @@ impl Heap {
         for (oid, storage) in self.pending.drain(..) {
             self.read.set(oid, self.store.pointer(storage).as_ptr());
         }
+        if !self.pending_elements.is_empty() {
+            self.publish_elements();
+        }
     }
 }
 
@@ -181,6 +204,11 @@ impl Drop for Heap {
             space::release(
                 self.slot.store().add(kept as usize),
                 self.store.bytes() - kept,
+            );
+            let reserved = self.store.reserved();
+            space::release(
+                self.slot.store().add(reserved.start as usize),
+                reserved.end - reserved.start,
             );
         }
     }
@@ -431,7 +459,7 @@ impl<'g> HeapMut<'g> {
 
     /// Bytes of the pages that hold objects on this node.
     pub fn store_bytes(&self) -> u64 {
-        self.heap.store.bytes()
+        self.heap.store.bytes() + self.heap.array_bytes
     }
 
     fn exclusive(&self, operation: &'static str, oid: Oid) -> Result<(), Refused> {

@@ -13,6 +13,7 @@
 //! | `cluster`, `directory` | a cluster's extents of ids, and what type each allocated id is bound to |
 //! | `share`, `type_map`, `leaf` | which types may be shared, and where their bytes are |
 //! | `reference`, `row`, `access`, `cursor`, `borrow`, `named` | what the user holds, how to follow it |
+//! | `array`, `array2`, `array_access`, `array_store`, `extent` | shared arrays, and their storage by blocks |
 //! | `token`, `monitor`, `readers` | who may touch bytes, and when |
 //! | `heap`, `alloc`, `transfer`, `handle`, `chunk`, `page_store`, `pre_image`, `diff` | one node's objects |
 //!
@@ -53,12 +54,17 @@ extern crate self as dhole_heap;
 
 mod access;
 mod alloc;
+mod array;
+mod array2;
+mod array_access;
+mod array_store;
 mod borrow;
 mod chunk;
 mod cluster;
 mod cursor;
 mod diff;
 mod directory;
+mod extent;
 mod handle;
 mod heap;
 mod leaf;
@@ -78,16 +84,19 @@ mod value;
 
 pub use access::{Access, Miss};
 pub use alloc::AllocError;
+pub use array::{Array, ArrayError, ArrayMiss, ArrayRange, OutOfBounds};
+pub use array_store::{ElementsRefusal, ElementsRefused};
+pub use array2::Array2;
 pub use borrow::{Borrow, BorrowError, Read, Write};
 pub use cluster::{Cluster, Foreign, ForeignKind};
 pub use cursor::{Cursor, Link};
 pub use dhole_macros::Share;
 pub use diff::{DiffError, Grain};
-pub use directory::{BindError, Binding};
+pub use directory::{ArrayBinding, BindError, Binding};
 pub use heap::{HeapMut, Refusal, Refused};
 pub use leaf::{Leaf, LeafTest};
 pub use monitor::{AlreadyLent, Call, Guard, Monitor, Presence, Within};
-pub use named::Names;
+pub use named::{Name, Names};
 pub use page_store::PAGE_BYTES;
 pub use readers::{Absent, Readers, readers};
 pub use reference::{Ref, Refs};

@@ -24,6 +24,15 @@
 //!   the worker's own thread stores the handles at the end of the call, under the lock; the lock
 //!   is what orders another thread's bytes before the handle that leads to them. So relaxed
 //!   loads and stores are enough, on any hardware.
+//! - *Extents*, which say of arrays what a handle for each block cannot. They are no atomics.
+//!   The worker looks at those of what may be read with its token borrowed, so while it computes
+//!   or is itself in a shared call; they change in exclusive calls, and on the worker's own
+//!   thread at the end of a shared one. It looks at those of what may be written with its token
+//!   borrowed mutably, so only while it computes; they change in calls. All of it under the lock,
+//!   which the worker takes when it enters and leaves a call. The token is not `Sync`, so no
+//!   other thread looks without the lock.
+//! - *Bytes of arrays.* What is said here of objects holds for each element of an array: no
+//!   element shares a byte with another, and no slice that is lent has one that is not valid.
 //! - *Bytes of clean objects.* Their write handle is null, so the worker holds only `&T`; others
 //!   read under the lock; nobody writes. An object becomes writable only in an
 //!   exclusive call, and clean again in any call, under the lock, which orders the worker's writes
@@ -46,7 +55,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use dhole_model::NodeId;
 
 use crate::handle::HandleTable;
-use crate::heap::{Heap, HeapMut};
+use crate::heap::{BothExtents, Heap, HeapMut};
 use crate::{Cluster, Token};
 
 /// Where a node's worker is. See the [module](self).
@@ -87,6 +96,7 @@ pub struct Monitor<S> {
     node: NodeId,
     read: HandleTable,
     write: HandleTable,
+    extents: Arc<BothExtents>,
 }
 
 /// The node's token is lent already; there is one.
@@ -104,6 +114,7 @@ impl<S> Monitor<S> {
     /// When `node` is not one of the cluster's nodes, or has had a monitor before.
     pub fn new(cluster: &Arc<Cluster>, node: NodeId, state: S) -> Monitor<S> {
         let (heap, read, write) = Heap::new(cluster, node);
+        let extents = Arc::clone(&heap.extents);
         let inside = Mutex::new(Inside {
             heap,
             lent: false,
@@ -115,6 +126,7 @@ impl<S> Monitor<S> {
             node,
             read,
             write,
+            extents,
         }
     }
 
@@ -154,7 +166,9 @@ impl<S> Monitor<S> {
         inside.heap.set_presence(Presence::Computing);
         drop(inside);
         let _lent = Lent(self);
-        Ok(f(Token::new(self.read, self.write), Within(PhantomData)))
+        let extents = Arc::clone(&self.extents);
+        let token = Token::new(self.read, self.write, extents);
+        Ok(f(token, Within(PhantomData)))
     }
 
     /// Takes the node lock. For handlers; a worker calls it through its token, see

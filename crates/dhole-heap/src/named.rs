@@ -2,66 +2,90 @@
 
 use std::panic::Location;
 
-use crate::{Miss, Ref, Refs, Row, Rows, Scalar, Share};
+use crate::{Array, ArrayMiss, ArrayRange, Miss, Ref, Refs, Row, Rows, Scalar, Share};
 
-/// What names objects: references, ranges of them, rows, and options, slices and tuples of these.
+/// An object, or elements of an array, as an access to them.
+pub enum Name {
+    /// An object.
+    Object(Miss),
+    /// Elements of an array, at least one.
+    Elements(ArrayMiss),
+}
+
+/// What names objects: references, ranges of them, rows, arrays and their ranges, and options,
+/// slices and tuples of these.
 /// `w.prefetch(&names)` takes any of them.
 pub trait Names {
     /// Calls `f` with an access to each object named.
     #[doc(hidden)]
-    fn each(&self, site: &'static Location<'static>, f: &mut dyn FnMut(Miss));
+    fn each(&self, site: &'static Location<'static>, f: &mut dyn FnMut(Name));
 }
 
 impl<T: Share> Names for Ref<T> {
-    fn each(&self, site: &'static Location<'static>, f: &mut dyn FnMut(Miss)) {
-        f(Miss::of(*self, site));
+    fn each(&self, site: &'static Location<'static>, f: &mut dyn FnMut(Name)) {
+        f(Name::Object(Miss::of(*self, site)));
     }
 }
 
 impl<T: Share> Names for Refs<T> {
-    fn each(&self, site: &'static Location<'static>, f: &mut dyn FnMut(Miss)) {
-        self.iter().for_each(|r| f(Miss::of(r, site)));
+    fn each(&self, site: &'static Location<'static>, f: &mut dyn FnMut(Name)) {
+        self.iter().for_each(|r| f(Name::Object(Miss::of(r, site))));
     }
 }
 
 impl<T: Scalar> Names for Row<T> {
-    fn each(&self, site: &'static Location<'static>, f: &mut dyn FnMut(Miss)) {
-        f(Miss::of_row(*self, site));
+    fn each(&self, site: &'static Location<'static>, f: &mut dyn FnMut(Name)) {
+        f(Name::Object(Miss::of_row(*self, site)));
     }
 }
 
 impl<T: Scalar> Names for Rows<T> {
-    fn each(&self, site: &'static Location<'static>, f: &mut dyn FnMut(Miss)) {
-        self.iter().for_each(|row| f(Miss::of_row(row, site)));
+    fn each(&self, site: &'static Location<'static>, f: &mut dyn FnMut(Name)) {
+        self.iter()
+            .for_each(|row| f(Name::Object(Miss::of_row(row, site))));
+    }
+}
+
+impl<T: Share> Names for Array<T> {
+    fn each(&self, site: &'static Location<'static>, f: &mut dyn FnMut(Name)) {
+        self.range(..).each(site, f);
+    }
+}
+
+impl<T: Share> Names for ArrayRange<T> {
+    fn each(&self, site: &'static Location<'static>, f: &mut dyn FnMut(Name)) {
+        if !self.is_empty() {
+            f(Name::Elements(self.miss(site)));
+        }
     }
 }
 
 impl<N: Names + ?Sized> Names for &N {
-    fn each(&self, site: &'static Location<'static>, f: &mut dyn FnMut(Miss)) {
+    fn each(&self, site: &'static Location<'static>, f: &mut dyn FnMut(Name)) {
         (**self).each(site, f);
     }
 }
 
 impl<N: Names> Names for Option<N> {
-    fn each(&self, site: &'static Location<'static>, f: &mut dyn FnMut(Miss)) {
+    fn each(&self, site: &'static Location<'static>, f: &mut dyn FnMut(Name)) {
         self.iter().for_each(|names| names.each(site, f));
     }
 }
 
 impl<N: Names> Names for [N] {
-    fn each(&self, site: &'static Location<'static>, f: &mut dyn FnMut(Miss)) {
+    fn each(&self, site: &'static Location<'static>, f: &mut dyn FnMut(Name)) {
         self.iter().for_each(|names| names.each(site, f));
     }
 }
 
 impl<N: Names, const COUNT: usize> Names for [N; COUNT] {
-    fn each(&self, site: &'static Location<'static>, f: &mut dyn FnMut(Miss)) {
+    fn each(&self, site: &'static Location<'static>, f: &mut dyn FnMut(Name)) {
         self.as_slice().each(site, f);
     }
 }
 
 impl<N: Names> Names for Vec<N> {
-    fn each(&self, site: &'static Location<'static>, f: &mut dyn FnMut(Miss)) {
+    fn each(&self, site: &'static Location<'static>, f: &mut dyn FnMut(Name)) {
         self.as_slice().each(site, f);
     }
 }
@@ -69,7 +93,7 @@ impl<N: Names> Names for Vec<N> {
 macro_rules! tuples {
     ($(($($name:ident $i:tt)+))*) => {$(
         impl<$($name: Names),+> Names for ($($name,)+) {
-            fn each(&self, site: &'static Location<'static>, f: &mut dyn FnMut(Miss)) {
+            fn each(&self, site: &'static Location<'static>, f: &mut dyn FnMut(Name)) {
                 $(self.$i.each(site, f);)+
             }
         }

@@ -1,6 +1,7 @@
 //! Where a node keeps its objects: pages filled in the order of first access, so that objects
 //! used together lie together (DOSA, sections 3.3 and 3.6).
 
+use std::ops::Range;
 use std::ptr::NonNull;
 
 use crate::space;
@@ -20,6 +21,10 @@ pub(crate) struct PageStore {
     /// The end of the last large object, where the rest of its last page begins.
     large: u64,
     large_end: u64,
+    /// From here to the end of the store is address space of arrays.
+    reserved: u64,
+    /// By how much the next array is moved off the start of a page.
+    stagger: u64,
     /// Up to here the system may use huge pages.
     advised: u64,
 }
@@ -42,6 +47,8 @@ impl PageStore {
             open_end: 0,
             large: 0,
             large_end: 0,
+            reserved: capacity,
+            stagger: 0,
             advised: space::HUGE_BYTES,
         }
     }
@@ -81,9 +88,32 @@ impl PageStore {
         Some(at)
     }
 
+    /// Address space for an array, from the end of the store; `None` when there is not enough.
+    /// It holds nothing, and reads as zeros, until it is written. `align` is a power of two of at
+    /// most a page.
+    ///
+    /// Arrays begin at different places of their pages: elements at one place of several large
+    /// ones would compete for the same few sets of the cache.
+    pub(crate) fn reserve(&mut self, bytes: u64, align: u64) -> Option<u64> {
+        debug_assert!(align.is_power_of_two() && align <= PAGE_BYTES);
+        let pages = bytes.checked_next_multiple_of(PAGE_BYTES)? + PAGE_BYTES;
+        let start = self.reserved.checked_sub(pages)? / PAGE_BYTES * PAGE_BYTES;
+        if start < self.end {
+            return None;
+        }
+        self.reserved = start;
+        self.stagger = (self.stagger + 9 * LINE_BYTES) % PAGE_BYTES;
+        Some((start + self.stagger).next_multiple_of(align))
+    }
+
+    /// What arrays reserved.
+    pub(crate) fn reserved(&self) -> Range<u64> {
+        self.reserved..self.capacity
+    }
+
     fn take_pages(&mut self, bytes: u64) -> Option<u64> {
         let at = self.end;
-        let end = at.checked_add(bytes).filter(|&end| end <= self.capacity)?;
+        let end = at.checked_add(bytes).filter(|&end| end <= self.reserved)?;
         self.end = end;
         if end > self.advised {
             self.advise(end);
@@ -105,12 +135,12 @@ impl PageStore {
     /// The address of storage that [`take`](PageStore::take) gave.
     #[inline]
     pub(crate) fn pointer(&self, at: u64) -> NonNull<u8> {
-        debug_assert!(at < self.end);
-        // SAFETY: `at` came from `take`, so it lies within the `capacity` mapped bytes.
+        debug_assert!(at < self.end || self.reserved().contains(&at));
+        // SAFETY: `at` came from `take` or `reserve`, so it lies within the `capacity` mapped bytes.
         unsafe { self.base.add(at as usize) }
     }
 
-    /// Bytes of the pages in use.
+    /// Bytes of the pages in use, but for those of arrays.
     pub(crate) fn bytes(&self) -> u64 {
         self.end
     }
@@ -173,6 +203,23 @@ mod tests {
             "pages were taken since"
         );
         assert_eq!(s.take(4096, 4096), Some(7 * PAGE_BYTES));
+    }
+
+    #[test]
+    fn arrays_lie_at_the_end_of_the_store_and_apart() {
+        let mut s = store(8);
+        assert_eq!(s.reserve(4096, 8), Some(6 * PAGE_BYTES + 9 * 64));
+        assert_eq!(
+            s.reserve(1, 4096),
+            Some(5 * PAGE_BYTES),
+            "as it must be aligned"
+        );
+        assert_eq!(s.reserve(u64::MAX, 1), None);
+        assert_eq!(s.reserve(4 * PAGE_BYTES, 1), None);
+        assert_eq!(s.bytes(), 0, "nothing is stored");
+        assert_eq!(s.take(5 * PAGE_BYTES, 8), None);
+        assert_eq!(s.take(4 * PAGE_BYTES, 8), Some(0));
+        assert_eq!(s.reserve(1, 1), None, "it is full");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::num::NonZero;
 
 use crate::leaf::LeafTest;
 use crate::type_map::ReferenceForm;
-use crate::{Ref, Refs, Row, Rows, Scalar, TypeMap};
+use crate::{Array, Ref, Refs, Row, Rows, Scalar, TypeMap};
 
 /// The largest alignment that a shared type may have: a page.
 pub const MAX_ALIGN: usize = 4096;
@@ -14,7 +14,7 @@ pub const MAX_ALIGN: usize = 4096;
 /// `#[derive(Share)]`, which proves what the trait promises; do not implement it by hand.
 ///
 /// A shared value is plain data and references: numbers, `bool`, `char`, `NonZero`, enums without
-/// fields, [`Ref`], [`Refs`], [`Row`], [`Rows`], and structs, tuples and arrays of these.
+/// fields, [`Ref`], [`Refs`], [`Row`], [`Rows`], [`Array`], and structs, tuples and arrays of these.
 ///
 /// A type with a pointer in it cannot be shared:
 ///
@@ -214,5 +214,12 @@ unsafe impl<T: Scalar> Share for Row<T> {
 unsafe impl<T: Scalar> Share for Rows<T> {
     fn describe(map: &mut TypeMap) {
         map.reference::<T>(ReferenceForm::Rows);
+    }
+}
+
+// SAFETY: `repr(C)` over two words, tested like a `Ref`, its length too.
+unsafe impl<T: Share> Share for Array<T> {
+    fn describe(map: &mut TypeMap) {
+        map.reference::<T>(ReferenceForm::Array);
     }
 }

@@ -3,12 +3,15 @@
 use std::marker::PhantomData;
 use std::panic::Location;
 use std::ptr::NonNull;
+use std::sync::Arc;
 
 use dhole_model::Oid;
 
-use crate::Miss;
 use crate::borrow::Target;
+use crate::extent::Extents;
 use crate::handle::HandleTable;
+use crate::heap::BothExtents;
+use crate::{ArrayMiss, Miss};
 
 /// What a node's one worker holds while it computes. Borrowing it is what makes access safe: a
 /// reference to an object borrows the token, so it ends before anything that takes the token
@@ -75,6 +78,7 @@ use crate::handle::HandleTable;
 pub struct Token<'id> {
     read: HandleTable,
     write: HandleTable,
+    extents: Arc<BothExtents>,
     brand: PhantomData<Brand<'id>>,
     not_send_nor_sync: PhantomData<*mut ()>,
 }
@@ -84,10 +88,15 @@ type Brand<'id> = fn(&'id ()) -> &'id ();
 
 impl<'id> Token<'id> {
     /// The caller lends it to one worker, for a lifetime that no other token has.
-    pub(crate) fn new(read: HandleTable, write: HandleTable) -> Token<'id> {
+    pub(crate) fn new(
+        read: HandleTable,
+        write: HandleTable,
+        extents: Arc<BothExtents>,
+    ) -> Token<'id> {
         Token {
             read,
             write,
+            extents,
             brand: PhantomData,
             not_send_nor_sync: PhantomData,
         }
@@ -99,6 +108,16 @@ impl<'id> Token<'id> {
 
     pub(crate) fn read_table(&self) -> HandleTable {
         self.read
+    }
+
+    /// What may be read of each array.
+    pub(crate) fn read_extents(&self) -> &Extents {
+        &self.extents.read
+    }
+
+    /// What may be written of each array.
+    pub(crate) fn write_extents(&mut self) -> &Extents {
+        &self.extents.write
     }
 
     /// Where the object is, if it may be read.
@@ -125,6 +144,12 @@ impl<'id> Token<'id> {
     pub fn is_readable(&self, miss: &Miss) -> bool {
         // A miss may name any id, unlike a reference.
         self.read.load(miss.oid).is_some()
+    }
+
+    /// Whether this node may read the elements of an access now.
+    pub fn are_readable(&self, miss: &ArrayMiss) -> bool {
+        // SAFETY: the token is borrowed.
+        unsafe { self.read_extents().find(miss.elements).is_some() }
     }
 
     /// What `target` refers to, if this node may read it now.

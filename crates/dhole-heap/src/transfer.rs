@@ -202,6 +202,7 @@ impl Heap {
                     count: 1,
                     len: 1,
                     row: false,
+                    array: false,
                 };
                 let Some(named) = slot.named(packed, i).unwrap_or(Some(none)) else {
                     continue;
@@ -217,6 +218,7 @@ impl Heap {
     /// Whether this node has seen the one object named, as what it is taken for.
     fn knows(&self, named: &Named, seen: std::any::TypeId) -> bool {
         named.count == 1
+            && !named.array
             && self.place(named.first).is_some_and(|at| {
                 let bound = &self.chunks[at.chunk].binding;
                 bound.info.type_id == seen && bound.len == named.len && bound.row == named.row

@@ -8,6 +8,7 @@ use std::sync::{Mutex, PoisonError};
 
 use dhole_model::Oid;
 
+use crate::array::per_block;
 use crate::diff::Grain;
 use crate::leaf::{Leaf, LeafTest, number};
 use crate::{Binding, Share};
@@ -34,6 +35,8 @@ pub enum ReferenceForm {
     Row,
     /// A [`Rows`](crate::Rows): first id, number of rows, number of scalars in each.
     Rows,
+    /// An [`Array`](crate::Array): id of the first block and number of elements.
+    Array,
 }
 
 impl ReferenceForm {
@@ -41,7 +44,7 @@ impl ReferenceForm {
     pub const fn bytes(self) -> usize {
         match self {
             ReferenceForm::One | ReferenceForm::Maybe => 8,
-            ReferenceForm::Range | ReferenceForm::Row => 16,
+            ReferenceForm::Range | ReferenceForm::Row | ReferenceForm::Array => 16,
             ReferenceForm::Rows => 24,
         }
     }
@@ -68,6 +71,8 @@ pub(crate) struct Named {
     pub(crate) count: u64,
     pub(crate) len: u64,
     pub(crate) row: bool,
+    /// An array of `len` elements, in `count` blocks.
+    pub(crate) array: bool,
 }
 
 impl ReferenceSlot {
@@ -89,6 +94,10 @@ impl ReferenceSlot {
             ReferenceForm::Range => (word(1), 1, false),
             ReferenceForm::Row => (1, word(1), true),
             ReferenceForm::Rows => (word(1), word(2), true),
+            ReferenceForm::Array => {
+                let per_block = per_block(self.target.info().size).ok_or(())?;
+                (word(1).div_ceil(per_block), word(1), false)
+            }
         };
         if count == 0 {
             return Ok(None);
@@ -98,6 +107,7 @@ impl ReferenceSlot {
             count,
             len,
             row,
+            array: self.form == ReferenceForm::Array,
         }))
     }
 }

@@ -1,6 +1,9 @@
 //! References followed through an engine of three lines.
 
-use dhole_heap::{Access, Cluster, InstallError, Miss, Monitor, Ref, Row, Share, Token};
+use dhole_heap::{
+    Access, ArrayMiss, Cluster, ElementsRefused, InstallError, Miss, Monitor, Ref, Row, Share,
+    Token,
+};
 use dhole_model::NodeId;
 
 /// An engine whose objects are all on node 0, and never change there.
@@ -16,6 +19,8 @@ enum Lost {
     Nobody,
     #[error(transparent)]
     Install(#[from] InstallError),
+    #[error(transparent)]
+    Elements(#[from] ElementsRefused),
 }
 
 impl<'id> Access<'id> for Worker<'_, 'id> {
@@ -54,6 +59,43 @@ impl<'id> Access<'id> for Worker<'_, 'id> {
                 .expect("it is present");
         });
         Ok(())
+    }
+
+    fn read_elements(&self, miss: &ArrayMiss) -> Result<(), Lost> {
+        let mut bytes = Vec::new();
+        let mut home = self.home.lock();
+        let found = home.split().0.gather_elements(miss.elements, &mut bytes);
+        self.node.shared_call(&self.token, |call| {
+            let (mut heap, _) = call.split();
+            match found {
+                Ok(()) => heap.install_elements(miss.elements, &bytes)?,
+                Err(_) if heap.bind_array(miss) == Ok(true) => {
+                    heap.zero_fill_elements(miss.elements)?;
+                }
+                Err(_) => return Err(Lost::Nobody),
+            }
+            Ok(())
+        })
+    }
+
+    fn write_elements(&mut self, miss: &ArrayMiss) -> Result<(), Lost> {
+        if !self.node.lock().split().0.has_elements(miss.elements) {
+            self.read_elements(miss)?;
+        }
+        self.node.exclusive_call(&mut self.token, |call| {
+            Ok(call.split().0.make_elements_writable(miss.elements)?)
+        })
+    }
+
+    fn overwrite_elements<T: Share + Copy>(
+        &mut self,
+        miss: &ArrayMiss,
+        values: &[T],
+    ) -> Result<(), Lost> {
+        self.node.exclusive_call(&mut self.token, |call| {
+            call.split().0.overwrite_elements(miss.elements, values)?;
+            Ok(call.split().0.make_elements_writable(miss.elements)?)
+        })
     }
 
     fn fail(&self, error: Lost) -> ! {

@@ -3,7 +3,9 @@
 use std::convert::Infallible;
 use std::panic::Location;
 
-use dhole_heap::{Access, Borrow, BorrowError, Cluster, Miss, Monitor, Read, Token, Write};
+use dhole_heap::{
+    Access, ArrayMiss, Borrow, BorrowError, Cluster, Miss, Monitor, Read, Share, Token, Write,
+};
 use dhole_model::NodeId;
 
 /// Only shares the token: there may be many of it at once.
@@ -26,6 +28,22 @@ impl<'id> Access<'id> for Sharer<'_, 'id> {
     }
 
     fn write_miss(&mut self, _: &Miss) -> Result<(), Infallible> {
+        Ok(())
+    }
+
+    fn read_elements(&self, _: &ArrayMiss) -> Result<(), Infallible> {
+        Ok(())
+    }
+
+    fn write_elements(&mut self, _: &ArrayMiss) -> Result<(), Infallible> {
+        Ok(())
+    }
+
+    fn overwrite_elements<T: Share + Copy>(
+        &mut self,
+        _: &ArrayMiss,
+        _: &[T],
+    ) -> Result<(), Infallible> {
         Ok(())
     }
 
@@ -53,6 +71,22 @@ impl<'id> Access<'id> for Owner<'id> {
     }
 
     fn write_miss(&mut self, _: &Miss) -> Result<(), Infallible> {
+        Ok(())
+    }
+
+    fn read_elements(&self, _: &ArrayMiss) -> Result<(), Infallible> {
+        Ok(())
+    }
+
+    fn write_elements(&mut self, _: &ArrayMiss) -> Result<(), Infallible> {
+        Ok(())
+    }
+
+    fn overwrite_elements<T: Share + Copy>(
+        &mut self,
+        _: &ArrayMiss,
+        _: &[T],
+    ) -> Result<(), Infallible> {
         Ok(())
     }
 

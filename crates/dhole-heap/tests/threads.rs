@@ -7,7 +7,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use dhole_heap::{Access, Cluster, GatherError, Miss, Monitor, Token, readers};
+use dhole_heap::{Access, ArrayMiss, Cluster, GatherError, Miss, Monitor, Share, Token, readers};
 use dhole_model::NodeId;
 
 /// A worker that cannot fetch.
@@ -30,6 +30,22 @@ impl<'id> Access<'id> for Computing<'id> {
 
     fn write_miss(&mut self, miss: &Miss) -> Result<(), Self::Error> {
         panic!("{} should be here", miss.oid)
+    }
+
+    fn read_elements(&self, miss: &ArrayMiss) -> Result<(), Self::Error> {
+        panic!("{} should be here", miss.elements)
+    }
+
+    fn write_elements(&mut self, miss: &ArrayMiss) -> Result<(), Self::Error> {
+        panic!("{} should be here", miss.elements)
+    }
+
+    fn overwrite_elements<T: Share + Copy>(
+        &mut self,
+        miss: &ArrayMiss,
+        _: &[T],
+    ) -> Result<(), Self::Error> {
+        panic!("{} should be here", miss.elements)
     }
 
     fn fail(&self, error: Self::Error) -> ! {

@@ -13,14 +13,18 @@
 
 mod coherence;
 mod counters;
+mod elements;
 mod node;
 mod oid;
+mod segments;
 mod site;
 mod time;
 
 pub use coherence::{Coherence, UnknownCoherence};
 pub use counters::{Counters, KindCounters, MessageKind, TypeCounters};
+pub use elements::Elements;
 pub use node::{MAX_NODES, NodeId};
 pub use oid::{CHUNK, Oid, OidRange};
+pub use segments::{RangeSet, Segments};
 pub use site::CallSite;
 pub use time::{IntervalIndex, VectorTime, Version};

@@ -3,10 +3,10 @@
 use std::panic::Location;
 
 use dhole_heap::{
-    Access, AllocError, BindError, Borrow, BorrowError, Call, HeapMut, Miss, Names, Readers, Ref,
-    Refs, Rows, Scalar, Share, Token, TypeInfo,
+    Access, AllocError, ArrayMiss, BindError, Borrow, BorrowError, Call, HeapMut, Miss, Name,
+    Names, Readers, Ref, Refs, Rows, Scalar, Share, Token, TypeInfo, TypeRef,
 };
-use dhole_model::{Coherence, OidRange};
+use dhole_model::{Coherence, NodeId, Oid, OidRange};
 use dhole_protocol::{Event, Unread};
 
 use crate::error::{AccessError, Error};
@@ -55,8 +55,46 @@ impl<'id> Access<'id> for Worker<'id> {
         self.accessed(miss, called)
     }
 
+    fn read_elements(&self, miss: &ArrayMiss) -> Result<(), AccessError> {
+        self.bring_elements(std::slice::from_ref(miss))
+    }
+
+    fn write_elements(&mut self, miss: &ArrayMiss) -> Result<(), AccessError> {
+        self.bring_elements_to_write(miss)
+    }
+
+    fn overwrite_elements<T: Share + Copy>(
+        &mut self,
+        miss: &ArrayMiss,
+        values: &[T],
+    ) -> Result<(), AccessError> {
+        self.overwrite(miss, values)
+    }
+
     fn fail(&self, error: AccessError) -> ! {
         std::panic::resume_unwind(Box::new(Error::from(error)))
+    }
+}
+
+/// What was accessed, for an error.
+#[derive(Clone, Copy)]
+pub(crate) struct Accessed {
+    oid: Oid,
+    ty: TypeRef,
+    site: &'static Location<'static>,
+}
+
+impl From<&Miss> for Accessed {
+    fn from(miss: &Miss) -> Accessed {
+        let (oid, ty, site) = (miss.oid, miss.ty, miss.site);
+        Accessed { oid, ty, site }
+    }
+}
+
+impl From<&ArrayMiss> for Accessed {
+    fn from(miss: &ArrayMiss) -> Accessed {
+        let (oid, ty, site) = (miss.elements.array, miss.ty, miss.site);
+        Accessed { oid, ty, site }
     }
 }
 
@@ -64,37 +102,48 @@ impl<'id> Worker<'id> {
     /// The object, and the node that allocated it.
     pub(crate) fn locate(&self, miss: &Miss) -> Result<Unread, AccessError> {
         let Miss { oid, zero_ok, .. } = *miss;
-        match self.link.node.cluster.creator(oid) {
-            Ok(creator) => Ok(Unread {
-                oid,
-                creator,
-                zero_ok,
-                coherence: Coherence::Lazy,
-            }),
-            Err(cause) => Err(AccessError::Foreign {
-                oid,
-                type_name: miss.ty.info().name,
-                node: self.node(),
-                site: miss.call_site(),
-                cause,
-            }),
-        }
+        Ok(Unread {
+            oid,
+            creator: self.creator(miss.into())?,
+            zero_ok,
+            coherence: Coherence::Lazy,
+        })
     }
 
-    /// Makes objects readable here, all in one round: each node that has some of them is asked
-    /// once, at the same time. `names` are references, ranges, rows, or slices and tuples of
+    /// The node that allocated an object or array.
+    pub(crate) fn creator(&self, accessed: Accessed) -> Result<NodeId, AccessError> {
+        let found = self.link.node.cluster.creator(accessed.oid);
+        found.map_err(|cause| AccessError::Foreign {
+            oid: accessed.oid,
+            type_name: accessed.ty.info().name,
+            node: self.node(),
+            site: accessed.site.into(),
+            cause,
+        })
+    }
+
+    /// Makes objects and elements of arrays readable here: each node that has some of the objects
+    /// is asked once, all at the same time, and then so is each that has some of the elements.
+    /// `names` are references, ranges, rows, arrays and their ranges, or slices and tuples of
     /// these. What is here already costs a look at its handle.
     ///
     /// # Errors
-    /// Why one of the objects cannot be had, as [`Ref::try_get`] says; then others may be here.
+    /// Why one of them cannot be had, as [`Ref::try_get`] says; then others may be here.
     #[track_caller]
     pub fn prefetch(&self, names: impl Names) -> Result<(), AccessError> {
-        let mut absent = Vec::new();
-        names.each(Location::caller(), &mut |miss: Miss| {
-            if !self.token.is_readable(&miss) {
-                absent.push(miss);
-            }
+        let (mut objects, mut elements) = (Vec::new(), Vec::new());
+        names.each(Location::caller(), &mut |name| match name {
+            Name::Object(miss) if self.token.is_readable(&miss) => {}
+            Name::Object(miss) => objects.push(miss),
+            Name::Elements(miss) if self.token.are_readable(&miss) => {}
+            Name::Elements(miss) => elements.push(miss),
         });
+        self.bring(&objects)?;
+        self.bring_elements(&elements)
+    }
+
+    /// Makes objects readable here, in one round.
+    fn bring(&self, absent: &[Miss]) -> Result<(), AccessError> {
         let Some(first) = absent.first() else {
             return Ok(());
         };
@@ -120,10 +169,11 @@ impl<'id> Worker<'id> {
     /// What an access came to, with the place where it was made.
     pub(crate) fn accessed(
         &self,
-        miss: &Miss,
+        accessed: impl Into<Accessed>,
         called: Result<Result<(), BindError>, Failure>,
     ) -> Result<(), AccessError> {
-        let (oid, site, node) = (miss.oid, miss.call_site(), self.node());
+        let Accessed { oid, site, .. } = accessed.into();
+        let (site, node) = (site.into(), self.node());
         let failure = match called {
             Ok(Ok(())) => return Ok(()),
             Ok(Err(cause)) => {
@@ -157,10 +207,10 @@ impl<'id> Worker<'id> {
     }
 
     /// Borrows several objects at once: `w.borrow((Write(a), Read(b)))` gives
-    /// `(&mut A, &B)`, of up to eight [`Ref`]s and rows.
+    /// `(&mut A, &B)`, of up to eight [`Ref`]s, rows and ranges of arrays.
     ///
     /// # Errors
-    /// [`BorrowError::Overlap`] when an object that is to be written is named twice;
+    /// [`BorrowError::Overlap`] when an object or element that is to be written is named twice;
     /// [`BorrowError::Access`] when one cannot be had.
     #[inline(always)]
     #[track_caller]
@@ -209,7 +259,9 @@ impl<'id> Worker<'id> {
     pub(crate) fn alloc_under<T: Share>(&mut self, coherence: Coherence, value: T) -> Ref<T> {
         let site = Location::caller();
         self.allocate::<T, _>(1, coherence, site, |heap| {
-            heap.alloc(value).map(|r| (r, Some(OidRange::one(r.oid()))))
+            let r = heap.alloc(value)?;
+            let range = OidRange::one(r.oid());
+            Ok((r, Some(Event::Allocated { range, coherence })))
         })
     }
 
@@ -231,7 +283,8 @@ impl<'id> Worker<'id> {
         let site = Location::caller();
         self.allocate::<T, _>(count, coherence, site, |heap| {
             let range = heap.alloc_range(count as u64, |i| init(i as usize))?;
-            Ok((range, range.oids()))
+            let event = |range| Event::Allocated { range, coherence };
+            Ok((range, range.oids().map(event)))
         })
     }
 
@@ -257,17 +310,18 @@ impl<'id> Worker<'id> {
             if let Some(all) = at_home {
                 heap.store_rows::<T>(all)?;
             }
-            Ok((rows, at_home))
+            let event = |range| Event::Allocated { range, coherence };
+            Ok((rows, at_home.map(event)))
         })
     }
 
     /// The protocol is told of the objects that are stored here from the start.
-    fn allocate<T: Share, R>(
+    pub(crate) fn allocate<T: Share, R>(
         &mut self,
         count: usize,
         coherence: Coherence,
         site: &'static Location<'static>,
-        make: impl FnOnce(&mut HeapMut<'_>) -> Result<(R, Option<OidRange>), AllocError>,
+        make: impl FnOnce(&mut HeapMut<'_>) -> Result<(R, Option<Event>), AllocError>,
     ) -> R {
         let name = TypeInfo::of::<T>().name;
         let called = self.exclusive(|link, call| {
@@ -277,8 +331,7 @@ impl<'id> Worker<'id> {
                 Err(error) => return Ok(Err(error)),
             };
             call.split().1.counting.of_type(name).allocated += count as u64;
-            let event = stored.map(|range| Event::Allocated { range, coherence });
-            link.local(call, event)?;
+            link.local(call, stored)?;
             Ok(Ok(made))
         });
         let error = match called {

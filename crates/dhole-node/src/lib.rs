@@ -33,6 +33,7 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod array;
 mod count;
 mod error;
 mod family;

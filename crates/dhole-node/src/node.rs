@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use dhole_heap::{Cluster, HeapMut, Monitor, Presence};
-use dhole_model::{CallSite, Counters, NodeId, Oid};
+use dhole_model::{CallSite, Counters, MessageKind, NodeId, Oid};
 use dhole_net::{Envelope, Outbox, Payload, PayloadPool, Receiver, Wake};
 use dhole_protocol::{
-    AbortReason, BarrierId, Command, Commands, Event, Message, Protocol, ProtocolError, Races,
-    Sent, Source, Waiter, WorkerIs,
+    AbortReason, ArrayEvent, BarrierId, Command, Commands, Event, Message, Protocol, ProtocolError,
+    Races, Sent, Source, Waiter, WorkerIs,
 };
 
 use crate::count::Counting;
@@ -188,7 +188,10 @@ impl State {
             Presence::Shared => WorkerIs::Sharing,
             Presence::Exclusive => WorkerIs::InCall,
         };
-        let accesses = matches!(event, Event::ReadMiss(_) | Event::ReadMisses(_));
+        let accesses = matches!(
+            event,
+            Event::ReadMiss(_) | Event::ReadMisses(_) | Event::Array(ArrayEvent::Read(_))
+        );
         let mut commands = std::mem::take(&mut self.commands);
         let stepped = self.protocol.step(event, worker, &mut commands);
         self.counting.all.fetch_rounds += u64::from(accesses && commands.iter().any(asks));
@@ -302,8 +305,12 @@ impl State {
                         counting.of_type(info.name).misses += 1;
                     }
                 }
+                if let Message::FetchElements { wanted, .. } = &message {
+                    self.count_elements(wanted, step.heap);
+                }
                 self.send(to, message, payload, step.out);
             }
+            Command::Array(command) => self.carry_out_on_array(command, step)?,
             Command::Reply { to, round, objects } => {
                 let mut payload = step.pool.take();
                 for (sent, source) in &objects {
@@ -396,7 +403,7 @@ impl State {
 }
 
 fn asks(command: &Command) -> bool {
-    let fetch = |message: &Message| matches!(message, Message::Fetch { .. });
+    let fetch = |message: &Message| message.kind() == MessageKind::Fetch;
     matches!(command, Command::Send { message, .. } if fetch(message))
 }
 
@@ -449,7 +456,7 @@ fn gather(heap: &HeapMut<'_>, oid: Oid, source: Source, payload: &mut Payload) {
 }
 
 /// The protocol asks the heap only for what the worker's state allows.
-fn must<E: std::fmt::Display>(done: Result<(), E>, why: &str) {
+pub(crate) fn must<E: std::fmt::Display>(done: Result<(), E>, why: &str) {
     if let Err(refused) = done {
         panic!("{why}: {refused}");
     }

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use dhole_model::{CallSite, Coherence, NodeId, Oid, OidRange, Version};
+use dhole_model::{CallSite, Coherence, Elements, NodeId, Oid, OidRange, Version};
 use smallvec::SmallVec;
 use thiserror::Error;
 
+use crate::array_command::{ArrayCommand, ArrayEvent};
 use crate::{ConditionId, Flushed, LockId, Message, Passage, Race, SemaphoreId, Sent, Waiter};
 
 /// What the node's worker is doing while an event is handled, and so which bytes may be touched.
@@ -54,6 +55,8 @@ pub enum Event {
         /// Where in the program.
         site: CallSite,
     },
+    /// The worker does something with an array.
+    Array(ArrayEvent),
     /// The worker acquires a lock.
     Acquire {
         /// The lock.
@@ -255,6 +258,8 @@ pub enum Command {
     },
     /// Make a writable copy read-only, and drop its pre-image.
     MakeClean(Oid),
+    /// Something with an array.
+    Array(ArrayCommand),
     /// An interval that wrote something has ended.
     IntervalEnded,
     /// So many races were found: pairs of an interval told of and a write of this node.
@@ -349,6 +354,16 @@ pub enum ProtocolError {
         from: NodeId,
         /// The object.
         oid: Oid,
+        /// What was asked for.
+        need: Version,
+    },
+    /// A node asks for elements of an array of which this node has nothing.
+    #[error("{from} asks for {elements} at {need}: not all of them are here")]
+    NoElements {
+        /// The asker.
+        from: NodeId,
+        /// The elements.
+        elements: Elements,
         /// What was asked for.
         need: Version,
     },

@@ -3,26 +3,30 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use dhole_model::{Oid, OidRange};
+use dhole_model::{Elements, Oid, OidRange, RangeSet};
 
 use crate::Interval;
 
-/// Leaves each object in the newest of one node's records that names it. An older write need not
+/// Leaves each object, and each element of an array, in the newest of one node's records that names it. An older write need not
 /// be told beside a newer one: whoever hears of both, in either order, keeps the newer. A record
 /// that says nothing any more becomes part of the next. So no more records are left than objects
 /// were written, and one.
 ///
 /// Whoever applies a record has heard of its older part, or needs it no more.
 pub(crate) fn keep_newest(records: &mut VecDeque<Arc<Interval>>) {
-    let mut told = Covered::default();
+    let (mut told, mut told_of_arrays) = (Covered::default(), CoveredElements::default());
     let mut kept: VecDeque<Arc<Interval>> = VecDeque::with_capacity(records.len());
     for mut record in records.drain(..).rev() {
         let written = told.add(&record.written);
+        let elements = told_of_arrays.add(&record.elements);
         match kept.front_mut() {
-            Some(newer) if written.is_empty() => Arc::make_mut(newer).first = record.first,
+            Some(newer) if written.is_empty() && elements.is_empty() => {
+                Arc::make_mut(newer).first = record.first;
+            }
             _ => {
-                if written != record.written {
-                    Arc::make_mut(&mut record).written = written;
+                if written != record.written || elements != record.elements {
+                    let record = Arc::make_mut(&mut record);
+                    (record.written, record.elements) = (written, elements);
                 }
                 kept.push_front(record);
             }
@@ -70,6 +74,24 @@ impl Covered {
     }
 }
 
+/// Elements of arrays.
+#[derive(Default)]
+struct CoveredElements(BTreeMap<Oid, RangeSet>);
+
+impl CoveredElements {
+    /// Adds elements, and returns those of them that were not there.
+    fn add(&mut self, written: &[Elements]) -> Vec<Elements> {
+        let mut new = Vec::new();
+        for elements in written {
+            let told = self.0.entry(elements.array).or_default();
+            let untold = told.of(elements.range()).filter(|(_, told)| !told);
+            new.extend(untold.map(|(part, _)| Elements::new(elements.array, part)));
+            told.set(elements.range(), true);
+        }
+        new
+    }
+}
+
 /// A part of a range, whose length fits as the whole one's did.
 fn range(first: u64, end: u64) -> OidRange {
     OidRange {
@@ -96,6 +118,7 @@ mod tests {
             index,
             lamport: u64::from(index),
             written: written.collect(),
+            elements: vec![],
         })
     }
 
@@ -134,6 +157,28 @@ mod tests {
             .map(|r| (r.first.0, r.count))
             .collect();
         assert_eq!(left, [(64, 2), (67, 3), (71, 1)]);
+    }
+
+    #[test]
+    fn elements_are_told_once_and_keep_a_record_alive() {
+        let part = |range| Elements::new(Oid(128), range);
+        let mut records: VecDeque<_> = (1..=3).map(|i| record(i, &[(64, 1)])).collect();
+        Arc::make_mut(&mut records[0]).elements = vec![part(0..10)];
+        Arc::make_mut(&mut records[1]).elements = vec![part(4..6)];
+        Arc::make_mut(&mut records[2]).elements = vec![part(4..6), part(8..20)];
+        keep_newest(&mut records);
+        let left: Vec<_> = records
+            .iter()
+            .map(|r| (r.first, r.elements.clone()))
+            .collect();
+        assert_eq!(
+            left,
+            [
+                (1, vec![part(0..4), part(6..8)]),
+                (2, vec![part(4..6), part(8..20)])
+            ],
+            "the second says nothing any more"
+        );
     }
 
     proptest! {

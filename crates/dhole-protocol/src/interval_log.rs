@@ -39,7 +39,7 @@ impl Default for LogLimits {
 }
 
 fn weight(interval: &Interval) -> usize {
-    1 + interval.written.len()
+    1 + interval.written.len() + interval.elements.len()
 }
 
 impl IntervalLog {
@@ -128,6 +128,7 @@ mod tests {
             index,
             lamport: 9,
             written: vec![],
+            elements: vec![],
         })
     }
 

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use dhole_model::{CallSite, Coherence, IntervalIndex, NodeId, Oid, OidRange, VectorTime, Version};
 use smallvec::SmallVec;
 
+use crate::arrays::Arrays;
 use crate::collection::{Collector, Gossip};
 use crate::command::{Command, Commands, ProtocolError, Source, Unread, WorkerIs};
 use crate::copyset::CopySets;
@@ -48,6 +49,7 @@ pub(crate) struct Lazy {
     deferred: VecDeque<Request>,
     /// What the worker waits for, and from whom.
     round: Round<Wanted>,
+    pub arrays: Arrays,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -73,6 +75,7 @@ impl Lazy {
             collector: Collector::new(me, nodes),
             deferred: VecDeque::new(),
             round: Round::new(),
+            arrays: Arrays::new(me),
         }
     }
 
@@ -153,7 +156,7 @@ impl Lazy {
     /// Ends the current interval: everything written in it gets the interval's version and a
     /// write notice. An interval that wrote nothing has no number.
     pub fn end_interval(&mut self, out: &mut Commands) {
-        if self.dirty.is_empty() {
+        if self.dirty.is_empty() && !self.arrays.is_dirty() {
             return;
         }
         self.lamport += 1;
@@ -168,29 +171,24 @@ impl Lazy {
         let may_keep = self.races.allows_exclusive();
         let (mut written, mut pushes) = (Vec::new(), Vec::new());
         for (oid, _) in self.dirty.drain(..) {
+            OidRange::push(&mut written, oid);
             let object = self.objects.get_mut(oid);
-            let again = may_keep && object.last_written_by(self.me) && !object.served_since;
-            object.hold(version);
-            object.hear(version);
-            object.dirty = false;
-            object.pre_image = false;
-            object.served_since = false;
-            object.exclusive = again;
+            if !object.end_interval(self.me, version, may_keep) {
+                out.push(Command::MakeClean(oid));
+            }
             for reader in self.copysets.of(oid) {
                 object.served_since = true;
                 pushes.push((*reader, Sent { oid, version }));
             }
-            OidRange::push(&mut written, oid);
-            if !again {
-                out.push(Command::MakeClean(oid));
-            }
         }
+        let elements = self.arrays.end_interval(version, out);
         let interval = Interval {
             node: self.me,
             first: index,
             index,
             lamport: self.lamport,
             written,
+            elements,
         };
         self.log.push(Arc::new(interval));
         out.push(Command::IntervalEnded);
@@ -295,7 +293,7 @@ impl Lazy {
     /// call that takes its token mutably.
     pub fn apply(&mut self, news: &News, out: &mut Commands) {
         debug_assert!(
-            self.dirty.is_empty(),
+            self.dirty.is_empty() && !self.arrays.is_dirty(),
             "an acquire begins with the end of an interval"
         );
         let mut races = 0;
@@ -328,6 +326,9 @@ impl Lazy {
                 out.push(Command::Invalidate(oid));
             }
         });
+        for elements in &interval.elements {
+            self.arrays.notice(*elements, version, out);
+        }
         races
     }
 
@@ -394,12 +395,12 @@ impl Lazy {
         while let Some(request) = self.deferred.pop_front() {
             self.reply(&request, out)?;
         }
-        Ok(())
+        self.arrays.serve(out)
     }
 
     /// Whether requests wait for the worker.
     pub fn has_deferred(&self) -> bool {
-        !self.deferred.is_empty() || self.home.has_deferred()
+        !self.deferred.is_empty() || self.home.has_deferred() || self.arrays.has_deferred()
     }
 
     fn must_wait(&self, request: &Request) -> bool {

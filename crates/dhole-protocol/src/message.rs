@@ -4,10 +4,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use dhole_model::{
-    CallSite, Coherence, IntervalIndex, MessageKind, NodeId, Oid, OidRange, VectorTime, Version,
+    CallSite, Coherence, Elements, IntervalIndex, MessageKind, NodeId, Oid, OidRange, VectorTime,
+    Version,
 };
 use smallvec::SmallVec;
 
+use crate::array_command::{SentElements, WantedElements};
 use crate::collection::Gossip;
 use crate::round::MOST_WANTED;
 use crate::stall::Stall;
@@ -75,6 +77,8 @@ pub struct Interval {
     pub lamport: u64,
     /// The objects written, in ascending order.
     pub written: Vec<OidRange>,
+    /// The elements of arrays written, in ascending order.
+    pub elements: Vec<Elements>,
 }
 
 impl Interval {
@@ -90,8 +94,14 @@ impl Interval {
     pub fn wire_bytes(&self) -> u64 {
         const NODE_INDEX_LAMPORT_COUNT: u64 = 2 + 4 + 8 + 4;
         const FIRST_AND_COUNT: u64 = 8 + 4;
+        const COUNT: u64 = 4;
         let first = if self.first < self.index { 4 } else { 0 };
-        NODE_INDEX_LAMPORT_COUNT + first + FIRST_AND_COUNT * self.written.len() as u64
+        let elements = match self.elements.len() as u64 {
+            0 => 0,
+            ranges => COUNT + ELEMENTS * ranges,
+        };
+        let objects = FIRST_AND_COUNT * self.written.len() as u64;
+        NODE_INDEX_LAMPORT_COUNT + first + objects + elements
     }
 }
 
@@ -117,6 +127,9 @@ impl News {
         self.intervals.iter().map(|i| i.wire_bytes()).sum()
     }
 }
+
+/// Array, first and count.
+const ELEMENTS: u64 = 8 + 8 + 8;
 
 fn vector_bytes(time: &VectorTime) -> u64 {
     4 * time.nodes() as u64
@@ -297,6 +310,20 @@ pub enum Message {
         /// The number of the flush.
         number: u32,
     },
+    /// Asks the last writer of elements of arrays for their bytes.
+    FetchElements {
+        /// The asker's round; the reply repeats it.
+        round: u32,
+        /// The elements.
+        wanted: SmallVec<[WantedElements; 1]>,
+    },
+    /// Answers [`FetchElements`](Message::FetchElements); the bytes are the payload.
+    ElementsReply {
+        /// The asker's round.
+        round: u32,
+        /// The elements.
+        sent: SmallVec<[SentElements; 1]>,
+    },
     /// Asks a lock's manager for the lock.
     LockRequest {
         /// The lock.
@@ -449,6 +476,7 @@ impl News {
             if !interval.written.iter().all(|range| ends(range).is_some()) {
                 return Err("a range of objects beyond all ids");
             }
+            interval.elements.iter().try_for_each(check_elements)?;
         }
         Ok(())
     }
@@ -458,6 +486,13 @@ fn check_time(time: &VectorTime, nodes: usize) -> Result<(), &'static str> {
     match time.nodes() == nodes {
         true => Ok(()),
         false => Err("a vector time of a cluster of another size"),
+    }
+}
+
+fn check_elements(elements: &Elements) -> Result<(), &'static str> {
+    match elements.first.checked_add(elements.count) {
+        Some(_) if elements.count > 0 => Ok(()),
+        _ => Err("no elements, or elements beyond every array"),
     }
 }
 
@@ -473,6 +508,10 @@ impl Message {
     pub(crate) fn check(&self, nodes: usize) -> Result<(), &'static str> {
         match self {
             Message::Fetch { wanted, .. } => check_wanted(wanted.len()),
+            Message::FetchElements { wanted, .. } => {
+                let mut all = wanted.iter().map(|wanted| wanted.elements);
+                check_wanted(wanted.len()).and_then(|()| all.try_for_each(|e| check_elements(&e)))
+            }
             Message::LockRequest { time, .. } => check_time(time, nodes),
             Message::LockForward {
                 requester, time, ..
@@ -542,8 +581,8 @@ impl Message {
     /// What the message is counted as.
     pub fn kind(&self) -> MessageKind {
         match self {
-            Message::Fetch { .. } => MessageKind::Fetch,
-            Message::FetchReply { .. } => MessageKind::FetchReply,
+            Message::Fetch { .. } | Message::FetchElements { .. } => MessageKind::Fetch,
+            Message::FetchReply { .. } | Message::ElementsReply { .. } => MessageKind::FetchReply,
             Message::Update { .. } => MessageKind::Update,
             Message::DropOut { .. } => MessageKind::DropOut,
             Message::Flush { .. } => MessageKind::Flush,
@@ -575,6 +614,7 @@ impl Message {
         const OID: u64 = 8;
         const LENGTH: u64 = 4;
         const OID_AND_LAMPORT: u64 = 8 + 8;
+        const VERSION: u64 = 8 + 2;
         const LOCK: u64 = 8;
         const NODE: u64 = 2;
         const BARRIER: u64 = 8;
@@ -597,6 +637,12 @@ impl Message {
                 ROUND_AND_COUNT + (OID + LENGTH) * flushed.len() as u64
             }
             Message::FlushAck { .. } => 4,
+            Message::FetchElements { wanted, .. } => {
+                ROUND_AND_COUNT + (ELEMENTS + VERSION) * wanted.len() as u64
+            }
+            Message::ElementsReply { sent, .. } => {
+                ROUND_AND_COUNT + (ELEMENTS + VERSION) * sent.len() as u64
+            }
             Message::LockRequest { time, .. } => LOCK + vector_bytes(time),
             Message::LockForward { time, .. } => LOCK + NODE + vector_bytes(time),
             Message::LockGrant { news, waiting, .. } => {

@@ -99,6 +99,18 @@ impl ObjectState {
         self.held = None;
     }
 
+    /// The interval of this version has written the object, and ends. Whether the object stays
+    /// writable, if it `may`: this node wrote it last as well, and nobody has asked for it since.
+    pub fn end_interval(&mut self, me: NodeId, version: Version, may: bool) -> bool {
+        self.exclusive = may && self.last_written_by(me) && !self.served_since;
+        self.hold(version);
+        self.hear(version);
+        self.dirty = false;
+        self.pre_image = false;
+        self.served_since = false;
+        self.exclusive
+    }
+
     /// Somebody has written this version. Whether that made our copy invalid.
     pub fn hear(&mut self, version: Version) -> bool {
         let was_valid = self.is_valid();

@@ -82,6 +82,7 @@ impl Protocol {
             Event::ReadMiss(miss) => self.lazy.read_misses(&[miss], out),
             Event::ReadMisses(misses) => self.lazy.read_misses(&misses, out),
             Event::WriteFault { oid, site } => self.lazy.write_fault(oid, site, out),
+            Event::Array(event) => self.lazy.arrays.step(event, out),
             Event::Acquire { lock, site } => self.acquire(lock, site, out)?,
             Event::Release { lock } => self.release(lock, out)?,
             Event::Enter { passage, site } => self.enter(passage, site, out)?,
@@ -414,6 +415,12 @@ impl Protocol {
                 home.flushed(from, number, flushed, worker, out)
             }
             Message::FlushAck { number } => self.lazy.home().0.acknowledged(from, number, out),
+            Message::FetchElements { round, wanted } => {
+                self.lazy.arrays.fetch(from, round, wanted, worker, out)
+            }
+            Message::ElementsReply { round, sent } => {
+                self.lazy.arrays.fetch_reply(from, round, &sent, out)
+            }
             Message::LockRequest { lock, time } => self.request(lock, from, time, out),
             Message::LockForward {
                 lock,

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use dhole_model::{CallSite, Coherence, MessageKind, NodeId, Oid, OidRange, VectorTime};
 use dhole_protocol::{
-    Command, Event, LockId, LogLimits, Message, News, Protocol, ProtocolError, Races, Source,
-    Unread, WorkerIs,
+    ArrayCommand, Command, Event, LockId, LogLimits, Message, News, Protocol, ProtocolError, Races,
+    Source, Unread, WorkerIs,
 };
 
 /// An object that node 0 allocates in [`Pack::with_object`].
@@ -168,6 +168,9 @@ impl Pack {
                 Command::Reply { to, round, objects } => {
                     let sent = objects.iter().map(|(sent, _)| *sent).collect();
                     (to, Message::FetchReply { round, sent })
+                }
+                Command::Array(ArrayCommand::Reply { to, round, sent }) => {
+                    (to, Message::ElementsReply { round, sent })
                 }
                 command => {
                     done.push(command);

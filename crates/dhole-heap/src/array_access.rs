@@ -1,0 +1,349 @@
+//! How elements of an array are reached: one load and one test for each block, and everything
+//! else out of line.
+
+use std::ops::RangeBounds;
+use std::panic::Location;
+use std::ptr::NonNull;
+
+use crate::{Access, Array, ArrayError, ArrayMiss, ArrayRange, OutOfBounds, Share, Token};
+
+impl Token<'_> {
+    /// Where elements are, if all of them may be read.
+    #[inline(always)]
+    pub(crate) fn readable_elements<T: Share>(&self, r: ArrayRange<T>) -> Option<NonNull<T>> {
+        // SAFETY: every block of an array has an id that was allocated.
+        let in_blocks = r.in_blocks(|block| unsafe { self.readable(block) });
+        in_blocks.or_else(|| self.readable_parts(r))
+    }
+
+    /// Where elements are, if all of them may be written.
+    #[inline(always)]
+    pub(crate) fn writable_elements<T: Share>(&mut self, r: ArrayRange<T>) -> Option<NonNull<T>> {
+        // SAFETY: every block of an array has an id that was allocated.
+        let in_blocks = r.in_blocks(|block| unsafe { self.writable(block) });
+        in_blocks.or_else(|| self.writable_parts(r))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn readable_parts<T>(&self, r: ArrayRange<T>) -> Option<NonNull<T>> {
+        // SAFETY: the token is borrowed.
+        let base = unsafe { self.read_extents().find(r.elements()) };
+        base.map(|base| r.within(base))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn writable_parts<T>(&mut self, r: ArrayRange<T>) -> Option<NonNull<T>> {
+        // SAFETY: the token is borrowed mutably.
+        let base = unsafe { self.write_extents().find(r.elements()) };
+        base.map(|base| r.within(base))
+    }
+}
+
+impl<T> ArrayRange<T> {
+    /// Where the elements are, if the handles of all their blocks are set: blocks of an array
+    /// follow on each other.
+    #[inline(always)]
+    fn in_blocks(
+        self,
+        handle: impl Fn(dhole_model::Oid) -> Option<NonNull<u8>>,
+    ) -> Option<NonNull<T>> {
+        if self.is_empty() {
+            return Some(NonNull::dangling());
+        }
+        let first = self.array.block(self.start);
+        let last = self.array.block(self.end - 1);
+        let block = handle(first)?;
+        for next in first.0 + 1..=last.0 {
+            handle(dhole_model::Oid(next))?;
+        }
+        let place = self.start % Array::<T>::PER_BLOCK;
+        // SAFETY: a block's set handle points to its elements, of which this is one.
+        Some(unsafe { block.cast::<T>().add(place as usize) })
+    }
+
+    /// Where the elements are in an array that begins at `base`.
+    fn within(self, base: NonNull<u8>) -> NonNull<T> {
+        // SAFETY: an array's storage has all its elements, of which this is one.
+        unsafe { base.cast::<T>().add(self.start as usize) }
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn unanswered(miss: &ArrayMiss) -> ! {
+    panic!(
+        "the engine answered a miss of {} at {} and set no handle",
+        miss.elements, miss.site
+    )
+}
+
+/// What `w` brings, or unwinds with.
+fn brought<'id, W: Access<'id>>(w: &W, brought: Result<(), W::Error>) {
+    if let Err(error) = brought {
+        w.fail(error)
+    }
+}
+
+impl<T: Share> ArrayRange<T> {
+    /// The elements, to read. Fetches those of which this node has no valid copy, all in one
+    /// round, and no others.
+    ///
+    /// An access that cannot be made unwinds to the node's boundary, with an error that names
+    /// array and place; [`try_get`](ArrayRange::try_get) returns that error.
+    #[inline(always)]
+    #[track_caller]
+    pub fn get<'w, 'id: 'w, W: Access<'id>>(self, w: &'w W) -> &'w [T] {
+        match w.token().readable_elements(self) {
+            // SAFETY: the elements are valid, follow on each other, and are not written while
+            // the token is borrowed, through `w` for all of 'w (the monitor's rules).
+            Some(at) => unsafe { NonNull::slice_from_raw_parts(at, self.len()).as_ref() },
+            None => self.get_slowly(w, self.miss(Location::caller())),
+        }
+    }
+
+    /// The elements, to write; they count as written in this interval. Fetches those of which
+    /// this node has no valid copy; see [`Array::write_all`] for what is overwritten whole.
+    ///
+    /// An access that cannot be made unwinds to the node's boundary, with an error that names
+    /// array and place; [`try_get_mut`](ArrayRange::try_get_mut) returns that error.
+    #[inline(always)]
+    #[track_caller]
+    pub fn get_mut<'w, 'id: 'w, W: Access<'id>>(self, w: &'w mut W) -> &'w mut [T] {
+        match w.token_mut().writable_elements(self) {
+            // SAFETY: as in `get`; and nobody reads or writes elements that are writable here
+            // while the token is borrowed mutably, which excludes other references.
+            Some(at) => unsafe { NonNull::slice_from_raw_parts(at, self.len()).as_mut() },
+            None => self.get_mut_slowly(w, self.miss(Location::caller())),
+        }
+    }
+
+    /// Like [`get`](ArrayRange::get), but returns the error.
+    ///
+    /// # Errors
+    /// Why the elements cannot be had.
+    #[track_caller]
+    pub fn try_get<'w, 'id: 'w, W: Access<'id>>(self, w: &'w W) -> Result<&'w [T], W::Error> {
+        if w.token().readable_elements(self).is_none() {
+            w.read_elements(&self.miss(Location::caller()))?;
+        }
+        Ok(self.get(w))
+    }
+
+    /// Like [`get_mut`](ArrayRange::get_mut), but returns the error.
+    ///
+    /// # Errors
+    /// Why the elements cannot be had.
+    #[track_caller]
+    pub fn try_get_mut<'w, 'id: 'w, W: Access<'id>>(
+        self,
+        w: &'w mut W,
+    ) -> Result<&'w mut [T], W::Error> {
+        if w.token_mut().writable_elements(self).is_none() {
+            w.write_elements(&self.miss(Location::caller()))?;
+        }
+        Ok(self.get_mut(w))
+    }
+
+    /// Writes `values`, as many as there are elements, over them.
+    fn overwrite<'id, W: Access<'id>>(
+        self,
+        w: &mut W,
+        values: &[T],
+        site: &'static Location<'static>,
+    ) -> Result<(), W::Error>
+    where
+        T: Copy,
+    {
+        debug_assert_eq!(self.len(), values.len());
+        match w.token_mut().writable_elements(self) {
+            // SAFETY: as in `get_mut`, and so `values` are none of these elements.
+            Some(at) => unsafe {
+                at.copy_from_nonoverlapping(NonNull::from(values).cast(), self.len());
+                Ok(())
+            },
+            None => w.overwrite_elements(&self.miss(site), values),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn get_slowly<'w, 'id: 'w, W: Access<'id>>(self, w: &'w W, miss: ArrayMiss) -> &'w [T] {
+        brought(w, w.read_elements(&miss));
+        match w.token().readable_elements(self) {
+            // SAFETY: as in `get`.
+            Some(at) => unsafe { NonNull::slice_from_raw_parts(at, self.len()).as_ref() },
+            None => unanswered(&miss),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn get_mut_slowly<'w, 'id: 'w, W: Access<'id>>(
+        self,
+        w: &'w mut W,
+        miss: ArrayMiss,
+    ) -> &'w mut [T] {
+        let written = w.write_elements(&miss);
+        brought(w, written);
+        match w.token_mut().writable_elements(self) {
+            // SAFETY: as in `get_mut`.
+            Some(at) => unsafe { NonNull::slice_from_raw_parts(at, self.len()).as_mut() },
+            None => unanswered(&miss),
+        }
+    }
+}
+
+impl<T: Share> Array<T> {
+    /// The elements `range`, to read. See [`ArrayRange::get`].
+    ///
+    /// # Panics
+    /// When there are no such elements, like a slice.
+    #[inline(always)]
+    #[track_caller]
+    pub fn slice<'w, 'id: 'w, W: Access<'id>>(
+        self,
+        w: &'w W,
+        range: impl RangeBounds<usize>,
+    ) -> &'w [T] {
+        self.range(range).get(w)
+    }
+
+    /// The elements `range`, to write; they count as written. See [`ArrayRange::get_mut`].
+    ///
+    /// # Panics
+    /// When there are no such elements, like a slice.
+    #[inline(always)]
+    #[track_caller]
+    pub fn slice_mut<'w, 'id: 'w, W: Access<'id>>(
+        self,
+        w: &'w mut W,
+        range: impl RangeBounds<usize>,
+    ) -> &'w mut [T] {
+        self.range(range).get_mut(w)
+    }
+
+    /// Like [`slice`](Array::slice), but returns the error.
+    ///
+    /// # Errors
+    /// [`ArrayError`]: there are no such elements, or they cannot be had.
+    #[track_caller]
+    pub fn try_slice<'w, 'id: 'w, W: Access<'id>>(
+        self,
+        w: &'w W,
+        range: impl RangeBounds<usize>,
+    ) -> Result<&'w [T], ArrayError<W::Error>> {
+        self.try_range(range)?
+            .try_get(w)
+            .map_err(ArrayError::Access)
+    }
+
+    /// Like [`slice_mut`](Array::slice_mut), but returns the error.
+    ///
+    /// # Errors
+    /// [`ArrayError`]: there are no such elements, or they cannot be had.
+    #[track_caller]
+    pub fn try_slice_mut<'w, 'id: 'w, W: Access<'id>>(
+        self,
+        w: &'w mut W,
+        range: impl RangeBounds<usize>,
+    ) -> Result<&'w mut [T], ArrayError<W::Error>> {
+        self.try_range(range)?
+            .try_get_mut(w)
+            .map_err(ArrayError::Access)
+    }
+
+    /// Element `i`, to read. Where this node has no valid copy, it fetches those elements of the
+    /// block, a page, as well that were written together with it.
+    ///
+    /// # Panics
+    /// When there is no such element, like a slice.
+    #[inline(always)]
+    #[track_caller]
+    pub fn get<'w, 'id: 'w, W: Access<'id>>(self, w: &'w W, i: usize) -> &'w T {
+        let one = self.one(i);
+        match w.token().readable_elements(one) {
+            // SAFETY: as in `ArrayRange::get`.
+            Some(at) => unsafe { at.as_ref() },
+            None => &one.get_slowly(w, one.miss_of_blocks(Location::caller()))[0],
+        }
+    }
+
+    /// Element `i`, to write; it counts as written. Many are better written as a slice: each
+    /// first write of an element is a call of the runtime.
+    ///
+    /// # Panics
+    /// When there is no such element, like a slice.
+    #[inline(always)]
+    #[track_caller]
+    pub fn get_mut<'w, 'id: 'w, W: Access<'id>>(self, w: &'w mut W, i: usize) -> &'w mut T {
+        let one = self.one(i);
+        match w.token_mut().writable_elements(one) {
+            // SAFETY: as in `ArrayRange::get_mut`.
+            Some(mut at) => unsafe { at.as_mut() },
+            None => &mut one.get_mut_slowly(w, one.miss_of_blocks(Location::caller()))[0],
+        }
+    }
+
+    /// Writes `values` over the elements from `start` on. What they were before is not fetched.
+    ///
+    /// An access that cannot be made unwinds to the node's boundary.
+    ///
+    /// # Panics
+    /// When there are not as many elements, like a slice.
+    #[track_caller]
+    pub fn write_all<'id, W: Access<'id>>(self, w: &mut W, start: usize, values: &[T])
+    where
+        T: Copy,
+    {
+        let range = self.range(start..start.saturating_add(values.len()));
+        let written = range.overwrite(w, values, Location::caller());
+        brought(w, written);
+    }
+
+    /// Like [`write_all`](Array::write_all), but returns the error.
+    ///
+    /// # Errors
+    /// [`ArrayError`]: there are not as many elements, or they cannot be written.
+    #[track_caller]
+    pub fn try_write_all<'id, W: Access<'id>>(
+        self,
+        w: &mut W,
+        start: usize,
+        values: &[T],
+    ) -> Result<(), ArrayError<W::Error>>
+    where
+        T: Copy,
+    {
+        let range = self.try_range(start..start.saturating_add(values.len()))?;
+        let written = range.overwrite(w, values, Location::caller());
+        written.map_err(ArrayError::Access)
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    fn one(self, i: usize) -> ArrayRange<T> {
+        if i >= self.len() {
+            no_element(i, self.len());
+        }
+        ArrayRange {
+            array: self,
+            start: i as u64,
+            end: i as u64 + 1,
+        }
+    }
+}
+
+#[cold]
+#[inline(never)]
+#[track_caller]
+fn no_element(i: usize, len: usize) -> ! {
+    let error = OutOfBounds {
+        len: len as u64,
+        start: i as u64,
+        end: (i as u64).saturating_add(1),
+        site: Location::caller().into(),
+    };
+    panic!("{error}")
+}

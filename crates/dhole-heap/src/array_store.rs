@@ -1,0 +1,575 @@
+//! One node's arrays: storage by blocks, and what may be done to elements under the node lock.
+
+use dhole_model::{Elements, NodeId, Oid, RangeSet};
+use std::ptr::NonNull;
+
+use crate::array::per_block;
+use crate::heap::Heap;
+use crate::{
+    Array, ArrayBinding, ArrayMiss, BindError, Foreign, HeapMut, Invalid, Presence, Share,
+    TypeInfo, space,
+};
+
+/// What a node knows of an array that it has touched.
+pub(crate) struct LocalArray {
+    pub(crate) binding: ArrayBinding,
+    /// Where its elements are in the page store.
+    storage: u64,
+    /// The blocks that hold something.
+    stored: RangeSet,
+}
+
+/// Why something cannot be done to elements of an array. Nothing was done.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{operation} {elements} on {node}: {refusal}")]
+pub struct ElementsRefused {
+    /// What was asked for.
+    pub operation: &'static str,
+    /// The elements.
+    pub elements: Elements,
+    /// The node.
+    pub node: NodeId,
+    /// Why not.
+    pub refusal: ElementsRefusal,
+}
+
+/// What stands against something that is to be done to elements.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum ElementsRefusal {
+    /// References may live that it would break.
+    #[error("{0}")]
+    Presence(Presence),
+    /// The array has no such elements.
+    #[error("the array has {0} elements")]
+    Beyond(u64),
+    /// Some of them are valid, and may be in use.
+    #[error("valid ones are here, and may be in use")]
+    Present,
+    /// Some of them are written by the node's own interval.
+    #[error("some are being written here")]
+    Writable,
+    /// Not all of them are valid here.
+    #[error("not all are valid here")]
+    Absent,
+    /// Not all of them are stored here.
+    #[error("not all are stored here")]
+    NotStored,
+    /// The array did not start as zeros.
+    #[error("the array did not start as zeros")]
+    NotZeros,
+    /// They do not have as many bytes.
+    #[error("{bytes} bytes for elements of {wanted}")]
+    Length {
+        /// Bytes that came.
+        bytes: usize,
+        /// Bytes of the elements without their padding.
+        wanted: u64,
+    },
+    /// The bytes of one are no value of its type.
+    #[error("{0}")]
+    Invalid(#[from] Invalid),
+    /// There is no such array, or a reference in the bytes is one that nobody can have.
+    #[error("{0}")]
+    Reference(#[from] BindError),
+    /// The node's page store is full.
+    #[error("the store of {0} bytes is full")]
+    Full(u64),
+}
+
+impl From<Foreign> for ElementsRefusal {
+    fn from(foreign: Foreign) -> ElementsRefusal {
+        ElementsRefusal::Reference(foreign.into())
+    }
+}
+
+type Refusable<T> = Result<T, ElementsRefusal>;
+
+impl LocalArray {
+    /// The blocks of some elements.
+    fn blocks(&self, elements: Elements) -> std::ops::Range<u64> {
+        let block = self.binding.per_block();
+        elements.first / block..elements.range().end.div_ceil(block)
+    }
+
+    /// The elements of a block.
+    fn of_block(&self, array: Oid, block: u64) -> Elements {
+        let (per_block, len) = (self.binding.per_block(), self.binding.len);
+        let start = block * per_block;
+        Elements::new(array, start..(start + per_block).min(len))
+    }
+}
+
+impl Heap {
+    /// The array of these elements, with address space for all of it, if it has them.
+    fn array(&mut self, elements: Elements) -> Refusable<&mut LocalArray> {
+        let array = elements.array;
+        if !self.arrays.contains_key(&array) {
+            let binding = self.cluster.array(array)?;
+            let (bytes, align) = (binding.bytes(), binding.info.align as u64);
+            let full = ElementsRefusal::Full(self.store.capacity());
+            let storage = self.store.reserve(bytes, align).ok_or(full)?;
+            let stored = RangeSet::new();
+            let local = LocalArray {
+                binding,
+                storage,
+                stored,
+            };
+            self.arrays.insert(array, local);
+        }
+        let local = self.arrays.get_mut(&array).expect("just inserted");
+        let end = elements.first.checked_add(elements.count);
+        match end.is_some_and(|end| end <= local.binding.len) {
+            true => Ok(local),
+            false => Err(ElementsRefusal::Beyond(local.binding.len)),
+        }
+    }
+
+    /// Where elements of an array are that [`Heap::array`] has found.
+    fn span(&self, elements: Elements) -> (NonNull<u8>, &'static TypeInfo) {
+        let LocalArray {
+            binding, storage, ..
+        } = &self.arrays[&elements.array];
+        let offset = elements.first * binding.info.size as u64;
+        (self.store.pointer(storage + offset), binding.info)
+    }
+
+    fn base(&self, array: Oid) -> NonNull<u8> {
+        self.store.pointer(self.arrays[&array].storage)
+    }
+
+    /// Counts the blocks of elements that are stored from now on.
+    fn store_blocks(&mut self, elements: Elements) {
+        let local = self.arrays.get_mut(&elements.array).expect("found before");
+        let (blocks, size) = (local.blocks(elements), local.binding.info.size as u64);
+        let mut new = 0;
+        let all = local.stored.of(blocks.clone());
+        let fresh: Vec<_> = all.filter(|(_, stored)| !stored).map(|(b, _)| b).collect();
+        for block in fresh.into_iter().flatten() {
+            new += local.of_block(elements.array, block).count * size;
+        }
+        local.stored.set(blocks, true);
+        self.array_bytes += new;
+        if elements.count * size >= space::HUGE_BYTES {
+            let (at, info) = self.span(elements);
+            space::advise_huge(at, elements.count * info.size as u64);
+        }
+    }
+
+    /// The elements hold valid values from now on. In a shared call the worker is told later.
+    fn elements_appear(&mut self, elements: Elements) {
+        if self.presence() == Presence::Shared {
+            self.pending_elements.push(elements);
+        } else {
+            // SAFETY: the caller has seen that this is an exclusive call, and has the lock.
+            unsafe { self.set_readable(elements, true) };
+        }
+    }
+
+    /// Tells the worker of what was installed in a shared call. On the worker's thread.
+    pub(crate) fn publish_elements(&mut self) {
+        let mut pending = std::mem::take(&mut self.pending_elements);
+        for elements in pending.drain(..) {
+            // SAFETY: the caller is the worker's own thread, with the lock.
+            unsafe { self.set_readable(elements, true) };
+        }
+        self.pending_elements = pending;
+    }
+
+    /// # Safety
+    /// As for [`Extents::set`](crate::extent::Extents::set), of what may be read.
+    unsafe fn set_readable(&self, elements: Elements, may: bool) {
+        let base = self.base(elements.array);
+        // SAFETY: as the caller promises.
+        unsafe { self.extents.read.set(elements, base, may) };
+        let [table, _] = self.tables();
+        self.set_handles(elements, may, &self.extents.read, table);
+    }
+
+    /// # Safety
+    /// As for [`Extents::set`](crate::extent::Extents::set), of what may be written.
+    unsafe fn set_writable(&self, elements: Elements, may: bool) {
+        let base = self.base(elements.array);
+        // SAFETY: as the caller promises.
+        unsafe { self.extents.write.set(elements, base, may) };
+        let [_, table] = self.tables();
+        self.set_handles(elements, may, &self.extents.write, table);
+    }
+
+    /// A block's handle is set where all of the block may be touched.
+    fn set_handles(
+        &self,
+        elements: Elements,
+        may: bool,
+        extents: &crate::extent::Extents,
+        table: crate::handle::HandleTable,
+    ) {
+        let local = &self.arrays[&elements.array];
+        for block in local.blocks(elements) {
+            let of_block = local.of_block(elements.array, block);
+            let oid = elements.array.plus(block);
+            // SAFETY: the caller has just changed them, so nobody else does.
+            match may && unsafe { extents.find(of_block) }.is_some() {
+                true => table.set(oid, self.span(of_block).0.as_ptr()),
+                false => table.clear(oid),
+            }
+        }
+    }
+
+    fn is_pending(&self, elements: Elements) -> bool {
+        let range = elements.range();
+        let meets = |other: &Elements| {
+            let theirs = other.range();
+            other.array == elements.array && theirs.start < range.end && range.start < theirs.end
+        };
+        self.pending_elements.iter().any(meets)
+    }
+
+    /// Tests that elements are absent, so that nobody can be using their bytes.
+    fn may_install_elements(&mut self, elements: Elements) -> Refusable<()> {
+        let presence = self.presence();
+        if presence == Presence::Computing {
+            return Err(ElementsRefusal::Presence(presence));
+        }
+        self.array(elements)?;
+        // SAFETY: the node lock is held.
+        let [valid, written] = unsafe {
+            [
+                self.extents.read.meets(elements),
+                self.extents.write.meets(elements),
+            ]
+        };
+        match (written, valid || self.is_pending(elements)) {
+            (true, _) => Err(ElementsRefusal::Writable),
+            (_, true) => Err(ElementsRefusal::Present),
+            _ => Ok(()),
+        }
+    }
+
+    /// Writes packed bytes, of exactly the elements' length and tested, into their storage.
+    fn unpack_elements(&mut self, elements: Elements, packed: &[u8]) {
+        let (to, info) = self.span(elements);
+        debug_assert_eq!(
+            packed.len() as u64,
+            elements.count * info.packed_size as u64
+        );
+        let mut from = packed.as_ptr();
+        // SAFETY: the storage has all the elements, and the ranges lie within each; `packed` has
+        // as many bytes as they add up to. No reference to these elements lives: they are absent,
+        // or it is an exclusive call. All others wait for the node lock.
+        unsafe {
+            if info.is_dense() {
+                to.as_ptr().copy_from_nonoverlapping(from, packed.len());
+                return;
+            }
+            for i in 0..elements.count as usize {
+                for range in &info.data {
+                    let to = to.as_ptr().add(i * info.size + range.offset);
+                    to.copy_from_nonoverlapping(from, range.bytes);
+                    from = from.add(range.bytes);
+                }
+            }
+        }
+    }
+
+    /// Appends the packed bytes of elements that are stored and that nobody may be writing.
+    fn pack_elements(&self, elements: Elements, out: &mut Vec<u8>) {
+        let (from, info) = self.span(elements);
+        let bytes = elements.count as usize * info.packed_size;
+        out.reserve(bytes);
+        let start = out.len();
+        // SAFETY: as in `unpack_elements`, with the roles changed; storage is mapped memory that
+        // began as zeros, so every byte of it is initialised.
+        unsafe {
+            let mut to = out.as_mut_ptr().add(start);
+            if info.is_dense() {
+                to.copy_from_nonoverlapping(from.as_ptr(), bytes);
+            } else {
+                for i in 0..elements.count as usize {
+                    for range in &info.data {
+                        let from = from.as_ptr().add(i * info.size + range.offset);
+                        to.copy_from_nonoverlapping(from, range.bytes);
+                        to = to.add(range.bytes);
+                    }
+                }
+            }
+            out.set_len(start + bytes);
+        }
+    }
+}
+
+impl HeapMut<'_> {
+    /// Tests that the array of `miss` is what the access takes it for; whether it began as zeros.
+    ///
+    /// # Errors
+    /// [`BindError`] when it is of another type or length, or no array of this cluster.
+    pub fn bind_array(&mut self, miss: &ArrayMiss) -> Result<bool, BindError> {
+        let array = miss.elements.array;
+        let known = self.heap.arrays.get(&array).map(|local| local.binding);
+        let bound = match known {
+            Some(binding) => binding,
+            None => self.heap.cluster.array(array)?,
+        };
+        if bound.info.type_id == miss.ty.id() && bound.len == miss.len {
+            return Ok(bound.zeros);
+        }
+        let seen = ArrayBinding {
+            info: miss.ty.info(),
+            len: miss.len,
+            ..bound
+        };
+        Err(BindError::TypeClash {
+            oid: array,
+            bound: bound.to_string(),
+            seen: seen.to_string(),
+        })
+    }
+
+    /// Makes packed `bytes` the node's valid copy of absent elements. In a shared call the worker
+    /// sees them when the call ends.
+    ///
+    /// # Errors
+    /// [`ElementsRefused`]; nothing was written.
+    pub fn install_elements(
+        &mut self,
+        elements: Elements,
+        bytes: &[u8],
+    ) -> Result<(), ElementsRefused> {
+        self.refusable("installing", elements, |heap| {
+            heap.may_install_elements(elements)?;
+            let info = heap.span(elements).1;
+            let wanted = elements.count * info.packed_size as u64;
+            if bytes.len() as u64 != wanted {
+                let bytes = bytes.len();
+                return Err(ElementsRefusal::Length { bytes, wanted });
+            }
+            if !(info.leaves.is_empty() && info.references.is_empty()) {
+                for packed in bytes.chunks_exact(info.packed_size) {
+                    info.check(packed)?;
+                    heap.check_references(info, packed)?;
+                }
+            }
+            heap.store_blocks(elements);
+            heap.unpack_elements(elements, bytes);
+            heap.elements_appear(elements);
+            Ok(())
+        })
+    }
+
+    /// Makes zeros the node's valid copy of elements that nobody has written, of an array that
+    /// began as zeros.
+    ///
+    /// # Errors
+    /// [`ElementsRefused`]; nothing was written.
+    pub fn zero_fill_elements(&mut self, elements: Elements) -> Result<(), ElementsRefused> {
+        self.refusable("filling with zeros", elements, |heap| {
+            heap.may_install_elements(elements)?;
+            let local = &heap.arrays[&elements.array];
+            if !local.binding.zeros {
+                return Err(ElementsRefusal::NotZeros);
+            }
+            // A block that was never stored is zeros already, and is not touched for it.
+            if local.stored.meets(local.blocks(elements)) {
+                let (to, info) = heap.span(elements);
+                let bytes = elements.count as usize * info.size;
+                // SAFETY: the storage has all the elements, to which no reference lives, for they
+                // are absent. Zeros are valid scalars.
+                unsafe { to.as_ptr().write_bytes(0, bytes) };
+            }
+            heap.store_blocks(elements);
+            heap.elements_appear(elements);
+            Ok(())
+        })
+    }
+
+    /// Makes the node's copies of elements invalid, and keeps their bytes.
+    ///
+    /// # Errors
+    /// [`ElementsRefusal::Presence`] outside of an exclusive call.
+    pub fn invalidate_elements(&mut self, elements: Elements) -> Result<(), ElementsRefused> {
+        self.refusable("invalidating", elements, |heap| {
+            heap.exclusive_call()?;
+            if heap.arrays.contains_key(&elements.array) {
+                heap.array(elements)?;
+                // SAFETY: it is an exclusive call, and the lock is held.
+                unsafe {
+                    heap.set_writable(elements, false);
+                    heap.set_readable(elements, false);
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Lets the worker write elements that are valid here.
+    ///
+    /// # Errors
+    /// [`ElementsRefusal::Presence`] outside of an exclusive call, [`ElementsRefusal::Absent`]
+    /// unless all of them are valid.
+    pub fn make_elements_writable(&mut self, elements: Elements) -> Result<(), ElementsRefused> {
+        self.refusable("making writable", elements, |heap| {
+            heap.exclusive_call()?;
+            // SAFETY: the lock is held.
+            match unsafe { heap.extents.read.find(elements) } {
+                // SAFETY: it is an exclusive call, and the lock is held.
+                Some(_) => unsafe { heap.set_writable(elements, true) },
+                None => return Err(ElementsRefusal::Absent),
+            }
+            Ok(())
+        })
+    }
+
+    /// Takes the right to write elements away again.
+    ///
+    /// # Errors
+    /// [`ElementsRefusal::Presence`] while the worker computes.
+    pub fn make_elements_clean(&mut self, elements: Elements) -> Result<(), ElementsRefused> {
+        self.refusable("making clean", elements, |heap| {
+            if heap.presence() == Presence::Computing {
+                return Err(ElementsRefusal::Presence(Presence::Computing));
+            }
+            if heap.arrays.contains_key(&elements.array) {
+                heap.array(elements)?;
+                // SAFETY: it is a call, and the lock is held.
+                unsafe { heap.set_writable(elements, false) };
+            }
+            Ok(())
+        })
+    }
+
+    /// Writes `values` over elements and makes them valid, whatever they were.
+    ///
+    /// # Errors
+    /// [`ElementsRefused`] outside of an exclusive call, or where the array is of another type or
+    /// has not these elements; nothing was written.
+    pub fn overwrite_elements<T: Share + Copy>(
+        &mut self,
+        elements: Elements,
+        values: &[T],
+    ) -> Result<(), ElementsRefused> {
+        self.refusable("overwriting", elements, |heap| {
+            heap.exclusive_call()?;
+            let bound = heap.array(elements)?.binding;
+            if bound.info.type_id != std::any::TypeId::of::<T>() {
+                return Err(ElementsRefusal::Absent);
+            }
+            if values.len() as u64 != elements.count {
+                let bytes = size_of_val(values);
+                let wanted = elements.count * size_of::<T>() as u64;
+                return Err(ElementsRefusal::Length { bytes, wanted });
+            }
+            heap.store_blocks(elements);
+            let to = heap.span(elements).0.cast::<T>();
+            // SAFETY: the storage has as many `T`s; it is an exclusive call, so no reference to
+            // any object of this node lives, `values` among them.
+            unsafe { to.copy_from_nonoverlapping(NonNull::from(values).cast(), values.len()) };
+            heap.elements_appear(elements);
+            Ok(())
+        })
+    }
+
+    /// Appends the bytes of elements to `out`, packed. Valid copies and copies that were made
+    /// invalid alike: the caller knows which version it asks for.
+    ///
+    /// # Errors
+    /// [`ElementsRefused`]: they may be written at this moment, or were never here. `out` is
+    /// unchanged.
+    pub fn gather_elements(
+        &mut self,
+        elements: Elements,
+        out: &mut Vec<u8>,
+    ) -> Result<(), ElementsRefused> {
+        self.refusable("gathering", elements, |heap| {
+            let local = heap.arrays.get(&elements.array);
+            let local = local.ok_or(ElementsRefusal::NotStored)?;
+            let blocks = local.blocks(elements);
+            if elements.range().end > local.binding.len || !local.stored.covers(blocks) {
+                return Err(ElementsRefusal::NotStored);
+            }
+            // SAFETY: the node lock is held.
+            let written = unsafe { heap.extents.write.meets(elements) };
+            if written && heap.presence() == Presence::Computing {
+                return Err(ElementsRefusal::Writable);
+            }
+            heap.pack_elements(elements, out);
+            Ok(())
+        })
+    }
+
+    /// Whether all these elements are valid here.
+    pub fn has_elements(&self, elements: Elements) -> bool {
+        // SAFETY: the node lock is held.
+        unsafe { self.heap.extents.read.find(elements).is_some() }
+    }
+
+    /// Whether all these elements may be written here.
+    pub fn may_write_elements(&self, elements: Elements) -> bool {
+        // SAFETY: the node lock is held.
+        unsafe { self.heap.extents.write.find(elements).is_some() }
+    }
+
+    /// What the array's elements are, if there is such an array.
+    pub fn type_of_array(&self, array: Oid) -> Option<&'static TypeInfo> {
+        let known = self.heap.arrays.get(&array).map(|local| local.binding);
+        let binding = known.or_else(|| self.heap.cluster.array(array).ok());
+        binding.map(|binding| binding.info)
+    }
+
+    /// Bytes of elements as they travel.
+    ///
+    /// # Errors
+    /// [`ElementsRefused`] when there are no such elements.
+    pub fn bytes_of_elements(&mut self, elements: Elements) -> Result<usize, ElementsRefused> {
+        self.refusable("sizing", elements, |heap| {
+            let info = heap.array(elements)?.binding.info;
+            Ok(elements.count as usize * info.packed_size)
+        })
+    }
+
+    fn refusable<R>(
+        &mut self,
+        operation: &'static str,
+        elements: Elements,
+        f: impl FnOnce(&mut Heap) -> Refusable<R>,
+    ) -> Result<R, ElementsRefused> {
+        f(self.heap).map_err(|refusal| ElementsRefused {
+            operation,
+            elements,
+            node: self.heap.node,
+            refusal,
+        })
+    }
+
+    /// Puts the first values of a new array into its storage. `None`: the store is full.
+    pub(crate) fn put_array<T: Share>(
+        &mut self,
+        array: Array<T>,
+        mut init: impl FnMut(u64) -> T,
+    ) -> Option<()> {
+        let all = array.range(..).elements();
+        self.heap.array(all).ok()?;
+        let to = self.heap.span(all).0.cast::<T>();
+        for i in 0..all.count {
+            // SAFETY: the storage is new, has room for all elements, and nobody else knows it. A
+            // shared type has no drop glue.
+            unsafe { to.add(i as usize).write(init(i)) };
+        }
+        self.heap.store_blocks(all);
+        self.heap.elements_appear(all);
+        Some(())
+    }
+}
+
+impl Heap {
+    fn exclusive_call(&self) -> Refusable<()> {
+        match self.presence() {
+            Presence::Exclusive => Ok(()),
+            presence => Err(ElementsRefusal::Presence(presence)),
+        }
+    }
+}
+
+impl ArrayBinding {
+    fn per_block(&self) -> u64 {
+        per_block(self.info.size).expect("allocation tests the size of elements")
+    }
+}

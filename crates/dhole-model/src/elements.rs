@@ -1,0 +1,55 @@
+use std::fmt;
+use std::ops::Range;
+
+use crate::Oid;
+
+/// Some elements of a shared array. An array is named by the id of its first block; where its
+/// blocks lie is the heap's business alone.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Elements {
+    /// The array.
+    pub array: Oid,
+    /// The first element.
+    pub first: u64,
+    /// How many.
+    pub count: u64,
+}
+
+impl Elements {
+    /// The elements `range` of an array.
+    pub const fn new(array: Oid, range: Range<u64>) -> Elements {
+        Elements {
+            array,
+            first: range.start,
+            count: range.end.saturating_sub(range.start),
+        }
+    }
+
+    /// Their places in the array.
+    pub const fn range(&self) -> Range<u64> {
+        self.first..self.first + self.count
+    }
+
+    /// Adds `more` to a list, joined to its last entry where it follows on it.
+    pub fn push(list: &mut Vec<Elements>, more: Elements) {
+        match list.last_mut() {
+            Some(last) if last.array == more.array && last.range().end == more.first => {
+                last.count += more.count;
+            }
+            _ => list.push(more),
+        }
+    }
+}
+
+impl fmt::Display for Elements {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Range { start, end } = self.range();
+        write!(f, "elements {start}..{end} of array {:#x}", self.array.0)
+    }
+}
+
+impl fmt::Debug for Elements {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}[{:?}]", self.array, self.range())
+    }
+}

@@ -1,0 +1,225 @@
+//! Arrays: from a miss of elements down to the protocol, and what its commands do to arrays.
+
+use std::panic::Location;
+
+use dhole_heap::{
+    Array, Array2, ArrayMiss, BindError, Call, ElementsRefused, HeapMut, Scalar, Share,
+};
+use dhole_model::{Coherence, Elements, NodeId};
+use dhole_protocol::{
+    ArrayCommand, ArrayEvent, Event, Message, ProtocolError, SentElements, UnreadElements,
+    WantedElements,
+};
+use smallvec::{SmallVec, smallvec};
+
+use crate::error::AccessError;
+use crate::node::{State, Step, must};
+use crate::worker::Worker;
+
+impl Worker<'_> {
+    /// Allocates an array of `len` zeros. Its elements are stored where they are touched. Arrays
+    /// are kept by the lazy protocol, whatever that of the run. Fails as
+    /// [`alloc`](Worker::alloc).
+    #[track_caller]
+    pub fn alloc_array<T: Scalar>(&mut self, len: usize) -> Array<T> {
+        self.allocate::<T, _>(1, Coherence::Lazy, Location::caller(), |heap| {
+            heap.alloc_array(len as u64).map(|array| (array, None))
+        })
+    }
+
+    /// Allocates an array of `rows` times `columns` zeros. See [`alloc_array`](Worker::alloc_array).
+    #[track_caller]
+    pub fn alloc_array2<T: Scalar>(&mut self, rows: usize, columns: usize) -> Array2<T> {
+        let array = self.alloc_array(rows.saturating_mul(columns));
+        Array2::of(array, columns)
+    }
+
+    /// Allocates an array of `len` elements on this node, the `i`-th of which is `init(i)`; `init`
+    /// must not wait for other nodes. Fails as [`alloc`](Worker::alloc).
+    #[track_caller]
+    pub fn alloc_array_with<T: Share>(
+        &mut self,
+        len: usize,
+        mut init: impl FnMut(usize) -> T,
+    ) -> Array<T> {
+        self.allocate::<T, _>(1, Coherence::Lazy, Location::caller(), |heap| {
+            let array = heap.alloc_array_with(len as u64, |i| init(i as usize))?;
+            let all = Elements::new(array.oid(), 0..len as u64);
+            let stored = (len > 0).then_some(Event::Array(ArrayEvent::Allocated(all)));
+            Ok((array, stored))
+        })
+    }
+
+    /// Makes elements readable here, in one round.
+    pub(crate) fn bring_elements(&self, absent: &[ArrayMiss]) -> Result<(), AccessError> {
+        let Some(mut named) = absent.first() else {
+            return Ok(());
+        };
+        let creators = absent.iter().map(|miss| self.creator(miss.into()));
+        let creators = creators.collect::<Result<SmallVec<[NodeId; 1]>, _>>()?;
+        let called = self.shared(|link, call| {
+            let mut all = SmallVec::new();
+            for (miss, creator) in absent.iter().zip(creators) {
+                match bind(call, miss, creator) {
+                    Ok(unread) => all.push(unread),
+                    Err(clash) => {
+                        named = miss;
+                        return Ok(Err(clash));
+                    }
+                }
+            }
+            let event = Event::Array(ArrayEvent::Read(all));
+            link.and_wait(call, event).map(|_waited| Ok(()))
+        });
+        self.accessed(named, called)
+    }
+
+    /// Makes elements writable here.
+    pub(crate) fn bring_elements_to_write(&mut self, miss: &ArrayMiss) -> Result<(), AccessError> {
+        let creator = self.creator(miss.into())?;
+        let called = self.exclusive(|link, call| {
+            let unread = match bind(call, miss, creator) {
+                Ok(unread) => unread,
+                Err(clash) => return Ok(Err(clash)),
+            };
+            if !call.split().0.has_elements(miss.elements) {
+                let event = Event::Array(ArrayEvent::Read(smallvec![unread]));
+                link.and_wait(call, event)?;
+            }
+            let event = Event::Array(ArrayEvent::Write(miss.elements));
+            link.local(call, Some(event)).map(Ok)
+        });
+        self.accessed(miss, called)
+    }
+
+    /// Writes `values` over elements.
+    pub(crate) fn overwrite<T: Share + Copy>(
+        &mut self,
+        miss: &ArrayMiss,
+        values: &[T],
+    ) -> Result<(), AccessError> {
+        let (creator, elements) = (self.creator(miss.into())?, miss.elements);
+        let called = self.exclusive(|link, call| {
+            if let Err(clash) = bind(call, miss, creator) {
+                return Ok(Err(clash));
+            }
+            // Requests that waited are answered first, from what is here now.
+            link.local(call, None)?;
+            let written = call.split().0.overwrite_elements(elements, values);
+            written.map_err(|refused| not_stored(elements, &refused))?;
+            let event = Event::Array(ArrayEvent::Overwrite { elements, creator });
+            link.local(call, Some(event)).map(Ok)
+        });
+        self.accessed(miss, called)
+    }
+}
+
+/// Tests that an array is what the access takes it for, and whether it began as zeros.
+fn bind(
+    call: &mut Call<'_, State>,
+    miss: &ArrayMiss,
+    creator: NodeId,
+) -> Result<UnreadElements, BindError> {
+    Ok(UnreadElements {
+        elements: miss.elements,
+        within: miss.within,
+        creator,
+        zero_ok: call.split().0.bind_array(miss)?,
+    })
+}
+
+impl State {
+    pub(crate) fn carry_out_on_array(
+        &mut self,
+        command: ArrayCommand,
+        step: &mut Step<'_, '_>,
+    ) -> Result<(), ProtocolError> {
+        let counted = &mut self.counting.all;
+        match command {
+            ArrayCommand::Reply { to, round, sent } => {
+                let mut payload = step.pool.take();
+                for SentElements { elements, .. } in &sent {
+                    let gathered = step.heap.gather_elements(*elements, payload.buffer());
+                    must(
+                        gathered,
+                        "the protocol sends only what is here and not being written",
+                    );
+                }
+                self.send(
+                    to,
+                    Message::ElementsReply { round, sent },
+                    payload,
+                    step.out,
+                );
+            }
+            ArrayCommand::Install(sent) => self.install_elements(sent, step)?,
+            ArrayCommand::ZeroFill(elements) => {
+                counted.zero_fills += 1;
+                let filled = step.heap.zero_fill_elements(elements);
+                filled.map_err(|refused| not_stored(elements, &refused))?;
+            }
+            ArrayCommand::Invalidate(elements) => {
+                counted.invalidations += 1;
+                if let Some(info) = step.heap.type_of_array(elements.array) {
+                    self.counting.of_type(info.name).invalidated += 1;
+                }
+                let made = step.heap.invalidate_elements(elements);
+                must(made, "an acquirer is in a call with `&mut w`");
+            }
+            ArrayCommand::MakeWritable(elements) => {
+                counted.write_faults += 1;
+                if let Some(info) = step.heap.type_of_array(elements.array) {
+                    self.counting.of_type(info.name).write_faults += 1;
+                }
+                let made = step.heap.make_elements_writable(elements);
+                must(made, "a writer is in a call with `&mut w`");
+            }
+            ArrayCommand::MakeClean(elements) => {
+                let made = step.heap.make_elements_clean(elements);
+                must(made, "a releaser is in a call with `&mut w`");
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts what is asked for.
+    pub(crate) fn count_elements(&mut self, wanted: &[WantedElements], heap: &HeapMut<'_>) {
+        self.counting.all.misses += wanted.len() as u64;
+        let arrays = wanted.iter().map(|wanted| wanted.elements.array);
+        for info in arrays.filter_map(|array| heap.type_of_array(array)) {
+            self.counting.of_type(info.name).misses += 1;
+        }
+    }
+
+    /// Makes the next elements in the payload valid here.
+    fn install_elements(
+        &mut self,
+        sent: SentElements,
+        step: &mut Step<'_, '_>,
+    ) -> Result<(), ProtocolError> {
+        let SentElements { elements, version } = sent;
+        let sized = step.heap.bytes_of_elements(elements);
+        let bytes = sized.map_err(|refused| not_stored(elements, &refused))?;
+        let Some((these, rest)) = step.payload.split_at_checked(bytes) else {
+            let what = "a reply holds fewer bytes than its elements";
+            let from = version.node;
+            return Err(ProtocolError::BadMessage { from, what });
+        };
+        step.payload = rest;
+        let installed = step.heap.install_elements(elements, these);
+        installed.map_err(|refused| not_stored(elements, &refused))?;
+        if let Some(info) = step.heap.type_of_array(elements.array) {
+            let of_type = self.counting.of_type(info.name);
+            of_type.installed += 1;
+            of_type.installed_bytes += bytes as u64;
+        }
+        Ok(())
+    }
+}
+
+fn not_stored(elements: Elements, refused: &ElementsRefused) -> ProtocolError {
+    ProtocolError::NotStored {
+        oid: elements.array,
+        cause: refused.to_string(),
+    }
+}
