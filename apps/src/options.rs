@@ -66,9 +66,22 @@ pub struct SorOptions {
     #[arg(long, default_value_t = 1.5)]
     pub omega: f64,
 
+    /// How the rows of a colour are shared: each an object, or all of them one array
+    #[arg(long, value_enum, default_value_t = SorLayout::Rows)]
+    pub layout: SorLayout,
+
     #[allow(missing_docs)]
     #[command(flatten)]
     pub common: Common,
+}
+
+/// How `sor` shares its rows.
+#[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SorLayout {
+    /// Each row is an object.
+    Rows,
+    /// All rows of a colour are one array.
+    Arrays,
 }
 
 /// The command line of `barnes`.
@@ -154,6 +167,7 @@ impl SorOptions {
             steps,
             omega,
             ref common,
+            ..
         } = self;
         if u64::from(rows) * u64::from(columns) > MAX_POINTS {
             return Err(BadInput::TooManyPoints { rows, columns });

@@ -46,6 +46,7 @@ fn bad_input_is_refused_with_the_value_that_is_wrong() {
             "100000000 x 100000000",
         ),
         (SOR, "--bodies 5", "'--bodies'"),
+        (SOR, "--layout trees", "'trees'"),
         (SOR, "--nodes", "'--nodes <N>'"),
         (BARNES, "--nodes 1025", "'1025'"),
         (BARNES, "--bodies 0", "'0'"),

@@ -1,15 +1,15 @@
 //! The programs over dhole against their sequential versions, as libraries.
 
 use apps::{barnes, sor};
-use dhole::{Config, MessageKind, Run};
+use dhole::{Array2, Config, Counters, MessageKind, Rows, Run};
 
-fn solve_sor(
+fn solve_sor<L: sor::Layout>(
     problem: &sor::Problem,
     nodes: usize,
 ) -> (sor::sequential::Outcome, Run<sor::shared::Outcome>) {
     let alone = sor::sequential::run(*problem, |_| ());
     let run = Config::nodes(nodes)
-        .run(|w| sor::shared::run(w, problem, Some(&alone.grid), |_| ()))
+        .run(|w| sor::shared::run::<L>(w, problem, Some(&alone.grid), |_| ()))
         .unwrap();
     (alone, run)
 }
@@ -25,13 +25,13 @@ fn sor_finds_the_same_grid_on_any_number_of_nodes() {
             omega: 1.5,
         };
         for nodes in [1, 2, 3, 4] {
-            let (alone, run) = solve_sor(&problem, nodes);
-            assert_eq!(
-                run.value.max_error,
-                Some(0.0),
-                "{rows} x {columns} on {nodes}"
-            );
-            assert_eq!(run.value.digest, alone.grid.digest());
+            let (alone, run) = solve_sor::<Rows<f64>>(&problem, nodes);
+            let (_, in_arrays) = solve_sor::<Array2<f64>>(&problem, nodes);
+            for found in [run.value, in_arrays.value] {
+                let error = found.max_error;
+                assert_eq!(error, Some(0.0), "{rows} x {columns} on {nodes}");
+                assert_eq!(found.digest, alone.grid.digest());
+            }
         }
     }
 }
@@ -47,8 +47,18 @@ fn sor_counts_are_those_of_its_boundary_rows_and_barriers() {
         omega: 1.5,
     };
     for nodes in [1, 2, 3, 4, 8] {
-        let (_, run) = solve_sor(&problem, nodes);
+        let (_, run) = solve_sor::<Rows<f64>>(&problem, nodes);
         let total = run.report.total();
+        let (_, in_arrays) = solve_sor::<Array2<f64>>(&problem, nodes);
+        let same = in_arrays.report.total();
+        assert_eq!(
+            (same.misses, same.fetch_rounds, same.messages),
+            (total.misses, total.fetch_rounds, total.messages),
+            "an array costs what its rows would"
+        );
+        let bytes = |all: &Counters| all.by_type["f64"].installed_bytes;
+        assert_eq!(bytes(&same), bytes(&total));
+        assert!(same.write_notice_bytes <= total.write_notice_bytes);
         let of = |kind| total.by_kind.get(&kind).map_or(0, |of| of.messages);
         let others = nodes as u64 - 1;
         // Both neighbours of each inner side fetch one row in each half-sweep; each node but

@@ -4,24 +4,34 @@
 use std::process::ExitCode;
 
 use apps::cluster::Cluster;
-use apps::options::{Common, SorOptions};
+use apps::options::{Common, SorLayout, SorOptions};
 use apps::program;
 use apps::progress::Progress;
 use apps::report::{Report, sequential_seconds};
-use apps::sor::{Problem, sequential, shared};
+use apps::sor::{Layout, Problem, sequential, shared};
 use clap::Parser;
-use dhole::{Config, RunError};
+use dhole::{Array2, Config, Rows, RunError};
 use serde_json::json;
 
 fn main() -> ExitCode {
     let options = SorOptions::parse();
     let problem = |nodes| options.problem(nodes);
-    program::main("sor", &options.common, problem, |cluster, problem| {
-        solve(&options.common, cluster, problem)
-    })
+    program::main(
+        "sor",
+        &options.common,
+        problem,
+        |cluster, problem| match options.layout {
+            SorLayout::Rows => solve::<Rows<f64>>(&options.common, cluster, problem),
+            SorLayout::Arrays => solve::<Array2<f64>>(&options.common, cluster, problem),
+        },
+    )
 }
 
-fn solve(common: &Common, cluster: Cluster, problem: &Problem) -> Result<Report, RunError> {
+fn solve<L: Layout>(
+    common: &Common,
+    cluster: Cluster,
+    problem: &Problem,
+) -> Result<Report, RunError> {
     let alone = (common.verify || cluster.simulated).then(|| {
         let progress = Progress::new("sequential", problem.steps);
         let alone = sequential::run(*problem, |step| progress.done(step));
@@ -39,7 +49,7 @@ fn solve(common: &Common, cluster: Cluster, problem: &Problem) -> Result<Report,
         .races(common.races)
         .run(|w| {
             let first = w.node().index() == 0;
-            shared::run(w, problem, solution, |step| {
+            shared::run::<L>(w, problem, solution, |step| {
                 if first {
                     progress.done(step);
                 }

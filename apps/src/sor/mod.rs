@@ -19,9 +19,11 @@
 //! rows among nodes gives the same grid, bit for bit.
 
 pub mod kernel;
+pub mod layout;
 pub mod problem;
 pub mod sequential;
 pub mod shared;
 
 pub use kernel::{Columns, relax};
+pub use layout::Layout;
 pub use problem::{Colour, Problem};

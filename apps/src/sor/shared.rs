@@ -1,13 +1,13 @@
-//! SOR over shared rows. Each node relaxes a band of rows; of the others it reads the two beside
+//! SOR over shared rows, in either layout. Each node relaxes a band of rows; of the others it reads the two beside
 //! its band, which are fetched once for each half-sweep.
 
 use std::time::Duration;
 
-use dhole::{Read, Refs, Rows, Share, Worker, Write};
+use dhole::{Refs, Share, Worker};
 
 use super::problem::UNITS_PER_POINT;
 use super::sequential::Grid;
-use super::{Colour, Problem, relax};
+use super::{Colour, Layout, Problem, relax};
 
 /// What a run found.
 #[derive(Clone, Copy, Debug)]
@@ -22,9 +22,9 @@ pub struct Outcome {
 
 /// The roots of the shared data.
 #[derive(Share, Clone, Copy)]
-struct Shared {
-    red: Rows<f64>,
-    black: Rows<f64>,
+struct Shared<L> {
+    red: L,
+    black: L,
     findings: Refs<Finding>,
 }
 
@@ -35,21 +35,21 @@ struct Finding {
     max_error: f64,
 }
 
-impl Shared {
-    fn new(w: &mut Worker<'_>, problem: &Problem) -> Shared {
+impl<L: Layout> Shared<L> {
+    fn new(w: &mut Worker<'_>, problem: &Problem) -> Shared<L> {
         let (count, len) = (problem.stored_rows(), problem.row_len());
         let nothing = Finding {
             digest: 0,
             max_error: 0.0,
         };
         Shared {
-            red: w.alloc_rows(count, len),
-            black: w.alloc_rows(count, len),
+            red: L::alloc(w, count, len),
+            black: L::alloc(w, count, len),
             findings: w.alloc_range(w.nodes(), |_| nothing),
         }
     }
 
-    fn rows(&self, colour: Colour) -> Rows<f64> {
+    fn rows(&self, colour: Colour) -> L {
         match colour {
             Colour::Red => self.red,
             Colour::Black => self.black,
@@ -63,18 +63,18 @@ impl Shared {
 ///
 /// # Errors
 /// Those of the runtime.
-pub fn run(
+pub fn run<L: Layout>(
     w: &mut Worker<'_>,
     problem: &Problem,
     solution: Option<&Grid>,
     after_step: impl Fn(usize),
 ) -> dhole::Result<Outcome> {
-    let shared = w.once(|w| Ok(Shared::new(w, problem)))?;
+    let shared = w.once(|w| Ok(Shared::<L>::new(w, problem)))?;
     let (node, nodes) = (w.node().index(), w.nodes());
     let initial = problem.initial_band(node, nodes);
     for colour in Colour::BOTH {
         for row in initial.clone() {
-            problem.fill(colour, row, shared.rows(colour).row(row).get_mut(w));
+            problem.fill(colour, row, shared.rows(colour).row_mut(w, row));
         }
     }
     w.barrier()?;
@@ -106,10 +106,10 @@ pub fn run(
 }
 
 /// Relaxes the points of one colour in this node's band.
-fn half_sweep(
+fn half_sweep<L: Layout>(
     w: &mut Worker<'_>,
     problem: &Problem,
-    shared: &Shared,
+    shared: &Shared<L>,
     colour: Colour,
 ) -> dhole::Result<()> {
     let (write, read) = match colour {
@@ -119,31 +119,28 @@ fn half_sweep(
     let band = problem.band(w.node().index(), w.nodes());
     let points = band.len() * problem.columns / 2;
     for row in band {
-        let (above, below, same) = (read.row(row - 1), read.row(row + 1), read.row(row));
-        let (out, above, below, same) =
-            w.borrow((Write(write.row(row)), Read(above), Read(below), Read(same)))?;
+        let (out, neighbours) = write.stencil(w, read, row)?;
         let which = colour.columns(row);
-        relax(
-            out,
-            [above, below, same],
-            which,
-            problem.columns,
-            problem.omega,
-        );
+        relax(out, neighbours, which, problem.columns, problem.omega);
     }
     w.work(points as u64 * UNITS_PER_POINT);
     Ok(())
 }
 
 /// The digest of this node's rows, and how far they are from those of `solution`.
-fn finding(w: &Worker<'_>, problem: &Problem, shared: &Shared, solution: Option<&Grid>) -> Finding {
+fn finding<L: Layout>(
+    w: &Worker<'_>,
+    problem: &Problem,
+    shared: &Shared<L>,
+    solution: Option<&Grid>,
+) -> Finding {
     let mut found = Finding {
         digest: 0,
         max_error: 0.0,
     };
     for colour in Colour::BOTH {
         for row in problem.initial_band(w.node().index(), w.nodes()) {
-            let values = shared.rows(colour).row(row).get(w);
+            let values = shared.rows(colour).row(w, row);
             found.digest = found
                 .digest
                 .wrapping_add(problem.digest(colour, row, values));

@@ -63,7 +63,8 @@ fn solve_sor(size: usize) -> Result<(), RunError> {
         omega: 1.5,
     };
     let shared = |nodes| -> Result<f64, RunError> {
-        let run = Config::nodes(nodes).run(|w| sor::shared::run(w, &problem, None, |_| ()))?;
+        let run = Config::nodes(nodes)
+            .run(|w| sor::shared::run::<dhole::Rows<f64>>(w, &problem, None, |_| ()))?;
         Ok(run.value.sweeps.as_secs_f64())
     };
     let c = compile_c();
