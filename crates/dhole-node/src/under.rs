@@ -3,7 +3,7 @@
 
 use std::panic::Location;
 
-use dhole_heap::{Miss, Names, Ref, Refs, Rows, Scalar, Share};
+use dhole_heap::{Name, Names, Ref, Refs, Rows, Scalar, Share};
 use dhole_model::{CallSite, Coherence, OidRange};
 use dhole_protocol::{Event, Unread};
 
@@ -34,18 +34,26 @@ impl<'id> Worker<'id> {
     ///
     /// # Errors
     /// [`AccessError::Foreign`](crate::AccessError) for a reference of another cluster; an error
-    /// of the program when `what` names objects that do not follow on each other;
+    /// of the program when `what` names objects that do not follow on each other, or an array;
     /// [`SyncError::Deadlock`](crate::SyncError), on every node, with what each of them switches
     /// and where, when they do not agree; otherwise as [`barrier`](Worker::barrier).
     #[track_caller]
     pub fn switch(&mut self, what: impl Names, to: Coherence) -> Result<()> {
         let at = Location::caller();
         let site = CallSite::from(at);
-        let (mut first, mut ranges) = (None, Vec::new());
-        what.each(at, &mut |miss: Miss| {
-            OidRange::push(&mut ranges, miss.oid);
-            first.get_or_insert(miss);
+        let (mut first, mut ranges, mut arrays) = (None, Vec::new(), false);
+        what.each(at, &mut |name| match name {
+            Name::Object(miss) => {
+                OidRange::push(&mut ranges, miss.oid);
+                first.get_or_insert(miss);
+            }
+            Name::Elements(_) => arrays = true,
         });
+        if arrays {
+            return Err(Error::program(format!(
+                "switching to {to} at {site}: an array is named, and arrays are always kept lazily"
+            )));
+        }
         let (Some(first), [range]) = (first, &ranges[..]) else {
             let found = ranges.len();
             return Err(Error::program(format!(
