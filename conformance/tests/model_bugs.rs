@@ -131,7 +131,7 @@ fn a_notice_that_forgets_its_range_makes_a_stale_read() {
 
 #[test]
 fn a_notice_that_claims_more_than_was_written_is_refused() {
-    caught(Bug::WidenRange, parts_of_one_array(1), Fault::Refused);
+    caught(Bug::WidenRange, parts_under_a_lock(), Fault::Refused);
 }
 
 #[test]

@@ -359,7 +359,8 @@ macro_rules! tuple {
                 )+
                 // SAFETY: all handles were loaded from one token that is borrowed mutably for
                 // 'w, so each points to its object, readable or writable as claimed, and nobody
-                // else has a reference to any. No region that is claimed mutably meets another, so no two of these references overlap.
+                // else has a reference to any. No region that is claimed mutably meets another, so
+                // no two of these references overlap.
                 Ok(unsafe { ($(self.$field.take($at),)+) })
             }
         }

@@ -136,7 +136,8 @@ impl PageStore {
     #[inline]
     pub(crate) fn pointer(&self, at: u64) -> NonNull<u8> {
         debug_assert!(at < self.end || self.reserved().contains(&at));
-        // SAFETY: `at` came from `take` or `reserve`, so it lies within the `capacity` mapped bytes.
+        // SAFETY: `at` came from `take` or `reserve`, so it lies within the `capacity` mapped
+        // bytes.
         unsafe { self.base.add(at as usize) }
     }
 

@@ -14,7 +14,8 @@ pub const MAX_ALIGN: usize = 4096;
 /// `#[derive(Share)]`, which proves what the trait promises; do not implement it by hand.
 ///
 /// A shared value is plain data and references: numbers, `bool`, `char`, `NonZero`, enums without
-/// fields, [`Ref`], [`Refs`], [`Row`], [`Rows`], [`Array`], and structs, tuples and arrays of these.
+/// fields, [`Ref`], [`Refs`], [`Row`], [`Rows`], [`Array`], and structs, tuples and arrays of
+/// these.
 ///
 /// A type with a pointer in it cannot be shared:
 ///

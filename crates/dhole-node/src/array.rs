@@ -27,7 +27,8 @@ impl Worker<'_> {
         })
     }
 
-    /// Allocates an array of `rows` times `columns` zeros. See [`alloc_array`](Worker::alloc_array).
+    /// Allocates an array of `rows` times `columns` zeros, as
+    /// [`alloc_array`](Worker::alloc_array).
     #[track_caller]
     pub fn alloc_array2<T: Scalar>(&mut self, rows: usize, columns: usize) -> Array2<T> {
         let array = self.alloc_array(rows.saturating_mul(columns));

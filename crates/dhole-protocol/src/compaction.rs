@@ -7,10 +7,10 @@ use dhole_model::{Elements, Oid, OidRange, RangeSet};
 
 use crate::Interval;
 
-/// Leaves each object, and each element of an array, in the newest of one node's records that names it. An older write need not
-/// be told beside a newer one: whoever hears of both, in either order, keeps the newer. A record
-/// that says nothing any more becomes part of the next. So no more records are left than objects
-/// were written, and one.
+/// Leaves each object, and each element of an array, in the newest of one node's records that names
+/// it. An older write need not be told beside a newer one: whoever hears of both, in either order,
+/// keeps the newer. A record that says nothing any more becomes part of the next. So no more
+/// records are left than objects and elements were written, and one.
 ///
 /// Whoever applies a record has heard of its older part, or needs it no more.
 pub(crate) fn keep_newest(records: &mut VecDeque<Arc<Interval>>) {

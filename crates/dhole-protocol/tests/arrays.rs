@@ -279,7 +279,8 @@ proptest! {
     /// a naive count of versions says is stale.
     #[test]
     fn what_is_fetched_is_what_is_stale_element_by_element(
-        turns in prop::collection::vec((0..2_usize, 0..PLACES as u64, 1..6_u64, any::<bool>()), 1..40)
+        turns in prop::collection::vec(
+            (0..2_usize, 0..PLACES as u64, 1..6_u64, any::<bool>()), 1..40)
     ) {
         let mut pack = Pack::new(2);
         let (mut newest, mut held) = ([0_u64; PLACES], [[u64::MAX; PLACES]; 2]);

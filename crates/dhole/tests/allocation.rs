@@ -56,3 +56,44 @@ fn a_warm_miss_allocates_nothing_and_neither_does_a_hit() {
         "allocations in 1,500 warm misses and 1,500 hits"
     );
 }
+
+#[test]
+fn a_warm_miss_of_elements_allocates_nothing_and_neither_does_a_slice() {
+    let run = Config::nodes(2).run(|w| {
+        let array = w.once(|w| Ok(w.alloc_array::<u64>(3000)))?;
+        let (mut missing, mut hitting) = (0, 0);
+        for step in 0..6 {
+            if w.node().index() == 0 {
+                let written = array.slice_mut(w, 100..2900);
+                written.iter_mut().for_each(|value| *value += 1);
+            }
+            w.barrier()?;
+            if w.node().index() == 1 {
+                let read = |part: usize| array.slice(w, 100 * part..100 * (part + 1))[99];
+                let sum = || (0..30).map(read).sum::<u64>();
+                let mut seen = 0;
+                let misses = measure(|| seen = sum()).count_total;
+                let hits = measure(|| assert_eq!(seen, sum())).count_total;
+                assert_eq!(seen, 28 * (step + 1));
+                if step > 0 {
+                    missing += misses;
+                    hitting += hits;
+                }
+            }
+            w.barrier()?;
+        }
+        let seen = w.once(|w| Ok(w.alloc([0_u64; 2])))?;
+        if w.node().index() == 1 {
+            *seen.get_mut(w) = [missing, hitting];
+        }
+        w.barrier()?;
+        Ok(seen.read(w))
+    });
+    let run = run.unwrap();
+    assert_eq!(run.report.total().fetch_rounds, 6 * 28 + 2);
+    assert_eq!(
+        run.value,
+        [0, 0],
+        "allocations in 140 warm misses and in slices"
+    );
+}
