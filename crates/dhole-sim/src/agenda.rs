@@ -6,16 +6,50 @@ use dhole_net::Envelope;
 use dhole_protocol::Message;
 
 use crate::random::Stream;
+use crate::transit::Flight;
 
-/// What is to happen, in the order of virtual time. At one instant all deliveries come before
-/// all workers that go on, and among their like a random key decides, so that every seed tries
+/// What is to happen, in the order of virtual time. At one instant whatever messages do comes
+/// before all workers that go on, and among their like a random key decides, so that every seed tries
 /// another order.
 pub(crate) struct Agenda {
     entries: BinaryHeap<Reverse<Entry>>,
     /// The messages on their way, at the places that entries name.
-    messages: Vec<Option<Envelope<Message>>>,
-    free: Vec<u32>,
+    messages: Places<Envelope<Message>>,
+    flights: Places<Flight>,
     ties: Stream,
+}
+
+/// Values at places that are used again.
+struct Places<T> {
+    values: Vec<Option<T>>,
+    free: Vec<u32>,
+}
+
+impl<T> Places<T> {
+    const NONE: Places<T> = Places {
+        values: Vec::new(),
+        free: Vec::new(),
+    };
+
+    fn put(&mut self, value: T) -> u32 {
+        match self.free.pop() {
+            Some(place) => {
+                self.values[place as usize] = Some(value);
+                place
+            }
+            None => {
+                let place = u32::try_from(self.values.len()).expect("fewer than 2^32 messages");
+                self.values.push(Some(value));
+                place
+            }
+        }
+    }
+
+    fn take(&mut self, place: u32) -> T {
+        self.free.push(place);
+        let value = self.values[place as usize].take();
+        value.expect("what an entry names is kept until its time has come")
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,6 +63,7 @@ struct Entry {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum What {
     Deliver(u32),
+    Pass(u32),
     GoOn(NodeId),
 }
 
@@ -36,6 +71,8 @@ enum What {
 pub(crate) enum Event {
     /// A message arrives.
     Deliver(Envelope<Message>),
+    /// A message comes to its next channel, or is sent again.
+    Pass(Flight),
     /// The worker of a node goes on.
     GoOn(NodeId),
 }
@@ -47,31 +84,28 @@ impl Agenda {
     pub(crate) fn new(ties: Stream) -> Agenda {
         Agenda {
             entries: BinaryHeap::new(),
-            messages: Vec::new(),
-            free: Vec::new(),
+            messages: Places::NONE,
+            flights: Places::NONE,
             ties,
         }
     }
 
     /// A message will arrive.
     pub(crate) fn deliver(&mut self, time: u64, envelope: Envelope<Message>) {
-        let place = match self.free.pop() {
-            Some(place) => {
-                self.messages[place as usize] = Some(envelope);
-                place
-            }
-            None => {
-                let place = u32::try_from(self.messages.len()).expect("fewer than 2^32 messages");
-                self.messages.push(Some(envelope));
-                place
-            }
-        };
+        let place = self.messages.put(envelope);
+        self.soon(time, What::Deliver(place));
+    }
+
+    /// A message will come to its next channel, or be sent again.
+    pub(crate) fn pass(&mut self, time: u64, flight: Flight) {
+        let place = self.flights.put(flight);
+        self.soon(time, What::Pass(place));
+    }
+
+    #[inline]
+    fn soon(&mut self, time: u64, what: What) {
         let order = self.ties.draw() & !GO_ON;
-        self.entries.push(Reverse(Entry {
-            time,
-            order,
-            what: What::Deliver(place),
-        }));
+        self.entries.push(Reverse(Entry { time, order, what }));
     }
 
     /// The worker of a node will go on.
@@ -84,7 +118,7 @@ impl Agenda {
         }));
     }
 
-    /// The time of the next event, and whether it is a delivery.
+    /// The time of the next event, and whether it comes before workers that go on.
     #[inline]
     pub(crate) fn next(&self) -> Option<(u64, bool)> {
         self.entries
@@ -97,11 +131,8 @@ impl Agenda {
         let Reverse(entry) = self.entries.pop()?;
         let event = match entry.what {
             What::GoOn(node) => Event::GoOn(node),
-            What::Deliver(place) => {
-                self.free.push(place);
-                let message = self.messages[place as usize].take();
-                Event::Deliver(message.expect("an entry's message is kept until it arrives"))
-            }
+            What::Deliver(place) => Event::Deliver(self.messages.take(place)),
+            What::Pass(place) => Event::Pass(self.flights.take(place)),
         };
         Some((entry.time, event))
     }

@@ -9,10 +9,10 @@ use dhole_node::Woken;
 use dhole_protocol::Message;
 
 use crate::agenda::{Agenda, Event};
-use crate::network::Links;
 use crate::node::{Node, Worker};
 use crate::random::Stream;
 use crate::timers::Timers;
+use crate::transit::{Flight, Onward, Transit};
 use crate::{Computation, Report, Settings};
 
 /// Everything that a run knows, except the coroutines and the receivers: no code of a user runs
@@ -21,8 +21,12 @@ pub(crate) struct Cluster {
     nodes: Vec<Node>,
     agenda: Agenda,
     timers: Timers,
-    links: Links,
+    transit: Transit,
     settings: Settings,
+    /// What only a glance at every message would cost is known once: whether all cost their
+    /// receiver the same, and whether only their sender's link decides when they arrive.
+    plain: bool,
+    direct: bool,
     /// Whose coroutine runs.
     running: Option<NodeId>,
     /// Bodies that have not returned.
@@ -36,12 +40,23 @@ pub(crate) struct Cluster {
 
 /// What the scheduler does next.
 pub(crate) enum Next {
-    /// Delivers this message, which has arrived at this time.
-    Deliver(u64, Envelope<Message>),
+    /// Delivers this message.
+    Deliver(Arrival, Envelope<Message>),
     /// Resumes this node's coroutine.
     Resume(NodeId),
     /// Returns: all bodies have.
     Finish,
+}
+
+/// A message has arrived.
+#[derive(Clone, Copy)]
+pub(crate) struct Arrival {
+    pub from: NodeId,
+    pub to: NodeId,
+    /// When.
+    pub at: u64,
+    /// What it costs its receiver, without an interrupt.
+    pub receive_ns: u64,
 }
 
 /// Whether a worker that wants to be suspended is.
@@ -61,6 +76,7 @@ impl Cluster {
             nodes,
             seed,
             network,
+            compute_scale,
             ..
         } = *settings;
         let stream = |number: usize| Stream::new(seed, number as u64);
@@ -69,11 +85,15 @@ impl Cluster {
             agenda.go_on(0, NodeId::at(node));
         }
         Cluster {
-            nodes: (0..nodes).map(|node| Node::new(stream(node))).collect(),
+            nodes: (0..nodes)
+                .map(|node| Node::new(stream(node), compute_scale))
+                .collect(),
             agenda,
             timers: Timers::new(nodes),
-            links: Links::new(network, nodes, stream(nodes + 1)),
+            transit: Transit::new(network, nodes, stream(nodes + 1)),
             settings: settings.clone(),
+            plain: network.is_plain(),
+            direct: network.is_direct(),
             running: None,
             unfinished: nodes,
             ending: false,
@@ -91,7 +111,7 @@ impl Cluster {
         let node = &self.nodes[node.index()];
         let computing = node
             .computing_since
-            .map_or(0, |since| since.elapsed().as_nanos() as u64);
+            .map_or(0, |since| node.scaled_ns(since.elapsed()));
         node.clock.saturating_add(computing)
     }
 
@@ -121,8 +141,9 @@ impl Cluster {
             match event {
                 Event::Deliver(envelope) => {
                     self.report.messages += 1;
-                    return Next::Deliver(time, envelope);
+                    return Next::Deliver(self.arrival(time, &envelope), envelope);
                 }
+                Event::Pass(flight) => self.pass(time, flight),
                 Event::GoOn(node) => {
                     let it = &mut self.nodes[node.index()];
                     if it.clock > time {
@@ -148,39 +169,76 @@ impl Cluster {
         self.agenda.go_on(node.clock, NodeId::at(index));
     }
 
-    /// A message from `from` that arrived at `arrived` has been handled by `to`, which answered
-    /// `wake` and wants `out` sent. Charges all that to the node's processor.
-    pub(crate) fn handled(
-        &mut self,
-        (from, to): (NodeId, NodeId),
-        arrived: u64,
-        wake: Wake,
-        out: &mut Outbox<Message>,
-    ) {
-        let receive_ns = if from == to {
-            0
-        } else {
-            self.settings.network.receive_ns
+    #[inline]
+    fn arrival(&self, at: u64, envelope: &Envelope<Message>) -> Arrival {
+        let Envelope { from, to, body, payload } = envelope;
+        let network = &self.settings.network;
+        let receive_ns = match from == to {
+            true => 0,
+            false if self.plain => network.receive_ns,
+            false => {
+                let bytes = body.wire_bytes() + payload.len() as u64;
+                network.receiving_ns(body.kind(), bytes)
+            }
         };
-        let begun = self.nodes[to.index()].handle(arrived, 0);
-        let mut done = self.nodes[to.index()].handle(arrived, receive_ns);
+        Arrival {
+            from: *from,
+            to: *to,
+            at,
+            receive_ns,
+        }
+    }
+
+    /// Nanoseconds of an interrupt, if a message takes one. The message that a worker waits for
+    /// takes none, and nor does one that comes while the node handles another.
+    fn interrupt_ns(&self, arrival: Arrival, wake: Wake) -> u64 {
+        let network = &self.settings.network;
+        if network.interrupt_ns == 0 || arrival.from == arrival.to {
+            return 0;
+        }
+        let node = &self.nodes[arrival.to.index()];
+        let handling = node.handlers_done > arrival.at;
+        let interrupted = match node.worker {
+            Worker::Ready | Worker::Running => true,
+            Worker::Waiting => network.interrupt_when_waiting && wake == Wake::No,
+            Worker::Done => network.interrupt_when_waiting,
+        };
+        match interrupted && !handling {
+            true => network.interrupt_ns,
+            false => 0,
+        }
+    }
+
+    /// A message has been handled by its receiver, which answered `wake` and wants `out` sent.
+    /// Charges all that to the node's processor.
+    pub(crate) fn handled(&mut self, arrival: Arrival, wake: Wake, out: &mut Outbox<Message>) {
+        let Arrival { to, at, .. } = arrival;
+        let handling_ns = self.interrupt_ns(arrival, wake) + arrival.receive_ns;
+        let begun = self.nodes[to.index()].handle(at, 0);
+        let mut done = self.nodes[to.index()].handle(at, handling_ns);
         while let Some(envelope) = out.pop() {
             done = self.post(to, done, envelope);
         }
-        let node = &mut self.nodes[to.index()];
-        node.handlers_done = done;
-        match node.worker {
+        self.occupied(to, begun, done, wake);
+    }
+
+    /// The processor of `node` has worked from `begun` to `done` on something other than its
+    /// worker.
+    fn occupied(&mut self, node: NodeId, begun: u64, done: u64, wake: Wake) {
+        let it = &mut self.nodes[node.index()];
+        it.handlers_done = done;
+        match it.worker {
             Worker::Waiting if wake == Wake::Yes => {
-                node.clock = node.clock.max(done);
-                node.worker = Worker::Ready;
-                node.wait_ended = Woken::ByWake;
-                self.timers.set(to.index(), Timers::NEVER);
-                self.agenda.go_on(node.clock, to);
+                it.clock = it.clock.max(done);
+                it.worker = Worker::Ready;
+                it.wait_ended = Woken::ByWake;
+                self.timers.set(node.index(), Timers::NEVER);
+                self.agenda.go_on(it.clock, node);
             }
             Worker::Waiting | Worker::Done => {}
             Worker::Ready | Worker::Running => {
-                node.spend(done - begun);
-                node.woken |= wake == Wake::Yes;
+                it.spend(done - begun);
+                it.woken |= wake == Wake::Yes;
             }
         }
     }
@@ -206,12 +264,47 @@ impl Cluster {
             self.agenda.deliver(at, envelope);
             return at;
         }
-        let departs = at.saturating_add(self.settings.network.send_ns);
         let bytes = envelope.body.wire_bytes() + envelope.payload.len() as u64;
+        let departs = at.saturating_add(self.settings.network.sending_ns(bytes));
         self.report.bytes += bytes;
-        let arrives = self.links.arrival(from, departs, bytes);
-        self.agenda.deliver(arrives, envelope);
+        if self.direct {
+            let arrives = self.transit.arrival(from, departs, bytes);
+            self.agenda.deliver(arrives, envelope);
+        } else {
+            let flight = Flight::new(envelope, bytes, departs);
+            self.agenda.pass(departs, flight);
+        }
         departs
+    }
+
+    /// A message comes to its next channel, or its sender's patience is over.
+    fn pass(&mut self, now: u64, mut flight: Flight) {
+        if flight.is_lost() {
+            self.send_again(now, flight);
+            return;
+        }
+        let (onward, queued_ns) = self.transit.pass(now, &mut flight);
+        self.report.queued_ns = self.report.queued_ns.saturating_add(queued_ns);
+        match onward {
+            Onward::Arrives(at) => self.agenda.deliver(at, flight.envelope),
+            Onward::Flies(at) => self.agenda.pass(at, flight),
+            Onward::Lost(again_at) => {
+                self.report.lost += 1;
+                self.agenda.pass(again_at, flight);
+            }
+        }
+    }
+
+    /// The sender of a message that was lost sends it again, as it would handle a message.
+    fn send_again(&mut self, now: u64, flight: Flight) {
+        let Flight { envelope, bytes, .. } = flight;
+        let from = envelope.from;
+        let sending_ns = self.settings.network.sending_ns(bytes);
+        let begun = self.nodes[from.index()].handle(now, 0);
+        let done = self.nodes[from.index()].handle(now, sending_ns);
+        self.report.bytes += bytes;
+        self.agenda.pass(done, Flight::new(envelope, bytes, done));
+        self.occupied(from, begun, done, Wake::No);
     }
 
     /// The worker of `node` enters the runtime: whether something comes before its clock, so

@@ -72,8 +72,9 @@ mod report;
 mod settings;
 mod sim;
 mod timers;
+mod transit;
 
-pub use network::Network;
+pub use network::{Description, Medium, Network, NetworkError, Primitive, Published};
 pub use report::Report;
 pub use settings::{Computation, ENVIRONMENT_VARIABLE, Settings, SettingsError};
 pub use sim::Sim;

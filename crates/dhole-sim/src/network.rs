@@ -1,13 +1,27 @@
-use dhole_model::NodeId;
+use dhole_model::MessageKind;
 
-use crate::random::Stream;
+mod description;
+mod keys;
+mod presets;
+mod primitive;
 
-/// What a message costs: the LogGP model with a link of its own for every node.
+pub use description::{Description, NetworkError};
+pub(crate) use description::{LEAST_SCALE, MOST_SCALE, MOST_UNIT_NS};
+pub(crate) use keys::{Expected, HANDLING, KEYS, Key, Wrong, parsed, set_handling};
+pub use primitive::{Primitive, Published};
+
+/// What messages cost, and the work that a page-based runtime does for them: LogGP (Alexandrov,
+/// Ionescu, Schauser, Scheiman 1995) with packets, interrupts, and a [medium](Medium) that is
+/// shared. Every field is a key of the same name in a network's [description](Description) and
+/// in the textual form of the [settings](crate::Settings).
+///
+/// Bytes of a message are those of its body and its payload; packets' own headers come on top.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Network {
-    /// Nanoseconds on the way, from the last byte's departure to its arrival.
+    /// Nanoseconds on the way besides transmission, up to the moment at which the receiver's
+    /// processor could take the message up.
     pub latency_ns: u64,
-    /// Bytes a second that a node's link to the network takes. Messages queue for it.
+    /// Bytes a second that a link, a port or a hub transmits.
     pub bytes_per_second: u64,
     /// Nanoseconds of the sender's processor for every message.
     pub send_ns: u64,
@@ -16,11 +30,85 @@ pub struct Network {
     /// The largest part of the latency that is added to it at random, in `0.0..=1.0`. With more
     /// than 0 messages overtake each other.
     pub jitter: f64,
+    /// Nanoseconds of the sender's processor for every byte.
+    pub send_ns_per_byte: f64,
+    /// Nanoseconds of the receiver's processor for every byte.
+    pub receive_ns_per_byte: f64,
+    /// Nanoseconds of the receiver's processor for a message that interrupts its computation:
+    /// what a signal costs more than to find the message by polling. Messages that come while
+    /// another one is handled are found by that handler, and cost no interrupt.
+    pub interrupt_ns: u64,
+    /// Whether a message that finds the receiver waiting for another one interrupts too; the one
+    /// that the worker waits for never does.
+    pub interrupt_when_waiting: bool,
+    /// Nanoseconds of the receiver's processor for what the runtime does with a message of a
+    /// [kind](MessageKind), by the kind's place in [`MessageKind::ALL`].
+    pub handling_ns: [u64; MessageKind::ALL.len()],
+    /// The most bytes of a message that a packet carries; 0 if a message of any size is one.
+    pub packet_bytes: u64,
+    /// The bytes that a smaller packet is filled up to.
+    pub least_packet_bytes: u64,
+    /// Bytes that are transmitted with every packet besides the message's.
+    pub packet_header_bytes: u64,
+    /// Nanoseconds of the sender's processor for every packet after a message's first.
+    pub packet_send_ns: u64,
+    /// Nanoseconds of the receiver's processor for every packet after a message's first.
+    pub packet_receive_ns: u64,
+    /// What messages share on their way.
+    pub medium: Medium,
+    /// Nanoseconds in a switch, from a packet's arrival to the earliest start of its departure.
+    pub switch_ns: u64,
+    /// Whether a switch sends a packet on before all of it has come.
+    pub cut_through: bool,
+    /// Nodes at a hub: node `i` is at hub `i / hub_nodes`.
+    pub hub_nodes: u64,
+    /// Bytes that may queue for a switch's port or a hub before a message that comes is lost;
+    /// 0 if any number may.
+    pub queue_bytes: u64,
+    /// The part of the packets that are lost at random, in `0.0..=0.5`. A message is lost with
+    /// any of its packets.
+    pub loss: f64,
+    /// Nanoseconds after its departure at which the sender sends a lost message again.
+    pub retransmit_ns: u64,
+    /// Bytes of shared objects for which a node has memory; 0 if there is no limit.
+    pub memory_bytes: u64,
+    /// Nanoseconds of a fault on a protected page: the signal, and protecting it anew.
+    pub page_fault_ns: u64,
+    /// Nanoseconds of a call that changes a page's protection.
+    pub protect_ns: u64,
+    /// Nanoseconds a byte of copying a page to its twin.
+    pub twin_ns_per_byte: f64,
+    /// Nanoseconds a byte of comparing a page with its twin, for a diff of the whole page.
+    pub diff_make_ns_per_byte: f64,
+    /// Nanoseconds a byte of applying a diff.
+    pub diff_apply_ns_per_byte: f64,
+}
+
+/// What messages share on their way. To send one message to many nodes at once is no part of the
+/// model yet: on a hub it would be one transmission, and one more for each further hub.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Medium {
+    /// Nothing but their sender's link; a receiver takes in any number at once.
+    Links,
+    /// A port of one full-duplex switch for every node: messages queue for their sender's way in
+    /// and for their receiver's way out.
+    Switch,
+    /// Hubs, each of which carries one transmission at a time, joined by a switch.
+    Hubs,
+}
+
+impl Medium {
+    pub(crate) const ALL: [(&'static str, Medium); 3] = [
+        ("links", Medium::Links),
+        ("switch", Medium::Switch),
+        ("hubs", Medium::Hubs),
+    ];
 }
 
 impl Default for Network {
-    /// A data centre's 10 Gbit/s Ethernet: 10 us of latency, 1.25e9 bytes a second, 1 us of
-    /// processor for every message at either end, no jitter.
+    /// A data centre's 10 Gbit/s Ethernet as a round number: 10 us of latency, 1.25e9 bytes a
+    /// second, 1 us of processor for every message at either end, and nothing else. The
+    /// description `default` says the same.
     fn default() -> Network {
         Network {
             latency_ns: 10_000,
@@ -28,13 +116,92 @@ impl Default for Network {
             send_ns: 1_000,
             receive_ns: 1_000,
             jitter: 0.0,
+            send_ns_per_byte: 0.0,
+            receive_ns_per_byte: 0.0,
+            interrupt_ns: 0,
+            interrupt_when_waiting: false,
+            handling_ns: [0; MessageKind::ALL.len()],
+            packet_bytes: 0,
+            least_packet_bytes: 0,
+            packet_header_bytes: 0,
+            packet_send_ns: 0,
+            packet_receive_ns: 0,
+            medium: Medium::Links,
+            switch_ns: 0,
+            cut_through: false,
+            hub_nodes: 0,
+            queue_bytes: 0,
+            loss: 0.0,
+            retransmit_ns: 0,
+            memory_bytes: 0,
+            page_fault_ns: 0,
+            protect_ns: 0,
+            twin_ns_per_byte: 0.0,
+            diff_make_ns_per_byte: 0.0,
+            diff_apply_ns_per_byte: 0.0,
         }
     }
 }
 
 impl Network {
-    /// Nanoseconds for which a message of `bytes` bytes occupies the sender's link, rounded up.
+    /// Nanoseconds for which a message of `bytes` bytes occupies a link, a port or a hub, rounded
+    /// up.
     pub fn occupancy_ns(&self, bytes: u64) -> u64 {
+        self.transmission_ns(self.transmitted_bytes(bytes))
+    }
+
+    /// Nanoseconds of the sender's processor for a message of `bytes` bytes.
+    #[inline]
+    pub fn sending_ns(&self, bytes: u64) -> u64 {
+        let more_packets = (self.packets(bytes) - 1).saturating_mul(self.packet_send_ns);
+        self.send_ns
+            .saturating_add((bytes as f64 * self.send_ns_per_byte) as u64)
+            .saturating_add(more_packets)
+    }
+
+    /// Nanoseconds of the receiver's processor for a message of `bytes` bytes, with what the
+    /// runtime does with one of this kind, and without an interrupt.
+    #[inline]
+    pub fn receiving_ns(&self, kind: MessageKind, bytes: u64) -> u64 {
+        let more_packets = (self.packets(bytes) - 1).saturating_mul(self.packet_receive_ns);
+        self.receive_ns
+            .saturating_add((bytes as f64 * self.receive_ns_per_byte) as u64)
+            .saturating_add(more_packets)
+            .saturating_add(self.handling_ns[kind as usize])
+    }
+
+    /// Packets of a message of `bytes` bytes.
+    #[inline]
+    pub fn packets(&self, bytes: u64) -> u64 {
+        match self.packet_bytes {
+            0 => 1,
+            most => bytes.div_ceil(most).max(1),
+        }
+    }
+
+    /// Bytes that are transmitted for a message of `bytes` bytes, with the packets' headers.
+    pub fn transmitted_bytes(&self, bytes: u64) -> u64 {
+        let packets = self.packets(bytes);
+        let full = (packets - 1).saturating_mul(self.packet_bytes);
+        let last = (bytes - full.min(bytes)).max(self.least_packet_bytes);
+        full.saturating_add(last)
+            .saturating_add(packets.saturating_mul(self.packet_header_bytes))
+    }
+
+    /// Nanoseconds for which the first packet of a message occupies a port.
+    pub(crate) fn first_packet_ns(&self, bytes: u64) -> u64 {
+        match self.packet_bytes {
+            0 => self.occupancy_ns(bytes),
+            most => self.occupancy_ns(bytes.min(most)),
+        }
+    }
+
+    /// The part of the messages of `bytes` bytes that are lost at random.
+    pub(crate) fn loss_of(&self, bytes: u64) -> f64 {
+        1.0 - (1.0 - self.loss).powf(self.packets(bytes) as f64)
+    }
+
+    fn transmission_ns(&self, bytes: u64) -> u64 {
         match bytes.checked_mul(1_000_000_000) {
             Some(scaled) => scaled.div_ceil(self.bytes_per_second),
             None => {
@@ -44,43 +211,38 @@ impl Network {
             }
         }
     }
-}
 
-/// The network at work.
-pub(crate) struct Links {
-    network: Network,
-    /// When the link of each node has sent all that queues for it.
-    free_at: Vec<u64>,
-    random: Stream,
-}
-
-impl Links {
-    /// The links of `nodes` nodes, all free.
-    pub(crate) fn new(network: Network, nodes: usize, random: Stream) -> Links {
-        Links {
-            network,
-            free_at: vec![0; nodes],
-            random,
-        }
+    /// Whether a message's costs at the receiver are the same for all.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.receive_ns_per_byte == 0.0
+            && self.packet_receive_ns == 0
+            && self.handling_ns == [0; MessageKind::ALL.len()]
     }
 
-    /// When a message arrives that its sender hands to its link at `departs`. The one place that
-    /// decides what becomes of a message on its way.
-    pub(crate) fn arrival(&mut self, from: NodeId, departs: u64, bytes: u64) -> u64 {
-        let Network {
-            latency_ns, jitter, ..
-        } = self.network;
-        let free_at = &mut self.free_at[from.index()];
-        let sent = departs
-            .max(*free_at)
-            .saturating_add(self.network.occupancy_ns(bytes));
-        *free_at = sent;
-        let late_ns = if jitter > 0.0 {
-            (latency_ns as f64 * jitter * self.random.fraction()) as u64
-        } else {
-            0
-        };
-        sent.saturating_add(latency_ns).saturating_add(late_ns)
+    /// Whether a message's arrival is decided by its sender's link alone.
+    pub(crate) fn is_direct(&self) -> bool {
+        self.medium == Medium::Links && self.loss == 0.0
+    }
+
+    /// Whether the numbers make a network together; each by itself is checked with its key.
+    pub(crate) fn check(&self) -> Result<(), Wrong> {
+        for key in KEYS {
+            key.check(self)?;
+        }
+        let lossy = self.loss > 0.0 || self.queue_bytes > 0;
+        if lossy && self.retransmit_ns == 0 {
+            let range = "at least 1 where messages can be lost";
+            return Err(Wrong::range("retransmit_ns", 0, range));
+        }
+        if self.medium == Medium::Hubs && self.hub_nodes == 0 {
+            return Err(Wrong::range("hub_nodes", 0, "at least 1 where there are hubs"));
+        }
+        if self.packet_bytes > 0 && self.least_packet_bytes > self.packet_bytes {
+            let range = "at most packet_bytes";
+            let value = self.least_packet_bytes;
+            return Err(Wrong::range("least_packet_bytes", value, range));
+        }
+        Ok(())
     }
 }
 
@@ -88,33 +250,14 @@ impl Links {
 mod tests {
     use super::*;
 
-    #[test]
-    fn messages_of_one_sender_queue_for_its_link() {
-        let network = Network {
-            latency_ns: 100,
-            bytes_per_second: 1_000_000_000,
+    fn ethernet() -> Network {
+        Network {
+            bytes_per_second: 12_500_000,
+            packet_bytes: 1_472,
+            least_packet_bytes: 18,
+            packet_header_bytes: 66,
             ..Network::default()
-        };
-        let mut links = Links::new(network, 2, Stream::new(0, 0));
-        assert_eq!(links.arrival(NodeId(0), 10, 50), 160);
-        assert_eq!(links.arrival(NodeId(0), 20, 50), 210);
-        assert_eq!(links.arrival(NodeId(1), 20, 50), 170);
-        assert_eq!(links.arrival(NodeId(0), 500, 50), 650);
-    }
-
-    #[test]
-    fn jitter_adds_at_most_its_part_of_the_latency() {
-        let network = Network {
-            latency_ns: 1_000,
-            jitter: 0.5,
-            ..Network::default()
-        };
-        let mut links = Links::new(network, 1, Stream::new(0, 0));
-        let late: Vec<u64> = (0..1000u64)
-            .map(|i| links.arrival(NodeId(0), i * 10_000, 0) - i * 10_000)
-            .collect();
-        assert!(late.iter().all(|ns| (1_000..=1_500).contains(ns)));
-        assert!(late.iter().any(|ns| *ns < 1_100) && late.iter().any(|ns| *ns > 1_400));
+        }
     }
 
     #[test]
@@ -122,5 +265,71 @@ mod tests {
         let network = Network::default();
         assert_eq!(network.occupancy_ns(16), 13);
         assert_eq!(network.occupancy_ns(1 << 40), 879_609_302_221);
+    }
+
+    #[test]
+    fn a_message_is_cut_into_packets_with_headers_and_the_last_is_filled_up() {
+        let network = ethernet();
+        let of = |bytes| (network.packets(bytes), network.transmitted_bytes(bytes));
+        assert_eq!(of(0), (1, 84));
+        assert_eq!(of(18), (1, 84));
+        assert_eq!(of(1_472), (1, 1_538));
+        assert_eq!(of(1_473), (2, 1_538 + 84));
+        assert_eq!(of(4_096), (3, 4_096 + 3 * 66));
+        assert_eq!(network.occupancy_ns(18), 84 * 80);
+        assert_eq!(network.first_packet_ns(4_096), 1_538 * 80);
+        let fixed = Network {
+            packet_bytes: 256,
+            least_packet_bytes: 256,
+            ..ethernet()
+        };
+        assert_eq!(fixed.transmitted_bytes(300), 2 * (256 + 66));
+    }
+
+    #[test]
+    fn bytes_packets_and_kinds_cost_processor_time() {
+        let mut network = Network {
+            send_ns: 100,
+            send_ns_per_byte: 0.5,
+            packet_send_ns: 7,
+            receive_ns: 200,
+            receive_ns_per_byte: 2.0,
+            packet_receive_ns: 11,
+            ..ethernet()
+        };
+        network.handling_ns[MessageKind::LockGrant as usize] = 5_000;
+        assert_eq!(network.sending_ns(10), 105);
+        assert_eq!(network.sending_ns(3_000), 100 + 1_500 + 2 * 7);
+        assert_eq!(network.receiving_ns(MessageKind::Fetch, 3_000), 200 + 6_000 + 2 * 11);
+        assert_eq!(network.receiving_ns(MessageKind::LockGrant, 0), 5_200);
+    }
+
+    #[test]
+    fn every_kind_has_its_place() {
+        for (place, kind) in MessageKind::ALL.into_iter().enumerate() {
+            assert_eq!(kind as usize, place);
+        }
+    }
+
+    #[test]
+    fn a_message_is_lost_with_any_of_its_packets() {
+        let network = Network {
+            loss: 0.1,
+            ..ethernet()
+        };
+        assert!((network.loss_of(100) - 0.1).abs() < 1e-12);
+        assert!((network.loss_of(4_096) - (1.0 - 0.9f64.powi(3))).abs() < 1e-12);
+    }
+
+    #[test]
+    fn numbers_that_make_no_network_together_are_refused() {
+        let bad = |network: Network| network.check().unwrap_err().key;
+        let lossy = Network { loss: 0.1, ..ethernet() };
+        assert_eq!(bad(lossy), "retransmit_ns");
+        let hubs = Network { medium: Medium::Hubs, ..ethernet() };
+        assert_eq!(bad(hubs), "hub_nodes");
+        let packets = Network { least_packet_bytes: 2_000, ..ethernet() };
+        assert_eq!(bad(packets), "least_packet_bytes");
+        assert_eq!(ethernet().check(), Ok(()));
     }
 }

@@ -1,6 +1,6 @@
 use std::ops::Range;
 use std::ptr::NonNull;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use corosensei::Yielder;
 use dhole_node::Woken;
@@ -39,6 +39,8 @@ pub(crate) struct Node {
     pub(crate) computed_ns: u64,
     /// What charged work left over below a whole nanosecond.
     fraction_ns: f64,
+    /// How many times as long as here measured computation takes.
+    compute_scale: f64,
     /// Since when the program computes, where that is measured.
     pub(crate) computing_since: Option<Instant>,
     /// What suspends the worker's coroutine, while its body runs.
@@ -49,7 +51,7 @@ pub(crate) struct Node {
 
 impl Node {
     /// A node at time 0.
-    pub(crate) fn new(random: Stream) -> Node {
+    pub(crate) fn new(random: Stream, compute_scale: f64) -> Node {
         Node {
             worker: Worker::Ready,
             clock: 0,
@@ -59,6 +61,7 @@ impl Node {
             random,
             computed_ns: 0,
             fraction_ns: 0.0,
+            compute_scale,
             computing_since: None,
             yielder: None,
             stack: 0..0,
@@ -83,7 +86,16 @@ impl Node {
     /// Stops the stopwatch and charges what it shows.
     pub(crate) fn stop_computing(&mut self) {
         if let Some(since) = self.computing_since.take() {
-            self.compute(u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX));
+            self.compute(self.scaled_ns(since.elapsed()));
+        }
+    }
+
+    /// How long computation takes that took `elapsed` here.
+    pub(crate) fn scaled_ns(&self, elapsed: Duration) -> u64 {
+        let ns = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
+        match self.compute_scale {
+            1.0 => ns,
+            scale => (ns as f64 * scale) as u64,
         }
     }
 
@@ -105,11 +117,17 @@ mod tests {
 
     #[test]
     fn parts_of_a_nanosecond_add_up() {
-        let mut node = Node::new(Stream::new(0, 0));
+        let mut node = Node::new(Stream::new(0, 0), 1.0);
         for _ in 0..1000 {
             node.work(1, 0.25);
         }
         node.work(3, 2.0);
         assert_eq!((node.clock, node.computed_ns), (256, 256));
+    }
+
+    #[test]
+    fn measured_time_is_scaled() {
+        let of = |scale| Node::new(Stream::new(0, 0), scale).scaled_ns(Duration::from_micros(3));
+        assert_eq!([of(1.0), of(7.0), of(0.5)], [3_000, 21_000, 1_500]);
     }
 }

@@ -7,6 +7,10 @@ pub struct Report {
     pub messages: u64,
     /// Bytes that senders put on their links.
     pub bytes: u64,
+    /// Messages lost and sent again.
+    pub lost: u64,
+    /// Nanoseconds for which messages queued for a medium that they shared.
+    pub queued_ns: u64,
     /// Events: deliveries, expired waits, and workers that went on.
     pub events: u64,
     /// For every node the nanoseconds of the program's own computation, measured or charged.

@@ -1,10 +1,13 @@
 use std::fmt;
 use std::str::FromStr;
 
-use dhole_model::MAX_NODES;
+use dhole_model::{MAX_NODES, MessageKind};
 use thiserror::Error;
 
-use crate::Network;
+use crate::network::{
+    Description, Expected, HANDLING, KEYS, Key, LEAST_SCALE, MOST_SCALE, MOST_UNIT_NS, Network, Wrong,
+    parsed, set_handling,
+};
 
 /// The environment variable that [`Settings::from_env`] reads.
 pub const ENVIRONMENT_VARIABLE: &str = "DHOLE_SIM";
@@ -40,18 +43,26 @@ pub enum Computation {
 /// ```
 ///
 /// The keys are `nodes`, `seed`, `fixed_cost` (nanoseconds of a unit of work; without it
-/// computation is measured), `latency_ns`, `bytes_per_second`, `send_ns`, `receive_ns`, `jitter`,
-/// `call_ns` and `stack_bytes`.
+/// computation is measured), `compute_scale`, `alone_ns`, `call_ns`, `stack_bytes`, `network`,
+/// which is only its name, the fields of [`Network`], and `handling_ns.` before the name of a
+/// kind of message.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Settings {
     /// Nodes of the cluster, 1 to [`MAX_NODES`].
     pub nodes: usize,
     /// What decides every random choice of the run.
     pub seed: u64,
+    /// What the network is called.
+    pub network_name: String,
     /// What messages cost.
     pub network: Network,
     /// What computation costs.
     pub computation: Computation,
+    /// How many times as long as here measured computation takes.
+    pub compute_scale: f64,
+    /// Nanoseconds that the same program computes on one node, if that is known: what this run
+    /// computes is reported beside it.
+    pub alone_ns: Option<u64>,
     /// Nanoseconds of a call into the runtime besides its messages, at least 1: a program that
     /// polls would stop the virtual clock if it cost nothing.
     pub call_ns: u64,
@@ -72,8 +83,11 @@ impl Settings {
         Settings {
             nodes,
             seed: 0,
+            network_name: "default".into(),
             network: Network::default(),
             computation: Computation::Measured,
+            compute_scale: 1.0,
+            alone_ns: None,
             call_ns: 20,
             stack_bytes: 1 << 20,
         }
@@ -99,53 +113,49 @@ impl Settings {
         if self.nodes == 0 || self.nodes > MAX_NODES {
             return Err(SettingsError::Nodes { nodes: self.nodes });
         }
-        let network = &self.network;
-        let within = |fine: bool, key, value: &dyn fmt::Display, range| match fine {
+        self.network.check().map_err(SettingsError::from)?;
+        let within = |fine: bool, key: &str, value: &dyn fmt::Display, range: String| match fine {
             true => Ok(()),
-            false => Err(SettingsError::OutOfRange {
-                key,
-                value: value.to_string(),
-                range,
-            }),
+            false => Err(SettingsError::from(Wrong::range(key, value, range))),
         };
-        within(
-            network.bytes_per_second > 0,
-            "bytes_per_second",
-            &network.bytes_per_second,
-            "at least 1",
-        )?;
-        within(
-            (0.0..=1.0).contains(&network.jitter),
-            "jitter",
-            &network.jitter,
-            "0 to 1",
-        )?;
         if let Computation::FixedCost { unit_ns } = self.computation {
-            let fine = unit_ns.is_finite() && unit_ns >= 0.0;
-            within(fine, "fixed_cost", &unit_ns, "a finite number, at least 0")?;
+            let fine = (0.0..=MOST_UNIT_NS).contains(&unit_ns);
+            within(fine, "fixed_cost", &unit_ns, format!("0 to {MOST_UNIT_NS}"))?;
         }
+        let scale = self.compute_scale;
+        let fine = (LEAST_SCALE..=MOST_SCALE).contains(&scale);
+        within(fine, "compute_scale", &scale, format!("{LEAST_SCALE} to {MOST_SCALE}"))?;
         const HOUR_NS: u64 = 3_600_000_000_000;
         let call = 1..=HOUR_NS;
-        within(
-            call.contains(&self.call_ns),
-            "call_ns",
-            &self.call_ns,
-            "1 ns to an hour",
-        )?;
-        for (key, value) in [
-            ("latency_ns", network.latency_ns),
-            ("send_ns", network.send_ns),
-            ("receive_ns", network.receive_ns),
-        ] {
-            within(value <= HOUR_NS, key, &value, "at most an hour")?;
-        }
+        let fine = call.contains(&self.call_ns);
+        within(fine, "call_ns", &self.call_ns, "1 ns to an hour".into())?;
+        let name = &self.network_name;
+        let fine = !name.is_empty() && !name.contains([',', '=']);
+        within(fine, "network", name, "a name without \",\" and \"=\"".into())?;
         let stacks = Settings::LEAST_STACK_BYTES..=Settings::MOST_STACK_BYTES;
         within(
             stacks.contains(&self.stack_bytes),
             "stack_bytes",
             &self.stack_bytes,
-            "16384 (16 KiB) to 4294967296 (4 GiB)",
+            "16384 (16 KiB) to 4294967296 (4 GiB)".into(),
         )
+    }
+
+    /// Makes the network, and what its description says of computation, those of `described`.
+    pub fn set_network(&mut self, described: Description) {
+        let Description {
+            name,
+            network,
+            unit_ns,
+            compute_scale,
+            ..
+        } = described;
+        self.network_name = name;
+        self.network = network;
+        self.compute_scale = compute_scale;
+        if let (Computation::FixedCost { unit_ns: cost }, Some(ns)) = (&mut self.computation, unit_ns) {
+            *cost = ns;
+        }
     }
 }
 
@@ -154,31 +164,35 @@ impl fmt::Display for Settings {
         let Settings {
             nodes,
             seed,
+            network_name,
             network,
             computation,
+            compute_scale,
+            alone_ns,
             call_ns,
             stack_bytes,
         } = self;
-        let Network {
-            latency_ns,
-            bytes_per_second,
-            send_ns,
-            receive_ns,
-            jitter,
-        } = network;
-        write!(f, "nodes={nodes},seed={seed},")?;
+        write!(f, "nodes={nodes},seed={seed},network={network_name},")?;
         if let Computation::FixedCost { unit_ns } = computation {
             write!(f, "fixed_cost={unit_ns},")?;
         }
-        write!(
-            f,
-            "latency_ns={latency_ns},bytes_per_second={bytes_per_second},"
-        )?;
-        write!(
-            f,
-            "send_ns={send_ns},receive_ns={receive_ns},jitter={jitter},"
-        )?;
-        write!(f, "call_ns={call_ns},stack_bytes={stack_bytes}")
+        if let Some(alone_ns) = alone_ns {
+            write!(f, "alone_ns={alone_ns},")?;
+        }
+        let plain = Network::default();
+        for key in KEYS {
+            let text = key.text(network);
+            if text != key.text(&plain) {
+                write!(f, "{}={text},", key.name)?;
+            }
+        }
+        for kind in MessageKind::ALL {
+            let ns = network.handling_ns[kind as usize];
+            if ns > 0 {
+                write!(f, "{HANDLING}{}={ns},", kind.name())?;
+            }
+        }
+        write!(f, "compute_scale={compute_scale},call_ns={call_ns},stack_bytes={stack_bytes}")
     }
 }
 
@@ -205,14 +219,12 @@ impl FromStr for Settings {
                         unit_ns: number(key, value)?,
                     }
                 }
-                "latency_ns" => settings.network.latency_ns = whole(key, value)?,
-                "bytes_per_second" => settings.network.bytes_per_second = whole(key, value)?,
-                "send_ns" => settings.network.send_ns = whole(key, value)?,
-                "receive_ns" => settings.network.receive_ns = whole(key, value)?,
-                "jitter" => settings.network.jitter = number(key, value)?,
+                "compute_scale" => settings.compute_scale = number(key, value)?,
+                "alone_ns" => settings.alone_ns = Some(whole(key, value)?),
+                "network" => settings.network_name = value.into(),
                 "call_ns" => settings.call_ns = whole(key, value)?,
                 "stack_bytes" => settings.stack_bytes = whole(key, value)?,
-                _ => return Err(SettingsError::UnknownKey { key: key.into() }),
+                _ => settings.set_of_network(key, value)?,
             }
         }
         if !seen.contains(&"nodes") {
@@ -223,21 +235,37 @@ impl FromStr for Settings {
     }
 }
 
+impl Settings {
+    /// Sets a field of the network from its text.
+    fn set_of_network(&mut self, key: &str, value: &str) -> Result<(), SettingsError> {
+        let network = &mut self.network;
+        let handling = key.strip_prefix(HANDLING);
+        let set = match (Key::named(key), handling) {
+            (Some(key), _) => Some(key.set(network, value)),
+            (None, Some(kind)) => set_handling(network, kind, value),
+            (None, None) => None,
+        };
+        let unknown = || SettingsError::UnknownKey { key: key.into() };
+        Ok(set.ok_or_else(unknown)??)
+    }
+}
+
 fn whole<T: FromStr>(key: &str, value: &str) -> Result<T, SettingsError> {
-    parsed(key, value, "a whole number")
+    Ok(parsed(key, value, "a whole number")?)
 }
 
 fn number(key: &str, value: &str) -> Result<f64, SettingsError> {
-    parsed(key, value, "a number")
+    Ok(parsed(key, value, "a number")?)
 }
 
-fn parsed<T: FromStr>(key: &str, value: &str, wanted: &'static str) -> Result<T, SettingsError> {
-    let bad = |_| SettingsError::BadValue {
-        key: key.into(),
-        value: value.into(),
-        wanted,
-    };
-    value.parse().map_err(bad)
+impl From<Wrong> for SettingsError {
+    fn from(wrong: Wrong) -> SettingsError {
+        let Wrong { key, value, expected } = wrong;
+        match expected {
+            Expected::Kind(wanted) => SettingsError::BadValue { key, value, wanted },
+            Expected::Range(range) => SettingsError::OutOfRange { key, value, range },
+        }
+    }
 }
 
 /// What is wrong with the settings of a simulated cluster.
@@ -284,11 +312,11 @@ pub enum SettingsError {
     #[error("the setting \"{key}\" of a simulated cluster is {range}, not {value}")]
     OutOfRange {
         /// The key.
-        key: &'static str,
+        key: String,
         /// What it is set to.
         value: String,
         /// What it may be.
-        range: &'static str,
+        range: String,
     },
     /// The environment variable is not text.
     #[error("the environment variable DHOLE_SIM is not UTF-8")]
@@ -312,7 +340,22 @@ mod tests {
         settings.network.jitter = 0.3;
         settings.network.latency_ns = 0;
         settings.stack_bytes = 1 << 16;
+        settings.compute_scale = 1.0 / 3.0;
+        settings.alone_ns = Some(5);
         assert_eq!(settings.to_string().parse(), Ok(settings));
+    }
+
+    #[test]
+    fn every_network_survives_its_textual_form() {
+        for name in Description::known() {
+            let mut settings = Settings::new(3);
+            settings.set_network(Description::find(name).unwrap());
+            settings.network.handling_ns[MessageKind::LockGrant as usize] = 7;
+            settings.network.cut_through ^= true;
+            settings.network.loss = 0.1 + 0.2;
+            settings.network.retransmit_ns = 1;
+            assert_eq!(settings.to_string().parse(), Ok(settings), "{name}");
+        }
     }
 
     #[test]
@@ -384,7 +427,7 @@ mod tests {
                     value: shown,
                     ..
                 } => {
-                    assert_eq!((named, shown.as_str()), (key, value));
+                    assert_eq!((named.as_str(), shown.as_str()), (key, value));
                 }
                 other => panic!("{text}: {other}"),
             }

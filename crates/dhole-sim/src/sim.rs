@@ -100,11 +100,10 @@ impl Sim {
         let mut out = Outbox::default();
         loop {
             match self.cluster.with(|cluster| cluster.next()) {
-                Next::Deliver(arrived, envelope) => {
-                    let way = (envelope.from, envelope.to);
-                    let wake = receivers[way.1.index()].deliver(envelope, &mut out);
+                Next::Deliver(arrival, envelope) => {
+                    let wake = receivers[arrival.to.index()].deliver(envelope, &mut out);
                     self.cluster
-                        .with(|cluster| cluster.handled(way, arrived, wake, &mut out));
+                        .with(|cluster| cluster.handled(arrival, wake, &mut out));
                 }
                 Next::Resume(node) => {
                     coroutines[node.index()].resume(());

@@ -120,7 +120,7 @@ pub fn settings(nodes: usize) -> Settings {
         bytes_per_second: 1_000_000_000,
         send_ns: 700,
         receive_ns: 900,
-        jitter: 0.0,
+        ..Network::default()
     };
     let computation = Computation::FixedCost { unit_ns: 1.0 };
     Settings {

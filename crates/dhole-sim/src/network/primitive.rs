@@ -1,0 +1,76 @@
+/// Something small that papers measure of a cluster, so that a model of it can be held against
+/// the real one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Primitive {
+    /// The smallest message there and back, both ends waiting for it.
+    RoundTrip,
+    /// Acquiring a lock that its manager holds last: two messages.
+    LockTwoHops,
+    /// Acquiring a lock that a third node held last: three messages.
+    LockThreeHops,
+    /// A barrier of so many nodes that come at the same time.
+    Barrier(u16),
+    /// Fetching an object of so many bytes.
+    Fetch(u32),
+    /// A fault on a page of 4 KiB, all of which is fetched.
+    PageFault,
+    /// A fault on a page for which an empty diff is fetched.
+    EmptyDiffFault,
+    /// A fault on a page for which a diff of all its 4 KiB is made, fetched and applied.
+    FullDiffFault,
+    /// Megabytes a second of an object of 1 MiB that is fetched.
+    Throughput,
+    /// A write to an object that is replicated on so many nodes, totally ordered.
+    GroupWrite(u16),
+    /// Asking a sequencer on the network's own processors for a number.
+    SequenceNumber,
+}
+
+impl Primitive {
+    /// All, in the order in which they are shown.
+    pub const ALL: [Primitive; 17] = [
+        Primitive::RoundTrip,
+        Primitive::LockTwoHops,
+        Primitive::LockThreeHops,
+        Primitive::Barrier(2),
+        Primitive::Barrier(4),
+        Primitive::Barrier(8),
+        Primitive::Barrier(16),
+        Primitive::Barrier(32),
+        Primitive::Fetch(8),
+        Primitive::Fetch(4_096),
+        Primitive::PageFault,
+        Primitive::EmptyDiffFault,
+        Primitive::FullDiffFault,
+        Primitive::Throughput,
+        Primitive::GroupWrite(8),
+        Primitive::GroupWrite(32),
+        Primitive::SequenceNumber,
+    ];
+
+    /// Its name, with its unit, as in the table `[published]` of a description.
+    pub fn name(self) -> String {
+        match self {
+            Primitive::RoundTrip => "round_trip_us".into(),
+            Primitive::LockTwoHops => "lock_2_hops_us".into(),
+            Primitive::LockThreeHops => "lock_3_hops_us".into(),
+            Primitive::Barrier(nodes) => format!("barrier_{nodes}_us"),
+            Primitive::Fetch(bytes) => format!("fetch_{bytes}_bytes_us"),
+            Primitive::PageFault => "page_fault_us".into(),
+            Primitive::EmptyDiffFault => "empty_diff_fault_us".into(),
+            Primitive::FullDiffFault => "full_diff_fault_us".into(),
+            Primitive::Throughput => "throughput_mb_per_s".into(),
+            Primitive::GroupWrite(nodes) => format!("group_write_{nodes}_us"),
+            Primitive::SequenceNumber => "sequence_number_us".into(),
+        }
+    }
+}
+
+/// A primitive as it was published.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Published {
+    /// What was measured.
+    pub primitive: Primitive,
+    /// In the unit of the primitive's name.
+    pub value: f64,
+}
