@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use dhole_model::{NodeId, VectorTime, Version};
-use dhole_protocol::{Command, Message, News, Source};
+use dhole_protocol::{Command, Message, News, Sent, Source};
 
 /// What becomes of a message.
 #[derive(Default, Debug)]
@@ -56,6 +56,10 @@ pub enum Bug {
     WidenRange,
     /// A reply of elements carries one more than was asked for.
     WidenReply,
+    /// An object that came along with its owner is installed though it is stale.
+    TakeStaleAlong,
+    /// A reply has one more object, which nothing in it owns.
+    SendUnowned,
     /// The barrier's manager lets each node go when it arrives.
     DepartEarly,
     /// A probe that has gone round once is taken for one that has confirmed its cycle.
@@ -76,7 +80,7 @@ pub enum Bug {
 
 impl Bug {
     /// Every bug.
-    pub const ALL: [Bug; 27] = [
+    pub const ALL: [Bug; 29] = [
         Bug::LoseInterval,
         Bug::HideInterval,
         Bug::SkipInvalidate,
@@ -96,6 +100,8 @@ impl Bug {
         Bug::ForgetRange,
         Bug::WidenRange,
         Bug::WidenReply,
+        Bug::TakeStaleAlong,
+        Bug::SendUnowned,
         Bug::DepartEarly,
         Bug::SkipConfirmation,
         Bug::LoseProbe,
@@ -110,6 +116,7 @@ impl Bug {
     pub fn command(self, command: Command) -> Option<Command> {
         match (self, command) {
             (Bug::SkipInvalidate, Command::Invalidate(_)) => None,
+            (Bug::TakeStaleAlong, Command::Skip(sent)) => Some(Command::InstallOwned(sent)),
             (Bug::SkipMakeClean, Command::MakeClean(_)) => None,
             (Bug::KeepRace, Command::Race(_)) => None,
             (
@@ -154,6 +161,13 @@ impl Bug {
                 sent.iter_mut().for_each(|sent| sent.elements.count += 1);
             }
             (Bug::LackObject, Message::FetchReply { sent, .. }) => drop(sent.pop()),
+            (Bug::SendUnowned, Message::FetchReply { sent, .. }) => {
+                let stranger = sent.last().map(|last| Sent {
+                    oid: last.oid.plus(1),
+                    ..*last
+                });
+                sent.extend(stranger);
+            }
             (Bug::ForgetLastWriter, Message::Fetch { wanted, .. }) => {
                 *to = NodeId(0);
                 for wanted in wanted {

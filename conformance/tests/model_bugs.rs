@@ -145,6 +145,15 @@ fn an_exclusive_element_answered_too_early_is_touched_under_its_writer() {
 }
 
 #[test]
+fn a_stale_object_that_came_along_makes_a_stale_read() {
+    caught(
+        Bug::TakeStaleAlong,
+        owned_and_written_by_another(),
+        Fault::StaleRead,
+    );
+}
+
+#[test]
 fn an_early_departure_leaves_others_behind() {
     caught(
         Bug::DepartEarly,

@@ -1,5 +1,7 @@
 //! Objects under the lazy protocol: every run of small programs.
 
+use dhole_model::Coherence;
+
 use conformance::model::{Cluster, Program, Sight, explore, programs::*};
 
 fn sound(program: Program, sights: &[Sight]) {
@@ -124,4 +126,17 @@ fn an_object_that_one_node_alone_writes_can_be_raced_for() {
 fn objects_of_several_nodes_are_fetched_in_one_round() {
     sound(fetched_together(2, 2), &[Sight::Invalidated]);
     sound(fetched_together(3, 1), &[]);
+}
+
+#[test]
+fn what_travels_with_its_owner_is_as_new_as_what_is_fetched() {
+    sound(
+        owned_and_written_by_another(),
+        &[Sight::Forwarded, Sight::Invalidated],
+    );
+    sound(owned_and_exclusive(1), &[Sight::Exclusive, Sight::Deferred]);
+    sound(owned_and_racing(), &[Sight::Invalidated]);
+    for coherence in [Coherence::Update, Coherence::Home] {
+        sound(owned_and_written_by_another().under(coherence), &[]);
+    }
 }

@@ -4,7 +4,7 @@ use conformance::litmus::{
     CAUSALITY, COHERENCE, Guard, Litmus, MESSAGE_PASSING, STORE_BUFFERING, UNREAD,
 };
 use conformance::oracle::{Size, execute, expected, generate};
-use conformance::{Bug, OnThreads, Platform, Simulated, Tampered};
+use conformance::{Bug, OnThreads, Platform, Simulated, Tampered, run};
 
 /// The first seed of `seeds` whose random program goes wrong.
 fn oracle_catches(platform: &dyn Platform, seeds: u64) -> Option<u64> {
@@ -96,4 +96,19 @@ fn litmus_tests_catch_what_is_planted_in_a_simulated_cluster() {
             litmus_catches(litmus, &platform, 10_000, forbidden),
         );
     }
+}
+
+#[test]
+fn an_object_that_nothing_in_its_reply_owns_is_refused() {
+    let platform = Tampered {
+        on: Simulated::default(),
+        bug: Bug::SendUnowned,
+        one_in: 1,
+    };
+    let refused = run(&platform, 2, 1, |w| {
+        let numbers = w.once(|w| Ok(w.alloc_range(2, |i| i)))?;
+        Ok(w.node().index() == 1 && numbers.at(0).read(w) == 0)
+    });
+    let error = refused.expect_err("node 1 asked for one").to_string();
+    assert!(error.contains("nothing in the reply owns"), "{error}");
 }

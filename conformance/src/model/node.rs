@@ -2,7 +2,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use dhole_model::{CallSite, Coherence, NodeId, Oid, OidRange};
 use dhole_protocol::{
-    BarrierId, Command, Commands, Event, Message, Protocol, Sent, Source, Unread, WorkerIs,
+    BarrierId, Command, Commands, Event, Message, Protocol, Sent, SentList, Source, Unread,
+    WorkerIs,
 };
 
 use crate::model::program::{creator, lock_id};
@@ -371,11 +372,7 @@ impl Node {
         payload: &[WriteId],
         around: &mut Around<'_>,
     ) -> Result<(), Failed> {
-        let worker = match self.presence() {
-            Presence::Computing if around.bug != Some(Bug::AnswerAtOnce) => WorkerIs::Computing,
-            Presence::Shared => WorkerIs::Sharing,
-            _ => WorkerIs::InCall,
-        };
+        let worker = self.worker_is(around);
         let mut commands = Commands::new();
         let stepping = || self.protocol.step(event, worker, &mut commands);
         match catch_unwind(AssertUnwindSafe(stepping)) {
@@ -423,7 +420,8 @@ impl Node {
                         });
                     }
                 }
-                let sent = objects.iter().map(|(sent, _)| *sent).collect();
+                let mut sent: SentList = objects.iter().map(|(sent, _)| *sent).collect();
+                self.add_owned(to, &mut sent, &mut values, around)?;
                 let pre_image = objects
                     .iter()
                     .any(|(_, source)| *source == Source::PreImage);
@@ -435,7 +433,7 @@ impl Node {
                     around,
                 );
             }
-            Command::Install(Sent { oid, .. }) => {
+            Command::Install(Sent { oid, .. }) | Command::InstallOwned(Sent { oid, .. }) => {
                 for leaf in around.program.leaves(oid) {
                     let value = payload.next().ok_or(Fault::Heap)?;
                     self.heap.install(leaf, value, at)?;
@@ -482,6 +480,51 @@ impl Node {
             }
         }
         Ok(())
+    }
+
+    /// Adds to a reply what its objects own.
+    fn add_owned(
+        &mut self,
+        to: NodeId,
+        sent: &mut SentList,
+        values: &mut Vec<WriteId>,
+        around: &Around<'_>,
+    ) -> Result<(), Fault> {
+        let (at, mut next) = (self.presence(), 0);
+        let worker = self.worker_is(around);
+        while let Some(owner) = sent.get(next).map(|sent| sent.oid) {
+            next += 1;
+            let program = around.program;
+            let owned = program
+                .owned
+                .iter()
+                .filter(|(of, _)| program.oid(*of) == owner);
+            for oid in owned.map(|(_, owned)| program.oid(*owned)) {
+                if sent.iter().any(|sent| sent.oid == oid) {
+                    continue;
+                }
+                let Some(along) = self.protocol.send_along(oid, to, worker) else {
+                    continue;
+                };
+                for leaf in program.leaves(oid) {
+                    if along.make_clean {
+                        self.heap.make_clean(leaf, at)?;
+                    }
+                    values.push(self.heap.gather(leaf, at)?);
+                }
+                let version = along.version;
+                sent.push(Sent { oid, version });
+            }
+        }
+        Ok(())
+    }
+
+    fn worker_is(&self, around: &Around<'_>) -> WorkerIs {
+        match self.presence() {
+            Presence::Computing if around.bug != Some(Bug::AnswerAtOnce) => WorkerIs::Computing,
+            Presence::Shared => WorkerIs::Sharing,
+            _ => WorkerIs::InCall,
+        }
     }
 
     fn wait_is_over(&mut self, around: &mut Around<'_>) -> Result<(), Fault> {

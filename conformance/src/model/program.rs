@@ -75,6 +75,8 @@ pub struct Program {
     pub leaves: u8,
     /// Elements of the one array, which began as zeros on no node; node 0 allocated it.
     pub elements: usize,
+    /// Objects that travel with another one, each behind its owner.
+    pub owned: Vec<(u8, u8)>,
     /// No two nodes access an object at once, one of them writing.
     pub race_free: bool,
     /// Every run ends with all nodes finished.
@@ -101,6 +103,7 @@ impl Program {
             coherence: Coherence::Lazy,
             leaves: 1,
             elements: 0,
+            owned: Vec::new(),
             race_free: true,
             deadlock_free: true,
             races: Races::Ignore,
@@ -139,6 +142,14 @@ impl Program {
     pub fn elements(self, count: usize) -> Program {
         Program {
             elements: count,
+            ..self
+        }
+    }
+
+    /// Where the first object of each pair owns the second.
+    pub fn owning(self, owned: &[(u8, u8)]) -> Program {
+        Program {
+            owned: owned.to_vec(),
             ..self
         }
     }

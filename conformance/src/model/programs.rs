@@ -393,6 +393,66 @@ pub fn parts_written_alone() -> Program {
     Program::new("parts written alone", nodes.to_vec()).elements(3)
 }
 
+/// Object 0 owns object 1, which node 1 writes as well: what travels with its owner may be old.
+pub fn owned_and_written_by_another() -> Program {
+    let zero = locked(0, &[Write(1), Write(0)]);
+    let one = locked(0, &[Write(1)]);
+    let two = locked(0, &[Read(0), Read(1)]);
+    Program::new("owned, and written by another", vec![zero, one, two])
+        .objects(&[0, 0])
+        .owning(&[(0, 1)])
+}
+
+/// Node 0 alone writes an object and the two that it owns, one through the other, until they are
+/// exclusive; then the others read them, in phases.
+pub fn owned_and_exclusive(readers: usize) -> Program {
+    let write = [Write(0), Write(1), Write(2), Barrier];
+    let zero = [
+        write.repeat(3),
+        vec![Barrier],
+        vec![Write(1), Barrier, Barrier],
+    ]
+    .concat();
+    let read = [Read(0), Read(2), Read(1), Barrier];
+    let one = [
+        vec![Barrier; 3],
+        read.to_vec(),
+        vec![Barrier],
+        read.to_vec(),
+    ]
+    .concat();
+    let nodes = [vec![zero], vec![one; readers]].concat();
+    Program::new("owned and exclusive", nodes)
+        .objects(&[0, 0, 0])
+        .owning(&[(0, 1), (1, 2)])
+}
+
+/// An owner and what it owns are written by one node while another reads them.
+pub fn owned_and_racing() -> Program {
+    let zero = vec![
+        Write(1),
+        Write(0),
+        Barrier,
+        Write(0),
+        Write(1),
+        Barrier,
+        Read(1),
+    ];
+    let one = vec![
+        Read(0),
+        Read(1),
+        Barrier,
+        Read(0),
+        Read(1),
+        Barrier,
+        Write(1),
+    ];
+    Program::new("owned and racing", vec![zero, one])
+        .objects(&[0, 0])
+        .owning(&[(0, 1)])
+        .racy()
+}
+
 /// A lock is held over a barrier, and is free afterwards.
 pub fn lock_over_barrier() -> Program {
     let zero = vec![Acquire(1), Write(0), Barrier, Write(0), Release(1)];

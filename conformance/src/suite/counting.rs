@@ -1,6 +1,6 @@
 //! What things cost in messages: exact, whatever carries them.
 
-use dhole::{Counters, Lock, MessageKind, Result, Worker};
+use dhole::{Counters, Lock, MessageKind, Own, Ref, Result, Share, Worker};
 
 use super::succeed;
 use crate::Platform;
@@ -155,6 +155,113 @@ pub fn many_objects_are_fetched_by_several_messages(on: &dyn Platform) {
     });
     let reader = &outcome.counters[1];
     assert_eq!((reader.misses, reader.fetch_rounds), (600, 1));
+}
+
+/// A part of what `Owner` owns, which owns a part itself.
+#[derive(Share)]
+struct Part {
+    value: u64,
+    inner: Option<Own<Part>>,
+}
+
+/// What owns one object directly and another through it, beside one more.
+#[derive(Share)]
+struct Owner {
+    parts: [Option<Own<Part>>; 2],
+}
+
+/// The same, which owns nothing.
+#[derive(Share)]
+struct Holder {
+    parts: [Option<Ref<u64>>; 3],
+}
+
+/// An owner and the three objects that it owns come with one reply; as mere references they
+/// take one each.
+pub fn what_an_object_owns_comes_with_it(on: &dyn Platform) {
+    let outcome = succeed(on, 2, |w| {
+        let owner = w.once(|w| {
+            let innermost = w.alloc_own(Part {
+                value: 3,
+                inner: None,
+            });
+            let inner = Some(innermost);
+            let first = w.alloc_own(Part { value: 1, inner });
+            let second = w.alloc_own(Part {
+                value: 2,
+                inner: None,
+            });
+            let parts = [Some(first), Some(second)];
+            Ok(w.alloc(Owner { parts }))
+        })?;
+        let holder = w.once(|w| {
+            let parts = [1, 2, 3].map(|value| Some(w.alloc(value)));
+            Ok(w.alloc(Holder { parts }))
+        })?;
+        if w.node().index() == 1 {
+            assert_eq!(questions(w, |w| owned_sum(owner, w))?, (6, 1));
+            let referred = |w: &Worker<'_>| {
+                let parts = holder.get(w).parts.iter().flatten();
+                parts.map(|part| part.read(w)).sum()
+            };
+            assert_eq!(questions(w, referred)?, (6, 4));
+        }
+        w.barrier()?;
+        if w.node().index() == 0 {
+            let second = *owner.get(w).parts[1].as_deref().expect("it is there");
+            second.get_mut(w).value = 20;
+        }
+        w.barrier()?;
+        if w.node().index() == 1 {
+            assert_eq!(
+                questions(w, |w| owned_sum(owner, w))?,
+                (24, 1),
+                "the part alone"
+            );
+        }
+        Ok(())
+    });
+    let reader = &outcome.counters[1];
+    assert_eq!((reader.misses, reader.came_along), (6, 3));
+    assert_eq!(sent(&outcome.counters[0], MessageKind::FetchReply), 6);
+}
+
+/// What `f` reads, and how many questions that took, with as many replies.
+fn questions(w: &mut Worker<'_>, f: impl Fn(&Worker<'_>) -> u64) -> Result<(u64, u64)> {
+    let mut read = 0;
+    let asked = messages(w, |w| {
+        read = f(w);
+        Ok(())
+    })?;
+    Ok((read, asked))
+}
+
+fn owned_sum(owner: Ref<Owner>, w: &Worker<'_>) -> u64 {
+    let at = owner.at(w);
+    let firsts = (0..2).filter_map(|i| at.follow(|owner| owner.parts[i].as_ref()));
+    let all = firsts.flat_map(|part| [Some(part), part.follow(|part| part.inner.as_ref())]);
+    all.flatten().map(|part| part.value).sum()
+}
+
+/// A long list is fetched in few rounds, though no reply takes all of it along.
+pub fn no_more_comes_along_than_the_limit(on: &dyn Platform) {
+    let outcome = succeed(on, 2, |w| {
+        let first = w.once(|w| {
+            let list = (0..650).fold(None, |inner, value| {
+                Some(w.alloc_own(Part { value, inner }))
+            });
+            Ok(list.as_deref().copied())
+        })?;
+        if w.node().index() == 1 {
+            let first = first.map(|first| first.at(w));
+            let parts =
+                std::iter::successors(first, |part| part.follow(|part| part.inner.as_ref()));
+            assert_eq!(parts.map(|part| part.value).sum::<u64>(), 649 * 650 / 2);
+        }
+        Ok(())
+    });
+    let reader = &outcome.counters[1];
+    assert_eq!((reader.misses, reader.came_along), (10, 640));
 }
 
 /// Barriers do not invalidate what nobody wrote.

@@ -62,6 +62,8 @@ macro_rules! suite {
                 a_miss_costs_two_messages
                 objects_fetched_together_cost_two_messages_an_owner
                 many_objects_are_fetched_by_several_messages
+                what_an_object_owns_comes_with_it
+                no_more_comes_along_than_the_limit
                 a_copy_that_nobody_overwrites_stays
                 only_what_was_written_becomes_invalid
                 an_object_that_one_node_alone_writes_costs_nothing

@@ -5,7 +5,7 @@ use std::ops::Deref;
 use std::panic::Location;
 
 use crate::access::{read, try_read};
-use crate::{Access, Ref, Share};
+use crate::{Access, Own, Ref, Share};
 
 /// A shared object, and the worker with which to go on from it: `r.at(w)`. It is the object for
 /// all that reads it, may be copied, and costs no more than [`get`](Ref::get). Like every
@@ -146,7 +146,7 @@ impl<W, T: fmt::Debug> fmt::Debug for Cursor<'_, W, T> {
     }
 }
 
-/// What a cursor follows: a [`Ref`].
+/// What a cursor follows: a [`Ref`], or a borrowed [`Own`] (`at.follow(|t| t.left.as_ref())`).
 pub trait Link: sealed::Sealed {
     /// What it refers to.
     type To: Share;
@@ -164,7 +164,17 @@ impl<T: Share> Link for Ref<T> {
     }
 }
 
+impl<T: Share> Link for &Own<T> {
+    type To = T;
+
+    #[inline(always)]
+    fn reference(self) -> Ref<T> {
+        **self
+    }
+}
+
 mod sealed {
     pub trait Sealed {}
+    impl<T> Sealed for &crate::Own<T> {}
     impl<T> Sealed for crate::Ref<T> {}
 }

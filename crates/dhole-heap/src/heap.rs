@@ -457,6 +457,15 @@ impl<'g> HeapMut<'g> {
             .map(|binding| binding.packed_bytes() as usize)
     }
 
+    /// Bytes of the object as it travels, of a chunk that this node may see for the first time.
+    ///
+    /// # Errors
+    /// [`Foreign`] when the id names no object of this cluster.
+    pub fn see_bytes_of(&mut self, oid: Oid) -> Result<usize, Foreign> {
+        let at = self.heap.see(oid)?;
+        Ok(self.heap.chunks[at.chunk].binding.packed_bytes() as usize)
+    }
+
     /// Bytes of the pages that hold objects on this node.
     pub fn store_bytes(&self) -> u64 {
         self.heap.store.bytes() + self.heap.array_bytes

@@ -11,7 +11,7 @@
 //! |---|---|
 //! | `space` | the process's one reservation, and which object ids went to which cluster |
 //! | `cluster`, `directory` | a cluster's extents of ids, and what type each allocated id is bound to |
-//! | `share`, `type_map`, `leaf` | which types may be shared, and where their bytes are |
+//! | `share`, `own`, `type_map`, `leaf` | which types may be shared, and where their bytes are |
 //! | `reference`, `row`, `access`, `cursor`, `borrow`, `named` | what the user holds, how to follow it |
 //! | `array`, `array2`, `array_access`, `array_store`, `extent` | shared arrays, and their storage by blocks |
 //! | `token`, `monitor`, `readers` | who may touch bytes, and when |
@@ -70,6 +70,7 @@ mod heap;
 mod leaf;
 pub mod monitor;
 mod named;
+mod own;
 mod page_store;
 mod pre_image;
 mod readers;
@@ -97,6 +98,7 @@ pub use heap::{HeapMut, Refusal, Refused};
 pub use leaf::{Leaf, LeafTest};
 pub use monitor::{AlreadyLent, Call, Guard, Monitor, Presence, Within};
 pub use named::{Name, Names};
+pub use own::Own;
 pub use page_store::PAGE_BYTES;
 pub use readers::{Absent, Readers, readers};
 pub use reference::{Ref, Refs};

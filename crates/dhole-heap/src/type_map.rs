@@ -63,6 +63,8 @@ pub struct ReferenceSlot {
     pub form: ReferenceForm,
     /// What each refers to.
     pub target: TypeRef,
+    /// Whether each is an [`Own`](crate::Own), whose object travels with this one.
+    pub owned: bool,
 }
 
 /// Some consecutive objects, as bytes name them.
@@ -172,6 +174,8 @@ pub struct TypeInfo {
     pub data: Box<[DataRange]>,
     /// The references in a value.
     pub references: Box<[ReferenceSlot]>,
+    /// Whether any of them is an [`Own`](crate::Own).
+    pub owns: bool,
     /// What must be tested before packed bytes become a value.
     pub leaves: Box<[Leaf]>,
     /// The smallest parts that a program can write, all of them: what a merge takes whole.
@@ -241,7 +245,7 @@ pub struct TypeMap {
     data: Vec<DataRange>,
     grains: Vec<Repeated<usize>>,
     leaves: Vec<Repeated<LeafTest>>,
-    references: Vec<Repeated<(ReferenceForm, TypeRef)>>,
+    references: Vec<Repeated<(ReferenceForm, TypeRef, bool)>>,
 }
 
 /// Something found `count` times, `stride` bytes apart, from `offset` on.
@@ -328,8 +332,17 @@ impl TypeMap {
     }
 
     pub(crate) fn reference<T: Share>(&mut self, form: ReferenceForm) {
+        self.add_reference::<T>(form, false);
+    }
+
+    /// A reference to an object that belongs to what is being described.
+    pub(crate) fn owned<T: Share>(&mut self, form: ReferenceForm) {
+        self.add_reference::<T>(form, true);
+    }
+
+    fn add_reference<T: Share>(&mut self, form: ReferenceForm, owned: bool) {
         self.data(form.bytes());
-        let what = (form, TypeRef::of::<T>());
+        let what = (form, TypeRef::of::<T>(), owned);
         self.references.push(Repeated {
             offset: self.base,
             stride: 0,
@@ -392,12 +405,14 @@ impl TypeMap {
             count: leaf.count,
             test: leaf.what,
         });
+        let owns = self.references.iter().any(|slot| slot.what.2);
         let references = self.references.into_iter().map(|slot| ReferenceSlot {
             packed_offset: packed(slot.offset),
             packed_stride: stride(slot.offset, slot.stride, slot.count),
             count: slot.count,
             form: slot.what.0,
             target: slot.what.1,
+            owned: slot.what.2,
         });
         let grains = self.grains.into_iter().map(|grain| Grain {
             packed_offset: packed(grain.offset),
@@ -414,6 +429,7 @@ impl TypeMap {
             packed_size: data.iter().map(|r| r.bytes).sum(),
             leaves: leaves.collect(),
             references: references.collect(),
+            owns,
             data: data.into(),
         }
     }

@@ -4,8 +4,8 @@ use std::marker::PhantomData;
 use std::num::{NonZeroU16, NonZeroU32};
 
 use dhole_heap::{
-    Cluster, DataRange, HeapMut, InstallError, LeafTest, Monitor, Ref, ReferenceForm, Refs, Row,
-    Rows, Share, TypeInfo,
+    Cluster, DataRange, HeapMut, InstallError, LeafTest, Monitor, Own, Ref, ReferenceForm, Refs,
+    Row, Rows, Share, TypeInfo,
 };
 use dhole_model::{NodeId, Oid};
 use proptest::prelude::*;
@@ -416,4 +416,38 @@ proptest! {
         let (there, back) = send([wide, u64::from(half)]);
         prop_assert_eq!(there, back);
     }
+}
+
+#[derive(Share)]
+#[share(crate = "dhole_heap")]
+struct Family {
+    friend: Ref<u64>,
+    child: Own<u64>,
+    more: [(u8, Option<Own<u64>>); 3],
+}
+
+#[test]
+fn what_an_object_owns_is_read_from_its_bytes() {
+    let node = Monitor::new(&Cluster::new(1).unwrap(), NodeId(0), ());
+    let mut guard = node.lock();
+    let (mut heap, _) = guard.split();
+    let [friend, a, b, c] = [0, 1, 2, 3].map(|n| heap.alloc(n as u64).unwrap());
+    let more = [(1, Some(b.into())), (2, None), (3, Some(c.into()))];
+    let child = a.into();
+    let family = Family {
+        friend,
+        child,
+        more,
+    };
+    let family = heap.alloc(family).unwrap();
+    let (mut bytes, mut owned) = (Vec::new(), Vec::new());
+    heap.gather(family.oid(), &mut bytes).unwrap();
+    heap.owned(family.oid(), &bytes, &mut owned);
+    owned.sort_unstable();
+    assert_eq!(owned, [a, b, c].map(Ref::oid));
+    owned.clear();
+    heap.owned(family.oid(), &bytes[1..], &mut owned);
+    heap.owned(friend.oid(), &bytes[..8], &mut owned);
+    assert!(owned.is_empty(), "too few bytes, or nothing owned");
+    assert_eq!(size_of::<Option<Own<u64>>>(), 8);
 }

@@ -192,6 +192,8 @@ pub struct Counters {
     pub fetch_rounds: u64,
     /// Objects asked for in those rounds.
     pub misses: u64,
+    /// Objects received unasked, with the objects that own them.
+    pub came_along: u64,
     /// Objects filled with zeros here because nobody had written them yet.
     pub zero_fills: u64,
     /// Read-only copies made writable.
@@ -255,6 +257,7 @@ impl Counters {
             data_bytes,
             fetch_rounds,
             misses,
+            came_along,
             zero_fills,
             write_faults,
             pre_images,
@@ -281,6 +284,7 @@ impl Counters {
         self.data_bytes += data_bytes;
         self.fetch_rounds += fetch_rounds;
         self.misses += misses;
+        self.came_along += came_along;
         self.zero_fills += zero_fills;
         self.write_faults += write_faults;
         self.pre_images += pre_images;

@@ -4,7 +4,7 @@ use std::panic::Location;
 
 use dhole_heap::{
     Access, AllocError, ArrayMiss, BindError, Borrow, BorrowError, Call, HeapMut, Miss, Name,
-    Names, Readers, Ref, Refs, Rows, Scalar, Share, Token, TypeInfo, TypeRef,
+    Names, Own, Readers, Ref, Refs, Rows, Scalar, Share, Token, TypeInfo, TypeRef,
 };
 use dhole_model::{Coherence, NodeId, Oid, OidRange};
 use dhole_protocol::{Event, Unread};
@@ -263,6 +263,12 @@ impl<'id> Worker<'id> {
             let range = OidRange::one(r.oid());
             Ok((r, Some(Event::Allocated { range, coherence })))
         })
+    }
+
+    /// Allocates an object on this node that belongs to the one in which the result is stored,
+    /// and travels with it. Fails as [`alloc`](Worker::alloc).
+    pub fn alloc_own<T: Share>(&mut self, value: T) -> Own<T> {
+        self.alloc(value).into()
     }
 
     /// Allocates `count` objects on this node, with consecutive ids; `init` makes the value of

@@ -43,6 +43,7 @@ mod launch;
 mod lock;
 mod machine;
 mod node;
+mod owned;
 mod race;
 mod random;
 mod sync;

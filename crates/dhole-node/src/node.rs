@@ -8,7 +8,7 @@ use dhole_model::{CallSite, Counters, MessageKind, NodeId, Oid};
 use dhole_net::{Envelope, Outbox, Payload, PayloadPool, Receiver, Wake};
 use dhole_protocol::{
     AbortReason, ArrayEvent, BarrierId, Command, Commands, Event, Message, Protocol, ProtocolError,
-    Races, Sent, Source, Waiter, WorkerIs,
+    Races, Sent, SentList, Source, Waiter, WorkerIs,
 };
 
 use crate::count::Counting;
@@ -29,11 +29,13 @@ pub struct Node {
 pub(crate) struct State {
     id: NodeId,
     nodes: usize,
-    protocol: Protocol,
+    pub(crate) protocol: Protocol,
     commands: Commands,
     /// Payloads of flushes that wait for a call of the worker, by sender.
     pub held: Vec<(NodeId, Payload)>,
     pub counting: Counting,
+    /// What the objects of the message own that were gathered or taken so far.
+    pub(crate) owned: Vec<Oid>,
     /// What the worker waits for has come.
     done: bool,
     /// The run is over, early: nothing that waits will go on.
@@ -84,6 +86,7 @@ impl Node {
             protocol: Protocol::finding(on_race, id, nodes),
             commands: Commands::new(),
             held: Vec::new(),
+            owned: Vec::new(),
             counting: Counting::default(),
             done: false,
             ended: None,
@@ -183,11 +186,7 @@ impl State {
     /// # Errors
     /// When the event must not have happened; the run is not ended by it.
     pub fn step(&mut self, event: Event, step: &mut Step<'_, '_>) -> Result<(), ProtocolError> {
-        let worker = match step.heap.presence() {
-            Presence::Computing => WorkerIs::Computing,
-            Presence::Shared => WorkerIs::Sharing,
-            Presence::Exclusive => WorkerIs::InCall,
-        };
+        let worker = worker_is(step.heap.presence());
         let accesses = matches!(
             event,
             Event::ReadMiss(_) | Event::ReadMisses(_) | Event::Array(ArrayEvent::Read(_))
@@ -207,6 +206,7 @@ impl State {
             &mut self.counting.all.interval_records_most,
         );
         *most = kept.max(*most);
+        self.owned.clear();
         stepped.and(carried_out)
     }
 
@@ -314,15 +314,25 @@ impl State {
             Command::Reply { to, round, objects } => {
                 let mut payload = step.pool.take();
                 for (sent, source) in &objects {
+                    let start = payload.len();
                     gather(step.heap, sent.oid, *source, &mut payload);
                     counting.all.pre_image_replies += u64::from(*source == Source::PreImage);
+                    step.heap
+                        .owned(sent.oid, &payload[start..], &mut self.owned);
                 }
-                let sent = objects.iter().map(|(sent, _)| *sent).collect();
+                let mut sent: SentList = objects.iter().map(|(sent, _)| *sent).collect();
+                self.add_owned(to, &mut sent, &mut payload, step);
                 self.send(to, Message::FetchReply { round, sent }, payload, step.out);
             }
             Command::Install(sent) => self.install(sent, step)?,
+            Command::InstallOwned(sent) => {
+                counting.all.came_along += 1;
+                self.check_owned(sent)?;
+                self.install(sent, step)?;
+            }
             Command::Skip(sent) => {
-                self.take(sent, step)?;
+                let object = self.take(sent, step)?;
+                step.heap.owned(sent.oid, object, &mut self.owned);
             }
             Command::Push { to, objects } => self.push(to, &objects, step)?,
             Command::Keep { oid, bytes } => {
@@ -410,7 +420,14 @@ fn asks(command: &Command) -> bool {
 impl State {
     /// Takes the next object's bytes out of the payload.
     fn take<'a>(&self, sent: Sent, step: &mut Step<'a, '_>) -> Result<&'a [u8], ProtocolError> {
-        let bytes = step.heap.bytes_of(sent.oid).unwrap_or(usize::MAX);
+        let oid = sent.oid;
+        let bytes = step
+            .heap
+            .see_bytes_of(oid)
+            .map_err(|foreign| ProtocolError::NotStored {
+                oid,
+                cause: foreign.to_string(),
+            })?;
         let Some((object, rest)) = step.payload.split_at_checked(bytes) else {
             return Err(bad(sent, "a reply holds fewer bytes than its objects"));
         };
@@ -434,18 +451,29 @@ impl State {
             .map_err(|refused| ProtocolError::NotStored {
                 oid: sent.oid,
                 cause: refused.to_string(),
-            })
+            })?;
+        step.heap.owned(sent.oid, object, &mut self.owned);
+        Ok(())
     }
 }
 
-fn bad(sent: Sent, what: &'static str) -> ProtocolError {
+/// What the protocol has to know of where the worker is.
+pub(crate) fn worker_is(presence: Presence) -> WorkerIs {
+    match presence {
+        Presence::Computing => WorkerIs::Computing,
+        Presence::Shared => WorkerIs::Sharing,
+        Presence::Exclusive => WorkerIs::InCall,
+    }
+}
+
+pub(crate) fn bad(sent: Sent, what: &'static str) -> ProtocolError {
     ProtocolError::BadMessage {
         from: sent.version.node,
         what,
     }
 }
 
-fn gather(heap: &HeapMut<'_>, oid: Oid, source: Source, payload: &mut Payload) {
+pub(crate) fn gather(heap: &HeapMut<'_>, oid: Oid, source: Source, payload: &mut Payload) {
     let gathered = match source {
         Source::Current => heap.gather(oid, payload.buffer()).map(drop),
         Source::PreImage => heap.gather_pre_image(oid, payload.buffer()).map(drop),

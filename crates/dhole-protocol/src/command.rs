@@ -175,6 +175,15 @@ pub enum Source {
     PreImage,
 }
 
+/// An owned object that may go along with its owner.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Along {
+    /// The version of the bytes.
+    pub version: Version,
+    /// It is writable, and has to be made clean first.
+    pub make_clean: bool,
+}
+
 /// Something that the node is to do. Commands name bytes and never carry them.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Command {
@@ -185,7 +194,8 @@ pub enum Command {
         /// The message.
         message: Message,
     },
-    /// Gather the bytes of objects and send them as a [`Message::FetchReply`].
+    /// Gather the bytes of objects and send them as a [`Message::FetchReply`], and after them
+    /// what they own, where [`Protocol::send_along`](crate::Protocol::send_along) allows it.
     Reply {
         /// The asker.
         to: NodeId,
@@ -196,6 +206,9 @@ pub enum Command {
     },
     /// Take the next object's bytes out of the payload and make the copy readable.
     Install(Sent),
+    /// As [`Install`](Command::Install), for an object that came along: one before it in the
+    /// payload must own it.
+    InstallOwned(Sent),
     /// Take the next object's bytes out of the payload and forget them: a valid copy is here.
     Skip(Sent),
     /// Gather the bytes of objects and send them as a [`Message::Update`].

@@ -7,6 +7,8 @@
 //! happens-before: a notice invalidates only an older version, so of two racing writers exactly
 //! one keeps its copy.
 
+mod owned;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -24,6 +26,8 @@ use crate::races::{RaceFinder, Races, SiteId};
 use crate::round::{Round, Wants};
 use crate::update::{Inbox, MOST_KEPT_BYTES};
 use crate::{Interval, Message, News, Pushed, Sent, Wanted};
+
+pub use owned::MOST_ALONG;
 
 /// One node's part of the protocol.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -445,7 +449,8 @@ impl Lazy {
         Ok(())
     }
 
-    /// Takes a reply, if its round is still awaited. What came another way meanwhile stays.
+    /// Takes a reply, if its round is still awaited: what was asked for, and then what
+    /// [came along](owned). What came another way meanwhile stays.
     pub fn fetch_reply(
         &mut self,
         from: NodeId,
@@ -459,13 +464,14 @@ impl Lazy {
         let fits = |(sent, (_, wanted)): (&Sent, &(NodeId, Wanted))| {
             sent.oid == wanted.oid && sent.version >= wanted.need
         };
-        if sent.len() != wanted.len() || !sent.iter().zip(wanted).all(fits) {
-            return Err(ProtocolError::BadMessage {
-                from,
-                what: "a reply to another question",
-            });
-        }
-        for &sent in sent {
+        let bad = |what| ProtocolError::BadMessage { from, what };
+        let asked = sent.split_at_checked(wanted.len());
+        let Some((asked, along)) = asked.filter(|(asked, _)| asked.iter().zip(wanted).all(fits))
+        else {
+            return Err(bad("a reply to another question"));
+        };
+        self.check_along(along).map_err(bad)?;
+        for &sent in asked {
             // What this node writes next must be newer than what it sees, told of it or not.
             self.lamport = self.lamport.max(sent.version.lamport);
             let object = self.objects.get_mut(sent.oid);
@@ -480,6 +486,7 @@ impl Lazy {
                 out.push(Command::Install(sent));
             }
         }
+        self.take_along(along, out);
         self.round
             .answered(from, |to, round, wanted| out.push(fetch(to, round, wanted)));
         if self.round.is_over() {

@@ -64,11 +64,12 @@ mod wait_for;
 
 pub use array_command::{ArrayCommand, ArrayEvent, SentElements, UnreadElements, WantedElements};
 pub use collection::Gossip;
-pub use command::{Command, Commands, Event, ProtocolError, Source, Unread, WorkerIs};
+pub use command::{Along, Command, Commands, Event, ProtocolError, Source, Unread, WorkerIs};
 pub use interval_log::LogLimits;
+pub use lazy::MOST_ALONG;
 pub use message::{
-    AbortReason, BarrierId, Flushed, Interval, LockId, Message, News, Pushed, Sent, Waiter,
-    Waiting, WaitingFor, Wanted,
+    AbortReason, BarrierId, Flushed, Interval, LockId, Message, News, Pushed, Sent, SentList,
+    Waiter, Waiting, WaitingFor, Wanted,
 };
 pub use node_set::NodeSet;
 pub use passage::{ConditionId, Passage, RwLockId, SemaphoreId};

@@ -171,6 +171,9 @@ pub struct Flushed {
     pub bytes: u64,
 }
 
+/// The objects of a reply. One as a rule, and then nothing is allocated.
+pub type SentList = SmallVec<[Sent; 1]>;
+
 /// What a node waits for, as an edge of the wait-for graph.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum WaitingFor {
@@ -285,8 +288,8 @@ pub enum Message {
     FetchReply {
         /// The asker's round.
         round: u32,
-        /// The objects.
-        sent: SmallVec<[Sent; 1]>,
+        /// The objects asked for, and then those that they own.
+        sent: SentList,
     },
     /// New versions of objects, for a node that read them before; the bytes are the payload.
     Update {

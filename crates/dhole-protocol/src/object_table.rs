@@ -84,6 +84,11 @@ impl ObjectState {
         self.held.is_some() && self.held >= self.known
     }
 
+    /// Whether a copy of this version would be valid, and there is none that is.
+    pub fn lacks(&self, version: Version) -> bool {
+        !self.is_valid() && self.known <= Some(version.into())
+    }
+
     /// The bytes of this version are stored here now.
     pub fn hold(&mut self, version: Version) {
         self.held = Some(version.into());

@@ -1,9 +1,9 @@
 use std::sync::Arc;
 
-use dhole_model::{CallSite, Coherence, IntervalIndex, NodeId, VectorTime};
+use dhole_model::{CallSite, Coherence, IntervalIndex, NodeId, Oid, VectorTime};
 
 use crate::barrier::{Arrived, Barrier, MANAGER};
-use crate::command::{Command, Commands, Event, ProtocolError, WorkerIs};
+use crate::command::{Along, Command, Commands, Event, ProtocolError, WorkerIs};
 use crate::gate::{Gates, Request};
 use crate::interval_log::LogLimits;
 use crate::lazy::Lazy;
@@ -173,6 +173,12 @@ impl Protocol {
     /// Whether requests wait for the worker's next call ([`Event::Serve`]).
     pub fn has_deferred(&self) -> bool {
         self.lazy.has_deferred()
+    }
+
+    /// An object that is asked for owns this one: whether it may go along, up to
+    /// [`MOST_ALONG`](crate::MOST_ALONG) in one reply. If so it counts as sent.
+    pub fn send_along(&mut self, oid: Oid, to: NodeId, worker: WorkerIs) -> Option<Along> {
+        self.lazy.send_along(oid, to, worker)
     }
 
     /// The locks that this node holds, and where they were acquired.

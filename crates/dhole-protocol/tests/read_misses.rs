@@ -80,7 +80,7 @@ fn a_reply_to_another_nodes_question_is_refused() {
     };
     pack.refuse(2, from(1, reply(&[64])));
     pack.refuse(2, from(0, reply(&[128])));
-    pack.refuse(2, from(0, reply(&[64, 65])));
+    pack.refuse(2, from(0, reply(&[65, 64])));
     pack.settle();
     assert!(
         pack.done[2].ends_with(&[Command::Done]),

@@ -171,7 +171,12 @@ impl Cluster {
 
     #[inline]
     fn arrival(&self, at: u64, envelope: &Envelope<Message>) -> Arrival {
-        let Envelope { from, to, body, payload } = envelope;
+        let Envelope {
+            from,
+            to,
+            body,
+            payload,
+        } = envelope;
         let network = &self.settings.network;
         let receive_ns = match from == to {
             true => 0,
@@ -297,7 +302,9 @@ impl Cluster {
 
     /// The sender of a message that was lost sends it again, as it would handle a message.
     fn send_again(&mut self, now: u64, flight: Flight) {
-        let Flight { envelope, bytes, .. } = flight;
+        let Flight {
+            envelope, bytes, ..
+        } = flight;
         let from = envelope.from;
         let sending_ns = self.settings.network.sending_ns(bytes);
         let begun = self.nodes[from.index()].handle(now, 0);

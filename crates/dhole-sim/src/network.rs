@@ -235,7 +235,11 @@ impl Network {
             return Err(Wrong::range("retransmit_ns", 0, range));
         }
         if self.medium == Medium::Hubs && self.hub_nodes == 0 {
-            return Err(Wrong::range("hub_nodes", 0, "at least 1 where there are hubs"));
+            return Err(Wrong::range(
+                "hub_nodes",
+                0,
+                "at least 1 where there are hubs",
+            ));
         }
         if self.packet_bytes > 0 && self.least_packet_bytes > self.packet_bytes {
             let range = "at most packet_bytes";
@@ -300,7 +304,10 @@ mod tests {
         network.handling_ns[MessageKind::LockGrant as usize] = 5_000;
         assert_eq!(network.sending_ns(10), 105);
         assert_eq!(network.sending_ns(3_000), 100 + 1_500 + 2 * 7);
-        assert_eq!(network.receiving_ns(MessageKind::Fetch, 3_000), 200 + 6_000 + 2 * 11);
+        assert_eq!(
+            network.receiving_ns(MessageKind::Fetch, 3_000),
+            200 + 6_000 + 2 * 11
+        );
         assert_eq!(network.receiving_ns(MessageKind::LockGrant, 0), 5_200);
     }
 
@@ -324,11 +331,20 @@ mod tests {
     #[test]
     fn numbers_that_make_no_network_together_are_refused() {
         let bad = |network: Network| network.check().unwrap_err().key;
-        let lossy = Network { loss: 0.1, ..ethernet() };
+        let lossy = Network {
+            loss: 0.1,
+            ..ethernet()
+        };
         assert_eq!(bad(lossy), "retransmit_ns");
-        let hubs = Network { medium: Medium::Hubs, ..ethernet() };
+        let hubs = Network {
+            medium: Medium::Hubs,
+            ..ethernet()
+        };
         assert_eq!(bad(hubs), "hub_nodes");
-        let packets = Network { least_packet_bytes: 2_000, ..ethernet() };
+        let packets = Network {
+            least_packet_bytes: 2_000,
+            ..ethernet()
+        };
         assert_eq!(bad(packets), "least_packet_bytes");
         assert_eq!(ethernet().check(), Ok(()));
     }

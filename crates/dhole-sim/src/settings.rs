@@ -5,8 +5,8 @@ use dhole_model::{MAX_NODES, MessageKind};
 use thiserror::Error;
 
 use crate::network::{
-    Description, Expected, HANDLING, KEYS, Key, LEAST_SCALE, MOST_SCALE, MOST_UNIT_NS, Network, Wrong,
-    parsed, set_handling,
+    Description, Expected, HANDLING, KEYS, Key, LEAST_SCALE, MOST_SCALE, MOST_UNIT_NS, Network,
+    Wrong, parsed, set_handling,
 };
 
 /// The environment variable that [`Settings::from_env`] reads.
@@ -124,14 +124,24 @@ impl Settings {
         }
         let scale = self.compute_scale;
         let fine = (LEAST_SCALE..=MOST_SCALE).contains(&scale);
-        within(fine, "compute_scale", &scale, format!("{LEAST_SCALE} to {MOST_SCALE}"))?;
+        within(
+            fine,
+            "compute_scale",
+            &scale,
+            format!("{LEAST_SCALE} to {MOST_SCALE}"),
+        )?;
         const HOUR_NS: u64 = 3_600_000_000_000;
         let call = 1..=HOUR_NS;
         let fine = call.contains(&self.call_ns);
         within(fine, "call_ns", &self.call_ns, "1 ns to an hour".into())?;
         let name = &self.network_name;
         let fine = !name.is_empty() && !name.contains([',', '=']);
-        within(fine, "network", name, "a name without \",\" and \"=\"".into())?;
+        within(
+            fine,
+            "network",
+            name,
+            "a name without \",\" and \"=\"".into(),
+        )?;
         let stacks = Settings::LEAST_STACK_BYTES..=Settings::MOST_STACK_BYTES;
         within(
             stacks.contains(&self.stack_bytes),
@@ -153,7 +163,9 @@ impl Settings {
         self.network_name = name;
         self.network = network;
         self.compute_scale = compute_scale;
-        if let (Computation::FixedCost { unit_ns: cost }, Some(ns)) = (&mut self.computation, unit_ns) {
+        if let (Computation::FixedCost { unit_ns: cost }, Some(ns)) =
+            (&mut self.computation, unit_ns)
+        {
             *cost = ns;
         }
     }
@@ -192,7 +204,10 @@ impl fmt::Display for Settings {
                 write!(f, "{HANDLING}{}={ns},", kind.name())?;
             }
         }
-        write!(f, "compute_scale={compute_scale},call_ns={call_ns},stack_bytes={stack_bytes}")
+        write!(
+            f,
+            "compute_scale={compute_scale},call_ns={call_ns},stack_bytes={stack_bytes}"
+        )
     }
 }
 
@@ -260,7 +275,11 @@ fn number(key: &str, value: &str) -> Result<f64, SettingsError> {
 
 impl From<Wrong> for SettingsError {
     fn from(wrong: Wrong) -> SettingsError {
-        let Wrong { key, value, expected } = wrong;
+        let Wrong {
+            key,
+            value,
+            expected,
+        } = wrong;
         match expected {
             Expected::Kind(wanted) => SettingsError::BadValue { key, value, wanted },
             Expected::Range(range) => SettingsError::OutOfRange { key, value, range },

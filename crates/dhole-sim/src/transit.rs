@@ -156,7 +156,11 @@ impl Transit {
 
     /// Whether more queues than there is room for, in front of a message that queues for so long.
     fn overflows(&self, queued_ns: u64) -> bool {
-        let Network { queue_bytes, bytes_per_second, .. } = self.network;
+        let Network {
+            queue_bytes,
+            bytes_per_second,
+            ..
+        } = self.network;
         let bytes = u128::from(queued_ns) * u128::from(bytes_per_second) / 1_000_000_000;
         queue_bytes > 0 && bytes > u128::from(queue_bytes)
     }
@@ -169,7 +173,9 @@ impl Transit {
 
     /// The latency of one message.
     fn latency_ns(&mut self) -> u64 {
-        let Network { latency_ns, jitter, .. } = self.network;
+        let Network {
+            latency_ns, jitter, ..
+        } = self.network;
         if jitter > 0.0 {
             let late_ns = (latency_ns as f64 * jitter * self.random.fraction()) as u64;
             latency_ns.saturating_add(late_ns)

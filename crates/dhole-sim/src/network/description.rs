@@ -94,7 +94,9 @@ impl Description {
             about: sheet.word("about")?,
             network,
             unit_ns: sheet.number("unit_ns", 0.0, MOST_UNIT_NS)?,
-            compute_scale: sheet.number("compute_scale", LEAST_SCALE, MOST_SCALE)?.unwrap_or(1.0),
+            compute_scale: sheet
+                .number("compute_scale", LEAST_SCALE, MOST_SCALE)?
+                .unwrap_or(1.0),
             published: published(&mut sheet)?,
         };
         match sheet.left.keys().next() {
@@ -115,7 +117,9 @@ fn published(sheet: &mut Sheet<'_>) -> Result<Vec<Published>, NetworkError> {
     let mut published = Vec::new();
     for (name, value) in sheet.table("published")? {
         let key = format!("published.{name}");
-        let known = Primitive::ALL.into_iter().find(|known| known.name() == name);
+        let known = Primitive::ALL
+            .into_iter()
+            .find(|known| known.name() == name);
         let Some(primitive) = known else {
             return Err(sheet.unknown(key));
         };
@@ -169,10 +173,18 @@ impl<'a> Sheet<'a> {
         most: f64,
     ) -> Result<Option<f64>, NetworkError> {
         let value = self.take(key);
-        value.map(|value| self.in_range(key, &value, least, most)).transpose()
+        value
+            .map(|value| self.in_range(key, &value, least, most))
+            .transpose()
     }
 
-    fn in_range(&self, key: &str, value: &Value, least: f64, most: f64) -> Result<f64, NetworkError> {
+    fn in_range(
+        &self,
+        key: &str,
+        value: &Value,
+        least: f64,
+        most: f64,
+    ) -> Result<f64, NetworkError> {
         let number = match value {
             Value::Integer(number) => *number as f64,
             Value::Float(number) => *number,
@@ -207,7 +219,11 @@ impl<'a> Sheet<'a> {
     }
 
     fn wrong(&self, wrong: Wrong) -> NetworkError {
-        let Wrong { key, value, expected } = wrong;
+        let Wrong {
+            key,
+            value,
+            expected,
+        } = wrong;
         let file = self.file.to_owned();
         match expected {
             Expected::Kind(wanted) => NetworkError::BadValue {
@@ -361,7 +377,14 @@ mod tests {
     #[test]
     fn a_key_that_is_missing_or_unknown_is_named() {
         let file = || "f.toml".to_owned();
-        for key in ["latency_ns", "bytes_per_second", "send_ns", "receive_ns", "medium", "about"] {
+        for key in [
+            "latency_ns",
+            "bytes_per_second",
+            "send_ns",
+            "receive_ns",
+            "medium",
+            "about",
+        ] {
             let rest = |least: &str| {
                 let others = least.lines().filter(|line| !line.starts_with(key));
                 others.collect::<Vec<_>>().join("\n")
@@ -385,24 +408,51 @@ mod tests {
             ("jitter = nan", "\"jitter\" is 0 to 1, not NaN"),
             ("loss = 0.6", "\"loss\" is 0 to 0.5, not 0.6"),
             ("hub_nodes = 1025", "\"hub_nodes\" is 0 to 1024, not 1025"),
-            ("interrupt_ns = 4000000000000", "0 to 3600000000000, not 4000000000000"),
-            ("interrupt_ns = -1", "\"interrupt_ns\" is a whole number, not -1"),
-            ("interrupt_ns = 1.5", "\"interrupt_ns\" is a whole number, not 1.5"),
-            ("interrupt_ns = \"1\"", "a number, or true or false, not \"1\""),
+            (
+                "interrupt_ns = 4000000000000",
+                "0 to 3600000000000, not 4000000000000",
+            ),
+            (
+                "interrupt_ns = -1",
+                "\"interrupt_ns\" is a whole number, not -1",
+            ),
+            (
+                "interrupt_ns = 1.5",
+                "\"interrupt_ns\" is a whole number, not 1.5",
+            ),
+            (
+                "interrupt_ns = \"1\"",
+                "a number, or true or false, not \"1\"",
+            ),
             ("cut_through = 1", "\"cut_through\" is true or false, not 1"),
             ("unit_ns = -1", "\"unit_ns\" is 0 to 1000000000, not -1"),
-            ("compute_scale = 0", "\"compute_scale\" is 0.000001 to 1000000, not 0"),
-            ("handling_ns.fetch = -1", "\"handling_ns.fetch\" is a whole number, not -1"),
-            ("published.round_trip_us = 0", "\"published.round_trip_us\" is"),
+            (
+                "compute_scale = 0",
+                "\"compute_scale\" is 0.000001 to 1000000, not 0",
+            ),
+            (
+                "handling_ns.fetch = -1",
+                "\"handling_ns.fetch\" is a whole number, not -1",
+            ),
+            (
+                "published.round_trip_us = 0",
+                "\"published.round_trip_us\" is",
+            ),
             ("handling_ns = 1", "\"handling_ns\" is a table, not 1"),
-            ("loss = 0.1", "\"retransmit_ns\" is at least 1 where messages can be lost, not 0"),
+            (
+                "loss = 0.1",
+                "\"retransmit_ns\" is at least 1 where messages can be lost, not 0",
+            ),
         ] {
             let said = with(line).to_string();
             assert!(said.starts_with("the network in f.toml: "), "{said}");
             assert!(said.contains(says), "{line}: {said}");
         }
         let medium = error(|least| least.replace("links", "string")).to_string();
-        assert!(medium.contains("\"links\", \"switch\" or \"hubs\", not string"), "{medium}");
+        assert!(
+            medium.contains("\"links\", \"switch\" or \"hubs\", not string"),
+            "{medium}"
+        );
         let name = error(|least| least.replace("\"x\"", "\"a,b\"")).to_string();
         assert!(name.contains("\"name\" is 1 to 64"), "{name}");
         assert!(with("latency_ns = 7").to_string().contains("is not TOML"));
@@ -411,7 +461,10 @@ mod tests {
     #[test]
     fn a_network_that_is_not_there_is_named_with_those_that_are() {
         let said = Description::find("dosa").unwrap_err().to_string();
-        assert!(said.contains("\"dosa\"") && said.contains("orca-myrinet"), "{said}");
+        assert!(
+            said.contains("\"dosa\"") && said.contains("orca-myrinet"),
+            "{said}"
+        );
         for file in ["/nowhere/n.toml", "/", "/dev/zero"] {
             let said = Description::find(file).unwrap_err();
             assert!(matches!(said, NetworkError::Unread { .. }), "{said}");

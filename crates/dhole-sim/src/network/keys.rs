@@ -184,15 +184,25 @@ impl Key {
             Place::Flag(place) => place(&mut network).to_string(),
             Place::Medium => {
                 let medium = |named: &&(_, Medium)| named.1 == network.medium;
-                Medium::ALL.iter().find(medium).map_or("", |(name, _)| name).to_owned()
+                Medium::ALL
+                    .iter()
+                    .find(medium)
+                    .map_or("", |(name, _)| name)
+                    .to_owned()
             }
         }
     }
 }
 
 /// What a message of the kind of this name costs the runtime.
-pub(crate) fn set_handling(network: &mut Network, kind: &str, text: &str) -> Option<Result<(), Wrong>> {
-    let kind = MessageKind::ALL.into_iter().find(|known| known.name() == kind)?;
+pub(crate) fn set_handling(
+    network: &mut Network,
+    kind: &str,
+    text: &str,
+) -> Option<Result<(), Wrong>> {
+    let kind = MessageKind::ALL
+        .into_iter()
+        .find(|known| known.name() == kind)?;
     let key = format!("{HANDLING}{}", kind.name());
     Some(parsed(&key, text, "a whole number").and_then(|ns: u64| {
         if ns > HOUR_NS {

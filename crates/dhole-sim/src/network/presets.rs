@@ -3,8 +3,17 @@ pub(crate) const PRESETS: [(&str, &str); 7] = [
     ("default", include_str!("../../networks/default.toml")),
     ("dosa-1999", include_str!("../../networks/dosa-1999.toml")),
     ("orca-fe", include_str!("../../networks/orca-fe.toml")),
-    ("orca-myrinet", include_str!("../../networks/orca-myrinet.toml")),
-    ("ethernet-10g", include_str!("../../networks/ethernet-10g.toml")),
-    ("ethernet-100g", include_str!("../../networks/ethernet-100g.toml")),
+    (
+        "orca-myrinet",
+        include_str!("../../networks/orca-myrinet.toml"),
+    ),
+    (
+        "ethernet-10g",
+        include_str!("../../networks/ethernet-10g.toml"),
+    ),
+    (
+        "ethernet-100g",
+        include_str!("../../networks/ethernet-100g.toml"),
+    ),
     ("infiniband", include_str!("../../networks/infiniband.toml")),
 ];

@@ -1,0 +1,90 @@
+//! References whose object travels with the one that holds them.
+
+use std::fmt;
+use std::ops::Deref;
+
+use dhole_model::Oid;
+
+use crate::type_map::ReferenceForm;
+use crate::{HeapMut, Ref, Share, TypeMap};
+
+/// A reference to an object that belongs to the one that holds it. Where the owner is fetched, its
+/// reply carries what it owns as well, and what that owns, as far as the sender has valid copies
+/// that nobody is writing: at most 64 objects and 64 KiB, the nearest first. What does not come
+/// along, as objects under the home protocol never do, is fetched when it is accessed.
+///
+/// It is a [`Ref`] for all that follows it (`owner.get(w).part.get(w)`), but is not copied: it
+/// moves, so that an object has one owner. Nothing depends on that but what travels; an object
+/// that two own is sent with either.
+///
+/// ```
+/// # use dhole_heap::{Own, Share};
+/// #[derive(Share)]
+/// # #[share(crate = "dhole_heap")]
+/// struct Tree {
+///     key: u64,
+///     left: Option<Own<Tree>>,
+///     right: Option<Own<Tree>>,
+/// }
+/// ```
+/// ```compile_fail,E0277
+/// fn copied<T: Copy>() {}
+/// copied::<dhole_heap::Own<u64>>();
+/// ```
+#[repr(transparent)]
+#[derive(PartialEq, Eq)]
+pub struct Own<T>(Ref<T>);
+
+impl<T> From<Ref<T>> for Own<T> {
+    /// Whoever gets the result owns the object; that nobody else does is the program's business.
+    fn from(r: Ref<T>) -> Own<T> {
+        Own(r)
+    }
+}
+
+impl<T> Deref for Own<T> {
+    type Target = Ref<T>;
+
+    #[inline(always)]
+    fn deref(&self) -> &Ref<T> {
+        &self.0
+    }
+}
+
+impl<T> fmt::Debug for Own<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Own({:?})", self.0.oid())
+    }
+}
+
+// SAFETY: transparent over a `Ref`, and described as one.
+unsafe impl<T: Share> Share for Own<T> {
+    fn describe(map: &mut TypeMap) {
+        map.owned::<T>(ReferenceForm::One);
+    }
+}
+
+// SAFETY: transparent over a `Ref`, so `None` is zero and nothing else changes.
+unsafe impl<T: Share> Share for Option<Own<T>> {
+    fn describe(map: &mut TypeMap) {
+        map.owned::<T>(ReferenceForm::Maybe);
+    }
+}
+
+impl HeapMut<'_> {
+    /// Appends to `out` the ids of what the object `oid` owns, whose packed bytes are given;
+    /// nothing where they are not whole, or hold a reference that nobody can have.
+    pub fn owned(&self, oid: Oid, packed: &[u8], out: &mut Vec<Oid>) {
+        let Some(binding) = self.binding(oid).filter(|binding| binding.info.owns) else {
+            return;
+        };
+        let is_whole = packed.len() as u64 == binding.packed_bytes();
+        if !is_whole || self.heap.check_references(binding.info, packed).is_err() {
+            return;
+        }
+        for slot in binding.info.references.iter().filter(|slot| slot.owned) {
+            let named = (0..slot.count).filter_map(|i| slot.named(packed, i).ok()?);
+            out.extend(named.map(|named| named.first));
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Objects that travel with the object that owns them.
+//!
+//! Which objects an object owns is written in its bytes, which the protocol does not see. So the
+//! engine names them, once a reply is decided, and the protocol says which may go along; at the
+//! asker it says which may stay. A pointee that stays behind, or is sent and not taken, is fetched
+//! by itself when it is accessed. Under the home protocol all do: no notice would tell that a copy
+//! which does not come from its home is old.
+
+use dhole_model::{Coherence, NodeId, Oid};
+
+use super::Lazy;
+use crate::Sent;
+use crate::command::{Along, Command, Commands, WorkerIs};
+
+/// The most objects that go along with those of one reply.
+pub const MOST_ALONG: usize = 64;
+
+impl Lazy {
+    /// Whether a valid copy is here that nobody is writing. If so it counts as sent.
+    pub fn send_along(&mut self, oid: Oid, to: NodeId, worker: WorkerIs) -> Option<Along> {
+        let object = self.objects.get(oid);
+        let version = object.held()?;
+        let is_written = object.dirty || object.exclusive && worker == WorkerIs::Computing;
+        if !object.is_valid() || is_written || object.coherence == Some(Coherence::Home) {
+            return None;
+        }
+        if object.coherence == Some(Coherence::Update) {
+            self.copysets.join(oid, to);
+        }
+        let object = self.objects.get_mut(oid);
+        object.served = true;
+        object.served_since = true;
+        let make_clean = std::mem::take(&mut object.exclusive);
+        Some(Along {
+            version,
+            make_clean,
+        })
+    }
+
+    /// Whether what came along is no more than a sound node sends.
+    pub(super) fn check_along(&self, along: &[Sent]) -> Result<(), &'static str> {
+        let known = |sent: &Sent| sent.version.node.index() < self.time.nodes();
+        match along.len() <= MOST_ALONG && along.iter().all(known) {
+            true => Ok(()),
+            false => Err("more objects with a reply than go along, or of no node"),
+        }
+    }
+
+    /// Takes what came along: the copies that are missing here and are no older than what this
+    /// node knows of.
+    pub(super) fn take_along(&mut self, along: &[Sent], out: &mut Commands) {
+        for &sent in along {
+            let object = self.objects.get_mut(sent.oid);
+            if object.lacks(sent.version) && object.coherence != Some(Coherence::Home) {
+                object.hold(sent.version);
+                self.lamport = self.lamport.max(sent.version.lamport);
+                self.inbox.forget(sent.oid, out);
+                out.push(Command::InstallOwned(sent));
+            } else {
+                out.push(Command::Skip(sent));
+            }
+        }
+    }
+}
