@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::time::Duration;
 
 use comfy_table::{CellAlignment, Table, presets};
-use dhole::Counters;
+use dhole::{Counters, Simulated};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -18,6 +18,8 @@ pub struct Report {
     pub nodes: usize,
     /// What carried the messages.
     pub transport: String,
+    /// What only a simulation knows.
+    pub simulated: Option<Simulated>,
     /// The protocol that kept the objects consistent.
     pub protocol: String,
     /// How accesses were detected.
@@ -51,6 +53,7 @@ impl Report {
             program,
             nodes: run.nodes,
             transport: run.transport.to_owned(),
+            simulated: run.simulated.clone(),
             protocol: run.protocol.to_owned(),
             detector: run.detector.to_owned(),
             seconds: steps.as_secs_f64(),
@@ -109,6 +112,9 @@ impl Report {
             "shared_bytes_per_node": self.shared_bytes_per_node(),
             "result": self.result,
         });
+        for (name, value) in self.simulation() {
+            object[name] = value;
+        }
         if let Some(sequential_seconds) = self.sequential_seconds {
             object["sequential_seconds"] = json!(sequential_seconds);
             object["speedup"] = json!(self.speedup());
@@ -160,6 +166,24 @@ impl Report {
             .join("\n\n")
     }
 
+    /// What a simulation adds, by name.
+    fn simulation(&self) -> Vec<(&'static str, Value)> {
+        let Some(simulated) = &self.simulated else {
+            return Vec::new();
+        };
+        let mut all = vec![
+            ("network", json!(simulated.network)),
+            ("compute_scale", json!(simulated.compute_scale)),
+            ("computed_seconds", json!(simulated.work().as_secs_f64())),
+            ("lost_messages", json!(simulated.lost)),
+            ("queued_seconds", json!(simulated.queued.as_secs_f64())),
+        ];
+        if let Some(inflation) = simulated.compute_inflation() {
+            all.push(("compute_inflation", json!(inflation)));
+        }
+        all
+    }
+
     fn whole(&self) -> Table {
         let mut rows = vec![
             ["nodes".to_owned(), self.nodes.to_string()],
@@ -172,6 +196,9 @@ impl Report {
                 format!("{:.6}", self.elapsed_seconds),
             ],
         ];
+        for (name, value) in self.simulation() {
+            rows.push([name.replace('_', " "), shown(&value)]);
+        }
         if let (Some(sequential), Some(speedup)) = (self.sequential_seconds, self.speedup()) {
             rows.push(["sequential seconds".to_owned(), format!("{sequential:.6}")]);
             rows.push(["speedup".to_owned(), format!("{speedup:.2}")]);
@@ -186,23 +213,28 @@ impl Report {
             self.shared_bytes_per_node().to_string(),
         ]);
         for (name, value) in &self.result {
-            let shown = value
-                .as_str()
-                .map_or_else(|| value.to_string(), str::to_owned);
-            rows.push([name.replace('_', " "), shown]);
+            rows.push([name.replace('_', " "), shown(value)]);
         }
         table([self.program, ""], rows)
     }
 }
 
+fn shown(value: &Value) -> String {
+    let text = value.as_str().map(str::to_owned);
+    text.unwrap_or_else(|| value.to_string())
+}
+
 /// The sequential version's time in seconds on the clock of `run`: what it took here, or, where a
-/// simulation charges a fixed cost for each of its `units` of work, what that comes to.
+/// simulation charges a fixed cost for each of its `units` of work, what that comes to; where the
+/// simulation scales computation, that is scaled too.
 pub fn sequential_seconds(run: &dhole::Report, seconds: f64, units: u64) -> f64 {
-    let unit_ns = run
-        .simulated
-        .as_ref()
-        .and_then(|simulated| simulated.unit_ns);
-    unit_ns.map_or(seconds, |unit_ns| units as f64 * unit_ns * 1e-9)
+    match &run.simulated {
+        None => seconds,
+        Some(simulated) => match simulated.unit_ns {
+            Some(unit_ns) => units as f64 * unit_ns * 1e-9,
+            None => seconds * simulated.compute_scale,
+        },
+    }
 }
 
 /// A value's fields by their names. Of the counters these are all there are, so a counter that is
@@ -256,6 +288,7 @@ mod tests {
             program: "barnes",
             nodes: 4,
             transport: "threads".to_owned(),
+            simulated: None,
             protocol: "lazy".to_owned(),
             detector: "check".to_owned(),
             seconds: 2.0,

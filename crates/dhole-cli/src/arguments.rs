@@ -1,7 +1,7 @@
 use std::ffi::OsString;
 
 use clap::{Args, Parser, Subcommand};
-use dhole::sim::{Computation, Settings};
+use dhole::sim::{Computation, Description, Settings};
 
 /// One object space for a pack of machines.
 #[derive(Parser)]
@@ -23,33 +23,62 @@ pub enum Command {
 #[derive(Args)]
 pub struct Sim {
     /// Nodes of the cluster, 1 to 1024
-    #[arg(long, value_name = "N")]
-    nodes: usize,
+    #[arg(long, value_name = "N", required_unless_present = "calibrate")]
+    nodes: Option<usize>,
+
+    /// A network by its name, or the file that describes one: default, dosa-1999, orca-fe,
+    /// orca-myrinet, ethernet-10g, ethernet-100g, infiniband
+    #[arg(long, value_name = "NAME|FILE", default_value = "default")]
+    pub network: String,
+
+    /// Measure the network's primitives, instead of running a program, and print each beside what
+    /// was published
+    #[arg(long, conflicts_with_all = ["nodes", "fixed_cost", "compute_scale", "program"])]
+    pub calibrate: bool,
+
+    /// With --calibrate, print one JSON object instead of a table
+    #[arg(long, conflicts_with = "program")]
+    pub json: bool,
 
     /// What decides every random choice of the run
     #[arg(long, value_name = "S", default_value_t = 0)]
     seed: u64,
 
-    /// Charge what the program says with `work`, this many nanoseconds a unit (1 if left out),
-    /// instead of measuring what it computes: the run is then the same every time
+    /// Charge what the program says with `work`, this many nanoseconds a unit (if left out, as the
+    /// network's description says, or 1), instead of measuring what it computes: the run is then
+    /// the same every time
     #[arg(
         long,
         value_name = "NS_PER_UNIT",
         num_args = 0..=1,
-        require_equals = true,
-        default_missing_value = "1"
+        require_equals = true
     )]
-    fixed_cost: Option<f64>,
+    fixed_cost: Option<Option<f64>>,
 
-    /// Microseconds that a message is on its way [default: 10]
+    /// Take computation for this many times as long as it takes here [default: the network's]
+    #[arg(long, value_name = "X", conflicts_with = "fixed_cost")]
+    compute_scale: Option<f64>,
+
+    /// Scale computation so that what the program computes on one node takes this long: it is run
+    /// on one node first, and what it prints there is dropped
+    #[arg(
+        long,
+        value_name = "S",
+        value_parser = seconds,
+        conflicts_with_all = ["fixed_cost", "compute_scale", "calibrate"]
+    )]
+    pub sequential_seconds: Option<f64>,
+
+    /// Microseconds that a message is on its way [default: the network's]
     #[arg(long, value_name = "X", value_parser = micros)]
     latency_us: Option<u64>,
 
-    /// Megabits a second of each node's link [default: 10000]
+    /// Megabits a second of each link, port or hub [default: the network's]
     #[arg(long, value_name = "Y", value_parser = mbits)]
     bandwidth_mbit: Option<u64>,
 
-    /// The largest part of the latency that is added to it at random, 0 to 1 [default: 0]
+    /// The largest part of the latency that is added to it at random, 0 to 1 [default: the
+    /// network's]
     #[arg(long, value_name = "F")]
     jitter: Option<f64>,
 
@@ -58,26 +87,62 @@ pub struct Sim {
     stack_kib: Option<usize>,
 
     /// The program and its arguments
-    #[arg(last = true, required = true, num_args = 1.., value_name = "PROGRAM")]
+    #[arg(
+        last = true,
+        required_unless_present = "calibrate",
+        num_args = 1..,
+        value_name = "PROGRAM"
+    )]
     pub program: Vec<OsString>,
 }
 
 impl Sim {
-    /// The settings asked for, not yet checked.
-    pub fn settings(&self) -> Settings {
-        let mut settings = Settings::new(self.nodes);
+    /// The settings asked for, not yet checked, on a network that is `described`.
+    pub fn settings(&self, described: Description) -> Settings {
+        let mut settings = Settings::new(self.nodes.unwrap_or(1));
         settings.seed = self.seed;
-        if let Some(unit_ns) = self.fixed_cost {
+        if self.fixed_cost.is_some() {
+            settings.computation = Computation::FixedCost { unit_ns: 1.0 };
+        }
+        settings.set_network(described);
+        if let Some(Some(unit_ns)) = self.fixed_cost {
             settings.computation = Computation::FixedCost { unit_ns };
         }
-        let network = &mut settings.network;
-        network.latency_ns = self.latency_us.unwrap_or(network.latency_ns);
-        network.bytes_per_second = self.bandwidth_mbit.unwrap_or(network.bytes_per_second);
-        network.jitter = self.jitter.unwrap_or(network.jitter);
+        settings.compute_scale = self.compute_scale.unwrap_or(settings.compute_scale);
         if let Some(kib) = self.stack_kib {
             settings.stack_bytes = kib.saturating_mul(1024);
         }
+        self.change(&mut settings);
         settings
+    }
+
+    /// Changes single numbers of the network, and its name, so that nobody takes it for the same.
+    fn change(&self, settings: &mut Settings) {
+        let (network, name) = (&mut settings.network, &mut settings.network_name);
+        let changes = [
+            (
+                "latency_ns",
+                self.latency_us.map(|ns| network.latency_ns = ns),
+            ),
+            (
+                "bytes_per_second",
+                self.bandwidth_mbit
+                    .map(|rate| network.bytes_per_second = rate),
+            ),
+            ("jitter", self.jitter.map(|jitter| network.jitter = jitter)),
+        ];
+        for (key, _) in changes.iter().filter(|(_, changed)| changed.is_some()) {
+            name.push_str(" with another ");
+            name.push_str(key);
+        }
+    }
+}
+
+/// A positive number of seconds.
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(number) if (1e-6..=1e9).contains(&number) => Ok(number),
+        _ => Err("0.000001 to 1000000000 seconds are expected".into()),
     }
 }
 
@@ -109,7 +174,7 @@ mod tests {
         let words = format!("dhole sim {options} -- program --seed 3");
         let Command::Sim(sim) = Arguments::parse_from(words.split_whitespace()).command;
         assert_eq!(sim.program, ["program", "--seed", "3"]);
-        sim.settings()
+        sim.settings(Description::find(&sim.network).unwrap())
     }
 
     #[test]
@@ -131,6 +196,22 @@ mod tests {
             (1_500, 12_500_000)
         );
         assert_eq!(network.jitter, 0.25);
+        let name =
+            "default with another latency_ns with another bytes_per_second with another jitter";
+        assert_eq!(all.network_name, name);
+    }
+
+    #[test]
+    fn a_network_brings_its_numbers() {
+        let dosa = settings("--nodes 3 --network dosa-1999");
+        let described = Description::find("dosa-1999").unwrap();
+        assert_eq!(dosa.network, described.network);
+        assert_eq!(dosa.network_name, "dosa-1999");
+        let slower = settings("--nodes 3 --network dosa-1999 --compute-scale 40");
+        assert_eq!(
+            (slower.network, slower.compute_scale),
+            (described.network, 40.0)
+        );
     }
 
     #[test]

@@ -30,6 +30,13 @@ pub struct End {
     pub signal: Option<i32>,
 }
 
+impl End {
+    /// Whether it ended as one that found nothing wrong.
+    pub fn is_success(&self) -> bool {
+        self.code == 0
+    }
+}
+
 impl From<ExitStatus> for End {
     fn from(status: ExitStatus) -> End {
         let signal = status.signal();

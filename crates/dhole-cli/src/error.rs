@@ -1,6 +1,7 @@
 use std::io;
 
-use dhole::sim::SettingsError;
+use dhole::RunError;
+use dhole::sim::{NetworkError, SettingsError};
 use thiserror::Error;
 
 /// Why `dhole sim` did not simulate the program.
@@ -9,6 +10,28 @@ pub enum SimError {
     /// The options ask for a cluster that cannot be.
     #[error(transparent)]
     Settings(#[from] SettingsError),
+    /// There is no such network, or its description is wrong.
+    #[error(transparent)]
+    Network(#[from] NetworkError),
+    /// A primitive of the network could not be measured.
+    #[error("measuring {primitive} of the network {network}: {cause}")]
+    Calibration {
+        /// What was to be measured.
+        primitive: String,
+        /// Of what.
+        network: String,
+        /// Why it could not.
+        cause: RunError,
+    },
+    /// What the program computes on one node is not known.
+    #[error(
+        "`{program}` did not compute to its end on one node, \
+         so that the time of its computation cannot be scaled"
+    )]
+    NothingComputed {
+        /// As it was given.
+        program: String,
+    },
     /// There is no such program.
     #[error("there is no program `{program}`")]
     NoSuchProgram {
@@ -54,10 +77,12 @@ impl SimError {
     /// The command's exit code: as shells use them, where they do.
     pub fn exit_code(&self) -> u8 {
         match self {
-            SimError::Settings(_) => 2,
+            SimError::Settings(_) | SimError::Network(_) => 2,
             SimError::NoSuchProgram { .. } => 127,
             SimError::NotExecutable { .. } => 126,
-            SimError::NotADholeProgram { .. } => 1,
+            SimError::NotADholeProgram { .. }
+            | SimError::NothingComputed { .. }
+            | SimError::Calibration { .. } => 1,
             SimError::Hello { .. } | SimError::Wait { .. } => 125,
         }
     }

@@ -21,12 +21,27 @@ impl Hello {
         self.0.path()
     }
 
-    /// Whether the child has called `dhole::run`.
-    pub fn was_said(mut self) -> io::Result<bool> {
-        const WORD: &[u8] = b"run";
-        let mut said = Vec::new();
+    /// What the child has said.
+    pub fn heard(mut self) -> io::Result<Heard> {
+        const MOST_BYTES: u64 = 1 << 16;
+        let mut said = String::new();
         self.0.rewind()?;
-        self.0.as_file_mut().take(64).read_to_end(&mut said)?;
-        Ok(said.trim_ascii() == WORD)
+        self.0
+            .as_file_mut()
+            .take(MOST_BYTES)
+            .read_to_string(&mut said)?;
+        let mut lines = said.lines();
+        let run = lines.next().is_some_and(|word| word.trim() == "run");
+        let computed = lines.filter_map(|line| line.strip_prefix("computed_ns="));
+        let computed_ns = computed.filter_map(|ns| ns.parse::<u64>().ok()).sum();
+        Ok(Heard { run, computed_ns })
     }
+}
+
+/// What a child has said.
+pub struct Heard {
+    /// It has called `dhole::run`.
+    pub run: bool,
+    /// What its nodes have computed, in all runs that came to their end.
+    pub computed_ns: u64,
 }

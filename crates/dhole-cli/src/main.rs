@@ -2,9 +2,11 @@
 #![forbid(unsafe_code)]
 
 mod arguments;
+mod calibrate;
 mod child;
 mod error;
 mod hello;
+mod primitive;
 mod sim;
 
 use std::process::ExitCode;

@@ -1,31 +1,82 @@
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, Stdio};
+
+use dhole::sim::{Description, Settings};
 
 use crate::arguments::Sim;
+use crate::calibrate;
 use crate::child::{self, End};
 use crate::error::SimError;
-use crate::hello::{self, Hello};
+use crate::hello::{self, Heard, Hello};
 
-/// Runs the program inside a simulated cluster; returns its own exit code.
+/// Runs the program inside a simulated cluster and returns its own exit code, or measures the
+/// network.
 ///
 /// # Errors
-/// [`SimError`] when the program could not be run, or did not run as a cluster.
+/// [`SimError`] when the network is not one, or when the program could not be run or did not run
+/// as a cluster.
 pub fn run(wanted: &Sim) -> Result<ExitCode, SimError> {
-    let settings = wanted.settings();
+    let described = Description::find(&wanted.network)?;
+    let mut settings = wanted.settings(described.clone());
     settings.check()?;
-    let (path, arguments) = wanted
-        .program
-        .split_first()
-        .expect("clap requires a program");
-    let program = path.to_string_lossy().into_owned();
+    if wanted.calibrate {
+        return calibrate::run(&described, &settings, wanted.json);
+    }
+    if let Some(seconds) = wanted.sequential_seconds {
+        let alone_ns = computed_alone(wanted, &settings)?;
+        settings.compute_scale = seconds * 1e9 / alone_ns as f64;
+        settings.alone_ns = Some((seconds * 1e9) as u64);
+        settings.check()?;
+    }
+    let (heard, ended) = child(wanted, &settings, Stdio::inherit())?;
+    match heard.run {
+        true => Ok(ExitCode::from(ended.code)),
+        false if ended.is_success() => Err(SimError::NotADholeProgram {
+            program: program(wanted),
+        }),
+        false => {
+            eprintln!(
+                "dhole: `{}` failed before it called dhole::run",
+                program(wanted)
+            );
+            Ok(ExitCode::from(ended.code))
+        }
+    }
+}
+
+/// Nanoseconds that the program computes when it runs on one node, as long as they take here.
+fn computed_alone(wanted: &Sim, settings: &Settings) -> Result<u64, SimError> {
+    let alone = Settings {
+        nodes: 1,
+        compute_scale: 1.0,
+        ..settings.clone()
+    };
+    let (heard, ended) = child(wanted, &alone, Stdio::null())?;
+    match heard.computed_ns {
+        ns if ns > 0 && ended.is_success() => Ok(ns),
+        _ => Err(SimError::NothingComputed {
+            program: program(wanted),
+        }),
+    }
+}
+
+/// The program as the user named it.
+fn program(wanted: &Sim) -> String {
+    let path = wanted.program.first().expect("clap requires a program");
+    path.to_string_lossy().into_owned()
+}
+
+/// Runs the program as a child with these settings: what it said, and how it ended.
+fn child(wanted: &Sim, settings: &Settings, stdout: Stdio) -> Result<(Heard, End), SimError> {
+    let program = program(wanted);
     let hello_failed = |cause| SimError::Hello {
         program: program.clone(),
         cause,
     };
     let hello = Hello::new().map_err(hello_failed)?;
-
-    let mut command = Command::new(path);
+    let mut command = Command::new(&wanted.program[0]);
     command
-        .args(arguments)
+        .args(&wanted.program[1..])
+        .stdout(stdout)
         .env(dhole::sim::ENVIRONMENT_VARIABLE, settings.to_string())
         .env(hello::ENVIRONMENT_VARIABLE, hello.path());
     let status = child::spawn(&mut command, &program)?
@@ -34,20 +85,10 @@ pub fn run(wanted: &Sim) -> Result<ExitCode, SimError> {
             program: program.clone(),
             cause,
         })?;
-
-    let End { code, signal } = status.into();
-    if let Some(signal) = signal {
-        eprintln!(
-            "dhole: `{program}` was ended by {}",
-            child::describe(signal)
-        );
+    let end = End::from(status);
+    if let Some(signal) = end.signal {
+        let signal = child::describe(signal);
+        eprintln!("dhole: `{program}` was ended by {signal}");
     }
-    match hello.was_said().map_err(hello_failed)? {
-        true => Ok(ExitCode::from(code)),
-        false if status.success() => Err(SimError::NotADholeProgram { program }),
-        false => {
-            eprintln!("dhole: `{program}` failed before it called dhole::run");
-            Ok(ExitCode::from(code))
-        }
-    }
+    Ok((hello.heard().map_err(hello_failed)?, end))
 }

@@ -9,8 +9,8 @@ use crate::random::Stream;
 use crate::transit::Flight;
 
 /// What is to happen, in the order of virtual time. At one instant whatever messages do comes
-/// before all workers that go on, and among their like a random key decides, so that every seed tries
-/// another order.
+/// before all workers that go on, and among their like a random key decides, so that every seed
+/// tries another order.
 pub(crate) struct Agenda {
     entries: BinaryHeap<Reverse<Entry>>,
     /// The messages on their way, at the places that entries name.

@@ -203,11 +203,8 @@ impl Cluster {
         }
         let node = &self.nodes[arrival.to.index()];
         let handling = node.handlers_done > arrival.at;
-        let interrupted = match node.worker {
-            Worker::Ready | Worker::Running => true,
-            Worker::Waiting => network.interrupt_when_waiting && wake == Wake::No,
-            Worker::Done => network.interrupt_when_waiting,
-        };
+        let computing = node.computes.contains(&arrival.at);
+        let interrupted = computing || (network.interrupt_when_waiting && wake == Wake::No);
         match interrupted && !handling {
             true => network.interrupt_ns,
             false => 0,
@@ -242,7 +239,7 @@ impl Cluster {
             }
             Worker::Waiting | Worker::Done => {}
             Worker::Ready | Worker::Running => {
-                it.spend(done - begun);
+                it.steal(begun, done);
                 it.woken |= wake == Wake::Yes;
             }
         }
@@ -320,6 +317,7 @@ impl Cluster {
         let call_ns = self.settings.call_ns;
         let it = self.node(node);
         it.stop_computing();
+        it.computes.end = it.clock;
         it.spend(call_ns);
         self.is_ahead(node)
     }
@@ -332,8 +330,11 @@ impl Cluster {
 
     /// The worker of `node` goes back to the program.
     pub(crate) fn leave(&mut self, node: NodeId) {
-        if let Computation::Measured = self.settings.computation {
-            self.node(node).computing_since = Some(Instant::now());
+        let measured = self.settings.computation == Computation::Measured;
+        let it = self.node(node);
+        it.computes = it.clock..it.clock;
+        if measured {
+            it.computing_since = Some(Instant::now());
         }
     }
 

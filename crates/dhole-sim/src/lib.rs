@@ -69,6 +69,7 @@ mod network;
 mod node;
 mod random;
 mod report;
+mod round_trip;
 mod settings;
 mod sim;
 mod timers;
@@ -76,5 +77,6 @@ mod transit;
 
 pub use network::{Description, Medium, Network, NetworkError, Primitive, Published};
 pub use report::Report;
+pub use round_trip::round_trip_ns;
 pub use settings::{Computation, ENVIRONMENT_VARIABLE, Settings, SettingsError};
 pub use sim::Sim;

@@ -27,6 +27,8 @@ pub(crate) struct Node {
     /// The worker's virtual time in nanoseconds. Unless the worker waits or is done, it is never
     /// before `handlers_done`.
     pub(crate) clock: u64,
+    /// When the program computed last, before the worker entered the runtime.
+    pub(crate) computes: Range<u64>,
     /// When the last handler is done.
     pub(crate) handlers_done: u64,
     /// A delivery woke the worker while it did not wait.
@@ -55,6 +57,7 @@ impl Node {
         Node {
             worker: Worker::Ready,
             clock: 0,
+            computes: 0..0,
             handlers_done: 0,
             woken: false,
             wait_ended: Woken::ByTime,
@@ -71,6 +74,14 @@ impl Node {
     /// Moves the worker's clock on.
     pub(crate) fn spend(&mut self, ns: u64) {
         self.clock = self.clock.saturating_add(ns);
+    }
+
+    /// A handler has the processor from `begun` to `done`, instead of the worker.
+    pub(crate) fn steal(&mut self, begun: u64, done: u64) {
+        self.spend(done - begun);
+        if begun < self.computes.end {
+            self.computes.end = self.computes.end.saturating_add(done - begun);
+        }
     }
 
     /// Charges `units` of work.

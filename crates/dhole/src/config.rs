@@ -1,3 +1,4 @@
+use std::io::Write as _;
 use std::time::Duration;
 
 use dhole_model::Coherence;
@@ -5,7 +6,7 @@ use dhole_node::{
     ConfigError, Machine, Outcome, Races, Result, RunError, Settings, Threads, Worker, check_nodes,
     run_on,
 };
-use dhole_sim::{Computation, SettingsError, Sim};
+use dhole_sim::{SettingsError, Sim};
 
 use crate::report::{Report, Run, Simulated};
 
@@ -73,7 +74,9 @@ impl Config {
     ) -> Result<Run<R>, RunError> {
         say_hello();
         if let Some(settings) = dhole_sim::Settings::from_env().map_err(impossible)? {
-            return self.simulate(settings, program);
+            let run = self.simulate(settings, program)?;
+            say_computed(&run.report);
+            return Ok(run);
         }
         let machine = Threads::new(check_nodes(self.nodes)?, self.seed);
         let settings = Settings {
@@ -96,29 +99,15 @@ impl Config {
         program: impl for<'id> Fn(&mut Worker<'id>) -> Result<R> + Sync,
     ) -> Result<Run<R>, RunError> {
         settings.check().map_err(impossible)?;
-        let (nodes, seed, computation) = (settings.nodes, settings.seed, settings.computation);
         let machine = Sim::new(settings);
         let settings = Settings {
-            nodes,
+            nodes: machine.settings().nodes,
             suspect_after: self.suspect_after,
             coherence: self.coherence,
             races: self.races,
         };
         let outcome = run_on(&machine, &settings, program)?;
-        let simulation = machine.report();
-        let simulated = Simulated {
-            seed,
-            unit_ns: match computation {
-                Computation::Measured => None,
-                Computation::FixedCost { unit_ns } => Some(unit_ns),
-            },
-            computed: simulation
-                .computed_ns
-                .into_iter()
-                .map(Duration::from_nanos)
-                .collect(),
-            messages: simulation.messages,
-        };
+        let simulated = Simulated::of(&machine);
         Ok(report(&machine, self.coherence, outcome, Some(simulated)))
     }
 }
@@ -161,6 +150,17 @@ fn report<R>(
 fn say_hello() {
     if let Some(file) = std::env::var_os("DHOLE_HELLO") {
         let _ = std::fs::write(file, "run");
+    }
+}
+
+/// Tells the command what the program's nodes computed.
+fn say_computed(report: &Report) {
+    let file = std::env::var_os("DHOLE_HELLO").and_then(|file| {
+        let mut options = std::fs::OpenOptions::new();
+        options.append(true).open(file).ok()
+    });
+    if let (Some(mut file), Some(simulated)) = (file, &report.simulated) {
+        let _ = write!(file, "\ncomputed_ns={}", simulated.work().as_nanos());
     }
 }
 

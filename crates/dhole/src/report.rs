@@ -2,6 +2,7 @@ use std::time::Duration;
 
 use dhole_model::Counters;
 use dhole_node::RaceReport;
+use dhole_sim::{Computation, Sim};
 
 /// What a run brought: a value, and how it went.
 #[derive(Debug)]
@@ -55,10 +56,58 @@ impl Report {
 pub struct Simulated {
     /// The seed of the run.
     pub seed: u64,
+    /// What the network is called.
+    pub network: String,
     /// Nanoseconds for a unit of work, where computation has fixed costs and is not measured.
     pub unit_ns: Option<f64>,
+    /// How many times as long as here measured computation took.
+    pub compute_scale: f64,
     /// Computation of each node, without waiting and without the runtime.
     pub computed: Vec<Duration>,
+    /// Computation of the same program on one node, where the command `dhole` has found out.
+    pub alone: Option<Duration>,
     /// Messages that the simulator carried.
     pub messages: u64,
+    /// Messages that the network lost, and that were sent again.
+    pub lost: u64,
+    /// Time for which messages queued for a switch's ports or a hub, added up.
+    pub queued: Duration,
+}
+
+impl Simulated {
+    /// What the last run on `machine` came to.
+    pub(crate) fn of(machine: &Sim) -> Simulated {
+        let (settings, run) = (machine.settings(), machine.report());
+        Simulated {
+            seed: settings.seed,
+            network: settings.network_name.clone(),
+            unit_ns: match settings.computation {
+                Computation::Measured => None,
+                Computation::FixedCost { unit_ns } => Some(unit_ns),
+            },
+            compute_scale: settings.compute_scale,
+            computed: run
+                .computed_ns
+                .into_iter()
+                .map(Duration::from_nanos)
+                .collect(),
+            alone: settings.alone_ns.map(Duration::from_nanos),
+            messages: run.messages,
+            lost: run.lost,
+            queued: Duration::from_nanos(run.queued_ns),
+        }
+    }
+
+    /// Computation of all nodes.
+    pub fn work(&self) -> Duration {
+        self.computed.iter().sum()
+    }
+
+    /// How many times as much all nodes computed as one does that runs the program alone, where
+    /// that is known: work that is done more than once, and, since computation is measured, what
+    /// the host's caches and its other work do to it.
+    pub fn compute_inflation(&self) -> Option<f64> {
+        let alone = self.alone?.as_secs_f64();
+        (alone > 0.0).then(|| self.work().as_secs_f64() / alone)
+    }
 }

@@ -1,0 +1,79 @@
+use std::time::Duration;
+
+use dhole_model::{MessageKind, NodeId};
+use dhole_net::{Envelope, Outbox, Payload, Receiver, Wake};
+use dhole_node::{Machine, Receivers, StartError};
+use dhole_protocol::Message;
+
+use crate::{Settings, Sim};
+
+/// Wakes whoever waits for a message.
+struct Doorbell;
+
+impl Receiver<Message> for Doorbell {
+    fn deliver(&self, _: Envelope<Message>, _: &mut Outbox<Message>) -> Wake {
+        Wake::Yes
+    }
+}
+
+/// Nanoseconds that the smallest message takes from node 0 to node 1 and back, each of which
+/// waits for it and does nothing else: what papers call the round-trip latency, without any
+/// runtime's work. The average of a hundred.
+///
+/// # Errors
+/// [`StartError`] when a cluster with these settings cannot be run.
+pub fn round_trip_ns(settings: &Settings) -> Result<u64, StartError> {
+    const ROUNDS: u32 = 100;
+    let mut settings = Settings {
+        nodes: 2,
+        ..settings.clone()
+    };
+    settings.network.handling_ns = [0; MessageKind::ALL.len()];
+    let sim = Sim::new(settings);
+    let receivers: [&dyn Receiver<Message>; 2] = [&Doorbell, &Doorbell];
+    sim.start(&receivers, &|node| {
+        for round in 0..ROUNDS {
+            match node.index() {
+                0 => {
+                    ring(&sim, &receivers, node, round);
+                    hear(&sim, node);
+                }
+                _ => {
+                    hear(&sim, node);
+                    ring(&sim, &receivers, node, round);
+                }
+            }
+        }
+    })?;
+    Ok(sim.report().elapsed_ns / u64::from(ROUNDS))
+}
+
+fn ring(sim: &Sim, receivers: &Receivers<'_>, from: NodeId, round: u32) {
+    let mut out = Outbox::default();
+    out.push(Envelope {
+        from,
+        to: NodeId(1 - from.0),
+        body: Message::FetchReply {
+            round,
+            sent: Default::default(),
+        },
+        payload: Payload::NONE,
+    });
+    sim.send(receivers, from, &mut out);
+}
+
+fn hear(sim: &Sim, node: NodeId) {
+    const LONG: Duration = Duration::from_secs(1 << 30);
+    sim.wait(node, LONG);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_round_trip_is_two_messages() {
+        let ns = round_trip_ns(&Settings::new(1)).unwrap();
+        assert_eq!(ns, 2 * (1_000 + 20 + 10_000 + 1_000));
+    }
+}
