@@ -184,3 +184,175 @@ impl Transit {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use dhole_net::Payload;
+
+    use super::*;
+
+    /// A microsecond for a thousand bytes.
+    const PLAIN: fn() -> Network = || Network {
+        latency_ns: 100,
+        bytes_per_second: 1_000_000_000,
+        ..Network::default()
+    };
+
+    fn transit(network: Network, nodes: usize) -> Transit {
+        Transit::new(network, nodes, Stream::new(7, 0))
+    }
+
+    fn flight(from: u16, to: u16, bytes: u64, departed: u64) -> Flight {
+        let (from, to) = (NodeId(from), NodeId(to));
+        let body = Message::FetchReply {
+            round: 0,
+            sent: Default::default(),
+        };
+        let payload = Payload::NONE;
+        let envelope = Envelope {
+            from,
+            to,
+            body,
+            payload,
+        };
+        Flight::new(envelope, bytes, departed)
+    }
+
+    /// When each of these messages arrives; none is lost.
+    fn arrivals(transit: &mut Transit, flights: Vec<Flight>) -> Vec<u64> {
+        let mut arrived = vec![0; flights.len()];
+        let mut on_way: Vec<(u64, usize, Flight)> = flights
+            .into_iter()
+            .enumerate()
+            .map(|(place, flight)| (flight.departed, place, flight))
+            .collect();
+        while let Some(next) = (0..on_way.len()).min_by_key(|i| (on_way[*i].0, on_way[*i].1)) {
+            let (now, place, mut flight) = on_way.swap_remove(next);
+            match transit.pass(now, &mut flight).0 {
+                Onward::Arrives(at) => arrived[place] = at,
+                Onward::Flies(at) => {
+                    assert!(at >= now, "time runs forward");
+                    on_way.push((at, place, flight));
+                }
+                Onward::Lost(_) => panic!("nothing is lost here"),
+            }
+        }
+        arrived
+    }
+
+    #[test]
+    fn messages_of_one_sender_queue_for_its_link() {
+        let mut links = transit(PLAIN(), 2);
+        assert_eq!(links.arrival(NodeId(0), 10, 50), 160);
+        assert_eq!(links.arrival(NodeId(0), 20, 50), 210);
+        assert_eq!(links.arrival(NodeId(1), 20, 50), 170);
+        assert_eq!(links.arrival(NodeId(0), 500, 50), 650);
+    }
+
+    #[test]
+    fn jitter_adds_at_most_its_part_of_the_latency() {
+        let network = Network {
+            latency_ns: 1_000,
+            jitter: 0.5,
+            ..Network::default()
+        };
+        let mut links = transit(network, 1);
+        let late: Vec<u64> = (0..1000u64)
+            .map(|i| links.arrival(NodeId(0), i * 10_000, 0) - i * 10_000)
+            .collect();
+        assert!(late.iter().all(|ns| (1_000..=1_500).contains(ns)));
+        assert!(late.iter().any(|ns| *ns < 1_100) && late.iter().any(|ns| *ns > 1_400));
+    }
+
+    #[test]
+    fn a_switch_sends_packets_on_and_queues_for_a_receiver_and_for_no_other() {
+        let network = Network {
+            medium: Medium::Switch,
+            switch_ns: 10,
+            packet_bytes: 1_000,
+            ..PLAIN()
+        };
+        let mut switch = transit(network, 4);
+        let two = vec![flight(0, 3, 3_000, 0)];
+        assert_eq!(arrivals(&mut switch, two), [1_000 + 10 + 3_000 + 100]);
+        let mut switch = transit(network, 4);
+        let both = vec![
+            flight(0, 3, 1_000, 0),
+            flight(1, 3, 1_000, 0),
+            flight(2, 1, 1_000, 0),
+        ];
+        assert_eq!(arrivals(&mut switch, both), [2_110, 3_110, 2_110]);
+        let cut_through = Network {
+            cut_through: true,
+            ..network
+        };
+        let mut switch = transit(cut_through, 4);
+        let one = vec![flight(0, 3, 3_000, 0)];
+        assert_eq!(arrivals(&mut switch, one), [10 + 3_000 + 100]);
+    }
+
+    #[test]
+    fn a_hub_carries_one_transmission_at_a_time_whoever_sends() {
+        let network = Network {
+            medium: Medium::Hubs,
+            hub_nodes: 2,
+            switch_ns: 10,
+            ..PLAIN()
+        };
+        let mut hubs = transit(network, 5);
+        let there_and_back = vec![flight(0, 1, 1_000, 0), flight(1, 0, 1_000, 0)];
+        assert_eq!(arrivals(&mut hubs, there_and_back), [1_100, 2_100]);
+        let mut hubs = transit(network, 5);
+        let apart = vec![
+            flight(0, 1, 1_000, 0),
+            flight(2, 3, 1_000, 0),
+            flight(0, 4, 1_000, 5),
+        ];
+        assert_eq!(arrivals(&mut hubs, apart), [1_100, 1_100, 3_110]);
+        let mut hubs = transit(network, 5);
+        let across = vec![flight(0, 2, 1_000, 0), flight(2, 3, 1_000, 500)];
+        assert_eq!(arrivals(&mut hubs, across), [2_600, 1_600]);
+    }
+
+    #[test]
+    fn a_message_that_finds_too_much_in_front_of_it_is_lost() {
+        let network = Network {
+            medium: Medium::Hubs,
+            hub_nodes: 4,
+            queue_bytes: 1_500,
+            retransmit_ns: 1_000_000,
+            ..PLAIN()
+        };
+        let mut hub = transit(network, 4);
+        let mut pass = |now| hub.pass(now, &mut flight(0, 1, 1_000, now));
+        assert_eq!(pass(0), (Onward::Arrives(1_100), 0));
+        assert_eq!(pass(0), (Onward::Arrives(2_100), 1_000));
+        assert_eq!(pass(10), (Onward::Lost(1_000_010), 0));
+        assert_eq!(pass(1_000), (Onward::Arrives(3_100), 1_000));
+    }
+
+    #[test]
+    fn as_many_packets_are_lost_as_is_said_and_the_same_ones_by_the_seed() {
+        let network = Network {
+            loss: 0.1,
+            retransmit_ns: 5_000,
+            packet_bytes: 100,
+            ..PLAIN()
+        };
+        let lost = |seed, bytes| -> Vec<bool> {
+            let mut transit = Transit::new(network, 2, Stream::new(seed, 0));
+            let pass = |now| {
+                let mut flight = flight(0, 1, bytes, now);
+                let lost = matches!(transit.pass(now, &mut flight).0, Onward::Lost(_));
+                assert_eq!(flight.is_lost(), lost);
+                lost
+            };
+            (0..10_000).map(|i| i * 10_000).map(pass).collect()
+        };
+        let count = |lost: Vec<bool>| lost.into_iter().filter(|lost| *lost).count();
+        assert_eq!(lost(1, 100), lost(1, 100));
+        assert_ne!(lost(1, 100), lost(2, 100));
+        assert!((900..1_100).contains(&count(lost(1, 100))));
+        assert!((1_750..2_050).contains(&count(lost(1, 200))));
+    }
+}

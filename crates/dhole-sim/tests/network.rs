@@ -1,0 +1,211 @@
+//! What the network's costs do to a run: interrupts, kinds, packets, hubs, losses.
+
+mod stage;
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use dhole_model::{MessageKind, NodeId};
+use dhole_node::{Machine, Woken};
+use dhole_sim::{Description, Medium, Network, Report, Settings, Sim};
+use stage::{ask, reply, run, settings, wake_up};
+
+const LONG: Duration = Duration::from_secs(1_000);
+
+fn with(nodes: usize, change: impl FnOnce(&mut Network)) -> Sim {
+    let mut settings = settings(nodes);
+    change(&mut settings.network);
+    Sim::new(settings)
+}
+
+#[test]
+fn a_message_interrupts_a_worker_that_computes_and_none_that_waits() {
+    for waits in [false, true] {
+        let sim = with(2, |network| network.interrupt_ns = 5_000);
+        run(&sim, |actor| {
+            let (sim, node) = (actor.sim, actor.node);
+            match node.0 {
+                0 if waits => {
+                    assert_eq!(sim.wait(node, Duration::from_micros(100)), Woken::ByTime);
+                    assert_eq!(actor.now(), 100_000);
+                }
+                0 => {
+                    sim.leave(node);
+                    sim.work(node, 100_000);
+                    sim.enter(node);
+                    assert_eq!(actor.now(), 100_000 + 20 + 5_000 + 900 + 700);
+                }
+                _ => {
+                    actor.send(0, ask(0));
+                    sim.wait(node, LONG);
+                    let bytes = ask(0).wire_bytes() + reply(0).wire_bytes();
+                    let interrupt = if waits { 0 } else { 5_000 };
+                    assert_eq!(actor.now(), 2 * (700 + 10_000 + 900) + bytes + interrupt);
+                }
+            }
+        });
+    }
+}
+
+#[test]
+fn messages_that_come_while_one_is_handled_cost_no_further_interrupt() {
+    let sim = with(4, |network| network.interrupt_ns = 5_000);
+    run(&sim, |actor| {
+        let (sim, node) = (actor.sim, actor.node);
+        if node == NodeId(0) {
+            sim.leave(node);
+            sim.work(node, 100_000);
+            sim.enter(node);
+            assert_eq!(actor.now(), 100_000 + 20 + 5_000 + 3 * (900 + 700));
+        } else {
+            actor.send(0, ask(node.0.into()));
+        }
+    });
+}
+
+#[test]
+fn a_signal_may_be_taken_while_waiting_too_but_not_for_what_is_waited_for() {
+    let sim = with(2, |network| {
+        network.interrupt_ns = 5_000;
+        network.interrupt_when_waiting = true;
+    });
+    run(&sim, |actor| {
+        let (sim, node) = (actor.sim, actor.node);
+        if node == NodeId(0) {
+            sim.wait(node, Duration::from_micros(100));
+        } else {
+            actor.send(0, ask(0));
+            sim.wait(node, LONG);
+            let bytes = ask(0).wire_bytes() + reply(0).wire_bytes();
+            assert_eq!(actor.now(), 5_000 + 2 * (700 + 10_000 + 900) + bytes);
+        }
+    });
+}
+
+#[test]
+fn bytes_and_kinds_cost_both_ends_their_processors() {
+    const BYTES: usize = 1_000;
+    let sim = with(2, |network| {
+        network.send_ns_per_byte = 2.0;
+        network.receive_ns_per_byte = 3.0;
+        network.handling_ns[MessageKind::Fetch as usize] = 50_000;
+        network.handling_ns[MessageKind::FetchReply as usize] = 4_000;
+    });
+    run(&sim, |actor| {
+        if actor.node == NodeId(1) {
+            actor.send_with(0, ask(0), BYTES);
+            let bytes = ask(0).wire_bytes() + BYTES as u64;
+            assert_eq!(actor.now(), 700 + 2 * bytes);
+            actor.sim.wait(actor.node, LONG);
+            let messages = 2 * (700 + 10_000 + 900) + 50_000 + 4_000;
+            let all = bytes + reply(0).wire_bytes();
+            assert_eq!(actor.now(), messages + all * (1 + 2 + 3));
+        } else {
+            actor.sim.wait(actor.node, Duration::from_millis(1));
+        }
+    });
+}
+
+#[test]
+fn who_shares_a_hub_waits_for_it() {
+    let together = |hub_nodes| {
+        let sim = with(8, |network| {
+            network.medium = Medium::Hubs;
+            network.hub_nodes = hub_nodes;
+        });
+        run(&sim, |actor| {
+            if actor.node.0 % 2 == 0 {
+                actor.send_with(actor.node.0 + 1, wake_up(), 100_000);
+            } else {
+                assert_eq!(actor.sim.wait(actor.node, LONG), Woken::ByWake);
+            }
+        });
+        sim.report()
+    };
+    let (apart, shared) = (together(2), together(8));
+    let message = 100_000 + wake_up().wire_bytes();
+    assert_eq!(apart.queued_ns, 0);
+    assert_eq!(shared.queued_ns, (1 + 2 + 3) * message);
+    assert_eq!(shared.elapsed_ns - apart.elapsed_ns, 3 * message);
+}
+
+/// Every node asks every other some times and waits for each answer.
+fn everybody_asks(sim: &Sim) -> Report {
+    const ROUNDS: u32 = 20;
+    let nodes = sim.settings().nodes as u16;
+    let log = run(sim, |actor| {
+        let (mut before, node) = (0, actor.node);
+        for round in 0..ROUNDS {
+            for other in (0..nodes).filter(|other| *other != node.0) {
+                actor.sim.leave(node);
+                actor.sim.work(node, 3_000);
+                actor.sim.enter(node);
+                actor.send_with(other, ask(round), 3_000);
+                assert_eq!(actor.sim.wait(node, LONG), Woken::ByWake);
+                assert!(actor.now() > before, "time runs forward");
+                before = actor.now();
+            }
+        }
+    });
+    let mut log = std::mem::take(&mut *log.lock().unwrap());
+    let sent = u64::from(nodes) * u64::from(nodes - 1) * u64::from(2 * ROUNDS);
+    assert_eq!(log.len() as u64, sent, "each message arrives");
+    log.sort_unstable();
+    log.chunk_by(|one, other| one == other)
+        .for_each(|same| assert_eq!(same.len(), 2, "once as a question, once as an answer"));
+    sim.report()
+}
+
+#[test]
+fn no_message_is_lost_to_the_engine_or_comes_twice_on_any_network() {
+    for name in Description::known() {
+        for seed in 0..5 {
+            let mut settings = settings(14);
+            settings.set_network(Description::find(name).unwrap());
+            settings.seed = seed;
+            settings.network.loss = 0.02;
+            settings.network.retransmit_ns = 1_000_000;
+            let report = everybody_asks(&Sim::new(settings.clone()));
+            assert!(report.lost > 0, "{name}");
+            assert_eq!(
+                report,
+                everybody_asks(&Sim::new(settings)),
+                "{name}: a seed repeats"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_lost_message_is_sent_again_after_the_timeout_at_the_senders_cost() {
+    const RETRANSMIT_NS: u64 = 1_000_000;
+    let ends = Mutex::new(Vec::new());
+    for seed in 0..40 {
+        let mut settings = Settings {
+            seed,
+            ..settings(2)
+        };
+        settings.network.loss = 0.3;
+        settings.network.retransmit_ns = RETRANSMIT_NS;
+        let sim = Sim::new(settings);
+        run(&sim, |actor| {
+            if actor.node == NodeId(0) {
+                actor.send(1, wake_up());
+                actor.sim.leave(actor.node);
+                actor.sim.work(actor.node, 20 * RETRANSMIT_NS);
+                actor.sim.enter(actor.node);
+                ends.lock().unwrap().push(actor.now() - 20 * RETRANSMIT_NS);
+            } else {
+                actor.sim.wait(actor.node, LONG);
+                let lost = (actor.now() - 10_000) / RETRANSMIT_NS;
+                let bytes = wake_up().wire_bytes();
+                let message = 700 + bytes + 10_000 + 900;
+                assert_eq!(actor.now(), message + lost * (700 + RETRANSMIT_NS));
+            }
+        });
+        let report = sim.report();
+        assert_eq!(report.bytes, (1 + report.lost) * wake_up().wire_bytes());
+        let end = ends.lock().unwrap().pop().unwrap();
+        assert_eq!(end, 700 + 20 + report.lost * 700);
+    }
+}
