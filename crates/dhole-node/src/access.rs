@@ -195,6 +195,12 @@ impl<'id> Worker<'id> {
                     cause,
                 }
             }
+            Failure::Memory(cause) => AccessError::Memory {
+                oid,
+                node,
+                site,
+                cause,
+            },
             Failure::Ended(Ended::Deadlock(cycle)) => AccessError::Deadlock { oid, node, cycle },
             Failure::Ended(Ended::Race(race)) => AccessError::Race { oid, node, race },
             Failure::Ended(Ended::Elsewhere(ended)) => AccessError::Ended {

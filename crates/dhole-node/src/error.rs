@@ -11,6 +11,16 @@ use crate::grip::Holding;
 use crate::machine::StartError;
 use crate::race::RaceReport;
 
+/// A node holds more shared objects than the machine has memory for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
+#[error("the pages of shared objects are {held_bytes} bytes, and memory is for {limit_bytes}")]
+pub struct OutOfMemory {
+    /// Bytes of the pages that hold objects.
+    pub held_bytes: u64,
+    /// Bytes for which there is memory.
+    pub limit_bytes: u64,
+}
+
 /// Reading or writing an object failed. `get` and `get_mut` unwind with it to the node's
 /// boundary, and `run` returns it; `try_get` and `try_get_mut` return it at once.
 #[derive(Clone, PartialEq, Debug, Error)]
@@ -75,6 +85,18 @@ pub enum AccessError {
         node: NodeId,
         /// The race.
         race: Arc<RaceReport>,
+    },
+    /// The node holds more shared objects than it has memory for.
+    #[error("accessing {oid} on {node} at {site}: {cause}")]
+    Memory {
+        /// The object.
+        oid: Oid,
+        /// The node.
+        node: NodeId,
+        /// Where in the program.
+        site: CallSite,
+        /// How much.
+        cause: OutOfMemory,
     },
     /// The run was ended while the access waited.
     #[error("accessing {oid} on {node} at {site}: {ended}")]
@@ -152,6 +174,16 @@ pub enum SyncError {
         site: CallSite,
         /// The race.
         race: Arc<RaceReport>,
+    },
+    /// The node holds more shared objects than it has memory for.
+    #[error("calling the runtime on {node} at {site}: {cause}")]
+    Memory {
+        /// The node.
+        node: NodeId,
+        /// Where in the program.
+        site: CallSite,
+        /// How much.
+        cause: OutOfMemory,
     },
     /// The run was ended on another node.
     #[error("waiting on {node} at {site}: {ended}")]

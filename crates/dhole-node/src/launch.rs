@@ -114,6 +114,7 @@ pub fn run_on<R: Send>(
                 .clamp(LEAST_PATIENCE, LONGEST_PATIENCE),
             in_once: None,
             numbers_made: 0,
+            memory_bytes: machine.memory_bytes().unwrap_or(u64::MAX),
             coherence: settings.coherence,
         };
         let lent = node.monitor.lend_within(|token, _| {

@@ -53,7 +53,9 @@ mod worker;
 
 pub use access::Cursor;
 pub use dhole_protocol::{Races, RacingWrite};
-pub use error::{AccessError, ConfigError, Error, Result, RunEnded, RunError, SyncError};
+pub use error::{
+    AccessError, ConfigError, Error, OutOfMemory, Result, RunEnded, RunError, SyncError,
+};
 pub use gate::{HeldExclusive, HeldShared, RwLock, Semaphore};
 pub use grip::Holding;
 pub use launch::{Outcome, Settings, check_nodes, run_on};

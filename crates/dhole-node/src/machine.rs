@@ -54,6 +54,11 @@ pub trait Machine: Sync {
     /// The program says that it computes `units` of work. Nothing on a live machine.
     fn work(&self, node: NodeId, units: u64);
 
+    /// Bytes of pages for shared objects for which a node has memory, if that is limited.
+    fn memory_bytes(&self) -> Option<u64> {
+        None
+    }
+
     /// Runs `body` once for each of `nodes` nodes, delivering messages to `receivers`, and
     /// returns when all bodies have returned. Bodies do not unwind.
     ///

@@ -6,7 +6,7 @@ use dhole_model::{CallSite, Coherence, Counters, NodeId};
 use dhole_net::Outbox;
 use dhole_protocol::{AbortReason, Event, Message, ProtocolError};
 
-use crate::error::SyncError;
+use crate::error::{OutOfMemory, SyncError};
 use crate::grip::{Dropped, Holding};
 use crate::machine::{Machine, Receivers, Woken};
 use crate::node::{Ended, Node, State, Step};
@@ -37,6 +37,8 @@ pub(crate) struct Link<'id> {
     pub in_once: Option<CallSite>,
     /// Numbers given out to new locks, semaphores and conditions.
     pub numbers_made: u64,
+    /// Bytes of pages for which this node has memory.
+    pub memory_bytes: u64,
     /// How objects are kept consistent unless their allocation says otherwise.
     pub coherence: Coherence,
 }
@@ -121,6 +123,8 @@ pub(crate) enum Failure {
     Ended(Ended),
     /// The program did what it must not; the run goes on.
     Refused(ProtocolError),
+    /// This node holds more than it has memory for.
+    Memory(OutOfMemory),
 }
 
 impl From<ProtocolError> for Failure {
@@ -135,13 +139,26 @@ impl Link<'_> {
         self.flush_before(call, event.as_ref())?;
         self.step(call, event)?;
         self.send(call);
-        Ok(())
+        self.within_memory(call)
     }
 
     /// An event that leads to a wait, unless what it needs is here. Whether anything was sent.
     pub fn and_wait(&self, call: &mut Call<'_, State>, event: Event) -> Result<bool, Failure> {
         self.flush_before(call, Some(&event))?;
-        self.begin(call, event)
+        let waited = self.begin(call, event)?;
+        self.within_memory(call).map(|()| waited)
+    }
+
+    /// Whether what this node holds fits its memory.
+    fn within_memory(&self, call: &mut Call<'_, State>) -> Result<(), Failure> {
+        let (held_bytes, limit_bytes) = (call.split().0.store_bytes(), self.memory_bytes);
+        if held_bytes <= limit_bytes {
+            return Ok(());
+        }
+        Err(Failure::Memory(OutOfMemory {
+            held_bytes,
+            limit_bytes,
+        }))
     }
 
     /// What was written of objects at home elsewhere goes there before the worker synchronises.
@@ -241,6 +258,7 @@ impl Link<'_> {
             Failure::Refused(cause) | Failure::Ended(Ended::Broken(cause)) => {
                 SyncError::Protocol { node, cause }
             }
+            Failure::Memory(cause) => SyncError::Memory { node, site, cause },
             Failure::Ended(Ended::Deadlock(cycle)) => SyncError::Deadlock { node, cycle },
             Failure::Ended(Ended::Race(race)) => SyncError::Race { node, site, race },
             Failure::Ended(Ended::Elsewhere(ended)) => SyncError::Ended { node, site, ended },

@@ -23,9 +23,9 @@ pub(crate) struct Cluster {
     timers: Timers,
     transit: Transit,
     settings: Settings,
-    /// What only a glance at every message would cost is known once: whether all cost their
-    /// receiver the same, and whether only their sender's link decides when they arrive.
+    /// Whether every message costs the processors the same.
     plain: bool,
+    /// Whether a message's arrival is decided by its sender's link alone.
     direct: bool,
     /// Whose coroutine runs.
     running: Option<NodeId>,
@@ -267,7 +267,11 @@ impl Cluster {
             return at;
         }
         let bytes = envelope.body.wire_bytes() + envelope.payload.len() as u64;
-        let departs = at.saturating_add(self.settings.network.sending_ns(bytes));
+        let sending_ns = match self.plain {
+            true => self.settings.network.send_ns,
+            false => self.settings.network.sending_ns(bytes),
+        };
+        let departs = at.saturating_add(sending_ns);
         self.report.bytes += bytes;
         if self.direct {
             let arrives = self.transit.arrival(from, departs, bytes);

@@ -70,7 +70,7 @@ pub struct Network {
     pub loss: f64,
     /// Nanoseconds after its departure at which the sender sends a lost message again.
     pub retransmit_ns: u64,
-    /// Bytes of shared objects for which a node has memory; 0 if there is no limit.
+    /// Bytes of pages of shared objects for which a node has memory; 0 if there is no limit.
     pub memory_bytes: u64,
     /// Nanoseconds of a fault on a protected page: the signal, and protecting it anew.
     pub page_fault_ns: u64,
@@ -180,7 +180,12 @@ impl Network {
     }
 
     /// Bytes that are transmitted for a message of `bytes` bytes, with the packets' headers.
+    #[inline]
     pub fn transmitted_bytes(&self, bytes: u64) -> u64 {
+        if self.packet_bytes == 0 {
+            let filled = bytes.max(self.least_packet_bytes);
+            return filled.saturating_add(self.packet_header_bytes);
+        }
         let packets = self.packets(bytes);
         let full = (packets - 1).saturating_mul(self.packet_bytes);
         let last = (bytes - full.min(bytes)).max(self.least_packet_bytes);
@@ -212,9 +217,11 @@ impl Network {
         }
     }
 
-    /// Whether a message's costs at the receiver are the same for all.
+    /// Whether every message costs the processors the same.
     pub(crate) fn is_plain(&self) -> bool {
-        self.receive_ns_per_byte == 0.0
+        let per_byte = self.send_ns_per_byte + self.receive_ns_per_byte;
+        per_byte == 0.0
+            && self.packet_send_ns == 0
             && self.packet_receive_ns == 0
             && self.handling_ns == [0; MessageKind::ALL.len()]
     }

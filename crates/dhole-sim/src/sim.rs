@@ -204,6 +204,13 @@ impl Machine for Sim {
         self.cluster.with(|cluster| cluster.work(node, units));
     }
 
+    fn memory_bytes(&self) -> Option<u64> {
+        match self.settings.network.memory_bytes {
+            0 => None,
+            bytes => Some(bytes),
+        }
+    }
+
     fn start(
         &self,
         receivers: &Receivers<'_>,

@@ -54,8 +54,8 @@ pub use dhole_model::{
 };
 pub use dhole_node::{
     AccessError, Condvar, ConfigError, Cursor, Error, Held, HeldExclusive, HeldShared, Holding,
-    Lock, RaceReport, Races, RacingWrite, Result, RunEnded, RunError, RwLock, Semaphore,
-    StartError, SyncError, Under, Worker,
+    Lock, OutOfMemory, RaceReport, Races, RacingWrite, Result, RunEnded, RunError, RwLock,
+    Semaphore, StartError, SyncError, Under, Worker,
 };
 pub use report::{Report, Run, Simulated};
 

@@ -1,0 +1,71 @@
+//! A simulated node has as much memory as its network's description says.
+
+use dhole::{AccessError, Config, Error, NodeId, OutOfMemory, Result, RunError, SyncError};
+use dhole::{Worker, sim};
+
+const LIMIT_BYTES: u64 = 1 << 20;
+
+/// What a program comes to on two nodes of 1 MiB each.
+fn run(
+    program: impl for<'id> Fn(&mut Worker<'id>) -> Result<()> + Sync,
+) -> Result<(), (NodeId, Box<Error>)> {
+    let mut settings = sim::Settings::new(2);
+    settings.computation = sim::Computation::FixedCost { unit_ns: 1.0 };
+    settings.network.memory_bytes = LIMIT_BYTES;
+    match Config::nodes(2).simulate(settings, program) {
+        Ok(_) => Ok(()),
+        Err(RunError::Failed { node, error, .. }) => Err((node, error)),
+        Err(other) => panic!("{other}"),
+    }
+}
+
+fn is_over(memory: OutOfMemory) {
+    assert_eq!(memory.limit_bytes, LIMIT_BYTES);
+    assert!(memory.held_bytes > LIMIT_BYTES);
+}
+
+#[test]
+fn a_node_that_allocates_more_than_it_has_memory_for_fails() {
+    let failed = run(|w| {
+        if w.node().index() == 1 {
+            w.alloc_range(200_000, |i| i as u64);
+        }
+        Ok(w.barrier()?)
+    });
+    let (node, error) = failed.unwrap_err();
+    let Error::Sync(SyncError::Memory { cause, .. }) = *error else {
+        panic!("{error}")
+    };
+    assert_eq!(node, NodeId(1));
+    is_over(cause);
+}
+
+#[test]
+fn a_node_that_fetches_more_than_it_has_memory_for_fails_where_it_did() {
+    let failed = run(|w| {
+        let rows = w.once(|w| Ok(w.alloc_rows::<u64>(4, 100_000)))?;
+        let own = 2 * w.node().index();
+        rows.row(own).get_mut(w)[0] = 1;
+        w.barrier()?;
+        if w.node().index() == 1 {
+            rows.row(0).get(w);
+        }
+        Ok(w.barrier()?)
+    });
+    let (node, error) = failed.unwrap_err();
+    let Error::Access(AccessError::Memory { site, cause, .. }) = *error else {
+        panic!("{error}")
+    };
+    assert_eq!(node, NodeId(1));
+    assert!(site.to_string().contains("memory.rs"), "{site}");
+    is_over(cause);
+}
+
+#[test]
+fn a_node_that_stays_within_its_memory_does_not() {
+    run(|w| {
+        w.alloc_range(100_000, |i| i as u64);
+        Ok(w.barrier()?)
+    })
+    .unwrap();
+}
