@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use dhole_model::{NodeId, VectorTime, Version};
-use dhole_protocol::{Command, Message, News, Sent, Source};
+use dhole_protocol::{Command, Message, News, Passage, Sent, Source};
 
 /// What becomes of a message.
 #[derive(Default, Debug)]
@@ -68,6 +68,16 @@ pub enum Bug {
     LoseProbe,
     /// A node reports one interval more than it has seen, so that the floor is one too high.
     FloorTooHigh,
+    /// A reader passes while a writer holds the lock.
+    AdmitReader,
+    /// A permit that is released once is counted twice.
+    CountPermitTwice,
+    /// A notification is lost.
+    LoseNotify,
+    /// A node that a writer has to hear of is not asked.
+    SkipSource,
+    /// A stall probe does not mind what is in flight.
+    ForgetTraffic,
     /// A push is lost: no mistake, and no harm.
     LosePush,
     /// A push says that it is newer than its bytes are.
@@ -80,7 +90,7 @@ pub enum Bug {
 
 impl Bug {
     /// Every bug.
-    pub const ALL: [Bug; 29] = [
+    pub const ALL: [Bug; 34] = [
         Bug::LoseInterval,
         Bug::HideInterval,
         Bug::SkipInvalidate,
@@ -106,6 +116,11 @@ impl Bug {
         Bug::SkipConfirmation,
         Bug::LoseProbe,
         Bug::FloorTooHigh,
+        Bug::AdmitReader,
+        Bug::CountPermitTwice,
+        Bug::LoseNotify,
+        Bug::SkipSource,
+        Bug::ForgetTraffic,
         Bug::LosePush,
         Bug::AdvancePush,
         Bug::AcknowledgeEarly,
@@ -193,6 +208,41 @@ impl Bug {
                 };
                 fate.more = Some((from, *requester, grant));
             }
+            (
+                Bug::AdmitReader,
+                Message::GateRequest {
+                    passage: passage @ Passage::Read(_),
+                    wait,
+                    time,
+                },
+            ) => {
+                let grant = gate_grant(*passage, *wait, time.nodes());
+                fate.more = Some((*to, from, grant));
+            }
+            (
+                Bug::SkipSource,
+                Message::GateForward {
+                    passage,
+                    requester,
+                    wait,
+                    time,
+                    ..
+                },
+            ) => {
+                let grant = gate_grant(*passage, *wait, time.nodes());
+                fate.more = Some((from, *requester, grant));
+                fate.lost = true;
+            }
+            (Bug::CountPermitTwice, message @ Message::GateRelease { .. }) => {
+                fate.more = Some((from, *to, message.clone()));
+            }
+            (Bug::LoseNotify, Message::Notify { .. }) => fate.lost = true,
+            (Bug::ForgetTraffic, Message::Stall(stall)) => {
+                let rounds = [Some(&mut stall.round), stall.first.as_mut()];
+                for round in rounds.into_iter().flatten() {
+                    round.sent = round.received;
+                }
+            }
             (Bug::FloorTooHigh, Message::Gossiped { gossip, .. }) => {
                 let gossip = Arc::make_mut(gossip);
                 let minimum = &mut gossip.minimum;
@@ -269,6 +319,15 @@ impl Bug {
             }
             news.time = time;
         }
+    }
+}
+
+fn gate_grant(passage: Passage, wait: u64, nodes: usize) -> Message {
+    Message::GateGrant {
+        passage,
+        wait,
+        parts: 1,
+        news: no_news(nodes),
     }
 }
 

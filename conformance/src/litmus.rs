@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use dhole::{Lock, Ref, Result, Share, Worker};
+use dhole::{Lock, Ref, Result, RwLock, Semaphore, Share, Worker};
 
 use crate::{Platform, run};
 
@@ -27,6 +27,10 @@ pub enum Guard {
     Locks,
     /// Every access to any cell holds one lock.
     OneLock,
+    /// Every access to any cell holds one read-write lock, to read or to write.
+    OneRwLock,
+    /// Every access to any cell holds the one permit of a semaphore.
+    OnePermit,
     /// All nodes meet between their two steps.
     Barrier,
 }
@@ -59,6 +63,7 @@ impl Player<'_, '_> {
     fn locked<R>(
         &mut self,
         cell: Cell,
+        writes: bool,
         f: impl FnOnce(&mut Worker<'_>, Ref<u64>) -> R,
     ) -> Result<R> {
         let (at, own) = match cell {
@@ -69,18 +74,32 @@ impl Player<'_, '_> {
             Guard::Nothing | Guard::Barrier => return Ok(f(self.w, at)),
             Guard::Locks => own,
             Guard::OneLock => Lock::numbered(2),
+            Guard::OneRwLock => {
+                let (lock, f) = (RwLock::numbered(2), |w: &mut Worker<'_>| Ok(f(w, at)));
+                return match writes {
+                    true => lock.with_write(self.w, f),
+                    false => lock.with_read(self.w, f),
+                };
+            }
+            Guard::OnePermit => {
+                let permit = Semaphore::numbered(2, 1);
+                permit.acquire(self.w)?;
+                let result = f(self.w, at);
+                permit.release(self.w)?;
+                return Ok(result);
+            }
         };
         lock.with(self.w, |w| Ok(f(w, at)))
     }
 
     /// Writes a cell.
     pub fn write(&mut self, cell: Cell, value: u64) -> Result<()> {
-        self.locked(cell, |w, at| *at.get_mut(w) = value)
+        self.locked(cell, true, |w, at| *at.get_mut(w) = value)
     }
 
     /// Reads a cell into a register.
     pub fn read(&mut self, cell: Cell, register: usize) -> Result<u64> {
-        let value = self.locked(cell, |w, at| at.read(w))?;
+        let value = self.locked(cell, false, |w, at| at.read(w))?;
         self.registers[register].store(value, Ordering::SeqCst);
         Ok(value)
     }

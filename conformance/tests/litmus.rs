@@ -24,6 +24,19 @@ fn message_passing_works_under_locks() {
 }
 
 #[test]
+fn message_passing_and_two_stores_work_under_read_write_locks_and_permits() {
+    for guard in [Guard::OneRwLock, Guard::OnePermit] {
+        let passed = tally(MESSAGE_PASSING, guard, 2);
+        passed.never("the flag without the data", |r| r == [1, 0]);
+        passed.sometimes("both", |r| r == [1, 1]);
+        passed.sometimes("neither", |r| r == [0, 0]);
+        let stored = tally(STORE_BUFFERING, guard, 2);
+        stored.never("none is seen", |r| r == [0, 0]);
+        stored.sometimes("both are seen", |r| r == [1, 1]);
+    }
+}
+
+#[test]
 fn message_passing_without_locks_may_show_the_flag_without_the_data() {
     let tally = tally(MESSAGE_PASSING, Guard::Nothing, 1);
     tally.sometimes("the flag without the data", |r| r == [1, 0]);

@@ -146,7 +146,8 @@ impl State {
 
     fn may_seem_long(&self, node: usize, program: &Program) -> bool {
         let waits = match self.nodes[node].phase {
-            Phase::Call(_, Some(Wait::Lock(_) | Wait::Barrier(_))) => true,
+            Phase::Call(_, Some(Wait::Object | Wait::Flush)) => return false,
+            Phase::Call(_, Some(_)) => true,
             _ => return false,
         };
         let at_rest = !program.deadlock_free && self.is_at_rest();
@@ -209,7 +210,7 @@ impl State {
                 .nodes()
                 .any(|node| matches!(node.phase, Phase::Deadlocked(_))),
             Sight::Race => self.history.has_told(),
-            Sight::Probe => sent(|m| matches!(m, Message::Probe { .. })),
+            Sight::Probe => sent(|m| matches!(m, Message::Probe { .. } | Message::Stall(_))),
             Sight::Floor => {
                 sent(|m| matches!(m, Message::Gossiped { gossip, .. } if gossip.epoch > 0))
             }
@@ -289,6 +290,7 @@ impl Model for Cluster {
                 if matches!(
                     parcel.message,
                     Message::Probe { .. }
+                        | Message::Stall(_)
                         | Message::Deadlock { .. }
                         | Message::WhereWritten { .. }
                         | Message::WrittenAt { .. }

@@ -2,6 +2,7 @@
 
 use dhole_protocol::{Race, RacingWrite};
 
+use crate::model::waiting::Turnstiles;
 use crate::model::{Fault, MOST_NODES};
 
 /// How many writes of each node happened before.
@@ -85,6 +86,8 @@ pub struct History {
     peeked: Vec<WriteId>,
     /// The races that were told of: the object and the two nodes, in order.
     races: Vec<(u8, [u8; 2])>,
+    /// Read-write locks, semaphores and conditions.
+    pub(crate) turnstiles: Turnstiles,
 }
 
 impl History {
@@ -208,6 +211,16 @@ impl History {
         *holder = None;
     }
 
+    /// What happened before what the node does now.
+    pub(crate) fn clock(&self, node: usize) -> Clock {
+        self.nodes[node]
+    }
+
+    /// This happened before what the node does from now on.
+    pub(crate) fn hear(&mut self, node: usize, clock: &Clock) {
+        self.nodes[node].merge(clock);
+    }
+
     /// Who holds a lock.
     pub fn holder(&self, lock: u8) -> Option<usize> {
         self.locks.get(usize::from(lock))?.1.map(usize::from)
@@ -231,7 +244,7 @@ impl History {
     }
 }
 
-fn entry<T: Clone + Default>(entries: &mut Vec<T>, index: u8) -> &mut T {
+pub(crate) fn entry<T: Clone + Default>(entries: &mut Vec<T>, index: u8) -> &mut T {
     let index = usize::from(index);
     if entries.len() <= index {
         entries.resize(index + 1, T::default());

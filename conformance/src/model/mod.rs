@@ -26,6 +26,7 @@ mod program;
 pub mod programs;
 pub mod random;
 mod sealed;
+mod waiting;
 mod waits;
 
 pub use cluster::{Action, Cluster, State};

@@ -7,6 +7,7 @@ use dhole_protocol::{
 };
 
 use crate::model::program::{creator, lock_id};
+use crate::model::waiting;
 use crate::model::{
     Fault, Heap, History, Network, Objects, Op, Parcel, Part, Presence, Program, WriteId,
 };
@@ -21,6 +22,14 @@ pub enum Wait {
     Flush,
     /// A lock.
     Lock(u8),
+    /// The condition of a lock, and then the lock.
+    Condition(u8),
+    /// A read-write lock, to read.
+    Share(u8),
+    /// A read-write lock, to write.
+    Exclude(u8),
+    /// A permit of a semaphore.
+    Permit(u8),
     /// A barrier.
     Barrier(BarrierId),
 }
@@ -136,7 +145,7 @@ impl Node {
         let wait_at = |id| (Exclusive, Some(Wait::Barrier(id)));
         let site = self.site();
         let (call, event) = match self.next(around.program) {
-            Some(Op::Read(object) | Op::ReadOrSkip(object, _)) => {
+            Some(Op::Read(object) | Op::ReadOrSkip(object, _) | Op::SkipIfWritten(object, _)) => {
                 if self.heap.readable(usize::from(object)).is_some() {
                     return self.access(around);
                 }
@@ -219,14 +228,22 @@ impl Node {
             }
             Some(Op::Pause) => ((Exclusive, None), None),
             None => (wait_at(BarrierId::End), Some(Event::Finish)),
+            Some(op) => {
+                let (wait, event) = waiting::event(op).expect("no other operations are left");
+                ((Exclusive, wait), Some(event))
+            }
         };
         let synchronises = event.as_ref().is_some_and(Event::synchronises);
         if synchronises && self.protocol.has_unflushed() {
             self.phase = Phase::Call(Exclusive, Some(Wait::Flush));
             return self.call(Some(Event::Flush), around);
         }
-        if let Some(Op::Release(lock)) = self.next(around.program) {
+        if let Some(Op::Release(lock) | Op::WaitOn(lock)) = self.next(around.program) {
             around.history.released(self.me, lock);
+        }
+        if let Some(op) = self.next(around.program) {
+            around.history.turnstiles.begin(self.me, op);
+            around.history.gives_back(self.me, op);
         }
         self.phase = Phase::Call(call.0, call.1);
         if let Some(Wait::Barrier(barrier)) = call.1 {
@@ -269,6 +286,7 @@ impl Node {
             Some(
                 Op::Read(_)
                 | Op::ReadOrSkip(..)
+                | Op::SkipIfWritten(..)
                 | Op::Write(_)
                 | Op::ReadPart(_)
                 | Op::WritePart(_),
@@ -306,6 +324,11 @@ impl Node {
             Op::ReadOrSkip(object, skipped) => {
                 let value = self.read(object, around)?;
                 self.done += usize::from(skipped) * usize::from(value == WriteId::INITIAL);
+                Ok(())
+            }
+            Op::SkipIfWritten(object, skipped) => {
+                let value = self.read(object, around)?;
+                self.done += usize::from(skipped) * usize::from(value != WriteId::INITIAL);
                 Ok(())
             }
             Op::ReadPart(part) => part
@@ -538,6 +561,13 @@ impl Node {
         match wait {
             Wait::Object | Wait::Flush => Ok(()),
             Wait::Lock(lock) => around.history.acquired(self.me, lock),
+            Wait::Condition(lock) => {
+                around.history.turnstiles.woken &= !(1 << self.me);
+                around.history.acquired(self.me, lock)
+            }
+            Wait::Share(_) | Wait::Exclude(_) | Wait::Permit(_) => {
+                around.history.passes(self.me, wait)
+            }
             Wait::Barrier(barrier) => {
                 self.passed += 1;
                 if barrier == BarrierId::End {

@@ -23,6 +23,26 @@ pub enum Op {
     WritePart(Part),
     /// Allocates an object.
     Alloc(u8),
+    /// Reads an object; if it was written, the next `1` operations are left out.
+    SkipIfWritten(u8, u8),
+    /// Acquires a read-write lock, to read.
+    Share(u8),
+    /// Releases it.
+    Unshare(u8),
+    /// Acquires a read-write lock, to write.
+    Exclude(u8),
+    /// Releases it.
+    Readmit(u8),
+    /// Acquires a permit of a semaphore that is made with none.
+    Take(u8),
+    /// Releases one.
+    Give(u8),
+    /// Waits on the condition of a lock.
+    WaitOn(u8),
+    /// Wakes the one who has waited longest on the condition of a lock.
+    NotifyOne(u8),
+    /// Wakes all.
+    NotifyAll(u8),
     /// Acquires a lock.
     Acquire(u8),
     /// Releases it.

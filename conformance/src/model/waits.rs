@@ -20,11 +20,42 @@ impl<'a> Waits<'a> {
     fn needed_by(&self, node: usize) -> Vec<usize> {
         match self.nodes[node].waits_for() {
             None | Some(Wait::Object | Wait::Flush) => vec![],
-            Some(Wait::Lock(lock)) => self.history.holder(lock).into_iter().collect(),
+            Some(Wait::Condition(_)) if !self.is_woken(node) => self.others(node),
+            Some(Wait::Permit(semaphore)) => match self.history.turnstiles.has_permit(semaphore) {
+                true => vec![],
+                false => self.others(node),
+            },
+            Some(Wait::Lock(lock) | Wait::Condition(lock)) => {
+                self.history.holder(lock).into_iter().collect()
+            }
+            Some(wait @ (Wait::Share(lock) | Wait::Exclude(lock))) => {
+                let writes = |other: &Sealed<Node>| other.waits_for() == Some(Wait::Exclude(lock));
+                let writer_waits = self.nodes.iter().any(writes);
+                self.history.turnstiles.in_the_way(wait, writer_waits)
+            }
             Some(Wait::Barrier(barrier)) => {
                 let missing = |other: &usize| !self.has_reached(*other, barrier);
                 (0..self.nodes.len()).filter(missing).collect()
             }
+        }
+    }
+
+    fn is_woken(&self, node: usize) -> bool {
+        self.history.turnstiles.woken >> node & 1 == 1
+    }
+
+    fn others(&self, node: usize) -> Vec<usize> {
+        (0..self.nodes.len())
+            .filter(|other| *other != node)
+            .collect()
+    }
+
+    /// Whether any node could end the node's wait, and none has.
+    fn any_may_wake(&self, node: usize) -> bool {
+        match self.nodes[node].waits_for() {
+            Some(Wait::Condition(_)) => !self.is_woken(node),
+            Some(Wait::Permit(semaphore)) => !self.history.turnstiles.has_permit(semaphore),
+            _ => false,
         }
     }
 
@@ -47,6 +78,9 @@ impl<'a> Waits<'a> {
             for (node, state) in self.nodes.iter().enumerate() {
                 moves[node] = match state.phase {
                     Phase::Computing | Phase::Flushed | Phase::Call(_, None) => true,
+                    Phase::Call(..) if self.any_may_wake(node) => {
+                        self.others(node).iter().any(|other| moves[*other])
+                    }
                     Phase::Call(..) => self.needed_by(node).iter().all(|other| moves[*other]),
                     Phase::Finished | Phase::Deadlocked(_) => false,
                 };

@@ -16,12 +16,14 @@ mod counting;
 mod failing;
 mod objects;
 mod sharing;
+mod waiting;
 
 pub use arrays::*;
 pub use counting::*;
 pub use failing::*;
 pub use objects::*;
 pub use sharing::*;
+pub use waiting::*;
 
 use dhole::{Result, Worker};
 use dhole_node::{Outcome, RunError};
@@ -91,6 +93,16 @@ macro_rules! suite {
                 a_lock_forgotten_is_released_and_told
                 a_value_made_once_within_another_is_an_error
                 a_reference_of_another_cluster_is_an_error
+                readers_never_see_half_of_what_a_writer_does
+                readers_hold_a_lock_at_once
+                semaphores_hand_over_what_was_written
+                conditions_wake_those_whose_turn_it_is
+                locks_of_all_kinds_live_in_objects
+                gates_cost_what_they_should
+                a_stall_is_told_with_every_wait
+                a_deadlock_of_read_write_locks_is_told_with_its_places
+                misused_locks_are_errors_with_their_places
+                a_read_write_lock_dropped_unreleased_is_released_and_told
             );
         }
     };

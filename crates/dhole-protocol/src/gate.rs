@@ -222,15 +222,12 @@ impl Gates {
         let asks = |queue: &VecDeque<Request>| queue.iter().any(|r| r.requester == from);
         let twice = ProtocolError::BadMessage {
             from,
-            what: "a second request for a gate that it waits at or has passed",
+            what: "a second request for a gate that it waits at",
         };
         match request.passage {
             Passage::Read(lock) | Passage::Write(lock) => {
                 let gate = self.rw_locks.entry(lock).or_default();
-                let RwLock {
-                    readers, writer, ..
-                } = &gate.state;
-                if readers.contains(&from) || *writer == Some(from) || asks(&gate.queue) {
+                if asks(&gate.queue) {
                     return Err(twice);
                 }
                 gate.queue.push_back(request);
@@ -355,9 +352,12 @@ impl Gate<RwLock> {
 }
 
 impl RwLock {
+    /// A node that asks again while it seems to hold the lock has released it: that message is
+    /// on its way, and was overtaken.
     fn admits(&self, request: &Request) -> bool {
         let reads = matches!(request.passage, Passage::Read(_));
-        self.writer.is_none() && (reads || self.readers.is_empty())
+        let again = self.readers.contains(&request.requester);
+        self.writer.is_none() && (self.readers.is_empty() || reads && !again)
     }
 }
 

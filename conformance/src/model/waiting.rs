@@ -1,0 +1,172 @@
+//! Read-write locks, semaphores and conditions: what programs do with them, and the ghosts that
+//! watch it.
+
+use dhole_model::CallSite;
+use dhole_protocol::{ConditionId, Event, Passage, RwLockId, SemaphoreId};
+
+use crate::model::history::entry;
+use crate::model::program::lock_id;
+use crate::model::{Clock, Fault, History, Op, Wait};
+
+/// What an operation waits for, and its event, if it is one of these.
+pub(crate) fn event(op: Op) -> Option<(Option<Wait>, Event)> {
+    let site = CallSite::runtime("model");
+    let read = |lock| Passage::Read(RwLockId(u64::from(lock)));
+    let write = |lock| Passage::Write(RwLockId(u64::from(lock)));
+    let permit = |number: u8| {
+        let number = u64::from(number);
+        Passage::Permit(SemaphoreId { number, permits: 0 })
+    };
+    let condition = |lock| ConditionId {
+        lock: lock_id(lock),
+        number: 0,
+    };
+    let enter = |passage| Event::Enter { passage, site };
+    let leave = |passage| Event::Leave { passage, site };
+    let notify = |lock, all| Event::Notify {
+        condition: condition(lock),
+        all,
+        site,
+    };
+    Some(match op {
+        Op::Share(lock) => (Some(Wait::Share(lock)), enter(read(lock))),
+        Op::Unshare(lock) => (None, leave(read(lock))),
+        Op::Exclude(lock) => (Some(Wait::Exclude(lock)), enter(write(lock))),
+        Op::Readmit(lock) => (None, leave(write(lock))),
+        Op::Take(semaphore) => (Some(Wait::Permit(semaphore)), enter(permit(semaphore))),
+        Op::Give(semaphore) => (None, leave(permit(semaphore))),
+        Op::WaitOn(lock) => {
+            let condition = condition(lock);
+            (
+                Some(Wait::Condition(lock)),
+                Event::WaitOn { condition, site },
+            )
+        }
+        Op::NotifyOne(lock) => (None, notify(lock, false)),
+        Op::NotifyAll(lock) => (None, notify(lock, true)),
+        _ => return None,
+    })
+}
+
+/// Who holds and who waits.
+#[derive(Clone, PartialEq, Eq, Hash, Default, Debug)]
+pub struct Turnstiles {
+    rw_locks: Vec<RwLock>,
+    /// Permits of each semaphore, and what happened before their releases.
+    semaphores: Vec<(u8, Clock)>,
+    /// Who waits on the condition of each lock, the longest first.
+    waiting: Vec<Vec<u8>>,
+    /// Who was woken and wants the lock, a bit for each node.
+    pub woken: u8,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Default, Debug)]
+struct RwLock {
+    readers: Vec<u8>,
+    writer: Option<u8>,
+    /// What happened before the releases of writers, and before all.
+    written: Clock,
+    released: Clock,
+}
+
+impl Turnstiles {
+    /// A node waits or notifies.
+    pub fn begin(&mut self, node: usize, op: Op) {
+        match op {
+            Op::WaitOn(lock) => entry(&mut self.waiting, lock).push(node as u8),
+            Op::NotifyOne(lock) | Op::NotifyAll(lock) => {
+                let waiting = entry(&mut self.waiting, lock);
+                let most = match op {
+                    Op::NotifyAll(_) => waiting.len(),
+                    _ => waiting.len().min(1),
+                };
+                for node in waiting.drain(..most) {
+                    self.woken |= 1 << node;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The nodes that hold a read-write lock so that this wait cannot end.
+    pub fn in_the_way(&self, wait: Wait, writer_waits: bool) -> Vec<usize> {
+        let (lock, reads) = match wait {
+            Wait::Share(lock) => (lock, true),
+            Wait::Exclude(lock) => (lock, false),
+            _ => return vec![],
+        };
+        let Some(lock) = self.rw_locks.get(usize::from(lock)) else {
+            return vec![];
+        };
+        let readers = lock.readers.iter().filter(|_| !reads || writer_waits);
+        readers
+            .chain(&lock.writer)
+            .map(|node| usize::from(*node))
+            .collect()
+    }
+
+    /// Whether a permit is there, or on its way.
+    pub fn has_permit(&self, semaphore: u8) -> bool {
+        let semaphore = self.semaphores.get(usize::from(semaphore));
+        semaphore.is_some_and(|(permits, _)| *permits > 0)
+    }
+}
+
+impl History {
+    /// A node gives a read-write lock or a permit back.
+    pub(crate) fn gives_back(&mut self, node: usize, op: Op) {
+        let clock = self.clock(node);
+        let all = &mut self.turnstiles;
+        match op {
+            Op::Unshare(lock) => {
+                let lock = entry(&mut all.rw_locks, lock);
+                lock.readers.retain(|reader| usize::from(*reader) != node);
+                lock.released.merge(&clock);
+            }
+            Op::Readmit(lock) => {
+                let lock = entry(&mut all.rw_locks, lock);
+                lock.writer = None;
+                lock.released.merge(&clock);
+                lock.written.merge(&clock);
+            }
+            Op::Give(semaphore) => {
+                let (permits, released) = entry(&mut all.semaphores, semaphore);
+                *permits += 1;
+                released.merge(&clock);
+            }
+            _ => {}
+        }
+    }
+
+    /// A node's wait for a read-write lock or a permit is over.
+    pub(crate) fn passes(&mut self, node: usize, wait: Wait) -> Result<(), Fault> {
+        let all = &mut self.turnstiles;
+        let happened = match wait {
+            Wait::Share(lock) => {
+                let lock = entry(&mut all.rw_locks, lock);
+                if lock.writer.is_some() {
+                    return Err(Fault::TwoHolders);
+                }
+                lock.readers.push(node as u8);
+                lock.readers.sort_unstable();
+                lock.written
+            }
+            Wait::Exclude(lock) => {
+                let lock = entry(&mut all.rw_locks, lock);
+                if lock.writer.is_some() || !lock.readers.is_empty() {
+                    return Err(Fault::TwoHolders);
+                }
+                lock.writer = Some(node as u8);
+                lock.released
+            }
+            Wait::Permit(semaphore) => {
+                let (permits, released) = entry(&mut all.semaphores, semaphore);
+                *permits = permits.checked_sub(1).ok_or(Fault::TwoHolders)?;
+                *released
+            }
+            _ => return Ok(()),
+        };
+        self.hear(node, &happened);
+        Ok(())
+    }
+}

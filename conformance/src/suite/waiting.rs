@@ -1,0 +1,253 @@
+//! Read-write locks, semaphores and condition variables.
+
+use dhole::{Condvar, Error, Lock, MessageKind, Ref, RwLock, Semaphore, Share};
+use dhole_node::RunError;
+
+use super::{fail, succeed};
+use crate::Platform;
+
+/// A pair that is always changed together is never seen half changed, and no change is lost.
+pub fn readers_never_see_half_of_what_a_writer_does(on: &dyn Platform) {
+    let outcome = succeed(on, 4, |w| {
+        let pair = w.once(|w| Ok(w.alloc_range(2, |_| 0_u64)))?;
+        let lock = RwLock::numbered(3);
+        for step in 0..20 {
+            if step % 4 == w.node().index() {
+                lock.with_write(w, |w| {
+                    *pair.at(0).get_mut(w) += 1;
+                    *pair.at(1).get_mut(w) += 1;
+                    Ok(())
+                })?;
+            }
+            let seen = lock.with_read(w, |w| Ok((pair.at(0).read(w), pair.at(1).read(w))))?;
+            assert_eq!(seen.0, seen.1, "on {}", w.node());
+            w.work(w.random() % 5_000);
+        }
+        w.barrier()?;
+        Ok(pair.at(0).read(w))
+    });
+    assert_eq!(outcome.value, 20);
+}
+
+/// All nodes read under a lock at once: they meet at a barrier while they hold it.
+pub fn readers_hold_a_lock_at_once(on: &dyn Platform) {
+    succeed(on, 4, |w| {
+        let held = RwLock::numbered(1).read(w)?;
+        w.barrier()?;
+        Ok(held.release(w)?)
+    });
+}
+
+/// Numbers go from node to node through one object and two semaphores.
+pub fn semaphores_hand_over_what_was_written(on: &dyn Platform) {
+    succeed(on, 2, |w| {
+        let slot = w.once(|w| Ok(w.alloc(0_u64)))?;
+        let (empty, full) = (Semaphore::numbered(1, 1), Semaphore::numbered(2, 0));
+        for number in 1..=20 {
+            if w.node().index() == 0 {
+                empty.acquire(w)?;
+                *slot.get_mut(w) = number;
+                full.release(w)?;
+            } else {
+                full.acquire(w)?;
+                assert_eq!(slot.read(w), number);
+                empty.release(w)?;
+            }
+        }
+        Ok(())
+    });
+}
+
+/// Three nodes take turns, in the order of their numbers.
+pub fn conditions_wake_those_whose_turn_it_is(on: &dyn Platform) {
+    let outcome = succeed(on, 3, |w| {
+        let turn = w.once(|w| Ok(w.alloc(0_u64)))?;
+        let lock = Lock::numbered(1);
+        let changed = Condvar::numbered(lock, 0);
+        let mut held = lock.acquire(w)?;
+        for round in 0..5 {
+            let mine = round * 3 + w.node().index() as u64;
+            while turn.read(w) != mine {
+                held = changed.wait(w, held)?;
+            }
+            *turn.get_mut(w) += 1;
+            changed.notify_all(w)?;
+        }
+        held.release(w)?;
+        w.barrier()?;
+        Ok(turn.read(w))
+    });
+    assert_eq!(outcome.value, 15);
+}
+
+/// What is made at run time lives in objects, also where there may be none.
+pub fn locks_of_all_kinds_live_in_objects(on: &dyn Platform) {
+    #[derive(Share, Clone, Copy)]
+    struct Desk {
+        lock: Option<Lock>,
+        none: Option<Lock>,
+        changed: Option<Condvar>,
+        rules: Option<RwLock>,
+        seats: Option<Semaphore>,
+        next: Option<Ref<Desk>>,
+    }
+    succeed(on, 3, |w| {
+        let desk = w.once(|w| {
+            let lock = w.new_lock();
+            let desk = Desk {
+                lock: Some(lock),
+                none: None,
+                changed: Some(w.new_condvar(lock)),
+                rules: Some(w.new_rw_lock()),
+                seats: Some(w.new_semaphore(2)),
+                next: None,
+            };
+            Ok(w.alloc(desk))
+        })?;
+        let desk = desk.read(w);
+        let (Some(lock), Some(changed), Some(rules), Some(seats)) =
+            (desk.lock, desk.changed, desk.rules, desk.seats)
+        else {
+            panic!("they were put in")
+        };
+        assert!(desk.none.is_none() && desk.next.is_none());
+        seats.acquire(w)?;
+        rules.with_read(w, |w| lock.with(w, |w| Ok(changed.notify_all(w)?)))?;
+        Ok(seats.release(w)?)
+    });
+}
+
+/// A read-write lock and a semaphore cost two messages to get where the manager released last,
+/// and one to give back; at their manager nothing.
+pub fn gates_cost_what_they_should(on: &dyn Platform) {
+    let outcome = succeed(on, 2, |w| {
+        let (lock, permit) = (RwLock::numbered(0), Semaphore::numbered(0, 1));
+        for node in 0..2 {
+            if w.node().index() == node {
+                lock.with_write(w, |_| Ok(()))?;
+                permit.acquire(w)?;
+                permit.release(w)?;
+            }
+            w.barrier()?;
+        }
+        Ok(())
+    });
+    let sent = |kind| {
+        let of_node = |counters: &dhole::Counters| counters.by_kind.get(&kind).map(|c| c.messages);
+        outcome.counters.iter().filter_map(of_node).sum::<u64>()
+    };
+    assert_eq!(sent(MessageKind::GateRequest), 2);
+    assert_eq!(sent(MessageKind::GateGrant), 2);
+    assert_eq!(sent(MessageKind::GateRelease), 2);
+    assert_eq!(sent(MessageKind::GateForward), 0);
+}
+
+#[track_caller]
+fn assert_all(error: &RunError, words: &[&str]) {
+    let text = error.to_string();
+    for word in words {
+        assert!(text.contains(word), "\"{word}\" is not in \"{text}\"");
+    }
+}
+
+/// All wait, for different things, and none can wake another.
+pub fn a_stall_is_told_with_every_wait(on: &dyn Platform) {
+    let error = fail(on, 3, |w| {
+        match w.node().index() {
+            0 => Semaphore::numbered(5, 0).acquire(w)?,
+            1 => {
+                let lock = Lock::numbered(2);
+                let held = lock.acquire(w)?;
+                Condvar::numbered(lock, 7).wait(w, held)?.release(w)?;
+            }
+            _ => {}
+        }
+        Ok(())
+    });
+    assert_all(
+        &error,
+        &[
+            "node 0 waits for a permit of semaphore 5 at",
+            "node 1 waits on condition 7 of lock 2 at",
+            "node 2 waits at the end of the run",
+            "waiting.rs:",
+        ],
+    );
+}
+
+/// Two read-write locks are taken crosswise.
+pub fn a_deadlock_of_read_write_locks_is_told_with_its_places(on: &dyn Platform) {
+    let error = fail(on, 2, |w| {
+        let me = w.node().index() as u32;
+        let held = RwLock::numbered(me).read(w)?;
+        w.barrier()?;
+        RwLock::numbered(1 - me).with_write(w, |_| Ok(()))?;
+        Ok(held.release(w)?)
+    });
+    assert_all(
+        &error,
+        &[
+            "node 0 waits for read-write lock 1 (to write) at",
+            "node 1 waits for read-write lock 0 (to write) at",
+        ],
+    );
+}
+
+/// What is not held can be neither given back nor waited on, and says so.
+pub fn misused_locks_are_errors_with_their_places(on: &dyn Platform) {
+    type Misuse = fn(&mut dhole::Worker<'_>) -> Result<(), Error>;
+    let cases: [(Misuse, &[&str]); 5] = [
+        (
+            |w| Ok(Condvar::numbered(Lock::numbered(1), 0).notify_one(w)?),
+            &["notifying condition 0 of lock 1 at", "does not hold lock 1"],
+        ),
+        (
+            |w| {
+                let held = Lock::numbered(2).acquire(w)?;
+                let held = Condvar::numbered(Lock::numbered(1), 0).wait(w, held)?;
+                Ok(held.release(w)?)
+            },
+            &[
+                "waiting on condition 0 of lock 1 at",
+                "does not hold lock 1",
+            ],
+        ),
+        (
+            |w| {
+                let held = RwLock::numbered(1).read(w)?;
+                RwLock::numbered(1).with_write(w, |_| Ok(()))?;
+                Ok(held.release(w)?)
+            },
+            &["read-write lock 1 (to write) at", "has held the lock since"],
+        ),
+        (
+            |w| Ok(Semaphore::numbered(0, u32::MAX).release(w)?),
+            &["releasing semaphore 0 on node 0 at", "4294967295 permits"],
+        ),
+        (
+            |w| {
+                Semaphore::numbered(0, 1).acquire(w)?;
+                Ok(Semaphore::numbered(0, 2).acquire(w)?)
+            },
+            &["semaphore 0", "made with 2 permits", "made with 1"],
+        ),
+    ];
+    for (misuse, words) in cases {
+        let error = fail(on, 2, |w| match w.node().index() {
+            0 => misuse(w),
+            _ => Ok(()),
+        });
+        assert_all(&error, words);
+    }
+}
+
+/// What is dropped is released, so that others go on, and the report says so.
+pub fn a_read_write_lock_dropped_unreleased_is_released_and_told(on: &dyn Platform) {
+    let outcome = succeed(on, 2, |w| {
+        drop(RwLock::numbered(1).write(w)?);
+        w.barrier()?;
+        RwLock::numbered(1).with_read(w, |_| Ok(()))
+    });
+    let told = |warning: &&String| warning.contains("read-write lock 1 (to write), acquired on");
+    assert_eq!(outcome.warnings.iter().filter(told).count(), 2);
+}

@@ -1,0 +1,79 @@
+//! Read-write locks, semaphores and conditions: every run of small programs.
+
+use conformance::Bug;
+use conformance::model::{Cluster, Fault, Program, Sight, explore, hunt, programs::*};
+
+fn sound(program: Program, sights: &[Sight]) {
+    explore(Cluster::new(program).showing(sights)).assert_sound();
+}
+
+fn caught(bug: Bug, program: Program, fault: Fault) {
+    let explored = hunt(Cluster::new(program).with(bug), fault);
+    assert!(explored.shows(fault), "{bug:?} is not caught: {explored}");
+}
+
+#[test]
+fn readers_see_what_writers_wrote_and_writers_are_alone() {
+    sound(readers_and_writer(1), &[Sight::Invalidated]);
+    sound(
+        readers_and_writer(2),
+        &[Sight::Invalidated, Sight::Overtaking],
+    );
+    sound(writers_and_readers(2), &[Sight::Invalidated]);
+    sound(writer_to_reader_to_writer(), &[Sight::Overtaking]);
+}
+
+#[test]
+fn a_permit_shows_what_was_written_before_its_release() {
+    sound(hand_over_by_semaphores(), &[Sight::Invalidated]);
+    sound(permits_in_turn(), &[Sight::Overtaking]);
+    sound(two_permits(2), &[]);
+    sound(two_permits(3), &[Sight::Overtaking]);
+}
+
+#[test]
+fn whoever_waits_until_something_is_written_is_woken_and_reads_it() {
+    sound(wait_until_written(2, false), &[]);
+    sound(wait_until_written(2, true), &[]);
+    sound(wait_until_written(3, true), &[Sight::Overtaking]);
+}
+
+#[test]
+fn waits_that_seem_long_are_no_deadlock() {
+    for impatience in [1, 2] {
+        sound(readers_and_writer(1).impatient(impatience), &[Sight::Probe]);
+        sound(
+            hand_over_by_semaphores().impatient(impatience),
+            &[Sight::Probe],
+        );
+        sound(permits_in_turn().impatient(impatience), &[Sight::Probe]);
+        sound(
+            wait_until_written(2, false).impatient(impatience),
+            &[Sight::Probe],
+        );
+    }
+    sound(writers_and_readers(2).impatient(1), &[Sight::Probe]);
+}
+
+#[test]
+fn waits_that_never_end_are_told() {
+    sound(read_write_locks_crosswise(), &[Sight::Deadlock]);
+    sound(permit_that_nobody_gives(2), &[Sight::Deadlock]);
+    sound(permit_that_nobody_gives(3), &[Sight::Deadlock]);
+    sound(condition_that_nobody_notifies(), &[Sight::Deadlock]);
+    sound(
+        condition_that_nobody_notifies().impatient(1),
+        &[Sight::Deadlock],
+    );
+    sound(permit_that_nobody_gives(2).impatient(2), &[Sight::Deadlock]);
+}
+
+#[test]
+fn planted_bugs_are_caught() {
+    caught(Bug::AdmitReader, readers_and_writer(2), Fault::TwoHolders);
+    caught(Bug::CountPermitTwice, permits_in_turn(), Fault::TwoHolders);
+    caught(Bug::LoseNotify, wait_until_written(2, false), Fault::Stuck);
+    caught(Bug::SkipSource, hand_over_by_semaphores(), Fault::StaleRead);
+    let impatient = hand_over_by_semaphores().impatient(1);
+    caught(Bug::ForgetTraffic, impatient, Fault::PhantomDeadlock);
+}
