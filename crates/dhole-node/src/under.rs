@@ -68,6 +68,8 @@ impl<'id> Worker<'id> {
             if let Err(clash) = call.split().0.bind_all(&first, range) {
                 return Ok(Err(clash));
             }
+            let bound = call.split().0.binding(range.first);
+            let allocated = bound.map_or(to, |bound| bound.coherence);
             let event = Event::Switch {
                 range,
                 creator,
@@ -77,7 +79,12 @@ impl<'id> Worker<'id> {
             };
             link.and_wait(call, event)?;
             call.split().1.counting.all.barriers += 1;
-            let event = Event::Switched { range, creator, to };
+            let event = Event::Switched {
+                range,
+                creator,
+                allocated,
+                to,
+            };
             link.local(call, Some(event)).map(Ok)
         });
         match called {

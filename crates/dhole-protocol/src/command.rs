@@ -129,6 +129,8 @@ pub enum Event {
         range: OidRange,
         /// The node that allocated them.
         creator: NodeId,
+        /// How they were kept consistent when they were allocated.
+        allocated: Coherence,
         /// How they are kept consistent from now on.
         to: Coherence,
     },
@@ -157,6 +159,7 @@ impl Event {
                 | Event::ReadMiss(_)
                 | Event::ReadMisses(_)
                 | Event::WriteFault { .. }
+                | Event::Array(_)
                 | Event::Flush
                 | Event::Switched { .. }
                 | Event::Serve

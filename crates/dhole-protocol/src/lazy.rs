@@ -121,7 +121,8 @@ impl Lazy {
                 out.push(Command::InstallKept(Sent { oid, version }));
                 continue;
             }
-            if need.lamport == 0 && zero_ok && coherence != Coherence::Home {
+            let has_home = object.had_home || coherence == Coherence::Home;
+            if need.lamport == 0 && zero_ok && !has_home {
                 object.hold(need);
                 out.push(Command::ZeroFill(oid));
                 continue;

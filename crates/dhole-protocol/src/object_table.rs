@@ -15,6 +15,8 @@ pub(crate) struct ObjectState {
     known: Option<Packed>,
     /// How it is kept consistent, once this node has met it.
     pub coherence: Option<Coherence>,
+    /// It had a home once, where it may have been written without a version of its own.
+    pub had_home: bool,
     /// Written in the current interval.
     pub dirty: bool,
     /// Sent to another node at some time, so that a first write is worth a pre-image.

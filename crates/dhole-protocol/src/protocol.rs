@@ -114,7 +114,12 @@ impl Protocol {
                 let at = self.barrier.arrive_to_switch(range, to);
                 self.arrive(at, site, out)?
             }
-            Event::Switched { range, creator, to } => self.lazy.switch(range, creator, to, out),
+            Event::Switched {
+                range,
+                creator,
+                allocated,
+                to,
+            } => self.lazy.switch(range, creator, [allocated, to], out),
             Event::Finish => {
                 let site = CallSite::runtime("the end of the run");
                 let at = self.barrier.arrive(false, true);

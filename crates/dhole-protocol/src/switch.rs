@@ -4,6 +4,10 @@
 //! are told so. When they leave it all know the same last writer of every object, which becomes
 //! its home. A node that leaves early may ask one that has not left yet: what it asks for is the
 //! same under both protocols.
+//!
+//! What is written while an object has a home has no version of its own. The copies elsewhere were
+//! dropped, so its home's is the only one of the last version; but a row of that version may not be
+//! all zeros any more.
 
 use dhole_model::{Coherence, NodeId, OidRange, Version};
 
@@ -36,7 +40,13 @@ impl Lazy {
     }
 
     /// After the barrier: the objects are kept consistent so from now on.
-    pub fn switch(&mut self, range: OidRange, creator: NodeId, to: Coherence, out: &mut Commands) {
+    pub fn switch(
+        &mut self,
+        range: OidRange,
+        creator: NodeId,
+        [allocated, to]: [Coherence; 2],
+        out: &mut Commands,
+    ) {
         let Lazy {
             me,
             objects,
@@ -45,7 +55,8 @@ impl Lazy {
             ..
         } = self;
         objects.for_each(&[range], |oid, object| {
-            object.coherence = Some(to);
+            let before = object.coherence.replace(to).unwrap_or(allocated);
+            object.had_home |= before == Coherence::Home;
             // A node that left the barrier before this one may have asked for the object.
             (object.served, object.served_since) = (true, true);
             copysets.forget(oid);

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use dhole_model::{CallSite, Coherence, MessageKind, NodeId, Oid, OidRange, VectorTime};
 use dhole_protocol::{
-    ArrayCommand, Command, Event, LockId, LogLimits, Message, News, Protocol, ProtocolError, Races,
-    Source, Unread, WorkerIs,
+    ArrayCommand, Command, Event, Flushed, LockId, LogLimits, Message, News, Protocol,
+    ProtocolError, Pushed, Races, Source, Unread, WorkerIs,
 };
 
 /// An object that node 0 allocates in [`Pack::with_object`].
@@ -68,9 +68,24 @@ pub fn miss(oid: Oid, creator: usize) -> Event {
     })
 }
 
+/// As [`miss`], of an object under another protocol.
+pub fn miss_under(oid: Oid, creator: usize, coherence: Coherence) -> Event {
+    let creator = n(creator);
+    Event::ReadMiss(Unread {
+        oid,
+        creator,
+        zero_ok: false,
+        coherence,
+    })
+}
+
 /// An allocation under the lazy protocol.
 pub fn allocated(range: OidRange) -> Event {
-    let coherence = Coherence::Lazy;
+    allocated_under(range, Coherence::Lazy)
+}
+
+/// An allocation.
+pub fn allocated_under(range: OidRange, coherence: Coherence) -> Event {
     Event::Allocated { range, coherence }
 }
 
@@ -165,6 +180,27 @@ impl Pack {
         for command in commands {
             let (to, message) = match command {
                 Command::Send { to, message } => (to, message),
+                Command::Push { to, objects } => {
+                    let pushed = objects.iter().map(|sent| Pushed {
+                        sent: *sent,
+                        bytes: 8,
+                    });
+                    let pushed = pushed.collect();
+                    (to, Message::Update { pushed })
+                }
+                Command::Flush {
+                    to,
+                    number,
+                    ref objects,
+                } => {
+                    let flushed = objects.iter().map(|oid| Flushed {
+                        oid: *oid,
+                        bytes: 0,
+                    });
+                    let flushed = flushed.collect();
+                    done.push(command.clone());
+                    (to, Message::Flush { number, flushed })
+                }
                 Command::Reply { to, round, objects } => {
                     let sent = objects.iter().map(|(sent, _)| *sent).collect();
                     (to, Message::FetchReply { round, sent })
