@@ -135,12 +135,13 @@ fn objects_change_protocol_between_phases() {
 #[test]
 fn rows_of_zeros_change_protocol() {
     for (before, after) in [(Lazy, Home), (Home, Lazy), (Update, Home)] {
-        let mut program = row_of_zeros(2).under(before);
-        let switch = model::Op::Switch(after);
-        program
-            .nodes
-            .iter_mut()
-            .for_each(|node| node.insert(0, switch));
-        sound(program, &[]);
+        // Before anything is written, after each node has written, and later.
+        for place in [0, 3, 5] {
+            let mut program = row_of_zeros(2).under(before);
+            let switch = model::Op::Switch(after);
+            let nodes = program.nodes.iter_mut();
+            nodes.for_each(|node| node.insert(place, switch));
+            sound(program, &[]);
+        }
     }
 }

@@ -11,3 +11,19 @@ conformance::suite!(
     conformance::Impatient(conformance::Simulated::default())
 );
 conformance::suite!(simulated_in_order, conformance::Simulated { jitter: 0.0 });
+conformance::suite!(
+    simulated_update,
+    conformance::Under(conformance::Simulated::default(), dhole::Coherence::Update)
+);
+conformance::suite!(
+    simulated_home,
+    conformance::Under(conformance::Simulated::default(), dhole::Coherence::Home)
+);
+conformance::suite!(
+    threads_update,
+    conformance::Under(conformance::OnThreads, dhole::Coherence::Update)
+);
+conformance::suite!(
+    threads_home,
+    conformance::Under(conformance::OnThreads, dhole::Coherence::Home)
+);

@@ -653,7 +653,12 @@ fn switch(to: Coherence, site: CallSite, program: &Program) -> Event {
 
 fn switched(to: Coherence, program: &Program) -> Event {
     let (range, creator) = (program.all(), creator(program, 0));
-    Event::Switched { range, creator, to }
+    Event::Switched {
+        range,
+        creator,
+        allocated: program.coherence,
+        to,
+    }
 }
 
 /// A barrier's number in the history. The end is one of those that can be counted.

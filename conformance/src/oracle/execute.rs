@@ -1,6 +1,6 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use dhole::{Array, Lock, Read, Ref, Refs, Result, Rows, Share, Worker, Write};
+use dhole::{Array, Coherence, Lock, Read, Ref, Refs, Result, Rows, Share, Worker, Write};
 
 use super::program::{ARRAY_LEN, ARRAYS, Action, End, Part, Program, ROW_LEN, digest, written};
 use crate::{Platform, run};
@@ -112,7 +112,9 @@ pub fn execute(program: &Program, platform: &dyn Platform, seed: u64) -> Result<
                 scalars: w.alloc_array(ARRAY_LEN),
             })
         })?;
+        let default = platform.coherence();
         let mut node = Node {
+            default,
             w,
             roots,
             program,
@@ -125,6 +127,7 @@ pub fn execute(program: &Program, platform: &dyn Platform, seed: u64) -> Result<
             match phase.end {
                 End::Barrier => node.w.barrier()?,
                 End::Once => roots = node.w.once(|_| Ok(roots))?,
+                End::Switch(to) => node.switch(to)?,
             }
             node.roots = roots;
         }
@@ -142,6 +145,7 @@ pub fn execute(program: &Program, platform: &dyn Platform, seed: u64) -> Result<
 }
 
 struct Node<'a, 'id> {
+    default: Coherence,
     w: &'a mut Worker<'id>,
     roots: Roots,
     program: &'a Program,
@@ -163,7 +167,9 @@ impl Node<'_, '_> {
     fn act(&mut self, action: Action) -> Result<()> {
         match action {
             Action::Alloc { first, count } => {
-                let items = self.w.alloc_range(count, |i| Item::new((first + i) as u64));
+                let coherence = self.program.coherence(first, self.default);
+                let mut w = self.w.under(coherence);
+                let items = w.alloc_range(count, |i| Item::new((first + i) as u64));
                 for (slot, item) in self
                     .roots
                     .slots
@@ -262,6 +268,22 @@ impl Node<'_, '_> {
             Action::AddToPart(part, value) => self.add_to_part(part, value)?,
             Action::Work(units) => self.w.work(units),
             Action::Pause => self.w.pause()?,
+        }
+        Ok(())
+    }
+
+    /// Switches the slots and the rows, and then all items.
+    fn switch(&mut self, to: Coherence) -> Result<()> {
+        self.w.switch(self.roots.slots, to)?;
+        if self.program.rows > 0 {
+            self.w.switch(self.roots.rows, to)?;
+        }
+        let slots = self.roots.slots.iter();
+        let items: Vec<_> = slots.filter_map(|slot| slot.get(self.w).item).collect();
+        // Nobody writes a slot before all have read it.
+        self.w.barrier()?;
+        for item in items {
+            self.w.switch(item, to)?;
         }
         Ok(())
     }

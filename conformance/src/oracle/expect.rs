@@ -312,6 +312,7 @@ mod tests {
             nodes: 2,
             items: 2,
             rows: 1,
+            mixed: false,
             phases: vec![Phase { actions, end }],
         }
     }

@@ -1,3 +1,4 @@
+use dhole::Coherence;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 
@@ -29,6 +30,7 @@ pub fn generate(seed: u64, size: Size) -> Program {
         nodes: random.random_range(2..=5),
         items: random.random_range(1..=12),
         rows: random.random_range(0..=2),
+        mixed: random.random_bool(0.5),
         phases: Vec::new(),
     };
     let mut world = World::new(&program);
@@ -37,9 +39,10 @@ pub fn generate(seed: u64, size: Size) -> Program {
         let actions = (0..program.nodes)
             .map(|node| node_actions(&mut random, &program, &mut world, node, &owners, size))
             .collect();
-        let end = match random.random_bool(0.2) {
-            true => End::Once,
-            false => End::Barrier,
+        let end = match random.random_range(0..10) {
+            0 | 1 => End::Once,
+            2 => End::Switch(Coherence::ALL[random.random_range(0..Coherence::ALL.len())]),
+            _ => End::Barrier,
         };
         program.phases.push(Phase { actions, end });
         world.meet();

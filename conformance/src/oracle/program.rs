@@ -1,3 +1,5 @@
+use dhole::Coherence;
+
 /// Elements of an array: of a few blocks.
 pub const ARRAY_LEN: usize = 400;
 
@@ -72,6 +74,8 @@ pub enum End {
     Barrier,
     /// A value from node 0.
     Once,
+    /// Everything changes protocol.
+    Switch(Coherence),
 }
 
 /// What all nodes do until they meet.
@@ -92,8 +96,20 @@ pub struct Program {
     pub items: usize,
     /// Rows of [`ROW_LEN`] scalars.
     pub rows: usize,
+    /// Whether each allocation has a protocol of its own, and not that of the run.
+    pub mixed: bool,
     /// The phases.
     pub phases: Vec<Phase>,
+}
+
+impl Program {
+    /// The protocol of the objects that are allocated with this item first.
+    pub(crate) fn coherence(&self, first: usize, default: Coherence) -> Coherence {
+        match self.mixed {
+            true => Coherence::ALL[first % Coherence::ALL.len()],
+            false => default,
+        }
+    }
 }
 
 /// What a read item or row adds to a node's digest of everything that it has read.

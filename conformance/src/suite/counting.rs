@@ -1,5 +1,6 @@
 //! What things cost in messages: exact, whatever carries them.
 
+use dhole::Coherence::Lazy;
 use dhole::{Counters, Lock, MessageKind, Own, Ref, Result, Share, Worker};
 
 use super::succeed;
@@ -80,7 +81,7 @@ pub fn a_lock_costs_two_messages_at_its_manager_and_three_elsewhere(on: &dyn Pla
 /// A miss asks one node, which answers.
 pub fn a_miss_costs_two_messages(on: &dyn Platform) {
     let outcome = succeed(on, 3, |w| {
-        let numbers = w.once(|w| Ok(w.alloc_range(20, |_| 0_u64)))?;
+        let numbers = w.once(|w| Ok(w.under(Lazy).alloc_range(20, |_| 0_u64)))?;
         if w.node().index() == 1 {
             numbers.iter().for_each(|number| *number.get_mut(w) = 1);
         }
@@ -109,8 +110,8 @@ pub fn a_miss_costs_two_messages(on: &dyn Platform) {
 /// Objects of some nodes, fetched together, cost two messages for each of these nodes.
 pub fn objects_fetched_together_cost_two_messages_an_owner(on: &dyn Platform) {
     let outcome = succeed(on, 4, |w| {
-        let numbers = w.once(|w| Ok(w.alloc_range(90, |_| 0_u64)))?;
-        let rows = w.once(|w| Ok(w.alloc_rows::<u64>(2, 30)))?;
+        let numbers = w.once(|w| Ok(w.under(Lazy).alloc_range(90, |_| 0_u64)))?;
+        let rows = w.once(|w| Ok(w.under(Lazy).alloc_rows::<u64>(2, 30)))?;
         let me = w.node().index();
         if me < 3 {
             let mine = numbers.slice(30 * me..30 * (me + 1));
@@ -267,7 +268,7 @@ pub fn no_more_comes_along_than_the_limit(on: &dyn Platform) {
 /// Barriers do not invalidate what nobody wrote.
 pub fn a_copy_that_nobody_overwrites_stays(on: &dyn Platform) {
     let outcome = succeed(on, 3, |w| {
-        let number = w.once(|w| Ok(w.alloc(4_u64)))?;
+        let number = w.once(|w| Ok(w.under(Lazy).alloc(4_u64)))?;
         for _ in 0..10 {
             assert_eq!(number.read(w), 4);
             w.barrier()?;
@@ -284,7 +285,7 @@ pub fn a_copy_that_nobody_overwrites_stays(on: &dyn Platform) {
 /// A notice names objects and not pages: the neighbours of what was written stay valid.
 pub fn only_what_was_written_becomes_invalid(on: &dyn Platform) {
     let outcome = succeed(on, 2, |w| {
-        let numbers = w.once(|w| Ok(w.alloc_range(100, |_| 0_u64)))?;
+        let numbers = w.once(|w| Ok(w.under(Lazy).alloc_range(100, |_| 0_u64)))?;
         let read_all = |w: &mut Worker<'_>| numbers.iter().map(|n| n.read(w)).sum::<u64>();
         if w.node().index() == 1 {
             read_all(w);
@@ -308,7 +309,7 @@ pub fn only_what_was_written_becomes_invalid(on: &dyn Platform) {
 pub fn an_object_that_one_node_alone_writes_costs_nothing(on: &dyn Platform) {
     let outcome = succeed(on, 2, |w| {
         let nodes = w.nodes();
-        let rows = w.once(|w| Ok(w.alloc_rows::<u64>(nodes, 50)))?;
+        let rows = w.once(|w| Ok(w.under(Lazy).alloc_rows::<u64>(nodes, 50)))?;
         let mine = rows.row(w.node().index());
         for round in 0..10 {
             mine.get_mut(w)[round] = 1;

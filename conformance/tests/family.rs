@@ -1,0 +1,93 @@
+//! The same programs under every protocol: the same results, and the same outcomes forbidden.
+
+use conformance::litmus::{
+    CAUSALITY, COHERENCE, Guard, IRIW, LOAD_BUFFERING, MESSAGE_PASSING, STORE_BUFFERING,
+};
+use conformance::oracle::{Size, execute, expected, generate};
+use conformance::{Bug, OnThreads, Platform, Simulated, Tampered, Under, seeds};
+use dhole::Coherence::{self, Home, Update};
+
+fn differ(platform: &dyn Platform, seed: u64) -> Option<String> {
+    let program = generate(seed, Size::default());
+    let wanted = expected(&program).expect("generated programs have no race");
+    let got = execute(&program, platform, seed);
+    let name = platform.name();
+    (got.as_ref() != Ok(&wanted)).then(|| format!("{name}, seed {seed}: {got:?}, not {wanted:?}"))
+}
+
+/// Every other program mixes protocols by allocation, and one phase in ten switches.
+#[test]
+fn random_programs_give_the_same_result_under_every_protocol() {
+    for seed in seeds(0..1_500) {
+        for coherence in Coherence::ALL {
+            let platform = Under(Simulated::default(), coherence);
+            assert_eq!(differ(&platform, seed), None);
+        }
+    }
+}
+
+#[test]
+fn random_programs_on_threads_give_the_same_result_under_every_protocol() {
+    for seed in seeds(0..150) {
+        for coherence in [Update, Home] {
+            assert_eq!(differ(&Under(OnThreads, coherence), seed), None);
+        }
+    }
+}
+
+/// What is forbidden under synchronisation is so whatever the protocol.
+#[test]
+fn litmus_outcomes_that_are_forbidden_never_come_under_any_protocol() {
+    type Forbidden = fn(&[u64]) -> bool;
+    let both = [Guard::Locks, Guard::OneLock];
+    let any = [Guard::Nothing, Guard::Locks];
+    let flag_without_data: Forbidden = |r| r == [1, 0];
+    let none_is_seen: Forbidden = |r| r == [0, 0];
+    let from_thin_air: Forbidden = |r| r == [1, 1];
+    let they_disagree: Forbidden = |r| r == [1, 0, 1, 0];
+    let it_goes_back: Forbidden = |r| r[0] > r[1] || r[1] > r[2];
+    let effect_alone: Forbidden = |r| r == [1, 1, 0];
+    for coherence in [Update, Home] {
+        for (litmus, guards, forbidden) in [
+            (MESSAGE_PASSING, both, flag_without_data),
+            (STORE_BUFFERING, both, none_is_seen),
+            (LOAD_BUFFERING, any, from_thin_air),
+            (IRIW, both, they_disagree),
+            (COHERENCE, any, it_goes_back),
+            (CAUSALITY, both, effect_alone),
+        ] {
+            for guard in guards {
+                let platform = Under(Simulated::default(), coherence);
+                let tally = litmus.tally(&platform, guard, seeds(0..1_000));
+                tally.never("what is forbidden", forbidden);
+            }
+        }
+        let platform = Under(Simulated::default(), coherence);
+        let tally = STORE_BUFFERING.tally(&platform, Guard::Barrier, seeds(0..1_000));
+        tally.never("one is not seen", |r| r != [1, 1]);
+    }
+}
+
+#[test]
+fn the_oracle_catches_what_is_planted_under_update_and_home() {
+    for (coherence, bug) in [
+        (Update, Bug::AdvancePush),
+        (Update, Bug::HideInterval),
+        (Home, Bug::AcknowledgeEarly),
+        (Home, Bug::StaleReply),
+    ] {
+        let on = Under(Simulated::default(), coherence);
+        let platform = Tampered { on, bug, one_in: 4 };
+        let caught = (0..1_000).any(|seed| differ(&platform, seed).is_some());
+        assert!(caught, "{}", platform.name());
+    }
+}
+
+#[test]
+fn lost_pushes_do_no_harm_to_random_programs() {
+    for seed in seeds(0..500) {
+        let on = Under(Simulated::default(), Update);
+        let bug = Bug::LosePush;
+        assert_eq!(differ(&Tampered { on, bug, one_in: 3 }, seed), None);
+    }
+}
