@@ -78,6 +78,7 @@ fn bad_input_is_refused_with_the_value_that_is_wrong() {
             "--molecules 512 --nodes 65",
             "65 nodes are more than 64 cells",
         ),
+        (SOR, "--protocol eager", "'eager' is no protocol"),
     ] {
         let error = refused(program, args);
         assert!(error.contains(named), "{args}: {error}");

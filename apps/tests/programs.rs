@@ -1,7 +1,8 @@
 //! The programs over dhole against their sequential versions, as libraries.
 
 use apps::{barnes, sor};
-use dhole::{Array2, Config, Counters, MessageKind, Rows, Run};
+use dhole::sim::{Computation, Settings};
+use dhole::{Array2, Coherence, Config, Counters, MessageKind, Rows, Run};
 
 fn solve_sor<L: sor::Layout>(
     problem: &sor::Problem,
@@ -138,4 +139,45 @@ fn barnes_keeps_its_bodies_when_the_root_cube_grows() {
     let (alone, run) = solve_barnes(&problem, 4);
     assert!(sides(&alone.bodies) > sides(&barnes::plummer::model(&problem)));
     assert_eq!(run.value.max_error, Some(0.0));
+}
+
+/// On threads, and in the simulator with messages that overtake each other.
+#[test]
+fn both_programs_find_the_same_under_every_protocol() {
+    let grid = sor::Problem {
+        rows: 12,
+        columns: 17,
+        steps: 3,
+        seed: 3,
+        omega: 1.5,
+    };
+    let bodies = barnes::Problem::new(150, 3, 5);
+    let alone = sor::sequential::run(grid, |_| ());
+    let moved = barnes::sequential::run(bodies, |_| ());
+    for coherence in Coherence::ALL {
+        for nodes in 1..=4 {
+            let config = Config::nodes(nodes).coherence(coherence);
+            let mut settings = Settings::new(nodes);
+            settings.computation = Computation::FixedCost { unit_ns: 1.0 };
+            settings.network.jitter = 1.0;
+            let what = format!("{coherence} on {nodes} nodes");
+            for simulated in [false, true] {
+                macro_rules! run {
+                    ($program:expr) => {
+                        match simulated {
+                            false => config.run($program),
+                            true => config.simulate(settings.clone(), $program),
+                        }
+                    };
+                }
+                let run =
+                    run!(|w| sor::shared::run::<Rows<f64>>(w, &grid, Some(&alone.grid), |_| ()));
+                assert_eq!(run.unwrap().value.max_error, Some(0.0), "{what}");
+                let run = run!(|w| barnes::shared::run(w, &bodies, Some(&moved.bodies), |_| ()));
+                let run = run.unwrap();
+                assert_eq!(run.value.max_error, Some(0.0), "{what}");
+                assert_eq!(run.report.protocol, coherence.name());
+            }
+        }
+    }
 }
