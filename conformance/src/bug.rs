@@ -39,6 +39,8 @@ pub enum Bug {
     GrantTwice,
     /// A lock request is lost between the manager and the last holder.
     LoseForward,
+    /// Nobody hears of what is freed.
+    HideFreed,
     /// A race is found and not told.
     KeepRace,
     /// Intervals seem to have ended long before they did.
@@ -90,7 +92,7 @@ pub enum Bug {
 
 impl Bug {
     /// Every bug.
-    pub const ALL: [Bug; 34] = [
+    pub const ALL: [Bug; 35] = [
         Bug::LoseInterval,
         Bug::HideInterval,
         Bug::SkipInvalidate,
@@ -102,6 +104,7 @@ impl Bug {
         Bug::ForgetLastWriter,
         Bug::GrantTwice,
         Bug::LoseForward,
+        Bug::HideFreed,
         Bug::KeepRace,
         Bug::BackdateIntervals,
         Bug::LoseWrittenAt,
@@ -160,6 +163,14 @@ impl Bug {
                 Bug::LoseInterval | Bug::HideInterval,
                 Message::LockGrant { news, .. } | Message::BarrierDepart { news, .. },
             ) => self.lose_interval(news),
+            (
+                Bug::HideFreed,
+                Message::LockGrant { news, .. } | Message::BarrierDepart { news, .. },
+            ) => {
+                for interval in &mut news.intervals {
+                    Arc::make_mut(interval).freed.clear();
+                }
+            }
             (Bug::BackdateIntervals, Message::LockGrant { news, .. }) => {
                 for interval in &mut news.intervals {
                     Arc::make_mut(interval).lamport = 1;

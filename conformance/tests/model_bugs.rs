@@ -109,6 +109,11 @@ fn intervals_that_seem_older_than_they_are_make_a_phantom_race() {
 }
 
 #[test]
+fn a_freeing_that_nobody_hears_of_makes_a_stale_read() {
+    caught(Bug::HideFreed, freed_before_a_barrier(2), Fault::StaleRead);
+}
+
+#[test]
 fn a_lost_answer_leaves_the_finder_of_a_race_waiting() {
     let program = racing_writers(2, 1).finding(Races::Warn);
     caught(Bug::LoseWrittenAt, program, Fault::Stuck);

@@ -210,6 +210,7 @@ impl State {
                 .nodes()
                 .any(|node| matches!(node.phase, Phase::Deadlocked(_))),
             Sight::Race => self.history.has_told(),
+            Sight::Gone => sent(|m| matches!(m, Message::Gone { .. })),
             Sight::Probe => sent(|m| matches!(m, Message::Probe { .. } | Message::Stall(_))),
             Sight::Floor => {
                 sent(|m| matches!(m, Message::Gossiped { gossip, .. } if gossip.epoch > 0))
@@ -344,7 +345,7 @@ fn never(fault: Fault) -> fn(&Cluster, &State) -> bool {
         };
     }
     in_no_step!(StaleRead TwoHolders LeftBarrierEarly Presence Heap Refused Panicked
-        PhantomDeadlock PhantomRace Race)
+        PhantomDeadlock PhantomFree PhantomRace Race)
 }
 
 /// As above, one for each sight.
@@ -357,5 +358,5 @@ fn seen(sight: Sight) -> fn(&Cluster, &State) -> bool {
         };
     }
     shows!(Pushed FlushDeferred Deferred PreImageReply Invalidated Exclusive Overtaking Forwarded
-        Deadlock Race Probe Floor Compacted)
+        Deadlock Gone Race Probe Floor Compacted)
 }

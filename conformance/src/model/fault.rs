@@ -22,6 +22,8 @@ pub enum Fault {
     Stuck,
     /// All have finished, and readable copies of one object differ.
     Undecided,
+    /// A node was told that an object is freed, and nobody had freed it.
+    PhantomFree,
     /// A race was told of two writes that are ordered, or that nobody made.
     PhantomRace,
     /// All have finished, and nobody has told of a race.
@@ -32,7 +34,7 @@ pub enum Fault {
 
 impl Fault {
     /// All faults.
-    pub const ALL: [Fault; 13] = [
+    pub const ALL: [Fault; 14] = [
         Fault::StaleRead,
         Fault::TwoHolders,
         Fault::LeftBarrierEarly,
@@ -43,6 +45,7 @@ impl Fault {
         Fault::PhantomDeadlock,
         Fault::Stuck,
         Fault::Undecided,
+        Fault::PhantomFree,
         Fault::PhantomRace,
         Fault::UntoldRace,
         Fault::Race,
@@ -63,6 +66,7 @@ impl Fault {
             Fault::PhantomDeadlock => "only a wait that cannot end is reported as a deadlock",
             Fault::Stuck => "every wait ends, or is reported as a deadlock",
             Fault::Undecided => "in the end all readable copies of an object are alike",
+            Fault::PhantomFree => "only what was freed is told of as freed",
             Fault::PhantomRace => "only writes that nothing orders are told of as a race",
             Fault::UntoldRace => "every race is told of",
             Fault::Race => "a program that claims to be race-free is",
@@ -91,6 +95,8 @@ pub enum Sight {
     Forwarded,
     /// A node is told that it is deadlocked.
     Deadlock,
+    /// A node that asks for an object is told that it is freed.
+    Gone,
     /// A node tells of a race.
     Race,
     /// A probe is on its way.
@@ -103,7 +109,7 @@ pub enum Sight {
 
 impl Sight {
     /// All sights.
-    pub const ALL: [Sight; 13] = [
+    pub const ALL: [Sight; 14] = [
         Sight::Pushed,
         Sight::FlushDeferred,
         Sight::Deferred,
@@ -113,6 +119,7 @@ impl Sight {
         Sight::Overtaking,
         Sight::Forwarded,
         Sight::Deadlock,
+        Sight::Gone,
         Sight::Race,
         Sight::Probe,
         Sight::Floor,
@@ -131,6 +138,7 @@ impl Sight {
             Sight::Overtaking => "a message may overtake another",
             Sight::Forwarded => "a manager passes a lock request on",
             Sight::Deadlock => "a node is told that it is deadlocked",
+            Sight::Gone => "a node that asks for an object is told that it is freed",
             Sight::Race => "a node tells of a race",
             Sight::Probe => "a probe is on its way",
             Sight::Floor => "a floor is told",

@@ -31,6 +31,8 @@ pub struct Heap {
     copies: Vec<Option<Copy>>,
     /// Pushed values that wait to be read.
     kept: Vec<Option<WriteId>>,
+    /// Objects that were freed, as bits.
+    freed: u8,
 }
 
 fn only(allowed: bool, otherwise: Fault) -> Result<(), Fault> {
@@ -43,6 +45,7 @@ impl Heap {
         Heap {
             copies: vec![None; objects],
             kept: vec![None; objects],
+            freed: 0,
         }
     }
 
@@ -62,6 +65,15 @@ impl Heap {
 
     fn copy(&mut self, object: usize) -> Result<&mut Copy, Fault> {
         self.copies[object].as_mut().ok_or(Fault::Heap)
+    }
+
+    /// The object is freed: nothing is left of it.
+    pub fn free(&mut self, object: usize, at: Presence) -> Result<(), Fault> {
+        only(at == Presence::Exclusive, Fault::Presence)?;
+        self.copies[object] = None;
+        self.kept[object] = None;
+        self.freed |= 1 << object;
+        Ok(())
     }
 
     /// The value of a copy that the worker may read.
@@ -125,6 +137,9 @@ impl Heap {
     /// Takes what another node wrote, if it wrote this object.
     pub fn merge(&mut self, object: usize, value: WriteId, at: Presence) -> Result<(), Fault> {
         only(at == Presence::Exclusive, Fault::Presence)?;
+        if self.freed >> object & 1 == 1 {
+            return Ok(());
+        }
         let copy = self.copy(object)?;
         only(copy.readable, Fault::Heap)?;
         if value != WriteId::UNCHANGED {

@@ -81,6 +81,8 @@ pub struct History {
     locks: Vec<(Clock, Option<u8>)>,
     /// What happened before the arrivals at each barrier, and how many there were.
     barriers: Vec<(Clock, u8)>,
+    /// Objects that were freed.
+    freed: Vec<u8>,
     /// Values sent while the interval that wrote them had not ended: its version was still open,
     /// so nobody could write a greater one.
     peeked: Vec<WriteId>,
@@ -109,6 +111,19 @@ impl History {
         let place = self.writes.partition_point(|other| other.id < id);
         self.writes.insert(place, write);
         id
+    }
+
+    /// A node frees an object: as a write whose value nobody may read.
+    pub fn free(&mut self, node: usize, object: u8, line: usize) {
+        self.write(node, object, line, WriteId::INITIAL);
+        if let Err(place) = self.freed.binary_search(&object) {
+            self.freed.insert(place, object);
+        }
+    }
+
+    /// Whether anybody has freed the object.
+    pub fn was_freed(&self, object: usize) -> bool {
+        self.freed.contains(&(object as u8))
     }
 
     /// Whether nobody else's write to the object is concurrent with what the node does now.

@@ -2,8 +2,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use dhole_model::{CallSite, Coherence, NodeId, Oid, OidRange};
 use dhole_protocol::{
-    BarrierId, Command, Commands, Event, Message, Protocol, Sent, SentList, Source, Unread,
-    WorkerIs,
+    BarrierId, Command, Commands, Event, Freed, Message, Protocol, ProtocolError, Sent, SentList,
+    Source, Unread, WorkerIs,
 };
 
 use crate::model::program::{creator, lock_id};
@@ -210,6 +210,10 @@ impl Node {
                 let event = Event::Arrive { once: true, site };
                 (wait_at(BarrierId::Once(self.passed)), Some(event))
             }
+            Some(Op::Free(object)) => {
+                let range = OidRange::one(around.program.oid(object));
+                ((Exclusive, None), Some(Event::Free { range, site }))
+            }
             Some(Op::Alloc(object)) => {
                 self.heap.allocate(usize::from(object));
                 (
@@ -400,6 +404,10 @@ impl Node {
         let stepping = || self.protocol.step(event, worker, &mut commands);
         match catch_unwind(AssertUnwindSafe(stepping)) {
             Ok(Ok(())) => {}
+            Ok(Err(ProtocolError::Freed(freed))) => {
+                let told = self.told_freed(freed, around);
+                return told.map_err(|fault| (fault, freed.to_string()));
+            }
             Ok(Err(refused)) => return Err((Fault::Refused, refused.to_string())),
             Err(_) => return Err((Fault::Panicked, String::new())),
         }
@@ -414,6 +422,34 @@ impl Node {
                 self.carry_out(command, &mut payload, around)
             });
             carried_out.map_err(|fault| (fault, words))?;
+        }
+        Ok(())
+    }
+
+    /// The worker's operation is left out: its object was freed.
+    fn told_freed(&mut self, freed: Freed, around: &Around<'_>) -> Result<(), Fault> {
+        let mut leaves = around.program.leaves(freed.oid);
+        let was_freed = leaves.any(|leaf| around.history.was_freed(leaf));
+        self.phase = Phase::Computing;
+        self.done += 1;
+        match was_freed {
+            true => Ok(()),
+            false => Err(Fault::PhantomFree),
+        }
+    }
+
+    /// Forgets objects. Where the worker itself frees them, that is an event of the history.
+    fn free(&mut self, range: OidRange, around: &mut Around<'_>) -> Result<(), Fault> {
+        let (at, own) = (self.presence(), self.next(around.program));
+        for leaf in range.iter().flat_map(|oid| around.program.leaves(oid)) {
+            self.heap.free(leaf, at)?;
+            if matches!(own, Some(Op::Free(object)) if usize::from(object) == leaf) {
+                let alone = around.history.is_alone(self.me, leaf as u8);
+                around.history.free(self.me, leaf as u8, self.done + 1);
+                if around.program.race_free && !alone {
+                    return Err(Fault::Race);
+                }
+            }
         }
         Ok(())
     }
@@ -493,6 +529,8 @@ impl Node {
                 .try_for_each(|leaf| self.heap.make_clean(leaf, at))?,
             Command::Array(command) => self.carry_out_on_array(command, payload, around)?,
             Command::IntervalEnded | Command::Deferred | Command::RacesFound(_) => {}
+            Command::Free(range) => self.free(range, around)?,
+            Command::Gone(freed) => self.told_freed(freed, around)?,
             Command::Race(race) => around
                 .history
                 .told_of_race(race, around.program.leaves(race.oid))?,

@@ -21,6 +21,8 @@ pub enum Op {
     ReadPart(Part),
     /// Writes elements of the array, each with a value that no other write writes.
     WritePart(Part),
+    /// Frees an object. Whoever knows of it leaves out what it would do with the object.
+    Free(u8),
     /// Allocates an object.
     Alloc(u8),
     /// Reads an object; if it was written, the next `1` operations are left out.

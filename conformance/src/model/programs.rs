@@ -94,6 +94,40 @@ pub fn race_for_what_one_node_had() -> Program {
         .racy()
 }
 
+/// Node 0 frees what node 1 has read; after a barrier node 1 reads and writes it.
+pub fn freed_before_a_barrier(nodes: usize) -> Program {
+    let mut all = vec![vec![Read(0), Barrier, Barrier, Read(0), Write(0)]; nodes];
+    all[0] = vec![Barrier, Write(0), Free(0), Barrier];
+    Program::new("freed before a barrier", all).objects(&[1])
+}
+
+/// Node 0 frees what node 1 reads, and node 1 what it read.
+pub fn freed_while_read() -> Program {
+    let nodes = vec![vec![Free(0), Read(1)], vec![Read(0), Free(1), Read(0)]];
+    Program::new("freed while read", nodes)
+        .objects(&[0, 1])
+        .racy()
+}
+
+/// Node 0 frees what node 1 writes, and the last node frees it too.
+pub fn freed_while_written(nodes: usize) -> Program {
+    let mut all = vec![vec![Write(0), Barrier, Read(0)]; nodes];
+    all[0] = vec![Read(0), Free(0), Barrier, Read(0)];
+    if nodes > 2 {
+        all[nodes - 1] = all[0].clone();
+    }
+    Program::new("freed while written", all)
+        .objects(&[0])
+        .racy()
+}
+
+/// Node 0 frees an object under a lock; node 1 reads it under the lock, before or after.
+pub fn freed_under_a_lock() -> Program {
+    let zero = locked(0, &[Write(0), Free(0)]);
+    let one = [locked(0, &[Read(0), Write(0)]), locked(0, &[Free(0)])].concat();
+    Program::new("freed under a lock", vec![zero, one]).objects(&[1])
+}
+
 /// All nodes add to a counter under a lock, then read it after a barrier.
 pub fn counter(nodes: usize, rounds: usize) -> Program {
     let add = locked(0, &[Read(0), Write(0)]).repeat(rounds);

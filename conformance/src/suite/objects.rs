@@ -1,9 +1,38 @@
 //! Objects of all kinds, and references among them.
 
-use dhole::{Read, Ref, Result, Row, Share, Worker, Write};
+use dhole::{AccessError, NodeId, Read, Ref, Result, Row, Share, Worker, Write};
 
 use super::succeed;
 use crate::Platform;
+
+/// Each node frees a part of what another allocated; all learn of it, and other objects stay.
+pub fn a_freed_object_is_an_error_on_every_node_that_learns_of_it(on: &dyn Platform) {
+    let outcome = succeed(on, 4, |w| {
+        let numbers = w.once(|w| Ok(w.alloc_range(256, |i| i)))?;
+        assert_eq!(numbers.iter().map(|n| n.read(w)).sum::<usize>(), 255 * 128);
+        w.barrier()?;
+        let (me, nodes) = (w.node().index(), w.nodes());
+        let mine = || (0..256).filter(|i| i % 8 == me);
+        let freed: Vec<_> = mine().map(|i| numbers.at(i)).collect();
+        w.free(&freed)?;
+        assert!(
+            w.free(freed[0])
+                .is_err_and(|error| error.to_string().contains("was freed"))
+        );
+        w.barrier()?;
+        for (i, number) in numbers.iter().enumerate() {
+            let read = number.try_get(w).copied();
+            match read {
+                Ok(value) => assert!(i % 8 >= nodes && value == i),
+                Err(AccessError::Freed { by, .. }) => assert_eq!(by, Some(NodeId::at(i % 8))),
+                Err(error) => panic!("{error}"),
+            }
+        }
+        w.barrier()?;
+        Ok(())
+    });
+    assert!(outcome.races.is_empty(), "{:?}", outcome.races);
+}
 
 /// Neighbours in one range are objects of their own.
 pub fn each_object_of_a_range_is_written_by_another_node(on: &dyn Platform) {

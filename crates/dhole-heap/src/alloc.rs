@@ -66,7 +66,7 @@ type Site = &'static Location<'static>;
 /// The chunk that the next single object of a type and a place in the program goes to.
 #[derive(Clone, Copy)]
 pub(crate) struct OpenChunk {
-    place: usize,
+    pub(crate) place: usize,
     number: u64,
     next: usize,
 }
@@ -164,7 +164,8 @@ impl Heap {
             open.next += 1;
             // An id that bytes have named before its time already is an object of this type,
             // and may be in use: then the next id.
-            if self.chunks[at.chunk].storage(at.slot).is_none() {
+            let chunk = &self.chunks[at.chunk];
+            if chunk.storage(at.slot).is_none() && !chunk.is_freed(at.slot) {
                 return Ok((oid, at));
             }
         }

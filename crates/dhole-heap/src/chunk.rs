@@ -15,6 +15,8 @@ pub(crate) struct Chunk {
     writable: u64,
     /// Where object `i` is in the page store.
     storage: [u64; 64],
+    /// Bit `i`: object `i` was freed.
+    freed: u64,
 }
 
 impl Chunk {
@@ -24,6 +26,7 @@ impl Chunk {
             present: 0,
             writable: 0,
             storage: [NOWHERE; 64],
+            freed: 0,
         }
     }
 
@@ -45,6 +48,30 @@ impl Chunk {
     pub(crate) fn set_storage(&mut self, slot: usize, at: u64) {
         debug_assert_eq!(self.storage[slot], NOWHERE, "storage never moves");
         self.storage[slot] = at;
+    }
+
+    #[inline]
+    pub(crate) fn is_freed(&self, slot: usize) -> bool {
+        self.freed >> slot & 1 == 1
+    }
+
+    /// Object `i` is freed: where it was stored.
+    pub(crate) fn free(&mut self, slot: usize) -> Option<u64> {
+        self.set_absent(slot);
+        self.freed |= 1 << slot;
+        let storage = self.storage(slot);
+        self.storage[slot] = NOWHERE;
+        storage
+    }
+
+    /// The objects of these bits were freed before this node saw the chunk.
+    pub(crate) fn set_freed(&mut self, freed: u64) {
+        self.freed |= freed;
+    }
+
+    /// Whether no id of the chunk names an object any more, and none is here.
+    pub(crate) fn is_all_freed(&self) -> bool {
+        self.freed == u64::MAX && self.storage.iter().all(|at| *at == NOWHERE)
     }
 
     pub(crate) fn set_present(&mut self, slot: usize) {

@@ -4,7 +4,7 @@ use std::panic::Location;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
 
-use dhole_model::{CHUNK, NodeId, Oid};
+use dhole_model::{CHUNK, NodeId, Oid, OidRange};
 
 use crate::TypeRef;
 use crate::directory::{ArrayBinding, BindError, Binding, Directory, Run};
@@ -70,9 +70,21 @@ pub enum ForeignKind {
         /// The node that may allocate it.
         creator: NodeId,
     },
+    /// Its object was freed.
+    #[error("was freed")]
+    Freed,
     /// No cluster of this process ever had it.
     #[error("was never allocated by anyone in this process")]
     Never,
+}
+
+/// What a reference found in bytes names.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Sound {
+    /// What allocation bound it to, if anything is left of its cluster.
+    Bound,
+    /// Objects that were freed, of whatever type.
+    Freed,
 }
 
 fn read<T>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {
@@ -120,6 +132,7 @@ impl Cluster {
             .find_map(|e| e.creator(oid, nodes));
         let kind = match found {
             Some(node) if read(&self.directory).is_allocated(oid) => return Ok(node),
+            Some(_) if self.is_freed(oid) => ForeignKind::Freed,
             Some(creator) => ForeignKind::NotYet { creator },
             None => match space::owner(oid) {
                 Some(Owner {
@@ -172,7 +185,9 @@ impl Cluster {
 
     /// Tests that a reference found in bytes is one that allocation gave out, in this cluster or
     /// in another one of the process.
-    pub(crate) fn check(&self, named: &Named, seen: TypeRef) -> Result<(), BindError> {
+    ///
+    /// A reference to freed objects may be left in others; it is a [`Sound::Freed`] one.
+    pub(crate) fn check(&self, named: &Named, seen: TypeRef) -> Result<Sound, BindError> {
         let oid = named.first;
         let clash = |bound| {
             let (len, row) = (named.len, named.row);
@@ -183,9 +198,14 @@ impl Cluster {
             };
             BindError::TypeClash { oid, bound, seen }
         };
-        if let Some(()) = read(&self.directory).check(named, seen).map_err(clash)? {
-            return Ok(());
+        let directory = read(&self.directory);
+        if let Some(()) = directory.check(named, seen).map_err(clash)? {
+            return Ok(Sound::Bound);
         }
+        if directory.are_freed(oid, named.count) {
+            return Ok(Sound::Freed);
+        }
+        drop(directory);
         // Ids of clusters that have ended stay null everywhere for ever, whatever type they are
         // taken for. Those of one that lives must agree with its directory. Those that nobody
         // has yet must not come into the world before they are allocated.
@@ -200,10 +220,12 @@ impl Cluster {
             }) => read(&other.directory).check(named, seen).map_err(clash)?,
             None => None,
         };
-        known.ok_or(BindError::Foreign(Foreign {
-            oid,
-            kind: ForeignKind::Never,
-        }))
+        known
+            .map(|()| Sound::Bound)
+            .ok_or(BindError::Foreign(Foreign {
+                oid,
+                kind: ForeignKind::Never,
+            }))
     }
 
     /// Marks the slot of `node` as in use, for ever.
@@ -260,6 +282,27 @@ impl Cluster {
     pub(crate) fn bind(&self, first: u64, run: Run) {
         debug_assert_eq!(run.ids.div_ceil(CHUNK), run.chunks);
         write(&self.directory).add(first, run);
+    }
+
+    /// What is freed with these objects of one run: where they are its last ones, also the ids
+    /// behind them, which never name an object.
+    pub fn with_rest(&self, range: OidRange) -> OidRange {
+        read(&self.directory).with_rest(range)
+    }
+
+    /// Objects of this cluster are freed, for all nodes that do not know them yet.
+    pub fn free(&self, range: OidRange) {
+        write(&self.directory).free(range);
+    }
+
+    /// Which objects of a chunk were freed on any node, as bits.
+    pub(crate) fn freed_of(&self, chunk: u64) -> u64 {
+        read(&self.directory).freed_of(chunk)
+    }
+
+    /// Whether an object was freed on any node.
+    pub fn is_freed(&self, oid: Oid) -> bool {
+        read(&self.directory).are_freed(oid, 1)
     }
 
     /// Where the program allocated `oid`, if a node of this cluster has.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::panic::Location;
 
-use dhole_model::{CHUNK, Coherence, Oid};
+use dhole_model::{CHUNK, Coherence, IdSet, Oid, OidRange};
 
 use crate::type_map::Named;
 use crate::{Foreign, Miss, TypeInfo, TypeRef};
@@ -118,6 +118,8 @@ pub(crate) struct Run {
 pub(crate) struct Directory {
     runs: BTreeMap<u64, Run>,
     arrays: BTreeMap<u64, (u64, ArrayBinding)>,
+    /// The ids of objects that were freed, and those beside them that never name one.
+    freed: IdSet,
 }
 
 impl Directory {
@@ -144,6 +146,52 @@ impl Directory {
     /// Where the program allocated `oid`.
     pub(crate) fn site(&self, oid: Oid) -> Option<&'static Location<'static>> {
         self.run_of(oid).map(|(run, _)| run.site)
+    }
+
+    /// What is freed with these objects: the rest of the last chunk of their run too, where no id
+    /// ever names an object, if they reach up to it.
+    pub(crate) fn with_rest(&self, range: OidRange) -> OidRange {
+        let last = range.first.plus(u64::from(range.count) - 1);
+        let rest = match self.run_of(last) {
+            Some((_, 1)) => CHUNK - 1 - last.slot() as u64,
+            _ => 0,
+        };
+        let count = range.count.saturating_add(rest as u32);
+        OidRange { count, ..range }
+    }
+
+    /// Objects were freed. A run of which nothing is left is forgotten.
+    pub(crate) fn free(&mut self, range: OidRange) {
+        let end = range.first.0 + u64::from(range.count);
+        self.freed.add(range.first.0..end);
+        let mut next = range.first;
+        while next.0 < end {
+            let Some((&first, run)) = self.runs.range(..=next.chunk()).next_back() else {
+                return;
+            };
+            let (start, chunks, ids) = (first * CHUNK, run.chunks, run.ids);
+            if self.freed.covers(start..start + ids) {
+                self.runs.remove(&first);
+                self.freed.add(start..start + chunks * CHUNK);
+            }
+            next = Oid((start + chunks * CHUNK).max(next.0 + 1));
+        }
+    }
+
+    /// Which objects of a chunk were freed, as bits.
+    pub(crate) fn freed_of(&self, chunk: u64) -> u64 {
+        let is_freed = |slot: &u64| {
+            let id = chunk * CHUNK + slot;
+            self.freed.covers(id..id + 1)
+        };
+        let slots = (0..CHUNK).filter(is_freed);
+        slots.fold(0, |bits, slot| bits | 1 << slot)
+    }
+
+    /// Whether all of these ids name freed objects.
+    pub(crate) fn are_freed(&self, first: Oid, count: u64) -> bool {
+        let end = first.0.checked_add(count);
+        end.is_some_and(|end| self.freed.covers(first.0..end))
     }
 
     /// What `oid` is bound to.
@@ -242,6 +290,32 @@ mod tests {
         assert!(d.is_allocated(Oid(198)));
         assert_eq!(d.binding(Oid(256)), Some(of::<u16>()));
         assert!(!d.is_allocated(Oid(320)));
+    }
+
+    #[test]
+    fn a_run_is_forgotten_once_all_of_it_is_freed_and_its_ids_stay_known_as_freed() {
+        let mut d = Directory::default();
+        for first in [2, 4] {
+            let run = Run {
+                chunks: 2,
+                ids: 70,
+                binding: of::<u8>(),
+                site: Location::caller(),
+            };
+            d.add(first, run);
+        }
+        let range = |first, count| OidRange {
+            first: Oid(first),
+            count,
+        };
+        assert_eq!(d.with_rest(range(128, 69)), range(128, 69));
+        assert_eq!(d.with_rest(range(130, 68)), range(130, 126));
+        d.free(range(130, 126));
+        assert!(d.binding(Oid(128)).is_some() && d.are_freed(Oid(130), 126));
+        d.free(range(128, 2));
+        assert_eq!(d.binding(Oid(128)), None);
+        assert_eq!((d.runs.len(), d.freed.ranges().len()), (1, 1));
+        assert!(!d.are_freed(Oid(255), 2) && !d.are_freed(Oid(u64::MAX), 2));
     }
 
     #[test]

@@ -22,24 +22,26 @@ use crate::{BindError, Binding, Cluster, Foreign, Miss, Presence, TypeInfo, spac
 const KEPT_BYTES: u64 = 64 << 10;
 
 /// Chunks of ids that share an entry of the index.
-const CHUNKS_OF_PAGE: u64 = 64;
+pub(crate) const CHUNKS_OF_PAGE: u64 = 64;
 
 /// The place of a chunk that the node has not seen.
-const UNSEEN: u32 = u32::MAX;
+pub(crate) const UNSEEN: u32 = u32::MAX;
 
 /// One node's objects. Everything but the handles and the bytes is guarded by the node lock.
 pub(crate) struct Heap {
     pub(crate) cluster: Arc<Cluster>,
     pub(crate) node: NodeId,
     presence: Presence,
-    slot: space::Slot,
+    pub(crate) slot: space::Slot,
     read: HandleTable,
     write: HandleTable,
     pub(crate) store: PageStore,
     /// Where the record of a chunk is in `chunks`, by pages of chunk numbers: so few entries
     /// stay in the cache, where one for each chunk would not.
-    index: FxHashMap<u64, Box<[u32; CHUNKS_OF_PAGE as usize]>>,
+    pub(crate) index: FxHashMap<u64, Box<[u32; CHUNKS_OF_PAGE as usize]>>,
     pub(crate) chunks: Vec<Chunk>,
+    /// Places in `chunks` whose chunk is all freed.
+    pub(crate) spare: Vec<u32>,
     /// By type, protocol, and place in the program, so that a chunk tells where its objects are
     /// from.
     pub(crate) open: FxHashMap<(TypeId, Coherence, usize), OpenChunk>,
@@ -93,6 +95,7 @@ impl Heap {
             store: PageStore::new(slot.store(), slot.store_bytes()),
             index: FxHashMap::default(),
             chunks: Vec::new(),
+            spare: Vec::new(),
             open: FxHashMap::default(),
             ids: IdParts::default(),
             pending: Vec::new(),
@@ -140,20 +143,30 @@ impl Heap {
             return Ok(place);
         }
         let binding = self.cluster.binding(oid)?;
+        let chunk = self.add_chunk(oid.chunk(), binding);
+        // This node hears only of what is freed later.
+        self.chunks[chunk].set_freed(self.cluster.freed_of(oid.chunk()));
         Ok(Place {
-            chunk: self.add_chunk(oid.chunk(), binding),
+            chunk,
             slot: oid.slot(),
         })
     }
 
     pub(crate) fn add_chunk(&mut self, number: u64, binding: Binding) -> usize {
-        let place = self.chunks.len();
+        let place = match self.spare.pop() {
+            Some(place) => {
+                self.chunks[place as usize] = Chunk::new(binding);
+                place
+            }
+            None => {
+                self.chunks.push(Chunk::new(binding));
+                u32::try_from(self.chunks.len() - 1).expect("fewer than 2^32 chunks of ids")
+            }
+        };
         let page = self.index.entry(number / CHUNKS_OF_PAGE);
         let page = page.or_insert_with(|| Box::new([UNSEEN; CHUNKS_OF_PAGE as usize]));
-        page[(number % CHUNKS_OF_PAGE) as usize] =
-            u32::try_from(place).expect("fewer than 2^32 chunks of ids");
-        self.chunks.push(Chunk::new(binding));
-        place
+        page[(number % CHUNKS_OF_PAGE) as usize] = place;
+        place as usize
     }
 
     /// The storage of an object, allocated at its first access (DOSA, section 3.3). `None` when
@@ -193,7 +206,7 @@ impl Heap {
 
 impl Drop for Heap {
     fn drop(&mut self) {
-        let kept = self.store.bytes().min(KEPT_BYTES);
+        let kept = self.store.extent().min(KEPT_BYTES);
         // SAFETY: the monitor is gone, so there is no token, no reference, and nobody who could
         // follow a handle. Extents are whole pages of the tables, the store's end too.
         unsafe {
@@ -203,7 +216,7 @@ impl Drop for Heap {
             });
             space::release(
                 self.slot.store().add(kept as usize),
-                self.store.bytes() - kept,
+                self.store.extent() - kept,
             );
             let reserved = self.store.reserved();
             space::release(

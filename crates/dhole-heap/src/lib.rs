@@ -65,6 +65,7 @@ mod cursor;
 mod diff;
 mod directory;
 mod extent;
+mod free;
 mod handle;
 mod heap;
 mod leaf;

@@ -4,6 +4,8 @@
 use std::ops::Range;
 use std::ptr::NonNull;
 
+use dhole_model::IdSet;
+
 use crate::space;
 
 /// Bytes of a page: what aggregation fetches together.
@@ -13,8 +15,12 @@ pub const PAGE_BYTES: u64 = 4096;
 pub(crate) struct PageStore {
     base: NonNull<u8>,
     capacity: u64,
-    /// Bytes of all pages in use.
+    /// Bytes of all pages that were ever in use.
     end: u64,
+    /// Bytes of the objects in each of these pages.
+    live: Vec<u32>,
+    /// The pages without objects, which are used again.
+    free: IdSet,
     /// The free rest of the page that small objects go to.
     open: u64,
     open_end: u64,
@@ -43,6 +49,8 @@ impl PageStore {
             base,
             capacity,
             end: 0,
+            live: Vec::new(),
+            free: IdSet::default(),
             open: 0,
             open_end: 0,
             large: 0,
@@ -53,28 +61,80 @@ impl PageStore {
         }
     }
 
-    /// Storage for one object, never handed out before; `None` when the store is full. `align`
+    /// Storage for one object, which no other object has; `None` when the store is full. `align`
     /// is a power of two of at most a page.
     pub(crate) fn take(&mut self, bytes: u64, align: u64) -> Option<u64> {
         debug_assert!(align.is_power_of_two() && align <= PAGE_BYTES);
-        if bytes >= PAGE_BYTES {
-            return self.take_large(bytes, align.max(LINE_BYTES));
-        }
-        // An object without bytes gets one, so that no two objects share an address.
-        let bytes = bytes.max(1);
+        let at = if bytes >= PAGE_BYTES {
+            self.take_large(bytes, align.max(LINE_BYTES))?
+        } else {
+            self.take_small(bytes.max(1), align)?
+        };
+        self.each_page(at, bytes, |live, of_object| *live += of_object);
+        Some(at)
+    }
+
+    /// An object without bytes takes one, so that no two objects share an address.
+    fn take_small(&mut self, bytes: u64, align: u64) -> Option<u64> {
         let mut at = self.open.next_multiple_of(align);
         if at + bytes > self.open_end {
-            at = self.take_pages(PAGE_BYTES)?;
+            at = match self.free.take(1) {
+                Some(page) => page * PAGE_BYTES,
+                None => self.take_pages(PAGE_BYTES)?,
+            };
             self.open_end = at + PAGE_BYTES;
         }
         self.open = at + bytes;
         Some(at)
     }
 
+    /// Takes the storage of an object back: the bytes from where to where that belong to no
+    /// object any more and are whole pages.
+    pub(crate) fn give_back(&mut self, at: u64, bytes: u64) -> Range<u64> {
+        let (mut freed, mut page) = (IdSet::default(), at / PAGE_BYTES);
+        let (open_page, large_page) = (self.open_end, self.large_end);
+        let (mut is_open, mut was_last_large) = (false, false);
+        self.each_page(at, bytes, |live, of_object| {
+            *live -= of_object;
+            let end = (page + 1) * PAGE_BYTES;
+            if *live == 0 {
+                is_open |= end == open_page;
+                was_last_large |= end == large_page;
+                if end != open_page {
+                    freed.add(page..page + 1);
+                }
+            }
+            page += 1;
+        });
+        if is_open {
+            self.open = self.open_end - PAGE_BYTES;
+        }
+        if was_last_large {
+            // No large object follows on one whose page is used otherwise now.
+            self.large_end = u64::MAX;
+        }
+        let freed = freed.ranges().next().unwrap_or(0..0);
+        self.free.add(freed.clone());
+        freed.start * PAGE_BYTES..freed.end * PAGE_BYTES
+    }
+
+    /// Calls `f` with the count of each page that the object lies in, and its bytes there.
+    fn each_page(&mut self, at: u64, bytes: u64, mut f: impl FnMut(&mut u32, u32)) {
+        let end = at + bytes.max(1);
+        let (first, last) = (at / PAGE_BYTES, (end - 1) / PAGE_BYTES);
+        for (page, live) in (first..=last).zip(&mut self.live[first as usize..]) {
+            let here = end.min((page + 1) * PAGE_BYTES) - at.max(page * PAGE_BYTES);
+            f(live, here as u32);
+        }
+    }
+
     /// A large object begins where the one before it ends, if no page was taken since. Were each
     /// to begin on a page, rows of an array would lie at one offset of their pages, compete for
     /// the same few sets of the cache, and leave the rest of their last page unused.
     fn take_large(&mut self, bytes: u64, align: u64) -> Option<u64> {
+        if let Some(page) = self.free.take(bytes.div_ceil(PAGE_BYTES)) {
+            return Some(page * PAGE_BYTES);
+        }
         let follows = self.large_end == self.end;
         let at = if follows {
             self.large.next_multiple_of(align).min(self.end)
@@ -115,6 +175,7 @@ impl PageStore {
         let at = self.end;
         let end = at.checked_add(bytes).filter(|&end| end <= self.reserved)?;
         self.end = end;
+        self.live.resize((end / PAGE_BYTES) as usize, 0);
         if end > self.advised {
             self.advise(end);
         }
@@ -143,6 +204,11 @@ impl PageStore {
 
     /// Bytes of the pages in use, but for those of arrays.
     pub(crate) fn bytes(&self) -> u64 {
+        self.end - self.free.count() * PAGE_BYTES
+    }
+
+    /// Bytes of the pages that were ever in use; they are the first of the store.
+    pub(crate) fn extent(&self) -> u64 {
         self.end
     }
 
@@ -221,6 +287,40 @@ mod tests {
         assert_eq!(s.take(5 * PAGE_BYTES, 8), None);
         assert_eq!(s.take(4 * PAGE_BYTES, 8), Some(0));
         assert_eq!(s.reserve(1, 1), None, "it is full");
+    }
+
+    #[test]
+    fn a_page_whose_objects_are_all_freed_is_used_again() {
+        let mut s = store(8);
+        let first: Vec<u64> = (0..2).filter_map(|_| s.take(2048, 8)).collect();
+        let second = s.take(100, 4).unwrap();
+        assert_eq!(s.give_back(first[1], 2048), 0..0, "another object is there");
+        assert_eq!(s.give_back(first[0], 2048), 0..4096);
+        assert_eq!((s.bytes(), s.extent()), (4096, 8192));
+        assert_eq!(s.give_back(second, 100), 0..0, "the open page stays open");
+        assert_eq!(s.take(4000, 8), Some(second), "from its beginning");
+        assert_eq!(s.take(4000, 8), Some(0));
+        assert_eq!(s.bytes(), 8192);
+    }
+
+    #[test]
+    fn large_objects_share_pages_and_give_back_those_of_their_own() {
+        let mut s = store(16);
+        let at: Vec<u64> = (0..3).filter_map(|_| s.take(8200, 8)).collect();
+        assert_eq!(at, [0, 8256, 16512]);
+        assert_eq!(s.give_back(at[1], 8200), 3 * 4096..4 * 4096);
+        assert_eq!(s.give_back(at[2], 8200), 4 * 4096..7 * 4096);
+        assert_eq!(
+            s.take(4 * 4096, 64),
+            Some(3 * 4096),
+            "pages that are free again"
+        );
+        assert_eq!(
+            s.take(4096, 64),
+            Some(7 * 4096),
+            "the last large object is gone"
+        );
+        assert_eq!(s.give_back(at[0], 8200), 0..3 * 4096);
     }
 
     #[test]

@@ -11,6 +11,8 @@ pub enum MessageKind {
     Fetch,
     /// Carries the bytes of objects.
     FetchReply,
+    /// Says that an object was freed, instead of carrying its bytes.
+    Gone,
     /// New versions of objects, for a node that read them before.
     Update,
     /// Says that a node does not read what is pushed to it.
@@ -53,9 +55,10 @@ pub enum MessageKind {
 
 impl MessageKind {
     /// Every kind, in order.
-    pub const ALL: [MessageKind; 21] = [
+    pub const ALL: [MessageKind; 22] = [
         MessageKind::Fetch,
         MessageKind::FetchReply,
+        MessageKind::Gone,
         MessageKind::Update,
         MessageKind::DropOut,
         MessageKind::Flush,
@@ -94,7 +97,7 @@ impl MessageKind {
     /// The protocol that sends messages of this kind.
     pub const fn protocol(self) -> &'static str {
         match self {
-            MessageKind::Fetch | MessageKind::FetchReply => "lazy",
+            MessageKind::Fetch | MessageKind::FetchReply | MessageKind::Gone => "lazy",
             MessageKind::Update | MessageKind::DropOut => "update",
             MessageKind::Flush | MessageKind::FlushAck => "home",
             MessageKind::LockRequest | MessageKind::LockForward | MessageKind::LockGrant => "lock",
@@ -117,6 +120,7 @@ impl MessageKind {
         match self {
             MessageKind::Fetch => "fetch",
             MessageKind::FetchReply => "fetch_reply",
+            MessageKind::Gone => "gone",
             MessageKind::Update => "update",
             MessageKind::DropOut => "drop_out",
             MessageKind::Flush => "flush",
@@ -154,6 +158,8 @@ pub struct KindCounters {
 pub struct TypeCounters {
     /// Objects allocated.
     pub allocated: u64,
+    /// Objects freed.
+    pub freed: u64,
     /// Accesses that found no valid copy here and had to ask another node.
     pub misses: u64,
     /// Copies that went from read-only to writable.
@@ -170,6 +176,7 @@ impl TypeCounters {
     /// Adds what happened elsewhere.
     pub fn add(&mut self, other: &TypeCounters) {
         self.allocated += other.allocated;
+        self.freed += other.freed;
         self.misses += other.misses;
         self.write_faults += other.write_faults;
         self.installed += other.installed;

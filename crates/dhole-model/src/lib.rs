@@ -14,6 +14,7 @@
 mod coherence;
 mod counters;
 mod elements;
+mod id_set;
 mod node;
 mod oid;
 mod segments;
@@ -23,6 +24,7 @@ mod time;
 pub use coherence::{Coherence, UnknownCoherence};
 pub use counters::{Counters, KindCounters, MessageKind, TypeCounters};
 pub use elements::Elements;
+pub use id_set::IdSet;
 pub use node::{MAX_NODES, NodeId};
 pub use oid::{CHUNK, Oid, OidRange};
 pub use segments::{RangeSet, Segments};

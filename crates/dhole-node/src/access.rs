@@ -3,11 +3,11 @@
 use std::panic::Location;
 
 use dhole_heap::{
-    Access, AllocError, ArrayMiss, BindError, Borrow, BorrowError, Call, HeapMut, Miss, Name,
-    Names, Own, Readers, Ref, Refs, Rows, Scalar, Share, Token, TypeInfo, TypeRef,
+    Access, AllocError, ArrayMiss, BindError, Borrow, BorrowError, Call, ForeignKind, HeapMut,
+    Miss, Name, Names, Own, Readers, Ref, Refs, Rows, Scalar, Share, Token, TypeInfo, TypeRef,
 };
 use dhole_model::{Coherence, NodeId, Oid, OidRange};
-use dhole_protocol::{Event, Unread};
+use dhole_protocol::{Event, Freed, ProtocolError, Unread};
 
 use crate::error::{AccessError, Error};
 use crate::node::{Ended, State};
@@ -113,12 +113,15 @@ impl<'id> Worker<'id> {
     /// The node that allocated an object or array.
     pub(crate) fn creator(&self, accessed: Accessed) -> Result<NodeId, AccessError> {
         let found = self.link.node.cluster.creator(accessed.oid);
-        found.map_err(|cause| AccessError::Foreign {
-            oid: accessed.oid,
-            type_name: accessed.ty.info().name,
-            node: self.node(),
-            site: accessed.site.into(),
-            cause,
+        found.map_err(|cause| match cause.kind {
+            ForeignKind::Freed => self.freed(&accessed, Freed::known_only(accessed.oid)),
+            _ => AccessError::Foreign {
+                oid: accessed.oid,
+                type_name: accessed.ty.info().name,
+                node: self.node(),
+                site: accessed.site.into(),
+                cause,
+            },
         })
     }
 
@@ -166,16 +169,31 @@ impl<'id> Worker<'id> {
         self.accessed(clash.unwrap_or(first), called)
     }
 
+    fn freed(&self, accessed: &Accessed, Freed { oid, by, at }: Freed) -> AccessError {
+        AccessError::Freed {
+            oid,
+            type_name: accessed.ty.info().name,
+            node: self.node(),
+            site: accessed.site.into(),
+            by,
+            at,
+        }
+    }
+
     /// What an access came to, with the place where it was made.
     pub(crate) fn accessed(
         &self,
         accessed: impl Into<Accessed>,
         called: Result<Result<(), BindError>, Failure>,
     ) -> Result<(), AccessError> {
-        let Accessed { oid, site, .. } = accessed.into();
+        let accessed = accessed.into();
+        let Accessed { oid, site, .. } = accessed;
         let (site, node) = (site.into(), self.node());
         let failure = match called {
             Ok(Ok(())) => return Ok(()),
+            Ok(Err(BindError::Foreign(cause))) if cause.kind == ForeignKind::Freed => {
+                return Err(self.freed(&accessed, Freed::known_only(oid)));
+            }
             Ok(Err(cause)) => {
                 return Err(AccessError::Type {
                     oid,
@@ -187,6 +205,7 @@ impl<'id> Worker<'id> {
             Err(failure) => failure,
         };
         Err(match failure {
+            Failure::Refused(ProtocolError::Freed(freed)) => self.freed(&accessed, freed),
             Failure::Refused(cause) | Failure::Ended(Ended::Broken(cause)) => {
                 AccessError::Protocol {
                     oid,

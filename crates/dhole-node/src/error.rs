@@ -76,6 +76,37 @@ pub enum AccessError {
         /// Who waits for what, each for the next and the last for the first.
         cycle: Arc<[Waiter]>,
     },
+    /// The object was freed.
+    #[error(
+        "accessing {oid} ({type_name}) on {node} at {site}: {}",
+        freed_text(by, at)
+    )]
+    Freed {
+        /// The object.
+        oid: Oid,
+        /// Its type.
+        type_name: &'static str,
+        /// The node that accessed it.
+        node: NodeId,
+        /// Where in the program.
+        site: CallSite,
+        /// Who freed it, if that is known here.
+        by: Option<NodeId>,
+        /// Where in the program, which the node that freed it knows for a while.
+        at: Option<CallSite>,
+    },
+    /// Arrays are not freed.
+    #[error("freeing the array of {type_name} at {oid} on {node} at {site}: arrays stay")]
+    FreesArray {
+        /// The array's id.
+        oid: Oid,
+        /// The type of its elements.
+        type_name: &'static str,
+        /// The node that would free it.
+        node: NodeId,
+        /// Where in the program.
+        site: CallSite,
+    },
     /// The run ends because this node found a race.
     #[error("accessing {oid} on {node}: {race}")]
     Race {
@@ -203,6 +234,12 @@ pub enum SyncError {
         /// What.
         cause: ProtocolError,
     },
+}
+
+fn freed_text(by: &Option<NodeId>, at: &Option<CallSite>) -> String {
+    let by = by.map_or(String::new(), |node| format!(" by {node}"));
+    let at = at.map_or(String::new(), |site| format!(" at {site}"));
+    format!("it was freed{by}{at}")
 }
 
 fn cycle_text(cycle: &[Waiter]) -> String {

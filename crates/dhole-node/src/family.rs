@@ -83,6 +83,9 @@ impl State {
         for Flushed { oid, bytes } in flushed {
             let (diff, behind) = split(rest, *bytes, from)?;
             rest = behind;
+            if step.heap.is_freed(*oid) {
+                continue;
+            }
             let merged = step.heap.merge(*oid, diff);
             merged.map_err(|refused| ProtocolError::NotStored {
                 oid: *oid,

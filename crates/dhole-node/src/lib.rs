@@ -11,6 +11,7 @@
 //! | `sync` | the barrier, `once` |
 //! | `worker` | calls of the worker, and its waits |
 //! | `node` | messages that come; carrying out commands |
+//! | `freeing` | freeing objects |
 //! | `family` | pushes, flushes and merges |
 //! | `under` | which protocol keeps an object consistent |
 //! | `race` | what a program is told of its races |
@@ -37,6 +38,7 @@ mod array;
 mod count;
 mod error;
 mod family;
+mod freeing;
 mod gate;
 mod grip;
 mod launch;

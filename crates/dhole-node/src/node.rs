@@ -38,6 +38,8 @@ pub(crate) struct State {
     pub(crate) owned: Vec<Oid>,
     /// What the worker waits for has come.
     done: bool,
+    /// It has come to nothing.
+    refused: Option<ProtocolError>,
     /// The run is over, early: nothing that waits will go on.
     ended: Option<Ended>,
     /// The packed value that node 0 brings to a barrier of the kind `Once`, or that came from it.
@@ -89,6 +91,7 @@ impl Node {
             owned: Vec::new(),
             counting: Counting::default(),
             done: false,
+            refused: None,
             ended: None,
             value: Vec::new(),
             warnings: Vec::new(),
@@ -238,6 +241,11 @@ impl State {
             return Some(Err(ended.clone()));
         }
         std::mem::take(&mut self.done).then_some(Ok(()))
+    }
+
+    /// Why what the worker waited for has come to nothing.
+    pub fn take_refused(&mut self) -> Option<ProtocolError> {
+        self.refused.take()
     }
 
     /// How the run ended early, if it did.
@@ -396,6 +404,14 @@ impl State {
                 "a releaser is in a call with `&mut w`",
             ),
             Command::IntervalEnded => counting.all.intervals += 1,
+            Command::Free(range) => must(
+                step.heap.free(range),
+                "who frees or hears of it is in a call with `&mut w`",
+            ),
+            Command::Gone(freed) => {
+                self.refused = Some(ProtocolError::Freed(freed));
+                self.done = true;
+            }
             Command::RacesFound(races) => counting.all.races += races,
             Command::Race(race) => {
                 let race = RaceReport::new(race, step.heap.cluster());

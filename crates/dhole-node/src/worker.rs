@@ -176,10 +176,10 @@ impl Link<'_> {
 
     fn begin(&self, call: &mut Call<'_, State>, event: Event) -> Result<bool, Failure> {
         self.step(call, Some(event))?;
-        let outcome = call.split().1.take_outcome();
+        let outcome = outcome(call);
         self.send(call);
         match outcome {
-            Some(outcome) => outcome.map(|()| false).map_err(Failure::Ended),
+            Some(outcome) => outcome.map(|()| false),
             None => self.wait(call).map(|()| true),
         }
     }
@@ -221,7 +221,7 @@ impl Link<'_> {
         let outcome = loop {
             call.unlock();
             let woken = self.machine.wait(id, patience);
-            if let Some(outcome) = call.split().1.take_outcome() {
+            if let Some(outcome) = outcome(call) {
                 break outcome;
             }
             if woken == Woken::ByTime {
@@ -232,7 +232,7 @@ impl Link<'_> {
         };
         let waited = self.machine.now(id).saturating_sub(began);
         call.split().1.counting.all.waited_ns += waited;
-        outcome.map_err(Failure::Ended)
+        outcome
     }
 
     /// Whether another node has told this one that it failed.
@@ -297,6 +297,14 @@ impl Link<'_> {
         }
         Ok(())
     }
+}
+
+/// What the worker waited for, if it has come.
+fn outcome(call: &mut Call<'_, State>) -> Option<Result<(), Failure>> {
+    let state = call.split().1;
+    let outcome = state.take_outcome()?.map_err(Failure::Ended);
+    let refused = state.take_refused().map(Failure::Refused);
+    Some(outcome.and(refused.map_or(Ok(()), Err)))
 }
 
 /// A node reports no more than so many mistakes.

@@ -1,5 +1,6 @@
 //! What goes into a protocol's state machine, and what comes out.
 
+use std::fmt;
 use std::sync::Arc;
 
 use dhole_model::{CallSite, Coherence, Elements, NodeId, Oid, OidRange, Version};
@@ -57,6 +58,14 @@ pub enum Event {
     },
     /// The worker does something with an array.
     Array(ArrayEvent),
+    /// The worker frees objects. Where they are the last ones of those allocated together, the
+    /// rest of their chunk, in which no object ever is, comes with them.
+    Free {
+        /// The objects.
+        range: OidRange,
+        /// Where in the program.
+        site: CallSite,
+    },
     /// The worker acquires a lock.
     Acquire {
         /// The lock.
@@ -160,6 +169,7 @@ impl Event {
                 | Event::ReadMisses(_)
                 | Event::WriteFault { .. }
                 | Event::Array(_)
+                | Event::Free { .. }
                 | Event::Flush
                 | Event::Switched { .. }
                 | Event::Serve
@@ -278,6 +288,10 @@ pub enum Command {
     Array(ArrayCommand),
     /// An interval that wrote something has ended.
     IntervalEnded,
+    /// Forget objects, which were freed.
+    Free(OidRange),
+    /// The worker's wait is over, and some of what it waited for was freed.
+    Gone(Freed),
     /// So many races were found: pairs of an interval told of and a write of this node.
     RacesFound(u64),
     /// A race that this node found, with both its sides.
@@ -292,6 +306,34 @@ pub enum Command {
 
 /// The commands of one step, in a buffer that is used again.
 pub type Commands = Vec<Command>;
+
+/// An object that was freed, with what is known of it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Freed {
+    /// The object.
+    pub oid: Oid,
+    /// Who freed it.
+    pub by: Option<NodeId>,
+    /// Where in the program, which only the node knows that freed it.
+    pub at: Option<CallSite>,
+}
+
+impl Freed {
+    /// A freed object of which nothing else is known.
+    pub const fn known_only(oid: Oid) -> Freed {
+        let (by, at) = (None, None);
+        Freed { oid, by, at }
+    }
+}
+
+impl fmt::Display for Freed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Freed { oid, by, at } = self;
+        write!(f, "{oid} was freed")?;
+        by.map_or(Ok(()), |node| write!(f, " by {node}"))?;
+        at.map_or(Ok(()), |site| write!(f, " at {site}"))
+    }
+}
 
 /// Why an event cannot be handled.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Error)]
@@ -391,6 +433,9 @@ pub enum ProtocolError {
         /// The heap's own words.
         cause: String,
     },
+    /// The object was freed.
+    #[error("{0}")]
+    Freed(Freed),
     /// A message that no node of a sound cluster sends.
     #[error("a message from {from} makes no sense: {what}")]
     BadMessage {

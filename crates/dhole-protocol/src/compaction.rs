@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use dhole_model::{Elements, Oid, OidRange, RangeSet};
+use dhole_model::{Elements, IdSet, Oid, OidRange, RangeSet};
 
 use crate::Interval;
 
@@ -21,7 +21,9 @@ pub(crate) fn keep_newest(records: &mut VecDeque<Arc<Interval>>) {
         let elements = told_of_arrays.add(&record.elements);
         match kept.front_mut() {
             Some(newer) if written.is_empty() && elements.is_empty() => {
-                Arc::make_mut(newer).first = record.first;
+                let newer = Arc::make_mut(newer);
+                newer.first = record.first;
+                add_freed(&mut newer.freed, &record.freed);
             }
             _ => {
                 if written != record.written || elements != record.elements {
@@ -34,6 +36,24 @@ pub(crate) fn keep_newest(records: &mut VecDeque<Arc<Interval>>) {
     }
     kept.shrink_to_fit();
     *records = kept;
+}
+
+/// What an older record says was freed is freed for who hears of it later, too.
+fn add_freed(freed: &mut Vec<OidRange>, older: &[OidRange]) {
+    if older.is_empty() {
+        return;
+    }
+    let mut all = IdSet::default();
+    for range in freed.iter().chain(older) {
+        all.add(range.first.0..range.first.0 + u64::from(range.count));
+    }
+    let most = u64::from(u32::MAX);
+    let parts = all.ranges().flat_map(|ids| {
+        let end = ids.end;
+        ids.step_by(most as usize)
+            .map(move |first| range(first, end.min(first + most)))
+    });
+    *freed = parts.collect();
 }
 
 /// Objects, as ranges that do not touch: the first id and the end of each.
@@ -119,6 +139,7 @@ mod tests {
             lamport: u64::from(index),
             written: written.collect(),
             elements: vec![],
+            freed: vec![],
         })
     }
 

@@ -66,6 +66,12 @@ impl Home {
         }
     }
 
+    /// An object was freed.
+    pub fn forget(&mut self, oid: Oid) {
+        self.written.retain(|other| *other != oid);
+        self.cached.retain(|other| *other != oid);
+    }
+
     /// Whether the flush list has anything on it.
     pub fn has_written(&self) -> bool {
         !self.written.is_empty()

@@ -39,7 +39,7 @@ impl Default for LogLimits {
 }
 
 fn weight(interval: &Interval) -> usize {
-    1 + interval.written.len() + interval.elements.len()
+    1 + interval.written.len() + interval.elements.len() + interval.freed.len()
 }
 
 impl IntervalLog {
@@ -129,6 +129,7 @@ mod tests {
             lamport: 9,
             written: vec![],
             elements: vec![],
+            freed: vec![],
         })
     }
 

@@ -17,7 +17,7 @@ use smallvec::SmallVec;
 
 use crate::arrays::Arrays;
 use crate::collection::{Collector, Gossip};
-use crate::command::{Command, Commands, ProtocolError, Source, Unread, WorkerIs};
+use crate::command::{Command, Commands, Freed, ProtocolError, Source, Unread, WorkerIs};
 use crate::copyset::CopySets;
 use crate::home::Home;
 use crate::interval_log::{IntervalLog, LogLimits};
@@ -42,17 +42,19 @@ pub(crate) struct Lazy {
     /// What was pushed here under it.
     pub(crate) inbox: Inbox,
     /// The part of objects that have a home.
-    home: Home,
+    pub(crate) home: Home,
+    /// What the round under way asked for and was freed.
+    pub(crate) gone: Option<Freed>,
     /// Objects written in the current interval, in the order of their first write, and where that
     /// was.
-    dirty: Vec<(Oid, SiteId)>,
+    pub(crate) dirty: Vec<(Oid, SiteId)>,
     pub races: RaceFinder,
     log: IntervalLog,
     collector: Collector,
     /// Requests for dirty objects; at most one from each other node, which waits for it.
     deferred: VecDeque<Request>,
     /// What the worker waits for, and from whom.
-    round: Round<Wanted>,
+    pub(crate) round: Round<Wanted>,
     pub arrays: Arrays,
 }
 
@@ -73,6 +75,7 @@ impl Lazy {
             copysets: CopySets::default(),
             inbox: Inbox::default(),
             home: Home::default(),
+            gone: None,
             dirty: Vec::new(),
             races: RaceFinder::new(me, races),
             log: IntervalLog::new(nodes, limits),
@@ -100,7 +103,17 @@ impl Lazy {
 
     /// The worker misses objects: fills with zeros what nobody has written, and asks each last
     /// writer once for the rest.
-    pub fn read_misses(&mut self, misses: &[Unread], out: &mut Commands) {
+    ///
+    /// # Errors
+    /// [`ProtocolError::Freed`] when one of them is.
+    pub fn read_misses(
+        &mut self,
+        misses: &[Unread],
+        out: &mut Commands,
+    ) -> Result<(), ProtocolError> {
+        for miss in misses {
+            self.check_not_freed(miss.oid)?;
+        }
         self.round.begin();
         for &Unread {
             oid,
@@ -138,6 +151,7 @@ impl Lazy {
         if self.round.is_over() {
             out.push(Command::Done);
         }
+        Ok(())
     }
 
     pub fn write_fault(&mut self, oid: Oid, site: CallSite, out: &mut Commands) {
@@ -174,10 +188,16 @@ impl Lazy {
         self.dirty.sort_unstable();
         self.races.wrote(self.lamport, &self.dirty);
         let may_keep = self.races.allows_exclusive();
-        let (mut written, mut pushes) = (Vec::new(), Vec::new());
+        let (mut written, mut freed, mut pushes) = (Vec::new(), Vec::new(), Vec::new());
         for (oid, _) in self.dirty.drain(..) {
-            OidRange::push(&mut written, oid);
             let object = self.objects.get_mut(oid);
+            if object.freed {
+                object.hear(version);
+                object.free();
+                OidRange::push(&mut freed, oid);
+                continue;
+            }
+            OidRange::push(&mut written, oid);
             if !object.end_interval(self.me, version, may_keep) {
                 out.push(Command::MakeClean(oid));
             }
@@ -194,7 +214,9 @@ impl Lazy {
             lamport: self.lamport,
             written,
             elements,
+            freed,
         };
+        self.forget_freed(&interval.freed);
         self.log.push(Arc::new(interval));
         out.push(Command::IntervalEnded);
         pushes.sort_unstable();
@@ -211,7 +233,7 @@ impl Lazy {
         for pushed in pushed {
             let Sent { oid, version } = pushed.sent;
             let object = self.objects.get(oid);
-            if object.held() >= Some(version) || object.known(from) > version {
+            if object.freed || object.held() >= Some(version) || object.known(from) > version {
                 let bytes = pushed.bytes;
                 out.push(Command::PassOver { bytes });
             } else if self.inbox.receive(*pushed, MOST_KEPT_BYTES, out) {
@@ -307,7 +329,7 @@ impl Lazy {
                 continue;
             }
             self.time.see(interval.node, interval.index);
-            races += self.notice(interval, out);
+            races += self.notice(interval, out) + self.notice_freed(interval, out);
             self.log.push(Arc::clone(interval));
         }
         self.lamport = self.lamport.max(news.lamport);
@@ -326,7 +348,7 @@ impl Lazy {
             if finder.suspects(object.newest()) {
                 races += u64::from(finder.is_race(oid, version, out));
             }
-            if object.hear(version) {
+            if !object.freed && object.hear(version) {
                 object.exclusive = false;
                 out.push(Command::Invalidate(oid));
             }
@@ -417,6 +439,11 @@ impl Lazy {
 
     fn reply(&mut self, request: &Request, out: &mut Commands) -> Result<(), ProtocolError> {
         let mut objects = SmallVec::new();
+        let freed = |wanted: &&Wanted| self.objects.get(wanted.oid).freed;
+        if let Some(wanted) = request.wanted.iter().find(freed) {
+            out.push(self.gone(request.from, request.round, wanted.oid));
+            return Ok(());
+        }
         for &Wanted { oid, need } in &request.wanted {
             let object = self.objects.get_mut(oid);
             let Some(version) = object.held().filter(|held| *held >= need) else {
@@ -488,12 +515,18 @@ impl Lazy {
             }
         }
         self.take_along(along, out);
+        self.answered(from, out);
+        Ok(())
+    }
+
+    /// A question of the round was answered.
+    pub(crate) fn answered(&mut self, from: NodeId, out: &mut Commands) {
         self.round
             .answered(from, |to, round, wanted| out.push(fetch(to, round, wanted)));
         if self.round.is_over() {
-            out.push(Command::Done);
+            let gone = self.gone.take();
+            out.push(gone.map_or(Command::Done, Command::Gone));
         }
-        Ok(())
     }
 }
 

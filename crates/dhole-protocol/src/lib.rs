@@ -45,6 +45,7 @@ mod collection;
 mod command;
 mod compaction;
 mod copyset;
+mod freeing;
 mod gate;
 mod home;
 mod interval_log;
@@ -64,7 +65,9 @@ mod wait_for;
 
 pub use array_command::{ArrayCommand, ArrayEvent, SentElements, UnreadElements, WantedElements};
 pub use collection::Gossip;
-pub use command::{Along, Command, Commands, Event, ProtocolError, Source, Unread, WorkerIs};
+pub use command::{
+    Along, Command, Commands, Event, Freed, ProtocolError, Source, Unread, WorkerIs,
+};
 pub use interval_log::LogLimits;
 pub use lazy::MOST_ALONG;
 pub use message::{

@@ -79,6 +79,8 @@ pub struct Interval {
     pub written: Vec<OidRange>,
     /// The elements of arrays written, in ascending order.
     pub elements: Vec<Elements>,
+    /// The objects freed, in ascending order.
+    pub freed: Vec<OidRange>,
 }
 
 impl Interval {
@@ -100,8 +102,13 @@ impl Interval {
             0 => 0,
             ranges => COUNT + ELEMENTS * ranges,
         };
+        // Bits of the node's number say whether elements were written, and anything freed.
+        let freed = match self.freed.len() as u64 {
+            0 => 0,
+            ranges => COUNT + FIRST_AND_COUNT * ranges,
+        };
         let objects = FIRST_AND_COUNT * self.written.len() as u64;
-        NODE_INDEX_LAMPORT_COUNT + first + objects + elements
+        NODE_INDEX_LAMPORT_COUNT + first + objects + elements + freed
     }
 }
 
@@ -327,6 +334,15 @@ pub enum Message {
         /// The elements.
         sent: SmallVec<[SentElements; 1]>,
     },
+    /// Answers a [`Fetch`](Message::Fetch): one of the objects was freed, and none is sent.
+    Gone {
+        /// The asker's round.
+        round: u32,
+        /// The object.
+        oid: Oid,
+        /// Who freed it, if that is still known.
+        by: Option<NodeId>,
+    },
     /// Asks a lock's manager for the lock.
     LockRequest {
         /// The lock.
@@ -476,7 +492,8 @@ impl News {
                 return Err("an interval that ends before it begins");
             }
             let ends = |range: &OidRange| range.first.0.checked_add(u64::from(range.count));
-            if !interval.written.iter().all(|range| ends(range).is_some()) {
+            let mut ranges = interval.written.iter().chain(&interval.freed);
+            if !ranges.all(|range| range.count > 0 && ends(range).is_some()) {
                 return Err("a range of objects beyond all ids");
             }
             interval.elements.iter().try_for_each(check_elements)?;
@@ -590,6 +607,7 @@ impl Message {
             Message::DropOut { .. } => MessageKind::DropOut,
             Message::Flush { .. } => MessageKind::Flush,
             Message::FlushAck { .. } => MessageKind::FlushAck,
+            Message::Gone { .. } => MessageKind::Gone,
             Message::LockRequest { .. } => MessageKind::LockRequest,
             Message::LockForward { .. } => MessageKind::LockForward,
             Message::LockGrant { .. } => MessageKind::LockGrant,
@@ -646,6 +664,7 @@ impl Message {
             Message::ElementsReply { sent, .. } => {
                 ROUND_AND_COUNT + (ELEMENTS + VERSION) * sent.len() as u64
             }
+            Message::Gone { .. } => 4 + 8 + NODE,
             Message::LockRequest { time, .. } => LOCK + vector_bytes(time),
             Message::LockForward { time, .. } => LOCK + NODE + vector_bytes(time),
             Message::LockGrant { news, waiting, .. } => {

@@ -2,7 +2,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::num::NonZeroU64;
 
-use dhole_model::{CHUNK, Coherence, NodeId, Oid, OidRange, Version};
+use dhole_model::{CHUNK, Coherence, IdSet, NodeId, Oid, OidRange, Version};
 use rustc_hash::FxHashMap;
 
 /// What one node's protocol knows of one object. Every node keeps this for every object that it
@@ -28,6 +28,8 @@ pub(crate) struct ObjectState {
     pub exclusive: bool,
     /// Dirty, and its bytes from before the first write are kept.
     pub pre_image: bool,
+    /// Freed: nothing is left of it.
+    pub freed: bool,
 }
 
 /// A version in one word, in the same order.
@@ -70,8 +72,25 @@ impl ObjectState {
         )
     }
 
-    /// The Lamport time of the newest version known of.
+    /// Who freed the object, or wrote it last.
+    pub fn last(&self) -> Option<NodeId> {
+        self.known.map(|known| Version::from(known).node)
+    }
+
+    /// The object is freed, by whoever wrote its newest version.
+    pub fn free(&mut self) {
+        *self = ObjectState {
+            known: self.known,
+            freed: true,
+            ..ObjectState::default()
+        };
+    }
+
+    /// The Lamport time of the newest version known of, or no time at all where it was freed.
     pub fn newest(&self) -> u64 {
+        if self.freed {
+            return u64::MAX;
+        }
         self.known.map_or(0, |known| Version::from(known).lamport)
     }
 
@@ -126,6 +145,20 @@ impl ObjectState {
     }
 }
 
+/// An object of a chunk that is all freed.
+const GONE: ObjectState = ObjectState {
+    held: None,
+    known: None,
+    coherence: None,
+    dirty: false,
+    served: false,
+    served_since: false,
+    exclusive: false,
+    pre_image: false,
+    freed: true,
+    had_home: false,
+};
+
 type Chunk = [ObjectState; CHUNK as usize];
 
 /// Chunks that share an entry of the table: with so few entries it stays in the cache, where one
@@ -138,17 +171,65 @@ type Page = [Option<Box<Chunk>>; PAGE as usize];
 #[derive(Clone, Default)]
 pub(crate) struct ObjectTable {
     pages: FxHashMap<u64, Box<Page>>,
+    /// Chunks all of whose objects are freed: that is all that is kept of them.
+    freed: IdSet,
+    /// What is written into an object of such a chunk.
+    gone: ObjectState,
 }
 
 impl ObjectTable {
     pub fn get(&self, oid: Oid) -> ObjectState {
         let page = self.pages.get(&(oid.chunk() / PAGE));
         let chunk = page.and_then(|page| page[(oid.chunk() % PAGE) as usize].as_ref());
-        chunk.map_or_else(ObjectState::default, |chunk| chunk[oid.slot()])
+        match chunk {
+            Some(chunk) => chunk[oid.slot()],
+            None if self.is_freed(oid.chunk()) => GONE,
+            None => ObjectState::default(),
+        }
     }
 
+    /// An object's state. What is changed in one of a freed chunk is lost.
     pub fn get_mut(&mut self, oid: Oid) -> &mut ObjectState {
+        if self.is_freed(oid.chunk()) {
+            self.gone = GONE;
+            return &mut self.gone;
+        }
         &mut self.chunk(oid.chunk())[oid.slot()]
+    }
+
+    fn is_freed(&self, chunk: u64) -> bool {
+        self.freed.covers(chunk..chunk + 1)
+    }
+
+    /// Forgets the chunks of these ranges all of whose objects are freed; their numbers.
+    pub fn forget_freed(&mut self, ranges: &[OidRange]) -> Vec<u64> {
+        let chunks = ranges.iter().flat_map(|range| {
+            let last = range.first.plus(u64::from(range.count).saturating_sub(1));
+            range.first.chunk()..=last.chunk()
+        });
+        let mut forgotten = Vec::new();
+        for number in chunks {
+            let Some(page) = self.pages.get_mut(&(number / PAGE)) else {
+                continue;
+            };
+            let place = &mut page[(number % PAGE) as usize];
+            let all_freed = |chunk: &mut Box<Chunk>| chunk.iter().all(|object| object.freed);
+            if place.take_if(all_freed).is_some() {
+                forgotten.push(number);
+                self.freed.add(number..number + 1);
+                if page.iter().all(Option::is_none) {
+                    self.pages.remove(&(number / PAGE));
+                }
+            }
+        }
+        forgotten
+    }
+
+    /// Chunks of objects of which states are kept, and ranges of chunks that are known as freed.
+    pub fn kept(&self) -> (usize, usize) {
+        let pages = self.pages.values();
+        let chunks = pages.map(|page| page.iter().flatten().count()).sum();
+        (chunks, self.freed.ranges().len())
     }
 
     /// Calls `f` with every object of the ranges. Ranges of one chunk that follow on each other
@@ -158,7 +239,13 @@ impl ObjectTable {
         let mut range = ranges.next();
         while let Some(OidRange { first, .. }) = range {
             let number = first.chunk();
-            let chunk = self.chunk(number);
+            let mut gone;
+            let chunk = if self.is_freed(number) {
+                gone = [GONE; CHUNK as usize];
+                &mut gone
+            } else {
+                self.chunk(number)
+            };
             while let Some(OidRange { first, count }) = range.filter(|r| r.first.chunk() == number)
             {
                 let here = u64::from(count).min((number + 1) * CHUNK - first.0);
@@ -202,7 +289,7 @@ impl ObjectTable {
 
 impl PartialEq for ObjectTable {
     fn eq(&self, other: &Self) -> bool {
-        self.known().eq(other.known())
+        self.freed == other.freed && self.known().eq(other.known())
     }
 }
 
@@ -210,6 +297,7 @@ impl Eq for ObjectTable {}
 
 impl Hash for ObjectTable {
     fn hash<H: Hasher>(&self, hasher: &mut H) {
+        self.freed.hash(hasher);
         self.known().for_each(|object| object.hash(hasher));
     }
 }

@@ -79,8 +79,9 @@ impl Protocol {
     ) -> Result<(), ProtocolError> {
         match event {
             Event::Allocated { range, coherence } => self.lazy.allocated(range, coherence),
-            Event::ReadMiss(miss) => self.lazy.read_misses(&[miss], out),
-            Event::ReadMisses(misses) => self.lazy.read_misses(&misses, out),
+            Event::ReadMiss(miss) => self.lazy.read_misses(&[miss], out)?,
+            Event::ReadMisses(misses) => self.lazy.read_misses(&misses, out)?,
+            Event::Free { range, site } => self.lazy.free(range, site, out)?,
             Event::WriteFault { oid, site } => self.lazy.write_fault(oid, site, out),
             Event::Array(event) => self.lazy.arrays.step(event, out),
             Event::Acquire { lock, site } => self.acquire(lock, site, out)?,
@@ -173,6 +174,13 @@ impl Protocol {
             None => message,
         };
         out.push(Command::Send { to, message });
+    }
+
+    /// What is kept of objects: chunks of their states, ranges of chunks that are known as freed,
+    /// and chunks in which this node's own writes are remembered. None grows while objects come
+    /// and go.
+    pub fn records_kept(&self) -> [usize; 3] {
+        self.lazy.records_kept()
     }
 
     /// Whether requests wait for the worker's next call ([`Event::Serve`]).
@@ -407,6 +415,7 @@ impl Protocol {
                 Ok(())
             }
             Message::Fetch { round, wanted } => self.lazy.fetch(from, round, wanted, worker, out),
+            Message::Gone { round, oid, by } => self.lazy.told_gone(from, round, oid, by, out),
             Message::FetchReply { round, sent } => self.lazy.fetch_reply(from, round, &sent, out),
             Message::Update { pushed } => {
                 self.lazy.update(from, &pushed, out);
@@ -418,7 +427,10 @@ impl Protocol {
             }
             Message::Flush { number, flushed } => {
                 let (me, (home, objects)) = (self.me, self.lazy.home());
-                let is_home = |at: &Flushed| objects.get(at.oid).is_held_by(me);
+                let is_home = |at: &Flushed| {
+                    let object = objects.get(at.oid);
+                    object.freed || object.is_held_by(me)
+                };
                 if !flushed.iter().all(is_home) {
                     let what = "a flush of an object that is not at home here";
                     return Err(ProtocolError::BadMessage { from, what });

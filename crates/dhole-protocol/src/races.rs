@@ -15,7 +15,7 @@
 //! Nothing of this travels with the notices. Whoever finds a race asks the other node where it
 //! wrote, and its call waits for the answer.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use dhole_model::{CHUNK, CallSite, NodeId, Oid, Version};
 
@@ -35,7 +35,7 @@ pub enum Races {
     Fail,
 }
 
-/// Two writes of one object, of which neither happened before the other.
+/// Two writes of one object, or a write and a freeing, of which neither happened before the other.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Race {
     /// The object.
@@ -126,6 +126,9 @@ struct Found {
 /// The most races that a node asks about; others are only counted.
 const MOST_ASKED: usize = 16;
 
+/// The most chunks that are freed and still remembered.
+const MOST_FREED: usize = 64;
+
 /// One node's record of its own writes, and the races that it found.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct RaceFinder {
@@ -137,6 +140,8 @@ pub(crate) struct RaceFinder {
     /// By chunk of ids, where this node has written any.
     own: BTreeMap<u64, Box<[Own; CHUNK as usize]>>,
     found: Vec<Found>,
+    /// Chunks that are all freed, since the last barrier.
+    freed: VecDeque<u64>,
 }
 
 impl RaceFinder {
@@ -148,6 +153,7 @@ impl RaceFinder {
             sites: Sites::default(),
             own: BTreeMap::new(),
             found: Vec::new(),
+            freed: VecDeque::new(),
         }
     }
 
@@ -221,6 +227,17 @@ impl RaceFinder {
         self.own.get(&oid.chunk()).map(|own| own[oid.slot()])
     }
 
+    /// The place of this number.
+    pub fn site_of(&self, site: SiteId) -> Option<CallSite> {
+        self.sites.get(site)
+    }
+
+    /// Where this node last wrote an object, or freed it.
+    pub fn last_site(&self, oid: Oid) -> Option<CallSite> {
+        self.own_of(oid)
+            .and_then(|own| self.sites.get(own.last.site()))
+    }
+
     /// Whether a race was found whose other side is not known yet.
     pub fn is_asking(&self) -> bool {
         self.found.iter().any(|found| !found.answered)
@@ -272,9 +289,29 @@ impl RaceFinder {
         Ok(())
     }
 
+    /// All objects of a chunk were freed. What was written there is remembered for a while, for
+    /// races with the freeing.
+    pub fn forget(&mut self, chunk: u64) {
+        if self.own.contains_key(&chunk) {
+            self.freed.push_back(chunk);
+        }
+        while self.freed.len() > MOST_FREED {
+            let oldest = self.freed.pop_front();
+            oldest.and_then(|chunk| self.own.remove(&chunk));
+        }
+    }
+
+    /// Chunks of ids in which what this node wrote is remembered.
+    pub fn kept(&self) -> usize {
+        self.own.len()
+    }
+
     /// All have met at a barrier, and this node's Lamport time is `lamport`: what was written
     /// before happened before all that follows.
     pub fn met(&mut self, lamport: u64) {
         self.barrier = lamport;
+        for chunk in self.freed.drain(..) {
+            self.own.remove(&chunk);
+        }
     }
 }

@@ -44,6 +44,36 @@ fn barriers(nodes: usize, times: u64) -> (u64, Counters) {
     })
 }
 
+/// Objects of all sizes come and go, a hundred in each of half as many rounds
+/// as `times`, freed by each node in turn.
+fn freed(nodes: usize, times: u64) -> (u64, Counters) {
+    peak(nodes, |w| {
+        for step in 0..times / 2 {
+            let (small, single, rows) = w.once(|w| {
+                let single = (0..16_u64).map(|i| w.alloc(i)).collect::<Vec<_>>();
+                let single: [_; 16] = single.try_into().expect("as many as were made");
+                Ok((
+                    w.alloc_range(80, |i| i),
+                    single,
+                    w.alloc_rows::<u64>(4, 700),
+                ))
+            })?;
+            let sum: usize = small.iter().map(|number| number.read(w)).sum();
+            assert_eq!(sum, 80 * 79 / 2);
+            for row in rows.iter() {
+                assert_eq!(row.get(w)[699], 0);
+            }
+            w.barrier()?;
+            if step as usize % nodes == w.node().index() {
+                rows.row(1).get_mut(w)[0] = 1;
+                w.free((small, single, rows))?;
+            }
+            w.barrier()?;
+        }
+        Ok(())
+    })
+}
+
 fn assert_flat(what: &str, times: u64, run: impl Fn(u64) -> (u64, Counters)) {
     let ((few, _), (many, counters)) = (run(times / 10), run(times));
     let kept = counters.interval_records_most;
@@ -68,6 +98,15 @@ fn all_flat(times: u64) {
     });
     assert_flat("transfers beside an idle node", times, |times| {
         transfers(3, 2, times)
+    });
+    assert_flat("objects that come and go", times, |times| {
+        let (bytes, counters) = freed(3, times);
+        let stored = counters.shared_bytes / 3;
+        assert!(
+            stored <= 16 * 4096,
+            "{stored} bytes of pages after {times} objects"
+        );
+        (bytes, counters)
     });
     assert_flat("barriers of 2 nodes", times, |times| barriers(2, times));
 }

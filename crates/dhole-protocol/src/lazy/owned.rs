@@ -51,7 +51,8 @@ impl Lazy {
     pub(super) fn take_along(&mut self, along: &[Sent], out: &mut Commands) {
         for &sent in along {
             let object = self.objects.get_mut(sent.oid);
-            if object.lacks(sent.version) && object.coherence != Some(Coherence::Home) {
+            let is_wanted = object.lacks(sent.version) && !object.freed;
+            if is_wanted && object.coherence != Some(Coherence::Home) {
                 object.hold(sent.version);
                 self.lamport = self.lamport.max(sent.version.lamport);
                 self.inbox.forget(sent.oid, out);

@@ -1,0 +1,127 @@
+//! Freed objects: their storage, records and pages of handles go back.
+//!
+//! An id is never used again, so a stale reference to a freed object reads a null handle for ever,
+//! and takes the slow path to an error.
+
+use dhole_model::{CHUNK, Oid, OidRange};
+
+use crate::heap::{CHUNKS_OF_PAGE, Heap, Place, UNSEEN};
+use crate::space::{self, IDS_PER_PAGE};
+use crate::{Binding, HeapMut, Presence, Refusal, Refused};
+
+impl Heap {
+    /// Gives the storage of an object back, and makes its handles null.
+    fn free_one(&mut self, oid: Oid, at: Place) {
+        let bytes = self.chunks[at.chunk].binding.bytes();
+        let Some(storage) = self.chunks[at.chunk].free(at.slot) else {
+            return;
+        };
+        for table in self.tables() {
+            table.clear(oid);
+        }
+        self.pre_images.forget(oid);
+        self.pushed.forget(oid);
+        let pages = self.store.give_back(storage, bytes);
+        if !pages.is_empty() {
+            let at = self.store.pointer(pages.start);
+            // SAFETY: whole pages of this node's store, in which no object lies any more. Only
+            // exclusive calls free, so no reference to them lives, and what is stored there next
+            // is written before it is read.
+            unsafe { space::release(at, pages.end - pages.start) };
+        }
+    }
+
+    /// Forgets a chunk of which no object is left, and gives the page of handles back that it
+    /// lies in if all chunks there are forgotten or were never seen.
+    fn forget_chunk(&mut self, number: u64, place: usize) {
+        let of_page = number / CHUNKS_OF_PAGE;
+        if let Some(page) = self.index.get_mut(&of_page) {
+            page[(number % CHUNKS_OF_PAGE) as usize] = UNSEEN;
+            if page.iter().all(|place| *place == UNSEEN) {
+                self.index.remove(&of_page);
+            }
+        }
+        self.open.retain(|_, open| open.place != place);
+        self.spare.push(place as u32);
+        const CHUNKS_OF_TABLE_PAGE: u64 = IDS_PER_PAGE / CHUNK;
+        let first = number / CHUNKS_OF_TABLE_PAGE * CHUNKS_OF_TABLE_PAGE;
+        let seen = |chunk: u64| self.place(Oid(chunk * CHUNK)).is_some();
+        if (first..first + CHUNKS_OF_TABLE_PAGE).any(seen) {
+            return;
+        }
+        for table in [self.slot.read_table(), self.slot.write_table()] {
+            // SAFETY: one page of a table, whose handles are all null: they are set only for
+            // objects of chunks that have a record. Pages that are given back read as null.
+            unsafe {
+                let page = table.add((8 * first * CHUNK) as usize);
+                space::release(page, 8 * IDS_PER_PAGE);
+            }
+        }
+    }
+
+    /// Whether a record here says that an object of the range is something else than `bound`.
+    pub(crate) fn contradicts(&self, first: Oid, count: u64, bound: &Binding) -> bool {
+        let chunks = first.chunk()..=first.plus(count.saturating_sub(1)).chunk();
+        let of_page = |page: u64| {
+            self.index
+                .get(&page)
+                .into_iter()
+                .flat_map(move |places| (page * CHUNKS_OF_PAGE..).zip(places.iter().copied()))
+        };
+        let pages = chunks.start() / CHUNKS_OF_PAGE..=chunks.end() / CHUNKS_OF_PAGE;
+        let mut seen = pages
+            .flat_map(of_page)
+            .filter(|(_, place)| *place != UNSEEN);
+        seen.any(|(chunk, place)| {
+            chunks.contains(&chunk) && self.chunks[place as usize].binding != *bound
+        })
+    }
+}
+
+impl HeapMut<'_> {
+    /// Frees objects: their handles are null, their storage goes back, and whole chunks leave no
+    /// record. Nothing happens where there is nothing of them.
+    ///
+    /// # Errors
+    /// [`Refusal::Presence`] outside of an exclusive call.
+    pub fn free(&mut self, range: OidRange) -> Result<(), Refused> {
+        let presence = self.heap.presence();
+        if presence != Presence::Exclusive {
+            return Err(Refused {
+                operation: "freeing",
+                oid: range.first,
+                node: self.heap.node,
+                refusal: Refusal::Presence(presence),
+            });
+        }
+        let end = range.first.0 + u64::from(range.count);
+        let mut next = range.first.0;
+        while next < end {
+            let chunk_end = end.min((next / CHUNK + 1) * CHUNK);
+            if let Some(Place { chunk, .. }) = self.heap.place(Oid(next)) {
+                for oid in (next..chunk_end).map(Oid) {
+                    let slot = oid.slot();
+                    self.heap.free_one(oid, Place { chunk, slot });
+                }
+                if self.heap.chunks[chunk].is_all_freed() {
+                    self.heap.forget_chunk(next / CHUNK, chunk);
+                }
+            }
+            next = chunk_end;
+        }
+        Ok(())
+    }
+
+    /// Whether an object was freed, as far as this node or the cluster knows.
+    pub fn is_freed(&self, oid: Oid) -> bool {
+        match self.heap.place(oid) {
+            Some(at) => self.heap.chunks[at.chunk].is_freed(at.slot),
+            None => self.heap.cluster.is_freed(oid),
+        }
+    }
+
+    /// Chunks of ids of which this node keeps a record.
+    pub fn chunks_kept(&self) -> usize {
+        self.heap.chunks.len() - self.heap.spare.len()
+    }
+}

@@ -1,0 +1,85 @@
+//! Freeing objects.
+
+use std::panic::Location;
+
+use dhole_heap::{Miss, Name, Names};
+use dhole_model::{CallSite, OidRange};
+use dhole_protocol::Event;
+
+use crate::error::AccessError;
+use crate::worker::Worker;
+
+impl Worker<'_> {
+    /// Frees objects: references, ranges, rows, or slices and tuples of these, each object once.
+    /// Any node may free what it has references to. Their storage goes back here at once, and on
+    /// every other node when it hears of it, as of a write: after the next barrier at the latest.
+    /// Accessing a freed object is an error on every node that knows; what races with the freeing
+    /// is a race. References to freed objects may stay where they are.
+    ///
+    /// ```
+    /// # use dhole_node::{AccessError, Settings, Threads, run_on};
+    /// # run_on(&Threads::new(2, 0), &Settings::nodes(2), |w| {
+    /// let list = w.once(|w| Ok(w.alloc_range(100, |i| i)))?;
+    /// if w.node().index() == 0 {
+    ///     w.free(list)?;
+    /// }
+    /// w.barrier()?;
+    /// let error = list.at(7).try_get(w).unwrap_err();
+    /// assert!(matches!(error, AccessError::Freed { .. }));
+    /// # Ok(()) }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    /// [`AccessError::Freed`] when one of them is freed already, [`AccessError::Foreign`] and
+    /// [`AccessError::Type`] as for an access; those named before it are freed then.
+    /// [`AccessError::FreesArray`] for an array, which stays until the run ends; then nothing is
+    /// freed.
+    #[track_caller]
+    pub fn free(&mut self, what: impl Names) -> Result<(), AccessError> {
+        let site = Location::caller();
+        let (mut ranges, mut first): (Vec<OidRange>, Vec<Miss>) = (Vec::new(), Vec::new());
+        let mut array = None;
+        what.each(site, &mut |name| match name {
+            Name::Object(miss) => {
+                OidRange::push(&mut ranges, miss.oid);
+                if ranges.len() > first.len() {
+                    first.push(miss);
+                }
+            }
+            Name::Elements(miss) => array = Some(miss),
+        });
+        if let Some(miss) = array {
+            return Err(AccessError::FreesArray {
+                oid: miss.elements.array,
+                type_name: miss.ty.info().name,
+                node: self.node(),
+                site: site.into(),
+            });
+        }
+        let mut all = ranges.into_iter().zip(&first);
+        all.try_for_each(|(range, miss)| self.free_range(range, miss, site.into()))
+    }
+
+    /// Frees objects with consecutive ids, of which `miss` is an access to the first.
+    fn free_range(
+        &mut self,
+        range: OidRange,
+        miss: &Miss,
+        site: CallSite,
+    ) -> Result<(), AccessError> {
+        self.locate(miss)?;
+        let called = self.exclusive(|link, call| {
+            let mut heap = call.split().0;
+            if let Err(clash) = heap.bind(miss) {
+                return Ok(Err(clash));
+            }
+            let all = heap.cluster().with_rest(range);
+            link.local(call, Some(Event::Free { range: all, site }))?;
+            let (heap, state) = call.split();
+            heap.cluster().free(all);
+            state.counting.of_type(miss.ty.info().name).freed += u64::from(range.count);
+            Ok(Ok(()))
+        });
+        self.accessed(miss, called)
+    }
+}

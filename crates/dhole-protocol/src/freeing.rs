@@ -1,0 +1,145 @@
+//! Freeing objects, explicitly.
+//!
+//! Who frees an object tells of it as of a write: in its interval. Whoever hears of it forgets the
+//! object, and every later access there is an error; so is freeing it again. Ids are never used
+//! again, so of chunks all of whose objects are freed nothing is kept but their numbers. A freeing
+//! that races with a write, or with another freeing, is a race. Who has not heard of it and asks
+//! for the object is told.
+
+use dhole_model::{CallSite, Coherence, NodeId, Oid, OidRange};
+
+use crate::command::{Command, Commands, Freed, ProtocolError};
+use crate::lazy::Lazy;
+use crate::{Interval, Message};
+
+impl Lazy {
+    /// The worker frees objects.
+    ///
+    /// # Errors
+    /// [`ProtocolError::Freed`] when one of them is freed already; then nothing was done.
+    pub fn free(
+        &mut self,
+        range: OidRange,
+        site: CallSite,
+        out: &mut Commands,
+    ) -> Result<(), ProtocolError> {
+        range.iter().try_for_each(|oid| self.check_not_freed(oid))?;
+        let site = self.races.site(site);
+        let Lazy {
+            objects,
+            copysets,
+            inbox,
+            home,
+            dirty,
+            ..
+        } = self;
+        objects.for_each(&[range], |oid, object| {
+            copysets.forget(oid);
+            inbox.forget(oid, out);
+            let at_home = object.coherence == Some(Coherence::Home);
+            if at_home {
+                home.forget(oid);
+            }
+            if at_home || !object.dirty {
+                dirty.push((oid, site));
+            }
+            object.free();
+            object.dirty = true;
+        });
+        out.push(Command::Free(range));
+        Ok(())
+    }
+
+    /// Applies what an interval freed; how many of it race with what this node did.
+    pub(crate) fn notice_freed(&mut self, interval: &Interval, out: &mut Commands) -> u64 {
+        let (version, mut races) = (interval.version(), 0);
+        let Lazy {
+            objects,
+            copysets,
+            inbox,
+            home,
+            races: finder,
+            ..
+        } = self;
+        objects.for_each(&interval.freed, |oid, object| {
+            if finder.suspects(object.newest()) {
+                races += u64::from(finder.is_race(oid, version, out));
+            }
+            copysets.forget(oid);
+            inbox.forget(oid, out);
+            if object.coherence == Some(Coherence::Home) {
+                home.forget(oid);
+            }
+            object.hear(version);
+            object.free();
+        });
+        out.extend(interval.freed.iter().copied().map(Command::Free));
+        self.forget_freed(&interval.freed);
+        races
+    }
+
+    /// Keeps no more of chunks all of whose objects are freed than their numbers.
+    pub(crate) fn forget_freed(&mut self, ranges: &[OidRange]) {
+        for chunk in self.objects.forget_freed(ranges) {
+            self.races.forget(chunk);
+        }
+    }
+
+    pub(crate) fn check_not_freed(&self, oid: Oid) -> Result<(), ProtocolError> {
+        match self.objects.get(oid).freed {
+            true => Err(ProtocolError::Freed(self.freed(oid))),
+            false => Ok(()),
+        }
+    }
+
+    /// What is known of a freed object. Until the interval ends that freed it here, its state does
+    /// not tell who did.
+    fn freed(&self, oid: Oid) -> Freed {
+        let object = self.objects.get(oid);
+        let pending = self.dirty.iter().find(|(other, _)| *other == oid);
+        let by = match pending {
+            Some(_) => Some(self.me),
+            None => object.last(),
+        };
+        let at = match pending {
+            Some((_, site)) => self.races.site_of(*site),
+            None if by == Some(self.me) => self.races.last_site(oid),
+            None => None,
+        };
+        Freed { oid, by, at }
+    }
+
+    /// The answer to a question for a freed object.
+    pub(crate) fn gone(&self, to: NodeId, round: u32, oid: Oid) -> Command {
+        let by = self.freed(oid).by;
+        let message = Message::Gone { round, oid, by };
+        Command::Send { to, message }
+    }
+
+    /// Whom this node asked answers that an object was freed.
+    pub fn told_gone(
+        &mut self,
+        from: NodeId,
+        round: u32,
+        oid: Oid,
+        by: Option<NodeId>,
+        out: &mut Commands,
+    ) -> Result<(), ProtocolError> {
+        let Some(wanted) = self.round.question(from, round)? else {
+            return Ok(());
+        };
+        if !wanted.iter().any(|(_, wanted)| wanted.oid == oid) {
+            let what = "an object is gone that was not asked for";
+            return Err(ProtocolError::BadMessage { from, what });
+        }
+        self.gone = Some(Freed { oid, by, at: None });
+        self.answered(from, out);
+        Ok(())
+    }
+
+    /// What is kept of objects: chunks of states, ranges of freed chunks, chunks of own writes.
+    pub fn records_kept(&self) -> [usize; 3] {
+        let (chunks, freed) = self.objects.kept();
+        [chunks, freed, self.races.kept()]
+    }
+}
