@@ -1,21 +1,24 @@
 //! A simulated cluster: any number of nodes up to 1,024 on one thread, in virtual time.
 //!
 //! [`Sim`] is a [`Machine`](dhole_node::Machine). It runs the body of each node as a coroutine,
-//! keeps a clock for each of them, and carries their messages over a [`Network`] that is a few
-//! numbers: latency, bandwidth, and what a message costs the processors at either end. What the
+//! keeps a clock for each of them, and carries their messages over a [`Network`] of numbers, which
+//! a [`Description`] in a file says: latency, bandwidth, what a message costs the processors at
+//! either end, and what messages share on their way. What the
 //! program itself computes takes as long as it takes on this host, or as long as the program
 //! says ([`Computation`]); in the second case the [`Settings`] decide the run, event for event,
 //! and another seed tries another order of whatever happens at the same time.
 //!
 //! The rules of the model:
 //!
-//! - A node is one processor. A message that arrives interrupts whatever the worker does;
-//!   messages that arrive meanwhile queue. Receiving takes `receive_ns` and sending `send_ns` for
-//!   each message, of the worker's time or the handler's, whoever sends; a call into the runtime
-//!   takes `call_ns`.
-//! - A message occupies its sender's link for its bytes divided by the bandwidth, behind those
-//!   sent before it, and arrives `latency_ns` after that, and later by the jitter. A message of a
-//!   node to itself takes no time.
+//! - A node is one processor. A message that arrives interrupts whatever the worker does, at the
+//!   cost of `interrupt_ns` if that is the program's computation; messages that arrive meanwhile
+//!   queue. Receiving and sending cost what [`Network::receiving_ns`] and [`Network::sending_ns`]
+//!   say, of the worker's time or the handler's, whoever sends; a call into the runtime takes
+//!   `call_ns`.
+//! - A message occupies its sender's link, or the ports of a switch, or hubs ([`Medium`]), for its
+//!   bytes divided by the bandwidth, behind those before it, and arrives `latency_ns` after that,
+//!   and later by the jitter. A message of a node to itself takes no time.
+//! - A message that is lost is sent again after `retransmit_ns`: a receiver gets each once.
 //! - Before a worker's call into the runtime goes on, everything has happened that comes before the
 //!   worker's clock. At one instant deliveries come first, then waits that expire, then workers.
 //! - When all bodies have returned the run is over, whatever messages are still on their way.
