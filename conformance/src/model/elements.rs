@@ -52,11 +52,16 @@ impl Node {
         let places = |elements: Elements| elements.range().map(move |e| objects + e as usize);
         match command {
             ArrayCommand::Reply { to, round, sent } => {
-                let all = sent.iter().flat_map(|sent| places(sent.elements));
-                let values: Result<_, _> =
-                    all.map(|element| self.heap.gather(element, at)).collect();
+                let mut values = Vec::new();
+                for element in sent.iter().flat_map(|sent| places(sent.elements)) {
+                    let value = self.heap.gather(element, at)?;
+                    if self.heap.is_writable(element) {
+                        around.history.peeked(value);
+                    }
+                    values.push(value);
+                }
                 let message = Message::ElementsReply { round, sent };
-                self.send(to, message, values?, false, around);
+                self.send(to, message, values, false, around);
             }
             ArrayCommand::Install(sent) => {
                 for element in places(sent.elements) {

@@ -253,16 +253,16 @@ impl Arrays {
         Ok(())
     }
 
-    /// Takes a reply, if its round is still awaited.
+    /// Takes a reply, if its round is still awaited. The newest Lamport time that is seen with it.
     pub fn fetch_reply(
         &mut self,
         from: NodeId,
         round: u32,
         sent: &[SentElements],
         out: &mut Commands,
-    ) -> Result<(), ProtocolError> {
+    ) -> Result<u64, ProtocolError> {
         let Some(wanted) = self.round.question(from, round)? else {
-            return Ok(());
+            return Ok(0);
         };
         let fits = |(sent, (_, wanted)): (&SentElements, &(NodeId, WantedElements))| {
             sent.elements == wanted.elements && sent.version >= wanted.need
@@ -280,7 +280,8 @@ impl Arrays {
         if self.round.is_over() {
             out.push(Command::Done);
         }
-        Ok(())
+        let seen = sent.iter().map(|sent| sent.version.lamport);
+        Ok(seen.max().unwrap_or(0))
     }
 }
 

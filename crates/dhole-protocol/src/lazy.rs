@@ -15,6 +15,7 @@ use std::sync::Arc;
 use dhole_model::{CallSite, Coherence, IntervalIndex, NodeId, Oid, OidRange, VectorTime, Version};
 use smallvec::SmallVec;
 
+use crate::array_command::SentElements;
 use crate::arrays::Arrays;
 use crate::collection::{Collector, Gossip};
 use crate::command::{Command, Commands, Freed, ProtocolError, Source, Unread, WorkerIs};
@@ -474,6 +475,20 @@ impl Lazy {
             round: request.round,
             objects,
         });
+        Ok(())
+    }
+
+    /// Takes a reply of elements of arrays.
+    pub fn elements_reply(
+        &mut self,
+        from: NodeId,
+        round: u32,
+        sent: &[SentElements],
+        out: &mut Commands,
+    ) -> Result<(), ProtocolError> {
+        let seen = self.arrays.fetch_reply(from, round, sent, out)?;
+        // What this node writes next must be newer than what it sees, told of it or not.
+        self.lamport = self.lamport.max(seen);
         Ok(())
     }
 

@@ -442,7 +442,7 @@ impl Protocol {
                 self.lazy.arrays.fetch(from, round, wanted, worker, out)
             }
             Message::ElementsReply { round, sent } => {
-                self.lazy.arrays.fetch_reply(from, round, &sent, out)
+                self.lazy.elements_reply(from, round, &sent, out)
             }
             Message::LockRequest { lock, time } => self.request(lock, from, time, out),
             Message::LockForward {

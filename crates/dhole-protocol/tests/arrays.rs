@@ -214,6 +214,27 @@ fn what_is_overwritten_is_not_asked_for() {
 }
 
 #[test]
+fn what_is_written_over_what_was_seen_is_newer_though_nobody_told_of_it() {
+    let mut late = Pack::new(2);
+    touch(&mut late, 0, 0..10);
+    late.barrier();
+    late.begin(1, read(0..10));
+    let (_, _, message) = late.in_flight.pop_front().expect("a fetch");
+    late.run(0, acquire(1));
+    touch(&mut late, 0, 0..10);
+    late.run(0, release(1));
+    late.in_flight.push_back((n(1), n(0), message));
+    late.settle();
+    assert!(late.done[1].contains(&installed(0..10, 2, 0)));
+    late.local(1, write(0..10));
+    late.barrier();
+    assert!(
+        late.done[0].contains(&array(ArrayCommand::Invalidate(part(0..10)))),
+        "version 3"
+    );
+}
+
+#[test]
 fn replies_and_requests_that_make_no_sense_are_refused() {
     let mut pack = Pack::new(2);
     touch(&mut pack, 0, 0..20);
