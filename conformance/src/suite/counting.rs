@@ -182,22 +182,22 @@ struct Holder {
 pub fn what_an_object_owns_comes_with_it(on: &dyn Platform) {
     let outcome = succeed(on, 2, |w| {
         let owner = w.once(|w| {
-            let innermost = w.alloc_own(Part {
+            let innermost = w.under(Lazy).alloc_own(Part {
                 value: 3,
                 inner: None,
             });
             let inner = Some(innermost);
-            let first = w.alloc_own(Part { value: 1, inner });
-            let second = w.alloc_own(Part {
+            let first = w.under(Lazy).alloc_own(Part { value: 1, inner });
+            let second = w.under(Lazy).alloc_own(Part {
                 value: 2,
                 inner: None,
             });
             let parts = [Some(first), Some(second)];
-            Ok(w.alloc(Owner { parts }))
+            Ok(w.under(Lazy).alloc(Owner { parts }))
         })?;
         let holder = w.once(|w| {
-            let parts = [1, 2, 3].map(|value| Some(w.alloc(value)));
-            Ok(w.alloc(Holder { parts }))
+            let parts = [1, 2, 3].map(|value| Some(w.under(Lazy).alloc(value)));
+            Ok(w.under(Lazy).alloc(Holder { parts }))
         })?;
         if w.node().index() == 1 {
             assert_eq!(questions(w, |w| owned_sum(owner, w))?, (6, 1));
@@ -249,7 +249,7 @@ pub fn no_more_comes_along_than_the_limit(on: &dyn Platform) {
     let outcome = succeed(on, 2, |w| {
         let first = w.once(|w| {
             let list = (0..650).fold(None, |inner, value| {
-                Some(w.alloc_own(Part { value, inner }))
+                Some(w.under(Lazy).alloc_own(Part { value, inner }))
             });
             Ok(list.as_deref().copied())
         })?;

@@ -3,7 +3,7 @@
 
 use std::panic::Location;
 
-use dhole_heap::{Name, Names, Ref, Refs, Rows, Scalar, Share};
+use dhole_heap::{Name, Names, Own, Ref, Refs, Rows, Scalar, Share};
 use dhole_model::{CallSite, Coherence, OidRange};
 use dhole_protocol::{Event, Unread};
 
@@ -100,6 +100,13 @@ impl Under<'_, '_> {
     #[track_caller]
     pub fn alloc<T: Share>(&mut self, value: T) -> Ref<T> {
         self.worker.alloc_under(self.coherence, value)
+    }
+
+    /// As [`Worker::alloc_own`]. What has a home is fetched from there alone, and so does not
+    /// travel with its owner.
+    #[track_caller]
+    pub fn alloc_own<T: Share>(&mut self, value: T) -> Own<T> {
+        self.alloc(value).into()
     }
 
     /// As [`Worker::alloc_range`].

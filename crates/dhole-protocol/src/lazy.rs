@@ -334,10 +334,16 @@ impl Lazy {
             self.log.push(Arc::clone(interval));
         }
         self.lamport = self.lamport.max(news.lamport);
-        self.home.drop_cached(&mut self.objects, out);
+        self.acquired(out);
         if races > 0 {
             out.push(Command::RacesFound(races));
         }
+    }
+
+    /// Something was acquired. There may be no news of it: objects that have a home are written
+    /// without notices.
+    pub fn acquired(&mut self, out: &mut Commands) {
+        self.home.drop_cached(&mut self.objects, out);
     }
 
     /// Applies the notices of an interval; how many of them race with writes of this node.

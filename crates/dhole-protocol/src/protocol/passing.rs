@@ -110,6 +110,7 @@ impl Protocol {
 
     fn pass_without_news(&mut self, request: &Request, out: &mut Commands) {
         if request.requester == self.me {
+            self.lazy.acquired(out);
             self.gates.granted(1);
             self.go_on(out);
             return;
