@@ -106,6 +106,9 @@ fn main() {
     for (what, count, rounds) in [("in L1", 512, 20_000), ("out of cache", 4 << 20, 1)] {
         measure(what, count, rounds);
     }
+    for (what, count, rounds) in [("in L1", 2048, 20_000), ("out of cache", 8 << 20, 4)] {
+        slices(what, count, rounds);
+    }
     clusters();
 }
 
@@ -161,6 +164,45 @@ fn measure(what: &str, count: u64, rounds: u32) {
         );
     })
     .expect("the one worker");
+}
+
+/// A loop over a slice of an array, taking the slice included, beside the same loop over a `Vec`.
+fn slices(what: &str, count: u64, rounds: u32) {
+    let cluster = Cluster::new(1).expect("address space");
+    let node = Monitor::new(&cluster, NodeId(0), ());
+    let array = node
+        .lock()
+        .split()
+        .0
+        .alloc_array_with(count, |i| i)
+        .expect("memory");
+    let plain: Vec<u64> = (0..count).collect();
+    node.lend(|token| {
+        let w = Worker { token };
+        let (mut best_plain, mut best_array) = (f64::INFINITY, f64::INFINITY);
+        for _ in 0..9 {
+            let (a, took) = timed(&|| repeat(rounds, || sum_slice(black_box(&plain))));
+            best_plain = best_plain.min(took);
+            let (b, took) =
+                timed(&|| repeat(rounds, || sum_slice(black_box(array).slice(&w, ..))));
+            best_array = best_array.min(took);
+            assert_eq!(a, b, "both see the same elements");
+        }
+        println!(
+            "sum of a slice of {count}, {what:<16} a Vec's {:7.3} ns   an array's {:7.3} ns   {:.3}",
+            best_plain / (count * u64::from(rounds)) as f64,
+            best_array / (count * u64::from(rounds)) as f64,
+            best_array / best_plain
+        );
+    })
+    .expect("the one worker");
+}
+
+#[inline(never)]
+fn sum_slice(elements: &[u64]) -> u64 {
+    elements
+        .iter()
+        .fold(0, |sum, element| sum.wrapping_mul(3) ^ element)
 }
 
 #[inline(never)]

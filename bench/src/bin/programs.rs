@@ -10,7 +10,7 @@ use std::process::Command;
 use apps::water::solve::Program;
 use apps::water::{self, nsquared, spatial};
 use apps::{barnes, sor};
-use dhole::{Config, RunError};
+use dhole::{Array2, Config, Rows, RunError};
 
 const REPETITIONS: usize = 9;
 
@@ -62,20 +62,28 @@ fn solve_sor(size: usize) -> Result<(), RunError> {
         seed: 1,
         omega: 1.5,
     };
-    let shared = |nodes| -> Result<f64, RunError> {
+    let rows = |nodes| -> Result<f64, RunError> {
         let run = Config::nodes(nodes)
-            .run(|w| sor::shared::run::<dhole::Rows<f64>>(w, &problem, None, |_| ()))?;
+            .run(|w| sor::shared::run::<Rows<f64>>(w, &problem, None, |_| ()))?;
+        Ok(run.value.sweeps.as_secs_f64())
+    };
+    let arrays = |nodes| -> Result<f64, RunError> {
+        let run = Config::nodes(nodes)
+            .run(|w| sor::shared::run::<Array2<f64>>(w, &problem, None, |_| ()))?;
         Ok(run.value.sweeps.as_secs_f64())
     };
     let c = compile_c();
-    let [mut in_c, mut plain, mut one, mut two] = [(); 4].map(|()| Fastest::none());
+    let [mut in_c, mut plain] = [(); 2].map(|()| Fastest::none());
+    let [mut one, mut two, mut one_array, mut two_arrays] = [(); 4].map(|()| Fastest::none());
     for _ in 0..REPETITIONS {
         if let Some(seconds) = c.as_deref().and_then(|program| run_c(program, &problem)) {
             in_c.take(seconds);
         }
         plain.take(sor::sequential::run(problem, |_| ()).sweep_seconds);
-        one.take(shared(1)?);
-        two.take(shared(2)?);
+        one.take(rows(1)?);
+        two.take(rows(2)?);
+        one_array.take(arrays(1)?);
+        two_arrays.take(arrays(2)?);
     }
     println!("SOR {size}x{size}, 20 steps, fastest of {REPETITIONS}");
     if in_c.0.is_finite() {
@@ -96,6 +104,12 @@ fn solve_sor(size: usize) -> Result<(), RunError> {
         two.0,
         plain.0 / two.0
     );
+    for (nodes, array, row) in [(1, one_array.0, one.0), (2, two_arrays.0, two.0)] {
+        println!(
+            "  over arrays, {nodes} node(s) {array:7.4} s   {:.3} of rows",
+            array / row
+        );
+    }
     Ok(())
 }
 
