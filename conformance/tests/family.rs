@@ -38,16 +38,37 @@ fn random_programs_on_threads_give_the_same_result_under_every_protocol() {
 /// What is forbidden under synchronisation is so whatever the protocol.
 #[test]
 fn litmus_outcomes_that_are_forbidden_never_come_under_any_protocol() {
+    forbidden_outcomes_never_come(&[Update, Home], 1_000);
+}
+
+#[test]
+#[ignore = "slow: a hundred thousand seeds of each shape under each protocol"]
+fn forbidden_outcomes_never_come_in_a_hundred_thousand_seeds() {
+    forbidden_outcomes_never_come(&Coherence::ALL, 100_000);
+}
+
+fn forbidden_outcomes_never_come(protocols: &[Coherence], all: u64) {
     type Forbidden = fn(&[u64]) -> bool;
-    let both = [Guard::Locks, Guard::OneLock];
-    let any = [Guard::Nothing, Guard::Locks];
+    let both = [
+        Guard::Locks,
+        Guard::OneLock,
+        Guard::OneRwLock,
+        Guard::OnePermit,
+    ];
+    let any = [
+        Guard::Nothing,
+        Guard::Locks,
+        Guard::OneRwLock,
+        Guard::OnePermit,
+    ];
     let flag_without_data: Forbidden = |r| r == [1, 0];
     let none_is_seen: Forbidden = |r| r == [0, 0];
     let from_thin_air: Forbidden = |r| r == [1, 1];
     let they_disagree: Forbidden = |r| r == [1, 0, 1, 0];
     let it_goes_back: Forbidden = |r| r[0] > r[1] || r[1] > r[2];
     let effect_alone: Forbidden = |r| r == [1, 1, 0];
-    for coherence in [Update, Home] {
+    for &coherence in protocols {
+        let platform = Under(Simulated::default(), coherence);
         for (litmus, guards, forbidden) in [
             (MESSAGE_PASSING, both, flag_without_data),
             (STORE_BUFFERING, both, none_is_seen),
@@ -57,13 +78,11 @@ fn litmus_outcomes_that_are_forbidden_never_come_under_any_protocol() {
             (CAUSALITY, both, effect_alone),
         ] {
             for guard in guards {
-                let platform = Under(Simulated::default(), coherence);
-                let tally = litmus.tally(&platform, guard, seeds(0..1_000));
+                let tally = litmus.tally(&platform, guard, seeds(0..all));
                 tally.never("what is forbidden", forbidden);
             }
         }
-        let platform = Under(Simulated::default(), coherence);
-        let tally = STORE_BUFFERING.tally(&platform, Guard::Barrier, seeds(0..1_000));
+        let tally = STORE_BUFFERING.tally(&platform, Guard::Barrier, seeds(0..all));
         tally.never("one is not seen", |r| r != [1, 1]);
     }
 }
