@@ -189,7 +189,7 @@ fn slices(what: &str, count: u64, rounds: u32) {
             assert_eq!(a, b, "both see the same elements");
         }
         println!(
-            "sum of a slice of {count}, {what:<16} a Vec's {:7.3} ns   an array's {:7.3} ns   {:.3}",
+            "sum of a slice of {count}, {what:<16} a Vec's {:.3} ns   an array's {:.3} ns   {:.3}",
             best_plain / (count * u64::from(rounds)) as f64,
             best_array / (count * u64::from(rounds)) as f64,
             best_array / best_plain

@@ -27,7 +27,9 @@ pub enum AllocError {
         presence: Presence,
     },
     /// More objects at once than a range can name, or more bytes than a store has.
-    #[error("allocating {count} times {len} {what} on {node}: that is too large")]
+    #[error(
+        "allocating {count} times {len} {what} on {node}: more than a range names or a store holds"
+    )]
     TooLarge {
         /// The type.
         what: &'static str,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use dhole_heap::{Absent, AllocError, BindError, BorrowError, Foreign};
 use dhole_model::{CallSite, NodeId, Oid};
-use dhole_protocol::{AbortReason, ProtocolError, Waiter};
+use dhole_protocol::{AbortReason, ConditionId, ProtocolError, Waiter};
 use thiserror::Error;
 
 use crate::grip::Holding;
@@ -183,6 +183,22 @@ pub enum SyncError {
         /// Where in the program.
         site: CallSite,
         /// Where it was acquired.
+        acquired: CallSite,
+    },
+    /// A condition is waited on with another lock than its own; that lock counts as dropped.
+    #[error(
+        "waiting on {condition} on {node} at {site}: it was given {holding}, acquired at {acquired}"
+    )]
+    OtherLock {
+        /// The condition.
+        condition: ConditionId,
+        /// The node that would wait.
+        node: NodeId,
+        /// Where in the program.
+        site: CallSite,
+        /// The lock that it was given.
+        holding: Holding,
+        /// Where that was acquired.
         acquired: CallSite,
     },
     /// Node 0 calls `once` within what another `once` runs there alone: it would wait for all

@@ -186,13 +186,13 @@ impl Condvar {
         let (condition, site) = (self.id(), CallSite::caller());
         let Held(grip) = held;
         if grip.holding != Holding::Lock(condition.lock) {
-            let cause = dhole_protocol::ProtocolError::WithoutLock {
-                doing: "waiting on",
+            return Err(SyncError::OtherLock {
                 condition,
+                node: w.node(),
                 site,
-            };
-            let node = w.node();
-            return Err(SyncError::Protocol { node, cause });
+                holding: grip.holding,
+                acquired: grip.site,
+            });
         }
         let holding = grip.let_go(w, site)?;
         w.acquire(Event::WaitOn { condition, site }, site)?;

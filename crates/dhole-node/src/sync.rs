@@ -1,5 +1,7 @@
 //! The barrier, and values that one node makes for all.
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
 use dhole_heap::Share;
 use dhole_model::CallSite;
 use dhole_protocol::Event;
@@ -35,9 +37,9 @@ impl Worker<'_> {
                 return Err(SyncError::OnceWithinOnce { node, site, outer }.into());
             }
             self.link.in_once = Some(site);
-            let made = f(self);
+            let made = catch_unwind(AssertUnwindSafe(|| f(self)));
             self.link.in_once = None;
-            let value = made?;
+            let value = made.unwrap_or_else(|panic| resume_unwind(panic))?;
             let mut guard = self.link.node.monitor.lock();
             let packed = &mut guard.split().1.value;
             packed.clear();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use dhole::{Config, Error, Lock, Result, RunError, SyncError, Worker, sim};
+use dhole::{Condvar, Config, Error, Lock, Result, RunError, SyncError, Worker, sim};
 
 /// Runs on threads and in a simulation, and gives both errors.
 fn errors(
@@ -187,4 +187,34 @@ fn a_lock_that_is_dropped_is_released_and_reported() {
         "{}",
         warnings[0]
     );
+}
+
+#[test]
+fn a_condition_that_is_given_another_lock_says_which() {
+    for error in errors(2, |w| {
+        let own = Lock::numbered(1);
+        let held = own.acquire(w)?;
+        let other = Lock::numbered(2).acquire(w)?;
+        let waited = Condvar::numbered(own, 3).wait(w, other);
+        held.release(w)?;
+        waited.map(drop)?;
+        Ok(())
+    }) {
+        let text = error.to_string();
+        assert!(text.contains("condition 3 of lock 1"), "{text}");
+        assert!(text.contains("it was given lock 2, acquired at "), "{text}");
+    }
+}
+
+#[test]
+fn once_may_be_called_again_after_a_panic_in_it_was_caught() {
+    let run = Config::nodes(2).run(|w| {
+        if w.node().index() == 0 {
+            let panics = || w.once(|_| -> Result<u8> { panic!("inner") });
+            let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(panics));
+            assert!(caught.is_err());
+        }
+        w.once(|_| Ok(3_u8))
+    });
+    assert_eq!(run.unwrap().value, 3);
 }
