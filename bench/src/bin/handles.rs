@@ -183,8 +183,7 @@ fn slices(what: &str, count: u64, rounds: u32) {
         for _ in 0..9 {
             let (a, took) = timed(&|| repeat(rounds, || sum_slice(black_box(&plain))));
             best_plain = best_plain.min(took);
-            let (b, took) =
-                timed(&|| repeat(rounds, || sum_slice(black_box(array).slice(&w, ..))));
+            let (b, took) = timed(&|| repeat(rounds, || sum_slice(black_box(array).slice(&w, ..))));
             best_array = best_array.min(took);
             assert_eq!(a, b, "both see the same elements");
         }
