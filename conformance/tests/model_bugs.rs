@@ -98,8 +98,13 @@ fn a_lost_forward_leaves_its_requester_waiting() {
 
 #[test]
 fn a_race_that_is_kept_is_missed() {
-    let program = racing_writers(2, 1).finding(Races::Fail);
-    caught(Bug::KeepRace, program, Fault::UntoldRace);
+    for program in [racing_writers(2, 1), parts_that_overlap(1)] {
+        caught(
+            Bug::KeepRace,
+            program.finding(Races::Fail),
+            Fault::UntoldRace,
+        );
+    }
 }
 
 #[test]

@@ -19,6 +19,18 @@ fn every_race_before_a_barrier_is_told() {
 }
 
 #[test]
+fn a_race_for_an_element_is_told_and_none_for_its_neighbours() {
+    for races in [Races::Warn, Races::Fail] {
+        sound(a_race_for_a_part_and_order().finding(races), &[Sight::Race]);
+        sound(parts_that_overlap(1).finding(races), &[Sight::Race]);
+        let parts = parts_of_one_array(1).finding(races);
+        let explored = explore(Cluster::new(parts).showing(&[Sight::Race]));
+        assert!(explored.faults.is_empty(), "{explored}");
+        assert_eq!(explored.unseen, [Sight::Race], "there is none");
+    }
+}
+
+#[test]
 fn a_race_for_an_object_that_one_node_had_to_itself_is_told_where_races_are_errors() {
     sound(
         race_for_what_one_node_had().finding(Races::Fail),
@@ -42,6 +54,8 @@ fn writes_that_locks_and_barriers_order_are_no_race() {
             wandering(3),
             written_alone(2, 0),
             written_alone_in_phases(false),
+            parts_under_a_lock(),
+            parts_written_alone(),
         ] {
             let explored = explore(Cluster::new(program.finding(races)));
             explored.assert_sound();

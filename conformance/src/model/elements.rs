@@ -1,6 +1,6 @@
 //! The elements of a program's array, each kept and checked like an object of its own.
 
-use dhole_model::{Elements, NodeId, Oid};
+use dhole_model::{CallSite, Elements, NodeId, Oid};
 use dhole_protocol::{ArrayCommand, ArrayEvent, Event, Message, UnreadElements};
 
 use crate::model::node::Around;
@@ -35,8 +35,9 @@ impl Part {
     }
 
     /// The worker writes these elements, of which it has valid copies.
-    pub(crate) fn write(self) -> Event {
-        Event::Array(ArrayEvent::Write(self.elements()))
+    pub(crate) fn write(self, site: CallSite) -> Event {
+        let elements = self.elements();
+        Event::Array(ArrayEvent::Write { elements, site })
     }
 }
 

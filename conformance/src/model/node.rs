@@ -186,7 +186,7 @@ impl Node {
                 return self.access(around);
             }
             Some(Op::WritePart(part)) => match self.all_readable(part, around.program) {
-                true => ((Exclusive, None), Some(part.write())),
+                true => ((Exclusive, None), Some(part.write(site))),
                 false => ((Exclusive, Some(Wait::Object)), Some(part.read())),
             },
             Some(Op::Acquire(lock)) => {
@@ -285,7 +285,7 @@ impl Node {
                 around,
             ),
             Some(Op::WritePart(part)) if !self.all_writable(part, around.program) => {
-                self.call(Some(part.write()), around)
+                self.call(Some(part.write(self.site())), around)
             }
             Some(
                 Op::Read(_)
@@ -531,9 +531,10 @@ impl Node {
             Command::IntervalEnded | Command::Deferred | Command::RacesFound(_) => {}
             Command::Free(range) => self.free(range, around)?,
             Command::Gone(freed) => self.told_freed(freed, around)?,
-            Command::Race(race) => around
-                .history
-                .told_of_race(race, around.program.leaves(race.oid))?,
+            Command::Race(race) => {
+                let mut parts = around.program.raced(race.raced).into_iter();
+                parts.try_for_each(|part| around.history.told_of_race(race, part))?;
+            }
             Command::Done => self.wait_is_over(around)?,
             Command::Deadlock(_) => {
                 let wait = self.waits_for().ok_or(Fault::PhantomDeadlock)?;

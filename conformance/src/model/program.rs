@@ -1,7 +1,7 @@
 use std::ops::Range;
 
 use dhole_model::{Coherence, NodeId, Oid, OidRange};
-use dhole_protocol::{LockId, LogLimits, Races};
+use dhole_protocol::{LockId, LogLimits, Raced, Races};
 
 /// The most nodes of a model; clocks have a fixed size.
 pub const MOST_NODES: usize = 4;
@@ -247,6 +247,19 @@ impl Program {
     pub(crate) fn leaves(&self, oid: Oid) -> Range<usize> {
         let leaves = usize::from(self.leaves);
         oid.slot() * leaves..(oid.slot() + 1) * leaves
+    }
+
+    /// What a race was for, by numbers: in each of these somebody must have raced. An object is
+    /// raced for as a whole, elements each for itself.
+    pub(crate) fn raced(&self, raced: Raced) -> Vec<Range<usize>> {
+        let place = |element| self.objects.len() + element as usize;
+        match raced {
+            Raced::Object(oid) => vec![self.leaves(oid)],
+            Raced::Elements(elements) => {
+                let each = elements.range().map(place);
+                each.map(|at| at..at + 1).collect()
+            }
+        }
     }
 
     /// All shared objects.

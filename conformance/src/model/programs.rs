@@ -401,6 +401,17 @@ pub fn parts_that_overlap(rounds: usize) -> Program {
     .racy()
 }
 
+/// Two nodes race for the middle one of three elements; after a barrier they write different
+/// ones, and after another each the one that the other wrote.
+pub fn a_race_for_a_part_and_order() -> Program {
+    let node = |parts: [Part; 3]| parts.map(|part| [WritePart(part), Barrier]).concat();
+    let zero = node([Part(0, 2), Part(0, 1), Part(1, 3)]);
+    let one = node([Part(1, 3), Part(1, 3), Part(0, 1)]);
+    Program::new("a race for a part and order", vec![zero, one])
+        .elements(3)
+        .racy()
+}
+
 /// Each node writes its own elements without others; in the end, under a lock, those of its
 /// neighbour as well.
 pub fn parts_under_a_lock() -> Program {

@@ -1,6 +1,8 @@
 //! Arrays: plain slices, consistent element by element.
 
-use dhole::{Array, ArrayError, BorrowError, Counters, Lock, Read, Result, Share, Worker, Write};
+use dhole::{
+    Array, ArrayError, BorrowError, Counters, Lock, RaceReport, Read, Result, Share, Worker, Write,
+};
 
 use super::{fail, succeed};
 use crate::Platform;
@@ -10,7 +12,7 @@ const BLOCK: usize = 512;
 
 /// All nodes write elements of one block at once, each its own, and read all of them.
 pub fn nodes_write_different_elements_of_one_block_at_once(on: &dyn Platform) {
-    succeed(on, 4, |w| {
+    let outcome = succeed(on, 4, |w| {
         let array = w.once(|w| Ok(w.alloc_array::<u64>(40)))?;
         for round in 1..5 {
             let me = w.node().index();
@@ -29,6 +31,7 @@ pub fn nodes_write_different_elements_of_one_block_at_once(on: &dyn Platform) {
         }
         Ok(())
     });
+    assert!(outcome.races.is_empty(), "{:?}", outcome.races);
 }
 
 /// A slice over many blocks, of which each node has written some, starting anywhere.
@@ -118,7 +121,8 @@ pub fn records_of_all_kinds_arrive_whole_in_an_array(on: &dyn Platform) {
     });
 }
 
-/// Nodes that write the same elements race: one of them wins, the same for all.
+/// Nodes that write the same elements race: one of them wins, the same for all, and each pair is
+/// told of with the elements that both wrote.
 pub fn of_racing_writers_of_an_element_one_wins_everywhere(on: &dyn Platform) {
     let outcome = succeed(on, 4, |w| {
         let array = w.once(|w| Ok(w.alloc_array::<u64>(30)))?;
@@ -141,7 +145,18 @@ pub fn of_racing_writers_of_an_element_one_wins_everywhere(on: &dyn Platform) {
         assert_eq!(digest.slice(w, ..), all);
         Ok(())
     });
-    assert_eq!(outcome.counters.len(), 4);
+    let overlaps = outcome
+        .races
+        .iter()
+        .map(|race| race.elements.map(|e| e.range()));
+    let expected = [5..10, 10..15, 15..20].map(Some);
+    assert_eq!(
+        overlaps.collect::<Vec<_>>(),
+        expected,
+        "each pair of neighbours"
+    );
+    let here = |race: &RaceReport| race.to_string().matches("arrays.rs:").count();
+    assert!(outcome.races.iter().all(|race| here(race) == 3));
 }
 
 /// What is overwritten is not fetched.

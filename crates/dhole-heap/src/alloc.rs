@@ -7,7 +7,7 @@ use std::panic::Location;
 
 use dhole_model::{CHUNK, Coherence, NodeId, Oid, OidRange};
 
-use crate::directory::Run;
+use crate::directory::{ArrayRun, Run};
 use crate::heap::{Heap, Place};
 use crate::{Array, ArrayBinding, Binding, HeapMut, MAX_ALIGN, Presence};
 use crate::{Ref, Refs, ReserveError, Row, Rows};
@@ -300,6 +300,7 @@ impl HeapMut<'_> {
     ///
     /// # Errors
     /// [`AllocError`]; outside of a call of the worker, or out of space.
+    #[track_caller]
     pub fn alloc_array<T: Scalar>(&mut self, len: u64) -> Result<Array<T>, AllocError> {
         self.array_ids(len, true)
     }
@@ -309,6 +310,7 @@ impl HeapMut<'_> {
     ///
     /// # Errors
     /// [`AllocError`]; outside of a call of the worker, or out of space.
+    #[track_caller]
     pub fn alloc_array_with<T: Share>(
         &mut self,
         len: u64,
@@ -322,6 +324,7 @@ impl HeapMut<'_> {
         Ok(array)
     }
 
+    #[track_caller]
     fn array_ids<T: Share>(&mut self, len: u64, zeros: bool) -> Result<Array<T>, AllocError> {
         const { assert!(align_of::<T>() <= MAX_ALIGN) };
         let blocks = len.div_ceil(Array::<T>::PER_BLOCK);
@@ -335,7 +338,12 @@ impl HeapMut<'_> {
         let first = self.heap.take_chunks(chunks);
         let first = first.map_err(|error| self.ids::<T>(error))?;
         let binding = ArrayBinding { info, len, zeros };
-        self.heap.cluster.bind_array(first, chunks, binding);
+        let run = ArrayRun {
+            chunks,
+            binding,
+            site: self.site.unwrap_or(Location::caller()),
+        };
+        self.heap.cluster.bind_array(first, run);
         for table in self.heap.tables() {
             table.advise_huge(Oid(first * CHUNK), blocks);
         }

@@ -7,7 +7,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Wea
 use dhole_model::{CHUNK, NodeId, Oid, OidRange};
 
 use crate::TypeRef;
-use crate::directory::{ArrayBinding, BindError, Binding, Directory, Run};
+use crate::directory::{ArrayBinding, ArrayRun, BindError, Binding, Directory, Run};
 use crate::space::{self, IDS_PER_PAGE, Owner, ReserveError, Slot};
 use crate::type_map::Named;
 
@@ -179,8 +179,8 @@ impl Cluster {
     }
 
     /// Binds the blocks of an array, `chunks` chunks from `first` on.
-    pub(crate) fn bind_array(&self, first: u64, chunks: u64, binding: ArrayBinding) {
-        write(&self.directory).add_array(first, chunks, binding);
+    pub(crate) fn bind_array(&self, first: u64, run: ArrayRun) {
+        write(&self.directory).add_array(first, run);
     }
 
     /// Tests that a reference found in bytes is one that allocation gave out, in this cluster or
@@ -303,6 +303,11 @@ impl Cluster {
     /// Whether an object was freed on any node.
     pub fn is_freed(&self, oid: Oid) -> bool {
         read(&self.directory).are_freed(oid, 1)
+    }
+
+    /// What the array is whose first block is `oid`, if a node of this cluster has allocated it.
+    pub fn array_binding(&self, oid: Oid) -> Option<ArrayBinding> {
+        read(&self.directory).array(oid)
     }
 
     /// Where the program allocated `oid`, if a node of this cluster has.

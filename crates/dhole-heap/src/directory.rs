@@ -112,12 +112,20 @@ pub(crate) struct Run {
     pub(crate) site: &'static Location<'static>,
 }
 
+/// An array: consecutive ids, of its blocks, in whole chunks.
+pub(crate) struct ArrayRun {
+    pub(crate) chunks: u64,
+    pub(crate) binding: ArrayBinding,
+    /// Where the program allocated it.
+    pub(crate) site: &'static Location<'static>,
+}
+
 /// The runs of a cluster, by their first chunk, and its arrays, by the first chunk of the ids of
 /// their blocks. A block is no object.
 #[derive(Default)]
 pub(crate) struct Directory {
     runs: BTreeMap<u64, Run>,
-    arrays: BTreeMap<u64, (u64, ArrayBinding)>,
+    arrays: BTreeMap<u64, ArrayRun>,
     /// The ids of objects that were freed, and those beside them that never name one.
     freed: IdSet,
 }
@@ -143,9 +151,12 @@ impl Directory {
         self.run_of(oid).map(|(run, rest)| (&run.binding, rest))
     }
 
-    /// Where the program allocated `oid`.
+    /// Where the program allocated `oid`, an object or the first block of an array.
     pub(crate) fn site(&self, oid: Oid) -> Option<&'static Location<'static>> {
-        self.run_of(oid).map(|(run, _)| run.site)
+        match self.run_of(oid) {
+            Some((run, _)) => Some(run.site),
+            None => self.array_run(oid).map(|run| run.site),
+        }
     }
 
     /// What is freed with these objects: the rest of the last chunk of their run too, where no id
@@ -199,16 +210,20 @@ impl Directory {
         self.at(oid).map(|(binding, _)| *binding)
     }
 
-    /// Adds an array whose blocks take `chunks` chunks of ids.
-    pub(crate) fn add_array(&mut self, first_chunk: u64, chunks: u64, binding: ArrayBinding) {
+    /// Adds an array.
+    pub(crate) fn add_array(&mut self, first_chunk: u64, run: ArrayRun) {
         debug_assert!(!self.is_allocated(Oid(first_chunk * CHUNK)));
-        self.arrays.insert(first_chunk, (chunks, binding));
+        self.arrays.insert(first_chunk, run);
     }
 
     /// The array whose first block is `oid`.
     pub(crate) fn array(&self, oid: Oid) -> Option<ArrayBinding> {
-        let (_, binding) = self.arrays.get(&oid.chunk())?;
-        (oid.slot() == 0).then_some(*binding)
+        self.array_run(oid).map(|run| run.binding)
+    }
+
+    fn array_run(&self, oid: Oid) -> Option<&ArrayRun> {
+        let run = self.arrays.get(&oid.chunk())?;
+        (oid.slot() == 0).then_some(run)
     }
 
     /// What the chunk of `oid` is bound to, though `oid` itself may never name an object.
@@ -216,7 +231,7 @@ impl Directory {
         let run = self.runs.range(..=oid.chunk()).next_back();
         let array = self.arrays.range(..=oid.chunk()).next_back();
         run.is_some_and(|(first, run)| oid.chunk() < first + run.chunks)
-            || array.is_some_and(|(first, (chunks, _))| oid.chunk() < first + chunks)
+            || array.is_some_and(|(first, run)| oid.chunk() < first + run.chunks)
     }
 
     /// Whether all objects of a reference were allocated together, as what it takes them for.

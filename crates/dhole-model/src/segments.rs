@@ -19,6 +19,16 @@ impl<S: Copy + Eq + Default> Segments<S> {
         }
     }
 
+    /// How many segments there are, but the first and those after it that have the default.
+    pub fn len(&self) -> usize {
+        self.starts.len()
+    }
+
+    /// Whether all places have the default.
+    pub fn is_empty(&self) -> bool {
+        self.starts.is_empty()
+    }
+
     /// The state of a place.
     pub fn at(&self, place: u64) -> S {
         let segment = self.starts.range(..=place).next_back();
@@ -112,11 +122,6 @@ impl RangeSet {
     /// Whether any of `range` is in the set.
     pub fn meets(&self, range: Range<u64>) -> bool {
         self.of(range).any(|(_, is_in)| is_in)
-    }
-
-    /// Whether nothing is in the set.
-    pub fn is_empty(&self) -> bool {
-        self.starts.is_empty()
     }
 }
 

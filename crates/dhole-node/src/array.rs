@@ -87,7 +87,10 @@ impl Worker<'_> {
                 let event = Event::Array(ArrayEvent::Read(smallvec![unread]));
                 link.and_wait(call, event)?;
             }
-            let event = Event::Array(ArrayEvent::Write(miss.elements));
+            let event = Event::Array(ArrayEvent::Write {
+                elements: miss.elements,
+                site: miss.call_site(),
+            });
             link.local(call, Some(event)).map(Ok)
         });
         self.accessed(miss, called)
@@ -108,7 +111,11 @@ impl Worker<'_> {
             link.local(call, None)?;
             let written = call.split().0.overwrite_elements(elements, values);
             written.map_err(|refused| not_stored(elements, &refused))?;
-            let event = Event::Array(ArrayEvent::Overwrite { elements, creator });
+            let event = Event::Array(ArrayEvent::Overwrite {
+                elements,
+                creator,
+                site: miss.call_site(),
+            });
             link.local(call, Some(event)).map(Ok)
         });
         self.accessed(miss, called)

@@ -4,17 +4,20 @@ use std::fmt;
 use std::sync::Arc;
 
 use dhole_heap::Cluster;
-use dhole_model::{CallSite, Oid};
+use dhole_model::{CallSite, Elements, Oid};
 use dhole_protocol::{Race, RacingWrite};
 
-/// Two nodes wrote one object, and neither write happened before the other: nothing that
-/// synchronises lies between them. One of the values has won, the same on all nodes.
+/// Two nodes wrote one object, or the same elements of an array, and neither write happened before
+/// the other: nothing that synchronises lies between them. One of the values has won, the same on
+/// all nodes.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct RaceReport {
-    /// The object.
+    /// The object or array.
     pub oid: Oid,
-    /// What it is.
+    /// What it is; the type of an array's elements.
     pub type_name: Arc<str>,
+    /// Of an array, the elements that both wrote.
+    pub elements: Option<Elements>,
     /// Where in the program it was allocated.
     pub allocated_at: Option<CallSite>,
     /// Who wrote it and where, in the order of the nodes.
@@ -23,11 +26,15 @@ pub struct RaceReport {
 
 impl RaceReport {
     pub(crate) fn new(race: Race, cluster: &Cluster) -> RaceReport {
-        let Race { oid, writes } = race;
-        let type_name = cluster.binding(oid).map(|binding| binding.to_string());
+        let Race { raced, writes } = race;
+        let oid = raced.oid();
+        let of_array = || cluster.array_binding(oid).map(|array| array.info.name);
+        let of_object = cluster.binding(oid).map(|binding| binding.to_string());
+        let type_name = of_object.ok().or_else(|| of_array().map(str::to_owned));
         RaceReport {
             oid,
             type_name: type_name.unwrap_or_default().into(),
+            elements: raced.elements(),
             allocated_at: cluster.allocated_at(oid).map(CallSite::from),
             writes,
         }
@@ -36,13 +43,17 @@ impl RaceReport {
 
 impl fmt::Display for RaceReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a race for {} ({}", self.oid, self.type_name)?;
+        match self.elements {
+            Some(elements) => write!(f, "a race for {elements} ({}", self.type_name)?,
+            None => write!(f, "a race for {} ({}", self.oid, self.type_name)?,
+        }
         if let Some(site) = self.allocated_at {
             write!(f, ", allocated at {site}")?;
         }
         f.write_str(")")?;
+        let what = self.elements.map_or("it", |_| "them");
         for (RacingWrite { node, site }, before) in self.writes.iter().zip([":", " and"]) {
-            write!(f, "{before} {node} wrote it")?;
+            write!(f, "{before} {node} wrote {what}")?;
             match site {
                 Some(site) => write!(f, " at {site}")?,
                 None => f.write_str(" where it wrote too often since to say")?,

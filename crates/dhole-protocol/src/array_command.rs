@@ -1,6 +1,6 @@
 //! What goes into the arrays' part of a protocol, and what comes out of it.
 
-use dhole_model::{Elements, NodeId, Version};
+use dhole_model::{CallSite, Elements, NodeId, Version};
 use smallvec::SmallVec;
 
 /// Elements of an array that the worker is to read.
@@ -24,13 +24,20 @@ pub enum ArrayEvent {
     /// It reads elements, not all of which are valid here.
     Read(SmallVec<[UnreadElements; 1]>),
     /// It writes elements which are all valid here, not all of them writable.
-    Write(Elements),
+    Write {
+        /// The elements.
+        elements: Elements,
+        /// Where in the program.
+        site: CallSite,
+    },
     /// It writes all of these elements, whatever they were.
     Overwrite {
         /// The elements.
         elements: Elements,
         /// The node that allocated the array.
         creator: NodeId,
+        /// Where in the program.
+        site: CallSite,
     },
 }
 

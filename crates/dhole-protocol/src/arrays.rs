@@ -15,6 +15,7 @@ use crate::array_command::{
 use crate::command::{Command, Commands, ProtocolError, WorkerIs};
 use crate::message::Message;
 use crate::object_table::ObjectState;
+use crate::races::{self, RaceFinder, SiteId};
 use crate::round::{Round, Wants};
 
 /// One node's part of the protocol for arrays.
@@ -22,8 +23,8 @@ use crate::round::{Round, Wants};
 pub(crate) struct Arrays {
     me: NodeId,
     arrays: BTreeMap<dhole_model::Oid, Segments<ObjectState>>,
-    /// Written in the current interval.
-    dirty: Vec<Elements>,
+    /// Written in the current interval, and where.
+    dirty: Vec<(Elements, SiteId)>,
     /// Requests for dirty elements; at most one from each other node.
     deferred: VecDeque<Request>,
     round: Round<WantedElements>,
@@ -48,21 +49,25 @@ impl Arrays {
     }
 
     /// The worker does something with an array.
-    pub fn step(&mut self, event: ArrayEvent, out: &mut Commands) {
+    pub fn step(&mut self, event: ArrayEvent, races: &mut RaceFinder, out: &mut Commands) {
         match event {
             ArrayEvent::Allocated(elements) => {
                 let version = initial(self.me);
                 self.update(elements, |_, state| state.hold(version));
             }
             ArrayEvent::Read(misses) => self.read(&misses, out),
-            ArrayEvent::Write(elements) => self.write(elements, out),
-            ArrayEvent::Overwrite { elements, creator } => {
+            ArrayEvent::Write { elements, site } => self.write(elements, races.site(site), out),
+            ArrayEvent::Overwrite {
+                elements,
+                creator,
+                site,
+            } => {
                 self.update(elements, |_, state| {
                     if !state.is_valid() {
                         state.hold(state.known(creator));
                     }
                 });
-                self.write(elements, out);
+                self.write(elements, races.site(site), out);
             }
         }
     }
@@ -127,7 +132,7 @@ impl Arrays {
         }
     }
 
-    fn write(&mut self, elements: Elements, out: &mut Commands) {
+    fn write(&mut self, elements: Elements, site: SiteId, out: &mut Commands) {
         let mut dirty = std::mem::take(&mut self.dirty);
         self.update(elements, |part, state| {
             debug_assert!(state.is_valid(), "{part}: only valid elements are written");
@@ -135,7 +140,7 @@ impl Arrays {
                 return;
             }
             state.dirty = true;
-            Elements::push(&mut dirty, part);
+            races::push(&mut dirty, part, site);
             push_writable(part, out);
         });
         self.dirty = dirty;
@@ -147,14 +152,21 @@ impl Arrays {
     }
 
     /// Ends the current interval, which has this version; what it wrote.
-    pub fn end_interval(&mut self, version: Version, out: &mut Commands) -> Vec<Elements> {
+    pub fn end_interval(
+        &mut self,
+        version: Version,
+        races: &mut RaceFinder,
+        out: &mut Commands,
+    ) -> Vec<Elements> {
         let (me, mut written) = (self.me, Vec::new());
         let mut dirty = std::mem::take(&mut self.dirty);
         dirty.sort_unstable();
-        for elements in dirty.drain(..) {
+        races.wrote_elements(version.lamport, &dirty);
+        let may_keep = races.allows_exclusive();
+        for (elements, _) in dirty.drain(..) {
             Elements::push(&mut written, elements);
             self.update(elements, |part, state| {
-                if !state.end_interval(me, version, true) {
+                if !state.end_interval(me, version, may_keep) {
                     out.push(Command::Array(ArrayCommand::MakeClean(part)));
                 }
             });

@@ -207,7 +207,7 @@ impl Lazy {
                 pushes.push((*reader, Sent { oid, version }));
             }
         }
-        let elements = self.arrays.end_interval(version, out);
+        let elements = self.arrays.end_interval(version, &mut self.races, out);
         let interval = Interval {
             node: self.me,
             first: index,
@@ -361,6 +361,7 @@ impl Lazy {
             }
         });
         for elements in &interval.elements {
+            races += finder.element_races(*elements, version, out);
             self.arrays.notice(*elements, version, out);
         }
         races

@@ -77,5 +77,5 @@ pub use message::{
 pub use node_set::NodeSet;
 pub use passage::{ConditionId, Passage, RwLockId, SemaphoreId};
 pub use protocol::Protocol;
-pub use races::{Race, Races, RacingWrite};
+pub use races::{Race, Raced, Races, RacingWrite};
 pub use stall::{Round as StallRound, Stall};

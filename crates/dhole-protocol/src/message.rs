@@ -13,7 +13,7 @@ use crate::array_command::{SentElements, WantedElements};
 use crate::collection::Gossip;
 use crate::round::MOST_WANTED;
 use crate::stall::Stall;
-use crate::{ConditionId, Passage};
+use crate::{ConditionId, Passage, Raced};
 
 /// The number of a lock, the same on every node.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -137,6 +137,10 @@ impl News {
 
 /// Array, first and count.
 const ELEMENTS: u64 = 8 + 8 + 8;
+
+fn raced_bytes(raced: Raced) -> u64 {
+    raced.elements().map_or(8, |_| ELEMENTS)
+}
 
 fn vector_bytes(time: &VectorTime) -> u64 {
     4 * time.nodes() as u64
@@ -443,15 +447,16 @@ pub enum Message {
     },
     /// The sender has found a race with a write of the receiver, and asks where that was.
     WhereWritten {
-        /// The object.
-        oid: Oid,
+        /// The object, or the elements.
+        raced: Raced,
         /// The Lamport time of the receiver's interval that wrote it.
         lamport: u64,
     },
     /// Answers a [`WhereWritten`](Message::WhereWritten).
     WrittenAt {
-        /// The object.
-        oid: Oid,
+        /// The object, or the elements: the first of those asked about, as many as were
+        /// written there.
+        raced: Raced,
         /// The Lamport time of the sender's interval that wrote it.
         lamport: u64,
         /// Where in the program, if the sender still knows.
@@ -555,6 +560,9 @@ impl Message {
                 requester, time, ..
             } if requester.index() < nodes => check_time(time, nodes),
             Message::GateForward { .. } => Err("a requester that is not in the cluster"),
+            Message::WhereWritten { raced, .. } | Message::WrittenAt { raced, .. } => {
+                raced.elements().as_ref().map_or(Ok(()), check_elements)
+            }
             Message::Gossiped { gossip, carrier } => match carrier.may_carry_gossip() {
                 true => gossip.check(nodes).and_then(|()| carrier.check(nodes)),
                 false => Err("gossip on a message that carries none"),
@@ -634,7 +642,7 @@ impl Message {
         const COUNT: u64 = 4;
         const OID: u64 = 8;
         const LENGTH: u64 = 4;
-        const OID_AND_LAMPORT: u64 = 8 + 8;
+        const LAMPORT: u64 = 8;
         const VERSION: u64 = 8 + 2;
         const LOCK: u64 = 8;
         const NODE: u64 = 2;
@@ -696,8 +704,8 @@ impl Message {
             Message::Probe { path, confirms, .. } => {
                 9 + Waiter::all_bytes(path) + Waiter::all_bytes(confirms)
             }
-            Message::WhereWritten { .. } => OID_AND_LAMPORT,
-            Message::WrittenAt { .. } => OID_AND_LAMPORT + SITE,
+            Message::WhereWritten { raced, .. } => raced_bytes(*raced) + LAMPORT,
+            Message::WrittenAt { raced, .. } => raced_bytes(*raced) + LAMPORT + SITE,
             Message::Deadlock { cycle } => Waiter::all_bytes(cycle),
             Message::Abort { reason, .. } => {
                 1 + NODE

@@ -83,7 +83,10 @@ impl Protocol {
             Event::ReadMisses(misses) => self.lazy.read_misses(&misses, out)?,
             Event::Free { range, site } => self.lazy.free(range, site, out)?,
             Event::WriteFault { oid, site } => self.lazy.write_fault(oid, site, out),
-            Event::Array(event) => self.lazy.arrays.step(event, out),
+            Event::Array(event) => {
+                let Lazy { arrays, races, .. } = &mut self.lazy;
+                arrays.step(event, races, out)
+            }
             Event::Acquire { lock, site } => self.acquire(lock, site, out)?,
             Event::Release { lock } => self.release(lock, out)?,
             Event::Enter { passage, site } => self.enter(passage, site, out)?,
@@ -490,12 +493,16 @@ impl Protocol {
                 }
                 Ok(())
             }
-            Message::WhereWritten { oid, lamport } => {
-                self.lazy.races.asked(from, oid, lamport, out);
+            Message::WhereWritten { raced, lamport } => {
+                self.lazy.races.asked(from, raced, lamport, out);
                 Ok(())
             }
-            Message::WrittenAt { oid, lamport, site } => {
-                self.lazy.races.answered(from, oid, lamport, site, out)?;
+            Message::WrittenAt {
+                raced,
+                lamport,
+                site,
+            } => {
+                self.lazy.races.answered(from, raced, lamport, site, out)?;
                 if self.wait_for.current().is_none() {
                     self.go_on(out);
                 }

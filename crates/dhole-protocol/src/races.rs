@@ -1,4 +1,5 @@
-//! Races: writes of one object by two nodes, of which neither happened before the other.
+//! Races: writes of one object, or of one element of an array, by two nodes, of which neither
+//! happened before the other. What follows holds for elements as for objects.
 //!
 //! A node knows when it last wrote an object, in Lamport time, and where in the program. When it
 //! hears of an interval of another node for the first time, that interval's writes did not happen
@@ -17,41 +18,31 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use dhole_model::{CHUNK, CallSite, NodeId, Oid, Version};
+use dhole_model::{CHUNK, CallSite, Elements, NodeId, Oid, Version};
 
 use crate::Message;
 use crate::command::{Command, Commands, ProtocolError};
+
+mod own_elements;
+mod raced;
+
+pub(crate) use own_elements::push;
+pub use raced::{Race, Raced, RacingWrite};
+
+use own_elements::OwnElements;
 
 /// What becomes of races.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub enum Races {
     /// They are not looked for.
     Ignore,
-    /// They are reported at the end of the run. Not looked at are writes to an object that a node
-    /// has had to itself since it announced it twice: these make no fault and no notice.
+    /// They are reported at the end of the run. Not looked at are writes to an object, or to
+    /// elements, that a node has had to itself since it announced them twice: these make no fault
+    /// and no notice.
     #[default]
     Warn,
     /// The first one ends the run. Every write is announced, so that every race is found.
     Fail,
-}
-
-/// Two writes of one object, or a write and a freeing, of which neither happened before the other.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Race {
-    /// The object.
-    pub oid: Oid,
-    /// Who wrote it, in the order of the nodes.
-    pub writes: [RacingWrite; 2],
-}
-
-/// One side of a race.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct RacingWrite {
-    /// The node that wrote.
-    pub node: NodeId,
-    /// Its first write of the object in the interval, if it still knows where that was: it keeps
-    /// the last two places for each object.
-    pub site: Option<CallSite>,
 }
 
 /// A place in the program, by its number on this node; 0 is none.
@@ -114,10 +105,29 @@ struct Own {
     before: Packed,
 }
 
+impl Own {
+    fn wrote(&mut self, lamport: u64, site: SiteId) {
+        if self.last.site() != site {
+            self.before = self.last;
+        }
+        self.last = Packed::new(lamport, site);
+    }
+
+    /// Where the interval of this Lamport time wrote it, if that is still known.
+    fn site_at(&self, lamport: u64) -> SiteId {
+        let Own { last, before } = self;
+        match (before.lamport() < lamport, before.lamport() == lamport) {
+            (true, _) if lamport <= last.lamport() => last.site(),
+            (_, true) => before.site(),
+            _ => SiteId::default(),
+        }
+    }
+}
+
 /// A race found here, of which the other side's place was asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct Found {
-    oid: Oid,
+    raced: Raced,
     here: Option<CallSite>,
     there: Version,
     answered: bool,
@@ -139,6 +149,7 @@ pub(crate) struct RaceFinder {
     sites: Sites,
     /// By chunk of ids, where this node has written any.
     own: BTreeMap<u64, Box<[Own; CHUNK as usize]>>,
+    own_elements: OwnElements,
     found: Vec<Found>,
     /// Chunks that are all freed, since the last barrier.
     freed: VecDeque<u64>,
@@ -152,6 +163,7 @@ impl RaceFinder {
             barrier: 0,
             sites: Sites::default(),
             own: BTreeMap::new(),
+            own_elements: OwnElements::default(),
             found: Vec::new(),
             freed: VecDeque::new(),
         }
@@ -179,12 +191,15 @@ impl RaceFinder {
             let own = self.own.entry(of_chunk[0].0.chunk());
             let own = own.or_insert_with(|| Box::new([Own::default(); CHUNK as usize]));
             for (oid, site) in of_chunk {
-                let Own { last, before } = &mut own[oid.slot()];
-                if last.site() != *site {
-                    *before = *last;
-                }
-                *last = Packed::new(lamport, *site);
+                own[oid.slot()].wrote(lamport, *site);
             }
+        }
+    }
+
+    /// An interval of this node ends that wrote these elements of arrays.
+    pub fn wrote_elements(&mut self, lamport: u64, written: &[(Elements, SiteId)]) {
+        if self.races != Races::Ignore {
+            self.own_elements.wrote(lamport, written);
         }
     }
 
@@ -200,27 +215,49 @@ impl RaceFinder {
         let Some(Own { last, .. }) = self.own_of(oid) else {
             return false;
         };
-        let (lamport, node) = (last.lamport(), self.me);
-        if lamport <= self.barrier || (Version { lamport, node }) < there {
+        if !self.races_with(last, there) {
             return false;
         }
-        let here = self.sites.get(last.site());
-        let known = |f: &Found| (f.oid, f.here, f.there.node) == (oid, here, there.node);
-        if self.found.len() < MOST_ASKED && !self.found.iter().any(known) {
-            self.found.push(Found {
-                oid,
-                here,
-                there,
-                answered: false,
-            });
-            let lamport = there.lamport;
-            let message = Message::WhereWritten { oid, lamport };
-            out.push(Command::Send {
-                to: there.node,
-                message,
-            });
-        }
+        self.found(Raced::Object(oid), self.sites.get(last.site()), there, out);
         true
+    }
+
+    /// As [`is_race`](RaceFinder::is_race), for elements of an array: how many races.
+    pub fn element_races(&mut self, written: Elements, there: Version, out: &mut Commands) -> u64 {
+        let races = |last| self.races_with(last, there);
+        let racing = self.own_elements.racing(written, races);
+        for (elements, site) in &racing {
+            let here = self.sites.get(*site);
+            self.found(Raced::Elements(*elements), here, there, out);
+        }
+        racing.len() as u64
+    }
+
+    /// Whether this node's last write of something races with another node's, of which it hears
+    /// for the first time, and is the newer one.
+    fn races_with(&self, last: Packed, there: Version) -> bool {
+        let (lamport, node) = (last.lamport(), self.me);
+        lamport > self.barrier && (Version { lamport, node }) >= there
+    }
+
+    /// Asks the other node about a race, unless it was asked before or too much was.
+    fn found(&mut self, raced: Raced, here: Option<CallSite>, there: Version, out: &mut Commands) {
+        let known =
+            |f: &Found| f.raced.meets(raced) && (f.here, f.there.node) == (here, there.node);
+        if self.found.len() >= MOST_ASKED || self.found.iter().any(known) {
+            return;
+        }
+        self.found.push(Found {
+            raced,
+            here,
+            there,
+            answered: false,
+        });
+        let lamport = there.lamport;
+        out.push(Command::Send {
+            to: there.node,
+            message: Message::WhereWritten { raced, lamport },
+        });
     }
 
     fn own_of(&self, oid: Oid) -> Option<Own> {
@@ -244,27 +281,31 @@ impl RaceFinder {
     }
 
     /// Another node has found a race with what this one wrote at `lamport`, and asks where.
-    pub fn asked(&self, from: NodeId, oid: Oid, lamport: u64, out: &mut Commands) {
-        let at = self.own_of(oid).and_then(|Own { last, before }| {
-            match (before.lamport() < lamport, before.lamport() == lamport) {
-                (true, _) if lamport <= last.lamport() => self.sites.get(last.site()),
-                (_, true) => self.sites.get(before.site()),
-                _ => None,
+    pub fn asked(&self, from: NodeId, raced: Raced, lamport: u64, out: &mut Commands) {
+        let (raced, site) = match raced {
+            Raced::Object(oid) => {
+                let own = self.own_of(oid).unwrap_or_default();
+                (raced, own.site_at(lamport))
             }
-        });
+            Raced::Elements(elements) => {
+                let (first, site) = self.own_elements.written_at(elements, lamport);
+                (Raced::Elements(first), site)
+            }
+        };
         let message = Message::WrittenAt {
-            oid,
+            raced,
             lamport,
-            site: at,
+            site: self.sites.get(site),
         };
         out.push(Command::Send { to: from, message });
     }
 
-    /// The answer.
+    /// The answer. Where it holds for the first of several elements alone, the others are asked
+    /// about next.
     pub fn answered(
         &mut self,
         from: NodeId,
-        oid: Oid,
+        raced: Raced,
         lamport: u64,
         site: Option<CallSite>,
         out: &mut Commands,
@@ -273,19 +314,23 @@ impl RaceFinder {
             lamport,
             node: from,
         };
-        let asked = |f: &&mut Found| !f.answered && (f.oid, f.there) == (oid, there);
+        let asked = |f: &&mut Found| !f.answered && f.there == there && f.raced.begins_with(raced);
         let Some(found) = self.found.iter_mut().find(asked) else {
             let what = "where it wrote, which was not asked";
             return Err(ProtocolError::BadMessage { from, what });
         };
         found.answered = true;
+        let asked = std::mem::replace(&mut found.raced, raced);
         let (node, here) = (self.me, found.here);
         let mut writes = [
             RacingWrite { node, site: here },
             RacingWrite { node: from, site },
         ];
         writes.sort_unstable();
-        out.push(Command::Race(Race { oid, writes }));
+        out.push(Command::Race(Race { raced, writes }));
+        if let Some(rest) = asked.behind(raced) {
+            self.found(rest, here, there, out);
+        }
         Ok(())
     }
 
@@ -309,6 +354,8 @@ impl RaceFinder {
     /// All have met at a barrier, and this node's Lamport time is `lamport`: what was written
     /// before happened before all that follows.
     pub fn met(&mut self, lamport: u64) {
+        // Who left an earlier barrier later may still ask about what came before this one.
+        self.own_elements.forget_up_to(self.barrier);
         self.barrier = lamport;
         for chunk in self.freed.drain(..) {
             self.own.remove(&chunk);

@@ -8,7 +8,7 @@ use dhole_model::{Elements, Oid, Version};
 use dhole_protocol::{
     ArrayCommand, ArrayEvent, Command, Event, Message, SentElements, UnreadElements, WorkerIs,
 };
-use pack::{Pack, acquire, from, n, release};
+use pack::{Pack, acquire, from, n, release, site};
 use proptest::prelude::*;
 
 const ARRAY: Oid = Oid(128);
@@ -32,7 +32,8 @@ fn read(range: Range<u64>) -> Event {
 }
 
 fn write(range: Range<u64>) -> Event {
-    Event::Array(ArrayEvent::Write(part(range)))
+    let (elements, site) = (part(range), site(1));
+    Event::Array(ArrayEvent::Write { elements, site })
 }
 
 fn array(command: ArrayCommand) -> Command {
@@ -206,6 +207,7 @@ fn what_is_overwritten_is_not_asked_for() {
     let event = ArrayEvent::Overwrite {
         elements,
         creator: n(0),
+        site: site(1),
     };
     let writable = array(ArrayCommand::MakeWritable(elements));
     assert_eq!(pack.local(0, Event::Array(event)), [writable]);

@@ -3,7 +3,7 @@
 mod pack;
 
 use dhole_model::{CallSite, Oid, OidRange};
-use dhole_protocol::{Command, Event, Message, Protocol, Race, Races, RacingWrite};
+use dhole_protocol::{Command, Event, Message, Protocol, Race, Raced, Races, RacingWrite};
 use pack::{OBJECT, Pack, acquire, allocated, arrive, from, miss, n, release, site};
 
 /// A pack that looks for races, whose nodes all have a copy of the object.
@@ -33,7 +33,7 @@ fn told(pack: &Pack, node: usize) -> Vec<Race> {
 
 fn race(writes: [(usize, Option<CallSite>); 2]) -> Race {
     Race {
-        oid: OBJECT,
+        raced: Raced::Object(OBJECT),
         writes: writes.map(|(node, site)| RacingWrite {
             node: n(node),
             site,
@@ -150,8 +150,8 @@ fn a_node_remembers_the_last_two_places_of_an_object() {
         pack.local(0, release(2));
     }
     let mut asked = |lamport| {
-        let oid = OBJECT;
-        let question = Message::WhereWritten { oid, lamport };
+        let raced = Raced::Object(OBJECT);
+        let question = Message::WhereWritten { raced, lamport };
         pack.begin(0, from(1, question));
         match pack.in_flight.pop_back() {
             Some((_, _, Message::WrittenAt { site, .. })) => site,
@@ -168,7 +168,7 @@ fn a_node_remembers_the_last_two_places_of_an_object() {
 fn an_answer_that_nobody_asked_for_is_refused() {
     let mut pack = finding(Races::Warn, 2);
     let answer = Message::WrittenAt {
-        oid: OBJECT,
+        raced: Raced::Object(OBJECT),
         lamport: 1,
         site: None,
     };

@@ -1,6 +1,6 @@
 //! Races are told with the lines that matter.
 
-use dhole::{Config, Error, Lock, Races, Result, RunError, SyncError, Worker, sim};
+use dhole::{Array, Config, Error, Lock, Races, Result, RunError, SyncError, Worker, Write, sim};
 
 /// The line that `w.alloc`, and the two lines that write, in [`race`].
 const LINES: [u32; 3] = [line!() + 4, line!() + 6, line!() + 8];
@@ -113,4 +113,103 @@ fn a_lock_makes_it_no_race() {
         Ok(sum.read(w))
     });
     assert_eq!(run.unwrap().value, 400);
+}
+
+/// How a node writes elements of an array.
+type WriteElements = fn(Array<u64>, &mut Worker<'_>);
+
+/// Each way to write elements, and its line.
+const WAYS: [(WriteElements, u32); 5] = [
+    (|a, w| a.slice_mut(w, 20..40).fill(1), line!()),
+    (|a, w| a.range(20..40).get_mut(w).fill(2), line!()),
+    (|a, w| *a.get_mut(w, 30) = 3, line!()),
+    (|a, w| a.write_all(w, 20, &[4; 20]), line!()),
+    (
+        |a, w| w.borrow((Write(a.range(20..40)),)).unwrap().0.fill(5),
+        line!() - 1,
+    ),
+];
+
+/// The line that `w.alloc_array`, and that on which node 0 writes, in [`race_for_elements`].
+const ARRAY_LINES: [u32; 2] = [line!() + 4, line!() + 6];
+
+/// Nodes 0 and 1 write elements that overlap, node 2 neighbours of both.
+fn race_for_elements(w: &mut Worker<'_>, way: WriteElements) -> Result<()> {
+    let array = w.once(|w| Ok(w.alloc_array::<u64>(100)))?;
+    match w.node().index() {
+        0 => array.slice_mut(w, 25..35).fill(7),
+        1 => way(array, w),
+        _ => array.slice_mut(w, 40..60).fill(8),
+    }
+    w.barrier()?;
+    Ok(())
+}
+
+#[test]
+fn a_race_for_elements_is_told_with_the_overlap_and_the_lines_however_they_are_written() {
+    for (way, line) in WAYS {
+        let (config, program) = (Config::nodes(3), |w: &mut Worker<'_>| {
+            race_for_elements(w, way)
+        });
+        for run in [config.run(program), config.simulate(simulated(3), program)] {
+            let report = run.unwrap().report;
+            let [race] = &report.races[..] else {
+                panic!("{:?}", report.races)
+            };
+            let overlap = if line == WAYS[2].1 { 30..31 } else { 25..35 };
+            assert_eq!(
+                race.elements.map(|elements| elements.range()),
+                Some(overlap)
+            );
+            let [zero, one] = race.writes.map(|write| write.site.map(|site| site.line));
+            let allocated = race.allocated_at.map(|site| site.line);
+            let lines = [ARRAY_LINES[0], ARRAY_LINES[1], line].map(Some);
+            assert_eq!([allocated, zero, one], lines);
+            let text = race.to_string();
+            let says = [
+                "a race for elements ",
+                "(u64, allocated at ",
+                " wrote them at ",
+            ];
+            assert!(says.iter().all(|words| text.contains(words)), "{text}");
+            assert_eq!(report.warnings, [text]);
+        }
+    }
+}
+
+#[test]
+fn on_request_a_race_for_elements_ends_the_run() {
+    let config = Config::nodes(3).races(Races::Fail);
+    let program = |w: &mut Worker<'_>| race_for_elements(w, WAYS[0].0);
+    for run in [config.run(program), config.simulate(simulated(3), program)] {
+        let Err(RunError::Failed { error, .. }) = run else {
+            panic!("a race is an error")
+        };
+        let Error::Sync(SyncError::Race { race, .. }) = *error else {
+            panic!("{error}")
+        };
+        assert_eq!(race.elements.map(|elements| elements.range()), Some(25..35));
+    }
+}
+
+#[test]
+fn elements_side_by_side_or_under_a_lock_are_no_race() {
+    let config = Config::nodes(4).races(Races::Fail);
+    let run = config.run(|w| {
+        let array = w.once(|w| Ok(w.alloc_array::<u64>(44)))?;
+        let mine = 10 * w.node().index();
+        for _ in 0..20 {
+            array.slice_mut(w, mine..mine + 10).fill(1);
+            Lock::numbered(0).with(w, |w| {
+                array
+                    .slice_mut(w, 40..)
+                    .iter_mut()
+                    .for_each(|sum| *sum += 1);
+                Ok(())
+            })?;
+        }
+        w.barrier()?;
+        Ok(array.slice(w, ..).iter().sum::<u64>())
+    });
+    assert_eq!(run.unwrap().value, 40 + 4 * 80);
 }

@@ -1,0 +1,100 @@
+//! What a node wrote of arrays, for races over their elements.
+
+use std::collections::BTreeMap;
+
+use dhole_model::{Elements, Oid, Segments};
+
+use super::{Own, Packed, SiteId};
+
+/// The most segments of elements that a node's own writes are remembered in. What it writes
+/// beyond them, until the barrier after next, is not looked at.
+const MOST_SEGMENTS: usize = 1 << 16;
+
+/// One node's own writes of elements: neighbours written at one time from one place are one
+/// segment.
+#[derive(Clone, PartialEq, Eq, Hash, Default, Debug)]
+pub(super) struct OwnElements {
+    arrays: BTreeMap<Oid, Segments<Own>>,
+    segments: usize,
+}
+
+impl OwnElements {
+    /// An interval of this node ends that wrote these elements.
+    pub fn wrote(&mut self, lamport: u64, written: &[(Elements, SiteId)]) {
+        for (elements, site) in written {
+            if self.segments >= MOST_SEGMENTS {
+                return;
+            }
+            let own = self.arrays.entry(elements.array).or_default();
+            self.segments -= own.len();
+            own.update(elements.range(), |_, own| own.wrote(lamport, *site));
+            self.segments += own.len();
+        }
+    }
+
+    /// The parts of `elements` whose last write here is one that `races`, joined where it was made
+    /// in one place.
+    pub fn racing(
+        &self,
+        elements: Elements,
+        races: impl Fn(Packed) -> bool,
+    ) -> Vec<(Elements, SiteId)> {
+        let mut racing = Vec::new();
+        let own = self.arrays.get(&elements.array).into_iter();
+        for (range, Own { last, .. }) in own.flat_map(|own| own.of(elements.range())) {
+            if races(last) {
+                push(
+                    &mut racing,
+                    Elements::new(elements.array, range),
+                    last.site(),
+                );
+            }
+        }
+        racing
+    }
+
+    /// Where the interval of this Lamport time wrote the first of the elements, and how many on
+    /// from there it wrote in the same place.
+    pub fn written_at(&self, elements: Elements, lamport: u64) -> (Elements, SiteId) {
+        let nowhere = (elements, SiteId::default());
+        let Some(own) = self.arrays.get(&elements.array) else {
+            return nowhere;
+        };
+        let mut sites = own
+            .of(elements.range())
+            .map(|(range, own)| (range, own.site_at(lamport)));
+        let Some((mut range, site)) = sites.next() else {
+            return nowhere;
+        };
+        if let Some((last, _)) = sites.take_while(|(_, other)| *other == site).last() {
+            range.end = last.end;
+        }
+        (Elements::new(elements.array, range), site)
+    }
+
+    /// Forgets what was written up to this Lamport time.
+    pub fn forget_up_to(&mut self, lamport: u64) {
+        self.arrays.retain(|_, own| {
+            own.update(0..u64::MAX, |_, own| {
+                if own.last.lamport() <= lamport {
+                    *own = Own::default();
+                }
+            });
+            !own.is_empty()
+        });
+        self.segments = self.arrays.values().map(Segments::len).sum();
+    }
+}
+
+/// Adds elements that were written from a place to a list, joined to its last entry where they
+/// follow on it and the place is the same.
+pub(crate) fn push(list: &mut Vec<(Elements, SiteId)>, more: Elements, site: SiteId) {
+    match list.last_mut() {
+        Some((last, of_last))
+            if last.array == more.array && last.range().end == more.first && *of_last == site =>
+        {
+            last.count += more.count;
+        }
+        _ => list.push((more, site)),
+    }
+}
