@@ -181,9 +181,9 @@ fn slices(what: &str, count: u64, rounds: u32) {
         let w = Worker { token };
         let (mut best_plain, mut best_array) = (f64::INFINITY, f64::INFINITY);
         for _ in 0..9 {
-            let (a, took) = timed(&|| repeat(rounds, || sum_slice(black_box(&plain))));
+            let (a, took) = timed(|| repeat(rounds, || sum_slice(black_box(&plain))));
             best_plain = best_plain.min(took);
-            let (b, took) = timed(&|| repeat(rounds, || sum_slice(black_box(array).slice(&w, ..))));
+            let (b, took) = timed(|| repeat(rounds, || sum_slice(black_box(array).slice(&w, ..))));
             best_array = best_array.min(took);
             assert_eq!(a, b, "both see the same elements");
         }
