@@ -1,5 +1,6 @@
 //! Once it is warm, the simulator allocates nothing, however long the run.
 
+#[path = "sim/stage/mod.rs"]
 mod stage;
 
 use std::alloc::{GlobalAlloc, Layout, System};

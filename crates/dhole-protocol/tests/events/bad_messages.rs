@@ -2,14 +2,12 @@
 //! refuses them without a trace, or takes them for what a sound node might have sent; it never
 //! panics.
 
-mod pack;
-
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use crate::pack::{Pack, acquire, arrive, miss, n, release};
 use dhole_model::{NodeId, Oid, OidRange, VectorTime, Version};
 use dhole_protocol::{BarrierId, Event, LockId, Message, News, WaitingFor, WorkerIs};
-use pack::{Pack, acquire, arrive, miss, n, release};
 
 /// The states of a pack and the messages in flight, from a run in which everything happens.
 fn moments() -> Vec<(Pack, (NodeId, NodeId, Message))> {
@@ -17,7 +15,7 @@ fn moments() -> Vec<(Pack, (NodeId, NodeId, Message))> {
     let mut pack = Pack::new(3);
     pack.local(
         0,
-        pack::allocated(OidRange {
+        crate::pack::allocated(OidRange {
             first: Oid(64),
             count: 4,
         }),

@@ -1,14 +1,12 @@
 //! `Event::Array`: elements of arrays, each consistent for itself.
 
-mod pack;
-
 use std::ops::Range;
 
+use crate::pack::{Pack, acquire, from, n, release, site};
 use dhole_model::{Elements, Oid, Version};
 use dhole_protocol::{
     ArrayCommand, ArrayEvent, Command, Event, Message, SentElements, UnreadElements, WorkerIs,
 };
-use pack::{Pack, acquire, from, n, release, site};
 use proptest::prelude::*;
 
 const ARRAY: Oid = Oid(128);

@@ -1,11 +1,9 @@
 //! `Event::WriteFault`: what the first write of an interval leads to, and what the end of the
 //! interval does with it.
 
-mod pack;
-
+use crate::pack::{OBJECT, Pack, acquire, miss, release, site};
 use dhole_model::{Oid, OidRange};
 use dhole_protocol::{Command, Event, Message};
-use pack::{OBJECT, Pack, acquire, miss, release, site};
 
 fn writable(pre_image: bool) -> Vec<Command> {
     vec![Command::MakeWritable {
@@ -76,7 +74,7 @@ fn neighbours_share_a_range_in_the_notice() {
     let mut pack = Pack::new(2);
     pack.local(
         0,
-        pack::allocated(OidRange {
+        crate::pack::allocated(OidRange {
             first: Oid(64),
             count: 10,
         }),

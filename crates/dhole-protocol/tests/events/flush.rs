@@ -1,24 +1,22 @@
 //! `Event::Flush`, `Message::Flush` and `FlushAck`: what was written goes home.
 
-mod pack;
-
+use crate::pack::{OBJECT, Pack, from, n};
 use dhole_model::{Coherence, OidRange};
 use dhole_protocol::{Command, Event, Flushed, Message, ProtocolError, WorkerIs};
-use pack::{OBJECT, Pack, from, n};
 
 /// A pack whose node 0 is home of an object that node 1 has fetched and written.
 fn written() -> Pack {
     let mut pack = Pack::new(3);
     pack.local(
         0,
-        pack::allocated_under(OidRange::one(OBJECT), Coherence::Home),
+        crate::pack::allocated_under(OidRange::one(OBJECT), Coherence::Home),
     );
-    pack.run(1, pack::miss_under(OBJECT, 0, Coherence::Home));
+    pack.run(1, crate::pack::miss_under(OBJECT, 0, Coherence::Home));
     let made = pack.local(
         1,
         Event::WriteFault {
             oid: OBJECT,
-            site: pack::site(3),
+            site: crate::pack::site(3),
         },
     );
     let pre_image = true;
@@ -121,7 +119,7 @@ fn home_writes_in_place_and_sends_nothing() {
         0,
         Event::WriteFault {
             oid: OBJECT,
-            site: pack::site(3),
+            site: crate::pack::site(3),
         },
     );
     let pre_image = false;
@@ -144,7 +142,7 @@ fn copies_elsewhere_are_dropped_at_an_acquire_and_the_homes_stays() {
     assert!(pack.done[1].contains(&Command::Invalidate(OBJECT)));
     assert!(!pack.done[0].contains(&Command::Invalidate(OBJECT)));
     let before = pack.in_flight.len();
-    pack.begin(1, pack::miss_under(OBJECT, 0, Coherence::Home));
+    pack.begin(1, crate::pack::miss_under(OBJECT, 0, Coherence::Home));
     assert_eq!(pack.in_flight.len(), before + 1, "it asks its home again");
 }
 
@@ -152,6 +150,6 @@ fn copies_elsewhere_are_dropped_at_an_acquire_and_the_homes_stays() {
 fn what_is_written_at_home_elsewhere_costs_no_notice() {
     let mut pack = written();
     pack.run(1, Event::Flush);
-    let arrived = pack.begin(1, pack::arrive());
+    let arrived = pack.begin(1, crate::pack::arrive());
     assert!(!arrived.contains(&Command::IntervalEnded), "{arrived:?}");
 }

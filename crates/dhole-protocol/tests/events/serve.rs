@@ -1,9 +1,7 @@
 //! `Event::Serve`, and requests for objects that are being written.
 
-mod pack;
-
+use crate::pack::{OBJECT, Pack, from, miss, n, source};
 use dhole_protocol::{Command, Event, Message, Protocol, Source, WorkerIs};
-use pack::{OBJECT, Pack, from, miss, n, source};
 
 /// A pack whose node 0 is writing the object, and a request of node 1 for it.
 fn request_for_what_is_being_written(served_before: bool) -> (Protocol, Message) {

@@ -1,15 +1,13 @@
 //! Races for elements of arrays: which node finds them, for which elements, and which are none.
 
-mod pack;
-
 use std::ops::Range;
 
+use crate::pack::{Pack, acquire, from, n, release, site};
 use dhole_model::{Elements, Oid};
 use dhole_protocol::{
     ArrayCommand, ArrayEvent, Command, Event, Message, Protocol, Race, Raced, Races, RacingWrite,
     UnreadElements,
 };
-use pack::{Pack, acquire, from, n, release, site};
 
 const ARRAY: Oid = Oid(128);
 
@@ -201,9 +199,9 @@ fn where_races_are_errors_no_write_of_elements_goes_unannounced() {
         let (mut pack, mut cleaned) = (finding(races, 2), 0);
         for _ in 0..4 {
             write(&mut pack, 0, 0..10, 10);
-            let done = pack.begin(0, pack::arrive());
+            let done = pack.begin(0, crate::pack::arrive());
             cleaned += usize::from(done.contains(&clean));
-            pack.begin(1, pack::arrive());
+            pack.begin(1, crate::pack::arrive());
             pack.settle();
         }
         assert_eq!(cleaned, times);
@@ -215,8 +213,8 @@ fn an_answer_about_other_elements_is_refused() {
     let mut pack = finding(Races::Warn, 2);
     write(&mut pack, 0, 0..10, 10);
     write(&mut pack, 1, 0..10, 20);
-    pack.begin(0, pack::arrive());
-    pack.begin(1, pack::arrive());
+    pack.begin(0, crate::pack::arrive());
+    pack.begin(1, crate::pack::arrive());
     let asks = |m: &Message| matches!(m, Message::WhereWritten { .. });
     while !pack.in_flight.iter().any(|(_, _, message)| asks(message)) {
         assert!(pack.deliver_next(), "node 1 asks");

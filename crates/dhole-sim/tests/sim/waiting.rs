@@ -1,13 +1,11 @@
 //! Waits end by a wake or by time, and never hang.
 
-mod stage;
-
 use std::time::Duration;
 
+use crate::stage::{ask, run, settings, wake_up};
 use dhole_model::{MAX_NODES, NodeId};
 use dhole_node::{Machine, Woken};
 use dhole_sim::{Settings, Sim};
-use stage::{ask, run, settings, wake_up};
 
 #[test]
 fn a_wait_that_nobody_ends_ends_by_time() {

@@ -1,9 +1,7 @@
 //! `Event::Release`: who gets the lock next.
 
-mod pack;
-
+use crate::pack::{OBJECT, Pack, acquire, n, release};
 use dhole_protocol::{Command, LockId, Message, ProtocolError};
-use pack::{OBJECT, Pack, acquire, n, release};
 
 #[test]
 fn a_lock_that_nobody_wants_stays_here() {

@@ -1,10 +1,8 @@
 //! `Event::WaitedLong`: probes along the wait-for graph.
 
-mod pack;
-
+use crate::pack::{Pack, acquire, arrive, release};
 use dhole_model::MessageKind;
 use dhole_protocol::{Command, ConditionId, Event, LockId, Passage, RwLockId, SemaphoreId};
-use pack::{Pack, acquire, arrive, release};
 
 /// Every node that waits has waited long.
 fn all_wait_long(pack: &mut Pack) {
@@ -110,7 +108,7 @@ fn a_departure_on_its_way_is_no_deadlock() {
     pack.begin(0, arrive());
     // Node 2 has left the barrier and wants the lock of node 1, whose departure is late.
     let late = pack.in_flight.pop_front().expect("a departure");
-    assert_eq!(late.1, pack::n(1));
+    assert_eq!(late.1, crate::pack::n(1));
     pack.settle();
     pack.run(2, acquire(1));
     pack.run(1, Event::WaitedLong);
@@ -161,7 +159,7 @@ fn a_request_on_its_way_is_no_deadlock() {
 }
 
 fn enter(passage: Passage) -> Event {
-    let site = pack::site(7);
+    let site = crate::pack::site(7);
     Event::Enter { passage, site }
 }
 
@@ -211,7 +209,7 @@ fn when_all_wait_and_none_can_be_woken_all_are_told_of_each_wait() {
         lock: LockId(1),
         number: 0,
     };
-    let site = pack::site(8);
+    let site = crate::pack::site(8);
     pack.run(2, Event::WaitOn { condition, site });
     all_wait_long(&mut pack);
     assert_eq!(told(&pack), [], "node 3 computes");
@@ -237,7 +235,7 @@ fn when_all_wait_and_none_can_be_woken_all_are_told_of_each_wait() {
 fn a_permit_on_its_way_is_no_deadlock() {
     let mut pack = Pack::new(3);
     pack.run(2, enter(permit()));
-    let site = pack::site(9);
+    let site = crate::pack::site(9);
     let passage = permit();
     pack.begin(0, Event::Leave { passage, site });
     let release = pack.in_flight.pop_front().expect("a release");

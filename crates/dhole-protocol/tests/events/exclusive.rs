@@ -1,11 +1,9 @@
 //! Objects that one node alone writes: after its second notice they stay writable, without faults
 //! or notices, until somebody asks for them or writes them.
 
-mod pack;
-
+use crate::pack::{OBJECT, Pack, acquire, from, miss, release, site, source};
 use dhole_model::OidRange;
 use dhole_protocol::{Command, Event, Message, Source, WorkerIs};
-use pack::{OBJECT, Pack, acquire, from, miss, release, site, source};
 
 /// A pack whose node 0 is the only one that writes the object.
 fn exclusive() -> Pack {
@@ -98,7 +96,7 @@ fn whoever_asks_gets_all_that_was_written_and_nothing_is_left_to_announce() {
 fn an_asker_that_writes_it_next_keeps_its_write() {
     // Of the same Lamport time, a version of node 1 is the greater one.
     let mut pack = Pack::new(2);
-    pack.local(1, pack::allocated(OidRange::one(OBJECT)));
+    pack.local(1, crate::pack::allocated(OidRange::one(OBJECT)));
     for _ in 0..2 {
         pack.local(1, acquire(1));
         pack.write(1, OBJECT);
@@ -146,7 +144,7 @@ fn a_reply_during_a_wait_leaves_nothing_unfinished() {
         0,
         Event::Arrive {
             once: false,
-            site: pack::site(4),
+            site: crate::pack::site(4),
         },
     );
     pack.run(1, miss(OBJECT, 0));
@@ -156,7 +154,7 @@ fn a_reply_during_a_wait_leaves_nothing_unfinished() {
         1,
         Event::Arrive {
             once: false,
-            site: pack::site(5),
+            site: crate::pack::site(5),
         },
     );
     pack.settle();

@@ -1,10 +1,8 @@
 //! `Event::ReadMiss`: whom to ask for an object, and what comes back.
 
-mod pack;
-
+use crate::pack::{OBJECT, Pack, acquire, from, miss, n, release};
 use dhole_model::{Coherence, NodeId, Oid, Version};
 use dhole_protocol::{Command, Event, Message, Sent, Unread, WorkerIs};
-use pack::{OBJECT, Pack, acquire, from, miss, n, release};
 
 fn version(lamport: u64, node: usize) -> Version {
     Version {

@@ -1,10 +1,8 @@
 //! Races: which node finds them, whom it asks, and when its worker goes on.
 
-mod pack;
-
+use crate::pack::{OBJECT, Pack, acquire, allocated, arrive, from, miss, n, release, site};
 use dhole_model::{CallSite, Oid, OidRange};
 use dhole_protocol::{Command, Event, Message, Protocol, Race, Raced, Races, RacingWrite};
-use pack::{OBJECT, Pack, acquire, allocated, arrive, from, miss, n, release, site};
 
 /// A pack that looks for races, whose nodes all have a copy of the object.
 fn finding(races: Races, nodes: usize) -> Pack {

@@ -1,13 +1,11 @@
 //! Virtual time is what the model's arithmetic says, to the nanosecond.
 
-mod stage;
-
 use std::time::{Duration, Instant};
 
+use crate::stage::{ask, reply, run, settings, wake_up};
 use dhole_model::NodeId;
 use dhole_node::{Machine, Woken};
 use dhole_sim::{Computation, Settings, Sim};
-use stage::{ask, reply, run, settings, wake_up};
 
 const LONG: Duration = Duration::from_secs(1_000);
 

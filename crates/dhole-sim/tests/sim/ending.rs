@@ -1,17 +1,15 @@
 //! What cannot run is refused, and what unwinds ends the run in order.
 
-mod stage;
-
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use crate::stage::{CURSED, ask, run, settings};
 use dhole_model::NodeId;
 use dhole_net::Receiver;
 use dhole_node::{Machine, StartError};
 use dhole_protocol::Message;
 use dhole_sim::{Settings, Sim};
-use stage::{CURSED, ask, run, settings};
 
 struct Dropped<'a>(&'a AtomicUsize);
 

@@ -1,11 +1,9 @@
 //! One seed is one order of events; another seed is another.
 
-mod stage;
-
+use crate::stage::{ask, run, settings};
 use dhole_model::NodeId;
 use dhole_node::Machine;
 use dhole_sim::{Network, Settings, Sim};
-use stage::{ask, run, settings};
 
 const NODES: u16 = 16;
 

@@ -1,12 +1,10 @@
 //! `Event::Free`: who learns of it, what is refused then, and what is kept.
 
-mod pack;
-
+use crate::pack::{OBJECT, Pack, acquire, allocated, from, miss, n, release, site};
 use dhole_model::{Oid, OidRange};
 use dhole_protocol::{
     Command, Event, Freed, Message, Protocol, ProtocolError, Races, Unread, WorkerIs,
 };
-use pack::{OBJECT, Pack, acquire, allocated, from, miss, n, release, site};
 
 fn free(oid: Oid) -> Event {
     Event::Free {

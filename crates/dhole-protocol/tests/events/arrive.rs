@@ -1,10 +1,8 @@
 //! `Event::Arrive`: the barrier, its messages, and what is left when all have passed it.
 
-mod pack;
-
+use crate::pack::{OBJECT, Pack, acquire, arrive, from, miss, no_news, release, site};
 use dhole_model::MessageKind;
 use dhole_protocol::{BarrierId, Command, Event, Message};
-use pack::{OBJECT, Pack, acquire, arrive, from, miss, no_news, release, site};
 
 #[test]
 fn a_barrier_costs_twice_the_other_nodes_in_messages() {
@@ -87,7 +85,7 @@ fn an_arrival_tells_of_the_nodes_own_intervals_only() {
         panic!("an arrival")
     };
     assert_eq!(news.intervals, [], "what node 0 wrote, node 0 tells");
-    assert_eq!(news.time.of(pack::n(0)), 1);
+    assert_eq!(news.time.of(crate::pack::n(0)), 1);
 }
 
 #[test]

@@ -1,10 +1,8 @@
 //! `Event::WaitOn` and `Event::Notify`.
 
-mod pack;
-
+use crate::pack::*;
 use dhole_model::MessageKind;
 use dhole_protocol::{Command, ConditionId, Event, LockId, Message, ProtocolError};
-use pack::*;
 
 const CONDITION: ConditionId = ConditionId {
     lock: LockId(1),

@@ -1,13 +1,11 @@
 //! Interval records are dropped below what every node has seen, and made fewer while a node has
 //! not seen them.
 
-mod pack;
-
 use std::collections::BTreeSet;
 
+use crate::pack::*;
 use dhole_model::{Oid, OidRange, VectorTime};
 use dhole_protocol::{Command, Event, Gossip, LockId, LogLimits, Message, NodeSet, ProtocolError};
-use pack::*;
 
 const SMALL: LogLimits = LogLimits {
     collect_from: 8,
@@ -28,7 +26,7 @@ impl Writers {
             first: OBJECT,
             count: objects,
         };
-        pack.local(0, pack::allocated(range));
+        pack.local(0, crate::pack::allocated(range));
         let mut valid = vec![BTreeSet::new(); nodes];
         valid[0].extend(range.iter());
         Writers { pack, valid }

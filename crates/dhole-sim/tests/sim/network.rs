@@ -1,14 +1,12 @@
 //! What the network's costs do to a run: interrupts, kinds, packets, hubs, losses.
 
-mod stage;
-
 use std::sync::Mutex;
 use std::time::Duration;
 
+use crate::stage::{ask, reply, run, settings, wake_up};
 use dhole_model::{MessageKind, NodeId};
 use dhole_node::{Machine, Woken};
 use dhole_sim::{Description, Medium, Network, Report, Settings, Sim};
-use stage::{ask, reply, run, settings, wake_up};
 
 const LONG: Duration = Duration::from_secs(1_000);
 

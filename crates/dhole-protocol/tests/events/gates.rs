@@ -1,10 +1,8 @@
 //! `Event::Enter` and `Event::Leave`: read-write locks and semaphores.
 
-mod pack;
-
+use crate::pack::*;
 use dhole_model::{MessageKind, VectorTime};
 use dhole_protocol::{Command, Event, Message, Passage, ProtocolError, RwLockId, SemaphoreId};
-use pack::*;
 
 fn read(lock: u64) -> Passage {
     Passage::Read(RwLockId(lock))

@@ -1,10 +1,8 @@
 //! `Event::Switch` and `Switched`: objects change protocol at a barrier.
 
-mod pack;
-
+use crate::pack::{OBJECT, Pack, site};
 use dhole_model::{Coherence, OidRange};
 use dhole_protocol::{Command, Event, Message, Unread};
-use pack::{OBJECT, Pack, site};
 
 fn switch(count: u32, to: Coherence, zero_ok: bool) -> Event {
     Event::Switch {
@@ -12,7 +10,7 @@ fn switch(count: u32, to: Coherence, zero_ok: bool) -> Event {
             first: OBJECT,
             count,
         },
-        creator: pack::n(0),
+        creator: crate::pack::n(0),
         zero_ok,
         to,
         site: site(3),
@@ -20,7 +18,7 @@ fn switch(count: u32, to: Coherence, zero_ok: bool) -> Event {
 }
 
 fn switched(to: Coherence) -> Event {
-    let (range, creator) = (OidRange::one(OBJECT), pack::n(0));
+    let (range, creator) = (OidRange::one(OBJECT), crate::pack::n(0));
     let allocated = Coherence::Lazy;
     Event::Switched {
         range,
@@ -34,16 +32,16 @@ fn switched(to: Coherence) -> Event {
 fn the_last_writer_becomes_home_and_the_others_drop_their_copies() {
     let mut pack = Pack::with_object(3);
     for node in [1, 2] {
-        pack.run(node, pack::miss(OBJECT, 0));
+        pack.run(node, crate::pack::miss(OBJECT, 0));
     }
     pack.write(1, OBJECT);
     (0..3).for_each(|node| drop(pack.begin(node, switch(1, Coherence::Home, false))));
     pack.settle();
     assert!((0..3).all(|node| pack.done[node].contains(&Command::Done)));
     (0..3).for_each(|node| drop(pack.local(node, switched(Coherence::Home))));
-    pack.begin(2, pack::miss(OBJECT, 0));
+    pack.begin(2, crate::pack::miss(OBJECT, 0));
     let (_, to, asked) = pack.in_flight.pop_back().unwrap();
-    assert!(matches!(asked, Message::Fetch { .. }) && to == pack::n(1));
+    assert!(matches!(asked, Message::Fetch { .. }) && to == crate::pack::n(1));
     pack.write(1, OBJECT);
     assert_eq!(
         pack.local(1, Event::Flush),
@@ -98,16 +96,16 @@ fn what_was_written_at_home_is_no_row_of_zeros_afterwards() {
     let mut pack = Pack::new(2);
     let zeros = Event::ReadMiss(Unread {
         oid: OBJECT,
-        creator: pack::n(0),
+        creator: crate::pack::n(0),
         zero_ok: true,
         coherence: Coherence::Home,
     });
-    let home = pack::allocated_under(OidRange::one(OBJECT), Coherence::Home);
+    let home = crate::pack::allocated_under(OidRange::one(OBJECT), Coherence::Home);
     pack.local(0, home);
     pack.write(0, OBJECT);
     pack.local(0, Event::Flush);
     for node in 0..2 {
-        let (range, creator) = (OidRange::one(OBJECT), pack::n(0));
+        let (range, creator) = (OidRange::one(OBJECT), crate::pack::n(0));
         let switched = Event::Switched {
             range,
             creator,

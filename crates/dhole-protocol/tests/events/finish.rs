@@ -1,9 +1,7 @@
 //! `Event::Finish`: the end of the run is a barrier too.
 
-mod pack;
-
+use crate::pack::{Pack, acquire, arrive};
 use dhole_protocol::{Command, Event};
-use pack::{Pack, acquire, arrive};
 
 #[test]
 fn a_run_ends_when_all_have_finished() {

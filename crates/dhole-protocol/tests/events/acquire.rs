@@ -1,10 +1,8 @@
 //! `Event::Acquire`: where a lock comes from, in how many messages, and with which notices.
 
-mod pack;
-
+use crate::pack::{OBJECT, Pack, acquire, from, miss, n, no_news, release, site};
 use dhole_model::{MessageKind, Oid, OidRange};
 use dhole_protocol::{Command, Event, LockId, Message, ProtocolError};
-use pack::{OBJECT, Pack, acquire, from, miss, n, no_news, release, site};
 
 #[test]
 fn a_lock_held_last_here_costs_no_message() {
@@ -107,7 +105,7 @@ fn a_grant_brings_the_notices_that_the_acquirer_lacks_and_no_others() {
     let mut pack = Pack::new(3);
     pack.local(
         0,
-        pack::allocated(OidRange {
+        crate::pack::allocated(OidRange {
             first: OBJECT,
             count: 2,
         }),

@@ -1,17 +1,15 @@
 //! `Event::ReadMisses`: one round of questions, one to each node that is asked.
 
-mod pack;
-
+use crate::pack::{Pack, from, n};
 use dhole_model::{Coherence, Oid, OidRange, Version};
 use dhole_protocol::{Command, Event, Message, Sent, Unread, WorkerIs};
-use pack::{Pack, from, n};
 
 /// Objects 64 and 65 of node 0 and 128 of node 1, in a pack of three nodes.
 fn pack() -> Pack {
     let mut pack = Pack::new(3);
     for (node, first, count) in [(0, 64, 2), (1, 128, 1)] {
         let first = Oid(first);
-        pack.local(node, pack::allocated(OidRange { first, count }));
+        pack.local(node, crate::pack::allocated(OidRange { first, count }));
     }
     pack
 }
@@ -92,7 +90,7 @@ fn a_reply_to_another_nodes_question_is_refused() {
 fn what_came_another_way_meanwhile_is_skipped() {
     let mut pack = pack();
     pack.begin(2, misses(&[64, 65]));
-    pack.local(2, pack::allocated(OidRange::one(Oid(64))));
+    pack.local(2, crate::pack::allocated(OidRange::one(Oid(64))));
     pack.settle();
     let [a, b] = [Command::Skip(first(64)), Command::Install(first(65))];
     assert_eq!(pack.done[2], [a, b, Command::Done]);

@@ -1,10 +1,8 @@
 //! Objects that come along with the one that owns them.
 
-mod pack;
-
+use crate::pack::{OBJECT, Pack, acquire, allocated, from, miss, n, release};
 use dhole_model::{Coherence, Oid, OidRange, Version};
 use dhole_protocol::{Along, Command, Event, MOST_ALONG, Message, Sent, WorkerIs};
-use pack::{OBJECT, Pack, acquire, allocated, from, miss, n, release};
 
 const PART: Oid = Oid(65);
 

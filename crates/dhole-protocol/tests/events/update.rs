@@ -1,23 +1,21 @@
 //! `Message::Update` and `DropOut`: who is pushed to, and what becomes of a push.
 
-mod pack;
-
+use crate::pack::{OBJECT, Pack, from, n};
 use dhole_model::{Coherence, MessageKind, OidRange};
 use dhole_protocol::{Command, Event, Message, Sent, WorkerIs};
-use pack::{OBJECT, Pack, from, n};
 
 /// A pack whose node 0 has an object under the update protocol.
 fn pack(nodes: usize) -> Pack {
     let mut pack = Pack::new(nodes);
     pack.local(
         0,
-        pack::allocated_under(OidRange::one(OBJECT), Coherence::Update),
+        crate::pack::allocated_under(OidRange::one(OBJECT), Coherence::Update),
     );
     pack
 }
 
 fn miss() -> Event {
-    pack::miss(OBJECT, 0)
+    crate::pack::miss(OBJECT, 0)
 }
 
 fn updates(pack: &Pack) -> usize {
@@ -29,11 +27,11 @@ fn who_fetched_is_pushed_to_before_the_arrival_and_reads_without_a_message() {
     let mut pack = pack(3);
     pack.run(1, miss());
     pack.write(0, OBJECT);
-    pack.begin(0, pack::arrive());
+    pack.begin(0, crate::pack::arrive());
     let (_, to, first) = &pack.in_flight[0];
     assert!(matches!(first, Message::Update { .. }) && *to == n(1));
     assert_eq!(updates(&pack), 1, "node 2 never read it");
-    (1..3).for_each(|node| drop(pack.begin(node, pack::arrive())));
+    (1..3).for_each(|node| drop(pack.begin(node, crate::pack::arrive())));
     pack.settle();
     let before = pack.in_flight.len();
     let done = pack.begin(1, miss());
@@ -52,7 +50,7 @@ fn a_push_that_no_notice_has_reached_changes_nothing() {
     let mut pack = pack(2);
     pack.run(1, miss());
     pack.write(0, OBJECT);
-    pack.begin(0, pack::arrive());
+    pack.begin(0, crate::pack::arrive());
     let (sender, _, push) = pack.in_flight.pop_front().unwrap();
     let deliver = Event::Deliver {
         from: sender,
@@ -70,14 +68,14 @@ fn a_push_older_than_a_notice_is_dropped_and_the_object_fetched() {
     let mut pack = pack(2);
     pack.run(1, miss());
     pack.write(0, OBJECT);
-    pack.begin(0, pack::arrive());
+    pack.begin(0, crate::pack::arrive());
     let late = pack.in_flight.pop_front().unwrap();
-    pack.begin(1, pack::arrive());
+    pack.begin(1, crate::pack::arrive());
     pack.settle();
     pack.write(0, OBJECT);
-    pack.begin(0, pack::arrive());
+    pack.begin(0, crate::pack::arrive());
     let _lost = pack.in_flight.pop_front().unwrap();
-    pack.begin(1, pack::arrive());
+    pack.begin(1, crate::pack::arrive());
     pack.settle();
     let done = pack.begin(1, from(late.0.index(), late.2));
     assert!(matches!(done[..], [Command::PassOver { .. }]), "{done:?}");
@@ -124,7 +122,7 @@ fn what_one_node_alone_writes_is_announced_no_more() {
     pack.write(0, OBJECT);
     assert!(
         !pack
-            .begin(0, pack::arrive())
+            .begin(0, crate::pack::arrive())
             .contains(&Command::MakeClean(OBJECT))
     );
 }
