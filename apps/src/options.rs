@@ -70,7 +70,7 @@ pub struct SorOptions {
     #[arg(long, value_enum, default_value_t = SorLayout::Rows)]
     pub layout: SorLayout,
 
-    #[allow(missing_docs)]
+    #[allow(missing_docs, reason = "clap would take the words for the program's")]
     #[command(flatten)]
     pub common: Common,
 }
@@ -100,7 +100,7 @@ pub struct BarnesOptions {
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = size())]
     pub steps: u32,
 
-    #[allow(missing_docs)]
+    #[allow(missing_docs, reason = "clap would take the words for the program's")]
     #[command(flatten)]
     pub common: Common,
 }

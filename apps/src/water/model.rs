@@ -77,7 +77,7 @@ pub const MIXED_ATTRACTION: Exponential = Exponential {
 
 /// Force constants within a molecule: of a bond's stretch (1), the other's (2) and the bend (3),
 /// each as often as it is a factor.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "a table: its rows are named by their digits")]
 pub mod force {
     pub const K11: f64 = 0.512_596;
     pub const K33: f64 = 0.048_098;

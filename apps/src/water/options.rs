@@ -24,11 +24,11 @@ pub struct NsquaredOptions {
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = steps())]
     pub steps: u32,
 
-    #[allow(missing_docs)]
+    #[allow(missing_docs, reason = "clap would take the words for the program's")]
     #[command(flatten)]
     pub physics: Physics,
 
-    #[allow(missing_docs)]
+    #[allow(missing_docs, reason = "clap would take the words for the program's")]
     #[command(flatten)]
     pub common: Common,
 }
@@ -49,11 +49,11 @@ pub struct SpatialOptions {
     #[arg(long, value_name = "N", default_value_t = 9, value_parser = steps())]
     pub steps: u32,
 
-    #[allow(missing_docs)]
+    #[allow(missing_docs, reason = "clap would take the words for the program's")]
     #[command(flatten)]
     pub physics: Physics,
 
-    #[allow(missing_docs)]
+    #[allow(missing_docs, reason = "clap would take the words for the program's")]
     #[command(flatten)]
     pub common: Common,
 }

@@ -1,7 +1,9 @@
 //! Hits and warm installs allocate nothing, counted by an allocator.
 
-// Each test counts the allocations of its own thread.
-#![allow(clippy::disallowed_macros)]
+#![allow(
+    clippy::disallowed_macros,
+    reason = "each test counts its own thread's allocations"
+)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
