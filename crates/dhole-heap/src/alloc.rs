@@ -7,7 +7,7 @@ use std::panic::Location;
 
 use dhole_model::{CHUNK, Coherence, NodeId, Oid, OidRange};
 
-use crate::directory::{ArrayRun, Run};
+use crate::directory::{ArrayRun, Life, Run};
 use crate::heap::{Heap, Place};
 use crate::{Array, ArrayBinding, Binding, HeapMut, MAX_ALIGN, Presence};
 use crate::{Ref, Refs, ReserveError, Row, Rows};
@@ -111,8 +111,15 @@ impl Heap {
         }
     }
 
-    /// Ids for `count` objects of one kind, as yet without storage.
-    fn take_run(&mut self, count: u64, binding: Binding, site: Site) -> Result<u64, ReserveError> {
+    /// Ids for `count` objects of one kind, as yet without storage. Where they are `kept`, the
+    /// caller adds the records of their chunks.
+    fn take_run(
+        &mut self,
+        count: u64,
+        binding: Binding,
+        site: Site,
+        kept: bool,
+    ) -> Result<u64, ReserveError> {
         let chunks = count.div_ceil(CHUNK);
         let first = self.take_chunks(chunks)?;
         let run = Run {
@@ -120,6 +127,7 @@ impl Heap {
             ids: count,
             binding,
             site,
+            life: Life::new(if kept { chunks } else { 0 }),
         };
         self.cluster.bind(first, run);
         for table in self.tables() {
@@ -148,7 +156,7 @@ impl Heap {
                         row: false,
                         coherence,
                     };
-                    let number = self.take_run(CHUNK, binding, site)?;
+                    let number = self.take_run(CHUNK, binding, site, true)?;
                     let place = self.add_chunk(number, binding);
                     let open = OpenChunk {
                         place,
@@ -234,7 +242,7 @@ impl HeapMut<'_> {
             coherence: self.coherence,
         };
         let site = self.site.unwrap_or(Location::caller());
-        let run = self.heap.take_run(count, binding, site);
+        let run = self.heap.take_run(count, binding, site, true);
         let first = run.map_err(|error| self.ids::<T>(error))?;
         let mut chunk = 0;
         for i in 0..count {
@@ -272,7 +280,7 @@ impl HeapMut<'_> {
             coherence: self.coherence,
         };
         let site = self.site.unwrap_or(Location::caller());
-        let run = self.heap.take_run(count, binding, site);
+        let run = self.heap.take_run(count, binding, site, false);
         let first = run.map_err(|error| self.ids::<T>(error))?;
         Ok(Rows::new(Oid(first * CHUNK), count, len))
     }

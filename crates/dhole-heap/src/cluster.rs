@@ -78,15 +78,6 @@ pub enum ForeignKind {
     Never,
 }
 
-/// What a reference found in bytes names.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Sound {
-    /// What allocation bound it to, if anything is left of its cluster.
-    Bound,
-    /// Objects that were freed, of whatever type.
-    Freed,
-}
-
 fn read<T>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {
     lock.read().unwrap_or_else(PoisonError::into_inner)
 }
@@ -153,14 +144,31 @@ impl Cluster {
     /// # Errors
     /// [`Foreign`] when no node of this cluster has allocated it.
     pub fn binding(&self, oid: Oid) -> Result<Binding, Foreign> {
-        if let Some(binding) = read(&self.directory).binding(oid) {
-            return Ok(binding);
+        let bound = read(&self.directory).binding(oid);
+        bound.ok_or_else(|| self.unbound(oid))
+    }
+
+    /// What the chunk of `oid` is bound to and which of its objects were freed, as bits, for a
+    /// heap that has a record of the chunk from now on.
+    pub(crate) fn hold(&self, oid: Oid) -> Result<(Binding, u64), Foreign> {
+        let held = read(&self.directory).hold(oid);
+        held.ok_or_else(|| self.unbound(oid))
+    }
+
+    /// A heap has no record of a chunk any longer.
+    pub(crate) fn let_go(&self, chunk: u64) {
+        write(&self.directory).let_go(chunk);
+    }
+
+    /// Why `oid` is bound to nothing.
+    fn unbound(&self, oid: Oid) -> Foreign {
+        match self.creator(oid) {
+            Ok(creator) => Foreign {
+                oid,
+                kind: ForeignKind::NotYet { creator },
+            },
+            Err(foreign) => foreign,
         }
-        let creator = self.creator(oid)?;
-        Err(Foreign {
-            oid,
-            kind: ForeignKind::NotYet { creator },
-        })
     }
 
     /// The array whose first block is `oid`.
@@ -168,14 +176,8 @@ impl Cluster {
     /// # Errors
     /// [`Foreign`] when no node of this cluster has allocated one there.
     pub(crate) fn array(&self, oid: Oid) -> Result<ArrayBinding, Foreign> {
-        if let Some(binding) = read(&self.directory).array(oid) {
-            return Ok(binding);
-        }
-        let creator = self.creator(oid)?;
-        Err(Foreign {
-            oid,
-            kind: ForeignKind::NotYet { creator },
-        })
+        let bound = read(&self.directory).array(oid);
+        bound.ok_or_else(|| self.unbound(oid))
     }
 
     /// Binds the blocks of an array, `chunks` chunks from `first` on.
@@ -186,8 +188,8 @@ impl Cluster {
     /// Tests that a reference found in bytes is one that allocation gave out, in this cluster or
     /// in another one of the process.
     ///
-    /// A reference to freed objects may be left in others; it is a [`Sound::Freed`] one.
-    pub(crate) fn check(&self, named: &Named, seen: TypeRef) -> Result<Sound, BindError> {
+    /// A reference to freed objects may be left in others.
+    pub(crate) fn check(&self, named: &Named, seen: TypeRef) -> Result<(), BindError> {
         let oid = named.first;
         let clash = |bound| {
             let (len, row) = (named.len, named.row);
@@ -199,15 +201,13 @@ impl Cluster {
             BindError::TypeClash { oid, bound, seen }
         };
         let directory = read(&self.directory);
-        if let Some(()) = directory.check(named, seen).map_err(clash)? {
-            return Ok(Sound::Bound);
-        }
-        if directory.are_freed(oid, named.count) {
-            return Ok(Sound::Freed);
+        let known = directory.check(named, seen).map_err(clash)?;
+        if known.is_some() || directory.are_forgotten(oid, named.count) {
+            return Ok(());
         }
         drop(directory);
-        // Ids of clusters that have ended stay null everywhere for ever, whatever type they are
-        // taken for. Those of one that lives must agree with its directory. Those that nobody
+        // Ids of runs that are forgotten and of clusters that have ended stay null everywhere for
+        // ever, whatever type they are taken for. Those of one that lives must agree with its directory. Those that nobody
         // has yet must not come into the world before they are allocated.
         let known = match space::owner(oid) {
             Some(Owner {
@@ -220,12 +220,10 @@ impl Cluster {
             }) => read(&other.directory).check(named, seen).map_err(clash)?,
             None => None,
         };
-        known
-            .map(|()| Sound::Bound)
-            .ok_or(BindError::Foreign(Foreign {
-                oid,
-                kind: ForeignKind::Never,
-            }))
+        known.ok_or(BindError::Foreign(Foreign {
+            oid,
+            kind: ForeignKind::Never,
+        }))
     }
 
     /// Marks the slot of `node` as in use, for ever.
@@ -290,19 +288,15 @@ impl Cluster {
         read(&self.directory).with_rest(range)
     }
 
-    /// Objects of this cluster are freed, for all nodes that do not know them yet.
+    /// Objects of this cluster are freed, for all nodes that do not know them yet. Ids that name
+    /// none of it may be among them; nothing happens to those.
     pub fn free(&self, range: OidRange) {
         write(&self.directory).free(range);
     }
 
-    /// Which objects of a chunk were freed on any node, as bits.
-    pub(crate) fn freed_of(&self, chunk: u64) -> u64 {
-        read(&self.directory).freed_of(chunk)
-    }
-
     /// Whether an object was freed on any node.
     pub fn is_freed(&self, oid: Oid) -> bool {
-        read(&self.directory).are_freed(oid, 1)
+        read(&self.directory).is_freed(oid)
     }
 
     /// What the array is whose first block is `oid`, if a node of this cluster has allocated it.

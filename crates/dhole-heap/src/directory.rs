@@ -3,7 +3,9 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::Range;
 use std::panic::Location;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use dhole_model::{CHUNK, Coherence, IdSet, Oid, OidRange};
 
@@ -110,6 +112,39 @@ pub(crate) struct Run {
     pub(crate) binding: Binding,
     /// Where the program allocated them, or the first of objects allocated one by one.
     pub(crate) site: &'static Location<'static>,
+    pub(crate) life: Life,
+}
+
+impl Run {
+    /// The ids of its chunks.
+    fn all(&self, first_chunk: u64) -> Range<u64> {
+        first_chunk * CHUNK..(first_chunk + self.chunks) * CHUNK
+    }
+
+    /// Whether none of its objects is left.
+    fn is_all_freed(&self, first_chunk: u64) -> bool {
+        let start = first_chunk * CHUNK;
+        self.life.freed.covers(start..start + self.ids)
+    }
+}
+
+/// What keeps a run in the directory.
+#[derive(Default)]
+pub(crate) struct Life {
+    /// The ids of objects that were freed, and those beside them that never name one.
+    freed: IdSet,
+    /// Records of chunks, on all nodes together. Only a node with a record sets handles.
+    records: AtomicU64,
+}
+
+impl Life {
+    /// Of a run of which there will be so many records at once.
+    pub(crate) fn new(records: u64) -> Life {
+        Life {
+            records: records.into(),
+            ..Life::default()
+        }
+    }
 }
 
 /// An array: consecutive ids, of its blocks, in whole chunks.
@@ -126,8 +161,9 @@ pub(crate) struct ArrayRun {
 pub(crate) struct Directory {
     runs: BTreeMap<u64, Run>,
     arrays: BTreeMap<u64, ArrayRun>,
-    /// The ids of objects that were freed, and those beside them that never name one.
-    freed: IdSet,
+    /// The ids of runs that are forgotten: null in every table for ever, for no node can have a
+    /// record of them.
+    forgotten: IdSet,
 }
 
 impl Directory {
@@ -141,7 +177,7 @@ impl Directory {
 
     /// The run of `oid`, and how many of its ids there are from it on.
     fn run_of(&self, oid: Oid) -> Option<(&Run, u64)> {
-        let (first, run) = self.runs.range(..=oid.chunk()).next_back()?;
+        let (first, run) = self.run_around(oid)?;
         let place = oid.0 - first * CHUNK;
         (place < run.ids).then(|| (run, run.ids - place))
     }
@@ -149,6 +185,18 @@ impl Directory {
     /// The binding of `oid` and how many ids from it on are bound with it.
     fn at(&self, oid: Oid) -> Option<(&Binding, u64)> {
         self.run_of(oid).map(|(run, rest)| (&run.binding, rest))
+    }
+
+    /// The run whose chunks `oid` lies in, and its first chunk.
+    fn run_around(&self, oid: Oid) -> Option<(u64, &Run)> {
+        let (first, run) = self.runs.range(..=oid.chunk()).next_back()?;
+        (oid.chunk() < first + run.chunks).then_some((*first, run))
+    }
+
+    /// The run of `oid`, if an object of it is left.
+    fn living(&self, oid: Oid) -> Option<&Run> {
+        let (first, run) = self.run_around(oid)?;
+        (!run.is_all_freed(first)).then_some(run)
     }
 
     /// Where the program allocated `oid`, an object or the first block of an array.
@@ -171,42 +219,74 @@ impl Directory {
         OidRange { count, ..range }
     }
 
-    /// Objects were freed. A run of which nothing is left is forgotten.
+    /// Objects were freed; ids that name none are none the worse for it.
     pub(crate) fn free(&mut self, range: OidRange) {
-        let end = range.first.0 + u64::from(range.count);
-        self.freed.add(range.first.0..end);
-        let mut next = range.first;
-        while next.0 < end {
-            let Some((&first, run)) = self.runs.range(..=next.chunk()).next_back() else {
+        let start = range.first.0;
+        let mut end = start.saturating_add(u64::from(range.count));
+        while start < end {
+            let before_end = self.runs.range_mut(..end.div_ceil(CHUNK)).next_back();
+            let Some((&first, run)) = before_end else {
                 return;
             };
-            let (start, chunks, ids) = (first * CHUNK, run.chunks, run.ids);
-            if self.freed.covers(start..start + ids) {
-                self.runs.remove(&first);
-                self.freed.add(start..start + chunks * CHUNK);
-            }
-            next = Oid((start + chunks * CHUNK).max(next.0 + 1));
+            let ids = run.all(first);
+            run.life.freed.add(start.max(ids.start)..end.min(ids.end));
+            self.forget(first);
+            end = ids.start;
         }
     }
 
-    /// Which objects of a chunk were freed, as bits.
-    pub(crate) fn freed_of(&self, chunk: u64) -> u64 {
-        let is_freed = |slot: &u64| {
-            let id = chunk * CHUNK + slot;
-            self.freed.covers(id..id + 1)
+    /// What the chunk of `oid` is bound to and which of its objects were freed, as bits, for a
+    /// node that has a record of the chunk from now on.
+    pub(crate) fn hold(&self, oid: Oid) -> Option<(Binding, u64)> {
+        let binding = self.binding(oid)?;
+        let life = &self.run_of(oid)?.0.life;
+        life.records.fetch_add(1, Ordering::Relaxed);
+        let first = oid.chunk() * CHUNK;
+        let is_freed = |slot: &u64| life.freed.covers(first + slot..first + slot + 1);
+        let freed = (0..CHUNK).filter(is_freed);
+        Some((binding, freed.fold(0, |bits, slot| bits | 1 << slot)))
+    }
+
+    /// A node has no record of a chunk any longer.
+    pub(crate) fn let_go(&mut self, chunk: u64) {
+        if let Some((first, run)) = self.run_around(Oid(chunk * CHUNK)) {
+            run.life.records.fetch_sub(1, Ordering::Relaxed);
+            self.forget(first);
+        }
+    }
+
+    /// Forgets a run of which nothing is left, on any node. A node that has not heard of a freeing
+    /// may have set handles: while it has, what is taken for the objects must be what they are.
+    fn forget(&mut self, first_chunk: u64) {
+        let is_over = |run: &&Run| {
+            run.is_all_freed(first_chunk) && run.life.records.load(Ordering::Relaxed) == 0
         };
-        let slots = (0..CHUNK).filter(is_freed);
-        slots.fold(0, |bits, slot| bits | 1 << slot)
+        let over = self.runs.get(&first_chunk).filter(is_over);
+        if let Some(ids) = over.map(|run| run.all(first_chunk)) {
+            self.forgotten.add(ids);
+            self.runs.remove(&first_chunk);
+        }
     }
 
-    /// Whether all of these ids name freed objects.
-    pub(crate) fn are_freed(&self, first: Oid, count: u64) -> bool {
+    /// Whether `oid` names a freed object.
+    pub(crate) fn is_freed(&self, oid: Oid) -> bool {
+        let freed = match self.run_around(oid) {
+            Some((_, run)) => &run.life.freed,
+            None => &self.forgotten,
+        };
+        let end = oid.0.checked_add(1);
+        end.is_some_and(|end| freed.covers(oid.0..end))
+    }
+
+    /// Whether all of these ids are of runs that are forgotten.
+    pub(crate) fn are_forgotten(&self, first: Oid, count: u64) -> bool {
         let end = first.0.checked_add(count);
-        end.is_some_and(|end| self.freed.covers(first.0..end))
+        end.is_some_and(|end| self.forgotten.covers(first.0..end))
     }
 
-    /// What `oid` is bound to.
+    /// What `oid` is bound to, if an object of its run is left.
     pub(crate) fn binding(&self, oid: Oid) -> Option<Binding> {
+        self.living(oid)?;
         self.at(oid).map(|(binding, _)| *binding)
     }
 
@@ -228,9 +308,8 @@ impl Directory {
 
     /// What the chunk of `oid` is bound to, though `oid` itself may never name an object.
     pub(crate) fn is_allocated(&self, oid: Oid) -> bool {
-        let run = self.runs.range(..=oid.chunk()).next_back();
         let array = self.arrays.range(..=oid.chunk()).next_back();
-        run.is_some_and(|(first, run)| oid.chunk() < first + run.chunks)
+        self.living(oid).is_some()
             || array.is_some_and(|(first, run)| oid.chunk() < first + run.chunks)
     }
 
@@ -287,6 +366,7 @@ mod tests {
                 ids: 70,
                 binding: of::<u8>(),
                 site: Location::caller(),
+                life: Life::default(),
             },
         );
         d.add(
@@ -296,6 +376,7 @@ mod tests {
                 ids: 64,
                 binding: of::<u16>(),
                 site: Location::caller(),
+                life: Life::default(),
             },
         );
         assert_eq!(d.binding(Oid(127)), None);
@@ -316,6 +397,7 @@ mod tests {
                 ids: 70,
                 binding: of::<u8>(),
                 site: Location::caller(),
+                life: Life::default(),
             };
             d.add(first, run);
         }
@@ -326,11 +408,41 @@ mod tests {
         assert_eq!(d.with_rest(range(128, 69)), range(128, 69));
         assert_eq!(d.with_rest(range(130, 68)), range(130, 126));
         d.free(range(130, 126));
-        assert!(d.binding(Oid(128)).is_some() && d.are_freed(Oid(130), 126));
+        assert!(d.binding(Oid(128)).is_some() && d.is_freed(Oid(130)) && d.is_freed(Oid(255)));
+        assert!(!d.is_freed(Oid(129)) && !d.are_forgotten(Oid(130), 1));
         d.free(range(128, 2));
         assert_eq!(d.binding(Oid(128)), None);
-        assert_eq!((d.runs.len(), d.freed.ranges().len()), (1, 1));
-        assert!(!d.are_freed(Oid(255), 2) && !d.are_freed(Oid(u64::MAX), 2));
+        assert_eq!((d.runs.len(), d.forgotten.ranges().len()), (1, 1));
+        assert!(d.is_freed(Oid(128)) && d.are_forgotten(Oid(128), 128));
+        assert!(!d.are_forgotten(Oid(255), 2) && !d.are_forgotten(Oid(u64::MAX), 2));
+    }
+
+    #[test]
+    fn a_run_is_kept_while_a_node_has_a_record_of_it_but_is_allocated_no_more() {
+        let mut d = Directory::default();
+        let run = Run {
+            chunks: 2,
+            ids: 70,
+            binding: of::<u8>(),
+            site: Location::caller(),
+            life: Life::new(1),
+        };
+        d.add(2, run);
+        let all = OidRange {
+            first: Oid(0),
+            count: 1000,
+        };
+        d.free(OidRange::one(Oid(130)));
+        assert!(d.hold(Oid(192)).is_some_and(|(_, freed)| freed == 0));
+        assert!(d.hold(Oid(128)).is_some_and(|(_, freed)| freed == 1 << 2));
+        d.free(all);
+        assert!(d.hold(Oid(128)).is_none() && !d.is_allocated(Oid(128)));
+        assert!(d.is_freed(Oid(128)) && !d.is_freed(Oid(127)) && !d.is_freed(Oid(256)));
+        for chunk in [2, 3, 2] {
+            assert!(d.run_of(Oid(128)).is_some() && !d.are_forgotten(Oid(128), 1));
+            d.let_go(chunk);
+        }
+        assert!(d.run_of(Oid(128)).is_none() && d.are_forgotten(Oid(128), 128));
     }
 
     #[test]
@@ -343,6 +455,7 @@ mod tests {
                 ids: 70,
                 binding: of::<u8>(),
                 site: Location::caller(),
+                life: Life::default(),
             },
         );
         let named = |first, count| Named {

@@ -7,7 +7,7 @@ use dhole_model::{CHUNK, Oid, OidRange};
 
 use crate::heap::{CHUNKS_OF_PAGE, Heap, Place, UNSEEN};
 use crate::space::{self, IDS_PER_PAGE};
-use crate::{Binding, HeapMut, Presence, Refusal, Refused};
+use crate::{HeapMut, Presence, Refusal, Refused};
 
 impl Heap {
     /// Gives the storage of an object back, and makes its handles null.
@@ -43,6 +43,7 @@ impl Heap {
         }
         self.open.retain(|_, open| open.place != place);
         self.spare.push(place as u32);
+        self.cluster.let_go(number);
         const CHUNKS_OF_TABLE_PAGE: u64 = IDS_PER_PAGE / CHUNK;
         let first = number / CHUNKS_OF_TABLE_PAGE * CHUNKS_OF_TABLE_PAGE;
         let seen = |chunk: u64| self.place(Oid(chunk * CHUNK)).is_some();
@@ -57,24 +58,6 @@ impl Heap {
                 space::release(page, 8 * IDS_PER_PAGE);
             }
         }
-    }
-
-    /// Whether a record here says that an object of the range is something else than `bound`.
-    pub(crate) fn contradicts(&self, first: Oid, count: u64, bound: &Binding) -> bool {
-        let chunks = first.chunk()..=first.plus(count.saturating_sub(1)).chunk();
-        let of_page = |page: u64| {
-            self.index
-                .get(&page)
-                .into_iter()
-                .flat_map(move |places| (page * CHUNKS_OF_PAGE..).zip(places.iter().copied()))
-        };
-        let pages = chunks.start() / CHUNKS_OF_PAGE..=chunks.end() / CHUNKS_OF_PAGE;
-        let mut seen = pages
-            .flat_map(of_page)
-            .filter(|(_, place)| *place != UNSEEN);
-        seen.any(|(chunk, place)| {
-            chunks.contains(&chunk) && self.chunks[place as usize].binding != *bound
-        })
     }
 }
 
@@ -94,7 +77,7 @@ impl HeapMut<'_> {
                 refusal: Refusal::Presence(presence),
             });
         }
-        let end = range.first.0 + u64::from(range.count);
+        let end = range.first.0.saturating_add(u64::from(range.count));
         let mut next = range.first.0;
         while next < end {
             let chunk_end = end.min((next / CHUNK + 1) * CHUNK);

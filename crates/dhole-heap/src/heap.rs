@@ -142,16 +142,17 @@ impl Heap {
         if let Some(place) = self.place(oid) {
             return Ok(place);
         }
-        let binding = self.cluster.binding(oid)?;
+        let (binding, freed) = self.cluster.hold(oid)?;
         let chunk = self.add_chunk(oid.chunk(), binding);
         // This node hears only of what is freed later.
-        self.chunks[chunk].set_freed(self.cluster.freed_of(oid.chunk()));
+        self.chunks[chunk].set_freed(freed);
         Ok(Place {
             chunk,
             slot: oid.slot(),
         })
     }
 
+    /// A record of a chunk, which the directory counts already.
     pub(crate) fn add_chunk(&mut self, number: u64, binding: Binding) -> usize {
         let place = match self.spare.pop() {
             Some(place) => {

@@ -26,8 +26,10 @@
 //!    handle is null or equal to the read handle.
 //! 2. *An id has one type in the whole process.* Only allocation binds ids, in the directory of
 //!    the cluster that owns them; every reference that comes as bytes is checked against that
-//!    directory before it becomes a reference. Ids are never reused. So a `Ref<T>` is always of
-//!    an id that was allocated as a `T`, and below the size of every handle table.
+//!    directory before it becomes a reference. Ids are never reused, and the type of freed ones
+//!    is known until no node has a record of them. So a `Ref<T>` is always of an id that was
+//!    allocated as a `T`, or that is null in every table for ever; and below the size of every
+//!    table.
 //! 3. *Handles change only while the worker cannot look.* See the [`monitor`] module: handles are
 //!    written by anybody under the node lock while the worker is in a call with `&mut Token`,
 //!    and by the worker's own thread at the end of a call with `&Token`.

@@ -1,12 +1,11 @@
 //! Bytes out of a node and into it: packed, without padding, by raw copies alone.
 
-use dhole_model::{Coherence, NodeId, Oid};
+use dhole_model::{NodeId, Oid};
 
-use crate::cluster::Sound;
 use crate::diff::{self, DiffError};
 use crate::heap::{Heap, Place};
 use crate::type_map::Named;
-use crate::{BindError, Binding, Foreign, HeapMut, Invalid, Presence, TypeInfo, TypeRef};
+use crate::{BindError, Binding, Foreign, HeapMut, Invalid, Presence, TypeInfo};
 
 /// Why an object's bytes could not be had.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -209,33 +208,11 @@ impl Heap {
                     continue;
                 };
                 if !self.knows(&named, slot.target.id()) {
-                    let sound = self.cluster.check(&named, slot.target)?;
-                    if sound == Sound::Freed {
-                        self.check_freed(&named, slot.target)?;
-                    }
+                    self.cluster.check(&named, slot.target)?;
                 }
             }
         }
         Ok(())
-    }
-
-    /// What was freed may still be here, on a node that has not heard of it; then a reference must
-    /// take it for what it is.
-    fn check_freed(&self, named: &Named, seen: TypeRef) -> Result<(), BindError> {
-        let taken_for = Binding {
-            info: seen.info(),
-            len: named.len,
-            row: named.row,
-            coherence: Coherence::Lazy,
-        };
-        if !self.contradicts(named.first, named.count, &taken_for) {
-            return Ok(());
-        }
-        Err(BindError::TypeClash {
-            oid: named.first,
-            bound: "freed object of another type".to_owned(),
-            seen: taken_for.to_string(),
-        })
     }
 
     /// Whether this node has seen the one object named, as what it is taken for.

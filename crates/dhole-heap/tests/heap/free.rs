@@ -1,6 +1,8 @@
 //! Freed objects leave nothing: no bytes, no handles, no records.
 
-use dhole_heap::{Cluster, Monitor, Refusal};
+use std::sync::Arc;
+
+use dhole_heap::{BindError, Cluster, Monitor, Ref, Refusal, Share, UnpackError};
 use dhole_model::{NodeId, Oid, OidRange};
 
 fn node() -> Monitor<()> {
@@ -90,4 +92,59 @@ fn ids_that_nobody_has_may_be_named_and_are_never_given_out_then() {
         count: 1000,
     })
     .unwrap();
+}
+
+/// The reference that these bytes of an id are taken for.
+fn named<T: Share>(node: &Monitor<()>, oid: Oid) -> Result<Ref<T>, UnpackError> {
+    node.lock().split().0.unpack(&oid.0.to_ne_bytes())
+}
+
+fn is_clash<T>(named: Result<Ref<T>, UnpackError>) -> bool {
+    matches!(
+        named,
+        Err(UnpackError::Reference(BindError::TypeClash { .. }))
+    )
+}
+
+#[test]
+fn who_frees_what_is_no_object_makes_no_reference_to_it() {
+    let node = node();
+    let array = node
+        .lock()
+        .split()
+        .0
+        .alloc_array_with(10, |_| 2_u8)
+        .unwrap();
+    for oid in [Oid(1 << 60), Oid(u64::MAX), array.oid()] {
+        let range = OidRange {
+            first: oid,
+            count: 3,
+        };
+        node.lock().split().0.cluster().free(range);
+        let refused = named::<bool>(&node, oid);
+        assert!(matches!(
+            refused,
+            Err(UnpackError::Reference(BindError::Foreign(_)))
+        ));
+        assert!(!node.lock().split().0.is_freed(oid));
+    }
+}
+
+#[test]
+fn a_freed_object_keeps_its_type_until_no_node_can_reach_it() {
+    let cluster = Cluster::new(2).expect("room for two nodes");
+    let [a, b] = [0, 1].map(|i| Monitor::new(&Arc::clone(&cluster), NodeId(i), ()));
+    let one = a.lock().split().0.alloc_range(1, |_| 7_u32).unwrap().at(0);
+    let all = cluster.with_rest(OidRange::one(one.oid()));
+    cluster.free(all);
+    assert!(b.lock().split().0.is_freed(one.oid()));
+    assert!(
+        is_clash(named::<[u64; 512]>(&b, one.oid())),
+        "it would be followed on `a`"
+    );
+    assert!(named::<u32>(&b, one.oid()).is_ok());
+    assert!(a.lend(|token| *token.get(one).unwrap() == 7).unwrap());
+    a.lock().split().0.free(all).unwrap();
+    let other = named::<[u64; 512]>(&b, one.oid()).expect("what leads nowhere may be named");
+    assert!(a.lend(|token| token.get(other).is_err()).unwrap());
 }
