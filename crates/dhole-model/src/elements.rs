@@ -25,9 +25,10 @@ impl Elements {
         }
     }
 
-    /// Their places in the array.
+    /// Their places in the array. A message may name elements that no array has; they end at
+    /// the last number.
     pub const fn range(&self) -> Range<u64> {
-        self.first..self.first + self.count
+        self.first..self.first.saturating_add(self.count)
     }
 
     /// Adds `more` to a list, joined to its last entry where it follows on it.

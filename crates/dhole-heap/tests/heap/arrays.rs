@@ -102,6 +102,26 @@ fn a_shared_call_installs_only_elements_that_are_absent() {
 }
 
 #[test]
+fn elements_without_an_end_are_refused() {
+    let node = one();
+    let array = zeros(&node, 10);
+    let mut guard = node.lock();
+    let (mut heap, _) = guard.split();
+    heap.zero_fill_elements(part(array, 0..10)).unwrap();
+    let endless = Elements {
+        array: array.oid(),
+        first: 8,
+        count: u64::MAX,
+    };
+    let mut out = Vec::new();
+    assert_eq!(
+        refusal(heap.gather_elements(endless, &mut out)),
+        ElementsRefusal::NotStored
+    );
+    assert!(!heap.has_elements(endless));
+}
+
+#[test]
 fn what_is_invalid_is_still_served_and_is_not_written() {
     let node = one();
     let array = zeros(&node, 10);
