@@ -87,6 +87,9 @@ type Refusable<T> = Result<T, ElementsRefusal>;
 impl LocalArray {
     /// The blocks of some elements.
     fn blocks(&self, elements: Elements) -> std::ops::Range<u64> {
+        if elements.count == 0 {
+            return 0..0;
+        }
         let block = self.binding.per_block();
         elements.first / block..elements.range().end.div_ceil(block)
     }
@@ -409,11 +412,12 @@ impl HeapMut<'_> {
         self.refusable("making writable", elements, |heap| {
             heap.exclusive_call()?;
             // SAFETY: the lock is held.
-            match unsafe { heap.extents.read.find(elements) } {
-                // SAFETY: it is an exclusive call, and the lock is held.
-                Some(_) => unsafe { heap.set_writable(elements, true) },
-                None => return Err(ElementsRefusal::Absent),
+            if unsafe { heap.extents.read.find(elements) }.is_none() {
+                return Err(ElementsRefusal::Absent);
             }
+            heap.array(elements)?;
+            // SAFETY: it is an exclusive call, and the lock is held.
+            unsafe { heap.set_writable(elements, true) };
             Ok(())
         })
     }

@@ -102,6 +102,31 @@ fn a_shared_call_installs_only_elements_that_are_absent() {
 }
 
 #[test]
+fn no_elements_are_no_change_wherever_they_lie() {
+    let node = one();
+    let array = zeros(&node, 64 * 512);
+    let behind = node.lock().split().0.alloc(5_u64).unwrap();
+    let block = array.oid().chunk();
+    assert_eq!(
+        behind.oid().chunk(),
+        block + 1,
+        "the ids of the object follow"
+    );
+    let mut guard = node.lock();
+    let (mut heap, _) = guard.split();
+    let none = |first| part(array, first..first);
+    heap.install_elements(none(600), &[]).unwrap();
+    assert_eq!(heap.store_bytes(), PAGE_BYTES, "that of the object");
+    heap.zero_fill_elements(part(array, 0..1)).unwrap();
+    let beyond = heap.make_elements_writable(none(64 * 512 + 1));
+    assert_eq!(refusal(beyond), ElementsRefusal::Beyond(64 * 512));
+    heap.make_elements_writable(none(1)).unwrap();
+    drop(guard);
+    let written = |mut token: dhole_heap::Token<'_>| token.get_mut(behind).is_ok();
+    assert!(!node.lend(written).unwrap(), "nobody has asked to write it");
+}
+
+#[test]
 fn elements_without_an_end_are_refused() {
     let node = one();
     let array = zeros(&node, 10);
