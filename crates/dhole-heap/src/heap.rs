@@ -15,6 +15,7 @@ use crate::extent::Extents;
 use crate::handle::HandleTable;
 use crate::page_store::PageStore;
 use crate::pre_image::PreImages;
+use crate::type_map::Named;
 use crate::{BindError, Binding, Cluster, Foreign, Miss, Presence, TypeInfo, space};
 
 /// Bytes at the start of a page store that stay with the slot when its cluster ends. What lies
@@ -350,6 +351,14 @@ impl<'g> HeapMut<'g> {
     /// As [`bind`](HeapMut::bind).
     pub fn bind_all(&mut self, miss: &Miss, range: OidRange) -> Result<(), BindError> {
         self.bind(miss)?;
+        let named = Named {
+            first: range.first,
+            count: range.count.into(),
+            len: miss.len as u64,
+            row: miss.zero_ok,
+            array: false,
+        };
+        self.heap.cluster.check(&named, miss.ty)?;
         for chunk in range.first.chunk()..=range.last().chunk() {
             self.heap.see(Oid(chunk * CHUNK).max(range.first))?;
         }

@@ -1,10 +1,10 @@
 //! References followed through an engine of three lines.
 
 use dhole_heap::{
-    Access, ArrayMiss, Cluster, ElementsRefused, InstallError, Miss, Monitor, Ref, Row, Share,
-    Token,
+    Access, ArrayMiss, BindError, Cluster, ElementsRefused, InstallError, Miss, Monitor, Ref, Row,
+    Share, Token,
 };
-use dhole_model::NodeId;
+use dhole_model::{NodeId, OidRange};
 
 /// An engine whose objects are all on node 0, and never change there.
 struct Worker<'a, 'id> {
@@ -195,4 +195,25 @@ fn a_cursor_walks_fetching_as_it_goes_and_its_objects_outlive_it() {
         items.iter().map(|item| item.value).collect::<Vec<_>>()
     });
     assert_eq!(walked, Ok(vec![4, 3, 2, 1, 0]));
+}
+
+#[test]
+fn objects_that_were_not_allocated_together_are_not_bound_together() {
+    let node = Monitor::new(&Cluster::new(1).unwrap(), NodeId(0), ());
+    let mut guard = node.lock();
+    let mut heap = guard.split().0;
+    let numbers = heap.alloc_range(64, |i| i).unwrap();
+    let rows = heap.alloc_rows::<u8>(2, 5).unwrap();
+    assert_eq!(
+        rows.row(0).oid(),
+        numbers.at(0).oid().plus(64),
+        "their ids follow"
+    );
+    let miss = Miss::of(numbers.at(0), std::panic::Location::caller());
+    let mut bind = |count| {
+        let first = numbers.at(0).oid();
+        heap.bind_all(&miss, OidRange { first, count })
+    };
+    assert_eq!(bind(64), Ok(()));
+    assert!(matches!(bind(65), Err(BindError::TypeClash { .. })));
 }
