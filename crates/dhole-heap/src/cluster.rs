@@ -299,6 +299,11 @@ impl Cluster {
         read(&self.directory).is_freed(oid)
     }
 
+    /// Whether ids of these chunks name blocks of arrays.
+    pub(crate) fn has_array(&self, chunks: std::ops::Range<u64>) -> bool {
+        read(&self.directory).has_array(chunks)
+    }
+
     /// What the array is whose first block is `oid`, if a node of this cluster has allocated it.
     pub fn array_binding(&self, oid: Oid) -> Option<ArrayBinding> {
         read(&self.directory).array(oid)

@@ -301,6 +301,12 @@ impl Directory {
         self.array_run(oid).map(|run| run.binding)
     }
 
+    /// Whether ids of these chunks name blocks of arrays.
+    pub(crate) fn has_array(&self, chunks: Range<u64>) -> bool {
+        let before_end = self.arrays.range(..chunks.end).next_back();
+        before_end.is_some_and(|(first, run)| first + run.chunks > chunks.start)
+    }
+
     fn array_run(&self, oid: Oid) -> Option<&ArrayRun> {
         let run = self.arrays.get(&oid.chunk())?;
         (oid.slot() == 0).then_some(run)

@@ -46,13 +46,15 @@ impl Heap {
         self.cluster.let_go(number);
         const CHUNKS_OF_TABLE_PAGE: u64 = IDS_PER_PAGE / CHUNK;
         let first = number / CHUNKS_OF_TABLE_PAGE * CHUNKS_OF_TABLE_PAGE;
+        let of_page = first..first + CHUNKS_OF_TABLE_PAGE;
         let seen = |chunk: u64| self.place(Oid(chunk * CHUNK)).is_some();
-        if (first..first + CHUNKS_OF_TABLE_PAGE).any(seen) {
+        if of_page.clone().any(seen) || self.cluster.has_array(of_page) {
             return;
         }
         for table in [self.slot.read_table(), self.slot.write_table()] {
             // SAFETY: one page of a table, whose handles are all null: they are set only for
-            // objects of chunks that have a record. Pages that are given back read as null.
+            // blocks of arrays and for objects of chunks that have a record. Pages that are given
+            // back read as null.
             unsafe {
                 let page = table.add((8 * first * CHUNK) as usize);
                 space::release(page, 8 * IDS_PER_PAGE);
@@ -106,5 +108,32 @@ impl HeapMut<'_> {
     /// Chunks of ids of which this node keeps a record.
     pub fn chunks_kept(&self) -> usize {
         self.heap.chunks.len() - self.heap.spare.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use dhole_model::NodeId;
+
+    use super::*;
+    use crate::{Cluster, Monitor};
+
+    #[test]
+    fn the_handles_of_an_array_stay_when_the_objects_beside_them_are_freed() {
+        let cluster = Cluster::new(1).expect("room for a node");
+        let node = Monitor::new(&cluster, NodeId(0), ());
+        let mut guard = node.lock();
+        let (mut heap, _) = guard.split();
+        let small = heap.alloc_range(64, |i| i).unwrap();
+        let array = heap.alloc_array_with(10, |i| i).unwrap();
+        assert_eq!(
+            array.oid().0 / IDS_PER_PAGE,
+            small.at(0).oid().0 / IDS_PER_PAGE
+        );
+        let [readable, _] = heap.heap.tables();
+        assert!(readable.load(array.oid()).is_some());
+        heap.free(small.oids().unwrap()).unwrap();
+        assert_eq!(heap.chunks_kept(), 0);
+        assert!(readable.load(array.oid()).is_some());
     }
 }
