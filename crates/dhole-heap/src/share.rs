@@ -52,6 +52,16 @@ pub const MAX_ALIGN: usize = 4096;
 /// impl Drop for File { fn drop(&mut self) {} }
 /// ```
 ///
+/// whatever the program calls `assert`:
+///
+/// ```compile_fail,E0080
+/// macro_rules! assert { ($($any:tt)*) => {} }
+/// #[derive(dhole_heap::Share)]
+/// #[share(crate = "dhole_heap")]
+/// struct File { number: i32 }
+/// impl Drop for File { fn drop(&mut self) {} }
+/// ```
+///
 /// nor an enum with fields, nor a union:
 ///
 /// ```compile_fail

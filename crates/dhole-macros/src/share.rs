@@ -46,16 +46,16 @@ pub(crate) fn derive(input: &DeriveInput) -> Result<TokenStream, Error> {
     let aligned =
         format!("`{name}` cannot be shared: its alignment is more than a page of 4096 bytes");
     let proofs = quote! {
-        assert!(!::core::mem::needs_drop::<Self>(), #no_drop);
-        assert!(::core::mem::align_of::<Self>() <= #private::MAX_ALIGN, #aligned);
+        ::core::assert!(!::core::mem::needs_drop::<Self>(), #no_drop);
+        ::core::assert!(::core::mem::align_of::<Self>() <= #private::MAX_ALIGN, #aligned);
     };
     // Without parameters the proofs are made where the type is defined; with them, where the
     // type is first used with particular ones.
     let early = input.generics.params.is_empty().then(|| {
         quote! {
             const _: () = {
-                assert!(!::core::mem::needs_drop::<#name>(), #no_drop);
-                assert!(::core::mem::align_of::<#name>() <= #private::MAX_ALIGN, #aligned);
+                ::core::assert!(!::core::mem::needs_drop::<#name>(), #no_drop);
+                ::core::assert!(::core::mem::align_of::<#name>() <= #private::MAX_ALIGN, #aligned);
             };
         }
     });
@@ -212,6 +212,6 @@ fn describe_enum(input: &DeriveInput, data: &DataEnum) -> Result<TokenStream, Er
     }
     let variants = data.variants.iter().map(|variant| &variant.ident);
     Ok(quote! {
-        map.fieldless_enum(::core::mem::size_of::<Self>(), &[#(Self::#variants as i128),*]);
+        map.fieldless_enum(::core::mem::size_of::<Self>(), &[#(Self::#variants as ::core::primitive::i128),*]);
     })
 }
