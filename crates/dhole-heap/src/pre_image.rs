@@ -8,6 +8,9 @@ use rustc_hash::FxHashMap;
 /// Buffers kept for the next pre-images.
 const SPARE: usize = 64;
 
+/// The room that each of these may have.
+const SPARE_BYTES: usize = 64 << 10;
+
 /// Objects' copies that are kept aside, packed, in recycled buffers.
 #[derive(Default)]
 pub(crate) struct PreImages {
@@ -45,9 +48,27 @@ impl PreImages {
     }
 
     pub(crate) fn recycle(&mut self, mut buffer: Vec<u8>) {
-        if self.spare.len() < SPARE {
+        if self.spare.len() < SPARE && buffer.capacity() <= SPARE_BYTES {
             buffer.clear();
             self.spare.push(buffer);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_for_later_is_few_buffers_and_no_large_ones() {
+        let mut images = PreImages::default();
+        images.keep(Oid(1), Vec::with_capacity(1000));
+        images.keep(Oid(2), Vec::with_capacity(SPARE_BYTES + 1));
+        images.forget(Oid(1));
+        images.forget(Oid(2));
+        assert_eq!(images.spare.len(), 1);
+        assert_eq!(images.buffer().capacity(), 1000);
+        (0..2 * SPARE).for_each(|_| images.recycle(vec![0; 10]));
+        assert_eq!(images.spare.len(), SPARE);
     }
 }
