@@ -45,11 +45,13 @@ pub fn run(wanted: &Sim) -> Result<ExitCode, SimError> {
 
 /// Nanoseconds that the program computes when it runs on one node, as long as they take here.
 fn computed_alone(wanted: &Sim, settings: &Settings) -> Result<u64, SimError> {
-    let alone = Settings {
+    let mut alone = Settings {
         nodes: 1,
         compute_scale: 1.0,
         ..settings.clone()
     };
+    // One machine of the network need not have memory for the whole problem.
+    alone.network.memory_bytes = 0;
     let (heard, ended) = child(wanted, &alone, Stdio::null())?;
     match heard.computed_ns {
         ns if ns > 0 && ended.is_success() => Ok(ns),

@@ -136,6 +136,27 @@ fn computation_is_scaled_to_what_one_node_takes() {
 }
 
 #[test]
+fn one_node_computes_alone_what_needs_the_memory_of_all() {
+    let script = "printf 'run\\ncomputed_ns=2000000' > $DHOLE_HELLO; echo $DHOLE_SIM >&2";
+    let output = Command::new(env!("CARGO_BIN_EXE_dhole"))
+        .args([
+            "sim",
+            "--nodes=3",
+            "--network=dosa-1999",
+            "--sequential-seconds=60",
+        ])
+        .args(["--", "/bin/sh", "-c", script])
+        .output()
+        .unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    let limits = said.lines().map(|line| {
+        let settings: Settings = line.parse().unwrap();
+        (settings.nodes, settings.network.memory_bytes)
+    });
+    assert_eq!(limits.collect::<Vec<_>>(), [(1, 0), (3, 256 << 20)]);
+}
+
+#[test]
 fn a_program_that_computes_nothing_cannot_be_scaled() {
     let output = Command::new(env!("CARGO_BIN_EXE_dhole"))
         .args(["sim", "--nodes", "3", "--sequential-seconds", "60", "--"])
