@@ -30,9 +30,10 @@ impl Hello {
             .as_file_mut()
             .take(MOST_BYTES)
             .read_to_string(&mut said)?;
-        let mut lines = said.lines();
-        let run = lines.next().is_some_and(|word| word.trim() == "run");
-        let computed = lines.filter_map(|line| line.strip_prefix("computed_ns="));
+        let run = said.lines().any(|line| line.trim() == "run");
+        let computed = said
+            .lines()
+            .filter_map(|line| line.strip_prefix("computed_ns="));
         let computed_ns = computed.filter_map(|ns| ns.parse::<u64>().ok()).sum();
         Ok(Heard { run, computed_ns })
     }

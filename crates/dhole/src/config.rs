@@ -145,23 +145,26 @@ fn report<R>(
     Run { value, report }
 }
 
-/// Tells the command `dhole`, if it started this program, that it is one of dhole's. Where the
-/// file cannot be written the command says that it heard nothing.
+/// Tells the command `dhole`, if it started this program, that it is one of dhole's.
 fn say_hello() {
-    if let Some(file) = std::env::var_os("DHOLE_HELLO") {
-        let _ = std::fs::write(file, "run");
-    }
+    say("run\n");
 }
 
 /// Tells the command what the program's nodes computed.
 fn say_computed(report: &Report) {
-    let file = std::env::var_os("DHOLE_HELLO").and_then(|file| {
-        let mut options = std::fs::OpenOptions::new();
-        options.append(true).open(file).ok()
-    });
-    if let (Some(mut file), Some(simulated)) = (file, &report.simulated) {
-        let _ = write!(file, "\ncomputed_ns={}", simulated.work().as_nanos());
+    if let Some(simulated) = &report.simulated {
+        say(&format!("computed_ns={}\n", simulated.work().as_nanos()));
     }
+}
+
+/// Adds a line to what the command is told. Where the file cannot be written the command says
+/// that it heard nothing.
+fn say(line: &str) {
+    let Some(file) = std::env::var_os("DHOLE_HELLO") else {
+        return;
+    };
+    let file = std::fs::OpenOptions::new().append(true).open(file);
+    let _ = file.and_then(|mut file| file.write_all(line.as_bytes()));
 }
 
 /// Runs `program` on as many nodes as the machine has cores, or as the command `dhole` says, and
