@@ -31,9 +31,10 @@ impl<'id> Access<'id> for Worker<'id> {
         let unread = self.locate(miss)?;
         let called = self.shared(|link, call| match bind(call, miss, unread) {
             Err(clash) => Ok(Err(clash)),
-            Ok(unread) => link
-                .and_wait(call, Event::ReadMiss(unread))
-                .map(|_waited| Ok(())),
+            Ok(unread) => {
+                link.and_wait(call, Event::ReadMiss(unread))?;
+                link.within_memory(call).map(Ok)
+            }
         });
         self.accessed(miss, called)
     }
@@ -48,6 +49,7 @@ impl<'id> Access<'id> for Worker<'id> {
                     Err(clash) => return Ok(Err(clash)),
                 };
                 link.and_wait(call, Event::ReadMiss(unread))?;
+                link.within_memory(call)?;
             }
             link.local(call, Some(Event::WriteFault { oid, site }))
                 .map(Ok)
@@ -163,8 +165,8 @@ impl<'id> Worker<'id> {
                     }
                 }
             }
-            let event = Event::ReadMisses(unread);
-            link.and_wait(call, event).map(|_waited| Ok(()))
+            link.and_wait(call, Event::ReadMisses(unread))?;
+            link.within_memory(call).map(Ok)
         });
         self.accessed(clash.unwrap_or(first), called)
     }
@@ -363,7 +365,7 @@ impl<'id> Worker<'id> {
             };
             call.split().1.counting.of_type(name).allocated += count as u64;
             link.local(call, stored)?;
-            Ok(Ok(made))
+            link.within_memory(call).map(|()| Ok(made))
         });
         let error = match called {
             Ok(Ok(made)) => return made,

@@ -69,8 +69,8 @@ impl Worker<'_> {
                     }
                 }
             }
-            let event = Event::Array(ArrayEvent::Read(all));
-            link.and_wait(call, event).map(|_waited| Ok(()))
+            link.and_wait(call, Event::Array(ArrayEvent::Read(all)))?;
+            link.within_memory(call).map(Ok)
         });
         self.accessed(named, called)
     }
@@ -86,6 +86,7 @@ impl Worker<'_> {
             if !call.split().0.has_elements(miss.elements) {
                 let event = Event::Array(ArrayEvent::Read(smallvec![unread]));
                 link.and_wait(call, event)?;
+                link.within_memory(call)?;
             }
             let event = Event::Array(ArrayEvent::Write {
                 elements: miss.elements,
@@ -116,7 +117,8 @@ impl Worker<'_> {
                 creator,
                 site: miss.call_site(),
             });
-            link.local(call, Some(event)).map(Ok)
+            link.local(call, Some(event))?;
+            link.within_memory(call).map(Ok)
         });
         self.accessed(miss, called)
     }

@@ -222,7 +222,7 @@ pub enum SyncError {
         /// The race.
         race: Arc<RaceReport>,
     },
-    /// The node holds more shared objects than it has memory for.
+    /// Since an allocation the node holds more shared objects than it has memory for.
     #[error("calling the runtime on {node} at {site}: {cause}")]
     Memory {
         /// The node.

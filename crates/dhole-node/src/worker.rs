@@ -139,18 +139,18 @@ impl Link<'_> {
         self.flush_before(call, event.as_ref())?;
         self.step(call, event)?;
         self.send(call);
-        self.within_memory(call)
+        Ok(())
     }
 
     /// An event that leads to a wait, unless what it needs is here. Whether anything was sent.
     pub fn and_wait(&self, call: &mut Call<'_, State>, event: Event) -> Result<bool, Failure> {
         self.flush_before(call, Some(&event))?;
-        let waited = self.begin(call, event)?;
-        self.within_memory(call).map(|()| waited)
+        self.begin(call, event)
     }
 
-    /// Whether what this node holds fits its memory.
-    fn within_memory(&self, call: &mut Call<'_, State>) -> Result<(), Failure> {
+    /// Whether what this node holds fits its memory: asked where more is stored, and nowhere else,
+    /// for whoever gets an error must not hold a lock by it, or have passed a barrier.
+    pub fn within_memory(&self, call: &mut Call<'_, State>) -> Result<(), Failure> {
         let (held_bytes, limit_bytes) = (call.split().0.store_bytes(), self.memory_bytes);
         if held_bytes <= limit_bytes {
             return Ok(());

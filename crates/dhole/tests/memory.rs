@@ -1,7 +1,7 @@
 //! A simulated node has as much memory as its network's description says.
 
-use dhole::{AccessError, Config, Error, NodeId, OutOfMemory, Result, RunError, SyncError};
-use dhole::{Worker, sim};
+use dhole::{AccessError, Coherence, Config, Error, Lock, NodeId, OutOfMemory, Result, RunError};
+use dhole::{SyncError, Worker, sim};
 
 const LIMIT_BYTES: u64 = 1 << 20;
 
@@ -66,6 +66,31 @@ fn a_node_that_stays_within_its_memory_does_not() {
     run(|w| {
         w.alloc_range(100_000, |i| i as u64);
         Ok(w.barrier()?)
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_node_that_is_told_of_its_memory_still_synchronises_and_frees() {
+    run(|w| {
+        let lock = Lock::numbered(1);
+        let rows = w.once(|w| Ok(w.alloc_rows::<u64>(2, 100_000)))?;
+        rows.row(w.node().index()).get_mut(w)[0] = 1;
+        w.barrier()?;
+        if w.node().index() == 1 {
+            let over = rows.row(0).try_get(w).map(drop).unwrap_err();
+            assert!(matches!(over, AccessError::Memory { .. }), "{over}");
+            let held = lock.acquire(w)?;
+            held.release(w)?;
+        }
+        w.switch(rows, Coherence::Update)?;
+        if w.node().index() == 1 {
+            w.free(rows.row(0))?;
+            assert_eq!(w.counters().by_type["u64"].freed, 1);
+            assert!(w.counters().shared_bytes < LIMIT_BYTES);
+        }
+        w.barrier()?;
+        lock.with(w, |_| Ok(()))
     })
     .unwrap();
 }
