@@ -91,10 +91,8 @@ impl RwLock {
         w: &mut Worker<'_>,
         f: impl FnOnce(&mut Worker<'_>) -> Result<R>,
     ) -> Result<R> {
-        let held = self.read(w)?;
-        let result = f(w);
-        held.release(w)?;
-        result
+        let HeldShared(grip) = self.read(w)?;
+        grip.during(w, CallSite::caller(), f)
     }
 
     /// Runs `f` while no other node reads or writes under the lock.
@@ -107,10 +105,8 @@ impl RwLock {
         w: &mut Worker<'_>,
         f: impl FnOnce(&mut Worker<'_>) -> Result<R>,
     ) -> Result<R> {
-        let held = self.write(w)?;
-        let result = f(w);
-        held.release(w)?;
-        result
+        let HeldExclusive(grip) = self.write(w)?;
+        grip.during(w, CallSite::caller(), f)
     }
 }
 

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use dhole_model::CallSite;
 use dhole_protocol::{Event, LockId, Passage};
 
-use crate::error::SyncError;
+use crate::error::{Result, SyncError};
 use crate::worker::Worker;
 
 /// Something that a node holds and has to give back.
@@ -56,6 +56,21 @@ impl Grip {
             dropped: Rc::clone(&w.link.dropped),
             released: false,
         }
+    }
+
+    /// Runs `f`, then gives the holding back. An error of `f` comes before one of giving back,
+    /// which may only say that the run has ended.
+    pub fn during<R>(
+        self,
+        w: &mut Worker<'_>,
+        site: CallSite,
+        f: impl FnOnce(&mut Worker<'_>) -> Result<R>,
+    ) -> Result<R> {
+        let result = f(w);
+        let released = self.release(w, site);
+        let value = result?;
+        released?;
+        Ok(value)
     }
 
     /// Gives the holding back.

@@ -78,10 +78,8 @@ impl Lock {
         w: &mut Worker<'_>,
         f: impl FnOnce(&mut Worker<'_>) -> Result<R>,
     ) -> Result<R> {
-        let held = self.acquire(w)?;
-        let result = f(w);
-        held.release(w)?;
-        result
+        let Held(grip) = self.acquire(w)?;
+        grip.during(w, CallSite::caller(), f)
     }
 }
 

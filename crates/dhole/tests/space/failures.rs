@@ -1,8 +1,11 @@
 //! What goes wrong ends on every node, with an error that says what, where and who.
 
+use std::sync::Mutex;
 use std::time::Duration;
 
-use dhole::{AccessError, Condvar, Config, Error, Lock, Result, RunError, SyncError, Worker, sim};
+use dhole::{
+    AccessError, Condvar, Config, Error, Lock, Result, RunError, RwLock, SyncError, Worker, sim,
+};
 
 /// Runs on threads and in a simulation, and gives both errors.
 fn errors(
@@ -119,6 +122,36 @@ fn an_error_on_one_node_ends_the_run_on_all_with_its_words() {
     });
     for error in failed {
         assert_eq!(error.to_string(), "node 1 failed: no input");
+    }
+}
+
+#[test]
+fn an_error_under_a_lock_that_cannot_be_given_back_is_told() {
+    fn fails(w: &mut Worker<'_>) -> Result<()> {
+        // Until node 1 has failed.
+        while w.barrier().is_ok() {}
+        Err(Error::program("words of node 0"))
+    }
+    type With = for<'w, 'id> fn(&'w mut Worker<'id>) -> Result<()>;
+    let all: [With; 3] = [
+        |w| Lock::numbered(1).with(w, fails),
+        |w| RwLock::numbered(1).with_read(w, fails),
+        |w| RwLock::numbered(1).with_write(w, fails),
+    ];
+    for with in all {
+        let told = Mutex::new(Vec::new());
+        errors(2, |w| {
+            if w.node().index() == 0 {
+                let error = with(w).unwrap_err().to_string();
+                told.lock().unwrap().push(error.clone());
+                return Err(Error::program(error));
+            }
+            w.barrier()?;
+            Err(Error::program("words of node 1"))
+        })
+        .into_iter()
+        .for_each(|error| assert_eq!(error.to_string(), "node 1 failed: words of node 1"));
+        assert_eq!(told.into_inner().unwrap(), ["words of node 0"; 2]);
     }
 }
 
