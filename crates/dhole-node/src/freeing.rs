@@ -41,7 +41,10 @@ impl Worker<'_> {
         let mut array = None;
         what.each(site, &mut |name| match name {
             Name::Object(miss) => {
-                OidRange::push(&mut ranges, miss.oid);
+                match first.last() {
+                    Some(first) if first.ty != miss.ty => ranges.push(OidRange::one(miss.oid)),
+                    _ => OidRange::push(&mut ranges, miss.oid),
+                }
                 if ranges.len() > first.len() {
                     first.push(miss);
                 }
@@ -60,7 +63,7 @@ impl Worker<'_> {
         all.try_for_each(|(range, miss)| self.free_range(range, miss, site.into()))
     }
 
-    /// Frees objects with consecutive ids, of which `miss` is an access to the first.
+    /// Frees objects of one type with consecutive ids, of which `miss` is an access to the first.
     fn free_range(
         &mut self,
         range: OidRange,

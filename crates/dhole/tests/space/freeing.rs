@@ -119,6 +119,19 @@ fn a_range_freed_by_several_nodes_leaves_no_pages() {
 }
 
 #[test]
+fn objects_of_two_types_that_are_freed_together_are_counted_apart() {
+    let run = Config::nodes(2).run(|w| {
+        w.once(|w| {
+            // Whole chunks, so that the ids of the second follow on the first's.
+            let (words, bytes) = (w.alloc_range(128, |i| i), w.alloc_range(64, |i| i as u8));
+            Ok(w.free((words, bytes))?)
+        })
+    });
+    let by_type = run.unwrap().report.total().by_type;
+    assert_eq!((by_type["usize"].freed, by_type["u8"].freed), (128, 64));
+}
+
+#[test]
 fn a_freeing_that_races_with_a_write_is_told_with_both_places() {
     let config = Config::nodes(2).races(Races::Fail);
     let lines = [line!() + 5, line!() + 7];
