@@ -253,6 +253,35 @@ impl Network {
             let value = self.least_packet_bytes;
             return Err(Wrong::range("least_packet_bytes", value, range));
         }
+        self.check_unused()
+    }
+
+    /// Whether a number is said that this network would not look at.
+    fn check_unused(&self) -> Result<(), Wrong> {
+        let of_switches = &["switch_ns", "cut_through", "queue_bytes"][..];
+        let of_packets = &["packet_send_ns", "packet_receive_ns"][..];
+        let plain = Network::default();
+        for (used, names, what) in [
+            (
+                self.medium != Medium::Links,
+                of_switches,
+                "a switch or hubs",
+            ),
+            (self.medium == Medium::Hubs, &["hub_nodes"], "hubs"),
+            (self.packet_bytes > 0, of_packets, "packet_bytes"),
+        ] {
+            let unused = KEYS.iter().filter(|key| !used && names.contains(&key.name));
+            for key in unused {
+                let (said, nothing) = (key.text(self), key.text(&plain));
+                if said != nothing {
+                    return Err(Wrong::range(
+                        key.name,
+                        said,
+                        format!("{nothing} without {what}"),
+                    ));
+                }
+            }
+        }
         Ok(())
     }
 }
@@ -354,5 +383,38 @@ mod tests {
         };
         assert_eq!(bad(packets), "least_packet_bytes");
         assert_eq!(ethernet().check(), Ok(()));
+    }
+
+    #[test]
+    fn numbers_that_a_network_would_not_look_at_are_refused() {
+        let unpacked = || Network {
+            packet_bytes: 0,
+            ..ethernet()
+        };
+        for (key, value, range, network) in [
+            ("switch_ns", "7", "0 without a switch or hubs", ethernet()),
+            (
+                "cut_through",
+                "true",
+                "false without a switch or hubs",
+                ethernet(),
+            ),
+            ("queue_bytes", "9", "0 without a switch or hubs", ethernet()),
+            ("hub_nodes", "12", "0 without hubs", ethernet()),
+            ("packet_send_ns", "5", "0 without packet_bytes", unpacked()),
+            (
+                "packet_receive_ns",
+                "5",
+                "0 without packet_bytes",
+                unpacked(),
+            ),
+        ] {
+            let mut said = Network {
+                retransmit_ns: 1,
+                ..network
+            };
+            Key::named(key).unwrap().set(&mut said, value).unwrap();
+            assert_eq!(said.check(), Err(Wrong::range(key, value, range)));
+        }
     }
 }

@@ -370,7 +370,7 @@ mod tests {
             let mut settings = Settings::new(3);
             settings.set_network(Description::find(name).unwrap());
             settings.network.handling_ns[MessageKind::LockGrant as usize] = 7;
-            settings.network.cut_through ^= true;
+            settings.network.interrupt_when_waiting ^= true;
             settings.network.loss = 0.1 + 0.2;
             settings.network.retransmit_ns = 1;
             assert_eq!(settings.to_string().parse(), Ok(settings), "{name}");
