@@ -318,6 +318,10 @@ impl Machine for TamperedMachine {
         self.on.work(node, units);
     }
 
+    fn computes(&self, node: NodeId, begins: bool) {
+        self.on.computes(node, begins);
+    }
+
     fn start(
         &self,
         receivers: &Receivers<'_>,

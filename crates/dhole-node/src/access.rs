@@ -300,6 +300,7 @@ impl<'id> Worker<'id> {
 
     /// Allocates `count` objects on this node, with consecutive ids; `init` makes the value of
     /// each from its place, and must not wait for other nodes: this one answers nobody meanwhile.
+    /// What `init` computes takes time as any computation does, where that is measured.
     /// Each is an object of its own. Fails as [`alloc`](Worker::alloc).
     #[track_caller]
     pub fn alloc_range<T: Share>(&mut self, count: usize, init: impl FnMut(usize) -> T) -> Refs<T> {
@@ -313,9 +314,12 @@ impl<'id> Worker<'id> {
         count: usize,
         mut init: impl FnMut(usize) -> T,
     ) -> Refs<T> {
-        let site = Location::caller();
+        let (site, machine, node) = (Location::caller(), self.link.machine, self.node());
         self.allocate::<T, _>(count, coherence, site, |heap| {
-            let range = heap.alloc_range(count as u64, |i| init(i as usize))?;
+            machine.computes(node, true);
+            let range = heap.alloc_range(count as u64, |i| init(i as usize));
+            machine.computes(node, false);
+            let range = range?;
             let event = |range| Event::Allocated { range, coherence };
             Ok((range, range.oids().map(event)))
         })

@@ -43,8 +43,12 @@ impl Worker<'_> {
         len: usize,
         mut init: impl FnMut(usize) -> T,
     ) -> Array<T> {
-        self.allocate::<T, _>(1, Coherence::Lazy, Location::caller(), |heap| {
-            let array = heap.alloc_array_with(len as u64, |i| init(i as usize))?;
+        let (site, machine, node) = (Location::caller(), self.link.machine, self.node());
+        self.allocate::<T, _>(1, Coherence::Lazy, site, |heap| {
+            machine.computes(node, true);
+            let array = heap.alloc_array_with(len as u64, |i| init(i as usize));
+            machine.computes(node, false);
+            let array = array?;
             let all = Elements::new(array.oid(), 0..len as u64);
             let stored = (len > 0).then_some(Event::Array(ArrayEvent::Allocated(all)));
             Ok((array, stored))

@@ -54,6 +54,11 @@ pub trait Machine: Sync {
     /// The program says that it computes `units` of work. Nothing on a live machine.
     fn work(&self, node: NodeId, units: u64);
 
+    /// The program computes within a call, as what makes an object's value does: from here on the
+    /// worker's time is the program's (`begins`), or the runtime's again. That is all that
+    /// happens, so the caller may hold the node's lock. Nothing on a live machine.
+    fn computes(&self, _node: NodeId, _begins: bool) {}
+
     /// Bytes of pages for shared objects for which a node has memory, if that is limited.
     fn memory_bytes(&self) -> Option<u64> {
         None

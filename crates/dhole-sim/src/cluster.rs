@@ -334,11 +334,19 @@ impl Cluster {
 
     /// The worker of `node` goes back to the program.
     pub(crate) fn leave(&mut self, node: NodeId) {
-        let measured = self.settings.computation == Computation::Measured;
         let it = self.node(node);
         it.computes = it.clock..it.clock;
-        if measured {
-            it.computing_since = Some(Instant::now());
+        self.computes(node, true);
+    }
+
+    /// The time of the worker of `node` is the program's from here on, or the runtime's.
+    pub(crate) fn computes(&mut self, node: NodeId, begins: bool) {
+        match begins {
+            true if self.settings.computation == Computation::Measured => {
+                self.node(node).computing_since = Some(Instant::now());
+            }
+            true => {}
+            false => self.node(node).stop_computing(),
         }
     }
 

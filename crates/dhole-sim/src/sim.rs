@@ -204,6 +204,10 @@ impl Machine for Sim {
         self.cluster.with(|cluster| cluster.work(node, units));
     }
 
+    fn computes(&self, node: NodeId, begins: bool) {
+        self.cluster.with(|cluster| cluster.computes(node, begins));
+    }
+
     fn memory_bytes(&self) -> Option<u64> {
         match self.settings.network.memory_bytes {
             0 => None,
