@@ -4,8 +4,8 @@
 //! while fewer workers wait than the machine has cores, then yields, then parks. (Four spinning
 //! members on two cores made a barrier of 4 ms; yielding, 1.25 us.)
 
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
@@ -24,10 +24,12 @@ const STACK: usize = 8 << 20;
 /// A parked worker looks at the time this often at the latest.
 const LONGEST_PARK: Duration = Duration::from_millis(100);
 
-/// Nodes as threads of one process.
+/// Nodes as threads of one process, for one run after the other.
 pub struct Threads {
     seats: Vec<Seat>,
-    started: Instant,
+    made: Instant,
+    /// Nanoseconds from then to the beginning of the last run.
+    began_ns: AtomicU64,
     waiting: AtomicUsize,
     cores: usize,
 }
@@ -37,8 +39,15 @@ pub struct Threads {
 struct Seat {
     woken: AtomicBool,
     parked: AtomicBool,
-    thread: OnceLock<Thread>,
+    /// The thread that is the node in the last run.
+    thread: Mutex<Option<Thread>>,
     random: Random,
+}
+
+impl Seat {
+    fn thread(&self) -> MutexGuard<'_, Option<Thread>> {
+        self.thread.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Threads {
@@ -51,14 +60,30 @@ impl Threads {
         let seat = |node| Seat {
             woken: AtomicBool::new(false),
             parked: AtomicBool::new(false),
-            thread: OnceLock::new(),
+            thread: Mutex::new(None),
             random: Random::new(seed, NodeId::at(node)),
         };
         Threads {
             seats: (0..nodes).map(seat).collect(),
-            started: Instant::now(),
+            made: Instant::now(),
+            began_ns: AtomicU64::new(0),
             waiting: AtomicUsize::new(0),
             cores: std::thread::available_parallelism().map_or(1, |cores| cores.get()),
+        }
+    }
+
+    /// The time since the last run began.
+    fn elapsed(&self) -> Duration {
+        let began = Duration::from_nanos(self.began_ns.load(Ordering::Relaxed));
+        self.made.elapsed().saturating_sub(began)
+    }
+
+    /// A run begins: nothing of the one before is left.
+    fn begin(&self) {
+        let now = self.made.elapsed().as_nanos() as u64;
+        self.began_ns.store(now, Ordering::Relaxed);
+        for seat in &self.seats {
+            seat.woken.store(false, Ordering::SeqCst);
         }
     }
 
@@ -66,13 +91,13 @@ impl Threads {
         let seat = &self.seats[node.index()];
         seat.woken.store(true, Ordering::SeqCst);
         if seat.parked.load(Ordering::SeqCst)
-            && let Some(thread) = seat.thread.get()
+            && let Some(thread) = &*seat.thread()
         {
             thread.unpark();
         }
     }
 
-    /// Waits until `ready`, in ever milder ways.
+    /// Waits until the worker is woken, or until `deadline`, in ever milder ways.
     fn wait_until_woken(&self, seat: &Seat, waiting: usize, deadline: Duration) -> Woken {
         if waiting < self.cores {
             for _ in 0..SPINS {
@@ -94,7 +119,7 @@ impl Threads {
                 seat.parked.store(false, Ordering::SeqCst);
                 return Woken::ByWake;
             }
-            let left = deadline.saturating_sub(self.started.elapsed());
+            let left = deadline.saturating_sub(self.elapsed());
             if left.is_zero() {
                 seat.parked.store(false, Ordering::SeqCst);
                 return Woken::ByTime;
@@ -111,7 +136,7 @@ impl Machine for Threads {
     }
 
     fn now(&self, _node: NodeId) -> u64 {
-        self.started.elapsed().as_nanos() as u64
+        self.elapsed().as_nanos() as u64
     }
 
     fn random(&self, node: NodeId) -> u64 {
@@ -129,7 +154,7 @@ impl Machine for Threads {
         if seat.woken.swap(false, Ordering::SeqCst) {
             return Woken::ByWake;
         }
-        let deadline = self.started.elapsed() + at_most;
+        let deadline = self.elapsed() + at_most;
         let waiting = self.waiting.fetch_add(1, Ordering::Relaxed) + 1;
         let woken = self.wait_until_woken(seat, waiting, deadline);
         self.waiting.fetch_sub(1, Ordering::Relaxed);
@@ -149,12 +174,13 @@ impl Machine for Threads {
     ) -> Result<(), StartError> {
         let go = OnceLock::new();
         let nodes = self.seats.len();
+        self.begin();
         std::thread::scope(|scope| {
             for (index, seat) in self.seats.iter().enumerate() {
                 let go = &go;
                 let run = move || {
                     if *go.wait() {
-                        seat.thread.get_or_init(std::thread::current);
+                        *seat.thread() = Some(std::thread::current());
                         body(NodeId::at(index));
                     }
                 };
@@ -174,5 +200,31 @@ impl Machine for Threads {
             let _ = go.set(true);
             Ok(())
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the machine's clock is held against the real one"
+    )]
+    fn a_second_run_has_its_own_threads_and_time_and_no_wakes_of_the_first() {
+        let machine = Threads::new(2, 0);
+        for _ in 0..2 {
+            let before = Instant::now();
+            let body = |node: NodeId| {
+                assert!(u128::from(machine.now(node)) <= before.elapsed().as_nanos());
+                let seat = &machine.seats[node.index()];
+                let thread = seat.thread().as_ref().map(Thread::id);
+                assert_eq!(thread, Some(std::thread::current().id()));
+                assert_eq!(machine.wait(node, Duration::ZERO), Woken::ByTime);
+                machine.wake(node);
+            };
+            machine.start(&[], &body).unwrap();
+        }
     }
 }
