@@ -42,7 +42,7 @@ fn litmus_outcomes_that_are_forbidden_never_come_under_any_protocol() {
 }
 
 #[test]
-#[ignore = "slow: a hundred thousand seeds of each shape under each protocol"]
+#[ignore = "100,000 seeds of each shape and protocol; half an hour in release; see docs/testing.md"]
 fn forbidden_outcomes_never_come_in_a_hundred_thousand_seeds() {
     forbidden_outcomes_never_come(&Coherence::ALL, 100_000);
 }

@@ -36,7 +36,6 @@ fn elements_that_one_node_writes_again_are_found_by_others() {
 }
 
 #[test]
-#[ignore = "slow; see docs/testing.md"]
 fn nodes_write_different_elements_round_after_round() {
     sound(
         parts_of_one_array(2),

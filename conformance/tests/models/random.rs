@@ -73,7 +73,7 @@ fn racy_programs_of_three_nodes_are_sound() {
 }
 
 #[test]
-#[ignore = "a minute in release: 5 million states, up to 800 thousand a program"]
+#[ignore = "5 million states, up to 800 thousand a program; 43 s in release; see docs/testing.md"]
 fn programs_of_three_nodes_in_two_phases_are_sound() {
     for race_free in [false, true] {
         all_sound(
@@ -88,7 +88,7 @@ fn programs_of_three_nodes_in_two_phases_are_sound() {
 }
 
 #[test]
-#[ignore = "three minutes in release: 6,000 programs, 27 million states"]
+#[ignore = "6,000 programs, 27 million states; 210 s in release; see docs/testing.md"]
 fn thousands_of_programs_of_two_nodes_are_sound() {
     for race_free in [false, true] {
         all_sound(
