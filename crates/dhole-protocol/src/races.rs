@@ -41,7 +41,9 @@ pub enum Races {
     /// and no notice.
     #[default]
     Warn,
-    /// The first one ends the run. Every write is announced, so that every race is found.
+    /// The first one ends the run. Every write is announced, so that every race is found that
+    /// nothing but barriers could have ordered. A lock's grant tells also what its holder wrote
+    /// after the release, so a race beside a lock may show in one run and not in another.
     Fail,
 }
 
