@@ -3,6 +3,7 @@
 //!
 //! Every repetition runs all of them in turn; the fastest run of each counts. Nothing is pinned;
 //! waiting workers spin while fewer of them wait than there are cores, then yield, then park.
+#![forbid(unsafe_code)]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

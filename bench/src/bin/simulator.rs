@@ -1,5 +1,6 @@
 //! What the bare simulator carries: pings among 32 and 1,024 nodes, in messages a second of the
 //! host's time. The handlers do nothing but answer, so this is the simulator's own part.
+#![forbid(unsafe_code)]
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,5 @@
 //! Derives of dhole: [`Share`](derive@Share).
+#![forbid(unsafe_code)]
 
 mod share;
 
