@@ -73,11 +73,11 @@ fn solve_sor(size: usize) -> Result<(), RunError> {
             .run(|w| sor::shared::run::<Array2<f64>>(w, &problem, None, |_| ()))?;
         Ok(run.value.sweeps.as_secs_f64())
     };
-    let c = compile_c();
+    let c = InC::compile();
     let [mut in_c, mut plain] = [(); 2].map(|()| Fastest::none());
     let [mut one, mut two, mut one_array, mut two_arrays] = [(); 4].map(|()| Fastest::none());
     for _ in 0..REPETITIONS {
-        if let Some(seconds) = c.as_deref().and_then(|program| run_c(program, &problem)) {
+        if let Some(seconds) = c.as_ref().and_then(|program| program.run(&problem)) {
             in_c.take(seconds);
         }
         plain.take(sor::sequential::run(problem, |_| ()).sweep_seconds);
@@ -88,23 +88,13 @@ fn solve_sor(size: usize) -> Result<(), RunError> {
     }
     println!("SOR {size}x{size}, 20 steps, fastest of {REPETITIONS}");
     if in_c.0.is_finite() {
-        println!("  sequential C           {:9.4} s", in_c.0);
+        let ratio = plain.0 / in_c.0;
+        println!(
+            "  sequential C           {:9.4} s   Rust takes {ratio:.3} of it",
+            in_c.0
+        );
     }
-    println!(
-        "  sequential Rust        {:9.4} s   {:.3} of C",
-        plain.0,
-        plain.0 / in_c.0
-    );
-    println!(
-        "  dhole, 1 node          {:9.4} s   {:.3} of Rust",
-        one.0,
-        one.0 / plain.0
-    );
-    println!(
-        "  dhole, 2 nodes         {:9.4} s   speedup {:.2} over Rust",
-        two.0,
-        plain.0 / two.0
-    );
+    compare(&plain, &one, &two);
     for (nodes, array, row) in [(1, one_array.0, one.0), (2, two_arrays.0, two.0)] {
         println!(
             "  over arrays, {nodes} node(s) {array:7.4} s   {:.3} of rows",
@@ -163,35 +153,48 @@ fn compare(plain: &Fastest, one: &Fastest, two: &Fastest) {
     );
 }
 
-/// The C program for the same instruction set as ours, if there is a C compiler.
-fn compile_c() -> Option<PathBuf> {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../apps/c/sor.c");
-    let program = std::env::temp_dir().join(format!("dhole-bench-sor-{}", std::process::id()));
-    let compiled = Command::new("cc")
-        .args(["-O3", "-ffp-contract=off", "-o"])
-        .args([&program, &source])
-        .status();
-    match compiled {
-        Ok(status) if status.success() => Some(program),
-        _ => {
-            println!("no C compiler: without the C version");
-            None
+/// SOR in C, compiled for the same instruction set as ours.
+struct InC(PathBuf);
+
+impl InC {
+    /// Nothing where there is no C compiler.
+    fn compile() -> Option<InC> {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../apps/c/sor.c");
+        let program = std::env::temp_dir().join(format!("dhole-bench-sor-{}", std::process::id()));
+        let compiled = Command::new("cc")
+            .args(["-O3", "-ffp-contract=off", "-o"])
+            .args([&program, &source])
+            .status();
+        match compiled {
+            Ok(status) if status.success() => Some(InC(program)),
+            _ => {
+                println!("no C compiler: without the C version");
+                None
+            }
         }
+    }
+
+    /// The seconds of its sweeps.
+    fn run(&self, problem: &sor::Problem) -> Option<f64> {
+        let sor::Problem {
+            rows,
+            columns,
+            steps,
+            ..
+        } = *problem;
+        let sizes = [rows, columns, steps].map(|size| size.to_string());
+        let output = Command::new(&self.0).args(sizes).output().ok()?;
+        let text = String::from_utf8(output.stdout).ok()?;
+        let mut words = text
+            .split_whitespace()
+            .skip_while(|word| *word != "sweep_seconds");
+        words.nth(1)?.parse().ok()
     }
 }
 
-fn run_c(program: &Path, problem: &sor::Problem) -> Option<f64> {
-    let sor::Problem {
-        rows,
-        columns,
-        steps,
-        ..
-    } = *problem;
-    let sizes = [rows, columns, steps].map(|size| size.to_string());
-    let output = Command::new(program).args(sizes).output().ok()?;
-    let text = String::from_utf8(output.stdout).ok()?;
-    let mut words = text
-        .split_whitespace()
-        .skip_while(|word| *word != "sweep_seconds");
-    words.nth(1)?.parse().ok()
+impl Drop for InC {
+    fn drop(&mut self) {
+        // A file that cannot be removed is left to whoever cleans that folder.
+        let _ = std::fs::remove_file(&self.0);
+    }
 }

@@ -176,7 +176,7 @@ impl Condvar {
     /// the lock is visible.
     ///
     /// # Errors
-    /// [`SyncError::Protocol`] when `held` is not the lock that the condition belongs to,
+    /// [`SyncError::OtherLock`] when `held` is not the lock that the condition belongs to,
     /// [`SyncError::NotHere`] when another worker acquired it, [`SyncError::Deadlock`] when all
     /// nodes wait and none can wake another.
     #[track_caller]

@@ -89,7 +89,8 @@ impl Config {
         Ok(report(&machine, self.coherence, outcome, None))
     }
 
-    /// Runs `program` on a simulated cluster, whatever the command says.
+    /// Runs `program` on a simulated cluster, whatever the command says. The number of nodes and
+    /// the seed are those of `settings`; what this configuration says of them is ignored.
     ///
     /// # Errors
     /// As [`run`](Config::run).
