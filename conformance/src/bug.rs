@@ -88,11 +88,15 @@ pub enum Bug {
     AcknowledgeEarly,
     /// A flush carries whole objects and not what was changed.
     SkipTwin,
+    /// A flush says that its node had seen nothing of the others.
+    HideSeen,
+    /// A home does not look which leaves it wrote itself.
+    SkipCompare,
 }
 
 impl Bug {
     /// Every bug.
-    pub const ALL: [Bug; 35] = [
+    pub const ALL: [Bug; 37] = [
         Bug::LoseInterval,
         Bug::HideInterval,
         Bug::SkipInvalidate,
@@ -128,6 +132,8 @@ impl Bug {
         Bug::AdvancePush,
         Bug::AcknowledgeEarly,
         Bug::SkipTwin,
+        Bug::HideSeen,
+        Bug::SkipCompare,
     ];
 
     /// What becomes of a command.
@@ -137,6 +143,7 @@ impl Bug {
             (Bug::TakeStaleAlong, Command::Skip(sent)) => Some(Command::InstallOwned(sent)),
             (Bug::SkipMakeClean, Command::MakeClean(_)) => None,
             (Bug::KeepRace, Command::Race(_)) => None,
+            (Bug::SkipCompare, Command::Compare { .. }) => None,
             (
                 Bug::SkipPreImage,
                 Command::Reply {
@@ -281,6 +288,11 @@ impl Bug {
             (Bug::AcknowledgeEarly, Message::Flush { number, .. }) => {
                 let number = *number;
                 fate.more = Some((*to, from, Message::FlushAck { number }));
+            }
+            (Bug::HideSeen, Message::Flush { at: Some(at), .. }) => {
+                let mut time = VectorTime::zero(at.time.nodes());
+                time.see(from, at.time.of(from));
+                Arc::make_mut(at).time = time;
             }
             (Bug::LoseForward, Message::LockForward { .. })
             | (Bug::LoseReply, Message::FetchReply { .. })

@@ -76,6 +76,11 @@ impl Heap {
         Ok(())
     }
 
+    /// Whether the object was freed.
+    pub fn is_freed(&self, object: usize) -> bool {
+        self.freed >> object & 1 == 1
+    }
+
     /// The value of a copy that the worker may read.
     pub fn readable(&self, object: usize) -> Option<WriteId> {
         self.copies[object]
@@ -137,7 +142,7 @@ impl Heap {
     /// Takes what another node wrote, if it wrote this object.
     pub fn merge(&mut self, object: usize, value: WriteId, at: Presence) -> Result<(), Fault> {
         only(at == Presence::Exclusive, Fault::Presence)?;
-        if self.freed >> object & 1 == 1 {
+        if self.is_freed(object) {
             return Ok(());
         }
         let copy = self.copy(object)?;
@@ -145,6 +150,7 @@ impl Heap {
         if value != WriteId::UNCHANGED {
             copy.value = value;
         }
+        copy.pre_image = copy.pre_image.map(|_| copy.value);
         Ok(())
     }
 

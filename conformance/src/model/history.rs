@@ -154,11 +154,13 @@ impl History {
         }
     }
 
-    /// A node tells of a race for an object of these leaves.
+    /// A node tells of a race for an object of these leaves: for one of them where `each` is kept
+    /// consistent for itself.
     pub fn told_of_race(
         &mut self,
         race: Race,
         leaves: impl Iterator<Item = usize> + Clone,
+        each: bool,
     ) -> Result<(), Fault> {
         let is_side = |write: &&Write, side: RacingWrite| {
             let line = side.site.map(|site| site.line as u8);
@@ -170,7 +172,8 @@ impl History {
             let of_side = self.writes.iter().filter(|write| is_side(write, side));
             of_side.collect::<Vec<_>>()
         });
-        let real = first.iter().any(|a| second.iter().any(|b| a.races(b)));
+        let races = |a: &Write, b: &Write| a.races(b) && !(each && a.object != b.object);
+        let real = first.iter().any(|a| second.iter().any(|b| races(a, b)));
         let nodes = race.writes.map(|side| side.node.index() as u8);
         for leaf in leaves.clone() {
             let told = (leaf as u8, nodes);

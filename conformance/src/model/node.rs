@@ -79,6 +79,16 @@ pub(crate) struct Around<'a> {
     pub history: &'a mut History,
 }
 
+impl Around<'_> {
+    /// What the planted mistake leaves of a command.
+    pub(crate) fn after_bug(&self, command: Command) -> Option<Command> {
+        match self.bug {
+            Some(bug) => bug.command(command),
+            None => Some(command),
+        }
+    }
+}
+
 impl Node {
     /// A node before the program begins, with the objects that it allocated.
     pub fn new(me: usize, program: &Program) -> Node {
@@ -414,11 +424,7 @@ impl Node {
         let mut payload = payload.iter().copied();
         for command in commands {
             let words = format!("{command:?} on node {}", self.me);
-            let command = match around.bug {
-                Some(bug) => bug.command(command),
-                None => Some(command),
-            };
-            let carried_out = command.map_or(Ok(()), |command| {
+            let carried_out = around.after_bug(command).map_or(Ok(()), |command| {
                 self.carry_out(command, &mut payload, around)
             });
             carried_out.map_err(|fault| (fault, words))?;
@@ -454,7 +460,7 @@ impl Node {
         Ok(())
     }
 
-    fn carry_out(
+    pub(crate) fn carry_out(
         &mut self,
         command: Command,
         payload: &mut impl Iterator<Item = WriteId>,
@@ -509,6 +515,7 @@ impl Node {
             | Command::Discard(_)
             | Command::InstallKept(_)
             | Command::Flush { .. }
+            | Command::Compare { .. }
             | Command::Hold { .. }
             | Command::Merge { .. } => self.carry_out_family(command, payload, around)?,
             Command::ZeroFill(oid) => around
@@ -533,7 +540,8 @@ impl Node {
             Command::Gone(freed) => self.told_freed(freed, around)?,
             Command::Race(race) => {
                 let mut parts = around.program.raced(race.raced).into_iter();
-                parts.try_for_each(|part| around.history.told_of_race(race, part))?;
+                let each = around.program.coherence == Coherence::Home;
+                parts.try_for_each(|part| around.history.told_of_race(race, part, each))?;
             }
             Command::Done => self.wait_is_over(around)?,
             Command::Deadlock(_) => {

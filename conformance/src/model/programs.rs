@@ -313,6 +313,16 @@ pub fn writers_of_one_object(nodes: usize, rounds: usize) -> Program {
         .in_leaves(leaves)
 }
 
+/// Two nodes write different leaves of one object, then the same one, then each the other's.
+pub fn a_race_for_a_leaf_and_order() -> Program {
+    let node = |leaves: [u8; 3]| leaves.into_iter().flat_map(|leaf| [Write(leaf), Barrier]);
+    let nodes = [node([0, 1, 1]), node([1, 1, 0])].map(Iterator::collect);
+    Program::new("a race for a leaf and order", nodes.into())
+        .objects(&[0, 0])
+        .in_leaves(2)
+        .racy()
+}
+
 /// Two nodes each write a leaf of one object under a lock of its own, and read the other's.
 pub fn locked_leaves() -> Program {
     let node = |own: u8, other: u8| {

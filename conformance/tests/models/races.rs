@@ -1,6 +1,9 @@
 //! Races under the lazy protocol: found if and only if nothing orders two writes.
 
 use conformance::model::{Cluster, Program, Sight, explore, programs::*};
+use conformance::Bug;
+use conformance::model::{Fault, hunt};
+use dhole::Coherence::Home;
 use dhole::Races;
 
 fn sound(program: Program, sights: &[Sight]) {
@@ -70,4 +73,62 @@ fn what_was_read_and_written_over_never_comes_back() {
         overwriting_what_was_read().finding(Races::Fail),
         &[Sight::Race],
     );
+}
+
+#[test]
+fn every_race_for_a_leaf_is_told_at_its_home() {
+    for program in [
+        racing_writers(2, 2),
+        racing_writers_and_readers(2),
+        a_race_for_a_leaf_and_order(),
+        race_for_what_one_node_had(),
+    ] {
+        sound(
+            program.clone().under(Home).finding(Races::Fail),
+            &[Sight::Race],
+        );
+        sound(program.under(Home).finding(Races::Warn), &[]);
+    }
+    sound(
+        racing_writers(3, 1).under(Home).finding(Races::Fail),
+        &[Sight::Race],
+    );
+}
+
+#[test]
+fn leaves_side_by_side_or_in_order_are_no_race_at_home() {
+    for races in [Races::Warn, Races::Fail] {
+        for program in [
+            writers_of_one_object(2, 2),
+            writers_of_one_object(3, 1),
+            locked_leaves(),
+            counter(2, 2),
+            message_passing_by_barrier(),
+            chain_of_locks(),
+            barrier_after_lock(2),
+            written_alone(2, 0),
+            writers_and_readers(2),
+        ] {
+            sound(program.under(Home).finding(races), &[]);
+        }
+    }
+}
+
+fn caught(bug: Bug, program: Program, fault: Fault) {
+    let explored = hunt(
+        Cluster::new(program.under(Home).finding(Races::Fail)).with(bug),
+        fault,
+    );
+    assert!(explored.shows(fault), "{bug:?} is not caught: {explored}");
+}
+
+#[test]
+fn a_flush_that_hides_what_its_node_had_seen_makes_a_phantom_race() {
+    caught(Bug::HideSeen, counter(2, 2), Fault::PhantomRace);
+}
+
+#[test]
+fn a_home_that_forgets_what_it_wrote_misses_a_race() {
+    caught(Bug::SkipCompare, racing_writers(2, 1), Fault::UntoldRace);
+    caught(Bug::KeepRace, racing_writers(2, 1), Fault::UntoldRace);
 }

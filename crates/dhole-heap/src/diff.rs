@@ -5,6 +5,8 @@
 //! number, of a `char` or of a reference. So two diffs of different leaves can be applied in any
 //! order, and of two writers of one leaf one wins.
 
+use std::ops::Range;
+
 use crate::{Binding, TypeInfo};
 
 /// Bytes of a run's place and length.
@@ -144,6 +146,17 @@ pub(crate) fn apply(mut diff: &[u8], packed: &mut [u8]) -> Result<(), DiffError>
         diff = rest;
     }
     Ok(())
+}
+
+/// Which packed bytes of an object a diff changes, run by run; one that is cut off ends there.
+pub fn diff_ranges(mut diff: &[u8]) -> impl Iterator<Item = Range<u64>> {
+    std::iter::from_fn(move || {
+        let (place, rest) = diff.split_first_chunk::<8>()?;
+        let (length, rest) = rest.split_first_chunk::<4>()?;
+        let (start, bytes) = (u64::from_le_bytes(*place), u32::from_le_bytes(*length));
+        diff = rest.get(bytes as usize..)?;
+        Some(start..start.checked_add(u64::from(bytes))?)
+    })
 }
 
 impl TypeInfo {

@@ -95,7 +95,7 @@ pub use borrow::{Borrow, BorrowError, Read, Write};
 pub use cluster::{Cluster, Foreign, ForeignKind};
 pub use cursor::{Cursor, Link};
 pub use dhole_macros::Share;
-pub use diff::{DiffError, Grain};
+pub use diff::{DiffError, Grain, diff_ranges};
 pub use directory::{ArrayBinding, BindError, Binding};
 pub use heap::{HeapMut, Refusal, Refused};
 pub use leaf::{Leaf, LeafTest};

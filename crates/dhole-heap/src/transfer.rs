@@ -289,7 +289,8 @@ impl HeapMut<'_> {
     }
 
     /// Changes the node's copy of `oid` by a diff that another node gathered, whoever else has
-    /// written other leaves meanwhile.
+    /// written other leaves meanwhile. Where the copy has a pre-image, it gets a new one: what the
+    /// worker has written before is no difference any more.
     ///
     /// # Errors
     /// [`InstallError`]; nothing was written.
@@ -317,7 +318,10 @@ impl HeapMut<'_> {
         if merged.is_ok() {
             self.heap.unpack(at, storage, &packed);
         }
-        self.heap.pre_images.recycle(packed);
+        match merged.is_ok() && self.heap.pre_images.get(oid).is_some() {
+            true => self.heap.pre_images.keep(oid, packed),
+            false => self.heap.pre_images.recycle(packed),
+        }
         merged
     }
 

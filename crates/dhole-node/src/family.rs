@@ -1,8 +1,13 @@
 //! Commands of the update and the home protocol: pushes, flushes and merges.
 
-use dhole_model::{NodeId, Oid};
+use std::sync::Arc;
+
+use dhole_heap::diff_ranges;
+use dhole_model::{CallSite, NodeId, Oid, VectorTime};
 use dhole_net::Payload;
-use dhole_protocol::{Flushed, Message, ProtocolError, Pushed, Sent};
+use dhole_protocol::{
+    Changed, Commands, Flushed, FlushedAt, Message, ProtocolError, Pushed, Sent,
+};
 
 use crate::node::{State, Step};
 
@@ -29,9 +34,9 @@ impl State {
     /// Sends what the worker has changed in objects to their home.
     pub(crate) fn flush(
         &mut self,
-        to: NodeId,
-        number: u32,
+        (to, number): (NodeId, u32),
         objects: &[Oid],
+        at: Option<Arc<FlushedAt>>,
         step: &mut Step<'_, '_>,
     ) -> Result<(), ProtocolError> {
         let mut payload = step.pool.take();
@@ -43,9 +48,46 @@ impl State {
         let flushed = gathered.collect::<Result<_, ProtocolError>>()?;
         self.counting.all.diffs += objects.len() as u64;
         self.counting.all.diff_bytes += payload.len() as u64;
-        let message = Message::Flush { number, flushed };
+        let message = Message::Flush {
+            number,
+            flushed,
+            at,
+        };
         self.send(to, message, payload, step.out);
         Ok(())
+    }
+
+    /// Tells the protocol which leaves of an object at home here the worker has changed.
+    pub(crate) fn compare(
+        &mut self,
+        oid: Oid,
+        site: Option<CallSite>,
+        step: &mut Step<'_, '_>,
+    ) -> Result<(), ProtocolError> {
+        let mut diff = step.pool.take();
+        let gathered = step.heap.gather_diff(oid, diff.buffer());
+        gathered.map_err(|cause| not_sent(oid, &cause))?;
+        let by = self.id();
+        self.changed(Changed { oid, by, site }, &diff, None, step)?;
+        step.pool.give_back(diff);
+        Ok(())
+    }
+
+    /// Tells the protocol that an object at home here was changed by these differences.
+    fn changed(
+        &mut self,
+        changed: Changed,
+        diff: &[u8],
+        time: Option<&VectorTime>,
+        step: &mut Step<'_, '_>,
+    ) -> Result<(), ProtocolError> {
+        let mut found = Commands::new();
+        let leaves = diff_ranges(diff);
+        self.protocol
+            .changed_at_home(changed, leaves, time, &mut found);
+        found
+            .into_iter()
+            .try_for_each(|command| self.carry_out(command, step))
     }
 
     /// The next bytes of the payload that is being delivered.
@@ -71,6 +113,7 @@ impl State {
         &mut self,
         from: NodeId,
         flushed: &[Flushed],
+        at: Option<&FlushedAt>,
         held: bool,
         step: &mut Step<'_, '_>,
     ) -> Result<(), ProtocolError> {
@@ -80,7 +123,7 @@ impl State {
             None => Payload::NONE,
         };
         let mut rest = if held { &payload[..] } else { step.payload };
-        for Flushed { oid, bytes } in flushed {
+        for (place, Flushed { oid, bytes }) in flushed.iter().enumerate() {
             let (diff, behind) = split(rest, *bytes, from)?;
             rest = behind;
             if step.heap.is_freed(*oid) {
@@ -91,6 +134,10 @@ impl State {
                 oid: *oid,
                 cause: refused.to_string(),
             })?;
+            if let Some(at) = at {
+                let (oid, by, site) = (*oid, from, at.sites[place]);
+                self.changed(Changed { oid, by, site }, diff, Some(&at.time), step)?;
+            }
         }
         step.pool.give_back(payload);
         Ok(())

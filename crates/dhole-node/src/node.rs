@@ -149,6 +149,11 @@ impl Receiver<Message> for Node {
 }
 
 impl State {
+    /// The node.
+    pub(crate) fn id(&self) -> NodeId {
+        self.id
+    }
+
     /// Takes a message; the worker is to be woken when its wait is over.
     fn deliver(&mut self, from: NodeId, message: Message, step: &mut Step<'_, '_>) -> Wake {
         let waited = !self.done && self.ended.is_none();
@@ -288,7 +293,7 @@ impl State {
         });
     }
 
-    fn carry_out(
+    pub(crate) fn carry_out(
         &mut self,
         command: Command,
         step: &mut Step<'_, '_>,
@@ -364,13 +369,16 @@ impl State {
                 to,
                 number,
                 objects,
-            } => self.flush(to, number, &objects, step)?,
+                at,
+            } => self.flush((to, number), &objects, at, step)?,
+            Command::Compare { oid, site } => self.compare(oid, site, step)?,
             Command::Hold { from } => self.hold(from, step),
             Command::Merge {
                 from,
                 flushed,
+                at,
                 held,
-            } => self.merge(from, &flushed, held, step)?,
+            } => self.merge(from, &flushed, at.as_deref(), held, step)?,
             Command::ZeroFill(oid) => {
                 counting.all.zero_fills += 1;
                 step.heap

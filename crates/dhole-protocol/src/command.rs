@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use thiserror::Error;
 
 use crate::array_command::{ArrayCommand, ArrayEvent};
-use crate::{ConditionId, Flushed, LockId, Message, Passage, Race, SemaphoreId, Sent, Waiter};
+use crate::{ConditionId, Flushed, FlushedAt, LockId, Message, Passage, Race, SemaphoreId, Sent, Waiter};
 
 /// What the node's worker is doing while an event is handled, and so which bytes may be touched.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -256,18 +256,32 @@ pub enum Command {
         number: u32,
         /// The objects.
         objects: SmallVec<[Oid; 1]>,
+        /// When and where they were written, if races are looked for.
+        at: Option<Arc<FlushedAt>>,
+    },
+    /// Tell [`Protocol::changed_at_home`](crate::Protocol::changed_at_home) which leaves of an
+    /// object at home here the worker has changed against its pre-image.
+    Compare {
+        /// The object.
+        oid: Oid,
+        /// Where in the program the worker first wrote it.
+        site: Option<CallSite>,
     },
     /// Keep the payload of this node's message until it is merged.
     Hold {
         /// The sender.
         from: NodeId,
     },
-    /// Change objects by the differences in the payload.
+    /// Change objects by the differences in the payload, and tell
+    /// [`Protocol::changed_at_home`](crate::Protocol::changed_at_home) of each where `at` is set.
+    /// What was compared before gets a new pre-image.
     Merge {
         /// The sender.
         from: NodeId,
         /// The objects, in the order of the payload.
         flushed: SmallVec<[Flushed; 1]>,
+        /// When and where they were written, if races are looked for.
+        at: Option<Arc<FlushedAt>>,
         /// Whether the payload is the one that was [held](Command::Hold).
         held: bool,
     },

@@ -31,6 +31,7 @@ impl Lazy {
             inbox,
             home,
             dirty,
+            races,
             ..
         } = self;
         objects.for_each(&[range], |oid, object| {
@@ -39,6 +40,7 @@ impl Lazy {
             let at_home = object.coherence == Some(Coherence::Home);
             if at_home {
                 home.forget(oid);
+                races.forget_at_home(oid);
             }
             if at_home || !object.dirty {
                 dirty.push((oid, site));
@@ -69,6 +71,7 @@ impl Lazy {
             inbox.forget(oid, out);
             if object.coherence == Some(Coherence::Home) {
                 home.forget(oid);
+                finder.forget_at_home(oid);
             }
             object.hear(version);
             object.free();

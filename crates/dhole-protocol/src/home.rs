@@ -10,19 +10,23 @@
 //! Who is home is written in an object's version: `held().node` of every copy.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
-use dhole_model::{NodeId, Oid};
+use dhole_model::{NodeId, Oid, VectorTime};
 use smallvec::SmallVec;
 
 use crate::command::{Command, Commands, ProtocolError, WorkerIs};
 use crate::object_table::ObjectTable;
-use crate::{Flushed, Message};
+use crate::races::{RaceFinder, SiteId};
+use crate::{Flushed, FlushedAt, Message};
 
 /// One node's part of the protocol.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(crate) struct Home {
-    /// The flush list: objects written since the last flush.
-    written: Vec<Oid>,
+    /// The flush list: objects written since the last flush, and where that was first.
+    written: Vec<(Oid, SiteId)>,
+    /// Something of the current interval was flushed that races are looked for by.
+    pub tells: bool,
     /// Valid copies of objects whose home is elsewhere.
     cached: Vec<Oid>,
     /// Counts the flushes.
@@ -30,14 +34,16 @@ pub(crate) struct Home {
     /// The homes that have not acknowledged it yet.
     awaited: Vec<NodeId>,
     /// Flushes that wait for a call of the worker that owns the token; at most one of each node.
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<Flush>,
 }
 
+/// What a node flushes to its home.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-struct Waiting {
-    from: NodeId,
-    number: u32,
-    flushed: SmallVec<[Flushed; 1]>,
+pub(crate) struct Flush {
+    pub from: NodeId,
+    pub number: u32,
+    pub flushed: SmallVec<[Flushed; 1]>,
+    pub at: Option<Arc<FlushedAt>>,
 }
 
 impl Home {
@@ -46,29 +52,32 @@ impl Home {
         self.cached.push(oid);
     }
 
-    /// The worker begins to write an object. Elsewhere than at home that takes a twin.
+    /// The worker begins to write an object. Elsewhere than at home that takes a twin; at home
+    /// where races are found by it, and then requests are answered from it.
     pub fn write_fault(
         &mut self,
         me: NodeId,
-        oid: Oid,
+        (oid, site): (Oid, SiteId),
         objects: &mut ObjectTable,
+        races: &RaceFinder,
         out: &mut Commands,
     ) {
         let object = objects.get_mut(oid);
         if !object.dirty {
             object.dirty = true;
-            self.written.push(oid);
-            let twin = object.held().is_some_and(|version| version.node != me);
+            self.written.push((oid, site));
+            let is_home = object.held().is_some_and(|version| version.node == me);
+            object.pre_image = is_home && races.wants_twin_at_home(object.served);
             out.push(Command::MakeWritable {
                 oid,
-                pre_image: twin,
+                pre_image: !is_home || object.pre_image,
             });
         }
     }
 
     /// An object was freed.
     pub fn forget(&mut self, oid: Oid) {
-        self.written.retain(|other| *other != oid);
+        self.written.retain(|(other, _)| *other != oid);
         self.cached.retain(|other| *other != oid);
     }
 
@@ -78,28 +87,44 @@ impl Home {
     }
 
     /// Sends home what was written since the last flush; done when all homes have acknowledged.
-    pub fn flush(&mut self, me: NodeId, objects: &mut ObjectTable, out: &mut Commands) {
-        let mut by_home: Vec<(NodeId, Oid)> = Vec::with_capacity(self.written.len());
-        for oid in self.written.drain(..) {
+    /// `time` is what this node has seen, the interval that ends among it.
+    pub fn flush(
+        &mut self,
+        (me, time): (NodeId, &VectorTime),
+        objects: &mut ObjectTable,
+        races: &RaceFinder,
+        out: &mut Commands,
+    ) {
+        let mut by_home: Vec<(NodeId, Oid, SiteId)> = Vec::with_capacity(self.written.len());
+        for (oid, site) in self.written.drain(..) {
             let object = objects.get_mut(oid);
             object.dirty = false;
-            by_home.extend(object.held().map(|version| (version.node, oid)));
+            if std::mem::take(&mut object.pre_image) {
+                let site = races.site_of(site);
+                out.push(Command::Compare { oid, site });
+                self.tells = true;
+            }
+            by_home.extend(object.held().map(|version| (version.node, oid, site)));
         }
         by_home.sort_unstable();
         self.flush = self.flush.wrapping_add(1);
         for of_home in by_home.chunk_by(|one, next| one.0 == next.0) {
             let to = of_home[0].0;
             if to != me {
-                let number = self.flush;
-                let objects = of_home.iter().map(|(_, oid)| *oid).collect();
+                self.tells |= races.is_looking();
+                self.awaited.push(to);
+                let at = || FlushedAt {
+                    time: time.clone(),
+                    sites: of_home.iter().map(|of| races.site_of(of.2)).collect(),
+                };
                 out.push(Command::Flush {
                     to,
-                    number,
-                    objects,
+                    number: self.flush,
+                    objects: of_home.iter().map(|(_, oid, _)| *oid).collect(),
+                    at: races.is_looking().then(|| Arc::new(at())),
                 });
-                self.awaited.push(to);
             }
-            out.extend(of_home.iter().map(|(_, oid)| Command::MakeClean(*oid)));
+            out.extend(of_home.iter().map(|(_, oid, _)| Command::MakeClean(*oid)));
         }
         if self.awaited.is_empty() {
             out.push(Command::Done);
@@ -128,23 +153,19 @@ impl Home {
     /// At home: another node flushes. While references of the worker may live, that waits.
     pub fn flushed(
         &mut self,
-        from: NodeId,
-        number: u32,
-        flushed: SmallVec<[Flushed; 1]>,
+        waiting: Flush,
         worker: WorkerIs,
+        objects: &ObjectTable,
+        races: &RaceFinder,
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
+        let from = waiting.from;
         if self.waiting.iter().any(|other| other.from == from) {
             let what = "a second flush while its first one is open";
             return Err(ProtocolError::BadMessage { from, what });
         }
-        let waiting = Waiting {
-            from,
-            number,
-            flushed,
-        };
         if worker == WorkerIs::InCall {
-            merge(waiting, false, out);
+            self.merge(waiting, false, objects, races, out);
         } else {
             self.waiting.push_back(waiting);
             out.push(Command::Hold { from });
@@ -159,12 +180,51 @@ impl Home {
     }
 
     /// Takes the flushes that waited for the worker.
-    pub fn serve(&mut self, worker: WorkerIs, out: &mut Commands) {
-        if worker == WorkerIs::InCall {
-            self.waiting
-                .drain(..)
-                .for_each(|waiting| merge(waiting, true, out));
+    pub fn serve(
+        &mut self,
+        worker: WorkerIs,
+        objects: &ObjectTable,
+        races: &RaceFinder,
+        out: &mut Commands,
+    ) {
+        while worker == WorkerIs::InCall
+            && let Some(waiting) = self.waiting.pop_front()
+        {
+            self.merge(waiting, true, objects, races, out);
         }
+    }
+
+    /// What the worker has written so far of the same objects is compared before.
+    fn merge(
+        &mut self,
+        flush: Flush,
+        held: bool,
+        objects: &ObjectTable,
+        races: &RaceFinder,
+        out: &mut Commands,
+    ) {
+        let Flush {
+            from,
+            number,
+            flushed,
+            at,
+        } = flush;
+        for Flushed { oid, .. } in &flushed {
+            if objects.get(*oid).pre_image {
+                let own = self.written.iter().find(|(other, _)| other == oid);
+                let site = own.and_then(|(_, site)| races.site_of(*site));
+                out.push(Command::Compare { oid: *oid, site });
+                self.tells = true;
+            }
+        }
+        out.push(Command::Merge {
+            from,
+            flushed,
+            at,
+            held,
+        });
+        let message = Message::FlushAck { number };
+        out.push(Command::Send { to: from, message });
     }
 
     /// At an acquire: others may have flushed, so what is cached here may be old.
@@ -178,19 +238,4 @@ impl Home {
             object.drop_copy();
         }
     }
-}
-
-fn merge(waiting: Waiting, held: bool, out: &mut Commands) {
-    let Waiting {
-        from,
-        number,
-        flushed,
-    } = waiting;
-    out.push(Command::Merge {
-        from,
-        flushed,
-        held,
-    });
-    let message = Message::FlushAck { number };
-    out.push(Command::Send { to: from, message });
 }

@@ -10,6 +10,7 @@
 mod owned;
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 
 use dhole_model::{CallSite, Coherence, IntervalIndex, NodeId, Oid, OidRange, VectorTime, Version};
@@ -20,13 +21,13 @@ use crate::arrays::Arrays;
 use crate::collection::{Collector, Gossip};
 use crate::command::{Command, Commands, Freed, ProtocolError, Source, Unread, WorkerIs};
 use crate::copyset::CopySets;
-use crate::home::Home;
+use crate::home::{Flush, Home};
 use crate::interval_log::{IntervalLog, LogLimits};
 use crate::object_table::ObjectTable;
-use crate::races::{RaceFinder, Races, SiteId};
+use crate::races::{Changed, RaceFinder, Races, SiteId};
 use crate::round::{Round, Wants};
 use crate::update::{Inbox, MOST_KEPT_BYTES};
-use crate::{Interval, Message, News, Pushed, Sent, Wanted};
+use crate::{Flushed, FlushedAt, Interval, Message, News, Pushed, Sent, Wanted};
 
 pub use owned::MOST_ALONG;
 
@@ -159,7 +160,9 @@ impl Lazy {
         let object = self.objects.get_mut(oid);
         debug_assert!(object.is_valid(), "{oid}: only a valid copy is written");
         if object.coherence == Some(Coherence::Home) {
-            return self.home.write_fault(self.me, oid, &mut self.objects, out);
+            let at = (oid, self.races.site(site));
+            let Lazy { objects, races, .. } = self;
+            return self.home.write_fault(self.me, at, objects, races, out);
         }
         if object.dirty || object.exclusive {
             return;
@@ -174,9 +177,11 @@ impl Lazy {
     }
 
     /// Ends the current interval: everything written in it gets the interval's version and a
-    /// write notice. An interval that wrote nothing has no number.
+    /// write notice. An interval that wrote nothing has no number; one that flushed what races are
+    /// looked for by has one, and nothing to say.
     pub fn end_interval(&mut self, out: &mut Commands) {
-        if self.dirty.is_empty() && !self.arrays.is_dirty() {
+        let tells = std::mem::take(&mut self.home.tells);
+        if self.dirty.is_empty() && !self.arrays.is_dirty() && !tells {
             return;
         }
         self.lamport += 1;
@@ -254,9 +259,65 @@ impl Lazy {
         }
     }
 
-    /// The part of objects that have a home, and what it works with.
-    pub fn home(&mut self) -> (&mut Home, &mut ObjectTable) {
-        (&mut self.home, &mut self.objects)
+    /// What this node has seen, the interval among it that is going on.
+    fn open_time(&self) -> VectorTime {
+        let mut time = self.time.clone();
+        time.see(self.me, time.of(self.me) + 1);
+        time
+    }
+
+    /// Sends home what was written of objects that have one.
+    pub fn flush(&mut self, out: &mut Commands) {
+        let time = self.open_time();
+        let Lazy { objects, races, .. } = self;
+        self.home.flush((self.me, &time), objects, races, out);
+    }
+
+    /// A node flushes what is at home here.
+    pub fn flushed(
+        &mut self,
+        flush: Flush,
+        worker: WorkerIs,
+        out: &mut Commands,
+    ) -> Result<(), ProtocolError> {
+        let from = flush.from;
+        let is_home = |at: &Flushed| {
+            let object = self.objects.get(at.oid);
+            object.freed || object.is_held_by(self.me)
+        };
+        let bad = |what| Err(ProtocolError::BadMessage { from, what });
+        if !flush.flushed.iter().all(is_home) {
+            return bad("a flush of an object that is not at home here");
+        }
+        let is_told = |at: &Arc<FlushedAt>| at.time.of(from) <= self.time.of(from);
+        if flush.at.as_ref().is_some_and(is_told) {
+            return bad("a flush of an interval that has ended");
+        }
+        let Lazy { objects, races, .. } = self;
+        self.home.flushed(flush, worker, objects, races, out)
+    }
+
+    /// Homes have made part of their objects what was flushed there.
+    pub fn acknowledged(
+        &mut self,
+        from: NodeId,
+        number: u32,
+        out: &mut Commands,
+    ) -> Result<(), ProtocolError> {
+        self.home.acknowledged(from, number, out)
+    }
+
+    /// Leaves of an object at home here were changed, by a node that had seen `time`, or by this
+    /// one.
+    pub fn changed_at_home(
+        &mut self,
+        changed: Changed,
+        leaves: impl Iterator<Item = Range<u64>>,
+        time: Option<&VectorTime>,
+        out: &mut Commands,
+    ) {
+        let open = self.open_time();
+        self.races.changed_at_home(changed, leaves, time.unwrap_or(&open), out);
     }
 
     /// Whether the worker wrote objects that have a home since their last flush.
@@ -371,6 +432,7 @@ impl Lazy {
     /// every node has seen.
     pub fn met(&mut self) {
         self.log.forget_up_to(&self.time);
+        self.races.seen_by_all(&self.time);
         self.races.met(self.lamport);
     }
 
@@ -397,6 +459,7 @@ impl Lazy {
     pub fn hear(&mut self, gossip: &Gossip) {
         self.collector.hear(gossip, &self.time);
         self.log.forget_up_to(self.collector.floor());
+        self.races.seen_by_all(self.collector.floor());
     }
 
     pub fn fetch(
@@ -426,7 +489,8 @@ impl Lazy {
 
     /// Answers the requests that waited for the worker.
     pub fn serve(&mut self, worker: WorkerIs, out: &mut Commands) -> Result<(), ProtocolError> {
-        self.home.serve(worker, out);
+        let Lazy { objects, races, .. } = self;
+        self.home.serve(worker, objects, races, out);
         while let Some(request) = self.deferred.pop_front() {
             self.reply(&request, out)?;
         }

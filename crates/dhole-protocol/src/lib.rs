@@ -71,11 +71,11 @@ pub use command::{
 pub use interval_log::LogLimits;
 pub use lazy::MOST_ALONG;
 pub use message::{
-    AbortReason, BarrierId, Flushed, Interval, LockId, Message, News, Pushed, Sent, SentList,
+    AbortReason, BarrierId, Flushed, FlushedAt, Interval, LockId, Message, News, Pushed, Sent, SentList,
     Waiter, Waiting, WaitingFor, Wanted,
 };
 pub use node_set::NodeSet;
 pub use passage::{ConditionId, Passage, RwLockId, SemaphoreId};
 pub use protocol::Protocol;
-pub use races::{Race, Raced, Races, RacingWrite};
+pub use races::{Changed, Race, Raced, Races, RacingWrite};
 pub use stall::{Round as StallRound, Stall};

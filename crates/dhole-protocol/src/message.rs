@@ -182,6 +182,15 @@ pub struct Flushed {
     pub bytes: u64,
 }
 
+/// When and where the objects of a flush were written: what races are found by.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct FlushedAt {
+    /// What the sender had seen, the interval in which it wrote among it.
+    pub time: VectorTime,
+    /// Where each object was first written since the flush before, in the order of the flush.
+    pub sites: SmallVec<[Option<CallSite>; 1]>,
+}
+
 /// The objects of a reply. One as a rule, and then nothing is allocated.
 pub type SentList = SmallVec<[Sent; 1]>;
 
@@ -318,6 +327,8 @@ pub enum Message {
         number: u32,
         /// The objects.
         flushed: SmallVec<[Flushed; 1]>,
+        /// When and where they were written, if races are looked for.
+        at: Option<Arc<FlushedAt>>,
     },
     /// What was flushed is part of the objects at their home.
     FlushAck {
@@ -537,6 +548,12 @@ impl Message {
                 let mut all = wanted.iter().map(|wanted| wanted.elements);
                 check_wanted(wanted.len()).and_then(|()| all.try_for_each(|e| check_elements(&e)))
             }
+            Message::Flush { flushed, at, .. } => at.as_ref().map_or(Ok(()), |at| {
+                match at.sites.len() == flushed.len() {
+                    true => check_time(&at.time, nodes),
+                    false => Err("a flush that does not say of each object where it was written"),
+                }
+            }),
             Message::LockRequest { time, .. } => check_time(time, nodes),
             Message::LockForward {
                 requester, time, ..
@@ -662,8 +679,10 @@ impl Message {
             }
             Message::Update { pushed } => COUNT + (OID_AND_VERSION + LENGTH) * pushed.len() as u64,
             Message::DropOut { objects } => COUNT + OID * objects.len() as u64,
-            Message::Flush { flushed, .. } => {
-                ROUND_AND_COUNT + (OID + LENGTH) * flushed.len() as u64
+            Message::Flush { flushed, at, .. } => {
+                let times = at.as_ref().map_or(0, |at| vector_bytes(&at.time));
+                let sites = at.as_ref().map_or(0, |at| SITE * at.sites.len() as u64);
+                ROUND_AND_COUNT + (OID + LENGTH) * flushed.len() as u64 + times + sites
             }
             Message::FlushAck { .. } => 4,
             Message::FetchElements { wanted, .. } => {

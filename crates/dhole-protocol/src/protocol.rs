@@ -1,3 +1,4 @@
+use std::ops::Range;
 use std::sync::Arc;
 
 use dhole_model::{CallSite, Coherence, IntervalIndex, NodeId, Oid, VectorTime};
@@ -5,12 +6,13 @@ use dhole_model::{CallSite, Coherence, IntervalIndex, NodeId, Oid, VectorTime};
 use crate::barrier::{Arrived, Barrier, MANAGER};
 use crate::command::{Along, Command, Commands, Event, ProtocolError, WorkerIs};
 use crate::gate::{Gates, Request};
+use crate::home::Flush;
 use crate::interval_log::LogLimits;
 use crate::lazy::Lazy;
 use crate::lock::{Acquired, Locks, Passed};
 use crate::stall::{Stall, Traffic};
 use crate::wait_for::{Edges, Probe, WaitFor};
-use crate::{BarrierId, Flushed, LockId, Message, News, Passage, Races, WaitingFor};
+use crate::{BarrierId, Changed, LockId, Message, News, Passage, Races, WaitingFor};
 
 mod passing;
 
@@ -101,10 +103,7 @@ impl Protocol {
                 let at = self.barrier.arrive(once, false);
                 self.arrive(at, site, out)?
             }
-            Event::Flush => {
-                let (home, objects) = self.lazy.home();
-                home.flush(self.me, objects, out)
-            }
+            Event::Flush => self.lazy.flush(out),
             Event::Switch {
                 range,
                 creator,
@@ -195,6 +194,19 @@ impl Protocol {
     /// [`MOST_ALONG`](crate::MOST_ALONG) in one reply. If so it counts as sent.
     pub fn send_along(&mut self, oid: Oid, to: NodeId, worker: WorkerIs) -> Option<Along> {
         self.lazy.send_along(oid, to, worker)
+    }
+
+    /// A merge or a comparison has found that leaves of an object at home here were changed, by a
+    /// node that had seen `time` or, without one, by this node's worker. Where a write races with
+    /// another node's last one of the same leaf, `out` says so.
+    pub fn changed_at_home(
+        &mut self,
+        changed: Changed,
+        leaves: impl Iterator<Item = Range<u64>>,
+        time: Option<&VectorTime>,
+        out: &mut Commands,
+    ) {
+        self.lazy.changed_at_home(changed, leaves, time, out);
     }
 
     /// The locks that this node holds, and where they were acquired.
@@ -428,19 +440,20 @@ impl Protocol {
                 self.lazy.drop_out(from, &objects);
                 Ok(())
             }
-            Message::Flush { number, flushed } => {
-                let (me, (home, objects)) = (self.me, self.lazy.home());
-                let is_home = |at: &Flushed| {
-                    let object = objects.get(at.oid);
-                    object.freed || object.is_held_by(me)
+            Message::Flush {
+                number,
+                flushed,
+                at,
+            } => {
+                let flush = Flush {
+                    from,
+                    number,
+                    flushed,
+                    at,
                 };
-                if !flushed.iter().all(is_home) {
-                    let what = "a flush of an object that is not at home here";
-                    return Err(ProtocolError::BadMessage { from, what });
-                }
-                home.flushed(from, number, flushed, worker, out)
+                self.lazy.flushed(flush, worker, out)
             }
-            Message::FlushAck { number } => self.lazy.home().0.acknowledged(from, number, out),
+            Message::FlushAck { number } => self.lazy.acknowledged(from, number, out),
             Message::FetchElements { round, wanted } => {
                 self.lazy.arrays.fetch(from, round, wanted, worker, out)
             }

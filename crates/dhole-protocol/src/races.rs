@@ -18,17 +18,21 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use dhole_model::{CHUNK, CallSite, Elements, NodeId, Oid, Version};
+use std::ops::Range;
+
+use dhole_model::{CHUNK, CallSite, Elements, NodeId, Oid, VectorTime, Version};
 
 use crate::Message;
 use crate::command::{Command, Commands, ProtocolError};
 
+mod at_home;
 mod own_elements;
 mod raced;
 
 pub(crate) use own_elements::push;
 pub use raced::{Race, Raced, RacingWrite};
 
+use at_home::{HomeWrites, Last};
 use own_elements::OwnElements;
 
 /// What becomes of races.
@@ -126,6 +130,17 @@ impl Own {
     }
 }
 
+/// A change of an object at home.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Changed {
+    /// The object.
+    pub oid: Oid,
+    /// The node that wrote it.
+    pub by: NodeId,
+    /// Where in the program it wrote the object first since its last flush.
+    pub site: Option<CallSite>,
+}
+
 /// A race found here, of which the other side's place was asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct Found {
@@ -152,7 +167,10 @@ pub(crate) struct RaceFinder {
     /// By chunk of ids, where this node has written any.
     own: BTreeMap<u64, Box<[Own; CHUNK as usize]>>,
     own_elements: OwnElements,
+    at_home: HomeWrites,
     found: Vec<Found>,
+    /// Races that were found and told at home.
+    told: Vec<Race>,
     /// Chunks that are all freed, since the last barrier.
     freed: VecDeque<u64>,
 }
@@ -166,7 +184,9 @@ impl RaceFinder {
             sites: Sites::default(),
             own: BTreeMap::new(),
             own_elements: OwnElements::default(),
+            at_home: HomeWrites::default(),
             found: Vec::new(),
+            told: Vec::new(),
             freed: VecDeque::new(),
         }
     }
@@ -203,6 +223,60 @@ impl RaceFinder {
         if self.races != Races::Ignore {
             self.own_elements.wrote(lamport, written);
         }
+    }
+
+    /// Whether races are looked for.
+    pub fn is_looking(&self) -> bool {
+        self.races != Races::Ignore
+    }
+
+    /// Whether a home keeps a twin of what it writes, to know which leaves it wrote: where other
+    /// nodes may have copies, or where every race must be found.
+    pub fn wants_twin_at_home(&self, served: bool) -> bool {
+        match self.races {
+            Races::Ignore => false,
+            Races::Warn => served,
+            Races::Fail => true,
+        }
+    }
+
+    /// Leaves of an object at home here were changed.
+    pub fn changed_at_home(
+        &mut self,
+        Changed { oid, by, site }: Changed,
+        leaves: impl Iterator<Item = Range<u64>>,
+        time: &VectorTime,
+        out: &mut Commands,
+    ) {
+        let last = Last {
+            node: by,
+            index: time.of(by),
+            site: site.map_or_else(SiteId::default, |site| self.sites.id(site)),
+        };
+        let Some(before) = self.at_home.wrote(oid, leaves, last, time) else {
+            return;
+        };
+        out.push(Command::RacesFound(1));
+        let site_before = self.sites.get(before.site);
+        let sides = [(before.node, site_before), (by, site)];
+        let mut writes = sides.map(|(node, site)| RacingWrite { node, site });
+        writes.sort_unstable();
+        let raced = Raced::Object(oid);
+        let race = Race { raced, writes };
+        if self.told.len() < MOST_ASKED && !self.told.contains(&race) {
+            self.told.push(race);
+            out.push(Command::Race(race));
+        }
+    }
+
+    /// An object has no home here any more.
+    pub fn forget_at_home(&mut self, oid: Oid) {
+        self.at_home.forget(oid);
+    }
+
+    /// All intervals that `time` has seen happened before whatever any node writes from now on.
+    pub fn seen_by_all(&mut self, time: &VectorTime) {
+        self.at_home.forget_up_to(time);
     }
 
     /// Whether an object of this newest version may have been written here since the last

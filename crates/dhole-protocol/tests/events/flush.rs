@@ -40,6 +40,7 @@ fn flush(number: u32) -> Message {
     Message::Flush {
         number,
         flushed: flushed.into_iter().collect(),
+        at: None,
     }
 }
 
@@ -52,6 +53,7 @@ fn a_flush_is_over_when_its_home_has_merged_it() {
             to,
             number,
             ref objects,
+            ref at,
         },
         Command::MakeClean(OBJECT),
     ] = begun[..]
@@ -59,6 +61,7 @@ fn a_flush_is_over_when_its_home_has_merged_it() {
         panic!("{begun:?}")
     };
     assert_eq!((to, &objects[..]), (n(0), &[OBJECT][..]));
+    assert_eq!(*at, None, "no races are looked for");
     let done = pack.begin(0, from(1, flush(number)));
     assert!(
         matches!(done[..], [Command::Merge { held: false, .. }]),

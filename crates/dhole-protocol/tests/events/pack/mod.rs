@@ -192,14 +192,21 @@ impl Pack {
                     to,
                     number,
                     ref objects,
+                    ref at,
                 } => {
                     let flushed = objects.iter().map(|oid| Flushed {
                         oid: *oid,
                         bytes: 0,
                     });
                     let flushed = flushed.collect();
+                    let at = at.clone();
                     done.push(command.clone());
-                    (to, Message::Flush { number, flushed })
+                    let message = Message::Flush {
+                        number,
+                        flushed,
+                        at,
+                    };
+                    (to, message)
                 }
                 Command::Reply { to, round, objects } => {
                     let sent = objects.iter().map(|(sent, _)| *sent).collect();
