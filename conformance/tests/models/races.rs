@@ -1,7 +1,7 @@
 //! Races under the lazy protocol: found if and only if nothing orders two writes.
 
-use conformance::model::{Cluster, Program, Sight, explore, programs::*};
 use conformance::Bug;
+use conformance::model::{Cluster, Program, Sight, explore, programs::*};
 use conformance::model::{Fault, hunt};
 use dhole::Coherence::Home;
 use dhole::Races;

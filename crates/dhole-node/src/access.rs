@@ -51,8 +51,11 @@ impl<'id> Access<'id> for Worker<'id> {
                 link.and_wait(call, Event::ReadMiss(unread))?;
                 link.within_memory(call)?;
             }
-            link.local(call, Some(Event::WriteFault { oid, site }))
-                .map(Ok)
+            let event = match call.split().0.see_bytes_of(oid) {
+                Ok(0) => Event::Touch { oid },
+                _ => Event::WriteFault { oid, site },
+            };
+            link.local(call, Some(event)).map(Ok)
         });
         self.accessed(miss, called)
     }

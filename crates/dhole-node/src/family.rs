@@ -5,9 +5,7 @@ use std::sync::Arc;
 use dhole_heap::diff_ranges;
 use dhole_model::{CallSite, NodeId, Oid, VectorTime};
 use dhole_net::Payload;
-use dhole_protocol::{
-    Changed, Commands, Flushed, FlushedAt, Message, ProtocolError, Pushed, Sent,
-};
+use dhole_protocol::{Changed, Commands, Flushed, FlushedAt, Message, ProtocolError, Pushed, Sent};
 
 use crate::node::{State, Step};
 

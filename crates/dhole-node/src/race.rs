@@ -7,7 +7,8 @@ use dhole_heap::Cluster;
 use dhole_model::{CallSite, Elements, Oid};
 use dhole_protocol::{Race, RacingWrite};
 
-/// Two nodes wrote one object, or the same elements of an array, and neither write happened before
+/// Two nodes wrote one object or the same elements of an array, or one freed it that the other
+/// wrote or freed too, and neither happened before
 /// the other: nothing that synchronises lies between them. One of the values has won, the same on
 /// all nodes.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -52,11 +53,13 @@ impl fmt::Display for RaceReport {
         }
         f.write_str(")")?;
         let what = self.elements.map_or("it", |_| "them");
-        for (RacingWrite { node, site }, before) in self.writes.iter().zip([":", " and"]) {
-            write!(f, "{before} {node} wrote {what}")?;
+        for (side, before) in self.writes.iter().zip([":", " and"]) {
+            let RacingWrite { node, site, freed } = side;
+            let did = if *freed { "freed" } else { "wrote" };
+            write!(f, "{before} {node} {did} {what}")?;
             match site {
                 Some(site) => write!(f, " at {site}")?,
-                None => f.write_str(" where it wrote too often since to say")?,
+                None => f.write_str(" where it did so too often since to say")?,
             }
         }
         f.write_str(", neither before the other")

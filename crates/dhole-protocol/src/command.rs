@@ -8,7 +8,9 @@ use smallvec::SmallVec;
 use thiserror::Error;
 
 use crate::array_command::{ArrayCommand, ArrayEvent};
-use crate::{ConditionId, Flushed, FlushedAt, LockId, Message, Passage, Race, SemaphoreId, Sent, Waiter};
+use crate::{
+    ConditionId, Flushed, FlushedAt, LockId, Message, Passage, Race, SemaphoreId, Sent, Waiter,
+};
 
 /// What the node's worker is doing while an event is handled, and so which bytes may be touched.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -55,6 +57,11 @@ pub enum Event {
         oid: Oid,
         /// Where in the program.
         site: CallSite,
+    },
+    /// The worker asks to write an object without bytes: there is nothing to announce.
+    Touch {
+        /// The object.
+        oid: Oid,
     },
     /// The worker does something with an array.
     Array(ArrayEvent),
@@ -168,6 +175,7 @@ impl Event {
                 | Event::ReadMiss(_)
                 | Event::ReadMisses(_)
                 | Event::WriteFault { .. }
+                | Event::Touch { .. }
                 | Event::Array(_)
                 | Event::Free { .. }
                 | Event::Flush

@@ -65,7 +65,7 @@ impl Lazy {
         } = self;
         objects.for_each(&interval.freed, |oid, object| {
             if finder.suspects(object.newest()) {
-                races += u64::from(finder.is_race(oid, version, out));
+                races += u64::from(finder.is_race(oid, (version, true), out));
             }
             copysets.forget(oid);
             inbox.forget(oid, out);

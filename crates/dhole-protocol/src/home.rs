@@ -235,6 +235,7 @@ impl Home {
             if object.is_valid() {
                 out.push(Command::Invalidate(oid));
             }
+            object.exclusive = false;
             object.drop_copy();
         }
     }

@@ -176,6 +176,16 @@ impl Lazy {
         });
     }
 
+    /// As a write, of an object that has no bytes: it may stay writable until somebody asks for it.
+    pub fn touch(&mut self, oid: Oid, out: &mut Commands) {
+        let object = self.objects.get_mut(oid);
+        if !object.exclusive {
+            object.exclusive = true;
+            let pre_image = false;
+            out.push(Command::MakeWritable { oid, pre_image });
+        }
+    }
+
     /// Ends the current interval: everything written in it gets the interval's version and a
     /// write notice. An interval that wrote nothing has no number; one that flushed what races are
     /// looked for by has one, and nothing to say.
@@ -200,6 +210,7 @@ impl Lazy {
             if object.freed {
                 object.hear(version);
                 object.free();
+                self.races.freed(oid);
                 OidRange::push(&mut freed, oid);
                 continue;
             }
@@ -317,7 +328,8 @@ impl Lazy {
         out: &mut Commands,
     ) {
         let open = self.open_time();
-        self.races.changed_at_home(changed, leaves, time.unwrap_or(&open), out);
+        self.races
+            .changed_at_home(changed, leaves, time.unwrap_or(&open), out);
     }
 
     /// Whether the worker wrote objects that have a home since their last flush.
@@ -414,7 +426,7 @@ impl Lazy {
             self.copysets.forget(oid);
             self.inbox.outdate(oid, version, out);
             if finder.suspects(object.newest()) {
-                races += u64::from(finder.is_race(oid, version, out));
+                races += u64::from(finder.is_race(oid, (version, false), out));
             }
             if !object.freed && object.hear(version) {
                 object.exclusive = false;

@@ -71,8 +71,8 @@ pub use command::{
 pub use interval_log::LogLimits;
 pub use lazy::MOST_ALONG;
 pub use message::{
-    AbortReason, BarrierId, Flushed, FlushedAt, Interval, LockId, Message, News, Pushed, Sent, SentList,
-    Waiter, Waiting, WaitingFor, Wanted,
+    AbortReason, BarrierId, Flushed, FlushedAt, Interval, LockId, Message, News, Pushed, Sent,
+    SentList, Waiter, Waiting, WaitingFor, Wanted,
 };
 pub use node_set::NodeSet;
 pub use passage::{ConditionId, Passage, RwLockId, SemaphoreId};

@@ -548,12 +548,15 @@ impl Message {
                 let mut all = wanted.iter().map(|wanted| wanted.elements);
                 check_wanted(wanted.len()).and_then(|()| all.try_for_each(|e| check_elements(&e)))
             }
-            Message::Flush { flushed, at, .. } => at.as_ref().map_or(Ok(()), |at| {
-                match at.sites.len() == flushed.len() {
-                    true => check_time(&at.time, nodes),
-                    false => Err("a flush that does not say of each object where it was written"),
-                }
-            }),
+            Message::Flush { flushed, at, .. } => {
+                at.as_ref()
+                    .map_or(Ok(()), |at| match at.sites.len() == flushed.len() {
+                        true => check_time(&at.time, nodes),
+                        false => {
+                            Err("a flush that does not say of each object where it was written")
+                        }
+                    })
+            }
             Message::LockRequest { time, .. } => check_time(time, nodes),
             Message::LockForward {
                 requester, time, ..

@@ -85,6 +85,7 @@ impl Protocol {
             Event::ReadMisses(misses) => self.lazy.read_misses(&misses, out)?,
             Event::Free { range, site } => self.lazy.free(range, site, out)?,
             Event::WriteFault { oid, site } => self.lazy.write_fault(oid, site, out),
+            Event::Touch { oid } => self.lazy.touch(oid, out),
             Event::Array(event) => {
                 let Lazy { arrays, races, .. } = &mut self.lazy;
                 arrays.step(event, races, out)

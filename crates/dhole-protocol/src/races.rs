@@ -13,6 +13,9 @@
 //! which may be more than what came before the release, and a log that was compacted tells of the
 //! newest of several writes alone. Both can hide a race; neither invents one.
 //!
+//! Objects that have a home are written without notices; their races are found there
+//! ([`at_home`]).
+//!
 //! Nothing of this travels with the notices. Whoever finds a race asks the other node where it
 //! wrote, and its call waits for the answer.
 
@@ -41,8 +44,8 @@ pub enum Races {
     /// They are not looked for.
     Ignore,
     /// They are reported at the end of the run. Not looked at are writes to an object, or to
-    /// elements, that a node has had to itself since it announced them twice: these make no fault
-    /// and no notice.
+    /// elements, that a node has had to itself since it announced them twice, and to an object at
+    /// home before another node first asked for it: these make no fault and no notice.
     #[default]
     Warn,
     /// The first one ends the run. Every write is announced, so that every race is found that
@@ -86,17 +89,23 @@ impl Sites {
     }
 }
 
-/// A write: its Lamport time, and where it was made.
+/// A write: its Lamport time, of 47 bits at most, where it was made, and whether it was a freeing.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 struct Packed(u64);
 
 impl Packed {
+    const FREED: u64 = 1 << 63;
+
     fn new(lamport: u64, SiteId(site): SiteId) -> Packed {
         Packed(lamport << 16 | u64::from(site))
     }
 
     fn lamport(self) -> u64 {
-        self.0 >> 16
+        (self.0 & !Packed::FREED) >> 16
+    }
+
+    fn freed(self) -> bool {
+        self.0 & Packed::FREED != 0
     }
 
     fn site(self) -> SiteId {
@@ -145,8 +154,9 @@ pub struct Changed {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct Found {
     raced: Raced,
-    here: Option<CallSite>,
+    here: RacingWrite,
     there: Version,
+    freed_there: bool,
     answered: bool,
 }
 
@@ -218,6 +228,13 @@ impl RaceFinder {
         }
     }
 
+    /// What an interval of this node [wrote](RaceFinder::wrote) of an object was its freeing.
+    pub fn freed(&mut self, oid: Oid) {
+        if let Some(own) = self.own.get_mut(&oid.chunk()) {
+            own[oid.slot()].last.0 |= Packed::FREED;
+        }
+    }
+
     /// An interval of this node ends that wrote these elements of arrays.
     pub fn wrote_elements(&mut self, lamport: u64, written: &[(Elements, SiteId)]) {
         if self.races != Races::Ignore {
@@ -259,7 +276,11 @@ impl RaceFinder {
         out.push(Command::RacesFound(1));
         let site_before = self.sites.get(before.site);
         let sides = [(before.node, site_before), (by, site)];
-        let mut writes = sides.map(|(node, site)| RacingWrite { node, site });
+        let mut writes = sides.map(|(node, site)| RacingWrite {
+            node,
+            site,
+            freed: false,
+        });
         writes.sort_unstable();
         let raced = Raced::Object(oid);
         let race = Race { raced, writes };
@@ -285,16 +306,22 @@ impl RaceFinder {
         newest > self.barrier && self.races != Races::Ignore
     }
 
-    /// Another node's interval, heard of for the first time, wrote this version of the object.
-    /// Whether that is a race which is this node's to report; it asks the other one about it.
-    pub fn is_race(&mut self, oid: Oid, there: Version, out: &mut Commands) -> bool {
+    /// Another node's interval, heard of for the first time, wrote this version of the object, or
+    /// freed it. Whether that is a race which is this node's to report; it asks the other one
+    /// about it.
+    pub fn is_race(
+        &mut self,
+        oid: Oid,
+        (there, freed): (Version, bool),
+        out: &mut Commands,
+    ) -> bool {
         let Some(Own { last, .. }) = self.own_of(oid) else {
             return false;
         };
         if !self.races_with(last, there) {
             return false;
         }
-        self.found(Raced::Object(oid), self.sites.get(last.site()), there, out);
+        self.found(Raced::Object(oid), last, (there, freed), out);
         true
     }
 
@@ -303,8 +330,8 @@ impl RaceFinder {
         let races = |last| self.races_with(last, there);
         let racing = self.own_elements.racing(written, races);
         for (elements, site) in &racing {
-            let here = self.sites.get(*site);
-            self.found(Raced::Elements(*elements), here, there, out);
+            let here = Packed::new(0, *site);
+            self.found(Raced::Elements(*elements), here, (there, false), out);
         }
         racing.len() as u64
     }
@@ -317,7 +344,28 @@ impl RaceFinder {
     }
 
     /// Asks the other node about a race, unless it was asked before or too much was.
-    fn found(&mut self, raced: Raced, here: Option<CallSite>, there: Version, out: &mut Commands) {
+    fn found(
+        &mut self,
+        raced: Raced,
+        here: Packed,
+        (there, freed_there): (Version, bool),
+        out: &mut Commands,
+    ) {
+        let here = RacingWrite {
+            node: self.me,
+            site: self.sites.get(here.site()),
+            freed: here.freed(),
+        };
+        self.ask(raced, here, (there, freed_there), out);
+    }
+
+    fn ask(
+        &mut self,
+        raced: Raced,
+        here: RacingWrite,
+        (there, freed_there): (Version, bool),
+        out: &mut Commands,
+    ) {
         let known =
             |f: &Found| f.raced.meets(raced) && (f.here, f.there.node) == (here, there.node);
         if self.found.len() >= MOST_ASKED || self.found.iter().any(known) {
@@ -327,6 +375,7 @@ impl RaceFinder {
             raced,
             here,
             there,
+            freed_there,
             answered: false,
         });
         let lamport = there.lamport;
@@ -397,15 +446,17 @@ impl RaceFinder {
         };
         found.answered = true;
         let asked = std::mem::replace(&mut found.raced, raced);
-        let (node, here) = (self.me, found.here);
-        let mut writes = [
-            RacingWrite { node, site: here },
-            RacingWrite { node: from, site },
-        ];
+        let (here, freed) = (found.here, found.freed_there);
+        let there_side = RacingWrite {
+            node: from,
+            site,
+            freed,
+        };
+        let mut writes = [here, there_side];
         writes.sort_unstable();
         out.push(Command::Race(Race { raced, writes }));
         if let Some(rest) = asked.behind(raced) {
-            self.found(rest, here, there, out);
+            self.ask(rest, here, (there, freed), out);
         }
         Ok(())
     }

@@ -98,7 +98,9 @@ mod tests {
 
     fn seen(of: &[u32]) -> VectorTime {
         let mut time = VectorTime::zero(of.len());
-        (0..).zip(of).for_each(|(node, index)| time.see(NodeId(node), *index));
+        (0..)
+            .zip(of)
+            .for_each(|(node, index)| time.see(NodeId(node), *index));
         time
     }
 

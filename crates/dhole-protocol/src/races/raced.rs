@@ -75,4 +75,6 @@ pub struct RacingWrite {
     /// Its first write of the object in the interval, if it still knows where that was: it keeps
     /// the last two places for each object.
     pub site: Option<CallSite>,
+    /// It did not write the object but freed it.
+    pub freed: bool,
 }

@@ -63,6 +63,7 @@ fn told(pack: &Pack, node: usize) -> Vec<Race> {
 /// Nodes 0 and 1 raced for these elements, from these lines.
 fn race(range: Range<u64>, lines: [u32; 2]) -> Race {
     let side = |node: usize| RacingWrite {
+        freed: false,
         node: n(node),
         site: Some(site(lines[node])),
     };

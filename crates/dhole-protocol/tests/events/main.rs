@@ -15,6 +15,7 @@ mod gates;
 mod owned;
 mod pack;
 mod races;
+mod races_at_home;
 mod read_miss;
 mod read_misses;
 mod release;

@@ -33,6 +33,7 @@ fn race(writes: [(usize, Option<CallSite>); 2]) -> Race {
     Race {
         raced: Raced::Object(OBJECT),
         writes: writes.map(|(node, site)| RacingWrite {
+            freed: false,
             node: n(node),
             site,
         }),

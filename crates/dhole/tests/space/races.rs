@@ -1,6 +1,8 @@
 //! Races are told with the lines that matter.
 
-use dhole::{Array, Config, Error, Lock, Races, Result, RunError, SyncError, Worker, Write, sim};
+use dhole::{
+    Array, Coherence, Config, Error, Lock, Races, Result, RunError, SyncError, Worker, Write, sim,
+};
 
 /// The line that `w.alloc`, and the two lines that write, in [`race`].
 const LINES: [u32; 3] = [line!() + 4, line!() + 6, line!() + 8];
@@ -212,4 +214,117 @@ fn elements_side_by_side_or_under_a_lock_are_no_race() {
         Ok(array.slice(w, ..).iter().sum::<u64>())
     });
     assert_eq!(run.unwrap().value, 40 + 4 * 80);
+}
+
+/// A race under the home protocol: both nodes write the third number of an object, and each
+/// another one.
+fn race_at_home(w: &mut Worker<'_>) -> Result<[u64; 4]> {
+    let four = w.once(|w| Ok(w.under(Coherence::Home).alloc([0_u64; 4])))?;
+    let me = w.node().index();
+    four.read(w);
+    w.barrier()?; // All have a copy, so that the home looks what it writes itself.
+    if me < 2 {
+        let four = four.get_mut(w);
+        (four[me], four[2]) = (1, me as u64 + 1);
+    }
+    w.barrier()?;
+    Ok(four.read(w))
+}
+
+#[test]
+fn a_race_for_a_number_at_home_is_told_there_with_both_lines() {
+    for config in [Config::nodes(3), Config::nodes(3).races(Races::Warn)] {
+        for run in [
+            config.run(race_at_home),
+            config.simulate(simulated(3), race_at_home),
+        ] {
+            let run = run.unwrap();
+            let [1, 1, won, 0] = run.value else {
+                panic!("{:?}", run.value)
+            };
+            assert!([1, 2].contains(&won));
+            let [race] = &run.report.races[..] else {
+                panic!("{:?}", run.report.races)
+            };
+            let nodes = race.writes.map(|write| write.node.index());
+            assert_eq!(nodes, [0, 1]);
+            let [zero, one] = race.writes.map(|write| write.site.map(|site| site.line));
+            assert!(zero.is_some() && zero == one, "one line writes it on both");
+            assert!(
+                race.to_string().contains("([u64; 4], allocated at"),
+                "{race}"
+            );
+        }
+    }
+}
+
+#[test]
+fn on_request_a_race_at_home_ends_the_run() {
+    let config = Config::nodes(2).races(Races::Fail);
+    for run in [
+        config.run(race_at_home),
+        config.simulate(simulated(2), race_at_home),
+    ] {
+        let Err(RunError::Failed { error, .. }) = run else {
+            panic!("a race is an error")
+        };
+        assert!(error.to_string().contains("a race for "), "{error}");
+    }
+}
+
+#[test]
+fn different_numbers_at_home_and_numbers_under_a_lock_are_no_race() {
+    let config = Config::nodes(4)
+        .races(Races::Fail)
+        .coherence(Coherence::Home);
+    let run = config.run(|w| {
+        let five = w.once(|w| Ok(w.alloc([0_u64; 5])))?;
+        for _ in 0..20 {
+            five.get_mut(w)[w.node().index()] += 1;
+            Lock::numbered(0).with(w, |w| {
+                five.get_mut(w)[4] += 1;
+                Ok(())
+            })?;
+        }
+        w.barrier()?;
+        Ok(five.read(w))
+    });
+    assert_eq!(run.unwrap().value, [20, 20, 20, 20, 80]);
+}
+
+#[test]
+fn a_freeing_that_races_with_a_write_is_told_as_one() {
+    let run = Config::nodes(2).run(|w| {
+        let number = w.once(|w| Ok(w.alloc(1_u8)))?;
+        number.read(w);
+        match w.node().index() {
+            0 => w.free(number)?,
+            _ => *number.get_mut(w) = 2,
+        }
+        w.barrier()?;
+        Ok(())
+    });
+    let report = run.unwrap().report;
+    let [race] = &report.races[..] else {
+        panic!("{:?}", report.races)
+    };
+    assert_eq!(race.writes.map(|write| write.freed), [true, false]);
+    let text = race.to_string();
+    assert!(text.contains(": node 0 freed it at ") && text.contains(" and node 1 wrote it at "));
+}
+
+#[test]
+fn what_has_no_bytes_is_not_raced_for() {
+    for coherence in Coherence::ALL {
+        let config = Config::nodes(2).races(Races::Fail).coherence(coherence);
+        let run = config.run(|w| {
+            let nothing = w.once(|w| Ok(w.alloc([0_u8; 0])))?;
+            for _ in 0..3 {
+                *nothing.get_mut(w) = [];
+                w.barrier()?;
+            }
+            Ok(nothing.read(w).len())
+        });
+        assert_eq!(run.unwrap().report.total().write_notice_bytes, 0);
+    }
 }
