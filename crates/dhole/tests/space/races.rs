@@ -279,8 +279,9 @@ fn different_numbers_at_home_and_numbers_under_a_lock_are_no_race() {
         .coherence(Coherence::Home);
     let run = config.run(|w| {
         let five = w.once(|w| Ok(w.alloc([0_u64; 5])))?;
+        let me = w.node().index();
         for _ in 0..20 {
-            five.get_mut(w)[w.node().index()] += 1;
+            five.get_mut(w)[me] += 1;
             Lock::numbered(0).with(w, |w| {
                 five.get_mut(w)[4] += 1;
                 Ok(())
