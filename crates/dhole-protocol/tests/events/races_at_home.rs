@@ -27,13 +27,13 @@ fn write(pack: &mut Pack, node: usize, line: u32, leaf: u64) -> Vec<Race> {
     for command in pack.begin(node, Event::Flush) {
         match command {
             Command::Compare { oid, site } => {
-                let (by, leaf) = (n(node), [leaf..leaf + 8].into_iter());
+                let (by, leaf) = (n(node), std::iter::once(leaf..leaf + 8));
                 let changed = Changed { oid, by, site };
                 pack.nodes[0].changed_at_home(changed, leaf, None, &mut found);
             }
             Command::Flush { at: Some(at), .. } => {
                 let (oid, by, site) = (OBJECT, n(node), at.sites[0]);
-                let (leaf, time) = ([leaf..leaf + 8].into_iter(), Some(&at.time));
+                let (leaf, time) = (std::iter::once(leaf..leaf + 8), Some(&at.time));
                 let changed = Changed { oid, by, site };
                 pack.nodes[0].changed_at_home(changed, leaf, time, &mut found);
             }
