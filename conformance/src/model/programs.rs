@@ -351,6 +351,23 @@ pub fn switched(nodes: usize, to: Coherence) -> Program {
     Program::new("switched", (0..nodes).map(node).collect()).objects(&[0])
 }
 
+/// Node 0 writes what node 1 has read, and both switch the object to a home there: a push may arrive
+/// long after the switch. Node 0 goes on writing, and node 1 reads after the next barrier.
+pub fn switched_before_a_push_arrives() -> Program {
+    let home = Switch(Coherence::Home);
+    let zero = vec![
+        Write(0),
+        Barrier,
+        Barrier,
+        Write(0),
+        home,
+        Write(0),
+        Barrier,
+    ];
+    let one = vec![Barrier, Read(0), Barrier, home, Barrier, Read(0)];
+    Program::new("switched before a push arrives", vec![zero, one]).objects(&[0])
+}
+
 /// An object wanders: each node writes it in turn, between barriers.
 pub fn wandering(nodes: usize) -> Program {
     let node = |me| {

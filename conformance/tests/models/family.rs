@@ -133,6 +133,14 @@ fn objects_change_protocol_between_phases() {
 }
 
 #[test]
+fn a_push_from_before_a_switch_is_of_no_use_after_it() {
+    sound(
+        switched_before_a_push_arrives().under(Update),
+        &[Sight::Pushed],
+    );
+}
+
+#[test]
 fn rows_of_zeros_change_protocol() {
     for (before, after) in [(Lazy, Home), (Home, Lazy), (Update, Home)] {
         // Before anything is written, after each node has written, and later.

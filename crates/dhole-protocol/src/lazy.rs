@@ -37,12 +37,14 @@ pub(crate) struct Lazy {
     pub(crate) me: NodeId,
     /// The intervals whose notices were applied here, our own among them.
     time: VectorTime,
-    lamport: u64,
+    pub(crate) lamport: u64,
     pub(crate) objects: ObjectTable,
     /// Who reads what is written here under the update protocol.
     pub(crate) copysets: CopySets,
     /// What was pushed here under it.
     pub(crate) inbox: Inbox,
+    /// Pushes of older versions are of no use: objects have changed protocol since.
+    pub(crate) pushes_from: u64,
     /// The part of objects that have a home.
     pub(crate) home: Home,
     /// What the round under way asked for and was freed.
@@ -76,6 +78,7 @@ impl Lazy {
             objects: ObjectTable::default(),
             copysets: CopySets::default(),
             inbox: Inbox::default(),
+            pushes_from: 0,
             home: Home::default(),
             gone: None,
             dirty: Vec::new(),
@@ -250,7 +253,8 @@ impl Lazy {
         for pushed in pushed {
             let Sent { oid, version } = pushed.sent;
             let object = self.objects.get(oid);
-            if object.freed || object.held() >= Some(version) || object.known(from) > version {
+            let is_late = version.lamport < self.pushes_from || object.known(from) > version;
+            if object.freed || object.held() >= Some(version) || is_late {
                 let bytes = pushed.bytes;
                 out.push(Command::PassOver { bytes });
             } else if self.inbox.receive(*pushed, MOST_KEPT_BYTES, out) {

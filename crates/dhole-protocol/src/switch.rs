@@ -47,6 +47,9 @@ impl Lazy {
         [allocated, to]: [Coherence; 2],
         out: &mut Commands,
     ) {
+        // Whatever was written before the barrier has at most this node's Lamport time. A home
+        // writes its last version in place, so a push of that version may be old.
+        self.pushes_from = self.lamport + 1;
         let Lazy {
             me,
             objects,
