@@ -655,6 +655,14 @@ pub fn permit_that_nobody_gives(nodes: usize) -> Program {
 }
 
 /// Nodes wait under a lock until another has written, and read it.
+/// A node releases two permits and writes in between; their manager has met it meanwhile, and
+/// acquires both before it reads.
+pub fn permits_that_overtake() -> Program {
+    let zero = vec![Barrier, Give(1), Write(0), Give(1)];
+    let one = vec![Read(0), Barrier, Take(1), Take(1), Read(0)];
+    Program::new("permits that overtake", vec![zero, one]).objects(&[0])
+}
+
 pub fn wait_until_written(nodes: usize, all: bool) -> Program {
     let notify = if all { NotifyAll(1) } else { NotifyOne(1) };
     let waits = locked(1, &[SkipIfWritten(0, 1), WaitOn(1), Read(0)]);

@@ -27,6 +27,7 @@ fn readers_see_what_writers_wrote_and_writers_are_alone() {
 fn a_permit_shows_what_was_written_before_its_release() {
     sound(hand_over_by_semaphores(), &[Sight::Invalidated]);
     sound(permits_in_turn(), &[Sight::Overtaking]);
+    sound(permits_that_overtake(), &[Sight::Overtaking]);
     sound(two_permits(2), &[]);
     sound(two_permits(3), &[Sight::Overtaking]);
 }

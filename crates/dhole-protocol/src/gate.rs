@@ -81,14 +81,14 @@ struct Semaphore {
     made_with: u32,
 }
 
-/// The newest release of each node, but for those that another one has seen.
+/// The newest release of each node, but for those that another one has seen. One node's may come in
+/// any order.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 struct Releases(Vec<(NodeId, VectorTime)>);
 
 impl Releases {
     fn add(&mut self, node: NodeId, time: &VectorTime) {
-        self.0
-            .retain(|(other, theirs)| *other != node && !time.covers(theirs));
+        self.0.retain(|(_, theirs)| !time.covers(theirs));
         if !self.0.iter().any(|(_, theirs)| theirs.covers(time)) {
             self.0.push((node, time.clone()));
         }
@@ -400,3 +400,11 @@ mod tests {
         assert_eq!(releases.unseen_at(&time([2, 2, 2])), []);
     }
 }
+
+    #[test]
+    fn a_release_that_comes_late_does_not_replace_a_later_one() {
+        let mut releases = Releases::default();
+        releases.add(NodeId(0), &time([2, 0, 0]));
+        releases.add(NodeId(0), &time([1, 0, 0]));
+        assert_eq!(releases.unseen_at(&time([1, 0, 0])), [NodeId(0)]);
+    }
