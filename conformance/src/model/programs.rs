@@ -626,6 +626,14 @@ pub fn read_write_locks_crosswise() -> Program {
     Program::new("read-write locks crosswise", vec![zero, one]).deadlocking()
 }
 
+/// Two nodes read under a read-write lock, one of them with another lock around it and one with it
+/// inside.
+pub fn readers_that_lock() -> Program {
+    let zero = locked(0, &shared(1, &[]));
+    let one = shared(1, &locked(0, &[]));
+    Program::new("readers that lock", vec![zero, one])
+}
+
 /// Two nodes hand an object to each other by semaphores.
 pub fn hand_over_by_semaphores() -> Program {
     let zero = vec![Write(0), Give(1), Take(0), Read(0)];
@@ -647,14 +655,6 @@ pub fn permits_in_turn() -> Program {
     Program::new("permits in turn", vec![zero, one]).objects(&[0, 1])
 }
 
-/// A node waits for a permit that nobody releases.
-pub fn permit_that_nobody_gives(nodes: usize) -> Program {
-    let mut all = vec![vec![]; nodes];
-    all[nodes - 1] = vec![Take(0)];
-    Program::new("a permit that nobody gives", all).deadlocking()
-}
-
-/// Nodes wait under a lock until another has written, and read it.
 /// A node releases two permits and writes in between; their manager has met it meanwhile, and
 /// acquires both before it reads.
 pub fn permits_that_overtake() -> Program {
@@ -663,6 +663,14 @@ pub fn permits_that_overtake() -> Program {
     Program::new("permits that overtake", vec![zero, one]).objects(&[0])
 }
 
+/// A node waits for a permit that nobody releases.
+pub fn permit_that_nobody_gives(nodes: usize) -> Program {
+    let mut all = vec![vec![]; nodes];
+    all[nodes - 1] = vec![Take(0)];
+    Program::new("a permit that nobody gives", all).deadlocking()
+}
+
+/// Nodes wait under a lock until another has written, and read it.
 pub fn wait_until_written(nodes: usize, all: bool) -> Program {
     let notify = if all { NotifyAll(1) } else { NotifyOne(1) };
     let waits = locked(1, &[SkipIfWritten(0, 1), WaitOn(1), Read(0)]);

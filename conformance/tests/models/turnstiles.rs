@@ -54,6 +54,7 @@ fn waits_that_seem_long_are_no_deadlock() {
         );
     }
     sound(writers_and_readers(2).impatient(1), &[Sight::Probe]);
+    sound(readers_that_lock().impatient(2), &[Sight::Probe]);
 }
 
 #[test]

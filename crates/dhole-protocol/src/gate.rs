@@ -208,11 +208,23 @@ impl Gates {
         self.held.contains_key(&lock)
     }
 
-    /// At the manager: who holds the lock.
-    pub fn holders(&self, lock: RwLockId) -> Vec<NodeId> {
-        let state = self.rw_locks.get(&lock).map(|gate| &gate.state);
-        let holders = |state: &RwLock| state.readers.iter().copied().chain(state.writer).collect();
-        state.map(holders).unwrap_or_default()
+    /// At the manager: who holds the lock, if `waiter` is known to wait for them. A reader may wait
+    /// for nobody but a message: one that admits it or asks, or its own earlier release.
+    pub fn awaited_by(&self, lock: RwLockId, waiter: NodeId) -> Vec<NodeId> {
+        let Some(gate) = self.rw_locks.get(&lock) else {
+            return Vec::new();
+        };
+        let RwLock {
+            readers, writer, ..
+        } = &gate.state;
+        let is_waiter = |request: &Request| request.requester == waiter;
+        let place = gate.queue.iter().position(is_waiter);
+        let mut up_to_waiter = gate.queue.iter().take(place.map_or(0, |place| place + 1));
+        let writes = |request: &Request| matches!(request.passage, Passage::Write(_));
+        match up_to_waiter.any(writes) || place.is_some() && writer.is_some() {
+            true => readers.iter().copied().chain(*writer).collect(),
+            false => Vec::new(),
+        }
     }
 
     /// The manager takes a request, and says who may pass.
@@ -399,7 +411,6 @@ mod tests {
         assert_eq!(releases.unseen_at(&time([0, 0, 0])), [NodeId(2)]);
         assert_eq!(releases.unseen_at(&time([2, 2, 2])), []);
     }
-}
 
     #[test]
     fn a_release_that_comes_late_does_not_replace_a_later_one() {
@@ -408,3 +419,4 @@ mod tests {
         releases.add(NodeId(0), &time([1, 0, 0]));
         assert_eq!(releases.unseen_at(&time([1, 0, 0])), [NodeId(0)]);
     }
+}

@@ -108,7 +108,8 @@ impl WaitFor {
                     .collect()
             }
             WaitingFor::Gate(passage) => {
-                let holders = passage.rw_lock().map(|lock| gates.holders(lock));
+                let awaited = |lock| gates.awaited_by(lock, last.node);
+                let holders = passage.rw_lock().map(awaited);
                 let next = probe.next_to_confirm();
                 let holders = holders.into_iter().flatten();
                 holders

@@ -1,8 +1,10 @@
 //! `Event::WaitedLong`: probes along the wait-for graph.
 
 use crate::pack::{Pack, acquire, arrive, release};
-use dhole_model::MessageKind;
-use dhole_protocol::{Command, ConditionId, Event, LockId, Passage, RwLockId, SemaphoreId};
+use dhole_model::{MessageKind, NodeId};
+use dhole_protocol::{
+    Command, ConditionId, Event, LockId, Message, Passage, RwLockId, SemaphoreId,
+};
 
 /// Every node that waits has waited long.
 fn all_wait_long(pack: &mut Pack) {
@@ -197,6 +199,48 @@ fn a_read_write_lock_that_readers_give_back_is_no_deadlock() {
     pack.run(2, enter(read));
     all_wait_long(&mut pack);
     assert_eq!(told(&pack), []);
+}
+
+/// Node 1 reads under a read-write lock, and waits for a lock of node 2.
+fn a_reader_waits_for_node_2() -> Pack {
+    let mut pack = Pack::new(3);
+    pack.run(2, acquire(2));
+    pack.run(1, enter(Passage::Read(RwLockId(0))));
+    pack.run(1, acquire(2));
+    pack
+}
+
+/// Node 2 waits to read as well, and nothing keeps it but a message.
+fn is_kept_by_nobody(mut pack: Pack, late: (NodeId, NodeId, Message)) {
+    pack.done[2].clear();
+    all_wait_long(&mut pack);
+    assert_eq!(told(&pack), [], "{late:?}");
+    pack.in_flight.push_back(late);
+    pack.settle();
+    assert!(pack.done[2].contains(&Command::Done));
+}
+
+#[test]
+fn a_reader_whose_request_or_grant_is_on_its_way_is_kept_by_nobody() {
+    for arrived in 0..2 {
+        let mut pack = a_reader_waits_for_node_2();
+        pack.begin(2, enter(Passage::Read(RwLockId(0))));
+        (0..arrived).for_each(|_| assert!(pack.deliver_next()));
+        let late = pack.in_flight.pop_front().expect("a request or a grant");
+        is_kept_by_nobody(pack, late);
+    }
+}
+
+#[test]
+fn a_reader_whose_own_release_is_on_its_way_is_kept_by_nobody() {
+    let passage = Passage::Read(RwLockId(0));
+    let mut pack = a_reader_waits_for_node_2();
+    pack.run(2, enter(passage));
+    let site = crate::pack::site(9);
+    pack.begin(2, Event::Leave { passage, site });
+    let late = pack.in_flight.pop_front().expect("a release");
+    pack.run(2, enter(passage));
+    is_kept_by_nobody(pack, late);
 }
 
 #[test]
