@@ -32,7 +32,7 @@ impl Lazy {
                 lamport: 0,
                 node: creator,
             };
-            if object.held().is_none() && object.known(creator) == first {
+            if !object.freed && object.held().is_none() && object.known(creator) == first {
                 object.hold(first);
                 out.push(Command::ZeroFill(oid));
             }

@@ -59,6 +59,16 @@ fn rows_that_nobody_wrote_get_their_zeros_where_they_were_allocated() {
 }
 
 #[test]
+fn a_row_freed_before_the_switch_stays_freed() {
+    let mut pack = Pack::new(2);
+    let site = site(4);
+    let range = OidRange::one(OBJECT);
+    pack.local(0, Event::Free { range, site });
+    let begun = pack.begin(0, switch(1, Coherence::Home, true));
+    assert_eq!(begun, [Command::IntervalEnded]);
+}
+
+#[test]
 fn what_one_node_alone_wrote_is_read_only_afterwards() {
     let mut pack = Pack::with_object(2);
     for _ in 0..2 {
