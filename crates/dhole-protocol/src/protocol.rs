@@ -28,6 +28,8 @@ pub struct Protocol {
     gates: Gates,
     wait_for: WaitFor,
     traffic: Traffic,
+    /// The run has ended early, and with it the worker's wait.
+    over: bool,
 }
 
 impl Protocol {
@@ -52,6 +54,7 @@ impl Protocol {
             gates: Gates::new(me, nodes),
             wait_for: WaitFor::new(me),
             traffic: Traffic::default(),
+            over: false,
         }
     }
 
@@ -564,16 +567,21 @@ impl Protocol {
             } => self.gate_release(passage, from, &time, site, out),
             Message::Deadlock { cycle } => {
                 if self.is_on(&cycle) {
-                    self.wait_for.end();
+                    self.end();
                     out.push(Command::Deadlock(cycle));
                 }
                 Ok(())
             }
             Message::Abort { .. } => {
-                self.wait_for.end();
+                self.end();
                 Ok(())
             }
         }
+    }
+
+    fn end(&mut self) {
+        self.wait_for.end();
+        self.over = true;
     }
 
     /// Whether the worker's current wait lies on the cycle. Waits at different barriers that the

@@ -206,6 +206,9 @@ impl Protocol {
         condition: ConditionId,
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
+        if self.over {
+            return Ok(());
+        }
         let waits = WaitingFor::Condition(condition);
         let Some(me) = self.wait_for.current().filter(|me| me.waiting_for == waits) else {
             let what = "a notification of a condition that this node does not wait on";

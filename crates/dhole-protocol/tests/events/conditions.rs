@@ -2,7 +2,7 @@
 
 use crate::pack::*;
 use dhole_model::MessageKind;
-use dhole_protocol::{Command, ConditionId, Event, LockId, Message, ProtocolError};
+use dhole_protocol::{AbortReason, Command, ConditionId, Event, LockId, Message, ProtocolError};
 
 const CONDITION: ConditionId = ConditionId {
     lock: LockId(1),
@@ -117,6 +117,19 @@ fn a_wake_up_costs_a_notification_and_the_lock() {
     pack.run(0, release(1));
     assert_eq!(pack.sent.remove(&MessageKind::Notify), Some(1));
     assert_eq!(pack.messages(), 3, "request, forward, grant");
+}
+
+#[test]
+fn a_notification_after_the_end_of_the_run_is_no_nonsense() {
+    let mut pack = Pack::new(3);
+    all_wait(&mut pack, &[2]);
+    let abort = Message::Abort {
+        node: n(0),
+        reason: AbortReason::Failed("words".into()),
+    };
+    pack.local(2, from(0, abort));
+    let condition = CONDITION;
+    assert_eq!(pack.local(2, from(1, Message::Notify { condition })), []);
 }
 
 #[test]
