@@ -167,9 +167,14 @@ mod tests {
             }
             for at in 0..PLACES {
                 prop_assert_eq!(segments.at(at), places[at as usize]);
-                let alike = segments.around(at, 2..PLACES - 2);
-                let inner = alike.clone().all(|i| places[i as usize] == places[at as usize]);
-                prop_assert!(inner);
+            }
+            let within = 2..PLACES - 2;
+            for at in within.clone() {
+                let alike = segments.around(at, within.clone());
+                let is_like = |i: u64| places[i as usize] == places[at as usize];
+                prop_assert!(alike.contains(&at) && alike.clone().all(is_like));
+                prop_assert!(alike.start == within.start || !is_like(alike.start - 1));
+                prop_assert!(alike.end == within.end || !is_like(alike.end));
             }
         }
 

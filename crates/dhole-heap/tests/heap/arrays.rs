@@ -178,6 +178,7 @@ enum Kind {
 
 #[derive(Share, Clone, Copy)]
 #[share(crate = "dhole_heap")]
+#[repr(C)]
 struct Record {
     kind: Kind,
     letter: char,
@@ -204,19 +205,19 @@ fn bytes_that_are_no_elements_are_refused_and_change_nothing() {
     heap.gather_elements(two, &mut good).unwrap();
     assert_eq!(good.len(), 2 * (1 + 4 + 1 + 16), "padding does not travel");
     heap.invalidate_elements(two).unwrap();
-    let of_one = good.len() / 2;
-    for spoiled in 0..of_one {
+    let (of_one, mut accepted) = (good.len() / 2, 0);
+    // Another id may be one of a cluster that has ended, which leads nowhere.
+    let of_id = 6..14;
+    for spoiled in (0..of_one).filter(|place| !of_id.contains(place)) {
         let mut bad = good.clone();
         bad[of_one + spoiled] ^= 0xff;
-        // One byte of a letter, of an id or of a length may still make a value; not here.
-        let refused = heap.install_elements(two, &bad);
-        if refused.is_ok() {
+        if heap.install_elements(two, &bad).is_ok() {
             heap.invalidate_elements(two).unwrap();
-            assert!(bad[of_one..] != good[of_one..]);
-            continue;
+            accepted += 1;
         }
         assert!(!heap.has_elements(two));
     }
+    assert_eq!(accepted, 3, "two bytes of a letter, and the number");
     let mut bad = good.clone();
     bad[of_one..].fill(0);
     assert!(matches!(
