@@ -10,7 +10,7 @@ use dhole_model::{CHUNK, Coherence, NodeId, Oid, OidRange};
 use crate::directory::{ArrayRun, Life, Run};
 use crate::heap::{Heap, Place};
 use crate::{Array, ArrayBinding, Binding, HeapMut, MAX_ALIGN, Presence};
-use crate::{Ref, Refs, ReserveError, Row, Rows};
+use crate::{Ref, Refs, ReserveError, Rows};
 use crate::{Scalar, Share, TypeInfo};
 
 /// Why an object could not be allocated.
@@ -293,15 +293,6 @@ impl HeapMut<'_> {
         let mut all = rows.iter();
         all.try_for_each(|row| self.zero_fill(row))
             .map_err(|_full| self.full::<T>())
-    }
-
-    /// One new row of `len` zeros. See [`alloc_rows`](HeapMut::alloc_rows).
-    ///
-    /// # Errors
-    /// [`AllocError`]; outside of a call of the worker, or out of space.
-    #[track_caller]
-    pub fn alloc_row<T: Scalar>(&mut self, len: u64) -> Result<Row<T>, AllocError> {
-        Ok(self.alloc_rows(1, len)?.row(0))
     }
 
     /// A new array of `len` zeros. It has no storage anywhere until it is touched.

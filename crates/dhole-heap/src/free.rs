@@ -106,7 +106,8 @@ impl HeapMut<'_> {
     }
 
     /// Chunks of ids of which this node keeps a record.
-    pub fn chunks_kept(&self) -> usize {
+    #[cfg(test)]
+    pub(crate) fn chunks_kept(&self) -> usize {
         self.heap.chunks.len() - self.heap.spare.len()
     }
 }
@@ -118,10 +119,39 @@ mod tests {
     use super::*;
     use crate::{Cluster, Monitor};
 
+    fn node() -> Monitor<()> {
+        let cluster = Cluster::new(1).expect("room for a node");
+        Monitor::new(&cluster, NodeId(0), ())
+    }
+
+    #[test]
+    fn what_was_freed_is_absent_and_nothing_is_kept_of_it() {
+        let node = node();
+        let mut guard = node.lock();
+        let mut heap = guard.split().0;
+        for round in 0..10_000_u64 {
+            let small = heap.alloc_range(64, |i| i + round).unwrap();
+            let large = heap.alloc_range(3, |_| [round; 1000]).unwrap();
+            let one = heap.alloc(round as u32).unwrap();
+            for range in [small.oids(), large.oids()].into_iter().flatten() {
+                let range = heap.cluster().with_rest(range);
+                heap.free(range).unwrap();
+                heap.cluster().free(range);
+                assert!(!heap.is_present(range.first) && heap.is_freed(range.first));
+            }
+            heap.free(OidRange::one(one.oid())).unwrap();
+        }
+        assert!(
+            heap.store_bytes() <= 4 * 4096,
+            "{} bytes",
+            heap.store_bytes()
+        );
+        assert!(heap.chunks_kept() <= 2, "{} chunks", heap.chunks_kept());
+    }
+
     #[test]
     fn the_handles_of_an_array_stay_when_the_objects_beside_them_are_freed() {
-        let cluster = Cluster::new(1).expect("room for a node");
-        let node = Monitor::new(&cluster, NodeId(0), ());
+        let node = node();
         let mut guard = node.lock();
         let (mut heap, _) = guard.split();
         let small = heap.alloc_range(64, |i| i).unwrap();

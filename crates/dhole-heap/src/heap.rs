@@ -285,7 +285,7 @@ impl<'g> HeapMut<'g> {
 
     /// The same heap, for a shorter time.
     #[inline]
-    pub fn reborrow(&mut self) -> HeapMut<'_> {
+    fn reborrow(&mut self) -> HeapMut<'_> {
         HeapMut {
             heap: &mut *self.heap,
             coherence: self.coherence,

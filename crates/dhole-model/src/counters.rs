@@ -94,27 +94,6 @@ impl MessageKind {
         )
     }
 
-    /// The protocol that sends messages of this kind.
-    pub const fn protocol(self) -> &'static str {
-        match self {
-            MessageKind::Fetch | MessageKind::FetchReply | MessageKind::Gone => "lazy",
-            MessageKind::Update | MessageKind::DropOut => "update",
-            MessageKind::Flush | MessageKind::FlushAck => "home",
-            MessageKind::LockRequest | MessageKind::LockForward | MessageKind::LockGrant => "lock",
-            MessageKind::BarrierArrive | MessageKind::BarrierDepart => "barrier",
-            MessageKind::GateRequest
-            | MessageKind::GateForward
-            | MessageKind::GateGrant
-            | MessageKind::GateRelease => "gate",
-            MessageKind::Notify => "condition",
-            MessageKind::Probe
-            | MessageKind::WhereWritten
-            | MessageKind::WrittenAt
-            | MessageKind::Deadlock
-            | MessageKind::Abort => "diagnosis",
-        }
-    }
-
     /// The kind's name in reports.
     pub const fn name(self) -> &'static str {
         match self {
@@ -246,17 +225,6 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Sent messages by the protocol that sends them.
-    pub fn by_protocol(&self) -> BTreeMap<&'static str, KindCounters> {
-        let mut by_protocol = BTreeMap::<_, KindCounters>::new();
-        for (kind, sent) in &self.by_kind {
-            let sum = by_protocol.entry(kind.protocol()).or_default();
-            sum.messages += sent.messages;
-            sum.bytes += sent.bytes;
-        }
-        by_protocol
-    }
-
     /// Adds what another node did.
     pub fn add(&mut self, other: &Counters) {
         let Counters {
@@ -327,7 +295,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counters_of_two_nodes_add_up_by_kind_protocol_and_type() {
+    fn counters_of_two_nodes_add_up_by_kind_and_type() {
         let sent = KindCounters {
             messages: 1,
             bytes: 10,
@@ -349,13 +317,6 @@ mod tests {
             KindCounters {
                 messages: 2,
                 bytes: 20
-            }
-        );
-        assert_eq!(
-            sum.by_protocol()["lazy"],
-            KindCounters {
-                messages: 4,
-                bytes: 40
             }
         );
     }

@@ -109,7 +109,7 @@ fn run(f: impl for<'a, 'id> FnOnce(Worker<'a, 'id>, Ref<u64>, Row<f32>)) {
     let home = Monitor::new(&cluster, NodeId(0), ());
     let node = Monitor::new(&cluster, NodeId(1), ());
     let number = home.lock().split().0.alloc(5_u64).unwrap();
-    let row = home.lock().split().0.alloc_row(4).unwrap();
+    let row = home.lock().split().0.alloc_rows(1, 4).unwrap().row(0);
     node.lend(|token| {
         f(
             Worker {

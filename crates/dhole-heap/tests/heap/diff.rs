@@ -197,7 +197,7 @@ fn a_diff_holds_what_was_changed_and_joins_what_follows_on_itself() {
 fn rows_are_merged_number_by_number() {
     let cluster = Cluster::new(2).unwrap();
     let (home, other) = (node(&cluster, 0), node(&cluster, 1));
-    let row: Row<u16> = home.lock().split().0.alloc_row(700).unwrap();
+    let row: Row<u16> = home.lock().split().0.alloc_rows(1, 700).unwrap().row(0);
     for at in [&home, &other] {
         let mut guard = at.lock();
         let mut heap = guard.split().0;

@@ -11,31 +11,6 @@ fn node() -> Monitor<()> {
 }
 
 #[test]
-fn what_was_freed_is_absent_and_nothing_is_kept_of_it() {
-    let node = node();
-    let mut guard = node.lock();
-    let mut heap = guard.split().0;
-    for round in 0..10_000_u64 {
-        let small = heap.alloc_range(64, |i| i + round).unwrap();
-        let large = heap.alloc_range(3, |_| [round; 1000]).unwrap();
-        let one = heap.alloc(round as u32).unwrap();
-        for range in [small.oids(), large.oids()].into_iter().flatten() {
-            let range = heap.cluster().with_rest(range);
-            heap.free(range).unwrap();
-            heap.cluster().free(range);
-            assert!(!heap.is_present(range.first) && heap.is_freed(range.first));
-        }
-        heap.free(OidRange::one(one.oid())).unwrap();
-    }
-    assert!(
-        heap.store_bytes() <= 4 * 4096,
-        "{} bytes",
-        heap.store_bytes()
-    );
-    assert!(heap.chunks_kept() <= 2, "{} chunks", heap.chunks_kept());
-}
-
-#[test]
 fn a_stale_reference_finds_no_handle_and_another_object_takes_the_storage() {
     let node = node();
     let old = node.lock().split().0.alloc_range(64, |i| i).unwrap();

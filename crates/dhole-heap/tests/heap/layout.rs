@@ -304,7 +304,10 @@ fn forged_references_are_refused() {
     // The lengths of ranges and rows come last.
     bad_reference(|a| a.alloc_range(70, |i| i).unwrap(), |len| len + 1);
     bad_reference(|a| a.alloc_range(70, |i| i).unwrap(), |_| u64::MAX);
-    bad_reference(|a| a.alloc_row::<f32>(10).unwrap(), |len| len + 1);
+    bad_reference(
+        |a| a.alloc_rows::<f32>(1, 10).unwrap().row(0),
+        |len| len + 1,
+    );
     bad_reference(|a| a.alloc_rows::<f32>(3, 10).unwrap(), |len| len - 1);
 }
 

@@ -209,7 +209,7 @@ fn only_rows_are_filled_with_zeros() {
                 heap.zero_fill(r.oid()),
                 Err(InstallError::NotARow { .. })
             ));
-            heap.alloc_row::<i32>(3).unwrap()
+            heap.alloc_rows::<i32>(1, 3).unwrap().row(0)
         });
         assert!(token.get(row).is_err());
         node.exclusive_call(&mut token, |call| {

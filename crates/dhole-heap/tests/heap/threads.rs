@@ -179,7 +179,13 @@ fn readers_go_to_scoped_threads_and_find_what_is_present() {
     let cluster = Cluster::new(1).unwrap();
     let node = Monitor::new(&cluster, NodeId(0), ());
     let numbers = node.lock().split().0.alloc_range(100, |i| i).unwrap();
-    let row = node.lock().split().0.alloc_row::<u64>(4).unwrap();
+    let row = node
+        .lock()
+        .split()
+        .0
+        .alloc_rows::<u64>(1, 4)
+        .unwrap()
+        .row(0);
     let summed = node.lend(|mut token| {
         token.get_mut(numbers.at(0)).unwrap_err();
         node.exclusive_call(&mut token, |call| {
