@@ -123,6 +123,16 @@ impl MessageKind {
     }
 }
 
+// Whoever counts by kind has an array of as many places, in this order.
+const _: () = {
+    let mut place = 0;
+    while place < MessageKind::ALL.len() {
+        assert!(MessageKind::ALL[place] as usize == place);
+        place += 1;
+    }
+    assert!(place == MessageKind::Abort as usize + 1);
+};
+
 /// What was sent of one kind of message.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
 pub struct KindCounters {
@@ -154,13 +164,22 @@ pub struct TypeCounters {
 impl TypeCounters {
     /// Adds what happened elsewhere.
     pub fn add(&mut self, other: &TypeCounters) {
-        self.allocated += other.allocated;
-        self.freed += other.freed;
-        self.misses += other.misses;
-        self.write_faults += other.write_faults;
-        self.installed += other.installed;
-        self.installed_bytes += other.installed_bytes;
-        self.invalidated += other.invalidated;
+        let TypeCounters {
+            allocated,
+            freed,
+            misses,
+            write_faults,
+            installed,
+            installed_bytes,
+            invalidated,
+        } = other;
+        self.allocated += allocated;
+        self.freed += freed;
+        self.misses += misses;
+        self.write_faults += write_faults;
+        self.installed += installed;
+        self.installed_bytes += installed_bytes;
+        self.invalidated += invalidated;
     }
 }
 
@@ -214,7 +233,8 @@ pub struct Counters {
     pub barriers: u64,
     /// Nanoseconds in which the worker waited for others.
     pub waited_ns: u64,
-    /// The most interval records that the node kept at a time for others that had not seen them.
+    /// The most interval records that a node kept at a time for others that had not seen them; of
+    /// several nodes, the most of any.
     pub interval_records_most: u64,
     /// Bytes of page store that hold shared objects on this node.
     pub shared_bytes: u64,
@@ -277,7 +297,7 @@ impl Counters {
         self.lock_acquires_local += lock_acquires_local;
         self.barriers += barriers;
         self.waited_ns += waited_ns;
-        self.interval_records_most += interval_records_most;
+        self.interval_records_most = self.interval_records_most.max(*interval_records_most);
         self.shared_bytes += shared_bytes;
         for (kind, theirs) in by_kind {
             let mine = self.by_kind.entry(*kind).or_default();
@@ -303,6 +323,7 @@ mod tests {
         let mut a = Counters {
             messages: 2,
             data_bytes: 20,
+            interval_records_most: 7,
             ..Counters::default()
         };
         a.by_kind.insert(MessageKind::Fetch, sent);
@@ -311,6 +332,7 @@ mod tests {
         let mut sum = a.clone();
         sum.add(&a);
         assert_eq!((sum.messages, sum.data_bytes), (4, 40));
+        assert_eq!(sum.interval_records_most, 7);
         assert_eq!(sum.by_type["Body"].misses, 4);
         assert_eq!(
             sum.by_kind[&MessageKind::Fetch],
