@@ -315,16 +315,7 @@ impl HeapMut<'_> {
         if bound.info.type_id == miss.ty.id() && bound.len == miss.len {
             return Ok(bound.zeros);
         }
-        let seen = ArrayBinding {
-            info: miss.ty.info(),
-            len: miss.len,
-            ..bound
-        };
-        Err(BindError::TypeClash {
-            oid: array,
-            bound: bound.to_string(),
-            seen: seen.to_string(),
-        })
+        Err(bound.clash(array, miss.ty.info(), miss.len))
     }
 
     /// Makes packed `bytes` the node's valid copy of absent elements. In a shared call the worker
@@ -453,8 +444,10 @@ impl HeapMut<'_> {
         self.refusable("overwriting", elements, |heap| {
             heap.exclusive_call()?;
             let bound = heap.array(elements)?.binding;
-            if bound.info.type_id != std::any::TypeId::of::<T>() {
-                return Err(ElementsRefusal::Absent);
+            let taken_for = TypeInfo::of::<T>();
+            if bound.info.type_id != taken_for.type_id {
+                let clash = bound.clash(elements.array, taken_for, bound.len);
+                return Err(clash.into());
             }
             if values.len() as u64 != elements.count {
                 let bytes = size_of_val(values);
@@ -573,6 +566,16 @@ impl Heap {
 }
 
 impl ArrayBinding {
+    /// What is wrong with taking the array for one of `len` elements of another type.
+    fn clash(self, array: Oid, info: &'static TypeInfo, len: u64) -> BindError {
+        let seen = ArrayBinding { info, len, ..self };
+        BindError::TypeClash {
+            oid: array,
+            bound: self.to_string(),
+            seen: seen.to_string(),
+        }
+    }
+
     fn per_block(&self) -> u64 {
         per_block(self.info.size).expect("allocation tests the size of elements")
     }

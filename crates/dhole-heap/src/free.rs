@@ -97,7 +97,8 @@ impl HeapMut<'_> {
         Ok(())
     }
 
-    /// Whether an object was freed, as far as this node or the cluster knows.
+    /// Whether an object was freed, as far as this node has heard; where it has no record of the
+    /// object, as far as anyone has.
     pub fn is_freed(&self, oid: Oid) -> bool {
         match self.heap.place(oid) {
             Some(at) => self.heap.chunks[at.chunk].is_freed(at.slot),

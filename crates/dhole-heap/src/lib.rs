@@ -14,8 +14,9 @@
 //! | `share`, `own`, `type_map`, `leaf` | which types may be shared, and where their bytes are |
 //! | `reference`, `row`, `access`, `cursor`, `borrow`, `named` | what the user holds, how to follow it |
 //! | `array`, `array2`, `array_access`, `array_store`, `extent` | shared arrays, and their storage by blocks |
+//! | `value` | single values as bytes, for those that travel beside objects |
 //! | `token`, `monitor`, `readers` | who may touch bytes, and when |
-//! | `heap`, `alloc`, `transfer`, `handle`, `chunk`, `page_store`, `pre_image`, `diff` | one node's objects |
+//! | `heap`, `alloc`, `free`, `transfer`, `handle`, `chunk`, `page_store`, `pre_image`, `diff` | one node's objects |
 //!
 //! # Invariants
 //!

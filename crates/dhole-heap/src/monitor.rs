@@ -181,7 +181,8 @@ impl<S> Monitor<S> {
 
     /// Runs `f` as a call of the worker that shares its token. The lock is held when `f` starts
     /// and may be given up and taken again ([`Call`]); as long as `f` does not give it up, entry,
-    /// work and exit are one hold of the lock. Shared calls nest.
+    /// work and exit are one hold of the lock. A shared call that has given the lock up may make
+    /// another one.
     ///
     /// # Panics
     /// When the token is another monitor's; then nothing has happened.

@@ -14,8 +14,8 @@ pub const MAX_ALIGN: usize = 4096;
 /// `#[derive(Share)]`, which proves what the trait promises; do not implement it by hand.
 ///
 /// A shared value is plain data and references: numbers, `bool`, `char`, `NonZero`, enums without
-/// fields, [`Ref`], [`Own`](crate::Own), [`Refs`], [`Row`], [`Rows`], [`Array`], and structs,
-/// tuples and arrays of these.
+/// fields, [`Ref`], [`Own`](crate::Own), [`Refs`], [`Row`], [`Rows`], [`Array`],
+/// [`Array2`](crate::Array2), and structs, tuples and arrays of these.
 ///
 /// A type with a pointer in it cannot be shared:
 ///
@@ -84,9 +84,10 @@ pub const MAX_ALIGN: usize = 4096;
     message = "`{Self}` cannot live in the shared object space",
     label = "not a shared type",
     note = "shared types are numbers, `bool`, `char`, `NonZero`, enums without fields, `Ref`, \
-            `Own`, `Refs`, `Row`, `Rows`, and arrays, tuples and structs of these",
+            `Own`, `Refs`, `Row`, `Rows`, `Array`, `Array2`, and arrays, tuples and structs of \
+            these",
     note = "for a struct or an enum without fields of your own, add `#[derive(Share)]`; in place \
-            of a pointer, a `Box` or a `Vec`, use a `Ref`, `Refs` or `Row`"
+            of a pointer, a `Box` or a `Vec`, use a `Ref`, `Refs`, `Row` or `Array`"
 )]
 pub unsafe trait Share: Send + Sync + Sized + 'static {
     /// Adds the layout of the type to `map`.

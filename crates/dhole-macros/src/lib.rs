@@ -10,6 +10,14 @@ use proc_macro::TokenStream;
 /// It proves, or the program does not compile, that every field may be shared, that the type has
 /// nothing to drop, and that its alignment is at most a page.
 ///
+/// Whatever valid fields make a value of the type, even ones that no code of the program ever put
+/// together: a node that merges what several have written takes each leaf from whoever wrote it,
+/// and bytes that come are tested leaf by leaf. A type that promises more of its fields than their
+/// types do, and lets `unsafe` code rely on it, must not be shared.
+///
+/// `#[share(nullable)]` on a `#[repr(transparent)]` struct of one field, whose `Option` may be
+/// shared, such as a `Ref`: an `Option` of the struct may be shared then, and is no larger.
+///
 /// `#[share(crate = "path")]` names the crate through which the generated code finds the trait,
 /// where that is not `dhole`.
 #[proc_macro_derive(Share, attributes(share))]

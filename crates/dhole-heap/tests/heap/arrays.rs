@@ -253,6 +253,11 @@ fn an_access_that_lies_about_an_array_clashes() {
             Err(BindError::TypeClash { .. })
         ));
     }
+    let others = heap.overwrite_elements(part(array, 0..1), &[1_i64]);
+    assert!(matches!(
+        refusal(others),
+        ElementsRefusal::Reference(BindError::TypeClash { .. })
+    ));
 }
 
 #[test]
