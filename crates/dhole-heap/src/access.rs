@@ -17,7 +17,7 @@ pub struct Miss {
     /// Scalars in the row, or 1.
     pub len: usize,
     /// Whether it is a row, which starts as zeros that nobody needs to send.
-    pub zero_ok: bool,
+    pub row: bool,
     /// Where the program accessed it.
     pub site: &'static Location<'static>,
 }
@@ -30,7 +30,7 @@ impl Miss {
             oid: r.oid(),
             ty: TypeRef::of::<T>(),
             len: 1,
-            zero_ok: false,
+            row: false,
             site,
         }
     }
@@ -42,7 +42,7 @@ impl Miss {
             oid: r.oid(),
             ty: TypeRef::of::<T>(),
             len: r.len(),
-            zero_ok: true,
+            row: true,
             site,
         }
     }

@@ -41,7 +41,7 @@ impl Binding {
     /// Whether `miss` takes its object for this.
     #[inline]
     pub(crate) fn agrees(&self, miss: &Miss) -> bool {
-        self.info.type_id == miss.ty.id() && self.len == miss.len as u64 && self.row == miss.zero_ok
+        self.info.type_id == miss.ty.id() && self.len == miss.len as u64 && self.row == miss.row
     }
 }
 

@@ -333,7 +333,7 @@ impl<'g> HeapMut<'g> {
         let seen = Binding {
             info: miss.ty.info(),
             len: miss.len as u64,
-            row: miss.zero_ok,
+            row: miss.row,
             coherence: bound.coherence,
         };
         let (bound, seen) = (bound.to_string(), seen.to_string());
@@ -355,7 +355,7 @@ impl<'g> HeapMut<'g> {
             first: range.first,
             count: range.count.into(),
             len: miss.len as u64,
-            row: miss.zero_ok,
+            row: miss.row,
             array: false,
         };
         self.heap.cluster.check(&named, miss.ty)?;

@@ -106,11 +106,11 @@ impl From<&ArrayMiss> for Accessed {
 impl<'id> Worker<'id> {
     /// The object, and the node that allocated it.
     pub(crate) fn locate(&self, miss: &Miss) -> Result<Unread, AccessError> {
-        let Miss { oid, zero_ok, .. } = *miss;
+        let Miss { oid, row, .. } = *miss;
         Ok(Unread {
             oid,
             creator: self.creator(miss.into())?,
-            zero_ok,
+            zero_ok: row,
             coherence: Coherence::Lazy,
         })
     }

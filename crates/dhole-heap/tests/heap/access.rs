@@ -41,7 +41,7 @@ impl<'id> Access<'id> for Worker<'_, 'id> {
             let (mut heap, _) = call.split();
             match found {
                 Ok(_) => heap.install(miss.oid, &bytes)?,
-                Err(_) if miss.zero_ok => heap.zero_fill(miss.oid)?,
+                Err(_) if miss.row => heap.zero_fill(miss.oid)?,
                 Err(_) => return Err(Lost::Nobody),
             }
             Ok(())

@@ -297,10 +297,7 @@ fn a_miss_that_lies_about_its_type_clashes() {
             heap.bind(&longer),
             Err(BindError::TypeClash { .. })
         ));
-        let row = Miss {
-            zero_ok: true,
-            ..miss
-        };
+        let row = Miss { row: true, ..miss };
         assert!(matches!(heap.bind(&row), Err(BindError::TypeClash { .. })));
     });
 }
