@@ -185,3 +185,21 @@ fn an_unconfirmed_cycle_is_a_phantom() {
 fn lost_probes_leave_a_deadlock_untold() {
     caught(Bug::LoseProbe, philosophers(), Fault::Stuck);
 }
+
+#[test]
+fn every_bug_is_planted_in_a_test_of_its_own() {
+    const TESTS: [&str; 6] = [
+        include_str!("bugs.rs"),
+        include_str!("collection.rs"),
+        include_str!("family.rs"),
+        include_str!("races.rs"),
+        include_str!("turnstiles.rs"),
+        include_str!("../tampered.rs"),
+    ];
+    for (place, bug) in Bug::ALL.into_iter().enumerate() {
+        assert_eq!(bug as usize, place, "all are there, in their order");
+        let planted = [",", ")"].map(|end| format!("Bug::{bug:?}{end}"));
+        let is_planted = |test: &&str| planted.iter().any(|words| test.contains(words));
+        assert!(TESTS.iter().any(is_planted), "{bug:?}");
+    }
+}
