@@ -31,6 +31,8 @@ pub struct Report {
     pub elapsed_seconds: f64,
     /// Duration of the sequential version in seconds, where it was run.
     pub sequential_seconds: Option<f64>,
+    /// Bytes of shared objects that a node held on average.
+    pub shared_bytes_per_node: u64,
     /// What all nodes did, added up.
     pub counters: Counters,
     /// What the program found.
@@ -59,6 +61,7 @@ impl Report {
             seconds: steps.as_secs_f64(),
             elapsed_seconds: run.elapsed.as_secs_f64(),
             sequential_seconds,
+            shared_bytes_per_node: run.shared_bytes_per_node(),
             counters: run.total(),
             result: fields(result),
             warnings: run.warnings.clone(),
@@ -69,11 +72,6 @@ impl Report {
     pub fn speedup(&self) -> Option<f64> {
         self.sequential_seconds
             .map(|sequential| sequential / self.seconds)
-    }
-
-    /// Bytes of shared objects that a node held on average.
-    pub fn shared_bytes_per_node(&self) -> u64 {
-        self.counters.shared_bytes / self.nodes.max(1) as u64
     }
 
     /// Prints to standard output the tables, or with `as_json` the one line of JSON; the
@@ -109,7 +107,7 @@ impl Report {
             "misses": c.misses,
             "write_faults": c.write_faults,
             "write_notice_bytes": c.write_notice_bytes,
-            "shared_bytes_per_node": self.shared_bytes_per_node(),
+            "shared_bytes_per_node": self.shared_bytes_per_node,
             "result": self.result,
         });
         for (name, value) in self.simulation() {
@@ -210,7 +208,7 @@ impl Report {
         }
         rows.push([
             "shared bytes per node".to_owned(),
-            self.shared_bytes_per_node().to_string(),
+            self.shared_bytes_per_node.to_string(),
         ]);
         for (name, value) in &self.result {
             rows.push([name.replace('_', " "), shown(value)]);
@@ -267,7 +265,6 @@ mod tests {
     fn report() -> Report {
         let mut counters = Counters {
             misses: 7,
-            shared_bytes: 4000,
             barriers: 3,
             ..Default::default()
         };
@@ -294,6 +291,7 @@ mod tests {
             seconds: 2.0,
             elapsed_seconds: 3.0,
             sequential_seconds: None,
+            shared_bytes_per_node: 1000,
             counters,
             result: fields(&json!({ "max_error": 0.0 })),
             warnings: Vec::new(),
