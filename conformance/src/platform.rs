@@ -33,11 +33,6 @@ pub trait Platform: Sync {
     fn suspect_after(&self) -> Duration {
         Duration::from_millis(50)
     }
-
-    /// What becomes of races.
-    fn races(&self) -> Races {
-        Races::Warn
-    }
 }
 
 /// Runs a program on all nodes of a cluster.
@@ -57,7 +52,7 @@ pub fn run<R: Send>(
         nodes,
         suspect_after,
         coherence: platform.coherence(),
-        races: platform.races(),
+        races: Races::Warn,
     };
     run_on(&*machine, &settings, program)
 }

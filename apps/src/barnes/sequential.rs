@@ -29,8 +29,6 @@ pub struct Outcome {
     pub energies: Vec<Energy>,
     /// Interactions of all steps.
     pub interactions: u64,
-    /// Wall-clock time of the whole run, initialisation included, in seconds.
-    pub seconds: f64,
     /// Wall-clock time of the steps alone, in seconds.
     pub step_seconds: f64,
     /// What the steps cost in units of `Worker::work`.
@@ -112,7 +110,6 @@ impl Universe {
 
 /// Solves `problem`; `after_step` is called with the number of steps done after each.
 pub fn run(problem: Problem, mut after_step: impl FnMut(usize)) -> Outcome {
-    let start = Instant::now();
     let mut universe = Universe::new(problem);
     let stepped_from = Instant::now();
     let mut energies = Vec::with_capacity(problem.steps);
@@ -121,7 +118,6 @@ pub fn run(problem: Problem, mut after_step: impl FnMut(usize)) -> Outcome {
         after_step(step + 1);
     }
     Outcome {
-        seconds: start.elapsed().as_secs_f64(),
         step_seconds: stepped_from.elapsed().as_secs_f64(),
         units: universe.units(),
         interactions: universe.interactions,

@@ -17,8 +17,6 @@ pub struct Grid {
 pub struct Outcome {
     /// The grid after the last step.
     pub grid: Grid,
-    /// Wall-clock time of the whole run, initialisation included, in seconds.
-    pub seconds: f64,
     /// Wall-clock time of the sweeps alone, in seconds.
     pub sweep_seconds: f64,
     /// What the sweeps cost in units of `Worker::work`.
@@ -109,7 +107,6 @@ impl Grid {
 
 /// Solves `problem`; `after_step` is called with the number of steps done after each.
 pub fn run(problem: Problem, mut after_step: impl FnMut(usize)) -> Outcome {
-    let start = Instant::now();
     let mut grid = Grid::new(problem);
     let swept_from = Instant::now();
     for step in 0..problem.steps {
@@ -119,7 +116,6 @@ pub fn run(problem: Problem, mut after_step: impl FnMut(usize)) -> Outcome {
     }
     Outcome {
         grid,
-        seconds: start.elapsed().as_secs_f64(),
         sweep_seconds: swept_from.elapsed().as_secs_f64(),
         units: problem.relaxed_points() * UNITS_PER_POINT,
     }

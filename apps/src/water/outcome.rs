@@ -15,8 +15,6 @@ pub struct Alone {
     pub atoms: Vec<Atoms>,
     /// The energy before the first step and after each.
     pub energies: Vec<Energy>,
-    /// Wall-clock time of the whole run, initialisation included, in seconds.
-    pub seconds: f64,
     /// Wall-clock time of the steps alone, in seconds.
     pub step_seconds: f64,
     /// What the steps cost in units of `Worker::work`.

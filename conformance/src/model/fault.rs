@@ -108,24 +108,6 @@ pub enum Sight {
 }
 
 impl Sight {
-    /// All sights.
-    pub const ALL: [Sight; 14] = [
-        Sight::Pushed,
-        Sight::FlushDeferred,
-        Sight::Deferred,
-        Sight::PreImageReply,
-        Sight::Invalidated,
-        Sight::Exclusive,
-        Sight::Overtaking,
-        Sight::Forwarded,
-        Sight::Deadlock,
-        Sight::Gone,
-        Sight::Race,
-        Sight::Probe,
-        Sight::Floor,
-        Sight::Compacted,
-    ];
-
     /// The property's name.
     pub const fn property(self) -> &'static str {
         match self {

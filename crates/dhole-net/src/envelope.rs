@@ -77,11 +77,6 @@ impl<M> Outbox<M> {
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
-
-    /// How many messages are to be sent.
-    pub fn len(&self) -> usize {
-        self.0.len()
-    }
 }
 
 /// Buffers for payloads, shared by the nodes of a process: a reply's buffer moves from the node

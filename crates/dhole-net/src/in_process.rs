@@ -1,6 +1,6 @@
 use dhole_model::NodeId;
 
-use crate::{Offers, Outbox, Port, PostError, Receiver, Wake};
+use crate::{Outbox, Port, PostError, Receiver, Wake};
 
 /// The port between nodes of one process: the thread that sends runs the receiver's handler,
 /// under the receiver's lock, and then whatever that handler wants sent, until nothing is left.
@@ -17,15 +17,6 @@ impl<'a, M> InProcess<'a, M> {
 }
 
 impl<M> Port<M> for InProcess<'_, M> {
-    fn offers(&self) -> Offers {
-        Offers {
-            reliable: true,
-            ordered: false,
-            multicast: false,
-            largest_message: None,
-        }
-    }
-
     fn post(&self, out: &mut Outbox<M>, wake: &dyn Fn(NodeId)) -> Result<(), PostError> {
         while let Some(envelope) = out.pop() {
             let receiver =

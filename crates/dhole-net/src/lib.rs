@@ -1,6 +1,6 @@
 //! Ports: what carries messages between the nodes of a cluster.
 //!
-//! A [`Port`] says what it [offers](Offers) and posts [`Envelope`]s; whoever receives is a
+//! A [`Port`] posts [`Envelope`]s; whoever receives is a
 //! [`Receiver`], whose `deliver` may be called by a poller, a service thread, the sender itself
 //! or a simulator. Bodies are the business of the crates above: a port is generic over them.
 //!
@@ -39,4 +39,4 @@ mod port;
 
 pub use envelope::{Envelope, Outbox, Payload, PayloadPool};
 pub use in_process::InProcess;
-pub use port::{Offers, Port, PostError, Receiver, Wake};
+pub use port::{Port, PostError, Receiver, Wake};

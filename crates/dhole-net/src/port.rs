@@ -3,25 +3,8 @@ use thiserror::Error;
 
 use crate::{Envelope, Outbox};
 
-/// What a port does by itself; what is missing is added above it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Offers {
-    /// Every message arrives, once.
-    pub reliable: bool,
-    /// Messages from one sender's thread arrive in the order in which it posted them. The
-    /// protocols do not rely on it.
-    pub ordered: bool,
-    /// One post can reach several nodes.
-    pub multicast: bool,
-    /// The largest message in bytes, if there is a limit.
-    pub largest_message: Option<usize>,
-}
-
 /// Carries messages between nodes.
 pub trait Port<M>: Sync {
-    /// What this port offers.
-    fn offers(&self) -> Offers;
-
     /// Sends everything in `out`, and whatever receivers want sent while this call runs their
     /// handlers. Leaves `out` empty. Calls `wake` for every node whose worker a delivery made
     /// ready to go on, holding no lock of any node.

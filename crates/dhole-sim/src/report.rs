@@ -23,13 +23,4 @@ impl Report {
     pub fn work_ns(&self) -> u64 {
         self.computed_ns.iter().sum()
     }
-
-    /// [`work_ns`](Report::work_ns) divided by the time that the run took; 0 for an empty run.
-    pub fn speedup(&self) -> f64 {
-        if self.elapsed_ns == 0 {
-            0.0
-        } else {
-            self.work_ns() as f64 / self.elapsed_ns as f64
-        }
-    }
 }

@@ -54,8 +54,6 @@ impl Report {
 /// What only a simulation knows.
 #[derive(Clone, Debug)]
 pub struct Simulated {
-    /// The seed of the run.
-    pub seed: u64,
     /// What the network is called.
     pub network: String,
     /// Nanoseconds for a unit of work, where computation has fixed costs and is not measured.
@@ -66,8 +64,6 @@ pub struct Simulated {
     pub computed: Vec<Duration>,
     /// Computation of the same program on one node, where the command `dhole` has found out.
     pub alone: Option<Duration>,
-    /// Messages that the simulator carried.
-    pub messages: u64,
     /// Messages that the network lost, and that were sent again.
     pub lost: u64,
     /// Time for which messages queued for a switch's ports or a hub, added up.
@@ -79,7 +75,6 @@ impl Simulated {
     pub(crate) fn of(machine: &Sim) -> Simulated {
         let (settings, run) = (machine.settings(), machine.report());
         Simulated {
-            seed: settings.seed,
             network: settings.network_name.clone(),
             unit_ns: match settings.computation {
                 Computation::Measured => None,
@@ -92,7 +87,6 @@ impl Simulated {
                 .map(Duration::from_nanos)
                 .collect(),
             alone: settings.alone_ns.map(Duration::from_nanos),
-            messages: run.messages,
             lost: run.lost,
             queued: Duration::from_nanos(run.queued_ns),
         }

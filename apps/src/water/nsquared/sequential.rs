@@ -45,7 +45,6 @@ impl Water {
 
 /// Solves `problem`; `after_step` is called with the number of steps done after each.
 pub fn run(problem: Problem, mut after_step: impl FnMut(usize)) -> Alone {
-    let start = Instant::now();
     let section = Section::new(&problem, 0..problem.molecules);
     let mut water = Water { section, units: 0 };
     let mut energies = vec![water.start()];
@@ -56,7 +55,6 @@ pub fn run(problem: Problem, mut after_step: impl FnMut(usize)) -> Alone {
     }
     Alone {
         step_seconds: stepped_from.elapsed().as_secs_f64(),
-        seconds: start.elapsed().as_secs_f64(),
         atoms: water.section.motions.iter().map(|m| m.terms[0]).collect(),
         energies,
         units: water.units,

@@ -20,7 +20,6 @@ fn act(water: &mut Block) -> (Energy, Pairs) {
 
 /// Solves `problem`; `after_step` is called with the number of steps done after each.
 pub fn run(problem: Problem, mut after_step: impl FnMut(usize)) -> Alone {
-    let start = Instant::now();
     let cells = Grid::of(&System::of(&problem)).cells();
     let mut water = Block::new(&problem, 0..cells);
     let (mut energy, _) = act(&mut water);
@@ -46,7 +45,6 @@ pub fn run(problem: Problem, mut after_step: impl FnMut(usize)) -> Alone {
     Alone {
         atoms,
         energies,
-        seconds: start.elapsed().as_secs_f64(),
         step_seconds,
         units,
     }
