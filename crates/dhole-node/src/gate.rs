@@ -8,7 +8,7 @@ use dhole_model::CallSite;
 use dhole_protocol::{Event, Passage, RwLockId, SemaphoreId};
 
 use crate::error::{Result, SyncError};
-use crate::grip::{Grip, Holding};
+use crate::grip::{Grip, Holding, held};
 use crate::lock::numbered;
 use crate::worker::Worker;
 
@@ -123,38 +123,16 @@ impl Worker<'_> {
     }
 }
 
-/// A read-write lock under which this node reads. Dropped unreleased, it is released at the
-/// node's next call that synchronises or writes, and the run's report says so.
-#[must_use = "a lock is held until it is released"]
-#[derive(Debug)]
-pub struct HeldShared(Grip);
-
-impl HeldShared {
-    /// Releases the lock.
-    ///
-    /// # Errors
-    /// [`SyncError::NotHere`] when `w` is not the worker that acquired it.
-    #[track_caller]
-    pub fn release(self, w: &mut Worker<'_>) -> Result<(), SyncError> {
-        self.0.release(w, CallSite::caller())
-    }
+held! {
+    /// A read-write lock under which this node reads. Dropped unreleased, it is released as
+    /// [`Held`](crate::Held) is.
+    HeldShared
 }
 
-/// A read-write lock under which this node writes. Dropped unreleased, it is released as
-/// [`HeldShared`] is.
-#[must_use = "a lock is held until it is released"]
-#[derive(Debug)]
-pub struct HeldExclusive(Grip);
-
-impl HeldExclusive {
-    /// Releases the lock.
-    ///
-    /// # Errors
-    /// [`SyncError::NotHere`] when `w` is not the worker that acquired it.
-    #[track_caller]
-    pub fn release(self, w: &mut Worker<'_>) -> Result<(), SyncError> {
-        self.0.release(w, CallSite::caller())
-    }
+held! {
+    /// A read-write lock under which this node writes. Dropped unreleased, it is released as
+    /// [`Held`](crate::Held) is.
+    HeldExclusive
 }
 
 /// A semaphore: a number of permits. Who acquires one waits until there is one; nodes get them in
@@ -221,9 +199,7 @@ impl Semaphore {
     #[track_caller]
     pub fn release(self, w: &mut Worker<'_>) -> Result<(), SyncError> {
         let (passage, site) = (Passage::Permit(self.id()), CallSite::caller());
-        let event = Event::Leave { passage, site };
-        let called = w.exclusive(|link, call| link.local(call, Some(event)));
-        called.map_err(|failure| w.link.sync_error(failure, site))
+        w.local(Some(Event::Leave { passage, site }), site)
     }
 }
 

@@ -76,9 +76,7 @@ impl Grip {
     /// Gives the holding back.
     pub fn release(self, w: &mut Worker<'_>, site: CallSite) -> Result<(), SyncError> {
         let holding = self.let_go(w, site)?;
-        let event = holding.release(site);
-        let called = w.exclusive(|link, call| link.local(call, Some(event)));
-        called.map_err(|failure| w.link.sync_error(failure, site))
+        w.local(Some(holding.release(site)), site)
     }
 
     /// Leaves it to the caller to give the holding back, on the worker that acquired it.
@@ -103,3 +101,27 @@ impl Drop for Grip {
         }
     }
 }
+
+/// A type of what a program holds: a grip that is released once.
+macro_rules! held {
+    ($(#[$what:meta])* $name:ident) => {
+        $(#[$what])*
+        #[must_use = "a lock is held until it is released"]
+        #[derive(Debug)]
+        pub struct $name(Grip);
+
+        impl $name {
+            /// Releases the lock.
+            ///
+            /// # Errors
+            /// [`SyncError::NotHere`] when `w` is not the worker that acquired it; the lock then
+            /// counts as dropped by the worker that did.
+            #[track_caller]
+            pub fn release(self, w: &mut Worker<'_>) -> Result<(), SyncError> {
+                self.0.release(w, CallSite::caller())
+            }
+        }
+    };
+}
+
+pub(crate) use held;

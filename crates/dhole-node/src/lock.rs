@@ -8,7 +8,7 @@ use dhole_model::CallSite;
 use dhole_protocol::{ConditionId, Event, LockId};
 
 use crate::error::{Result, SyncError};
-use crate::grip::{Grip, Holding};
+use crate::grip::{Grip, Holding, held};
 use crate::worker::Worker;
 
 /// Numbers below this are the program's own.
@@ -105,23 +105,11 @@ impl fmt::Debug for Lock {
     }
 }
 
-/// A lock that this node holds. It does not borrow the worker, so locks can be taken hand over
-/// hand. Dropped unreleased, it is released at the node's next call that synchronises or writes,
-/// and the run's report says so.
-#[must_use = "a lock is held until it is released"]
-#[derive(Debug)]
-pub struct Held(Grip);
-
-impl Held {
-    /// Releases the lock.
-    ///
-    /// # Errors
-    /// [`SyncError::NotHere`] when `w` is not the worker that acquired it; the lock then counts
-    /// as dropped by the worker that did.
-    #[track_caller]
-    pub fn release(self, w: &mut Worker<'_>) -> Result<(), SyncError> {
-        self.0.release(w, CallSite::caller())
-    }
+held! {
+    /// A lock that this node holds. It does not borrow the worker, so locks can be taken hand over
+    /// hand. Dropped unreleased, it is released at the node's next call that synchronises or
+    /// writes, and the run's report says so.
+    Held
 }
 
 /// A condition variable: it belongs to a [`Lock`], under which nodes wait until what they need is
@@ -221,8 +209,7 @@ impl Condvar {
             all,
             site,
         };
-        let called = w.exclusive(|link, call| link.local(call, Some(event)));
-        called.map_err(|failure| w.link.sync_error(failure, site))
+        w.local(Some(event), site)
     }
 }
 

@@ -83,8 +83,12 @@ impl<'id> Worker<'id> {
     /// synchronisation, no write notices.
     #[track_caller]
     pub fn pause(&mut self) -> Result<(), SyncError> {
-        let site = CallSite::caller();
-        let called = self.exclusive(|link, call| link.local(call, None));
+        self.local(None, CallSite::caller())
+    }
+
+    /// A call with an event that is over at once.
+    pub(crate) fn local(&mut self, event: Option<Event>, site: CallSite) -> Result<(), SyncError> {
+        let called = self.exclusive(|link, call| link.local(call, event));
         called.map_err(|failure| self.link.sync_error(failure, site))
     }
 
