@@ -45,6 +45,12 @@ struct Seat {
 }
 
 impl Seat {
+    /// Whether the worker was woken since the last time. A look leaves the line with whoever may
+    /// wake it; only what is found takes it.
+    fn take_wake(&self) -> bool {
+        self.woken.load(Ordering::SeqCst) && self.woken.swap(false, Ordering::SeqCst)
+    }
+
     fn thread(&self) -> MutexGuard<'_, Option<Thread>> {
         self.thread.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -101,21 +107,21 @@ impl Threads {
     fn wait_until_woken(&self, seat: &Seat, waiting: usize, deadline: Duration) -> Woken {
         if waiting < self.cores {
             for _ in 0..SPINS {
-                if seat.woken.swap(false, Ordering::SeqCst) {
+                if seat.take_wake() {
                     return Woken::ByWake;
                 }
                 std::hint::spin_loop();
             }
         }
         for _ in 0..YIELDS {
-            if seat.woken.swap(false, Ordering::SeqCst) {
+            if seat.take_wake() {
                 return Woken::ByWake;
             }
             std::thread::yield_now();
         }
         loop {
             seat.parked.store(true, Ordering::SeqCst);
-            if seat.woken.swap(false, Ordering::SeqCst) {
+            if seat.take_wake() {
                 seat.parked.store(false, Ordering::SeqCst);
                 return Woken::ByWake;
             }
@@ -151,7 +157,7 @@ impl Machine for Threads {
 
     fn wait(&self, node: NodeId, at_most: Duration) -> Woken {
         let seat = &self.seats[node.index()];
-        if seat.woken.swap(false, Ordering::SeqCst) {
+        if seat.take_wake() {
             return Woken::ByWake;
         }
         let deadline = self.elapsed() + at_most;
