@@ -1,12 +1,8 @@
 //! Arrays under the lazy protocol, element by element: every run of small programs.
 
-use conformance::model::{Cluster, Program, Sight, explore, programs::*};
+use conformance::model::{Sight, programs::*};
 
-fn sound(program: Program, sights: &[Sight]) {
-    let explored = explore(Cluster::new(program).showing(sights));
-    println!("{}: {} states", explored.program, explored.states);
-    explored.assert_sound();
-}
+use crate::sound;
 
 #[test]
 fn nodes_write_different_elements_of_one_array_at_once() {

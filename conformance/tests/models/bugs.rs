@@ -2,17 +2,10 @@
 //! is caught, and by the property that is there to catch it.
 
 use conformance::Bug;
-use conformance::model::{Cluster, Fault, Program, hunt, programs::*};
+use conformance::model::{Fault, programs::*};
 use dhole::Races;
 
-fn caught(bug: Bug, program: Program, fault: Fault) {
-    let explored = hunt(Cluster::new(program).with(bug), fault);
-    assert!(explored.shows(fault), "{bug:?} is not caught: {explored}");
-    println!(
-        "{bug:?} is caught after {} states of {}",
-        explored.states, explored.program
-    );
-}
+use crate::caught;
 
 #[test]
 fn a_lost_interval_is_refused() {

@@ -2,11 +2,9 @@
 //! whose nodes have no patience with long logs.
 
 use conformance::Bug;
-use conformance::model::{Cluster, Fault, Program, Sight, explore, hunt, programs::*};
+use conformance::model::{Fault, Sight, programs::*};
 
-fn sound(program: Program, sights: &[Sight]) {
-    explore(Cluster::new(program).showing(sights)).assert_sound();
-}
+use crate::{caught, sound};
 
 #[test]
 fn what_is_below_the_floor_is_never_missed() {
@@ -38,7 +36,6 @@ fn dropping_and_compacting_go_together() {
 
 #[test]
 fn a_floor_that_is_one_too_high_is_caught() {
-    let cluster = Cluster::new(counter(3, 2).logging(1, 1000)).with(Bug::FloorTooHigh);
-    let explored = hunt(cluster, Fault::Refused);
-    assert!(explored.shows(Fault::Refused), "{explored}");
+    let program = counter(3, 2).logging(1, 1000);
+    caught(Bug::FloorTooHigh, program, Fault::Refused);
 }

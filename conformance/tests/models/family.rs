@@ -1,17 +1,10 @@
 //! The update and the home protocol: every run of small programs.
 
-use conformance::model::{Cluster, Fault, Program, Sight, explore, hunt, programs::*};
+use conformance::model::{Cluster, Fault, Sight, explore, programs::*};
 use conformance::{Bug, model};
 use dhole::Coherence::{self, Home, Lazy, Update};
 
-fn sound(program: Program, sights: &[Sight]) {
-    explore(Cluster::new(program).showing(sights)).assert_sound();
-}
-
-fn caught(bug: Bug, program: Program, fault: Fault) {
-    let explored = hunt(Cluster::new(program).with(bug), fault);
-    assert!(explored.shows(fault), "{bug:?} is not caught: {explored}");
-}
+use crate::{caught, sound};
 
 /// The programs of the lazy protocol whose outcome does not depend on the protocol.
 fn sound_as_lazy(coherence: Coherence) {

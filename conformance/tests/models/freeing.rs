@@ -1,12 +1,10 @@
 //! Freed objects: nobody that knows of it gets one, and nobody waits for one for ever.
 
-use conformance::model::{Cluster, Program, Sight, explore, programs::*};
+use conformance::model::{Sight, programs::*};
 use dhole::Races;
 use dhole_model::Coherence;
 
-fn sound(program: Program, sights: &[Sight]) {
-    explore(Cluster::new(program).showing(sights)).assert_sound();
-}
+use crate::sound;
 
 #[test]
 fn who_knows_that_an_object_is_freed_never_reads_it() {

@@ -1,16 +1,14 @@
 //! Explorations of up to millions of states, two and a half minutes in all, in release:
 //! `cargo test -p conformance --release --test models large:: -- --ignored --nocapture`
 
-use conformance::model::{Cluster, Program, explore, programs::*};
+use conformance::model::programs::*;
 
-fn sound(program: Program) {
-    explore(Cluster::new(program)).assert_sound();
-}
+use crate::sound;
 
 #[test]
 #[ignore = "2.3 million states; 17 s in release; see docs/testing.md"]
 fn four_nodes_write_under_a_lock_and_meet() {
-    sound(barrier_after_lock(4));
+    sound(barrier_after_lock(4), &[]);
 }
 
 #[test]
@@ -26,7 +24,7 @@ fn three_waits_that_seem_long_are_no_deadlock_for_two_nodes() {
         acquired_again(),
         counter(2, 1),
     ] {
-        sound(program.impatient(3));
+        sound(program.impatient(3), &[]);
     }
 }
 
@@ -39,7 +37,7 @@ fn a_wait_that_seems_long_is_no_deadlock_for_three_nodes() {
         barrier_after_lock(3),
         wandering(3),
     ] {
-        sound(program.impatient(1));
+        sound(program.impatient(1), &[]);
     }
 }
 
@@ -53,7 +51,7 @@ fn two_waits_that_seem_long_are_no_deadlock_for_three_nodes() {
         racing_writers(3, 1),
         once(3),
     ] {
-        sound(program.impatient(2));
+        sound(program.impatient(2), &[]);
     }
 }
 
@@ -66,6 +64,6 @@ fn two_waits_that_seem_long_hide_no_deadlock_of_three_nodes() {
         lock_kept_from_barrier(3),
         skipped_barrier(3),
     ] {
-        sound(program.impatient(2));
+        sound(program.impatient(2), &[]);
     }
 }

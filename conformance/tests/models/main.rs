@@ -11,3 +11,25 @@ mod races;
 mod random;
 mod turnstiles;
 mod waits;
+
+use conformance::Bug;
+use conformance::model::{Cluster, Fault, Program, Sight, explore, hunt};
+
+/// Every run of a program is as it must be, and some show each of these.
+#[track_caller]
+fn sound(program: Program, sights: &[Sight]) {
+    let explored = explore(Cluster::new(program).showing(sights));
+    println!("{}: {} states", explored.program, explored.states);
+    explored.assert_sound();
+}
+
+/// A bug shows in some run of a program, as this fault.
+#[track_caller]
+fn caught(bug: Bug, program: Program, fault: Fault) {
+    let explored = hunt(Cluster::new(program).with(bug), fault);
+    assert!(explored.shows(fault), "{bug:?} is not caught: {explored}");
+    println!(
+        "{bug:?} is caught after {} states of {}",
+        explored.states, explored.program
+    );
+}

@@ -2,11 +2,9 @@
 
 use dhole_model::Coherence;
 
-use conformance::model::{Cluster, Program, Sight, explore, programs::*};
+use conformance::model::{Sight, programs::*};
 
-fn sound(program: Program, sights: &[Sight]) {
-    explore(Cluster::new(program).showing(sights)).assert_sound();
-}
+use crate::sound;
 
 #[test]
 fn data_written_before_a_release_is_seen_after_the_acquire() {

@@ -1,16 +1,9 @@
 //! Read-write locks, semaphores and conditions: every run of small programs.
 
 use conformance::Bug;
-use conformance::model::{Cluster, Fault, Program, Sight, explore, hunt, programs::*};
+use conformance::model::{Fault, Sight, programs::*};
 
-fn sound(program: Program, sights: &[Sight]) {
-    explore(Cluster::new(program).showing(sights)).assert_sound();
-}
-
-fn caught(bug: Bug, program: Program, fault: Fault) {
-    let explored = hunt(Cluster::new(program).with(bug), fault);
-    assert!(explored.shows(fault), "{bug:?} is not caught: {explored}");
-}
+use crate::{caught, sound};
 
 #[test]
 fn readers_see_what_writers_wrote_and_writers_are_alone() {

@@ -1,10 +1,8 @@
 //! Locks, barriers and the wait-for graph: every run of small programs.
 
-use conformance::model::{Cluster, Program, Sight, explore, programs::*};
+use conformance::model::{Sight, programs::*};
 
-fn sound(program: Program, sights: &[Sight]) {
-    explore(Cluster::new(program).showing(sights)).assert_sound();
-}
+use crate::sound;
 
 #[test]
 fn a_lock_that_all_want_has_one_holder_and_each_gets_it() {
