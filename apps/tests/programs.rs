@@ -59,7 +59,7 @@ fn sor_counts_are_those_of_its_boundary_rows_and_barriers() {
         );
         let bytes = |all: &Counters| all.by_type["f64"].installed_bytes;
         assert_eq!(bytes(&same), bytes(&total));
-        let of = |kind| total.by_kind.get(&kind).map_or(0, |of| of.messages);
+        let of = |kind| total.sent(kind);
         let others = nodes as u64 - 1;
         // Both neighbours of each inner side fetch one row in each half-sweep; each node but
         // node 0 fetches its finding to write it, and node 0 to read it.

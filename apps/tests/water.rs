@@ -142,8 +142,7 @@ fn energy_and_momentum_stay() {
 
 /// Messages of one kind.
 fn sent(run: &Run<Outcome>, kind: MessageKind) -> u64 {
-    let by_kind = &run.report.total().by_kind;
-    by_kind.get(&kind).map_or(0, |of| of.messages)
+    run.report.total().sent(kind)
 }
 
 fn missed<T>(run: &Run<Outcome>) -> u64 {

@@ -6,11 +6,6 @@ use dhole::{Counters, Lock, MessageKind, Own, Ref, Result, Share, Worker};
 use super::succeed;
 use crate::Platform;
 
-/// Messages of one kind that a node has sent so far.
-fn sent(counters: &Counters, kind: MessageKind) -> u64 {
-    counters.by_kind.get(&kind).map_or(0, |sent| sent.messages)
-}
-
 /// What all nodes sent together.
 fn total(counters: &[Counters]) -> Counters {
     let mut total = Counters::default();
@@ -31,8 +26,8 @@ pub fn a_barrier_takes_twice_the_other_nodes_in_messages(on: &dyn Platform) {
         let outcome = succeed(on, nodes, |w| (0..10).try_for_each(|_| Ok(w.barrier()?)));
         let (all, others) = (total(&outcome.counters), nodes as u64 - 1);
         assert_eq!(all.messages, 11 * 2 * others);
-        assert_eq!(sent(&all, MessageKind::BarrierArrive), 11 * others);
-        assert_eq!(sent(&all, MessageKind::BarrierDepart), 11 * others);
+        assert_eq!(all.sent(MessageKind::BarrierArrive), 11 * others);
+        assert_eq!(all.sent(MessageKind::BarrierDepart), 11 * others);
         assert_eq!(all.barriers, 10 * nodes as u64);
     }
 }
@@ -64,7 +59,7 @@ pub fn a_lock_costs_two_messages_at_its_manager_and_three_elsewhere(on: &dyn Pla
         Ok(())
     });
     let all = total(&outcome.counters);
-    let of_locks = |kind| sent(&all, kind);
+    let of_locks = |kind| all.sent(kind);
     assert_eq!(
         of_locks(MessageKind::LockRequest),
         2,
@@ -98,11 +93,11 @@ pub fn a_miss_costs_two_messages(on: &dyn Platform) {
     });
     let all = total(&outcome.counters);
     assert_eq!(
-        sent(&all, MessageKind::Fetch),
+        all.sent(MessageKind::Fetch),
         40,
         "20 by the writer and 20 by the reader"
     );
-    assert_eq!(sent(&all, MessageKind::FetchReply), 40);
+    assert_eq!(all.sent(MessageKind::FetchReply), 40);
     assert_eq!((all.misses, all.fetch_rounds), (40, 40));
     assert_eq!(outcome.counters[2].misses, 20);
 }
@@ -139,7 +134,7 @@ pub fn objects_fetched_together_cost_two_messages_an_owner(on: &dyn Platform) {
         (reader.misses, reader.fetch_rounds, reader.zero_fills),
         (91, 1, 1)
     );
-    let replies = |node: usize| sent(&outcome.counters[node], MessageKind::FetchReply);
+    let replies = |node: usize| outcome.counters[node].sent(MessageKind::FetchReply);
     assert_eq!((replies(1), replies(2)), (1, 1));
 }
 
@@ -224,7 +219,7 @@ pub fn what_an_object_owns_comes_with_it(on: &dyn Platform) {
     });
     let reader = &outcome.counters[1];
     assert_eq!((reader.misses, reader.came_along), (6, 3));
-    assert_eq!(sent(&outcome.counters[0], MessageKind::FetchReply), 6);
+    assert_eq!(outcome.counters[0].sent(MessageKind::FetchReply), 6);
 }
 
 /// What `f` reads, and how many questions that took, with as many replies.

@@ -3,18 +3,10 @@
 use dhole::{Error, Lock, SyncError};
 use dhole_node::RunError;
 
-use super::{fail, succeed};
+use super::{assert_says, fail, succeed};
 use crate::{Platform, run};
 
 const THIS_FILE: &str = "failing.rs:";
-
-#[track_caller]
-fn assert_says(error: &RunError, words: &[&str]) {
-    let text = error.to_string();
-    for word in words {
-        assert!(text.contains(word), "\"{word}\" is not in \"{text}\"");
-    }
-}
 
 /// Two nodes, two locks, crosswise; both nodes learn of it.
 pub fn a_deadlock_of_locks_is_told_with_its_places(on: &dyn Platform) {

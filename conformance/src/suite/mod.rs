@@ -142,3 +142,12 @@ fn fail(
         Err(error) => error,
     }
 }
+
+/// Fails unless the error says all these words.
+#[track_caller]
+fn assert_says(error: &RunError, words: &[&str]) {
+    let text = error.to_string();
+    for word in words {
+        assert!(text.contains(word), "\"{word}\" is not in \"{text}\"");
+    }
+}

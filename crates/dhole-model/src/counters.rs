@@ -245,6 +245,11 @@ pub struct Counters {
 }
 
 impl Counters {
+    /// Messages sent of one kind.
+    pub fn sent(&self, kind: MessageKind) -> u64 {
+        self.by_kind.get(&kind).map_or(0, |sent| sent.messages)
+    }
+
     /// Adds what another node did.
     pub fn add(&mut self, other: &Counters) {
         let Counters {

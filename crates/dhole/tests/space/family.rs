@@ -22,7 +22,6 @@ fn run<R: Send>(
 /// flushes, acknowledgements.
 fn sent<R>(run: &Run<R>) -> [u64; 6] {
     let total = run.report.total();
-    let of = |kind| total.by_kind.get(&kind).map_or(0, |of| of.messages);
     [
         MessageKind::Fetch,
         MessageKind::FetchReply,
@@ -31,7 +30,7 @@ fn sent<R>(run: &Run<R>) -> [u64; 6] {
         MessageKind::Flush,
         MessageKind::FlushAck,
     ]
-    .map(of)
+    .map(|kind| total.sent(kind))
 }
 
 const ROUNDS: u64 = 10;
