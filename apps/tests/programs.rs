@@ -1,7 +1,7 @@
 //! The programs over dhole against their sequential versions, as libraries.
 
 use apps::{barnes, sor};
-use dhole::sim::{Computation, Settings};
+use dhole::sim::Settings;
 use dhole::{Array2, Coherence, Config, Counters, MessageKind, Rows, Run};
 
 fn solve_sor<L: sor::Layout>(
@@ -156,8 +156,7 @@ fn both_programs_find_the_same_under_every_protocol() {
     for coherence in Coherence::ALL {
         for nodes in 1..=4 {
             let config = Config::nodes(nodes).coherence(coherence);
-            let mut settings = Settings::new(nodes);
-            settings.computation = Computation::FixedCost { unit_ns: 1.0 };
+            let mut settings = Settings::fixed_cost(nodes);
             settings.network.jitter = 1.0;
             let what = format!("{coherence} on {nodes} nodes");
             for simulated in [false, true] {

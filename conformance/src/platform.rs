@@ -10,7 +10,7 @@ use dhole_node::{
     Worker, run_on,
 };
 use dhole_protocol::Message;
-use dhole_sim::{Computation, Sim};
+use dhole_sim::Sim;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 
@@ -122,9 +122,8 @@ impl Platform for Simulated {
     }
 
     fn machine(&self, nodes: usize, seed: u64) -> Box<dyn Machine> {
-        let mut settings = dhole_sim::Settings::new(nodes);
+        let mut settings = dhole_sim::Settings::fixed_cost(nodes);
         settings.seed = seed;
-        settings.computation = Computation::FixedCost { unit_ns: 1.0 };
         settings.network.jitter = self.jitter;
         settings.stack_bytes = 256 << 10;
         Box::new(Sim::new(settings))

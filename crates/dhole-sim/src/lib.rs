@@ -30,7 +30,7 @@
 //! use dhole_net::{Envelope, Outbox, Payload, Receiver, Wake};
 //! use dhole_node::Machine;
 //! use dhole_protocol::Message;
-//! use dhole_sim::{Computation, Settings, Sim};
+//! use dhole_sim::{Settings, Sim};
 //! use std::time::Duration;
 //!
 //! /// Answers every question; an answer wakes the worker.
@@ -45,9 +45,7 @@
 //!     }
 //! }
 //!
-//! let mut settings = Settings::new(2);
-//! settings.computation = Computation::FixedCost { unit_ns: 1.0 };
-//! let sim = Sim::new(settings);
+//! let sim = Sim::new(Settings::fixed_cost(2));
 //! let nodes = [Echo(NodeId(0)), Echo(NodeId(1))];
 //! let receivers: Vec<&dyn Receiver<Message>> = nodes.iter().map(|n| n as _).collect();
 //! sim.start(&receivers, &|node| {

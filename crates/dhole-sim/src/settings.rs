@@ -93,6 +93,15 @@ impl Settings {
         }
     }
 
+    /// As [`new`](Settings::new), but for computation: a unit of work costs a nanosecond, and
+    /// everything is repeatable.
+    pub fn fixed_cost(nodes: usize) -> Settings {
+        Settings {
+            computation: Computation::FixedCost { unit_ns: 1.0 },
+            ..Settings::new(nodes)
+        }
+    }
+
     /// The settings in the environment variable `DHOLE_SIM`; `None` when it is not set.
     ///
     /// # Errors

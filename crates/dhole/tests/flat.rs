@@ -5,11 +5,11 @@ use dhole::{Config, Counters, Lock, Result, Worker, sim};
 
 /// The most bytes that a simulated run had allocated at a time, and what it counted.
 fn peak(nodes: usize, program: impl Fn(&mut Worker<'_>) -> Result<()> + Sync) -> (u64, Counters) {
-    let mut settings = sim::Settings::new(nodes);
-    settings.computation = sim::Computation::FixedCost { unit_ns: 1.0 };
     let mut total = Counters::default();
     let info = measure(|| {
-        let run = Config::nodes(nodes).simulate(settings, &program).unwrap();
+        let run = Config::nodes(nodes)
+            .simulate(sim::Settings::fixed_cost(nodes), &program)
+            .unwrap();
         total = run.report.total();
     });
     (info.bytes_max, total)

@@ -9,8 +9,7 @@ const LIMIT_BYTES: u64 = 1 << 20;
 fn run(
     program: impl for<'id> Fn(&mut Worker<'id>) -> Result<()> + Sync,
 ) -> Result<(), (NodeId, Box<Error>)> {
-    let mut settings = sim::Settings::new(2);
-    settings.computation = sim::Computation::FixedCost { unit_ns: 1.0 };
+    let mut settings = sim::Settings::fixed_cost(2);
     settings.network.memory_bytes = LIMIT_BYTES;
     match Config::nodes(2).simulate(settings, program) {
         Ok(_) => Ok(()),

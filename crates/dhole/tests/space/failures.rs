@@ -13,8 +13,7 @@ fn errors(
     program: impl for<'id> Fn(&mut Worker<'id>) -> Result<()> + Sync,
 ) -> [RunError; 2] {
     let config = Config::nodes(nodes).suspect_after(Duration::from_millis(20));
-    let mut settings = sim::Settings::new(nodes);
-    settings.computation = sim::Computation::FixedCost { unit_ns: 1.0 };
+    let settings = sim::Settings::fixed_cost(nodes);
     [
         config.run(&program).unwrap_err(),
         config.simulate(settings, &program).unwrap_err(),

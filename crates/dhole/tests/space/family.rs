@@ -2,7 +2,7 @@
 //! switch refuses. `docs/protocols.md` shows these numbers.
 
 use dhole::Coherence::{Home, Lazy, Update};
-use dhole::sim::{Computation, Settings};
+use dhole::sim::Settings;
 use dhole::{Coherence, Config, Lock, MessageKind, Result, Run, RunError, Worker};
 
 /// Runs a program under a protocol on simulated nodes, whose messages arrive in order.
@@ -11,11 +11,9 @@ fn run<R: Send>(
     coherence: Coherence,
     program: impl for<'id> Fn(&mut Worker<'id>) -> Result<R> + Sync,
 ) -> Result<Run<R>, RunError> {
-    let mut settings = Settings::new(nodes);
-    settings.computation = Computation::FixedCost { unit_ns: 1.0 };
     Config::nodes(nodes)
         .coherence(coherence)
-        .simulate(settings, program)
+        .simulate(Settings::fixed_cost(nodes), program)
 }
 
 /// Messages of the kinds that keep objects consistent: fetches, replies, pushes, drop-outs,

@@ -2,16 +2,10 @@
 
 use dhole::{AccessError, Config, Error, Races, Ref, Result, RunError, Share, Worker, sim};
 
-fn simulated(nodes: usize) -> sim::Settings {
-    let mut settings = sim::Settings::new(nodes);
-    settings.computation = sim::Computation::FixedCost { unit_ns: 1.0 };
-    settings
-}
-
 /// Runs on threads and in a simulation.
 fn on_both(nodes: usize, program: impl for<'id> Fn(&mut Worker<'id>) -> Result<()> + Sync) {
     Config::nodes(nodes).run(&program).unwrap();
-    let simulated = simulated(nodes);
+    let simulated = sim::Settings::fixed_cost(nodes);
     Config::nodes(nodes).simulate(simulated, &program).unwrap();
 }
 

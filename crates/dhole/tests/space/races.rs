@@ -19,16 +19,13 @@ fn race(w: &mut Worker<'_>) -> Result<i64> {
     Ok(account.read(w))
 }
 
-fn simulated(nodes: usize) -> sim::Settings {
-    let mut settings = sim::Settings::new(nodes);
-    settings.computation = sim::Computation::FixedCost { unit_ns: 1.0 };
-    settings
-}
-
 #[test]
 fn a_race_is_told_with_object_type_and_three_lines() {
     let config = Config::nodes(3);
-    for run in [config.run(race), config.simulate(simulated(3), race)] {
+    for run in [
+        config.run(race),
+        config.simulate(sim::Settings::fixed_cost(3), race),
+    ] {
         let run = run.unwrap();
         assert!([120, 70, 90].contains(&run.value), "{}", run.value);
         let [race] = &run.report.races[..] else {
@@ -47,7 +44,10 @@ fn a_race_is_told_with_object_type_and_three_lines() {
 #[test]
 fn on_request_a_race_ends_the_run_on_all_nodes() {
     let config = Config::nodes(3).races(Races::Fail);
-    for run in [config.run(race), config.simulate(simulated(3), race)] {
+    for run in [
+        config.run(race),
+        config.simulate(sim::Settings::fixed_cost(3), race),
+    ] {
         let Err(RunError::Failed { error, others, .. }) = run else {
             panic!("a race is an error")
         };
@@ -153,7 +153,10 @@ fn a_race_for_elements_is_told_with_the_overlap_and_the_lines_however_they_are_w
         let (config, program) = (Config::nodes(3), |w: &mut Worker<'_>| {
             race_for_elements(w, way)
         });
-        for run in [config.run(program), config.simulate(simulated(3), program)] {
+        for run in [
+            config.run(program),
+            config.simulate(sim::Settings::fixed_cost(3), program),
+        ] {
             let report = run.unwrap().report;
             let [race] = &report.races[..] else {
                 panic!("{:?}", report.races)
@@ -183,7 +186,10 @@ fn a_race_for_elements_is_told_with_the_overlap_and_the_lines_however_they_are_w
 fn on_request_a_race_for_elements_ends_the_run() {
     let config = Config::nodes(3).races(Races::Fail);
     let program = |w: &mut Worker<'_>| race_for_elements(w, WAYS[0].0);
-    for run in [config.run(program), config.simulate(simulated(3), program)] {
+    for run in [
+        config.run(program),
+        config.simulate(sim::Settings::fixed_cost(3), program),
+    ] {
         let Err(RunError::Failed { error, .. }) = run else {
             panic!("a race is an error")
         };
@@ -236,7 +242,7 @@ fn a_race_for_a_number_at_home_is_told_there_with_both_lines() {
     for config in [Config::nodes(3), Config::nodes(3).races(Races::Warn)] {
         for run in [
             config.run(race_at_home),
-            config.simulate(simulated(3), race_at_home),
+            config.simulate(sim::Settings::fixed_cost(3), race_at_home),
         ] {
             let run = run.unwrap();
             let [1, 1, won, 0] = run.value else {
@@ -263,7 +269,7 @@ fn on_request_a_race_at_home_ends_the_run() {
     let config = Config::nodes(2).races(Races::Fail);
     for run in [
         config.run(race_at_home),
-        config.simulate(simulated(2), race_at_home),
+        config.simulate(sim::Settings::fixed_cost(2), race_at_home),
     ] {
         let Err(RunError::Failed { error, .. }) = run else {
             panic!("a race is an error")

@@ -7,7 +7,7 @@ use dhole_model::NodeId;
 use dhole_net::{Envelope, Outbox, Payload, Receiver, Wake};
 use dhole_node::{Machine, Receivers};
 use dhole_protocol::{AbortReason, Message};
-use dhole_sim::{Computation, Network, Settings, Sim};
+use dhole_sim::{Network, Settings, Sim};
 
 /// Who got a message from whom, and which.
 pub type Log = Arc<Mutex<Vec<(u16, u16, u32)>>>;
@@ -122,10 +122,8 @@ pub fn settings(nodes: usize) -> Settings {
         receive_ns: 900,
         ..Network::default()
     };
-    let computation = Computation::FixedCost { unit_ns: 1.0 };
     Settings {
         network,
-        computation,
-        ..Settings::new(nodes)
+        ..Settings::fixed_cost(nodes)
     }
 }
