@@ -1,28 +1,20 @@
 //! Both Waters over dhole against their sequential versions and each other, as libraries.
 
-use apps::water::solve::Shared;
+use apps::water::solve::Program;
 use apps::water::{Alone, Outcome, Problem, nsquared, spatial};
 use dhole::{Coherence, Config, MessageKind, Run};
 
-type Sequential = fn(Problem) -> Alone;
+const NSQUARED: Program = nsquared::PROGRAM;
+const SPATIAL: Program = spatial::PROGRAM;
 
-const NSQUARED: (Sequential, Shared) = (
-    |problem| nsquared::sequential::run(problem, |_| ()),
-    |w, problem, solution, after_step| nsquared::shared::run(w, problem, solution, after_step),
-);
-const SPATIAL: (Sequential, Shared) = (
-    |problem| spatial::sequential::run(problem, |_| ()),
-    |w, problem, solution, after_step| spatial::shared::run(w, problem, solution, after_step),
-);
+fn alone(program: Program, problem: Problem) -> Alone {
+    (program.sequential)(problem, &|_| ())
+}
 
-fn solve(
-    (sequential, shared): (Sequential, Shared),
-    problem: &Problem,
-    nodes: usize,
-) -> (Alone, Run<Outcome>) {
-    let alone = sequential(*problem);
+fn solve(program: Program, problem: &Problem, nodes: usize) -> (Alone, Run<Outcome>) {
+    let alone = alone(program, *problem);
     let run = Config::nodes(nodes)
-        .run(|w| shared(w, problem, Some(&alone), &|_| ()))
+        .run(|w| (program.shared)(w, problem, Some(&alone), &|_| ()))
         .unwrap();
     (alone, run)
 }
@@ -78,12 +70,12 @@ fn molecules_move_on_to_other_nodes() {
 fn every_protocol_moves_the_molecules_alike() {
     // Molecules move on from node to node; see above.
     let problem = Problem::new(125, 6, 3);
-    for (sequential, shared) in [NSQUARED, SPATIAL] {
-        let alone = sequential(problem);
+    for program in [NSQUARED, SPATIAL] {
+        let alone = alone(program, problem);
         for coherence in Coherence::ALL {
             let run = Config::nodes(3)
                 .coherence(coherence)
-                .run(|w| shared(w, &problem, Some(&alone), &|_| ()))
+                .run(|w| (program.shared)(w, &problem, Some(&alone), &|_| ()))
                 .unwrap();
             let error = run.value.error.unwrap();
             assert!(error.max() < 1e-12, "{coherence:?}: {error:?}");
@@ -94,7 +86,7 @@ fn every_protocol_moves_the_molecules_alike() {
 #[test]
 fn both_programs_find_the_same() {
     let problem = Problem::new(512, 10, 7);
-    let (all, near) = (NSQUARED.0(problem), SPATIAL.0(problem));
+    let (all, near) = (alone(NSQUARED, problem), alone(SPATIAL, problem));
     let side = apps::water::System::of(&problem);
     for (a, b) in all.atoms.iter().zip(&near.atoms) {
         for (a, b) in a.iter().zip(b) {
@@ -123,7 +115,7 @@ fn energy_and_momentum_stay() {
             cutoff,
             ..Problem::new(343, 40, 1)
         };
-        let (totals, momentum) = energies(&program.0(problem), 343);
+        let (totals, momentum) = energies(&alone(program, problem), 343);
         assert!(
             totals[..PAST]
                 .iter()

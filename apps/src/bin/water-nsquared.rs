@@ -4,16 +4,9 @@
 use std::process::ExitCode;
 
 use apps::program;
-use apps::water::nsquared::{sequential, shared};
+use apps::water::nsquared::PROGRAM;
 use apps::water::options::NsquaredOptions;
-use apps::water::solve::Program;
 use clap::Parser;
-
-const PROGRAM: Program = Program {
-    name: "water-nsquared",
-    sequential: |problem, after_step| sequential::run(problem, after_step),
-    shared: |w, problem, solution, after_step| shared::run(w, problem, solution, after_step),
-};
 
 fn main() -> ExitCode {
     let options = NsquaredOptions::parse();

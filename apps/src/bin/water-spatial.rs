@@ -5,15 +5,8 @@ use std::process::ExitCode;
 
 use apps::program;
 use apps::water::options::SpatialOptions;
-use apps::water::solve::Program;
-use apps::water::spatial::{sequential, shared};
+use apps::water::spatial::PROGRAM;
 use clap::Parser;
-
-const PROGRAM: Program = Program {
-    name: "water-spatial",
-    sequential: |problem, after_step| sequential::run(problem, after_step),
-    shared: |w, problem, solution, after_step| shared::run(w, problem, solution, after_step),
-};
 
 fn main() -> ExitCode {
     let options = SpatialOptions::parse();

@@ -40,20 +40,9 @@ fn main() -> Result<(), RunError> {
     let (size, bodies, molecules) = (next(2048), next(16384), next(1728));
     solve_sor(size)?;
     solve_barnes(bodies)?;
-    solve_water(NSQUARED, molecules)?;
-    solve_water(SPATIAL, molecules)
+    solve_water(nsquared::PROGRAM, molecules)?;
+    solve_water(spatial::PROGRAM, molecules)
 }
-
-const NSQUARED: Program = Program {
-    name: "Water-nsquared",
-    sequential: |problem, after_step| nsquared::sequential::run(problem, after_step),
-    shared: |w, problem, solution, done| nsquared::shared::run(w, problem, solution, done),
-};
-const SPATIAL: Program = Program {
-    name: "Water-spatial",
-    sequential: |problem, after_step| spatial::sequential::run(problem, after_step),
-    shared: |w, problem, solution, done| spatial::shared::run(w, problem, solution, done),
-};
 
 fn solve_sor(size: usize) -> Result<(), RunError> {
     let problem = sor::Problem {

@@ -6,3 +6,12 @@
 pub mod section;
 pub mod sequential;
 pub mod shared;
+
+use super::solve::Program;
+
+/// The program `water-nsquared`.
+pub const PROGRAM: Program = Program {
+    name: "water-nsquared",
+    sequential: |problem, after_step| sequential::run(problem, after_step),
+    shared: |w, problem, solution, after_step| shared::run(w, problem, solution, after_step),
+};

@@ -16,3 +16,12 @@ pub mod block;
 pub mod grid;
 pub mod sequential;
 pub mod shared;
+
+use super::solve::Program;
+
+/// The program `water-spatial`.
+pub const PROGRAM: Program = Program {
+    name: "water-spatial",
+    sequential: |problem, after_step| sequential::run(problem, after_step),
+    shared: |w, problem, solution, after_step| shared::run(w, problem, solution, after_step),
+};
