@@ -37,8 +37,8 @@ fn a_program_that_runs_twice_says_what_it_computed_in_both() {
 
 #[test]
 fn the_command_scales_by_all_that_a_program_computed() {
-    let script = "printf 'run\\ncomputed_ns=3000000\\nrun\\ncomputed_ns=500000\\n' >> $DHOLE_HELLO; \
-                  echo $DHOLE_SIM";
+    let script = "for ns in 3000000 500000; do \
+                  printf 'run\\ncomputed_ns=%s\\n' $ns >> $DHOLE_HELLO; done; echo $DHOLE_SIM";
     let output = Command::new(env!("CARGO_BIN_EXE_dhole"))
         .args(["sim", "--nodes=2", "--sequential-seconds=7"])
         .args(["--", "/bin/sh", "-c", script])
