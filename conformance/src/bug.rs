@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use dhole_model::{NodeId, VectorTime, Version};
-use dhole_protocol::{Command, Message, News, Passage, Sent, Source};
+use dhole_protocol::{ArrayCommand, Command, Message, News, Passage, Sent, Source};
 
 /// What becomes of a message.
 #[derive(Default, Debug)]
@@ -92,11 +92,17 @@ pub enum Bug {
     HideSeen,
     /// A home does not look which leaves it wrote itself.
     SkipCompare,
+    /// A flush of elements names one more than was written.
+    WidenFlush,
+    /// A copy of elements at home elsewhere stays over an acquire.
+    SkipElementsInvalidate,
+    /// Nobody hears that an array is freed.
+    HideFreedArray,
 }
 
 impl Bug {
     /// Every bug.
-    pub const ALL: [Bug; 37] = [
+    pub const ALL: [Bug; 40] = [
         Bug::LoseInterval,
         Bug::HideInterval,
         Bug::SkipInvalidate,
@@ -134,6 +140,9 @@ impl Bug {
         Bug::SkipTwin,
         Bug::HideSeen,
         Bug::SkipCompare,
+        Bug::WidenFlush,
+        Bug::SkipElementsInvalidate,
+        Bug::HideFreedArray,
     ];
 
     /// What becomes of a command.
@@ -142,6 +151,23 @@ impl Bug {
             (Bug::SkipInvalidate, Command::Invalidate(_)) => None,
             (Bug::TakeStaleAlong, Command::Skip(sent)) => Some(Command::InstallOwned(sent)),
             (Bug::SkipMakeClean, Command::MakeClean(_)) => None,
+            (Bug::SkipElementsInvalidate, Command::Array(ArrayCommand::Invalidate(_))) => None,
+            (
+                Bug::WidenFlush,
+                Command::Array(ArrayCommand::Flush {
+                    to,
+                    number,
+                    mut elements,
+                }),
+            ) => {
+                let last = elements.last_mut().filter(|last| last.range().end < 3);
+                last.into_iter().for_each(|last| last.count += 1);
+                Some(Command::Array(ArrayCommand::Flush {
+                    to,
+                    number,
+                    elements,
+                }))
+            }
             (Bug::KeepRace, Command::Race(_)) => None,
             (Bug::SkipCompare, Command::Compare { .. }) => None,
             (
@@ -176,6 +202,14 @@ impl Bug {
             ) => {
                 for interval in &mut news.intervals {
                     Arc::make_mut(interval).freed.clear();
+                }
+            }
+            (
+                Bug::HideFreedArray,
+                Message::LockGrant { news, .. } | Message::BarrierDepart { news, .. },
+            ) => {
+                for interval in &mut news.intervals {
+                    Arc::make_mut(interval).freed_arrays.clear();
                 }
             }
             (Bug::BackdateIntervals, Message::LockGrant { news, .. }) => {
@@ -280,7 +314,17 @@ impl Bug {
                     at_manager_of: None,
                 },
             ) if confirms.is_empty() && path[0].node == *to => confirms.clone_from(path),
-            (Bug::LosePush, Message::Update { .. }) => fate.lost = true,
+            (Bug::LosePush, Message::Update { .. } | Message::UpdateElements { .. }) => {
+                fate.lost = true;
+            }
+            (Bug::AdvancePush, Message::UpdateElements { pushed }) => {
+                let versions = pushed.iter_mut().map(|pushed| &mut pushed.sent.version);
+                versions.for_each(|version| version.lamport += 1);
+            }
+            (Bug::AcknowledgeEarly, Message::FlushElements { number, .. }) => {
+                let number = *number;
+                fate.more = Some((*to, from, Message::ElementsFlushed { number }));
+            }
             (Bug::AdvancePush, Message::Update { pushed }) => {
                 let versions = pushed.iter_mut().map(|pushed| &mut pushed.sent.version);
                 versions.for_each(|version| version.lamport += 1);

@@ -190,7 +190,9 @@ impl State {
         let sent = |is: fn(&Message) -> bool| self.network.parcels().any(|p| is(&p.message));
         match sight {
             Sight::Pushed => self.nodes().any(|node| node.heap.has_kept()),
-            Sight::FlushDeferred => self.nodes().any(|node| !node.held.is_empty()),
+            Sight::FlushDeferred => self
+                .nodes()
+                .any(|node| !node.held.is_empty() || !node.held_elements.is_empty()),
             Sight::Deferred => self.nodes().any(|node| node.protocol.has_deferred()),
             Sight::PreImageReply => self.network.parcels().any(|parcel| parcel.from_pre_image),
             Sight::Invalidated => self.nodes().any(|node| node.heap.has_invalid()),
@@ -210,7 +212,9 @@ impl State {
                 .nodes()
                 .any(|node| matches!(node.phase, Phase::Deadlocked(_))),
             Sight::Race => self.history.has_told(),
-            Sight::Gone => sent(|m| matches!(m, Message::Gone { .. })),
+            Sight::Gone => {
+                sent(|m| matches!(m, Message::Gone { .. } | Message::ElementsGone { .. }))
+            }
             Sight::Probe => sent(|m| matches!(m, Message::Probe { .. } | Message::Stall(_))),
             Sight::Floor => {
                 sent(|m| matches!(m, Message::Gossiped { gossip, .. } if gossip.epoch > 0))

@@ -1,7 +1,9 @@
 //! The elements of a program's array, each kept and checked like an object of its own.
 
-use dhole_model::{CallSite, Elements, NodeId, Oid};
-use dhole_protocol::{ArrayCommand, ArrayEvent, Event, Message, UnreadElements};
+use dhole_model::{CallSite, Coherence, Elements, NodeId, Oid, OidRange};
+use dhole_protocol::{
+    ArrayCommand, ArrayEvent, Event, FlushedElements, Message, PushedElements, UnreadElements,
+};
 
 use crate::model::node::Around;
 use crate::model::{Fault, Node, Part, Program, WriteId};
@@ -21,13 +23,14 @@ impl Part {
     }
 
     /// The worker reads these elements.
-    pub(crate) fn read(self) -> Event {
+    pub(crate) fn read(self, coherence: Coherence) -> Event {
         Event::Array(ArrayEvent::Read(
             [UnreadElements {
                 elements: self.elements(),
                 within: self.elements(),
                 creator: NodeId(0),
                 zero_ok: true,
+                coherence,
             }]
             .into_iter()
             .collect(),
@@ -39,6 +42,64 @@ impl Part {
         let elements = self.elements();
         Event::Array(ArrayEvent::Write { elements, site })
     }
+}
+
+/// All elements of the array.
+fn all(program: &Program) -> Elements {
+    Elements::new(ARRAY, 0..program.elements as u64)
+}
+
+/// Node 0 allocated the array, where it has a home.
+pub(crate) fn allocated(program: &Program) -> Event {
+    Event::Array(ArrayEvent::Allocated {
+        elements: all(program),
+        coherence: program.coherence,
+    })
+}
+
+/// A barrier at which the array changes protocol.
+pub(crate) fn switch(to: Coherence, site: CallSite, program: &Program) -> Event {
+    Event::SwitchArray {
+        array: all(program),
+        creator: NodeId(0),
+        zero_ok: true,
+        to,
+        site,
+    }
+}
+
+/// The worker has left it.
+pub(crate) fn switched(to: Coherence, program: &Program) -> Event {
+    Event::Array(ArrayEvent::Switched {
+        array: all(program),
+        creator: NodeId(0),
+        allocated: program.coherence,
+        to,
+    })
+}
+
+/// The worker frees the array.
+pub(crate) fn free(site: CallSite) -> Event {
+    let ids = OidRange {
+        first: ARRAY,
+        count: dhole_model::CHUNK as u32,
+    };
+    Event::Array(ArrayEvent::Free { ids, site })
+}
+
+/// The places of what was freed, an object or the array.
+pub(crate) fn freed(oid: Oid, program: &Program) -> std::ops::Range<usize> {
+    let objects = program.objects.len();
+    match oid == ARRAY {
+        true => objects..objects + program.elements,
+        false => program.leaves(oid),
+    }
+}
+
+/// The name of the barrier at which the array changes protocol.
+pub(crate) fn barrier(number: u64, to: Coherence) -> dhole_protocol::BarrierId {
+    let array = ARRAY;
+    dhole_protocol::BarrierId::SwitchArray { number, array, to }
 }
 
 impl Node {
@@ -88,6 +149,72 @@ impl Node {
             ArrayCommand::MakeClean(elements) => {
                 for element in places(elements) {
                     self.heap.make_clean(element, at)?;
+                }
+            }
+            ArrayCommand::Push { to, sent } => {
+                let values = sent.iter().flat_map(|sent| places(sent.elements));
+                let values = values.map(|element| self.heap.gather(element, at));
+                let values = values.collect::<Result<_, _>>()?;
+                let pushed = sent.into_iter().map(|sent| {
+                    let bytes = sent.elements.count;
+                    PushedElements { sent, bytes }
+                });
+                let pushed = pushed.collect();
+                let message = Message::UpdateElements { pushed };
+                self.send(to, message, values, false, around);
+            }
+            ArrayCommand::Keep { elements, .. } => {
+                for element in places(elements) {
+                    let value = payload.next().ok_or(Fault::Heap)?;
+                    self.heap.keep(element, Some(value));
+                }
+            }
+            ArrayCommand::Discard(elements) => {
+                places(elements).for_each(|element| self.heap.keep(element, None));
+            }
+            ArrayCommand::InstallKept(elements) => {
+                places(elements).try_for_each(|e| self.heap.install_kept(e, at))?;
+            }
+            ArrayCommand::Flush {
+                to,
+                number,
+                elements,
+            } => {
+                let values = elements.iter().flat_map(|elements| places(*elements));
+                let values = values.map(|element| self.heap.gather(element, at));
+                let values = values.collect::<Result<_, _>>()?;
+                let flushed = elements.into_iter().map(|elements| FlushedElements {
+                    elements,
+                    bytes: elements.count,
+                });
+                let flushed = flushed.collect();
+                let message = Message::FlushElements { number, flushed };
+                self.send(to, message, values, false, around);
+            }
+            ArrayCommand::Hold { from } => {
+                self.held_elements.push((from, payload.collect()));
+            }
+            ArrayCommand::Merge {
+                from,
+                flushed,
+                held,
+            } => {
+                let held_from = self
+                    .held_elements
+                    .iter()
+                    .position(|(node, _)| *node == from);
+                let values: Vec<_> = match held {
+                    true => self.held_elements.remove(held_from.ok_or(Fault::Heap)?).1,
+                    false => payload.collect(),
+                };
+                let elements = flushed.iter().flat_map(|flushed| places(flushed.elements));
+                for (element, value) in elements.zip(values) {
+                    self.heap.merge(element, value, at)?;
+                }
+            }
+            ArrayCommand::Free(_) => {
+                for element in places(all(around.program)) {
+                    self.free_place(element, around)?;
                 }
             }
         }

@@ -6,6 +6,7 @@ use dhole_protocol::{
     Source, Unread, WorkerIs,
 };
 
+use crate::model::elements;
 use crate::model::program::{creator, lock_id};
 use crate::model::waiting;
 use crate::model::{
@@ -66,6 +67,8 @@ pub struct Node {
     pub phase: Phase,
     /// Payloads of flushes that wait for a call.
     pub held: Vec<(NodeId, Vec<WriteId>)>,
+    /// As above, of elements.
+    pub held_elements: Vec<(NodeId, Vec<WriteId>)>,
 }
 
 /// A fault, and the words for it where there are any.
@@ -105,6 +108,7 @@ impl Node {
             passed: 0,
             phase: Phase::Computing,
             held: Vec::new(),
+            held_elements: Vec::new(),
         };
         for oid in program.allocated_before(me) {
             let allocated = allocated(oid, program);
@@ -113,6 +117,14 @@ impl Node {
             program
                 .leaves(oid)
                 .for_each(|leaf| node.heap.allocate(leaf));
+        }
+        if me == 0 && program.elements > 0 && program.coherence == Coherence::Home {
+            let allocated = elements::allocated(program);
+            let stepped = node.protocol.step(allocated, WorkerIs::InCall, &mut vec![]);
+            stepped.expect("a node may allocate");
+            let objects = program.objects.len();
+            let elements = objects..objects + program.elements;
+            elements.for_each(|element| node.heap.allocate(element));
         }
         node
     }
@@ -190,14 +202,20 @@ impl Node {
             },
             Some(Op::ReadPart(part)) => match self.all_readable(part, around.program) {
                 true => return self.access(around),
-                false => ((Shared, Some(Wait::Object)), Some(part.read())),
+                false => (
+                    (Shared, Some(Wait::Object)),
+                    Some(part.read(around.program.coherence)),
+                ),
             },
             Some(Op::WritePart(part)) if self.all_writable(part, around.program) => {
                 return self.access(around);
             }
             Some(Op::WritePart(part)) => match self.all_readable(part, around.program) {
                 true => ((Exclusive, None), Some(part.write(site))),
-                false => ((Exclusive, Some(Wait::Object)), Some(part.read())),
+                false => (
+                    (Exclusive, Some(Wait::Object)),
+                    Some(part.read(around.program.coherence)),
+                ),
             },
             Some(Op::Acquire(lock)) => {
                 let event = Event::Acquire {
@@ -231,6 +249,14 @@ impl Node {
                     Some(allocated(around.program.oid(object), around.program)),
                 )
             }
+            Some(Op::SwitchArray(to)) => {
+                let id = elements::barrier(self.passed, to);
+                (
+                    wait_at(id),
+                    Some(elements::switch(to, site, around.program)),
+                )
+            }
+            Some(Op::FreeArray) => ((Exclusive, None), Some(elements::free(site))),
             Some(Op::Switch(to)) => {
                 let (number, objects) = (self.passed, around.program.all());
                 let id = BarrierId::Switch {
@@ -311,6 +337,9 @@ impl Node {
             next => {
                 if let Some(Op::Switch(to)) = next {
                     self.call(Some(switched(to, around.program)), around)?;
+                }
+                if let Some(Op::SwitchArray(to)) = next {
+                    self.call(Some(elements::switched(to, around.program)), around)?;
                 }
                 self.phase = Phase::Computing;
                 self.done += 1;
@@ -434,7 +463,7 @@ impl Node {
 
     /// The worker's operation is left out: its object was freed.
     fn told_freed(&mut self, freed: Freed, around: &Around<'_>) -> Result<(), Fault> {
-        let mut leaves = around.program.leaves(freed.oid);
+        let mut leaves = elements::freed(freed.oid, around.program);
         let was_freed = leaves.any(|leaf| around.history.was_freed(leaf));
         self.phase = Phase::Computing;
         self.done += 1;
@@ -446,15 +475,24 @@ impl Node {
 
     /// Forgets objects. Where the worker itself frees them, that is an event of the history.
     fn free(&mut self, range: OidRange, around: &mut Around<'_>) -> Result<(), Fault> {
+        let mut leaves = range.iter().flat_map(|oid| around.program.leaves(oid));
+        leaves.try_for_each(|leaf| self.free_place(leaf, around))
+    }
+
+    /// Forgets one place of the heap.
+    pub(crate) fn free_place(&mut self, leaf: usize, around: &mut Around<'_>) -> Result<(), Fault> {
         let (at, own) = (self.presence(), self.next(around.program));
-        for leaf in range.iter().flat_map(|oid| around.program.leaves(oid)) {
-            self.heap.free(leaf, at)?;
-            if matches!(own, Some(Op::Free(object)) if usize::from(object) == leaf) {
-                let alone = around.history.is_alone(self.me, leaf as u8);
-                around.history.free(self.me, leaf as u8, self.done + 1);
-                if around.program.race_free && !alone {
-                    return Err(Fault::Race);
-                }
+        self.heap.free(leaf, at)?;
+        let frees = match own {
+            Some(Op::Free(object)) => usize::from(object) == leaf,
+            Some(Op::FreeArray) => leaf >= around.program.objects.len(),
+            _ => false,
+        };
+        if frees {
+            let alone = around.history.is_alone(self.me, leaf as u8);
+            around.history.free(self.me, leaf as u8, self.done + 1);
+            if around.program.race_free && !alone {
+                return Err(Fault::Race);
             }
         }
         Ok(())
@@ -714,6 +752,8 @@ fn number(barrier: BarrierId) -> u8 {
         BarrierId::End => 0,
         BarrierId::Program(number) => 1 + 3 * number as u8,
         BarrierId::Once(number) => 2 + 3 * number as u8,
-        BarrierId::Switch { number, .. } => 3 + 3 * number as u8,
+        BarrierId::Switch { number, .. } | BarrierId::SwitchArray { number, .. } => {
+            3 + 3 * number as u8
+        }
     }
 }

@@ -55,6 +55,10 @@ pub enum Op {
     Once,
     /// Changes the protocol of all objects, where all nodes meet.
     Switch(Coherence),
+    /// Changes the protocol of the array, where all nodes meet.
+    SwitchArray(Coherence),
+    /// Frees the array. Whoever knows of it leaves out what it would do with its elements.
+    FreeArray,
     /// Ends the borrow epoch.
     Pause,
 }

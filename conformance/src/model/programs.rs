@@ -685,3 +685,75 @@ pub fn condition_that_nobody_notifies() -> Program {
     let one = [locked(0, &[]), vec![Take(0)]].concat();
     Program::new("a condition that nobody notifies", vec![zero, one]).deadlocking()
 }
+
+/// Node 0 writes elements in each round, and the others read parts of them: who reads what is
+/// pushed that.
+pub fn broadcast_parts(nodes: usize, rounds: usize) -> Program {
+    let writer = [WritePart(Part(0, 3)), Barrier, Barrier].repeat(rounds);
+    let reader = |part| [Barrier, ReadPart(part), Barrier].repeat(rounds);
+    let parts = [Part(0, 2), Part(1, 3)];
+    let readers = parts.into_iter().cycle().take(nodes - 1).map(reader);
+    let all = std::iter::once(writer).chain(readers).collect();
+    Program::new("broadcast of parts", all).elements(3)
+}
+
+/// Nodes write different elements at once, round after round, and read them all.
+pub fn parts_by_rounds(rounds: usize) -> Program {
+    let node = |part| {
+        let round = [WritePart(part), Barrier, ReadPart(Part(0, 3)), Barrier];
+        round.repeat(rounds)
+    };
+    let nodes = vec![node(Part(1, 3)), node(Part(0, 1))];
+    Program::new("parts by rounds", nodes).elements(3)
+}
+
+/// Under a lock, a node writes what another one wrote, and what nobody did.
+pub fn locked_parts() -> Program {
+    let node = |part| locked(0, &[ReadPart(Part(0, 3)), WritePart(part)]).repeat(2);
+    let nodes = vec![node(Part(1, 3)), node(Part(0, 2))];
+    Program::new("locked parts", nodes).elements(3)
+}
+
+/// An array changes protocol between two phases, in each of which nodes write parts of it.
+pub fn switched_parts(to: Coherence) -> Program {
+    let node = |first, second| {
+        let all = ReadPart(Part(0, 3));
+        vec![
+            WritePart(first),
+            SwitchArray(to),
+            all,
+            Barrier,
+            WritePart(second),
+            Barrier,
+            all,
+        ]
+    };
+    let nodes = vec![node(Part(0, 2), Part(1, 2)), node(Part(2, 3), Part(0, 1))];
+    Program::new("switched parts", nodes).elements(3)
+}
+
+/// Elements and an object, written together and read together under a lock.
+pub fn parts_beside_an_object() -> Program {
+    let node = |part| locked(0, &[ReadPart(part), Read(0), WritePart(part), Write(0)]).repeat(2);
+    let nodes = vec![node(Part(0, 1)), node(Part(0, 2))];
+    Program::new("parts beside an object", nodes)
+        .objects(&[1])
+        .elements(2)
+}
+
+/// Node 0 frees an array that node 1 has read, and will read again.
+pub fn freed_array_before_a_barrier() -> Program {
+    let read = ReadPart(Part(0, 2));
+    let zero = vec![Barrier, WritePart(Part(0, 1)), FreeArray, Barrier];
+    let one = vec![read, Barrier, Barrier, read, WritePart(Part(1, 2))];
+    Program::new("freed array before a barrier", vec![zero, one]).elements(2)
+}
+
+/// An array is read by all and freed by one of them, who has written it; others may still use it
+/// under the same lock, and are told.
+pub fn freed_array() -> Program {
+    let zero = locked(0, &[WritePart(Part(0, 2)), FreeArray]);
+    let one = locked(0, &[ReadPart(Part(0, 1)), WritePart(Part(1, 2))]);
+    let again = |node: Vec<Op>| [node, vec![Barrier, ReadPart(Part(0, 2))]].concat();
+    Program::new("freed array", vec![again(zero), again(one)]).elements(2)
+}

@@ -64,7 +64,8 @@ impl<'a> Waits<'a> {
         let passed = match barrier {
             BarrierId::Program(number)
             | BarrierId::Once(number)
-            | BarrierId::Switch { number, .. } => node.passed > number,
+            | BarrierId::Switch { number, .. }
+            | BarrierId::SwitchArray { number, .. } => node.passed > number,
             BarrierId::End => node.phase == Phase::Finished,
         };
         passed || node.waits_for() == Some(Wait::Barrier(barrier))

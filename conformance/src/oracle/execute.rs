@@ -105,11 +105,15 @@ pub fn execute(program: &Program, platform: &dyn Platform, seed: u64) -> Result<
         let mut roots = w.once(|w| {
             let slots = w.alloc_range(program.items, |_| Slot { item: None });
             let rows = w.alloc_rows(program.rows, ROW_LEN);
+            let of = |array| program.coherence(array, platform.coherence());
+            let record = |_| Record::new(0);
+            let records = w.under(of(1)).alloc_array_with(ARRAY_LEN, record);
+            let scalars = w.under(of(2)).alloc_array(ARRAY_LEN);
             Ok(Roots {
                 slots,
                 rows,
-                records: w.alloc_array_with(ARRAY_LEN, |_| Record::new(0)),
-                scalars: w.alloc_array(ARRAY_LEN),
+                records,
+                scalars,
             })
         })?;
         let default = platform.coherence();
@@ -272,12 +276,14 @@ impl Node<'_, '_> {
         Ok(())
     }
 
-    /// Switches the slots and the rows, and then all items.
+    /// Switches the slots, the rows and the arrays, and then all items.
     fn switch(&mut self, to: Coherence) -> Result<()> {
         self.w.switch(self.roots.slots, to)?;
         if self.program.rows > 0 {
             self.w.switch(self.roots.rows, to)?;
         }
+        self.w.switch(self.roots.records, to)?;
+        self.w.switch(self.roots.scalars, to)?;
         let slots = self.roots.slots.iter();
         let items: Vec<_> = slots.filter_map(|slot| slot.get(self.w).item).collect();
         // Nobody writes a slot before all have read it.

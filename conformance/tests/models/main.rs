@@ -1,5 +1,6 @@
 //! The protocols that run, explored exhaustively.
 
+mod array_family;
 mod arrays;
 mod bugs;
 mod collection;

@@ -78,6 +78,8 @@ pub(crate) struct OpenChunk {
 pub(crate) struct IdParts {
     parts: VecDeque<Range<u64>>,
     extents: usize,
+    /// Ids of a chunk that is left to arrays of one block.
+    of_small_arrays: Range<u64>,
 }
 
 impl IdParts {
@@ -109,6 +111,28 @@ impl Heap {
                 .parts
                 .push_back(start / CHUNK..(start + extent.per_node) / CHUNK);
         }
+    }
+
+    /// Ids for an array of so many blocks. Small ones share a chunk: its handles are as small as
+    /// they are.
+    fn take_array(&mut self, blocks: u64) -> Result<OidRange, ReserveError> {
+        let ids = |first, count| OidRange {
+            first: Oid(first),
+            count,
+        };
+        if blocks > 1 {
+            let chunks = blocks.div_ceil(CHUNK);
+            let first = self.take_chunks(chunks)? * CHUNK;
+            let count = u32::try_from(chunks * CHUNK).expect("a store has fewer blocks");
+            return Ok(ids(first, count));
+        }
+        if self.ids.of_small_arrays.is_empty() {
+            let first = self.take_chunks(1)? * CHUNK;
+            self.ids.of_small_arrays = first..first + CHUNK;
+        }
+        let first = self.ids.of_small_arrays.start;
+        self.ids.of_small_arrays.start += 1;
+        Ok(ids(first, 1))
     }
 
     /// Ids for `count` objects of one kind, as yet without storage. Where they are `kept`, the
@@ -304,6 +328,15 @@ impl HeapMut<'_> {
         self.array_ids(len, true)
     }
 
+    /// Stores a new array of zeros here from the start: here is its home.
+    ///
+    /// # Errors
+    /// [`AllocError::Full`] when the page store is.
+    pub fn store_array<T: Scalar>(&mut self, array: Array<T>) -> Result<(), AllocError> {
+        let stored = self.zero_fill_elements(array.range(..).elements());
+        stored.map_err(|_full| self.full::<T>())
+    }
+
     /// A new array of `len` elements, the `i`-th of which is `init(i)`; all of it is valid here.
     /// `init` runs with the node lock held. Where it panics, no one gets to know the array.
     ///
@@ -333,20 +366,27 @@ impl HeapMut<'_> {
             return Ok(Array::empty());
         }
         let info = TypeInfo::of::<T>();
-        let chunks = blocks.div_ceil(CHUNK);
-        let first = self.heap.take_chunks(chunks);
-        let first = first.map_err(|error| self.ids::<T>(error))?;
-        let binding = ArrayBinding { info, len, zeros };
+        let ids = self.heap.take_array(blocks);
+        let OidRange { first, count } = ids.map_err(|error| self.ids::<T>(error))?;
+        let coherence = self.coherence;
+        let binding = ArrayBinding {
+            info,
+            len,
+            zeros,
+            coherence,
+        };
         let run = ArrayRun {
-            chunks,
+            ids: count,
             binding,
             site: self.site.unwrap_or(Location::caller()),
+            freed: false,
+            records: 0,
         };
         self.heap.cluster.bind_array(first, run);
         for table in self.heap.tables() {
-            table.advise_huge(Oid(first * CHUNK), blocks);
+            table.advise_huge(first, blocks);
         }
-        Ok(Array::new(Oid(first * CHUNK), len))
+        Ok(Array::new(first, len))
     }
 
     fn may_alloc<T>(&self) -> Result<(), AllocError> {

@@ -2,23 +2,69 @@
 
 use std::fmt;
 use std::ops::Range;
+use std::panic::Location;
+
+use dhole_model::CallSite;
+use thiserror::Error;
 
 use crate::{Access, Array, ArrayRange, Share, TypeMap};
 
-/// An [`Array`] seen as rows of `columns` elements, one after the other. 24 bytes; it can be
+/// An [`Array`] seen as rows of `columns` elements, one after the other. 32 bytes; it can be
 /// stored in objects. What it gives are [`ArrayRange`]s: `grid.row(i).get(w)`.
 #[repr(C)]
 pub struct Array2<T> {
     array: Array<T>,
+    rows: u64,
     columns: u64,
 }
 
+/// An array whose elements do not fill rows of a length.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
+#[error("an array of {len} as rows of {columns} at {site}: {}", left(*len, *columns))]
+pub struct NotRows {
+    /// Elements of the array.
+    pub len: usize,
+    /// Elements that each row should have.
+    pub columns: usize,
+    /// Where in the program.
+    pub site: CallSite,
+}
+
+fn left(len: usize, columns: usize) -> String {
+    match len.checked_rem(columns) {
+        Some(left) => format!("{left} are left over"),
+        None => "a row has an element at least".to_owned(),
+    }
+}
+
 impl<T> Array2<T> {
-    /// The elements of `array` as rows of `columns`. Elements that fill no row belong to none;
-    /// without columns there are no rows.
-    pub fn of(array: Array<T>, columns: usize) -> Array2<T> {
-        let columns = columns as u64;
-        Array2 { array, columns }
+    /// The elements of `array` as rows of `columns`.
+    ///
+    /// # Errors
+    /// [`NotRows`] when elements are left over, or `columns` is 0.
+    #[track_caller]
+    pub fn of(array: Array<T>, columns: usize) -> Result<Array2<T>, NotRows> {
+        match array.len().checked_rem(columns) {
+            Some(0) => Ok(Array2::of_rows(array, array.len() / columns, columns)),
+            _ => Err(NotRows {
+                len: array.len(),
+                columns,
+                site: Location::caller().into(),
+            }),
+        }
+    }
+
+    /// So many rows of so many elements, which the array has all together. Rows without elements
+    /// are rows.
+    #[doc(hidden)]
+    pub fn of_rows(array: Array<T>, rows: usize, columns: usize) -> Array2<T> {
+        debug_assert_eq!(array.len(), rows * columns);
+        let (rows, columns) = (rows as u64, columns as u64);
+        Array2 {
+            array,
+            rows,
+            columns,
+        }
     }
 
     /// All elements, row by row.
@@ -29,9 +75,7 @@ impl<T> Array2<T> {
     /// How many rows.
     #[inline]
     pub fn row_count(self) -> usize {
-        (self.array.len() as u64)
-            .checked_div(self.columns)
-            .unwrap_or(0) as usize
+        self.rows as usize
     }
 
     /// How many elements in each row.
@@ -49,7 +93,7 @@ impl<T> Array2<T> {
     pub fn row(self, i: usize) -> ArrayRange<T> {
         match self.try_row(i) {
             Some(row) => row,
-            None => crate::reference::out_of_range(i, self.row_count() as u64),
+            None => self.no_rows(i as u64, (i as u64).saturating_add(1)),
         }
     }
 
@@ -58,7 +102,7 @@ impl<T> Array2<T> {
     fn try_row(self, i: usize) -> Option<ArrayRange<T>> {
         let (array, start) = (self.array, (i as u64).checked_mul(self.columns)?);
         let end = start.checked_add(self.columns)?;
-        let is_there = self.columns > 0 && end <= array.len() as u64;
+        let is_there = (i as u64) < self.rows && end <= array.len() as u64;
         is_there.then_some(ArrayRange { array, start, end })
     }
 
@@ -69,15 +113,32 @@ impl<T> Array2<T> {
     #[inline]
     #[track_caller]
     pub fn rows(self, rows: Range<usize>) -> ArrayRange<T> {
-        let count = self.row_count();
-        assert!(
-            rows.start <= rows.end && rows.end <= count,
-            "rows {}..{} of an array of {count}: there are no such rows",
-            rows.start,
-            rows.end
-        );
-        let columns = self.columns();
-        self.array.range(rows.start * columns..rows.end * columns)
+        let Range { start, end } = rows;
+        let places = || {
+            let columns = self.columns();
+            let (start, end) = (start.checked_mul(columns)?, end.checked_mul(columns)?);
+            self.array.try_range(start..end).ok()
+        };
+        match places().filter(|_| start <= end && end <= self.row_count()) {
+            Some(places) => places,
+            None => self.no_rows(start as u64, end as u64),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    #[track_caller]
+    fn no_rows(self, start: u64, end: u64) -> ! {
+        let (count, site) = (self.rows, Location::caller());
+        panic!("rows {start}..{end} of an array of {count} at {site}: there are no such rows")
+    }
+
+    #[cold]
+    #[inline(never)]
+    #[track_caller]
+    fn no_column(self, i: usize, j: usize) -> ! {
+        let (count, site) = (self.columns, Location::caller());
+        panic!("element {j} of row {i} of an array of {count} columns at {site}: there is none")
     }
 }
 
@@ -112,17 +173,18 @@ impl<T: Share> Array2<T> {
     fn place(self, i: usize, j: usize) -> usize {
         let row = self.row(i);
         if j >= row.len() {
-            crate::reference::out_of_range(j, self.columns);
+            self.no_column(i, j);
         }
         row.places().start + j
     }
 }
 
-// SAFETY: `repr(C)` over an array's reference and a number, of which every value will do: rows
+// SAFETY: `repr(C)` over an array's reference and two numbers, of which every value will do: rows
 // are found within the array's length.
 unsafe impl<T: Share> Share for Array2<T> {
     fn describe(map: &mut TypeMap) {
         map.field::<Array<T>>(std::mem::offset_of!(Self, array));
+        map.field::<u64>(std::mem::offset_of!(Self, rows));
         map.field::<u64>(std::mem::offset_of!(Self, columns));
     }
 }
@@ -138,7 +200,7 @@ impl<T> Copy for Array2<T> {}
 
 impl<T> PartialEq for Array2<T> {
     fn eq(&self, other: &Array2<T>) -> bool {
-        (self.array, self.columns) == (other.array, other.columns)
+        (self.array, self.rows, self.columns) == (other.array, other.rows, other.columns)
     }
 }
 
@@ -146,6 +208,6 @@ impl<T> Eq for Array2<T> {}
 
 impl<T> fmt::Debug for Array2<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} by {}", self.array, self.columns)
+        write!(f, "{:?}, {} by {}", self.array, self.rows, self.columns)
     }
 }

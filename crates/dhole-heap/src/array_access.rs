@@ -45,7 +45,7 @@ impl<T> ArrayRange<T> {
     /// Where the elements are, if the handles of all their blocks are set: blocks of an array
     /// follow on each other.
     #[inline(always)]
-    fn in_blocks(
+    pub(crate) fn in_blocks(
         self,
         handle: impl Fn(dhole_model::Oid) -> Option<NonNull<u8>>,
     ) -> Option<NonNull<T>> {
@@ -64,7 +64,7 @@ impl<T> ArrayRange<T> {
     }
 
     /// Where the elements are in an array that begins at `base`.
-    fn within(self, base: NonNull<u8>) -> NonNull<T> {
+    pub(crate) fn within(self, base: NonNull<u8>) -> NonNull<T> {
         // SAFETY: an array's storage has all its elements, of which this is one.
         unsafe { base.cast::<T>().add(self.start as usize) }
     }

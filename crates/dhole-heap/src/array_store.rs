@@ -1,10 +1,13 @@
 //! One node's arrays: storage by blocks, and what may be done to elements under the node lock.
 
-use dhole_model::{Elements, NodeId, Oid, RangeSet};
+use std::ops::Range;
 use std::ptr::NonNull;
+
+use dhole_model::{Elements, NodeId, Oid, RangeSet};
 
 use crate::array::per_block;
 use crate::heap::Heap;
+use crate::page_store::{PAGE_BYTES, Reserved};
 use crate::{
     Array, ArrayBinding, ArrayMiss, BindError, Foreign, HeapMut, Invalid, Presence, Share,
     TypeInfo, space,
@@ -14,9 +17,11 @@ use crate::{
 pub(crate) struct LocalArray {
     pub(crate) binding: ArrayBinding,
     /// Where its elements are in the page store.
-    storage: u64,
+    pub(crate) storage: u64,
+    /// The pages that are its alone; none of an array of less than a page, which shares one.
+    pub(crate) pages: Option<Range<u64>>,
     /// The blocks that hold something.
-    stored: RangeSet,
+    pub(crate) stored: RangeSet,
 }
 
 /// Why something cannot be done to elements of an array. Nothing was done.
@@ -86,12 +91,29 @@ type Refusable<T> = Result<T, ElementsRefusal>;
 
 impl LocalArray {
     /// The blocks of some elements.
-    fn blocks(&self, elements: Elements) -> std::ops::Range<u64> {
+    pub(crate) fn blocks(&self, elements: Elements) -> Range<u64> {
         if elements.count == 0 {
             return 0..0;
         }
         let block = self.binding.per_block();
         elements.first / block..elements.range().end.div_ceil(block)
+    }
+
+    /// How many blocks the array has.
+    pub(crate) fn block_count(&self) -> u64 {
+        self.binding.len.div_ceil(self.binding.per_block())
+    }
+
+    /// Bytes of those of these blocks that hold something.
+    pub(crate) fn stored_bytes(&self, array: Oid, blocks: Range<u64>) -> u64 {
+        let size = self.binding.info.size as u64;
+        let stored = self.stored.of(blocks).filter(|(_, stored)| *stored);
+        let bytes = stored.map(|(blocks, _)| {
+            let first = self.of_block(array, blocks.start).first;
+            let last = self.of_block(array, blocks.end - 1);
+            (last.range().end - first) * size
+        });
+        bytes.sum()
     }
 
     /// The elements of a block.
@@ -110,13 +132,20 @@ impl Heap {
             let binding = self.cluster.array(array)?;
             let (bytes, align) = (binding.bytes(), binding.info.align as u64);
             let full = ElementsRefusal::Full(self.store.capacity());
-            let storage = self.store.reserve(bytes, align).ok_or(full)?;
-            let stored = RangeSet::new();
+            let (storage, pages) = match bytes < PAGE_BYTES {
+                true => (self.store.take(bytes, align).ok_or(full)?, None),
+                false => {
+                    let Reserved { at, pages } = self.store.reserve(bytes, align).ok_or(full)?;
+                    (at, Some(pages))
+                }
+            };
             let local = LocalArray {
                 binding,
                 storage,
-                stored,
+                pages,
+                stored: RangeSet::new(),
             };
+            self.cluster.hold_array(array)?;
             self.arrays.insert(array, local);
         }
         let local = self.arrays.get_mut(&array).expect("just inserted");
@@ -144,14 +173,11 @@ impl Heap {
     fn store_blocks(&mut self, elements: Elements) {
         let local = self.arrays.get_mut(&elements.array).expect("found before");
         let (blocks, size) = (local.blocks(elements), local.binding.info.size as u64);
-        let mut new = 0;
-        let all = local.stored.of(blocks.clone());
-        let fresh: Vec<_> = all.filter(|(_, stored)| !stored).map(|(b, _)| b).collect();
-        for block in fresh.into_iter().flatten() {
-            new += local.of_block(elements.array, block).count * size;
+        let before = local.stored_bytes(elements.array, blocks.clone());
+        local.stored.set(blocks.clone(), true);
+        if local.pages.is_some() {
+            self.array_bytes += local.stored_bytes(elements.array, blocks) - before;
         }
-        local.stored.set(blocks, true);
-        self.array_bytes += new;
         if elements.count * size >= space::HUGE_BYTES {
             let (at, info) = self.span(elements);
             space::advise_huge(at, elements.count * info.size as u64);
@@ -248,6 +274,23 @@ impl Heap {
         }
     }
 
+    /// Tests that packed bytes are values of elements that [`Heap::array`] has found.
+    fn check_elements(&self, elements: Elements, bytes: &[u8]) -> Refusable<()> {
+        let info = self.span(elements).1;
+        let wanted = elements.count * info.packed_size as u64;
+        if bytes.len() as u64 != wanted {
+            let bytes = bytes.len();
+            return Err(ElementsRefusal::Length { bytes, wanted });
+        }
+        if !(info.leaves.is_empty() && info.references.is_empty()) {
+            for packed in bytes.chunks_exact(info.packed_size) {
+                info.check(packed)?;
+                self.check_references(info, packed)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Writes packed bytes, of exactly the elements' length and tested, into their storage.
     fn unpack_elements(&mut self, elements: Elements, packed: &[u8]) {
         let (to, info) = self.span(elements);
@@ -301,11 +344,11 @@ impl Heap {
 }
 
 impl HeapMut<'_> {
-    /// Tests that the array of `miss` is what the access takes it for; whether it began as zeros.
+    /// Tests that the array of `miss` is what the access takes it for; what it is.
     ///
     /// # Errors
     /// [`BindError`] when it is of another type or length, or no array of this cluster.
-    pub fn bind_array(&mut self, miss: &ArrayMiss) -> Result<bool, BindError> {
+    pub fn bind_array(&mut self, miss: &ArrayMiss) -> Result<ArrayBinding, BindError> {
         let array = miss.elements.array;
         let known = self.heap.arrays.get(&array).map(|local| local.binding);
         let bound = match known {
@@ -313,7 +356,7 @@ impl HeapMut<'_> {
             None => self.heap.cluster.array(array)?,
         };
         if bound.info.type_id == miss.ty.id() && bound.len == miss.len {
-            return Ok(bound.zeros);
+            return Ok(bound);
         }
         Err(bound.clash(array, miss.ty.info(), miss.len))
     }
@@ -330,21 +373,33 @@ impl HeapMut<'_> {
     ) -> Result<(), ElementsRefused> {
         self.refusable("installing", elements, |heap| {
             heap.may_install_elements(elements)?;
-            let info = heap.span(elements).1;
-            let wanted = elements.count * info.packed_size as u64;
-            if bytes.len() as u64 != wanted {
-                let bytes = bytes.len();
-                return Err(ElementsRefusal::Length { bytes, wanted });
-            }
-            if !(info.leaves.is_empty() && info.references.is_empty()) {
-                for packed in bytes.chunks_exact(info.packed_size) {
-                    info.check(packed)?;
-                    heap.check_references(info, packed)?;
-                }
-            }
+            heap.check_elements(elements, bytes)?;
             heap.store_blocks(elements);
             heap.unpack_elements(elements, bytes);
             heap.elements_appear(elements);
+            Ok(())
+        })
+    }
+
+    /// Puts packed `bytes` in the place of elements that are valid here.
+    ///
+    /// # Errors
+    /// [`ElementsRefused`] outside of an exclusive call, where not all of them are valid, or
+    /// where the bytes are no values; nothing was written.
+    pub fn merge_elements(
+        &mut self,
+        elements: Elements,
+        bytes: &[u8],
+    ) -> Result<(), ElementsRefused> {
+        self.refusable("merging", elements, |heap| {
+            heap.exclusive_call()?;
+            heap.array(elements)?;
+            // SAFETY: the node lock is held.
+            if unsafe { heap.extents.read.find(elements) }.is_none() {
+                return Err(ElementsRefusal::Absent);
+            }
+            heap.check_elements(elements, bytes)?;
+            heap.unpack_elements(elements, bytes);
             Ok(())
         })
     }
@@ -361,8 +416,8 @@ impl HeapMut<'_> {
             if !local.binding.zeros {
                 return Err(ElementsRefusal::NotZeros);
             }
-            // A block that was never stored is zeros already, and is not touched for it.
-            if local.stored.meets(local.blocks(elements)) {
+            // A block of pages of its own that was never stored is zeros already.
+            if local.pages.is_none() || local.stored.meets(local.blocks(elements)) {
                 let (to, info) = heap.span(elements);
                 let bytes = elements.count as usize * info.size;
                 // SAFETY: the storage has all the elements, to which no reference lives, for they

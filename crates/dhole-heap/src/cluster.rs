@@ -4,7 +4,7 @@ use std::panic::Location;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
 
-use dhole_model::{CHUNK, NodeId, Oid, OidRange};
+use dhole_model::{CHUNK, CallSite, NodeId, Oid, OidRange};
 
 use crate::TypeRef;
 use crate::directory::{ArrayBinding, ArrayRun, BindError, Binding, Directory, Run};
@@ -180,9 +180,41 @@ impl Cluster {
         bound.ok_or_else(|| self.unbound(oid))
     }
 
-    /// Binds the blocks of an array, `chunks` chunks from `first` on.
-    pub(crate) fn bind_array(&self, first: u64, run: ArrayRun) {
+    /// As [`array`](Cluster::array), for a node that has a record of it from now on.
+    pub(crate) fn hold_array(&self, oid: Oid) -> Result<ArrayBinding, Foreign> {
+        let bound = write(&self.directory).hold_array(oid);
+        bound.ok_or_else(|| self.unbound(oid))
+    }
+
+    /// A node has no record of an array any longer.
+    pub(crate) fn let_array_go(&self, oid: Oid) {
+        write(&self.directory).let_array_go(oid);
+    }
+
+    /// Binds the blocks of an array, from `first` on.
+    pub(crate) fn bind_array(&self, first: Oid, run: ArrayRun) {
         write(&self.directory).add_array(first, run);
+    }
+
+    /// The ids that go with an array: those of its blocks, and those behind them that never name
+    /// one. `None` where no array is.
+    pub fn ids_of_array(&self, array: Oid) -> Option<OidRange> {
+        read(&self.directory).ids_of_array(array)
+    }
+
+    /// An array of this cluster is freed, for all nodes that do not know it yet.
+    pub fn free_array(&self, array: Oid) {
+        write(&self.directory).free_array(array);
+    }
+
+    /// Remembers for a while who freed something, and where in the program.
+    pub fn note_freed(&self, ids: OidRange, by: NodeId, at: CallSite) {
+        write(&self.directory).note_freed(ids, by, at);
+    }
+
+    /// Who freed an object or an array, and where in the program, if that is still known.
+    pub fn who_freed(&self, oid: Oid) -> Option<(NodeId, CallSite)> {
+        read(&self.directory).who_freed(oid)
     }
 
     /// Tests that a reference found in bytes is one that allocation gave out, in this cluster or
@@ -297,11 +329,6 @@ impl Cluster {
     /// Whether an object was freed on any node.
     pub fn is_freed(&self, oid: Oid) -> bool {
         read(&self.directory).is_freed(oid)
-    }
-
-    /// Whether ids of these chunks name blocks of arrays.
-    pub(crate) fn has_array(&self, chunks: std::ops::Range<u64>) -> bool {
-        read(&self.directory).has_array(chunks)
     }
 
     /// What the array is whose first block is `oid`, if a node of this cluster has allocated it.

@@ -1,13 +1,13 @@
 //! What each allocated id of a cluster is bound to: a type, and for rows a length. Allocation
 //! alone binds; every later sight of an id must agree.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::ops::Range;
 use std::panic::Location;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use dhole_model::{CHUNK, Coherence, IdSet, Oid, OidRange};
+use dhole_model::{CHUNK, CallSite, Coherence, IdSet, NodeId, Oid, OidRange};
 
 use crate::type_map::Named;
 use crate::{Foreign, Miss, TypeInfo, TypeRef};
@@ -71,6 +71,8 @@ pub struct ArrayBinding {
     pub len: u64,
     /// Whether they are scalars that began as zeros.
     pub zeros: bool,
+    /// The protocol under which it was allocated; no part of what it is.
+    pub coherence: Coherence,
 }
 
 impl ArrayBinding {
@@ -147,23 +149,32 @@ impl Life {
     }
 }
 
-/// An array: consecutive ids, of its blocks, in whole chunks.
+/// An array: consecutive ids, those of its blocks first.
 pub(crate) struct ArrayRun {
-    pub(crate) chunks: u64,
+    pub(crate) ids: u32,
     pub(crate) binding: ArrayBinding,
     /// Where the program allocated it.
     pub(crate) site: &'static Location<'static>,
+    /// It was freed, on some node.
+    pub(crate) freed: bool,
+    /// Nodes that have a record of it. Only these set handles.
+    pub(crate) records: u32,
 }
 
-/// The runs of a cluster, by their first chunk, and its arrays, by the first chunk of the ids of
-/// their blocks. A block is no object.
+/// The most freed objects and arrays of which is known who freed them where.
+const MOST_FREED: usize = 64;
+
+/// The runs of a cluster, by their first chunk, and its arrays, by their first id. A block is no
+/// object.
 #[derive(Default)]
 pub(crate) struct Directory {
     runs: BTreeMap<u64, Run>,
     arrays: BTreeMap<u64, ArrayRun>,
-    /// The ids of runs that are forgotten: null in every table for ever, for no node can have a
-    /// record of them.
+    /// The ids of runs and arrays that are forgotten: null in every table for ever, for no node can
+    /// have a record of them.
     forgotten: IdSet,
+    /// Who freed some of them and where, the last ones last.
+    freed_at: VecDeque<(OidRange, NodeId, CallSite)>,
 }
 
 impl Directory {
@@ -270,6 +281,9 @@ impl Directory {
 
     /// Whether `oid` names a freed object.
     pub(crate) fn is_freed(&self, oid: Oid) -> bool {
+        if let Some(run) = self.array_around(oid) {
+            return run.freed;
+        }
         let freed = match self.run_around(oid) {
             Some((_, run)) => &run.life.freed,
             None => &self.forgotten,
@@ -291,39 +305,97 @@ impl Directory {
     }
 
     /// Adds an array.
-    pub(crate) fn add_array(&mut self, first_chunk: u64, run: ArrayRun) {
-        debug_assert!(!self.is_allocated(Oid(first_chunk * CHUNK)));
-        self.arrays.insert(first_chunk, run);
+    pub(crate) fn add_array(&mut self, first: Oid, run: ArrayRun) {
+        debug_assert!(!self.is_allocated(first));
+        self.arrays.insert(first.0, run);
+    }
+
+    /// The ids of an array that was not freed.
+    pub(crate) fn ids_of_array(&self, first: Oid) -> Option<OidRange> {
+        let run = self.array_run(first).filter(|run| !run.freed)?;
+        let count = run.ids;
+        Some(OidRange { first, count })
+    }
+
+    /// What an array is, for a node that has a record of it from now on.
+    pub(crate) fn hold_array(&mut self, first: Oid) -> Option<ArrayBinding> {
+        let run = self.arrays.get_mut(&first.0).filter(|run| !run.freed)?;
+        run.records += 1;
+        Some(run.binding)
+    }
+
+    /// A node has no record of an array any longer.
+    pub(crate) fn let_array_go(&mut self, first: Oid) {
+        if let Some(run) = self.arrays.get_mut(&first.0) {
+            run.records -= 1;
+        }
+        self.forget_array(first);
+    }
+
+    /// An array was freed.
+    pub(crate) fn free_array(&mut self, first: Oid) {
+        if let Some(run) = self.arrays.get_mut(&first.0) {
+            run.freed = true;
+        }
+        self.forget_array(first);
+    }
+
+    /// Forgets an array that was freed and is on no node any more (as [`Directory::forget`]).
+    fn forget_array(&mut self, first: Oid) {
+        let over = |run: &&ArrayRun| run.freed && run.records == 0;
+        if let Some(run) = self.array_run(first).filter(over) {
+            self.forgotten.add(first.0..first.0 + u64::from(run.ids));
+            self.arrays.remove(&first.0);
+        }
+    }
+
+    /// Remembers for a while who freed something, and where in the program.
+    pub(crate) fn note_freed(&mut self, ids: OidRange, by: NodeId, at: CallSite) {
+        self.freed_at.push_back((ids, by, at));
+        if self.freed_at.len() > MOST_FREED {
+            self.freed_at.pop_front();
+        }
+    }
+
+    /// Who freed an object or an array, and where, if that is still known.
+    pub(crate) fn who_freed(&self, oid: Oid) -> Option<(NodeId, CallSite)> {
+        let names = |ids: &OidRange| {
+            let place = oid.0.checked_sub(ids.first.0);
+            place.is_some_and(|place| place < u64::from(ids.count))
+        };
+        let mut known = self.freed_at.iter().rev();
+        known
+            .find(|(ids, ..)| names(ids))
+            .map(|(_, by, at)| (*by, *at))
     }
 
     /// The array whose first block is `oid`.
     pub(crate) fn array(&self, oid: Oid) -> Option<ArrayBinding> {
-        self.array_run(oid).map(|run| run.binding)
-    }
-
-    /// Whether ids of these chunks name blocks of arrays.
-    pub(crate) fn has_array(&self, chunks: Range<u64>) -> bool {
-        let before_end = self.arrays.range(..chunks.end).next_back();
-        before_end.is_some_and(|(first, run)| first + run.chunks > chunks.start)
+        let run = self.array_run(oid).filter(|run| !run.freed);
+        run.map(|run| run.binding)
     }
 
     fn array_run(&self, oid: Oid) -> Option<&ArrayRun> {
-        let run = self.arrays.get(&oid.chunk())?;
-        (oid.slot() == 0).then_some(run)
+        self.arrays.get(&oid.0)
+    }
+
+    /// The array that `oid` goes with.
+    fn array_around(&self, oid: Oid) -> Option<&ArrayRun> {
+        let (first, run) = self.arrays.range(..=oid.0).next_back()?;
+        (oid.0 < first + u64::from(run.ids)).then_some(run)
     }
 
     /// What the chunk of `oid` is bound to, though `oid` itself may never name an object.
     pub(crate) fn is_allocated(&self, oid: Oid) -> bool {
-        let array = self.arrays.range(..=oid.chunk()).next_back();
-        self.living(oid).is_some()
-            || array.is_some_and(|(first, run)| oid.chunk() < first + run.chunks)
+        self.living(oid).is_some() || self.array_around(oid).is_some_and(|run| !run.freed)
     }
 
     /// Whether all objects of a reference were allocated together, as what it takes them for.
     /// `Ok(None)` when the first of them is not in this directory.
     pub(crate) fn check(&self, named: &Named, seen: TypeRef) -> Result<Option<()>, String> {
         if named.array {
-            return match self.array(named.first) {
+            let bound = self.array_run(named.first).map(|run| run.binding);
+            return match bound {
                 Some(bound) if bound.info.type_id == seen.id() && bound.len == named.len => {
                     Ok(Some(()))
                 }

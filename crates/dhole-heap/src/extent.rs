@@ -52,6 +52,16 @@ impl Extents {
         extent.is_some_and(|extent| extent.elements.meets(elements.range()))
     }
 
+    /// Forgets an array, which was freed.
+    ///
+    /// # Safety
+    /// As [`set`](Extents::set).
+    pub(crate) unsafe fn forget(&self, array: Oid) {
+        // SAFETY: as in `set`.
+        let arrays = unsafe { &mut *self.arrays.get() };
+        arrays.remove(&array);
+    }
+
     /// Says whether `elements`, of an array that begins at `base`, may be touched.
     ///
     /// # Safety

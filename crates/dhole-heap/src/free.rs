@@ -44,22 +44,7 @@ impl Heap {
         self.open.retain(|_, open| open.place != place);
         self.spare.push(place as u32);
         self.cluster.let_go(number);
-        const CHUNKS_OF_TABLE_PAGE: u64 = IDS_PER_PAGE / CHUNK;
-        let first = number / CHUNKS_OF_TABLE_PAGE * CHUNKS_OF_TABLE_PAGE;
-        let of_page = first..first + CHUNKS_OF_TABLE_PAGE;
-        let seen = |chunk: u64| self.place(Oid(chunk * CHUNK)).is_some();
-        if of_page.clone().any(seen) || self.cluster.has_array(of_page) {
-            return;
-        }
-        for table in [self.slot.read_table(), self.slot.write_table()] {
-            // SAFETY: one page of a table, whose handles are all null: they are set only for
-            // blocks of arrays and for objects of chunks that have a record. Pages that are given
-            // back read as null.
-            unsafe {
-                let page = table.add((8 * first * CHUNK) as usize);
-                space::release(page, 8 * IDS_PER_PAGE);
-            }
-        }
+        self.release_handles(number * CHUNK / IDS_PER_PAGE);
     }
 }
 

@@ -1,6 +1,7 @@
 //! One node's heap, and what may be done to its objects under the node lock.
 
 use std::any::TypeId;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::panic::Location;
 use std::sync::Arc;
@@ -9,6 +10,7 @@ use dhole_model::{CHUNK, Coherence, Elements, NodeId, Oid, OidRange};
 use rustc_hash::FxHashMap;
 
 use crate::alloc::{IdParts, OpenChunk};
+use crate::array_kept::KeptElements;
 use crate::array_store::LocalArray;
 use crate::chunk::Chunk;
 use crate::extent::Extents;
@@ -52,8 +54,10 @@ pub(crate) struct Heap {
     pub(crate) pre_images: PreImages,
     /// Copies that were pushed here and not read yet.
     pub(crate) pushed: PreImages,
-    pub(crate) arrays: FxHashMap<Oid, LocalArray>,
-    /// Bytes of the blocks of arrays that are stored.
+    pub(crate) arrays: BTreeMap<Oid, LocalArray>,
+    /// Elements that were pushed here and not read yet.
+    pub(crate) kept_elements: KeptElements,
+    /// Bytes of the blocks of arrays that are stored, beside those that share a page.
     pub(crate) array_bytes: u64,
     pub(crate) extents: Arc<BothExtents>,
     /// Elements installed in a shared call, and not yet known to the worker.
@@ -102,7 +106,8 @@ impl Heap {
             pending: Vec::new(),
             pre_images: PreImages::default(),
             pushed: PreImages::default(),
-            arrays: FxHashMap::default(),
+            arrays: BTreeMap::new(),
+            kept_elements: KeptElements::default(),
             array_bytes: 0,
             extents: Arc::default(),
             pending_elements: Vec::new(),

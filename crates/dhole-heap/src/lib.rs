@@ -13,7 +13,7 @@
 //! | `cluster`, `directory` | a cluster's extents of ids, and what type each allocated id is bound to |
 //! | `share`, `own`, `type_map`, `leaf` | which types may be shared, and where their bytes are |
 //! | `reference`, `row`, `access`, `cursor`, `borrow`, `named` | what the user holds, how to follow it |
-//! | `array`, `array2`, `array_access`, `array_store`, `extent` | shared arrays, and their storage by blocks |
+//! | `array`, `array2`, `array_access`, `array_store`, `array_free`, `array_kept`, `extent` | shared arrays, and their storage by blocks |
 //! | `value` | single values as bytes, for those that travel beside objects |
 //! | `token`, `monitor`, `readers` | who may touch bytes, and when |
 //! | `heap`, `alloc`, `free`, `transfer`, `handle`, `chunk`, `page_store`, `pre_image`, `diff` | one node's objects |
@@ -60,6 +60,8 @@ mod alloc;
 mod array;
 mod array2;
 mod array_access;
+mod array_free;
+mod array_kept;
 mod array_store;
 mod borrow;
 mod chunk;
@@ -91,7 +93,7 @@ pub use access::{Access, Miss};
 pub use alloc::AllocError;
 pub use array::{Array, ArrayError, ArrayMiss, ArrayRange, OutOfBounds};
 pub use array_store::{ElementsRefusal, ElementsRefused};
-pub use array2::Array2;
+pub use array2::{Array2, NotRows};
 pub use borrow::{Borrow, BorrowError, Read, Write};
 pub use cluster::{Cluster, Foreign, ForeignKind};
 pub use cursor::{Cursor, Link};

@@ -29,10 +29,21 @@ pub(crate) struct PageStore {
     large_end: u64,
     /// From here to the end of the store is address space of arrays.
     reserved: u64,
+    /// The pages of it that belonged to arrays which were freed.
+    unreserved: IdSet,
     /// By how much the next array is moved off the start of a page.
     stagger: u64,
     /// Up to here the system may use huge pages.
     advised: u64,
+}
+
+/// Address space of an array.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Reserved {
+    /// Where the array begins.
+    pub(crate) at: u64,
+    /// The bytes of the pages that are its alone.
+    pub(crate) pages: Range<u64>,
 }
 
 /// Large objects begin on a cache line.
@@ -56,6 +67,7 @@ impl PageStore {
             large: 0,
             large_end: 0,
             reserved: capacity,
+            unreserved: IdSet::default(),
             stagger: 0,
             advised: space::HUGE_BYTES,
         }
@@ -154,16 +166,31 @@ impl PageStore {
     ///
     /// Arrays begin at different places of their pages: elements at one place of several large
     /// ones would compete for the same few sets of the cache.
-    pub(crate) fn reserve(&mut self, bytes: u64, align: u64) -> Option<u64> {
+    pub(crate) fn reserve(&mut self, bytes: u64, align: u64) -> Option<Reserved> {
         debug_assert!(align.is_power_of_two() && align <= PAGE_BYTES);
-        let pages = bytes.checked_next_multiple_of(PAGE_BYTES)? + PAGE_BYTES;
-        let start = self.reserved.checked_sub(pages)? / PAGE_BYTES * PAGE_BYTES;
-        if start < self.end {
-            return None;
-        }
-        self.reserved = start;
+        let length = bytes.checked_next_multiple_of(PAGE_BYTES)? + PAGE_BYTES;
+        let start = match self.unreserved.take(length / PAGE_BYTES) {
+            Some(page) => page * PAGE_BYTES,
+            None => {
+                let start = self.reserved.checked_sub(length)? / PAGE_BYTES * PAGE_BYTES;
+                if start < self.end {
+                    return None;
+                }
+                self.reserved = start;
+                start
+            }
+        };
         self.stagger = (self.stagger + 9 * LINE_BYTES) % PAGE_BYTES;
-        Some((start + self.stagger).next_multiple_of(align))
+        Some(Reserved {
+            at: (start + self.stagger).next_multiple_of(align),
+            pages: start..start + length,
+        })
+    }
+
+    /// Takes the address space of an array back, whose pages hold nothing any more.
+    pub(crate) fn unreserve(&mut self, pages: Range<u64>) {
+        let pages = pages.start / PAGE_BYTES..pages.end / PAGE_BYTES;
+        self.unreserved.add(pages);
     }
 
     /// What arrays reserved.
@@ -275,9 +302,10 @@ mod tests {
     #[test]
     fn arrays_lie_at_the_end_of_the_store_and_apart() {
         let mut s = store(8);
-        assert_eq!(s.reserve(4096, 8), Some(6 * PAGE_BYTES + 9 * 64));
+        let first = s.reserve(4096, 8).unwrap();
+        assert_eq!(first.at, 6 * PAGE_BYTES + 9 * 64);
         assert_eq!(
-            s.reserve(1, 4096),
+            s.reserve(1, 4096).map(|reserved| reserved.at),
             Some(5 * PAGE_BYTES),
             "as it must be aligned"
         );
@@ -287,6 +315,9 @@ mod tests {
         assert_eq!(s.take(5 * PAGE_BYTES, 8), None);
         assert_eq!(s.take(4 * PAGE_BYTES, 8), Some(0));
         assert_eq!(s.reserve(1, 1), None, "it is full");
+        s.unreserve(first.pages.clone());
+        let again = s.reserve(5, 1).map(|reserved| reserved.pages);
+        assert_eq!(again, Some(first.pages), "a freed array's place");
     }
 
     #[test]

@@ -1,13 +1,16 @@
 //! Reading from several threads of one node at once.
 
+use std::fmt;
 use std::marker::PhantomData;
 use std::panic::Location;
+use std::ptr::NonNull;
 
-use dhole_model::{CallSite, Oid};
+use dhole_model::{CallSite, Elements, Oid};
 
 use crate::borrow::Target;
+use crate::extent::Extents;
 use crate::handle::HandleTable;
-use crate::{Access, Token};
+use crate::{Access, ArrayRange, Share, Token, TypeInfo};
 
 /// The right to read what is present on a node, lent by [`readers`] for as long as its closure
 /// runs. Unlike the worker it may be copied and go to scoped threads; it fetches nothing.
@@ -16,12 +19,13 @@ use crate::{Access, Token};
 /// The token is borrowed mutably for `'r`, and the worker is not in a call: its
 /// [presence](crate::monitor) is `Computing`, and stays so, for a call takes the token. While it
 /// computes, nobody stores a handle, nobody writes a clean object, and the one who may write the
-/// others is the worker, through the token that is lent. So handles and bytes do not change
-/// during `'r`. What was stored before came to the worker's thread under the node lock, and from
-/// there to the scoped threads when they were spawned, so relaxed loads find it.
+/// others is the worker, through the token that is lent. So handles, extents and bytes do not
+/// change during `'r`. What was stored before came to the worker's thread under the node lock, and
+/// from there to the scoped threads when they were spawned, so relaxed loads find it.
 #[derive(Clone, Copy)]
 pub struct Readers<'r> {
     read: HandleTable,
+    extents: &'r Extents,
     of: PhantomData<&'r ()>,
 }
 
@@ -60,6 +64,7 @@ impl Token<'_> {
     fn readers(&mut self) -> Readers<'_> {
         Readers {
             read: self.read_table(),
+            extents: self.read_extents(),
             of: PhantomData,
         }
     }
@@ -75,12 +80,38 @@ impl<'r> Readers<'r> {
     pub fn get<R: Target>(self, target: R) -> Result<R::Shared<'r>, Absent> {
         // SAFETY: every id in a reference was allocated, so it is below the table's size.
         let object = unsafe { self.read.load_unchecked(target.oid().0) };
-        match std::ptr::NonNull::new(object) {
+        match NonNull::new(object) {
             // SAFETY: a set handle points to a valid object of the type and length that the id
             // was allocated as, which nobody writes during 'r (see the type).
             Some(object) => Ok(unsafe { target.shared(object) }),
             None => Err(absent(target, Location::caller())),
         }
+    }
+
+    /// Elements of an array: `present.slice(a.range(3..8))`, `present.slice(grid.row(i))`.
+    ///
+    /// # Errors
+    /// [`Absent`] when the node has not all of them.
+    #[inline(always)]
+    #[track_caller]
+    pub fn slice<T: Share>(self, elements: ArrayRange<T>) -> Result<&'r [T], Absent> {
+        // SAFETY: every block of an array has an id that was allocated.
+        let handle = |block: Oid| NonNull::new(unsafe { self.read.load_unchecked(block.0) });
+        let found = elements.in_blocks(handle);
+        match found.or_else(|| self.in_parts(elements)) {
+            // SAFETY: the elements are valid, follow on each other, and nobody writes them during
+            // 'r (see the type).
+            Some(at) => Ok(unsafe { NonNull::slice_from_raw_parts(at, elements.len()).as_ref() }),
+            None => Err(absent_elements(elements, Location::caller())),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn in_parts<T>(self, elements: ArrayRange<T>) -> Option<NonNull<T>> {
+        // SAFETY: nobody changes the extents during 'r (see the type).
+        let base = unsafe { self.extents.find(elements.elements()) };
+        base.map(|base| elements.within(base))
     }
 }
 
@@ -90,18 +121,50 @@ fn absent<R: Target>(target: R, site: &'static Location<'static>) -> Absent {
     let miss = target.miss(site);
     Absent {
         oid: miss.oid,
+        elements: None,
         type_name: miss.ty.info().name,
         site: miss.call_site(),
     }
 }
 
-/// A scoped thread would read an object of which its node has no valid copy.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("reading {oid} ({type_name}) at {site} without the worker: no valid copy is present")]
+#[cold]
+#[inline(never)]
+fn absent_elements<T: Share>(range: ArrayRange<T>, site: &'static Location<'static>) -> Absent {
+    Absent {
+        oid: range.array.oid(),
+        elements: Some(range.elements()),
+        type_name: TypeInfo::of::<T>().name,
+        site: site.into(),
+    }
+}
+
+impl fmt::Display for Absent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("reading ")?;
+        match self.elements {
+            Some(elements) => write!(f, "{elements}")?,
+            None => write!(f, "{}", self.oid)?,
+        }
+        let Absent {
+            type_name, site, ..
+        } = self;
+        write!(
+            f,
+            " ({type_name}) at {site} without the worker: no valid copy is present"
+        )
+    }
+}
+
+impl std::error::Error for Absent {}
+
+/// A scoped thread would read what its node has no valid copy of.
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Absent {
-    /// The object.
+    /// The object, or the array.
     pub oid: Oid,
-    /// Its type.
+    /// The elements of the array.
+    pub elements: Option<Elements>,
+    /// Its type, or that of its elements.
     pub type_name: &'static str,
     /// Where in the program.
     pub site: CallSite,

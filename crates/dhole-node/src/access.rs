@@ -175,6 +175,10 @@ impl<'id> Worker<'id> {
     }
 
     fn freed(&self, accessed: &Accessed, Freed { oid, by, at }: Freed) -> AccessError {
+        let known = self.link.node.cluster.who_freed(oid);
+        let by = by.or(known.map(|(node, _)| node));
+        let same = known.filter(|(node, _)| by == Some(*node));
+        let at = at.or(same.map(|(_, site)| site));
         AccessError::Freed {
             oid,
             type_name: accessed.ty.info().name,

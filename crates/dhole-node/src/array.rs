@@ -17,13 +17,26 @@ use crate::node::{State, Step, must};
 use crate::worker::Worker;
 
 impl Worker<'_> {
-    /// Allocates an array of `len` zeros. Its elements are stored where they are touched. Arrays
-    /// are kept by the lazy protocol, whatever that of the run. Fails as
-    /// [`alloc`](Worker::alloc).
+    /// Allocates an array of `len` zeros. Its elements are stored where they are touched. Fails
+    /// as [`alloc`](Worker::alloc).
     #[track_caller]
     pub fn alloc_array<T: Scalar>(&mut self, len: usize) -> Array<T> {
-        self.allocate::<T, _>(1, Coherence::Lazy, Location::caller(), |heap| {
-            heap.alloc_array(len as u64).map(|array| (array, None))
+        self.alloc_array_under(self.link.coherence, len)
+    }
+
+    #[track_caller]
+    pub(crate) fn alloc_array_under<T: Scalar>(
+        &mut self,
+        coherence: Coherence,
+        len: usize,
+    ) -> Array<T> {
+        self.allocate::<T, _>(1, coherence, Location::caller(), |heap| {
+            let array = heap.alloc_array(len as u64)?;
+            let at_home = coherence == Coherence::Home && len > 0;
+            if at_home {
+                heap.store_array(array)?;
+            }
+            Ok((array, at_home.then(|| allocated(array, coherence))))
         })
     }
 
@@ -31,8 +44,18 @@ impl Worker<'_> {
     /// [`alloc_array`](Worker::alloc_array).
     #[track_caller]
     pub fn alloc_array2<T: Scalar>(&mut self, rows: usize, columns: usize) -> Array2<T> {
-        let array = self.alloc_array(rows.saturating_mul(columns));
-        Array2::of(array, columns)
+        self.alloc_array2_under(self.link.coherence, rows, columns)
+    }
+
+    #[track_caller]
+    pub(crate) fn alloc_array2_under<T: Scalar>(
+        &mut self,
+        coherence: Coherence,
+        rows: usize,
+        columns: usize,
+    ) -> Array2<T> {
+        let array = self.alloc_array_under(coherence, rows.saturating_mul(columns));
+        Array2::of_rows(array, rows, columns)
     }
 
     /// Allocates an array of `len` elements on this node, the `i`-th of which is `init(i)`; `init`
@@ -41,16 +64,25 @@ impl Worker<'_> {
     pub fn alloc_array_with<T: Share>(
         &mut self,
         len: usize,
+        init: impl FnMut(usize) -> T,
+    ) -> Array<T> {
+        self.alloc_array_with_under(self.link.coherence, len, init)
+    }
+
+    #[track_caller]
+    pub(crate) fn alloc_array_with_under<T: Share>(
+        &mut self,
+        coherence: Coherence,
+        len: usize,
         mut init: impl FnMut(usize) -> T,
     ) -> Array<T> {
         let (site, machine, node) = (Location::caller(), self.link.machine, self.node());
-        self.allocate::<T, _>(1, Coherence::Lazy, site, |heap| {
+        self.allocate::<T, _>(1, coherence, site, |heap| {
             machine.computes(node, true);
             let array = heap.alloc_array_with(len as u64, |i| init(i as usize));
             machine.computes(node, false);
             let array = array?;
-            let all = Elements::new(array.oid(), 0..len as u64);
-            let stored = (len > 0).then_some(Event::Array(ArrayEvent::Allocated(all)));
+            let stored = (len > 0).then(|| allocated(array, coherence));
             Ok((array, stored))
         })
     }
@@ -109,9 +141,10 @@ impl Worker<'_> {
     ) -> Result<(), AccessError> {
         let (creator, elements) = (self.creator(miss.into())?, miss.elements);
         let called = self.exclusive(|link, call| {
-            if let Err(clash) = bind(call, miss, creator) {
-                return Ok(Err(clash));
-            }
+            let coherence = match bind(call, miss, creator) {
+                Ok(unread) => unread.coherence,
+                Err(clash) => return Ok(Err(clash)),
+            };
             // Requests that waited are answered first, from what is here now.
             link.local(call, None)?;
             let written = call.split().0.overwrite_elements(elements, values);
@@ -119,6 +152,7 @@ impl Worker<'_> {
             let event = Event::Array(ArrayEvent::Overwrite {
                 elements,
                 creator,
+                coherence,
                 site: miss.call_site(),
             });
             link.local(call, Some(event))?;
@@ -128,17 +162,28 @@ impl Worker<'_> {
     }
 }
 
-/// Tests that an array is what the access takes it for, and whether it began as zeros.
-fn bind(
+/// A new array of which all elements are stored here.
+fn allocated<T>(array: Array<T>, coherence: Coherence) -> Event {
+    let elements = Elements::new(array.oid(), 0..array.len() as u64);
+    Event::Array(ArrayEvent::Allocated {
+        elements,
+        coherence,
+    })
+}
+
+/// Tests that an array is what the access takes it for, and looks up what else there is to know.
+pub(crate) fn bind(
     call: &mut Call<'_, State>,
     miss: &ArrayMiss,
     creator: NodeId,
 ) -> Result<UnreadElements, BindError> {
+    let bound = call.split().0.bind_array(miss)?;
     Ok(UnreadElements {
         elements: miss.elements,
         within: miss.within,
         creator,
-        zero_ok: call.split().0.bind_array(miss)?,
+        zero_ok: bound.zeros,
+        coherence: bound.coherence,
     })
 }
 
@@ -192,6 +237,11 @@ impl State {
                 let made = step.heap.make_elements_clean(elements);
                 must(made, "a releaser is in a call with `&mut w`");
             }
+            ArrayCommand::Free(ids) => {
+                let made = step.heap.free_array(ids);
+                must(made, "who frees or hears of it is in a call with `&mut w`");
+            }
+            command => self.carry_out_array_family(command, step)?,
         }
         Ok(())
     }
@@ -231,7 +281,7 @@ impl State {
     }
 }
 
-fn not_stored(elements: Elements, refused: &ElementsRefused) -> ProtocolError {
+pub(crate) fn not_stored(elements: Elements, refused: &ElementsRefused) -> ProtocolError {
     ProtocolError::NotStored {
         oid: elements.array,
         cause: refused.to_string(),

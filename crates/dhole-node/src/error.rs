@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use dhole_heap::{Absent, AllocError, BindError, BorrowError, Foreign};
-use dhole_model::{CallSite, NodeId, Oid};
+use dhole_model::{CallSite, Elements, NodeId, Oid};
 use dhole_protocol::{AbortReason, ConditionId, ProtocolError, Waiter};
 use thiserror::Error;
 
@@ -92,17 +92,23 @@ pub enum AccessError {
         site: CallSite,
         /// Who freed it, if that is known here.
         by: Option<NodeId>,
-        /// Where in the program, which the node that freed it knows for a while.
+        /// Where in the program, which is known for a while.
         at: Option<CallSite>,
     },
-    /// Arrays are not freed.
-    #[error("freeing the array of {type_name} at {oid} on {node} at {site}: arrays stay")]
-    FreesArray {
-        /// The array's id.
-        oid: Oid,
-        /// The type of its elements.
+    /// A part of an array was to be freed, or to change protocol.
+    #[error(
+        "{doing} {elements} ({type_name}) on {node} at {site}: an array is one, with all {len}"
+    )]
+    PartOfArray {
+        /// `freeing` or `switching`.
+        doing: &'static str,
+        /// The elements that were named.
+        elements: Elements,
+        /// How many the array has.
+        len: u64,
+        /// Their type.
         type_name: &'static str,
-        /// The node that would free it.
+        /// The node.
         node: NodeId,
         /// Where in the program.
         site: CallSite,

@@ -142,7 +142,11 @@ impl State {
     }
 }
 
-fn split(payload: &[u8], bytes: u64, from: NodeId) -> Result<(&[u8], &[u8]), ProtocolError> {
+pub(crate) fn split(
+    payload: &[u8],
+    bytes: u64,
+    from: NodeId,
+) -> Result<(&[u8], &[u8]), ProtocolError> {
     let at = usize::try_from(bytes).ok();
     let parts = at.and_then(|at| payload.split_at_checked(at));
     let what = "a message holds fewer bytes than it names";

@@ -10,7 +10,8 @@ use crate::error::AccessError;
 use crate::worker::Worker;
 
 impl Worker<'_> {
-    /// Frees objects: references, ranges, rows, or slices and tuples of these, each object once.
+    /// Frees objects: references, ranges, rows, whole arrays, or slices and tuples of these, each
+    /// object once.
     /// Any node may free what it has references to. Their storage goes back here at once, and on
     /// every other node when it hears of it, as of a write: after the next barrier at the latest.
     /// Accessing a freed object is an error on every node that knows; what races with the freeing
@@ -32,13 +33,12 @@ impl Worker<'_> {
     /// # Errors
     /// [`AccessError::Freed`] when one of them is freed already, [`AccessError::Foreign`] and
     /// [`AccessError::Type`] as for an access; those named before it are freed then.
-    /// [`AccessError::FreesArray`] for an array, which stays until the run ends; then nothing is
-    /// freed.
+    /// [`AccessError::PartOfArray`] for some elements of an array; then nothing is freed.
     #[track_caller]
     pub fn free(&mut self, what: impl Names) -> Result<(), AccessError> {
         let site = Location::caller();
         let (mut ranges, mut first): (Vec<OidRange>, Vec<Miss>) = (Vec::new(), Vec::new());
-        let mut array = None;
+        let mut arrays = Vec::new();
         what.each(site, &mut |name| match name {
             Name::Object(miss) => {
                 match first.last() {
@@ -49,18 +49,14 @@ impl Worker<'_> {
                     first.push(miss);
                 }
             }
-            Name::Elements(miss) => array = Some(miss),
+            Name::Elements(miss) => arrays.push(miss),
         });
-        if let Some(miss) = array {
-            return Err(AccessError::FreesArray {
-                oid: miss.elements.array,
-                type_name: miss.ty.info().name,
-                node: self.node(),
-                site: site.into(),
-            });
-        }
+        let mut all = arrays.iter();
+        all.try_for_each(|miss| self.must_be_whole("freeing", miss))?;
         let mut all = ranges.into_iter().zip(&first);
-        all.try_for_each(|(range, miss)| self.free_range(range, miss, site.into()))
+        all.try_for_each(|(range, miss)| self.free_range(range, miss, site.into()))?;
+        let mut all = arrays.iter();
+        all.try_for_each(|miss| self.free_array(miss))
     }
 
     /// Frees objects of one type with consecutive ids, of which `miss` is an access to the first.
@@ -80,6 +76,7 @@ impl Worker<'_> {
             link.local(call, Some(Event::Free { range: all, site }))?;
             let (heap, state) = call.split();
             heap.cluster().free(all);
+            heap.cluster().note_freed(all, heap.node(), site);
             state.counting.of_type(miss.ty.info().name).freed += u64::from(range.count);
             Ok(Ok(()))
         });

@@ -35,6 +35,8 @@
 
 mod access;
 mod array;
+mod array_family;
+mod array_phases;
 mod count;
 mod error;
 mod family;

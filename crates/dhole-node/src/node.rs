@@ -27,12 +27,14 @@ pub struct Node {
 
 /// What the node lock protects beside the heap.
 pub(crate) struct State {
-    id: NodeId,
+    pub(crate) id: NodeId,
     nodes: usize,
     pub(crate) protocol: Protocol,
     commands: Commands,
     /// Payloads of flushes that wait for a call of the worker, by sender.
     pub held: Vec<(NodeId, Payload)>,
+    /// As above, of elements of arrays.
+    pub held_elements: Vec<(NodeId, Payload)>,
     pub counting: Counting,
     /// What the objects of the message own that were gathered or taken so far.
     pub(crate) owned: Vec<Oid>,
@@ -88,6 +90,7 @@ impl Node {
             protocol: Protocol::finding(on_race, id, nodes),
             commands: Commands::new(),
             held: Vec::new(),
+            held_elements: Vec::new(),
             owned: Vec::new(),
             counting: Counting::default(),
             done: false,

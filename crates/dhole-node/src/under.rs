@@ -3,7 +3,7 @@
 
 use std::panic::Location;
 
-use dhole_heap::{Name, Names, Own, Ref, Refs, Rows, Scalar, Share};
+use dhole_heap::{Array, Array2, Name, Names, Own, Ref, Refs, Rows, Scalar, Share};
 use dhole_model::{CallSite, Coherence, OidRange};
 use dhole_protocol::{Event, Unread};
 
@@ -29,35 +29,36 @@ impl<'id> Worker<'id> {
 
     /// From here on these objects are kept consistent by another protocol. Every node calls it at
     /// the same point with the same objects and protocol; it is a barrier. `what` names one
-    /// object, or objects that were allocated together. What changes to [`Coherence::Home`] is at
-    /// home where it was written last, or, never written, where it was allocated.
+    /// object, objects that were allocated together, or an array. What changes to
+    /// [`Coherence::Home`] is at home where it was written last, or, never written, where it was
+    /// allocated.
     ///
     /// # Errors
     /// [`AccessError::Foreign`](crate::AccessError) for a reference of another cluster; an error
-    /// of the program when `what` names objects that do not follow on each other, or an array;
+    /// of the program when `what` names objects that do not follow on each other, or several
+    /// arrays; [`AccessError::PartOfArray`](crate::AccessError) for some elements of one;
     /// [`SyncError::Deadlock`](crate::SyncError), on every node, with what each of them switches
     /// and where, when they do not agree; otherwise as [`barrier`](Worker::barrier).
     #[track_caller]
     pub fn switch(&mut self, what: impl Names, to: Coherence) -> Result<()> {
         let at = Location::caller();
         let site = CallSite::from(at);
-        let (mut first, mut ranges, mut arrays) = (None, Vec::new(), false);
+        let (mut first, mut ranges, mut arrays) = (None, Vec::new(), Vec::new());
         what.each(at, &mut |name| match name {
             Name::Object(miss) => {
                 OidRange::push(&mut ranges, miss.oid);
                 first.get_or_insert(miss);
             }
-            Name::Elements(_) => arrays = true,
+            Name::Elements(miss) => arrays.push(miss),
         });
-        if arrays {
-            return Err(Error::program(format!(
-                "switching to {to} at {site}: an array is named, and arrays are always kept lazily"
-            )));
+        if let ([miss], []) = (&arrays[..], &ranges[..]) {
+            return self.switch_array(miss, to);
         }
-        let (Some(first), [range]) = (first, &ranges[..]) else {
-            let found = ranges.len();
+        let (Some(first), [range], []) = (first, &ranges[..], &arrays[..]) else {
+            let found = ranges.len() + arrays.len();
             return Err(Error::program(format!(
-                "switching to {to} at {site}: {found} ranges of objects are named, and not one"
+                "switching to {to} at {site}: {found} ranges of objects and arrays are named, and \
+                 not one"
             )));
         };
         let (range, unread) = (*range, self.locate(&first)?);
@@ -119,5 +120,29 @@ impl Under<'_, '_> {
     #[track_caller]
     pub fn alloc_rows<T: Scalar>(&mut self, count: usize, len: usize) -> Rows<T> {
         self.worker.alloc_rows_under(self.coherence, count, len)
+    }
+
+    /// As [`Worker::alloc_array`]. An array that has a home is stored there from the start.
+    #[track_caller]
+    pub fn alloc_array<T: Scalar>(&mut self, len: usize) -> Array<T> {
+        self.worker.alloc_array_under(self.coherence, len)
+    }
+
+    /// As [`Worker::alloc_array2`].
+    #[track_caller]
+    pub fn alloc_array2<T: Scalar>(&mut self, rows: usize, columns: usize) -> Array2<T> {
+        self.worker
+            .alloc_array2_under(self.coherence, rows, columns)
+    }
+
+    /// As [`Worker::alloc_array_with`].
+    #[track_caller]
+    pub fn alloc_array_with<T: Share>(
+        &mut self,
+        len: usize,
+        init: impl FnMut(usize) -> T,
+    ) -> Array<T> {
+        self.worker
+            .alloc_array_with_under(self.coherence, len, init)
     }
 }

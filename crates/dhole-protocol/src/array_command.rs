@@ -1,6 +1,6 @@
 //! What goes into the arrays' part of a protocol, and what comes out of it.
 
-use dhole_model::{CallSite, Elements, NodeId, Version};
+use dhole_model::{CallSite, Coherence, Elements, NodeId, OidRange, Version};
 use smallvec::SmallVec;
 
 /// Elements of an array that the worker is to read.
@@ -14,13 +14,20 @@ pub struct UnreadElements {
     pub creator: NodeId,
     /// Never written, elements are all zeros, so nobody need be asked.
     pub zero_ok: bool,
+    /// How the array is kept consistent, unless it was switched since.
+    pub coherence: Coherence,
 }
 
 /// Something that the worker does with an array.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum ArrayEvent {
     /// It has allocated an array and stored the first values of these elements.
-    Allocated(Elements),
+    Allocated {
+        /// The elements: all of them.
+        elements: Elements,
+        /// How they are kept consistent.
+        coherence: Coherence,
+    },
     /// It reads elements, not all of which are valid here.
     Read(SmallVec<[UnreadElements; 1]>),
     /// It writes elements which are all valid here, not all of them writable.
@@ -36,6 +43,26 @@ pub enum ArrayEvent {
         elements: Elements,
         /// The node that allocated the array.
         creator: NodeId,
+        /// How the array is kept consistent, unless it was switched since.
+        coherence: Coherence,
+        /// Where in the program.
+        site: CallSite,
+    },
+    /// It has left the barrier at which an array changes protocol.
+    Switched {
+        /// All elements.
+        array: Elements,
+        /// The node that allocated the array.
+        creator: NodeId,
+        /// How it was kept consistent when it was allocated.
+        allocated: Coherence,
+        /// How it is kept consistent from now on.
+        to: Coherence,
+    },
+    /// It frees an array.
+    Free {
+        /// The ids of its blocks, and those behind them that never name one.
+        ids: OidRange,
         /// Where in the program.
         site: CallSite,
     },
@@ -57,6 +84,24 @@ pub struct SentElements {
     pub elements: Elements,
     /// The version of the oldest among them.
     pub version: Version,
+}
+
+/// Elements pushed to a reader; their bytes follow in the payload, in the order of the list.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct PushedElements {
+    /// The elements, and the version of their bytes.
+    pub sent: SentElements,
+    /// How many bytes, a multiple of the number of elements.
+    pub bytes: u64,
+}
+
+/// Elements flushed to their home; their bytes follow in the payload, in the order of the list.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct FlushedElements {
+    /// The elements, all of which were written.
+    pub elements: Elements,
+    /// How many bytes.
+    pub bytes: u64,
 }
 
 /// Something that the node is to do with an array.
@@ -82,4 +127,49 @@ pub enum ArrayCommand {
     MakeWritable(Elements),
     /// Make writable elements read-only.
     MakeClean(Elements),
+    /// Gather the bytes of elements and send them as a
+    /// [`Message::UpdateElements`](crate::Message::UpdateElements).
+    Push {
+        /// A reader of the elements.
+        to: NodeId,
+        /// The elements.
+        sent: SmallVec<[SentElements; 1]>,
+    },
+    /// Take the next bytes out of the payload and keep them aside.
+    Keep {
+        /// The elements that they are a copy of.
+        elements: Elements,
+        /// How many.
+        bytes: u64,
+    },
+    /// Make the copy of these elements that was kept aside the readable one.
+    InstallKept(Elements),
+    /// Drop the copy of these elements that was kept aside.
+    Discard(Elements),
+    /// Gather the bytes of elements that were written and send them as a
+    /// [`Message::FlushElements`](crate::Message::FlushElements).
+    Flush {
+        /// The elements' home.
+        to: NodeId,
+        /// The number of the flush.
+        number: u32,
+        /// The elements.
+        elements: SmallVec<[Elements; 1]>,
+    },
+    /// Keep the payload of this node's flush until it is merged.
+    Hold {
+        /// The sender.
+        from: NodeId,
+    },
+    /// Put the payload's bytes in the place of elements that are at home here.
+    Merge {
+        /// The sender.
+        from: NodeId,
+        /// The elements, in the order of the payload.
+        flushed: SmallVec<[FlushedElements; 1]>,
+        /// Whether the payload is the one that was [held](ArrayCommand::Hold).
+        held: bool,
+    },
+    /// Forget an array, which was freed.
+    Free(OidRange),
 }

@@ -1,4 +1,4 @@
-//! Arrays under the lazy protocol: what holds for objects holds for each element alone.
+//! Arrays: what holds for objects holds for each element alone.
 //!
 //! An array costs what its elements differ in, for neighbours that are alike share a *segment*.
 //! What the worker asks to write is the write notice; there is no twin and no diff. So nodes may
@@ -7,27 +7,52 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use dhole_model::{Elements, NodeId, Segments, Version};
+use dhole_model::{Coherence, Elements, IdSet, NodeId, Oid, OidRange, Segments, Version};
+use smallvec::SmallVec;
 
 use crate::array_command::{
     ArrayCommand, ArrayEvent, SentElements, UnreadElements, WantedElements,
 };
-use crate::command::{Command, Commands, ProtocolError, WorkerIs};
+use crate::arrays_home::ElementHome;
+use crate::arrays_update::{ElementInbox, ElementReaders};
+use crate::command::{Command, Commands, Freed, ProtocolError, WorkerIs};
 use crate::message::Message;
 use crate::object_table::ObjectState;
 use crate::races::{self, RaceFinder, SiteId};
 use crate::round::{Round, Wants};
 
-/// One node's part of the protocol for arrays.
+/// One node's part of the protocols for arrays.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Arrays {
-    me: NodeId,
-    arrays: BTreeMap<dhole_model::Oid, Segments<ObjectState>>,
+    pub(crate) me: NodeId,
+    pub(crate) arrays: BTreeMap<Oid, ArrayState>,
     /// Written in the current interval, and where.
-    dirty: Vec<(Elements, SiteId)>,
+    pub(crate) dirty: Vec<(Elements, SiteId)>,
+    /// Freed in the current interval, and where.
+    pub(crate) freeing: Vec<(OidRange, SiteId)>,
+    /// The ids of blocks of arrays that were freed.
+    pub(crate) freed: IdSet,
     /// Requests for dirty elements; at most one from each other node.
     deferred: VecDeque<Request>,
-    round: Round<WantedElements>,
+    pub(crate) round: Round<WantedElements>,
+    /// What the round under way asked for and was freed.
+    pub(crate) gone: Option<Freed>,
+    /// Who reads what is written here under the update protocol.
+    pub(crate) readers: ElementReaders,
+    /// What was pushed here under it.
+    pub(crate) inbox: ElementInbox,
+    /// The part of arrays that have a home.
+    pub(crate) home: ElementHome,
+}
+
+/// What a node's protocol knows of one array.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub(crate) struct ArrayState {
+    /// How it is kept consistent, once this node has met it.
+    pub coherence: Option<Coherence>,
+    /// It had a home once, where it may have been written without versions of its own.
+    pub had_home: bool,
+    pub elements: Segments<ObjectState>,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -43,44 +68,91 @@ impl Arrays {
             me,
             arrays: BTreeMap::new(),
             dirty: Vec::new(),
+            freeing: Vec::new(),
+            freed: IdSet::default(),
             deferred: VecDeque::new(),
             round: Round::new(),
+            gone: None,
+            readers: ElementReaders::default(),
+            inbox: ElementInbox::default(),
+            home: ElementHome::default(),
         }
     }
 
-    /// The worker does something with an array.
-    pub fn step(&mut self, event: ArrayEvent, races: &mut RaceFinder, out: &mut Commands) {
+    /// The worker does something with an array. The newest Lamport time that it sees with it.
+    ///
+    /// # Errors
+    /// [`ProtocolError::Freed`] when the array is; then nothing was done.
+    pub fn step(
+        &mut self,
+        event: ArrayEvent,
+        races: &mut RaceFinder,
+        out: &mut Commands,
+    ) -> Result<u64, ProtocolError> {
         match event {
-            ArrayEvent::Allocated(elements) => {
+            ArrayEvent::Allocated {
+                elements,
+                coherence,
+            } => {
                 let version = initial(self.me);
+                self.meet(elements.array, coherence);
                 self.update(elements, |_, state| state.hold(version));
             }
-            ArrayEvent::Read(misses) => self.read(&misses, out),
-            ArrayEvent::Write { elements, site } => self.write(elements, races.site(site), out),
+            ArrayEvent::Read(misses) => {
+                let mut arrays = misses.iter().map(|miss| miss.elements.array);
+                arrays.try_for_each(|array| self.check_not_freed(array))?;
+                return Ok(self.read(&misses, out));
+            }
+            ArrayEvent::Write { elements, site } => {
+                self.check_not_freed(elements.array)?;
+                self.write(elements, races.site(site), out);
+            }
             ArrayEvent::Overwrite {
                 elements,
                 creator,
+                coherence,
                 site,
             } => {
-                self.update(elements, |_, state| {
-                    if !state.is_valid() {
-                        state.hold(state.known(creator));
-                    }
-                });
+                self.check_not_freed(elements.array)?;
+                self.meet(elements.array, coherence);
+                self.overwrite(elements, creator, out);
                 self.write(elements, races.site(site), out);
             }
+            ArrayEvent::Switched {
+                array,
+                creator,
+                allocated,
+                to,
+            } => self.switch(array, creator, [allocated, to], out),
+            ArrayEvent::Free { ids, site } => self.free(ids, races.site(site), out)?,
         }
+        Ok(0)
     }
 
-    fn update(&mut self, elements: Elements, mut f: impl FnMut(Elements, &mut ObjectState)) {
+    /// How an array is kept consistent, which this node may meet for the first time.
+    fn meet(&mut self, array: Oid, allocated: Coherence) -> Coherence {
+        let state = self.arrays.entry(array).or_default();
+        *state.coherence.get_or_insert(allocated)
+    }
+
+    pub(crate) fn coherence(&self, array: Oid) -> Option<Coherence> {
+        self.arrays.get(&array).and_then(|state| state.coherence)
+    }
+
+    pub(crate) fn update(
+        &mut self,
+        elements: Elements,
+        mut f: impl FnMut(Elements, &mut ObjectState),
+    ) {
         let array = elements.array;
-        let segments = self.arrays.entry(array).or_default();
+        let segments = &mut self.arrays.entry(array).or_default().elements;
         segments.update(elements.range(), |range, state| {
             f(Elements::new(array, range), state);
         });
     }
 
-    fn read(&mut self, misses: &[UnreadElements], out: &mut Commands) {
+    fn read(&mut self, misses: &[UnreadElements], out: &mut Commands) -> u64 {
+        let mut seen = 0;
         self.round.begin();
         for miss in misses {
             let Elements {
@@ -88,76 +160,103 @@ impl Arrays {
                 first,
                 count,
             } = miss.elements;
-            let me = self.me;
-            let segments = self.arrays.entry(array).or_default();
-            let around = |place| segments.around(place, miss.within.range());
+            let coherence = self.meet(array, miss.coherence);
+            let state = &self.arrays[&array];
+            let zero_ok = miss.zero_ok && !state.had_home && coherence != Coherence::Home;
+            let around = |place| state.elements.around(place, miss.within.range());
             let range = around(first).start..around(first + count.max(1) - 1).end;
-            // Segments that differ only in what is held here are asked for as one.
-            let mut last: Option<WantedElements> = None;
-            segments.update(range, |range, state| {
-                let (elements, need) = (Elements::new(array, range), state.known(miss.creator));
-                if state.is_valid() {
-                    return;
-                }
-                if need.lamport == 0 && miss.zero_ok {
-                    state.hold(need);
-                    out.push(Command::Array(ArrayCommand::ZeroFill(elements)));
-                    return;
-                }
-                assert!(
-                    need.node != me,
-                    "{elements}: a node's own last write is never invalid here"
-                );
-                match &mut last {
-                    Some(last)
-                        if last.need == need && last.elements.range().end == elements.first =>
-                    {
-                        last.elements.count += elements.count;
-                    }
-                    _ => {
-                        let before = last.replace(WantedElements { elements, need });
-                        before
-                            .into_iter()
-                            .for_each(|w| self.round.want(w.need.node, w));
-                    }
-                }
-            });
-            last.into_iter()
-                .for_each(|w| self.round.want(w.need.node, w));
+            let elements = Elements::new(array, range);
+            seen = seen.max(self.take_pushed(elements, miss.creator, out));
+            self.want(elements, miss.creator, zero_ok, out);
         }
         self.round
             .ask(|to, round, wanted| out.push(fetch(to, round, wanted)));
         if self.round.is_over() {
             out.push(Command::Done);
         }
+        seen
+    }
+
+    /// Fills with zeros what nobody has written, and asks for the rest of what is not valid.
+    fn want(&mut self, elements: Elements, creator: NodeId, zero_ok: bool, out: &mut Commands) {
+        // Segments that differ only in what is held here are asked for as one.
+        let (me, mut last) = (self.me, None::<WantedElements>);
+        let mut wanted: SmallVec<[WantedElements; 1]> = SmallVec::new();
+        self.update(elements, |elements, state| {
+            let need = state.known(creator);
+            if state.is_valid() {
+                return;
+            }
+            if need.lamport == 0 && zero_ok {
+                state.hold(need);
+                out.push(Command::Array(ArrayCommand::ZeroFill(elements)));
+                return;
+            }
+            assert!(
+                need.node != me,
+                "{elements}: a node's own last write is never invalid here"
+            );
+            match &mut last {
+                Some(last) if last.need == need && last.elements.range().end == elements.first => {
+                    last.elements.count += elements.count;
+                }
+                _ => wanted.extend(last.replace(WantedElements { elements, need })),
+            }
+        });
+        wanted.extend(last);
+        wanted
+            .into_iter()
+            .for_each(|w| self.round.want(w.need.node, w));
+    }
+
+    /// All of these elements are written, whatever they were before.
+    fn overwrite(&mut self, elements: Elements, creator: NodeId, out: &mut Commands) {
+        let (me, mut cached) = (self.me, Vec::new());
+        let at_home = self.coherence(elements.array) == Some(Coherence::Home);
+        self.update(elements, |part, state| {
+            if !state.is_valid() {
+                let version = state.known(creator);
+                state.hold(version);
+                if at_home && version.node != me {
+                    cached.push(part);
+                }
+            }
+        });
+        cached.into_iter().for_each(|part| self.home.cache(part));
+        self.inbox.forget(elements, out);
     }
 
     fn write(&mut self, elements: Elements, site: SiteId, out: &mut Commands) {
+        let at_home = self.coherence(elements.array) == Some(Coherence::Home);
         let mut dirty = std::mem::take(&mut self.dirty);
+        let mut written = std::mem::take(&mut self.home.written);
         self.update(elements, |part, state| {
             debug_assert!(state.is_valid(), "{part}: only valid elements are written");
             if state.dirty || state.exclusive {
                 return;
             }
             state.dirty = true;
-            races::push(&mut dirty, part, site);
+            match at_home {
+                true => Elements::push(&mut written, part),
+                false => races::push(&mut dirty, part, site),
+            }
             push_writable(part, out);
         });
-        self.dirty = dirty;
+        (self.dirty, self.home.written) = (dirty, written);
     }
 
-    /// Whether the current interval wrote elements.
+    /// Whether the current interval wrote elements, or freed arrays.
     pub fn is_dirty(&self) -> bool {
-        !self.dirty.is_empty()
+        !self.dirty.is_empty() || !self.freeing.is_empty()
     }
 
-    /// Ends the current interval, which has this version; what it wrote.
+    /// Ends the current interval, which has this version; what it wrote, and what it freed.
     pub fn end_interval(
         &mut self,
         version: Version,
         races: &mut RaceFinder,
         out: &mut Commands,
-    ) -> Vec<Elements> {
+    ) -> (Vec<Elements>, Vec<OidRange>) {
         let (me, mut written) = (self.me, Vec::new());
         let mut dirty = std::mem::take(&mut self.dirty);
         dirty.sort_unstable();
@@ -172,11 +271,18 @@ impl Arrays {
             });
         }
         self.dirty = dirty;
-        written
+        self.push_written(&written, version, out);
+        let freed = self.end_freeing(version, races);
+        (written, freed)
     }
 
     /// Another node's interval of this version has written these elements.
     pub fn notice(&mut self, elements: Elements, version: Version, out: &mut Commands) {
+        if self.is_freed(elements.array) {
+            return;
+        }
+        self.readers.forget(elements);
+        self.inbox.outdate(elements, version, out);
         self.update(elements, |part, state| {
             if state.hear(version) {
                 state.exclusive = false;
@@ -211,7 +317,8 @@ impl Arrays {
     }
 
     /// Answers the requests that waited for the worker.
-    pub fn serve(&mut self, out: &mut Commands) -> Result<(), ProtocolError> {
+    pub fn serve(&mut self, worker: WorkerIs, out: &mut Commands) -> Result<(), ProtocolError> {
+        self.home.serve(worker, out);
         while let Some(request) = self.deferred.pop_front() {
             self.reply(&request, out)?;
         }
@@ -220,12 +327,12 @@ impl Arrays {
 
     /// Whether requests wait for the worker.
     pub fn has_deferred(&self) -> bool {
-        !self.deferred.is_empty()
+        !self.deferred.is_empty() || self.home.has_deferred()
     }
 
-    fn states(&self, elements: Elements) -> impl Iterator<Item = ObjectState> {
-        let segments = self.arrays.get(&elements.array);
-        let states = segments.map(|segments| segments.of(elements.range()));
+    pub(crate) fn states(&self, elements: Elements) -> impl Iterator<Item = ObjectState> {
+        let array = self.arrays.get(&elements.array);
+        let states = array.map(|array| array.elements.of(elements.range()));
         let nothing = states.is_none().then(ObjectState::default);
         states
             .into_iter()
@@ -240,6 +347,14 @@ impl Arrays {
     }
 
     fn reply(&mut self, request: &Request, out: &mut Commands) -> Result<(), ProtocolError> {
+        let arrays = || request.wanted.iter().map(|wanted| wanted.elements.array);
+        if let Some(array) = arrays().find(|array| self.is_freed(*array)) {
+            let round = request.round;
+            let message = Message::ElementsGone { round, array };
+            let to = request.from;
+            out.push(Command::Send { to, message });
+            return Ok(());
+        }
         let mut sent = Wants::new();
         for &WantedElements { elements, need } in &request.wanted {
             let oldest = self.states(elements).map(|state| state.held()).min();
@@ -253,6 +368,9 @@ impl Arrays {
             sent.push(SentElements { elements, version });
         }
         for SentElements { elements, .. } in &sent {
+            if self.coherence(elements.array) == Some(Coherence::Update) {
+                self.readers.join(*elements, request.from);
+            }
             self.update(*elements, |part, state| {
                 state.served_since = true;
                 if std::mem::take(&mut state.exclusive) {
@@ -285,19 +403,29 @@ impl Arrays {
         }
         for &sent in sent {
             self.update(sent.elements, |_, state| state.hold(sent.version));
+            match self.coherence(sent.elements.array) {
+                Some(Coherence::Home) => self.home.cache(sent.elements),
+                _ => self.inbox.forget(sent.elements, out),
+            }
             out.push(Command::Array(ArrayCommand::Install(sent)));
         }
-        self.round
-            .answered(from, |to, round, wanted| out.push(fetch(to, round, wanted)));
-        if self.round.is_over() {
-            out.push(Command::Done);
-        }
+        self.answered(from, out);
         let seen = sent.iter().map(|sent| sent.version.lamport);
         Ok(seen.max().unwrap_or(0))
     }
+
+    /// A question of the round was answered.
+    pub(crate) fn answered(&mut self, from: NodeId, out: &mut Commands) {
+        self.round
+            .answered(from, |to, round, wanted| out.push(fetch(to, round, wanted)));
+        if self.round.is_over() {
+            let gone = self.gone.take();
+            out.push(gone.map_or(Command::Done, Command::Gone));
+        }
+    }
 }
 
-fn initial(creator: NodeId) -> Version {
+pub(crate) fn initial(creator: NodeId) -> Version {
     Version {
         lamport: 0,
         node: creator,

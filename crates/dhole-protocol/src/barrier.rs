@@ -1,7 +1,7 @@
 //! The central barrier: every node tells node 0 that it has arrived, and is told by node 0 that
 //! all have: 2(n-1) messages. Both carry the write notices that the receiver lacks.
 
-use dhole_model::{CallSite, Coherence, IntervalIndex, NodeId, OidRange, VectorTime};
+use dhole_model::{CallSite, Coherence, IntervalIndex, NodeId, Oid, OidRange, VectorTime};
 
 use crate::command::ProtocolError;
 use crate::{BarrierId, News, Waiter, WaitingFor};
@@ -70,6 +70,21 @@ impl Barrier {
         let barrier = BarrierId::Switch {
             number: self.passed,
             objects,
+            to,
+        };
+        self.waiting_at = Some(barrier);
+        (barrier, self.first_untold)
+    }
+
+    /// As [`arrive`](Barrier::arrive), where an array changes protocol.
+    pub fn arrive_to_switch_array(
+        &mut self,
+        array: Oid,
+        to: Coherence,
+    ) -> (BarrierId, IntervalIndex) {
+        let barrier = BarrierId::SwitchArray {
+            number: self.passed,
+            array,
             to,
         };
         self.waiting_at = Some(barrier);

@@ -139,7 +139,20 @@ pub enum Event {
         /// Where in the program.
         site: CallSite,
     },
-    /// The worker has left that barrier.
+    /// The worker reaches a barrier at which an array changes protocol.
+    SwitchArray {
+        /// All its elements.
+        array: Elements,
+        /// The node that allocated it.
+        creator: NodeId,
+        /// It began as zeros.
+        zero_ok: bool,
+        /// How it is kept consistent afterwards.
+        to: Coherence,
+        /// Where in the program.
+        site: CallSite,
+    },
+    /// The worker has left the barrier at which objects change protocol.
     Switched {
         /// The objects.
         range: OidRange,

@@ -24,6 +24,7 @@ pub(crate) fn keep_newest(records: &mut VecDeque<Arc<Interval>>) {
                 let newer = Arc::make_mut(newer);
                 newer.first = record.first;
                 add_freed(&mut newer.freed, &record.freed);
+                add_freed(&mut newer.freed_arrays, &record.freed_arrays);
             }
             _ => {
                 if written != record.written || elements != record.elements {
@@ -140,6 +141,7 @@ mod tests {
             written: written.collect(),
             elements: vec![],
             freed: vec![],
+            freed_arrays: vec![],
         })
     }
 

@@ -86,6 +86,11 @@ impl Home {
         !self.written.is_empty()
     }
 
+    /// Whether homes have yet to acknowledge a flush.
+    pub fn is_flushing(&self) -> bool {
+        !self.awaited.is_empty()
+    }
+
     /// Sends home what was written since the last flush; done when all homes have acknowledged.
     /// `time` is what this node has seen, the interval that ends among it.
     pub fn flush(

@@ -39,7 +39,10 @@ impl Default for LogLimits {
 }
 
 fn weight(interval: &Interval) -> usize {
-    1 + interval.written.len() + interval.elements.len() + interval.freed.len()
+    1 + interval.written.len()
+        + interval.elements.len()
+        + interval.freed.len()
+        + interval.freed_arrays.len()
 }
 
 impl IntervalLog {
@@ -130,6 +133,7 @@ mod tests {
             written: vec![],
             elements: vec![],
             freed: vec![],
+            freed_arrays: vec![],
         })
     }
 

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use dhole_model::{CallSite, Coherence, IntervalIndex, NodeId, Oid, OidRange, VectorTime, Version};
 use smallvec::SmallVec;
 
-use crate::array_command::SentElements;
+use crate::array_command::{ArrayEvent, SentElements};
 use crate::arrays::Arrays;
 use crate::collection::{Collector, Gossip};
 use crate::command::{Command, Commands, Freed, ProtocolError, Source, Unread, WorkerIs};
@@ -226,7 +226,7 @@ impl Lazy {
                 pushes.push((*reader, Sent { oid, version }));
             }
         }
-        let elements = self.arrays.end_interval(version, &mut self.races, out);
+        let (elements, freed_arrays) = self.arrays.end_interval(version, &mut self.races, out);
         let interval = Interval {
             node: self.me,
             first: index,
@@ -235,6 +235,7 @@ impl Lazy {
             written,
             elements,
             freed,
+            freed_arrays,
         };
         self.forget_freed(&interval.freed);
         self.log.push(Arc::new(interval));
@@ -284,8 +285,10 @@ impl Lazy {
     /// Sends home what was written of objects that have one.
     pub fn flush(&mut self, out: &mut Commands) {
         let time = self.open_time();
+        self.arrays.flush(out);
         let Lazy { objects, races, .. } = self;
         self.home.flush((self.me, &time), objects, races, out);
+        self.objects_are_home(out);
     }
 
     /// A node flushes what is at home here.
@@ -319,7 +322,9 @@ impl Lazy {
         number: u32,
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
-        self.home.acknowledged(from, number, out)
+        self.home.acknowledged(from, number, out)?;
+        self.objects_are_home(out);
+        Ok(())
     }
 
     /// Leaves of an object at home here were changed, by a node that had seen `time`, or by this
@@ -338,7 +343,7 @@ impl Lazy {
 
     /// Whether the worker wrote objects that have a home since their last flush.
     pub fn has_unflushed(&self) -> bool {
-        self.home.has_written()
+        self.home.has_written() || !self.arrays.home.written.is_empty()
     }
 
     /// Everything known here that a node which has seen `time` lacks.
@@ -408,6 +413,7 @@ impl Lazy {
             }
             self.time.see(interval.node, interval.index);
             races += self.notice(interval, out) + self.notice_freed(interval, out);
+            races += self.arrays.notice_freed(interval, &mut self.races, out);
             self.log.push(Arc::clone(interval));
         }
         self.lamport = self.lamport.max(news.lamport);
@@ -421,6 +427,7 @@ impl Lazy {
     /// without notices.
     pub fn acquired(&mut self, out: &mut Commands) {
         self.home.drop_cached(&mut self.objects, out);
+        self.arrays.drop_cached(out);
     }
 
     /// Applies the notices of an interval; how many of them race with writes of this node.
@@ -510,7 +517,7 @@ impl Lazy {
         while let Some(request) = self.deferred.pop_front() {
             self.reply(&request, out)?;
         }
-        self.arrays.serve(out)
+        self.arrays.serve(worker, out)
     }
 
     /// Whether requests wait for the worker.
@@ -562,6 +569,16 @@ impl Lazy {
             round: request.round,
             objects,
         });
+        Ok(())
+    }
+
+    /// The worker does something with an array.
+    ///
+    /// # Errors
+    /// [`ProtocolError::Freed`] when the array is.
+    pub fn array(&mut self, event: ArrayEvent, out: &mut Commands) -> Result<(), ProtocolError> {
+        let seen = self.arrays.step(event, &mut self.races, out)?;
+        self.lamport = self.lamport.max(seen);
         Ok(())
     }
 

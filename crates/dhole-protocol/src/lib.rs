@@ -6,7 +6,7 @@
 //! - the *family of protocols* for shared objects: *lazy*, single-writer, with invalidation (DOSA,
 //!   sections 2 and 3.1); *update*, which pushes to the last readers; *home*, with several writers
 //!   (Jackal, section 3.1); each object has its own, and may change it;
-//! - the lazy one for *arrays* too, element by element, so that nodes may write one page at once;
+//! - all of it for *arrays* too, element by element, so that nodes may write one page at once;
 //! - *locks* with a manager that passes requests on to the last holder, and the central
 //!   *barrier* of 2(n-1) messages; both carry write notices;
 //! - *read-write locks* and *semaphores*, gates that a manager opens in the order of asking, and
@@ -40,6 +40,9 @@
 
 mod array_command;
 mod arrays;
+mod arrays_free;
+mod arrays_home;
+mod arrays_update;
 mod barrier;
 mod collection;
 mod command;
@@ -63,7 +66,10 @@ mod switch;
 mod update;
 mod wait_for;
 
-pub use array_command::{ArrayCommand, ArrayEvent, SentElements, UnreadElements, WantedElements};
+pub use array_command::{
+    ArrayCommand, ArrayEvent, FlushedElements, PushedElements, SentElements, UnreadElements,
+    WantedElements,
+};
 pub use collection::Gossip;
 pub use command::{
     Along, Command, Commands, Event, Freed, ProtocolError, Source, Unread, WorkerIs,

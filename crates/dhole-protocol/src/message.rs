@@ -9,11 +9,14 @@ use dhole_model::{
 };
 use smallvec::SmallVec;
 
-use crate::array_command::{SentElements, WantedElements};
+use crate::array_command::{FlushedElements, PushedElements, SentElements, WantedElements};
 use crate::collection::Gossip;
-use crate::round::MOST_WANTED;
 use crate::stall::Stall;
 use crate::{ConditionId, Passage, Raced};
+
+mod check;
+
+use check::{check_bytes, check_elements, check_time, check_wanted};
 
 /// The number of a lock, the same on every node.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -33,6 +36,15 @@ pub enum BarrierId {
         /// The objects.
         objects: OidRange,
         /// Their protocol afterwards.
+        to: Coherence,
+    },
+    /// The program's barrier of this number, at which an array changes protocol.
+    SwitchArray {
+        /// The number.
+        number: u64,
+        /// The array.
+        array: Oid,
+        /// Its protocol afterwards.
         to: Coherence,
     },
     /// The end of the run.
@@ -58,6 +70,9 @@ impl fmt::Display for BarrierId {
                 f,
                 "barrier {number} (switch of {count} from {first} on to {to})"
             ),
+            BarrierId::SwitchArray { number, array, to } => {
+                write!(f, "barrier {number} (switch of the array {array} to {to})")
+            }
             BarrierId::End => f.write_str("the end of the run"),
         }
     }
@@ -81,6 +96,8 @@ pub struct Interval {
     pub elements: Vec<Elements>,
     /// The objects freed, in ascending order.
     pub freed: Vec<OidRange>,
+    /// The ids of the blocks of arrays freed, in ascending order.
+    pub freed_arrays: Vec<OidRange>,
 }
 
 impl Interval {
@@ -103,10 +120,11 @@ impl Interval {
             ranges => COUNT + ELEMENTS * ranges,
         };
         // Bits of the node's number say whether elements were written, and anything freed.
-        let freed = match self.freed.len() as u64 {
+        let freed = |freed: &Vec<OidRange>| match freed.len() as u64 {
             0 => 0,
             ranges => COUNT + FIRST_AND_COUNT * ranges,
         };
+        let freed = freed(&self.freed) + freed(&self.freed_arrays);
         let objects = FIRST_AND_COUNT * self.written.len() as u64;
         NODE_INDEX_LAMPORT_COUNT + first + objects + elements + freed
     }
@@ -349,6 +367,35 @@ pub enum Message {
         /// The elements.
         sent: SmallVec<[SentElements; 1]>,
     },
+    /// New versions of elements, for a node that read them before; the bytes are the payload.
+    UpdateElements {
+        /// The elements.
+        pushed: SmallVec<[PushedElements; 1]>,
+    },
+    /// The sender does not read what is pushed to it of arrays.
+    DropOutElements {
+        /// The elements.
+        elements: SmallVec<[Elements; 1]>,
+    },
+    /// What the sender has written of elements at home here; the bytes are the payload.
+    FlushElements {
+        /// The number of the sender's flush; the acknowledgement repeats it.
+        number: u32,
+        /// The elements.
+        flushed: SmallVec<[FlushedElements; 1]>,
+    },
+    /// The elements that were flushed are in their place at home.
+    ElementsFlushed {
+        /// The number of the flush.
+        number: u32,
+    },
+    /// Answers [`FetchElements`](Message::FetchElements): an array was freed, and nothing is sent.
+    ElementsGone {
+        /// The asker's round.
+        round: u32,
+        /// The array.
+        array: Oid,
+    },
     /// Answers a [`Fetch`](Message::Fetch): one of the objects was freed, and none is sent.
     Gone {
         /// The asker's round.
@@ -496,49 +543,6 @@ pub enum Message {
     },
 }
 
-impl News {
-    /// What makes no sense in a cluster of `nodes`.
-    fn check(&self, nodes: usize) -> Result<(), &'static str> {
-        check_time(&self.time, nodes)?;
-        for interval in &self.intervals {
-            if interval.node.index() >= nodes {
-                return Err("an interval of a node that is not in the cluster");
-            }
-            if interval.first == 0 || interval.first > interval.index {
-                return Err("an interval that ends before it begins");
-            }
-            let ends = |range: &OidRange| range.first.0.checked_add(u64::from(range.count));
-            let mut ranges = interval.written.iter().chain(&interval.freed);
-            if !ranges.all(|range| range.count > 0 && ends(range).is_some()) {
-                return Err("a range of objects beyond all ids");
-            }
-            interval.elements.iter().try_for_each(check_elements)?;
-        }
-        Ok(())
-    }
-}
-
-fn check_time(time: &VectorTime, nodes: usize) -> Result<(), &'static str> {
-    match time.nodes() == nodes {
-        true => Ok(()),
-        false => Err("a vector time of a cluster of another size"),
-    }
-}
-
-fn check_elements(elements: &Elements) -> Result<(), &'static str> {
-    match elements.first.checked_add(elements.count) {
-        Some(_) if elements.count > 0 => Ok(()),
-        _ => Err("no elements, or elements beyond every array"),
-    }
-}
-
-fn check_wanted(wanted: usize) -> Result<(), &'static str> {
-    match (1..=MOST_WANTED).contains(&wanted) {
-        true => Ok(()),
-        false => Err("a fetch of nothing, or of more than one message may ask for"),
-    }
-}
-
 impl Message {
     /// What makes no sense in a cluster of `nodes`, whatever has happened there.
     pub(crate) fn check(&self, nodes: usize) -> Result<(), &'static str> {
@@ -557,6 +561,13 @@ impl Message {
                         }
                     })
             }
+            Message::UpdateElements { pushed } => pushed
+                .iter()
+                .try_for_each(|pushed| check_bytes(pushed.sent.elements, pushed.bytes)),
+            Message::FlushElements { flushed, .. } => flushed
+                .iter()
+                .try_for_each(|flushed| check_bytes(flushed.elements, flushed.bytes)),
+            Message::DropOutElements { elements } => elements.iter().try_for_each(check_elements),
             Message::LockRequest { time, .. } => check_time(time, nodes),
             Message::LockForward {
                 requester, time, ..
@@ -631,11 +642,11 @@ impl Message {
         match self {
             Message::Fetch { .. } | Message::FetchElements { .. } => MessageKind::Fetch,
             Message::FetchReply { .. } | Message::ElementsReply { .. } => MessageKind::FetchReply,
-            Message::Update { .. } => MessageKind::Update,
-            Message::DropOut { .. } => MessageKind::DropOut,
-            Message::Flush { .. } => MessageKind::Flush,
-            Message::FlushAck { .. } => MessageKind::FlushAck,
-            Message::Gone { .. } => MessageKind::Gone,
+            Message::Update { .. } | Message::UpdateElements { .. } => MessageKind::Update,
+            Message::DropOut { .. } | Message::DropOutElements { .. } => MessageKind::DropOut,
+            Message::Flush { .. } | Message::FlushElements { .. } => MessageKind::Flush,
+            Message::FlushAck { .. } | Message::ElementsFlushed { .. } => MessageKind::FlushAck,
+            Message::Gone { .. } | Message::ElementsGone { .. } => MessageKind::Gone,
             Message::LockRequest { .. } => MessageKind::LockRequest,
             Message::LockForward { .. } => MessageKind::LockForward,
             Message::LockGrant { .. } => MessageKind::LockGrant,
@@ -687,7 +698,15 @@ impl Message {
                 let sites = at.as_ref().map_or(0, |at| SITE * at.sites.len() as u64);
                 ROUND_AND_COUNT + (OID + LENGTH) * flushed.len() as u64 + times + sites
             }
-            Message::FlushAck { .. } => 4,
+            Message::FlushAck { .. } | Message::ElementsFlushed { .. } => 4,
+            Message::UpdateElements { pushed } => {
+                COUNT + (ELEMENTS + VERSION + LENGTH) * pushed.len() as u64
+            }
+            Message::DropOutElements { elements } => COUNT + ELEMENTS * elements.len() as u64,
+            Message::FlushElements { flushed, .. } => {
+                ROUND_AND_COUNT + (ELEMENTS + LENGTH) * flushed.len() as u64
+            }
+            Message::ElementsGone { .. } => 4 + OID,
             Message::FetchElements { wanted, .. } => {
                 ROUND_AND_COUNT + (ELEMENTS + VERSION) * wanted.len() as u64
             }

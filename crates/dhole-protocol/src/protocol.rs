@@ -89,10 +89,7 @@ impl Protocol {
             Event::Free { range, site } => self.lazy.free(range, site, out)?,
             Event::WriteFault { oid, site } => self.lazy.write_fault(oid, site, out),
             Event::Touch { oid } => self.lazy.touch(oid, out),
-            Event::Array(event) => {
-                let Lazy { arrays, races, .. } = &mut self.lazy;
-                arrays.step(event, races, out)
-            }
+            Event::Array(event) => self.lazy.array(event, out)?,
             Event::Acquire { lock, site } => self.acquire(lock, site, out)?,
             Event::Release { lock } => self.release(lock, out)?,
             Event::Enter { passage, site } => self.enter(passage, site, out)?,
@@ -108,6 +105,19 @@ impl Protocol {
                 self.arrive(at, site, out)?
             }
             Event::Flush => self.lazy.flush(out),
+            Event::SwitchArray {
+                array,
+                creator,
+                zero_ok,
+                to,
+                site,
+            } => {
+                if to == Coherence::Home && zero_ok {
+                    self.lazy.arrays.before_switch(array, creator, out);
+                }
+                let at = self.barrier.arrive_to_switch_array(array.array, to);
+                self.arrive(at, site, out)?
+            }
             Event::Switch {
                 range,
                 creator,
@@ -187,6 +197,12 @@ impl Protocol {
     /// and go.
     pub fn records_kept(&self) -> [usize; 3] {
         self.lazy.records_kept()
+    }
+
+    /// What is kept of arrays: those that this node has met, and ranges of ids of those that were
+    /// freed.
+    pub fn array_records_kept(&self) -> [usize; 2] {
+        self.lazy.arrays.kept()
     }
 
     /// Whether requests wait for the worker's next call ([`Event::Serve`]).
@@ -458,6 +474,22 @@ impl Protocol {
                 self.lazy.flushed(flush, worker, out)
             }
             Message::FlushAck { number } => self.lazy.acknowledged(from, number, out),
+            Message::UpdateElements { pushed } => {
+                self.lazy.arrays.receive(from, &pushed, out);
+                Ok(())
+            }
+            Message::DropOutElements { elements } => {
+                self.lazy.arrays.drop_out(from, &elements);
+                Ok(())
+            }
+            Message::FlushElements { number, flushed } => {
+                let arrays = &mut self.lazy.arrays;
+                arrays.flushed(from, number, flushed, worker, out)
+            }
+            Message::ElementsFlushed { number } => self.lazy.elements_are_home(from, number, out),
+            Message::ElementsGone { round, array } => {
+                self.lazy.arrays.told_gone(from, round, array, out)
+            }
             Message::FetchElements { round, wanted } => {
                 self.lazy.arrays.fetch(from, round, wanted, worker, out)
             }

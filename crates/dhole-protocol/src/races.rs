@@ -473,6 +473,12 @@ impl RaceFinder {
         }
     }
 
+    /// An array was freed. What was written of it is remembered for a while, for races with the
+    /// freeing.
+    pub fn forget_array(&mut self, array: Oid) {
+        self.own_elements.forget_later(array);
+    }
+
     /// Chunks of ids in which what this node wrote is remembered.
     pub fn kept(&self) -> usize {
         self.own.len()

@@ -16,7 +16,7 @@ use crate::{Pushed, Sent};
 pub(crate) const MOST_KEPT_BYTES: u64 = 16 << 20;
 
 /// So many pushes in a row that nobody read make their receiver drop out of the copyset.
-const MOST_UNREAD: u8 = 2;
+pub(crate) const MOST_UNREAD: u8 = 2;
 
 /// The pushes of a node since it last read what was pushed.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]

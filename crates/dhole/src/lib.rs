@@ -45,8 +45,8 @@ mod report;
 pub use config::{Config, run};
 pub use dhole_heap::{
     Absent, AllocError, Array, Array2, ArrayError, ArrayRange, BindError, Borrow, BorrowError,
-    Foreign, Link, Names, OutOfBounds, Own, Read, Readers, Ref, Refs, Row, Rows, Scalar, Share,
-    Write,
+    Foreign, Link, Names, NotRows, OutOfBounds, Own, Read, Readers, Ref, Refs, Row, Rows, Scalar,
+    Share, Write,
 };
 pub use dhole_model::{
     CallSite, Coherence, Counters, KindCounters, MAX_NODES, MessageKind, NodeId, TypeCounters,

@@ -74,6 +74,48 @@ fn freed(nodes: usize, times: u64) -> (u64, Counters) {
     })
 }
 
+/// Arrays of all sizes come and go, freed by each node in turn.
+fn freed_arrays(nodes: usize, times: u64) -> (u64, Counters) {
+    peak(nodes, |w| {
+        let (me, nodes) = (w.node().index(), w.nodes());
+        for step in 0..times / 10 {
+            let (small, large) = w.once(|w| {
+                let small: [_; 4] = std::array::from_fn(|i| w.alloc_array::<u64>(10 + i));
+                Ok((small, w.alloc_array2::<f64>(nodes, 700)))
+            })?;
+            small[0].slice_mut(w, 2 * me..2 * me + 2).fill(step);
+            large.row(me).get_mut(w).fill(1.0);
+            w.barrier()?;
+            assert_eq!(small[0].slice(w, ..6), [step; 6]);
+            assert_eq!(large.get(w, nodes - 1, 699), &1.0);
+            w.barrier()?;
+            if step as usize % nodes == me {
+                w.free((&small[..], large.array()))?;
+            }
+            w.barrier()?;
+        }
+        Ok(())
+    })
+}
+
+#[test]
+fn a_small_array_costs_some_hundred_bytes() {
+    const ARRAYS: usize = 2000;
+    let of = |arrays: usize| {
+        let (bytes, total) = peak(2, |w| {
+            for _ in 0..arrays {
+                let array = w.alloc_array::<f64>(10);
+                array.slice_mut(w, ..).fill(1.0);
+            }
+            Ok(())
+        });
+        (bytes + total.shared_bytes) / 2
+    };
+    let each = (of(2 * ARRAYS) - of(ARRAYS)) / ARRAYS as u64;
+    println!("{each} bytes for an array of 10 numbers");
+    assert!(each < 1500, "{each} bytes for an array of 80 bytes");
+}
+
 fn assert_flat(what: &str, times: u64, run: impl Fn(u64) -> (u64, Counters)) {
     let ((few, _), (many, counters)) = (run(times / 10), run(times));
     let kept = counters.interval_records_most;
@@ -105,6 +147,15 @@ fn all_flat(times: u64) {
         assert!(
             stored <= 16 * 4096,
             "{stored} bytes of pages after {times} objects"
+        );
+        (bytes, counters)
+    });
+    assert_flat("arrays that come and go", times, |times| {
+        let (bytes, counters) = freed_arrays(3, times);
+        let stored = counters.shared_bytes / 3;
+        assert!(
+            stored <= 16 * 4096,
+            "{stored} bytes of pages after {times} arrays"
         );
         (bytes, counters)
     });

@@ -69,7 +69,7 @@ impl<'id> Access<'id> for Worker<'_, 'id> {
             let (mut heap, _) = call.split();
             match found {
                 Ok(()) => heap.install_elements(miss.elements, &bytes)?,
-                Err(_) if heap.bind_array(miss) == Ok(true) => {
+                Err(_) if heap.bind_array(miss).is_ok_and(|bound| bound.zeros) => {
                     heap.zero_fill_elements(miss.elements)?;
                 }
                 Err(_) => return Err(Lost::Nobody),

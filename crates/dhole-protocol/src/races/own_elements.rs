@@ -1,10 +1,10 @@
 //! What a node wrote of arrays, for races over their elements.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use dhole_model::{Elements, Oid, Segments};
 
-use super::{Own, Packed, SiteId};
+use super::{MOST_FREED, Own, Packed, SiteId};
 
 /// The most segments of elements that a node's own writes are remembered in. What it writes
 /// beyond them, until the barrier after next, is not looked at.
@@ -16,6 +16,8 @@ const MOST_SEGMENTS: usize = 1 << 16;
 pub(super) struct OwnElements {
     arrays: BTreeMap<Oid, Segments<Own>>,
     segments: usize,
+    /// Arrays that were freed and are still remembered.
+    freed: VecDeque<Oid>,
 }
 
 impl OwnElements {
@@ -72,6 +74,19 @@ impl OwnElements {
         (Elements::new(elements.array, range), site)
     }
 
+    /// An array was freed: it is forgotten when enough others have been.
+    pub fn forget_later(&mut self, array: Oid) {
+        if self.arrays.contains_key(&array) && !self.freed.contains(&array) {
+            self.freed.push_back(array);
+        }
+        while self.freed.len() > MOST_FREED {
+            let oldest = self.freed.pop_front();
+            if let Some(own) = oldest.and_then(|array| self.arrays.remove(&array)) {
+                self.segments -= own.len();
+            }
+        }
+    }
+
     /// Forgets what was written up to this Lamport time.
     pub fn forget_up_to(&mut self, lamport: u64) {
         self.arrays.retain(|_, own| {
@@ -83,6 +98,7 @@ impl OwnElements {
             !own.is_empty()
         });
         self.segments = self.arrays.values().map(Segments::len).sum();
+        self.freed.retain(|array| self.arrays.contains_key(array));
     }
 }
 

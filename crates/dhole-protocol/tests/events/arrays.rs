@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::pack::{Pack, acquire, from, n, release, site};
-use dhole_model::{Elements, Oid, Version};
+use dhole_model::{Coherence, Elements, Oid, Version};
 use dhole_protocol::{
     ArrayCommand, ArrayEvent, Command, Event, Message, SentElements, UnreadElements, WorkerIs,
 };
@@ -21,6 +21,7 @@ fn read_within(range: Range<u64>, within: Range<u64>) -> Event {
         within: part(within),
         creator: n(0),
         zero_ok: true,
+        coherence: Coherence::Lazy,
     };
     Event::Array(ArrayEvent::Read([unread].into_iter().collect()))
 }
@@ -205,6 +206,7 @@ fn what_is_overwritten_is_not_asked_for() {
     let event = ArrayEvent::Overwrite {
         elements,
         creator: n(0),
+        coherence: Coherence::Lazy,
         site: site(1),
     };
     let writable = array(ArrayCommand::MakeWritable(elements));

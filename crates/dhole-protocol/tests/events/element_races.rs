@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::pack::{Pack, acquire, from, n, release, site};
-use dhole_model::{Elements, Oid};
+use dhole_model::{Coherence, Elements, Oid};
 use dhole_protocol::{
     ArrayCommand, ArrayEvent, Command, Event, Message, Protocol, Race, Raced, Races, RacingWrite,
     UnreadElements,
@@ -32,6 +32,7 @@ fn read(pack: &mut Pack, node: usize, range: Range<u64>) {
         within: part(range),
         creator: n(0),
         zero_ok: true,
+        coherence: Coherence::Lazy,
     };
     let misses = [unread].into_iter().collect();
     pack.run(node, Event::Array(ArrayEvent::Read(misses)));
@@ -47,6 +48,7 @@ fn overwrite(pack: &mut Pack, node: usize, range: Range<u64>, line: u32) {
     let event = ArrayEvent::Overwrite {
         elements: part(range),
         creator: n(0),
+        coherence: Coherence::Lazy,
         site: site(line),
     };
     pack.local(node, Event::Array(event));

@@ -1,6 +1,7 @@
 //! What the protocols answer, a file an event or a mechanism.
 
 mod acquire;
+mod array_family;
 mod arrays;
 mod arrive;
 mod bad_messages;

@@ -1,5 +1,6 @@
 //! The facade on threads and simulated: families, freeing, races, failures, time.
 
+mod arrays;
 mod failures;
 mod family;
 mod freeing;

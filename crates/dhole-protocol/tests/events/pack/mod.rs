@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use dhole_model::{CallSite, Coherence, MessageKind, NodeId, Oid, OidRange, VectorTime};
 use dhole_protocol::{
-    ArrayCommand, Command, Event, Flushed, LockId, LogLimits, Message, News, Protocol,
-    ProtocolError, Pushed, Races, Source, Unread, WorkerIs,
+    ArrayCommand, Command, Event, Flushed, FlushedElements, LockId, LogLimits, Message, News,
+    Protocol, ProtocolError, Pushed, PushedElements, Races, Source, Unread, WorkerIs,
 };
 
 /// An object that node 0 allocates in [`Pack::with_object`].
@@ -214,6 +214,26 @@ impl Pack {
                 }
                 Command::Array(ArrayCommand::Reply { to, round, sent }) => {
                     (to, Message::ElementsReply { round, sent })
+                }
+                Command::Array(ArrayCommand::Push { to, sent }) => {
+                    let pushed = sent.iter().map(|sent| PushedElements {
+                        sent: *sent,
+                        bytes: 8 * sent.elements.count,
+                    });
+                    let pushed = pushed.collect();
+                    (to, Message::UpdateElements { pushed })
+                }
+                Command::Array(ArrayCommand::Flush {
+                    to,
+                    number,
+                    elements,
+                }) => {
+                    let flushed = elements.iter().map(|elements| FlushedElements {
+                        elements: *elements,
+                        bytes: 8 * elements.count,
+                    });
+                    let flushed = flushed.collect();
+                    (to, Message::FlushElements { number, flushed })
                 }
                 command => {
                     done.push(command);

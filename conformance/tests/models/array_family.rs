@@ -1,0 +1,106 @@
+//! Arrays under the update and the home protocol, switched and freed: every run of small programs.
+
+use conformance::Bug;
+use conformance::model::{Cluster, Fault, Program, Sight, explore, hunt, programs::*};
+use dhole::Coherence::{self, Home, Lazy, Update};
+
+fn sound(program: Program, sights: &[Sight]) {
+    let explored = explore(Cluster::new(program).showing(sights));
+    println!("{}: {} states", explored.program, explored.states);
+    explored.assert_sound();
+}
+
+fn caught(bug: Bug, program: Program, fault: Fault) {
+    let explored = hunt(Cluster::new(program).with(bug), fault);
+    assert!(explored.shows(fault), "{bug:?} is not caught: {explored}");
+}
+
+#[test]
+fn what_is_sound_under_the_lazy_protocol_is_so_under_update() {
+    sound(parts_of_one_array(1).under(Update), &[]);
+    sound(parts_that_overlap(2).under(Update), &[Sight::Deferred]);
+    sound(parts_under_a_lock().under(Update), &[]);
+    sound(parts_written_alone().under(Update), &[]);
+}
+
+#[test]
+fn what_is_sound_under_the_lazy_protocol_is_so_under_home() {
+    sound(parts_of_one_array(1).under(Home), &[Sight::FlushDeferred]);
+    sound(parts_under_a_lock().under(Home), &[]);
+    sound(parts_written_alone().under(Home), &[]);
+}
+
+#[test]
+fn readers_of_elements_read_what_was_pushed() {
+    sound(
+        broadcast_parts(2, 3).under(Update),
+        &[Sight::Pushed, Sight::Overtaking],
+    );
+    sound(locked_parts().under(Update), &[Sight::Invalidated]);
+}
+
+#[test]
+#[ignore = "half a minute in release; cargo test --release -p conformance -- --ignored parts"]
+fn two_readers_of_parts_read_what_was_pushed() {
+    sound(broadcast_parts(3, 2).under(Update), &[Sight::Pushed]);
+}
+
+#[test]
+fn a_lost_push_of_elements_does_no_harm() {
+    let cluster = Cluster::new(broadcast_parts(2, 3).under(Update)).with(Bug::LosePush);
+    explore(cluster).assert_sound();
+}
+
+#[test]
+fn a_push_of_elements_that_claims_to_be_newer_makes_a_stale_read() {
+    let program = broadcast_parts(2, 3).under(Update);
+    caught(Bug::AdvancePush, program, Fault::StaleRead);
+}
+
+#[test]
+fn writers_of_different_elements_lose_nothing_at_home() {
+    sound(parts_by_rounds(2).under(Home), &[Sight::FlushDeferred]);
+    sound(locked_parts().under(Home), &[Sight::FlushDeferred]);
+}
+
+#[test]
+fn mistakes_at_home_make_stale_reads() {
+    let program = || locked_parts().under(Home);
+    caught(Bug::AcknowledgeEarly, program(), Fault::StaleRead);
+    caught(Bug::SkipElementsInvalidate, program(), Fault::StaleRead);
+    caught(
+        Bug::WidenFlush,
+        parts_by_rounds(2).under(Home),
+        Fault::StaleRead,
+    );
+}
+
+#[test]
+fn arrays_change_protocol_between_phases() {
+    for before in Coherence::ALL {
+        for after in Coherence::ALL {
+            sound(switched_parts(after).under(before), &[]);
+        }
+    }
+}
+
+#[test]
+fn elements_beside_an_object_are_sound_under_every_protocol() {
+    for coherence in Coherence::ALL {
+        sound(parts_beside_an_object().under(coherence), &[]);
+    }
+}
+
+#[test]
+fn a_freed_array_is_told_of_under_every_protocol() {
+    for coherence in Coherence::ALL {
+        sound(freed_array().under(coherence), &[]);
+        sound(freed_array_before_a_barrier().under(coherence), &[]);
+    }
+}
+
+#[test]
+fn an_array_whose_freeing_nobody_hears_of_is_used_after_it() {
+    let program = freed_array_before_a_barrier().under(Lazy);
+    caught(Bug::HideFreedArray, program, Fault::StaleRead);
+}

@@ -1,0 +1,116 @@
+//! Freed arrays: their storage, extents and pages of handles go back.
+
+use dhole_model::{CHUNK, Oid, OidRange};
+
+use crate::array_store::LocalArray;
+use crate::heap::Heap;
+use crate::space::{self, IDS_PER_PAGE};
+use crate::{ElementsRefusal, ElementsRefused, HeapMut, Presence};
+
+impl Heap {
+    /// Forgets an array. The caller has seen that it is an exclusive call.
+    fn free_array(&mut self, ids: OidRange) {
+        let array = ids.first;
+        let Some(local) = self.arrays.remove(&array) else {
+            return;
+        };
+        self.clear_handles(array, &local);
+        self.cluster.let_array_go(array);
+        // SAFETY: it is an exclusive call, and the node lock is held.
+        unsafe {
+            self.extents.read.forget(array);
+            self.extents.write.forget(array);
+        }
+        let LocalArray {
+            binding,
+            storage,
+            pages,
+            ..
+        } = &local;
+        let released = match pages {
+            None => self.store.give_back(*storage, binding.bytes()),
+            Some(pages) => {
+                self.array_bytes -= local.stored_bytes(array, 0..u64::MAX);
+                self.store.unreserve(pages.clone());
+                pages.clone()
+            }
+        };
+        if !released.is_empty() {
+            let at = self.store.pointer(released.start);
+            // SAFETY: whole pages of this node's store in which nothing lies any more; only
+            // exclusive calls free, so no reference to them lives.
+            unsafe { space::release(at, released.end - released.start) };
+        }
+        let first = array.0 / IDS_PER_PAGE;
+        let last = (array.0 + u64::from(ids.count) - 1) / IDS_PER_PAGE;
+        (first..=last).for_each(|page| self.release_handles(page));
+    }
+
+    /// Handles are set only for blocks that hold something. A page of a table that was never
+    /// touched stays so.
+    fn clear_handles(&self, array: Oid, local: &LocalArray) {
+        let blocks = local.stored.of(0..u64::MAX).filter(|(_, stored)| *stored);
+        for oid in blocks.flat_map(|(blocks, _)| blocks).map(|b| array.plus(b)) {
+            for table in self.tables() {
+                if table.load(oid).is_some() {
+                    table.clear(oid);
+                }
+            }
+        }
+    }
+
+    /// Gives a page of handles of both tables back, if there is nothing left that they could be
+    /// set for.
+    pub(crate) fn release_handles(&self, page: u64) {
+        let first = page * IDS_PER_PAGE;
+        let seen = |chunk: u64| self.place(Oid(chunk * CHUNK)).is_some();
+        if (first / CHUNK..(first + IDS_PER_PAGE) / CHUNK).any(seen) {
+            return;
+        }
+        let before = self.arrays.range(..Oid(first + IDS_PER_PAGE)).next_back();
+        if before.is_some_and(|(array, local)| array.0 + local.block_count() > first) {
+            return;
+        }
+        for table in [self.slot.read_table(), self.slot.write_table()] {
+            // SAFETY: one page of a table, whose handles are all null: they are set only for
+            // objects of chunks that have a record, and blocks of arrays that have. Pages that
+            // are given back read as null.
+            unsafe {
+                let page = table.add((8 * first) as usize);
+                space::release(page, 8 * IDS_PER_PAGE);
+            }
+        }
+    }
+}
+
+impl HeapMut<'_> {
+    /// Frees an array: its handles are null, its storage goes back, and it leaves no record.
+    /// Nothing happens where there is nothing of it.
+    ///
+    /// # Errors
+    /// [`ElementsRefusal::Presence`] outside of an exclusive call.
+    pub fn free_array(&mut self, ids: OidRange) -> Result<(), ElementsRefused> {
+        let presence = self.heap.presence();
+        if presence != Presence::Exclusive {
+            return Err(ElementsRefused {
+                operation: "freeing",
+                elements: dhole_model::Elements::new(ids.first, 0..0),
+                node: self.heap.node,
+                refusal: ElementsRefusal::Presence(presence),
+            });
+        }
+        self.heap.kept_elements.forget(ids.first);
+        self.heap.free_array(ids);
+        Ok(())
+    }
+
+    /// Arrays of which this node keeps a record.
+    pub fn arrays_kept(&self) -> usize {
+        self.heap.arrays.len()
+    }
+
+    /// Whether nothing is left of an array here because it was freed.
+    pub fn is_array_freed(&self, array: Oid) -> bool {
+        !self.heap.arrays.contains_key(&array) && self.heap.cluster.is_freed(array)
+    }
+}

@@ -1,0 +1,118 @@
+//! Freeing arrays: as [objects](crate::freeing), but by the ids of their blocks, for all elements
+//! at once.
+
+use dhole_model::{Elements, NodeId, Oid, OidRange, Version};
+
+use crate::Interval;
+use crate::array_command::ArrayCommand;
+use crate::arrays::Arrays;
+use crate::command::{Command, Commands, Freed, ProtocolError};
+use crate::races::{RaceFinder, SiteId};
+
+/// All elements that an array may have.
+fn whole(array: Oid) -> Elements {
+    Elements::new(array, 0..u64::MAX)
+}
+
+fn numbers(ids: OidRange) -> std::ops::Range<u64> {
+    ids.first.0..ids.first.0 + u64::from(ids.count)
+}
+
+impl Arrays {
+    pub(crate) fn is_freed(&self, array: Oid) -> bool {
+        self.freed.covers(array.0..array.0 + 1)
+    }
+
+    pub(crate) fn check_not_freed(&self, array: Oid) -> Result<(), ProtocolError> {
+        match self.is_freed(array) {
+            true => Err(ProtocolError::Freed(Freed::known_only(array))),
+            false => Ok(()),
+        }
+    }
+
+    /// The worker frees an array.
+    pub(crate) fn free(
+        &mut self,
+        ids: OidRange,
+        site: SiteId,
+        out: &mut Commands,
+    ) -> Result<(), ProtocolError> {
+        self.check_not_freed(ids.first)?;
+        self.forget(ids, out);
+        self.freeing.push((ids, site));
+        Ok(())
+    }
+
+    /// Nothing is left of an array but its ids.
+    fn forget(&mut self, ids: OidRange, out: &mut Commands) {
+        let all = whole(ids.first);
+        self.readers.forget(all);
+        self.inbox.forget(all, out);
+        self.home.forget(ids.first);
+        self.dirty
+            .retain(|(elements, _)| elements.array != ids.first);
+        self.arrays.remove(&ids.first);
+        self.freed.add(numbers(ids));
+        out.push(Command::Array(ArrayCommand::Free(ids)));
+    }
+
+    /// The interval of this version ends, which freed arrays.
+    pub(crate) fn end_freeing(
+        &mut self,
+        version: Version,
+        races: &mut RaceFinder,
+    ) -> Vec<OidRange> {
+        self.freeing.sort_unstable();
+        let mut freed = Vec::with_capacity(self.freeing.len());
+        for (ids, site) in self.freeing.drain(..) {
+            races.wrote_elements(version.lamport, &[(whole(ids.first), site)]);
+            races.forget_array(ids.first);
+            freed.push(ids);
+        }
+        freed
+    }
+
+    /// Applies what an interval of another node freed; how many of it race with what this one did.
+    pub fn notice_freed(
+        &mut self,
+        interval: &Interval,
+        races: &mut RaceFinder,
+        out: &mut Commands,
+    ) -> u64 {
+        let mut raced = 0;
+        for ids in &interval.freed_arrays {
+            raced += races.element_races(whole(ids.first), interval.version(), out);
+            races.forget_array(ids.first);
+            self.forget(*ids, out);
+        }
+        raced
+    }
+
+    /// Whom this node asked answers that an array was freed.
+    pub fn told_gone(
+        &mut self,
+        from: NodeId,
+        round: u32,
+        array: Oid,
+        out: &mut Commands,
+    ) -> Result<(), ProtocolError> {
+        let Some(wanted) = self.round.question(from, round)? else {
+            return Ok(());
+        };
+        if !wanted
+            .iter()
+            .any(|(_, wanted)| wanted.elements.array == array)
+        {
+            let what = "an array is gone that was not asked for";
+            return Err(ProtocolError::BadMessage { from, what });
+        }
+        self.gone = Some(Freed::known_only(array));
+        self.answered(from, out);
+        Ok(())
+    }
+
+    /// What is kept of arrays: those known, and ranges of ids of those that were freed.
+    pub fn kept(&self) -> [usize; 2] {
+        [self.arrays.len(), self.freed.ranges().len()]
+    }
+}
