@@ -99,7 +99,7 @@ impl<T> Array2<T> {
 
     /// Row `i`, if there is one.
     #[inline]
-    fn try_row(self, i: usize) -> Option<ArrayRange<T>> {
+    pub fn try_row(self, i: usize) -> Option<ArrayRange<T>> {
         let (array, start) = (self.array, (i as u64).checked_mul(self.columns)?);
         let end = start.checked_add(self.columns)?;
         let is_there = (i as u64) < self.rows && end <= array.len() as u64;
