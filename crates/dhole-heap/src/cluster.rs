@@ -239,8 +239,9 @@ impl Cluster {
         }
         drop(directory);
         // Ids of runs that are forgotten and of clusters that have ended stay null everywhere for
-        // ever, whatever type they are taken for. Those of one that lives must agree with its directory. Those that nobody
-        // has yet must not come into the world before they are allocated.
+        // ever, whatever type they are taken for. Those of one that lives must agree with its
+        // directory. Those that nobody has yet must not come into the world before they are
+        // allocated.
         let known = match space::owner(oid) {
             Some(Owner {
                 cluster: None,

@@ -212,6 +212,9 @@ fn describe_enum(input: &DeriveInput, data: &DataEnum) -> Result<TokenStream, Er
     }
     let variants = data.variants.iter().map(|variant| &variant.ident);
     Ok(quote! {
-        map.fieldless_enum(::core::mem::size_of::<Self>(), &[#(Self::#variants as ::core::primitive::i128),*]);
+        map.fieldless_enum(
+            ::core::mem::size_of::<Self>(),
+            &[#(Self::#variants as ::core::primitive::i128),*],
+        );
     })
 }
