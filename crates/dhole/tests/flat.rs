@@ -168,7 +168,7 @@ fn memory_is_flat_over_lock_transfers_and_barriers() {
 }
 
 #[test]
-#[ignore = "slow: a million of each"]
+#[ignore = "a million of each; minutes in release; see docs/testing.md"]
 fn memory_is_flat_over_a_million_lock_transfers_and_barriers() {
     all_flat(1_000_000);
 }
