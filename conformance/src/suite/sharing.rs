@@ -158,7 +158,7 @@ pub fn locks_made_by_nodes_are_all_different(on: &dyn Platform) {
 }
 
 /// All nodes write one object at once; after the barrier all see the same one of them, and every
-/// pair of nodes is told of with its places.
+/// pair of nodes is told of with its places; under home, each writer with another.
 pub fn of_racing_writers_one_wins_everywhere(on: &dyn Platform) {
     let outcome = succeed(on, 5, |w| {
         let (numbers, prize) = (numbers(w)?, w.once(|w| Ok(w.alloc(u64::MAX)))?);
@@ -179,7 +179,10 @@ pub fn of_racing_writers_one_wins_everywhere(on: &dyn Platform) {
     });
     let races: u64 = outcome.counters.iter().map(|node| node.races).sum();
     if on.coherence() == Coherence::Home {
-        assert_eq!(races, 0, "what is at home has no notices to find races by");
+        // Each writer with the one before it; what the home wrote before anybody else had a copy
+        // is not looked at.
+        let found = (39..=40).contains(&races) && (4..=16).contains(&outcome.races.len());
+        assert!(found, "{races} races, {} told", outcome.races.len());
         return;
     }
     assert_eq!(races, 10 * 10, "each pair in each round");
