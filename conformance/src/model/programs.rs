@@ -732,6 +732,23 @@ pub fn switched_parts(to: Coherence) -> Program {
     Program::new("switched parts", nodes).elements(3)
 }
 
+/// As [`switched_before_a_push_arrives`], of elements.
+pub fn array_switched_before_a_push_arrives() -> Program {
+    let (home, part) = (SwitchArray(Coherence::Home), Part(0, 2));
+    let zero = vec![
+        WritePart(part),
+        Barrier,
+        Barrier,
+        WritePart(part),
+        home,
+        WritePart(part),
+        Barrier,
+    ];
+    let read = ReadPart(Part(1, 2));
+    let one = vec![Barrier, read, Barrier, home, Barrier, read];
+    Program::new("array switched before a push arrives", vec![zero, one]).elements(2)
+}
+
 /// Elements and an object, written together and read together under a lock.
 pub fn parts_beside_an_object() -> Program {
     let node = |part| locked(0, &[ReadPart(part), Read(0), WritePart(part), Write(0)]).repeat(2);

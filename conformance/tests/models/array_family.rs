@@ -85,6 +85,14 @@ fn arrays_change_protocol_between_phases() {
 }
 
 #[test]
+fn a_push_from_before_a_switch_is_of_no_use_after_it() {
+    sound(
+        array_switched_before_a_push_arrives().under(Update),
+        &[Sight::Pushed],
+    );
+}
+
+#[test]
 fn elements_beside_an_object_are_sound_under_every_protocol() {
     for coherence in Coherence::ALL {
         sound(parts_beside_an_object().under(coherence), &[]);

@@ -181,7 +181,7 @@ impl Arrays {
     /// Before the barrier at which an array gets a home: what nobody has written gets its zeros
     /// where the array was allocated.
     pub fn before_switch(&mut self, array: Elements, creator: NodeId, out: &mut Commands) {
-        if creator != self.me {
+        if creator != self.me || self.is_freed(array.array) {
             return;
         }
         self.update(array, |part, state| {

@@ -210,13 +210,20 @@ impl Arrays {
         }));
     }
 
-    /// Takes pushes of elements that this node read before.
-    pub fn receive(&mut self, from: NodeId, pushed: &[PushedElements], out: &mut Commands) {
+    /// Takes pushes of elements that this node read before. Those of before the Lamport time
+    /// `useful_from` are of no use.
+    pub fn receive(
+        &mut self,
+        from: NodeId,
+        pushed: &[PushedElements],
+        useful_from: u64,
+        out: &mut Commands,
+    ) {
         let mut unread = Vec::new();
         for PushedElements { sent, bytes } in pushed {
             let SentElements { elements, version } = *sent;
             let (array, each) = (elements.array, bytes / elements.count);
-            if self.is_freed(array) {
+            if self.is_freed(array) || version.lamport < useful_from {
                 out.push(Command::PassOver { bytes: *bytes });
                 continue;
             }

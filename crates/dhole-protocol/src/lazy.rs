@@ -577,6 +577,10 @@ impl Lazy {
     /// # Errors
     /// [`ProtocolError::Freed`] when the array is.
     pub fn array(&mut self, event: ArrayEvent, out: &mut Commands) -> Result<(), ProtocolError> {
+        if matches!(event, ArrayEvent::Switched { .. }) {
+            // As where objects are switched.
+            self.pushes_from = self.lamport + 1;
+        }
         let seen = self.arrays.step(event, &mut self.races, out)?;
         self.lamport = self.lamport.max(seen);
         Ok(())

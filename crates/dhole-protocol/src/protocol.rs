@@ -475,7 +475,8 @@ impl Protocol {
             }
             Message::FlushAck { number } => self.lazy.acknowledged(from, number, out),
             Message::UpdateElements { pushed } => {
-                self.lazy.arrays.receive(from, &pushed, out);
+                let useful_from = self.lazy.pushes_from;
+                self.lazy.arrays.receive(from, &pushed, useful_from, out);
                 Ok(())
             }
             Message::DropOutElements { elements } => {

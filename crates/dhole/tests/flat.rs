@@ -99,7 +99,7 @@ fn freed_arrays(nodes: usize, times: u64) -> (u64, Counters) {
 }
 
 #[test]
-fn a_small_array_costs_some_hundred_bytes() {
+fn a_small_array_costs_no_page() {
     const ARRAYS: usize = 2000;
     let of = |arrays: usize| {
         let (bytes, total) = peak(2, |w| {
@@ -113,7 +113,7 @@ fn a_small_array_costs_some_hundred_bytes() {
     };
     let each = (of(2 * ARRAYS) - of(ARRAYS)) / ARRAYS as u64;
     println!("{each} bytes for an array of 10 numbers");
-    assert!(each < 1500, "{each} bytes for an array of 80 bytes");
+    assert!(each < 3000, "{each} bytes for an array of 80 bytes");
 }
 
 fn assert_flat(what: &str, times: u64, run: impl Fn(u64) -> (u64, Counters)) {
