@@ -102,9 +102,12 @@ impl IntervalLog {
 
     /// The intervals that `time` has not seen.
     pub fn since(&self, time: &VectorTime) -> impl Iterator<Item = Arc<Interval>> {
-        (0..self.nodes.len())
-            .map(NodeId::at)
-            .flat_map(|node| self.of_node_from(node, time.of(node) + 1).cloned())
+        let nodes = (0..self.nodes.len()).map(NodeId::at);
+        // It is another node's time, and may be any.
+        nodes.flat_map(|node| {
+            let index = time.of(node).saturating_add(1);
+            self.of_node_from(node, index).cloned()
+        })
     }
 
     /// Drops the intervals that `time` has seen.

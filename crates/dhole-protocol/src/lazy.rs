@@ -370,6 +370,9 @@ impl Lazy {
         let mut time = self.time.clone();
         for interval in &news.intervals {
             let seen = time.of(interval.node);
+            if interval.node == self.me && interval.index > seen {
+                return bad("an interval of this node that it has not ended");
+            }
             if interval.first > seen && interval.first - seen != 1 {
                 return bad("an interval is missing");
             }
@@ -621,7 +624,9 @@ impl Lazy {
         else {
             return Err(bad("a reply to another question"));
         };
-        self.check_along(along).map_err(bad)?;
+        if along.len() > MOST_ALONG {
+            return Err(bad("more objects with a reply than go along"));
+        }
         for &sent in asked {
             // What this node writes next must be newer than what it sees, told of it or not.
             self.lamport = self.lamport.max(sent.version.lamport);

@@ -16,8 +16,6 @@ use crate::{ConditionId, Passage, Raced};
 
 mod check;
 
-use check::{check_bytes, check_elements, check_time, check_wanted};
-
 /// The number of a lock, the same on every node.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct LockId(pub u64);
@@ -544,64 +542,6 @@ pub enum Message {
 }
 
 impl Message {
-    /// What makes no sense in a cluster of `nodes`, whatever has happened there.
-    pub(crate) fn check(&self, nodes: usize) -> Result<(), &'static str> {
-        match self {
-            Message::Fetch { wanted, .. } => check_wanted(wanted.len()),
-            Message::FetchElements { wanted, .. } => {
-                let mut all = wanted.iter().map(|wanted| wanted.elements);
-                check_wanted(wanted.len()).and_then(|()| all.try_for_each(|e| check_elements(&e)))
-            }
-            Message::Flush { flushed, at, .. } => {
-                at.as_ref()
-                    .map_or(Ok(()), |at| match at.sites.len() == flushed.len() {
-                        true => check_time(&at.time, nodes),
-                        false => {
-                            Err("a flush that does not say of each object where it was written")
-                        }
-                    })
-            }
-            Message::UpdateElements { pushed } => pushed
-                .iter()
-                .try_for_each(|pushed| check_bytes(pushed.sent.elements, pushed.bytes)),
-            Message::FlushElements { flushed, .. } => flushed
-                .iter()
-                .try_for_each(|flushed| check_bytes(flushed.elements, flushed.bytes)),
-            Message::DropOutElements { elements } => elements.iter().try_for_each(check_elements),
-            Message::LockRequest { time, .. } => check_time(time, nodes),
-            Message::LockForward {
-                requester, time, ..
-            } => match requester.index() < nodes {
-                true => check_time(time, nodes),
-                false => Err("a requester that is not in the cluster"),
-            },
-            Message::LockGrant { news, waiting, .. } => {
-                match waiting.iter().all(|waiting| waiting.node.index() < nodes) {
-                    true => news.check(nodes),
-                    false => Err("a waiter that is not in the cluster"),
-                }
-            }
-            Message::BarrierArrive { news, .. }
-            | Message::BarrierDepart { news, .. }
-            | Message::GateGrant { news, .. } => news.check(nodes),
-            Message::GateRequest { time, .. } | Message::GateRelease { time, .. } => {
-                check_time(time, nodes)
-            }
-            Message::GateForward {
-                requester, time, ..
-            } if requester.index() < nodes => check_time(time, nodes),
-            Message::GateForward { .. } => Err("a requester that is not in the cluster"),
-            Message::WhereWritten { raced, .. } | Message::WrittenAt { raced, .. } => {
-                raced.elements().as_ref().map_or(Ok(()), check_elements)
-            }
-            Message::Gossiped { gossip, carrier } => match carrier.may_carry_gossip() {
-                true => gossip.check(nodes).and_then(|()| carrier.check(nodes)),
-                false => Err("gossip on a message that carries none"),
-            },
-            _ => Ok(()),
-        }
-    }
-
     fn may_carry_gossip(&self) -> bool {
         matches!(
             self,

@@ -37,15 +37,6 @@ impl Lazy {
         })
     }
 
-    /// Whether what came along is no more than a sound node sends.
-    pub(super) fn check_along(&self, along: &[Sent]) -> Result<(), &'static str> {
-        let known = |sent: &Sent| sent.version.node.index() < self.time.nodes();
-        match along.len() <= MOST_ALONG && along.iter().all(known) {
-            true => Ok(()),
-            false => Err("more objects with a reply than go along, or of no node"),
-        }
-    }
-
     /// Takes what came along: the copies that are missing here and are no older than what this
     /// node knows of.
     pub(super) fn take_along(&mut self, along: &[Sent], out: &mut Commands) {

@@ -1,48 +1,61 @@
-//! What no sound node says, whatever has happened.
+//! What no node of a sound cluster says, whatever has happened there.
 
-use dhole_model::{Elements, OidRange, VectorTime};
+use dhole_model::{Elements, NodeId, OidRange, VectorTime, Version};
 
-use super::News;
 use crate::round::MOST_WANTED;
+use crate::stall::Stall;
+use crate::{Interval, Message, News, Waiter};
+
+/// Lamport times of messages are below this, which no run comes near to: half of what a record of
+/// an object has room for, so that a node may count on from any of them.
+const LAMPORT_END: u64 = 1 << 46;
 
 impl News {
     /// What makes no sense in a cluster of `nodes`.
-    pub(super) fn check(&self, nodes: usize) -> Result<(), &'static str> {
+    fn check(&self, nodes: usize) -> Result<(), &'static str> {
         check_time(&self.time, nodes)?;
-        for interval in &self.intervals {
-            if interval.node.index() >= nodes {
-                return Err("an interval of a node that is not in the cluster");
-            }
-            if interval.first == 0 || interval.first > interval.index {
-                return Err("an interval that ends before it begins");
-            }
-            let ends = |range: &OidRange| range.first.0.checked_add(u64::from(range.count));
-            let freed = interval.freed.iter().chain(&interval.freed_arrays);
-            let mut ranges = interval.written.iter().chain(freed);
-            if !ranges.all(|range| range.count > 0 && ends(range).is_some()) {
-                return Err("a range of objects beyond all ids");
-            }
-            interval.elements.iter().try_for_each(check_elements)?;
+        if self.lamport >= LAMPORT_END {
+            return Err("a Lamport time that no run reaches");
         }
-        Ok(())
+        if self.intervals.iter().any(|i| i.lamport > self.lamport) {
+            return Err("an interval that is newer than who tells it");
+        }
+        let mut intervals = self.intervals.iter();
+        intervals.try_for_each(|interval| check_interval(interval, nodes))
     }
 }
 
-pub(super) fn check_time(time: &VectorTime, nodes: usize) -> Result<(), &'static str> {
+fn check_interval(interval: &Interval, nodes: usize) -> Result<(), &'static str> {
+    if interval.node.index() >= nodes {
+        return Err("an interval of a node that is not in the cluster");
+    }
+    if interval.first == 0 || interval.first > interval.index {
+        return Err("an interval that ends before it begins");
+    }
+    let ends = |range: &OidRange| range.first.0.checked_add(u64::from(range.count));
+    let freed = interval.freed.iter().chain(&interval.freed_arrays);
+    let mut ranges = interval.written.iter().chain(freed);
+    if !ranges.all(|range| range.count > 0 && ends(range).is_some()) {
+        return Err("a range of objects beyond all ids");
+    }
+    interval.elements.iter().try_for_each(check_elements)
+}
+
+fn check_time(time: &VectorTime, nodes: usize) -> Result<(), &'static str> {
     match time.nodes() == nodes {
         true => Ok(()),
         false => Err("a vector time of a cluster of another size"),
     }
 }
 
-pub(super) fn check_elements(elements: &Elements) -> Result<(), &'static str> {
+fn check_elements(elements: &Elements) -> Result<(), &'static str> {
     match elements.first.checked_add(elements.count) {
         Some(_) if elements.count > 0 => Ok(()),
         _ => Err("no elements, or elements beyond every array"),
     }
 }
 
-pub(super) fn check_bytes(elements: Elements, bytes: u64) -> Result<(), &'static str> {
+fn check_bytes(elements: Elements, bytes: u64) -> Result<(), &'static str> {
     check_elements(&elements)?;
     match bytes > 0 && bytes.is_multiple_of(elements.count) {
         true => Ok(()),
@@ -50,9 +63,134 @@ pub(super) fn check_bytes(elements: Elements, bytes: u64) -> Result<(), &'static
     }
 }
 
-pub(super) fn check_wanted(wanted: usize) -> Result<(), &'static str> {
+fn check_wanted(wanted: usize) -> Result<(), &'static str> {
     match (1..=MOST_WANTED).contains(&wanted) {
         true => Ok(()),
         false => Err("a fetch of nothing, or of more than one message may ask for"),
+    }
+}
+
+fn check_versions(
+    mut versions: impl Iterator<Item = Version>,
+    nodes: usize,
+) -> Result<(), &'static str> {
+    let may_be = |Version { lamport, node }| lamport < LAMPORT_END && node.index() < nodes;
+    match versions.all(may_be) {
+        true => Ok(()),
+        false => Err("a version of a node that is not in the cluster, or that no run reaches"),
+    }
+}
+
+fn check_nodes(
+    mut them: impl Iterator<Item = NodeId>,
+    nodes: usize,
+    what: &'static str,
+) -> Result<(), &'static str> {
+    match them.all(|node| node.index() < nodes) {
+        true => Ok(()),
+        false => Err(what),
+    }
+}
+
+fn check_waiters<'a>(
+    waiters: impl IntoIterator<Item = &'a Waiter>,
+    nodes: usize,
+) -> Result<(), &'static str> {
+    let what = "a waiter that is not in the cluster";
+    check_nodes(waiters.into_iter().map(|waiter| waiter.node), nodes, what)
+}
+
+fn check_stall(stall: &Stall, nodes: usize) -> Result<(), &'static str> {
+    let rounds = stall.first.iter().chain([&stall.round]);
+    let asker = [stall.asker].into_iter();
+    check_nodes(asker, nodes, "an asker that is not in the cluster")?;
+    check_waiters(rounds.flat_map(|round| &round.waiters), nodes)
+}
+
+impl Message {
+    /// What makes no sense in a cluster of `nodes`, whatever has happened there.
+    pub(crate) fn check(&self, nodes: usize) -> Result<(), &'static str> {
+        match self {
+            Message::Fetch { wanted, .. } => {
+                check_wanted(wanted.len())?;
+                check_versions(wanted.iter().map(|wanted| wanted.need), nodes)
+            }
+            Message::FetchReply { sent, .. } => {
+                check_versions(sent.iter().map(|sent| sent.version), nodes)
+            }
+            Message::Update { pushed } => {
+                check_versions(pushed.iter().map(|pushed| pushed.sent.version), nodes)
+            }
+            Message::FetchElements { wanted, .. } => {
+                check_wanted(wanted.len())?;
+                check_versions(wanted.iter().map(|wanted| wanted.need), nodes)?;
+                let mut all = wanted.iter().map(|wanted| &wanted.elements);
+                all.try_for_each(check_elements)
+            }
+            Message::ElementsReply { sent, .. } => {
+                check_versions(sent.iter().map(|sent| sent.version), nodes)
+            }
+            Message::Gone { by, .. } => {
+                let what = "an object freed by a node that is not in the cluster";
+                check_nodes(by.iter().copied(), nodes, what)
+            }
+            Message::Flush { flushed, at, .. } => {
+                at.as_ref()
+                    .map_or(Ok(()), |at| match at.sites.len() == flushed.len() {
+                        true => check_time(&at.time, nodes),
+                        false => {
+                            Err("a flush that does not say of each object where it was written")
+                        }
+                    })
+            }
+            Message::UpdateElements { pushed } => {
+                check_versions(pushed.iter().map(|pushed| pushed.sent.version), nodes)?;
+                let mut all = pushed.iter();
+                all.try_for_each(|pushed| check_bytes(pushed.sent.elements, pushed.bytes))
+            }
+            Message::FlushElements { flushed, .. } => flushed
+                .iter()
+                .try_for_each(|flushed| check_bytes(flushed.elements, flushed.bytes)),
+            Message::DropOutElements { elements } => elements.iter().try_for_each(check_elements),
+            Message::LockRequest { time, .. } => check_time(time, nodes),
+            Message::LockForward {
+                requester, time, ..
+            }
+            | Message::GateForward {
+                requester, time, ..
+            } => match requester.index() < nodes {
+                true => check_time(time, nodes),
+                false => Err("a requester that is not in the cluster"),
+            },
+            Message::LockGrant { news, waiting, .. } => {
+                let waiting = waiting.iter().map(|waiting| waiting.node);
+                check_nodes(waiting, nodes, "a waiter that is not in the cluster")?;
+                news.check(nodes)
+            }
+            Message::BarrierArrive { news, .. }
+            | Message::BarrierDepart { news, .. }
+            | Message::GateGrant { news, .. } => news.check(nodes),
+            Message::GateRequest { time, .. } | Message::GateRelease { time, .. } => {
+                check_time(time, nodes)
+            }
+            Message::WhereWritten { raced, .. } | Message::WrittenAt { raced, .. } => {
+                raced.elements().as_ref().map_or(Ok(()), check_elements)
+            }
+            Message::Gossiped { gossip, carrier } => match carrier.may_carry_gossip() {
+                true => gossip.check(nodes).and_then(|()| carrier.check(nodes)),
+                false => Err("gossip on a message that carries none"),
+            },
+            Message::Probe { path, confirms, .. } => {
+                check_waiters(path.iter().chain(confirms), nodes)
+            }
+            Message::Stall(stall) => check_stall(stall, nodes),
+            Message::Deadlock { cycle } => check_waiters(cycle.iter(), nodes),
+            Message::DropOut { .. }
+            | Message::FlushAck { .. }
+            | Message::ElementsFlushed { .. }
+            | Message::ElementsGone { .. }
+            | Message::Notify { .. }
+            | Message::Abort { .. } => Ok(()),
+        }
     }
 }

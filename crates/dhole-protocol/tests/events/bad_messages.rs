@@ -5,60 +5,19 @@
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use crate::pack::{Pack, acquire, arrive, miss, n, release};
-use dhole_model::{NodeId, Oid, OidRange, VectorTime, Version};
-use dhole_protocol::{BarrierId, Event, LockId, Message, News, WaitingFor, WorkerIs};
+use crate::pack::{OBJECT, Pack, arrive, miss, n};
+use dhole_model::{MessageKind, NodeId, Oid, OidRange, VectorTime, Version};
+use dhole_protocol::{
+    BarrierId, Command, Event, Interval, LockId, Message, News, Passage, Protocol, RwLockId,
+    WaitingFor, WorkerIs,
+};
 
-/// The states of a pack and the messages in flight, from a run in which everything happens.
-fn moments() -> Vec<(Pack, (NodeId, NodeId, Message))> {
-    let mut moments = Vec::new();
-    let mut pack = Pack::new(3);
-    pack.local(
-        0,
-        crate::pack::allocated(OidRange {
-            first: Oid(64),
-            count: 4,
-        }),
-    );
-    let run = |pack: &mut Pack, moments: &mut Vec<_>, node, event| {
-        pack.begin(node, event);
-        while let Some(message) = pack.in_flight.front().cloned() {
-            moments.push((copy(pack), message));
-            pack.deliver_next();
-        }
-    };
-    for node in [1, 2] {
-        run(&mut pack, &mut moments, node, miss(Oid(64), 0));
-    }
-    pack.local(0, acquire(0));
-    pack.write(0, Oid(64));
-    pack.write(0, Oid(66));
-    run(&mut pack, &mut moments, 2, acquire(0));
-    run(&mut pack, &mut moments, 1, acquire(0));
-    run(&mut pack, &mut moments, 2, Event::WaitedLong);
-    run(&mut pack, &mut moments, 0, release(0));
-    run(&mut pack, &mut moments, 2, miss(Oid(64), 0));
-    pack.write(2, Oid(64));
-    run(&mut pack, &mut moments, 0, arrive());
-    run(&mut pack, &mut moments, 0, Event::WaitedLong);
-    run(&mut pack, &mut moments, 2, release(0));
-    run(&mut pack, &mut moments, 1, release(0));
-    run(&mut pack, &mut moments, 1, arrive());
-    run(&mut pack, &mut moments, 2, arrive());
-    run(&mut pack, &mut moments, 1, Event::Finish);
-    run(&mut pack, &mut moments, 2, arrive());
-    run(&mut pack, &mut moments, 0, arrive());
-    moments
-}
+mod moments;
 
-fn copy(pack: &Pack) -> Pack {
-    let mut copy = Pack::new(pack.nodes.len());
-    copy.nodes.clone_from(&pack.nodes);
-    copy
-}
+use moments::moments;
 
 /// Every way to spoil a message a little.
-fn spoiled(message: &Message) -> Vec<(&'static str, Message)> {
+fn spoiled(message: &Message, to: NodeId) -> Vec<(&'static str, Message)> {
     let nobody = n(9);
     let mut all = Vec::new();
     let mut with = |what, change: &dyn Fn(&mut Message)| {
@@ -117,6 +76,65 @@ fn spoiled(message: &Message) -> Vec<(&'static str, Message)> {
             news.lamport = u64::MAX;
         }
     });
+    with("with an interval that its receiver has not ended", &|m| {
+        if let Some(news) = news(m) {
+            let index = news.time.of(to) + 1;
+            news.lamport += 1;
+            news.intervals.push(std::sync::Arc::new(Interval {
+                node: to,
+                first: index,
+                index,
+                lamport: news.lamport,
+                written: vec![OidRange::one(OBJECT)],
+                elements: vec![],
+                freed: vec![],
+                freed_arrays: vec![],
+            }));
+        }
+    });
+    with("with an interval of a Lamport time without room", &|m| {
+        if let Some(news) = news(m)
+            && let Some(interval) = news.intervals.first_mut()
+        {
+            std::sync::Arc::make_mut(interval).lamport = 1 << 47;
+        }
+    });
+    with("with Lamport times without room", &|m| {
+        if let Some(news) = news(m) {
+            news.lamport = 1 << 47;
+            for interval in &mut news.intervals {
+                std::sync::Arc::make_mut(interval).lamport = 1 << 47;
+            }
+        }
+        versions(m).for_each(|version| version.lamport = 1 << 47);
+    });
+    with("of the last Lamport time that has room", &|m| {
+        if let Some(news) = news(m) {
+            news.lamport = (1 << 47) - 1;
+        }
+        versions(m).for_each(|version| version.lamport = (1 << 47) - 1);
+    });
+    with("of a version of nobody", &|m| {
+        versions(m).for_each(|version| {
+            version.lamport += 1;
+            version.node = nobody;
+        });
+    });
+    with("at another gate", &|m| {
+        if let Some(passage) = passage(m) {
+            *passage = Passage::Read(RwLockId(3));
+        }
+    });
+    with("in grants without number", &|m| {
+        if let Message::GateGrant { parts, .. } | Message::GateForward { parts, .. } = m {
+            *parts = 0;
+        }
+    });
+    with("that nobody has asked for", &|m| {
+        if let Message::Stall(stall) = m {
+            stall.asker = nobody;
+        }
+    });
     with("at another barrier", &|m| match m {
         Message::BarrierArrive { barrier, .. } | Message::BarrierDepart { barrier, .. } => {
             *barrier = BarrierId::Program(77);
@@ -164,8 +182,15 @@ fn spoiled(message: &Message) -> Vec<(&'static str, Message)> {
         }
     });
     with("along a path of nobody", &|m| {
-        if let Message::Probe { path, .. } = m {
-            path.iter_mut().for_each(|waiter| waiter.node = nobody);
+        if let Message::Probe { path, confirms, .. } = m {
+            let all = path.iter_mut().chain(confirms);
+            all.for_each(|waiter| waiter.node = nobody);
+        }
+        if let Message::Stall(stall) = m {
+            let rounds = stall.first.iter_mut().chain([&mut stall.round]);
+            rounds
+                .flat_map(|round| &mut round.waiters)
+                .for_each(|waiter| waiter.node = nobody);
         }
     });
     with("about a lock of which nobody heard", &|m| {
@@ -190,16 +215,48 @@ fn spoiled(message: &Message) -> Vec<(&'static str, Message)> {
 fn news(message: &mut Message) -> Option<&mut News> {
     match message {
         Message::LockGrant { news, .. }
+        | Message::GateGrant { news, .. }
         | Message::BarrierArrive { news, .. }
         | Message::BarrierDepart { news, .. } => Some(news),
+        Message::Gossiped { carrier, .. } => news(carrier),
         _ => None,
     }
 }
 
 fn time(message: &mut Message) -> Option<&mut VectorTime> {
     match message {
-        Message::LockRequest { time, .. } | Message::LockForward { time, .. } => Some(time),
+        Message::LockRequest { time, .. }
+        | Message::LockForward { time, .. }
+        | Message::GateRequest { time, .. }
+        | Message::GateForward { time, .. }
+        | Message::GateRelease { time, .. } => Some(time),
+        Message::Gossiped { carrier, .. } => time(carrier),
         other => news(other).map(|news| &mut news.time),
+    }
+}
+
+fn passage(message: &mut Message) -> Option<&mut Passage> {
+    match message {
+        Message::GateRequest { passage, .. }
+        | Message::GateForward { passage, .. }
+        | Message::GateGrant { passage, .. }
+        | Message::GateRelease { passage, .. } => Some(passage),
+        Message::Gossiped { carrier, .. } => passage(carrier),
+        _ => None,
+    }
+}
+
+/// The versions of what is sent.
+fn versions(message: &mut Message) -> Box<dyn Iterator<Item = &mut Version> + '_> {
+    match message {
+        Message::FetchReply { sent, .. } => Box::new(sent.iter_mut().map(|sent| &mut sent.version)),
+        Message::ElementsReply { sent, .. } => {
+            Box::new(sent.iter_mut().map(|sent| &mut sent.version))
+        }
+        Message::Update { pushed } => {
+            Box::new(pushed.iter_mut().map(|pushed| &mut pushed.sent.version))
+        }
+        _ => Box::new(std::iter::empty()),
     }
 }
 
@@ -208,6 +265,7 @@ fn time(message: &mut Message) -> Option<&mut VectorTime> {
 enum Taken {
     Harmless,
     WithTrace(String),
+    SentToNobody,
     Panicked,
 }
 
@@ -216,14 +274,33 @@ fn take(pack: &Pack, from: NodeId, to: NodeId, message: Message) -> Taken {
     let mut out = Vec::new();
     let event = Event::Deliver { from, message };
     let stepped = catch_unwind(AssertUnwindSafe(|| {
-        node.step(event, WorkerIs::InCall, &mut out)
+        let taken = node.step(event, WorkerIs::InCall, &mut out);
+        let before = (node.clone(), out.len());
+        if taken.is_ok() {
+            go_on(&mut node, &mut out);
+        }
+        (taken, before)
     }));
+    let sends_to_nobody = |command: &Command| match command {
+        Command::Send { to, .. } | Command::Reply { to, .. } | Command::Push { to, .. } => {
+            to.index() >= pack.nodes.len()
+        }
+        _ => false,
+    };
     match stepped {
         Err(_) => Taken::Panicked,
-        Ok(Err(refused)) if !out.is_empty() || node != pack.nodes[to.index()] => {
+        Ok(_) if out.iter().any(sends_to_nobody) => Taken::SentToNobody,
+        Ok((Err(refused), (node, said))) if said > 0 || node != pack.nodes[to.index()] => {
             Taken::WithTrace(refused.to_string())
         }
         Ok(_) => Taken::Harmless,
+    }
+}
+
+/// The worker reads and synchronises; what was taken may not make that impossible.
+fn go_on(node: &mut Protocol, out: &mut Vec<Command>) {
+    for event in [miss(OBJECT, 0), Event::Flush, arrive()] {
+        let _ = node.step(event, WorkerIs::InCall, out);
     }
 }
 
@@ -232,7 +309,7 @@ fn taken() -> BTreeSet<(Taken, String)> {
     let mut all = BTreeSet::new();
     for (pack, (from, to, message)) in moments() {
         let kind = message.kind().name();
-        for (what, spoiled) in spoiled(&message) {
+        for (what, spoiled) in spoiled(&message, to) {
             all.insert((take(&pack, from, to, spoiled), format!("{kind} {what}")));
         }
         let strangers = (0..3).map(n).chain([n(9)]).filter(|node| *node != from);
@@ -249,11 +326,25 @@ fn taken() -> BTreeSet<(Taken, String)> {
 }
 
 #[test]
+fn the_moments_show_messages_of_every_kind() {
+    let kinds = |messages: &BTreeSet<MessageKind>| {
+        let all = MessageKind::ALL.into_iter();
+        all.filter(|kind| !messages.contains(kind))
+            .collect::<Vec<_>>()
+    };
+    let messages = moments().into_iter().map(|(_, (_, _, message))| message);
+    let seen = messages.map(|message| message.kind()).collect();
+    // A deadlock is told to those who have waited long; an abort is the engine's.
+    assert_eq!(kinds(&seen), [MessageKind::Abort]);
+}
+
+#[test]
 fn no_message_makes_a_protocol_panic() {
+    let bad = [Taken::Panicked, Taken::SentToNobody];
     let panicked: Vec<String> = taken()
         .into_iter()
-        .filter(|(taken, _)| *taken == Taken::Panicked)
-        .map(|t| t.1)
+        .filter(|(taken, _)| bad.contains(taken))
+        .map(|(taken, what)| format!("{what}: {taken:?}"))
         .collect();
     assert!(panicked.is_empty(), "{}", panicked.join("\n"));
 }

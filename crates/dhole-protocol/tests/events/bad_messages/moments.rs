@@ -1,0 +1,198 @@
+//! Runs in which everything happens, message by message.
+
+use crate::pack::{
+    OBJECT, Pack, acquire, allocated, allocated_under, arrive, miss, miss_under, n, release, site,
+};
+use dhole_model::{Coherence, Elements, NodeId, Oid, OidRange};
+use dhole_protocol::{
+    ArrayEvent, ConditionId, Event, LockId, LogLimits, Message, Passage, Protocol, Races, RwLockId,
+    SemaphoreId, UnreadElements,
+};
+
+/// A pack, and a message that is about to arrive there: from whom and where.
+pub type Moment = (Pack, (NodeId, NodeId, Message));
+
+struct Run {
+    pack: Pack,
+    moments: Vec<Moment>,
+}
+
+impl Run {
+    fn new(pack: Pack) -> Run {
+        let moments = Vec::new();
+        Run { pack, moments }
+    }
+
+    /// An event, and all messages that follow from it.
+    fn run(&mut self, node: usize, event: Event) {
+        self.pack.begin(node, event);
+        while let Some(message) = self.pack.in_flight.front().cloned() {
+            let mut copy = Pack::new(self.pack.nodes.len());
+            copy.nodes.clone_from(&self.pack.nodes);
+            self.moments.push((copy, message));
+            self.pack.deliver_next();
+        }
+    }
+
+    fn read_and_write(&mut self, node: usize, (oid, coherence): (Oid, Coherence)) {
+        self.run(node, miss_under(oid, 0, coherence));
+        self.pack.write(node, oid);
+    }
+
+    fn all_meet(&mut self) {
+        (0..self.pack.nodes.len()).for_each(|node| self.run(node, arrive()));
+    }
+}
+
+/// A run in which everything happens.
+pub fn moments() -> Vec<Moment> {
+    let mut moments = locks_and_barriers();
+    moments.extend(all_others());
+    moments
+}
+
+fn locks_and_barriers() -> Vec<Moment> {
+    let mut of = Run::new(Pack::new(3));
+    let (first, count) = (Oid(64), 4);
+    of.pack.local(0, allocated(OidRange { first, count }));
+    for node in [1, 2] {
+        of.run(node, miss(Oid(64), 0));
+    }
+    of.pack.local(0, acquire(0));
+    of.pack.write(0, Oid(64));
+    of.pack.write(0, Oid(66));
+    of.run(2, acquire(0));
+    of.run(1, acquire(0));
+    of.run(2, Event::WaitedLong);
+    of.run(0, release(0));
+    of.run(2, miss(Oid(64), 0));
+    of.pack.write(2, Oid(64));
+    of.run(0, arrive());
+    of.run(0, Event::WaitedLong);
+    of.run(2, release(0));
+    of.run(1, release(0));
+    of.run(1, arrive());
+    of.run(2, arrive());
+    of.run(1, Event::Finish);
+    of.run(2, arrive());
+    of.run(0, arrive());
+    of.moments
+}
+
+/// Gates, conditions, pushes, flushes, arrays, races, freed objects and stalls, and gossip.
+fn all_others() -> Vec<Moment> {
+    let limits = LogLimits {
+        collect_from: 1,
+        compact_from: 4,
+    };
+    let mut pack = Pack::new(3);
+    for (me, node) in pack.nodes.iter_mut().enumerate() {
+        *node = Protocol::with(n(me), 3, limits, Races::Warn);
+    }
+    let lazy = (OBJECT, Coherence::Lazy);
+    let pushed = (Oid(200), Coherence::Update);
+    let at_home = (Oid(300), Coherence::Home);
+    for (oid, coherence) in [lazy, pushed, at_home] {
+        pack.local(0, allocated_under(OidRange::one(oid), coherence));
+    }
+    let mut of = Run::new(pack);
+    of.run(1, miss_under(pushed.0, 0, pushed.1));
+    of.read_and_write(1, at_home);
+    of.read_and_write(1, lazy);
+    of.read_and_write(0, lazy);
+    for (node, first) in [(0, 0), (1, 1)] {
+        of.run(node, read_elements(first));
+        of.run(node, write_elements(first));
+    }
+    of.run(1, Event::Flush);
+    for _ in 0..4 {
+        of.read_and_write(0, pushed);
+        of.all_meet();
+    }
+    of.run(2, read_elements(0));
+    for passage in [
+        Passage::Read(RwLockId(0)),
+        Passage::Write(RwLockId(0)),
+        permit(),
+    ] {
+        of.run(1, enter(passage));
+        of.read_and_write(1, lazy);
+        of.run(2, enter(passage));
+        of.run(1, leave(passage));
+        of.run(2, leave(passage));
+    }
+    of.run(2, acquire(1));
+    of.run(2, wait_on());
+    of.run(1, acquire(1));
+    of.run(1, notify());
+    of.run(1, release(1));
+    of.run(2, wait_on());
+    of.run(1, free(lazy.0));
+    of.run(0, miss(lazy.0, 0));
+    of.run(1, enter(permit()));
+    of.run(1, enter(permit()));
+    of.run(0, arrive());
+    of.run(1, Event::WaitedLong);
+    of.moments
+}
+
+fn part(first: u64) -> Elements {
+    Elements::new(Oid(128), first..first + 2)
+}
+
+fn write_elements(first: u64) -> Event {
+    let elements = part(first);
+    let site = site(8);
+    Event::Array(ArrayEvent::Write { elements, site })
+}
+
+fn read_elements(first: u64) -> Event {
+    let unread = UnreadElements {
+        elements: part(first),
+        within: part(first),
+        creator: n(0),
+        zero_ok: true,
+    };
+    Event::Array(ArrayEvent::Read([unread].into_iter().collect()))
+}
+
+fn permit() -> Passage {
+    Passage::Permit(SemaphoreId {
+        number: 1,
+        permits: 1,
+    })
+}
+
+fn enter(passage: Passage) -> Event {
+    let site = site(4);
+    Event::Enter { passage, site }
+}
+
+fn leave(passage: Passage) -> Event {
+    let site = site(5);
+    Event::Leave { passage, site }
+}
+
+const CONDITION: ConditionId = ConditionId {
+    lock: LockId(1),
+    number: 0,
+};
+
+fn wait_on() -> Event {
+    let (condition, site) = (CONDITION, site(6));
+    Event::WaitOn { condition, site }
+}
+
+fn notify() -> Event {
+    let (condition, site, all) = (CONDITION, site(7), true);
+    Event::Notify {
+        condition,
+        all,
+        site,
+    }
+}
+
+fn free(oid: Oid) -> Event {
+    let (range, site) = (OidRange::one(oid), site(9));
+    Event::Free { range, site }
+}
