@@ -187,7 +187,10 @@ impl Gates {
     /// The worker gives back what it holds; a permit need not be one that it acquired.
     pub fn leave(&mut self, passage: Passage, site: CallSite) -> Result<(), ProtocolError> {
         let Some(lock) = passage.rw_lock() else {
-            return Ok(());
+            return match self.manager(passage) == self.me {
+                true => self.check_release(passage, self.me, site),
+                false => Ok(()),
+            };
         };
         match self.held.get(&lock) {
             Some((held, _)) if *held == passage => {
@@ -265,37 +268,61 @@ impl Gates {
         time: &VectorTime,
         site: CallSite,
     ) -> Result<Vec<Pass>, ProtocolError> {
-        self.check_managed(passage, from)?;
+        self.check_release(passage, from, site)?;
         match passage {
             Passage::Read(lock) | Passage::Write(lock) => {
                 let gate = self.rw_locks.entry(lock).or_default();
-                let state = &mut gate.state;
-                let held = match passage {
-                    Passage::Read(_) => state.readers.remove(&from),
-                    _ => state.writer.take_if(|writer| *writer == from).is_some(),
-                };
-                if !held {
-                    let what = "the release of a read-write lock that it does not hold";
-                    return Err(ProtocolError::BadMessage { from, what });
-                }
                 if let Passage::Write(_) = passage {
-                    state.written.add(from, time);
+                    gate.state.writer = None;
+                    gate.state.written.add(from, time);
+                } else {
+                    gate.state.readers.remove(&from);
                 }
                 gate.released.add(from, time);
                 Ok(gate.let_pass())
             }
             Passage::Permit(semaphore) => {
                 let gate = self.semaphore(semaphore, from)?;
-                if gate.state.permits == MOST_PERMITS {
-                    return Err(ProtocolError::TooManyPermits {
-                        semaphore,
-                        node: from,
-                        site,
-                    });
-                }
                 gate.state.permits += 1;
                 gate.released.add(from, time);
                 Ok(gate.let_pass())
+            }
+        }
+    }
+
+    /// At the manager: whether a node may give this back.
+    fn check_release(
+        &self,
+        passage: Passage,
+        from: NodeId,
+        site: CallSite,
+    ) -> Result<(), ProtocolError> {
+        self.check_managed(passage, from)?;
+        match passage {
+            Passage::Read(lock) | Passage::Write(lock) => {
+                let state = self.rw_locks.get(&lock).map(|gate| &gate.state);
+                let holds = |state: &RwLock| match passage {
+                    Passage::Read(_) => state.readers.contains(&from),
+                    _ => state.writer == Some(from),
+                };
+                let what = "the release of a read-write lock that it does not hold";
+                match state.is_some_and(holds) {
+                    true => Ok(()),
+                    false => Err(ProtocolError::BadMessage { from, what }),
+                }
+            }
+            Passage::Permit(semaphore) => {
+                self.check_permits(semaphore, from)?;
+                let gate = self.semaphores.get(&semaphore.number);
+                let permits = gate.map_or(semaphore.permits, |gate| gate.state.permits);
+                match permits < MOST_PERMITS {
+                    true => Ok(()),
+                    false => Err(ProtocolError::TooManyPermits {
+                        semaphore,
+                        node: from,
+                        site,
+                    }),
+                }
             }
         }
     }

@@ -543,7 +543,7 @@ impl Lazy {
             return Ok(());
         }
         for &Wanted { oid, need } in &request.wanted {
-            let object = self.objects.get_mut(oid);
+            let object = self.objects.get(oid);
             let Some(version) = object.held().filter(|held| *held >= need) else {
                 return Err(ProtocolError::NoCopy {
                     from: request.from,
@@ -551,21 +551,15 @@ impl Lazy {
                     need,
                 });
             };
-            object.served = true;
-            object.served_since = true;
-            if object.coherence == Some(Coherence::Update) {
-                self.copysets.join(oid, request.from);
-            }
-            if object.exclusive {
-                object.exclusive = false;
-                out.push(Command::MakeClean(oid));
-            }
             let source = if object.pre_image {
                 Source::PreImage
             } else {
                 Source::Current
             };
             objects.push((Sent { oid, version }, source));
+        }
+        for Wanted { oid, .. } in &request.wanted {
+            self.serves(*oid, request.from, out);
         }
         out.push(Command::Reply {
             to: request.from,
@@ -587,6 +581,19 @@ impl Lazy {
         let seen = self.arrays.step(event, &mut self.races, out)?;
         self.lamport = self.lamport.max(seen);
         Ok(())
+    }
+
+    fn serves(&mut self, oid: Oid, to: NodeId, out: &mut Commands) {
+        let object = self.objects.get_mut(oid);
+        object.served = true;
+        object.served_since = true;
+        if object.coherence == Some(Coherence::Update) {
+            self.copysets.join(oid, to);
+        }
+        if object.exclusive {
+            object.exclusive = false;
+            out.push(Command::MakeClean(oid));
+        }
     }
 
     /// Takes a reply of elements of arrays.

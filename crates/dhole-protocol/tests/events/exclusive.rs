@@ -2,8 +2,8 @@
 //! or notices, until somebody asks for them or writes them.
 
 use crate::pack::{OBJECT, Pack, acquire, from, miss, release, site, source};
-use dhole_model::OidRange;
-use dhole_protocol::{Command, Event, Message, Source, WorkerIs};
+use dhole_model::{OidRange, Version};
+use dhole_protocol::{Command, Event, Message, Source, Wanted, WorkerIs};
 
 /// A pack whose node 0 is the only one that writes the object.
 fn exclusive() -> Pack {
@@ -46,6 +46,15 @@ fn an_object_that_one_node_alone_writes_is_announced_twice_and_then_no_more() {
         );
         assert_eq!(intervals(&mut pack), 0);
     }
+}
+
+#[test]
+fn a_fetch_that_is_refused_leaves_it_writable() {
+    let mut pack = exclusive();
+    let need = Version::default();
+    let wanted = [OBJECT, OBJECT.plus(1)].map(|oid| Wanted { oid, need });
+    let wanted = wanted.into_iter().collect();
+    pack.refuse(0, from(1, Message::Fetch { round: 1, wanted }));
 }
 
 #[test]

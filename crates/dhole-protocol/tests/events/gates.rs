@@ -205,6 +205,18 @@ fn a_semaphore_neither_overflows_nor_changes() {
 }
 
 #[test]
+fn a_permit_too_many_ends_no_interval_and_makes_no_semaphore() {
+    let full = permit(0, u32::MAX);
+    let mut pack = Pack::with_object(2);
+    pack.write(0, OBJECT);
+    let error = pack.refuse(0, leave(full));
+    assert!(
+        matches!(error, ProtocolError::TooManyPermits { .. }),
+        "{error}"
+    );
+}
+
+#[test]
 fn a_release_that_the_next_request_overtakes_is_waited_for() {
     for (held, again) in [(read(0), read(0)), (read(0), write(0)), (write(0), read(0))] {
         let mut pack = Pack::new(2);
