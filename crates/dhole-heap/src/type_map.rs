@@ -4,7 +4,7 @@
 use std::any::TypeId;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{PoisonError, RwLock};
 
 use dhole_model::Oid;
 
@@ -97,7 +97,7 @@ impl ReferenceSlot {
             ReferenceForm::Row => (1, word(1), true),
             ReferenceForm::Rows => (word(1), word(2), true),
             ReferenceForm::Array => {
-                let per_block = per_block(self.target.info().size).ok_or(())?;
+                let per_block = per_block(self.target.size).ok_or(())?;
                 (word(1).div_ceil(per_block), word(1), false)
             }
         };
@@ -114,10 +114,11 @@ impl ReferenceSlot {
     }
 }
 
-/// Which type, in two words, without building its [`TypeInfo`].
+/// Which type, in a few words, without building its [`TypeInfo`].
 #[derive(Clone, Copy)]
 pub struct TypeRef {
     id: TypeId,
+    size: usize,
     info: fn() -> &'static TypeInfo,
 }
 
@@ -127,6 +128,7 @@ impl TypeRef {
     pub const fn of<T: Share>() -> TypeRef {
         TypeRef {
             id: TypeId::of::<T>(),
+            size: size_of::<T>(),
             info: TypeInfo::of::<T>,
         }
     }
@@ -182,22 +184,22 @@ pub struct TypeInfo {
     pub grains: Box<[Grain]>,
 }
 
-static TYPES: Mutex<BTreeMap<TypeId, &'static TypeInfo>> = Mutex::new(BTreeMap::new());
+static TYPES: RwLock<BTreeMap<TypeId, &'static TypeInfo>> = RwLock::new(BTreeMap::new());
 
 impl TypeInfo {
     /// The layout of `T`, built once in a process.
     pub fn of<T: Share>() -> &'static TypeInfo {
         let id = TypeId::of::<T>();
-        let known = || TYPES.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(info) = known().get(&id) {
+        let known = TYPES.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(info) = known.get(&id) {
             return info;
         }
+        drop(known);
         let mut map = TypeMap::default();
         T::describe(&mut map);
         let info = map.finish::<T>();
-        known()
-            .entry(id)
-            .or_insert_with(|| Box::leak(Box::new(info)))
+        let mut known = TYPES.write().unwrap_or_else(PoisonError::into_inner);
+        known.entry(id).or_insert_with(|| Box::leak(Box::new(info)))
     }
 
     /// Whether every byte of a value is data.

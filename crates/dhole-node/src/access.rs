@@ -4,7 +4,7 @@ use std::panic::Location;
 
 use dhole_heap::{
     Access, AllocError, ArrayMiss, BindError, Borrow, BorrowError, Call, ForeignKind, HeapMut,
-    Miss, Name, Names, Own, Readers, Ref, Refs, Rows, Scalar, Share, Token, TypeInfo, TypeRef,
+    Miss, Name, Names, Own, Readers, Ref, Refs, Rows, Scalar, Share, Token, TypeRef,
 };
 use dhole_model::{Coherence, NodeId, Oid, OidRange};
 use dhole_protocol::{Event, Freed, ProtocolError, Unread};
@@ -367,7 +367,7 @@ impl<'id> Worker<'id> {
         site: &'static Location<'static>,
         make: impl FnOnce(&mut HeapMut<'_>) -> Result<(R, Option<Event>), AllocError>,
     ) -> R {
-        let name = TypeInfo::of::<T>().name;
+        let name = std::any::type_name::<T>();
         let called = self.exclusive(|link, call| {
             let mut heap = call.split().0.for_site(site);
             let (made, stored) = match make(&mut heap.under(coherence)) {
