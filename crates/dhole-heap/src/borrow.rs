@@ -9,7 +9,7 @@ use std::ptr::NonNull;
 use dhole_model::{CallSite, Oid};
 use thiserror::Error;
 
-use crate::{Access, ArrayRange, Miss, Ref, Row, Scalar, Share, Token};
+use crate::{Access, ArrayRange, Miss, Name, Ref, Row, Scalar, Share, Token};
 
 /// An object to be borrowed shared: `Read(r)`.
 #[derive(Clone, Copy, Debug)]
@@ -119,16 +119,8 @@ unsafe impl<R: Target> Place for R {
     }
 
     #[cold]
-    fn bring<'id, W: Access<'id>>(
-        self,
-        w: &mut W,
-        site: &'static Location<'static>,
-        writes: bool,
-    ) -> Result<(), W::Error> {
-        match writes {
-            true => w.write_miss(&self.miss(site)),
-            false => w.read_miss(&self.miss(site)),
-        }
+    fn named(self, site: &'static Location<'static>) -> Name {
+        Name::Object(self.miss(site))
     }
 
     #[inline(always)]
@@ -168,16 +160,8 @@ unsafe impl<T: Share> Place for ArrayRange<T> {
     }
 
     #[cold]
-    fn bring<'id, W: Access<'id>>(
-        self,
-        w: &mut W,
-        site: &'static Location<'static>,
-        writes: bool,
-    ) -> Result<(), W::Error> {
-        match writes {
-            true => w.write_elements(&self.miss(site)),
-            false => w.read_elements(&self.miss(site)),
-        }
+    fn named(self, site: &'static Location<'static>) -> Name {
+        Name::Elements(self.miss(site))
     }
 
     #[inline(always)]
@@ -209,7 +193,7 @@ impl Region {
 }
 
 mod sealed {
-    use super::{Access, Location, Miss, NonNull, Oid, Region, Token};
+    use super::{Location, Miss, Name, NonNull, Oid, Region, Token};
 
     /// What a reference refers to: the borrow it gives, and how a pointer becomes one.
     ///
@@ -235,12 +219,7 @@ mod sealed {
         type Mutable<'w>;
         fn region(self) -> Region;
         fn find(self, token: &mut Token<'_>, writes: bool) -> Option<NonNull<u8>>;
-        fn bring<'id, W: Access<'id>>(
-            self,
-            w: &mut W,
-            site: &'static Location<'static>,
-            writes: bool,
-        ) -> Result<(), W::Error>;
+        fn named(self, site: &'static Location<'static>) -> Name;
         unsafe fn lend<'w>(self, at: NonNull<u8>) -> Self::Shared<'w>;
         unsafe fn lend_mut<'w>(self, at: NonNull<u8>) -> Self::Mutable<'w>;
     }
@@ -317,6 +296,17 @@ fn overlap(claims: &[(Region, bool)]) -> Option<Oid> {
     })
 }
 
+/// Has `w` bring what is not here.
+#[cold]
+fn bring<'id, W: Access<'id>>(w: &mut W, name: &Name, writes: bool) -> Result<(), W::Error> {
+    match (name, writes) {
+        (Name::Object(miss), false) => w.read_miss(miss),
+        (Name::Object(miss), true) => w.write_miss(miss),
+        (Name::Elements(miss), false) => w.read_elements(miss),
+        (Name::Elements(miss), true) => w.write_elements(miss),
+    }
+}
+
 /// A call that brings one object may end an interval, and with it the right to write another one
 /// (a lock that was dropped is released); but not twice.
 const MOST_PASSES: usize = 4;
@@ -341,7 +331,8 @@ macro_rules! tuple {
                     $(
                         if self.$field.of().find(w.token_mut(), $claim::WRITES).is_none() {
                             all_here = false;
-                            let brought = self.$field.of().bring(w, site, $claim::WRITES);
+                            let name = self.$field.of().named(site);
+                            let brought = bring(w, &name, $claim::WRITES);
                             brought.map_err(BorrowError::Access)?;
                         }
                     )+
