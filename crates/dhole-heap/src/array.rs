@@ -1,15 +1,16 @@
 //! Shared arrays: any number of elements, each of which is consistent for itself.
 
 use std::fmt;
-use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
 use std::num::NonZeroU64;
-use std::ops::{Bound, Range, RangeBounds};
+use std::ops::{Range, RangeBounds};
 use std::panic::Location;
 
 use dhole_model::{CallSite, Elements, Oid};
 use thiserror::Error;
 
+use crate::plain::plain;
+use crate::reference::places;
 use crate::{PAGE_BYTES, TypeRef};
 
 /// A reference to a shared array of `len` elements. 16 bytes, and like [`Ref`](crate::Ref) no
@@ -161,7 +162,7 @@ impl<T> Array<T> {
     #[inline]
     #[track_caller]
     pub fn try_range(self, range: impl RangeBounds<usize>) -> Result<ArrayRange<T>, OutOfBounds> {
-        let Range { start, end } = bounds(range, self.len);
+        let Range { start, end } = places(range, self.len);
         if start <= end && end <= self.len {
             let array = self;
             return Ok(ArrayRange { array, start, end });
@@ -173,21 +174,6 @@ impl<T> Array<T> {
             site: Location::caller().into(),
         })
     }
-}
-
-/// The bounds of a range over `len` places, whether they lie within or not.
-fn bounds(range: impl RangeBounds<usize>, len: u64) -> Range<u64> {
-    let start = match range.start_bound() {
-        Bound::Included(&i) => i as u64,
-        Bound::Excluded(&i) => (i as u64).saturating_add(1),
-        Bound::Unbounded => 0,
-    };
-    let end = match range.end_bound() {
-        Bound::Included(&i) => (i as u64).saturating_add(1),
-        Bound::Excluded(&i) => i as u64,
-        Bound::Unbounded => len,
-    };
-    start..end
 }
 
 impl<T> ArrayRange<T> {
@@ -243,36 +229,9 @@ impl<T: crate::Share> ArrayRange<T> {
     }
 }
 
-impl<T> Clone for ArrayRange<T> {
-    #[inline(always)]
-    fn clone(&self) -> ArrayRange<T> {
-        *self
-    }
-}
-
-impl<T> Copy for ArrayRange<T> {}
-
-impl<T> Clone for Array<T> {
-    #[inline(always)]
-    fn clone(&self) -> Array<T> {
-        *self
-    }
-}
-
-impl<T> Copy for Array<T> {}
-
-impl<T> PartialEq for Array<T> {
-    fn eq(&self, other: &Array<T>) -> bool {
-        (self.first, self.len) == (other.first, other.len)
-    }
-}
-
-impl<T> Eq for Array<T> {}
-
-impl<T> Hash for Array<T> {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        (self.first, self.len).hash(state);
-    }
+plain! {
+    Array: first len;
+    ArrayRange: array start end;
 }
 
 impl<T> fmt::Debug for Array<T> {

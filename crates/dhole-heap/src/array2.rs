@@ -7,6 +7,7 @@ use std::panic::Location;
 use dhole_model::CallSite;
 use thiserror::Error;
 
+use crate::plain::plain;
 use crate::{Access, Array, ArrayRange, Share, TypeMap};
 
 /// An [`Array`] seen as rows of `columns` elements, one after the other. 32 bytes; it can be
@@ -189,22 +190,9 @@ unsafe impl<T: Share> Share for Array2<T> {
     }
 }
 
-impl<T> Clone for Array2<T> {
-    #[inline(always)]
-    fn clone(&self) -> Array2<T> {
-        *self
-    }
+plain! {
+    Array2: array columns;
 }
-
-impl<T> Copy for Array2<T> {}
-
-impl<T> PartialEq for Array2<T> {
-    fn eq(&self, other: &Array2<T>) -> bool {
-        (self.array, self.rows, self.columns) == (other.array, other.rows, other.columns)
-    }
-}
-
-impl<T> Eq for Array2<T> {}
 
 impl<T> fmt::Debug for Array2<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -12,7 +12,7 @@
 //! | `space` | the process's one reservation, and which object ids went to which cluster |
 //! | `cluster`, `directory` | a cluster's extents of ids, and what type each allocated id is bound to |
 //! | `share`, `own`, `type_map`, `leaf` | which types may be shared, and where their bytes are |
-//! | `reference`, `row`, `access`, `cursor`, `borrow`, `named` | what the user holds, how to follow it |
+//! | `reference`, `row`, `plain`, `access`, `cursor`, `borrow`, `named` | what the user holds, how to follow it |
 //! | `array`, `array2`, `array_access`, `array_store`, `array_free`, `array_kept`, `extent` | shared arrays, and their storage by blocks |
 //! | `value` | single values as bytes, for those that travel beside objects |
 //! | `token`, `monitor`, `readers` | who may touch bytes, and when |
@@ -78,6 +78,7 @@ pub mod monitor;
 mod named;
 mod own;
 mod page_store;
+mod plain;
 mod pre_image;
 mod readers;
 mod reference;

@@ -1,6 +1,7 @@
 //! References whose object travels with the one that holds them.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::ops::Deref;
 
 use dhole_model::Oid;
@@ -32,7 +33,6 @@ use crate::{HeapMut, Ref, Share, TypeMap};
 /// copied::<dhole_heap::Own<u64>>();
 /// ```
 #[repr(transparent)]
-#[derive(PartialEq, Eq)]
 pub struct Own<T>(Ref<T>);
 
 impl<T> From<Ref<T>> for Own<T> {
@@ -48,6 +48,21 @@ impl<T> Deref for Own<T> {
     #[inline(always)]
     fn deref(&self) -> &Ref<T> {
         &self.0
+    }
+}
+
+impl<T> PartialEq for Own<T> {
+    #[inline(always)]
+    fn eq(&self, other: &Own<T>) -> bool {
+        self.0 == other.0
+    }
+}
+
+impl<T> Eq for Own<T> {}
+
+impl<T> Hash for Own<T> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.hash(state);
     }
 }
 

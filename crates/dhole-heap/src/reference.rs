@@ -2,12 +2,13 @@
 
 use std::cmp::Ordering;
 use std::fmt;
-use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
 use std::num::NonZeroU64;
-use std::ops::{Bound, RangeBounds};
+use std::ops::{Bound, Range, RangeBounds};
 
 use dhole_model::{Oid, OidRange};
+
+use crate::plain::plain;
 
 /// A reference to one shared object: 8 bytes, and so is `Option<Ref<T>>`. It is not an address
 /// and keeps nothing alive; it may be copied, sent, stored in objects, and compared. References
@@ -38,23 +39,10 @@ impl<T> Ref<T> {
     }
 }
 
-impl<T> Clone for Ref<T> {
-    #[inline(always)]
-    fn clone(&self) -> Ref<T> {
-        *self
-    }
+plain! {
+    Ref: oid;
+    Refs: first len;
 }
-
-impl<T> Copy for Ref<T> {}
-
-impl<T> PartialEq for Ref<T> {
-    #[inline(always)]
-    fn eq(&self, other: &Ref<T>) -> bool {
-        self.oid == other.oid
-    }
-}
-
-impl<T> Eq for Ref<T> {}
 
 impl<T> PartialOrd for Ref<T> {
     fn partial_cmp(&self, other: &Ref<T>) -> Option<Ordering> {
@@ -65,12 +53,6 @@ impl<T> PartialOrd for Ref<T> {
 impl<T> Ord for Ref<T> {
     fn cmp(&self, other: &Ref<T>) -> Ordering {
         self.oid.cmp(&other.oid)
-    }
-}
-
-impl<T> Hash for Ref<T> {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.oid.hash(state);
     }
 }
 
@@ -188,51 +170,30 @@ pub(crate) fn out_of_range(i: usize, len: u64) -> ! {
     panic!("index out of range: the length is {len} but the index is {i}")
 }
 
-/// `range` within `0..len`.
-#[track_caller]
-pub(crate) fn bounds(range: impl RangeBounds<usize>, len: usize) -> (usize, usize) {
+/// The bounds of a range over `len` places, whether they lie within or not.
+pub(crate) fn places(range: impl RangeBounds<usize>, len: u64) -> Range<u64> {
     let start = match range.start_bound() {
-        Bound::Included(&i) => i,
-        Bound::Excluded(&i) => i
-            .checked_add(1)
-            .expect("the range starts within the address space"),
+        Bound::Included(&i) => i as u64,
+        Bound::Excluded(&i) => (i as u64).saturating_add(1),
         Bound::Unbounded => 0,
     };
     let end = match range.end_bound() {
-        Bound::Included(&i) => i
-            .checked_add(1)
-            .expect("the range ends within the address space"),
-        Bound::Excluded(&i) => i,
+        Bound::Included(&i) => (i as u64).saturating_add(1),
+        Bound::Excluded(&i) => i as u64,
         Bound::Unbounded => len,
     };
+    start..end
+}
+
+/// `range` within `0..len`.
+#[track_caller]
+pub(crate) fn bounds(range: impl RangeBounds<usize>, len: usize) -> (usize, usize) {
+    let Range { start, end } = places(range, len as u64);
     assert!(
-        start <= end && end <= len,
+        start <= end && end <= len as u64,
         "range {start}..{end} out of range: the length is {len}"
     );
-    (start, end)
-}
-
-impl<T> Clone for Refs<T> {
-    #[inline(always)]
-    fn clone(&self) -> Refs<T> {
-        *self
-    }
-}
-
-impl<T> Copy for Refs<T> {}
-
-impl<T> PartialEq for Refs<T> {
-    fn eq(&self, other: &Refs<T>) -> bool {
-        (self.first, self.len) == (other.first, other.len)
-    }
-}
-
-impl<T> Eq for Refs<T> {}
-
-impl<T> Hash for Refs<T> {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        (self.first, self.len).hash(state);
-    }
+    (start as usize, end as usize)
 }
 
 impl<T> fmt::Debug for Refs<T> {

@@ -1,13 +1,13 @@
 //! Rows of scalars: one object each, however long, and without storage until it is touched.
 
 use std::fmt;
-use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
 use std::num::NonZeroU64;
 
 use dhole_model::{Oid, OidRange};
 
 use crate::Share;
+use crate::plain::plain;
 use crate::reference::out_of_range;
 
 mod sealed {
@@ -138,32 +138,6 @@ impl<T> Rows<T> {
     }
 }
 
-macro_rules! plain {
-    ($($name:ident: $($field:ident)*;)*) => {$(
-        impl<T> Clone for $name<T> {
-            #[inline(always)]
-            fn clone(&self) -> $name<T> {
-                *self
-            }
-        }
-
-        impl<T> Copy for $name<T> {}
-
-        impl<T> PartialEq for $name<T> {
-            fn eq(&self, other: &$name<T>) -> bool {
-                ($(self.$field,)*) == ($(other.$field,)*)
-            }
-        }
-
-        impl<T> Eq for $name<T> {}
-
-        impl<T> Hash for $name<T> {
-            fn hash<H: Hasher>(&self, state: &mut H) {
-                ($(self.$field,)*).hash(state);
-            }
-        }
-    )*};
-}
 plain! {
     Row: oid len;
     Rows: first count len;

@@ -491,4 +491,5 @@ fn what_an_object_owns_is_read_from_its_bytes() {
     heap.owned(friend.oid(), &bytes[..8], &mut owned);
     assert!(owned.is_empty(), "too few bytes, or nothing owned");
     assert_eq!(size_of::<Option<Own<u64>>>(), 8);
+    assert!(Own::from(family) == Own::from(family), "whatever is owned");
 }
