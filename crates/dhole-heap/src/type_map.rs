@@ -393,7 +393,18 @@ impl TypeMap {
         let data = joined(self.data);
         let end = data.last().map_or(0, |r| r.offset + r.bytes);
         assert!(end <= size_of::<T>(), "a layout lies within its type");
-        let packed = |offset: usize| packed_offset(&data, offset);
+        let starts: Vec<usize> = data
+            .iter()
+            .scan(0, |end, range| {
+                *end += range.bytes;
+                Some(*end - range.bytes)
+            })
+            .collect();
+        // Where the data byte at `offset` of a value is in its packed bytes.
+        let packed = |offset: usize| {
+            let before = data.partition_point(|r| r.offset + r.bytes <= offset);
+            starts[before] + offset - data[before].offset
+        };
         let stride = |offset: usize, stride: usize, count: usize| {
             if count == 1 {
                 0
@@ -456,13 +467,6 @@ fn joined(mut ranges: Vec<DataRange>) -> Vec<DataRange> {
         }
     }
     out
-}
-
-/// Where the data byte at `offset` of a value is in its packed bytes.
-fn packed_offset(data: &[DataRange], offset: usize) -> usize {
-    let before = data.partition_point(|r| r.offset + r.bytes <= offset);
-    let skipped: usize = data[..before].iter().map(|r| r.bytes).sum();
-    skipped + offset - data[before].offset
 }
 
 impl Binding {
