@@ -351,8 +351,8 @@ pub fn switched(nodes: usize, to: Coherence) -> Program {
     Program::new("switched", (0..nodes).map(node).collect()).objects(&[0])
 }
 
-/// Node 0 writes what node 1 has read, and both switch the object to a home there: a push may arrive
-/// long after the switch. Node 0 goes on writing, and node 1 reads after the next barrier.
+/// Node 0 writes what node 1 has read, and both switch the object to a home there: a push may
+/// arrive long after the switch. Node 0 goes on writing, and node 1 reads after the next barrier.
 pub fn switched_before_a_push_arrives() -> Program {
     let home = Switch(Coherence::Home);
     let zero = vec![

@@ -152,6 +152,7 @@ fn read_elements(first: u64) -> Event {
         within: part(first),
         creator: n(0),
         zero_ok: true,
+        coherence: Coherence::Lazy,
     };
     Event::Array(ArrayEvent::Read([unread].into_iter().collect()))
 }
