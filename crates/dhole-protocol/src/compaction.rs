@@ -12,9 +12,12 @@ use crate::Interval;
 /// keeps the newer. A record that says nothing any more becomes part of the next. So no more
 /// records are left than objects and elements were written, and one.
 ///
+/// Writes of the objects `freed`, which some node's record tells of, need not be told either.
+///
 /// Whoever applies a record has heard of its older part, or needs it no more.
-pub(crate) fn keep_newest(records: &mut VecDeque<Arc<Interval>>) {
+pub(crate) fn keep_newest(records: &mut VecDeque<Arc<Interval>>, freed: &[OidRange]) {
     let (mut told, mut told_of_arrays) = (Covered::default(), CoveredElements::default());
+    told.add(freed);
     let mut kept: VecDeque<Arc<Interval>> = VecDeque::with_capacity(records.len());
     for mut record in records.drain(..).rev() {
         let written = told.add(&record.written);
@@ -158,7 +161,7 @@ mod tests {
     #[test]
     fn an_object_written_over_and_over_leaves_one_record() {
         let mut records: VecDeque<_> = (1..=100).map(|i| record(i, &[(64, 2)])).collect();
-        keep_newest(&mut records);
+        keep_newest(&mut records, &[]);
         assert_eq!(records.len(), 1);
         assert_eq!((records[0].first, records[0].index), (1, 100));
         assert_eq!(records[0].lamport, 100);
@@ -172,7 +175,7 @@ mod tests {
             record(3, &[(66, 1)]),
         ]
         .into();
-        keep_newest(&mut records);
+        keep_newest(&mut records, &[]);
         assert_eq!(records.len(), 3);
         let left: Vec<_> = records[0]
             .written
@@ -189,7 +192,7 @@ mod tests {
         Arc::make_mut(&mut records[0]).elements = vec![part(0..10)];
         Arc::make_mut(&mut records[1]).elements = vec![part(4..6)];
         Arc::make_mut(&mut records[2]).elements = vec![part(4..6), part(8..20)];
-        keep_newest(&mut records);
+        keep_newest(&mut records, &[]);
         let left: Vec<_> = records
             .iter()
             .map(|r| (r.first, r.elements.clone()))
@@ -202,6 +205,28 @@ mod tests {
             ],
             "the second says nothing any more"
         );
+    }
+
+    #[test]
+    fn objects_that_come_and_go_leave_one_record() {
+        let freed = |oid| OidRange::one(Oid(oid));
+        let mut records: VecDeque<_> = (1..=100)
+            .map(|i| record(i, &[(64 + u64::from(i), 1)]))
+            .collect();
+        for (record, oid) in records.iter_mut().zip(64..).skip(1) {
+            Arc::make_mut(record).freed = vec![freed(oid)];
+        }
+        let all: Vec<_> = records.iter().flat_map(|r| r.freed.clone()).collect();
+        keep_newest(&mut records, &all);
+        assert_eq!(records.len(), 1);
+        assert_eq!(
+            records[0].freed,
+            [OidRange {
+                first: Oid(65),
+                count: 99
+            }]
+        );
+        assert_eq!(records[0].written, [OidRange::one(Oid(164))]);
     }
 
     proptest! {
@@ -222,7 +247,7 @@ mod tests {
                 records.push_back(record(index, &disjoint));
             }
             let (before, last) = (newest(&records), records.len() as u32);
-            keep_newest(&mut records);
+            keep_newest(&mut records, &[]);
             let told: u32 = records.iter().flat_map(|r| &r.written).map(|r| r.count).sum();
             prop_assert_eq!(told as usize, before.len());
             prop_assert_eq!(newest(&records), before);

@@ -83,7 +83,10 @@ impl IntervalLog {
     }
 
     fn compact(&mut self) {
-        self.nodes.iter_mut().for_each(keep_newest);
+        let all = self.nodes.iter().flatten();
+        let freed: Vec<_> = all.flat_map(|i| &i.freed).copied().collect();
+        let of_nodes = self.nodes.iter_mut();
+        of_nodes.for_each(|of_node| keep_newest(of_node, &freed));
         self.records = self.nodes.iter().map(VecDeque::len).sum();
         self.weight = self.nodes.iter().flatten().map(|i| weight(i)).sum();
         self.compact_at = self.limits.compact_from.max(2 * self.weight);
