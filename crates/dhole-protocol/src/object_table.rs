@@ -1,3 +1,4 @@
+use std::collections::hash_map::Entry;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::num::NonZeroU64;
@@ -167,6 +168,26 @@ const PAGE: u64 = 64;
 
 type Page = [Option<Box<Chunk>>; PAGE as usize];
 
+/// A chunk, made where there is none; nothing where all its objects are freed, which is asked only
+/// where it is not there.
+fn chunk<'a>(
+    pages: &'a mut FxHashMap<u64, Box<Page>>,
+    freed: &IdSet,
+    number: u64,
+) -> Option<&'a mut Chunk> {
+    let is_freed = || freed.covers(number..number + 1);
+    let page = match pages.entry(number / PAGE) {
+        Entry::Occupied(page) => page.into_mut(),
+        Entry::Vacant(_) if is_freed() => return None,
+        Entry::Vacant(page) => page.insert(Box::new([const { None }; PAGE as usize])),
+    };
+    let place = &mut page[(number % PAGE) as usize];
+    if place.is_none() && is_freed() {
+        return None;
+    }
+    Some(place.get_or_insert_with(|| Box::new([ObjectState::default(); CHUNK as usize])))
+}
+
 /// The states of all objects that a node has heard of, by chunk.
 #[derive(Clone, Default)]
 pub(crate) struct ObjectTable {
@@ -190,11 +211,13 @@ impl ObjectTable {
 
     /// An object's state. What is changed in one of a freed chunk is lost.
     pub fn get_mut(&mut self, oid: Oid) -> &mut ObjectState {
-        if self.is_freed(oid.chunk()) {
-            self.gone = GONE;
-            return &mut self.gone;
+        match chunk(&mut self.pages, &self.freed, oid.chunk()) {
+            Some(chunk) => &mut chunk[oid.slot()],
+            None => {
+                self.gone = GONE;
+                &mut self.gone
+            }
         }
-        &mut self.chunk(oid.chunk())[oid.slot()]
     }
 
     fn is_freed(&self, chunk: u64) -> bool {
@@ -240,11 +263,12 @@ impl ObjectTable {
         while let Some(OidRange { first, .. }) = range {
             let number = first.chunk();
             let mut gone;
-            let chunk = if self.is_freed(number) {
-                gone = [GONE; CHUNK as usize];
-                &mut gone
-            } else {
-                self.chunk(number)
+            let chunk = match chunk(&mut self.pages, &self.freed, number) {
+                Some(chunk) => chunk,
+                None => {
+                    gone = [GONE; CHUNK as usize];
+                    &mut gone
+                }
             };
             while let Some(OidRange { first, count }) = range.filter(|r| r.first.chunk() == number)
             {
@@ -263,13 +287,6 @@ impl ObjectTable {
                 };
             }
         }
-    }
-
-    fn chunk(&mut self, number: u64) -> &mut Chunk {
-        let page = self.pages.entry(number / PAGE);
-        let page = page.or_insert_with(|| Box::new([const { None }; PAGE as usize]));
-        page[(number % PAGE) as usize]
-            .get_or_insert_with(|| Box::new([ObjectState::default(); CHUNK as usize]))
     }
 
     /// The objects that were heard of, in order of their ids.
