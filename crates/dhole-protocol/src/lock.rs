@@ -57,7 +57,7 @@ pub(crate) enum Acquired {
 /// Whom a request concerns next.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) enum Passed {
-    /// This node asks for the lock of the node that passed the request on: grant it now.
+    /// The lock is here and nobody holds it: grant it now.
     GrantNow,
     /// It is granted at the release.
     Queued,

@@ -24,7 +24,8 @@ use crate::{Message, Waiter, WaitingFor};
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct WaitFor {
     me: NodeId,
-    /// The wait that the worker is in, if it waits for a lock or at a barrier.
+    /// The wait that the worker is in, if it waits for a lock, at a barrier or a gate, or on a
+    /// condition.
     current: Option<Waiter>,
     /// Numbers the waits.
     waits: u64,
