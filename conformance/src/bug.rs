@@ -90,6 +90,10 @@ pub enum Bug {
     SkipTwin,
     /// A flush says that its node had seen nothing of the others.
     HideSeen,
+    /// A node says that it knows of outdated copies and keeps them.
+    KeepOutdated,
+    /// Every reply says to keep the copies, and no home knows of it.
+    KeepUntold,
     /// A home does not look which leaves it wrote itself.
     SkipCompare,
     /// A flush of elements names one more than was written.
@@ -102,7 +106,7 @@ pub enum Bug {
 
 impl Bug {
     /// Every bug.
-    pub const ALL: [Bug; 40] = [
+    pub const ALL: [Bug; 42] = [
         Bug::LoseInterval,
         Bug::HideInterval,
         Bug::SkipInvalidate,
@@ -139,6 +143,8 @@ impl Bug {
         Bug::AcknowledgeEarly,
         Bug::SkipTwin,
         Bug::HideSeen,
+        Bug::KeepOutdated,
+        Bug::KeepUntold,
         Bug::SkipCompare,
         Bug::WidenFlush,
         Bug::SkipElementsInvalidate,
@@ -176,12 +182,18 @@ impl Bug {
                     to,
                     round,
                     mut objects,
+                    keep,
                 },
             ) => {
                 objects
                     .iter_mut()
                     .for_each(|(_, source)| *source = Source::Current);
-                Some(Command::Reply { to, round, objects })
+                Some(Command::Reply {
+                    to,
+                    round,
+                    objects,
+                    keep,
+                })
             }
             (_, command) => Some(command),
         }
@@ -338,6 +350,12 @@ impl Bug {
                 time.see(from, at.time.of(from));
                 Arc::make_mut(at).time = time;
             }
+            (Bug::KeepOutdated, Message::Outdated { number, .. }) => {
+                let number = *number;
+                fate.more = Some((*to, from, Message::OutdatedAck { number }));
+                fate.lost = true;
+            }
+            (Bug::KeepUntold, Message::FetchReply { keep, .. }) => *keep = true,
             (Bug::LoseForward, Message::LockForward { .. })
             | (Bug::LoseReply, Message::FetchReply { .. })
             | (Bug::LoseWrittenAt, Message::WrittenAt { .. })

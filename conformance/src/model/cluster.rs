@@ -212,6 +212,7 @@ impl State {
                 .nodes()
                 .any(|node| matches!(node.phase, Phase::Deadlocked(_))),
             Sight::Race => self.history.has_told(),
+            Sight::Outdated => sent(|m| matches!(m, Message::Outdated { .. })),
             Sight::Gone => {
                 sent(|m| matches!(m, Message::Gone { .. } | Message::ElementsGone { .. }))
             }
@@ -361,6 +362,6 @@ fn seen(sight: Sight) -> fn(&Cluster, &State) -> bool {
             }
         };
     }
-    shows!(Pushed FlushDeferred Deferred PreImageReply Invalidated Exclusive Overtaking Forwarded
+    shows!(Pushed FlushDeferred Outdated Deferred PreImageReply Invalidated Exclusive Overtaking Forwarded
         Deadlock Gone Race Probe Floor Compacted)
 }

@@ -81,6 +81,8 @@ pub enum Sight {
     Pushed,
     /// A flush waits for the call of the home's worker.
     FlushDeferred,
+    /// A home says that copies which a node keeps are outdated.
+    Outdated,
     /// A request waits for the owner's next call.
     Deferred,
     /// A reply is taken from a pre-image.
@@ -113,6 +115,7 @@ impl Sight {
         match self {
             Sight::Pushed => "a pushed copy waits to be read",
             Sight::FlushDeferred => "a flush waits for the home's next call",
+            Sight::Outdated => "a copy that is kept becomes outdated",
             Sight::Deferred => "a request waits for the owner's next call",
             Sight::PreImageReply => "a reply is taken from a pre-image",
             Sight::Invalidated => "a copy is invalid",

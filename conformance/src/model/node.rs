@@ -507,7 +507,12 @@ impl Node {
         let at = self.presence();
         match command {
             Command::Send { to, message } => self.send(to, message, vec![], false, around),
-            Command::Reply { to, round, objects } => {
+            Command::Reply {
+                to,
+                round,
+                objects,
+                keep,
+            } => {
                 let mut values = Vec::new();
                 for (Sent { oid, .. }, source) in &objects {
                     for leaf in around.program.leaves(*oid) {
@@ -530,7 +535,7 @@ impl Node {
                     .any(|(_, source)| *source == Source::PreImage);
                 self.send(
                     to,
-                    Message::FetchReply { round, sent },
+                    Message::FetchReply { round, sent, keep },
                     values,
                     pre_image,
                     around,

@@ -313,6 +313,43 @@ pub fn writers_of_one_object(nodes: usize, rounds: usize) -> Program {
         .in_leaves(leaves)
 }
 
+/// The last node reads an object of node 0 in every phase; after some of them `writer` writes it,
+/// and after the others `between` happens there.
+pub fn read_over_and_over(nodes: usize, writer: usize, phases: &[bool]) -> Program {
+    let mut all = vec![Vec::new(); nodes];
+    for writes in phases {
+        all[nodes - 1].push(Read(0));
+        all.iter_mut().for_each(|node| node.push(Barrier));
+        if *writes {
+            all[writer].push(Write(0));
+            all.iter_mut().for_each(|node| node.push(Barrier));
+        }
+    }
+    all[nodes - 1].push(Read(0));
+    Program::new("read over and over", all).objects(&[0])
+}
+
+/// As above, and what is written is written while it is read.
+pub fn read_over_and_over_while_written(phases: usize) -> Program {
+    let reader = [Read(0), Barrier].repeat(phases);
+    let mut writer = vec![Barrier; phases];
+    writer.insert(phases - 1, Write(0));
+    let nodes = vec![writer, [reader, vec![Read(0)]].concat()];
+    Program::new("read over and over while written", nodes)
+        .objects(&[0])
+        .racy()
+}
+
+/// Node 1 alone uses what is at home at node 0, under a lock that both pass; node 0 reads it last.
+pub fn used_by_one_elsewhere(rounds: usize) -> Program {
+    let one = [vec![Read(0), Write(0)], vec![Barrier]]
+        .concat()
+        .repeat(rounds);
+    let zero = [vec![Barrier; rounds], vec![Read(0), Write(0), Barrier]].concat();
+    let nodes = vec![zero, [one, vec![Barrier, Read(0)]].concat()];
+    Program::new("used by one elsewhere", nodes).objects(&[0])
+}
+
 /// Two nodes write different leaves of one object, then the same one, then each the other's.
 pub fn a_race_for_a_leaf_and_order() -> Program {
     let node = |leaves: [u8; 3]| leaves.into_iter().flat_map(|leaf| [Write(leaf), Barrier]);

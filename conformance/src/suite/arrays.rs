@@ -261,7 +261,9 @@ pub fn an_array_that_is_too_large_is_an_error(on: &dyn Platform) {
     });
     let words = error.to_string();
     assert!(
-        words.contains("more than a range names") && words.contains("f64"),
+        words.contains("more than a range names")
+            && words.contains("f64")
+            && words.contains("arrays.rs:"),
         "{words}"
     );
 }

@@ -3,6 +3,7 @@
 use conformance::model::{Cluster, Fault, Sight, explore, programs::*};
 use conformance::{Bug, model};
 use dhole::Coherence::{self, Home, Lazy, Update};
+use dhole::Races;
 
 use crate::{caught, sound};
 
@@ -86,6 +87,31 @@ fn writers_of_different_leaves_of_one_object_lose_nothing() {
     );
     sound(writers_of_one_object(3, 1).under(Home), &[]);
     sound(locked_leaves().under(Home), &[Sight::FlushDeferred]);
+}
+
+#[test]
+fn what_is_read_over_and_over_is_kept_until_somebody_writes_it() {
+    let phases = [false, false, false, true, false];
+    for (nodes, writer) in [(2, 0), (2, 1), (3, 1)] {
+        let program = read_over_and_over(nodes, writer, &phases).under(Home);
+        let sights = [Sight::Outdated].repeat(usize::from(writer != nodes - 1));
+        sound(program.finding(Races::Warn), &sights);
+    }
+    for phases in 3..=4 {
+        sound(
+            read_over_and_over_while_written(phases).under(Home),
+            &[Sight::Outdated],
+        );
+    }
+    sound(used_by_one_elsewhere(4).under(Home), &[Sight::Outdated]);
+}
+
+#[test]
+fn an_outdated_copy_that_is_kept_makes_a_stale_read() {
+    let phases = [false, false, false, true];
+    let program = read_over_and_over(2, 0, &phases).under(Home);
+    caught(Bug::KeepOutdated, program.clone(), Fault::StaleRead);
+    caught(Bug::KeepUntold, program, Fault::StaleRead);
 }
 
 #[test]

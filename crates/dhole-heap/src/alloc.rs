@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::panic::Location;
 
-use dhole_model::{CHUNK, Coherence, NodeId, Oid, OidRange};
+use dhole_model::{CHUNK, CallSite, Coherence, NodeId, Oid, OidRange};
 
 use crate::directory::{ArrayRun, Life, Run};
 use crate::heap::{Heap, Place};
@@ -28,7 +28,8 @@ pub enum AllocError {
     },
     /// More objects at once than a range can name, or more bytes than a store has.
     #[error(
-        "allocating {count} times {len} {what} on {node}: more than a range names or a store holds"
+        "allocating {count} times {len} {what} on {node} at {site}: more than a range names or a store \
+         holds"
     )]
     TooLarge {
         /// The type.
@@ -39,6 +40,8 @@ pub enum AllocError {
         count: u64,
         /// Scalars in each row, or 1.
         len: u64,
+        /// Where in the program.
+        site: CallSite,
     },
     /// The node's page store is full.
     #[error("allocating {what} on {node}: its store of {capacity_bytes} bytes is full")]
@@ -400,6 +403,7 @@ impl HeapMut<'_> {
         }
     }
 
+    #[track_caller]
     fn fits<T>(&self, count: u64, len: u64) -> Result<(), AllocError> {
         let bytes = (size_of::<T>() as u64).checked_mul(len);
         let fits = bytes.is_some_and(|bytes| bytes <= self.heap.store.capacity());
@@ -411,6 +415,7 @@ impl HeapMut<'_> {
             node: self.heap.node,
             count,
             len,
+            site: self.site.unwrap_or(Location::caller()).into(),
         })
     }
 

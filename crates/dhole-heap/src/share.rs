@@ -103,6 +103,12 @@ pub unsafe trait Share: Send + Sync + Sized + 'static {
 /// The type is `NonZero` or transparent over it, and
 /// [`describe_option`](Nullable::describe_option) describes its `Option` as
 /// [`Share::describe`] must.
+#[diagnostic::on_unimplemented(
+    message = "`Option<{Self}>` cannot live in the shared object space",
+    label = "an option of this has no bit pattern of its own for `None`",
+    note = "options are shared of `Ref`, `Own`, `Refs`, `Lock` and its like, and `NonZero`; \
+            for others put a `bool` beside the value, or a value that stands for none"
+)]
 pub unsafe trait Nullable: Share {
     /// Adds the layout of an `Option` of the type to `map`.
     #[doc(hidden)]

@@ -21,6 +21,10 @@ pub enum MessageKind {
     Flush,
     /// Says that what was flushed is at home.
     FlushAck,
+    /// Says that copies which a node keeps over acquires are outdated.
+    Outdated,
+    /// Says that the node knows.
+    OutdatedAck,
     /// Asks a lock's manager for the lock.
     LockRequest,
     /// The manager passes a request on to the last holder.
@@ -55,7 +59,7 @@ pub enum MessageKind {
 
 impl MessageKind {
     /// Every kind, in order.
-    pub const ALL: [MessageKind; 22] = [
+    pub const ALL: [MessageKind; 24] = [
         MessageKind::Fetch,
         MessageKind::FetchReply,
         MessageKind::Gone,
@@ -63,6 +67,8 @@ impl MessageKind {
         MessageKind::DropOut,
         MessageKind::Flush,
         MessageKind::FlushAck,
+        MessageKind::Outdated,
+        MessageKind::OutdatedAck,
         MessageKind::LockRequest,
         MessageKind::LockForward,
         MessageKind::LockGrant,
@@ -104,6 +110,8 @@ impl MessageKind {
             MessageKind::DropOut => "drop_out",
             MessageKind::Flush => "flush",
             MessageKind::FlushAck => "flush_ack",
+            MessageKind::Outdated => "outdated",
+            MessageKind::OutdatedAck => "outdated_ack",
             MessageKind::LockRequest => "lock_request",
             MessageKind::LockForward => "lock_forward",
             MessageKind::LockGrant => "lock_grant",

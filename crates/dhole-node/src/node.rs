@@ -327,7 +327,12 @@ impl State {
                 self.send(to, message, payload, step.out);
             }
             Command::Array(command) => self.carry_out_on_array(command, step)?,
-            Command::Reply { to, round, objects } => {
+            Command::Reply {
+                to,
+                round,
+                objects,
+                keep,
+            } => {
                 let mut payload = step.pool.take();
                 for (sent, source) in &objects {
                     let start = payload.len();
@@ -338,7 +343,8 @@ impl State {
                 }
                 let mut sent: SentList = objects.iter().map(|(sent, _)| *sent).collect();
                 self.add_owned(to, &mut sent, &mut payload, step);
-                self.send(to, Message::FetchReply { round, sent }, payload, step.out);
+                let message = Message::FetchReply { round, sent, keep };
+                self.send(to, message, payload, step.out);
             }
             Command::Install(sent) => self.install(sent, step)?,
             Command::InstallOwned(sent) => {

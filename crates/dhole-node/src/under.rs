@@ -5,10 +5,10 @@ use std::panic::Location;
 
 use dhole_heap::{Array, Array2, Name, Names, Own, Ref, Refs, Rows, Scalar, Share};
 use dhole_model::{CallSite, Coherence, OidRange};
-use dhole_protocol::{Event, Unread};
+use dhole_protocol::{Event, ProtocolError, Unread};
 
 use crate::error::{Error, Result};
-use crate::worker::Worker;
+use crate::worker::{Failure, Worker};
 
 /// A worker that allocates under a protocol of its own: see [`Worker::under`].
 pub struct Under<'w, 'id> {
@@ -34,7 +34,8 @@ impl<'id> Worker<'id> {
     /// allocated.
     ///
     /// # Errors
-    /// [`AccessError::Foreign`](crate::AccessError) for a reference of another cluster; an error
+    /// [`AccessError::Foreign`](crate::AccessError) for a reference of another cluster,
+    /// [`AccessError::Freed`](crate::AccessError) for what this node knows as freed; an error
     /// of the program when `what` names objects that do not follow on each other, or several
     /// arrays; [`AccessError::PartOfArray`](crate::AccessError) for some elements of one;
     /// [`SyncError::Deadlock`](crate::SyncError), on every node, with what each of them switches
@@ -91,6 +92,9 @@ impl<'id> Worker<'id> {
         match called {
             Ok(Ok(())) => Ok(()),
             Ok(clash) => Ok(self.accessed(&first, Ok(clash))?),
+            Err(Failure::Refused(freed @ ProtocolError::Freed(_))) => {
+                Ok(self.accessed(&first, Err(freed.into()))?)
+            }
             Err(failure) => Err(self.link.sync_error(failure, site).into()),
         }
     }

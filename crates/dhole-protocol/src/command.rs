@@ -237,6 +237,8 @@ pub enum Command {
         round: u32,
         /// The objects, each with the place its bytes are taken from.
         objects: SmallVec<[(Sent, Source); 1]>,
+        /// Whether the asker is to keep its copies of them over acquires.
+        keep: bool,
     },
     /// Take the next object's bytes out of the payload and make the copy readable.
     Install(Sent),

@@ -23,7 +23,7 @@ impl Lazy {
         site: CallSite,
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
-        range.iter().try_for_each(|oid| self.check_not_freed(oid))?;
+        self.check_none_freed(range)?;
         let site = self.races.site(site);
         let Lazy {
             objects,
@@ -86,6 +86,10 @@ impl Lazy {
         for chunk in self.objects.forget_freed(ranges) {
             self.races.forget(chunk);
         }
+    }
+
+    pub(crate) fn check_none_freed(&self, range: OidRange) -> Result<(), ProtocolError> {
+        range.iter().try_for_each(|oid| self.check_not_freed(oid))
     }
 
     pub(crate) fn check_not_freed(&self, oid: Oid) -> Result<(), ProtocolError> {

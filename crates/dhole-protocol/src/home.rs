@@ -5,9 +5,13 @@
 //! list*. Before it releases, acquires or meets others, the list is flushed: the differences
 //! between copies and twins go home, in one message for each home, and are acknowledged once they
 //! are part of the object there. So whoever acquires later finds them at home. At an acquire all
-//! copies of objects at home elsewhere are dropped. There are no write notices.
+//! copies of objects at home elsewhere are dropped, but for those that are [kept](keeping). There
+//! are no write notices. What nobody else has had a copy of is not on the flush list of its home:
+//! it stays writable there.
 //!
 //! Who is home is written in an object's version: `held().node` of every copy.
+
+mod keeping;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,6 +21,8 @@ use smallvec::SmallVec;
 
 use crate::command::{Command, Commands, ProtocolError, WorkerIs};
 use crate::object_table::ObjectTable;
+use keeping::{Keeping, Then};
+
 use crate::races::{RaceFinder, SiteId};
 use crate::{Flushed, FlushedAt, Message};
 
@@ -29,6 +35,7 @@ pub(crate) struct Home {
     pub tells: bool,
     /// Valid copies of objects whose home is elsewhere.
     cached: Vec<Oid>,
+    keeping: Keeping,
     /// Counts the flushes.
     flush: u32,
     /// The homes that have not acknowledged it yet.
@@ -47,9 +54,67 @@ pub(crate) struct Flush {
 }
 
 impl Home {
-    /// A copy of an object at home elsewhere has come.
-    pub fn cache(&mut self, oid: Oid) {
-        self.cached.push(oid);
+    /// A copy of an object at home elsewhere has come, perhaps to be kept.
+    pub fn cache(&mut self, oid: Oid, keep: bool) {
+        if !(keep && self.keeping.keep(oid)) {
+            self.cached.push(oid);
+        }
+    }
+
+    /// The worker asks for objects.
+    pub fn asks(&mut self) {
+        self.keeping.asks();
+    }
+
+    /// A node fetches objects at home here; whether it is to keep them.
+    pub fn fetched(&mut self, from: NodeId, objects: impl Iterator<Item = Oid> + Clone) -> bool {
+        self.keeping.fetched(from, objects)
+    }
+
+    /// The home of objects says that copies of them are outdated.
+    pub fn outdated(
+        &mut self,
+        (from, number): (NodeId, u32),
+        objects: &SmallVec<[Oid; 1]>,
+        awaited: impl Fn(Oid) -> bool,
+        out: &mut Commands,
+    ) {
+        let Home {
+            keeping, cached, ..
+        } = self;
+        cached.extend(keeping.outdated(objects, awaited));
+        let message = Message::OutdatedAck { number };
+        out.push(Command::Send { to: from, message });
+    }
+
+    /// A node knows that its copies are outdated.
+    pub fn knows(
+        &mut self,
+        from: NodeId,
+        number: u32,
+        out: &mut Commands,
+    ) -> Result<(), ProtocolError> {
+        let then = self.keeping.knows(from, number)?;
+        self.then(then, out);
+        Ok(())
+    }
+
+    fn then(&self, then: Option<Then>, out: &mut Commands) {
+        match then {
+            Some(Then::Acknowledge(to, number)) => {
+                let message = Message::FlushAck { number };
+                out.push(Command::Send { to, message });
+            }
+            Some(Then::GoOn) => self.go_on(out),
+            None => {}
+        }
+    }
+
+    /// The flush is over once all homes have acknowledged it and all others know of it.
+    fn go_on(&self, out: &mut Commands) {
+        if self.awaited.is_empty() && !self.keeping.holds_own_flush() {
+            out.push(Command::Done);
+        }
     }
 
     /// The worker begins to write an object. Elsewhere than at home that takes a twin; at home
@@ -63,7 +128,7 @@ impl Home {
         out: &mut Commands,
     ) {
         let object = objects.get_mut(oid);
-        if !object.dirty {
+        if !object.dirty && !object.exclusive {
             object.dirty = true;
             self.written.push((oid, site));
             let is_home = object.held().is_some_and(|version| version.node == me);
@@ -75,8 +140,14 @@ impl Home {
         }
     }
 
+    /// The copy here is kept consistent otherwise from now on.
+    pub fn switched(&mut self, oid: Oid) {
+        self.keeping.forget(oid);
+    }
+
     /// An object was freed.
     pub fn forget(&mut self, oid: Oid) {
+        self.keeping.free(oid);
         self.written.retain(|(other, _)| *other != oid);
         self.cached.retain(|other| *other != oid);
     }
@@ -129,11 +200,18 @@ impl Home {
                     at: races.is_looking().then(|| Arc::new(at())),
                 });
             }
-            out.extend(of_home.iter().map(|(_, oid, _)| Command::MakeClean(*oid)));
+            for (_, oid, _) in of_home {
+                let object = objects.get_mut(*oid);
+                object.exclusive = to == me && !object.served && races.allows_exclusive();
+                if !object.exclusive {
+                    out.push(Command::MakeClean(*oid));
+                }
+            }
         }
-        if self.awaited.is_empty() {
-            out.push(Command::Done);
-        }
+        let own = by_home.iter().filter(|(home, ..)| *home == me);
+        let own = own.map(|(_, oid, _)| *oid);
+        let then = self.keeping.changed(me, own, Then::GoOn, out);
+        self.then(then, out);
     }
 
     /// A home has made what was flushed part of its objects.
@@ -149,9 +227,7 @@ impl Home {
             return Err(ProtocolError::BadMessage { from, what });
         };
         self.awaited.remove(place);
-        if self.awaited.is_empty() {
-            out.push(Command::Done);
-        }
+        self.go_on(out);
         Ok(())
     }
 
@@ -222,14 +298,16 @@ impl Home {
                 self.tells = true;
             }
         }
+        let changed: SmallVec<[Oid; 1]> = flushed.iter().map(|flushed| flushed.oid).collect();
         out.push(Command::Merge {
             from,
             flushed,
             at,
             held,
         });
-        let message = Message::FlushAck { number };
-        out.push(Command::Send { to: from, message });
+        let then = Then::Acknowledge(from, number);
+        let then = self.keeping.changed(from, changed.into_iter(), then, out);
+        self.then(then, out);
     }
 
     /// At an acquire: others may have flushed, so what is cached here may be old.

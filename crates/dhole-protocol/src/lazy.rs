@@ -120,6 +120,7 @@ impl Lazy {
             self.check_not_freed(miss.oid)?;
         }
         self.round.begin();
+        self.home.asks();
         for &Unread {
             oid,
             creator,
@@ -313,6 +314,28 @@ impl Lazy {
         }
         let Lazy { objects, races, .. } = self;
         self.home.flushed(flush, worker, objects, races, out)
+    }
+
+    /// The home of objects says that copies of them are outdated.
+    pub fn outdated(
+        &mut self,
+        from: NodeId,
+        number: u32,
+        objects: &SmallVec<[Oid; 1]>,
+        out: &mut Commands,
+    ) {
+        let awaited = |oid| self.round.awaits(|wanted| wanted.oid == oid);
+        self.home.outdated((from, number), objects, awaited, out);
+    }
+
+    /// A node knows that its copies of what is at home here are outdated.
+    pub fn knows(
+        &mut self,
+        from: NodeId,
+        number: u32,
+        out: &mut Commands,
+    ) -> Result<(), ProtocolError> {
+        self.home.knows(from, number, out)
     }
 
     /// Homes have made part of their objects what was flushed there.
@@ -561,10 +584,19 @@ impl Lazy {
         for Wanted { oid, .. } in &request.wanted {
             self.serves(*oid, request.from, out);
         }
+        let at_home = |wanted: &Wanted| {
+            let object = self.objects.get(wanted.oid);
+            object.coherence == Some(Coherence::Home) && object.is_held_by(self.me)
+        };
+        let wanted = request.wanted.iter();
+        let all_at_home = wanted.clone().all(at_home);
+        let wanted = wanted.map(|wanted| wanted.oid);
+        let keep = all_at_home && self.home.fetched(request.from, wanted);
         out.push(Command::Reply {
             to: request.from,
             round: request.round,
             objects,
+            keep,
         });
         Ok(())
     }
@@ -616,7 +648,7 @@ impl Lazy {
         &mut self,
         from: NodeId,
         round: u32,
-        sent: &[Sent],
+        (sent, keep): (&[Sent], bool),
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
         let Some(wanted) = self.round.question(from, round)? else {
@@ -643,7 +675,7 @@ impl Lazy {
             } else {
                 object.hold(sent.version);
                 match object.coherence {
-                    Some(Coherence::Home) => self.home.cache(sent.oid),
+                    Some(Coherence::Home) => self.home.cache(sent.oid, keep),
                     _ => self.inbox.forget(sent.oid, out),
                 }
                 out.push(Command::Install(sent));

@@ -183,6 +183,11 @@ impl Locks {
             })
     }
 
+    /// How many locks there is a record of.
+    pub fn kept(&self) -> usize {
+        self.here.len()
+    }
+
     /// Whether this node waits for the lock.
     pub fn is_waiting_for(&self, lock: LockId) -> bool {
         matches!(self.state(lock), State::Waiting(_))
@@ -199,7 +204,14 @@ impl Locks {
 
     /// The lock goes to another node, with those that wait on its conditions.
     pub fn hand_over(&mut self, lock: LockId) -> Vec<Waiting> {
-        std::mem::take(&mut self.local(lock).waiting)
+        let is_manager = self.manager(lock) == self.me;
+        let local = self.local(lock);
+        let waiting = std::mem::take(&mut local.waiting);
+        // That the lock is elsewhere needs no record but its manager's.
+        if local.state == State::Elsewhere && !is_manager {
+            self.here.remove(&lock);
+        }
+        waiting
     }
 
     /// Notes that this node, which holds the condition's lock, waits on it.

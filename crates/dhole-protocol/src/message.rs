@@ -326,6 +326,8 @@ pub enum Message {
         round: u32,
         /// The objects asked for, and then those that they own.
         sent: SentList,
+        /// Whether the copies of those asked for, which have a home, stay over acquires.
+        keep: bool,
     },
     /// New versions of objects, for a node that read them before; the bytes are the payload.
     Update {
@@ -349,6 +351,19 @@ pub enum Message {
     /// What was flushed is part of the objects at their home.
     FlushAck {
         /// The number of the flush.
+        number: u32,
+    },
+    /// Copies that the receiver keeps over acquires, of objects at home at the sender, are
+    /// outdated.
+    Outdated {
+        /// The answer repeats it.
+        number: u32,
+        /// The objects.
+        objects: SmallVec<[Oid; 1]>,
+    },
+    /// The sender knows it, and drops them at its next acquire.
+    OutdatedAck {
+        /// The number of the [`Outdated`](Message::Outdated).
         number: u32,
     },
     /// Asks the last writer of elements of arrays for their bytes.
@@ -586,6 +601,8 @@ impl Message {
             Message::DropOut { .. } | Message::DropOutElements { .. } => MessageKind::DropOut,
             Message::Flush { .. } | Message::FlushElements { .. } => MessageKind::Flush,
             Message::FlushAck { .. } | Message::ElementsFlushed { .. } => MessageKind::FlushAck,
+            Message::Outdated { .. } => MessageKind::Outdated,
+            Message::OutdatedAck { .. } => MessageKind::OutdatedAck,
             Message::Gone { .. } | Message::ElementsGone { .. } => MessageKind::Gone,
             Message::LockRequest { .. } => MessageKind::LockRequest,
             Message::LockForward { .. } => MessageKind::LockForward,
@@ -628,6 +645,7 @@ impl Message {
             Message::Fetch { wanted, .. } => {
                 ROUND_AND_COUNT + OID_AND_VERSION * wanted.len() as u64
             }
+            // A bit of the count says whether to keep them.
             Message::FetchReply { sent, .. } => {
                 ROUND_AND_COUNT + OID_AND_VERSION * sent.len() as u64
             }
@@ -638,7 +656,10 @@ impl Message {
                 let sites = at.as_ref().map_or(0, |at| SITE * at.sites.len() as u64);
                 ROUND_AND_COUNT + (OID + LENGTH) * flushed.len() as u64 + times + sites
             }
-            Message::FlushAck { .. } | Message::ElementsFlushed { .. } => 4,
+            Message::FlushAck { .. }
+            | Message::ElementsFlushed { .. }
+            | Message::OutdatedAck { .. } => 4,
+            Message::Outdated { objects, .. } => ROUND_AND_COUNT + OID * objects.len() as u64,
             Message::UpdateElements { pushed } => {
                 COUNT + (ELEMENTS + VERSION + LENGTH) * pushed.len() as u64
             }

@@ -33,6 +33,35 @@ impl NodeSet {
         self.len() > before
     }
 
+    /// Takes a node out.
+    pub fn remove(&mut self, node: NodeId) {
+        let (word, bit) = place(node);
+        if let Some(word) = self.0.get_mut(word) {
+            *word &= !bit;
+        }
+    }
+
+    /// Takes all out but this one.
+    pub fn retain_only(&mut self, node: NodeId) {
+        let is_in = self.contains(node);
+        self.0.fill(0);
+        if is_in {
+            self.insert(node);
+        }
+    }
+
+    /// The nodes in the set, in order.
+    pub fn iter(&self) -> impl Iterator<Item = NodeId> {
+        let bits = |(word, bits): (usize, &u64)| {
+            let bits = *bits;
+            let is_in = move |bit: &usize| bits >> bit & 1 == 1;
+            (0..64)
+                .filter(is_in)
+                .map(move |bit| NodeId::at(64 * word + bit))
+        };
+        self.0.iter().enumerate().flat_map(bits)
+    }
+
     /// How many nodes are in the set.
     pub fn len(&self) -> usize {
         self.0.iter().map(|word| word.count_ones() as usize).sum()

@@ -125,6 +125,7 @@ impl Protocol {
                 to,
                 site,
             } => {
+                self.lazy.check_none_freed(range)?;
                 if to == Coherence::Home {
                     self.lazy.before_switch(range, creator, zero_ok, out);
                 }
@@ -203,6 +204,12 @@ impl Protocol {
     /// freed.
     pub fn array_records_kept(&self) -> [usize; 2] {
         self.lazy.arrays.kept()
+    }
+
+    /// How many locks this node keeps a record of: those that it manages and have been used, and
+    /// those that it holds, waits for, or held last.
+    pub fn locks_kept(&self) -> usize {
+        self.locks.kept()
     }
 
     /// Whether requests wait for the worker's next call ([`Event::Serve`]).
@@ -451,7 +458,14 @@ impl Protocol {
             }
             Message::Fetch { round, wanted } => self.lazy.fetch(from, round, wanted, worker, out),
             Message::Gone { round, oid, by } => self.lazy.told_gone(from, round, oid, by, out),
-            Message::FetchReply { round, sent } => self.lazy.fetch_reply(from, round, &sent, out),
+            Message::FetchReply { round, sent, keep } => {
+                self.lazy.fetch_reply(from, round, (&sent, keep), out)
+            }
+            Message::Outdated { number, objects } => {
+                self.lazy.outdated(from, number, &objects, out);
+                Ok(())
+            }
+            Message::OutdatedAck { number } => self.lazy.knows(from, number, out),
             Message::Update { pushed } => {
                 self.lazy.update(from, &pushed, out);
                 Ok(())

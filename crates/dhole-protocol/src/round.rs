@@ -113,6 +113,11 @@ impl<W: Copy + Ord> Round<W> {
         }
     }
 
+    /// Whether anything like this has yet to come.
+    pub fn awaits(&self, is: impl Fn(&W) -> bool) -> bool {
+        self.awaited.iter().any(|(_, what)| is(what))
+    }
+
     fn first_of(&self, node: NodeId) -> usize {
         self.awaited.partition_point(|(other, _)| *other < node)
     }

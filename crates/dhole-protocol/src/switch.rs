@@ -55,6 +55,7 @@ impl Lazy {
             objects,
             copysets,
             inbox,
+            home,
             ..
         } = self;
         objects.for_each(&[range], |oid, object| {
@@ -64,6 +65,7 @@ impl Lazy {
             (object.served, object.served_since) = (true, true);
             copysets.forget(oid);
             inbox.forget(oid, out);
+            home.switched(oid);
             if object.exclusive {
                 object.exclusive = false;
                 out.push(Command::MakeClean(oid));

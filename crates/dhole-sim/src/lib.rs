@@ -38,7 +38,7 @@
 //! impl Receiver<Message> for Echo {
 //!     fn deliver(&self, envelope: Envelope<Message>, out: &mut Outbox<Message>) -> Wake {
 //!         let Message::Fetch { round, .. } = envelope.body else { return Wake::Yes };
-//!         let body = Message::FetchReply { round, sent: Default::default() };
+//!         let body = Message::FetchReply { round, sent: Default::default(), keep: false };
 //!         let (from, to) = (self.0, envelope.from);
 //!         out.push(Envelope { from, to, body, payload: Payload::NONE });
 //!         Wake::No

@@ -54,6 +54,7 @@ fn ring(sim: &Sim, receivers: &Receivers<'_>, from: NodeId, round: u32) {
         from,
         to: NodeId(1 - from.0),
         body: Message::FetchReply {
+            keep: false,
             round,
             sent: Default::default(),
         },

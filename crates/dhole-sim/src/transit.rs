@@ -205,6 +205,7 @@ mod tests {
     fn flight(from: u16, to: u16, bytes: u64, departed: u64) -> Flight {
         let (from, to) = (NodeId(from), NodeId(to));
         let body = Message::FetchReply {
+            keep: false,
             round: 0,
             sent: Default::default(),
         };

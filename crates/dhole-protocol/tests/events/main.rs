@@ -13,6 +13,7 @@ mod finish;
 mod flush;
 mod freeing;
 mod gates;
+mod keeping;
 mod owned;
 mod pack;
 mod races;

@@ -119,6 +119,7 @@ fn a_reply_of_another_object_or_an_older_version_is_refused() {
         from(
             0,
             Message::FetchReply {
+                keep: false,
                 round,
                 sent: [Sent { oid, version }].into_iter().collect(),
             },
@@ -131,6 +132,7 @@ fn a_reply_of_another_object_or_an_older_version_is_refused() {
         from(
             0,
             Message::FetchReply {
+                keep: false,
                 round,
                 sent: [].into_iter().collect(),
             },

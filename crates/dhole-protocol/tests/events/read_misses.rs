@@ -73,6 +73,7 @@ fn a_reply_to_another_nodes_question_is_refused() {
         panic!("a fetch")
     };
     let reply = |oids: &[u64]| Message::FetchReply {
+        keep: false,
         round,
         sent: oids.iter().map(|oid| first(*oid)).collect(),
     };

@@ -54,3 +54,17 @@ fn a_lock_released_while_a_request_is_on_its_way_is_granted_when_that_arrives() 
     pack.settle();
     assert_eq!(pack.done[2], [Command::Done]);
 }
+
+#[test]
+fn of_a_lock_that_is_elsewhere_only_its_manager_keeps_a_record() {
+    let mut pack = Pack::new(3);
+    for lock in (0..300).map(|lock| 3 * lock) {
+        (1..3).for_each(|node| pack.pass(node, lock));
+    }
+    let kept = pack.nodes.iter().map(dhole_protocol::Protocol::locks_kept);
+    assert_eq!(
+        kept.collect::<Vec<_>>(),
+        [300, 0, 300],
+        "the manager, and who held it last"
+    );
+}

@@ -127,6 +127,84 @@ fn writers_of_one_object_need_no_turns_under_home() {
     assert_eq!((lazy, update), ([60, 60, 0, 0, 0, 0], lazy));
 }
 
+/// What keeps objects consistent, and what tells of outdated copies.
+fn sent_and_told<R>(run: &Run<R>) -> ([u64; 6], [u64; 2]) {
+    let total = run.report.total();
+    let of = |kind| total.by_kind.get(&kind).map_or(0, |of| of.messages);
+    let told = [MessageKind::Outdated, MessageKind::OutdatedAck];
+    (sent(run), told.map(of))
+}
+
+/// Node 0 writes a table once; then the three others read it in each round, and in the middle node
+/// 0 writes it again.
+fn table(coherence: Coherence, again: bool) -> Run<u64> {
+    let ran = run(4, coherence, |w| {
+        let table = w.once(|w| Ok(w.alloc([1_u64; 100])))?;
+        let mut sum = 0;
+        for round in 0..ROUNDS {
+            sum += table.get(w).iter().sum::<u64>();
+            w.barrier()?;
+            if again && round == ROUNDS / 2 && w.node().index() == 0 {
+                table.get_mut(w)[0] += 1;
+            }
+            w.barrier()?;
+        }
+        Ok(sum)
+    });
+    ran.unwrap()
+}
+
+#[test]
+fn what_is_only_read_is_fetched_three_times_and_then_kept() {
+    for coherence in [Lazy, Update] {
+        assert_eq!(sent(&table(coherence, false)), [3, 3, 0, 0, 0, 0]);
+    }
+    let of_home = table(Home, false);
+    assert_eq!(sent_and_told(&of_home), ([9, 9, 0, 0, 0, 0], [0, 0]));
+    let written = table(Home, true);
+    assert_eq!(written.value, 1004);
+    assert_eq!(sent_and_told(&written), ([18, 18, 0, 0, 0, 0], [3, 3]));
+}
+
+#[test]
+fn what_one_node_alone_uses_is_flushed_and_fetched_no_more() {
+    let count = |coherence| {
+        let ran = run(3, coherence, |w| {
+            let count = w.once(|w| Ok(w.alloc(0_u64)))?;
+            for _ in 0..ROUNDS {
+                if w.node().index() == 1 {
+                    *count.get_mut(w) += 1;
+                }
+                w.barrier()?;
+            }
+            Ok(count.read(w))
+        });
+        let ran = ran.unwrap();
+        assert_eq!(ran.value, ROUNDS);
+        sent_and_told(&ran)
+    };
+    assert_eq!(count(Home), ([4, 4, 0, 0, 10, 10], [0, 0]));
+}
+
+#[test]
+fn what_nobody_else_has_had_stays_writable_at_home() {
+    let ran = run(2, Home, |w| {
+        let rows = w.once(|w| Ok(w.alloc_rows::<u64>(8, 4)))?;
+        for _ in 0..ROUNDS {
+            if w.node().index() == 0 {
+                rows.iter().for_each(|row| row.get_mut(w)[0] += 1);
+            }
+            w.barrier()?;
+        }
+        Ok(rows.row(7).get(w)[0])
+    });
+    let total = ran.unwrap().report.total();
+    assert_eq!(
+        total.write_faults, 8,
+        "one for each row, and not one a round"
+    );
+}
+
 #[test]
 fn an_allocation_may_have_another_protocol_than_the_run() {
     let ran = run(2, Lazy, |w| {

@@ -166,3 +166,17 @@ fn objects_with_a_home_are_freed_too() {
     });
     assert!(run.unwrap().value < 4 * 4096);
 }
+
+#[test]
+fn what_was_freed_is_not_switched() {
+    let run = Config::nodes(2).run(|w| {
+        let numbers = w.once(|w| Ok(w.alloc_range(100, |i| i)))?;
+        if w.node().index() == 1 {
+            w.free(numbers.at(50))?;
+        }
+        w.barrier()?;
+        w.switch(numbers, dhole::Coherence::Home)
+    });
+    let text = run.map(drop).unwrap_err().to_string();
+    assert!(text.contains("was freed by node 1"), "{text}");
+}

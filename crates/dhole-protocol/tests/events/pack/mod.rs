@@ -208,9 +208,14 @@ impl Pack {
                     };
                     (to, message)
                 }
-                Command::Reply { to, round, objects } => {
+                Command::Reply {
+                    to,
+                    round,
+                    objects,
+                    keep,
+                } => {
                     let sent = objects.iter().map(|(sent, _)| *sent).collect();
-                    (to, Message::FetchReply { round, sent })
+                    (to, Message::FetchReply { round, sent, keep })
                 }
                 Command::Array(ArrayCommand::Reply { to, round, sent }) => {
                     (to, Message::ElementsReply { round, sent })

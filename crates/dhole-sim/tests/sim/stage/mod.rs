@@ -52,6 +52,7 @@ pub fn ask(round: u32) -> Message {
 
 pub fn reply(round: u32) -> Message {
     Message::FetchReply {
+        keep: false,
         round,
         sent: Default::default(),
     }
