@@ -28,8 +28,8 @@ pub enum AllocError {
     },
     /// More objects at once than a range can name, or more bytes than a store has.
     #[error(
-        "allocating {count} times {len} {what} on {node} at {site}: more than a range names or a store \
-         holds"
+        "allocating {count} times {len} {what} on {node} at {site}: \
+         more than a range names or a store holds"
     )]
     TooLarge {
         /// The type.
