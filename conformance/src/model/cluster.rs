@@ -362,6 +362,7 @@ fn seen(sight: Sight) -> fn(&Cluster, &State) -> bool {
             }
         };
     }
-    shows!(Pushed FlushDeferred Outdated Deferred PreImageReply Invalidated Exclusive Overtaking Forwarded
+    shows!(Pushed FlushDeferred Outdated Deferred PreImageReply Invalidated Exclusive Overtaking
+        Forwarded
         Deadlock Gone Race Probe Floor Compacted)
 }
