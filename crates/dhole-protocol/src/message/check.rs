@@ -187,6 +187,8 @@ impl Message {
             Message::Deadlock { cycle } => check_waiters(cycle.iter(), nodes),
             Message::DropOut { .. }
             | Message::FlushAck { .. }
+            | Message::Outdated { .. }
+            | Message::OutdatedAck { .. }
             | Message::ElementsFlushed { .. }
             | Message::ElementsGone { .. }
             | Message::Notify { .. }

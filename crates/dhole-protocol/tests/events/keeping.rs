@@ -79,23 +79,15 @@ fn a_flush_of_another_node_is_acknowledged_when_those_that_keep_the_object_know(
     let mut pack = kept();
     read(&mut pack, 2);
     write(&mut pack, 2);
-    let kinds: Vec<_> = pack
-        .sent
-        .iter()
-        .filter(|(kind, _)| kind.protocol() == "home")
-        .collect();
-    let once = [
+    let of_home = [
         MessageKind::Flush,
         MessageKind::FlushAck,
         MessageKind::Outdated,
+        MessageKind::OutdatedAck,
     ];
-    let told = once.into_iter().chain([MessageKind::OutdatedAck]);
-    assert!(
-        kinds
-            .into_iter()
-            .map(|(kind, count)| (*kind, *count))
-            .eq(told.map(|k| (k, 1)))
-    );
+    for kind in of_home {
+        assert_eq!(pack.sent.get(&kind), Some(&1), "{kind:?}");
+    }
     assert!(drops(&mut pack, 1));
 }
 
