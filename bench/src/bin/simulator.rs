@@ -20,6 +20,7 @@ impl Receiver<Message> for Echo {
         let body = Message::FetchReply {
             round,
             sent: Default::default(),
+            keep: false,
         };
         out.push(Envelope {
             from: self.0,

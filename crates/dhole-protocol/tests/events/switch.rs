@@ -2,7 +2,7 @@
 
 use crate::pack::{OBJECT, Pack, site};
 use dhole_model::{Coherence, OidRange};
-use dhole_protocol::{Command, Event, Message, Unread};
+use dhole_protocol::{Command, Event, Message, ProtocolError, Unread};
 
 fn switch(count: u32, to: Coherence, zero_ok: bool) -> Event {
     Event::Switch {
@@ -64,8 +64,8 @@ fn a_row_freed_before_the_switch_stays_freed() {
     let site = site(4);
     let range = OidRange::one(OBJECT);
     pack.local(0, Event::Free { range, site });
-    let begun = pack.begin(0, switch(1, Coherence::Home, true));
-    assert_eq!(begun, [Command::IntervalEnded]);
+    let refused = pack.refuse(0, switch(1, Coherence::Home, true));
+    assert!(matches!(refused, ProtocolError::Freed(_)), "{refused}");
 }
 
 #[test]

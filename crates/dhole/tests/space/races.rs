@@ -304,6 +304,7 @@ fn a_freeing_that_races_with_a_write_is_told_as_one() {
     let run = Config::nodes(2).run(|w| {
         let number = w.once(|w| Ok(w.alloc(1_u8)))?;
         number.read(w);
+        w.barrier()?; // or node 1 might read what is freed
         match w.node().index() {
             0 => w.free(number)?,
             _ => *number.get_mut(w) = 2,

@@ -110,6 +110,12 @@ fn all_others() -> Vec<Moment> {
         of.all_meet();
     }
     of.run(2, read_elements(0));
+    for _ in 0..3 {
+        of.run(2, miss_under(at_home.0, 0, at_home.1));
+        of.all_meet();
+    }
+    of.read_and_write(1, at_home);
+    of.run(1, Event::Flush);
     for passage in [
         Passage::Read(RwLockId(0)),
         Passage::Write(RwLockId(0)),
