@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use dhole_model::{NodeId, VectorTime, Version};
-use dhole_protocol::{ArrayCommand, Command, Message, News, Passage, Sent, Source};
+use dhole_protocol::{ArrayCommand, Command, Message, News, Passage, Sent, SentDiff, Source};
 
 /// What becomes of a message.
 #[derive(Default, Debug)]
@@ -102,11 +102,17 @@ pub enum Bug {
     SkipElementsInvalidate,
     /// Nobody hears that an array is freed.
     HideFreedArray,
+    /// An answer lacks the last of the diffs that it should have.
+    LoseDiff,
+    /// Diffs are applied in the wrong order.
+    ReorderDiffs,
+    /// A twin is kept, and its page writable, after the diff was made.
+    KeepTwin,
 }
 
 impl Bug {
     /// Every bug.
-    pub const ALL: [Bug; 42] = [
+    pub const ALL: [Bug; 45] = [
         Bug::LoseInterval,
         Bug::HideInterval,
         Bug::SkipInvalidate,
@@ -149,6 +155,9 @@ impl Bug {
         Bug::WidenFlush,
         Bug::SkipElementsInvalidate,
         Bug::HideFreedArray,
+        Bug::LoseDiff,
+        Bug::ReorderDiffs,
+        Bug::KeepTwin,
     ];
 
     /// What becomes of a command.
@@ -316,7 +325,15 @@ impl Bug {
             }
             (Bug::DepartEarly, Message::BarrierArrive { barrier, news, .. }) => {
                 let (barrier, news) = (*barrier, no_news(news.time.nodes()));
-                fate.more = Some((*to, from, Message::BarrierDepart { barrier, news }));
+                fate.more = Some((
+                    *to,
+                    from,
+                    Message::BarrierDepart {
+                        barrier,
+                        news,
+                        collect: false,
+                    },
+                ));
             }
             (
                 Bug::SkipConfirmation,
@@ -326,6 +343,12 @@ impl Bug {
                     at_manager_of: None,
                 },
             ) if confirms.is_empty() && path[0].node == *to => confirms.clone_from(path),
+            (Bug::LoseDiff, Message::DiffReply { diffs, .. }) => drop(diffs.pop()),
+            (Bug::ReorderDiffs, Message::DiffReply { diffs, .. }) => {
+                let by_node = |diff: &SentDiff| u64::MAX - u64::from(diff.id.node.0);
+                let latest_first = |diff: &mut SentDiff| diff.lamport = by_node(diff);
+                diffs.iter_mut().for_each(latest_first);
+            }
             (Bug::LosePush, Message::Update { .. } | Message::UpdateElements { .. }) => {
                 fate.lost = true;
             }

@@ -3,7 +3,7 @@
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use dhole_model::{Coherence, NodeId};
+use dhole_model::{Coherence, NodeId, Placement};
 use dhole_net::{Envelope, Outbox, Payload, Receiver, Wake};
 use dhole_node::{
     Machine, Outcome, Races, Receivers, Result, RunError, Settings, StartError, Threads, Woken,
@@ -29,6 +29,11 @@ pub trait Platform: Sync {
         Coherence::Lazy
     }
 
+    /// Where copies of objects lie.
+    fn placement(&self) -> Placement {
+        Placement::FirstTouch
+    }
+
     /// How long a node waits before it looks for a deadlock.
     fn suspect_after(&self) -> Duration {
         Duration::from_millis(50)
@@ -52,6 +57,7 @@ pub fn run<R: Send>(
         nodes,
         suspect_after,
         coherence: platform.coherence(),
+        placement: platform.placement(),
         races: Races::Warn,
     };
     run_on(&*machine, &settings, program)
@@ -149,6 +155,24 @@ impl<P: Platform> Platform for Impatient<P> {
 
     fn coherence(&self) -> Coherence {
         self.0.coherence()
+    }
+}
+
+/// Another platform, whose nodes store objects at the same place.
+#[derive(Clone, Copy, Debug)]
+pub struct Placed<P>(pub P);
+
+impl<P: Platform> Platform for Placed<P> {
+    fn name(&self) -> String {
+        format!("{}, placed alike everywhere", self.0.name())
+    }
+
+    fn machine(&self, nodes: usize, seed: u64) -> Box<dyn Machine> {
+        self.0.machine(nodes, seed)
+    }
+
+    fn placement(&self) -> Placement {
+        Placement::Everywhere
     }
 }
 

@@ -5,7 +5,7 @@ use conformance::litmus::{
 };
 use conformance::oracle::{Size, execute, expected, generate};
 use conformance::{Bug, OnThreads, Platform, Simulated, Tampered, Under, seeds};
-use dhole::Coherence::{self, Home, Update};
+use dhole::Coherence::{self, Home, TreadMarks, Update};
 
 fn differ(platform: &dyn Platform, seed: u64) -> Option<String> {
     let program = generate(seed, Size::default());
@@ -29,7 +29,7 @@ fn random_programs_give_the_same_result_under_every_protocol() {
 #[test]
 fn random_programs_on_threads_give_the_same_result_under_every_protocol() {
     for seed in seeds(0..150) {
-        for coherence in [Update, Home] {
+        for coherence in [Update, Home, TreadMarks] {
             assert_eq!(differ(&Under(OnThreads, coherence), seed), None);
         }
     }
@@ -38,7 +38,7 @@ fn random_programs_on_threads_give_the_same_result_under_every_protocol() {
 /// What is forbidden under synchronisation is so whatever the protocol.
 #[test]
 fn litmus_outcomes_that_are_forbidden_never_come_under_any_protocol() {
-    forbidden_outcomes_never_come(&[Update, Home], 1_000);
+    forbidden_outcomes_never_come(&[Update, Home, TreadMarks], 1_000);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use conformance::oracle::{Size, execute, expected, generate, shrink};
-use conformance::{Impatient, OnThreads, Platform, Simulated, run, seeds};
+use conformance::{Impatient, OnThreads, Placed, Platform, Simulated, Under, run, seeds};
 
 fn all_as_expected(platform: &dyn Platform, range: Range<u64>, size: Size) {
     for seed in seeds(range) {
@@ -45,6 +45,18 @@ fn long_random_programs_on_a_simulated_cluster_are_as_if_sequential() {
 #[test]
 fn random_programs_on_threads_are_as_if_sequential() {
     all_as_expected(&OnThreads, 0..500, Size::default());
+}
+
+#[test]
+fn random_programs_whose_objects_lie_alike_everywhere_are_as_if_sequential() {
+    all_as_expected(&Placed(Simulated::default()), 0..1_000, Size::default());
+    all_as_expected(&Placed(OnThreads), 0..100, Size::default());
+}
+
+#[test]
+fn random_programs_over_pages_with_several_writers_are_as_if_sequential() {
+    let platform = Under(Simulated::default(), dhole::Coherence::TreadMarks);
+    all_as_expected(&platform, 0..1_000, Size::default());
 }
 
 #[test]

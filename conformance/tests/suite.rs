@@ -27,3 +27,18 @@ conformance::suite!(
     threads_home,
     conformance::Under(conformance::OnThreads, dhole::Coherence::Home)
 );
+conformance::suite!(
+    simulated_placed,
+    conformance::Placed(conformance::Simulated::default())
+);
+conformance::suite!(
+    simulated_treadmarks,
+    conformance::Under(
+        conformance::Simulated::default(),
+        dhole::Coherence::TreadMarks
+    )
+);
+conformance::suite!(
+    threads_treadmarks,
+    conformance::Under(conformance::OnThreads, dhole::Coherence::TreadMarks)
+);

@@ -4,7 +4,7 @@ use conformance::litmus::{
     CAUSALITY, COHERENCE, Guard, Litmus, MESSAGE_PASSING, STORE_BUFFERING, UNREAD,
 };
 use conformance::oracle::{Size, execute, expected, generate};
-use conformance::{Bug, OnThreads, Platform, Simulated, Tampered, run};
+use conformance::{Bug, OnThreads, Platform, Simulated, Tampered, Under, run};
 
 /// The first seed of `seeds` whose random program goes wrong.
 fn oracle_catches(platform: &dyn Platform, seeds: u64) -> Option<u64> {
@@ -68,6 +68,18 @@ fn the_oracle_catches_what_is_planted_between_threads() {
             one_in: 10,
         };
         report(&platform, oracle_catches(&platform, 500));
+    }
+}
+
+#[test]
+fn the_oracle_catches_what_is_planted_between_pages_writers() {
+    for bug in [Bug::LoseDiff, Bug::ReorderDiffs, Bug::HideInterval] {
+        let platform = Tampered {
+            on: Under(Simulated::default(), dhole::Coherence::TreadMarks),
+            bug,
+            one_in: 5,
+        };
+        report(&platform, oracle_catches(&platform, 1_000));
     }
 }
 

@@ -10,6 +10,8 @@
 //! the true wait-for graph. The first thing that goes wrong is a [`Fault`], the name of a
 //! property; the path to it is printed.
 //!
+//! Pages, under TreadMarks, have a model of their own: [`pages`].
+//!
 //! A [`Bug`](crate::Bug) planted in the messages or commands must be caught: a checker that finds
 //! nothing has to show that it would.
 
@@ -22,6 +24,7 @@ mod heap;
 mod history;
 mod network;
 mod node;
+pub mod pages;
 mod program;
 pub mod programs;
 pub mod random;

@@ -507,6 +507,8 @@ impl Node {
         let at = self.presence();
         match command {
             Command::Send { to, message } => self.send(to, message, vec![], false, around),
+            // Pages have a model of their own.
+            Command::Pages(_) => return Err(Fault::Heap),
             Command::Reply {
                 to,
                 round,
@@ -754,7 +756,7 @@ fn switched(to: Coherence, program: &Program) -> Event {
 /// A barrier's number in the history. The end is one of those that can be counted.
 fn number(barrier: BarrierId) -> u8 {
     match barrier {
-        BarrierId::End => 0,
+        BarrierId::End | BarrierId::Collection(_) => 0,
         BarrierId::Program(number) => 1 + 3 * number as u8,
         BarrierId::Once(number) => 2 + 3 * number as u8,
         BarrierId::Switch { number, .. } | BarrierId::SwitchArray { number, .. } => {

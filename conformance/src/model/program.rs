@@ -215,6 +215,7 @@ impl Program {
         let limits = LogLimits {
             collect_from,
             compact_from,
+            collect_pages_from: usize::MAX,
         };
         Program { limits, ..self }
     }

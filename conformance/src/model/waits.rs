@@ -66,7 +66,7 @@ impl<'a> Waits<'a> {
             | BarrierId::Once(number)
             | BarrierId::Switch { number, .. }
             | BarrierId::SwitchArray { number, .. } => node.passed > number,
-            BarrierId::End => node.phase == Phase::Finished,
+            BarrierId::End | BarrierId::Collection(_) => node.phase == Phase::Finished,
         };
         passed || node.waits_for() == Some(Wait::Barrier(barrier))
     }

@@ -41,7 +41,9 @@ pub fn generate(seed: u64, size: Size) -> Program {
             .collect();
         let end = match random.random_range(0..10) {
             0 | 1 => End::Once,
-            2 => End::Switch(Coherence::ALL[random.random_range(0..Coherence::ALL.len())]),
+            2 => End::Switch(
+                Coherence::BY_OBJECT[random.random_range(0..Coherence::BY_OBJECT.len())],
+            ),
             _ => End::Barrier,
         };
         program.phases.push(Phase { actions, end });

@@ -105,8 +105,8 @@ pub struct Program {
 impl Program {
     /// The protocol of the objects that are allocated with this item first.
     pub(crate) fn coherence(&self, first: usize, default: Coherence) -> Coherence {
-        match self.mixed {
-            true => Coherence::ALL[first % Coherence::ALL.len()],
+        match self.mixed && default != Coherence::TreadMarks {
+            true => Coherence::BY_OBJECT[first % Coherence::BY_OBJECT.len()],
             false => default,
         }
     }

@@ -4,7 +4,7 @@ use dhole::{
     Array, ArrayError, BorrowError, Counters, Lock, RaceReport, Read, Result, Share, Worker, Write,
 };
 
-use super::{fail, succeed};
+use super::{fail, keeps_pages, succeed};
 use crate::Platform;
 
 /// Elements of `f64` in a block.
@@ -124,6 +124,9 @@ pub fn records_of_all_kinds_arrive_whole_in_an_array(on: &dyn Platform) {
 /// Nodes that write the same elements race: one of them wins, the same for all, and each pair is
 /// told of with the elements that both wrote.
 pub fn of_racing_writers_of_an_element_one_wins_everywhere(on: &dyn Platform) {
+    if keeps_pages(on) {
+        return;
+    }
     let outcome = succeed(on, 4, |w| {
         let array = w.once(|w| Ok(w.alloc_array::<u64>(30)))?;
         let me = w.node().index();
@@ -161,6 +164,9 @@ pub fn of_racing_writers_of_an_element_one_wins_everywhere(on: &dyn Platform) {
 
 /// What is overwritten is not fetched.
 pub fn what_is_overwritten_whole_is_not_fetched(on: &dyn Platform) {
+    if keeps_pages(on) {
+        return;
+    }
     let outcome = succeed(on, 2, |w| {
         let array = w.once(|w| Ok(w.alloc_array_with(2000, |i| i as u64)))?;
         if w.node().index() == 1 {
@@ -288,6 +294,9 @@ pub fn elements_under_locks_beside_others_lose_nothing(on: &dyn Platform) {
 
 /// A range whose parts some nodes wrote is fetched in one round.
 pub fn a_slice_costs_two_messages_a_writer(on: &dyn Platform) {
+    if keeps_pages(on) {
+        return;
+    }
     let outcome = succeed(on, 4, |w| {
         let array = w.once(|w| Ok(w.alloc_array::<f64>(4 * BLOCK)))?;
         let me = w.node().index();
@@ -317,6 +326,9 @@ pub fn a_slice_costs_two_messages_a_writer(on: &dyn Platform) {
 
 /// Only the elements that were written become invalid, and only they are fetched.
 pub fn only_the_elements_written_are_fetched_again(on: &dyn Platform) {
+    if keeps_pages(on) {
+        return;
+    }
     let outcome = succeed(on, 2, |w| {
         let array = w.once(|w| Ok(w.alloc_array::<f64>(BLOCK)))?;
         let read = |w: &Worker<'_>| array.slice(w, ..).iter().sum::<f64>();
@@ -340,6 +352,9 @@ pub fn only_the_elements_written_are_fetched_again(on: &dyn Platform) {
 
 /// What one node alone writes needs no notices after the second interval, element by element.
 pub fn elements_that_one_node_alone_writes_cost_nothing(on: &dyn Platform) {
+    if keeps_pages(on) {
+        return;
+    }
     let outcome = succeed(on, 2, |w| {
         let array = w.once(|w| Ok(w.alloc_array::<u64>(100)))?;
         let me = w.node().index();

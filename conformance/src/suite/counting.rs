@@ -3,7 +3,7 @@
 use dhole::Coherence::Lazy;
 use dhole::{Counters, Lock, MessageKind, Own, Ref, Result, Share, Worker};
 
-use super::succeed;
+use super::{keeps_pages, succeed};
 use crate::Platform;
 
 /// What all nodes sent together.
@@ -75,6 +75,9 @@ pub fn a_lock_costs_two_messages_at_its_manager_and_three_elsewhere(on: &dyn Pla
 
 /// A miss asks one node, which answers.
 pub fn a_miss_costs_two_messages(on: &dyn Platform) {
+    if keeps_pages(on) {
+        return;
+    }
     let outcome = succeed(on, 3, |w| {
         let numbers = w.once(|w| Ok(w.under(Lazy).alloc_range(20, |_| 0_u64)))?;
         if w.node().index() == 1 {
@@ -104,6 +107,9 @@ pub fn a_miss_costs_two_messages(on: &dyn Platform) {
 
 /// Objects of some nodes, fetched together, cost two messages for each of these nodes.
 pub fn objects_fetched_together_cost_two_messages_an_owner(on: &dyn Platform) {
+    if keeps_pages(on) {
+        return;
+    }
     let outcome = succeed(on, 4, |w| {
         let numbers = w.once(|w| Ok(w.under(Lazy).alloc_range(90, |_| 0_u64)))?;
         let rows = w.once(|w| Ok(w.under(Lazy).alloc_rows::<u64>(2, 30)))?;
@@ -140,6 +146,9 @@ pub fn objects_fetched_together_cost_two_messages_an_owner(on: &dyn Platform) {
 
 /// More objects than one message may ask for take one question after the other.
 pub fn many_objects_are_fetched_by_several_messages(on: &dyn Platform) {
+    if keeps_pages(on) {
+        return;
+    }
     let outcome = succeed(on, 2, |w| {
         let numbers = w.once(|w| Ok(w.alloc_range(600, |i| i)))?;
         if w.node().index() == 1 {
@@ -175,6 +184,9 @@ struct Holder {
 /// An owner and the three objects that it owns come with one reply; as mere references they
 /// take one each.
 pub fn what_an_object_owns_comes_with_it(on: &dyn Platform) {
+    if keeps_pages(on) {
+        return;
+    }
     let outcome = succeed(on, 2, |w| {
         let owner = w.once(|w| {
             let innermost = w.under(Lazy).alloc_own(Part {
@@ -241,6 +253,9 @@ fn owned_sum(owner: Ref<Owner>, w: &Worker<'_>) -> u64 {
 
 /// A long list is fetched in few rounds, though no reply takes all of it along.
 pub fn no_more_comes_along_than_the_limit(on: &dyn Platform) {
+    if keeps_pages(on) {
+        return;
+    }
     let outcome = succeed(on, 2, |w| {
         let first = w.once(|w| {
             let list = (0..650).fold(None, |inner, value| {
@@ -262,6 +277,9 @@ pub fn no_more_comes_along_than_the_limit(on: &dyn Platform) {
 
 /// Barriers do not invalidate what nobody wrote.
 pub fn a_copy_that_nobody_overwrites_stays(on: &dyn Platform) {
+    if keeps_pages(on) {
+        return;
+    }
     let outcome = succeed(on, 3, |w| {
         let number = w.once(|w| Ok(w.under(Lazy).alloc(4_u64)))?;
         for _ in 0..10 {
@@ -279,6 +297,9 @@ pub fn a_copy_that_nobody_overwrites_stays(on: &dyn Platform) {
 
 /// A notice names objects and not pages: the neighbours of what was written stay valid.
 pub fn only_what_was_written_becomes_invalid(on: &dyn Platform) {
+    if keeps_pages(on) {
+        return;
+    }
     let outcome = succeed(on, 2, |w| {
         let numbers = w.once(|w| Ok(w.under(Lazy).alloc_range(100, |_| 0_u64)))?;
         let read_all = |w: &mut Worker<'_>| numbers.iter().map(|n| n.read(w)).sum::<u64>();
@@ -302,6 +323,9 @@ pub fn only_what_was_written_becomes_invalid(on: &dyn Platform) {
 /// What one node alone writes needs no messages between the barriers, and no notices after the
 /// second.
 pub fn an_object_that_one_node_alone_writes_costs_nothing(on: &dyn Platform) {
+    if keeps_pages(on) {
+        return;
+    }
     let outcome = succeed(on, 2, |w| {
         let nodes = w.nodes();
         let rows = w.once(|w| Ok(w.under(Lazy).alloc_rows::<u64>(nodes, 50)))?;

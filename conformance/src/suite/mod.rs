@@ -25,10 +25,16 @@ pub use objects::*;
 pub use sharing::*;
 pub use waiting::*;
 
-use dhole::{Result, Worker};
+use dhole::{Coherence, Result, Worker};
 use dhole_node::{Outcome, RunError};
 
 use crate::{Platform, run};
+
+/// Whether whole pages are kept consistent: then nothing is counted by objects, and of racing writers
+/// each keeps what it wrote.
+fn keeps_pages(on: &dyn Platform) -> bool {
+    on.coherence() == Coherence::TreadMarks
+}
 
 /// Makes a test of every check, in a module of this name, for a platform.
 #[macro_export]

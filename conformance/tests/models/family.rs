@@ -143,8 +143,8 @@ fn a_whole_object_flushed_overwrites_what_others_wrote() {
 
 #[test]
 fn objects_change_protocol_between_phases() {
-    for before in Coherence::ALL {
-        for after in Coherence::ALL {
+    for before in Coherence::BY_OBJECT {
+        for after in Coherence::BY_OBJECT {
             sound(switched(2, after).under(before), &[]);
         }
     }

@@ -8,6 +8,7 @@ mod family;
 mod freeing;
 mod large;
 mod objects;
+mod pages;
 mod races;
 mod random;
 mod turnstiles;

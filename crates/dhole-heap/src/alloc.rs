@@ -8,6 +8,7 @@ use std::panic::Location;
 use dhole_model::{CHUNK, CallSite, Coherence, NodeId, Oid, OidRange};
 
 use crate::directory::{ArrayRun, Life, Run};
+use crate::global::Lies;
 use crate::heap::{Heap, Place};
 use crate::{Array, ArrayBinding, Binding, HeapMut, MAX_ALIGN, Presence};
 use crate::{Ref, Refs, ReserveError, Rows};
@@ -146,6 +147,7 @@ impl Heap {
         binding: Binding,
         site: Site,
         kept: bool,
+        lies: Lies,
     ) -> Result<u64, ReserveError> {
         let chunks = count.div_ceil(CHUNK);
         let first = self.take_chunks(chunks)?;
@@ -155,6 +157,7 @@ impl Heap {
             binding,
             site,
             life: Life::new(if kept { chunks } else { 0 }),
+            lies,
         };
         self.cluster.bind(first, run);
         for table in self.tables() {
@@ -183,7 +186,11 @@ impl Heap {
                         row: false,
                         coherence,
                     };
-                    let number = self.take_run(CHUNK, binding, site, true)?;
+                    let lies = match self.cluster.global() {
+                        Some(_) => Lies::Apart(Box::new([None; CHUNK as usize])),
+                        None => Lies::Anywhere,
+                    };
+                    let number = self.take_run(CHUNK, binding, site, true, lies)?;
                     let place = self.add_chunk(number, binding);
                     let open = OpenChunk {
                         place,
@@ -215,7 +222,7 @@ impl Heap {
             self.chunks[at.chunk].binding.info.type_id,
             TypeId::of::<T>()
         );
-        let storage = self.storage(at)?;
+        let storage = self.storage(oid, at)?;
         // SAFETY: the storage is new, has the size and the alignment of the binding, which is
         // a `T`, and nobody else knows it. A shared type has no drop glue.
         unsafe { self.store.pointer(storage).cast::<T>().write(value) };
@@ -238,9 +245,16 @@ impl HeapMut<'_> {
             .heap
             .take_single::<T>(self.coherence, site)
             .map_err(|error| self.ids::<T>(error))?;
+        if self.heap.cluster.global().is_some() {
+            let (bytes, align) = (size_of::<T>() as u64, align_of::<T>() as u64);
+            let address = self.heap.take_address(bytes, align);
+            let address = address.ok_or_else(|| self.full::<T>())?;
+            self.heap.cluster.put_at(oid, address);
+        }
         self.heap
             .put(oid, at, value)
             .ok_or_else(|| self.full::<T>())?;
+        self.note_stored(oid);
         Ok(Ref::new(oid))
     }
 
@@ -269,7 +283,8 @@ impl HeapMut<'_> {
             coherence: self.coherence,
         };
         let site = self.site.unwrap_or(Location::caller());
-        let run = self.heap.take_run(count, binding, site, true);
+        let lies = self.lies::<T>(&binding, count)?;
+        let run = self.heap.take_run(count, binding, site, true, lies);
         let first = run.map_err(|error| self.ids::<T>(error))?;
         let mut chunk = 0;
         for i in 0..count {
@@ -284,6 +299,7 @@ impl HeapMut<'_> {
             self.heap
                 .put(oid, at, init(i))
                 .ok_or_else(|| self.full::<T>())?;
+            self.note_stored(oid);
         }
         Ok(Refs::new(Oid(first * CHUNK), count))
     }
@@ -307,7 +323,8 @@ impl HeapMut<'_> {
             coherence: self.coherence,
         };
         let site = self.site.unwrap_or(Location::caller());
-        let run = self.heap.take_run(count, binding, site, false);
+        let lies = self.lies::<T>(&binding, count)?;
+        let run = self.heap.take_run(count, binding, site, false, lies);
         let first = run.map_err(|error| self.ids::<T>(error))?;
         Ok(Rows::new(Oid(first * CHUNK), count, len))
     }
@@ -378,10 +395,18 @@ impl HeapMut<'_> {
             zeros,
             coherence,
         };
+        let address = match self.heap.cluster.global() {
+            Some(_) => {
+                let address = self.heap.take_address(binding.bytes(), info.align as u64);
+                Some(address.ok_or_else(|| self.full::<T>())?)
+            }
+            None => None,
+        };
         let run = ArrayRun {
             ids: count,
             binding,
             site: self.site.unwrap_or(Location::caller()),
+            address,
             freed: false,
             records: 0,
         };
@@ -390,6 +415,18 @@ impl HeapMut<'_> {
             table.advise_huge(first, blocks);
         }
         Ok(Array::new(first, len))
+    }
+
+    /// Where `count` new objects are to lie: one after the other, in the global space if there is
+    /// one.
+    fn lies<T>(&mut self, binding: &Binding, count: u64) -> Result<Lies, AllocError> {
+        if self.heap.cluster.global().is_none() {
+            return Ok(Lies::Anywhere);
+        }
+        let align = binding.info.align as u64;
+        let bytes = binding.bytes().checked_mul(count);
+        let address = bytes.and_then(|bytes| self.heap.take_address(bytes, align));
+        address.map(Lies::From).ok_or_else(|| self.full::<T>())
     }
 
     fn may_alloc<T>(&self) -> Result<(), AllocError> {
@@ -404,7 +441,7 @@ impl HeapMut<'_> {
     }
 
     #[track_caller]
-    fn fits<T>(&self, count: u64, len: u64) -> Result<(), AllocError> {
+    pub(crate) fn fits<T>(&self, count: u64, len: u64) -> Result<(), AllocError> {
         let bytes = (size_of::<T>() as u64).checked_mul(len);
         let fits = bytes.is_some_and(|bytes| bytes <= self.heap.store.capacity());
         if fits && count <= u64::from(u32::MAX) && isize::try_from(len).is_ok() {
@@ -427,7 +464,7 @@ impl HeapMut<'_> {
         }
     }
 
-    fn full<T>(&self) -> AllocError {
+    pub(crate) fn full<T>(&self) -> AllocError {
         let capacity_bytes = self.heap.store.capacity();
         AllocError::Full {
             what: what::<T>(),

@@ -28,6 +28,8 @@ impl Heap {
             ..
         } = &local;
         let released = match pages {
+            // Where arrays lie alike everywhere, they share pages with whatever came next.
+            None if self.cluster.global().is_some() => 0..0,
             None => self.store.give_back(*storage, binding.bytes()),
             Some(pages) => {
                 self.array_bytes -= local.stored_bytes(array, 0..u64::MAX);

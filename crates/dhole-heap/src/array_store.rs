@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::ptr::NonNull;
 
-use dhole_model::{Elements, NodeId, Oid, RangeSet};
+use dhole_model::{Elements, NodeId, Oid, PageRange, RangeSet};
 
 use crate::array::per_block;
 use crate::heap::Heap;
@@ -87,7 +87,7 @@ impl From<Foreign> for ElementsRefusal {
     }
 }
 
-type Refusable<T> = Result<T, ElementsRefusal>;
+pub(crate) type Refusable<T> = Result<T, ElementsRefusal>;
 
 impl LocalArray {
     /// The blocks of some elements.
@@ -126,15 +126,16 @@ impl LocalArray {
 
 impl Heap {
     /// The array of these elements, with address space for all of it, if it has them.
-    fn array(&mut self, elements: Elements) -> Refusable<&mut LocalArray> {
+    pub(crate) fn array(&mut self, elements: Elements) -> Refusable<&mut LocalArray> {
         let array = elements.array;
         if !self.arrays.contains_key(&array) {
             let binding = self.cluster.array(array)?;
             let (bytes, align) = (binding.bytes(), binding.info.align as u64);
             let full = ElementsRefusal::Full(self.store.capacity());
-            let (storage, pages) = match bytes < PAGE_BYTES {
-                true => (self.store.take(bytes, align).ok_or(full)?, None),
-                false => {
+            let (storage, pages) = match self.cluster.address_of_array(array) {
+                Some(address) => (self.store.reserve_at(address, bytes).ok_or(full)?, None),
+                None if bytes < PAGE_BYTES => (self.store.take(bytes, align).ok_or(full)?, None),
+                None => {
                     let Reserved { at, pages } = self.store.reserve(bytes, align).ok_or(full)?;
                     (at, Some(pages))
                 }
@@ -157,7 +158,7 @@ impl Heap {
     }
 
     /// Where elements of an array are that [`Heap::array`] has found.
-    fn span(&self, elements: Elements) -> (NonNull<u8>, &'static TypeInfo) {
+    pub(crate) fn span(&self, elements: Elements) -> (NonNull<u8>, &'static TypeInfo) {
         let LocalArray {
             binding, storage, ..
         } = &self.arrays[&elements.array];
@@ -169,14 +170,22 @@ impl Heap {
         self.store.pointer(self.arrays[&array].storage)
     }
 
-    /// Counts the blocks of elements that are stored from now on.
-    fn store_blocks(&mut self, elements: Elements) {
+    /// Counts the blocks of elements that are stored from now on, or where arrays lie alike
+    /// everywhere, the pages.
+    pub(crate) fn store_blocks(&mut self, elements: Elements) {
         let local = self.arrays.get_mut(&elements.array).expect("found before");
         let (blocks, size) = (local.blocks(elements), local.binding.info.size as u64);
         let before = local.stored_bytes(elements.array, blocks.clone());
         local.stored.set(blocks.clone(), true);
         if local.pages.is_some() {
             self.array_bytes += local.stored_bytes(elements.array, blocks) - before;
+        } else if self.cluster.global().is_some() {
+            let start = local.storage + elements.first * size;
+            let bytes = start..start + elements.count * size;
+            for page in PageRange::of(bytes, PAGE_BYTES).iter() {
+                let reached = self.store.touch(page.0 * PAGE_BYTES);
+                debug_assert!(reached.is_some(), "all of an array has addresses");
+            }
         }
         if elements.count * size >= space::HUGE_BYTES {
             let (at, info) = self.span(elements);
@@ -185,7 +194,7 @@ impl Heap {
     }
 
     /// The elements hold valid values from now on. In a shared call the worker is told later.
-    fn elements_appear(&mut self, elements: Elements) {
+    pub(crate) fn elements_appear(&mut self, elements: Elements) {
         if self.presence() == Presence::Shared {
             self.pending_elements.push(elements);
         } else {
@@ -206,7 +215,7 @@ impl Heap {
 
     /// # Safety
     /// As for [`Extents::set`](crate::extent::Extents::set), of what may be read.
-    unsafe fn set_readable(&self, elements: Elements, may: bool) {
+    pub(crate) unsafe fn set_readable(&self, elements: Elements, may: bool) {
         let base = self.base(elements.array);
         // SAFETY: as the caller promises.
         unsafe { self.extents.read.set(elements, base, may) };
@@ -216,7 +225,7 @@ impl Heap {
 
     /// # Safety
     /// As for [`Extents::set`](crate::extent::Extents::set), of what may be written.
-    unsafe fn set_writable(&self, elements: Elements, may: bool) {
+    pub(crate) unsafe fn set_writable(&self, elements: Elements, may: bool) {
         let base = self.base(elements.array);
         // SAFETY: as the caller promises.
         unsafe { self.extents.write.set(elements, base, may) };
@@ -275,7 +284,7 @@ impl Heap {
     }
 
     /// Tests that packed bytes are values of elements that [`Heap::array`] has found.
-    fn check_elements(&self, elements: Elements, bytes: &[u8]) -> Refusable<()> {
+    pub(crate) fn check_elements(&self, elements: Elements, bytes: &[u8]) -> Refusable<()> {
         let info = self.span(elements).1;
         let wanted = elements.count * info.packed_size as u64;
         if bytes.len() as u64 != wanted {
@@ -318,7 +327,7 @@ impl Heap {
     }
 
     /// Appends the packed bytes of elements that are stored and that nobody may be writing.
-    fn pack_elements(&self, elements: Elements, out: &mut Vec<u8>) {
+    pub(crate) fn pack_elements(&self, elements: Elements, out: &mut Vec<u8>) {
         let (from, info) = self.span(elements);
         let bytes = elements.count as usize * info.packed_size;
         out.reserve(bytes);
@@ -577,7 +586,7 @@ impl HeapMut<'_> {
         })
     }
 
-    fn refusable<R>(
+    pub(crate) fn refusable<R>(
         &mut self,
         operation: &'static str,
         elements: Elements,
@@ -604,6 +613,9 @@ impl HeapMut<'_> {
             // SAFETY: the storage is new, has room for all elements, and nobody else knows it. A
             // shared type has no drop glue.
             unsafe { to.add(i as usize).write(init(i)) };
+        }
+        if self.heap.is_paged() {
+            self.heap.note_array_writes(all);
         }
         self.heap.store_blocks(all);
         self.heap.elements_appear(all);

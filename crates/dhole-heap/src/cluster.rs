@@ -4,10 +4,11 @@ use std::panic::Location;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
 
-use dhole_model::{CHUNK, CallSite, NodeId, Oid, OidRange};
+use dhole_model::{CHUNK, CallSite, NodeId, Oid, OidRange, Placement};
 
 use crate::TypeRef;
 use crate::directory::{ArrayBinding, ArrayRun, BindError, Binding, Directory, Run};
+use crate::global::GlobalSpace;
 use crate::space::{self, IDS_PER_PAGE, Owner, ReserveError, Slot};
 use crate::type_map::Named;
 
@@ -40,6 +41,8 @@ pub struct Cluster {
     taken: Box<[AtomicBool]>,
     extents: RwLock<Vec<Extent>>,
     directory: RwLock<Directory>,
+    /// Where objects lie on all nodes alike.
+    global: Option<GlobalSpace>,
 }
 
 /// Why an id names no object of a cluster.
@@ -93,7 +96,17 @@ impl Cluster {
     /// [`ReserveError`] when there are too many nodes for the process, or no address space or
     /// object ids left.
     pub fn new(nodes: usize) -> Result<Arc<Cluster>, ReserveError> {
+        Cluster::placing(Placement::FirstTouch, nodes)
+    }
+
+    /// As [`new`](Cluster::new), of nodes that place objects so.
+    ///
+    /// # Errors
+    /// As [`new`](Cluster::new).
+    pub fn placing(placement: Placement, nodes: usize) -> Result<Arc<Cluster>, ReserveError> {
         let (slots, ordinal) = space::take_slots(nodes)?;
+        let everywhere = placement == Placement::Everywhere;
+        let global = everywhere.then(|| GlobalSpace::new(slots[0].store_bytes()));
         let cluster = Arc::new_cyclic(|me| Cluster {
             me: me.clone(),
             ordinal,
@@ -101,6 +114,7 @@ impl Cluster {
             slots,
             extents: RwLock::new(Vec::new()),
             directory: RwLock::new(Directory::default()),
+            global,
         });
         cluster.grow(&mut write(&cluster.extents), 0)?;
         Ok(cluster)
@@ -257,6 +271,26 @@ impl Cluster {
             oid,
             kind: ForeignKind::Never,
         }))
+    }
+
+    /// The space in which objects lie on all nodes alike, if they do.
+    pub(crate) fn global(&self) -> Option<&GlobalSpace> {
+        self.global.as_ref()
+    }
+
+    /// Where an object lies in the global space, once that is decided.
+    pub(crate) fn address(&self, oid: Oid) -> Option<u64> {
+        read(&self.directory).address(oid)
+    }
+
+    /// An object that was allocated alone lies at this address of the global space.
+    pub(crate) fn put_at(&self, oid: Oid, address: u64) {
+        write(&self.directory).put_at(oid, address);
+    }
+
+    /// Where an array lies in the global space.
+    pub(crate) fn address_of_array(&self, oid: Oid) -> Option<u64> {
+        read(&self.directory).address_of_array(oid)
     }
 
     /// Marks the slot of `node` as in use, for ever.

@@ -160,6 +160,12 @@ pub fn diff_ranges(mut diff: &[u8]) -> impl Iterator<Item = Range<u64>> {
 }
 
 impl TypeInfo {
+    /// Bytes of the smallest part of a value that a program can write.
+    pub(crate) fn smallest_leaf(&self) -> usize {
+        let leaves = self.grains.iter().map(|grain| grain.bytes);
+        leaves.min().unwrap_or(usize::MAX)
+    }
+
     /// Whether all leaves are of one size and follow on each other.
     fn is_uniform(&self) -> bool {
         match &self.grains[..] {

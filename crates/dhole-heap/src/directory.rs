@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use dhole_model::{CHUNK, CallSite, Coherence, IdSet, NodeId, Oid, OidRange};
 
+use crate::global::Lies;
 use crate::type_map::Named;
 use crate::{Foreign, Miss, TypeInfo, TypeRef};
 
@@ -115,6 +116,8 @@ pub(crate) struct Run {
     /// Where the program allocated them, or the first of objects allocated one by one.
     pub(crate) site: &'static Location<'static>,
     pub(crate) life: Life,
+    /// Where they are in the global space.
+    pub(crate) lies: Lies,
 }
 
 impl Run {
@@ -159,6 +162,8 @@ pub(crate) struct ArrayRun {
     pub(crate) freed: bool,
     /// Nodes that have a record of it. Only these set handles.
     pub(crate) records: u32,
+    /// Where it is in the global space, if that is decided for all nodes.
+    pub(crate) address: Option<u64>,
 }
 
 /// The most freed objects and arrays of which is known who freed them where.
@@ -216,6 +221,26 @@ impl Directory {
             Some((run, _)) => Some(run.site),
             None => self.array_run(oid).map(|run| run.site),
         }
+    }
+
+    /// Where an object lies in the global space, if that is decided for all nodes.
+    pub(crate) fn address(&self, oid: Oid) -> Option<u64> {
+        let (first, run) = self.runs.range(..=oid.chunk()).next_back()?;
+        let place = oid.0 - first * CHUNK;
+        let exists = place < run.ids;
+        exists.then(|| run.lies.at(place, run.binding.bytes()))?
+    }
+
+    /// An object that was allocated alone lies at this address of the global space.
+    pub(crate) fn put_at(&mut self, oid: Oid, address: u64) {
+        if let Some(run) = self.runs.get_mut(&oid.chunk()) {
+            run.lies.put(oid.slot(), address);
+        }
+    }
+
+    /// Where an array lies in the global space, if that is decided for all nodes.
+    pub(crate) fn address_of_array(&self, oid: Oid) -> Option<u64> {
+        self.array_run(oid)?.address
     }
 
     /// What is freed with these objects: the rest of the last chunk of their run too, where no id
@@ -445,6 +470,7 @@ mod tests {
                 binding: of::<u8>(),
                 site: Location::caller(),
                 life: Life::default(),
+                lies: Lies::Anywhere,
             },
         );
         d.add(
@@ -455,6 +481,7 @@ mod tests {
                 binding: of::<u16>(),
                 site: Location::caller(),
                 life: Life::default(),
+                lies: Lies::Anywhere,
             },
         );
         assert_eq!(d.binding(Oid(127)), None);
@@ -476,6 +503,7 @@ mod tests {
                 binding: of::<u8>(),
                 site: Location::caller(),
                 life: Life::default(),
+                lies: Lies::Anywhere,
             };
             d.add(first, run);
         }
@@ -504,6 +532,7 @@ mod tests {
             binding: of::<u8>(),
             site: Location::caller(),
             life: Life::new(1),
+            lies: Lies::Anywhere,
         };
         d.add(2, run);
         let all = OidRange {
@@ -534,6 +563,7 @@ mod tests {
                 binding: of::<u8>(),
                 site: Location::caller(),
                 life: Life::default(),
+                lies: Lies::Anywhere,
             },
         );
         let named = |first, count| Named {

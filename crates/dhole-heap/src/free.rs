@@ -22,7 +22,8 @@ impl Heap {
         self.pre_images.forget(oid);
         self.pushed.forget(oid);
         let pages = self.store.give_back(storage, bytes);
-        if !pages.is_empty() {
+        // What is left of pages that are kept as a whole is theirs, whatever was freed on them.
+        if !pages.is_empty() && !self.is_paged() {
             let at = self.store.pointer(pages.start);
             // SAFETY: whole pages of this node's store, in which no object lies any more. Only
             // exclusive calls free, so no reference to them lives, and what is stored there next

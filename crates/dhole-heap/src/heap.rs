@@ -3,6 +3,7 @@
 use std::any::TypeId;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::Range;
 use std::panic::Location;
 use std::sync::Arc;
 
@@ -16,13 +17,14 @@ use crate::chunk::Chunk;
 use crate::extent::Extents;
 use crate::handle::HandleTable;
 use crate::page_store::PageStore;
+use crate::paged::Pages;
 use crate::pre_image::PreImages;
 use crate::type_map::Named;
 use crate::{BindError, Binding, Cluster, Foreign, Miss, Presence, TypeInfo, space};
 
 /// Bytes at the start of a page store that stay with the slot when its cluster ends. What lies
 /// there is never read before it is written.
-const KEPT_BYTES: u64 = 64 << 10;
+pub(crate) const KEPT_BYTES: u64 = 64 << 10;
 
 /// Chunks of ids that share an entry of the index.
 pub(crate) const CHUNKS_OF_PAGE: u64 = 64;
@@ -49,11 +51,15 @@ pub(crate) struct Heap {
     /// from.
     pub(crate) open: FxHashMap<(TypeId, Coherence, usize), OpenChunk>,
     pub(crate) ids: IdParts,
+    /// The addresses of the global space that this node fills.
+    pub(crate) segment: Range<u64>,
     /// Installed in a shared call, and not yet known to the worker.
     pending: Vec<(Oid, u64)>,
     pub(crate) pre_images: PreImages,
     /// Copies that were pushed here and not read yet.
     pub(crate) pushed: PreImages,
+    /// Pages, where objects are kept consistent by pages.
+    pub(crate) pages: Pages,
     pub(crate) arrays: BTreeMap<Oid, LocalArray>,
     /// Elements that were pushed here and not read yet.
     pub(crate) kept_elements: KeptElements,
@@ -103,9 +109,11 @@ impl Heap {
             spare: Vec::new(),
             open: FxHashMap::default(),
             ids: IdParts::default(),
+            segment: 0..0,
             pending: Vec::new(),
             pre_images: PreImages::default(),
             pushed: PreImages::default(),
+            pages: Pages::default(),
             arrays: BTreeMap::new(),
             kept_elements: KeptElements::default(),
             array_bytes: 0,
@@ -178,13 +186,19 @@ impl Heap {
 
     /// The storage of an object, allocated at its first access (DOSA, section 3.3). `None` when
     /// the page store is full.
-    pub(crate) fn storage(&mut self, at: Place) -> Option<u64> {
+    pub(crate) fn storage(&mut self, oid: Oid, at: Place) -> Option<u64> {
         let chunk = &mut self.chunks[at.chunk];
         if let Some(storage) = chunk.storage(at.slot) {
             return Some(storage);
         }
-        let info = chunk.binding.info;
-        let storage = self.store.take(chunk.binding.bytes(), info.align as u64)?;
+        let (bytes, align) = (chunk.binding.bytes(), chunk.binding.info.align as u64);
+        let storage = match self.cluster.global() {
+            None => self.store.take(bytes, align)?,
+            Some(_) => {
+                let address = self.cluster.address(oid)?;
+                self.store.take_at(address, bytes)?
+            }
+        };
         chunk.set_storage(at.slot, storage);
         Some(storage)
     }

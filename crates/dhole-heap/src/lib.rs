@@ -15,6 +15,8 @@
 //! | `reference`, `row`, `plain`, `access`, `cursor`, `borrow`, `named` | what the user holds, how to follow it |
 //! | `array`, `array2`, `array_access`, `array_store`, `array_free`, `array_kept`, `extent` | shared arrays, and their storage by blocks |
 //! | `value` | single values as bytes, for those that travel beside objects |
+//! | `global` | where objects lie that lie at the same place on every node |
+//! | `paged`, `paged_arrays`, `page_diff` | pages that are valid, twinned and compared as a whole |
 //! | `token`, `monitor`, `readers` | who may touch bytes, and when |
 //! | `heap`, `alloc`, `free`, `transfer`, `handle`, `chunk`, `page_store`, `pre_image`, `diff` | one node's objects |
 //!
@@ -71,13 +73,17 @@ mod diff;
 mod directory;
 mod extent;
 mod free;
+mod global;
 mod handle;
 mod heap;
 mod leaf;
 pub mod monitor;
 mod named;
 mod own;
+mod page_diff;
 mod page_store;
+mod paged;
+mod paged_arrays;
 mod plain;
 mod pre_image;
 mod readers;
@@ -106,7 +112,9 @@ pub use leaf::{Leaf, LeafTest};
 pub use monitor::{AlreadyLent, Call, Guard, Monitor, Presence, Within};
 pub use named::{Name, Names};
 pub use own::Own;
+pub use page_diff::PageDiffError;
 pub use page_store::PAGE_BYTES;
+pub use paged::{PageRefusal, PageRefused};
 pub use readers::{Absent, Readers, readers};
 pub use reference::{Ref, Refs};
 pub use row::{Row, Rows, Scalar};

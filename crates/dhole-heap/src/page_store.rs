@@ -86,6 +86,58 @@ impl PageStore {
         Some(at)
     }
 
+    /// Storage for one object at a place that was chosen for it, where no other object is, in a
+    /// store whose objects are all placed so; `None` where the store does not reach.
+    pub(crate) fn take_at(&mut self, at: u64, bytes: u64) -> Option<u64> {
+        self.reach(at.checked_add(bytes.max(1))?)?;
+        let mut used = IdSet::default();
+        let mut page = at / PAGE_BYTES;
+        self.each_page(at, bytes, |live, of_object| {
+            if *live == 0 {
+                used.add(page..page + 1);
+            }
+            *live += of_object;
+            page += 1;
+        });
+        used.ranges().for_each(|pages| self.free.remove(pages));
+        Some(at)
+    }
+
+    /// The page that begins at `at` is in use; `None` where the store does not reach.
+    pub(crate) fn touch(&mut self, at: u64) -> Option<()> {
+        self.reach(at.checked_add(PAGE_BYTES)?)?;
+        let page = at / PAGE_BYTES;
+        self.free.remove(page..page + 1);
+        Some(())
+    }
+
+    /// The page that begins at `at` is not in use any more.
+    pub(crate) fn forget(&mut self, at: u64) {
+        let page = at / PAGE_BYTES;
+        self.free.add(page..page + 1);
+    }
+
+    /// Address space for an array at a place that was chosen for it.
+    pub(crate) fn reserve_at(&mut self, at: u64, bytes: u64) -> Option<u64> {
+        self.reach(at.checked_add(bytes)?)?;
+        Some(at)
+    }
+
+    /// Takes all pages up to `end`, as free ones.
+    fn reach(&mut self, end: u64) -> Option<()> {
+        let more = end.checked_next_multiple_of(PAGE_BYTES)?;
+        if more > self.reserved {
+            return None;
+        }
+        if more > self.end {
+            let pages = self.end / PAGE_BYTES..more / PAGE_BYTES;
+            self.live.resize(pages.end as usize, 0);
+            self.free.add(pages);
+            self.end = more;
+        }
+        Some(())
+    }
+
     /// An object without bytes takes one, so that no two objects share an address.
     fn take_small(&mut self, bytes: u64, align: u64) -> Option<u64> {
         let mut at = self.open.next_multiple_of(align);

@@ -100,7 +100,7 @@ pub enum InstallError {
         error: DiffError,
     },
     /// There is no valid copy to merge into.
-    #[error("merging into {oid} on {node}: no valid copy is here")]
+    #[error("changing {oid} on {node}: no valid copy is here")]
     Absent {
         /// The object.
         oid: Oid,
@@ -351,7 +351,12 @@ impl HeapMut<'_> {
     }
 
     /// Tests that packed bytes of the right length are a value.
-    fn check(&self, oid: Oid, binding: &Binding, packed: &[u8]) -> Result<(), InstallError> {
+    pub(crate) fn check(
+        &self,
+        oid: Oid,
+        binding: &Binding,
+        packed: &[u8],
+    ) -> Result<(), InstallError> {
         let node = self.heap.node;
         binding
             .check(packed)
@@ -433,7 +438,7 @@ impl HeapMut<'_> {
 
     fn storage(&mut self, oid: Oid, at: Place) -> Result<u64, InstallError> {
         let (node, capacity_bytes) = (self.heap.node, self.heap.store.capacity());
-        self.heap.storage(at).ok_or(InstallError::Full {
+        self.heap.storage(oid, at).ok_or(InstallError::Full {
             oid,
             node,
             capacity_bytes,

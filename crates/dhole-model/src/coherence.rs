@@ -18,11 +18,22 @@ pub enum Coherence {
     /// Several writers at a time, of different parts; at a release what was written goes to the
     /// object's home, and at an acquire copies elsewhere are dropped (Jackal, section 3.1).
     Home,
+    /// Not objects but the pages that they lie in are kept consistent, with several writers each;
+    /// for a whole run only (TreadMarks: Keleher et al. 1994). The baseline.
+    TreadMarks,
 }
 
 impl Coherence {
     /// Every member of the family.
-    pub const ALL: [Coherence; 3] = [Coherence::Lazy, Coherence::Update, Coherence::Home];
+    pub const ALL: [Coherence; 4] = [
+        Coherence::Lazy,
+        Coherence::Update,
+        Coherence::Home,
+        Coherence::TreadMarks,
+    ];
+
+    /// Those that each object may have for itself.
+    pub const BY_OBJECT: [Coherence; 3] = [Coherence::Lazy, Coherence::Update, Coherence::Home];
 
     /// The name by which options and reports call it.
     pub const fn name(self) -> &'static str {
@@ -30,6 +41,7 @@ impl Coherence {
             Coherence::Lazy => "lazy",
             Coherence::Update => "update",
             Coherence::Home => "home",
+            Coherence::TreadMarks => "treadmarks",
         }
     }
 }
@@ -52,7 +64,7 @@ impl fmt::Display for UnknownCoherence {
         let name = &self.name;
         write!(
             f,
-            "'{name}' is no protocol: there are lazy, update and home"
+            "'{name}' is no protocol: there are lazy, update, home and treadmarks"
         )
     }
 }

@@ -25,6 +25,14 @@ pub enum MessageKind {
     Outdated,
     /// Says that the node knows.
     OutdatedAck,
+    /// Asks for a page.
+    PageRequest,
+    /// Carries a page.
+    PageReply,
+    /// Asks for diffs of a page.
+    DiffRequest,
+    /// Carries diffs.
+    DiffReply,
     /// Asks a lock's manager for the lock.
     LockRequest,
     /// The manager passes a request on to the last holder.
@@ -59,7 +67,7 @@ pub enum MessageKind {
 
 impl MessageKind {
     /// Every kind, in order.
-    pub const ALL: [MessageKind; 24] = [
+    pub const ALL: [MessageKind; 28] = [
         MessageKind::Fetch,
         MessageKind::FetchReply,
         MessageKind::Gone,
@@ -69,6 +77,10 @@ impl MessageKind {
         MessageKind::FlushAck,
         MessageKind::Outdated,
         MessageKind::OutdatedAck,
+        MessageKind::PageRequest,
+        MessageKind::PageReply,
+        MessageKind::DiffRequest,
+        MessageKind::DiffReply,
         MessageKind::LockRequest,
         MessageKind::LockForward,
         MessageKind::LockGrant,
@@ -112,6 +124,10 @@ impl MessageKind {
             MessageKind::FlushAck => "flush_ack",
             MessageKind::Outdated => "outdated",
             MessageKind::OutdatedAck => "outdated_ack",
+            MessageKind::PageRequest => "page_request",
+            MessageKind::PageReply => "page_reply",
+            MessageKind::DiffRequest => "diff_request",
+            MessageKind::DiffReply => "diff_reply",
             MessageKind::LockRequest => "lock_request",
             MessageKind::LockForward => "lock_forward",
             MessageKind::LockGrant => "lock_grant",

@@ -26,6 +26,24 @@ impl IdSet {
         self.ranges.insert(start, end);
     }
 
+    /// Takes numbers out, some of which may be no members.
+    pub fn remove(&mut self, Range { start, end }: Range<u64>) {
+        if start >= end {
+            return;
+        }
+        while let Some((&first, &its_end)) = self.ranges.range(..end).next_back()
+            && its_end > start
+        {
+            self.ranges.remove(&first);
+            if first < start {
+                self.ranges.insert(first, start);
+            }
+            if its_end > end {
+                self.ranges.insert(end, its_end);
+            }
+        }
+    }
+
     /// Whether all these numbers are members.
     pub fn covers(&self, numbers: Range<u64>) -> bool {
         let before = self.ranges.range(..=numbers.start).next_back();
@@ -68,6 +86,18 @@ mod tests {
         assert!(set.covers(4..9) && set.covers(5..6) && !set.covers(3..5) && !set.covers(8..10));
         set.add(0..20);
         assert_eq!((set.ranges().len(), set.count()), (1, 20));
+    }
+
+    #[test]
+    fn what_is_removed_may_lie_across_ranges() {
+        let mut set = IdSet::default();
+        set.add(2..6);
+        set.add(8..10);
+        set.add(12..20);
+        set.remove(4..14);
+        set.remove(16..17);
+        set.remove(3..3);
+        assert_eq!(set.ranges().collect::<Vec<_>>(), [2..4, 14..16, 17..20]);
     }
 
     #[test]

@@ -3,7 +3,7 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Mutex;
 
-use dhole_model::NodeId;
+use dhole_model::{NodeId, PageWork};
 
 /// One message on its way: who, to whom, the protocols' part, and the bytes of objects that
 /// travel with it.
@@ -51,31 +51,52 @@ impl fmt::Debug for Payload {
     }
 }
 
-/// Messages that a handler wants sent, in order. Reused, so that sending allocates nothing once
+/// Messages that a handler wants sent, in order, and what it did for them. Reused, so that sending allocates nothing once
 /// it is warm.
 #[derive(Debug)]
-pub struct Outbox<M>(VecDeque<Envelope<M>>);
+pub struct Outbox<M> {
+    envelopes: VecDeque<Envelope<M>>,
+    work: PageWork,
+}
 
 impl<M> Default for Outbox<M> {
     fn default() -> Self {
-        Outbox(VecDeque::new())
+        Outbox {
+            envelopes: VecDeque::new(),
+            work: PageWork::default(),
+        }
     }
 }
 
 impl<M> Outbox<M> {
     /// Adds a message behind the others.
     pub fn push(&mut self, envelope: Envelope<M>) {
-        self.0.push_back(envelope);
+        self.envelopes.push_back(envelope);
     }
 
     /// Takes the first message.
     pub fn pop(&mut self) -> Option<Envelope<M>> {
-        self.0.pop_front()
+        self.envelopes.pop_front()
     }
 
     /// Whether nothing is to be sent.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.envelopes.is_empty()
+    }
+
+    /// What was done before the messages are sent, for machines that charge it.
+    pub fn work(&mut self) -> &mut PageWork {
+        &mut self.work
+    }
+
+    /// Whether a machine has to be told of [`work`](Outbox::work).
+    pub fn has_work(&self) -> bool {
+        self.work != PageWork::default()
+    }
+
+    /// Takes what was done.
+    pub fn take_work(&mut self) -> PageWork {
+        std::mem::take(&mut self.work)
     }
 }
 

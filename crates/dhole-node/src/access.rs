@@ -28,6 +28,9 @@ impl<'id> Access<'id> for Worker<'id> {
     }
 
     fn read_miss(&self, miss: &Miss) -> Result<(), AccessError> {
+        if self.is_paged() {
+            return self.read_on_pages(miss);
+        }
         let unread = self.locate(miss)?;
         let called = self.shared(|link, call| match bind(call, miss, unread) {
             Err(clash) => Ok(Err(clash)),
@@ -40,6 +43,9 @@ impl<'id> Access<'id> for Worker<'id> {
     }
 
     fn write_miss(&mut self, miss: &Miss) -> Result<(), AccessError> {
+        if self.is_paged() {
+            return self.write_on_pages(miss);
+        }
         let unread = self.locate(miss)?;
         let (oid, site) = (miss.oid, miss.call_site());
         let called = self.exclusive(|link, call| {
@@ -155,6 +161,9 @@ impl<'id> Worker<'id> {
         let Some(first) = absent.first() else {
             return Ok(());
         };
+        if self.is_paged() {
+            return absent.iter().try_for_each(|miss| self.read_on_pages(miss));
+        }
         let unread = absent.iter().map(|miss| self.locate(miss));
         let mut unread = unread.collect::<Result<Vec<_>, _>>()?;
         let mut clash = None;
@@ -292,7 +301,7 @@ impl<'id> Worker<'id> {
     #[track_caller]
     pub(crate) fn alloc_under<T: Share>(&mut self, coherence: Coherence, value: T) -> Ref<T> {
         let site = Location::caller();
-        self.allocate::<T, _>(1, coherence, site, |heap| {
+        self.allocate::<T, _>([1, 1], coherence, site, |heap| {
             let r = heap.alloc(value)?;
             let range = OidRange::one(r.oid());
             Ok((r, Some(Event::Allocated { range, coherence })))
@@ -322,7 +331,7 @@ impl<'id> Worker<'id> {
         mut init: impl FnMut(usize) -> T,
     ) -> Refs<T> {
         let (site, machine, node) = (Location::caller(), self.link.machine, self.node());
-        self.allocate::<T, _>(count, coherence, site, |heap| {
+        self.allocate::<T, _>([count, count], coherence, site, |heap| {
             machine.computes(node, true);
             let range = heap.alloc_range(count as u64, |i| init(i as usize));
             machine.computes(node, false);
@@ -348,7 +357,7 @@ impl<'id> Worker<'id> {
         len: usize,
     ) -> Rows<T> {
         let site = Location::caller();
-        self.allocate::<T, _>(count, coherence, site, |heap| {
+        self.allocate::<T, _>([count, 0], coherence, site, |heap| {
             let rows = heap.alloc_rows(count as u64, len as u64)?;
             let at_home = rows.oids().filter(|_| coherence == Coherence::Home);
             if let Some(all) = at_home {
@@ -359,23 +368,35 @@ impl<'id> Worker<'id> {
         })
     }
 
-    /// The protocol is told of the objects that are stored here from the start.
+    /// Makes `count` objects, of which `stored` values are stored here from the start. The
+    /// protocol is told of them, or has them written like any others on their pages.
     pub(crate) fn allocate<T: Share, R>(
         &mut self,
-        count: usize,
+        [count, stored]: [usize; 2],
         coherence: Coherence,
         site: &'static Location<'static>,
         make: impl FnOnce(&mut HeapMut<'_>) -> Result<(R, Option<Event>), AllocError>,
     ) -> R {
         let name = std::any::type_name::<T>();
+        let paged = self.is_paged();
+        if paged != (coherence == Coherence::TreadMarks) {
+            let mixed = Error::from(self.mixed(coherence, site.into()));
+            std::panic::resume_unwind(Box::new(mixed));
+        }
         let called = self.exclusive(|link, call| {
+            if paged && stored > 0 {
+                match call.split().0.next_pages::<T>(stored as u64) {
+                    Ok(pages) => link.bring_pages_to_write(call, pages, None)?,
+                    Err(error) => return Ok(Err(error)),
+                }
+            }
             let mut heap = call.split().0.for_site(site);
             let (made, stored) = match make(&mut heap.under(coherence)) {
                 Ok(made) => made,
                 Err(error) => return Ok(Err(error)),
             };
             call.split().1.counting.of_type(name).allocated += count as u64;
-            link.local(call, stored)?;
+            link.local(call, stored.filter(|_| !paged))?;
             link.within_memory(call).map(|()| Ok(made))
         });
         let error = match called {

@@ -30,7 +30,7 @@ impl Worker<'_> {
         coherence: Coherence,
         len: usize,
     ) -> Array<T> {
-        self.allocate::<T, _>(1, coherence, Location::caller(), |heap| {
+        self.allocate::<T, _>([1, 0], coherence, Location::caller(), |heap| {
             let array = heap.alloc_array(len as u64)?;
             let at_home = coherence == Coherence::Home && len > 0;
             if at_home {
@@ -77,7 +77,7 @@ impl Worker<'_> {
         mut init: impl FnMut(usize) -> T,
     ) -> Array<T> {
         let (site, machine, node) = (Location::caller(), self.link.machine, self.node());
-        self.allocate::<T, _>(1, coherence, site, |heap| {
+        self.allocate::<T, _>([1, len], coherence, site, |heap| {
             machine.computes(node, true);
             let array = heap.alloc_array_with(len as u64, |i| init(i as usize));
             machine.computes(node, false);
@@ -92,6 +92,11 @@ impl Worker<'_> {
         let Some(mut named) = absent.first() else {
             return Ok(());
         };
+        if self.is_paged() {
+            return absent
+                .iter()
+                .try_for_each(|miss| self.read_elements_on_pages(miss));
+        }
         let creators = absent.iter().map(|miss| self.creator(miss.into()));
         let creators = creators.collect::<Result<SmallVec<[NodeId; 1]>, _>>()?;
         let called = self.shared(|link, call| {
@@ -113,6 +118,9 @@ impl Worker<'_> {
 
     /// Makes elements writable here.
     pub(crate) fn bring_elements_to_write(&mut self, miss: &ArrayMiss) -> Result<(), AccessError> {
+        if self.is_paged() {
+            return self.write_elements_on_pages::<u8>(miss, None);
+        }
         let creator = self.creator(miss.into())?;
         let called = self.exclusive(|link, call| {
             let unread = match bind(call, miss, creator) {
@@ -139,6 +147,9 @@ impl Worker<'_> {
         miss: &ArrayMiss,
         values: &[T],
     ) -> Result<(), AccessError> {
+        if self.is_paged() {
+            return self.write_elements_on_pages(miss, Some(values));
+        }
         let (creator, elements) = (self.creator(miss.into())?, miss.elements);
         let called = self.exclusive(|link, call| {
             let coherence = match bind(call, miss, creator) {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use dhole_heap::{Absent, AllocError, BindError, BorrowError, Foreign};
-use dhole_model::{CallSite, Elements, NodeId, Oid};
+use dhole_model::{CallSite, Coherence, Elements, NodeId, Oid};
 use dhole_protocol::{AbortReason, ConditionId, ProtocolError, Waiter};
 use thiserror::Error;
 
@@ -19,6 +19,24 @@ pub struct OutOfMemory {
     pub held_bytes: u64,
     /// Bytes for which there is memory.
     pub limit_bytes: u64,
+}
+
+/// TreadMarks keeps whole pages consistent, whatever lies on them, so it is the protocol of all
+/// objects of a run or of none.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
+#[error(
+    "objects under {asked} on {node} at {site}: the run is under {run}, and treadmarks is a setting \
+     of a whole run (Config::coherence)"
+)]
+pub struct MixedProtocols {
+    /// The protocol that was asked for.
+    pub asked: Coherence,
+    /// The run's.
+    pub run: Coherence,
+    /// The node.
+    pub node: NodeId,
+    /// Where in the program.
+    pub site: CallSite,
 }
 
 /// Reading or writing an object failed. `get` and `get_mut` unwind with it to the node's
@@ -287,6 +305,9 @@ pub enum Error {
     /// Allocating.
     #[error(transparent)]
     Alloc(#[from] AllocError),
+    /// A protocol that does not go with the run's.
+    #[error(transparent)]
+    Mixed(#[from] MixedProtocols),
     /// The program's own.
     #[error("{0}")]
     Program(Box<dyn std::error::Error + Send + Sync>),

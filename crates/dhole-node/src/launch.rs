@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use dhole_heap::Cluster;
-use dhole_model::{Coherence, Counters, MAX_NODES, NodeId};
+use dhole_model::{Coherence, Counters, MAX_NODES, NodeId, Placement};
 use dhole_net::{Outbox, PayloadPool, Receiver};
 use dhole_protocol::{AbortReason, Message, Races};
 
@@ -29,6 +29,8 @@ pub struct Settings {
     pub suspect_after: Duration,
     /// How objects are kept consistent unless their allocation says otherwise.
     pub coherence: Coherence,
+    /// Where their copies lie.
+    pub placement: Placement,
     /// What becomes of races.
     pub races: Races,
 }
@@ -41,6 +43,7 @@ impl Settings {
             nodes,
             suspect_after: Duration::from_secs(1),
             coherence: Coherence::Lazy,
+            placement: Placement::FirstTouch,
             races: Races::default(),
         }
     }
@@ -90,7 +93,12 @@ pub fn run_on<R: Send>(
     if cfg!(panic = "abort") {
         return Err(ConfigError::PanicAbort.into());
     }
-    let cluster = Cluster::new(nodes).map_err(|cause| RunError::Reserve { nodes, cause })?;
+    let placement = match settings.coherence {
+        Coherence::TreadMarks => Placement::Everywhere,
+        _ => settings.placement,
+    };
+    let cluster = Cluster::placing(placement, nodes);
+    let cluster = cluster.map_err(|cause| RunError::Reserve { nodes, cause })?;
     let pool = Arc::new(PayloadPool::default());
     let all: Vec<Node> = (0..nodes)
         .map(|id| Node::new(NodeId::at(id), nodes, settings.races, &cluster, &pool))

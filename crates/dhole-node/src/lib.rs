@@ -48,6 +48,7 @@ mod lock;
 mod machine;
 mod node;
 mod owned;
+mod paged;
 mod race;
 mod random;
 mod sync;
@@ -58,7 +59,8 @@ mod worker;
 pub use access::Cursor;
 pub use dhole_protocol::{Races, RacingWrite};
 pub use error::{
-    AccessError, ConfigError, Error, OutOfMemory, Result, RunEnded, RunError, SyncError,
+    AccessError, ConfigError, Error, MixedProtocols, OutOfMemory, Result, RunEnded, RunError,
+    SyncError,
 };
 pub use gate::{HeldExclusive, HeldShared, RwLock, Semaphore};
 pub use grip::Holding;

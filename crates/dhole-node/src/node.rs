@@ -7,8 +7,8 @@ use dhole_heap::{Cluster, HeapMut, Monitor, Presence};
 use dhole_model::{CallSite, Counters, MessageKind, NodeId, Oid};
 use dhole_net::{Envelope, Outbox, Payload, PayloadPool, Receiver, Wake};
 use dhole_protocol::{
-    AbortReason, ArrayEvent, BarrierId, Command, Commands, Event, Message, Protocol, ProtocolError,
-    Races, Sent, SentList, Source, Waiter, WorkerIs,
+    AbortReason, ArrayEvent, BarrierId, Command, Commands, Event, Message, PageEvent, Protocol,
+    ProtocolError, Races, Sent, SentList, Source, Waiter, WorkerIs,
 };
 
 use crate::count::Counting;
@@ -36,6 +36,8 @@ pub(crate) struct State {
     /// As above, of elements of arrays.
     pub held_elements: Vec<(NodeId, Payload)>,
     pub counting: Counting,
+    /// The access that the worker makes has faulted, and takes no second fault to write.
+    pub(crate) faulted: bool,
     /// What the objects of the message own that were gathered or taken so far.
     pub(crate) owned: Vec<Oid>,
     /// What the worker waits for has come.
@@ -91,6 +93,7 @@ impl Node {
             commands: Commands::new(),
             held: Vec::new(),
             held_elements: Vec::new(),
+            faulted: false,
             owned: Vec::new(),
             counting: Counting::default(),
             done: false,
@@ -200,11 +203,19 @@ impl State {
         let worker = worker_is(step.heap.presence());
         let accesses = matches!(
             event,
-            Event::ReadMiss(_) | Event::ReadMisses(_) | Event::Array(ArrayEvent::Read(_))
+            Event::ReadMiss(_)
+                | Event::ReadMisses(_)
+                | Event::Array(ArrayEvent::Read(_))
+                | Event::Pages(PageEvent::Read { .. })
         );
+        let paged = matches!(event, Event::Pages(_));
         let mut commands = std::mem::take(&mut self.commands);
         let stepped = self.protocol.step(event, worker, &mut commands);
-        self.counting.all.fetch_rounds += u64::from(accesses && commands.iter().any(asks));
+        let asked = accesses && commands.iter().any(asks);
+        self.counting.all.fetch_rounds += u64::from(asked);
+        self.counting.all.misses += u64::from(asked && paged);
+        step.out.work().faults += u64::from(asked && paged);
+        self.faulted |= asked && paged;
         let mut carried_out = Ok(());
         for command in commands.drain(..) {
             if carried_out.is_ok() {
@@ -327,6 +338,7 @@ impl State {
                 self.send(to, message, payload, step.out);
             }
             Command::Array(command) => self.carry_out_on_array(command, step)?,
+            Command::Pages(command) => self.carry_out_on_page(command, step)?,
             Command::Reply {
                 to,
                 round,
@@ -446,7 +458,8 @@ impl State {
 }
 
 fn asks(command: &Command) -> bool {
-    let fetch = |message: &Message| message.kind() == MessageKind::Fetch;
+    use MessageKind::{DiffRequest, Fetch, PageRequest};
+    let fetch = |message: &Message| matches!(message.kind(), Fetch | PageRequest | DiffRequest);
     matches!(command, Command::Send { message, .. } if fetch(message))
 }
 

@@ -64,6 +64,7 @@ impl Worker<'_> {
         let called = self.exclusive(|link, call| {
             link.and_wait(call, Event::Arrive { once, site })?;
             call.split().1.counting.all.barriers += 1;
+            link.collect_diffs(call, site)?;
             Ok(())
         });
         called.map_err(|failure| self.link.sync_error(failure, site))

@@ -153,6 +153,8 @@ impl Machine for Threads {
         InProcess::new(receivers)
             .post(out, &|node| self.wake(node))
             .expect("the protocols address only nodes of the cluster");
+        // It took the time that it took.
+        out.take_work();
     }
 
     fn wait(&self, node: NodeId, at_most: Duration) -> Woken {

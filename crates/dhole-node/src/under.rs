@@ -44,6 +44,9 @@ impl<'id> Worker<'id> {
     pub fn switch(&mut self, what: impl Names, to: Coherence) -> Result<()> {
         let at = Location::caller();
         let site = CallSite::from(at);
+        if self.is_paged() || to == Coherence::TreadMarks {
+            return Err(self.mixed(to, site).into());
+        }
         let (mut first, mut ranges, mut arrays) = (None, Vec::new(), Vec::new());
         what.each(at, &mut |name| match name {
             Name::Object(miss) => {
@@ -100,6 +103,8 @@ impl<'id> Worker<'id> {
     }
 }
 
+/// Every allocation here fails as its model in [`Worker`]; and with [`MixedProtocols`](crate::MixedProtocols), as
+/// [`Error::Mixed`], where the protocol or the run's is TreadMarks and the other one is not.
 impl Under<'_, '_> {
     /// As [`Worker::alloc`].
     #[track_caller]

@@ -207,7 +207,8 @@ impl Link<'_> {
 
     /// Sends what the steps before wanted sent, without the lock.
     fn send(&self, call: &mut Call<'_, State>) {
-        if !self.out.borrow().is_empty() {
+        let to_do = |out: &Outbox<Message>| !out.is_empty() || out.has_work();
+        if to_do(&self.out.borrow()) {
             call.unlock();
             self.post();
         }

@@ -91,6 +91,13 @@ impl Barrier {
         (barrier, self.first_untold)
     }
 
+    /// As [`arrive`](Barrier::arrive), where diffs are collected.
+    pub fn arrive_to_collect(&mut self) -> (BarrierId, IntervalIndex) {
+        let barrier = BarrierId::Collection(self.passed);
+        self.waiting_at = Some(barrier);
+        (barrier, self.first_untold)
+    }
+
     /// At the manager: a node, perhaps this one, has arrived.
     pub fn arrived(
         &mut self,
@@ -161,8 +168,8 @@ impl Barrier {
 
     /// All have arrived; `last_told` is the newest of our own intervals, which all know now.
     pub fn depart(&mut self, last_told: IntervalIndex) {
-        self.waiting_at = None;
-        self.passed += 1;
+        let collects = matches!(self.waiting_at.take(), Some(BarrierId::Collection(_)));
+        self.passed += u64::from(!collects);
         self.first_untold = last_told + 1;
     }
 

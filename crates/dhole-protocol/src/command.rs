@@ -3,11 +3,12 @@
 use std::fmt;
 use std::sync::Arc;
 
-use dhole_model::{CallSite, Coherence, Elements, NodeId, Oid, OidRange, Version};
+use dhole_model::{CallSite, Coherence, Elements, NodeId, Oid, OidRange, PageId, Version};
 use smallvec::SmallVec;
 use thiserror::Error;
 
 use crate::array_command::{ArrayCommand, ArrayEvent};
+use crate::page_command::{PageCommand, PageEvent};
 use crate::{
     ConditionId, Flushed, FlushedAt, LockId, Message, Passage, Race, SemaphoreId, Sent, Waiter,
 };
@@ -65,6 +66,8 @@ pub enum Event {
     },
     /// The worker does something with an array.
     Array(ArrayEvent),
+    /// The worker does something with a page.
+    Pages(PageEvent),
     /// The worker frees objects. Where they are the last ones of those allocated together, the
     /// rest of their chunk, in which no object ever is, comes with them.
     Free {
@@ -163,6 +166,11 @@ pub enum Event {
         /// How they are kept consistent from now on.
         to: Coherence,
     },
+    /// The worker has brought up to date what it keeps, and meets the others to drop the rest.
+    ArriveToCollect {
+        /// The barrier of the program before it.
+        site: CallSite,
+    },
     /// The worker has finished the program.
     Finish,
     /// The worker is in a call: requests that had to wait for it can be answered.
@@ -190,6 +198,7 @@ impl Event {
                 | Event::WriteFault { .. }
                 | Event::Touch { .. }
                 | Event::Array(_)
+                | Event::Pages(_)
                 | Event::Free { .. }
                 | Event::Flush
                 | Event::Switched { .. }
@@ -323,6 +332,8 @@ pub enum Command {
     MakeClean(Oid),
     /// Something with an array.
     Array(ArrayCommand),
+    /// Something with a page.
+    Pages(PageCommand),
     /// An interval that wrote something has ended.
     IntervalEnded,
     /// Forget objects, which were freed.
@@ -461,6 +472,22 @@ pub enum ProtocolError {
         elements: Elements,
         /// What was asked for.
         need: Version,
+    },
+    /// A node asks for a page of which this node has nothing.
+    #[error("{from} asks for {page}: there is no copy of it here")]
+    NoPage {
+        /// The asker.
+        from: NodeId,
+        /// The page.
+        page: PageId,
+    },
+    /// The node could not store, or change, a page as it was told.
+    #[error("keeping {page}: {cause}")]
+    PageNotStored {
+        /// The page.
+        page: PageId,
+        /// The heap's own words.
+        cause: String,
     },
     /// The node could not store an object that it was sent.
     #[error("storing a copy of {oid}: {cause}")]

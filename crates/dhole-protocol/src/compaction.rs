@@ -23,7 +23,7 @@ pub(crate) fn keep_newest(records: &mut VecDeque<Arc<Interval>>, freed: &[OidRan
         let written = told.add(&record.written);
         let elements = told_of_arrays.add(&record.elements);
         match kept.front_mut() {
-            Some(newer) if written.is_empty() && elements.is_empty() => {
+            Some(newer) if written.is_empty() && elements.is_empty() && record.pages.is_none() => {
                 let newer = Arc::make_mut(newer);
                 newer.first = record.first;
                 add_freed(&mut newer.freed, &record.freed);
@@ -145,6 +145,7 @@ mod tests {
             elements: vec![],
             freed: vec![],
             freed_arrays: vec![],
+            pages: None,
         })
     }
 

@@ -5,6 +5,7 @@ use dhole_model::{IntervalIndex, NodeId, VectorTime};
 
 use crate::Interval;
 use crate::compaction::keep_newest;
+use crate::treadmarks::COLLECT_FROM;
 
 /// The intervals of all nodes that someone may still have to be told of, by node and number.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -27,6 +28,9 @@ pub struct LogLimits {
     /// With so many records and ranges of objects, or twice what was left the last time, a node
     /// leaves each object in the newest record alone.
     pub compact_from: usize,
+    /// With so many announcements of pages heard of since the last one, the next barrier collects
+    /// diffs.
+    pub collect_pages_from: usize,
 }
 
 impl Default for LogLimits {
@@ -34,15 +38,21 @@ impl Default for LogLimits {
         LogLimits {
             collect_from: 128,
             compact_from: 1024,
+            collect_pages_from: COLLECT_FROM,
         }
     }
 }
 
 fn weight(interval: &Interval) -> usize {
+    let pages = interval
+        .pages
+        .as_ref()
+        .map_or(0, |pages| pages.ranges.len());
     1 + interval.written.len()
         + interval.elements.len()
         + interval.freed.len()
         + interval.freed_arrays.len()
+        + pages
 }
 
 impl IntervalLog {
@@ -140,6 +150,7 @@ mod tests {
             elements: vec![],
             freed: vec![],
             freed_arrays: vec![],
+            pages: None,
         })
     }
 

@@ -24,8 +24,10 @@ use crate::copyset::CopySets;
 use crate::home::{Flush, Home};
 use crate::interval_log::{IntervalLog, LogLimits};
 use crate::object_table::ObjectTable;
+use crate::page_command::PageEvent;
 use crate::races::{Changed, RaceFinder, Races, SiteId};
 use crate::round::{Round, Wants};
+use crate::treadmarks::TreadMarks;
 use crate::update::{Inbox, MOST_KEPT_BYTES};
 use crate::{Flushed, FlushedAt, Interval, Message, News, Pushed, Sent, Wanted};
 
@@ -60,6 +62,8 @@ pub(crate) struct Lazy {
     /// What the worker waits for, and from whom.
     pub(crate) round: Round<Wanted>,
     pub arrays: Arrays,
+    /// The pages of a run under TreadMarks.
+    pub treadmarks: TreadMarks,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -88,6 +92,7 @@ impl Lazy {
             deferred: VecDeque::new(),
             round: Round::new(),
             arrays: Arrays::new(me),
+            treadmarks: TreadMarks::new(me, nodes, limits.collect_pages_from),
         }
     }
 
@@ -194,7 +199,8 @@ impl Lazy {
     /// write notice. An interval that wrote nothing has no number; one that flushed what races are
     /// looked for by has one, and nothing to say.
     pub fn end_interval(&mut self, out: &mut Commands) {
-        let tells = std::mem::take(&mut self.home.tells);
+        self.treadmarks.protect(out);
+        let tells = std::mem::take(&mut self.home.tells) || self.treadmarks.has_written();
         if self.dirty.is_empty() && !self.arrays.is_dirty() && !tells {
             return;
         }
@@ -228,6 +234,9 @@ impl Lazy {
             }
         }
         let (elements, freed_arrays) = self.arrays.end_interval(version, &mut self.races, out);
+        let pages = self
+            .treadmarks
+            .end_interval(index, self.lamport, &self.time);
         let interval = Interval {
             node: self.me,
             first: index,
@@ -237,6 +246,7 @@ impl Lazy {
             elements,
             freed,
             freed_arrays,
+            pages,
         };
         self.forget_freed(&interval.freed);
         self.log.push(Arc::new(interval));
@@ -364,6 +374,15 @@ impl Lazy {
             .changed_at_home(changed, leaves, time.unwrap_or(&open), out);
     }
 
+    /// The worker does something with a page.
+    pub fn page_event(
+        &mut self,
+        event: PageEvent,
+        out: &mut Commands,
+    ) -> Result<(), ProtocolError> {
+        self.treadmarks.step(event, &self.time, out)
+    }
+
     /// Whether the worker wrote objects that have a home since their last flush.
     pub fn has_unflushed(&self) -> bool {
         self.home.has_written() || !self.arrays.home.written.is_empty()
@@ -440,6 +459,7 @@ impl Lazy {
             self.time.see(interval.node, interval.index);
             races += self.notice(interval, out) + self.notice_freed(interval, out);
             races += self.arrays.notice_freed(interval, &mut self.races, out);
+            self.treadmarks.notice(interval, out);
             self.log.push(Arc::clone(interval));
         }
         self.lamport = self.lamport.max(news.lamport);
@@ -543,12 +563,16 @@ impl Lazy {
         while let Some(request) = self.deferred.pop_front() {
             self.reply(&request, out)?;
         }
+        self.treadmarks.serve(out)?;
         self.arrays.serve(worker, out)
     }
 
     /// Whether requests wait for the worker.
     pub fn has_deferred(&self) -> bool {
-        !self.deferred.is_empty() || self.home.has_deferred() || self.arrays.has_deferred()
+        !self.deferred.is_empty()
+            || self.home.has_deferred()
+            || self.treadmarks.has_deferred()
+            || self.arrays.has_deferred()
     }
 
     fn must_wait(&self, request: &Request) -> bool {

@@ -6,6 +6,8 @@
 //! - the *family of protocols* for shared objects: *lazy*, single-writer, with invalidation (DOSA,
 //!   sections 2 and 3.1); *update*, which pushes to the last readers; *home*, with several writers
 //!   (Jackal, section 3.1); each object has its own, and may change it;
+//! - *TreadMarks*, lazy release consistency of pages with several writers, for a whole run: the
+//!   baseline;
 //! - all of it for *arrays* too, element by element, so that nodes may write one page at once;
 //! - *locks* with a manager that passes requests on to the last holder, and the central
 //!   *barrier* of 2(n-1) messages; both carry write notices;
@@ -57,12 +59,14 @@ mod lock;
 mod message;
 mod node_set;
 mod object_table;
+mod page_command;
 mod passage;
 mod protocol;
 mod races;
 mod round;
 mod stall;
 mod switch;
+mod treadmarks;
 mod update;
 mod wait_for;
 
@@ -81,6 +85,9 @@ pub use message::{
     SentList, Waiter, Waiting, WaitingFor, Wanted,
 };
 pub use node_set::NodeSet;
+pub use page_command::{
+    Applied, DiffId, PageCommand, PageEvent, PagesOf, SentDiff, WantedDiffs, WrittenPages,
+};
 pub use passage::{ConditionId, Passage, RwLockId, SemaphoreId};
 pub use protocol::Protocol;
 pub use races::{Changed, Race, Raced, Races, RacingWrite};

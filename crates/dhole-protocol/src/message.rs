@@ -4,13 +4,14 @@ use std::fmt;
 use std::sync::Arc;
 
 use dhole_model::{
-    CallSite, Coherence, Elements, IntervalIndex, MessageKind, NodeId, Oid, OidRange, VectorTime,
-    Version,
+    CallSite, Coherence, Elements, IntervalIndex, MessageKind, NodeId, Oid, OidRange, PageId,
+    VectorTime, Version,
 };
 use smallvec::SmallVec;
 
 use crate::array_command::{FlushedElements, PushedElements, SentElements, WantedElements};
 use crate::collection::Gossip;
+use crate::page_command::{Applied, PagesOf, SentDiff, WantedDiffs};
 use crate::stall::Stall;
 use crate::{ConditionId, Passage, Raced};
 
@@ -45,6 +46,9 @@ pub enum BarrierId {
         /// Its protocol afterwards.
         to: Coherence,
     },
+    /// Where diffs are collected: every node has brought up to date what it keeps. The number of
+    /// the program's barrier that is next.
+    Collection(u64),
     /// The end of the run.
     End,
 }
@@ -71,6 +75,7 @@ impl fmt::Display for BarrierId {
             BarrierId::SwitchArray { number, array, to } => {
                 write!(f, "barrier {number} (switch of the array {array} to {to})")
             }
+            BarrierId::Collection(next) => write!(f, "the collection before barrier {next}"),
             BarrierId::End => f.write_str("the end of the run"),
         }
     }
@@ -96,6 +101,8 @@ pub struct Interval {
     pub freed: Vec<OidRange>,
     /// The ids of the blocks of arrays freed, in ascending order.
     pub freed_arrays: Vec<OidRange>,
+    /// The pages written, in a run under TreadMarks.
+    pub pages: PagesOf,
 }
 
 impl Interval {
@@ -124,7 +131,8 @@ impl Interval {
         };
         let freed = freed(&self.freed) + freed(&self.freed_arrays);
         let objects = FIRST_AND_COUNT * self.written.len() as u64;
-        NODE_INDEX_LAMPORT_COUNT + first + objects + elements + freed
+        let pages = self.pages.as_ref().map_or(0, |pages| pages.wire_bytes());
+        NODE_INDEX_LAMPORT_COUNT + first + objects + elements + freed + pages
     }
 }
 
@@ -418,6 +426,42 @@ pub enum Message {
         /// Who freed it, if that is still known.
         by: Option<NodeId>,
     },
+    /// Asks for a page.
+    PageRequest {
+        /// The asker's round.
+        round: u32,
+        /// The page.
+        page: PageId,
+    },
+    /// Answers a [`PageRequest`](Message::PageRequest); the bytes are the payload.
+    PageReply {
+        /// The asker's round.
+        round: u32,
+        /// The page.
+        page: PageId,
+        /// Whose changes it contains.
+        applied: Applied,
+    },
+    /// Asks for diffs of a page, the receiver's own and others.
+    DiffRequest {
+        /// The asker's round.
+        round: u32,
+        /// The page.
+        page: PageId,
+        /// The diffs.
+        wanted: SmallVec<[WantedDiffs; 1]>,
+    },
+    /// Answers a [`DiffRequest`](Message::DiffRequest); the diffs are the payload.
+    DiffReply {
+        /// The asker's round.
+        round: u32,
+        /// The page.
+        page: PageId,
+        /// What of the question it answers.
+        got: SmallVec<[WantedDiffs; 1]>,
+        /// The diffs.
+        diffs: SmallVec<[SentDiff; 2]>,
+    },
     /// Asks a lock's manager for the lock.
     LockRequest {
         /// The lock.
@@ -505,6 +549,8 @@ pub enum Message {
         barrier: BarrierId,
         /// What the receiver lacks.
         news: News,
+        /// Diffs are collected next.
+        collect: bool,
     },
     /// Follows the edges of the wait-for graph from the first node of the path on.
     Probe {
@@ -604,6 +650,10 @@ impl Message {
             Message::Outdated { .. } => MessageKind::Outdated,
             Message::OutdatedAck { .. } => MessageKind::OutdatedAck,
             Message::Gone { .. } | Message::ElementsGone { .. } => MessageKind::Gone,
+            Message::PageRequest { .. } => MessageKind::PageRequest,
+            Message::PageReply { .. } => MessageKind::PageReply,
+            Message::DiffRequest { .. } => MessageKind::DiffRequest,
+            Message::DiffReply { .. } => MessageKind::DiffReply,
             Message::LockRequest { .. } => MessageKind::LockRequest,
             Message::LockForward { .. } => MessageKind::LockForward,
             Message::LockGrant { .. } => MessageKind::LockGrant,
@@ -627,6 +677,8 @@ impl Message {
     pub fn wire_bytes(&self) -> u64 {
         const ROUND_AND_COUNT: u64 = 4 + 4;
         const OID_AND_VERSION: u64 = 8 + 8 + 2;
+        const ROUND_AND_PAGE: u64 = 4 + 4;
+        const INDEX: u64 = 4;
         const COUNT: u64 = 4;
         const OID: u64 = 8;
         const LENGTH: u64 = 4;
@@ -675,6 +727,18 @@ impl Message {
                 ROUND_AND_COUNT + (ELEMENTS + VERSION) * sent.len() as u64
             }
             Message::Gone { .. } => 4 + 8 + NODE,
+            Message::PageRequest { .. } => ROUND_AND_PAGE,
+            Message::PageReply { applied, .. } => {
+                ROUND_AND_PAGE + COUNT + (NODE + INDEX) * applied.len() as u64
+            }
+            Message::DiffRequest { wanted, .. } => {
+                ROUND_AND_PAGE + COUNT + (NODE + 2 * INDEX) * wanted.len() as u64
+            }
+            Message::DiffReply { got, diffs, .. } => {
+                const NODE_INDEX_LAMPORT_LENGTH: u64 = 2 + 4 + 8 + 2;
+                let got = (NODE + INDEX) * got.len() as u64;
+                ROUND_AND_PAGE + 2 * COUNT + got + NODE_INDEX_LAMPORT_LENGTH * diffs.len() as u64
+            }
             Message::LockRequest { time, .. } => LOCK + vector_bytes(time),
             Message::LockForward { time, .. } => LOCK + NODE + vector_bytes(time),
             Message::LockGrant { news, waiting, .. } => {
@@ -702,6 +766,7 @@ impl Message {
                 NODE + round(&stall.round) + stall.first.as_ref().map_or(0, round)
             }
             Message::BarrierArrive { news, .. } => BARRIER + SITE + news.wire_bytes(),
+            // A bit of the barrier's number says whether diffs are collected.
             Message::BarrierDepart { news, .. } => BARRIER + news.wire_bytes(),
             Message::Probe { path, confirms, .. } => {
                 9 + Waiter::all_bytes(path) + Waiter::all_bytes(confirms)

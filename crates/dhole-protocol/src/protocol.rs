@@ -1,7 +1,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use dhole_model::{CallSite, Coherence, IntervalIndex, NodeId, Oid, VectorTime};
+use dhole_model::{CallSite, Coherence, IntervalIndex, NodeId, Oid, PageId, VectorTime};
+
+use smallvec::SmallVec;
 
 use crate::barrier::{Arrived, Barrier, MANAGER};
 use crate::command::{Along, Command, Commands, Event, ProtocolError, WorkerIs};
@@ -90,6 +92,7 @@ impl Protocol {
             Event::WriteFault { oid, site } => self.lazy.write_fault(oid, site, out),
             Event::Touch { oid } => self.lazy.touch(oid, out),
             Event::Array(event) => self.lazy.array(event, out)?,
+            Event::Pages(event) => self.lazy.page_event(event, out)?,
             Event::Acquire { lock, site } => self.acquire(lock, site, out)?,
             Event::Release { lock } => self.release(lock, out)?,
             Event::Enter { passage, site } => self.enter(passage, site, out)?,
@@ -138,6 +141,10 @@ impl Protocol {
                 allocated,
                 to,
             } => self.lazy.switch(range, creator, [allocated, to], out),
+            Event::ArriveToCollect { site } => {
+                let at = self.barrier.arrive_to_collect();
+                self.arrive(at, site, out)?
+            }
             Event::Finish => {
                 let site = CallSite::runtime("the end of the run");
                 let at = self.barrier.arrive(false, true);
@@ -200,6 +207,19 @@ impl Protocol {
         self.lazy.records_kept()
     }
 
+    /// Pages that the worker has to bring up to date ([`PageEvent::Read`](crate::PageEvent)), if
+    /// diffs are being collected; then come [`Event::ArriveToCollect`] and
+    /// [`PageEvent::Collect`](crate::PageEvent).
+    pub fn pages_to_validate(&self) -> Option<Vec<PageId>> {
+        self.lazy.treadmarks.to_validate()
+    }
+
+    /// Diffs that are kept, and writers of pages that are remembered. Neither grows over
+    /// collections.
+    pub fn page_records_kept(&self) -> [usize; 2] {
+        self.lazy.treadmarks.kept()
+    }
+
     /// What is kept of arrays: those that this node has met, and ranges of ids of those that were
     /// freed.
     pub fn array_records_kept(&self) -> [usize; 2] {
@@ -221,6 +241,14 @@ impl Protocol {
     /// [`MOST_ALONG`](crate::MOST_ALONG) in one reply. If so it counts as sent.
     pub fn send_along(&mut self, oid: Oid, to: NodeId, worker: WorkerIs) -> Option<Along> {
         self.lazy.send_along(oid, to, worker)
+    }
+
+    /// Whether an access to an object may be made, as far as it is known here.
+    ///
+    /// # Errors
+    /// [`ProtocolError::Freed`] when the object was freed.
+    pub fn check_not_freed(&self, oid: Oid) -> Result<(), ProtocolError> {
+        self.lazy.check_not_freed(oid)
     }
 
     /// A merge or a comparison has found that leaves of an object at home here were changed, by a
@@ -371,16 +399,24 @@ impl Protocol {
         match self.barrier.arrived(from, barrier, news, site)? {
             Arrived::NotAll => Ok(()),
             Arrived::All(barrier, departures) => {
+                let program = matches!(barrier, BarrierId::Program(_) | BarrierId::Once(_));
+                let collect = program && self.lazy.treadmarks.wants_collection();
                 let mut departures = departures.into_iter();
                 let own = departures.next();
                 for (node, news) in departures.enumerate() {
-                    let message = Message::BarrierDepart { barrier, news };
+                    let message = Message::BarrierDepart {
+                        barrier,
+                        news,
+                        collect,
+                    };
                     out.push(Command::Send {
                         to: NodeId::at(node + 1),
                         message,
                     });
                 }
-                own.map_or(Ok(()), |news| self.depart(self.me, barrier, &news, out))
+                own.map_or(Ok(()), |news| {
+                    self.depart(self.me, barrier, &news, collect, out)
+                })
             }
             Arrived::Apart(waiters) => {
                 let cycle: Arc<[_]> = waiters.into();
@@ -403,6 +439,7 @@ impl Protocol {
         from: NodeId,
         barrier: BarrierId,
         news: &News,
+        collect: bool,
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
         self.barrier.check_departure(barrier, from)?;
@@ -410,6 +447,9 @@ impl Protocol {
         self.barrier.depart(self.lazy.time().of(self.me));
         self.lazy.apply(news, out);
         self.lazy.met();
+        if collect {
+            self.lazy.treadmarks.begin_collection();
+        }
         self.go_on(out);
         Ok(())
     }
@@ -505,6 +545,35 @@ impl Protocol {
             Message::ElementsGone { round, array } => {
                 self.lazy.arrays.told_gone(from, round, array, out)
             }
+            Message::PageRequest { round, page } => {
+                let (treadmarks, all) = (&mut self.lazy.treadmarks, SmallVec::new());
+                treadmarks.asked((from, round, page), all, worker, out)
+            }
+            Message::DiffRequest {
+                round,
+                page,
+                wanted,
+            } => {
+                let treadmarks = &mut self.lazy.treadmarks;
+                treadmarks.asked((from, round, page), wanted, worker, out)
+            }
+            Message::PageReply {
+                round,
+                page,
+                applied,
+            } => {
+                let treadmarks = &mut self.lazy.treadmarks;
+                treadmarks.page_reply(from, (round, page), &applied, out)
+            }
+            Message::DiffReply {
+                round,
+                page,
+                got,
+                diffs,
+            } => {
+                let treadmarks = &mut self.lazy.treadmarks;
+                treadmarks.diff_reply(from, (round, page), &got, &diffs, out)
+            }
             Message::FetchElements { round, wanted } => {
                 self.lazy.arrays.fetch(from, round, wanted, worker, out)
             }
@@ -544,7 +613,11 @@ impl Protocol {
                 self.lazy.check_own(from, &news)?;
                 self.arrived(from, barrier, news, site, out)
             }
-            Message::BarrierDepart { barrier, news } => self.depart(from, barrier, &news, out),
+            Message::BarrierDepart {
+                barrier,
+                news,
+                collect,
+            } => self.depart(from, barrier, &news, collect, out),
             Message::Probe {
                 path,
                 confirms,

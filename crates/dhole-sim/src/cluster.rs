@@ -217,7 +217,8 @@ impl Cluster {
         let Arrival { to, at, .. } = arrival;
         let handling_ns = self.interrupt_ns(arrival, wake) + arrival.receive_ns;
         let begun = self.nodes[to.index()].handle(at, 0);
-        let mut done = self.nodes[to.index()].handle(at, handling_ns);
+        let work_ns = self.settings.network.page_work_ns(out.take_work());
+        let mut done = self.nodes[to.index()].handle(at, handling_ns.saturating_add(work_ns));
         while let Some(envelope) = out.pop() {
             done = self.post(to, done, envelope);
         }
@@ -248,7 +249,8 @@ impl Cluster {
     /// The worker of `node` sends what is in `out`.
     pub(crate) fn send(&mut self, node: NodeId, out: &mut Outbox<Message>) {
         self.node(node).stop_computing();
-        let mut clock = self.node(node).clock;
+        let work_ns = self.settings.network.page_work_ns(out.take_work());
+        let mut clock = self.node(node).clock.saturating_add(work_ns);
         while let Some(envelope) = out.pop() {
             clock = self.post(node, clock, envelope);
         }

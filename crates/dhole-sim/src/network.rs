@@ -1,4 +1,4 @@
-use dhole_model::MessageKind;
+use dhole_model::{MessageKind, PageWork};
 
 mod description;
 mod keys;
@@ -215,6 +215,21 @@ impl Network {
                 u64::try_from(ns).unwrap_or(u64::MAX)
             }
         }
+    }
+
+    /// Nanoseconds of a processor that keeping pages takes beside messages.
+    pub fn page_work_ns(&self, work: PageWork) -> u64 {
+        let per_byte = [
+            (work.twin_bytes, self.twin_ns_per_byte),
+            (work.made_bytes, self.diff_make_ns_per_byte),
+            (work.applied_bytes, self.diff_apply_ns_per_byte),
+        ];
+        let bytes_ns: f64 = per_byte.iter().map(|(bytes, ns)| *bytes as f64 * ns).sum();
+        let faults_ns = work.faults.saturating_mul(self.page_fault_ns);
+        let protections_ns = work.protections.saturating_mul(self.protect_ns);
+        faults_ns
+            .saturating_add(protections_ns)
+            .saturating_add(bytes_ns as u64)
     }
 
     /// Whether every message costs the processors the same.

@@ -1,7 +1,7 @@
 use std::io::Write as _;
 use std::time::Duration;
 
-use dhole_model::Coherence;
+use dhole_model::{Coherence, Placement};
 use dhole_node::{
     ConfigError, Machine, Outcome, Races, Result, RunError, Settings, Threads, Worker, check_nodes,
     run_on,
@@ -18,6 +18,7 @@ pub struct Config {
     seed: u64,
     suspect_after: Duration,
     coherence: Coherence,
+    placement: Placement,
     races: Races,
 }
 
@@ -30,6 +31,7 @@ impl Config {
             seed: 0,
             suspect_after: Duration::from_secs(1),
             coherence: Coherence::Lazy,
+            placement: Placement::FirstTouch,
             races: Races::default(),
         }
     }
@@ -52,6 +54,14 @@ impl Config {
     /// depend on it; its messages do (`docs/protocols.md`).
     pub fn coherence(mut self, coherence: Coherence) -> Config {
         self.coherence = coherence;
+        self
+    }
+
+    /// Where copies of objects lie: where each node first touched them unless set, or with
+    /// [`Placement::Everywhere`] at the same place on every node, in the order in which the
+    /// program allocated them (DOSA, section 3.3).
+    pub fn placement(mut self, placement: Placement) -> Config {
+        self.placement = placement;
         self
     }
 
@@ -83,6 +93,7 @@ impl Config {
             nodes: self.nodes,
             suspect_after: self.suspect_after,
             coherence: self.coherence,
+            placement: self.placement,
             races: self.races,
         };
         let outcome = run_on(&machine, &settings, program)?;
@@ -105,6 +116,7 @@ impl Config {
             nodes: machine.settings().nodes,
             suspect_after: self.suspect_after,
             coherence: self.coherence,
+            placement: self.placement,
             races: self.races,
         };
         let outcome = run_on(&machine, &settings, program)?;

@@ -1,6 +1,8 @@
 //! A simulated node has as much memory as its network's description says.
 
-use dhole::{AccessError, Coherence, Config, Error, Lock, NodeId, OutOfMemory, Result, RunError};
+use dhole::{
+    AccessError, Coherence, Config, Error, Lock, NodeId, OutOfMemory, Placement, Result, RunError,
+};
 use dhole::{SyncError, Worker, sim};
 
 const LIMIT_BYTES: u64 = 1 << 20;
@@ -67,6 +69,26 @@ fn a_node_that_stays_within_its_memory_does_not() {
         Ok(w.barrier()?)
     })
     .unwrap();
+}
+
+/// Node 1 reads one in four of node 0's objects of 256 bytes, so 4 of each page's 16.
+#[test]
+fn what_a_node_uses_lies_together_unless_it_must_lie_where_it_does_elsewhere() {
+    let stored = |placement| {
+        let run = Config::nodes(2).placement(placement).run(|w| {
+            let objects = w.once(|w| Ok(w.alloc_range(640, |i| [i as u64; 32])))?;
+            if w.node().index() == 1 {
+                let read = objects.iter().step_by(4).map(|r| r.get(w)[0]);
+                assert_eq!(read.sum::<u64>(), (0..640).step_by(4).sum());
+            }
+            Ok(())
+        });
+        let per_node = run.unwrap().report.per_node;
+        [0, 1].map(|node: usize| per_node[node].shared_bytes)
+    };
+    let page = 4096;
+    assert_eq!(stored(Placement::FirstTouch), [40 * page, 10 * page]);
+    assert_eq!(stored(Placement::Everywhere), [40 * page, 40 * page]);
 }
 
 #[test]

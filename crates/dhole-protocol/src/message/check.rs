@@ -1,7 +1,8 @@
 //! What no node of a sound cluster says, whatever has happened there.
 
-use dhole_model::{Elements, NodeId, OidRange, VectorTime, Version};
+use dhole_model::{Elements, NodeId, OidRange, PageRange, VectorTime, Version};
 
+use crate::page_command::PagesOf;
 use crate::round::MOST_WANTED;
 use crate::stall::Stall;
 use crate::{Interval, Message, News, Waiter};
@@ -38,8 +39,23 @@ fn check_interval(interval: &Interval, nodes: usize) -> Result<(), &'static str>
     if !ranges.all(|range| range.count > 0 && ends(range).is_some()) {
         return Err("a range of objects beyond all ids");
     }
-    interval.elements.iter().try_for_each(check_elements)
+    interval.elements.iter().try_for_each(check_elements)?;
+    check_pages(&interval.pages, nodes)
 }
+
+fn check_pages(pages: &PagesOf, nodes: usize) -> Result<(), &'static str> {
+    let Some(pages) = pages else { return Ok(()) };
+    check_time(&pages.seen, nodes)?;
+    let ends = |range: &PageRange| range.first.0.checked_add(u64::from(range.count));
+    let fits = |range: &PageRange| range.count > 0 && ends(range).is_some_and(|end| end <= PAGES);
+    match pages.ranges.iter().all(fits) {
+        true => Ok(()),
+        false => Err("no pages, or pages beyond the space of addresses"),
+    }
+}
+
+/// Pages are numbered with 4 bytes on a wire.
+const PAGES: u64 = 1 << 32;
 
 fn check_time(time: &VectorTime, nodes: usize) -> Result<(), &'static str> {
     match time.nodes() == nodes {
@@ -114,6 +130,22 @@ impl Message {
             Message::Fetch { wanted, .. } => {
                 check_wanted(wanted.len())?;
                 check_versions(wanted.iter().map(|wanted| wanted.need), nodes)
+            }
+            Message::PageReply { applied, .. } => {
+                let writers = applied.iter().map(|(node, _)| *node);
+                check_nodes(
+                    writers,
+                    nodes,
+                    "changes of a node that is not in the cluster",
+                )
+            }
+            Message::DiffRequest { wanted, .. } => check_wanted(wanted.len()),
+            Message::PageRequest { .. } => Ok(()),
+            Message::DiffReply { diffs, .. } => {
+                match diffs.iter().all(|diff| diff.lamport < LAMPORT_END) {
+                    true => Ok(()),
+                    false => Err("a Lamport time that no run reaches"),
+                }
             }
             Message::FetchReply { sent, .. } => {
                 check_versions(sent.iter().map(|sent| sent.version), nodes)

@@ -196,6 +196,7 @@ fn a_departure_from_a_barrier_that_nobody_waits_at_is_refused() {
             Message::BarrierDepart {
                 barrier,
                 news: no_news(2),
+                collect: false,
             },
         )
     };
@@ -212,9 +213,22 @@ fn a_departure_whose_news_has_a_gap_is_refused() {
     pack.settle();
     pack.begin(0, arrive());
     let (_, _, departure) = pack.in_flight.pop_front().expect("a departure");
-    let Message::BarrierDepart { barrier, mut news } = departure else {
+    let Message::BarrierDepart {
+        barrier, mut news, ..
+    } = departure
+    else {
         panic!("a departure")
     };
     news.intervals.clear();
-    pack.refuse(1, from(0, Message::BarrierDepart { barrier, news }));
+    pack.refuse(
+        1,
+        from(
+            0,
+            Message::BarrierDepart {
+                barrier,
+                news,
+                collect: false,
+            },
+        ),
+    );
 }

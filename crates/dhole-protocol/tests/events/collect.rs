@@ -10,6 +10,7 @@ use dhole_protocol::{Command, Event, Gossip, LockId, LogLimits, Message, NodeSet
 const SMALL: LogLimits = LogLimits {
     collect_from: 8,
     compact_from: 32,
+    collect_pages_from: usize::MAX,
 };
 
 /// Nodes that write objects under lock 1.

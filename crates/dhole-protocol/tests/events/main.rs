@@ -23,6 +23,7 @@ mod read_misses;
 mod release;
 mod serve;
 mod switch;
+mod treadmarks;
 mod update;
 mod waited_long;
 mod write_fault;

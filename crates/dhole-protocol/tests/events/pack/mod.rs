@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, VecDeque};
 use dhole_model::{CallSite, Coherence, MessageKind, NodeId, Oid, OidRange, VectorTime};
 use dhole_protocol::{
     ArrayCommand, Command, Event, Flushed, FlushedElements, LockId, LogLimits, Message, News,
-    Protocol, ProtocolError, Pushed, PushedElements, Races, Source, Unread, WorkerIs,
+    PageCommand, Protocol, ProtocolError, Pushed, PushedElements, Races, SentDiff, Source, Unread,
+    WorkerIs,
 };
 
 /// An object that node 0 allocates in [`Pack::with_object`].
@@ -219,6 +220,41 @@ impl Pack {
                 }
                 Command::Array(ArrayCommand::Reply { to, round, sent }) => {
                     (to, Message::ElementsReply { round, sent })
+                }
+                Command::Pages(PageCommand::ReplyPage {
+                    to,
+                    round,
+                    page,
+                    applied,
+                    ..
+                }) => {
+                    let message = Message::PageReply {
+                        round,
+                        page,
+                        applied,
+                    };
+                    (to, message)
+                }
+                Command::Pages(PageCommand::ReplyDiffs {
+                    to,
+                    round,
+                    page,
+                    got,
+                    diffs,
+                }) => {
+                    let sent = |(id, lamport)| SentDiff {
+                        id,
+                        lamport,
+                        bytes: 8,
+                    };
+                    let diffs = diffs.into_iter().map(sent).collect();
+                    let message = Message::DiffReply {
+                        round,
+                        page,
+                        got,
+                        diffs,
+                    };
+                    (to, message)
                 }
                 Command::Array(ArrayCommand::Push { to, sent }) => {
                     let pushed = sent.iter().map(|sent| PushedElements {

@@ -1,0 +1,645 @@
+//! Pages as TreadMarks keeps them: valid or not as a whole, twinned, compared, changed by diffs.
+//!
+//! The objects are those of the global space. An object's read handle is set when the program
+//! first reaches it while all its pages are valid, and its bytes have been tested; making a page
+//! invalid makes the handles of all objects on it null. So bytes of an invalid page are nobody's
+//! and may be written under the node lock in any call, as those of an absent object may.
+//!
+//! Padding of objects that the worker has written is not initialised. It is never read here: each
+//! page knows these *holes*.
+
+use dhole_model::{NodeId, Oid, PageId, PageRange};
+use rustc_hash::FxHashMap;
+
+use crate::heap::{Heap, Place};
+use crate::page_diff::{self, BYTES, PageDiffError, Snapshot, WORD};
+use crate::transfer::InstallError;
+use crate::{AllocError, Binding, HeapMut, PAGE_BYTES, Presence, TypeInfo};
+
+/// Snapshots kept for the next twins.
+const SPARE: usize = 64;
+
+/// A node's pages.
+#[derive(Default)]
+pub(crate) struct Pages {
+    known: FxHashMap<PageId, Page>,
+    twins: FxHashMap<PageId, Snapshot>,
+    diffs: FxHashMap<DiffKey, Box<[u8]>>,
+    spare: Vec<Snapshot>,
+}
+
+/// A diff's page, writer and number.
+type DiffKey = (PageId, NodeId, u32);
+
+/// What a node knows of a page.
+#[derive(Default)]
+struct Page {
+    valid: bool,
+    writable: bool,
+    /// The objects on it whose handles may be set.
+    shown: Vec<Oid>,
+    /// Of these, those whose write handles may be.
+    written: Vec<Oid>,
+    /// The arrays on it, by their first blocks.
+    arrays: Vec<Oid>,
+    /// The padding of objects that were written here: first byte and end.
+    holes: Vec<(u16, u16)>,
+    /// Parts of values smaller than a word were written here.
+    fine: bool,
+}
+
+/// Why something cannot be done to a page. Nothing was done.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{operation} {page} on {node}: {refusal}")]
+pub struct PageRefused {
+    /// What was asked for.
+    pub operation: &'static str,
+    /// The page.
+    pub page: PageId,
+    /// The node.
+    pub node: NodeId,
+    /// Why not.
+    pub refusal: PageRefusal,
+}
+
+/// What stands against something that is to be done to a page.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum PageRefusal {
+    /// References may live that it would break.
+    #[error("{0}")]
+    Presence(Presence),
+    /// The page is valid, and its objects may be in use.
+    #[error("it is valid, and may be in use")]
+    Valid,
+    /// The page is not valid.
+    #[error("it is not valid")]
+    Invalid,
+    /// There is no twin, or no such diff.
+    #[error("there is no {0}")]
+    Lacks(&'static str),
+    /// A page has another number of bytes.
+    #[error("{0} bytes are no page")]
+    Length(usize),
+    /// The bytes are no diff.
+    #[error("the diff: {0}")]
+    Diff(#[from] PageDiffError),
+    /// The space of addresses does not reach so far.
+    #[error("it is beyond the space of addresses")]
+    Beyond,
+}
+
+type Refusable<T> = Result<T, PageRefusal>;
+
+fn only(allowed: bool, otherwise: PageRefusal) -> Refusable<()> {
+    allowed.then_some(()).ok_or(otherwise)
+}
+
+impl Heap {
+    fn page(&mut self, id: PageId) -> &mut Page {
+        self.pages.known.entry(id).or_default()
+    }
+
+    /// Makes sure that the store has the page, which counts as in use from then on.
+    fn touch(&mut self, id: PageId) -> Refusable<u64> {
+        let at = id.0.checked_mul(PAGE_BYTES).ok_or(PageRefusal::Beyond)?;
+        self.store.touch(at).ok_or(PageRefusal::Beyond)?;
+        Ok(at)
+    }
+
+    /// The page's bytes, zeros for its holes.
+    fn snapshot(&mut self, id: PageId) -> Refusable<Snapshot> {
+        let at = self.touch(id)?;
+        let from = self.store.pointer(at).as_ptr();
+        let spare = self.pages.spare.pop();
+        let mut copy = spare.unwrap_or_else(|| Box::new([0; BYTES]));
+        let known = self.pages.known.get(&id);
+        let holes = known.map_or(&[][..], |page| &page.holes);
+        let mut next = 0;
+        for &(start, end) in holes.iter().chain(&[(BYTES as u16, BYTES as u16)]) {
+            let (start, end) = (usize::from(start), usize::from(end));
+            // SAFETY: both ends lie within a page of the store. These bytes are initialised: the
+            // store began as zeros, and whatever was written since with padding has it in the
+            // holes. Nobody writes them, by the presence that the caller has tested, and no
+            // reference is formed to them.
+            unsafe {
+                let to = copy.as_mut_ptr().add(next);
+                to.copy_from_nonoverlapping(from.add(next), start - next);
+            }
+            copy[start..end].fill(0);
+            next = end;
+        }
+        Ok(copy)
+    }
+
+    /// Writes bytes into an invalid page.
+    fn overwrite(&mut self, at: u64, offset: usize, bytes: &[u8]) {
+        assert!(offset + bytes.len() <= BYTES, "within the page");
+        let to = self.store.pointer(at).as_ptr();
+        // SAFETY: within a page of the store, by the test just made. The page is not valid, so no
+        // handle of an object on it is set and no reference to one lives; all others wait for the
+        // node lock.
+        unsafe {
+            to.add(offset)
+                .copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
+        }
+    }
+
+    fn clear_written(&mut self, id: PageId) {
+        let [_, write] = self.tables();
+        let mut written = std::mem::take(&mut self.page(id).written);
+        for oid in written.drain(..) {
+            let found = self.place(oid);
+            if let Some(at) = found.filter(|at| self.chunks[at.chunk].is_writable(at.slot)) {
+                self.chunks[at.chunk].set_clean(at.slot);
+                write.clear(oid);
+            }
+        }
+        self.page(id).written = written;
+        self.page(id).writable = false;
+    }
+
+    fn clear_shown(&mut self, id: PageId) {
+        let [read, _] = self.tables();
+        let mut shown = std::mem::take(&mut self.page(id).shown);
+        for oid in shown.drain(..) {
+            let found = self.place(oid);
+            if let Some(at) = found.filter(|at| self.chunks[at.chunk].is_present(at.slot)) {
+                self.chunks[at.chunk].set_absent(at.slot);
+                read.clear(oid);
+            }
+        }
+        self.page(id).shown = shown;
+        self.page(id).valid = false;
+    }
+
+    /// The pages that an object lies in.
+    fn pages_of(&mut self, oid: Oid) -> Result<(Place, u64, PageRange), InstallError> {
+        let node = self.node;
+        let at = self.see(oid);
+        let at = at.map_err(|foreign| InstallError::Foreign { node, foreign })?;
+        let bytes = self.chunks[at.chunk].binding.bytes();
+        let full = InstallError::Full {
+            oid,
+            node,
+            capacity_bytes: self.store.capacity(),
+        };
+        let storage = self.storage(oid, at).ok_or(full)?;
+        Ok((
+            at,
+            storage,
+            PageRange::of(storage..storage + bytes, PAGE_BYTES),
+        ))
+    }
+
+    fn are(&self, pages: PageRange, what: impl Fn(&Page) -> bool) -> bool {
+        let mut pages = pages.iter();
+        pages.all(|id| self.pages.known.get(&id).is_some_and(&what))
+    }
+
+    fn list(&mut self, pages: PageRange, oid: Oid, list: impl Fn(&mut Page) -> &mut Vec<Oid>) {
+        for id in pages.iter() {
+            let list = list(self.page(id));
+            if pages.count == 1 || !list.contains(&oid) {
+                list.push(oid);
+            }
+        }
+    }
+
+    /// A value of this type may be written at this place from now on.
+    fn note_writes(&mut self, binding: &Binding, storage: u64, pages: PageRange) {
+        if binding.info.smallest_leaf() < WORD {
+            self.note_fine(pages);
+        }
+        if !binding.info.is_dense() {
+            self.note_holes(binding.info, storage);
+        }
+    }
+
+    /// Parts of values that are smaller than a word may be written on these pages.
+    pub(crate) fn note_fine(&mut self, pages: PageRange) {
+        pages.iter().for_each(|id| self.page(id).fine = true);
+    }
+
+    /// A value of this type, with padding, may be written at this place.
+    pub(crate) fn note_holes(&mut self, info: &TypeInfo, storage: u64) {
+        each_hole(info, storage, |start, end| self.note_hole(start, end));
+    }
+
+    fn note_hole(&mut self, start: u64, end: u64) {
+        for id in PageRange::of(start..end, PAGE_BYTES).iter() {
+            let base = id.0 * PAGE_BYTES;
+            let hole = |at: u64| (at.clamp(base, base + PAGE_BYTES) - base) as u16;
+            let (from, to) = (hole(start), hole(end));
+            let holes = &mut self.page(id).holes;
+            let at = holes.partition_point(|(start, _)| *start < from);
+            if holes.get(at).is_none_or(|(start, _)| *start != from) {
+                holes.insert(at, (from, to));
+            }
+        }
+    }
+}
+
+/// Calls `f` with each part of an object at `storage` that belongs to no value.
+fn each_hole(info: &TypeInfo, storage: u64, mut f: impl FnMut(u64, u64)) {
+    let mut next = 0;
+    let ends = info.data.iter().map(|range| (range.offset, range.bytes));
+    for (offset, bytes) in ends.chain([(info.size, 0)]) {
+        if offset > next {
+            f(storage + next as u64, storage + offset as u64);
+        }
+        next = offset + bytes;
+    }
+}
+
+impl HeapMut<'_> {
+    fn on_page<R>(
+        &mut self,
+        operation: &'static str,
+        page: PageId,
+        f: impl FnOnce(&mut Heap) -> Refusable<R>,
+    ) -> Result<R, PageRefused> {
+        f(self.heap).map_err(|refusal| PageRefused {
+            operation,
+            page,
+            node: self.heap.node,
+            refusal,
+        })
+    }
+
+    /// Whether the objects on a page may be read here.
+    pub fn is_page_valid(&self, page: PageId) -> bool {
+        self.heap
+            .pages
+            .known
+            .get(&page)
+            .is_some_and(|page| page.valid)
+    }
+
+    /// Whether the objects on a page may be written here.
+    pub fn is_page_writable(&self, page: PageId) -> bool {
+        let known = self.heap.pages.known.get(&page);
+        known.is_some_and(|page| page.writable)
+    }
+
+    /// What is in the store is the page's valid copy: zeros, where nothing was put there.
+    ///
+    /// # Errors
+    /// [`PageRefusal::Presence`] while the worker computes.
+    pub fn make_page_valid(&mut self, page: PageId) -> Result<(), PageRefused> {
+        self.on_page("making valid", page, |heap| {
+            heap.in_call()?;
+            heap.touch(page)?;
+            heap.page(page).valid = true;
+            Ok(())
+        })
+    }
+
+    /// Replaces the bytes of a page that is not valid.
+    ///
+    /// # Errors
+    /// [`PageRefused`]; nothing was written.
+    pub fn install_page(&mut self, page: PageId, bytes: &[u8]) -> Result<(), PageRefused> {
+        self.on_page("installing", page, |heap| {
+            heap.in_call()?;
+            only(!heap.page(page).valid, PageRefusal::Valid)?;
+            only(bytes.len() == BYTES, PageRefusal::Length(bytes.len()))?;
+            let at = heap.touch(page)?;
+            heap.overwrite(at, 0, bytes);
+            Ok(())
+        })
+    }
+
+    /// Makes a page and all objects on it unreadable; the bytes stay.
+    ///
+    /// # Errors
+    /// [`PageRefusal::Presence`] outside of an exclusive call.
+    pub fn invalidate_page(&mut self, page: PageId) -> Result<(), PageRefused> {
+        self.on_page("invalidating", page, |heap| {
+            heap.own_call()?;
+            heap.clear_written(page);
+            heap.clear_shown(page);
+            heap.clear_arrays(page, true);
+            Ok(())
+        })
+    }
+
+    /// Lets the worker write a valid page; with `twin`, keeps a copy of it as it is now.
+    ///
+    /// # Errors
+    /// [`PageRefusal::Presence`] outside of an exclusive call, [`PageRefusal::Invalid`] without a
+    /// valid copy.
+    pub fn make_page_writable(&mut self, page: PageId, twin: bool) -> Result<(), PageRefused> {
+        self.on_page("making writable", page, |heap| {
+            heap.own_call()?;
+            only(heap.page(page).valid, PageRefusal::Invalid)?;
+            if twin {
+                let copy = heap.snapshot(page)?;
+                heap.pages.twins.insert(page, copy);
+            }
+            only(
+                heap.pages.twins.contains_key(&page),
+                PageRefusal::Lacks("twin"),
+            )?;
+            heap.page(page).writable = true;
+            Ok(())
+        })
+    }
+
+    /// Takes the right to write a page away again; its twin stays.
+    ///
+    /// # Errors
+    /// [`PageRefusal::Presence`] while the worker computes.
+    pub fn protect_page(&mut self, page: PageId) -> Result<(), PageRefused> {
+        self.on_page("protecting", page, |heap| {
+            heap.in_call()?;
+            heap.clear_written(page);
+            heap.clear_arrays(page, false);
+            Ok(())
+        })
+    }
+
+    /// Forgets the twin of a page, which becomes read-only.
+    ///
+    /// # Errors
+    /// As [`protect_page`](HeapMut::protect_page).
+    pub fn drop_twin(&mut self, page: PageId) -> Result<(), PageRefused> {
+        self.protect_page(page)?;
+        let twin = self.heap.pages.twins.remove(&page);
+        twin.into_iter()
+            .for_each(|twin| self.heap.pages.recycle(twin));
+        Ok(())
+    }
+
+    /// Forgets what is here of a page that is not valid.
+    ///
+    /// # Errors
+    /// [`PageRefused`]; nothing was done.
+    pub fn drop_page(&mut self, page: PageId) -> Result<(), PageRefused> {
+        self.on_page("dropping", page, |heap| {
+            heap.in_call()?;
+            only(!heap.page(page).valid, PageRefusal::Valid)?;
+            let at = heap.touch(page)?;
+            heap.overwrite(at, 0, &[0; BYTES]);
+            heap.store.forget(at);
+            Ok(())
+        })
+    }
+
+    /// Keeps how a page differs from its twin as `node`'s diff of this number, drops the twin, and
+    /// makes the page read-only. How many bytes the diff has.
+    ///
+    /// # Errors
+    /// [`PageRefused`]: it may be written at this moment, or has no twin.
+    pub fn make_page_diff(&mut self, (page, node, number): DiffKey) -> Result<usize, PageRefused> {
+        self.on_page("comparing", page, |heap| {
+            only(
+                !heap.is_being_written(page),
+                PageRefusal::Presence(heap.presence()),
+            )?;
+            let twin = heap.pages.twins.remove(&page);
+            let twin = twin.ok_or(PageRefusal::Lacks("twin"))?;
+            let new = heap.snapshot(page)?;
+            let grain = if heap.page(page).fine { 1 } else { WORD };
+            let mut diff = Vec::new();
+            page_diff::diff(&twin, &new, grain, &mut diff);
+            let bytes = diff.len();
+            heap.pages.diffs.insert((page, node, number), diff.into());
+            heap.pages.recycle(twin);
+            heap.pages.recycle(new);
+            if heap.page(page).writable {
+                heap.clear_written(page);
+                heap.clear_arrays(page, false);
+            }
+            Ok(bytes)
+        })
+    }
+
+    /// Appends the bytes of a page to `out`, or those of its twin.
+    ///
+    /// # Errors
+    /// [`PageRefused`]: it may be written at this moment, or has no twin. `out` is unchanged.
+    pub fn gather_page(
+        &mut self,
+        page: PageId,
+        twin: bool,
+        out: &mut Vec<u8>,
+    ) -> Result<(), PageRefused> {
+        self.on_page("gathering", page, |heap| {
+            if twin {
+                let twin = heap.pages.twins.get(&page);
+                out.extend_from_slice(&twin.ok_or(PageRefusal::Lacks("twin"))?[..]);
+                return Ok(());
+            }
+            only(
+                !heap.is_being_written(page),
+                PageRefusal::Presence(heap.presence()),
+            )?;
+            let copy = heap.snapshot(page)?;
+            out.extend_from_slice(&copy[..]);
+            heap.pages.recycle(copy);
+            Ok(())
+        })
+    }
+
+    /// Keeps a diff that another node made.
+    pub fn keep_page_diff(&mut self, key: DiffKey, bytes: &[u8]) {
+        self.heap.pages.diffs.insert(key, bytes.into());
+    }
+
+    /// A diff that is kept here.
+    pub fn page_diff(&self, key: DiffKey) -> Option<&[u8]> {
+        self.heap.pages.diffs.get(&key).map(|diff| &**diff)
+    }
+
+    /// Forgets all diffs.
+    pub fn forget_page_diffs(&mut self) {
+        self.heap.pages.diffs = FxHashMap::default();
+    }
+
+    /// Changes a page that is not valid by a diff that is kept here. How many bytes it has.
+    ///
+    /// # Errors
+    /// [`PageRefused`]; nothing was written.
+    pub fn apply_page_diff(&mut self, key: DiffKey) -> Result<usize, PageRefused> {
+        let page = key.0;
+        self.on_page("changing", page, |heap| {
+            heap.in_call()?;
+            only(!heap.page(page).valid, PageRefusal::Valid)?;
+            let at = heap.touch(page)?;
+            let diff = heap.pages.diffs.remove(&key);
+            let diff = diff.ok_or(PageRefusal::Lacks("such diff"))?;
+            let applied = page_diff::runs(&diff, |offset, run| heap.overwrite(at, offset, run));
+            let bytes = diff.len();
+            heap.pages.diffs.insert(key, diff);
+            applied?;
+            Ok(bytes)
+        })
+    }
+
+    /// The pages that an object lies in, which count as in use here.
+    ///
+    /// # Errors
+    /// [`InstallError`] when the id names no object of this cluster, or it does not fit the store.
+    pub fn pages_of(&mut self, oid: Oid) -> Result<PageRange, InstallError> {
+        self.heap.pages_of(oid).map(|(_, _, pages)| pages)
+    }
+
+    /// Lets the worker read an object all of whose pages are valid, once its bytes are a value.
+    ///
+    /// # Errors
+    /// [`InstallError`]; [`InstallError::Absent`] when a page is not valid.
+    pub fn show(&mut self, oid: Oid) -> Result<(), InstallError> {
+        let (node, presence) = (self.heap.node, self.heap.presence());
+        if presence == Presence::Computing {
+            return Err(InstallError::Presence {
+                oid,
+                node,
+                presence,
+            });
+        }
+        let (at, storage, pages) = self.heap.pages_of(oid)?;
+        if !self.heap.are(pages, |page| page.valid) {
+            return Err(InstallError::Absent { oid, node });
+        }
+        if self.heap.chunks[at.chunk].is_present(at.slot) {
+            return Ok(());
+        }
+        let binding = self.heap.chunks[at.chunk].binding;
+        if !(binding.info.leaves.is_empty() && binding.info.references.is_empty()) {
+            let mut packed = self.heap.pre_images.buffer();
+            self.heap.pack(at, storage, &mut packed);
+            let checked = self.check(oid, &binding, &packed);
+            self.heap.pre_images.recycle(packed);
+            checked?;
+        }
+        self.heap.list(pages, oid, |page| &mut page.shown);
+        self.heap.appear(oid, at, storage);
+        Ok(())
+    }
+
+    /// Lets the worker write an object that it may read and all of whose pages are writable.
+    ///
+    /// # Errors
+    /// [`InstallError`]; [`InstallError::Absent`] when it may not be read, or a page not written.
+    pub fn show_writable(&mut self, oid: Oid) -> Result<(), InstallError> {
+        let (node, presence) = (self.heap.node, self.heap.presence());
+        if presence != Presence::Exclusive {
+            return Err(InstallError::Presence {
+                oid,
+                node,
+                presence,
+            });
+        }
+        let (at, storage, pages) = self.heap.pages_of(oid)?;
+        let present = self.heap.chunks[at.chunk].is_present(at.slot);
+        if !present || !self.heap.are(pages, |page| page.writable) {
+            return Err(InstallError::Absent { oid, node });
+        }
+        if !self.heap.chunks[at.chunk].is_writable(at.slot) {
+            let binding = self.heap.chunks[at.chunk].binding;
+            self.heap.note_writes(&binding, storage, pages);
+            self.heap.list(pages, oid, |page| &mut page.written);
+            self.heap.chunks[at.chunk].set_writable(at.slot);
+            let [_, write] = self.heap.tables();
+            write.set(oid, self.heap.store.pointer(storage).as_ptr());
+        }
+        Ok(())
+    }
+
+    /// A value was stored when it was allocated, on pages that are valid and twinned.
+    pub(crate) fn note_stored(&mut self, oid: Oid) {
+        if !self.heap.is_paged() {
+            return;
+        }
+        if let Ok((at, storage, pages)) = self.heap.pages_of(oid) {
+            let binding = self.heap.chunks[at.chunk].binding;
+            self.heap.note_writes(&binding, storage, pages);
+            self.heap.list(pages, oid, |page| &mut page.shown);
+        }
+    }
+
+    /// The pages in which new objects of so many bytes will lie; they are where the next
+    /// allocation puts them.
+    ///
+    /// # Errors
+    /// [`AllocError::Full`] when the space of addresses is used up.
+    pub fn next_pages<T: crate::Share>(&mut self, count: u64) -> Result<PageRange, AllocError> {
+        self.fits::<T>(count, 1)?;
+        let bytes = (size_of::<T>() as u64).checked_mul(count);
+        let next = bytes.and_then(|bytes| self.heap.next_address(bytes, align_of::<T>() as u64));
+        let (Some(at), Some(bytes)) = (next, bytes) else {
+            return Err(self.full::<T>());
+        };
+        Ok(PageRange::of(at..at + bytes, PAGE_BYTES))
+    }
+}
+
+impl Pages {
+    fn recycle(&mut self, snapshot: Snapshot) {
+        if self.spare.len() < SPARE {
+            self.spare.push(snapshot);
+        }
+    }
+}
+
+impl Heap {
+    /// Whether objects are kept consistent by pages.
+    pub(crate) fn is_paged(&self) -> bool {
+        !self.pages.known.is_empty()
+    }
+
+    fn in_call(&self) -> Refusable<()> {
+        let presence = self.presence();
+        only(
+            presence != Presence::Computing,
+            PageRefusal::Presence(presence),
+        )
+    }
+
+    fn own_call(&self) -> Refusable<()> {
+        let presence = self.presence();
+        only(
+            presence == Presence::Exclusive,
+            PageRefusal::Presence(presence),
+        )
+    }
+
+    fn is_being_written(&self, page: PageId) -> bool {
+        let writable = self
+            .pages
+            .known
+            .get(&page)
+            .is_some_and(|page| page.writable);
+        writable && self.presence() == Presence::Computing
+    }
+
+    /// Takes the right to write, and with `read` the right to read too, away from all elements
+    /// of arrays that lie on the page.
+    fn clear_arrays(&mut self, id: PageId, read: bool) {
+        let mut arrays = std::mem::take(&mut self.page(id).arrays);
+        for &array in &arrays {
+            self.hide_elements(array, id, read);
+        }
+        if read {
+            arrays.clear();
+        }
+        self.page(id).arrays = arrays;
+    }
+
+    pub(crate) fn are_pages_valid(&self, pages: PageRange) -> bool {
+        self.are(pages, |page| page.valid)
+    }
+
+    pub(crate) fn are_pages_writable(&self, pages: PageRange) -> bool {
+        self.are(pages, |page| page.writable)
+    }
+
+    pub(crate) fn list_array(&mut self, pages: PageRange, array: Oid) {
+        for id in pages.iter() {
+            let arrays = &mut self.page(id).arrays;
+            if !arrays.contains(&array) {
+                arrays.push(array);
+            }
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! Questions for pages and diffs, and their answers.
+
+use dhole_model::{NodeId, PageId};
+use smallvec::SmallVec;
+
+use super::page::{Kept, Page};
+use super::{Question, TreadMarks};
+use crate::command::{Command, Commands, ProtocolError, WorkerIs};
+use crate::page_command::{Applied, DiffId, PageCommand, SentDiff, WantedDiffs};
+
+/// A question of another node.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Request {
+    from: NodeId,
+    round: u32,
+    page: PageId,
+    /// The diffs asked for; none where the page itself is.
+    wanted: SmallVec<[WantedDiffs; 1]>,
+}
+
+impl TreadMarks {
+    /// Takes a question for a page, or for diffs of it.
+    pub fn asked(
+        &mut self,
+        (from, round, page): (NodeId, u32, PageId),
+        wanted: SmallVec<[WantedDiffs; 1]>,
+        worker: WorkerIs,
+        out: &mut Commands,
+    ) -> Result<(), ProtocolError> {
+        let request = Request {
+            from,
+            round,
+            page,
+            wanted,
+        };
+        if worker == WorkerIs::Computing && self.must_wait(&request) {
+            if self.deferred.iter().any(|other| other.from == from) {
+                let what = "a second question for pages while its first one is open";
+                return Err(ProtocolError::BadMessage { from, what });
+            }
+            self.deferred.push_back(request);
+            out.push(Command::Deferred);
+            return Ok(());
+        }
+        self.reply(request, out)
+    }
+
+    /// Answers the requests that waited for the worker.
+    pub fn serve(&mut self, out: &mut Commands) -> Result<(), ProtocolError> {
+        while let Some(request) = self.deferred.pop_front() {
+            self.reply(request, out)?;
+        }
+        Ok(())
+    }
+
+    /// Whether requests wait for the worker.
+    pub fn has_deferred(&self) -> bool {
+        !self.deferred.is_empty()
+    }
+
+    /// Whether an answer takes a diff of a page that the worker may be writing.
+    fn must_wait(&self, request: &Request) -> bool {
+        let state = self.pages.get(&request.page);
+        state.is_some_and(|state| {
+            let writable = state.twin.is_some_and(|twin| twin.writable);
+            writable && state.needs_diff(&request.wanted, self.me)
+        })
+    }
+
+    fn reply(&mut self, request: Request, out: &mut Commands) -> Result<(), ProtocolError> {
+        let Request {
+            from: to,
+            round,
+            page,
+            wanted,
+        } = request;
+        let kept_elsewhere = |state: &Page| {
+            let keeper = state.keeper.filter(|keeper| *keeper != self.me);
+            !state.here && keeper.is_some()
+        };
+        if wanted.is_empty() && self.pages.get(&page).is_some_and(kept_elsewhere) {
+            return Err(ProtocolError::NoPage { from: to, page });
+        }
+        let state = self.pages.entry(page).or_default();
+        if state.needs_diff(&wanted, self.me) {
+            state.make_diff(page, self.me, out);
+        }
+        if wanted.is_empty() {
+            if !state.here {
+                state.here = true;
+                out.push(Command::Pages(PageCommand::ZeroFill(page)));
+            }
+            out.push(Command::Pages(PageCommand::ReplyPage {
+                to,
+                round,
+                page,
+                twin: state.twin.is_some(),
+                applied: state.applied(),
+            }));
+            return Ok(());
+        }
+        let (mut got, mut diffs) = (SmallVec::new(), SmallVec::new());
+        for wanted in wanted {
+            if !state.has_all(wanted) {
+                continue;
+            }
+            let asked = |kept: &&Kept| {
+                kept.node == wanted.node && kept.index > wanted.after && kept.index <= wanted.up_to
+            };
+            let of_writer = state.diffs.iter().filter(asked);
+            diffs.extend(of_writer.map(|kept| {
+                let Kept { node, index, .. } = *kept;
+                (DiffId { page, node, index }, kept.lamport)
+            }));
+            got.push(wanted);
+        }
+        out.push(Command::Pages(PageCommand::ReplyDiffs {
+            to,
+            round,
+            page,
+            got,
+            diffs,
+        }));
+        Ok(())
+    }
+}
+
+impl TreadMarks {
+    /// Takes a page, if the worker still waits for it.
+    pub fn page_reply(
+        &mut self,
+        from: NodeId,
+        (round, page): (u32, PageId),
+        applied: &Applied,
+        out: &mut Commands,
+    ) -> Result<(), ProtocolError> {
+        let Some(question) = self.question(from, round, page)? else {
+            return Ok(());
+        };
+        if !question.wanted.is_empty() {
+            let what = "a page where diffs were asked for";
+            return Err(ProtocolError::BadMessage { from, what });
+        }
+        self.answered(round);
+        let state = self.pages.entry(page).or_default();
+        for &(node, index) in applied.iter().filter(|(node, _)| *node != self.me) {
+            let writer = state.writer(node, &self.floor);
+            let index = writer.applied.max(index);
+            (writer.applied, writer.fetched, writer.kept_after) = (index, index, index);
+        }
+        state.here = true;
+        out.push(Command::Pages(PageCommand::Install(page)));
+        self.go_on(out)
+    }
+
+    /// Takes diffs, if the worker still waits for them.
+    pub fn diff_reply(
+        &mut self,
+        from: NodeId,
+        (round, page): (u32, PageId),
+        got: &[WantedDiffs],
+        diffs: &[SentDiff],
+        out: &mut Commands,
+    ) -> Result<(), ProtocolError> {
+        let Some(question) = self.question(from, round, page)? else {
+            return Ok(());
+        };
+        let within = |diff: &SentDiff| {
+            let fits = |got: &WantedDiffs| {
+                let of_writer = got.node == diff.id.node && diff.id.page == page;
+                of_writer && diff.id.index > got.after && diff.id.index <= got.up_to
+            };
+            got.iter().any(fits)
+        };
+        let own = |got: &WantedDiffs| got.node == from;
+        let sound = got.iter().all(|got| question.wanted.contains(got))
+            && got.iter().any(own)
+            && diffs.iter().all(within);
+        if !sound {
+            let what = "diffs that were not asked for, or not the sender's own";
+            return Err(ProtocolError::BadMessage { from, what });
+        }
+        self.answered(round);
+        let state = self.pages.entry(page).or_default();
+        for &diff in diffs {
+            let DiffId { node, index, .. } = diff.id;
+            let (lamport, kept) = (diff.lamport, &mut state.diffs);
+            let is_same = |kept: &Kept| kept.node == node && kept.index == index;
+            out.push(Command::Pages(match kept.iter().any(is_same) {
+                true => PageCommand::PassOver(diff),
+                false => PageCommand::Keep(diff),
+            }));
+            if !kept.iter().any(is_same) {
+                kept.push(Kept {
+                    lamport,
+                    node,
+                    index,
+                });
+            }
+        }
+        for got in got {
+            state.writer(got.node, &self.floor).fetched = got.up_to;
+        }
+        self.go_on(out)
+    }
+
+    /// The question of this number, if it is open.
+    fn question(
+        &self,
+        from: NodeId,
+        round: u32,
+        page: PageId,
+    ) -> Result<Option<&Question>, ProtocolError> {
+        let Some(fault) = &self.fault else {
+            return Ok(None);
+        };
+        let found = fault.open.iter().find(|open| open.round == round);
+        if found.is_some_and(|open| open.to != from || fault.page != page) {
+            let what = "an answer to another node's question for pages";
+            return Err(ProtocolError::BadMessage { from, what });
+        }
+        Ok(found)
+    }
+
+    fn answered(&mut self, round: u32) {
+        if let Some(fault) = &mut self.fault {
+            fault.open.retain(|open| open.round != round);
+        }
+    }
+}
+
+impl Page {
+    /// Whether an answer takes a diff that has not been made. What was not announced yet is not
+    /// asked for, and a page with such changes is answered from its twin.
+    fn needs_diff(&self, wanted: &[WantedDiffs], me: NodeId) -> bool {
+        self.twin.is_some_and(|twin| {
+            let asks = |wanted: &WantedDiffs| wanted.node == me && wanted.up_to >= twin.index;
+            twin.lamport.is_some() && (wanted.is_empty() || wanted.iter().any(asks))
+        })
+    }
+
+    /// Whether all these diffs are kept here.
+    fn has_all(&self, wanted: WantedDiffs) -> bool {
+        let writer = self
+            .writers
+            .iter()
+            .find(|writer| writer.node == wanted.node);
+        writer.is_some_and(|writer| {
+            writer.kept_after <= wanted.after && wanted.up_to <= writer.applied
+        })
+    }
+}
