@@ -178,7 +178,10 @@ mod tests {
             let wanted = page(&[mine, theirs].concat());
             for order in [[0, 1], [1, 0]] {
                 let mut merged = base.clone();
-                order.map(|i: usize| apply(&diffs[i], &mut merged).unwrap());
+                for i in order {
+                    let one: &[u8] = &diffs[i];
+                    apply(one, &mut merged).unwrap();
+                }
                 prop_assert_eq!(&merged, &wanted);
             }
         }
