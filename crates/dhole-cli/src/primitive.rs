@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use dhole::sim::{Computation, Network, Primitive, Settings, round_trip_ns};
-use dhole::{Config, Lock, Result, RunError, Worker};
+use dhole::{Coherence, Config, Lock, Result, RunError, Worker};
 
 /// A page, of which the papers fetch all or nothing.
 const PAGE_BYTES: u64 = 4_096;
@@ -23,37 +23,30 @@ pub fn measure(primitive: Primitive, settings: &Settings) -> Result<Option<f64>,
         computation: Computation::FixedCost { unit_ns: 1.0 },
         ..settings.clone()
     };
-    let page = PageFault::of(&settings.network);
     let us = match primitive {
         Primitive::RoundTrip => round_trip_ns(&of(2))? as f64 / 1e3,
         Primitive::LockTwoHops => lock_us(of(2))?,
         Primitive::LockThreeHops => lock_us(of(3))?,
         Primitive::Barrier(nodes) => barrier_us(of(nodes.into()))?,
-        Primitive::Fetch(bytes) => fetch_us(of(2), bytes.into(), 0)?,
-        Primitive::PageFault => fetch_us(of(2), PAGE_BYTES, page.fault_ns)?,
-        Primitive::EmptyDiffFault => fetch_us(of(2), 8, page.fault_ns)?,
-        Primitive::FullDiffFault => fetch_us(of(2), PAGE_BYTES, page.fault_ns + page.diff_ns)?,
-        Primitive::Throughput => LARGE_BYTES as f64 / fetch_us(of(2), LARGE_BYTES, 0)?,
+        Primitive::Fetch(bytes) => fetch_us(of(2), bytes.into())?,
+        Primitive::PageFault => fault_us(of(2), Fault::WholePage)?,
+        Primitive::EmptyDiffFault => fault_us(of(2), Fault::EmptyDiff)?,
+        Primitive::FullDiffFault => fault_us(of(2), Fault::FullDiff)?,
+        Primitive::Throughput => LARGE_BYTES as f64 / fetch_us(of(2), LARGE_BYTES)?,
         Primitive::GroupWrite(_) | Primitive::SequenceNumber => return Ok(None),
     };
     Ok(Some(us))
 }
 
-/// What a page-based runtime's own work costs, which no message says.
-struct PageFault {
-    fault_ns: u64,
-    /// To make a diff of a whole page, and to apply it.
-    diff_ns: u64,
-}
-
-impl PageFault {
-    fn of(network: &Network) -> PageFault {
-        let per_byte = network.diff_make_ns_per_byte + network.diff_apply_ns_per_byte;
-        PageFault {
-            fault_ns: network.page_fault_ns,
-            diff_ns: (PAGE_BYTES as f64 * per_byte) as u64,
-        }
-    }
+/// What a fault on a page of TreadMarks brings.
+#[derive(Clone, Copy, PartialEq)]
+enum Fault {
+    /// A page that is not here.
+    WholePage,
+    /// The diff of a page whose words were written and did not change.
+    EmptyDiff,
+    /// The diff of a page all of whose words did.
+    FullDiff,
 }
 
 /// Microseconds that one node measures, in a program that all run.
@@ -104,8 +97,8 @@ fn barrier_us(settings: Settings) -> Result<f64, RunError> {
     })
 }
 
-/// Node 1 fetches an object of node 0, which waits at a barrier, and computes `and_ns` for it.
-fn fetch_us(settings: Settings, bytes: u64, and_ns: u64) -> Result<f64, RunError> {
+/// Node 1 fetches an object of node 0, which waits at a barrier.
+fn fetch_us(settings: Settings, bytes: u64) -> Result<f64, RunError> {
     measured_us(settings, |w, took| {
         let rows = w.once(|w| {
             let rows = w.alloc_rows::<u64>(1, bytes as usize / 8);
@@ -115,10 +108,41 @@ fn fetch_us(settings: Settings, bytes: u64, and_ns: u64) -> Result<f64, RunError
         if w.node().index() == 1 {
             w.work(QUIET_NS);
             let begun = w.now();
-            w.work(and_ns);
             let _row = rows.row(0).get(w);
             took(w.now() - begun);
         }
         Ok(w.barrier()?)
     })
+}
+
+/// Node 1 faults on a page under TreadMarks that node 0 wrote, which waits at a barrier.
+fn fault_us(settings: Settings, fault: Fault) -> Result<f64, RunError> {
+    let took_ns = AtomicU64::new(0);
+    let config = Config::nodes(settings.nodes).coherence(Coherence::TreadMarks);
+    config.simulate(settings, |w| {
+        let rows = w.once(|w| Ok(w.alloc_rows::<u64>(1, PAGE_BYTES as usize / 8)))?;
+        let page = rows.row(0);
+        if w.node().index() == 1 && fault != Fault::WholePage {
+            page.get(w);
+        }
+        w.barrier()?;
+        if w.node().index() == 0 {
+            let value = if fault == Fault::FullDiff {
+                u64::MAX
+            } else {
+                0
+            };
+            page.get_mut(w).fill(value);
+        }
+        w.barrier()?;
+        if w.node().index() == 1 {
+            w.work(QUIET_NS);
+            let begun = w.now();
+            page.get(w);
+            let took = w.now() - begun;
+            took_ns.store(took.as_nanos() as u64, Ordering::Relaxed);
+        }
+        Ok(w.barrier()?)
+    })?;
+    Ok(took_ns.into_inner() as f64 / 1e3)
 }

@@ -48,14 +48,22 @@ fn check_pages(pages: &PagesOf, nodes: usize) -> Result<(), &'static str> {
     check_time(&pages.seen, nodes)?;
     let ends = |range: &PageRange| range.first.0.checked_add(u64::from(range.count));
     let fits = |range: &PageRange| range.count > 0 && ends(range).is_some_and(|end| end <= PAGES);
-    match pages.ranges.iter().all(fits) {
+    let all: u64 = pages
+        .ranges
+        .iter()
+        .map(|range| u64::from(range.count))
+        .sum();
+    match pages.ranges.iter().all(fits) && all <= MOST_PAGES {
         true => Ok(()),
-        false => Err("no pages, or pages beyond the space of addresses"),
+        false => Err("no pages, too many, or pages beyond the space of addresses"),
     }
 }
 
 /// Pages are numbered with 4 bytes on a wire.
 const PAGES: u64 = 1 << 32;
+
+/// No interval writes more: 4 GiB.
+const MOST_PAGES: u64 = 1 << 20;
 
 fn check_time(time: &VectorTime, nodes: usize) -> Result<(), &'static str> {
     match time.nodes() == nodes {

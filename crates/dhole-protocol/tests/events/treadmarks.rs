@@ -187,14 +187,12 @@ fn who_got_the_whole_page_has_no_diffs_of_others_so_they_are_asked_themselves() 
 
 #[test]
 fn a_notice_of_what_came_before_it_makes_the_diff_of_what_is_written_here() {
-    let (mut pack, page, creator) = (Pack::new(2), PAGE, None);
+    let (mut pack, page, creator) = (Pack::new(3), PAGE, None);
     write(&mut pack, 0);
-    pack.run(0, acquire(0));
-    pack.run(0, release(0));
-    pack.run(1, acquire(0));
-    pack.run(1, release(0));
-    read(&mut pack, 0);
-    pack.local(0, Event::Pages(PageEvent::Write { page }));
+    pack.barrier();
+    read(&mut pack, 2);
+    let twin = pack.local(0, Event::Pages(PageEvent::Write { page }));
+    assert_eq!(twin, [Command::Pages(PageCommand::MakeTwin(page))]);
     // The page is asked for before node 0's second announcement, and sent after it.
     pack.begin(1, Event::Pages(PageEvent::Read { page, creator }));
     let asked = pack.in_flight.pop_front().expect("a question");
@@ -202,10 +200,13 @@ fn a_notice_of_what_came_before_it_makes_the_diff_of_what_is_written_here() {
     pack.in_flight.push_front(asked);
     pack.settle();
     pack.local(1, Event::Pages(PageEvent::Write { page }));
+    pack.begin(2, arrive());
     let done = pack.run(1, arrive());
+    let diff = Command::Pages(PageCommand::MakeDiff(id(1, 1)));
+    assert!(done.contains(&diff), "{done:?}");
     assert!(
-        done.contains(&Command::Pages(PageCommand::MakeDiff(id(1, 1)))),
-        "{done:?}"
+        !done.contains(&Command::Pages(PageCommand::Invalidate(page))),
+        "it is all there"
     );
 }
 

@@ -3,10 +3,10 @@
 use crate::pack::{
     OBJECT, Pack, acquire, allocated, allocated_under, arrive, miss, miss_under, n, release, site,
 };
-use dhole_model::{Coherence, Elements, NodeId, Oid, OidRange};
+use dhole_model::{Coherence, Elements, NodeId, Oid, OidRange, PageId};
 use dhole_protocol::{
-    ArrayEvent, ConditionId, Event, LockId, LogLimits, Message, Passage, Protocol, Races, RwLockId,
-    SemaphoreId, UnreadElements,
+    ArrayEvent, ConditionId, Event, LockId, LogLimits, Message, PageEvent, Passage, Protocol,
+    Races, RwLockId, SemaphoreId, UnreadElements,
 };
 
 /// A pack, and a message that is about to arrive there: from whom and where.
@@ -48,7 +48,31 @@ impl Run {
 pub fn moments() -> Vec<Moment> {
     let mut moments = locks_and_barriers();
     moments.extend(all_others());
+    moments.extend(pages());
     moments
+}
+
+/// A page that all write, and what is asked for of it.
+fn pages() -> Vec<Moment> {
+    let limits = LogLimits {
+        collect_pages_from: 4,
+        ..LogLimits::default()
+    };
+    let mut of = Run::new(Pack::with_limits(3, limits));
+    of.pack.local(0, allocated(OidRange::one(OBJECT)));
+    let (page, creator) = (PageId(7), None);
+    let (read, write) = (PageEvent::Read { page, creator }, PageEvent::Write { page });
+    for _ in 0..3 {
+        for node in [0, 1] {
+            of.run(node, acquire(0));
+            of.run(node, Event::Pages(read));
+            of.run(node, Event::Pages(write));
+            of.run(node, release(0));
+        }
+        of.all_meet();
+        of.run(2, Event::Pages(read));
+    }
+    of.moments
 }
 
 fn locks_and_barriers() -> Vec<Moment> {
