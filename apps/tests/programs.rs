@@ -179,3 +179,26 @@ fn both_programs_find_the_same_under_every_protocol() {
         }
     }
 }
+
+/// The paper's formula: each side of a boundary reads two pages in each half-sweep (DOSA, table 2).
+/// Beside it, each node but one fetches the page of findings, and node 0 all that they found.
+#[test]
+fn sor_under_treadmarks_sends_what_the_formula_says() {
+    let grid = sor::Problem {
+        rows: 16,
+        columns: 2047,
+        steps: 3,
+        seed: 3,
+        omega: 1.5,
+    };
+    let settings = Settings::fixed_cost(4);
+    let config = Config::nodes(4).coherence(Coherence::TreadMarks);
+    let run = config.simulate(settings, |w| {
+        sor::shared::run::<Rows<f64>>(w, &grid, None, |_| ())
+    });
+    let total = run.unwrap().report.total();
+    let (sides, half_sweeps, others) = (6, 6, 3);
+    let barriers = 2 * others * (half_sweeps + 4);
+    let pairs = sides * half_sweeps * 2 + 2 * others;
+    assert_eq!(total.messages, 2 * pairs + barriers);
+}
