@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use dhole::sim::{Computation, Network, Primitive, Settings, round_trip_ns};
+use dhole::sim::{Computation, Primitive, Settings, round_trip_ns};
 use dhole::{Coherence, Config, Lock, Result, RunError, Worker};
 
 /// A page, of which the papers fetch all or nothing.
