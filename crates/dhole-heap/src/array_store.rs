@@ -20,8 +20,10 @@ pub(crate) struct LocalArray {
     pub(crate) storage: u64,
     /// The pages that are its alone; none of an array of less than a page, which shares one.
     pub(crate) pages: Option<Range<u64>>,
-    /// The blocks that hold something.
+    /// The blocks that hold something, be it zeros that nobody has touched.
     pub(crate) stored: RangeSet,
+    /// The blocks that take memory.
+    pub(crate) touched: RangeSet,
 }
 
 /// Why something cannot be done to elements of an array. Nothing was done.
@@ -104,10 +106,10 @@ impl LocalArray {
         self.binding.len.div_ceil(self.binding.per_block())
     }
 
-    /// Bytes of those of these blocks that hold something.
+    /// Bytes of those of these blocks that take memory.
     pub(crate) fn stored_bytes(&self, array: Oid, blocks: Range<u64>) -> u64 {
         let size = self.binding.info.size as u64;
-        let stored = self.stored.of(blocks).filter(|(_, stored)| *stored);
+        let stored = self.touched.of(blocks).filter(|(_, stored)| *stored);
         let bytes = stored.map(|(blocks, _)| {
             let first = self.of_block(array, blocks.start).first;
             let last = self.of_block(array, blocks.end - 1);
@@ -144,6 +146,7 @@ impl Heap {
                 storage,
                 pages,
                 stored: RangeSet::new(),
+                touched: RangeSet::new(),
             };
             self.cluster.hold_array(array)?;
             self.arrays.insert(array, local);
@@ -175,6 +178,7 @@ impl Heap {
         let (blocks, size) = (local.blocks(elements), local.binding.info.size as u64);
         let before = local.stored_bytes(elements.array, blocks.clone());
         local.stored.set(blocks.clone(), true);
+        local.touched.set(blocks.clone(), true);
         if local.pages.is_some() {
             self.array_bytes += local.stored_bytes(elements.array, blocks) - before;
         }
@@ -399,6 +403,7 @@ impl HeapMut<'_> {
                 return Err(ElementsRefusal::Absent);
             }
             heap.check_elements(elements, bytes)?;
+            heap.store_blocks(elements);
             heap.unpack_elements(elements, bytes);
             Ok(())
         })
@@ -423,8 +428,11 @@ impl HeapMut<'_> {
                 // SAFETY: the storage has all the elements, to which no reference lives, for they
                 // are absent. Zeros are valid scalars.
                 unsafe { to.as_ptr().write_bytes(0, bytes) };
+                heap.store_blocks(elements);
             }
-            heap.store_blocks(elements);
+            // Zeros that nobody has touched take no memory, at a home of all of them above all.
+            let local = heap.arrays.get_mut(&elements.array).expect("found before");
+            local.stored.set(local.blocks(elements), true);
             heap.elements_appear(elements);
             Ok(())
         })
@@ -461,7 +469,10 @@ impl HeapMut<'_> {
             if unsafe { heap.extents.read.find(elements) }.is_none() {
                 return Err(ElementsRefusal::Absent);
             }
-            heap.array(elements)?;
+            let local = heap.array(elements)?;
+            if !local.touched.covers(local.blocks(elements)) {
+                heap.store_blocks(elements);
+            }
             // SAFETY: it is an exclusive call, and the lock is held.
             unsafe { heap.set_writable(elements, true) };
             Ok(())
