@@ -8,6 +8,7 @@ use dhole_model::{Elements, NodeId, Oid, RangeSet};
 use crate::array::per_block;
 use crate::heap::Heap;
 use crate::page_store::{PAGE_BYTES, Reserved};
+use crate::views::View;
 use crate::{
     Array, ArrayBinding, ArrayMiss, BindError, Foreign, HeapMut, Invalid, Presence, Share,
     TypeInfo, space,
@@ -168,8 +169,16 @@ impl Heap {
         (self.store.pointer(storage + offset), binding.info)
     }
 
-    fn base(&self, array: Oid) -> NonNull<u8> {
-        self.store.pointer(self.arrays[&array].storage)
+    fn base(&self, array: Oid, view: View) -> NonNull<u8> {
+        self.seen(view, self.arrays[&array].storage)
+    }
+
+    /// Where elements are in the store.
+    fn place_of(&self, elements: Elements) -> u64 {
+        let LocalArray {
+            binding, storage, ..
+        } = &self.arrays[&elements.array];
+        storage + elements.first * binding.info.size as u64
     }
 
     /// Counts the blocks of elements that are stored from now on.
@@ -211,28 +220,27 @@ impl Heap {
     /// # Safety
     /// As for [`Extents::set`](crate::extent::Extents::set), of what may be read.
     unsafe fn set_readable(&self, elements: Elements, may: bool) {
-        let base = self.base(elements.array);
+        let base = self.base(elements.array, View::Read);
         // SAFETY: as the caller promises.
         unsafe { self.extents.read.set(elements, base, may) };
         let [table, _] = self.tables();
-        self.set_handles(elements, may, &self.extents.read, table);
+        self.set_handles(elements, &self.extents.read, table);
     }
 
     /// # Safety
     /// As for [`Extents::set`](crate::extent::Extents::set), of what may be written.
     unsafe fn set_writable(&self, elements: Elements, may: bool) {
-        let base = self.base(elements.array);
+        let base = self.base(elements.array, View::Write);
         // SAFETY: as the caller promises.
         unsafe { self.extents.write.set(elements, base, may) };
         let [_, table] = self.tables();
-        self.set_handles(elements, may, &self.extents.write, table);
+        self.set_handles(elements, &self.extents.write, table);
     }
 
     /// A block's handle is set where all of the block may be touched.
     fn set_handles(
         &self,
         elements: Elements,
-        may: bool,
         extents: &crate::extent::Extents,
         table: crate::handle::HandleTable,
     ) {
@@ -240,12 +248,41 @@ impl Heap {
         for block in local.blocks(elements) {
             let of_block = local.of_block(elements.array, block);
             let oid = elements.array.plus(block);
+            if self.views.is_some() {
+                table.set(oid, self.handle_of_block(of_block));
+                continue;
+            }
             // SAFETY: the caller has just changed them, so nobody else does.
-            match may && unsafe { extents.find(of_block) }.is_some() {
+            match unsafe { extents.find(of_block) }.is_some() {
                 true => table.set(oid, self.span(of_block).0.as_ptr()),
                 false => table.clear(oid),
             }
         }
+    }
+
+    /// A block's handle selects a view where the worker may do the same with all of the block, and
+    /// is null where that is not so: were it to lead to a view that forbids more than it must, each
+    /// access to the part that may be touched would be a fault.
+    fn handle_of_block(&self, block: Elements) -> *mut u8 {
+        let local = &self.arrays[&block.array];
+        if !local.stored.covers(local.blocks(block)) {
+            return std::ptr::null_mut();
+        }
+        let (read, write) = (&self.extents.read, &self.extents.write);
+        // SAFETY: the caller has just changed them, so nobody else does.
+        let (all, some) = unsafe {
+            (
+                [read.find(block), write.find(block)].map(|found| found.is_some()),
+                [read.meets(block), write.meets(block)],
+            )
+        };
+        let view = match (all, some) {
+            ([_, true], _) => View::Write,
+            ([true, _], [_, false]) => View::Read,
+            (_, [false, false]) => View::Nothing,
+            _ => return std::ptr::null_mut(),
+        };
+        self.handle(view, self.place_of(block))
     }
 
     fn is_pending(&self, elements: Elements) -> bool {

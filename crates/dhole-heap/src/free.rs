@@ -6,7 +6,7 @@
 use dhole_model::{CHUNK, Oid, OidRange};
 
 use crate::heap::{CHUNKS_OF_PAGE, Heap, Place, UNSEEN};
-use crate::space::{self, IDS_PER_PAGE};
+use crate::space::IDS_PER_PAGE;
 use crate::{HeapMut, Presence, Refusal, Refused};
 
 impl Heap {
@@ -23,11 +23,10 @@ impl Heap {
         self.pushed.forget(oid);
         let pages = self.store.give_back(storage, bytes);
         if !pages.is_empty() {
-            let at = self.store.pointer(pages.start);
             // SAFETY: whole pages of this node's store, in which no object lies any more. Only
             // exclusive calls free, so no reference to them lives, and what is stored there next
             // is written before it is read.
-            unsafe { space::release(at, pages.end - pages.start) };
+            unsafe { self.release_store(pages) };
         }
     }
 
