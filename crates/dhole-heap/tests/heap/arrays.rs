@@ -3,13 +3,15 @@
 use std::num::NonZeroU8;
 
 use dhole_heap::{
-    AllocError, Array, ArrayMiss, BindError, Cluster, ElementsRefusal, ForeignKind, HeapMut,
-    Monitor, PAGE_BYTES, Presence, Share, TypeRef,
+    AllocError, Array, ArrayMiss, BindError, ElementsRefusal, ForeignKind, HeapMut, Monitor,
+    PAGE_BYTES, Presence, Share, TypeRef,
 };
 use dhole_model::{Elements, NodeId};
 
+use super::cluster;
+
 fn one() -> Monitor<()> {
-    Monitor::new(&Cluster::new(1).unwrap(), NodeId(0), ())
+    Monitor::new(&cluster(1), NodeId(0), ())
 }
 
 fn zeros(node: &Monitor<()>, len: u64) -> Array<u64> {
@@ -282,7 +284,7 @@ fn a_block_is_no_object_and_an_object_is_no_array() {
 
 #[test]
 fn arrays_take_storage_where_they_are_touched_and_give_it_back() {
-    let cluster = Cluster::new(1).unwrap();
+    let cluster = cluster(1);
     let node = Monitor::new(&cluster, NodeId(0), ());
     let array = zeros(&node, 1 << 32);
     let mut guard = node.lock();
