@@ -3,7 +3,7 @@
 
 use clap::builder::{PossibleValuesParser, RangedU64ValueParser, TypedValueParser};
 use clap::{Args, Parser};
-use dhole::{Coherence, MAX_NODES, Races};
+use dhole::{Coherence, Detector, MAX_NODES, Races};
 use thiserror::Error;
 
 use crate::{barnes, sor};
@@ -28,6 +28,10 @@ pub struct Common {
     /// How shared objects are kept consistent: lazy, update or home
     #[arg(long, value_name = "NAME", default_value_t = Coherence::Lazy)]
     pub protocol: Coherence,
+
+    /// How accesses are detected: check or vm
+    #[arg(long, value_name = "NAME", default_value_t = Detector::Check)]
+    pub detector: Detector,
 
     /// Run the sequential version too, and compare
     #[arg(long)]
@@ -256,6 +260,7 @@ mod tests {
             (["--columns", "-3"], "'-3'"),
             (["--steps", "many"], "'many'"),
             (["--races", "win"], "'win'"),
+            (["--detector", "mmu"], "'mmu'"),
             (["--speed", "9"], "'--speed'"),
         ] {
             let error = sor(&args).expect_err(args[1]);

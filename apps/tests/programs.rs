@@ -2,7 +2,7 @@
 
 use apps::{barnes, sor};
 use dhole::sim::Settings;
-use dhole::{Array2, Coherence, Config, Counters, MessageKind, Rows, Run};
+use dhole::{Array2, Coherence, Config, Counters, Detector, MessageKind, Rows, Run};
 
 fn solve_sor<L: sor::Layout>(
     problem: &sor::Problem,
@@ -177,5 +177,42 @@ fn both_programs_find_the_same_under_every_protocol() {
                 assert_eq!(run.report.protocol, coherence.name());
             }
         }
+    }
+}
+
+/// What a program does under either detector, in a simulation, is the same to the nanosecond.
+#[test]
+fn both_programs_do_the_same_under_either_detector() {
+    let grid = sor::Problem {
+        rows: 24,
+        columns: 700,
+        steps: 4,
+        seed: 3,
+        omega: 1.5,
+    };
+    let bodies = barnes::Problem::new(300, 3, 5);
+    let alone = sor::sequential::run(grid, |_| ());
+    let moved = barnes::sequential::run(bodies, |_| ());
+    for coherence in Coherence::ALL {
+        let settings = Settings::fixed_cost(4);
+        let reports = Detector::ALL.map(|detector| {
+            let config = Config::nodes(4).coherence(coherence).detector(detector);
+            macro_rules! run {
+                ($program:expr) => {{
+                    let live = config.run($program).unwrap();
+                    assert_eq!(live.value.max_error, Some(0.0), "{coherence}, {detector}");
+                    assert_eq!(live.report.detector, detector.name());
+                    let run = config.simulate(settings.clone(), $program).unwrap();
+                    assert_eq!(run.value.max_error, Some(0.0), "{coherence}, {detector}");
+                    (run.report.elapsed, run.report.per_node)
+                }};
+            }
+            [
+                run!(|w| sor::shared::run::<Rows<f64>>(w, &grid, Some(&alone.grid), |_| ())),
+                run!(|w| sor::shared::run::<Array2<f64>>(w, &grid, Some(&alone.grid), |_| ())),
+                run!(|w| barnes::shared::run(w, &bodies, Some(&moved.bodies), |_| ())),
+            ]
+        });
+        assert_eq!(reports[0], reports[1], "{coherence}");
     }
 }

@@ -25,5 +25,5 @@ mod seeds;
 pub mod suite;
 
 pub use bug::{Bug, Fate};
-pub use platform::{Impatient, OnThreads, Platform, Simulated, Tampered, Under, run};
+pub use platform::{Detected, Impatient, OnThreads, Platform, Simulated, Tampered, Under, run};
 pub use seeds::seeds;

@@ -27,3 +27,11 @@ conformance::suite!(
     threads_home,
     conformance::Under(conformance::OnThreads, dhole::Coherence::Home)
 );
+conformance::suite!(
+    threads_vm,
+    conformance::Detected(conformance::OnThreads, dhole::Detector::Vm)
+);
+conformance::suite!(
+    simulated_vm,
+    conformance::Detected(conformance::Simulated::default(), dhole::Detector::Vm)
+);

@@ -37,6 +37,7 @@ fn solve(common: &Common, cluster: Cluster, problem: &Problem) -> Result<Report,
         .seed(common.seed)
         .coherence(common.protocol)
         .races(common.races)
+        .detector(common.detector)
         .run(|w| {
             let first = w.node().index() == 0;
             shared::run(w, problem, solution, |step| {

@@ -47,6 +47,7 @@ fn solve<L: Layout>(
         .seed(common.seed)
         .coherence(common.protocol)
         .races(common.races)
+        .detector(common.detector)
         .run(|w| {
             let first = w.node().index() == 0;
             shared::run::<L>(w, problem, solution, |step| {

@@ -48,6 +48,7 @@ impl Program {
             .seed(common.seed)
             .coherence(common.protocol)
             .races(common.races)
+            .detector(common.detector)
             .run(|w| {
                 let first = w.node().index() == 0;
                 (self.shared)(w, problem, solution, &|step| {

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use dhole_heap::Cluster;
-use dhole_model::{Coherence, Counters, MAX_NODES, NodeId};
+use dhole_model::{Coherence, Counters, Detector, MAX_NODES, NodeId};
 use dhole_net::{Outbox, PayloadPool, Receiver};
 use dhole_protocol::{AbortReason, Message, Races};
 
@@ -31,17 +31,20 @@ pub struct Settings {
     pub coherence: Coherence,
     /// What becomes of races.
     pub races: Races,
+    /// How accesses are detected that must not be made yet.
+    pub detector: Detector,
 }
 
 impl Settings {
     /// A cluster of `nodes` nodes that look for a deadlock after 1 s and warn of races, under the
-    /// lazy protocol.
+    /// lazy protocol, and check each access.
     pub fn nodes(nodes: usize) -> Settings {
         Settings {
             nodes,
             suspect_after: Duration::from_secs(1),
             coherence: Coherence::Lazy,
             races: Races::default(),
+            detector: Detector::default(),
         }
     }
 }
@@ -90,7 +93,8 @@ pub fn run_on<R: Send>(
     if cfg!(panic = "abort") {
         return Err(ConfigError::PanicAbort.into());
     }
-    let cluster = Cluster::new(nodes).map_err(|cause| RunError::Reserve { nodes, cause })?;
+    let cluster = Cluster::with_detector(nodes, settings.detector)
+        .map_err(|cause| RunError::Reserve { nodes, cause })?;
     let pool = Arc::new(PayloadPool::default());
     let all: Vec<Node> = (0..nodes)
         .map(|id| Node::new(NodeId::at(id), nodes, settings.races, &cluster, &pool))

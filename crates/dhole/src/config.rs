@@ -1,7 +1,7 @@
 use std::io::Write as _;
 use std::time::Duration;
 
-use dhole_model::Coherence;
+use dhole_model::{Coherence, Detector};
 use dhole_node::{
     ConfigError, Machine, Outcome, Races, Result, RunError, Settings, Threads, Worker, check_nodes,
     run_on,
@@ -19,6 +19,7 @@ pub struct Config {
     suspect_after: Duration,
     coherence: Coherence,
     races: Races,
+    detector: Detector,
 }
 
 impl Config {
@@ -31,6 +32,7 @@ impl Config {
             suspect_after: Duration::from_secs(1),
             coherence: Coherence::Lazy,
             races: Races::default(),
+            detector: Detector::default(),
         }
     }
 
@@ -52,6 +54,14 @@ impl Config {
     /// depend on it; its messages do (`docs/protocols.md`).
     pub fn coherence(mut self, coherence: Coherence) -> Config {
         self.coherence = coherence;
+        self
+    }
+
+    /// How accesses are found that must not be made yet: [`Detector::Check`] unless set. Nothing
+    /// but the time depends on it (`docs/detectors.md`). A system that lacks what a detector needs
+    /// makes the run fail with [`RunError::Reserve`] before it starts.
+    pub fn detector(mut self, detector: Detector) -> Config {
+        self.detector = detector;
         self
     }
 
@@ -84,9 +94,10 @@ impl Config {
             suspect_after: self.suspect_after,
             coherence: self.coherence,
             races: self.races,
+            detector: self.detector,
         };
         let outcome = run_on(&machine, &settings, program)?;
-        Ok(report(&machine, self.coherence, outcome, None))
+        Ok(self.report(&machine, outcome, None))
     }
 
     /// Runs `program` on a simulated cluster, whatever the command says. The number of nodes and
@@ -106,10 +117,38 @@ impl Config {
             suspect_after: self.suspect_after,
             coherence: self.coherence,
             races: self.races,
+            detector: self.detector,
         };
         let outcome = run_on(&machine, &settings, program)?;
         let simulated = Simulated::of(&machine);
-        Ok(report(&machine, self.coherence, outcome, Some(simulated)))
+        Ok(self.report(&machine, outcome, Some(simulated)))
+    }
+
+    fn report<R>(
+        &self,
+        machine: &dyn Machine,
+        outcome: Outcome<R>,
+        simulated: Option<Simulated>,
+    ) -> Run<R> {
+        let Outcome {
+            value,
+            counters,
+            elapsed,
+            races,
+            warnings,
+        } = outcome;
+        let report = Report {
+            nodes: counters.len(),
+            transport: machine.name(),
+            protocol: self.coherence.name(),
+            detector: self.detector.name(),
+            elapsed,
+            per_node: counters,
+            simulated,
+            races,
+            warnings,
+        };
+        Run { value, report }
     }
 }
 
@@ -117,33 +156,6 @@ fn impossible(error: SettingsError) -> ConfigError {
     ConfigError::Simulation {
         cause: error.to_string(),
     }
-}
-
-fn report<R>(
-    machine: &dyn Machine,
-    coherence: Coherence,
-    outcome: Outcome<R>,
-    simulated: Option<Simulated>,
-) -> Run<R> {
-    let Outcome {
-        value,
-        counters,
-        elapsed,
-        races,
-        warnings,
-    } = outcome;
-    let report = Report {
-        nodes: counters.len(),
-        transport: machine.name(),
-        protocol: coherence.name(),
-        detector: "check",
-        elapsed,
-        per_node: counters,
-        simulated,
-        races,
-        warnings,
-    };
-    Run { value, report }
 }
 
 /// Tells the command `dhole`, if it started this program, that it is one of dhole's.

@@ -49,8 +49,8 @@ pub use dhole_heap::{
     Share, Write,
 };
 pub use dhole_model::{
-    CallSite, Coherence, Counters, KindCounters, MAX_NODES, MessageKind, NodeId, TypeCounters,
-    UnknownCoherence,
+    CallSite, Coherence, Counters, Detector, KindCounters, MAX_NODES, MessageKind, NodeId,
+    TypeCounters, UnknownCoherence, UnknownDetector,
 };
 pub use dhole_node::{
     AccessError, Condvar, ConfigError, Cursor, Error, Held, HeldExclusive, HeldShared, Holding,
