@@ -215,7 +215,7 @@ impl Heap {
             self.chunks[at.chunk].binding.info.type_id,
             TypeId::of::<T>()
         );
-        let storage = self.storage(at)?;
+        let storage = self.storage(oid, at)?;
         // SAFETY: the storage is new, has the size and the alignment of the binding, which is
         // a `T`, and nobody else knows it. A shared type has no drop glue.
         unsafe { self.store.pointer(storage).cast::<T>().write(value) };

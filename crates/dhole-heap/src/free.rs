@@ -7,7 +7,7 @@ use dhole_model::{CHUNK, Oid, OidRange};
 
 use crate::heap::{CHUNKS_OF_PAGE, Heap, Place, UNSEEN};
 use crate::space::IDS_PER_PAGE;
-use crate::{HeapMut, Presence, Refusal, Refused};
+use crate::{HeapMut, PAGE_BYTES, Presence, Refusal, Refused};
 
 impl Heap {
     /// Gives the storage of an object back, and makes its handles null.
@@ -22,6 +22,10 @@ impl Heap {
         self.pre_images.forget(oid);
         self.pushed.forget(oid);
         let pages = self.store.give_back(storage, bytes);
+        let page = storage / PAGE_BYTES;
+        if self.store.is_empty(page) {
+            self.residents.clear(page);
+        }
         if !pages.is_empty() {
             // SAFETY: whole pages of this node's store, in which no object lies any more. Only
             // exclusive calls free, so no reference to them lives, and what is stored there next

@@ -17,6 +17,7 @@ use crate::extent::Extents;
 use crate::handle::HandleTable;
 use crate::page_store::PageStore;
 use crate::pre_image::PreImages;
+use crate::resident::Residents;
 use crate::type_map::Named;
 use crate::views::{View, Views};
 use crate::{BindError, Binding, Cluster, Foreign, Miss, Presence, TypeInfo, space};
@@ -43,6 +44,7 @@ pub(crate) struct Heap {
     /// The views that handles lead to, where the detector is `vm`.
     pub(crate) views: Option<Views>,
     pub(crate) store: PageStore,
+    pub(crate) residents: Residents,
     /// Where the record of a chunk is in `chunks`, by pages of chunk numbers: so few entries
     /// stay in the cache, where one for each chunk would not.
     pub(crate) index: FxHashMap<u64, Box<[u32; CHUNKS_OF_PAGE as usize]>>,
@@ -109,6 +111,7 @@ impl Heap {
             write,
             views,
             store: PageStore::new(store, store_bytes),
+            residents: Residents::default(),
             index: FxHashMap::default(),
             chunks: Vec::new(),
             spare: Vec::new(),
@@ -189,14 +192,15 @@ impl Heap {
 
     /// The storage of an object, allocated at its first access (DOSA, section 3.3). `None` when
     /// the page store is full.
-    pub(crate) fn storage(&mut self, at: Place) -> Option<u64> {
+    pub(crate) fn storage(&mut self, oid: Oid, at: Place) -> Option<u64> {
         let chunk = &mut self.chunks[at.chunk];
         if let Some(storage) = chunk.storage(at.slot) {
             return Some(storage);
         }
-        let info = chunk.binding.info;
-        let storage = self.store.take(chunk.binding.bytes(), info.align as u64)?;
+        let (info, bytes) = (chunk.binding.info, chunk.binding.bytes());
+        let storage = self.store.take(bytes, info.align as u64)?;
         chunk.set_storage(at.slot, storage);
+        self.residents.add(oid, storage, bytes);
         Some(storage)
     }
 
@@ -481,7 +485,7 @@ impl<'g> HeapMut<'g> {
     #[inline]
     pub fn has_storage(&self, oid: Oid) -> bool {
         let at = self.heap.place(oid);
-        at.is_some_and(|at| self.heap.chunks[at.chunk].storage(at.slot).is_some())
+        at.is_some_and(|at| self.heap.chunks[at.chunk].bytes_at(at.slot).is_some())
     }
 
     /// What the object is, if this node has seen its chunk.

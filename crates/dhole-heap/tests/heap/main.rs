@@ -2,6 +2,7 @@
 
 mod access;
 mod arrays;
+mod beside;
 mod borrow;
 mod diff;
 mod faults;
