@@ -6,8 +6,8 @@ use std::time::Duration;
 use dhole_model::{Coherence, Detector, NodeId};
 use dhole_net::{Envelope, Outbox, Payload, Receiver, Wake};
 use dhole_node::{
-    Machine, Outcome, Races, Receivers, Result, RunError, Settings, StartError, Threads, Woken,
-    Worker, run_on,
+    Machine, Optimisations, Outcome, Races, Receivers, Result, RunError, Settings, StartError,
+    Threads, Woken, Worker, run_on,
 };
 use dhole_protocol::Message;
 use dhole_sim::Sim;
@@ -38,6 +38,11 @@ pub trait Platform: Sync {
     fn detector(&self) -> Detector {
         Detector::Check
     }
+
+    /// How the lazy protocol saves messages and faults.
+    fn optimisations(&self) -> Optimisations {
+        Optimisations::default()
+    }
 }
 
 /// Runs a program on all nodes of a cluster.
@@ -59,6 +64,7 @@ pub fn run<R: Send>(
         coherence: platform.coherence(),
         races: Races::Warn,
         detector: platform.detector(),
+        optimisations: platform.optimisations(),
     };
     run_on(&*machine, &settings, program)
 }

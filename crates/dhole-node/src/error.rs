@@ -329,6 +329,12 @@ pub enum ConfigError {
         /// What is wrong with them.
         cause: String,
     },
+    /// All races are to be found, and writes to be detected by twins.
+    #[error(
+        "races are to end the run, and writes are found by comparing with twins, which overlooks \
+         a write of what was there before: detect writes by marks, or only warn of races"
+    )]
+    TwinsMissRaces,
     /// The program was built so that a panic ends the process, and `get` could not unwind.
     #[error(
         "this program is built with panic=abort, under which a failed access cannot unwind: \

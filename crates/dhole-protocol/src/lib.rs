@@ -60,6 +60,7 @@ mod object_table;
 mod passage;
 mod protocol;
 mod races;
+mod reduction;
 mod round;
 mod stall;
 mod switch;
@@ -71,17 +72,16 @@ pub use array_command::{
     WantedElements,
 };
 pub use collection::Gossip;
-pub use command::{
-    Along, Command, Commands, Event, Freed, ProtocolError, Source, Unread, WorkerIs,
-};
+pub use command::{Along, Command, Commands, Event, Freed, ProtocolError, Unread, WorkerIs};
 pub use interval_log::LogLimits;
-pub use lazy::MOST_ALONG;
+pub use lazy::{MOST_ALONG, MOST_BESIDE};
 pub use message::{
     AbortReason, BarrierId, Flushed, FlushedAt, Interval, LockId, Message, News, Pushed, Sent,
-    SentList, Waiter, Waiting, WaitingFor, Wanted,
+    SentList, Waiter, Waiting, WaitingFor, Wanted, WantedList,
 };
 pub use node_set::NodeSet;
 pub use passage::{ConditionId, Passage, RwLockId, SemaphoreId};
 pub use protocol::Protocol;
 pub use races::{Changed, Race, Raced, Races, RacingWrite};
+pub use reduction::{Base, Reach};
 pub use stall::{Round as StallRound, Stall};

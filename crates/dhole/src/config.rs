@@ -3,8 +3,8 @@ use std::time::Duration;
 
 use dhole_model::{Coherence, Detector};
 use dhole_node::{
-    ConfigError, Machine, Outcome, Races, Result, RunError, Settings, Threads, Worker, check_nodes,
-    run_on,
+    ConfigError, Machine, Optimisations, Outcome, Races, Result, RunError, Settings, Threads,
+    Worker, check_nodes, run_on,
 };
 use dhole_sim::{SettingsError, Sim};
 
@@ -20,6 +20,7 @@ pub struct Config {
     coherence: Coherence,
     races: Races,
     detector: Detector,
+    optimisations: Optimisations,
 }
 
 impl Config {
@@ -33,6 +34,7 @@ impl Config {
             coherence: Coherence::Lazy,
             races: Races::default(),
             detector: Detector::default(),
+            optimisations: Optimisations::default(),
         }
     }
 
@@ -72,6 +74,19 @@ impl Config {
         self
     }
 
+    /// Which of DOSA's optimisations the lazy protocol uses: all that gain, unless set.
+    ///
+    /// ```
+    /// let mut optimisations = dhole::Optimisations::default();
+    /// optimisations.read_aggregation = false;
+    /// let config = dhole::Config::nodes(2).optimisations(optimisations);
+    /// # drop(config);
+    /// ```
+    pub fn optimisations(mut self, optimisations: Optimisations) -> Config {
+        self.optimisations = optimisations;
+        self
+    }
+
     /// Runs `program` once on every node, and returns when all have finished. It ends in a
     /// barrier, at which a node that has finished still serves the others.
     ///
@@ -89,13 +104,7 @@ impl Config {
             return Ok(run);
         }
         let machine = Threads::new(check_nodes(self.nodes)?, self.seed);
-        let settings = Settings {
-            nodes: self.nodes,
-            suspect_after: self.suspect_after,
-            coherence: self.coherence,
-            races: self.races,
-            detector: self.detector,
-        };
+        let settings = self.settings(self.nodes);
         let outcome = run_on(&machine, &settings, program)?;
         Ok(self.report(&machine, outcome, None))
     }
@@ -112,13 +121,7 @@ impl Config {
     ) -> Result<Run<R>, RunError> {
         settings.check().map_err(impossible)?;
         let machine = Sim::new(settings);
-        let settings = Settings {
-            nodes: machine.settings().nodes,
-            suspect_after: self.suspect_after,
-            coherence: self.coherence,
-            races: self.races,
-            detector: self.detector,
-        };
+        let settings = self.settings(machine.settings().nodes);
         let outcome = run_on(&machine, &settings, program)?;
         let simulated = Simulated::of(&machine);
         Ok(self.report(&machine, outcome, Some(simulated)))
@@ -149,6 +152,17 @@ impl Config {
             warnings,
         };
         Run { value, report }
+    }
+
+    fn settings(&self, nodes: usize) -> Settings {
+        Settings {
+            nodes,
+            suspect_after: self.suspect_after,
+            coherence: self.coherence,
+            races: self.races,
+            detector: self.detector,
+            optimisations: self.optimisations,
+        }
     }
 }
 

@@ -54,8 +54,8 @@ pub use dhole_model::{
 };
 pub use dhole_node::{
     AccessError, Condvar, ConfigError, Cursor, Error, Held, HeldExclusive, HeldShared, Holding,
-    Lock, OutOfMemory, RaceReport, Races, RacingWrite, Result, RunEnded, RunError, RwLock,
-    Semaphore, StartError, SyncError, Under, Worker,
+    Lock, Optimisations, OutOfMemory, RaceReport, Races, RacingWrite, Result, RunEnded, RunError,
+    RwLock, Semaphore, StartError, SyncError, Under, Worker, WriteDetection,
 };
 pub use report::{Report, Run, Simulated};
 

@@ -89,6 +89,7 @@ fn spoiled(message: &Message, to: NodeId) -> Vec<(&'static str, Message)> {
                 elements: vec![],
                 freed: vec![],
                 freed_arrays: vec![],
+                base: None,
             }));
         }
     });

@@ -84,6 +84,7 @@ fn all_others() -> Vec<Moment> {
     let limits = LogLimits {
         collect_from: 1,
         compact_from: 4,
+        ..LogLimits::default()
     };
     let mut pack = Pack::new(3);
     for (me, node) in pack.nodes.iter_mut().enumerate() {
