@@ -28,7 +28,8 @@ fn sor_finds_the_same_grid_on_any_number_of_nodes() {
         for nodes in [1, 2, 3, 4] {
             let (alone, run) = solve_sor::<Rows<f64>>(&problem, nodes);
             let (_, in_arrays) = solve_sor::<Array2<f64>>(&problem, nodes);
-            for found in [run.value, in_arrays.value] {
+            let (_, by_points) = solve_sor::<sor::PointByPoint<Rows<f64>>>(&problem, nodes);
+            for found in [run.value, in_arrays.value, by_points.value] {
                 let error = found.max_error;
                 assert_eq!(error, Some(0.0), "{rows} x {columns} on {nodes}");
                 assert_eq!(found.digest, alone.grid.digest());
