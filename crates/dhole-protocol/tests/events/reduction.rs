@@ -129,7 +129,7 @@ fn told_after(steps: u64) {
     // By turns two sets that share some objects: what the later one wrote again is left out of the
     // earlier one when logs are compacted, and the next is told against that.
     let write = |pack: &mut Pack, step: u64| {
-        let sets = [|i: &u64| i % 2 == 0, |i: &u64| i % 4 == 0 || i % 4 == 1];
+        let sets = [|i: &u64| i.is_multiple_of(2), |i: &u64| i % 4 <= 1];
         let set = (0..40).filter(sets[step as usize % 2]);
         set.for_each(|i| pack.write(0, FIRST.plus(i)));
         pack.run(0, acquire(1));
