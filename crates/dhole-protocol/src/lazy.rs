@@ -335,7 +335,7 @@ impl Lazy {
         self.arrays.flush(out);
         let Lazy { objects, races, .. } = self;
         self.home.flush((self.me, &time), objects, races, out);
-        self.objects_are_home(out);
+        self.is_home(out);
     }
 
     /// A node flushes what is at home here.
@@ -381,7 +381,10 @@ impl Lazy {
         number: u32,
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
-        self.home.knows(from, number, out)
+        if self.home.knows(from, number, out)? {
+            self.is_home(out);
+        }
+        Ok(())
     }
 
     /// Homes have made part of their objects what was flushed there.
@@ -391,8 +394,8 @@ impl Lazy {
         number: u32,
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
-        self.home.acknowledged(from, number, out)?;
-        self.objects_are_home(out);
+        self.home.acknowledged(from, number)?;
+        self.is_home(out);
         Ok(())
     }
 
