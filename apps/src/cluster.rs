@@ -2,6 +2,7 @@
 //! decided on one.
 
 use dhole::sim::{Settings, SettingsError};
+use dhole::{Config, Optimisations};
 use thiserror::Error;
 
 use crate::options::Common;
@@ -38,5 +39,20 @@ impl Cluster {
             nodes,
             simulated: true,
         })
+    }
+
+    /// How to run a program on it, as the options say.
+    pub fn config(self, common: &Common) -> Config {
+        let optimisations = Optimisations {
+            read_aggregation: common.read_aggregation,
+            notice_reduction: common.notice_reduction,
+            write_detection: common.write_detection,
+        };
+        Config::nodes(self.nodes.into())
+            .seed(common.seed)
+            .coherence(common.protocol)
+            .races(common.races)
+            .detector(common.detector)
+            .optimisations(optimisations)
     }
 }

@@ -2,8 +2,8 @@
 //! the value that is wrong, and ends the program with code 2.
 
 use clap::builder::{PossibleValuesParser, RangedU64ValueParser, TypedValueParser};
-use clap::{Args, Parser};
-use dhole::{Coherence, MAX_NODES, Races};
+use clap::{ArgAction, Args, Parser};
+use dhole::{Coherence, Detector, MAX_NODES, Races, WriteDetection};
 use thiserror::Error;
 
 use crate::{barnes, sor};
@@ -28,6 +28,24 @@ pub struct Common {
     /// How shared objects are kept consistent: lazy, update or home
     #[arg(long, value_name = "NAME", default_value_t = Coherence::Lazy)]
     pub protocol: Coherence,
+
+    /// How accesses are detected: check or vm
+    #[arg(long, value_name = "NAME", default_value_t = Detector::Check)]
+    pub detector: Detector,
+
+    /// Fetch with a missed object all invalid objects of its page, under lazy: on or off
+    #[arg(long, value_name = "WHAT", default_value = "on", value_parser = switch(),
+        action = ArgAction::Set)]
+    pub read_aggregation: bool,
+
+    /// Tell of what was written in an interval as the difference against one of the node's last N;
+    /// never at 0
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = reach())]
+    pub notice_reduction: u32,
+
+    /// How it is found what was written, under lazy: object by object, or page by page with twins
+    #[arg(long, value_name = "HOW", default_value = "marks", value_parser = write_detection())]
+    pub write_detection: WriteDetection,
 
     /// Run the sequential version too, and compare
     #[arg(long)]
@@ -69,6 +87,11 @@ pub struct SorOptions {
     /// How the rows of a colour are shared: each an object, or all of them one array
     #[arg(long, value_enum, default_value_t = SorLayout::Rows)]
     pub layout: SorLayout,
+
+    /// Look at what leads to a row once for all its points, and not for each: yes or no
+    #[arg(long, value_name = "WHAT", default_value = "yes", value_parser = yes_or_no(),
+        action = ArgAction::Set)]
+    pub hoist: bool,
 
     #[allow(missing_docs, reason = "clap would take the words for the program's")]
     #[command(flatten)]
@@ -210,6 +233,26 @@ fn races() -> impl TypedValueParser<Value = Races> {
     })
 }
 
+/// `on` or `off`.
+pub(crate) fn switch() -> impl TypedValueParser<Value = bool> {
+    PossibleValuesParser::new(["on", "off"]).map(|what| what == "on")
+}
+
+fn yes_or_no() -> impl TypedValueParser<Value = bool> {
+    PossibleValuesParser::new(["yes", "no"]).map(|what| what == "yes")
+}
+
+fn write_detection() -> impl TypedValueParser<Value = WriteDetection> {
+    PossibleValuesParser::new(["marks", "twins"]).map(|how| match &*how {
+        "marks" => WriteDetection::Marks,
+        _ => WriteDetection::Twins,
+    })
+}
+
+fn reach() -> RangedU64ValueParser<u32> {
+    RangedU64ValueParser::new().range(0..=1000)
+}
+
 fn size() -> RangedU64ValueParser<u32> {
     RangedU64ValueParser::new().range(1..=100_000_000)
 }
@@ -256,6 +299,7 @@ mod tests {
             (["--columns", "-3"], "'-3'"),
             (["--steps", "many"], "'many'"),
             (["--races", "win"], "'win'"),
+            (["--detector", "mmu"], "'mmu'"),
             (["--speed", "9"], "'--speed'"),
         ] {
             let error = sor(&args).expect_err(args[1]);

@@ -2,7 +2,7 @@
 
 use apps::{barnes, sor};
 use dhole::sim::Settings;
-use dhole::{Array2, Coherence, Config, Counters, MessageKind, Rows, Run};
+use dhole::{Array2, Coherence, Config, Counters, Detector, MessageKind, Rows, Run};
 
 fn solve_sor<L: sor::Layout>(
     problem: &sor::Problem,
@@ -28,7 +28,8 @@ fn sor_finds_the_same_grid_on_any_number_of_nodes() {
         for nodes in [1, 2, 3, 4] {
             let (alone, run) = solve_sor::<Rows<f64>>(&problem, nodes);
             let (_, in_arrays) = solve_sor::<Array2<f64>>(&problem, nodes);
-            for found in [run.value, in_arrays.value] {
+            let (_, by_points) = solve_sor::<sor::PointByPoint<Rows<f64>>>(&problem, nodes);
+            for found in [run.value, in_arrays.value, by_points.value] {
                 let error = found.max_error;
                 assert_eq!(error, Some(0.0), "{rows} x {columns} on {nodes}");
                 assert_eq!(found.digest, alone.grid.digest());
@@ -201,4 +202,41 @@ fn sor_under_treadmarks_sends_what_the_formula_says() {
     let barriers = 2 * others * (half_sweeps + 4);
     let pairs = sides * half_sweeps * 2 + 2 * others;
     assert_eq!(total.messages, 2 * pairs + barriers);
+}
+
+/// What a program does under either detector, in a simulation, is the same to the nanosecond.
+#[test]
+fn both_programs_do_the_same_under_either_detector() {
+    let grid = sor::Problem {
+        rows: 24,
+        columns: 700,
+        steps: 4,
+        seed: 3,
+        omega: 1.5,
+    };
+    let bodies = barnes::Problem::new(300, 3, 5);
+    let alone = sor::sequential::run(grid, |_| ());
+    let moved = barnes::sequential::run(bodies, |_| ());
+    for coherence in Coherence::ALL {
+        let settings = Settings::fixed_cost(4);
+        let reports = Detector::ALL.map(|detector| {
+            let config = Config::nodes(4).coherence(coherence).detector(detector);
+            macro_rules! run {
+                ($program:expr) => {{
+                    let live = config.run($program).unwrap();
+                    assert_eq!(live.value.max_error, Some(0.0), "{coherence}, {detector}");
+                    assert_eq!(live.report.detector, detector.name());
+                    let run = config.simulate(settings.clone(), $program).unwrap();
+                    assert_eq!(run.value.max_error, Some(0.0), "{coherence}, {detector}");
+                    (run.report.elapsed, run.report.per_node)
+                }};
+            }
+            [
+                run!(|w| sor::shared::run::<Rows<f64>>(w, &grid, Some(&alone.grid), |_| ())),
+                run!(|w| sor::shared::run::<Array2<f64>>(w, &grid, Some(&alone.grid), |_| ())),
+                run!(|w| barnes::shared::run(w, &bodies, Some(&moved.bodies), |_| ())),
+            ]
+        });
+        assert_eq!(reports[0], reports[1], "{coherence}");
+    }
 }

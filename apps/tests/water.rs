@@ -2,7 +2,7 @@
 
 use apps::water::solve::Program;
 use apps::water::{Alone, Outcome, Problem, nsquared, spatial};
-use dhole::{Coherence, Config, MessageKind, Run};
+use dhole::{Coherence, Config, Detector, MessageKind, Run};
 
 const NSQUARED: Program = nsquared::PROGRAM;
 const SPATIAL: Program = spatial::PROGRAM;
@@ -67,18 +67,21 @@ fn molecules_move_on_to_other_nodes() {
 }
 
 #[test]
-fn every_protocol_moves_the_molecules_alike() {
+fn every_protocol_and_detector_moves_the_molecules_alike() {
     // Molecules move on from node to node; see above.
     let problem = Problem::new(125, 6, 3);
     for program in [NSQUARED, SPATIAL] {
         let alone = alone(program, problem);
-        for coherence in Coherence::ALL {
+        let all = Coherence::ALL.map(|coherence| (coherence, Detector::Check));
+        let vm = [(Coherence::Lazy, Detector::Vm)];
+        for (coherence, detector) in all.into_iter().chain(vm) {
             let run = Config::nodes(3)
                 .coherence(coherence)
+                .detector(detector)
                 .run(|w| (program.shared)(w, &problem, Some(&alone), &|_| ()))
                 .unwrap();
             let error = run.value.error.unwrap();
-            assert!(error.max() < 1e-12, "{coherence:?}: {error:?}");
+            assert!(error.max() < 1e-12, "{coherence:?}, {detector}: {error:?}");
         }
     }
 }

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use dhole_model::{NodeId, VectorTime, Version};
-use dhole_protocol::{ArrayCommand, Command, Message, News, Passage, Sent, SentDiff, Source};
+use dhole_protocol::{ArrayCommand, Command, Message, News, Passage, Sent, SentDiff};
 
 /// What becomes of a message.
 #[derive(Default, Debug)]
@@ -84,6 +84,14 @@ pub enum Bug {
     LosePush,
     /// A push says that it is newer than its bytes are.
     AdvancePush,
+    /// A comparison with a twin overlooks what was written.
+    OverlookWrite,
+    /// An interval is told against one that its receiver has long forgotten.
+    OldBase,
+    /// An interval is told against another one than it was made out with.
+    WrongBase,
+    /// A question says of what is missed that it only lies beside.
+    MarkAllBeside,
     /// A flush is acknowledged before it is merged.
     AcknowledgeEarly,
     /// A flush carries whole objects and not what was changed.
@@ -112,7 +120,7 @@ pub enum Bug {
 
 impl Bug {
     /// Every bug.
-    pub const ALL: [Bug; 45] = [
+    pub const ALL: [Bug; 49] = [
         Bug::LoseInterval,
         Bug::HideInterval,
         Bug::SkipInvalidate,
@@ -146,6 +154,10 @@ impl Bug {
         Bug::ForgetTraffic,
         Bug::LosePush,
         Bug::AdvancePush,
+        Bug::OverlookWrite,
+        Bug::OldBase,
+        Bug::WrongBase,
+        Bug::MarkAllBeside,
         Bug::AcknowledgeEarly,
         Bug::SkipTwin,
         Bug::HideSeen,
@@ -190,20 +202,17 @@ impl Bug {
                 Command::Reply {
                     to,
                     round,
-                    mut objects,
+                    sent,
                     keep,
+                    ..
                 },
-            ) => {
-                objects
-                    .iter_mut()
-                    .for_each(|(_, source)| *source = Source::Current);
-                Some(Command::Reply {
-                    to,
-                    round,
-                    objects,
-                    keep,
-                })
-            }
+            ) => Some(Command::Reply {
+                to,
+                round,
+                sent,
+                pre_images: Default::default(),
+                keep,
+            }),
             (_, command) => Some(command),
         }
     }
@@ -226,6 +235,10 @@ impl Bug {
                 }
             }
             (
+                Bug::OldBase | Bug::WrongBase,
+                Message::LockGrant { news, .. } | Message::BarrierDepart { news, .. },
+            ) => self.change_bases(news),
+            (
                 Bug::HideFreedArray,
                 Message::LockGrant { news, .. } | Message::BarrierDepart { news, .. },
             ) => {
@@ -247,6 +260,9 @@ impl Bug {
             ) => self.change_ranges(news),
             (Bug::WidenReply, Message::ElementsReply { sent, .. }) => {
                 sent.iter_mut().for_each(|sent| sent.elements.count += 1);
+            }
+            (Bug::MarkAllBeside, Message::Fetch { wanted, beside, .. }) => {
+                *beside = wanted.len() as u16;
             }
             (Bug::LackObject, Message::FetchReply { sent, .. }) => drop(sent.pop()),
             (Bug::SendUnowned, Message::FetchReply { sent, .. }) => {
@@ -392,6 +408,18 @@ impl Bug {
             _ => {}
         }
         fate
+    }
+
+    /// Changes the intervals against which others are told.
+    fn change_bases(self, news: &mut News) {
+        for interval in &mut news.intervals {
+            if let Some(base) = &mut Arc::make_mut(interval).base {
+                base.index = match self {
+                    Bug::OldBase => 0,
+                    _ => base.index.saturating_sub(1).max(1),
+                };
+            }
+        }
     }
 
     /// Changes which elements the intervals have written.

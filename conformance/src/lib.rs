@@ -25,5 +25,7 @@ mod seeds;
 pub mod suite;
 
 pub use bug::{Bug, Fate};
-pub use platform::{Impatient, OnThreads, Placed, Platform, Simulated, Tampered, Under, run};
+pub use platform::{
+    Detected, Impatient, OnThreads, Placed, Platform, Simulated, Tampered, Under, run,
+};
 pub use seeds::seeds;

@@ -3,11 +3,11 @@
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use dhole_model::{Coherence, NodeId, Placement};
+use dhole_model::{Coherence, Detector, NodeId, Placement};
 use dhole_net::{Envelope, Outbox, Payload, Receiver, Wake};
 use dhole_node::{
-    Machine, Outcome, Races, Receivers, Result, RunError, Settings, StartError, Threads, Woken,
-    Worker, run_on,
+    Machine, Optimisations, Outcome, Races, Receivers, Result, RunError, Settings, StartError,
+    Threads, Woken, Worker, run_on,
 };
 use dhole_protocol::Message;
 use dhole_sim::Sim;
@@ -38,6 +38,16 @@ pub trait Platform: Sync {
     fn suspect_after(&self) -> Duration {
         Duration::from_millis(50)
     }
+
+    /// How accesses are detected.
+    fn detector(&self) -> Detector {
+        Detector::Check
+    }
+
+    /// How the lazy protocol saves messages and faults.
+    fn optimisations(&self) -> Optimisations {
+        Optimisations::default()
+    }
 }
 
 /// Runs a program on all nodes of a cluster.
@@ -59,6 +69,8 @@ pub fn run<R: Send>(
         coherence: platform.coherence(),
         placement: platform.placement(),
         races: Races::Warn,
+        detector: platform.detector(),
+        optimisations: platform.optimisations(),
     };
     run_on(&*machine, &settings, program)
 }
@@ -194,6 +206,32 @@ impl<P: Platform> Platform for Under<P> {
     }
 
     fn coherence(&self) -> Coherence {
+        self.1
+    }
+}
+
+/// Another platform, on which accesses are detected so.
+#[derive(Clone, Copy, Debug)]
+pub struct Detected<P>(pub P, pub Detector);
+
+impl<P: Platform> Platform for Detected<P> {
+    fn name(&self) -> String {
+        format!("{}, {}", self.0.name(), self.1)
+    }
+
+    fn machine(&self, nodes: usize, seed: u64) -> Box<dyn Machine> {
+        self.0.machine(nodes, seed)
+    }
+
+    fn suspect_after(&self) -> Duration {
+        self.0.suspect_after()
+    }
+
+    fn coherence(&self) -> Coherence {
+        self.0.coherence()
+    }
+
+    fn detector(&self) -> Detector {
         self.1
     }
 }

@@ -4,7 +4,8 @@ use conformance::litmus::{
     CAUSALITY, COHERENCE, Guard, IRIW, LOAD_BUFFERING, Litmus, MESSAGE_PASSING, OVERWRITING,
     STORE_BUFFERING, Tally,
 };
-use conformance::{OnThreads, Simulated, seeds};
+use conformance::{Detected, OnThreads, Platform, Simulated, seeds};
+use dhole::Detector;
 
 const SEEDS: u64 = 10_000;
 
@@ -138,4 +139,26 @@ fn on_threads_nothing_happens_under_locks_that_must_not() {
     tally(IRIW).never("they disagree", |r| r == [1, 0, 1, 0]);
     tally(COHERENCE).never("it goes back", |r| r[0] > r[1] || r[1] > r[2]);
     tally(CAUSALITY).never("the effect without the cause", |r| r == [1, 1, 0]);
+}
+
+#[test]
+fn under_the_detector_vm_nothing_happens_that_must_not() {
+    let threads = Detected(OnThreads, Detector::Vm);
+    let simulated = Detected(Simulated::default(), Detector::Vm);
+    let platforms: [(&dyn Platform, u64); 2] = [(&threads, 100), (&simulated, 1000)];
+    for (platform, many) in platforms {
+        let tally = |litmus: Litmus, guard| litmus.tally(platform, guard, seeds(0..many));
+        for guard in [Guard::Locks, Guard::OneRwLock] {
+            tally(MESSAGE_PASSING, guard).never("the flag without the data", |r| r == [1, 0]);
+            tally(STORE_BUFFERING, guard).never("none is seen", |r| r == [0, 0]);
+            tally(IRIW, guard).never("they disagree", |r| r == [1, 0, 1, 0]);
+            tally(CAUSALITY, guard).never("the effect without the cause", |r| r == [1, 1, 0]);
+        }
+        tally(LOAD_BUFFERING, Guard::Nothing).never("out of thin air", |r| r == [1, 1]);
+        let read = tally(COHERENCE, Guard::Nothing);
+        read.never("it goes back", |r| r[0] > r[1] || r[1] > r[2]);
+    }
+    let passed = MESSAGE_PASSING.tally(&simulated, Guard::Nothing, seeds(0..1000));
+    passed.sometimes("the flag without the data", |r| r == [1, 0]);
+    passed.sometimes("both", |r| r == [1, 1]);
 }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use conformance::oracle::{Size, execute, expected, generate, shrink};
-use conformance::{Impatient, OnThreads, Placed, Platform, Simulated, Under, run, seeds};
+use conformance::{Detected, Impatient, OnThreads, Placed, Platform, Simulated, Under, run, seeds};
 
 fn all_as_expected(platform: &dyn Platform, range: Range<u64>, size: Size) {
     for seed in seeds(range) {
@@ -68,6 +68,17 @@ fn random_programs_on_impatient_nodes_meet_no_phantom_deadlock() {
         Size::default(),
     );
     all_as_expected(&Impatient(OnThreads), 0..300, Size::default());
+}
+
+#[test]
+fn random_programs_under_the_detector_vm_are_as_if_sequential() {
+    let vm = dhole::Detector::Vm;
+    all_as_expected(
+        &Detected(Simulated::default(), vm),
+        0..1_000,
+        Size::default(),
+    );
+    all_as_expected(&Detected(OnThreads, vm), 0..200, Size::default());
 }
 
 #[test]

@@ -42,3 +42,11 @@ conformance::suite!(
     threads_treadmarks,
     conformance::Under(conformance::OnThreads, dhole::Coherence::TreadMarks)
 );
+conformance::suite!(
+    threads_vm,
+    conformance::Detected(conformance::OnThreads, dhole::Detector::Vm)
+);
+conformance::suite!(
+    simulated_vm,
+    conformance::Detected(conformance::Simulated::default(), dhole::Detector::Vm)
+);

@@ -10,7 +10,7 @@ use apps::program;
 use apps::progress::Progress;
 use apps::report::{Report, sequential_seconds};
 use clap::Parser;
-use dhole::{Config, RunError};
+use dhole::RunError;
 use serde_json::json;
 
 fn main() -> ExitCode {
@@ -33,18 +33,14 @@ fn solve(common: &Common, cluster: Cluster, problem: &Problem) -> Result<Report,
         .filter(|_| common.verify)
         .map(|alone| &alone.bodies[..]);
     let progress = Progress::new("barnes", problem.steps);
-    let run = Config::nodes(cluster.nodes.into())
-        .seed(common.seed)
-        .coherence(common.protocol)
-        .races(common.races)
-        .run(|w| {
-            let first = w.node().index() == 0;
-            shared::run(w, problem, solution, |step| {
-                if first {
-                    progress.done(step);
-                }
-            })
-        })?;
+    let run = cluster.config(common).run(|w| {
+        let first = w.node().index() == 0;
+        shared::run(w, problem, solution, |step| {
+            if first {
+                progress.done(step);
+            }
+        })
+    })?;
     progress.finish();
     let found = &run.value;
     let (start, end) = (found.energies.first(), found.energies.last());

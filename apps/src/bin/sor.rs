@@ -8,23 +8,23 @@ use apps::options::{Common, SorLayout, SorOptions};
 use apps::program;
 use apps::progress::Progress;
 use apps::report::{Report, sequential_seconds};
-use apps::sor::{Layout, Problem, sequential, shared};
+use apps::sor::{Layout, PointByPoint, Problem, sequential, shared};
 use clap::Parser;
-use dhole::{Array2, Config, Rows, RunError};
+use dhole::{Array2, Rows, RunError};
 use serde_json::json;
 
 fn main() -> ExitCode {
     let options = SorOptions::parse();
     let problem = |nodes| options.problem(nodes);
-    program::main(
-        "sor",
-        &options.common,
-        problem,
-        |cluster, problem| match options.layout {
-            SorLayout::Rows => solve::<Rows<f64>>(&options.common, cluster, problem),
-            SorLayout::Arrays => solve::<Array2<f64>>(&options.common, cluster, problem),
-        },
-    )
+    program::main("sor", &options.common, problem, |cluster, problem| {
+        let solve = match (options.layout, options.hoist) {
+            (SorLayout::Rows, true) => solve::<Rows<f64>>,
+            (SorLayout::Arrays, true) => solve::<Array2<f64>>,
+            (SorLayout::Rows, false) => solve::<PointByPoint<Rows<f64>>>,
+            (SorLayout::Arrays, false) => solve::<PointByPoint<Array2<f64>>>,
+        };
+        solve(&options.common, cluster, problem)
+    })
 }
 
 fn solve<L: Layout>(
@@ -43,18 +43,14 @@ fn solve<L: Layout>(
         .filter(|_| common.verify)
         .map(|alone| &alone.grid);
     let progress = Progress::new("sor", problem.steps);
-    let run = Config::nodes(cluster.nodes.into())
-        .seed(common.seed)
-        .coherence(common.protocol)
-        .races(common.races)
-        .run(|w| {
-            let first = w.node().index() == 0;
-            shared::run::<L>(w, problem, solution, |step| {
-                if first {
-                    progress.done(step);
-                }
-            })
-        })?;
+    let run = cluster.config(common).run(|w| {
+        let first = w.node().index() == 0;
+        shared::run::<L>(w, problem, solution, |step| {
+            if first {
+                progress.done(step);
+            }
+        })
+    })?;
     progress.finish();
     let mut result = json!({
         "rows": problem.rows,

@@ -102,7 +102,7 @@ fn relax_run(
 }
 
 #[inline(always)]
-fn relaxed(old: f64, above: f64, below: f64, left: f64, right: f64, omega: f64) -> f64 {
+pub(super) fn relaxed(old: f64, above: f64, below: f64, left: f64, right: f64, omega: f64) -> f64 {
     old + omega * (0.25 * ((above + below) + (left + right)) - old)
 }
 

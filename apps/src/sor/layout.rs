@@ -2,6 +2,8 @@
 
 use dhole::{Array2, Read, Result, Rows, Share, Worker, Write};
 
+use super::{Columns, Problem, relax};
+
 /// The rows of one colour. The two layouts say the same to the runtime, which fetches and
 /// announces a row by itself under either.
 pub trait Layout: Share + Copy {
@@ -24,6 +26,25 @@ pub trait Layout: Share + Copy {
         read: Self,
         row: usize,
     ) -> Result<(&'w mut [f64], [&'w [f64]; 3])>;
+
+    /// Relaxes the points of row `row`, which lie in the columns that `which` says. What leads to
+    /// the rows is looked at once for all of their points: it is hoisted out of the loop.
+    ///
+    /// # Errors
+    /// Those of `Worker::borrow`.
+    #[inline]
+    fn relax(
+        self,
+        w: &mut Worker<'_>,
+        read: Self,
+        row: usize,
+        which: Columns,
+        problem: &Problem,
+    ) -> Result<()> {
+        let (out, neighbours) = self.stencil(w, read, row)?;
+        relax(out, neighbours, which, problem.columns, problem.omega);
+        Ok(())
+    }
 }
 
 impl Layout for Rows<f64> {

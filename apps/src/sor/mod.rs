@@ -23,7 +23,9 @@ pub mod layout;
 pub mod problem;
 pub mod sequential;
 pub mod shared;
+pub mod unhoisted;
 
 pub use kernel::{Columns, relax};
 pub use layout::Layout;
 pub use problem::{Colour, Problem};
+pub use unhoisted::PointByPoint;

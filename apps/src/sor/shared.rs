@@ -7,7 +7,7 @@ use dhole::{Refs, Share, Worker};
 
 use super::problem::UNITS_PER_POINT;
 use super::sequential::Grid;
-use super::{Colour, Layout, Problem, relax};
+use super::{Colour, Layout, Problem};
 
 /// What a run found.
 #[derive(Clone, Copy, Debug)]
@@ -119,9 +119,7 @@ fn half_sweep<L: Layout>(
     let band = problem.band(w.node().index(), w.nodes());
     let points = band.len() * problem.columns / 2;
     for row in band {
-        let (out, neighbours) = write.stencil(w, read, row)?;
-        let which = colour.columns(row);
-        relax(out, neighbours, which, problem.columns, problem.omega);
+        write.relax(w, read, row, colour.columns(row), problem)?;
     }
     w.work(points as u64 * UNITS_PER_POINT);
     Ok(())

@@ -1,12 +1,12 @@
 //! The command lines of `water-nsquared` and `water-spatial`.
 
 use clap::builder::RangedU64ValueParser;
-use clap::{Args, Parser};
+use clap::{ArgAction, Args, Parser};
 
 use super::model::CUTOFF;
 use super::problem::{Problem, System};
 use super::spatial::grid::Grid;
-use crate::options::{BadInput, Common};
+use crate::options::{BadInput, Common, switch};
 
 /// The command line of `water-nsquared`.
 #[derive(Parser, Clone, Debug)]
@@ -64,6 +64,12 @@ pub struct Physics {
     /// The cut-off radius in angstrom, at most 11 and half the box; at 0 as large as that
     #[arg(long, value_name = "A", default_value_t = CUTOFF)]
     pub cutoff: f64,
+
+    /// Ask for all molecules that will be read before the first is read: on or off, as in the
+    /// papers' programs, which leave that to read aggregation
+    #[arg(long, value_name = "WHAT", default_value = "on", value_parser = switch(),
+        action = ArgAction::Set)]
+    pub prefetch: bool,
 }
 
 /// Shorter radii leave cells without molecules, and water without neighbours.
@@ -75,8 +81,10 @@ impl Physics {
         if cutoff != 0.0 && !(cutoff.is_finite() && cutoff >= SHORTEST) {
             return Err(BadInput::Cutoff { cutoff });
         }
+        let prefetch = self.prefetch;
         Ok(Problem {
             cutoff,
+            prefetch,
             ..Problem::new(molecules as usize, steps as usize, seed)
         })
     }
@@ -161,6 +169,7 @@ mod tests {
             let options = SpatialOptions {
                 physics: Physics {
                     cutoff: cutoff.parse().unwrap(),
+                    prefetch: true,
                 },
                 ..options
             };

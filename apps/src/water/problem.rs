@@ -16,6 +16,9 @@ pub struct Problem {
     pub seed: u64,
     /// The cut-off radius that is asked for, in angstrom; at 0 the largest that there may be.
     pub cutoff: f64,
+    /// Whether molecules are asked for all at once before they are read, and not one by one or, by
+    /// read aggregation, page by page.
+    pub prefetch: bool,
 }
 
 impl Problem {
@@ -26,6 +29,7 @@ impl Problem {
             steps,
             seed,
             cutoff: CUTOFF,
+            prefetch: true,
         }
     }
 }

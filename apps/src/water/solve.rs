@@ -1,6 +1,6 @@
 //! What the two programs' `main` have in common.
 
-use dhole::{Config, Result, RunError, Worker};
+use dhole::{Result, RunError, Worker};
 use serde_json::{Value, json};
 
 use super::energy::{Energy, thermal_per_atom};
@@ -44,18 +44,14 @@ impl Program {
         });
         let solution = alone.as_ref().filter(|_| common.verify);
         let progress = Progress::new(self.name, problem.steps);
-        let run = Config::nodes(cluster.nodes.into())
-            .seed(common.seed)
-            .coherence(common.protocol)
-            .races(common.races)
-            .run(|w| {
-                let first = w.node().index() == 0;
-                (self.shared)(w, problem, solution, &|step| {
-                    if first {
-                        progress.done(step);
-                    }
-                })
-            })?;
+        let run = cluster.config(common).run(|w| {
+            let first = w.node().index() == 0;
+            (self.shared)(w, problem, solution, &|step| {
+                if first {
+                    progress.done(step);
+                }
+            })
+        })?;
         progress.finish();
         let result = result(problem, &run.value);
         let alone = alone

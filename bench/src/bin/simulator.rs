@@ -50,6 +50,7 @@ fn pings(nodes: usize, rounds: u32, enter: bool, computation: Computation) {
             let body = Message::Fetch {
                 round,
                 wanted: Default::default(),
+                beside: 0,
             };
             out.push(Envelope {
                 from: node,

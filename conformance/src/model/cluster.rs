@@ -220,6 +220,17 @@ impl State {
             Sight::Floor => {
                 sent(|m| matches!(m, Message::Gossiped { gossip, .. } if gossip.epoch > 0))
             }
+            Sight::Reduced => sent(|m| {
+                let based = |i: &std::sync::Arc<Interval>| i.base.is_some();
+                m.news()
+                    .is_some_and(|news| news.intervals.iter().any(based))
+            }),
+            Sight::AskedBeside => {
+                sent(|m| matches!(m, Message::Fetch { beside, .. } if *beside > 0))
+            }
+            Sight::LeftOut => {
+                sent(|m| matches!(m, Message::FetchReply { sent, .. } if sent.is_empty()))
+            }
             Sight::Compacted => sent(|m| {
                 let several = |i: &std::sync::Arc<Interval>| i.first < i.index;
                 m.news()
@@ -364,5 +375,5 @@ fn seen(sight: Sight) -> fn(&Cluster, &State) -> bool {
     }
     shows!(Pushed FlushDeferred Outdated Deferred PreImageReply Invalidated Exclusive Overtaking
         Forwarded
-        Deadlock Gone Race Probe Floor Compacted)
+        Deadlock Gone Race Probe Floor Compacted Reduced AskedBeside LeftOut)
 }

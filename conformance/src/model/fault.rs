@@ -107,6 +107,12 @@ pub enum Sight {
     Floor,
     /// A record that stands for several intervals is told.
     Compacted,
+    /// An interval is told against an earlier one.
+    Reduced,
+    /// An object is asked for only because it lies beside a missed one.
+    AskedBeside,
+    /// What was asked for because it lies beside is all left out of a reply.
+    LeftOut,
 }
 
 impl Sight {
@@ -128,6 +134,9 @@ impl Sight {
             Sight::Probe => "a probe is on its way",
             Sight::Floor => "a floor is told",
             Sight::Compacted => "a record that stands for several intervals is told",
+            Sight::Reduced => "an interval is told against an earlier one",
+            Sight::AskedBeside => "an object is asked for because of its page",
+            Sight::LeftOut => "a reply leaves out what lies beside",
         }
     }
 }

@@ -103,6 +103,11 @@ impl Heap {
         self.kept.iter().any(Option::is_some)
     }
 
+    /// Whether the object was here and may not be read.
+    pub fn is_invalid(&self, object: usize) -> bool {
+        self.copies[object].is_some_and(|copy| !copy.readable)
+    }
+
     /// Whether there is a copy that may not be read.
     pub fn has_invalid(&self) -> bool {
         self.copies.iter().flatten().any(|copy| !copy.readable)

@@ -3,7 +3,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use dhole_model::{CallSite, Coherence, NodeId, Oid, OidRange};
 use dhole_protocol::{
     BarrierId, Command, Commands, Event, Freed, Message, Protocol, ProtocolError, Sent, SentList,
-    Source, Unread, WorkerIs,
+    Unread, WorkerIs,
 };
 
 use crate::model::elements;
@@ -95,14 +95,18 @@ impl Around<'_> {
 impl Node {
     /// A node before the program begins, with the objects that it allocated.
     pub fn new(me: usize, program: &Program) -> Node {
+        let protocol = Protocol::with(
+            NodeId::at(me),
+            program.nodes.len(),
+            program.limits,
+            program.races,
+        );
         let mut node = Node {
             me,
-            protocol: Protocol::with(
-                NodeId::at(me),
-                program.nodes.len(),
-                program.limits,
-                program.races,
-            ),
+            protocol: match program.compares {
+                true => protocol.comparing(),
+                false => protocol,
+            },
             heap: Heap::new(program.objects.len() + program.elements),
             done: 0,
             passed: 0,
@@ -278,6 +282,15 @@ impl Node {
             self.phase = Phase::Call(Exclusive, Some(Wait::Flush));
             return self.call(Some(Event::Flush), around);
         }
+        let unwritten = if synchronises {
+            self.unwritten(around)
+        } else {
+            Vec::new()
+        };
+        if !unwritten.is_empty() {
+            self.phase = Phase::Call(Exclusive, call.1);
+            self.step(Event::Unwritten(unwritten), &[], around)?;
+        }
         if let Some(Op::Release(lock) | Op::WaitOn(lock)) = self.next(around.program) {
             around.history.released(self.me, lock);
         }
@@ -292,6 +305,40 @@ impl Node {
         self.call(event, around)
     }
 
+    /// Where misses are aggregated, all objects lie on one page, in the order of their numbers.
+    fn name_beside(&mut self, missed: Oid, program: &Program) {
+        let page = program.all().iter().filter(|_| program.aggregates);
+        for oid in page.filter(|oid| *oid != missed) {
+            if program.leaves(oid).all(|leaf| self.heap.is_invalid(leaf)) {
+                self.protocol.lies_beside(oid);
+            }
+        }
+    }
+
+    /// As above, of a write.
+    fn name_clean_beside(&mut self, written: Oid, program: &Program) {
+        let page = program.all().iter().filter(|_| program.compares);
+        for oid in page.filter(|oid| *oid != written) {
+            let is_clean =
+                |leaf| self.heap.readable(leaf).is_some() && !self.heap.is_writable(leaf);
+            if program.leaves(oid).all(is_clean) {
+                self.protocol.lies_beside(oid);
+            }
+        }
+    }
+
+    /// What could have been written and was not.
+    fn unwritten(&self, around: &Around<'_>) -> Vec<Oid> {
+        let is_unwritten = |oid: &Oid| {
+            let mut leaves = around.program.leaves(*oid);
+            let same = |leaf| self.heap.readable(leaf) == self.heap.gather_pre_image(leaf).ok();
+            around.bug == Some(Bug::OverlookWrite) || leaves.all(same)
+        };
+        let mut unwritten: Vec<Oid> = self.protocol.twins().filter(is_unwritten).collect();
+        unwritten.sort_unstable();
+        unwritten
+    }
+
     /// The objects of a set that the worker cannot read.
     fn absent(&self, objects: Objects, program: &Program) -> Vec<Unread> {
         let objects = objects
@@ -303,6 +350,11 @@ impl Node {
     /// What the engine does in a call: it answers the requests that waited for one, and then
     /// takes the event.
     fn call(&mut self, event: Option<Event>, around: &mut Around<'_>) -> Result<(), Failed> {
+        match &event {
+            Some(Event::ReadMiss(missed)) => self.name_beside(missed.oid, around.program),
+            Some(Event::WriteFault { oid, .. }) => self.name_clean_beside(*oid, around.program),
+            _ => {}
+        }
         if self.protocol.has_deferred() && around.bug != Some(Bug::NeverServe) {
             self.step(Event::Serve, &[], around)?;
         }
@@ -512,36 +564,29 @@ impl Node {
             Command::Reply {
                 to,
                 round,
-                objects,
+                mut sent,
+                pre_images,
                 keep,
             } => {
                 let mut values = Vec::new();
-                for (Sent { oid, .. }, source) in &objects {
+                for Sent { oid, .. } in &sent {
                     for leaf in around.program.leaves(*oid) {
-                        if *source == Source::Current && self.heap.is_writable(leaf) {
+                        if pre_images.contains(oid) {
+                            values.push(self.heap.gather_pre_image(leaf)?);
+                            continue;
+                        }
+                        if self.heap.is_writable(leaf) {
                             let value = self.heap.readable(leaf);
                             value
                                 .into_iter()
                                 .for_each(|value| around.history.peeked(value));
                         }
-                        values.push(match source {
-                            Source::Current => self.heap.gather(leaf, at)?,
-                            Source::PreImage => self.heap.gather_pre_image(leaf)?,
-                        });
+                        values.push(self.heap.gather(leaf, at)?);
                     }
                 }
-                let mut sent: SentList = objects.iter().map(|(sent, _)| *sent).collect();
                 self.add_owned(to, &mut sent, &mut values, around)?;
-                let pre_image = objects
-                    .iter()
-                    .any(|(_, source)| *source == Source::PreImage);
-                self.send(
-                    to,
-                    Message::FetchReply { round, sent, keep },
-                    values,
-                    pre_image,
-                    around,
-                );
+                let reply = Message::FetchReply { round, sent, keep };
+                self.send(to, reply, values, !pre_images.is_empty(), around);
             }
             Command::Install(Sent { oid, .. }) | Command::InstallOwned(Sent { oid, .. }) => {
                 for leaf in around.program.leaves(oid) {

@@ -1,7 +1,7 @@
 use std::ops::Range;
 
 use dhole_model::{Coherence, NodeId, Oid, OidRange};
-use dhole_protocol::{LockId, LogLimits, Raced, Races};
+use dhole_protocol::{LockId, LogLimits, Raced, Races, Reach};
 
 /// The most nodes of a model; clocks have a fixed size.
 pub const MOST_NODES: usize = 4;
@@ -113,6 +113,10 @@ pub struct Program {
     pub impatience: u8,
     /// How many intervals the nodes log before they collect or compact them.
     pub limits: LogLimits,
+    /// A miss fetches all invalid objects of the page, on which all objects lie.
+    pub aggregates: bool,
+    /// A write fault makes the page writable, and its twin tells what was written.
+    pub compares: bool,
 }
 
 impl Program {
@@ -135,6 +139,8 @@ impl Program {
             races: Races::Ignore,
             impatience: 0,
             limits: LogLimits::default(),
+            aggregates: false,
+            compares: false,
         }
     }
 
@@ -202,6 +208,22 @@ impl Program {
         self.races == Races::Fail && pairs && !self.nodes.iter().flatten().any(locks)
     }
 
+    /// Where a miss fetches all objects that were here and are invalid.
+    pub fn aggregating(self) -> Program {
+        Program {
+            aggregates: true,
+            ..self
+        }
+    }
+
+    /// Where a write fault makes all objects writable, and their twins tell which were written.
+    pub fn comparing(self) -> Program {
+        Program {
+            compares: true,
+            ..self
+        }
+    }
+
     /// Where nodes may come to wait for each other.
     pub fn deadlocking(self) -> Program {
         Program {
@@ -215,7 +237,20 @@ impl Program {
         let limits = LogLimits {
             collect_from,
             compact_from,
-            collect_pages_from: usize::MAX,
+            ..self.limits
+        };
+        Program { limits, ..self }
+    }
+
+    /// Where an interval is told against one of the last so many of its node, however short.
+    pub fn reducing(self, intervals: u32) -> Program {
+        let reach = Reach {
+            intervals,
+            ranges: 1,
+        };
+        let limits = LogLimits {
+            reach,
+            ..self.limits
         };
         Program { limits, ..self }
     }

@@ -440,6 +440,50 @@ pub fn fetched_together(nodes: usize, phases: usize) -> Program {
     program
 }
 
+/// The last node has read what lies on its page; others write there, and it reads one object and
+/// then the other ones, while the first is being written again.
+pub fn fetched_with_its_page(nodes: usize) -> Program {
+    let last = nodes as u8 - 1;
+    let all = 0..=last;
+    let read = |objects: &mut dyn Iterator<Item = u8>| objects.map(Read).collect::<Vec<_>>();
+    let reader = [
+        read(&mut all.clone()),
+        vec![Barrier, Barrier, Read(1), Barrier],
+        read(&mut all.clone()),
+    ]
+    .concat();
+    let writer = |me: u8| match me {
+        0 => vec![Barrier, Write(0), Write(1), Barrier, Write(0), Barrier],
+        _ => vec![Barrier, Write(me + 1), Barrier, Write(me + 1), Barrier],
+    };
+    let mut all: Vec<_> = (0..last).map(writer).collect();
+    all.push(reader);
+    let creators = vec![0; nodes];
+    Program::new("fetched with its page", all)
+        .objects(&creators)
+        .aggregating()
+}
+
+/// Node 0 writes two objects by turns, each under its lock; node 1 reads one of them twice.
+pub fn two_objects_by_turns() -> Program {
+    let write = |object: u8| locked(0, &[Write(object)]);
+    let zero = [write(0), write(1), write(0)].concat();
+    let read = locked(0, &[Read(0)]);
+    Program::new("two objects by turns", vec![zero, read.repeat(2)])
+        .objects(&[1, 1])
+        .reducing(2)
+}
+
+/// Two nodes add to counters that lie on one page, each under its own lock.
+pub fn counters_on_one_page() -> Program {
+    let add = |of: u8| locked(of, &[Read(of), Write(of)]);
+    let zero = [add(0), add(1), add(0)].concat();
+    let one = [add(1), add(0)].concat();
+    Program::new("counters on one page", vec![zero, one])
+        .objects(&[0, 1])
+        .aggregating()
+}
+
 /// Two nodes write different elements of one array, round after round; a reader reads them all.
 pub fn parts_of_one_array(rounds: usize) -> Program {
     let zero = [WritePart(Part(0, 1)), Barrier].repeat(rounds);

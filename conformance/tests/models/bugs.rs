@@ -128,6 +128,33 @@ fn a_reply_that_lacks_an_object_is_refused() {
 }
 
 #[test]
+fn a_write_that_a_comparison_overlooks_makes_a_stale_read() {
+    let program = || message_passing_by_barrier().comparing();
+    caught(Bug::OverlookWrite, program(), Fault::StaleRead);
+}
+
+#[test]
+fn an_interval_told_against_one_that_is_not_kept_is_refused() {
+    caught(Bug::OldBase, counter(2, 2).reducing(1), Fault::Refused);
+}
+
+#[test]
+fn an_interval_told_against_the_wrong_one_makes_a_stale_read() {
+    caught(Bug::WrongBase, two_objects_by_turns(), Fault::StaleRead);
+}
+
+#[test]
+fn a_missed_object_that_is_taken_for_one_beside_is_missed_in_the_reply() {
+    let program = || read_while_written().aggregating();
+    caught(Bug::MarkAllBeside, program(), Fault::Refused);
+}
+
+#[test]
+fn a_stale_reply_of_a_whole_page_makes_a_stale_read() {
+    caught(Bug::StaleReply, fetched_with_its_page(2), Fault::StaleRead);
+}
+
+#[test]
 fn a_notice_that_forgets_its_range_makes_a_stale_read() {
     caught(Bug::ForgetRange, parts_under_a_lock(), Fault::StaleRead);
 }

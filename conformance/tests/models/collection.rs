@@ -39,3 +39,19 @@ fn a_floor_that_is_one_too_high_is_caught() {
     let program = counter(3, 2).logging(1, 1000);
     caught(Bug::FloorTooHigh, program, Fault::Refused);
 }
+
+#[test]
+fn an_interval_told_against_an_earlier_one_is_restored_whole() {
+    sound(two_objects_by_turns(), &[Sight::Reduced]);
+    sound(counter(2, 2).reducing(1), &[Sight::Reduced]);
+    sound(counter(3, 2).reducing(2), &[Sight::Reduced]);
+    sound(written_twice_while_away().reducing(2), &[]);
+    sound(
+        counter(2, 3).reducing(1).logging(1000, 2),
+        &[Sight::Reduced, Sight::Compacted],
+    );
+    sound(
+        counter(2, 2).reducing(1).logging(1, 1000),
+        &[Sight::Reduced, Sight::Floor],
+    );
+}

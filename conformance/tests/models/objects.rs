@@ -127,6 +127,39 @@ fn objects_of_several_nodes_are_fetched_in_one_round() {
 }
 
 #[test]
+fn what_lies_on_one_page_is_fetched_together() {
+    sound(fetched_with_its_page(2), &[Sight::AskedBeside]);
+    sound(
+        fetched_with_its_page(3),
+        &[Sight::AskedBeside, Sight::LeftOut],
+    );
+    sound(counters_on_one_page(), &[Sight::AskedBeside]);
+    sound(written_twice_while_away().aggregating(), &[]);
+    sound(racing_writers(3, 2).aggregating(), &[Sight::Deferred]);
+    sound(written_alone(2, 1).aggregating(), &[Sight::Exclusive]);
+    sound(freed_under_a_lock().aggregating(), &[]);
+}
+
+#[test]
+fn what_was_written_on_a_page_is_found_by_its_twin() {
+    for program in [
+        message_passing_by_lock(),
+        message_passing_by_barrier(),
+        two_objects(),
+        chain_of_locks(),
+        counters_on_one_page(),
+        written_twice_while_away().aggregating(),
+        counter(3, 1),
+        freed_under_a_lock(),
+    ] {
+        sound(program.comparing(), &[]);
+    }
+    sound(read_while_written().comparing(), &[Sight::PreImageReply]);
+    sound(racing_writers(2, 2).comparing(), &[Sight::PreImageReply]);
+    sound(fetched_with_its_page(2).comparing(), &[Sight::AskedBeside]);
+}
+
+#[test]
 fn what_travels_with_its_owner_is_as_new_as_what_is_fetched() {
     sound(
         owned_and_written_by_another(),

@@ -112,8 +112,10 @@ pub(crate) fn read<'w, 'id: 'w, W: Access<'id>, R: Target>(
     w: &'w W,
     site: &'static Location<'static>,
 ) -> R::Shared<'w> {
-    match w.token().shared(target) {
-        Some(object) => object,
+    // SAFETY: the id comes from a reference.
+    match unsafe { w.token().readable(target.oid()) } {
+        // SAFETY: as in `Token::shared`.
+        Some(found) => unsafe { target.shared(found.object()) },
         None => read_slowly(target, w, site),
     }
 }
@@ -130,7 +132,7 @@ fn write<'w, 'id: 'w, W: Access<'id>, R: Target>(
         // SAFETY: as in `Token::mutable`. The token is borrowed mutably for all of 'w:
         // `token_mut` could have been called for that long, and on this path `w` is not used
         // again (what the borrow checker accepts once it tracks borrows by path).
-        Some(object) => unsafe { target.mutable(object) },
+        Some(found) => unsafe { target.mutable(found.object()) },
         None => write_slowly(target, w, site),
     }
 }
@@ -142,7 +144,11 @@ fn read_slowly<'w, 'id: 'w, W: Access<'id>, R: Target>(
     w: &'w W,
     site: &'static Location<'static>,
 ) -> R::Shared<'w> {
-    try_read(target, w, site).unwrap_or_else(|error| w.fail(error))
+    if let Err(error) = w.read_miss(&target.miss(site)) {
+        w.fail(error)
+    }
+    let read = w.token().shared(target);
+    read.unwrap_or_else(|| unanswered(&target.miss(site), "read"))
 }
 
 #[cold]

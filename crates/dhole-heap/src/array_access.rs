@@ -5,6 +5,7 @@ use std::ops::RangeBounds;
 use std::panic::Location;
 use std::ptr::NonNull;
 
+use crate::touch::Found;
 use crate::{Access, Array, ArrayError, ArrayMiss, ArrayRange, OutOfBounds, Share, Token};
 
 impl Token<'_> {
@@ -47,7 +48,7 @@ impl<T> ArrayRange<T> {
     #[inline(always)]
     pub(crate) fn in_blocks(
         self,
-        handle: impl Fn(dhole_model::Oid) -> Option<NonNull<u8>>,
+        handle: impl Fn(dhole_model::Oid) -> Option<Found>,
     ) -> Option<NonNull<T>> {
         if self.is_empty() {
             return Some(NonNull::dangling());
@@ -60,7 +61,7 @@ impl<T> ArrayRange<T> {
         }
         let place = self.start % Array::<T>::PER_BLOCK;
         // SAFETY: a block's set handle points to its elements, of which this is one.
-        Some(unsafe { block.cast::<T>().add(place as usize) })
+        Some(unsafe { block.object().cast::<T>().add(place as usize) })
     }
 
     /// Where the elements are in an array that begins at `base`.

@@ -38,10 +38,9 @@ impl Heap {
             }
         };
         if !released.is_empty() {
-            let at = self.store.pointer(released.start);
             // SAFETY: whole pages of this node's store in which nothing lies any more; only
             // exclusive calls free, so no reference to them lives.
-            unsafe { space::release(at, released.end - released.start) };
+            unsafe { self.release_store(released) };
         }
         let first = array.0 / IDS_PER_PAGE;
         let last = (array.0 + u64::from(ids.count) - 1) / IDS_PER_PAGE;

@@ -8,6 +8,7 @@ use dhole_model::{Elements, NodeId, Oid, PageRange, RangeSet};
 use crate::array::per_block;
 use crate::heap::Heap;
 use crate::page_store::{PAGE_BYTES, Reserved};
+use crate::views::View;
 use crate::{
     Array, ArrayBinding, ArrayMiss, BindError, Foreign, HeapMut, Invalid, Presence, Share,
     TypeInfo, space,
@@ -20,8 +21,10 @@ pub(crate) struct LocalArray {
     pub(crate) storage: u64,
     /// The pages that are its alone; none of an array of less than a page, which shares one.
     pub(crate) pages: Option<Range<u64>>,
-    /// The blocks that hold something.
+    /// The blocks that hold something, be it zeros that nobody has touched.
     pub(crate) stored: RangeSet,
+    /// The blocks that take memory.
+    pub(crate) touched: RangeSet,
 }
 
 /// Why something cannot be done to elements of an array. Nothing was done.
@@ -104,10 +107,10 @@ impl LocalArray {
         self.binding.len.div_ceil(self.binding.per_block())
     }
 
-    /// Bytes of those of these blocks that hold something.
+    /// Bytes of those of these blocks that take memory.
     pub(crate) fn stored_bytes(&self, array: Oid, blocks: Range<u64>) -> u64 {
         let size = self.binding.info.size as u64;
-        let stored = self.stored.of(blocks).filter(|(_, stored)| *stored);
+        let stored = self.touched.of(blocks).filter(|(_, stored)| *stored);
         let bytes = stored.map(|(blocks, _)| {
             let first = self.of_block(array, blocks.start).first;
             let last = self.of_block(array, blocks.end - 1);
@@ -145,6 +148,7 @@ impl Heap {
                 storage,
                 pages,
                 stored: RangeSet::new(),
+                touched: RangeSet::new(),
             };
             self.cluster.hold_array(array)?;
             self.arrays.insert(array, local);
@@ -166,8 +170,16 @@ impl Heap {
         (self.store.pointer(storage + offset), binding.info)
     }
 
-    fn base(&self, array: Oid) -> NonNull<u8> {
-        self.store.pointer(self.arrays[&array].storage)
+    fn base(&self, array: Oid, view: View) -> NonNull<u8> {
+        self.seen(view, self.arrays[&array].storage)
+    }
+
+    /// Where elements are in the store.
+    fn place_of(&self, elements: Elements) -> u64 {
+        let LocalArray {
+            binding, storage, ..
+        } = &self.arrays[&elements.array];
+        storage + elements.first * binding.info.size as u64
     }
 
     /// Counts the blocks of elements that are stored from now on, or where arrays lie alike
@@ -177,6 +189,7 @@ impl Heap {
         let (blocks, size) = (local.blocks(elements), local.binding.info.size as u64);
         let before = local.stored_bytes(elements.array, blocks.clone());
         local.stored.set(blocks.clone(), true);
+        local.touched.set(blocks.clone(), true);
         if local.pages.is_some() {
             self.array_bytes += local.stored_bytes(elements.array, blocks) - before;
         } else if self.cluster.global().is_some() {
@@ -216,28 +229,27 @@ impl Heap {
     /// # Safety
     /// As for [`Extents::set`](crate::extent::Extents::set), of what may be read.
     pub(crate) unsafe fn set_readable(&self, elements: Elements, may: bool) {
-        let base = self.base(elements.array);
+        let base = self.base(elements.array, View::Read);
         // SAFETY: as the caller promises.
         unsafe { self.extents.read.set(elements, base, may) };
         let [table, _] = self.tables();
-        self.set_handles(elements, may, &self.extents.read, table);
+        self.set_handles(elements, &self.extents.read, table);
     }
 
     /// # Safety
     /// As for [`Extents::set`](crate::extent::Extents::set), of what may be written.
     pub(crate) unsafe fn set_writable(&self, elements: Elements, may: bool) {
-        let base = self.base(elements.array);
+        let base = self.base(elements.array, View::Write);
         // SAFETY: as the caller promises.
         unsafe { self.extents.write.set(elements, base, may) };
         let [_, table] = self.tables();
-        self.set_handles(elements, may, &self.extents.write, table);
+        self.set_handles(elements, &self.extents.write, table);
     }
 
     /// A block's handle is set where all of the block may be touched.
     fn set_handles(
         &self,
         elements: Elements,
-        may: bool,
         extents: &crate::extent::Extents,
         table: crate::handle::HandleTable,
     ) {
@@ -245,12 +257,41 @@ impl Heap {
         for block in local.blocks(elements) {
             let of_block = local.of_block(elements.array, block);
             let oid = elements.array.plus(block);
+            if self.views.is_some() {
+                table.set(oid, self.handle_of_block(of_block));
+                continue;
+            }
             // SAFETY: the caller has just changed them, so nobody else does.
-            match may && unsafe { extents.find(of_block) }.is_some() {
+            match unsafe { extents.find(of_block) }.is_some() {
                 true => table.set(oid, self.span(of_block).0.as_ptr()),
                 false => table.clear(oid),
             }
         }
+    }
+
+    /// A block's handle selects a view where the worker may do the same with all of the block, and
+    /// is null where that is not so: were it to lead to a view that forbids more than it must, each
+    /// access to the part that may be touched would be a fault.
+    fn handle_of_block(&self, block: Elements) -> *mut u8 {
+        let local = &self.arrays[&block.array];
+        if !local.stored.covers(local.blocks(block)) {
+            return std::ptr::null_mut();
+        }
+        let (read, write) = (&self.extents.read, &self.extents.write);
+        // SAFETY: the caller has just changed them, so nobody else does.
+        let (all, some) = unsafe {
+            (
+                [read.find(block), write.find(block)].map(|found| found.is_some()),
+                [read.meets(block), write.meets(block)],
+            )
+        };
+        let view = match (all, some) {
+            ([_, true], _) => View::Write,
+            ([true, _], [_, false]) => View::Read,
+            (_, [false, false]) => View::Nothing,
+            _ => return std::ptr::null_mut(),
+        };
+        self.handle(view, self.place_of(block))
     }
 
     fn is_pending(&self, elements: Elements) -> bool {
@@ -408,6 +449,7 @@ impl HeapMut<'_> {
                 return Err(ElementsRefusal::Absent);
             }
             heap.check_elements(elements, bytes)?;
+            heap.store_blocks(elements);
             heap.unpack_elements(elements, bytes);
             Ok(())
         })
@@ -432,8 +474,11 @@ impl HeapMut<'_> {
                 // SAFETY: the storage has all the elements, to which no reference lives, for they
                 // are absent. Zeros are valid scalars.
                 unsafe { to.as_ptr().write_bytes(0, bytes) };
+                heap.store_blocks(elements);
             }
-            heap.store_blocks(elements);
+            // Zeros that nobody has touched take no memory, at a home of all of them above all.
+            let local = heap.arrays.get_mut(&elements.array).expect("found before");
+            local.stored.set(local.blocks(elements), true);
             heap.elements_appear(elements);
             Ok(())
         })
@@ -470,7 +515,10 @@ impl HeapMut<'_> {
             if unsafe { heap.extents.read.find(elements) }.is_none() {
                 return Err(ElementsRefusal::Absent);
             }
-            heap.array(elements)?;
+            let local = heap.array(elements)?;
+            if !local.touched.covers(local.blocks(elements)) {
+                heap.store_blocks(elements);
+            }
             // SAFETY: it is an exclusive call, and the lock is held.
             unsafe { heap.set_writable(elements, true) };
             Ok(())

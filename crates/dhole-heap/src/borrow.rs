@@ -9,6 +9,7 @@ use std::ptr::NonNull;
 use dhole_model::{CallSite, Oid};
 use thiserror::Error;
 
+use crate::touch::Found;
 use crate::{Access, ArrayRange, Miss, Name, Ref, Row, Scalar, Share, Token};
 
 /// An object to be borrowed shared: `Read(r)`.
@@ -110,12 +111,13 @@ unsafe impl<R: Target> Place for R {
     #[inline(always)]
     fn find(self, token: &mut Token<'_>, writes: bool) -> Option<NonNull<u8>> {
         // SAFETY: the id comes from a reference.
-        unsafe {
+        let found = unsafe {
             match writes {
                 true => token.writable(self.oid()),
                 false => token.readable(self.oid()),
             }
-        }
+        };
+        found.map(Found::object)
     }
 
     #[cold]

@@ -17,6 +17,8 @@ pub(crate) struct Chunk {
     storage: [u64; 64],
     /// Bit `i`: object `i` was freed.
     freed: u64,
+    /// Bit `i`: bytes of object `i`, valid or not, are in its storage.
+    filled: u64,
 }
 
 impl Chunk {
@@ -27,6 +29,7 @@ impl Chunk {
             writable: 0,
             storage: [NOWHERE; 64],
             freed: 0,
+            filled: 0,
         }
     }
 
@@ -45,6 +48,12 @@ impl Chunk {
         Some(self.storage[slot]).filter(|&at| at != NOWHERE)
     }
 
+    /// Where bytes of the object are, valid or not.
+    #[inline]
+    pub(crate) fn bytes_at(&self, slot: usize) -> Option<u64> {
+        self.storage(slot).filter(|_| self.filled >> slot & 1 == 1)
+    }
+
     pub(crate) fn set_storage(&mut self, slot: usize, at: u64) {
         debug_assert_eq!(self.storage[slot], NOWHERE, "storage never moves");
         self.storage[slot] = at;
@@ -59,6 +68,7 @@ impl Chunk {
     pub(crate) fn free(&mut self, slot: usize) -> Option<u64> {
         self.set_absent(slot);
         self.freed |= 1 << slot;
+        self.filled &= !(1 << slot);
         let storage = self.storage(slot);
         self.storage[slot] = NOWHERE;
         storage
@@ -76,6 +86,7 @@ impl Chunk {
 
     pub(crate) fn set_present(&mut self, slot: usize) {
         self.present |= 1 << slot;
+        self.filled |= 1 << slot;
     }
 
     pub(crate) fn set_writable(&mut self, slot: usize) {

@@ -2,15 +2,16 @@
 
 use std::panic::Location;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
 
-use dhole_model::{CHUNK, CallSite, NodeId, Oid, OidRange, Placement};
+use dhole_model::{CHUNK, CallSite, Detector, NodeId, Oid, OidRange, Placement};
 
 use crate::TypeRef;
 use crate::directory::{ArrayBinding, ArrayRun, BindError, Binding, Directory, Run};
 use crate::global::GlobalSpace;
 use crate::space::{self, IDS_PER_PAGE, Owner, ReserveError, Slot};
 use crate::type_map::Named;
+use crate::views::Views;
 
 /// Ids that each node gets at first.
 const FIRST_PER_NODE: u64 = 4096;
@@ -38,6 +39,8 @@ pub struct Cluster {
     me: Weak<Cluster>,
     ordinal: u64,
     slots: Box<[Slot]>,
+    /// Of each slot, where the detector is `vm`.
+    views: OnceLock<Box<[Views]>>,
     taken: Box<[AtomicBool]>,
     extents: RwLock<Vec<Extent>>,
     directory: RwLock<Directory>,
@@ -112,12 +115,37 @@ impl Cluster {
             ordinal,
             taken: slots.iter().map(|_| AtomicBool::new(false)).collect(),
             slots,
+            views: OnceLock::new(),
             extents: RwLock::new(Vec::new()),
             directory: RwLock::new(Directory::default()),
             global,
         });
         cluster.grow(&mut write(&cluster.extents), 0)?;
         Ok(cluster)
+    }
+
+    /// Like [`new`](Cluster::new), for nodes whose accesses are detected so.
+    ///
+    /// # Errors
+    /// As [`new`](Cluster::new), and [`ReserveError::Views`].
+    pub fn with_detector(nodes: usize, detector: Detector) -> Result<Arc<Cluster>, ReserveError> {
+        let cluster = Cluster::new(nodes)?;
+        if detector == Detector::Vm {
+            let mut views = Vec::new();
+            let mut mapped = cluster.slots.iter().map(Views::map);
+            let failed = mapped.find_map(|mapped| mapped.map(|mapped| views.push(mapped)).err());
+            cluster.views.get_or_init(|| views.into());
+            if let Some(failed) = failed {
+                let cause = failed.to_string();
+                return Err(ReserveError::Views { cause });
+            }
+        }
+        Ok(cluster)
+    }
+
+    /// The views of a node's store, if there are any.
+    pub(crate) fn views(&self, node: NodeId) -> Option<Views> {
+        self.views.get().map(|views| views[node.index()])
     }
 
     /// How many nodes the cluster has.
@@ -384,6 +412,10 @@ impl Drop for Cluster {
                 .get_mut()
                 .unwrap_or_else(PoisonError::into_inner),
         );
+        for views in self.views.get().into_iter().flatten() {
+            // SAFETY: every monitor of the cluster is gone, and with it whoever used the views.
+            unsafe { views.unmap() };
+        }
         space::give_back(&self.slots, extents.iter().map(|e| e.base));
     }
 }

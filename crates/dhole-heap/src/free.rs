@@ -6,8 +6,8 @@
 use dhole_model::{CHUNK, Oid, OidRange};
 
 use crate::heap::{CHUNKS_OF_PAGE, Heap, Place, UNSEEN};
-use crate::space::{self, IDS_PER_PAGE};
-use crate::{HeapMut, Presence, Refusal, Refused};
+use crate::space::IDS_PER_PAGE;
+use crate::{HeapMut, PAGE_BYTES, Presence, Refusal, Refused};
 
 impl Heap {
     /// Gives the storage of an object back, and makes its handles null.
@@ -22,13 +22,16 @@ impl Heap {
         self.pre_images.forget(oid);
         self.pushed.forget(oid);
         let pages = self.store.give_back(storage, bytes);
+        let page = storage / PAGE_BYTES;
+        if self.store.is_empty(page) {
+            self.residents.clear(page);
+        }
         // What is left of pages that are kept as a whole is theirs, whatever was freed on them.
         if !pages.is_empty() && !self.is_paged() {
-            let at = self.store.pointer(pages.start);
             // SAFETY: whole pages of this node's store, in which no object lies any more. Only
             // exclusive calls free, so no reference to them lives, and what is stored there next
             // is written before it is read.
-            unsafe { space::release(at, pages.end - pages.start) };
+            unsafe { self.release_store(pages) };
         }
     }
 

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use dhole_model::Oid;
 
 use crate::space;
+use crate::views::{View, view_of};
 
 /// One of a node's two tables, indexed by object id. The entry of an object that the node does
 /// not hold is null, which is also what untouched memory of the reservation reads as.
@@ -35,7 +36,7 @@ impl HandleTable {
         }
     }
 
-    /// Where the object is, or null.
+    /// Where the object is, or null. See [`touch`](crate::touch) for how to follow it.
     ///
     /// # Safety
     /// `oid` must be below the number of entries: it is for the id of every [`Ref`](crate::Ref).
@@ -46,7 +47,16 @@ impl HandleTable {
         entry.load(Ordering::Relaxed)
     }
 
-    /// Where the object is; `None` as well when `oid` is beyond the table.
+    /// Whether the object may be read; `false` as well when `oid` is beyond the table.
+    #[inline]
+    pub(crate) fn is_readable(&self, oid: Oid) -> bool {
+        let handle = self.load(oid).map(NonNull::as_ptr);
+        handle.is_some_and(|handle| {
+            handle.addr().cast_signed() > 0 || view_of(handle) != View::Nothing
+        })
+    }
+
+    /// The handle, if it is set; `None` as well when `oid` is beyond the table.
     #[inline]
     pub(crate) fn load(&self, oid: Oid) -> Option<NonNull<u8>> {
         if oid.0 >= self.entries {

@@ -19,7 +19,9 @@ use crate::handle::HandleTable;
 use crate::page_store::PageStore;
 use crate::paged::Pages;
 use crate::pre_image::PreImages;
+use crate::resident::Residents;
 use crate::type_map::Named;
+use crate::views::{View, Views};
 use crate::{BindError, Binding, Cluster, Foreign, Miss, Presence, TypeInfo, space};
 
 /// Bytes at the start of a page store that stay with the slot when its cluster ends. What lies
@@ -38,9 +40,13 @@ pub(crate) struct Heap {
     pub(crate) node: NodeId,
     presence: Presence,
     pub(crate) slot: space::Slot,
-    read: HandleTable,
-    write: HandleTable,
+    pub(crate) read: HandleTable,
+    /// The same table where there are views: there one handle says both.
+    pub(crate) write: HandleTable,
+    /// The views that handles lead to, where the detector is `vm`.
+    pub(crate) views: Option<Views>,
     pub(crate) store: PageStore,
+    pub(crate) residents: Residents,
     /// Where the record of a chunk is in `chunks`, by pages of chunk numbers: so few entries
     /// stay in the cache, where one for each chunk would not.
     pub(crate) index: FxHashMap<u64, Box<[u32; CHUNKS_OF_PAGE as usize]>>,
@@ -87,6 +93,7 @@ pub(crate) struct Place {
 impl Heap {
     pub(crate) fn new(cluster: &Arc<Cluster>, node: NodeId) -> (Heap, HandleTable, HandleTable) {
         let slot = cluster.take_slot(node);
+        let views = cluster.views(node);
         // SAFETY: the slot's tables are mapped, null wherever untouched or released, and this
         // monitor's alone, as long as it keeps the cluster.
         let (read, write) = unsafe {
@@ -96,6 +103,11 @@ impl Heap {
                 HandleTable::new(slot.write_table(), entries),
             )
         };
+        let write = if views.is_some() { read } else { write };
+        let (store, store_bytes) = match &views {
+            None => (slot.store(), slot.store_bytes()),
+            Some(views) => (views.store(), views.store_bytes()),
+        };
         let heap = Heap {
             cluster: cluster.clone(),
             node,
@@ -103,7 +115,9 @@ impl Heap {
             slot,
             read,
             write,
-            store: PageStore::new(slot.store(), slot.store_bytes()),
+            views,
+            store: PageStore::new(store, store_bytes),
+            residents: Residents::default(),
             index: FxHashMap::default(),
             chunks: Vec::new(),
             spare: Vec::new(),
@@ -200,6 +214,7 @@ impl Heap {
             }
         };
         chunk.set_storage(at.slot, storage);
+        self.residents.add(oid, storage, bytes);
         Some(storage)
     }
 
@@ -207,18 +222,25 @@ impl Heap {
     /// for the worker's own thread.
     pub(crate) fn appear(&mut self, oid: Oid, at: Place, storage: u64) {
         self.chunks[at.chunk].set_present(at.slot);
+        self.show(oid, storage);
+    }
+
+    /// The worker may read the object from now on; in a shared call, from its end on.
+    pub(crate) fn show(&mut self, oid: Oid, storage: u64) {
         if self.presence == Presence::Shared {
             self.pending.push((oid, storage));
         } else {
-            self.read.set(oid, self.store.pointer(storage).as_ptr());
+            self.read.set(oid, self.handle(View::Read, storage));
         }
     }
 
     /// Stores the handles of what was installed in a shared call. On the worker's thread.
     pub(crate) fn publish(&mut self) {
-        for (oid, storage) in self.pending.drain(..) {
-            self.read.set(oid, self.store.pointer(storage).as_ptr());
+        let mut pending = std::mem::take(&mut self.pending);
+        for (oid, storage) in pending.drain(..) {
+            self.read.set(oid, self.handle(View::Read, storage));
         }
+        self.pending = pending;
         if !self.pending_elements.is_empty() {
             self.publish_elements();
         }
@@ -235,6 +257,10 @@ impl Drop for Heap {
                 space::release(self.slot.read_table().add(8 * base as usize), 8 * ids);
                 space::release(self.slot.write_table().add(8 * base as usize), 8 * ids);
             });
+            if self.views.is_some() {
+                // The cluster gives all of it back.
+                return;
+            }
             space::release(
                 self.slot.store().add(kept as usize),
                 self.store.extent() - kept,
@@ -396,8 +422,7 @@ impl<'g> HeapMut<'g> {
         };
         if self.heap.chunks[at.chunk].is_present(at.slot) {
             self.heap.chunks[at.chunk].set_absent(at.slot);
-            self.heap.read.clear(oid);
-            self.heap.write.clear(oid);
+            self.heap.hide(oid, at);
             self.heap.pre_images.forget(oid);
         }
         Ok(())
@@ -428,9 +453,8 @@ impl<'g> HeapMut<'g> {
             self.heap.pre_images.keep(oid, packed);
         }
         self.heap.chunks[at.chunk].set_writable(at.slot);
-        self.heap
-            .write
-            .set(oid, self.heap.store.pointer(storage).as_ptr());
+        let handle = self.heap.handle(View::Write, storage);
+        self.heap.write.set(oid, handle);
         Ok(())
     }
 
@@ -449,7 +473,7 @@ impl<'g> HeapMut<'g> {
         };
         if self.heap.chunks[at.chunk].is_writable(at.slot) {
             self.heap.chunks[at.chunk].set_clean(at.slot);
-            self.heap.write.clear(oid);
+            self.heap.close(oid, at);
             self.heap.pre_images.forget(oid);
         }
         Ok(())
@@ -475,7 +499,7 @@ impl<'g> HeapMut<'g> {
     #[inline]
     pub fn has_storage(&self, oid: Oid) -> bool {
         let at = self.heap.place(oid);
-        at.is_some_and(|at| self.heap.chunks[at.chunk].storage(at.slot).is_some())
+        at.is_some_and(|at| self.heap.chunks[at.chunk].bytes_at(at.slot).is_some())
     }
 
     /// What the object is, if this node has seen its chunk.

@@ -18,6 +18,7 @@
 //! | `global` | where objects lie that lie at the same place on every node |
 //! | `paged`, `paged_arrays`, `page_diff` | pages that are valid, twinned and compared as a whole |
 //! | `token`, `monitor`, `readers` | who may touch bytes, and when |
+//! | `touch`, `views`, `fault` | the detector `vm`: what may not be touched faults |
 //! | `heap`, `alloc`, `free`, `transfer`, `handle`, `chunk`, `page_store`, `pre_image`, `diff` | one node's objects |
 //!
 //! # Invariants
@@ -26,7 +27,9 @@
 //!
 //! 1. *A set handle points to a valid object.* Where the read handle of id `i` is not null it
 //!    points to initialised storage of the type and the length to which `i` is bound. The write
-//!    handle is null or equal to the read handle.
+//!    handle is null or equal to the read handle. Under the detector `vm` one handle says both: it
+//!    leads to a view of such storage that the worker may read, or write, only where the object is
+//!    valid, or writable; and it is followed only after a touch that finds out ([`touch`]).
 //! 2. *An id has one type in the whole process.* Only allocation binds ids, in the directory of
 //!    the cluster that owns them; every reference that comes as bytes is checked against that
 //!    directory before it becomes a reference. Ids are never reused, and the type of freed ones
@@ -72,6 +75,8 @@ mod cursor;
 mod diff;
 mod directory;
 mod extent;
+#[cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]
+mod fault;
 mod free;
 mod global;
 mod handle;
@@ -88,13 +93,17 @@ mod plain;
 mod pre_image;
 mod readers;
 mod reference;
+mod resident;
 mod row;
 mod share;
 mod space;
 mod token;
+mod touch;
 mod transfer;
+mod twin;
 mod type_map;
 mod value;
+mod views;
 
 pub use access::{Access, Miss};
 pub use alloc::AllocError;

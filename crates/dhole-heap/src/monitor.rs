@@ -23,7 +23,9 @@
 //!   Token`, so those may be made null), so what is installed is only noted, and
 //!   the worker's own thread stores the handles at the end of the call, under the lock; the lock
 //!   is what orders another thread's bytes before the handle that leads to them. So relaxed
-//!   loads and stores are enough, on any hardware.
+//!   loads and stores are enough, on any hardware. Where one handle says what may be read and what
+//!   may be written (the detector `vm`), a shared call may exchange it for one that allows less
+//!   writing: the worker may read through either, and the bytes are the same.
 //! - *Extents*, which say of arrays what a handle for each block cannot. They are no atomics.
 //!   The worker looks at those of what may be read with its token borrowed, so while it computes
 //!   or is itself in a shared call; they change in exclusive calls, and on the worker's own

@@ -182,6 +182,11 @@ impl PageStore {
         freed.start * PAGE_BYTES..freed.end * PAGE_BYTES
     }
 
+    /// Whether no object lies on the page.
+    pub(crate) fn is_empty(&self, page: u64) -> bool {
+        self.live[page as usize] == 0
+    }
+
     /// Calls `f` with the count of each page that the object lies in, and its bytes there.
     fn each_page(&mut self, at: u64, bytes: u64, mut f: impl FnMut(&mut u32, u32)) {
         let end = at + bytes.max(1);

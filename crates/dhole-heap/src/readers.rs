@@ -10,7 +10,7 @@ use dhole_model::{CallSite, Elements, Oid};
 use crate::borrow::Target;
 use crate::extent::Extents;
 use crate::handle::HandleTable;
-use crate::{Access, ArrayRange, Share, Token, TypeInfo};
+use crate::{Access, ArrayRange, Share, Token, TypeInfo, touch};
 
 /// The right to read what is present on a node, lent by [`readers`] for as long as its closure
 /// runs. Unlike the worker it may be copied and go to scoped threads; it fetches nothing.
@@ -80,10 +80,10 @@ impl<'r> Readers<'r> {
     pub fn get<R: Target>(self, target: R) -> Result<R::Shared<'r>, Absent> {
         // SAFETY: every id in a reference was allocated, so it is below the table's size.
         let object = unsafe { self.read.load_unchecked(target.oid().0) };
-        match NonNull::new(object) {
+        match touch::to_read(object) {
             // SAFETY: a set handle points to a valid object of the type and length that the id
             // was allocated as, which nobody writes during 'r (see the type).
-            Some(object) => Ok(unsafe { target.shared(object) }),
+            Some(found) => Ok(unsafe { target.shared(found.object()) }),
             None => Err(absent(target, Location::caller())),
         }
     }
@@ -96,7 +96,7 @@ impl<'r> Readers<'r> {
     #[track_caller]
     pub fn slice<T: Share>(self, elements: ArrayRange<T>) -> Result<&'r [T], Absent> {
         // SAFETY: every block of an array has an id that was allocated.
-        let handle = |block: Oid| NonNull::new(unsafe { self.read.load_unchecked(block.0) });
+        let handle = |block: Oid| touch::to_read(unsafe { self.read.load_unchecked(block.0) });
         let found = elements.in_blocks(handle);
         match found.or_else(|| self.in_parts(elements)) {
             // SAFETY: the elements are valid, follow on each other, and nobody writes them during

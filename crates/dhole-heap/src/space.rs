@@ -58,6 +58,12 @@ pub enum ReserveError {
         /// Slots in all.
         most: usize,
     },
+    /// The system refuses what the detector `vm` needs.
+    #[error("mapping three views of each node's memory, for the detector vm: {cause}")]
+    Views {
+        /// The system's own words.
+        cause: String,
+    },
     /// The process has used up its object ids, which are never used again.
     #[error("object ids are used up: {ids} more wanted, {left} of {all} left in this process")]
     Ids {
@@ -84,6 +90,15 @@ unsafe impl Send for Slot {}
 unsafe impl Sync for Slot {}
 
 impl Slot {
+    /// The number of the slot in the process.
+    #[cfg_attr(
+        not(target_os = "linux"),
+        expect(dead_code, reason = "there are no views")
+    )]
+    pub(crate) fn number(&self) -> u32 {
+        self.number
+    }
+
     /// Entries of each handle table.
     pub(crate) fn entries(&self) -> u64 {
         1 << self.index_bits
@@ -126,9 +141,9 @@ impl Slot {
 /// processors guess a cache line's place from bits 12 to 27 of its address: regions that agree in
 /// them would take each other's lines away, an object's and its own handle's above all.
 #[cfg(not(miri))]
-const STAGGER: [u64; 2] = [0x035b << 12, 0x06d9 << 12];
+pub(crate) const STAGGER: [u64; 2] = [0x035b << 12, 0x06d9 << 12];
 #[cfg(miri)]
-const STAGGER: [u64; 2] = [0, 0];
+pub(crate) const STAGGER: [u64; 2] = [0, 0];
 
 /// Who took some ids.
 enum Window {
@@ -189,6 +204,11 @@ pub(crate) fn take_slots(nodes: usize) -> Result<(Box<[Slot]>, u64), ReserveErro
         .collect();
     space.clusters += 1;
     Ok((slots, space.clusters))
+}
+
+/// How many slots there are, once there are any.
+pub(crate) fn slots() -> u32 {
+    space().as_ref().map_or(0, |space| space.slots)
 }
 
 /// `ids` ids for a cluster, of which no one else ever gets one. `ids` is a multiple of

@@ -2,7 +2,6 @@
 
 use std::marker::PhantomData;
 use std::panic::Location;
-use std::ptr::NonNull;
 use std::sync::Arc;
 
 use dhole_model::Oid;
@@ -11,7 +10,8 @@ use crate::borrow::Target;
 use crate::extent::Extents;
 use crate::handle::HandleTable;
 use crate::heap::BothExtents;
-use crate::{ArrayMiss, Miss};
+use crate::touch::Found;
+use crate::{ArrayMiss, Miss, touch};
 
 /// What a node's one worker holds while it computes. Borrowing it is what makes access safe: a
 /// reference to an object borrows the token, so it ends before anything that takes the token
@@ -125,9 +125,9 @@ impl<'id> Token<'id> {
     /// # Safety
     /// `oid` must come from a reference.
     #[inline(always)]
-    pub(crate) unsafe fn readable(&self, oid: Oid) -> Option<NonNull<u8>> {
+    pub(crate) unsafe fn readable(&self, oid: Oid) -> Option<Found> {
         // SAFETY: every id in a reference was allocated, so it is below the table's size.
-        NonNull::new(unsafe { self.read.load_unchecked(oid.0) })
+        touch::to_read(unsafe { self.read.load_unchecked(oid.0) })
     }
 
     /// Where the object is, if it may be written.
@@ -135,15 +135,15 @@ impl<'id> Token<'id> {
     /// # Safety
     /// `oid` must come from a reference.
     #[inline(always)]
-    pub(crate) unsafe fn writable(&self, oid: Oid) -> Option<NonNull<u8>> {
+    pub(crate) unsafe fn writable(&self, oid: Oid) -> Option<Found> {
         // SAFETY: every id in a reference was allocated, so it is below the table's size.
-        NonNull::new(unsafe { self.write.load_unchecked(oid.0) })
+        touch::to_write(unsafe { self.write.load_unchecked(oid.0) })
     }
 
     /// Whether this node may read the object of an access now.
     pub fn is_readable(&self, miss: &Miss) -> bool {
         // A miss may name any id, unlike a reference.
-        self.read.load(miss.oid).is_some()
+        self.read.is_readable(miss.oid)
     }
 
     /// Whether this node may read the elements of an access now.
@@ -156,20 +156,20 @@ impl<'id> Token<'id> {
     #[inline(always)]
     pub(crate) fn shared<R: Target>(&self, target: R) -> Option<R::Shared<'_>> {
         // SAFETY: the id comes from a reference.
-        let object = unsafe { self.readable(target.oid()) }?;
+        let found = unsafe { self.readable(target.oid()) }?;
         // SAFETY: a set handle points to a valid object of the type and length that the id was
         // allocated as, which nobody writes while the token is borrowed (the monitor's rules).
-        Some(unsafe { target.shared(object) })
+        Some(unsafe { target.shared(found.object()) })
     }
 
     /// What `target` refers to, if this node may write it now.
     #[inline(always)]
     pub(crate) fn mutable<R: Target>(&mut self, target: R) -> Option<R::Mutable<'_>> {
         // SAFETY: the id comes from a reference.
-        let object = unsafe { self.writable(target.oid()) }?;
+        let found = unsafe { self.writable(target.oid()) }?;
         // SAFETY: as in `shared`; and nobody reads or writes an object whose write handle is
         // set while the token is borrowed mutably, which also excludes other references.
-        Some(unsafe { target.mutable(object) })
+        Some(unsafe { target.mutable(found.object()) })
     }
 
     /// What a [`Ref`](crate::Ref) or a [`Row`](crate::Row) refers to, if this node may read it

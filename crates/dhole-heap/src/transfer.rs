@@ -239,7 +239,7 @@ impl HeapMut<'_> {
             return Err(not_stored);
         };
         let chunk = &self.heap.chunks[at.chunk];
-        let Some(storage) = chunk.storage(at.slot) else {
+        let Some(storage) = chunk.bytes_at(at.slot) else {
             return Err(not_stored);
         };
         if chunk.is_writable(at.slot) && self.heap.presence() == Presence::Computing {
@@ -436,7 +436,7 @@ impl HeapMut<'_> {
         Ok(at)
     }
 
-    fn storage(&mut self, oid: Oid, at: Place) -> Result<u64, InstallError> {
+    pub(crate) fn storage(&mut self, oid: Oid, at: Place) -> Result<u64, InstallError> {
         let (node, capacity_bytes) = (self.heap.node, self.heap.store.capacity());
         self.heap.storage(oid, at).ok_or(InstallError::Full {
             oid,

@@ -221,12 +221,16 @@ pub struct Counters {
     pub fetch_rounds: u64,
     /// Objects asked for in those rounds.
     pub misses: u64,
+    /// Objects asked for in those rounds only because they lie on the page of a missed one.
+    pub asked_beside: u64,
     /// Objects received unasked, with the objects that own them.
     pub came_along: u64,
     /// Objects filled with zeros here because nobody had written them yet.
     pub zero_fills: u64,
-    /// Read-only copies made writable.
+    /// Faults that made read-only copies writable.
     pub write_faults: u64,
+    /// Copies made writable only because they lie on the page of one that was written.
+    pub writable_beside: u64,
     /// Pre-images taken at a first write.
     pub pre_images: u64,
     /// Requests answered from a pre-image.
@@ -281,9 +285,11 @@ impl Counters {
             data_bytes,
             fetch_rounds,
             misses,
+            asked_beside,
             came_along,
             zero_fills,
             write_faults,
+            writable_beside,
             pre_images,
             pre_image_replies,
             deferred_requests,
@@ -308,9 +314,11 @@ impl Counters {
         self.data_bytes += data_bytes;
         self.fetch_rounds += fetch_rounds;
         self.misses += misses;
+        self.asked_beside += asked_beside;
         self.came_along += came_along;
         self.zero_fills += zero_fills;
         self.write_faults += write_faults;
+        self.writable_beside += writable_beside;
         self.pre_images += pre_images;
         self.pre_image_replies += pre_image_replies;
         self.deferred_requests += deferred_requests;

@@ -13,6 +13,7 @@
 
 mod coherence;
 mod counters;
+mod detector;
 mod elements;
 mod id_set;
 mod node;
@@ -26,6 +27,7 @@ mod time;
 
 pub use coherence::{Coherence, UnknownCoherence};
 pub use counters::{Counters, KindCounters, MessageKind, TypeCounters};
+pub use detector::{Detector, UnknownDetector};
 pub use elements::Elements;
 pub use id_set::IdSet;
 pub use node::{MAX_NODES, NodeId};

@@ -64,6 +64,11 @@ impl OidRange {
         Oid(self.first.0 + self.count as u64 - 1)
     }
 
+    /// Whether it holds the object.
+    pub const fn contains(self, oid: Oid) -> bool {
+        oid.0 >= self.first.0 && oid.0 - self.first.0 < self.count as u64
+    }
+
     /// The ids of the range, in order.
     pub fn iter(self) -> impl Iterator<Item = Oid> {
         (self.first.0..self.first.0 + u64::from(self.count)).map(Oid)

@@ -11,7 +11,7 @@ use dhole_protocol::{Event, Freed, ProtocolError, Unread};
 
 use crate::error::{AccessError, Error};
 use crate::node::{Ended, State};
-use crate::worker::{Failure, Worker};
+use crate::worker::{Failure, Link, Worker};
 
 /// A shared object and the worker with which to go on from it: `r.at(w)`.
 pub type Cursor<'w, 'id, T> = dhole_heap::Cursor<'w, Worker<'id>, T>;
@@ -34,10 +34,7 @@ impl<'id> Access<'id> for Worker<'id> {
         let unread = self.locate(miss)?;
         let called = self.shared(|link, call| match bind(call, miss, unread) {
             Err(clash) => Ok(Err(clash)),
-            Ok(unread) => {
-                link.and_wait(call, Event::ReadMiss(unread))?;
-                link.within_memory(call).map(Ok)
-            }
+            Ok(unread) => link.miss(call, unread).map(Ok),
         });
         self.accessed(miss, called)
     }
@@ -54,12 +51,15 @@ impl<'id> Access<'id> for Worker<'id> {
                     Ok(unread) => unread,
                     Err(clash) => return Ok(Err(clash)),
                 };
-                link.and_wait(call, Event::ReadMiss(unread))?;
-                link.within_memory(call)?;
+                link.miss(call, unread)?;
             }
-            let event = match call.split().0.see_bytes_of(oid) {
+            let (mut heap, state) = call.split();
+            let event = match heap.see_bytes_of(oid) {
                 Ok(0) => Event::Touch { oid },
-                _ => Event::WriteFault { oid, site },
+                _ => {
+                    state.look_beside_written(oid, &mut heap);
+                    Event::WriteFault { oid, site }
+                }
             };
             link.local(call, Some(event)).map(Ok)
         });
@@ -170,7 +170,11 @@ impl<'id> Worker<'id> {
         let called = self.shared(|link, call| {
             for (miss, unread) in absent.iter().zip(&mut unread) {
                 match bind(call, miss, *unread) {
-                    Ok(bound) => *unread = bound,
+                    Ok(bound) => {
+                        *unread = bound;
+                        // Where there is no room, storing the object will say so.
+                        let _has_place = call.split().0.make_room(bound.oid).is_ok();
+                    }
                     Err(cause) => {
                         clash = Some(miss);
                         return Ok(Err(cause));
@@ -405,6 +409,16 @@ impl<'id> Worker<'id> {
             Err(failure) => Error::from(self.link.sync_error(failure, site.into())),
         };
         std::panic::resume_unwind(Box::new(error))
+    }
+}
+
+impl Link<'_> {
+    /// Waits for an object and what is fetched with it.
+    fn miss(&self, call: &mut Call<'_, State>, missed: Unread) -> Result<(), Failure> {
+        let (mut heap, state) = call.split();
+        state.look_beside(missed.oid, &mut heap);
+        self.and_wait(call, Event::ReadMiss(missed))?;
+        self.within_memory(call)
     }
 }
 

@@ -350,6 +350,18 @@ pub enum ConfigError {
         /// What is wrong with them.
         cause: String,
     },
+    /// All races are to be found, and writes to be detected by twins.
+    #[error(
+        "races are to end the run, and writes are found by comparing with twins, which overlooks \
+         a write of what was there before: detect writes by marks, or only warn of races"
+    )]
+    TwinsMissRaces,
+    /// The views of the detector `vm` lie where a node first touches objects.
+    #[error(
+        "the detector vm stores objects where a node first touches them: treadmarks and placement \
+         everywhere need the detector check"
+    )]
+    VmPlacesByTouch,
     /// The program was built so that a panic ends the process, and `get` could not unwind.
     #[error(
         "this program is built with panic=abort, under which a failed access cannot unwind: \

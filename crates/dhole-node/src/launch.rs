@@ -10,13 +10,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use dhole_heap::Cluster;
-use dhole_model::{Coherence, Counters, MAX_NODES, NodeId, Placement};
+use dhole_model::{Coherence, Counters, Detector, MAX_NODES, NodeId, Placement};
 use dhole_net::{Outbox, PayloadPool, Receiver};
-use dhole_protocol::{AbortReason, Message, Races};
+use dhole_protocol::{AbortReason, Message, Protocol, Races};
 
 use crate::error::{ConfigError, Error, Result, RunError, SyncError};
 use crate::machine::Machine;
 use crate::node::Node;
+use crate::optimisations::{Optimisations, WriteDetection};
 use crate::race::RaceReport;
 use crate::worker::{LEAST_PATIENCE, LONGEST_PATIENCE, Link, Worker};
 
@@ -33,11 +34,15 @@ pub struct Settings {
     pub placement: Placement,
     /// What becomes of races.
     pub races: Races,
+    /// How accesses are detected that must not be made yet.
+    pub detector: Detector,
+    /// How the lazy protocol saves messages and faults.
+    pub optimisations: Optimisations,
 }
 
 impl Settings {
     /// A cluster of `nodes` nodes that look for a deadlock after 1 s and warn of races, under the
-    /// lazy protocol.
+    /// lazy protocol, and check each access.
     pub fn nodes(nodes: usize) -> Settings {
         Settings {
             nodes,
@@ -45,6 +50,37 @@ impl Settings {
             coherence: Coherence::Lazy,
             placement: Placement::FirstTouch,
             races: Races::default(),
+            detector: Detector::default(),
+            optimisations: Optimisations::default(),
+        }
+    }
+
+    /// The protocol of one of the nodes, before anything has happened.
+    pub(crate) fn protocol(&self, id: NodeId) -> Protocol {
+        let limits = self.optimisations.limits();
+        let protocol = Protocol::with(id, self.nodes, limits, self.races);
+        match self.optimisations.write_detection {
+            WriteDetection::Marks => protocol,
+            WriteDetection::Twins => protocol.comparing(),
+        }
+    }
+
+    /// Where copies lie: TreadMarks has all of them at one place everywhere.
+    fn placement(&self) -> Placement {
+        match self.coherence {
+            Coherence::TreadMarks => Placement::Everywhere,
+            _ => self.placement,
+        }
+    }
+
+    fn check(&self) -> Result<usize, ConfigError> {
+        if self.detector == Detector::Vm && self.placement() == Placement::Everywhere {
+            return Err(ConfigError::VmPlacesByTouch);
+        }
+        let twins = self.optimisations.write_detection == WriteDetection::Twins;
+        match twins && self.races == Races::Fail {
+            true => Err(ConfigError::TwinsMissRaces),
+            false => check_nodes(self.nodes),
         }
     }
 }
@@ -89,19 +125,18 @@ pub fn run_on<R: Send>(
     settings: &Settings,
     program: impl for<'id> Fn(&mut Worker<'id>) -> Result<R> + Sync,
 ) -> Result<Outcome<R>, RunError> {
-    let nodes = check_nodes(settings.nodes)?;
+    let nodes = settings.check()?;
     if cfg!(panic = "abort") {
         return Err(ConfigError::PanicAbort.into());
     }
-    let placement = match settings.coherence {
-        Coherence::TreadMarks => Placement::Everywhere,
-        _ => settings.placement,
+    let cluster = match settings.placement() {
+        Placement::FirstTouch => Cluster::with_detector(nodes, settings.detector),
+        everywhere => Cluster::placing(everywhere, nodes),
     };
-    let cluster = Cluster::placing(placement, nodes);
     let cluster = cluster.map_err(|cause| RunError::Reserve { nodes, cause })?;
     let pool = Arc::new(PayloadPool::default());
     let all: Vec<Node> = (0..nodes)
-        .map(|id| Node::new(NodeId::at(id), nodes, settings.races, &cluster, &pool))
+        .map(|id| Node::new(NodeId::at(id), nodes, settings, &cluster, &pool))
         .collect();
     let receivers: Vec<&dyn Receiver<Message>> = all.iter().map(|node| node as _).collect();
     let results: Vec<Mutex<Option<Result<R, Failure>>>> =

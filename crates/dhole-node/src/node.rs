@@ -8,12 +8,14 @@ use dhole_model::{CallSite, Counters, MessageKind, NodeId, Oid};
 use dhole_net::{Envelope, Outbox, Payload, PayloadPool, Receiver, Wake};
 use dhole_protocol::{
     AbortReason, ArrayEvent, BarrierId, Command, Commands, Event, Message, PageEvent, Protocol,
-    ProtocolError, Races, Sent, SentList, Source, Waiter, WorkerIs,
+    ProtocolError, Races, Sent, Waiter, WorkerIs,
 };
 
 use crate::count::Counting;
 use crate::error::RunEnded;
 use crate::grip::Holding;
+use crate::launch::Settings;
+use crate::optimisations::Optimisations;
 use crate::race::RaceReport;
 
 /// A node of a cluster, shared by its worker and by whoever delivers messages to it.
@@ -28,7 +30,7 @@ pub struct Node {
 /// What the node lock protects beside the heap.
 pub(crate) struct State {
     pub(crate) id: NodeId,
-    nodes: usize,
+    pub(crate) nodes: usize,
     pub(crate) protocol: Protocol,
     commands: Commands,
     /// Payloads of flushes that wait for a call of the worker, by sender.
@@ -51,6 +53,7 @@ pub(crate) struct State {
     /// What the program should be told at the end of the run.
     pub warnings: Vec<String>,
     on_race: Races,
+    pub(crate) optimisations: Optimisations,
     /// The races that this node found and asked about, which are few.
     races: Vec<RaceReport>,
 }
@@ -82,14 +85,14 @@ impl Node {
     pub(crate) fn new(
         id: NodeId,
         nodes: usize,
-        on_race: Races,
+        settings: &Settings,
         cluster: &Arc<Cluster>,
         pool: &Arc<PayloadPool>,
     ) -> Node {
         let state = State {
             id,
             nodes,
-            protocol: Protocol::finding(on_race, id, nodes),
+            protocol: settings.protocol(id),
             commands: Commands::new(),
             held: Vec::new(),
             held_elements: Vec::new(),
@@ -101,7 +104,8 @@ impl Node {
             ended: None,
             value: Vec::new(),
             warnings: Vec::new(),
-            on_race,
+            on_race: settings.races,
+            optimisations: settings.optimisations,
             races: Vec::new(),
         };
         Node {
@@ -208,6 +212,7 @@ impl State {
                 | Event::Array(ArrayEvent::Read(_))
                 | Event::Pages(PageEvent::Read { .. })
         );
+        let faults = matches!(event, Event::WriteFault { .. });
         let paged = matches!(event, Event::Pages(_));
         let mut commands = std::mem::take(&mut self.commands);
         let stepped = self.protocol.step(event, worker, &mut commands);
@@ -216,6 +221,12 @@ impl State {
         self.counting.all.misses += u64::from(asked && paged);
         step.out.work().faults += u64::from(asked && paged);
         self.faulted |= asked && paged;
+        let made = commands
+            .iter()
+            .filter(|c| matches!(c, Command::MakeWritable { .. }));
+        let made = if faults { made.count() as u64 } else { 0 };
+        self.counting.all.write_faults += made.min(1);
+        self.counting.all.writable_beside += made.saturating_sub(1);
         let mut carried_out = Ok(());
         for command in commands.drain(..) {
             if carried_out.is_ok() {
@@ -323,9 +334,11 @@ impl State {
                 {
                     payload.extend(&self.value);
                 }
-                if let Message::Fetch { wanted, .. } = &message {
-                    counting.all.misses += wanted.len() as u64;
-                    for info in wanted
+                if let Message::Fetch { wanted, beside, .. } = &message {
+                    let missed = &wanted[..wanted.len() - usize::from(*beside)];
+                    counting.all.misses += missed.len() as u64;
+                    counting.all.asked_beside += u64::from(*beside);
+                    for info in missed
                         .iter()
                         .filter_map(|wanted| step.heap.type_of(wanted.oid))
                     {
@@ -342,18 +355,17 @@ impl State {
             Command::Reply {
                 to,
                 round,
-                objects,
+                mut sent,
+                pre_images,
                 keep,
             } => {
                 let mut payload = step.pool.take();
-                for (sent, source) in &objects {
+                for Sent { oid, .. } in &sent {
                     let start = payload.len();
-                    gather(step.heap, sent.oid, *source, &mut payload);
-                    counting.all.pre_image_replies += u64::from(*source == Source::PreImage);
-                    step.heap
-                        .owned(sent.oid, &payload[start..], &mut self.owned);
+                    gather(step.heap, *oid, pre_images.contains(oid), &mut payload);
+                    step.heap.owned(*oid, &payload[start..], &mut self.owned);
                 }
-                let mut sent: SentList = objects.iter().map(|(sent, _)| *sent).collect();
+                counting.all.pre_image_replies += pre_images.len() as u64;
                 self.add_owned(to, &mut sent, &mut payload, step);
                 let message = Message::FetchReply { round, sent, keep };
                 self.send(to, message, payload, step.out);
@@ -420,7 +432,6 @@ impl State {
                 );
             }
             Command::MakeWritable { oid, pre_image } => {
-                counting.all.write_faults += 1;
                 counting.all.pre_images += u64::from(pre_image);
                 if let Some(info) = step.heap.type_of(oid) {
                     counting.of_type(info.name).write_faults += 1;
@@ -519,10 +530,10 @@ pub(crate) fn bad(sent: Sent, what: &'static str) -> ProtocolError {
     }
 }
 
-pub(crate) fn gather(heap: &HeapMut<'_>, oid: Oid, source: Source, payload: &mut Payload) {
-    let gathered = match source {
-        Source::Current => heap.gather(oid, payload.buffer()).map(drop),
-        Source::PreImage => heap.gather_pre_image(oid, payload.buffer()).map(drop),
+pub(crate) fn gather(heap: &HeapMut<'_>, oid: Oid, pre_image: bool, payload: &mut Payload) {
+    let gathered = match pre_image {
+        false => heap.gather(oid, payload.buffer()),
+        true => heap.gather_pre_image(oid, payload.buffer()),
     };
     if let Err(refused) = gathered {
         panic!("{oid}: the protocol sends only what is stored and not being written: {refused}");

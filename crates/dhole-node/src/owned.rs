@@ -2,7 +2,7 @@
 
 use dhole_model::NodeId;
 use dhole_net::Payload;
-use dhole_protocol::{MOST_ALONG, ProtocolError, Sent, SentList, Source};
+use dhole_protocol::{MOST_ALONG, ProtocolError, Sent, SentList};
 
 use crate::node::{State, Step, bad, gather, must, worker_is};
 
@@ -41,7 +41,7 @@ impl State {
                 must(step.heap.make_clean(oid), "the worker is in a call");
             }
             let start = payload.len();
-            gather(step.heap, oid, Source::Current, payload);
+            gather(step.heap, oid, false, payload);
             step.heap.owned(oid, &payload[start..], &mut self.owned);
             sent.push(Sent {
                 oid,

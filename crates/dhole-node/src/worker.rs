@@ -165,7 +165,8 @@ impl Link<'_> {
         }))
     }
 
-    /// What was written of objects at home elsewhere goes there before the worker synchronises.
+    /// What was written of objects at home elsewhere goes there before the worker synchronises,
+    /// and what could have been written and was not is told apart.
     fn flush_before(
         &self,
         call: &mut Call<'_, State>,
@@ -174,6 +175,13 @@ impl Link<'_> {
         let synchronises = event.is_some_and(Event::synchronises);
         if synchronises && call.split().1.has_unflushed() {
             self.begin(call, Event::Flush)?;
+        }
+        if synchronises {
+            let (mut heap, state) = call.split();
+            let unwritten = state.unwritten(&mut heap);
+            if !unwritten.is_empty() {
+                self.step(call, Some(Event::Unwritten(unwritten)))?;
+            }
         }
         Ok(())
     }

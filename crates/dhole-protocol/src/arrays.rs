@@ -19,7 +19,7 @@ use crate::command::{Command, Commands, Freed, ProtocolError, WorkerIs};
 use crate::message::Message;
 use crate::object_table::ObjectState;
 use crate::races::{self, RaceFinder, SiteId};
-use crate::round::{Round, Wants};
+use crate::round::{Asked, Round, Wants};
 
 /// One node's part of the protocols for arrays.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -170,7 +170,7 @@ impl Arrays {
             self.want(elements, miss.creator, zero_ok, out);
         }
         self.round
-            .ask(|to, round, wanted| out.push(fetch(to, round, wanted)));
+            .ask(|to, round, asked| out.push(fetch(to, round, asked)));
         if self.round.is_over() {
             out.push(Command::Done);
         }
@@ -432,7 +432,8 @@ pub(crate) fn initial(creator: NodeId) -> Version {
     }
 }
 
-fn fetch(to: NodeId, round: u32, wanted: Wants<WantedElements>) -> Command {
+fn fetch(to: NodeId, round: u32, asked: Asked<'_, WantedElements>) -> Command {
+    let wanted = asked.iter().map(|(_, wanted)| *wanted).collect();
     let message = Message::FetchElements { round, wanted };
     Command::Send { to, message }
 }

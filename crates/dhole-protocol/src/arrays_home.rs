@@ -223,10 +223,11 @@ impl Arrays {
 }
 
 impl Lazy {
-    /// Objects may be the last of a flush, or not.
-    pub fn objects_are_home(&self, out: &mut Commands) {
-        if self.arrays.home.is_flushing() {
-            out.pop_if(|last| *last == Command::Done);
+    /// A flush is over once all homes have acknowledged its objects and its elements, and all
+    /// that keep copies know of it.
+    pub fn is_home(&self, out: &mut Commands) {
+        if !self.home.is_flushing() && !self.arrays.home.is_flushing() {
+            out.push(Command::Done);
         }
     }
 
@@ -238,9 +239,7 @@ impl Lazy {
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
         self.arrays.acknowledged(from, number)?;
-        if !self.arrays.home.is_flushing() && !self.home.is_flushing() {
-            out.push(Command::Done);
-        }
+        self.is_home(out);
         Ok(())
     }
 }

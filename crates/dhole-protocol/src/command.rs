@@ -10,7 +10,8 @@ use thiserror::Error;
 use crate::array_command::{ArrayCommand, ArrayEvent};
 use crate::page_command::{PageCommand, PageEvent};
 use crate::{
-    ConditionId, Flushed, FlushedAt, LockId, Message, Passage, Race, SemaphoreId, Sent, Waiter,
+    ConditionId, Flushed, FlushedAt, LockId, Message, Passage, Race, SemaphoreId, Sent, SentList,
+    Waiter,
 };
 
 /// What the node's worker is doing while an event is handled, and so which bytes may be touched.
@@ -59,6 +60,9 @@ pub enum Event {
         /// Where in the program.
         site: CallSite,
     },
+    /// These of the objects that have [twins](crate::Protocol::twins), in ascending order, are as
+    /// their twins: the worker is about to synchronise.
+    Unwritten(Vec<Oid>),
     /// The worker asks to write an object without bytes: there is nothing to announce.
     Touch {
         /// The object.
@@ -196,6 +200,7 @@ impl Event {
                 | Event::ReadMiss(_)
                 | Event::ReadMisses(_)
                 | Event::WriteFault { .. }
+                | Event::Unwritten(_)
                 | Event::Touch { .. }
                 | Event::Array(_)
                 | Event::Pages(_)
@@ -207,15 +212,6 @@ impl Event {
                 | Event::WaitedLong
         )
     }
-}
-
-/// Where the bytes of a reply are taken from.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Source {
-    /// The object as it is stored.
-    Current,
-    /// The copy made before the first write of the current interval.
-    PreImage,
 }
 
 /// An owned object that may go along with its owner.
@@ -244,8 +240,11 @@ pub enum Command {
         to: NodeId,
         /// The asker's round.
         round: u32,
-        /// The objects, each with the place its bytes are taken from.
-        objects: SmallVec<[(Sent, Source); 1]>,
+        /// The objects.
+        sent: SentList,
+        /// Those whose bytes are taken from the copy made before the first write of the current
+        /// interval, and not as they are stored.
+        pre_images: SmallVec<[Oid; 4]>,
         /// Whether the asker is to keep its copies of them over acquires.
         keep: bool,
     },

@@ -1,37 +1,42 @@
 //! Making interval records fewer while they wait for a node that has not seen them.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
 
 use dhole_model::{Elements, IdSet, Oid, OidRange, RangeSet};
 
-use crate::Interval;
+use crate::reduction::Record;
 
 /// Leaves each object, and each element of an array, in the newest of one node's records that names
 /// it. An older write need not be told beside a newer one: whoever hears of both, in either order,
 /// keeps the newer. A record that says nothing any more becomes part of the next. So no more
-/// records are left than objects and elements were written, and one.
+/// records are left than objects and elements were written, and one. The last few stay `whole`.
 ///
 /// Writes of the objects `freed`, which some node's record tells of, need not be told either.
 ///
 /// Whoever applies a record has heard of its older part, or needs it no more.
-pub(crate) fn keep_newest(records: &mut VecDeque<Arc<Interval>>, freed: &[OidRange]) {
+pub(crate) fn keep_newest(records: &mut VecDeque<Record>, whole: usize, freed: &[OidRange]) {
     let (mut told, mut told_of_arrays) = (Covered::default(), CoveredElements::default());
     told.add(freed);
-    let mut kept: VecDeque<Arc<Interval>> = VecDeque::with_capacity(records.len());
-    for mut record in records.drain(..).rev() {
-        let written = told.add(&record.written);
-        let elements = told_of_arrays.add(&record.elements);
+    let mut kept: VecDeque<Record> = VecDeque::with_capacity(records.len());
+    for (place, mut record) in records.drain(..).rev().enumerate() {
+        let written = told.add(&record.whole.written);
+        let elements = told_of_arrays.add(&record.whole.elements);
         match kept.front_mut() {
-            Some(newer) if written.is_empty() && elements.is_empty() && record.pages.is_none() => {
-                let newer = Arc::make_mut(newer);
-                newer.first = record.first;
-                add_freed(&mut newer.freed, &record.freed);
-                add_freed(&mut newer.freed_arrays, &record.freed_arrays);
+            _ if place < whole => kept.push_front(record),
+            Some(newer)
+                if place > whole
+                    && written.is_empty()
+                    && elements.is_empty()
+                    && record.whole.pages.is_none() =>
+            {
+                let newer = newer.change();
+                newer.first = record.whole.first;
+                add_freed(&mut newer.freed, &record.whole.freed);
+                add_freed(&mut newer.freed_arrays, &record.whole.freed_arrays);
             }
             _ => {
-                if written != record.written || elements != record.elements {
-                    let record = Arc::make_mut(&mut record);
+                if written != record.whole.written || elements != record.whole.elements {
+                    let record = record.change();
                     (record.written, record.elements) = (written, elements);
                 }
                 kept.push_front(record);
@@ -126,32 +131,38 @@ fn range(first: u64, end: u64) -> OidRange {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use dhole_model::NodeId;
     use proptest::prelude::*;
 
     use super::*;
+    use crate::Interval;
 
-    fn record(index: u32, written: &[(u64, u32)]) -> Arc<Interval> {
+    fn record(index: u32, written: &[(u64, u32)]) -> Record {
         let written = written.iter().map(|&(first, count)| OidRange {
             first: Oid(first),
             count,
         });
-        Arc::new(Interval {
+        let whole = Interval {
             node: NodeId(0),
             first: index,
             index,
             lamport: u64::from(index),
             written: written.collect(),
+            base: None,
             elements: vec![],
             freed: vec![],
             freed_arrays: vec![],
             pages: None,
-        })
+        };
+        Record::new(Arc::new(whole), None)
     }
 
     /// The newest record of each object.
-    fn newest(records: &VecDeque<Arc<Interval>>) -> BTreeMap<Oid, u64> {
-        let each = |r: &Arc<Interval>| {
+    fn newest(records: &VecDeque<Record>) -> BTreeMap<Oid, u64> {
+        let each = |r: &Record| {
+            let r = &r.whole;
             let lamport = r.lamport;
             let oids: Vec<Oid> = r.written.iter().flat_map(|range| range.iter()).collect();
             oids.into_iter().map(move |oid| (oid, lamport))
@@ -162,10 +173,10 @@ mod tests {
     #[test]
     fn an_object_written_over_and_over_leaves_one_record() {
         let mut records: VecDeque<_> = (1..=100).map(|i| record(i, &[(64, 2)])).collect();
-        keep_newest(&mut records, &[]);
+        keep_newest(&mut records, 0, &[]);
         assert_eq!(records.len(), 1);
-        assert_eq!((records[0].first, records[0].index), (1, 100));
-        assert_eq!(records[0].lamport, 100);
+        assert_eq!((records[0].whole.first, records[0].whole.index), (1, 100));
+        assert_eq!(records[0].whole.lamport, 100);
     }
 
     #[test]
@@ -176,9 +187,10 @@ mod tests {
             record(3, &[(66, 1)]),
         ]
         .into();
-        keep_newest(&mut records, &[]);
+        keep_newest(&mut records, 0, &[]);
         assert_eq!(records.len(), 3);
         let left: Vec<_> = records[0]
+            .whole
             .written
             .iter()
             .map(|r| (r.first.0, r.count))
@@ -190,13 +202,13 @@ mod tests {
     fn elements_are_told_once_and_keep_a_record_alive() {
         let part = |range| Elements::new(Oid(128), range);
         let mut records: VecDeque<_> = (1..=3).map(|i| record(i, &[(64, 1)])).collect();
-        Arc::make_mut(&mut records[0]).elements = vec![part(0..10)];
-        Arc::make_mut(&mut records[1]).elements = vec![part(4..6)];
-        Arc::make_mut(&mut records[2]).elements = vec![part(4..6), part(8..20)];
-        keep_newest(&mut records, &[]);
+        records[0].change().elements = vec![part(0..10)];
+        records[1].change().elements = vec![part(4..6)];
+        records[2].change().elements = vec![part(4..6), part(8..20)];
+        keep_newest(&mut records, 0, &[]);
         let left: Vec<_> = records
             .iter()
-            .map(|r| (r.first, r.elements.clone()))
+            .map(|r| (r.whole.first, r.whole.elements.clone()))
             .collect();
         assert_eq!(
             left,
@@ -215,19 +227,39 @@ mod tests {
             .map(|i| record(i, &[(64 + u64::from(i), 1)]))
             .collect();
         for (record, oid) in records.iter_mut().zip(64..).skip(1) {
-            Arc::make_mut(record).freed = vec![freed(oid)];
+            record.change().freed = vec![freed(oid)];
         }
-        let all: Vec<_> = records.iter().flat_map(|r| r.freed.clone()).collect();
-        keep_newest(&mut records, &all);
+        let all: Vec<_> = records.iter().flat_map(|r| r.whole.freed.clone()).collect();
+        keep_newest(&mut records, 0, &all);
         assert_eq!(records.len(), 1);
         assert_eq!(
-            records[0].freed,
+            records[0].whole.freed,
             [OidRange {
                 first: Oid(65),
                 count: 99
             }]
         );
-        assert_eq!(records[0].written, [OidRange::one(Oid(164))]);
+        assert_eq!(records[0].whole.written, [OidRange::one(Oid(164))]);
+    }
+
+    #[test]
+    fn the_last_records_stay_whole_and_count_as_newer() {
+        let mut records: VecDeque<_> = (1..=9).map(|i| record(i, &[(64, 2)])).collect();
+        keep_newest(&mut records, 3, &[]);
+        let left: Vec<_> = records
+            .iter()
+            .map(|r| {
+                (
+                    r.whole.first,
+                    r.whole.index,
+                    r.whole.written.len(),
+                    r.compacted,
+                )
+            })
+            .collect();
+        let whole = [7, 8, 9].map(|index| (index, index, 1, false));
+        assert_eq!(left[0], (1, 6, 0, true), "it stands for six");
+        assert_eq!(left[1..], whole);
     }
 
     proptest! {
@@ -248,14 +280,14 @@ mod tests {
                 records.push_back(record(index, &disjoint));
             }
             let (before, last) = (newest(&records), records.len() as u32);
-            keep_newest(&mut records, &[]);
-            let told: u32 = records.iter().flat_map(|r| &r.written).map(|r| r.count).sum();
+            keep_newest(&mut records, 0, &[]);
+            let told: u32 = records.iter().flat_map(|r| &r.whole.written).map(|r| r.count).sum();
             prop_assert_eq!(told as usize, before.len());
             prop_assert_eq!(newest(&records), before);
             let mut next = 1;
-            for record in &records {
-                prop_assert_eq!(record.first, next);
-                next = record.index + 1;
+            for Record { whole, .. } in &records {
+                prop_assert_eq!(whole.first, next);
+                next = whole.index + 1;
             }
             prop_assert_eq!(next, last + 1);
         }

@@ -135,7 +135,10 @@ impl Lazy {
         let Some(wanted) = self.round.question(from, round)? else {
             return Ok(());
         };
-        if !wanted.iter().any(|(_, wanted)| wanted.oid == oid) {
+        if !wanted
+            .iter()
+            .any(|(_, want)| want.wanted.oid == oid && !want.beside)
+        {
             let what = "an object is gone that was not asked for";
             return Err(ProtocolError::BadMessage { from, what });
         }

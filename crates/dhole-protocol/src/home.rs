@@ -87,34 +87,16 @@ impl Home {
         out.push(Command::Send { to: from, message });
     }
 
-    /// A node knows that its copies are outdated.
+    /// A node knows that its copies are outdated. Whether all do whom this node's own flush tells.
     pub fn knows(
         &mut self,
         from: NodeId,
         number: u32,
         out: &mut Commands,
-    ) -> Result<(), ProtocolError> {
+    ) -> Result<bool, ProtocolError> {
         let then = self.keeping.knows(from, number)?;
-        self.then(then, out);
-        Ok(())
-    }
-
-    fn then(&self, then: Option<Then>, out: &mut Commands) {
-        match then {
-            Some(Then::Acknowledge(to, number)) => {
-                let message = Message::FlushAck { number };
-                out.push(Command::Send { to, message });
-            }
-            Some(Then::GoOn) => self.go_on(out),
-            None => {}
-        }
-    }
-
-    /// The flush is over once all homes have acknowledged it and all others know of it.
-    fn go_on(&self, out: &mut Commands) {
-        if self.awaited.is_empty() && !self.keeping.holds_own_flush() {
-            out.push(Command::Done);
-        }
+        acknowledge(then, out);
+        Ok(then == Some(Then::GoOn))
     }
 
     /// The worker begins to write an object. Elsewhere than at home that takes a twin; at home
@@ -157,12 +139,12 @@ impl Home {
         !self.written.is_empty()
     }
 
-    /// Whether homes have yet to acknowledge a flush.
+    /// Whether homes have yet to acknowledge a flush, or others to know of it.
     pub fn is_flushing(&self) -> bool {
-        !self.awaited.is_empty()
+        !self.awaited.is_empty() || self.keeping.holds_own_flush()
     }
 
-    /// Sends home what was written since the last flush; done when all homes have acknowledged.
+    /// Sends home what was written since the last flush.
     /// `time` is what this node has seen, the interval that ends among it.
     pub fn flush(
         &mut self,
@@ -210,24 +192,17 @@ impl Home {
         }
         let own = by_home.iter().filter(|(home, ..)| *home == me);
         let own = own.map(|(_, oid, _)| *oid);
-        let then = self.keeping.changed(me, own, Then::GoOn, out);
-        self.then(then, out);
+        self.keeping.changed(me, own, Then::GoOn, out);
     }
 
     /// A home has made what was flushed part of its objects.
-    pub fn acknowledged(
-        &mut self,
-        from: NodeId,
-        number: u32,
-        out: &mut Commands,
-    ) -> Result<(), ProtocolError> {
+    pub fn acknowledged(&mut self, from: NodeId, number: u32) -> Result<(), ProtocolError> {
         let place = self.awaited.iter().position(|home| *home == from);
         let Some(place) = place.filter(|_| number == self.flush) else {
             let what = "an acknowledgement of what was not flushed there";
             return Err(ProtocolError::BadMessage { from, what });
         };
         self.awaited.remove(place);
-        self.go_on(out);
         Ok(())
     }
 
@@ -307,7 +282,7 @@ impl Home {
         });
         let then = Then::Acknowledge(from, number);
         let then = self.keeping.changed(from, changed.into_iter(), then, out);
-        self.then(then, out);
+        acknowledge(then, out);
     }
 
     /// At an acquire: others may have flushed, so what is cached here may be old.
@@ -321,5 +296,12 @@ impl Home {
             object.exclusive = false;
             object.drop_copy();
         }
+    }
+}
+
+fn acknowledge(then: Option<Then>, out: &mut Commands) {
+    if let Some(Then::Acknowledge(to, number)) = then {
+        let message = Message::FlushAck { number };
+        out.push(Command::Send { to, message });
     }
 }

@@ -5,12 +5,13 @@ use dhole_model::{IntervalIndex, NodeId, VectorTime};
 
 use crate::Interval;
 use crate::compaction::keep_newest;
+use crate::reduction::{Reach, Record};
 use crate::treadmarks::COLLECT_FROM;
 
 /// The intervals of all nodes that someone may still have to be told of, by node and number.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct IntervalLog {
-    nodes: Vec<VecDeque<Arc<Interval>>>,
+    nodes: Vec<VecDeque<Record>>,
     records: usize,
     /// Records and ranges of objects in them: what the log takes in memory.
     weight: usize,
@@ -31,6 +32,8 @@ pub struct LogLimits {
     /// With so many announcements of pages heard of since the last one, the next barrier collects
     /// diffs.
     pub collect_pages_from: usize,
+    /// Against which earlier intervals one may be told.
+    pub reach: Reach,
 }
 
 impl Default for LogLimits {
@@ -39,6 +42,7 @@ impl Default for LogLimits {
             collect_from: 128,
             compact_from: 1024,
             collect_pages_from: COLLECT_FROM,
+            reach: Reach::of(0),
         }
     }
 }
@@ -67,16 +71,15 @@ impl IntervalLog {
     }
 
     /// Adds an interval, which follows on the last one of its node.
-    pub fn push(&mut self, interval: Arc<Interval>) {
+    pub fn push(&mut self, record: Record) {
+        let interval = &record.whole;
         let of_node = &mut self.nodes[interval.node.index()];
-        debug_assert!(
-            of_node
-                .back()
-                .is_none_or(|last| interval.first <= last.index + 1 && last.index < interval.index)
-        );
+        debug_assert!(of_node.back().is_none_or(|last| {
+            interval.first <= last.whole.index + 1 && last.whole.index < interval.index
+        }));
         self.records += 1;
-        self.weight += weight(&interval);
-        of_node.push_back(interval);
+        self.weight += weight(interval);
+        of_node.push_back(record);
         if self.weight >= self.compact_at {
             self.compact();
         }
@@ -93,24 +96,32 @@ impl IntervalLog {
     }
 
     fn compact(&mut self) {
+        let whole = self.limits.reach.intervals as usize;
         let all = self.nodes.iter().flatten();
-        let freed: Vec<_> = all.flat_map(|i| &i.freed).copied().collect();
-        let of_nodes = self.nodes.iter_mut();
-        of_nodes.for_each(|of_node| keep_newest(of_node, &freed));
+        let freed: Vec<_> = all.flat_map(|r| &r.whole.freed).copied().collect();
+        let nodes = self.nodes.iter_mut();
+        nodes.for_each(|records| keep_newest(records, whole, &freed));
         self.records = self.nodes.iter().map(VecDeque::len).sum();
-        self.weight = self.nodes.iter().flatten().map(|i| weight(i)).sum();
+        self.weight = self.nodes.iter().flatten().map(|r| weight(&r.whole)).sum();
         self.compact_at = self.limits.compact_from.max(2 * self.weight);
     }
 
-    /// The intervals of `node` with numbers of at least `index`, in order.
+    /// The intervals of `node` with numbers of at least `index`, in order, for a node that has
+    /// seen those before.
     pub fn of_node_from(
         &self,
         node: NodeId,
         index: IntervalIndex,
     ) -> impl Iterator<Item = &Arc<Interval>> {
         let of_node = &self.nodes[node.index()];
-        let skipped = of_node.partition_point(|interval| interval.index < index);
-        of_node.range(skipped..)
+        let place = |index| of_node.partition_point(|record| record.whole.index < index);
+        let is_whole = move |base| {
+            let found = of_node.get(place(base));
+            found.is_some_and(|record| record.whole.index == base && !record.compacted)
+        };
+        of_node
+            .range(place(index)..)
+            .map(move |record| record.told(|base| base < index || is_whole(base)))
     }
 
     /// The intervals that `time` has not seen.
@@ -127,9 +138,9 @@ impl IntervalLog {
     pub fn forget_up_to(&mut self, time: &VectorTime) {
         for (node, of_node) in self.nodes.iter_mut().enumerate() {
             let seen = time.of(NodeId::at(node));
-            while let Some(first) = of_node.front().filter(|first| first.index <= seen) {
+            while let Some(first) = of_node.front().filter(|first| first.whole.index <= seen) {
                 self.records -= 1;
-                self.weight -= weight(first);
+                self.weight -= weight(&first.whole);
                 of_node.pop_front();
             }
         }
@@ -140,18 +151,20 @@ impl IntervalLog {
 mod tests {
     use super::*;
 
-    fn interval(node: u16, index: u32) -> Arc<Interval> {
-        Arc::new(Interval {
+    fn interval(node: u16, index: u32) -> Record {
+        let whole = Interval {
             node: NodeId(node),
             first: index,
             index,
             lamport: 9,
             written: vec![],
+            base: None,
             elements: vec![],
             freed: vec![],
             freed_arrays: vec![],
             pages: None,
-        })
+        };
+        Record::new(Arc::new(whole), None)
     }
 
     #[test]

@@ -7,7 +7,9 @@
 //! happens-before: a notice invalidates only an older version, so of two racing writers exactly
 //! one keeps its copy.
 
+mod aggregation;
 mod owned;
+mod twins;
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -19,18 +21,23 @@ use smallvec::SmallVec;
 use crate::array_command::{ArrayEvent, SentElements};
 use crate::arrays::Arrays;
 use crate::collection::{Collector, Gossip};
-use crate::command::{Command, Commands, Freed, ProtocolError, Source, Unread, WorkerIs};
+use crate::command::{Command, Commands, Freed, ProtocolError, Unread, WorkerIs};
 use crate::copyset::CopySets;
 use crate::home::{Flush, Home};
 use crate::interval_log::{IntervalLog, LogLimits};
 use crate::object_table::ObjectTable;
 use crate::page_command::PageEvent;
 use crate::races::{Changed, RaceFinder, Races, SiteId};
-use crate::round::{Round, Wants};
+use crate::reduction::{Bases, Record};
+use crate::round::Round;
 use crate::treadmarks::TreadMarks;
 use crate::update::{Inbox, MOST_KEPT_BYTES};
-use crate::{Flushed, FlushedAt, Interval, Message, News, Pushed, Sent, Wanted};
+use crate::{
+    Flushed, FlushedAt, Interval, Message, News, Pushed, Sent, SentList, Wanted, WantedList,
+};
+use aggregation::{SpareLists, Want};
 
+pub use aggregation::MOST_BESIDE;
 pub use owned::MOST_ALONG;
 
 /// One node's part of the protocol.
@@ -56,11 +63,17 @@ pub(crate) struct Lazy {
     pub(crate) dirty: Vec<(Oid, SiteId)>,
     pub races: RaceFinder,
     log: IntervalLog,
+    bases: Bases,
     collector: Collector,
     /// Requests for dirty objects; at most one from each other node, which waits for it.
     deferred: VecDeque<Request>,
     /// What the worker waits for, and from whom.
-    pub(crate) round: Round<Wanted>,
+    pub(crate) round: Round<Want>,
+    /// What lies on the page of the object that is missed next.
+    beside: Vec<Oid>,
+    spare: SpareLists,
+    /// What was written is found by comparing with twins.
+    compares: bool,
     pub arrays: Arrays,
     /// The pages of a run under TreadMarks.
     pub treadmarks: TreadMarks,
@@ -70,7 +83,15 @@ pub(crate) struct Lazy {
 struct Request {
     from: NodeId,
     round: u32,
-    wanted: SmallVec<[Wanted; 1]>,
+    wanted: WantedList,
+    beside: usize,
+}
+
+impl Request {
+    /// What its asker waits for.
+    fn missed(&self) -> &[Wanted] {
+        &self.wanted[..self.wanted.len() - self.beside]
+    }
 }
 
 impl Lazy {
@@ -88,9 +109,13 @@ impl Lazy {
             dirty: Vec::new(),
             races: RaceFinder::new(me, races),
             log: IntervalLog::new(nodes, limits),
+            bases: Bases::new(nodes, limits.reach),
             collector: Collector::new(me, nodes),
             deferred: VecDeque::new(),
             round: Round::new(),
+            beside: Vec::new(),
+            spare: SpareLists::default(),
+            compares: false,
             arrays: Arrays::new(me),
             treadmarks: TreadMarks::new(me, nodes, limits.collect_pages_from),
         }
@@ -121,8 +146,12 @@ impl Lazy {
         misses: &[Unread],
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
-        for miss in misses {
-            self.check_not_freed(miss.oid)?;
+        if let Err(freed) = misses
+            .iter()
+            .try_for_each(|miss| self.check_not_freed(miss.oid))
+        {
+            self.beside.clear();
+            return Err(freed);
         }
         self.round.begin();
         self.home.asks();
@@ -155,10 +184,15 @@ impl Lazy {
                 need.node != self.me,
                 "{oid}: a node's own last write is never invalid here"
             );
-            self.round.want(need.node, Wanted { oid, need });
+            let (beside, wanted) = (false, Wanted { oid, need });
+            self.round.want(need.node, Want { beside, wanted });
         }
-        self.round
-            .ask(|to, round, wanted| out.push(fetch(to, round, wanted)));
+        self.aggregate(misses.first().map_or(Oid(0), |miss| miss.oid));
+        let Lazy { round, spare, .. } = self;
+        round.ask(|to, number, asked| {
+            let message = spare.question(number, asked);
+            out.push(Command::Send { to, message });
+        });
         if self.round.is_over() {
             out.push(Command::Done);
         }
@@ -168,6 +202,10 @@ impl Lazy {
     pub fn write_fault(&mut self, oid: Oid, site: CallSite, out: &mut Commands) {
         let object = self.objects.get_mut(oid);
         debug_assert!(object.is_valid(), "{oid}: only a valid copy is written");
+        if self.compares && object.coherence == Some(Coherence::Lazy) {
+            return self.make_page_writable(oid, site, out);
+        }
+        self.beside.clear();
         if object.coherence == Some(Coherence::Home) {
             let at = (oid, self.races.site(site));
             let Lazy { objects, races, .. } = self;
@@ -213,7 +251,7 @@ impl Lazy {
         };
         self.dirty.sort_unstable();
         self.races.wrote(self.lamport, &self.dirty);
-        let may_keep = self.races.allows_exclusive();
+        let may_keep = self.races.allows_exclusive() && !self.compares;
         let (mut written, mut freed, mut pushes) = (Vec::new(), Vec::new(), Vec::new());
         for (oid, _) in self.dirty.drain(..) {
             let object = self.objects.get_mut(oid);
@@ -243,13 +281,15 @@ impl Lazy {
             index,
             lamport: self.lamport,
             written,
+            base: None,
             elements,
             freed,
             freed_arrays,
             pages,
         };
         self.forget_freed(&interval.freed);
-        self.log.push(Arc::new(interval));
+        let reduced = self.bases.reduce(&interval).map(Arc::new);
+        self.keep(Record::new(Arc::new(interval), reduced));
         out.push(Command::IntervalEnded);
         pushes.sort_unstable();
         out.extend(pushes.chunk_by(|one, next| one.0 == next.0).map(|of_one| {
@@ -257,6 +297,12 @@ impl Lazy {
             let to = of_one[0].0;
             Command::Push { to, objects }
         }));
+    }
+
+    /// Keeps an interval for others to be told of it, and of later ones against it.
+    fn keep(&mut self, record: Record) {
+        self.bases.keep(&record.whole);
+        self.log.push(record);
     }
 
     /// Takes pushes of objects that this node read before.
@@ -299,7 +345,7 @@ impl Lazy {
         self.arrays.flush(out);
         let Lazy { objects, races, .. } = self;
         self.home.flush((self.me, &time), objects, races, out);
-        self.objects_are_home(out);
+        self.is_home(out);
     }
 
     /// A node flushes what is at home here.
@@ -334,7 +380,7 @@ impl Lazy {
         objects: &SmallVec<[Oid; 1]>,
         out: &mut Commands,
     ) {
-        let awaited = |oid| self.round.awaits(|wanted| wanted.oid == oid);
+        let awaited = |oid| self.round.awaits(|want| want.wanted.oid == oid);
         self.home.outdated((from, number), objects, awaited, out);
     }
 
@@ -345,7 +391,10 @@ impl Lazy {
         number: u32,
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
-        self.home.knows(from, number, out)
+        if self.home.knows(from, number, out)? {
+            self.is_home(out);
+        }
+        Ok(())
     }
 
     /// Homes have made part of their objects what was flushed there.
@@ -355,8 +404,8 @@ impl Lazy {
         number: u32,
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
-        self.home.acknowledged(from, number, out)?;
-        self.objects_are_home(out);
+        self.home.acknowledged(from, number)?;
+        self.is_home(out);
         Ok(())
     }
 
@@ -406,23 +455,27 @@ impl Lazy {
         }
     }
 
-    /// Whether what a releaser tells follows on what is known here, without a gap.
-    pub fn check(&self, from: NodeId, news: &News) -> Result<(), ProtocolError> {
-        let bad = |what| Err(ProtocolError::BadMessage { from, what });
-        let mut time = self.time.clone();
+    /// What a releaser tells of that is news here, whole, if it follows on what is known without
+    /// a gap.
+    pub fn check(&self, from: NodeId, news: &News) -> Result<Vec<Record>, ProtocolError> {
+        let bad = |what| ProtocolError::BadMessage { from, what };
+        let (mut time, mut records) = (self.time.clone(), Vec::new());
         for interval in &news.intervals {
             let seen = time.of(interval.node);
             if interval.node == self.me && interval.index > seen {
-                return bad("an interval of this node that it has not ended");
+                return Err(bad("an interval of this node that it has not ended"));
             }
             if interval.first > seen && interval.first - seen != 1 {
-                return bad("an interval is missing");
+                return Err(bad("an interval is missing"));
             }
-            time.see(interval.node, interval.index);
+            if interval.index > seen {
+                records.push(self.bases.restore(interval, &records).map_err(bad)?);
+                time.see(interval.node, interval.index);
+            }
         }
         match time.covers(&news.time) {
-            true => Ok(()),
-            false => bad("the newest interval is missing"),
+            true => Ok(records),
+            false => Err(bad("the newest interval is missing")),
         }
     }
 
@@ -444,23 +497,21 @@ impl Lazy {
         }
     }
 
-    /// Applies what a releaser told, which was [checked](Lazy::check). The worker must be in a
-    /// call that takes its token mutably.
-    pub fn apply(&mut self, news: &News, out: &mut Commands) {
+    /// Applies what a releaser told and was [checked](Lazy::check). The worker must be in a call
+    /// that takes its token mutably.
+    pub fn apply(&mut self, news: &News, records: Vec<Record>, out: &mut Commands) {
         debug_assert!(
             self.dirty.is_empty() && !self.arrays.is_dirty(),
             "an acquire begins with the end of an interval"
         );
         let mut races = 0;
-        for interval in &news.intervals {
-            if interval.index <= self.time.of(interval.node) {
-                continue;
-            }
+        for record in records {
+            let interval = &record.whole;
             self.time.see(interval.node, interval.index);
             races += self.notice(interval, out) + self.notice_freed(interval, out);
             races += self.arrays.notice_freed(interval, &mut self.races, out);
             self.treadmarks.notice(interval, out);
-            self.log.push(Arc::clone(interval));
+            self.keep(record);
         }
         self.lamport = self.lamport.max(news.lamport);
         self.acquired(out);
@@ -534,15 +585,16 @@ impl Lazy {
     pub fn fetch(
         &mut self,
         from: NodeId,
-        round: u32,
-        wanted: SmallVec<[Wanted; 1]>,
+        (round, wanted, beside): (u32, WantedList, u16),
         worker: WorkerIs,
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
+        let beside = usize::from(beside);
         let request = Request {
             from,
             round,
             wanted,
+            beside,
         };
         if worker == WorkerIs::Computing && self.must_wait(&request) {
             if self.deferred.iter().any(|other| other.from == from) {
@@ -553,7 +605,7 @@ impl Lazy {
             out.push(Command::Deferred);
             return Ok(());
         }
-        self.reply(&request, out)
+        self.reply(request, out)
     }
 
     /// Answers the requests that waited for the worker.
@@ -561,7 +613,7 @@ impl Lazy {
         let Lazy { objects, races, .. } = self;
         self.home.serve(worker, objects, races, out);
         while let Some(request) = self.deferred.pop_front() {
-            self.reply(&request, out)?;
+            self.reply(request, out)?;
         }
         self.treadmarks.serve(out)?;
         self.arrays.serve(worker, out)
@@ -576,37 +628,24 @@ impl Lazy {
     }
 
     fn must_wait(&self, request: &Request) -> bool {
-        request.wanted.iter().any(|wanted| {
+        request.missed().iter().any(|wanted| {
             let object = self.objects.get(wanted.oid);
             object.exclusive || object.dirty && !object.pre_image
         })
     }
 
-    fn reply(&mut self, request: &Request, out: &mut Commands) -> Result<(), ProtocolError> {
-        let mut objects = SmallVec::new();
-        let freed = |wanted: &&Wanted| self.objects.get(wanted.oid).freed;
-        if let Some(wanted) = request.wanted.iter().find(freed) {
-            out.push(self.gone(request.from, request.round, wanted.oid));
-            return Ok(());
-        }
-        for &Wanted { oid, need } in &request.wanted {
+    fn reply(&mut self, request: Request, out: &mut Commands) -> Result<(), ProtocolError> {
+        let (to, round) = (request.from, request.round);
+        for &Wanted { oid, need } in request.missed() {
             let object = self.objects.get(oid);
-            let Some(version) = object.held().filter(|held| *held >= need) else {
-                return Err(ProtocolError::NoCopy {
-                    from: request.from,
-                    oid,
-                    need,
-                });
-            };
-            let source = if object.pre_image {
-                Source::PreImage
-            } else {
-                Source::Current
-            };
-            objects.push((Sent { oid, version }, source));
-        }
-        for Wanted { oid, .. } in &request.wanted {
-            self.serves(*oid, request.from, out);
+            if object.freed {
+                out.push(self.gone(to, round, oid));
+                return Ok(());
+            }
+            if object.held() < Some(need) {
+                let from = to;
+                return Err(ProtocolError::NoCopy { from, oid, need });
+            }
         }
         let at_home = |wanted: &Wanted| {
             let object = self.objects.get(wanted.oid);
@@ -615,14 +654,47 @@ impl Lazy {
         let wanted = request.wanted.iter();
         let all_at_home = wanted.clone().all(at_home);
         let wanted = wanted.map(|wanted| wanted.oid);
-        let keep = all_at_home && self.home.fetched(request.from, wanted);
+        let keep = all_at_home && self.home.fetched(to, wanted);
+        let (mut place, missed) = (0, request.missed().len());
+        let mut pre_images = SmallVec::new();
+        let sent = SpareLists::reply(request.wanted, |wanted| {
+            place += 1;
+            let goes = place <= missed || self.may_go_beside(&wanted);
+            goes.then(|| self.sends(wanted.oid, to, &mut pre_images, out))?
+        });
         out.push(Command::Reply {
-            to: request.from,
-            round: request.round,
-            objects,
+            to,
+            round,
+            sent,
+            pre_images,
             keep,
         });
         Ok(())
+    }
+
+    /// An object goes to a node that asked for it, from its pre-image where there is one.
+    fn sends(
+        &mut self,
+        oid: Oid,
+        to: NodeId,
+        pre_images: &mut SmallVec<[Oid; 4]>,
+        out: &mut Commands,
+    ) -> Option<Sent> {
+        let object = self.objects.get_mut(oid);
+        let version = object.held()?;
+        object.served = true;
+        object.served_since = true;
+        if object.exclusive {
+            object.exclusive = false;
+            out.push(Command::MakeClean(oid));
+        }
+        if object.pre_image {
+            pre_images.push(oid);
+        }
+        if object.coherence == Some(Coherence::Update) {
+            self.copysets.join(oid, to);
+        }
+        Some(Sent { oid, version })
     }
 
     /// The worker does something with an array.
@@ -637,19 +709,6 @@ impl Lazy {
         let seen = self.arrays.step(event, &mut self.races, out)?;
         self.lamport = self.lamport.max(seen);
         Ok(())
-    }
-
-    fn serves(&mut self, oid: Oid, to: NodeId, out: &mut Commands) {
-        let object = self.objects.get_mut(oid);
-        object.served = true;
-        object.served_since = true;
-        if object.coherence == Some(Coherence::Update) {
-            self.copysets.join(oid, to);
-        }
-        if object.exclusive {
-            object.exclusive = false;
-            out.push(Command::MakeClean(oid));
-        }
     }
 
     /// Takes a reply of elements of arrays.
@@ -672,21 +731,15 @@ impl Lazy {
         &mut self,
         from: NodeId,
         round: u32,
-        (sent, keep): (&[Sent], bool),
+        (sent, keep): (SentList, bool),
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
-        let Some(wanted) = self.round.question(from, round)? else {
+        let Some(asked) = self.round.question(from, round)? else {
             return Ok(());
         };
-        let fits = |(sent, (_, wanted)): (&Sent, &(NodeId, Wanted))| {
-            sent.oid == wanted.oid && sent.version >= wanted.need
-        };
         let bad = |what| ProtocolError::BadMessage { from, what };
-        let asked = sent.split_at_checked(wanted.len());
-        let Some((asked, along)) = asked.filter(|(asked, _)| asked.iter().zip(wanted).all(fits))
-        else {
-            return Err(bad("a reply to another question"));
-        };
+        let answers = Lazy::answers(asked, &sent).map_err(bad)?;
+        let (asked, along) = sent.split_at(answers);
         if along.len() > MOST_ALONG {
             return Err(bad("more objects with a reply than go along"));
         }
@@ -706,22 +759,21 @@ impl Lazy {
             }
         }
         self.take_along(along, out);
+        self.spare.keep(sent);
         self.answered(from, out);
         Ok(())
     }
 
     /// A question of the round was answered.
     pub(crate) fn answered(&mut self, from: NodeId, out: &mut Commands) {
-        self.round
-            .answered(from, |to, round, wanted| out.push(fetch(to, round, wanted)));
+        let Lazy { round, spare, .. } = self;
+        round.answered(from, |to, number, asked| {
+            let message = spare.question(number, asked);
+            out.push(Command::Send { to, message });
+        });
         if self.round.is_over() {
             let gone = self.gone.take();
             out.push(gone.map_or(Command::Done, Command::Gone));
         }
     }
-}
-
-fn fetch(to: NodeId, round: u32, wanted: Wants<Wanted>) -> Command {
-    let message = Message::Fetch { round, wanted };
-    Command::Send { to, message }
 }

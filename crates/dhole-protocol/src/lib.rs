@@ -63,6 +63,7 @@ mod page_command;
 mod passage;
 mod protocol;
 mod races;
+mod reduction;
 mod round;
 mod stall;
 mod switch;
@@ -75,14 +76,12 @@ pub use array_command::{
     WantedElements,
 };
 pub use collection::Gossip;
-pub use command::{
-    Along, Command, Commands, Event, Freed, ProtocolError, Source, Unread, WorkerIs,
-};
+pub use command::{Along, Command, Commands, Event, Freed, ProtocolError, Unread, WorkerIs};
 pub use interval_log::LogLimits;
-pub use lazy::MOST_ALONG;
+pub use lazy::{MOST_ALONG, MOST_BESIDE};
 pub use message::{
     AbortReason, BarrierId, Flushed, FlushedAt, Interval, LockId, Message, News, Pushed, Sent,
-    SentList, Waiter, Waiting, WaitingFor, Wanted,
+    SentList, Waiter, Waiting, WaitingFor, Wanted, WantedList,
 };
 pub use node_set::NodeSet;
 pub use page_command::{
@@ -91,4 +90,5 @@ pub use page_command::{
 pub use passage::{ConditionId, Passage, RwLockId, SemaphoreId};
 pub use protocol::Protocol;
 pub use races::{Changed, Race, Raced, Races, RacingWrite};
+pub use reduction::{Base, Reach};
 pub use stall::{Round as StallRound, Stall};

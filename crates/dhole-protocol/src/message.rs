@@ -12,6 +12,7 @@ use smallvec::SmallVec;
 use crate::array_command::{FlushedElements, PushedElements, SentElements, WantedElements};
 use crate::collection::Gossip;
 use crate::page_command::{Applied, PagesOf, SentDiff, WantedDiffs};
+use crate::reduction::Base;
 use crate::stall::Stall;
 use crate::{ConditionId, Passage, Raced};
 
@@ -93,8 +94,11 @@ pub struct Interval {
     pub index: IntervalIndex,
     /// Its Lamport time; with `node`, the version of everything it wrote.
     pub lamport: u64,
-    /// The objects written, in ascending order.
+    /// The objects written, in ascending order; where there is a base, those that it did not
+    /// write.
     pub written: Vec<OidRange>,
+    /// The earlier interval against which this one is told.
+    pub base: Option<Base>,
     /// The elements of arrays written, in ascending order.
     pub elements: Vec<Elements>,
     /// The objects freed, in ascending order.
@@ -124,7 +128,12 @@ impl Interval {
             0 => 0,
             ranges => COUNT + ELEMENTS * ranges,
         };
-        // Bits of the node's number say whether elements were written, and anything freed.
+        let base = self.base.as_ref().map_or(0, |base| {
+            const INDEX: u64 = 4;
+            INDEX + COUNT + FIRST_AND_COUNT * base.unwritten.len() as u64
+        });
+        // Bits of the node's number say whether elements were written, anything freed, and
+        // whether there is a base.
         let freed = |freed: &Vec<OidRange>| match freed.len() as u64 {
             0 => 0,
             ranges => COUNT + FIRST_AND_COUNT * ranges,
@@ -132,7 +141,7 @@ impl Interval {
         let freed = freed(&self.freed) + freed(&self.freed_arrays);
         let objects = FIRST_AND_COUNT * self.written.len() as u64;
         let pages = self.pages.as_ref().map_or(0, |pages| pages.wire_bytes());
-        NODE_INDEX_LAMPORT_COUNT + first + objects + elements + freed + pages
+        NODE_INDEX_LAMPORT_COUNT + first + objects + base + elements + freed + pages
     }
 }
 
@@ -205,6 +214,9 @@ pub struct Flushed {
     /// Bytes of its differences.
     pub bytes: u64,
 }
+
+/// The objects of a question. One as a rule, and then nothing is allocated.
+pub type WantedList = SmallVec<[Wanted; 1]>;
 
 /// When and where the objects of a flush were written: what races are found by.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -326,7 +338,10 @@ pub enum Message {
         /// The asker's round; the reply repeats it.
         round: u32,
         /// The objects.
-        wanted: SmallVec<[Wanted; 1]>,
+        wanted: WantedList,
+        /// So many of them, the last ones, are asked for only because they lie on the page of one
+        /// that is missed. Those that are being written are left out of the reply.
+        beside: u16,
     },
     /// Answers a [`Fetch`](Message::Fetch); the bytes are the payload.
     FetchReply {
@@ -694,6 +709,7 @@ impl Message {
             Message::Gossiped { gossip, carrier } => {
                 return gossip.wire_bytes() + carrier.wire_bytes();
             }
+            // Both counts are small: two bytes each.
             Message::Fetch { wanted, .. } => {
                 ROUND_AND_COUNT + OID_AND_VERSION * wanted.len() as u64
             }

@@ -90,6 +90,7 @@ impl Protocol {
             Event::ReadMisses(misses) => self.lazy.read_misses(&misses, out)?,
             Event::Free { range, site } => self.lazy.free(range, site, out)?,
             Event::WriteFault { oid, site } => self.lazy.write_fault(oid, site, out),
+            Event::Unwritten(oids) => self.lazy.unwritten(&oids, out),
             Event::Touch { oid } => self.lazy.touch(oid, out),
             Event::Array(event) => self.lazy.array(event, out)?,
             Event::Pages(event) => self.lazy.page_event(event, out)?,
@@ -249,6 +250,31 @@ impl Protocol {
     /// [`ProtocolError::Freed`] when the object was freed.
     pub fn check_not_freed(&self, oid: Oid) -> Result<(), ProtocolError> {
         self.lazy.check_not_freed(oid)
+    }
+
+    /// The same protocol, which learns what was written by comparing with twins: what is the same
+    /// must be told ([`Event::Unwritten`]) before the worker synchronises.
+    pub fn comparing(mut self) -> Protocol {
+        self.lazy.compare();
+        self
+    }
+
+    /// Whether what was written is found by comparing with twins.
+    pub fn compares(&self) -> bool {
+        self.lazy.compares()
+    }
+
+    /// The objects that have a twin to be compared with.
+    pub fn twins(&self) -> impl Iterator<Item = Oid> {
+        self.lazy.twins()
+    }
+
+    /// The object of the next [`Event::ReadMiss`] has this one on its page, without a valid copy:
+    /// it is asked for at once if it was written elsewhere. Or that of the next
+    /// [`Event::WriteFault`] has it there, with a clean copy: it becomes writable at once, where
+    /// what was written is found by comparing. Up to [`MOST_BESIDE`](crate::MOST_BESIDE) of them.
+    pub fn lies_beside(&mut self, oid: Oid) {
+        self.lazy.lies_beside(oid);
     }
 
     /// A merge or a comparison has found that leaves of an object at home here were changed, by a
@@ -443,9 +469,9 @@ impl Protocol {
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
         self.barrier.check_departure(barrier, from)?;
-        self.lazy.check(from, news)?;
+        let records = self.lazy.check(from, news)?;
         self.barrier.depart(self.lazy.time().of(self.me));
-        self.lazy.apply(news, out);
+        self.lazy.apply(news, records, out);
         self.lazy.met();
         if collect {
             self.lazy.treadmarks.begin_collection();
@@ -496,10 +522,14 @@ impl Protocol {
                 self.lazy.hear(&gossip);
                 Ok(())
             }
-            Message::Fetch { round, wanted } => self.lazy.fetch(from, round, wanted, worker, out),
+            Message::Fetch {
+                round,
+                wanted,
+                beside,
+            } => self.lazy.fetch(from, (round, wanted, beside), worker, out),
             Message::Gone { round, oid, by } => self.lazy.told_gone(from, round, oid, by, out),
             Message::FetchReply { round, sent, keep } => {
-                self.lazy.fetch_reply(from, round, (&sent, keep), out)
+                self.lazy.fetch_reply(from, round, (sent, keep), out)
             }
             Message::Outdated { number, objects } => {
                 self.lazy.outdated(from, number, &objects, out);
@@ -595,9 +625,9 @@ impl Protocol {
                     let what = "a lock that was not asked for";
                     return Err(ProtocolError::BadMessage { from, what });
                 }
-                self.lazy.check(from, &news)?;
+                let records = self.lazy.check(from, &news)?;
                 self.locks.granted(lock, waiting);
-                self.lazy.apply(&news, out);
+                self.lazy.apply(&news, records, out);
                 self.go_on(out);
                 Ok(())
             }

@@ -52,7 +52,7 @@ impl<W: Copy + Ord> Round<W> {
 
     /// Asks each node for what it has; `send` takes the node, the question's number, and what is
     /// wanted in ascending order.
-    pub fn ask(&mut self, mut send: impl FnMut(NodeId, u32, Wants<W>)) {
+    pub fn ask(&mut self, mut send: impl FnMut(NodeId, u32, Asked<'_, W>)) {
         self.awaited.sort_unstable();
         self.awaited.dedup();
         let mut next = 0;
@@ -62,11 +62,15 @@ impl<W: Copy + Ord> Round<W> {
         }
     }
 
-    fn ask_from(&mut self, first: usize, to: NodeId, send: &mut impl FnMut(NodeId, u32, Wants<W>)) {
-        let of_node = self.awaited[first..]
-            .iter()
-            .take_while(|(node, _)| *node == to);
-        let wants: Wants<W> = of_node.take(MOST_WANTED).map(|(_, what)| *what).collect();
+    fn ask_from(
+        &mut self,
+        first: usize,
+        to: NodeId,
+        send: &mut impl FnMut(NodeId, u32, Asked<'_, W>),
+    ) {
+        let rest = &self.awaited[first..];
+        let of_node = rest.partition_point(|(node, _)| *node == to);
+        let wants = &rest[..of_node.min(MOST_WANTED)];
         self.number = self.number.wrapping_add(1);
         self.open.push(Question {
             to,
@@ -84,7 +88,7 @@ impl<W: Copy + Ord> Round<W> {
         &self,
         from: NodeId,
         number: u32,
-    ) -> Result<Option<Wanting<'_, W>>, ProtocolError> {
+    ) -> Result<Option<Asked<'_, W>>, ProtocolError> {
         let Some(question) = self.open.iter().find(|open| open.number == number) else {
             return Ok(None);
         };
@@ -97,7 +101,7 @@ impl<W: Copy + Ord> Round<W> {
     }
 
     /// The open question to `from` is answered; asks for what is left there.
-    pub fn answered(&mut self, from: NodeId, mut send: impl FnMut(NodeId, u32, Wants<W>)) {
+    pub fn answered(&mut self, from: NodeId, mut send: impl FnMut(NodeId, u32, Asked<'_, W>)) {
         let Some(at) = self.open.iter().position(|open| open.to == from) else {
             return;
         };
@@ -129,7 +133,7 @@ impl<W: Copy + Ord> Round<W> {
 }
 
 /// What a question asks for, each beside the node that was asked.
-pub(crate) type Wanting<'a, W> = &'a [(NodeId, W)];
+pub(crate) type Asked<'a, W> = &'a [(NodeId, W)];
 
 #[cfg(test)]
 mod tests {
@@ -137,7 +141,10 @@ mod tests {
 
     fn asked(round: &mut Round<u32>) -> Vec<(u16, u32, Vec<u32>)> {
         let mut asked = Vec::new();
-        round.ask(|to, number, wants| asked.push((to.0, number, wants.to_vec())));
+        round.ask(|to, number, wants| {
+            let wants = wants.iter().map(|(_, what)| *what).collect();
+            asked.push((to.0, number, wants))
+        });
         asked
     }
 

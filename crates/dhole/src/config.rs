@@ -1,10 +1,10 @@
 use std::io::Write as _;
 use std::time::Duration;
 
-use dhole_model::{Coherence, Placement};
+use dhole_model::{Coherence, Detector, Placement};
 use dhole_node::{
-    ConfigError, Machine, Outcome, Races, Result, RunError, Settings, Threads, Worker, check_nodes,
-    run_on,
+    ConfigError, Machine, Optimisations, Outcome, Races, Result, RunError, Settings, Threads,
+    Worker, check_nodes, run_on,
 };
 use dhole_sim::{SettingsError, Sim};
 
@@ -20,6 +20,8 @@ pub struct Config {
     coherence: Coherence,
     placement: Placement,
     races: Races,
+    detector: Detector,
+    optimisations: Optimisations,
 }
 
 impl Config {
@@ -33,6 +35,8 @@ impl Config {
             coherence: Coherence::Lazy,
             placement: Placement::FirstTouch,
             races: Races::default(),
+            detector: Detector::default(),
+            optimisations: Optimisations::default(),
         }
     }
 
@@ -65,10 +69,31 @@ impl Config {
         self
     }
 
+    /// How accesses are found that must not be made yet: [`Detector::Check`] unless set. Nothing
+    /// but the time depends on it (`docs/detectors.md`). A system that lacks what a detector needs
+    /// makes the run fail with [`RunError::Reserve`] before it starts.
+    pub fn detector(mut self, detector: Detector) -> Config {
+        self.detector = detector;
+        self
+    }
+
     /// What becomes of races: [`Races::Warn`] unless set. They are reported with the object, its
     /// type, the line that allocated it, and both nodes and lines that wrote it.
     pub fn races(mut self, races: Races) -> Config {
         self.races = races;
+        self
+    }
+
+    /// Which of DOSA's optimisations the lazy protocol uses: all that gain, unless set.
+    ///
+    /// ```
+    /// let mut optimisations = dhole::Optimisations::default();
+    /// optimisations.read_aggregation = false;
+    /// let config = dhole::Config::nodes(2).optimisations(optimisations);
+    /// # drop(config);
+    /// ```
+    pub fn optimisations(mut self, optimisations: Optimisations) -> Config {
+        self.optimisations = optimisations;
         self
     }
 
@@ -89,15 +114,9 @@ impl Config {
             return Ok(run);
         }
         let machine = Threads::new(check_nodes(self.nodes)?, self.seed);
-        let settings = Settings {
-            nodes: self.nodes,
-            suspect_after: self.suspect_after,
-            coherence: self.coherence,
-            placement: self.placement,
-            races: self.races,
-        };
+        let settings = self.settings(self.nodes);
         let outcome = run_on(&machine, &settings, program)?;
-        Ok(report(&machine, self.coherence, outcome, None))
+        Ok(self.report(&machine, outcome, None))
     }
 
     /// Runs `program` on a simulated cluster, whatever the command says. The number of nodes and
@@ -112,16 +131,49 @@ impl Config {
     ) -> Result<Run<R>, RunError> {
         settings.check().map_err(impossible)?;
         let machine = Sim::new(settings);
-        let settings = Settings {
-            nodes: machine.settings().nodes,
+        let settings = self.settings(machine.settings().nodes);
+        let outcome = run_on(&machine, &settings, program)?;
+        let simulated = Simulated::of(&machine);
+        Ok(self.report(&machine, outcome, Some(simulated)))
+    }
+
+    fn report<R>(
+        &self,
+        machine: &dyn Machine,
+        outcome: Outcome<R>,
+        simulated: Option<Simulated>,
+    ) -> Run<R> {
+        let Outcome {
+            value,
+            counters,
+            elapsed,
+            races,
+            warnings,
+        } = outcome;
+        let report = Report {
+            nodes: counters.len(),
+            transport: machine.name(),
+            protocol: self.coherence.name(),
+            detector: self.detector.name(),
+            elapsed,
+            per_node: counters,
+            simulated,
+            races,
+            warnings,
+        };
+        Run { value, report }
+    }
+
+    fn settings(&self, nodes: usize) -> Settings {
+        Settings {
+            nodes,
             suspect_after: self.suspect_after,
             coherence: self.coherence,
             placement: self.placement,
             races: self.races,
-        };
-        let outcome = run_on(&machine, &settings, program)?;
-        let simulated = Simulated::of(&machine);
-        Ok(report(&machine, self.coherence, outcome, Some(simulated)))
+            detector: self.detector,
+            optimisations: self.optimisations,
+        }
     }
 }
 
@@ -129,33 +181,6 @@ fn impossible(error: SettingsError) -> ConfigError {
     ConfigError::Simulation {
         cause: error.to_string(),
     }
-}
-
-fn report<R>(
-    machine: &dyn Machine,
-    coherence: Coherence,
-    outcome: Outcome<R>,
-    simulated: Option<Simulated>,
-) -> Run<R> {
-    let Outcome {
-        value,
-        counters,
-        elapsed,
-        races,
-        warnings,
-    } = outcome;
-    let report = Report {
-        nodes: counters.len(),
-        transport: machine.name(),
-        protocol: coherence.name(),
-        detector: "check",
-        elapsed,
-        per_node: counters,
-        simulated,
-        races,
-        warnings,
-    };
-    Run { value, report }
 }
 
 /// Tells the command `dhole`, if it started this program, that it is one of dhole's.

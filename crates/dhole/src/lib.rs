@@ -49,13 +49,13 @@ pub use dhole_heap::{
     Share, Write,
 };
 pub use dhole_model::{
-    CallSite, Coherence, Counters, KindCounters, MAX_NODES, MessageKind, NodeId, Placement,
-    TypeCounters, UnknownCoherence,
+    CallSite, Coherence, Counters, Detector, KindCounters, MAX_NODES, MessageKind, NodeId,
+    Placement, TypeCounters, UnknownCoherence, UnknownDetector,
 };
 pub use dhole_node::{
     AccessError, Condvar, ConfigError, Cursor, Error, Held, HeldExclusive, HeldShared, Holding,
-    Lock, MixedProtocols, OutOfMemory, RaceReport, Races, RacingWrite, Result, RunEnded, RunError,
-    RwLock, Semaphore, StartError, SyncError, Under, Worker,
+    Lock, MixedProtocols, Optimisations, OutOfMemory, RaceReport, Races, RacingWrite, Result,
+    RunEnded, RunError, RwLock, Semaphore, StartError, SyncError, Under, Worker, WriteDetection,
 };
 pub use report::{Report, Run, Simulated};
 

@@ -23,7 +23,7 @@ pub struct Report {
     /// How objects were kept consistent unless their allocation said otherwise: `lazy`, `update`
     /// or `home`.
     pub protocol: &'static str,
-    /// How accesses were detected: `check`.
+    /// How accesses were detected: `check` or `vm`.
     pub detector: &'static str,
     /// From the start of the run to the end of the slowest node; virtual in a simulation.
     pub elapsed: Duration,

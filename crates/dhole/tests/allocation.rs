@@ -2,7 +2,7 @@
 //! thread that asks, so what that thread allocates is what the whole miss allocates.
 
 use allocation_counter::measure;
-use dhole::{Config, Ref, Share};
+use dhole::{Config, Optimisations, Ref, Share};
 
 #[derive(Share, Clone, Copy)]
 struct Body {
@@ -12,7 +12,20 @@ struct Body {
 
 #[test]
 fn a_warm_miss_allocates_nothing_and_neither_does_a_hit() {
-    let run = Config::nodes(2).run(|w| {
+    // By themselves, and 128 to a page, once all have their place.
+    for (read_aggregation, misses, beside) in
+        [(false, 6 * 300, 0), (true, 300 + 5 * 3, 5 * (300 - 3))]
+    {
+        let optimisations = Optimisations {
+            read_aggregation,
+            ..Optimisations::default()
+        };
+        warm_misses(optimisations, misses, beside);
+    }
+}
+
+fn warm_misses(optimisations: Optimisations, misses: u64, beside: u64) {
+    let run = Config::nodes(2).optimisations(optimisations).run(|w| {
         let none = Body {
             at: [0.0; 3],
             next: None,
@@ -46,14 +59,14 @@ fn a_warm_miss_allocates_nothing_and_neither_does_a_hit() {
         Ok(seen.read(w))
     });
     let run = run.unwrap();
-    assert_eq!(
-        run.report.total().by_type["allocation::Body"].misses,
-        6 * 300
-    );
+    let total = run.report.total();
+    assert_eq!(total.by_type["allocation::Body"].misses, misses);
+    assert_eq!(total.by_type["allocation::Body"].installed, 6 * 300);
+    assert_eq!(total.asked_beside, beside);
     assert_eq!(
         run.value,
         [0, 0],
-        "allocations in 1,500 warm misses and 1,500 hits"
+        "allocations in warm misses of 1,500 objects and 1,500 hits"
     );
 }
 

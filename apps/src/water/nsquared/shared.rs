@@ -66,15 +66,17 @@ pub fn run(
     let shared = w.once(|w| Ok(create(w, problem)))?;
     let own = section::section(problem.molecules, w.node().index(), w.nodes());
     let mut section = Section::new(problem, own.clone());
-    w.prefetch(shared.molecules.slice(own.clone()))?;
+    if problem.prefetch {
+        w.prefetch(shared.molecules.slice(own.clone()))?;
+    }
     let mut found = Finding::default();
-    let (potential, _) = act(w, &shared, &mut section)?;
+    let (potential, _) = act(w, problem, &shared, &mut section)?;
     found.start = potential;
     found.start.add(&section.start(&sum(w, &shared, &section)));
     let began = w.now();
     for step in 0..problem.steps {
         section.predict();
-        let (potential, pairs) = act(w, &shared, &mut section)?;
+        let (potential, pairs) = act(w, problem, &shared, &mut section)?;
         found.end = potential;
         found.end.add(&section.correct(&sum(w, &shared, &section)));
         found.count(pairs);
@@ -93,6 +95,7 @@ pub fn run(
 /// Computes the forces of this node's pairs and adds them to the sums. Returns their energy.
 fn act(
     w: &mut Worker<'_>,
+    problem: &Problem,
     shared: &Shared,
     section: &mut Section,
 ) -> dhole::Result<(Energy, Pairs)> {
@@ -103,7 +106,9 @@ fn act(
     w.barrier()?;
     let within = section.act_within();
     let others = section.others.clone();
-    w.prefetch(others.clone().map(|others| shared.molecules.slice(others)))?;
+    if problem.prefetch {
+        w.prefetch(others.clone().map(|others| shared.molecules.slice(others)))?;
+    }
     for number in others.into_iter().flatten() {
         section.sites[number] = Sites::new(&shared.molecules.at(number).get(w).atoms);
     }

@@ -98,6 +98,7 @@ struct Part {
     around: Vec<usize>,
     /// and the molecules that were in them when they were last looked at.
     neighbours: Vec<Ref<Molecule>>,
+    prefetches: bool,
     movers: Pool<Mover>,
 }
 
@@ -118,7 +119,9 @@ pub fn run(
     let mut part = Part::new(w, problem, shared);
     let mut found = Finding::default();
     let own: Vec<Ref<Molecule>> = part.block.residents().map(|r| shared.molecule(r)).collect();
-    w.prefetch(&own)?;
+    if problem.prefetch {
+        w.prefetch(&own)?;
+    }
     part.show(w);
     w.barrier()?;
     (found.start, _) = part.act(w)?;
@@ -168,6 +171,7 @@ impl Part {
             block: Block::new(problem, own),
             owners,
             around,
+            prefetches: problem.prefetch,
             neighbours: outskirts.residents().map(|r| shared.molecule(r)).collect(),
             movers: Pool::default(),
         }
@@ -210,7 +214,9 @@ impl Part {
     fn look_around(&mut self, w: &Worker<'_>) -> dhole::Result<()> {
         let cells = self.shared.cells;
         let around: Vec<Ref<Cell>> = self.around.iter().map(|&cell| cells.at(cell)).collect();
-        w.prefetch((&around, &self.neighbours))?;
+        if self.prefetches {
+            w.prefetch((&around, &self.neighbours))?;
+        }
         self.neighbours.clear();
         for &cell in &self.around {
             let view = &mut self.block.view[cell];

@@ -1,20 +1,22 @@
 //! References followed through an engine of three lines.
 
 use dhole_heap::{
-    Access, ArrayMiss, BindError, Cluster, ElementsRefused, InstallError, Miss, Monitor, Ref, Row,
-    Share, Token,
+    Access, ArrayMiss, BindError, ElementsRefused, InstallError, Miss, Monitor, Ref, Row, Share,
+    Token,
 };
 use dhole_model::{NodeId, OidRange};
 
+use super::cluster;
+
 /// An engine whose objects are all on node 0, and never change there.
-struct Worker<'a, 'id> {
-    token: Token<'id>,
-    node: &'a Monitor<()>,
-    home: &'a Monitor<()>,
+pub(super) struct Worker<'a, 'id> {
+    pub(super) token: Token<'id>,
+    pub(super) node: &'a Monitor<()>,
+    pub(super) home: &'a Monitor<()>,
 }
 
 #[derive(Debug, thiserror::Error)]
-enum Lost {
+pub(super) enum Lost {
     #[error("nobody has it")]
     Nobody,
     #[error(transparent)]
@@ -105,7 +107,7 @@ impl<'id> Access<'id> for Worker<'_, 'id> {
 
 /// Runs `f` on node 1 with an object of 5 and a row of zeros that node 0 has made.
 fn run(f: impl for<'a, 'id> FnOnce(Worker<'a, 'id>, Ref<u64>, Row<f32>)) {
-    let cluster = Cluster::new(2).unwrap();
+    let cluster = cluster(2);
     let home = Monitor::new(&cluster, NodeId(0), ());
     let node = Monitor::new(&cluster, NodeId(1), ());
     let number = home.lock().split().0.alloc(5_u64).unwrap();
@@ -143,7 +145,7 @@ fn an_object_is_fetched_once_and_then_read_and_written() {
 
 #[test]
 fn an_access_that_fails_unwinds_with_the_engines_error() {
-    let other = Cluster::new(1).unwrap();
+    let other = cluster(1);
     let foreign = Monitor::new(&other, NodeId(0), ())
         .lock()
         .split()
@@ -174,7 +176,7 @@ struct Item {
 
 #[test]
 fn a_cursor_walks_fetching_as_it_goes_and_its_objects_outlive_it() {
-    let cluster = Cluster::new(2).unwrap();
+    let cluster = cluster(2);
     let home = Monitor::new(&cluster, NodeId(0), ());
     let node = Monitor::new(&cluster, NodeId(1), ());
     let number = home.lock().split().0.alloc(7_u64).unwrap();
@@ -199,7 +201,7 @@ fn a_cursor_walks_fetching_as_it_goes_and_its_objects_outlive_it() {
 
 #[test]
 fn objects_that_were_not_allocated_together_are_not_bound_together() {
-    let node = Monitor::new(&Cluster::new(1).unwrap(), NodeId(0), ());
+    let node = Monitor::new(&cluster(1), NodeId(0), ());
     let mut guard = node.lock();
     let mut heap = guard.split().0;
     let numbers = heap.alloc_range(64, |i| i).unwrap();

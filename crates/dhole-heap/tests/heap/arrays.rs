@@ -3,13 +3,15 @@
 use std::num::NonZeroU8;
 
 use dhole_heap::{
-    AllocError, Array, ArrayMiss, BindError, Cluster, ElementsRefusal, ForeignKind, HeapMut,
-    Monitor, PAGE_BYTES, Presence, Share, TypeRef,
+    AllocError, Array, ArrayMiss, BindError, ElementsRefusal, ForeignKind, HeapMut, Monitor,
+    PAGE_BYTES, Presence, Share, TypeRef,
 };
 use dhole_model::{Elements, NodeId};
 
+use super::cluster;
+
 fn one() -> Monitor<()> {
-    Monitor::new(&Cluster::new(1).unwrap(), NodeId(0), ())
+    Monitor::new(&cluster(1), NodeId(0), ())
 }
 
 fn zeros(node: &Monitor<()>, len: u64) -> Array<u64> {
@@ -282,7 +284,7 @@ fn a_block_is_no_object_and_an_object_is_no_array() {
 
 #[test]
 fn arrays_take_storage_where_they_are_touched_and_give_it_back() {
-    let cluster = Cluster::new(1).unwrap();
+    let cluster = cluster(1);
     let node = Monitor::new(&cluster, NodeId(0), ());
     let array = zeros(&node, 1 << 32);
     let mut guard = node.lock();
@@ -290,9 +292,13 @@ fn arrays_take_storage_where_they_are_touched_and_give_it_back() {
     assert_eq!(heap.store_bytes(), 0);
     let far = part(array, (1 << 31) + 511..(1 << 31) + 513);
     heap.zero_fill_elements(far).unwrap();
+    assert_eq!(heap.store_bytes(), 0, "zeros that nobody has touched");
+    heap.make_elements_writable(far).unwrap();
     assert_eq!(heap.store_bytes(), 2 * PAGE_BYTES);
-    heap.zero_fill_elements(part(array, 0..1)).unwrap();
-    heap.zero_fill_elements(part(array, 1..2)).unwrap();
+    for near in [part(array, 0..1), part(array, 1..2)] {
+        heap.zero_fill_elements(near).unwrap();
+        heap.make_elements_writable(near).unwrap();
+    }
     assert_eq!(heap.store_bytes(), 3 * PAGE_BYTES);
     let error = heap.alloc_array::<u8>(1 << 40).unwrap_err();
     assert!(matches!(error, AllocError::TooLarge { len, .. } if len == 1 << 40));

@@ -4,9 +4,11 @@ use std::convert::Infallible;
 use std::panic::Location;
 
 use dhole_heap::{
-    Access, ArrayMiss, Borrow, BorrowError, Cluster, Miss, Monitor, Read, Share, Token, Write,
+    Access, ArrayMiss, Borrow, BorrowError, Miss, Monitor, Read, Share, Token, Write,
 };
 use dhole_model::NodeId;
+
+use super::cluster;
 
 /// Only shares the token: there may be many of it at once.
 #[derive(Clone, Copy)]
@@ -98,7 +100,7 @@ impl<'id> Access<'id> for Owner<'id> {
 #[test]
 #[should_panic(expected = "the token is only shared")]
 fn a_shared_token_gives_nothing_to_write() {
-    let node = Monitor::new(&Cluster::new(1).unwrap(), NodeId(0), ());
+    let node = Monitor::new(&cluster(1), NodeId(0), ());
     let r = node.lock().split().0.alloc(1_u64).unwrap();
     node.lock().split().0.make_writable(r.oid(), false).unwrap();
     node.lend(|token| {
@@ -110,7 +112,7 @@ fn a_shared_token_gives_nothing_to_write() {
 
 #[test]
 fn several_objects_are_lent_and_an_overlap_is_an_error() {
-    let node = Monitor::new(&Cluster::new(1).unwrap(), NodeId(0), ());
+    let node = Monitor::new(&cluster(1), NodeId(0), ());
     let (a, b) = {
         let mut guard = node.lock();
         let (mut heap, _) = guard.split();

@@ -6,6 +6,8 @@ use dhole_heap::{Cluster, InstallError, Monitor, Ref, Row, Share};
 use dhole_model::NodeId;
 use proptest::prelude::*;
 
+use super::cluster;
+
 #[derive(Share, Clone, Copy, PartialEq, Eq, Debug)]
 #[share(crate = "dhole_heap")]
 #[repr(u32)]
@@ -101,7 +103,7 @@ proptest! {
         values in proptest::array::uniform3(any::<u16>()),
         swapped in any::<bool>(),
     ) {
-        let cluster = Cluster::new(3).unwrap();
+        let cluster = cluster(3);
         let nodes = [0, 1, 2].map(|i| node(&cluster, i));
         let r = nodes[0].lock().split().0.alloc(Leaves::of(7)).unwrap();
         nodes[0].lock().split().0.make_writable(r.oid(), false).unwrap();
@@ -124,7 +126,7 @@ proptest! {
     /// Two writers of one leaf: the value is that of one of them, never a part of each.
     #[test]
     fn of_two_writers_of_a_leaf_one_wins(leaf in 0..LEAVES, a in any::<u16>(), b in any::<u16>()) {
-        let cluster = Cluster::new(3).unwrap();
+        let cluster = cluster(3);
         let nodes = [0, 1, 2].map(|i| node(&cluster, i));
         let r = nodes[0].lock().split().0.alloc(Leaves::of(7)).unwrap();
         let mut either = [Leaves::of(7); 2];
@@ -146,7 +148,7 @@ proptest! {
         bytes in proptest::collection::vec(any::<u8>(), 0..60),
         place in 0_u64..60, length in 0_u32..20,
     ) {
-        let cluster = Cluster::new(1).unwrap();
+        let cluster = cluster(1);
         let home = node(&cluster, 0);
         let r = home.lock().split().0.alloc(Leaves::of(7)).unwrap();
         let run = [&place.to_le_bytes()[..], &length.to_le_bytes(), &bytes].concat();
@@ -165,7 +167,7 @@ proptest! {
 
 #[test]
 fn a_surrogate_or_another_enum_value_is_refused() {
-    let cluster = Cluster::new(1).unwrap();
+    let cluster = cluster(1);
     let home = node(&cluster, 0);
     let r = home.lock().split().0.alloc(['a'; 2]).unwrap();
     let half = [&5_u64.to_le_bytes()[..], &1_u32.to_le_bytes(), &[0xd8]].concat();
@@ -179,7 +181,7 @@ fn a_surrogate_or_another_enum_value_is_refused() {
 
 #[test]
 fn a_diff_holds_what_was_changed_and_joins_what_follows_on_itself() {
-    let cluster = Cluster::new(2).unwrap();
+    let cluster = cluster(2);
     let (home, other) = (node(&cluster, 0), node(&cluster, 1));
     let r = home.lock().split().0.alloc([0_u32; 1000]).unwrap();
     fetch(&home, &other, r);
@@ -195,7 +197,7 @@ fn a_diff_holds_what_was_changed_and_joins_what_follows_on_itself() {
 
 #[test]
 fn rows_are_merged_number_by_number() {
-    let cluster = Cluster::new(2).unwrap();
+    let cluster = cluster(2);
     let (home, other) = (node(&cluster, 0), node(&cluster, 1));
     let row: Row<u16> = home.lock().split().0.alloc_rows(1, 700).unwrap().row(0);
     for at in [&home, &other] {

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
-use dhole_heap::{BindError, Cluster, Monitor, Ref, Refusal, Share, UnpackError};
+use dhole_heap::{BindError, Monitor, Ref, Refusal, Share, UnpackError};
 use dhole_model::{NodeId, Oid, OidRange};
 
+use super::cluster;
+
 fn node() -> Monitor<()> {
-    let cluster = Cluster::new(1).expect("room for a node");
+    let cluster = cluster(1);
     Monitor::new(&cluster, NodeId(0), ())
 }
 
@@ -107,7 +109,7 @@ fn who_frees_what_is_no_object_makes_no_reference_to_it() {
 
 #[test]
 fn a_freed_object_keeps_its_type_until_no_node_can_reach_it() {
-    let cluster = Cluster::new(2).expect("room for two nodes");
+    let cluster = cluster(2);
     let [a, b] = [0, 1].map(|i| Monitor::new(&Arc::clone(&cluster), NodeId(i), ()));
     let one = a.lock().split().0.alloc_range(1, |_| 7_u32).unwrap().at(0);
     let all = cluster.with_rest(OidRange::one(one.oid()));

@@ -2,10 +2,18 @@
 
 mod access;
 mod arrays;
+mod beside;
 mod borrow;
 mod diff;
+mod faults;
 mod free;
 mod layout;
 mod presence;
 mod space;
 mod threads;
+mod vm;
+
+/// A cluster whose accesses are checked.
+fn cluster(nodes: usize) -> std::sync::Arc<dhole_heap::Cluster> {
+    dhole_heap::Cluster::new(nodes).expect("room for the nodes")
+}

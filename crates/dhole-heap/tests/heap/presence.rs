@@ -4,13 +4,14 @@ use std::panic::Location;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use dhole_heap::{
-    AllocError, BindError, Cluster, GatherError, InstallError, Miss, Monitor, Presence, Ref,
-    Refusal, Token,
+    AllocError, BindError, GatherError, InstallError, Miss, Monitor, Presence, Ref, Refusal, Token,
 };
 use dhole_model::NodeId;
 
+use super::cluster;
+
 fn one() -> Monitor<()> {
-    Monitor::new(&Cluster::new(1).unwrap(), NodeId(0), ())
+    Monitor::new(&cluster(1), NodeId(0), ())
 }
 
 /// Runs `f` as a worker that has allocated one object of 5.
@@ -247,7 +248,7 @@ fn a_token_of_another_monitor_is_refused() {
 #[test]
 #[should_panic(expected = "has its monitor already")]
 fn a_node_has_one_monitor() {
-    let cluster = Cluster::new(1).unwrap();
+    let cluster = cluster(1);
     let _first = Monitor::new(&cluster, NodeId(0), ());
     let _second = Monitor::new(&cluster, NodeId(0), ());
 }

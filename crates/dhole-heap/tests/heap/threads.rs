@@ -7,8 +7,10 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use dhole_heap::{Access, ArrayMiss, Cluster, GatherError, Miss, Monitor, Share, Token, readers};
+use dhole_heap::{Access, ArrayMiss, GatherError, Miss, Monitor, Share, Token, readers};
 use dhole_model::NodeId;
+
+use super::cluster;
 
 /// A worker that cannot fetch.
 struct Computing<'id>(Token<'id>);
@@ -56,7 +58,7 @@ impl<'id> Access<'id> for Computing<'id> {
 #[test]
 fn a_handler_reads_whole_values_of_clean_objects_while_others_are_written() {
     const ROUNDS: u64 = 2000;
-    let cluster = Cluster::new(1).unwrap();
+    let cluster = cluster(1);
     let node = Monitor::new(&cluster, NodeId(0), ());
     let objects = node
         .lock()
@@ -115,7 +117,7 @@ fn a_handler_reads_whole_values_of_clean_objects_while_others_are_written() {
 
 #[test]
 fn a_handler_installs_while_the_worker_waits_with_its_token_shared() {
-    let cluster = Cluster::new(2).unwrap();
+    let cluster = cluster(2);
     let owner = Monitor::new(&cluster, NodeId(0), ());
     let reader = Monitor::new(&cluster, NodeId(1), 0_u32);
     let objects = owner.lock().split().0.alloc_range(500, |i| [i; 4]).unwrap();
@@ -160,7 +162,7 @@ fn a_handler_installs_while_the_worker_waits_with_its_token_shared() {
 
 #[test]
 fn references_go_to_scoped_threads() {
-    let cluster = Cluster::new(1).unwrap();
+    let cluster = cluster(1);
     let node = Monitor::new(&cluster, NodeId(0), ());
     let numbers = node.lock().split().0.alloc_range(100, |i| i).unwrap();
     let sum = node.lend(|token| {
@@ -176,7 +178,7 @@ fn references_go_to_scoped_threads() {
 
 #[test]
 fn readers_go_to_scoped_threads_and_find_what_is_present() {
-    let cluster = Cluster::new(1).unwrap();
+    let cluster = cluster(1);
     let node = Monitor::new(&cluster, NodeId(0), ());
     let numbers = node.lock().split().0.alloc_range(100, |i| i).unwrap();
     let row = node

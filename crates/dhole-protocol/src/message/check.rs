@@ -34,8 +34,13 @@ fn check_interval(interval: &Interval, nodes: usize) -> Result<(), &'static str>
         return Err("an interval that ends before it begins");
     }
     let ends = |range: &OidRange| range.first.0.checked_add(u64::from(range.count));
+    let base = interval.base.as_ref();
+    if base.is_some_and(|base| base.index >= interval.first) {
+        return Err("an interval told against one that is no older");
+    }
+    let unwritten = base.into_iter().flat_map(|base| &base.unwritten);
     let freed = interval.freed.iter().chain(&interval.freed_arrays);
-    let mut ranges = interval.written.iter().chain(freed);
+    let mut ranges = interval.written.iter().chain(freed).chain(unwritten);
     if !ranges.all(|range| range.count > 0 && ends(range).is_some()) {
         return Err("a range of objects beyond all ids");
     }
@@ -135,8 +140,11 @@ impl Message {
     /// What makes no sense in a cluster of `nodes`, whatever has happened there.
     pub(crate) fn check(&self, nodes: usize) -> Result<(), &'static str> {
         match self {
-            Message::Fetch { wanted, .. } => {
+            Message::Fetch { wanted, beside, .. } => {
                 check_wanted(wanted.len())?;
+                if wanted.len() < usize::from(*beside) {
+                    return Err("a fetch with more objects beside those missed than there are");
+                }
                 check_versions(wanted.iter().map(|wanted| wanted.need), nodes)
             }
             Message::PageReply { applied, .. } => {

@@ -147,8 +147,8 @@ impl Protocol {
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
         self.gates.check_grant(from, passage, wait, parts)?;
-        self.lazy.check(from, news)?;
-        self.lazy.apply(news, out);
+        let records = self.lazy.check(from, news)?;
+        self.lazy.apply(news, records, out);
         if self.gates.granted(parts) {
             self.go_on(out);
         }

@@ -90,6 +90,7 @@ fn spoiled(message: &Message, to: NodeId) -> Vec<(&'static str, Message)> {
                 freed: vec![],
                 freed_arrays: vec![],
                 pages: None,
+                base: None,
             }));
         }
     });

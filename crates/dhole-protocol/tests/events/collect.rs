@@ -5,12 +5,15 @@ use std::collections::BTreeSet;
 
 use crate::pack::*;
 use dhole_model::{Oid, OidRange, VectorTime};
-use dhole_protocol::{Command, Event, Gossip, LockId, LogLimits, Message, NodeSet, ProtocolError};
+use dhole_protocol::{
+    Command, Event, Gossip, LockId, LogLimits, Message, NodeSet, ProtocolError, Reach,
+};
 
 const SMALL: LogLimits = LogLimits {
     collect_from: 8,
     compact_from: 32,
     collect_pages_from: usize::MAX,
+    reach: Reach::of(0),
 };
 
 /// Nodes that write objects under lock 1.

@@ -1,9 +1,9 @@
 //! Objects that one node alone writes: after its second notice they stay writable, without faults
 //! or notices, until somebody asks for them or writes them.
 
-use crate::pack::{OBJECT, Pack, acquire, from, miss, release, site, source};
+use crate::pack::{OBJECT, Pack, acquire, from, from_pre_image, miss, release, site};
 use dhole_model::{OidRange, Version};
-use dhole_protocol::{Command, Event, Message, Source, Wanted, WorkerIs};
+use dhole_protocol::{Command, Event, Message, Wanted, WorkerIs};
 
 /// A pack whose node 0 is the only one that writes the object.
 fn exclusive() -> Pack {
@@ -54,7 +54,13 @@ fn a_fetch_that_is_refused_leaves_it_writable() {
     let need = Version::default();
     let wanted = [OBJECT, OBJECT.plus(1)].map(|oid| Wanted { oid, need });
     let wanted = wanted.into_iter().collect();
-    pack.refuse(0, from(1, Message::Fetch { round: 1, wanted }));
+    let (round, beside) = (1, 0);
+    let fetch = Message::Fetch {
+        round,
+        wanted,
+        beside,
+    };
+    pack.refuse(0, from(1, fetch));
 }
 
 #[test]
@@ -84,7 +90,7 @@ fn a_request_for_it_waits_for_the_next_call() {
     out.clear();
     node.step(Event::Serve, WorkerIs::InCall, &mut out)
         .expect("a call");
-    assert_eq!(source(&out), Some(Source::Current));
+    assert_eq!(from_pre_image(&out), Some(false));
 }
 
 #[test]

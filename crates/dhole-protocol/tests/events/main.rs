@@ -1,6 +1,7 @@
 //! What the protocols answer, a file an event or a mechanism.
 
 mod acquire;
+mod aggregation;
 mod array_family;
 mod arrays;
 mod arrive;
@@ -20,10 +21,12 @@ mod races;
 mod races_at_home;
 mod read_miss;
 mod read_misses;
+mod reduction;
 mod release;
 mod serve;
 mod switch;
 mod treadmarks;
+mod twins;
 mod update;
 mod waited_long;
 mod write_fault;

@@ -1,7 +1,7 @@
 //! `Event::Serve`, and requests for objects that are being written.
 
-use crate::pack::{OBJECT, Pack, from, miss, n, source};
-use dhole_protocol::{Command, Event, Message, Protocol, Source, WorkerIs};
+use crate::pack::{OBJECT, Pack, from, from_pre_image, miss, n};
+use dhole_protocol::{Command, Event, Message, Protocol, WorkerIs};
 
 /// A pack whose node 0 is writing the object, and a request of node 1 for it.
 fn request_for_what_is_being_written(served_before: bool) -> (Protocol, Message) {
@@ -31,7 +31,7 @@ fn a_request_waits_while_the_worker_computes_and_is_answered_at_its_next_call() 
     );
     assert!(node.has_deferred());
     let served = step(&mut node, Event::Serve, WorkerIs::InCall);
-    assert_eq!(source(&served), Some(Source::Current));
+    assert_eq!(from_pre_image(&served), Some(false));
     assert!(!node.has_deferred());
     assert_eq!(step(&mut node, Event::Serve, WorkerIs::InCall), []);
 }
@@ -40,14 +40,14 @@ fn a_request_waits_while_the_worker_computes_and_is_answered_at_its_next_call() 
 fn a_request_in_a_call_is_answered_at_once() {
     let (mut node, fetch) = request_for_what_is_being_written(false);
     let served = step(&mut node, from(1, fetch), WorkerIs::InCall);
-    assert_eq!(source(&served), Some(Source::Current));
+    assert_eq!(from_pre_image(&served), Some(false));
 }
 
 #[test]
 fn a_request_is_answered_from_the_pre_image_where_there_is_one() {
     let (mut node, fetch) = request_for_what_is_being_written(true);
     let served = step(&mut node, from(1, fetch), WorkerIs::Computing);
-    assert_eq!(source(&served), Some(Source::PreImage));
+    assert_eq!(from_pre_image(&served), Some(true));
 }
 
 #[test]

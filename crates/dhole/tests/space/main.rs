@@ -4,5 +4,6 @@ mod arrays;
 mod failures;
 mod family;
 mod freeing;
+mod optimisations;
 mod races;
 mod timing;

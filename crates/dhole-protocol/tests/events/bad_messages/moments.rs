@@ -108,7 +108,7 @@ fn all_others() -> Vec<Moment> {
     let limits = LogLimits {
         collect_from: 1,
         compact_from: 4,
-        collect_pages_from: usize::MAX,
+        ..LogLimits::default()
     };
     let mut pack = Pack::new(3);
     for (me, node) in pack.nodes.iter_mut().enumerate() {

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use dhole_model::{CallSite, Coherence, MessageKind, NodeId, Oid, OidRange, VectorTime};
 use dhole_protocol::{
     ArrayCommand, Command, Event, Flushed, FlushedElements, LockId, LogLimits, Message, News,
-    PageCommand, Protocol, ProtocolError, Pushed, PushedElements, Races, SentDiff, Source, Unread,
+    PageCommand, Protocol, ProtocolError, Pushed, PushedElements, Races, SentDiff, Unread,
     WorkerIs,
 };
 
@@ -212,12 +212,10 @@ impl Pack {
                 Command::Reply {
                     to,
                     round,
-                    objects,
+                    sent,
                     keep,
-                } => {
-                    let sent = objects.iter().map(|(sent, _)| *sent).collect();
-                    (to, Message::FetchReply { round, sent, keep })
-                }
+                    ..
+                } => (to, Message::FetchReply { round, sent, keep }),
                 Command::Array(ArrayCommand::Reply { to, round, sent }) => {
                     (to, Message::ElementsReply { round, sent })
                 }
@@ -328,10 +326,12 @@ impl Pack {
     }
 }
 
-/// Where the bytes of the first reply among the commands are taken from.
-pub fn source(commands: &[Command]) -> Option<Source> {
+/// Whether the bytes of the first object of the first reply are those of its pre-image.
+pub fn from_pre_image(commands: &[Command]) -> Option<bool> {
     commands.iter().find_map(|command| match command {
-        Command::Reply { objects, .. } => Some(objects[0].1),
+        Command::Reply {
+            sent, pre_images, ..
+        } => Some(pre_images.contains(&sent[0].oid)),
         _ => None,
     })
 }

@@ -47,6 +47,7 @@ pub fn ask(round: u32) -> Message {
     Message::Fetch {
         round,
         wanted: Default::default(),
+        beside: 0,
     }
 }
 

@@ -1,0 +1,164 @@
+//! What becomes of a touch that faults: the handler of SIGSEGV only moves the instruction pointer
+//! to the place beside the touch, and ordinary code goes on there, on the thread's own stack.
+//! Every other fault is passed to the handler that was there before.
+
+use std::ffi::{c_int, c_void};
+use std::io;
+use std::sync::OnceLock;
+
+use crate::views;
+
+/// The address of a touch, and of where to go on when it faults.
+#[derive(Clone, Copy)]
+struct Touch {
+    at: usize,
+    missed: usize,
+}
+
+/// All touches of the program, by address.
+static TOUCHES: OnceLock<Box<[Touch]>> = OnceLock::new();
+
+/// What the process did with SIGSEGV before.
+static PREVIOUS: OnceLock<libc::sigaction> = OnceLock::new();
+
+/// Has faults of touches handled from now on, for all threads. Once is enough.
+pub(crate) fn install() -> io::Result<()> {
+    static INSTALLED: OnceLock<Result<(), i32>> = OnceLock::new();
+    let installed = INSTALLED
+        .get_or_init(|| replace().map_err(|error| error.raw_os_error().unwrap_or(libc::EINVAL)));
+    installed.map_err(io::Error::from_raw_os_error)
+}
+
+fn replace() -> io::Result<()> {
+    TOUCHES.get_or_init(touches);
+    // SAFETY: all zeros is a valid `sigaction`, which the call fills in.
+    let previous = unsafe {
+        let mut previous = std::mem::zeroed();
+        checked(libc::sigaction(
+            libc::SIGSEGV,
+            std::ptr::null(),
+            &mut previous,
+        ))?;
+        previous
+    };
+    // Known before the handler is, which may run on any thread as soon as it is there.
+    let previous = PREVIOUS.get_or_init(|| previous);
+    let handler: extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void) = on_fault;
+    let ours = libc::sigaction {
+        sa_sigaction: handler as usize,
+        // What the previous handler counts on when it is called. It may need a stack of its own,
+        // to tell of an overflow of the thread's.
+        sa_flags: libc::SA_SIGINFO | libc::SA_ONSTACK | previous.sa_flags & libc::SA_NODEFER,
+        ..*previous
+    };
+    // SAFETY: the handler does nothing that a signal handler must not.
+    checked(unsafe { libc::sigaction(libc::SIGSEGV, &ours, std::ptr::null_mut()) })
+}
+
+fn checked(result: c_int) -> io::Result<()> {
+    match result {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// The entries of the link section, sorted.
+fn touches() -> Box<[Touch]> {
+    unsafe extern "C" {
+        #[link_name = "__start_dhole_touch"]
+        static START: [i32; 2];
+        #[link_name = "__stop_dhole_touch"]
+        static STOP: [i32; 2];
+    }
+    // SAFETY: it only adds an entry of zeros to the section, which so exists in every program.
+    unsafe {
+        std::arch::asm!(
+            ".pushsection dhole_touch,\"aR\",@progbits",
+            ".balign 4",
+            ".long 0",
+            ".long 0",
+            ".popsection",
+            options(nomem, nostack, preserves_flags)
+        );
+    }
+    let (start, stop) = (&raw const START, &raw const STOP);
+    let count = (stop.addr() - start.addr()) / size_of::<[i32; 2]>();
+    // SAFETY: the linker puts the symbols at both ends of the section, which has such entries
+    // alone and is never written.
+    let entries = unsafe { std::slice::from_raw_parts(start, count) };
+    let absolute = |offset: &i32| {
+        let place = std::ptr::from_ref(offset).addr();
+        place.wrapping_add_signed(*offset as isize)
+    };
+    let mut touches: Box<[Touch]> = entries
+        .iter()
+        .filter(|[at, _]| *at != 0)
+        .map(|[at, missed]| Touch {
+            at: absolute(at),
+            missed: absolute(missed),
+        })
+        .collect();
+    touches.sort_unstable_by_key(|touch| touch.at);
+    touches
+}
+
+/// Where to go on after a fault of the instruction at `at`, if that is a touch.
+fn missed(at: usize) -> Option<usize> {
+    let touches = TOUCHES.get()?;
+    let found = touches.binary_search_by_key(&at, |touch| touch.at).ok()?;
+    Some(touches[found].missed)
+}
+
+/// The handler. It allocates nothing, locks nothing and calls nothing but the handler before.
+extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+    let interrupted = context.cast::<libc::ucontext_t>();
+    // SAFETY: the kernel hands both over, for as long as the handler runs. The address is there
+    // for a fault, and then `si_code` is positive.
+    let (ip, address) = unsafe {
+        let address = ((*info).si_code > 0).then(|| (*info).si_addr().addr());
+        let registers = &mut (*interrupted).uc_mcontext.gregs;
+        (&mut registers[libc::REG_RIP as usize], address)
+    };
+    if address.is_some_and(views::contain)
+        && let Some(missed) = missed(*ip as usize)
+    {
+        *ip = missed as i64;
+        return;
+    }
+    pass_on(signal, info, context);
+}
+
+/// Does what the process would have done without us.
+fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+    let previous = PREVIOUS.get().expect("it is known before the handler is");
+    // SAFETY: as in `on_fault`.
+    let is_fault = unsafe { (*info).si_code > 0 };
+    match previous.sa_sigaction {
+        libc::SIG_IGN if !is_fault => {}
+        // What faults is run again, and ends the process as it would have; what was sent is sent
+        // again. Not even a program that ignores the signal survives a fault.
+        libc::SIG_DFL | libc::SIG_IGN => {
+            // SAFETY: all zeros but for the handler is a valid `sigaction`; both calls are
+            // allowed in a handler.
+            unsafe {
+                let mut default: libc::sigaction = std::mem::zeroed();
+                default.sa_sigaction = libc::SIG_DFL;
+                libc::sigaction(signal, &default, std::ptr::null_mut());
+                if !is_fault {
+                    libc::raise(signal);
+                }
+            }
+        }
+        // SAFETY: the process has installed it for this signal, as a function of this type.
+        handler if previous.sa_flags & libc::SA_SIGINFO != 0 => unsafe {
+            let handler: extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void) =
+                std::mem::transmute(handler);
+            handler(signal, info, context);
+        },
+        // SAFETY: as above.
+        handler => unsafe {
+            let handler: extern "C" fn(c_int) = std::mem::transmute(handler);
+            handler(signal);
+        },
+    }
+}

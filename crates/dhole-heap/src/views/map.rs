@@ -1,0 +1,212 @@
+//! Where views are mapped: one reservation of the process, in which each slot has four parts of
+//! one size, a power of two. So two bits of an address say which view it belongs to, as in DOSA.
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::ptr::NonNull;
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use super::View;
+use crate::fault;
+use crate::space::{self, STAGGER, Slot};
+
+/// The log2 of the most bytes that a view has.
+const MOST_BITS: u32 = 36;
+
+/// The log2 of the fewest bytes that are of use.
+const LEAST_BITS: u32 = 28;
+
+/// The process's address space for views.
+struct Arena {
+    base: NonNull<u8>,
+    /// The log2 of the bytes of a view.
+    bits: u32,
+    bytes: usize,
+}
+
+// SAFETY: an address; what may be done there is the business of the slots' holders.
+unsafe impl Send for Arena {}
+// SAFETY: as above.
+unsafe impl Sync for Arena {}
+
+static ARENA: OnceLock<Arena> = OnceLock::new();
+
+/// Whether an address belongs to a view of some node. May be called in a signal handler.
+pub(crate) fn contain(address: usize) -> bool {
+    let arena = ARENA.get();
+    arena.is_some_and(|arena| address.wrapping_sub(arena.base.addr().get()) < arena.bytes)
+}
+
+/// The view to which a negative handle leads.
+pub(crate) fn view_of(handle: *mut u8) -> View {
+    let bits = ARENA.get().map_or(0, |arena| arena.bits);
+    match handle.addr().wrapping_neg() >> bits & 3 {
+        1 => View::Read,
+        2 => View::Write,
+        _ => View::Nothing,
+    }
+}
+
+/// The views of one node's store.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Views {
+    base: NonNull<u8>,
+    bits: u32,
+}
+
+// SAFETY: an address, as a slot is.
+unsafe impl Send for Views {}
+// SAFETY: as above.
+unsafe impl Sync for Views {}
+
+impl Views {
+    /// Maps the views of a slot that has none.
+    pub(crate) fn map(slot: &Slot) -> io::Result<Views> {
+        fault::install()?;
+        let arena = arena(slot)?;
+        let at = (slot.number() as usize) << (arena.bits + 2);
+        // SAFETY: the arena has room for every slot.
+        let base = unsafe { arena.base.add(at) };
+        let views = Views {
+            base,
+            bits: arena.bits,
+        };
+        // SAFETY: the name is a string; the result is a new descriptor, or -1.
+        let file = unsafe {
+            let file = libc::memfd_create(c"dhole".as_ptr(), libc::MFD_CLOEXEC);
+            if file < 0 {
+                return Err(io::Error::last_os_error());
+            }
+            OwnedFd::from_raw_fd(file)
+        };
+        // SAFETY: the descriptor is open.
+        if unsafe { libc::ftruncate(file.as_raw_fd(), 1 << views.bits) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let read = libc::PROT_READ;
+        for (view, protection) in [(View::Read, read), (View::Write, read | libc::PROT_WRITE)] {
+            let flags = libc::MAP_SHARED | libc::MAP_NORESERVE;
+            let at = views.part(view);
+            // SAFETY: the slot is the caller's alone, and no view of it is mapped.
+            if let Err(error) = unsafe { mapped(at, 1 << views.bits, protection, flags, &file) } {
+                // SAFETY: nobody knows the views.
+                unsafe { views.unmap() };
+                return Err(error);
+            }
+        }
+        Ok(views)
+    }
+
+    fn part(&self, view: View) -> NonNull<u8> {
+        // SAFETY: a slot has four parts of this size.
+        unsafe { self.base.add((view as usize) << self.bits) }
+    }
+
+    /// Where the store starts: in the view through which the runtime reads and writes, too.
+    pub(crate) fn store(&self) -> NonNull<u8> {
+        // SAFETY: a view is larger.
+        unsafe { self.part(View::Write).add(STAGGER[1] as usize) }
+    }
+
+    /// Bytes of the store.
+    pub(crate) fn store_bytes(&self) -> u64 {
+        (1 << self.bits) - STAGGER[1]
+    }
+
+    /// Where something in the store is in this view.
+    #[inline]
+    pub(crate) fn of(&self, object: NonNull<u8>, view: View) -> NonNull<u8> {
+        let back = (View::Write as usize - view as usize) << self.bits;
+        // SAFETY: the part of this view lies so far before that of the writable one.
+        unsafe { object.sub(back) }
+    }
+
+    /// Gives pages of the store back to the system; they read as zero again.
+    ///
+    /// # Safety
+    /// `at` is page-aligned, the range lies within the store, and nothing refers to it any more.
+    pub(crate) unsafe fn release(&self, at: NonNull<u8>, bytes: u64) {
+        // SAFETY: the range is the caller's to clear, in all views.
+        let failed =
+            unsafe { libc::madvise(at.as_ptr().cast(), bytes as usize, libc::MADV_REMOVE) };
+        assert_eq!(
+            failed,
+            0,
+            "releasing shared memory: {}",
+            io::Error::last_os_error()
+        );
+    }
+
+    /// Gives everything back to the system.
+    ///
+    /// # Safety
+    /// Nothing refers to the store any more, and nobody uses any copy of these views.
+    pub(crate) unsafe fn unmap(&self) {
+        // SAFETY: the slot's part of the reservation is as it was at first; the caller promises
+        // the rest.
+        let unmapped = unsafe { reserved(Some(self.base), 4 << self.bits) };
+        unmapped.expect("mapping over what is mapped takes nothing");
+    }
+}
+
+/// The reservation, made at first, for as many slots as there are.
+fn arena(slot: &Slot) -> io::Result<&'static Arena> {
+    static RESERVING: Mutex<()> = Mutex::new(());
+    let _one = RESERVING.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(arena) = ARENA.get() {
+        return Ok(arena);
+    }
+    let most = (slot.store_bytes().ilog2() - 2).min(MOST_BITS);
+    let mut refused = io::Error::from_raw_os_error(libc::ENOMEM);
+    for bits in (LEAST_BITS..=most).rev() {
+        let of_slot = 4_usize << bits;
+        let bytes = of_slot * space::slots() as usize;
+        // SAFETY: at an address of the system's choice, so it touches nothing else.
+        match unsafe { reserved(None, bytes + of_slot) } {
+            Ok(at) => {
+                let to_round = at.addr().get().next_multiple_of(of_slot) - at.addr().get();
+                // SAFETY: a slot more than is needed was reserved.
+                let base = unsafe { at.add(to_round) };
+                return Ok(ARENA.get_or_init(|| Arena { base, bits, bytes }));
+            }
+            Err(error) => refused = error,
+        }
+    }
+    Err(refused)
+}
+
+/// Address space that nobody may touch.
+///
+/// # Safety
+/// As for [`mapped`], if `at` is given.
+unsafe fn reserved(at: Option<NonNull<u8>>, bytes: usize) -> io::Result<NonNull<u8>> {
+    let fixed = at.map_or(0, |_| libc::MAP_FIXED);
+    let at = at.map_or(std::ptr::null_mut(), NonNull::as_ptr);
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | fixed;
+    // SAFETY: as the caller promises.
+    result(unsafe { libc::mmap(at.cast(), bytes, libc::PROT_NONE, flags, -1, 0) })
+}
+
+/// Maps a file at `at`.
+///
+/// # Safety
+/// `bytes` bytes from `at` on are reserved, and nothing refers to what is there.
+unsafe fn mapped(
+    at: NonNull<u8>,
+    bytes: usize,
+    protection: i32,
+    flags: i32,
+    file: &OwnedFd,
+) -> io::Result<NonNull<u8>> {
+    let flags = flags | libc::MAP_FIXED;
+    let at = at.as_ptr().cast();
+    // SAFETY: as the caller promises.
+    result(unsafe { libc::mmap(at, bytes, protection, flags, file.as_raw_fd(), 0) })
+}
+
+fn result(at: *mut libc::c_void) -> io::Result<NonNull<u8>> {
+    match NonNull::new(at.cast()) {
+        Some(mapped) if at != libc::MAP_FAILED => Ok(mapped),
+        _ => Err(io::Error::last_os_error()),
+    }
+}

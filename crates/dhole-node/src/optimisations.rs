@@ -1,0 +1,88 @@
+use dhole_heap::HeapMut;
+use dhole_model::Oid;
+use dhole_protocol::{LogLimits, Reach};
+
+use crate::node::State;
+
+/// DOSA's optimisations of the lazy protocol, each of which can be left out by itself to see what
+/// it brings (DOSA, section 9). What a program computes does not depend on them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Optimisations {
+    /// Fetch with a missed object all invalid objects of its page (DOSA, section 3.6).
+    pub read_aggregation: bool,
+    /// Tell of an interval as the difference against one of the last so many of its node, where
+    /// that is shorter; never at 0 (DOSA, section 3.1). A step of a program may have as many
+    /// phases.
+    pub notice_reduction: u32,
+    /// How it is found what a node wrote.
+    pub write_detection: WriteDetection,
+}
+
+/// How it is found what a node wrote of the lazy protocol's objects. Arrays, and objects under
+/// another protocol, are not concerned.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
+pub enum WriteDetection {
+    /// Each object is marked at its first write in an interval.
+    #[default]
+    Marks,
+    /// A first write makes all clean objects of the page writable, and a comparison with the
+    /// page's twin tells which were written (write aggregation; DOSA, section 3.5). An object that
+    /// is written with what it holds gives no notice, so not all races are found, and of a race
+    /// not always the line: [`Races::Fail`](dhole_protocol::Races) is refused.
+    Twins,
+}
+
+impl Optimisations {
+    pub(crate) fn limits(self) -> LogLimits {
+        LogLimits {
+            reach: Reach::of(self.notice_reduction),
+            ..LogLimits::default()
+        }
+    }
+}
+
+impl Default for Optimisations {
+    /// All that gain.
+    fn default() -> Optimisations {
+        Optimisations {
+            read_aggregation: true,
+            notice_reduction: 16,
+            write_detection: WriteDetection::Marks,
+        }
+    }
+}
+
+impl State {
+    /// The worker misses an object: it gets its place, in the order of first access, and the
+    /// protocol is told what else could be fetched with it.
+    pub fn look_beside(&mut self, missed: Oid, heap: &mut HeapMut<'_>) {
+        // Where there is no room, storing the object will say so.
+        let has_place = heap.make_room(missed).is_ok();
+        if has_place && self.optimisations.read_aggregation && self.nodes > 1 {
+            let absent = heap.beside(missed).filter(|(_, is_present)| !is_present);
+            absent.for_each(|(oid, _)| self.protocol.lies_beside(oid));
+        }
+    }
+
+    /// The worker writes a clean object: the protocol is told what could become writable with it.
+    pub fn look_beside_written(&mut self, written: Oid, heap: &mut HeapMut<'_>) {
+        if self.protocol.compares() {
+            let clean = heap
+                .beside(written)
+                .filter(|(oid, is_present)| *is_present && !heap.is_writable(*oid));
+            clean.for_each(|(oid, _)| self.protocol.lies_beside(oid));
+        }
+    }
+
+    /// What the worker could have written and did not, in ascending order.
+    pub fn unwritten(&self, heap: &mut HeapMut<'_>) -> Vec<Oid> {
+        let is_unwritten = |oid: &Oid| {
+            let compared = heap.is_unwritten(*oid);
+            compared
+                .unwrap_or_else(|error| panic!("what has a twin is compared in a call: {error}"))
+        };
+        let mut unwritten: Vec<Oid> = self.protocol.twins().filter(is_unwritten).collect();
+        unwritten.sort_unstable();
+        unwritten
+    }
+}

@@ -1,0 +1,69 @@
+//! Write aggregation: a write fault makes all clean objects of the page writable, and what was
+//! written is found when the interval ends, by comparison with the page's twin (DOSA, section 3.5).
+//!
+//! The twin is kept object by object, as their pre-images, from which requests are answered
+//! meanwhile. An object that was written and is as it was before gives no notice. No object is
+//! exclusive: without a fault there would be no twin to compare with. Elements of arrays and
+//! objects that have a home are written as ever.
+
+use dhole_model::{CallSite, Coherence, Oid};
+
+use super::Lazy;
+use crate::command::{Command, Commands};
+use crate::races::SiteId;
+
+impl Lazy {
+    /// From now on what was written is found by comparing.
+    pub fn compare(&mut self) {
+        self.compares = true;
+    }
+
+    /// Whether what was written is found by comparing.
+    pub fn compares(&self) -> bool {
+        self.compares
+    }
+
+    /// Makes an object writable, and with it those that lie beside it and are clean.
+    pub(super) fn make_page_writable(&mut self, oid: Oid, site: CallSite, out: &mut Commands) {
+        let site = self.races.site(site);
+        self.make_twin(oid, site, out);
+        let mut beside = std::mem::take(&mut self.beside);
+        for oid in beside.drain(..) {
+            // Where it is written, if it is, no fault will tell.
+            self.make_twin(oid, SiteId::default(), out);
+        }
+        self.beside = beside;
+    }
+
+    fn make_twin(&mut self, oid: Oid, site: SiteId, out: &mut Commands) {
+        let object = self.objects.get_mut(oid);
+        let is_lazy = object.coherence == Some(Coherence::Lazy);
+        if is_lazy && object.is_valid() && !object.dirty && !object.freed {
+            (object.dirty, object.pre_image) = (true, true);
+            self.dirty.push((oid, site));
+            let pre_image = true;
+            out.push(Command::MakeWritable { oid, pre_image });
+        }
+    }
+
+    /// The objects that have a twin to be compared with.
+    pub fn twins(&self) -> impl Iterator<Item = Oid> {
+        let written = self.dirty.iter().filter(|_| self.compares);
+        let twin = |oid: &Oid| self.objects.get(*oid).pre_image;
+        written.map(|(oid, _)| *oid).filter(twin)
+    }
+
+    /// These objects, in ascending order, are as their twins: they were not written.
+    pub fn unwritten(&mut self, unwritten: &[Oid], out: &mut Commands) {
+        let Lazy { objects, dirty, .. } = self;
+        dirty.retain(|(oid, _)| {
+            let object = objects.get_mut(*oid);
+            let is_clean = object.pre_image && unwritten.binary_search(oid).is_ok();
+            if is_clean {
+                (object.dirty, object.pre_image) = (false, false);
+                out.push(Command::MakeClean(*oid));
+            }
+            !is_clean
+        });
+    }
+}

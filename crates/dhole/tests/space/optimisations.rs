@@ -1,0 +1,117 @@
+//! DOSA's optimisations of the lazy protocol: each changes what is counted, and no result.
+
+use dhole::{
+    Config, ConfigError, Counters, Optimisations, Races, Ref, RunError, Share, WriteDetection,
+};
+
+#[derive(Share, Clone, Copy)]
+struct Body {
+    at: [f64; 7],
+    next: Option<Ref<Body>>,
+}
+
+const BODIES: usize = 256;
+const STEPS: usize = 4;
+
+/// Two nodes move every other body each, and read those of the other.
+fn moved(optimisations: Optimisations) -> (f64, Counters) {
+    let run = Config::nodes(2).optimisations(optimisations).run(|w| {
+        let resting = Body {
+            at: [0.0; 7],
+            next: None,
+        };
+        let bodies = w.once(|w| Ok(w.alloc_range(BODIES, |_| resting)))?;
+        let me = w.node().index();
+        let mut sum = 0.0;
+        for step in 0..STEPS {
+            for body in bodies.iter().skip(me).step_by(2) {
+                body.get_mut(w).at[0] += step as f64;
+            }
+            w.barrier()?;
+            let others = bodies.iter().skip(1 - me).step_by(2);
+            sum += others.map(|body| body.get(w).at[0]).sum::<f64>();
+            w.barrier()?;
+        }
+        Ok(sum)
+    });
+    let run = run.unwrap();
+    (run.value, run.report.total())
+}
+
+#[test]
+fn each_optimisation_moves_its_counter_and_leaves_the_result() {
+    let best = Optimisations::default();
+    let (sum, counts) = moved(best);
+    assert_eq!(sum, (128 * (1 + 3 + 6)) as f64);
+
+    let (same, alone) = moved(Optimisations {
+        read_aggregation: false,
+        ..best
+    });
+    assert_eq!((same, alone.asked_beside), (sum, 0));
+    assert!(alone.fetch_rounds > 3 * counts.fetch_rounds / 2);
+    assert_eq!(
+        alone.by_type["space::optimisations::Body"].installed,
+        counts.by_type["space::optimisations::Body"].installed
+    );
+
+    let (same, whole) = moved(Optimisations {
+        notice_reduction: 0,
+        ..best
+    });
+    assert_eq!((same, whole.messages), (sum, counts.messages));
+    assert!(whole.write_notice_bytes > 2 * counts.write_notice_bytes);
+
+    let (same, compared) = moved(Optimisations {
+        write_detection: WriteDetection::Twins,
+        ..best
+    });
+    assert_eq!(same, sum);
+    let pages = BODIES / 64;
+    assert!(compared.write_faults < counts.write_faults / 4);
+    assert!(compared.write_faults >= (STEPS * pages) as u64);
+    assert!(compared.writable_beside > 0 && counts.writable_beside == 0);
+}
+
+#[test]
+fn what_is_written_with_what_it_holds_is_told_under_marks_and_not_under_twins() {
+    let intervals = |write_detection| {
+        let optimisations = Optimisations {
+            write_detection,
+            ..Optimisations::default()
+        };
+        let run = Config::nodes(2).optimisations(optimisations).run(|w| {
+            let numbers = w.once(|w| Ok(w.alloc_range(8, |i| i as u64)))?;
+            if w.node().index() == 1 {
+                let sum: u64 = numbers.iter().map(|number| *number.get(w)).sum();
+                assert_eq!(sum, 28);
+                *numbers.at(3).get_mut(w) = 3;
+            }
+            w.barrier()?;
+            let sum: u64 = numbers.iter().map(|number| *number.get(w)).sum();
+            assert_eq!(sum, 28);
+            Ok(())
+        });
+        let total = run.unwrap().report.total();
+        (total.intervals, total.invalidations)
+    };
+    assert_eq!(intervals(WriteDetection::Marks), (1, 1));
+    assert_eq!(intervals(WriteDetection::Twins), (0, 0));
+}
+
+#[test]
+fn twins_are_refused_where_all_races_are_to_be_found() {
+    let optimisations = Optimisations {
+        write_detection: WriteDetection::Twins,
+        ..Optimisations::default()
+    };
+    let config = Config::nodes(2)
+        .optimisations(optimisations)
+        .races(Races::Fail);
+    let refused = config.run(|_| Ok(())).expect_err("twins overlook races");
+    assert!(matches!(
+        refused,
+        RunError::Config(ConfigError::TwinsMissRaces)
+    ));
+    assert!(refused.to_string().contains("twins"), "{refused}");
+}
