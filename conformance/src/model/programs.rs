@@ -474,6 +474,16 @@ pub fn two_objects_by_turns() -> Program {
         .reducing(2)
 }
 
+/// Node 0 writes one object and then another one twice, each time under the lock; node 1 reads the
+/// other one. The third interval is told against the second; the first one lacks what they wrote.
+pub fn written_twice_after_another() -> Program {
+    let zero = [1, 0, 0].map(|object| locked(0, &[Write(object)])).concat();
+    let one = locked(0, &[Read(0)]).repeat(2);
+    Program::new("written twice after another", vec![zero, one])
+        .objects(&[1, 1])
+        .reducing(2)
+}
+
 /// Two nodes add to counters that lie on one page, each under its own lock.
 pub fn counters_on_one_page() -> Program {
     let add = |of: u8| locked(of, &[Read(of), Write(of)]);

@@ -140,7 +140,8 @@ fn an_interval_told_against_one_that_is_not_kept_is_refused() {
 
 #[test]
 fn an_interval_told_against_the_wrong_one_makes_a_stale_read() {
-    caught(Bug::WrongBase, two_objects_by_turns(), Fault::StaleRead);
+    let program = written_twice_after_another();
+    caught(Bug::WrongBase, program, Fault::StaleRead);
 }
 
 #[test]

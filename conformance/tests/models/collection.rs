@@ -43,6 +43,7 @@ fn a_floor_that_is_one_too_high_is_caught() {
 #[test]
 fn an_interval_told_against_an_earlier_one_is_restored_whole() {
     sound(two_objects_by_turns(), &[Sight::Reduced]);
+    sound(written_twice_after_another(), &[Sight::Reduced]);
     sound(counter(2, 2).reducing(1), &[Sight::Reduced]);
     sound(counter(3, 2).reducing(2), &[Sight::Reduced]);
     sound(written_twice_while_away().reducing(2), &[]);
