@@ -240,7 +240,7 @@ fn both_programs_do_the_same_under_either_detector() {
     let bodies = barnes::Problem::new(300, 3, 5);
     let alone = sor::sequential::run(grid, |_| ());
     let moved = barnes::sequential::run(bodies, |_| ());
-    for coherence in Coherence::ALL {
+    for coherence in Coherence::BY_OBJECT {
         let settings = Settings::fixed_cost(4);
         let reports = Detector::ALL.map(|detector| {
             let config = Config::nodes(4).coherence(coherence).detector(detector);
