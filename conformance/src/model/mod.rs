@@ -31,6 +31,7 @@ pub mod random;
 mod sealed;
 mod waiting;
 mod waits;
+mod worker;
 
 pub use cluster::{Action, Cluster, State};
 pub use explore::{Explored, explore, hunt};

@@ -1,0 +1,90 @@
+//! Read-write locks, semaphores and conditions.
+
+use crate::model::Op::{self, *};
+use crate::model::Program;
+use crate::model::programs::locked;
+
+/// A read-write lock held to read around what `body` does.
+fn shared(lock: u8, body: &[Op]) -> Vec<Op> {
+    [&[Share(lock)], body, &[Unshare(lock)]].concat()
+}
+
+/// A read-write lock held to write around what `body` does.
+fn excluded(lock: u8, body: &[Op]) -> Vec<Op> {
+    [&[Exclude(lock)], body, &[Readmit(lock)]].concat()
+}
+
+/// A writer and readers of one object.
+pub fn readers_and_writer(readers: usize) -> Program {
+    let writer = excluded(0, &[Read(0), Write(0)]);
+    let mut nodes = vec![shared(0, &[Read(0), Read(0)]); readers + 1];
+    nodes[readers] = writer;
+    Program::new("readers and a writer", nodes).objects(&[0])
+}
+
+/// All nodes write under a read-write lock, and read under it.
+pub fn writers_and_readers(nodes: usize) -> Program {
+    let node = [excluded(0, &[Read(0), Write(0)]), shared(0, &[Read(0)])].concat();
+    Program::new("writers that read", vec![node; nodes]).objects(&[0])
+}
+
+/// A writer, a reader that writes another object, and a writer that reads both.
+pub fn writer_to_reader_to_writer() -> Program {
+    let zero = excluded(1, &[Write(0)]);
+    let one = shared(1, &[Read(0), Write(1)]);
+    let two = excluded(1, &[Read(1), Read(0), Write(0)]);
+    Program::new("writer to reader to writer", vec![zero, one, two]).objects(&[0, 2])
+}
+
+/// Two read-write locks taken crosswise.
+pub fn read_write_locks_crosswise() -> Program {
+    let zero = shared(0, &excluded(1, &[]));
+    let one = shared(1, &excluded(0, &[]));
+    Program::new("read-write locks crosswise", vec![zero, one]).deadlocking()
+}
+
+/// Two nodes read under a read-write lock, one of them with another lock around it and one with it
+/// inside.
+pub fn readers_that_lock() -> Program {
+    let zero = locked(0, &shared(1, &[]));
+    let one = shared(1, &locked(0, &[]));
+    Program::new("readers that lock", vec![zero, one])
+}
+
+/// Two nodes hand an object to each other by semaphores.
+pub fn hand_over_by_semaphores() -> Program {
+    let zero = vec![Write(0), Give(1), Take(0), Read(0)];
+    let one = vec![Take(1), Read(0), Write(0), Give(0)];
+    Program::new("hand-over by semaphores", vec![zero, one]).objects(&[0])
+}
+
+/// Two nodes release permits that two acquire.
+pub fn two_permits(nodes: usize) -> Program {
+    let mut all = vec![vec![Take(1), Read(0)]; nodes];
+    all[0] = [vec![Write(0)], vec![Give(1); nodes - 1]].concat();
+    Program::new("permits for all others", all).objects(&[0])
+}
+
+/// A node releases two permits, one after the other, and another acquires both.
+pub fn permits_in_turn() -> Program {
+    let zero = vec![Write(0), Give(1), Write(1), Give(1)];
+    let one = vec![Take(1), Read(0), Take(1), Read(1)];
+    Program::new("permits in turn", vec![zero, one]).objects(&[0, 1])
+}
+
+/// A node releases two permits and writes in between; their manager has met it meanwhile, and
+/// acquires both before it reads.
+pub fn permits_that_overtake() -> Program {
+    let zero = vec![Barrier, Give(1), Write(0), Give(1)];
+    let one = vec![Read(0), Barrier, Take(1), Take(1), Read(0)];
+    Program::new("permits that overtake", vec![zero, one]).objects(&[0])
+}
+
+/// Nodes wait under a lock until another has written, and read it.
+pub fn wait_until_written(nodes: usize, all: bool) -> Program {
+    let notify = if all { NotifyAll(1) } else { NotifyOne(1) };
+    let waits = locked(1, &[SkipIfWritten(0, 1), WaitOn(1), Read(0)]);
+    let mut nodes = vec![waits; nodes];
+    nodes[0] = locked(1, &[Write(0), notify]);
+    Program::new("wait until written", nodes).objects(&[0])
+}

@@ -1,0 +1,372 @@
+//! What a worker does by itself: it accesses what it may, and begins and ends its calls.
+
+use dhole_model::{CallSite, Coherence, Oid, OidRange};
+use dhole_protocol::{BarrierId, Event, Unread};
+
+use crate::Bug;
+use crate::model::node::{Around, Failed, number};
+use crate::model::program::{creator, lock_id};
+use crate::model::{Fault, Node, Objects, Op, Part, Phase, Presence, Program, Wait, WriteId};
+use crate::model::{elements, waiting};
+
+impl Node {
+    /// The computing worker does the next thing: an access that finds what it needs, or the
+    /// beginning of a call.
+    pub(crate) fn compute(&mut self, around: &mut Around<'_>) -> Result<(), Failed> {
+        use Presence::{Exclusive, Shared};
+        let wait_at = |id| (Exclusive, Some(Wait::Barrier(id)));
+        let site = self.site();
+        let (call, event) = match self.next(around.program) {
+            Some(Op::Read(object) | Op::ReadOrSkip(object, _) | Op::SkipIfWritten(object, _)) => {
+                if self.heap.readable(usize::from(object)).is_some() {
+                    return self.access(around);
+                }
+                (
+                    (Shared, Some(Wait::Object)),
+                    Some(read_miss(object, around.program)),
+                )
+            }
+            Some(Op::Prefetch(objects)) => {
+                let absent = self.absent(objects, around.program);
+                if absent.is_empty() {
+                    self.done += 1;
+                    return Ok(());
+                }
+                (
+                    (Shared, Some(Wait::Object)),
+                    Some(Event::ReadMisses(absent)),
+                )
+            }
+            Some(Op::Write(object)) if self.heap.is_writable(usize::from(object)) => {
+                return self.access(around);
+            }
+            Some(Op::Write(object)) => match self.heap.readable(usize::from(object)) {
+                Some(_) => (
+                    (Exclusive, None),
+                    Some(write_fault(object, site, around.program)),
+                ),
+                None => (
+                    (Exclusive, Some(Wait::Object)),
+                    Some(read_miss(object, around.program)),
+                ),
+            },
+            Some(Op::ReadPart(part)) => match self.all_readable(part, around.program) {
+                true => return self.access(around),
+                false => (
+                    (Shared, Some(Wait::Object)),
+                    Some(part.read(around.program.coherence)),
+                ),
+            },
+            Some(Op::WritePart(part)) if self.all_writable(part, around.program) => {
+                return self.access(around);
+            }
+            Some(Op::WritePart(part)) => match self.all_readable(part, around.program) {
+                true => ((Exclusive, None), Some(part.write(site))),
+                false => (
+                    (Exclusive, Some(Wait::Object)),
+                    Some(part.read(around.program.coherence)),
+                ),
+            },
+            Some(Op::Acquire(lock)) => {
+                let event = Event::Acquire {
+                    lock: lock_id(lock),
+                    site,
+                };
+                ((Exclusive, Some(Wait::Lock(lock))), Some(event))
+            }
+            Some(Op::Release(lock)) => (
+                (Exclusive, None),
+                Some(Event::Release {
+                    lock: lock_id(lock),
+                }),
+            ),
+            Some(Op::Barrier) => {
+                let event = Event::Arrive { once: false, site };
+                (wait_at(BarrierId::Program(self.passed)), Some(event))
+            }
+            Some(Op::Once) => {
+                let event = Event::Arrive { once: true, site };
+                (wait_at(BarrierId::Once(self.passed)), Some(event))
+            }
+            Some(Op::Free(object)) => {
+                let range = OidRange::one(around.program.oid(object));
+                ((Exclusive, None), Some(Event::Free { range, site }))
+            }
+            Some(Op::Alloc(object)) => {
+                self.heap.allocate(usize::from(object));
+                (
+                    (Exclusive, None),
+                    Some(allocated(around.program.oid(object), around.program)),
+                )
+            }
+            Some(Op::SwitchArray(to)) => {
+                let id = elements::barrier(self.passed, to);
+                (
+                    wait_at(id),
+                    Some(elements::switch(to, site, around.program)),
+                )
+            }
+            Some(Op::FreeArray) => ((Exclusive, None), Some(elements::free(site))),
+            Some(Op::Switch(to)) => {
+                let (number, objects) = (self.passed, around.program.all());
+                let id = BarrierId::Switch {
+                    number,
+                    objects,
+                    to,
+                };
+                (wait_at(id), Some(switch(to, site, around.program)))
+            }
+            Some(Op::Pause) => ((Exclusive, None), None),
+            None => (wait_at(BarrierId::End), Some(Event::Finish)),
+            Some(op) => {
+                let (wait, event) = waiting::event(op).expect("no other operations are left");
+                ((Exclusive, wait), Some(event))
+            }
+        };
+        let synchronises = event.as_ref().is_some_and(Event::synchronises);
+        if synchronises && self.protocol.has_unflushed() {
+            self.phase = Phase::Call(Exclusive, Some(Wait::Flush));
+            return self.call(Some(Event::Flush), around);
+        }
+        let unwritten = if synchronises {
+            self.unwritten(around)
+        } else {
+            Vec::new()
+        };
+        if !unwritten.is_empty() {
+            self.phase = Phase::Call(Exclusive, call.1);
+            self.step(Event::Unwritten(unwritten), &[], around)?;
+        }
+        if let Some(Op::Release(lock) | Op::WaitOn(lock)) = self.next(around.program) {
+            around.history.released(self.me, lock);
+        }
+        if let Some(op) = self.next(around.program) {
+            around.history.turnstiles.begin(self.me, op);
+            around.history.gives_back(self.me, op);
+        }
+        self.phase = Phase::Call(call.0, call.1);
+        if let Some(Wait::Barrier(barrier)) = call.1 {
+            around.history.arrived(self.me, number(barrier));
+        }
+        self.call(event, around)
+    }
+
+    /// Where misses are aggregated, all objects lie on one page, in the order of their numbers.
+    fn name_beside(&mut self, missed: Oid, program: &Program) {
+        let page = program.all().iter().filter(|_| program.aggregates);
+        for oid in page.filter(|oid| *oid != missed) {
+            if program.leaves(oid).all(|leaf| self.heap.is_invalid(leaf)) {
+                self.protocol.lies_beside(oid);
+            }
+        }
+    }
+
+    /// As above, of a write.
+    fn name_clean_beside(&mut self, written: Oid, program: &Program) {
+        let page = program.all().iter().filter(|_| program.compares);
+        for oid in page.filter(|oid| *oid != written) {
+            let is_clean =
+                |leaf| self.heap.readable(leaf).is_some() && !self.heap.is_writable(leaf);
+            if program.leaves(oid).all(is_clean) {
+                self.protocol.lies_beside(oid);
+            }
+        }
+    }
+
+    /// What could have been written and was not.
+    fn unwritten(&self, around: &Around<'_>) -> Vec<Oid> {
+        let is_unwritten = |oid: &Oid| {
+            let mut leaves = around.program.leaves(*oid);
+            let same = |leaf| self.heap.readable(leaf) == self.heap.gather_pre_image(leaf).ok();
+            around.bug == Some(Bug::OverlookWrite) || leaves.all(same)
+        };
+        let mut unwritten: Vec<Oid> = self.protocol.twins().filter(is_unwritten).collect();
+        unwritten.sort_unstable();
+        unwritten
+    }
+
+    /// The objects of a set that the worker cannot read.
+    fn absent(&self, objects: Objects, program: &Program) -> Vec<Unread> {
+        let objects = objects
+            .iter()
+            .filter(|o| self.heap.readable(usize::from(*o)).is_none());
+        objects.map(|object| unread(object, program)).collect()
+    }
+
+    /// What the engine does in a call: it answers the requests that waited for one, and then
+    /// takes the event.
+    fn call(&mut self, event: Option<Event>, around: &mut Around<'_>) -> Result<(), Failed> {
+        match &event {
+            Some(Event::ReadMiss(missed)) => self.name_beside(missed.oid, around.program),
+            Some(Event::WriteFault { oid, .. }) => self.name_clean_beside(*oid, around.program),
+            _ => {}
+        }
+        if self.protocol.has_deferred() && around.bug != Some(Bug::NeverServe) {
+            self.step(Event::Serve, &[], around)?;
+        }
+        event.map_or(Ok(()), |event| self.step(event, &[], around))
+    }
+
+    /// A call whose wait is over goes on: it returns to the program, unless the object that it
+    /// waited for has yet to be made writable.
+    pub(crate) fn resume(&mut self, around: &mut Around<'_>) -> Result<(), Failed> {
+        if self.phase == Phase::Flushed {
+            return self.compute(around);
+        }
+        match self.next(around.program) {
+            Some(Op::Write(object)) if !self.heap.is_writable(usize::from(object)) => self.call(
+                Some(write_fault(object, self.site(), around.program)),
+                around,
+            ),
+            Some(Op::WritePart(part)) if !self.all_writable(part, around.program) => {
+                self.call(Some(part.write(self.site())), around)
+            }
+            Some(
+                Op::Read(_)
+                | Op::ReadOrSkip(..)
+                | Op::SkipIfWritten(..)
+                | Op::Write(_)
+                | Op::ReadPart(_)
+                | Op::WritePart(_),
+            ) => {
+                self.phase = Phase::Computing;
+                self.access(around)
+            }
+            next => {
+                if let Some(Op::Switch(to)) = next {
+                    self.call(Some(switched(to, around.program)), around)?;
+                }
+                if let Some(Op::SwitchArray(to)) = next {
+                    self.call(Some(elements::switched(to, around.program)), around)?;
+                }
+                self.phase = Phase::Computing;
+                self.done += 1;
+                Ok(())
+            }
+        }
+    }
+
+    fn all_readable(&self, part: Part, program: &Program) -> bool {
+        let mut elements = part.objects(program);
+        elements.all(|element| self.heap.readable(usize::from(element)).is_some())
+    }
+
+    fn all_writable(&self, part: Part, program: &Program) -> bool {
+        let mut elements = part.objects(program);
+        elements.all(|element| self.heap.is_writable(usize::from(element)))
+    }
+
+    /// The worker reads or writes what it may.
+    fn access(&mut self, around: &mut Around<'_>) -> Result<(), Failed> {
+        self.done += 1;
+        match self.next_before(around.program) {
+            Op::Write(object) => self.write(object, around),
+            Op::Read(object) => self.read(object, around).map(drop),
+            Op::ReadOrSkip(object, skipped) => {
+                let value = self.read(object, around)?;
+                self.done += usize::from(skipped) * usize::from(value == WriteId::INITIAL);
+                Ok(())
+            }
+            Op::SkipIfWritten(object, skipped) => {
+                let value = self.read(object, around)?;
+                self.done += usize::from(skipped) * usize::from(value != WriteId::INITIAL);
+                Ok(())
+            }
+            Op::ReadPart(part) => part
+                .objects(around.program)
+                .try_for_each(|element| self.read(element, around).map(drop)),
+            Op::WritePart(part) => part
+                .objects(around.program)
+                .try_for_each(|element| self.write(element, around)),
+            _ => unreachable!("only an access accesses"),
+        }
+    }
+
+    /// The operation that was just done.
+    fn next_before(&self, program: &Program) -> Op {
+        program.nodes[self.me][self.done - 1]
+    }
+
+    fn must_be_alone(&self, object: u8, around: &Around<'_>) -> Result<(), Failed> {
+        match around.program.race_free && !around.history.is_alone(self.me, object) {
+            true => Err((Fault::Race, format!("{object} on node {}", self.me))),
+            false => Ok(()),
+        }
+    }
+
+    fn write(&mut self, object: u8, around: &mut Around<'_>) -> Result<(), Failed> {
+        self.must_be_alone(object, around)?;
+        let at = usize::from(object);
+        let over = self.heap.readable(at);
+        let over = over.expect("a writable object is readable");
+        let value = around.history.write(self.me, object, self.done, over);
+        self.heap.write(at, value);
+        Ok(())
+    }
+
+    fn read(&mut self, object: u8, around: &mut Around<'_>) -> Result<WriteId, Failed> {
+        self.must_be_alone(object, around)?;
+        let value = self.heap.readable(usize::from(object));
+        let value = value.expect("a call made the object readable");
+        let read = around.history.read(self.me, object, value);
+        let words = |fault| {
+            let words = format!("node {} reads {value:?} of {object}", self.me);
+            (fault, words)
+        };
+        read.map(|()| value).map_err(words)
+    }
+
+    /// The place of the next operation in the node's program.
+    fn site(&self) -> CallSite {
+        CallSite {
+            file: "model",
+            line: self.done as u32 + 1,
+            column: 1,
+        }
+    }
+}
+
+fn unread(object: u8, program: &Program) -> Unread {
+    Unread {
+        oid: program.oid(object),
+        creator: creator(program, object),
+        zero_ok: program.objects[usize::from(object)].is_none(),
+        coherence: program.coherence,
+    }
+}
+
+fn read_miss(object: u8, program: &Program) -> Event {
+    Event::ReadMiss(unread(object, program))
+}
+
+fn write_fault(object: u8, site: CallSite, program: &Program) -> Event {
+    let oid = program.oid(object);
+    Event::WriteFault { oid, site }
+}
+
+pub(crate) fn allocated(oid: Oid, program: &Program) -> Event {
+    Event::Allocated {
+        range: OidRange::one(oid),
+        coherence: program.coherence,
+    }
+}
+
+fn switch(to: Coherence, site: CallSite, program: &Program) -> Event {
+    Event::Switch {
+        range: program.all(),
+        creator: creator(program, 0),
+        zero_ok: program.objects[0].is_none(),
+        to,
+        site,
+    }
+}
+
+fn switched(to: Coherence, program: &Program) -> Event {
+    let (range, creator) = (program.all(), creator(program, 0));
+    Event::Switched {
+        range,
+        creator,
+        allocated: program.coherence,
+        to,
+    }
+}
