@@ -51,6 +51,7 @@ impl Cluster {
         Config::nodes(self.nodes.into())
             .seed(common.seed)
             .coherence(common.protocol)
+            .placement(common.allocation)
             .races(common.races)
             .detector(common.detector)
             .optimisations(optimisations)

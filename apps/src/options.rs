@@ -3,7 +3,7 @@
 
 use clap::builder::{PossibleValuesParser, RangedU64ValueParser, TypedValueParser};
 use clap::{ArgAction, Args, Parser};
-use dhole::{Coherence, Detector, MAX_NODES, Races, WriteDetection};
+use dhole::{Coherence, Detector, MAX_NODES, Placement, Races, WriteDetection};
 use thiserror::Error;
 
 use crate::{barnes, sor};
@@ -25,7 +25,7 @@ pub struct Common {
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
 
-    /// How shared objects are kept consistent: lazy, update or home
+    /// How shared objects are kept consistent: lazy, update, home or treadmarks
     #[arg(long, value_name = "NAME", default_value_t = Coherence::Lazy)]
     pub protocol: Coherence,
 
@@ -42,6 +42,10 @@ pub struct Common {
     /// never at 0
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = reach())]
     pub notice_reduction: u32,
+
+    /// Where copies lie: where a node first touches them, or at one place everywhere
+    #[arg(long, value_name = "WHERE", default_value = "first-touch", value_parser = placement())]
+    pub allocation: Placement,
 
     /// How it is found what was written, under lazy: object by object, or page by page with twins
     #[arg(long, value_name = "HOW", default_value = "marks", value_parser = write_detection())]
@@ -105,6 +109,8 @@ pub enum SorLayout {
     Rows,
     /// All rows of a colour are one array.
     Arrays,
+    /// The same, and each page of a row is fetched by itself.
+    Pages,
 }
 
 /// The command line of `barnes`.
@@ -246,6 +252,13 @@ fn write_detection() -> impl TypedValueParser<Value = WriteDetection> {
     PossibleValuesParser::new(["marks", "twins"]).map(|how| match &*how {
         "marks" => WriteDetection::Marks,
         _ => WriteDetection::Twins,
+    })
+}
+
+fn placement() -> impl TypedValueParser<Value = Placement> {
+    PossibleValuesParser::new(["first-touch", "everywhere"]).map(|place| match &*place {
+        "first-touch" => Placement::FirstTouch,
+        _ => Placement::Everywhere,
     })
 }
 

@@ -8,7 +8,7 @@ use apps::options::{Common, SorLayout, SorOptions};
 use apps::program;
 use apps::progress::Progress;
 use apps::report::{Report, sequential_seconds};
-use apps::sor::{Layout, PointByPoint, Problem, sequential, shared};
+use apps::sor::{ByPage, Layout, PointByPoint, Problem, sequential, shared};
 use clap::Parser;
 use dhole::{Array2, Rows, RunError};
 use serde_json::json;
@@ -21,6 +21,8 @@ fn main() -> ExitCode {
             (SorLayout::Rows, true) => solve::<Rows<f64>>,
             (SorLayout::Arrays, true) => solve::<Array2<f64>>,
             (SorLayout::Rows, false) => solve::<PointByPoint<Rows<f64>>>,
+            (SorLayout::Pages, true) => solve::<ByPage>,
+            (SorLayout::Pages, false) => solve::<PointByPoint<ByPage>>,
             (SorLayout::Arrays, false) => solve::<PointByPoint<Array2<f64>>>,
         };
         solve(&options.common, cluster, problem)

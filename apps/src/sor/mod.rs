@@ -18,6 +18,7 @@
 //! What a point becomes depends only on values of the other colour, so every division of the
 //! rows among nodes gives the same grid, bit for bit.
 
+pub mod by_page;
 pub mod kernel;
 pub mod layout;
 pub mod problem;
@@ -25,6 +26,7 @@ pub mod sequential;
 pub mod shared;
 pub mod unhoisted;
 
+pub use by_page::ByPage;
 pub use kernel::{Columns, relax};
 pub use layout::Layout;
 pub use problem::{Colour, Problem};
