@@ -1,4 +1,5 @@
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use dhole::sim::{Computation, Description, Settings};
@@ -17,6 +18,56 @@ pub struct Arguments {
 pub enum Command {
     /// Runs a dhole program inside a simulated cluster
     Sim(Sim),
+    /// Runs a paper's evaluation again: its tables and figures, its numbers beside ours
+    #[command(subcommand)]
+    Paper(Paper),
+}
+
+/// `dhole paper`.
+#[derive(Subcommand)]
+pub enum Paper {
+    /// Hu et al., "Run-Time Support for Distributed Sharing in Typed Languages"
+    Dosa(Dosa),
+}
+
+/// `dhole paper dosa`.
+#[derive(Args)]
+pub struct Dosa {
+    /// Small inputs: minutes instead of a quarter of an hour or more
+    #[arg(long)]
+    pub small: bool,
+
+    /// Nodes of the simulated clusters; on the most of them everything is counted
+    #[arg(
+        long,
+        value_name = "N,N..",
+        value_delimiter = ',',
+        default_values_t = [16, 32],
+        value_parser = clap::value_parser!(u16).range(1..=1024)
+    )]
+    pub nodes: Vec<u16>,
+
+    /// A network by its name, or the file that describes one; on another than the paper's, work
+    /// takes as long as it does on this machine
+    #[arg(long, value_name = "NAME|FILE", default_value = "dosa-1999")]
+    pub network: String,
+
+    /// The folder for tables, figures and runs; what it has already is not run again [default:
+    /// dosa, or dosa-small]
+    #[arg(long, value_name = "FOLDER")]
+    pub out: Option<PathBuf>,
+
+    /// Simulations side by side [default: the machine's cores]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    jobs: Option<u16>,
+}
+
+impl Dosa {
+    /// Simulations side by side.
+    pub fn jobs(&self) -> usize {
+        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+        self.jobs.map_or_else(cores, usize::from)
+    }
 }
 
 /// `dhole sim`. What is left out is as in [`Settings::new`].
@@ -172,7 +223,9 @@ mod tests {
 
     fn settings(options: &str) -> Settings {
         let words = format!("dhole sim {options} -- program --seed 3");
-        let Command::Sim(sim) = Arguments::parse_from(words.split_whitespace()).command;
+        let Command::Sim(sim) = Arguments::parse_from(words.split_whitespace()).command else {
+            panic!("these are words of dhole sim");
+        };
         assert_eq!(sim.program, ["program", "--seed", "3"]);
         sim.settings(Description::find(&sim.network).unwrap())
     }

@@ -1,4 +1,5 @@
-//! The `dhole` command: `dhole sim` runs a dhole program inside a simulated cluster.
+//! The `dhole` command: `dhole sim` runs a dhole program inside a simulated cluster, `dhole paper`
+//! a paper's evaluation.
 #![forbid(unsafe_code)]
 
 mod arguments;
@@ -6,6 +7,7 @@ mod calibrate;
 mod child;
 mod error;
 mod hello;
+mod paper;
 mod primitive;
 mod sim;
 
@@ -13,18 +15,18 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use arguments::{Arguments, Command};
+use arguments::{Arguments, Command, Paper};
 
 fn main() -> ExitCode {
     let Arguments { command } = Arguments::parse();
     let ended = match command {
-        Command::Sim(wanted) => sim::run(&wanted),
-    };
-    match ended {
-        Ok(code) => code,
-        Err(error) => {
-            eprintln!("dhole: {error}");
-            ExitCode::from(error.exit_code())
+        Command::Sim(wanted) => sim::run(&wanted).map_err(|e| (e.exit_code(), e.to_string())),
+        Command::Paper(Paper::Dosa(wanted)) => {
+            paper::dosa(&wanted).map_err(|e| (e.exit_code(), e.to_string()))
         }
-    }
+    };
+    ended.unwrap_or_else(|(code, said)| {
+        eprintln!("dhole: {said}");
+        ExitCode::from(code)
+    })
 }

@@ -1,0 +1,161 @@
+//! One run of a program, and what is read out of what it prints.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::PaperError;
+use super::published::{Measures, Problem};
+use super::variant::Variant;
+
+/// One run.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Cell {
+    /// Its name, which is its file's.
+    pub name: String,
+    /// The program.
+    pub program: String,
+    /// `dhole`'s own words before the program, if it is simulated.
+    pub cluster: Option<Vec<String>>,
+    /// The program's arguments.
+    pub arguments: Vec<String>,
+}
+
+/// What a run brought.
+#[derive(Serialize, Deserialize, Clone, Debug)]
+pub struct Outcome {
+    /// Everything that the paper's tables count.
+    pub measures: Measures,
+    /// The sequential program, in seconds of the same clock.
+    pub sequential_seconds: f64,
+    /// What all nodes computed in the whole run, its beginning included, over what the sequential
+    /// program does in the measured steps; simulated runs alone.
+    pub compute_inflation: Option<f64>,
+    /// What the program printed.
+    pub printed: Value,
+}
+
+impl Outcome {
+    /// How many times as fast as the sequential program.
+    pub fn speedup(&self) -> f64 {
+        self.sequential_seconds / self.measures.seconds
+    }
+}
+
+impl Cell {
+    /// The problem on simulated nodes, each unit of work taking `unit_ns`.
+    pub fn simulated(
+        problem: &Problem,
+        arguments: &[String],
+        variant: Variant,
+        (nodes, network): (u16, &str),
+        unit_ns: f64,
+    ) -> Cell {
+        let words = [
+            "sim".to_owned(),
+            format!("--nodes={nodes}"),
+            format!("--network={network}"),
+            format!("--fixed-cost={unit_ns}"),
+            "--".to_owned(),
+        ];
+        let name = variant.name().to_lowercase().replace(' ', "-");
+        let mut options = variant.options();
+        options.extend(problem.options.iter().map(String::as_str));
+        if variant != Variant::Treadmarks {
+            options.extend(problem.dosa_options.iter().map(String::as_str));
+        }
+        Cell {
+            name: format!("{}.{nodes}.{name}", problem.file_name()),
+            program: problem.program.clone(),
+            cluster: Some(words.into()),
+            arguments: with(arguments, &options),
+        }
+    }
+
+    /// The problem as it is, on one node of this machine.
+    pub fn live(problem: &Problem, options: &[&str], name: &str, turn: usize) -> Cell {
+        let options = [options, &["--nodes", "1", "--verify"]].concat();
+        Cell {
+            name: format!("{}.here.{name}.{turn}", problem.file_name()),
+            program: problem.program.clone(),
+            cluster: None,
+            arguments: with(&problem.size, &options),
+        }
+    }
+
+    /// What a user would type.
+    pub fn shown(&self) -> String {
+        let mut words: Vec<&str> = Vec::new();
+        if let Some(cluster) = &self.cluster {
+            words.push("dhole");
+            words.extend(cluster.iter().map(String::as_str));
+        }
+        words.push(&self.program);
+        words.extend(self.arguments.iter().map(String::as_str));
+        words.join(" ")
+    }
+
+    /// Runs the program, which lies in `folder` beside `dhole`.
+    ///
+    /// # Errors
+    /// [`PaperError::Cell`] with what it said when it fails.
+    pub fn run(&self, folder: &Path) -> Result<Outcome, PaperError> {
+        let failed = |why: String| PaperError::Cell {
+            command: self.shown(),
+            why,
+        };
+        let program = folder.join(&self.program);
+        let mut command = match &self.cluster {
+            None => Command::new(program),
+            Some(words) => {
+                let mut command = Command::new(folder.join("dhole"));
+                command.args(words).arg(program);
+                command
+            }
+        };
+        command.args(&self.arguments).stdin(Stdio::null());
+        let output = command
+            .output()
+            .map_err(|cause| failed(cause.to_string()))?;
+        if !output.status.success() {
+            let said = String::from_utf8_lossy(&output.stderr);
+            let last = said.lines().last().unwrap_or("it said nothing");
+            return Err(failed(format!("{}: {last}", output.status)));
+        }
+        let text = String::from_utf8_lossy(&output.stdout);
+        let line = text.lines().last().unwrap_or_default();
+        let printed = serde_json::from_str(line).map_err(|cause| failed(cause.to_string()))?;
+        read(printed).map_err(|missing| failed(format!("it printed no `{missing}`")))
+    }
+}
+
+fn with(arguments: &[String], options: &[&str]) -> Vec<String> {
+    let options = options.iter().chain(&["--json"]);
+    let options = options.map(|option| (*option).to_owned());
+    arguments.iter().cloned().chain(options).collect()
+}
+
+/// The measures in what a program printed, or the name of one that is missing.
+fn read(printed: Value) -> Result<Outcome, &'static str> {
+    let number = |name: &'static str| printed[name].as_f64().ok_or(name);
+    const MEGA: f64 = 1e6;
+    let measures = Measures {
+        seconds: number("seconds")?,
+        data_mb: number("data_bytes")? / MEGA,
+        messages: number("messages")?,
+        requests: number("fetch_rounds")?,
+        memory_mb: number("shared_bytes_per_node")? / MEGA,
+        notice_mb: Some(number("write_notice_bytes")? / MEGA),
+        write_faults: Some(number("write_faults")?),
+    };
+    let sequential_seconds = number("sequential_seconds")?;
+    let inflation = number("computed_seconds").map(|computed| computed / sequential_seconds);
+    Ok(Outcome {
+        measures,
+        sequential_seconds,
+        compute_inflation: inflation.ok(),
+        printed,
+    })
+}

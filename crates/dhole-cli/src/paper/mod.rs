@@ -1,0 +1,136 @@
+//! `dhole paper`: a paper's evaluation run again, its numbers beside ours.
+
+mod cell;
+mod figures;
+mod published;
+mod results;
+mod shelf;
+mod tables;
+mod variant;
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use dhole::sim::{Description, NetworkError};
+use thiserror::Error;
+
+use crate::arguments::Dosa;
+use published::Published;
+use results::Results;
+use shelf::Shelf;
+
+/// Why a paper's evaluation was not run to its end.
+#[derive(Debug, Error)]
+pub enum PaperError {
+    /// There is no such network.
+    #[error(transparent)]
+    Network(#[from] NetworkError),
+    /// Ctrl-C.
+    #[error(
+        "interrupted: what is done is kept in {}; the same command goes on from there",
+        kept.display()
+    )]
+    Interrupted {
+        /// Where.
+        kept: PathBuf,
+    },
+    /// A program is not where it should be.
+    #[error(
+        "{}: {cause}; `cargo build --release` builds it beside dhole",
+        path.display()
+    )]
+    NoProgram {
+        /// Where it should be.
+        path: PathBuf,
+        /// The system's own words.
+        cause: io::Error,
+    },
+    /// The folder for what is found cannot be written.
+    #[error("{}: {cause}", folder.display())]
+    Folder {
+        /// The folder, or the file in it.
+        folder: PathBuf,
+        /// The system's own words.
+        cause: io::Error,
+    },
+    /// A figure could not be drawn.
+    #[error("drawing {figure}: {cause}")]
+    Figure {
+        /// Its file.
+        figure: String,
+        /// The drawing library's own words.
+        cause: String,
+    },
+    /// A run failed.
+    #[error("`{command}` failed: {why}")]
+    Cell {
+        /// What a user would type.
+        command: String,
+        /// What it said.
+        why: String,
+    },
+    /// Some runs failed; the tables are without them.
+    #[error("{failed} of {all} runs failed; the tables are without them")]
+    Incomplete {
+        /// How many.
+        failed: usize,
+        /// Of how many.
+        all: usize,
+    },
+}
+
+impl PaperError {
+    /// The command's exit code.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            PaperError::Network(_) => 2,
+            PaperError::Interrupted { .. } => 130,
+            PaperError::NoProgram { .. } => 127,
+            _ => 1,
+        }
+    }
+}
+
+/// DOSA's evaluation: runs what has not been run, and writes tables and figures.
+///
+/// # Errors
+/// [`PaperError`].
+pub fn dosa(wanted: &Dosa) -> Result<ExitCode, PaperError> {
+    Description::find(&wanted.network)?;
+    let paper = Published::dosa();
+    let folder = wanted.out.clone().unwrap_or_else(|| {
+        let name = if wanted.small { "dosa-small" } else { "dosa" };
+        PathBuf::from(name)
+    });
+    let shelf = Shelf::open(&folder, interruption())?;
+    let (results, failed, all) = Results::fetch(&paper, wanted, &shelf)?;
+    write(&folder, "dosa.md", &tables::page(&results))?;
+    let json = serde_json::to_string_pretty(&results.json()).expect("numbers and words");
+    write(&folder, "dosa.json", &json)?;
+    figures::draw(&folder, &results)?;
+    println!("{}", folder.join("dosa.md").display());
+    match failed {
+        0 => Ok(ExitCode::SUCCESS),
+        failed => Err(PaperError::Incomplete { failed, all }),
+    }
+}
+
+fn write(folder: &Path, name: &str, text: &str) -> Result<(), PaperError> {
+    let path = folder.join(name);
+    fs::write(&path, text).map_err(|cause| PaperError::Folder {
+        folder: path,
+        cause,
+    })
+}
+
+/// What Ctrl-C sets. The runs under way hear of it themselves: a terminal tells them too.
+fn interruption() -> &'static AtomicBool {
+    static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+    // Where there is a handler already, an interruption ends the command at once; runs that are
+    // done are kept all the same.
+    let _ = ctrlc::set_handler(|| INTERRUPTED.store(true, Ordering::Relaxed));
+    &INTERRUPTED
+}

@@ -1,0 +1,202 @@
+//! Everything that was found.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::PaperError;
+use super::cell::{Cell, Outcome};
+use super::published::{Problem, Published};
+use super::shelf::Shelf;
+use super::variant::Variant;
+use crate::arguments::Dosa;
+
+/// The paper's own network.
+const NETWORK: &str = "dosa-1999";
+/// Runs on this machine, of which the fastest counts.
+const TURNS: usize = 3;
+
+/// Everything that was found.
+pub struct Results<'a> {
+    pub paper: &'a Published,
+    pub wanted: &'a Dosa,
+    /// By problem, nodes and variant.
+    pub runs: BTreeMap<(usize, u16, Variant), Outcome>,
+    /// By problem: on one node of this machine.
+    pub here: Vec<Option<Here>>,
+    /// The large SOR whose handles are not hoisted, on one node of this machine.
+    pub unhoisted: Option<Here>,
+}
+
+/// A problem on one node of this machine.
+#[derive(Clone, Copy)]
+pub struct Here {
+    /// The plain sequential program, in seconds.
+    pub plain_seconds: f64,
+    /// The same over shared objects.
+    pub handle_seconds: f64,
+}
+
+impl Here {
+    /// What handles cost.
+    pub fn ratio(self) -> f64 {
+        self.handle_seconds / self.plain_seconds
+    }
+}
+
+impl<'a> Results<'a> {
+    /// Runs what is wanted: what was found, and how many of how many runs failed.
+    ///
+    /// # Errors
+    /// [`PaperError`] when nothing more can be run.
+    pub fn fetch(
+        paper: &'a Published,
+        wanted: &'a Dosa,
+        shelf: &Shelf,
+    ) -> Result<(Results<'a>, usize, usize), PaperError> {
+        let mut results = Results {
+            paper,
+            wanted,
+            runs: BTreeMap::new(),
+            here: Vec::new(),
+            unhoisted: None,
+        };
+        // One after the other: these are timed.
+        let mut all = results.run_here(shelf)?;
+        let mut failed = all - results.here.iter().flatten().count() * TURNS;
+        failed -= usize::from(results.unhoisted.is_some()) * TURNS;
+        let keys = results.keys();
+        let cells: Vec<Cell> = keys.iter().map(|key| results.cell(*key)).collect();
+        for (key, outcome) in keys.into_iter().zip(shelf.fetch(&cells, wanted.jobs())?) {
+            match outcome {
+                Ok(outcome) => drop(results.runs.insert(key, outcome)),
+                Err(_) => failed += 1,
+            }
+        }
+        all += cells.len();
+        Ok((results, failed, all))
+    }
+
+    fn run_here(&mut self, shelf: &Shelf) -> Result<usize, PaperError> {
+        let problems = &self.paper.problem;
+        let turns = |problem, options: &[&str], name| -> Result<Option<Here>, PaperError> {
+            let cells = (0..TURNS).map(|turn| Cell::live(problem, options, name, turn));
+            let found = shelf.fetch(&cells.collect::<Vec<_>>(), 1)?;
+            let found: Result<Vec<Outcome>, _> = found.into_iter().collect();
+            Ok(found.ok().map(|found| {
+                let least = |of: fn(&Outcome) -> f64| found.iter().map(of).fold(f64::MAX, f64::min);
+                Here {
+                    plain_seconds: least(|one| one.sequential_seconds),
+                    handle_seconds: least(|one| one.measures.seconds),
+                }
+            }))
+        };
+        for problem in problems {
+            let here = turns(problem, &[], "hoisted")?;
+            self.here.push(here);
+        }
+        let large = problems.iter().rfind(|problem| problem.program == "sor");
+        if let Some(large) = large {
+            self.unhoisted = turns(large, &["--hoist", "no"], "unhoisted")?;
+        }
+        Ok((problems.len() + usize::from(large.is_some())) * TURNS)
+    }
+
+    /// The most nodes, on which everything is counted.
+    pub fn most_nodes(&self) -> u16 {
+        self.wanted.nodes.iter().copied().max().unwrap_or(1)
+    }
+
+    /// Whether these are the paper's inputs on its network.
+    pub fn are_the_papers(&self) -> bool {
+        !self.wanted.small && self.wanted.network == NETWORK
+    }
+
+    /// Whether the paper has numbers for what was counted.
+    pub fn compare(&self) -> bool {
+        self.are_the_papers() && self.most_nodes() == 32
+    }
+
+    fn keys(&self) -> Vec<(usize, u16, Variant)> {
+        let mut keys = Vec::new();
+        for (place, problem) in self.paper.problem.iter().enumerate() {
+            for &nodes in &self.wanted.nodes {
+                keys.push((place, nodes, Variant::Treadmarks));
+                keys.push((place, nodes, Variant::Dosa));
+            }
+            if !problem.ablation.is_empty() {
+                let of = |variant| (place, self.most_nodes(), variant);
+                keys.extend(Variant::ABLATED.map(of));
+            }
+        }
+        keys
+    }
+
+    fn cell(&self, (place, nodes, variant): (usize, u16, Variant)) -> Cell {
+        let problem = &self.paper.problem[place];
+        let network = &self.wanted.network;
+        let cluster = (nodes, network.as_str());
+        Cell::simulated(
+            problem,
+            self.arguments(problem),
+            variant,
+            cluster,
+            self.unit_ns(place),
+        )
+    }
+
+    /// The problem's input.
+    pub fn arguments(&self, problem: &'a Problem) -> &'a [String] {
+        match self.wanted.small {
+            true => &problem.small,
+            false => &problem.size,
+        }
+    }
+
+    /// What a unit of work takes: as long as on the paper's machines, or on any other network as
+    /// long as on this one, to three digits so that the same runs are the same.
+    fn unit_ns(&self, place: usize) -> f64 {
+        let problem = &self.paper.problem[place];
+        match self.here[place].filter(|_| self.wanted.network != NETWORK) {
+            None => problem.unit_ns(),
+            Some(here) => here.plain_seconds * 1e9 / problem.units as f64,
+        }
+    }
+
+    /// A run, if it succeeded.
+    pub fn run(&self, place: usize, nodes: u16, variant: Variant) -> Option<&Outcome> {
+        self.runs.get(&(place, nodes, variant))
+    }
+
+    /// Everything for programs.
+    pub fn json(&self) -> Value {
+        let runs = self.runs.iter().map(|((place, nodes, variant), outcome)| {
+            let problem = &self.paper.problem[*place];
+            json!({
+                "problem": problem.name,
+                "nodes": nodes,
+                "variant": variant.name(),
+                "command": self.cell((*place, *nodes, *variant)).shown(),
+                "speedup": outcome.speedup(),
+                "compute_inflation": outcome.compute_inflation,
+                "measures": outcome.measures,
+            })
+        });
+        let problems = self.paper.problem.iter().zip(&self.here);
+        let here = problems.filter_map(|(problem, here)| {
+            let (name, here) = (&problem.name, (*here)?);
+            Some(json!({
+                "problem": name,
+                "plain_seconds": here.plain_seconds,
+                "handle_seconds": here.handle_seconds,
+            }))
+        });
+        json!({
+            "paper": "dosa",
+            "network": self.wanted.network,
+            "small": self.wanted.small,
+            "runs": runs.collect::<Vec<_>>(),
+            "one_node_of_this_machine": here.collect::<Vec<_>>(),
+        })
+    }
+}

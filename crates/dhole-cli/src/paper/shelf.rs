@@ -1,0 +1,133 @@
+//! Runs that are done are kept, so that who is interrupted can go on.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::UNIX_EPOCH;
+
+use serde::{Deserialize, Serialize};
+
+use super::PaperError;
+use super::cell::{Cell, Outcome};
+
+/// The folder in which runs are kept.
+pub struct Shelf {
+    folder: PathBuf,
+    /// Where `dhole` and the programs are.
+    programs: PathBuf,
+    /// Set by Ctrl-C: what runs is finished and kept, nothing else is begun.
+    interrupted: &'static AtomicBool,
+}
+
+/// A run as it is kept.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    command: String,
+    /// Bytes and time of last change of `dhole` and the program: another build runs again.
+    build: [u64; 4],
+    outcome: Outcome,
+}
+
+impl Shelf {
+    /// The runs kept in `folder`, which is made if need be, of the programs beside `dhole`.
+    ///
+    /// # Errors
+    /// [`PaperError::Folder`] when it cannot be made, or `dhole` cannot be found.
+    pub fn open(folder: &Path, interrupted: &'static AtomicBool) -> Result<Shelf, PaperError> {
+        let cells = folder.join("cells");
+        let failed = |cause| PaperError::Folder {
+            folder: cells.clone(),
+            cause,
+        };
+        fs::create_dir_all(&cells).map_err(failed)?;
+        let dhole = std::env::current_exe().map_err(failed)?;
+        let programs = dhole.parent().unwrap_or(Path::new(".")).to_owned();
+        Ok(Shelf {
+            folder: cells,
+            programs,
+            interrupted,
+        })
+    }
+
+    /// The outcomes of `cells`, each kept or run now, `at_once` side by side. Of a run that fails
+    /// there is none; the others go on.
+    ///
+    /// # Errors
+    /// [`PaperError::Interrupted`]; [`PaperError::NoProgram`].
+    pub fn fetch(
+        &self,
+        cells: &[Cell],
+        at_once: usize,
+    ) -> Result<Vec<Result<Outcome, PaperError>>, PaperError> {
+        let found: Vec<_> = cells.iter().map(|_| Mutex::new(None)).collect();
+        let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        for cell in cells {
+            self.build(cell)?;
+        }
+        std::thread::scope(|scope| {
+            for _ in 0..at_once.clamp(1, cells.len().max(1)) {
+                scope.spawn(|| {
+                    while !self.interrupted.load(Ordering::Relaxed) {
+                        let place = next.fetch_add(1, Ordering::Relaxed);
+                        let Some(cell) = cells.get(place) else {
+                            return;
+                        };
+                        let outcome = self.one(cell);
+                        let failed = outcome.as_ref().err().map(PaperError::to_string);
+                        let count = done.fetch_add(1, Ordering::Relaxed) + 1;
+                        let said = failed.unwrap_or_else(|| cell.name.clone());
+                        eprintln!("{count}/{}: {said}", cells.len());
+                        *found[place].lock().expect("nobody panics with it") = Some(outcome);
+                    }
+                });
+            }
+        });
+        let found = found.into_iter().map(|one| one.into_inner().ok().flatten());
+        let found: Option<Vec<_>> = found.collect();
+        found
+            .filter(|_| !self.interrupted.load(Ordering::Relaxed))
+            .ok_or(PaperError::Interrupted {
+                kept: self.folder.clone(),
+            })
+    }
+
+    fn one(&self, cell: &Cell) -> Result<Outcome, PaperError> {
+        let (command, build) = (cell.shown(), self.build(cell)?);
+        let path = self.folder.join(format!("{}.json", cell.name));
+        let kept = fs::read_to_string(&path).ok();
+        let kept = kept.and_then(|text| serde_json::from_str::<Kept>(&text).ok());
+        if let Some(kept) = kept.filter(|kept| kept.command == command && kept.build == build) {
+            return Ok(kept.outcome);
+        }
+        let outcome = cell.run(&self.programs)?;
+        let kept = Kept {
+            command,
+            build,
+            outcome,
+        };
+        let text = serde_json::to_string_pretty(&kept).expect("numbers and words");
+        // Written beside and moved, so that no half of a run is ever found.
+        let beside = path.with_extension("part");
+        fs::write(&beside, text)
+            .and_then(|()| fs::rename(&beside, &path))
+            .map_err(|cause| PaperError::Folder {
+                folder: path,
+                cause,
+            })?;
+        Ok(kept.outcome)
+    }
+
+    fn build(&self, cell: &Cell) -> Result<[u64; 4], PaperError> {
+        let (dhole, program) = (self.stamp("dhole")?, self.stamp(&cell.program)?);
+        Ok([dhole[0], dhole[1], program[0], program[1]])
+    }
+
+    fn stamp(&self, program: &str) -> Result<[u64; 2], PaperError> {
+        let path = self.programs.join(program);
+        let known = fs::metadata(&path).and_then(|m| Ok((m.len(), m.modified()?)));
+        let (bytes, changed) = known.map_err(|cause| PaperError::NoProgram { path, cause })?;
+        let changed = changed.duration_since(UNIX_EPOCH).unwrap_or_default();
+        Ok([bytes, changed.as_nanos() as u64])
+    }
+}

@@ -1,0 +1,64 @@
+//! What runs against what.
+
+use serde::Deserialize;
+
+/// A protocol with its optimisations.
+#[derive(Deserialize, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[serde(rename_all = "kebab-case")]
+pub enum Variant {
+    /// The page-based baseline.
+    Treadmarks,
+    /// DOSA with everything that it does (section 3).
+    #[serde(rename = "all-on")]
+    Dosa,
+    /// DOSA that asks for one object at a time (section 9.2).
+    NoReadAggregation,
+    /// DOSA that keeps every object at one place on all nodes (section 9.1).
+    NoLazyAllocation,
+    /// DOSA that detects a write of each object by itself (section 9.3).
+    NoWriteAggregation,
+    /// DOSA that says all write notices in full (section 9.4).
+    NoNoticeReduction,
+}
+
+impl Variant {
+    /// DOSA without one optimisation, each.
+    pub const ABLATED: [Variant; 4] = [
+        Variant::NoReadAggregation,
+        Variant::NoLazyAllocation,
+        Variant::NoWriteAggregation,
+        Variant::NoNoticeReduction,
+    ];
+
+    /// As tables and figures call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Variant::Treadmarks => "TreadMarks",
+            Variant::Dosa => "DOSA",
+            Variant::NoReadAggregation => "no read aggregation",
+            Variant::NoLazyAllocation => "no lazy allocation",
+            Variant::NoWriteAggregation => "no write aggregation",
+            Variant::NoNoticeReduction => "no notice reduction",
+        }
+    }
+
+    /// The program's options that make it so.
+    pub fn options(self) -> Vec<&'static str> {
+        if self == Variant::Treadmarks {
+            return vec!["--protocol", "treadmarks"];
+        }
+        let unless = |without, on, off| if self == without { off } else { on };
+        vec![
+            "--protocol",
+            "lazy",
+            "--read-aggregation",
+            unless(Variant::NoReadAggregation, "on", "off"),
+            "--allocation",
+            unless(Variant::NoLazyAllocation, "first-touch", "everywhere"),
+            "--write-detection",
+            unless(Variant::NoWriteAggregation, "twins", "marks"),
+            "--notice-reduction",
+            unless(Variant::NoNoticeReduction, "16", "0"),
+        ]
+    }
+}

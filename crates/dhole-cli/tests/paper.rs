@@ -1,0 +1,149 @@
+//! `dhole paper` as a user meets it. The programs are shell scripts that say hello as
+//! `dhole::run` does, and print what the real ones print.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+use tempfile::TempDir;
+
+/// What a program prints: as much as tables need.
+const PRINTED: &str = r#"{"seconds":2.5,"sequential_seconds":10.0,"computed_seconds":12.5,
+"data_bytes":3000000,"messages":1234,"fetch_rounds":77,"shared_bytes_per_node":500000,
+"write_notice_bytes":40000,"write_faults":9}"#;
+
+/// A folder with `dhole` and programs that are this script, which may use `$ran`, the file that
+/// has a line for each run.
+fn bench(script: &str) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::copy(env!("CARGO_BIN_EXE_dhole"), folder.path().join("dhole")).unwrap();
+    let ran = folder.path().join("ran");
+    let printed = PRINTED.replace('\n', "");
+    let script = format!(
+        "#!/bin/sh\nran={}\necho \"$0 $*\" >> $ran\n[ -n \"$DHOLE_HELLO\" ] && \
+         printf run > $DHOLE_HELLO\n{script}\necho '{printed}'\n",
+        ran.display()
+    );
+    for program in ["sor", "barnes", "water-nsquared", "water-spatial"] {
+        let path = folder.path().join(program);
+        fs::write(&path, &script).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    folder
+}
+
+fn dosa(folder: &Path, words: &[&str]) -> Child {
+    Command::new(folder.join("dhole"))
+        .args(["paper", "dosa", "--nodes=4,8"])
+        .args(words)
+        .current_dir(folder)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+fn run(folder: &Path, words: &[&str]) -> Output {
+    dosa(folder, words).wait_with_output().unwrap()
+}
+
+fn runs(folder: &Path) -> usize {
+    let ran = fs::read_to_string(folder.join("ran")).unwrap_or_default();
+    ran.lines().count()
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn tables_and_figures_are_written_and_what_is_done_is_not_run_again() {
+    let folder = bench("");
+    let folder = folder.path();
+    let first = run(folder, &["--small"]);
+    assert!(first.status.success(), "{}", said(&first));
+    // On this machine 9 times 3, and of 8 problems 2 protocols on 2 numbers of nodes each, and 4
+    // optimisations less for three of them.
+    assert_eq!(runs(folder), 27 + 32 + 12);
+    let page = fs::read_to_string(folder.join("dosa-small/dosa.md")).unwrap();
+    for part in [
+        "Table 1",
+        "Table 3",
+        "Table 5",
+        "Table 6",
+        "Table 7",
+        "| messages | 1234 |",
+    ] {
+        assert!(page.contains(part), "{part} in\n{page}");
+    }
+    let json = fs::read_to_string(folder.join("dosa-small/dosa.json")).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["runs"].as_array().map(Vec::len), Some(44));
+    assert_eq!(json["runs"][0]["speedup"], 4.0);
+    assert_eq!(json["runs"][0]["compute_inflation"], 1.25);
+    for figure in ["5", "6", "9", "10", "11"] {
+        let svg = folder.join(format!("dosa-small/figure-{figure}.svg"));
+        assert!(
+            fs::read_to_string(svg).unwrap().contains("<rect"),
+            "figure {figure}"
+        );
+    }
+    let again = run(folder, &["--small"]);
+    assert!(again.status.success());
+    assert_eq!(runs(folder), 71, "nothing ran again");
+}
+
+#[test]
+fn a_run_that_fails_is_named_and_the_others_go_on() {
+    let folder = bench("case \"$*\" in *treadmarks*) echo 'no such luck' >&2; exit 3;; esac");
+    let output = run(folder.path(), &["--small"]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = said(&output);
+    assert!(said.contains("no such luck"), "{said}");
+    assert!(said.contains("--protocol treadmarks"), "{said}");
+    assert!(said.contains("16 of 71 runs failed"), "{said}");
+    let page = fs::read_to_string(folder.path().join("dosa-small/dosa.md")).unwrap();
+    assert!(page.contains("a run failed"));
+}
+
+#[test]
+fn ctrl_c_keeps_what_is_done_and_says_how_to_go_on() {
+    let folder = bench("[ $(wc -l < $ran) -ge 40 ] && [ ! -e $ran.on ] && sleep 1");
+    let child = dosa(folder.path(), &["--small", "--jobs", "1"]);
+    while runs(folder.path()) < 40 {
+        std::thread::yield_now();
+    }
+    let pid = child.id().to_string();
+    Command::new("kill").args(["-INT", &pid]).status().unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    assert!(said(&output).contains("the same command goes on from there"));
+    fs::write(folder.path().join("ran.on"), "").unwrap();
+    let output = run(folder.path(), &["--small"]);
+    assert!(output.status.success());
+    assert_eq!(runs(folder.path()), 71, "each ran once");
+}
+
+#[test]
+fn what_cannot_be_run_is_refused() {
+    let folder = bench("");
+    for (words, code, part) in [
+        (["--network", "token-ring"], 2, "token-ring"),
+        (["--nodes", "0"], 2, "'0'"),
+        (["--nodes", "32,5000"], 2, "'5000'"),
+        (["--jobs", "0"], 2, "'0'"),
+    ] {
+        let output = run(folder.path(), &words);
+        assert_eq!(output.status.code(), Some(code), "{words:?}");
+        assert!(said(&output).contains(part), "{}", said(&output));
+    }
+    fs::remove_file(folder.path().join("barnes")).unwrap();
+    let output = run(folder.path(), &["--small"]);
+    assert_eq!(output.status.code(), Some(127));
+    assert!(
+        said(&output).contains("cargo build --release"),
+        "{}",
+        said(&output)
+    );
+}
