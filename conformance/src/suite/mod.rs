@@ -30,8 +30,8 @@ use dhole_node::{Outcome, RunError};
 
 use crate::{Platform, run};
 
-/// Whether whole pages are kept consistent: then nothing is counted by objects, and of racing writers
-/// each keeps what it wrote.
+/// Whether whole pages are kept consistent: then nothing is counted by objects, and of racing
+/// writers each keeps what it wrote.
 fn keeps_pages(on: &dyn Platform) -> bool {
     on.coherence() == Coherence::TreadMarks
 }

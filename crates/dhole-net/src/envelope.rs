@@ -51,7 +51,8 @@ impl fmt::Debug for Payload {
     }
 }
 
-/// Messages that a handler wants sent, in order, and what it did for them. Reused, so that sending allocates nothing once
+/// Messages that a handler wants sent, in order, and what it did for them. Reused, so that sending
+/// allocates nothing once
 /// it is warm.
 #[derive(Debug)]
 pub struct Outbox<M> {

@@ -25,8 +25,8 @@ pub struct OutOfMemory {
 /// objects of a run or of none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 #[error(
-    "objects under {asked} on {node} at {site}: the run is under {run}, and treadmarks is a setting \
-     of a whole run (Config::coherence)"
+    "objects under {asked} on {node} at {site}: the run is under {run}, and treadmarks is a \
+     setting of a whole run (Config::coherence)"
 )]
 pub struct MixedProtocols {
     /// The protocol that was asked for.

@@ -34,7 +34,8 @@ pub trait Machine: Sync {
     /// A number from the node's own stream, which the run's seed decides.
     fn random(&self, node: NodeId) -> u64;
 
-    /// Sends what `node` put into `out` and leaves it empty, its [work](Outbox::work) too. Handlers may have run, on this node
+    /// Sends what `node` put into `out` and leaves it empty, its [work](Outbox::work) too. Handlers
+    /// may have run, on this node
     /// too, before it returns; the caller holds no lock of any node. `receivers` are those given
     /// to [`start`](Machine::start).
     fn send(&self, receivers: &Receivers<'_>, node: NodeId, out: &mut Outbox<Message>);

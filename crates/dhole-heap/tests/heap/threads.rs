@@ -5,6 +5,7 @@
 //!  handler   :    gather   gather (refused)   gather    gather   gather   ...
 //! ```
 
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use dhole_heap::{Access, ArrayMiss, GatherError, Miss, Monitor, Share, Token, readers};
@@ -66,13 +67,16 @@ fn a_handler_reads_whole_values_of_clean_objects_while_others_are_written() {
         .0
         .alloc_range(8, |_| [0_u64; 16])
         .unwrap();
-    let done = AtomicBool::new(false);
+    let (done, both) = (AtomicBool::new(false), Barrier::new(2));
     let (served, refused) = std::thread::scope(|scope| {
         let handler = scope.spawn(|| {
+            both.wait();
             let (mut served, mut refused) = (0_u64, 0_u64);
             let mut bytes = Vec::new();
             let mut last = [0; 8];
-            while !done.load(Ordering::Relaxed) {
+            let mut last_look = false;
+            while !last_look {
+                last_look = done.load(Ordering::Relaxed);
                 for (i, r) in objects.iter().enumerate() {
                     bytes.clear();
                     match node.lock().split().0.gather(r.oid(), &mut bytes) {
@@ -93,6 +97,7 @@ fn a_handler_reads_whole_values_of_clean_objects_while_others_are_written() {
             }
             (served, refused)
         });
+        both.wait();
         node.lend(|mut token| {
             for round in 1..=ROUNDS {
                 let r = objects.at(round as usize % 8);

@@ -192,7 +192,7 @@ fn freeing_an_array_while_another_node_writes_it_is_a_race() {
 
 #[test]
 fn arrays_that_come_and_go_keep_no_pages_under_any_protocol() {
-    for coherence in Coherence::ALL {
+    for coherence in Coherence::BY_OBJECT {
         let ran = run(2, coherence, |w| {
             for round in 0..300 {
                 let (large, small): (Array<u64>, Array2<f64>) =

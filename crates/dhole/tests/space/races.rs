@@ -323,7 +323,7 @@ fn a_freeing_that_races_with_a_write_is_told_as_one() {
 
 #[test]
 fn what_has_no_bytes_is_not_raced_for() {
-    for coherence in Coherence::ALL {
+    for coherence in Coherence::BY_OBJECT {
         let config = Config::nodes(2).races(Races::Fail).coherence(coherence);
         let run = config.run(|w| {
             let nothing = w.once(|w| Ok(w.alloc([0_u8; 0])))?;
