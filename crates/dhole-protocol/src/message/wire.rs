@@ -1,0 +1,120 @@
+//! How many bytes a message takes on a wire.
+
+use super::*;
+
+impl Message {
+    /// Bytes that the message takes on a wire, without its payload.
+    pub fn wire_bytes(&self) -> u64 {
+        const ROUND_AND_COUNT: u64 = 4 + 4;
+        const OID_AND_VERSION: u64 = 8 + 8 + 2;
+        const ROUND_AND_PAGE: u64 = 4 + 4;
+        const INDEX: u64 = 4;
+        const COUNT: u64 = 4;
+        const OID: u64 = 8;
+        const LENGTH: u64 = 4;
+        const LAMPORT: u64 = 8;
+        const VERSION: u64 = 8 + 2;
+        const LOCK: u64 = 8;
+        const NODE: u64 = 2;
+        const BARRIER: u64 = 8;
+        const SITE: u64 = 8;
+        const WAIT: u64 = 8;
+        const PARTS: u64 = 4;
+        let body = match self {
+            Message::Gossiped { gossip, carrier } => {
+                return gossip.wire_bytes() + carrier.wire_bytes();
+            }
+            // Both counts are small: two bytes each.
+            Message::Fetch { wanted, .. } => {
+                ROUND_AND_COUNT + OID_AND_VERSION * wanted.len() as u64
+            }
+            // A bit of the count says whether to keep them.
+            Message::FetchReply { sent, .. } => {
+                ROUND_AND_COUNT + OID_AND_VERSION * sent.len() as u64
+            }
+            Message::Update { pushed } => COUNT + (OID_AND_VERSION + LENGTH) * pushed.len() as u64,
+            Message::DropOut { objects } => COUNT + OID * objects.len() as u64,
+            Message::Flush { flushed, at, .. } => {
+                let times = at.as_ref().map_or(0, |at| vector_bytes(&at.time));
+                let sites = at.as_ref().map_or(0, |at| SITE * at.sites.len() as u64);
+                ROUND_AND_COUNT + (OID + LENGTH) * flushed.len() as u64 + times + sites
+            }
+            Message::FlushAck { .. }
+            | Message::ElementsFlushed { .. }
+            | Message::OutdatedAck { .. } => 4,
+            Message::Outdated { objects, .. } => ROUND_AND_COUNT + OID * objects.len() as u64,
+            Message::UpdateElements { pushed } => {
+                COUNT + (ELEMENTS + VERSION + LENGTH) * pushed.len() as u64
+            }
+            Message::DropOutElements { elements } => COUNT + ELEMENTS * elements.len() as u64,
+            Message::FlushElements { flushed, .. } => {
+                ROUND_AND_COUNT + (ELEMENTS + LENGTH) * flushed.len() as u64
+            }
+            Message::ElementsGone { .. } => 4 + OID,
+            Message::FetchElements { wanted, .. } => {
+                ROUND_AND_COUNT + (ELEMENTS + VERSION) * wanted.len() as u64
+            }
+            Message::ElementsReply { sent, .. } => {
+                ROUND_AND_COUNT + (ELEMENTS + VERSION) * sent.len() as u64
+            }
+            Message::Gone { .. } => 4 + 8 + NODE,
+            Message::PageRequest { .. } => ROUND_AND_PAGE,
+            Message::PageReply { applied, .. } => {
+                ROUND_AND_PAGE + COUNT + (NODE + INDEX) * applied.len() as u64
+            }
+            Message::DiffRequest { wanted, .. } => {
+                ROUND_AND_PAGE + COUNT + (NODE + 2 * INDEX) * wanted.len() as u64
+            }
+            Message::DiffReply { got, diffs, .. } => {
+                const NODE_INDEX_LAMPORT_LENGTH: u64 = 2 + 4 + 8 + 2;
+                let got = (NODE + INDEX) * got.len() as u64;
+                ROUND_AND_PAGE + 2 * COUNT + got + NODE_INDEX_LAMPORT_LENGTH * diffs.len() as u64
+            }
+            Message::LockRequest { time, .. } => LOCK + vector_bytes(time),
+            Message::LockForward { time, .. } => LOCK + NODE + vector_bytes(time),
+            Message::LockGrant { news, waiting, .. } => {
+                const CONDITION_AND_NODE: u64 = 8 + 2;
+                LOCK + news.wire_bytes() + CONDITION_AND_NODE * waiting.len() as u64
+            }
+            Message::Notify { .. } => LOCK + 8,
+            Message::GateRequest { passage, time, .. } => {
+                passage_bytes(*passage) + WAIT + vector_bytes(time)
+            }
+            Message::GateForward { passage, time, .. } => {
+                passage_bytes(*passage) + NODE + WAIT + PARTS + vector_bytes(time)
+            }
+            Message::GateGrant { passage, news, .. } => {
+                passage_bytes(*passage) + WAIT + PARTS + news.wire_bytes()
+            }
+            Message::GateRelease { passage, time, .. } => {
+                passage_bytes(*passage) + SITE + vector_bytes(time)
+            }
+            Message::Stall(stall) => {
+                const SENT_AND_RECEIVED: u64 = 8 + 8;
+                let round = |round: &crate::stall::Round| {
+                    SENT_AND_RECEIVED + Waiter::all_bytes(&round.waiters)
+                };
+                NODE + round(&stall.round) + stall.first.as_ref().map_or(0, round)
+            }
+            Message::BarrierArrive { news, .. } => BARRIER + SITE + news.wire_bytes(),
+            // A bit of the barrier's number says whether diffs are collected.
+            Message::BarrierDepart { news, .. } => BARRIER + news.wire_bytes(),
+            Message::Probe { path, confirms, .. } => {
+                9 + Waiter::all_bytes(path) + Waiter::all_bytes(confirms)
+            }
+            Message::WhereWritten { raced, .. } => raced_bytes(*raced) + LAMPORT,
+            Message::WrittenAt { raced, .. } => raced_bytes(*raced) + LAMPORT + SITE,
+            Message::Deadlock { cycle } => Waiter::all_bytes(cycle),
+            Message::Abort { reason, .. } => {
+                1 + NODE
+                    + match reason {
+                        AbortReason::Panicked(words) | AbortReason::Failed(words) => {
+                            words.len() as u64
+                        }
+                        AbortReason::Deadlocked(cycle) => Waiter::all_bytes(cycle),
+                    }
+            }
+        };
+        Message::HEADER_BYTES + body
+    }
+}
