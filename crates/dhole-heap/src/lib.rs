@@ -29,7 +29,7 @@
 //!    points to initialised storage of the type and the length to which `i` is bound. The write
 //!    handle is null or equal to the read handle. Under the detector `vm` one handle says both: it
 //!    leads to a view of such storage that the worker may read, or write, only where the object is
-//!    valid, or writable; and it is followed only after a touch that finds out ([`touch`]).
+//!    valid, or writable; and it is followed only after a touch that finds out (`touch`).
 //! 2. *An id has one type in the whole process.* Only allocation binds ids, in the directory of
 //!    the cluster that owns them; every reference that comes as bytes is checked against that
 //!    directory before it becomes a reference. Ids are never reused, and the type of freed ones
