@@ -48,7 +48,8 @@ impl Lazy {
 
     /// The objects that have a twin to be compared with.
     pub fn twins(&self) -> impl Iterator<Item = Oid> {
-        let written = self.dirty.iter().filter(|_| self.compares);
+        // Marks say what was written: then nothing is looked through.
+        let written = self.compares.then_some(&self.dirty).into_iter().flatten();
         let twin = |oid: &Oid| self.objects.get(*oid).pre_image;
         written.map(|(oid, _)| *oid).filter(twin)
     }
