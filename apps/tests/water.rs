@@ -200,7 +200,6 @@ fn spatial_asks_each_neighbour_once_for_each_force_computation() {
 
 /// The papers' small problems, on 32 nodes.
 #[test]
-#[ignore = "the papers' problems; 2.5 s in release; see docs/testing.md"]
 fn the_papers_problems_are_solved_on_32_nodes() {
     let nsquared = Problem::new(1728, 2, 1);
     let (_, run) = solve(NSQUARED, &nsquared, 32);

@@ -6,8 +6,8 @@ use std::time::Duration;
 use dhole_model::{Coherence, Detector, NodeId, Placement};
 use dhole_net::{Envelope, Outbox, Payload, Receiver, Wake};
 use dhole_node::{
-    Machine, Optimisations, Outcome, Races, Receivers, Result, RunError, Settings, StartError,
-    Threads, Woken, Worker, run_on,
+    Machine, Outcome, Races, Receivers, Result, RunError, Settings, StartError, Threads, Woken,
+    Worker, run_on,
 };
 use dhole_protocol::Message;
 use dhole_sim::Sim;
@@ -24,29 +24,19 @@ pub trait Platform: Sync {
     /// A machine for one run.
     fn machine(&self, nodes: usize, seed: u64) -> Box<dyn Machine>;
 
+    /// How a cluster of so many nodes is set up. A platform over another one changes of its
+    /// settings what it is about, and nothing else.
+    fn settings(&self, nodes: usize) -> Settings {
+        Settings {
+            suspect_after: Duration::from_millis(50),
+            races: Races::Warn,
+            ..Settings::nodes(nodes)
+        }
+    }
+
     /// How objects are kept consistent unless their allocation says otherwise.
     fn coherence(&self) -> Coherence {
-        Coherence::Lazy
-    }
-
-    /// Where copies of objects lie.
-    fn placement(&self) -> Placement {
-        Placement::FirstTouch
-    }
-
-    /// How long a node waits before it looks for a deadlock.
-    fn suspect_after(&self) -> Duration {
-        Duration::from_millis(50)
-    }
-
-    /// How accesses are detected.
-    fn detector(&self) -> Detector {
-        Detector::Check
-    }
-
-    /// How the lazy protocol saves messages and faults.
-    fn optimisations(&self) -> Optimisations {
-        Optimisations::default()
+        self.settings(1).coherence
     }
 }
 
@@ -62,17 +52,7 @@ pub fn run<R: Send>(
 ) -> Result<Outcome<R>, RunError> {
     let _seats = Seats::take(nodes);
     let machine = platform.machine(nodes, seed);
-    let suspect_after = platform.suspect_after();
-    let settings = Settings {
-        nodes,
-        suspect_after,
-        coherence: platform.coherence(),
-        placement: platform.placement(),
-        races: Races::Warn,
-        detector: platform.detector(),
-        optimisations: platform.optimisations(),
-    };
-    run_on(&*machine, &settings, program)
+    run_on(&*machine, &platform.settings(nodes), program)
 }
 
 /// Room for the nodes of a cluster beside those of other tests. A process whose first cluster is
@@ -161,12 +141,11 @@ impl<P: Platform> Platform for Impatient<P> {
         self.0.machine(nodes, seed)
     }
 
-    fn suspect_after(&self) -> Duration {
-        Duration::from_micros(1)
-    }
-
-    fn coherence(&self) -> Coherence {
-        self.0.coherence()
+    fn settings(&self, nodes: usize) -> Settings {
+        Settings {
+            suspect_after: Duration::from_micros(1),
+            ..self.0.settings(nodes)
+        }
     }
 }
 
@@ -183,8 +162,11 @@ impl<P: Platform> Platform for Placed<P> {
         self.0.machine(nodes, seed)
     }
 
-    fn placement(&self) -> Placement {
-        Placement::Everywhere
+    fn settings(&self, nodes: usize) -> Settings {
+        Settings {
+            placement: Placement::Everywhere,
+            ..self.0.settings(nodes)
+        }
     }
 }
 
@@ -201,12 +183,11 @@ impl<P: Platform> Platform for Under<P> {
         self.0.machine(nodes, seed)
     }
 
-    fn suspect_after(&self) -> Duration {
-        self.0.suspect_after()
-    }
-
-    fn coherence(&self) -> Coherence {
-        self.1
+    fn settings(&self, nodes: usize) -> Settings {
+        Settings {
+            coherence: self.1,
+            ..self.0.settings(nodes)
+        }
     }
 }
 
@@ -223,16 +204,11 @@ impl<P: Platform> Platform for Detected<P> {
         self.0.machine(nodes, seed)
     }
 
-    fn suspect_after(&self) -> Duration {
-        self.0.suspect_after()
-    }
-
-    fn coherence(&self) -> Coherence {
-        self.0.coherence()
-    }
-
-    fn detector(&self) -> Detector {
-        self.1
+    fn settings(&self, nodes: usize) -> Settings {
+        Settings {
+            detector: self.1,
+            ..self.0.settings(nodes)
+        }
     }
 }
 
@@ -266,8 +242,8 @@ impl<P: Platform> Platform for Tampered<P> {
         })
     }
 
-    fn coherence(&self) -> Coherence {
-        self.on.coherence()
+    fn settings(&self, nodes: usize) -> Settings {
+        self.on.settings(nodes)
     }
 }
 

@@ -42,7 +42,7 @@ fn litmus_outcomes_that_are_forbidden_never_come_under_any_protocol() {
 }
 
 #[test]
-#[ignore = "100,000 seeds of each shape and protocol; half an hour in release; see docs/testing.md"]
+#[ignore = "100,000 seeds a shape and protocol: half an hour; 1,000 run above; see docs/testing.md"]
 fn forbidden_outcomes_never_come_in_a_hundred_thousand_seeds() {
     forbidden_outcomes_never_come(&Coherence::ALL, 100_000);
 }

@@ -40,7 +40,6 @@ fn readers_of_elements_read_what_was_pushed() {
 }
 
 #[test]
-#[ignore = "half a minute in release; cargo test --release -p conformance -- --ignored parts"]
 fn two_readers_of_parts_read_what_was_pushed() {
     sound(broadcast_parts(3, 2).under(Update), &[Sight::Pushed]);
 }

@@ -10,62 +10,27 @@ use dhole_model::NodeId;
 
 use super::cluster;
 
-/// Only shares the token: there may be many of it at once.
-#[derive(Clone, Copy)]
-struct Sharer<'t, 'id>(&'t Token<'id>);
-
-impl<'id> Access<'id> for Sharer<'_, 'id> {
-    type Error = Infallible;
-
-    fn token(&self) -> &Token<'id> {
-        self.0
-    }
-
-    fn token_mut(&mut self) -> &mut Token<'id> {
-        panic!("the token is only shared")
-    }
-
-    fn read_miss(&self, _: &Miss) -> Result<(), Infallible> {
-        Ok(())
-    }
-
-    fn write_miss(&mut self, _: &Miss) -> Result<(), Infallible> {
-        Ok(())
-    }
-
-    fn read_elements(&self, _: &ArrayMiss) -> Result<(), Infallible> {
-        Ok(())
-    }
-
-    fn write_elements(&mut self, _: &ArrayMiss) -> Result<(), Infallible> {
-        Ok(())
-    }
-
-    fn overwrite_elements<T: Share + Copy>(
-        &mut self,
-        _: &ArrayMiss,
-        _: &[T],
-    ) -> Result<(), Infallible> {
-        Ok(())
-    }
-
-    fn fail(&self, error: Infallible) -> ! {
-        match error {}
-    }
+/// Shares the token, or owns it.
+enum Held<'t, 'id> {
+    Shared(&'t Token<'id>),
+    Owned(Token<'id>),
 }
 
-/// Owns the token.
-struct Owner<'id>(Token<'id>);
-
-impl<'id> Access<'id> for Owner<'id> {
+impl<'id> Access<'id> for Held<'_, 'id> {
     type Error = Infallible;
 
     fn token(&self) -> &Token<'id> {
-        &self.0
+        match self {
+            Held::Shared(token) => token,
+            Held::Owned(token) => token,
+        }
     }
 
     fn token_mut(&mut self) -> &mut Token<'id> {
-        &mut self.0
+        match self {
+            Held::Shared(_) => panic!("the token is only shared"),
+            Held::Owned(token) => token,
+        }
     }
 
     fn read_miss(&self, _: &Miss) -> Result<(), Infallible> {
@@ -104,7 +69,7 @@ fn a_shared_token_gives_nothing_to_write() {
     let r = node.lock().split().0.alloc(1_u64).unwrap();
     node.lock().split().0.make_writable(r.oid(), false).unwrap();
     node.lend(|token| {
-        let mut w = Sharer(&token);
+        let mut w = Held::Shared(&token);
         let _ = (Write(r),).borrow(&mut w, Location::caller());
     })
     .unwrap();
@@ -121,12 +86,12 @@ fn several_objects_are_lent_and_an_overlap_is_an_error() {
         pair
     };
     node.lend(|token| {
-        let mut w = Owner(token);
+        let mut w = Held::Owned(token);
         let (from, to) = (Read(a), Write(b))
             .borrow(&mut w, Location::caller())
             .unwrap();
         *to += *from;
-        assert_eq!(*w.0.get(b).unwrap(), 3);
+        assert_eq!(*w.token().get(b).unwrap(), 3);
         let twice = (Read(b), Write(b)).borrow(&mut w, Location::caller());
         assert!(matches!(twice, Err(BorrowError::Overlap { oid, .. }) if oid == b.oid()));
     })

@@ -15,6 +15,16 @@ fn installed(oid: Oid, version: Version) -> Vec<Command> {
     vec![Command::Install(Sent { oid, version }), Command::Done]
 }
 
+/// A read of an object that is all zeros until somebody writes it.
+fn zeros() -> Event {
+    Event::ReadMiss(Unread {
+        oid: Oid(70),
+        creator: n(0),
+        zero_ok: true,
+        coherence: Coherence::Lazy,
+    })
+}
+
 #[test]
 fn an_object_that_nobody_wrote_comes_from_its_creator_in_two_messages() {
     let mut pack = Pack::with_object(3);
@@ -51,12 +61,7 @@ fn a_copy_stays_valid_while_nobody_writes() {
 #[test]
 fn zeros_that_nobody_wrote_are_made_here() {
     let mut pack = Pack::new(2);
-    let zeros = Event::ReadMiss(Unread {
-        oid: Oid(70),
-        creator: n(0),
-        zero_ok: true,
-        coherence: Coherence::Lazy,
-    });
+    let zeros = zeros();
     assert_eq!(
         pack.local(1, zeros),
         [Command::ZeroFill(Oid(70)), Command::Done]
@@ -66,12 +71,7 @@ fn zeros_that_nobody_wrote_are_made_here() {
 #[test]
 fn zeros_that_somebody_wrote_come_from_there() {
     let mut pack = Pack::new(2);
-    let zeros = Event::ReadMiss(Unread {
-        oid: Oid(70),
-        creator: n(0),
-        zero_ok: true,
-        coherence: Coherence::Lazy,
-    });
+    let zeros = zeros();
     pack.local(1, zeros.clone());
     pack.write(1, Oid(70));
     pack.barrier();
@@ -81,12 +81,7 @@ fn zeros_that_somebody_wrote_come_from_there() {
 #[test]
 fn the_zeros_of_a_reader_become_invalid_when_somebody_wrote_them() {
     let mut pack = Pack::new(2);
-    let zeros = Event::ReadMiss(Unread {
-        oid: Oid(70),
-        creator: n(0),
-        zero_ok: true,
-        coherence: Coherence::Lazy,
-    });
+    let zeros = zeros();
     pack.local(0, zeros.clone());
     pack.local(1, zeros);
     pack.write(1, Oid(70));
