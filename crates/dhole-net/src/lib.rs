@@ -1,12 +1,13 @@
 //! Ports: what carries messages between the nodes of a cluster.
 //!
-//! A [`Port`] posts [`Envelope`]s; whoever receives is a
+//! Between processes a [`Port`] carries frames of bytes. Within one, [`InProcess`] posts
+//! [`Envelope`]s as they are. Whoever receives is a
 //! [`Receiver`], whose `deliver` may be called by a poller, a service thread, the sender itself
-//! or a simulator. Bodies are the business of the crates above: a port is generic over them.
+//! or a simulator. Bodies are the business of the crates above.
 //!
 //! ```
 //! use dhole_model::NodeId;
-//! use dhole_net::{Envelope, InProcess, Outbox, Payload, Port, Receiver, Wake};
+//! use dhole_net::{Envelope, InProcess, Outbox, Payload, Receiver, Wake};
 //! use std::sync::Mutex;
 //!
 //! /// Answers every number below 3 with the next one.
@@ -36,7 +37,9 @@
 mod envelope;
 mod in_process;
 mod port;
+mod receiver;
 
 pub use envelope::{Envelope, Outbox, Payload, PayloadPool};
 pub use in_process::InProcess;
-pub use port::{Port, PostError, Receiver, Wake};
+pub use port::{Loss, Offers, Port, SendError};
+pub use receiver::{PostError, Receiver, Wake};

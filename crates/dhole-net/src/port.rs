@@ -1,45 +1,113 @@
+use std::time::Duration;
+
 use dhole_model::NodeId;
 use thiserror::Error;
 
-use crate::{Envelope, Outbox};
+/// Carries frames, which are bytes, between processes: one end of it, that of node [`me`].
+///
+/// What a port does not [offer](Port::offers) is supplied by a layer above it, which is a port
+/// again. No method but [`park`](Port::park) blocks; all may be called from any thread.
+///
+/// [`me`]: Port::me
+pub trait Port: Send + Sync {
+    /// What the port is called in reports and by `--transport`: `tcp`, `shm`, `udp`.
+    fn name(&self) -> &'static str;
 
-/// Carries messages between nodes.
-pub trait Port<M>: Sync {
-    /// Sends everything in `out`, and whatever receivers want sent while this call runs their
-    /// handlers. Leaves `out` empty. Calls `wake` for every node whose worker a delivery made
-    /// ready to go on, holding no lock of any node.
+    /// The node at this end.
+    fn me(&self) -> NodeId;
+
+    /// Nodes of the cluster, this one included.
+    fn nodes(&self) -> usize;
+
+    /// What frames may rely on.
+    fn offers(&self) -> Offers;
+
+    /// Sends one frame, which is `parts` one after the other. When this returns, the bytes are
+    /// copied or gone.
     ///
     /// # Errors
-    /// [`PostError`] when a message is addressed to a node that the port does not know; the
-    /// messages behind it stay in `out`.
-    fn post(&self, out: &mut Outbox<M>, wake: &dyn Fn(NodeId)) -> Result<(), PostError>;
+    /// [`SendError::Busy`] when there is no room now: nothing was sent, and the caller should
+    /// [`poll`](Port::poll) before it tries again, for the peer may be in the same position.
+    /// [`SendError::Lost`] when the peer is gone, [`SendError::TooLarge`], [`SendError::NoSuchNode`].
+    fn send(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError>;
+
+    /// Takes what has come, in the order in which it came from each peer, and returns how many
+    /// frames that were. `take` may send. While one thread polls, another that tries gets 0 at once.
+    fn poll(&self, take: &mut dyn FnMut(NodeId, &[u8])) -> usize;
+
+    /// Blocks until something may have come, [`unpark`](Port::unpark) is called (also before), or
+    /// `at_most` is over. May return early for no reason.
+    fn park(&self, at_most: Duration);
+
+    /// Ends the [`park`](Port::park) of the thread that is in it, or the next.
+    fn unpark(&self);
+
+    /// Tells each peer that was lost since the last call, once.
+    fn lost(&self, tell: &mut dyn FnMut(NodeId, Loss));
+
+    /// Sends what is still kept back and says goodbye, so that the peers do not take the end for a
+    /// loss. Blocks for `at_most`; then what could not be sent is dropped.
+    fn close(&self, at_most: Duration);
 }
 
-/// Whoever takes messages for one node.
-pub trait Receiver<M>: Sync {
-    /// Takes one message; what the node wants sent in answer goes to `out`. Does not block for
-    /// longer than it takes to get the node's lock.
-    fn deliver(&self, envelope: Envelope<M>, out: &mut Outbox<M>) -> Wake;
-}
-
-/// Whether a delivery let the node's waiting worker go on.
+/// What a port does for the frames that are sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[must_use]
-pub enum Wake {
-    /// The worker's wait is over.
-    Yes,
-    /// It goes on computing, or waiting.
-    No,
+pub struct Offers {
+    /// Each frame arrives once, or the peer is lost.
+    pub reliable: bool,
+    /// Frames from one peer arrive in the order in which it sent them.
+    pub ordered: bool,
+    /// The largest frame, in bytes.
+    pub largest: usize,
 }
 
-/// Why a message could not be posted.
+/// Why a peer is lost.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
-pub enum PostError {
+pub enum Loss {
+    /// The connection ended without a goodbye.
+    #[error("its connection broke: {0}")]
+    Broken(String),
+    /// Nothing was heard of it for longer than the bound.
+    #[error("nothing was heard of it for {0:?}")]
+    Silent(Duration),
+    /// It sent what no sound peer sends.
+    #[error("it was cut off, for it sent {0}")]
+    CutOff(String),
+    /// It said goodbye while it was still needed.
+    #[error("it left early")]
+    Left,
+}
+
+/// Why a frame could not be sent.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+pub enum SendError {
+    /// There is no room now.
+    #[error("there is no room for a frame to {to} now")]
+    Busy {
+        /// The receiver.
+        to: NodeId,
+    },
+    /// The receiver is gone.
+    #[error("sending to {to}: {loss}")]
+    Lost {
+        /// The receiver.
+        to: NodeId,
+        /// How it was lost.
+        loss: Loss,
+    },
+    /// The port carries no frame of this size.
+    #[error("sending {bytes} bytes to {to} in one frame: at most {largest} fit")]
+    TooLarge {
+        /// The receiver.
+        to: NodeId,
+        /// The frame's bytes.
+        bytes: usize,
+        /// The most there can be.
+        largest: usize,
+    },
     /// The receiver is not in the cluster.
-    #[error("posting a message from {from} to {to}: the cluster has only {nodes} nodes")]
+    #[error("sending to {to}: the cluster has only {nodes} nodes")]
     NoSuchNode {
-        /// The sender.
-        from: NodeId,
         /// The receiver that does not exist.
         to: NodeId,
         /// Nodes in the cluster.

@@ -10,7 +10,7 @@ use std::thread::Thread;
 use std::time::{Duration, Instant};
 
 use dhole_model::NodeId;
-use dhole_net::{InProcess, Outbox, Port};
+use dhole_net::{InProcess, Outbox};
 use dhole_protocol::Message;
 
 use crate::machine::{Machine, Receivers, StartError, Woken};

@@ -1,0 +1,36 @@
+use dhole_model::NodeId;
+use thiserror::Error;
+
+use crate::{Envelope, Outbox};
+
+/// Whoever takes messages for one node.
+pub trait Receiver<M>: Sync {
+    /// Takes one message; what the node wants sent in answer goes to `out`. Does not block for
+    /// longer than it takes to get the node's lock.
+    fn deliver(&self, envelope: Envelope<M>, out: &mut Outbox<M>) -> Wake;
+}
+
+/// Whether a delivery let the node's waiting worker go on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use]
+pub enum Wake {
+    /// The worker's wait is over.
+    Yes,
+    /// It goes on computing, or waiting.
+    No,
+}
+
+/// Why a message could not be posted.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+pub enum PostError {
+    /// The receiver is not in the cluster.
+    #[error("posting a message from {from} to {to}: the cluster has only {nodes} nodes")]
+    NoSuchNode {
+        /// The sender.
+        from: NodeId,
+        /// The receiver that does not exist.
+        to: NodeId,
+        /// Nodes in the cluster.
+        nodes: usize,
+    },
+}
