@@ -34,12 +34,17 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod bell;
 mod envelope;
 mod in_process;
+mod peers;
 mod port;
 mod receiver;
+mod sync;
+mod tcp;
 
 pub use envelope::{Envelope, Outbox, Payload, PayloadPool};
 pub use in_process::InProcess;
 pub use port::{Loss, Offers, Port, SendError};
 pub use receiver::{PostError, Receiver, Wake};
+pub use tcp::{Stream, Tcp, TcpLimits};

@@ -28,7 +28,8 @@ pub trait Port: Send + Sync {
     /// # Errors
     /// [`SendError::Busy`] when there is no room now: nothing was sent, and the caller should
     /// [`poll`](Port::poll) before it tries again, for the peer may be in the same position.
-    /// [`SendError::Lost`] when the peer is gone, [`SendError::TooLarge`], [`SendError::NoSuchNode`].
+    /// [`SendError::Lost`] when the peer is gone, [`SendError::TooLarge`],
+    /// [`SendError::ToItself`], [`SendError::NoSuchNode`].
     fn send(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError>;
 
     /// Takes what has come, in the order in which it came from each peer, and returns how many
@@ -104,6 +105,12 @@ pub enum SendError {
         bytes: usize,
         /// The most there can be.
         largest: usize,
+    },
+    /// A node needs no port to itself.
+    #[error("sending from {node} to itself")]
+    ToItself {
+        /// The node.
+        node: NodeId,
     },
     /// The receiver is not in the cluster.
     #[error("sending to {to}: the cluster has only {nodes} nodes")]

@@ -1,0 +1,87 @@
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, OnceLock};
+
+use dhole_model::NodeId;
+
+use crate::sync::locked;
+use crate::{Loss, SendError};
+
+/// What every port keeps of the nodes at the other ends: who is lost, and who was told of it.
+pub(crate) struct Peers {
+    me: NodeId,
+    largest: usize,
+    lost: Vec<OnceLock<Loss>>,
+    untold: Mutex<Vec<NodeId>>,
+    any_untold: AtomicBool,
+}
+
+impl Peers {
+    pub fn new(me: NodeId, nodes: usize, largest: usize) -> Self {
+        Peers {
+            me,
+            largest,
+            lost: (0..nodes).map(|_| OnceLock::new()).collect(),
+            untold: Mutex::default(),
+            any_untold: AtomicBool::new(false),
+        }
+    }
+
+    pub fn me(&self) -> NodeId {
+        self.me
+    }
+
+    pub fn nodes(&self) -> usize {
+        self.lost.len()
+    }
+
+    /// The frame's bytes, when a frame of `parts` may be sent to `to`.
+    pub fn admit(&self, to: NodeId, parts: &[&[u8]]) -> Result<usize, SendError> {
+        let nodes = self.nodes();
+        let lost = match self.lost.get(to.index()) {
+            Some(lost) if to != self.me => lost,
+            Some(_) => return Err(SendError::ToItself { node: to }),
+            None => return Err(SendError::NoSuchNode { to, nodes }),
+        };
+        if let Some(loss) = lost.get() {
+            return Err(SendError::Lost {
+                to,
+                loss: loss.clone(),
+            });
+        }
+        let bytes = parts.iter().map(|part| part.len()).sum();
+        if bytes > self.largest {
+            return Err(SendError::TooLarge {
+                to,
+                bytes,
+                largest: self.largest,
+            });
+        }
+        Ok(bytes)
+    }
+
+    /// Notes that `peer` is lost. Only the first reason counts.
+    pub fn lose(&self, peer: NodeId, loss: Loss) {
+        if self.lost[peer.index()].set(loss).is_ok() {
+            locked(&self.untold).push(peer);
+            self.any_untold.store(true, Ordering::Release);
+        }
+    }
+
+    /// Why `peer` is lost, if it is.
+    pub fn loss(&self, peer: NodeId) -> Option<&Loss> {
+        self.lost[peer.index()].get()
+    }
+
+    /// Tells each peer that was lost since the last call, once.
+    pub fn tell(&self, tell: &mut dyn FnMut(NodeId, Loss)) {
+        if !self.any_untold.swap(false, Ordering::AcqRel) {
+            return;
+        }
+        let untold = std::mem::take(&mut *locked(&self.untold));
+        for peer in untold {
+            if let Some(loss) = self.loss(peer) {
+                tell(peer, loss.clone());
+            }
+        }
+    }
+}

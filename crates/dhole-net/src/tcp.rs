@@ -1,0 +1,294 @@
+//! The port over TCP: one connection to each peer, frames behind their lengths.
+
+mod frame;
+mod inbound;
+mod outbound;
+mod stream;
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::net::Shutdown;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use dhole_model::NodeId;
+use rustix::event::{PollFlags, epoll};
+
+pub use self::stream::Stream;
+
+use self::frame::{GOODBYE, LARGEST};
+use self::inbound::Inbound;
+use self::outbound::{Outbound, Sent};
+use crate::bell::{Bell, timespec};
+use crate::peers::Peers;
+use crate::sync::{locked, try_locked};
+use crate::{Loss, Offers, Port, SendError};
+
+/// Up to so many streams are read without being asked first: with few peers a read that finds
+/// nothing costs less than the question who has sent.
+const READ_UNASKED: usize = 2;
+/// Streams that one question can name; the others come with the next.
+const NAMED_AT_ONCE: usize = 64;
+
+/// Limits of a TCP port.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TcpLimits {
+    /// The largest frame, in bytes; at most 1 GiB. All nodes must say the same.
+    pub largest: usize,
+    /// Bytes kept back for each peer that takes none. One frame that the kernel has begun to take
+    /// may exceed it.
+    pub kept_back: usize,
+}
+
+impl Default for TcpLimits {
+    fn default() -> Self {
+        TcpLimits {
+            largest: 64 << 20,
+            kept_back: 1 << 20,
+        }
+    }
+}
+
+/// One connection to each peer. Reliable and ordered, as TCP is.
+pub struct Tcp {
+    peers: Peers,
+    limits: TcpLimits,
+    links: Vec<Option<Link>>,
+    /// What names the streams that can be read.
+    readable: OwnedFd,
+    bell: Bell,
+    /// What has come from each peer: of the one thread that polls.
+    inbound: Mutex<Vec<Inbound>>,
+    /// A stream held more than one read took.
+    more: AtomicBool,
+}
+
+struct Link {
+    stream: Stream,
+    outbound: Mutex<Outbound>,
+    /// Something is kept back.
+    backlog: AtomicBool,
+}
+
+impl Tcp {
+    /// The port of node `me`, over a connection to each of the other nodes: `streams[n]` leads to
+    /// node `n`, and there is none to `me`. A peer without a stream is lost from the beginning.
+    ///
+    /// # Errors
+    /// What the kernel says when it cannot make a socket ready or has no descriptor left.
+    pub fn new(me: NodeId, streams: Vec<Option<Stream>>) -> io::Result<Tcp> {
+        Tcp::with_limits(me, streams, TcpLimits::default())
+    }
+
+    /// The same with other limits.
+    ///
+    /// # Errors
+    /// As [`Tcp::new`].
+    pub fn with_limits(
+        me: NodeId,
+        streams: Vec<Option<Stream>>,
+        limits: TcpLimits,
+    ) -> io::Result<Tcp> {
+        let largest = limits.largest.min(LARGEST);
+        let peers = Peers::new(me, streams.len(), largest);
+        let readable = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let mut links = Vec::new();
+        for (node, stream) in streams.into_iter().enumerate() {
+            let link = match stream {
+                Some(stream) if node != me.index() => {
+                    stream.prepare()?;
+                    let data = epoll::EventData::new_u64(node as u64);
+                    epoll::add(&readable, &stream, data, epoll::EventFlags::IN)?;
+                    Some(Link {
+                        stream,
+                        outbound: Mutex::default(),
+                        backlog: AtomicBool::new(false),
+                    })
+                }
+                Some(_) => None,
+                None => {
+                    if node != me.index() {
+                        let loss = Loss::Broken("there never was one".into());
+                        peers.lose(NodeId::at(node), loss);
+                    }
+                    None
+                }
+            };
+            links.push(link);
+        }
+        Ok(Tcp {
+            inbound: Mutex::new(links.iter().map(|_| Inbound::new()).collect()),
+            peers,
+            limits: TcpLimits { largest, ..limits },
+            links,
+            readable,
+            bell: Bell::new()?,
+            more: AtomicBool::new(false),
+        })
+    }
+
+    /// The links to peers that are not lost.
+    fn living(&self) -> impl Iterator<Item = (NodeId, &Link)> {
+        let links = self.links.iter().enumerate();
+        links
+            .filter_map(|(node, link)| Some((NodeId::at(node), link.as_ref()?)))
+            .filter(|&(node, _)| self.peers.loss(node).is_none())
+    }
+
+    fn flush(&self) {
+        for (_, link) in self.living() {
+            if link.backlog.load(Ordering::Relaxed)
+                && let Some(mut outbound) = try_locked(&link.outbound)
+            {
+                outbound.flush(&link.stream);
+                link.backlog.store(outbound.kept() > 0, Ordering::Relaxed);
+            }
+        }
+    }
+
+    fn read(
+        &self,
+        node: NodeId,
+        inbound: &mut Inbound,
+        take: &mut dyn FnMut(NodeId, &[u8]),
+    ) -> usize {
+        let Some(link) = &self.links[node.index()] else {
+            return 0;
+        };
+        let take = &mut |frame: &[u8]| take(node, frame);
+        let brought = inbound.poll(&link.stream, self.limits.largest, take);
+        if brought.more {
+            self.more.store(true, Ordering::Relaxed);
+        }
+        if let Some(loss) = brought.loss {
+            // Out of the set first: a stream at its end is readable for ever.
+            let _ = epoll::delete(&self.readable, &link.stream);
+            link.stream.shutdown(Shutdown::Both);
+            *inbound = Inbound::new();
+            self.peers.lose(node, loss);
+        }
+        brought.frames
+    }
+
+    /// Asks the kernel who has sent.
+    fn readable(&self) -> impl Iterator<Item = NodeId> {
+        let mut events = [const { MaybeUninit::uninit() }; NAMED_AT_ONCE];
+        let none = timespec(Duration::ZERO);
+        let named = match epoll::wait(&self.readable, &mut events, Some(&none)) {
+            Ok((named, _)) => named.iter().map(|event| event.data.u64()).collect(),
+            Err(_) => Vec::new(),
+        };
+        named.into_iter().map(|node| NodeId::at(node as usize))
+    }
+}
+
+impl Port for Tcp {
+    fn name(&self) -> &'static str {
+        "tcp"
+    }
+
+    fn me(&self) -> NodeId {
+        self.peers.me()
+    }
+
+    fn nodes(&self) -> usize {
+        self.peers.nodes()
+    }
+
+    fn offers(&self) -> Offers {
+        Offers {
+            reliable: true,
+            ordered: true,
+            largest: self.limits.largest,
+        }
+    }
+
+    fn send(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
+        let bytes = self.peers.admit(to, parts)?;
+        let broken = |how: String| SendError::Lost {
+            to,
+            loss: Loss::Broken(how),
+        };
+        let Some(link) = &self.links[to.index()] else {
+            return Err(broken("there is none".into()));
+        };
+        let mut outbound = locked(&link.outbound);
+        let header = (bytes as u32).to_le_bytes();
+        let sent = outbound.send(&link.stream, header, parts, bytes, self.limits.kept_back);
+        link.backlog.store(outbound.kept() > 0, Ordering::Relaxed);
+        match sent {
+            Sent::Yes => Ok(()),
+            Sent::Busy => Err(SendError::Busy { to }),
+            Sent::Broken(how) => Err(broken(how)),
+        }
+    }
+
+    fn poll(&self, take: &mut dyn FnMut(NodeId, &[u8])) -> usize {
+        let Some(mut inbound) = try_locked(&self.inbound) else {
+            return 0;
+        };
+        self.flush();
+        self.more.store(false, Ordering::Relaxed);
+        let mut frames = 0;
+        if self.links.len() <= 1 + READ_UNASKED {
+            for (node, _) in self.living() {
+                frames += self.read(node, &mut inbound[node.index()], take);
+            }
+        } else {
+            for node in self.readable() {
+                frames += self.read(node, &mut inbound[node.index()], take);
+            }
+        }
+        frames
+    }
+
+    fn park(&self, at_most: Duration) {
+        if self.more.load(Ordering::Relaxed) {
+            return;
+        }
+        let waiting = self
+            .living()
+            .filter(|(_, link)| link.backlog.load(Ordering::Relaxed))
+            .map(|(_, link)| (link.stream.as_fd(), PollFlags::OUT));
+        let readable = [(self.readable.as_fd(), PollFlags::IN)];
+        self.bell.wait(readable.into_iter().chain(waiting), at_most);
+    }
+
+    fn unpark(&self) {
+        self.bell.ring();
+    }
+
+    fn lost(&self, tell: &mut dyn FnMut(NodeId, Loss)) {
+        self.peers.tell(tell);
+    }
+
+    fn close(&self, at_most: Duration) {
+        let until = Instant::now() + at_most;
+        for (_, link) in self.living() {
+            let mut outbound = locked(&link.outbound);
+            let goodbye = GOODBYE.to_le_bytes();
+            // Whatever the limit, for it is the last.
+            outbound.send(&link.stream, goodbye, &[], 0, usize::MAX);
+            link.backlog.store(outbound.kept() > 0, Ordering::Relaxed);
+        }
+        // Until the peers have ended their side too: a socket that is closed while something
+        // unread is in it breaks the connection, and what the peer has not yet read is gone.
+        let mut ended = vec![false; self.links.len()];
+        loop {
+            self.poll(&mut |_, _| ());
+            for (node, link) in self.living() {
+                if !ended[node.index()] && !link.backlog.load(Ordering::Relaxed) {
+                    link.stream.shutdown(Shutdown::Write);
+                    ended[node.index()] = true;
+                }
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() || self.living().next().is_none() {
+                return;
+            }
+            self.park(left);
+        }
+    }
+}

@@ -1,0 +1,148 @@
+use std::io::ErrorKind;
+
+use super::Stream;
+use super::frame::{self, HEADER, Next};
+use crate::Loss;
+
+/// The buffer's size as long as frames fit.
+const USUAL: usize = 64 << 10;
+/// A buffer that has grown beyond this is given back once it is empty.
+const KEPT: usize = 4 << 20;
+
+/// What has come from one peer and is not yet taken. Frames are taken where they were read.
+pub(super) struct Inbound {
+    buffer: Vec<u8>,
+    begin: usize,
+    end: usize,
+    goodbye: bool,
+}
+
+/// What one look at a peer's stream brought.
+pub(super) struct Brought {
+    pub frames: usize,
+    /// There may be more to read at once.
+    pub more: bool,
+    /// The peer is lost, after these frames.
+    pub loss: Option<Loss>,
+}
+
+impl Inbound {
+    pub fn new() -> Self {
+        Inbound {
+            buffer: Vec::new(),
+            begin: 0,
+            end: 0,
+            goodbye: false,
+        }
+    }
+
+    /// Reads once and takes every frame that is whole.
+    pub fn poll(
+        &mut self,
+        stream: &Stream,
+        largest: usize,
+        take: &mut dyn FnMut(&[u8]),
+    ) -> Brought {
+        let mut brought = Brought {
+            frames: 0,
+            more: false,
+            loss: None,
+        };
+        if self.end == self.buffer.len() {
+            self.grow(USUAL);
+        }
+        match stream.read(&mut self.buffer[self.end..]) {
+            Ok(0) => brought.loss = Some(self.ended("it closed the connection")),
+            Ok(read) => {
+                self.end += read;
+                brought.more = self.end == self.buffer.len();
+                match self.take_frames(largest, take) {
+                    Ok(frames) => brought.frames = frames,
+                    Err((frames, loss)) => {
+                        brought.frames = frames;
+                        brought.loss = Some(loss);
+                    }
+                }
+            }
+            Err(e) if is_passing(e.kind()) => {}
+            Err(e) => brought.loss = Some(self.ended(&e.to_string())),
+        }
+        brought
+    }
+
+    fn ended(&self, how: &str) -> Loss {
+        if self.goodbye {
+            return Loss::Left;
+        }
+        Loss::Broken(match self.end - self.begin {
+            0 => how.to_owned(),
+            rest => format!("{how} after {rest} bytes of a frame"),
+        })
+    }
+
+    fn take_frames(
+        &mut self,
+        largest: usize,
+        take: &mut dyn FnMut(&[u8]),
+    ) -> Result<usize, (usize, Loss)> {
+        let mut frames = 0;
+        let needed = loop {
+            if self.goodbye && self.begin < self.end {
+                let loss = Loss::CutOff("bytes behind its goodbye".into());
+                return Err((frames, loss));
+            }
+            match frame::next(&self.buffer[self.begin..self.end], largest) {
+                Next::Frame(frame) => {
+                    frames += 1;
+                    // Moved on first: should `take` panic, the frame is not taken twice.
+                    self.begin += HEADER + frame.len();
+                    take(frame);
+                }
+                Next::Partial(needed) => break needed,
+                Next::Goodbye => {
+                    self.begin += HEADER;
+                    self.goodbye = true;
+                }
+                Next::TooLarge(length) => {
+                    let loss = format!("a frame of {length} bytes where {largest} are allowed");
+                    return Err((frames, Loss::CutOff(loss)));
+                }
+            }
+            if self.goodbye && self.begin == self.end {
+                break 0;
+            }
+        };
+        self.make_room(needed);
+        Ok(frames)
+    }
+
+    /// Makes room for the frame of `needed` bytes that has begun. The buffer grows with what has
+    /// come, not with what a length promises.
+    fn make_room(&mut self, needed: usize) {
+        if self.begin == self.end {
+            (self.begin, self.end) = (0, 0);
+            if self.buffer.len() > KEPT {
+                self.buffer = Vec::new();
+            }
+            return;
+        }
+        if self.begin + needed > self.buffer.len() {
+            self.buffer.copy_within(self.begin..self.end, 0);
+            self.end -= self.begin;
+            self.begin = 0;
+        }
+        if self.end == self.buffer.len() {
+            self.grow(needed);
+        }
+    }
+
+    fn grow(&mut self, needed: usize) {
+        let size = needed.min(2 * self.buffer.len()).max(USUAL);
+        self.buffer.resize(size, 0);
+    }
+}
+
+/// Whether an error of a socket says no more than "not now".
+pub(super) fn is_passing(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::WouldBlock | ErrorKind::Interrupted)
+}
