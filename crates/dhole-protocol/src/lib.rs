@@ -16,6 +16,7 @@
 //! - *collection* of interval records that every node has seen, at barriers and by gossip on
 //!   lock messages, so that nothing grows with time;
 //! - *races*, found from what each node knows of its own writes;
+//! - *totally ordered groups*, a machine of their own: [`group`];
 //! - the *wait-for graph*, followed by probes, so that a deadlock is an answer and not a hang.
 //!
 //! ```
@@ -52,6 +53,7 @@ mod compaction;
 mod copyset;
 mod freeing;
 mod gate;
+pub mod group;
 mod home;
 mod interval_log;
 mod lazy;

@@ -1,0 +1,87 @@
+use dhole_model::NodeId;
+
+/// How a broadcast gets its number (Orca, section 2.3.1).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Method {
+    /// The sender asks the sequencer for a number, and multicasts the message with it.
+    Ask,
+    /// The sender sends the message to the sequencer, which multicasts it with a number.
+    Forward,
+    /// The sender multicasts the message, and the sequencer multicasts its number.
+    Announce,
+}
+
+/// Who may go on when members are lost.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Quorum {
+    /// More than half of the last view, or half of it with the most senior member: of a group that
+    /// falls apart one part goes on at most. The rule where a lost member may be alive.
+    Majority,
+    /// Whoever is left. Only where a lost member is dead: a process of the same machine.
+    Survivors,
+}
+
+/// What a group may rely on, and its limits.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Each message arrives once, or its sender or receiver is lost. If not, what is missing is
+    /// asked for and sent again.
+    pub reliable: bool,
+    /// One packet reaches all. If not, a multicast is as many messages as there are receivers.
+    pub multicast: bool,
+    /// The largest body that travels in one message, in bytes.
+    pub largest: usize,
+    /// Up to how many bytes a body goes through the sequencer, in bytes.
+    pub forward_most: usize,
+    /// The method for all, whatever their size.
+    pub method: Option<Method>,
+    /// Who may go on when members are lost.
+    pub quorum: Quorum,
+    /// Numbers that may be given out before all members have acknowledged them, and so the
+    /// longest history.
+    pub window: u32,
+    /// A token collects acknowledgements when so many numbers lack them.
+    pub acknowledge_every: u32,
+    /// Broadcasts of one member that are under way at a time.
+    pub under_way: u32,
+    /// Broadcasts of one member that may wait, those under way included.
+    pub queue: usize,
+    /// After how long without an answer a message is sent again, in nanoseconds. Only where the
+    /// links are not reliable.
+    pub resend_ns: u64,
+}
+
+impl Settings {
+    /// For links that lose nothing and have no multicast: shared memory, TCP.
+    pub fn reliable() -> Settings {
+        Settings {
+            reliable: true,
+            multicast: false,
+            largest: 1 << 20,
+            forward_most: 4 << 10,
+            method: None,
+            quorum: Quorum::Majority,
+            window: 1024,
+            acknowledge_every: 256,
+            under_way: 16,
+            queue: 4096,
+            resend_ns: 0,
+        }
+    }
+
+    /// For datagrams of at most `largest` bytes, which may be lost, doubled and overtaken.
+    pub fn datagrams(largest: usize, resend_ns: u64) -> Settings {
+        Settings {
+            reliable: false,
+            largest,
+            forward_most: largest,
+            resend_ns: resend_ns.max(1),
+            ..Settings::reliable()
+        }
+    }
+}
+
+/// The view that a group begins with: its members, the sequencer first.
+pub(super) fn first_members(nodes: usize) -> Vec<NodeId> {
+    (0..nodes).map(NodeId::at).collect()
+}
