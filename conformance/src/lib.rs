@@ -9,6 +9,7 @@
 //! - [`oracle`] makes up programs free of races and compares what they compute with a plain
 //!   sequential run.
 //! - [`mod@suite`] is a list of checks for whatever nodes can run on.
+//! - [`ports`] is a list of checks for whatever carries frames between processes.
 //! - [`Bug`]s are planted, in the model and between live nodes ([`Tampered`]), and must be caught.
 //!
 //! Fast checks run with `cargo test -p conformance`; the large explorations, each marked with its
@@ -21,6 +22,7 @@ pub mod litmus;
 pub mod model;
 pub mod oracle;
 mod platform;
+pub mod ports;
 mod seeds;
 pub mod suite;
 

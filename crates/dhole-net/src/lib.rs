@@ -37,6 +37,7 @@
 mod bell;
 mod envelope;
 mod in_process;
+mod local;
 mod peers;
 mod port;
 mod receiver;
@@ -45,6 +46,7 @@ mod tcp;
 
 pub use envelope::{Envelope, Outbox, Payload, PayloadPool};
 pub use in_process::InProcess;
+pub use local::Local;
 pub use port::{Loss, Offers, Port, SendError};
 pub use receiver::{PostError, Receiver, Wake};
 pub use tcp::{Stream, Tcp, TcpLimits};

@@ -34,6 +34,12 @@ impl Peers {
         self.lost.len()
     }
 
+    /// All nodes but this one.
+    pub fn others(&self) -> impl Iterator<Item = NodeId> + use<> {
+        let me = self.me;
+        (0..self.nodes()).map(NodeId::at).filter(move |&n| n != me)
+    }
+
     /// The frame's bytes, when a frame of `parts` may be sent to `to`.
     pub fn admit(&self, to: NodeId, parts: &[&[u8]]) -> Result<usize, SendError> {
         let nodes = self.nodes();

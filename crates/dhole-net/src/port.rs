@@ -23,7 +23,7 @@ pub trait Port: Send + Sync {
     fn offers(&self) -> Offers;
 
     /// Sends one frame, which is `parts` one after the other. When this returns, the bytes are
-    /// copied or gone.
+    /// copied or gone. What could not go at once goes when somebody [polls](Port::poll).
     ///
     /// # Errors
     /// [`SendError::Busy`] when there is no room now: nothing was sent, and the caller should
@@ -36,8 +36,9 @@ pub trait Port: Send + Sync {
     /// frames that were. `take` may send. While one thread polls, another that tries gets 0 at once.
     fn poll(&self, take: &mut dyn FnMut(NodeId, &[u8])) -> usize;
 
-    /// Blocks until something may have come, [`unpark`](Port::unpark) is called (also before), or
-    /// `at_most` is over. May return early for no reason.
+    /// Blocks until something may have come, there may be room for a frame that was refused,
+    /// [`unpark`](Port::unpark) is called (also before), or `at_most` is over. May return early for
+    /// no reason. One thread at a time: of two, one may sleep on.
     fn park(&self, at_most: Duration);
 
     /// Ends the [`park`](Port::park) of the thread that is in it, or the next.

@@ -19,7 +19,7 @@ use rustix::event::{PollFlags, epoll};
 pub use self::stream::Stream;
 
 use self::frame::{GOODBYE, LARGEST};
-use self::inbound::Inbound;
+use self::inbound::{Brought, Inbound};
 use self::outbound::{Outbound, Sent};
 use crate::bell::{Bell, timespec};
 use crate::peers::Peers;
@@ -153,23 +153,20 @@ impl Tcp {
         node: NodeId,
         inbound: &mut Inbound,
         take: &mut dyn FnMut(NodeId, &[u8]),
-    ) -> usize {
+    ) -> Brought {
         let Some(link) = &self.links[node.index()] else {
-            return 0;
+            return Brought::default();
         };
         let take = &mut |frame: &[u8]| take(node, frame);
-        let brought = inbound.poll(&link.stream, self.limits.largest, take);
-        if brought.more {
-            self.more.store(true, Ordering::Relaxed);
-        }
-        if let Some(loss) = brought.loss {
+        let mut brought = inbound.poll(&link.stream, self.limits.largest, take);
+        if let Some(loss) = brought.loss.take() {
             // Out of the set first: a stream at its end is readable for ever.
             let _ = epoll::delete(&self.readable, &link.stream);
             link.stream.shutdown(Shutdown::Both);
             *inbound = Inbound::new();
             self.peers.lose(node, loss);
         }
-        brought.frames
+        brought
     }
 
     /// Asks the kernel who has sent.
@@ -230,17 +227,20 @@ impl Port for Tcp {
             return 0;
         };
         self.flush();
-        self.more.store(false, Ordering::Relaxed);
-        let mut frames = 0;
-        if self.links.len() <= 1 + READ_UNASKED {
-            for (node, _) in self.living() {
-                frames += self.read(node, &mut inbound[node.index()], take);
-            }
+        // Should `take` panic, what was read and not taken waits for no socket.
+        let more_was_left = self.more.swap(true, Ordering::Relaxed);
+        let (mut frames, mut more) = (0, false);
+        let mut read = |node: NodeId| {
+            let brought = self.read(node, &mut inbound[node.index()], take);
+            frames += brought.frames;
+            more |= brought.more;
+        };
+        if more_was_left || self.links.len() <= 1 + READ_UNASKED {
+            self.living().for_each(|(node, _)| read(node));
         } else {
-            for node in self.readable() {
-                frames += self.read(node, &mut inbound[node.index()], take);
-            }
+            self.readable().for_each(read);
         }
+        self.more.store(more, Ordering::Relaxed);
         frames
     }
 

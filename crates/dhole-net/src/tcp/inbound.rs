@@ -15,9 +15,12 @@ pub(super) struct Inbound {
     begin: usize,
     end: usize,
     goodbye: bool,
+    /// Taking frames was broken off: `take` panicked.
+    broken_off: bool,
 }
 
 /// What one look at a peer's stream brought.
+#[derive(Default)]
 pub(super) struct Brought {
     pub frames: usize,
     /// There may be more to read at once.
@@ -33,6 +36,7 @@ impl Inbound {
             begin: 0,
             end: 0,
             goodbye: false,
+            broken_off: false,
         }
     }
 
@@ -43,30 +47,31 @@ impl Inbound {
         largest: usize,
         take: &mut dyn FnMut(&[u8]),
     ) -> Brought {
-        let mut brought = Brought {
-            frames: 0,
-            more: false,
-            loss: None,
-        };
+        let mut brought = Brought::default();
         if self.end == self.buffer.len() {
             self.grow(USUAL);
         }
+        let mut end = None;
         match stream.read(&mut self.buffer[self.end..]) {
-            Ok(0) => brought.loss = Some(self.ended("it closed the connection")),
-            Ok(read) => {
-                self.end += read;
-                brought.more = self.end == self.buffer.len();
-                match self.take_frames(largest, take) {
-                    Ok(frames) => brought.frames = frames,
-                    Err((frames, loss)) => {
-                        brought.frames = frames;
-                        brought.loss = Some(loss);
-                    }
-                }
-            }
+            Ok(0) => end = Some("it closed the connection".to_owned()),
+            Ok(read) => self.end += read,
+            Err(e) if is_passing(e.kind()) && !self.broken_off => return brought,
             Err(e) if is_passing(e.kind()) => {}
-            Err(e) => brought.loss = Some(self.ended(&e.to_string())),
+            Err(e) => end = Some(e.to_string()),
         }
+        brought.more = self.end == self.buffer.len();
+        self.broken_off = true;
+        match self.take_frames(largest, take) {
+            Ok(frames) => {
+                brought.frames = frames;
+                brought.loss = end.map(|how| self.ended(&how));
+            }
+            Err((frames, loss)) => {
+                brought.frames = frames;
+                brought.loss = Some(loss);
+            }
+        }
+        self.broken_off = false;
         brought
     }
 

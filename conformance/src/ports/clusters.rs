@@ -1,0 +1,53 @@
+//! Clusters of ports within this process, one for each kind of port.
+
+use std::net::{TcpListener, TcpStream};
+
+use dhole_model::NodeId;
+use dhole_net::{Local, Port, Stream, Tcp, TcpLimits};
+
+/// Ports that copy frames from queue to queue.
+pub fn local(nodes: usize) -> Vec<Box<dyn Port>> {
+    let ports = Local::cluster(nodes).expect("a bell for each node");
+    ports.into_iter().map(|port| Box::new(port) as _).collect()
+}
+
+/// TCP over the loopback.
+pub fn tcp(nodes: usize) -> Vec<Box<dyn Port>> {
+    tcp_with(nodes, TcpLimits::default())
+}
+
+/// TCP that keeps next to nothing back, so that almost every frame meets a limit.
+pub fn narrow_tcp(nodes: usize) -> Vec<Box<dyn Port>> {
+    let limits = TcpLimits {
+        largest: 1 << 20,
+        kept_back: 100,
+    };
+    tcp_with(nodes, limits)
+}
+
+fn tcp_with(nodes: usize, limits: TcpLimits) -> Vec<Box<dyn Port>> {
+    let streams = connections(nodes).into_iter().enumerate();
+    let port = |(node, streams): (usize, Vec<Option<TcpStream>>)| {
+        let streams = streams.into_iter().map(|s| s.map(Stream::Plain)).collect();
+        let port = Tcp::with_limits(NodeId::at(node), streams, limits);
+        Box::new(port.expect("a port over sound sockets")) as _
+    };
+    streams.map(port).collect()
+}
+
+/// A connection between each two of `nodes`: node `a`'s end of that to `b` is `[a][b]`.
+pub fn connections(nodes: usize) -> Vec<Vec<Option<TcpStream>>> {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a listener on the loopback");
+    let address = listener.local_addr().expect("the listener's address");
+    let mut ends: Vec<Vec<Option<TcpStream>>> = Vec::new();
+    for _ in 0..nodes {
+        let mut own = Vec::new();
+        for theirs in &mut ends {
+            own.push(Some(TcpStream::connect(address).expect("a connection")));
+            theirs.push(Some(listener.accept().expect("a connection").0));
+        }
+        own.push(None);
+        ends.push(own);
+    }
+    ends
+}

@@ -1,0 +1,98 @@
+use std::sync::Mutex;
+use std::time::Duration;
+
+use dhole_model::NodeId;
+use dhole_net::{Loss, Port, SendError};
+
+use super::{Make, Node, exchange, together};
+
+/// As long as a goodbye may take.
+const BOUND: Duration = Duration::from_secs(60);
+
+/// A goodbye overtakes no frame, and nothing can be sent to who has left.
+pub fn who_closes_has_left_when_its_frames_are_taken(make: Make) {
+    const FRAMES: u64 = 300;
+    together(&make(2), |node| {
+        if node.port.me() == NodeId(0) {
+            let rest = vec![0; node.port.offers().largest.min(3_000) - 8];
+            for frame in 0..FRAMES {
+                node.send(NodeId(1), &[&frame.to_le_bytes(), &rest], &mut |_, _| ());
+            }
+            node.port.close(BOUND);
+        } else {
+            let mut next = 0;
+            let lost = node.take_until_lost(&mut |_, frame| {
+                assert_eq!(Node::number(&frame[..8]), next);
+                next += 1;
+            });
+            assert_eq!(lost, (NodeId(0), Loss::Left));
+            assert_eq!(next, FRAMES, "every frame before the goodbye");
+            let (to, loss) = lost;
+            let refused = node.port.send(to, &[b"late"]);
+            assert_eq!(refused, Err(SendError::Lost { to, loss }));
+        }
+    });
+}
+
+/// After an exchange, everybody leaves: nobody waits for the bound, and nobody is broken.
+pub fn all_may_close_at_once(make: Make) {
+    let ports = make(3);
+    together(&ports, |node| exchange(node, 2, 50, 10_000));
+    std::thread::scope(|scope| {
+        for port in &ports {
+            scope.spawn(|| port.close(BOUND));
+        }
+    });
+    for port in &ports {
+        port.lost(&mut |peer, loss| assert_eq!((peer, &loss), (peer, &Loss::Left)));
+    }
+}
+
+/// A port that is dropped says no goodbye: the peer is lost, and that is told once.
+pub fn who_ends_without_a_goodbye_is_lost_once(make: Make) {
+    let mut ports = make(2);
+    drop(ports.remove(0));
+    let node = Node::new(&*ports[0]);
+    let (peer, loss) = node.take_until_lost(&mut |_, _| ());
+    assert_eq!(peer, NodeId(0));
+    assert!(!matches!(loss, Loss::Left | Loss::CutOff(_)), "{loss:?}");
+    let port = node.port;
+    port.poll(&mut |_, _| panic!("of a lost peer"));
+    port.lost(&mut |peer, _| panic!("{peer} is told twice"));
+    let to = NodeId(0);
+    assert_eq!(port.send(to, &[]), Err(SendError::Lost { to, loss }));
+}
+
+/// One of three dies in an exchange; the other two hear of it and exchange on.
+pub fn the_others_go_on_when_one_is_lost(make: Make) {
+    let mut ports = make(3);
+    let dies = Mutex::new(ports.pop());
+    let survivors: Vec<Box<dyn Port>> = ports;
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let port = dies.lock().expect("a lock").take().expect("the third port");
+            let node = Node::new(&*port);
+            for to in node.others() {
+                node.send(to, &[b"last words"], &mut |_, _| ());
+            }
+        });
+        together(&survivors, |node| {
+            let other = NodeId(1 - node.port.me().0);
+            let early = std::cell::RefCell::new(Vec::new());
+            let take = &mut |from, frame: &[u8]| {
+                if from == other {
+                    early.borrow_mut().push(Node::number(frame));
+                }
+            };
+            let (peer, loss) = node.take_until_lost(take);
+            assert_eq!(peer, NodeId(2));
+            assert!(!matches!(loss, Loss::Left | Loss::CutOff(_)), "{loss:?}");
+            for number in 0..100u64 {
+                node.send(other, &[&number.to_le_bytes()], take);
+            }
+            let mut done = || early.borrow().len() == 100;
+            node.take_until("the other's frames", &mut done, take);
+            assert_eq!(*early.borrow(), (0..100).collect::<Vec<_>>());
+        });
+    });
+}

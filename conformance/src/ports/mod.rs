@@ -1,0 +1,63 @@
+//! One suite for every port: whatever carries frames between nodes, this is what it must do.
+//!
+//! ```
+//! conformance::port_suite!(local, conformance::ports::local);
+//! # fn main() {}
+//! ```
+//!
+//! A check gets all ports of a cluster, each of which a thread of its own uses, as a process would.
+//! What one node does in an [`exchange`] can also be run by a process of its own, as under `mpirun`.
+
+mod clusters;
+mod ending;
+mod exchanging;
+mod node;
+mod patience;
+mod waiting;
+
+use dhole_net::Port;
+
+pub use clusters::*;
+pub use ending::*;
+pub use exchanging::*;
+pub use node::{Node, together};
+pub use patience::Patience;
+pub use waiting::*;
+
+/// Makes the ports of a cluster of so many nodes, in the order of the nodes.
+pub type Make = fn(usize) -> Vec<Box<dyn Port>>;
+
+/// Makes a test of every check, in a module of this name, for the ports that a [`Make`] makes.
+#[macro_export]
+macro_rules! port_suite {
+    ($module:ident, $make:expr) => {
+        mod $module {
+            $crate::port_suite!(@ $make;
+                every_frame_comes_once_and_in_order
+                frames_of_every_size_up_to_the_largest_come_whole
+                both_may_flood_each_other
+                many_threads_may_send
+                a_taker_may_send
+                what_cannot_be_addressed_is_an_error
+                a_taker_that_panics_takes_its_frame_once
+                a_peer_that_takes_nothing_is_busy_after_a_limit
+                a_frame_ends_the_park_of_its_receiver
+                an_unpark_ends_a_park_before_and_during_it
+                room_ends_the_park_of_who_was_refused
+                while_one_polls_another_gets_nothing
+                who_closes_has_left_when_its_frames_are_taken
+                all_may_close_at_once
+                who_ends_without_a_goodbye_is_lost_once
+                the_others_go_on_when_one_is_lost
+            );
+        }
+    };
+    (@ $make:expr; $($check:ident)*) => {
+        $(
+            #[test]
+            fn $check() {
+                $crate::ports::$check($make);
+            }
+        )*
+    };
+}

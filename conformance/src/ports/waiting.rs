@@ -1,0 +1,156 @@
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use dhole_model::NodeId;
+use dhole_net::SendError;
+
+use super::{Make, Node, Patience, together};
+
+/// Longer than any check may take: a park that ends because of it has failed.
+const LONG: Duration = Duration::from_secs(3_600);
+/// More than any port may keep for a peer that takes nothing.
+const FAR_TOO_MUCH: usize = 512 << 20;
+
+/// A sender is told that there is no room, and what was refused was not sent.
+pub fn a_peer_that_takes_nothing_is_busy_after_a_limit(make: Make) {
+    let ports = make(2);
+    let rest = vec![7; ports[0].offers().largest.min(10_000) - 8];
+    let mut accepted = 0u64;
+    loop {
+        match ports[0].send(NodeId(1), &[&accepted.to_le_bytes(), &rest]) {
+            Ok(()) => accepted += 1,
+            Err(error) => {
+                assert_eq!(error, SendError::Busy { to: NodeId(1) });
+                break;
+            }
+        }
+        assert!((accepted as usize) < FAR_TOO_MUCH / rest.len(), "no limit");
+    }
+    let patience = Patience::default();
+    let mut next = 0;
+    while next < accepted {
+        patience.for_a("what was accepted");
+        ports[0].poll(&mut |_, _| ());
+        ports[1].poll(&mut |_, frame| {
+            assert_eq!(Node::number(&frame[..8]), next);
+            next += 1;
+        });
+    }
+    let sent = ports[0].send(NodeId(1), &[&accepted.to_le_bytes(), &rest]);
+    assert_eq!(sent, Ok(()), "there is room again");
+}
+
+/// Nobody polls: the receiver sleeps until the frame is there, time after time.
+pub fn a_frame_ends_the_park_of_its_receiver(make: Make) {
+    const ROUNDS: u64 = 200;
+    together(&make(2), |node| {
+        let to = node.others().next().expect("another node");
+        let patience = Patience::default();
+        let mut last = None;
+        let turn = |last: &mut Option<u64>| {
+            let before = *last;
+            while *last == before {
+                patience.for_a("the ball");
+                if node
+                    .port
+                    .poll(&mut |_, frame| *last = Some(Node::number(frame)))
+                    == 0
+                {
+                    node.port.park(LONG);
+                }
+            }
+        };
+        for round in 0..ROUNDS {
+            if node.port.me() == NodeId(1) {
+                turn(&mut last);
+            }
+            node.send(to, &[&round.to_le_bytes()], &mut |_, _| ());
+            if node.port.me() == NodeId(0) {
+                turn(&mut last);
+            }
+            assert_eq!(last, Some(round));
+        }
+    });
+}
+
+/// Called before, it ends the next park; called while somebody is parked, that one.
+pub fn an_unpark_ends_a_park_before_and_during_it(make: Make) {
+    let ports = make(2);
+    let port = &*ports[0];
+    port.unpark();
+    port.park(LONG);
+    let (parks, stop) = (AtomicU64::new(0), AtomicBool::new(false));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::SeqCst) {
+                port.park(LONG);
+                parks.fetch_add(1, Ordering::SeqCst);
+            }
+        });
+        for round in 1..=100 {
+            let before = parks.load(Ordering::SeqCst);
+            if round == 100 {
+                stop.store(true, Ordering::SeqCst);
+            }
+            port.unpark();
+            let patience = Patience::default();
+            while parks.load(Ordering::SeqCst) == before {
+                patience.for_a("the end of a park");
+                thread::yield_now();
+            }
+        }
+    });
+}
+
+/// Who was refused may sleep until the peer has taken something.
+pub fn room_ends_the_park_of_who_was_refused(make: Make) {
+    let ports = make(2);
+    let rest = vec![7; ports[0].offers().largest.min(10_000)];
+    let full = Barrier::new(2);
+    together(&ports, |node| {
+        if node.port.me() == NodeId(0) {
+            while node.port.send(NodeId(1), &[&rest]).is_ok() {}
+            full.wait();
+            let patience = Patience::default();
+            loop {
+                match node.port.send(NodeId(1), &[b"end"]) {
+                    Ok(()) => break,
+                    Err(error) => assert_eq!(error, SendError::Busy { to: NodeId(1) }),
+                }
+                patience.for_a("room");
+                if node.port.poll(&mut |_, _| ()) == 0 {
+                    node.port.park(LONG);
+                }
+            }
+        } else {
+            full.wait();
+            let ended = std::cell::Cell::new(false);
+            let mut done = || ended.get();
+            node.take_until("the end", &mut done, &mut |_, frame| {
+                ended.set(frame == b"end");
+            });
+        }
+    });
+}
+
+/// Of two threads that poll, one takes and the other comes back at once with nothing.
+pub fn while_one_polls_another_gets_nothing(make: Make) {
+    let ports = make(2);
+    let port = &*ports[1];
+    let sender = Node::new(&*ports[0]);
+    sender.send(NodeId(1), &[b"x"], &mut |_, _| ());
+    let patience = Patience::default();
+    let mut taken = 0;
+    while taken == 0 {
+        patience.for_a("a frame");
+        ports[0].poll(&mut |_, _| ());
+        taken = port.poll(&mut |_, _| {
+            let other = || port.poll(&mut |_, _| panic!("taken by another"));
+            let got = thread::scope(|scope| scope.spawn(other).join());
+            assert_eq!(got.ok(), Some(0));
+        });
+    }
+    assert_eq!(taken, 1);
+}

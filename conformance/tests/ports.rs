@@ -1,0 +1,7 @@
+//! The suite of ports, on every port.
+
+use conformance::ports;
+
+conformance::port_suite!(local, super::ports::local);
+conformance::port_suite!(tcp, super::ports::tcp);
+conformance::port_suite!(narrow_tcp, super::ports::narrow_tcp);

@@ -1,0 +1,184 @@
+use std::collections::VecDeque;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use dhole_model::NodeId;
+
+use crate::bell::Bell;
+use crate::peers::Peers;
+use crate::sync::{locked, try_locked};
+use crate::{Loss, Offers, Port, SendError};
+
+/// The largest frame.
+const LARGEST: usize = 64 << 20;
+/// Bytes on the way from one node to another; one frame may exceed it.
+const ON_THE_WAY: usize = 1 << 20;
+/// What a frame costs in the count beside its bytes, so that empty frames have a limit too.
+const FRAME: usize = 64;
+
+/// A port between nodes of one process: queues of copied frames. It is what the other ports are
+/// compared with, and what tests of the layers above ports run on.
+pub struct Local {
+    room: Arc<Room>,
+    peers: Peers,
+    polling: Mutex<Vec<u8>>,
+}
+
+struct Room {
+    nodes: usize,
+    /// From node `f` to node `t`: `lanes[f * nodes + t]`.
+    lanes: Vec<Lane>,
+    bells: Vec<Bell>,
+}
+
+#[derive(Default)]
+struct Lane {
+    queue: Mutex<Queue>,
+    /// A frame was refused for want of room.
+    refused: AtomicBool,
+}
+
+#[derive(Default)]
+struct Queue {
+    frames: VecDeque<Vec<u8>>,
+    weight: usize,
+    end: Option<Loss>,
+}
+
+impl Queue {
+    fn pop(&mut self) -> Option<Vec<u8>> {
+        let frame = self.frames.pop_front()?;
+        self.weight -= FRAME + frame.len();
+        Some(frame)
+    }
+
+    /// How the sender ended, once all its frames are taken.
+    fn ended(&self) -> Option<Loss> {
+        self.end.clone().filter(|_| self.frames.is_empty())
+    }
+}
+
+impl Room {
+    fn lane(&self, from: NodeId, to: NodeId) -> &Lane {
+        &self.lanes[from.index() * self.nodes + to.index()]
+    }
+}
+
+impl Local {
+    /// The ports of a cluster of `nodes`, in the order of the nodes.
+    ///
+    /// # Errors
+    /// What the kernel says when no descriptor is left.
+    pub fn cluster(nodes: usize) -> io::Result<Vec<Local>> {
+        let room = Arc::new(Room {
+            nodes,
+            lanes: (0..nodes * nodes).map(|_| Lane::default()).collect(),
+            bells: (0..nodes).map(|_| Bell::new()).collect::<Result<_, _>>()?,
+        });
+        let port = |node| Local {
+            room: room.clone(),
+            peers: Peers::new(NodeId::at(node), nodes, LARGEST),
+            polling: Mutex::default(),
+        };
+        Ok((0..nodes).map(port).collect())
+    }
+
+    fn end(&self, loss: &Loss) {
+        for peer in self.peers.others() {
+            let lane = self.room.lane(self.me(), peer);
+            locked(&lane.queue).end.get_or_insert_with(|| loss.clone());
+            self.room.bells[peer.index()].ring();
+        }
+    }
+}
+
+impl Drop for Local {
+    fn drop(&mut self) {
+        self.end(&Loss::Broken("its port is no more".into()));
+    }
+}
+
+impl Port for Local {
+    fn name(&self) -> &'static str {
+        "local"
+    }
+
+    fn me(&self) -> NodeId {
+        self.peers.me()
+    }
+
+    fn nodes(&self) -> usize {
+        self.peers.nodes()
+    }
+
+    fn offers(&self) -> Offers {
+        Offers {
+            reliable: true,
+            ordered: true,
+            largest: LARGEST,
+        }
+    }
+
+    fn send(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
+        let weight = FRAME + self.peers.admit(to, parts)?;
+        let lane = self.room.lane(self.me(), to);
+        let mut queue = locked(&lane.queue);
+        if !queue.frames.is_empty() && queue.weight + weight > ON_THE_WAY {
+            lane.refused.store(true, Ordering::Relaxed);
+            return Err(SendError::Busy { to });
+        }
+        queue.frames.push_back(parts.concat());
+        queue.weight += weight;
+        drop(queue);
+        self.room.bells[to.index()].ring();
+        Ok(())
+    }
+
+    fn poll(&self, take: &mut dyn FnMut(NodeId, &[u8])) -> usize {
+        let Some(mut frame) = try_locked(&self.polling) else {
+            return 0;
+        };
+        let mut frames = 0;
+        for peer in self.peers.others() {
+            if self.peers.loss(peer).is_some() {
+                continue;
+            }
+            let lane = self.room.lane(peer, self.me());
+            // No more than were there when it began: what `take` sends may bring answers.
+            let waiting = locked(&lane.queue).frames.len();
+            for _ in 0..waiting {
+                let Some(next) = locked(&lane.queue).pop() else {
+                    break;
+                };
+                if lane.refused.swap(false, Ordering::Relaxed) {
+                    self.room.bells[peer.index()].ring();
+                }
+                *frame = next;
+                frames += 1;
+                take(peer, &frame);
+            }
+            if let Some(end) = locked(&lane.queue).ended() {
+                self.peers.lose(peer, end);
+            }
+        }
+        frames
+    }
+
+    fn park(&self, at_most: Duration) {
+        self.room.bells[self.me().index()].wait([], at_most);
+    }
+
+    fn unpark(&self) {
+        self.room.bells[self.me().index()].ring();
+    }
+
+    fn lost(&self, tell: &mut dyn FnMut(NodeId, Loss)) {
+        self.peers.tell(tell);
+    }
+
+    fn close(&self, _at_most: Duration) {
+        self.end(&Loss::Left);
+    }
+}
