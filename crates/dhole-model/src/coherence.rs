@@ -1,11 +1,12 @@
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-use serde::Serialize;
-
 /// How the copies of an object are kept consistent: a member of the family of protocols. All
 /// promise the same, release consistency; they differ in what travels, and when.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug, Serialize)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug, Serialize, Deserialize,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Coherence {
     /// One writer at a time; a release announces what was written, and who reads it next fetches

@@ -1,9 +1,9 @@
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The kinds of messages that nodes exchange.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[repr(u8)]
 pub enum MessageKind {
@@ -158,7 +158,7 @@ const _: () = {
 };
 
 /// What was sent of one kind of message.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct KindCounters {
     /// Messages sent.
     pub messages: u64,
@@ -167,7 +167,7 @@ pub struct KindCounters {
 }
 
 /// What happened to the objects of one type.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct TypeCounters {
     /// Objects allocated.
     pub allocated: u64,
@@ -209,7 +209,7 @@ impl TypeCounters {
 
 /// What one node did, or, added up, what all nodes did. The definitions are those of DOSA's
 /// tables, so that ours can stand beside them.
-#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct Counters {
     /// Messages sent, synchronisation included; a reply is one message however large it is.
     /// Diagnostic kinds ([`MessageKind::is_diagnostic`]) are not part of it.

@@ -2,10 +2,11 @@ use std::fmt;
 use std::ops::Range;
 
 use crate::Oid;
+use serde::{Deserialize, Serialize};
 
 /// Some elements of a shared array. An array is named by the id of its first block; where its
 /// blocks lie is the heap's business alone.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Elements {
     /// The array.
     pub array: Oid,

@@ -1,3 +1,4 @@
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// Objects in a chunk of object ids. All objects of a chunk are of one type.
@@ -6,7 +7,7 @@ pub const CHUNK: u64 = 64;
 /// The globally unique id of a shared object, and its place in every node's handle table
 /// (DOSA, section 3.2). Ids are never reused, so a stale id finds an empty handle and never
 /// another object. 0 names no object.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, serde::Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 pub struct Oid(pub u64);
 
 impl Oid {
@@ -42,7 +43,7 @@ impl fmt::Debug for Oid {
 }
 
 /// Objects with consecutive ids.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct OidRange {
     /// The first id.
     pub first: Oid,

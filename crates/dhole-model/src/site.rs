@@ -1,8 +1,12 @@
+use serde::de::{Deserializer, Error, Visitor};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::panic::Location;
+use std::sync::{Mutex, PoisonError};
 
 /// A place in the user's program: where it acquired, waited, allocated or read.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
 pub struct CallSite {
     /// The source file as the compiler names it.
     pub file: &'static str,
@@ -45,5 +49,89 @@ impl fmt::Display for CallSite {
             return f.write_str(self.file);
         }
         write!(f, "{}:{}:{}", self.file, self.line, self.column)
+    }
+}
+
+/// The most file names that are kept of those that other processes tell, and the longest.
+const MOST_NAMES: usize = 4096;
+const LONGEST_NAME: usize = 512;
+
+/// Stands for a file name beyond these limits.
+const UNNAMED: &str = "a file of another process";
+
+static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+
+/// A name that is kept for as long as the process lives, once however often it comes.
+fn intern(name: &str) -> &'static str {
+    if name.len() > LONGEST_NAME {
+        return UNNAMED;
+    }
+    let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = names.get(name) {
+        return known;
+    }
+    if names.len() >= MOST_NAMES {
+        return UNNAMED;
+    }
+    let kept: &'static str = Box::leak(name.into());
+    names.insert(kept);
+    kept
+}
+
+/// A place as another process tells it.
+#[derive(Deserialize)]
+struct Told {
+    file: Name,
+    line: u32,
+    column: u32,
+}
+
+impl<'de> Deserialize<'de> for CallSite {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<CallSite, D::Error> {
+        Told::deserialize(from).map(|told| CallSite {
+            file: told.file.0,
+            line: told.line,
+            column: told.column,
+        })
+    }
+}
+
+/// The name of a file.
+struct Name(&'static str);
+
+impl<'de> Deserialize<'de> for Name {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Name, D::Error> {
+        struct Interning;
+
+        impl Visitor<'_> for Interning {
+            type Value = Name;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("the name of a source file")
+            }
+
+            fn visit_str<E: Error>(self, name: &str) -> Result<Name, E> {
+                Ok(Name(intern(name)))
+            }
+        }
+
+        from.deserialize_str(Interning)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_kept_once_and_no_more_than_so_many_are() {
+        let (first, again) = (intern("some/file.rs"), intern("some/file.rs"));
+        assert!(std::ptr::eq(first, again));
+        assert_eq!(intern(&"x".repeat(LONGEST_NAME + 1)), UNNAMED);
+        for i in 0..2 * MOST_NAMES {
+            intern(&format!("file {i}"));
+        }
+        assert_eq!(intern("one too many"), UNNAMED);
+        assert!(std::ptr::eq(intern("some/file.rs"), first));
     }
 }

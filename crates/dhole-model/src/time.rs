@@ -1,13 +1,14 @@
 use std::fmt;
 
 use crate::NodeId;
+use serde::{Deserialize, Serialize};
 
 /// The number of an interval of one node; the first interval that wrote anything is 1.
 pub type IntervalIndex = u32;
 
 /// Which intervals of every node have been seen: element `p` is the highest interval of node
 /// `p` whose write notices were applied (DOSA, section 3.1).
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct VectorTime(Box<[IntervalIndex]>);
 
 impl VectorTime {
@@ -58,7 +59,7 @@ impl VectorTime {
 
 /// Which write of an object: ordered by Lamport time and then by node, which extends
 /// happens-before. `lamport` 0 is the object as it was allocated, and `node` its creator.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 pub struct Version {
     /// The Lamport time of the interval that wrote it; 0 for the allocation.
     pub lamport: u64,

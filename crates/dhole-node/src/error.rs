@@ -182,6 +182,7 @@ impl std::fmt::Display for RunEnded {
             AbortReason::Panicked(words) => write!(f, "{} panicked: {words}", self.on),
             AbortReason::Failed(words) => write!(f, "{} failed: {words}", self.on),
             AbortReason::Deadlocked(_) => write!(f, "{} is in a deadlock", self.on),
+            AbortReason::Lost(how) => write!(f, "{} was lost: {how}", self.on),
         }
     }
 }

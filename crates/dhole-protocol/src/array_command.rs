@@ -1,6 +1,7 @@
 //! What goes into the arrays' part of a protocol, and what comes out of it.
 
 use dhole_model::{CallSite, Coherence, Elements, NodeId, OidRange, Version};
+use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 /// Elements of an array that the worker is to read.
@@ -69,7 +70,7 @@ pub enum ArrayEvent {
 }
 
 /// Elements asked for.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct WantedElements {
     /// The elements.
     pub elements: Elements,
@@ -78,7 +79,7 @@ pub struct WantedElements {
 }
 
 /// Elements sent; their bytes follow in the payload, in the order of the list.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct SentElements {
     /// The elements.
     pub elements: Elements,
@@ -87,7 +88,7 @@ pub struct SentElements {
 }
 
 /// Elements pushed to a reader; their bytes follow in the payload, in the order of the list.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct PushedElements {
     /// The elements, and the version of their bytes.
     pub sent: SentElements,
@@ -96,7 +97,7 @@ pub struct PushedElements {
 }
 
 /// Elements flushed to their home; their bytes follow in the payload, in the order of the list.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct FlushedElements {
     /// The elements, all of which were written.
     pub elements: Elements,

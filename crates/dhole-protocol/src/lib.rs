@@ -82,8 +82,8 @@ pub use command::{Along, Command, Commands, Event, Freed, ProtocolError, Unread,
 pub use interval_log::LogLimits;
 pub use lazy::{MOST_ALONG, MOST_BESIDE};
 pub use message::{
-    AbortReason, BarrierId, Flushed, FlushedAt, Interval, LockId, Message, News, Pushed, Sent,
-    SentList, Waiter, Waiting, WaitingFor, Wanted, WantedList,
+    AbortReason, BarrierId, DecodeError, EncodeError, Flushed, FlushedAt, Interval, LockId,
+    Message, News, Pushed, Sent, SentList, Waiter, Waiting, WaitingFor, Wanted, WantedList,
 };
 pub use node_set::NodeSet;
 pub use page_command::{

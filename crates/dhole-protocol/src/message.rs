@@ -15,16 +15,21 @@ use crate::page_command::{Applied, PagesOf, SentDiff, WantedDiffs};
 use crate::reduction::Base;
 use crate::stall::Stall;
 use crate::{ConditionId, Passage, Raced};
+use serde::{Deserialize, Serialize};
 
 mod check;
+mod codec;
+pub(crate) mod few;
 mod wire;
 
+pub use codec::{DecodeError, EncodeError};
+
 /// The number of a lock, the same on every node.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct LockId(pub u64);
 
 /// Which barrier a node has reached.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum BarrierId {
     /// The program's barrier of this number, counted from 0.
     Program(u64),
@@ -84,7 +89,7 @@ impl fmt::Display for BarrierId {
 }
 
 /// An interval of one node that wrote something: its write notices (DOSA, section 3.1).
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Interval {
     /// The node that wrote.
     pub node: NodeId,
@@ -148,7 +153,7 @@ impl Interval {
 
 /// What a releaser tells an acquirer: everything that happened before the release and that the
 /// acquirer has not seen.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct News {
     /// What the releaser had seen.
     pub time: VectorTime,
@@ -181,7 +186,7 @@ fn vector_bytes(time: &VectorTime) -> u64 {
 }
 
 /// An object asked for.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct Wanted {
     /// The object.
     pub oid: Oid,
@@ -190,7 +195,7 @@ pub struct Wanted {
 }
 
 /// An object sent; its bytes follow in the payload, in the order of the list.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct Sent {
     /// The object.
     pub oid: Oid,
@@ -199,7 +204,7 @@ pub struct Sent {
 }
 
 /// An object pushed to a reader; its bytes follow in the payload, in the order of the list.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct Pushed {
     /// The object, and the version of the bytes.
     pub sent: Sent,
@@ -208,7 +213,7 @@ pub struct Pushed {
 }
 
 /// An object flushed to its home; its differences follow in the payload, in the order of the list.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct Flushed {
     /// The object.
     pub oid: Oid,
@@ -220,11 +225,12 @@ pub struct Flushed {
 pub type WantedList = SmallVec<[Wanted; 1]>;
 
 /// When and where the objects of a flush were written: what races are found by.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct FlushedAt {
     /// What the sender had seen, the interval in which it wrote among it.
     pub time: VectorTime,
     /// Where each object was first written since the flush before, in the order of the flush.
+    #[serde(with = "few")]
     pub sites: SmallVec<[Option<CallSite>; 1]>,
 }
 
@@ -232,7 +238,7 @@ pub struct FlushedAt {
 pub type SentList = SmallVec<[Sent; 1]>;
 
 /// What a node waits for, as an edge of the wait-for graph.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum WaitingFor {
     /// A lock that another node holds or waits for.
     Lock(LockId),
@@ -270,7 +276,7 @@ fn passage_bytes(passage: Passage) -> u64 {
 }
 
 /// One node on a path of the wait-for graph.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct Waiter {
     /// The node that waits.
     pub node: NodeId,
@@ -312,7 +318,7 @@ impl Waiter {
 }
 
 /// A node that waits on a condition of a lock.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct Waiting {
     /// The condition's number among those of the lock.
     pub condition: u64,
@@ -321,7 +327,7 @@ pub struct Waiting {
 }
 
 /// Why a run is ended early.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum AbortReason {
     /// The program on that node panicked, with these words.
     Panicked(Arc<str>),
@@ -329,16 +335,19 @@ pub enum AbortReason {
     Failed(Arc<str>),
     /// That node lay on this cycle of the wait-for graph.
     Deadlocked(Arc<[Waiter]>),
+    /// That node is lost to the others, in this way.
+    Lost(Arc<str>),
 }
 
 /// A message between the protocols of two nodes.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Message {
     /// Asks the last writer of objects for their bytes.
     Fetch {
         /// The asker's round; the reply repeats it.
         round: u32,
         /// The objects.
+        #[serde(with = "few")]
         wanted: WantedList,
         /// So many of them, the last ones, are asked for only because they lie on the page of one
         /// that is missed. Those that are being written are left out of the reply.
@@ -349,6 +358,7 @@ pub enum Message {
         /// The asker's round.
         round: u32,
         /// The objects asked for, and then those that they own.
+        #[serde(with = "few")]
         sent: SentList,
         /// Whether the copies of those asked for, which have a home, stay over acquires.
         keep: bool,
@@ -356,11 +366,13 @@ pub enum Message {
     /// New versions of objects, for a node that read them before; the bytes are the payload.
     Update {
         /// The objects.
+        #[serde(with = "few")]
         pushed: SmallVec<[Pushed; 1]>,
     },
     /// The sender does not read what is pushed to it.
     DropOut {
         /// The objects.
+        #[serde(with = "few")]
         objects: SmallVec<[Oid; 1]>,
     },
     /// What the sender has changed in objects at home here; the differences are the payload.
@@ -368,6 +380,7 @@ pub enum Message {
         /// The number of the sender's flush; the acknowledgement repeats it.
         number: u32,
         /// The objects.
+        #[serde(with = "few")]
         flushed: SmallVec<[Flushed; 1]>,
         /// When and where they were written, if races are looked for.
         at: Option<Arc<FlushedAt>>,
@@ -383,6 +396,7 @@ pub enum Message {
         /// The answer repeats it.
         number: u32,
         /// The objects.
+        #[serde(with = "few")]
         objects: SmallVec<[Oid; 1]>,
     },
     /// The sender knows it, and drops them at its next acquire.
@@ -395,6 +409,7 @@ pub enum Message {
         /// The asker's round; the reply repeats it.
         round: u32,
         /// The elements.
+        #[serde(with = "few")]
         wanted: SmallVec<[WantedElements; 1]>,
     },
     /// Answers [`FetchElements`](Message::FetchElements); the bytes are the payload.
@@ -402,16 +417,19 @@ pub enum Message {
         /// The asker's round.
         round: u32,
         /// The elements.
+        #[serde(with = "few")]
         sent: SmallVec<[SentElements; 1]>,
     },
     /// New versions of elements, for a node that read them before; the bytes are the payload.
     UpdateElements {
         /// The elements.
+        #[serde(with = "few")]
         pushed: SmallVec<[PushedElements; 1]>,
     },
     /// The sender does not read what is pushed to it of arrays.
     DropOutElements {
         /// The elements.
+        #[serde(with = "few")]
         elements: SmallVec<[Elements; 1]>,
     },
     /// What the sender has written of elements at home here; the bytes are the payload.
@@ -419,6 +437,7 @@ pub enum Message {
         /// The number of the sender's flush; the acknowledgement repeats it.
         number: u32,
         /// The elements.
+        #[serde(with = "few")]
         flushed: SmallVec<[FlushedElements; 1]>,
     },
     /// The elements that were flushed are in their place at home.
@@ -456,6 +475,7 @@ pub enum Message {
         /// The page.
         page: PageId,
         /// Whose changes it contains.
+        #[serde(with = "few")]
         applied: Applied,
     },
     /// Asks for diffs of a page, the receiver's own and others.
@@ -465,6 +485,7 @@ pub enum Message {
         /// The page.
         page: PageId,
         /// The diffs.
+        #[serde(with = "few")]
         wanted: SmallVec<[WantedDiffs; 1]>,
     },
     /// Answers a [`DiffRequest`](Message::DiffRequest); the diffs are the payload.
@@ -474,8 +495,10 @@ pub enum Message {
         /// The page.
         page: PageId,
         /// What of the question it answers.
+        #[serde(with = "few")]
         got: SmallVec<[WantedDiffs; 1]>,
         /// The diffs.
+        #[serde(with = "few")]
         diffs: SmallVec<[SentDiff; 2]>,
     },
     /// Asks a lock's manager for the lock.
@@ -610,6 +633,8 @@ pub enum Message {
         reason: AbortReason,
     },
     /// A message that also tells what can be collected; counted as what it carries it on.
+    /// On a wire it is told beside the message ([`Message::encode`]), so that none nests in another.
+    #[serde(skip)]
     Gossiped {
         /// What can be collected.
         gossip: Arc<Gossip>,

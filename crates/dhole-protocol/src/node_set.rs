@@ -1,9 +1,10 @@
 use dhole_model::NodeId;
+use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 /// A set of nodes, a bit for each.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
-pub struct NodeSet(SmallVec<[u64; 2]>);
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
+pub struct NodeSet(#[serde(with = "crate::message::few")] SmallVec<[u64; 2]>);
 
 impl NodeSet {
     /// Adds a node.

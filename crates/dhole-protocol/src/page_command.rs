@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use dhole_model::{IntervalIndex, NodeId, PageId, PageRange, VectorTime};
+use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 /// What an interval wrote, by pages.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct WrittenPages {
     /// What the writer had seen when the interval ended, the interval itself included.
     pub seen: VectorTime,
@@ -46,7 +47,7 @@ pub enum PageEvent {
 }
 
 /// One writer's changes of one page: which, of whom, and since when they were announced.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct DiffId {
     /// The page.
     pub page: PageId,
@@ -57,7 +58,7 @@ pub struct DiffId {
 }
 
 /// Diffs of one writer that are asked for: those announced after one interval and up to another.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct WantedDiffs {
     /// The writer.
     pub node: NodeId,
@@ -68,7 +69,7 @@ pub struct WantedDiffs {
 }
 
 /// A diff sent; its bytes follow in the payload, in the order of the list.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct SentDiff {
     /// The diff.
     pub id: DiffId,

@@ -3,13 +3,14 @@
 use std::fmt;
 
 use crate::LockId;
+use serde::{Deserialize, Serialize};
 
 /// The number of a read-write lock, the same on every node.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct RwLockId(pub u64);
 
 /// A semaphore, the same on every node.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct SemaphoreId {
     /// Its number.
     pub number: u64,
@@ -19,7 +20,7 @@ pub struct SemaphoreId {
 
 /// A condition variable, the same on every node. It belongs to a lock, and its waiters are
 /// handed on with the lock.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct ConditionId {
     /// The lock.
     pub lock: LockId,
@@ -28,7 +29,7 @@ pub struct ConditionId {
 }
 
 /// A way through a gate.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum Passage {
     /// As one of the readers of a read-write lock.
     Read(RwLockId),

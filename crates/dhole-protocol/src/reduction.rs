@@ -17,10 +17,11 @@ use std::sync::Arc;
 use dhole_model::{IntervalIndex, NodeId, Oid, OidRange};
 
 use crate::Interval;
+use serde::{Deserialize, Serialize};
 
 /// What an interval is told against. Its list of written objects holds those that the base did not
 /// write.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Base {
     /// The number of an earlier interval of the same node.
     pub index: IntervalIndex,

@@ -12,9 +12,10 @@ use dhole_model::NodeId;
 
 use crate::command::{Command, Commands};
 use crate::{Message, Waiter};
+use serde::{Deserialize, Serialize};
 
 /// A stall probe.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Stall {
     /// The node that has waited for long.
     pub asker: NodeId,
@@ -25,7 +26,7 @@ pub struct Stall {
 }
 
 /// What a round has found so far.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct Round {
     /// The nodes visited, in order, each in a wait.
     pub waiters: Vec<Waiter>,

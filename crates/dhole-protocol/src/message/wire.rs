@@ -108,9 +108,9 @@ impl Message {
             Message::Abort { reason, .. } => {
                 1 + NODE
                     + match reason {
-                        AbortReason::Panicked(words) | AbortReason::Failed(words) => {
-                            words.len() as u64
-                        }
+                        AbortReason::Panicked(words)
+                        | AbortReason::Failed(words)
+                        | AbortReason::Lost(words) => words.len() as u64,
                         AbortReason::Deadlocked(cycle) => Waiter::all_bytes(cycle),
                     }
             }

@@ -1,9 +1,10 @@
 //! What a race is for, and between whom.
 
 use dhole_model::{CallSite, Elements, NodeId, Oid};
+use serde::{Deserialize, Serialize};
 
 /// What two nodes race for.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum Raced {
     /// An object.
     Object(Oid),
@@ -68,7 +69,7 @@ pub struct Race {
 }
 
 /// One side of a race.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct RacingWrite {
     /// The node that wrote.
     pub node: NodeId,

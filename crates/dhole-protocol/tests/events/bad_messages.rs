@@ -14,7 +14,7 @@ use dhole_protocol::{
 
 mod moments;
 
-use moments::moments;
+pub use moments::moments;
 
 /// Every way to spoil a message a little.
 fn spoiled(message: &Message, to: NodeId) -> Vec<(&'static str, Message)> {

@@ -6,6 +6,7 @@ mod array_family;
 mod arrays;
 mod arrive;
 mod bad_messages;
+mod codec;
 mod collect;
 mod conditions;
 mod element_races;

@@ -1,0 +1,93 @@
+//! Messages as bytes, for nodes in other processes.
+//!
+//! The form is [postcard]'s: compact, and without names. What is decoded is a message, not a sound
+//! one: that is for the protocol to judge (`check`), as with every message that comes. Decoding
+//! takes no more memory than a small multiple of the bytes that are there, whatever lengths these
+//! claim, and does not nest deeper than the types do.
+
+use std::sync::Arc;
+
+use thiserror::Error;
+
+use super::Message;
+use crate::collection::Gossip;
+
+/// A message could not be put into bytes.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+#[error("encoding a {kind} message: {cause}")]
+pub struct EncodeError {
+    /// What is encoded.
+    pub kind: &'static str,
+    /// Why not.
+    pub cause: postcard::Error,
+}
+
+/// Bytes are no message.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+pub enum DecodeError {
+    /// They do not form one.
+    #[error("{bytes} bytes that are no message: {cause}")]
+    Malformed {
+        /// How many.
+        bytes: usize,
+        /// What is wrong.
+        cause: postcard::Error,
+    },
+    /// There are more than the message has.
+    #[error("{rest} of {bytes} bytes are left behind a message")]
+    TooLong {
+        /// How many.
+        bytes: usize,
+        /// Those behind it.
+        rest: usize,
+    },
+}
+
+impl Message {
+    /// Appends the message to `out`. Gossip stands beside the message that carries it.
+    ///
+    /// # Errors
+    /// [`EncodeError`] for a message that carries a message that carries gossip: no protocol
+    /// makes one. `out` may have grown.
+    pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+        let told: (Option<&Gossip>, &Message) = match self {
+            Message::Gossiped { gossip, carrier } => (Some(gossip), carrier),
+            message => (None, message),
+        };
+        match postcard::to_extend(&told, std::mem::take(out)) {
+            Ok(grown) => {
+                *out = grown;
+                Ok(())
+            }
+            Err(cause) => Err(EncodeError {
+                kind: self.kind().name(),
+                cause,
+            }),
+        }
+    }
+
+    /// The message that is all of `bytes`.
+    ///
+    /// # Errors
+    /// [`DecodeError`]
+    pub fn decode(bytes: &[u8]) -> Result<Message, DecodeError> {
+        let decoded = postcard::take_from_bytes::<(Option<Arc<Gossip>>, Message)>(bytes);
+        let ((gossip, message), rest) = decoded.map_err(|cause| DecodeError::Malformed {
+            bytes: bytes.len(),
+            cause,
+        })?;
+        if !rest.is_empty() {
+            return Err(DecodeError::TooLong {
+                bytes: bytes.len(),
+                rest: rest.len(),
+            });
+        }
+        Ok(match gossip {
+            None => message,
+            Some(gossip) => Message::Gossiped {
+                gossip,
+                carrier: Box::new(message),
+            },
+        })
+    }
+}

@@ -1,0 +1,200 @@
+//! Messages as bytes: every one comes back as it was, and bytes that are none are refused, without
+//! a panic and without memory that they only claim to need.
+
+use std::collections::BTreeSet;
+
+use dhole_model::{CallSite, Elements, NodeId, Oid, Version};
+use dhole_protocol::{
+    AbortReason, BarrierId, DecodeError, FlushedElements, Message, PushedElements, SentElements,
+    Waiter, WaitingFor,
+};
+use proptest::prelude::*;
+
+use crate::bad_messages::moments;
+use crate::pack::{n, site};
+
+/// A number for each variant. Whoever adds one makes this fail to compile, and then the moments
+/// have to show it.
+macro_rules! variants {
+    ($($name:ident)*) => {
+        const VARIANTS: &[&str] = &[$(stringify!($name)),*];
+
+        fn variant(message: &Message) -> &'static str {
+            match message {
+                $(Message::$name { .. } => stringify!($name),)*
+            }
+        }
+    };
+}
+
+variants! {
+    Fetch FetchReply Update DropOut Flush FlushAck Outdated OutdatedAck FetchElements
+    ElementsReply UpdateElements DropOutElements FlushElements ElementsFlushed ElementsGone Gone
+    PageRequest PageReply DiffRequest DiffReply LockRequest LockForward LockGrant Notify
+    GateRequest GateForward GateGrant GateRelease BarrierArrive BarrierDepart Probe WhereWritten
+    WrittenAt Stall Deadlock Abort Gossiped
+}
+
+/// Messages of every variant: those of runs in which everything happens, and those that end runs.
+fn messages() -> Vec<Message> {
+    let mut all: Vec<Message> = moments().into_iter().map(|(_, (.., m))| m).collect();
+    let waiter = |node| Waiter {
+        node: n(node),
+        waiting_for: WaitingFor::Barrier(BarrierId::Program(3)),
+        site: site(7),
+        wait: 2,
+    };
+    let cycle = [waiter(0), waiter(1)];
+    let reasons = [
+        AbortReason::Panicked("of the program's own words".into()),
+        AbortReason::Failed("".into()),
+        AbortReason::Deadlocked(cycle.as_slice().into()),
+        AbortReason::Lost("it left early".into()),
+    ];
+    let abort = |reason| Message::Abort {
+        node: NodeId(1),
+        reason,
+    };
+    all.extend(reasons.map(abort));
+    all.push(Message::Deadlock {
+        cycle: cycle.as_slice().into(),
+    });
+    let array = Oid(640);
+    all.push(Message::ElementsGone { round: 9, array });
+    let elements = Elements::new(array, 3..5);
+    let version = Version {
+        lamport: 300,
+        node: n(1),
+    };
+    let sent = SentElements { elements, version };
+    let bytes = 16;
+    all.push(Message::UpdateElements {
+        pushed: [PushedElements { sent, bytes }].into_iter().collect(),
+    });
+    all.push(Message::FlushElements {
+        number: 70_000,
+        flushed: [FlushedElements { elements, bytes }; 3]
+            .into_iter()
+            .collect(),
+    });
+    all.push(Message::ElementsFlushed { number: 1 });
+    all.push(Message::DropOutElements {
+        elements: [elements; 2].into_iter().collect(),
+    });
+    all
+}
+
+fn encoded(message: &Message) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    message.encode(&mut bytes).unwrap();
+    bytes
+}
+
+#[test]
+fn every_message_comes_back_as_it_was() {
+    let all = messages();
+    let shown: BTreeSet<&str> = all.iter().map(variant).collect();
+    let wanted: BTreeSet<&str> = VARIANTS.iter().copied().collect();
+    assert_eq!(shown, wanted);
+    for message in all {
+        let mut bytes = b"before".to_vec();
+        message.encode(&mut bytes).unwrap();
+        let bytes = bytes.strip_prefix(b"before").expect("it is appended");
+        assert_eq!(Message::decode(bytes).as_ref(), Ok(&message));
+    }
+}
+
+#[test]
+fn a_part_of_a_message_and_one_with_something_behind_it_are_none() {
+    for message in messages() {
+        let mut bytes = encoded(&message);
+        for end in 0..bytes.len() {
+            assert!(Message::decode(&bytes[..end]).is_err(), "{message:?}");
+        }
+        bytes.push(0);
+        let more = Message::decode(&bytes);
+        assert!(matches!(more, Err(DecodeError::TooLong { rest: 1, .. })));
+    }
+}
+
+#[test]
+fn gossip_on_gossip_is_not_sent() {
+    let all = messages();
+    let gossiped = all.iter().find_map(|message| match message {
+        Message::Gossiped { gossip, .. } => Some((gossip.clone(), Box::new(message.clone()))),
+        _ => None,
+    });
+    let (gossip, carrier) = gossiped.expect("one of the moments shows gossip");
+    let nested = Message::Gossiped { gossip, carrier };
+    assert!(nested.encode(&mut Vec::new()).is_err());
+}
+
+/// The most bytes that are allocated at once for each that is there: what is largest in memory
+/// beside its form on a wire, twice over while a list grows.
+const MOST_FOR_EACH: u64 = 256;
+
+fn decodes_within_bounds(bytes: &[u8]) {
+    let used = allocation_counter::measure(|| drop(Message::decode(bytes)));
+    let allowed = MOST_FOR_EACH * (bytes.len() as u64 + 64);
+    let taken = used.bytes_max;
+    assert!(taken <= allowed, "{taken} for {} bytes", bytes.len());
+}
+
+#[test]
+fn a_length_that_is_not_there_takes_no_memory() {
+    // Each byte in turn is made the beginning of a number near 2^60.
+    let huge = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x0f];
+    for message in messages() {
+        let bytes = encoded(&message);
+        for place in 0..bytes.len() {
+            let mut spoiled = bytes[..place].to_vec();
+            spoiled.extend_from_slice(&huge);
+            spoiled.extend_from_slice(&bytes[place + 1..]);
+            decodes_within_bounds(&spoiled);
+        }
+    }
+}
+
+#[test]
+fn names_of_files_are_limited() {
+    let name: &'static str = "x".repeat(100_000).leak();
+    let message = Message::WrittenAt {
+        raced: dhole_protocol::Raced::Object(Oid(64)),
+        lamport: 1,
+        site: Some(CallSite {
+            file: name,
+            line: 1,
+            column: 1,
+        }),
+    };
+    let Ok(Message::WrittenAt {
+        site: Some(told), ..
+    }) = Message::decode(&encoded(&message))
+    else {
+        panic!("it is a message");
+    };
+    assert!(told.file.len() < 100 && told.line == 1);
+}
+
+proptest! {
+    #[test]
+    fn bytes_that_were_changed_never_panic_nor_take_memory(
+        which in any::<prop::sample::Index>(),
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
+    ) {
+        let all = messages();
+        let mut bytes = encoded(which.get(&all));
+        for (place, byte) in changes {
+            let place = place.index(bytes.len());
+            bytes[place] = byte;
+        }
+        decodes_within_bounds(&bytes);
+    }
+
+    #[test]
+    fn any_bytes_never_panic_nor_take_memory(
+        bytes in prop::collection::vec(any::<u8>(), 0..200)
+    ) {
+        decodes_within_bounds(&bytes);
+    }
+}
