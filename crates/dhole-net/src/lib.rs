@@ -32,11 +32,13 @@
 //! assert_eq!(*nodes[1].1.lock().unwrap(), [0, 2]);
 //! assert_eq!(*nodes[0].1.lock().unwrap(), [1, 3]);
 //! ```
-#![forbid(unsafe_code)]
+#![deny(unsafe_op_in_unsafe_fn)]
 
 mod bell;
 mod envelope;
 mod in_process;
+mod inherited;
+mod join;
 mod local;
 mod peers;
 mod port;
@@ -46,6 +48,10 @@ mod tcp;
 
 pub use envelope::{Envelope, Outbox, Payload, PayloadPool};
 pub use in_process::InProcess;
+pub use join::{
+    BuildId, EnvironmentError, HandshakeError, JoinError, Membership, PROTOCOL_VERSION, Refusal,
+    Refused, Secret, SecretError, Transport,
+};
 pub use local::Local;
 pub use port::{Loss, Offers, Port, SendError};
 pub use receiver::{PostError, Receiver, Wake};

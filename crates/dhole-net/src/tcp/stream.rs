@@ -13,7 +13,7 @@ pub enum Stream {
 
 impl Stream {
     /// Makes the connection ready for a port: no call blocks, nothing is held back to fill packets.
-    pub(super) fn prepare(&self) -> io::Result<()> {
+    pub(crate) fn prepare(&self) -> io::Result<()> {
         match self {
             Stream::Plain(socket) => {
                 socket.set_nonblocking(true)?;
@@ -23,7 +23,7 @@ impl Stream {
     }
 
     /// Reads what has come, as much as fits. 0 is the end.
-    pub(super) fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+    pub(crate) fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
             Stream::Plain(socket) => {
                 let mut socket = socket;
@@ -33,7 +33,7 @@ impl Stream {
     }
 
     /// Takes some of the bytes of `parts`, from the front, and says how many.
-    pub(super) fn write(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+    pub(crate) fn write(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
         match self {
             // Not `write_vectored`, which raises SIGPIPE in a program that asks for it.
             Stream::Plain(socket) => Ok(sendmsg(
@@ -46,7 +46,7 @@ impl Stream {
     }
 
     /// Ends one direction or both.
-    pub(super) fn shutdown(&self, how: Shutdown) {
+    pub(crate) fn shutdown(&self, how: Shutdown) {
         match self {
             // An error says that it has ended already.
             Stream::Plain(socket) => drop(socket.shutdown(how)),

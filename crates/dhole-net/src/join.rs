@@ -1,0 +1,175 @@
+//! How the processes of a cluster find each other, and why they trust each other.
+//!
+//! A process learns from its environment which node it is ([`Membership::from_env`]) and then
+//! [joins](Membership::join) the others. `docs/trust.md` says what this protects from, and what not.
+//!
+//! | variable | says |
+//! |---|---|
+//! | `DHOLE_NODE` | the number of this process, from 0 |
+//! | `DHOLE_NODES` | processes of the cluster |
+//! | `DHOLE_MEETING` | `host:port` where node 0 listens and all others go |
+//! | `DHOLE_MEETING_FD` | for node 0: a descriptor that listens there already |
+//! | `DHOLE_LISTEN` | for node 0: where it listens, if not at the meeting point's own address |
+//! | `DHOLE_HOST` | the name by which others reach this process, if not its address |
+//! | `DHOLE_SECRET_FILE` | a file with the secret, which nobody else may read |
+//! | `DHOLE_SECRET_FD` | a descriptor to read the secret from, instead |
+//! | `DHOLE_RUN` | names the run; processes of two runs do not join |
+//! | `DHOLE_TRANSPORT` | `tcp` |
+//! | `DHOLE_JOIN_MS` | the longest that joining may take; 30000 unless set |
+
+use std::net::TcpListener;
+use std::time::Duration;
+
+use dhole_model::NodeId;
+
+mod address;
+mod build_id;
+mod environment;
+mod error;
+mod frame;
+mod handshake;
+mod meeting;
+mod poll;
+mod secret;
+mod terms;
+#[cfg(test)]
+mod tests;
+mod wire;
+
+pub use build_id::BuildId;
+pub use error::{EnvironmentError, HandshakeError, JoinError, Refusal, Refused, SecretError};
+pub use secret::Secret;
+pub use terms::PROTOCOL_VERSION;
+
+use crate::{Port, Tcp};
+use meeting::Meeting;
+use terms::Terms;
+
+/// What carries messages between the processes of a cluster.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Transport {
+    /// TCP connections between all.
+    #[default]
+    Tcp,
+}
+
+impl Transport {
+    /// Its name in `DHOLE_TRANSPORT`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Transport::Tcp => "tcp",
+        }
+    }
+
+    /// That of this name.
+    pub fn named(name: &str) -> Option<Transport> {
+        [Transport::Tcp].into_iter().find(|t| t.name() == name)
+    }
+}
+
+/// What a process knows of its cluster before it has joined.
+#[derive(Debug)]
+pub struct Membership {
+    node: NodeId,
+    nodes: usize,
+    meeting: String,
+    listens: Listens,
+    host: Option<String>,
+    secret: Secret,
+    transport: Transport,
+    within: Duration,
+    build: BuildId,
+    settings: Vec<(String, String)>,
+}
+
+/// How node 0 comes to listen.
+#[derive(Debug)]
+enum Listens {
+    /// At the meeting point, or at this address.
+    At(Option<String>),
+    /// It does so already.
+    Already(TcpListener),
+}
+
+impl Membership {
+    /// What the environment says of this process: nothing where `DHOLE_NODE` is not set.
+    ///
+    /// # Errors
+    /// [`JoinError::Environment`] when it says something that cannot be, or the secret cannot be read;
+    /// [`JoinError::System`] when this process cannot read its own executable.
+    pub fn from_env() -> Result<Option<Membership>, JoinError> {
+        environment::read(&|name| std::env::var_os(name))
+    }
+
+    /// The node that this process is.
+    pub fn node(&self) -> NodeId {
+        self.node
+    }
+
+    /// Nodes of the cluster.
+    pub fn nodes(&self) -> usize {
+        self.nodes
+    }
+
+    /// What will carry the messages.
+    pub fn transport(&self) -> Transport {
+        self.transport
+    }
+
+    /// Demands that this setting has the same value on all nodes: joining fails, on both sides, with
+    /// [`HandshakeError::Setting`] where it does not. At most 200 bytes of name and of value count, and at
+    /// most 30 settings.
+    pub fn setting(mut self, name: &str, value: &str) -> Membership {
+        let cut =
+            |text: &str| text[..text.floor_char_boundary(Terms::MOST_SETTING_BYTES)].to_owned();
+        if self.settings.len() < Terms::MOST_SETTINGS {
+            self.settings.push((cut(name), cut(value)));
+        }
+        self
+    }
+
+    /// Joins the others, and returns when all are connected with all: then nothing that a stranger says
+    /// is heard any more.
+    ///
+    /// # Errors
+    /// [`JoinError`]; every node that had proved itself learns of it, and its own call fails too.
+    pub fn join(self) -> Result<Box<dyn Port>, JoinError> {
+        let (me, nodes) = (self.node, self.nodes);
+        let terms = Terms {
+            version: PROTOCOL_VERSION,
+            build: self.build,
+            nodes,
+            settings: self.settings,
+            address: String::new(),
+        };
+        let host = self.host.as_deref();
+        let meeting = Meeting::new(me, &self.secret, host, terms, self.within);
+        let streams = match me {
+            _ if nodes == 1 => vec![None],
+            NodeId(0) => meeting.receive(self.listens.listen(&self.meeting, self.within)?)?,
+            _ => meeting.attend(&self.meeting)?,
+        };
+        let port = Tcp::new(me, streams).map_err(|cause| JoinError::System {
+            me,
+            doing: "making the port",
+            cause,
+        })?;
+        Ok(Box::new(port))
+    }
+}
+
+impl Listens {
+    fn listen(self, meeting: &str, within: Duration) -> Result<TcpListener, JoinError> {
+        let at = match self {
+            Listens::Already(listener) => return Ok(listener),
+            Listens::At(at) => at.unwrap_or_else(|| meeting.to_owned()),
+        };
+        address::resolve(&at, within)
+            .and_then(|all| TcpListener::bind(all.as_slice()))
+            .map_err(|cause| JoinError::Listen {
+                me: NodeId(0),
+                address: at,
+                cause,
+            })
+    }
+}

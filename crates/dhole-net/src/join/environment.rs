@@ -1,0 +1,244 @@
+//! What the environment says of this process.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::Read;
+use std::net::TcpListener;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::Duration;
+
+use dhole_model::{MAX_NODES, NodeId};
+
+use super::error::{EnvironmentError, JoinError, SecretError};
+use super::secret::Secret;
+use super::{BuildId, Listens, Membership, Transport};
+use crate::inherited;
+
+/// How long joining may take unless the environment says it: a batch system may take its time to start
+/// the last process.
+const JOIN_MS: u64 = 30_000;
+const LONGEST_JOIN_MS: u64 = 3_600_000;
+
+/// Looks a variable up.
+type Look<'a> = &'a dyn Fn(&str) -> Option<OsString>;
+
+pub(super) fn read(look: Look<'_>) -> Result<Option<Membership>, JoinError> {
+    let Some(node) = number(look, "DHOLE_NODE", 0, MAX_NODES as u64 - 1)? else {
+        return Ok(None);
+    };
+    let demand = |missing| EnvironmentError::Incomplete {
+        set: "DHOLE_NODE",
+        missing,
+    };
+    let nodes = number(look, "DHOLE_NODES", 1, MAX_NODES as u64)?;
+    let nodes = nodes.ok_or_else(|| demand("DHOLE_NODES"))? as usize;
+    let node = NodeId::at(node as usize);
+    if node.index() >= nodes {
+        return Err(wrong("DHOLE_NODE", &node.0, format!("a number below {nodes}")).into());
+    }
+    let transport = match text(look, "DHOLE_TRANSPORT")? {
+        None => Transport::default(),
+        Some(name) => Transport::named(&name)
+            .ok_or_else(|| wrong("DHOLE_TRANSPORT", &name, "tcp".to_owned()))?,
+    };
+    let listens = match number(look, "DHOLE_MEETING_FD", 0, i32::MAX as u64)? {
+        Some(fd) if node.0 == 0 => Listens::Already(listener(fd as i32)?),
+        _ => Listens::At(text(look, "DHOLE_LISTEN")?),
+    };
+    let meeting = text(look, "DHOLE_MEETING")?;
+    if meeting.is_none() && nodes > 1 && !matches!(listens, Listens::Already(_)) {
+        return Err(demand("DHOLE_MEETING").into());
+    }
+    let within = number(look, "DHOLE_JOIN_MS", 1, LONGEST_JOIN_MS)?.unwrap_or(JOIN_MS);
+    let build = BuildId::of_this_process().map_err(|cause| JoinError::System {
+        me: node,
+        doing: "reading its own executable",
+        cause,
+    })?;
+    let run = text(look, "DHOLE_RUN")?.unwrap_or_default();
+    let membership = Membership {
+        node,
+        nodes,
+        meeting: meeting.unwrap_or_default(),
+        listens,
+        host: text(look, "DHOLE_HOST")?,
+        secret: secret(look)?.ok_or_else(|| demand("DHOLE_SECRET_FILE"))?,
+        transport,
+        within: Duration::from_millis(within),
+        build,
+        settings: Vec::new(),
+    };
+    let membership = membership.setting("DHOLE_RUN", &run);
+    Ok(Some(
+        membership.setting("DHOLE_TRANSPORT", transport.name()),
+    ))
+}
+
+fn wrong(variable: &'static str, value: &dyn ToString, expected: String) -> EnvironmentError {
+    EnvironmentError::Wrong {
+        variable,
+        value: value.to_string(),
+        expected,
+    }
+}
+
+/// A variable's text; one that is empty is as one that is not set.
+fn text(look: Look<'_>, variable: &'static str) -> Result<Option<String>, EnvironmentError> {
+    let Some(value) = look(variable).filter(|value| !value.is_empty()) else {
+        return Ok(None);
+    };
+    let not_text = |value: OsString| {
+        let shown = value.to_string_lossy().into_owned();
+        wrong(variable, &shown, "text in UTF-8".to_owned())
+    };
+    value.into_string().map(Some).map_err(not_text)
+}
+
+fn number(
+    look: Look<'_>,
+    variable: &'static str,
+    least: u64,
+    most: u64,
+) -> Result<Option<u64>, EnvironmentError> {
+    let Some(said) = text(look, variable)? else {
+        return Ok(None);
+    };
+    match u64::from_str(said.trim()) {
+        Ok(number) if (least..=most).contains(&number) => Ok(Some(number)),
+        _ => {
+            let expected = format!("a number from {least} to {most}");
+            Err(wrong(variable, &said, expected))
+        }
+    }
+}
+
+fn listener(fd: i32) -> Result<TcpListener, EnvironmentError> {
+    let listens = |fd: &OwnedFd| rustix::net::sockopt::socket_acceptconn(fd).unwrap_or(false);
+    let fd_or_none = inherited::descriptor(fd).ok().filter(listens);
+    let expected = || "the descriptor of a socket that listens".to_owned();
+    fd_or_none
+        .map(TcpListener::from)
+        .ok_or_else(|| wrong("DHOLE_MEETING_FD", &fd, expected()))
+}
+
+/// The secret, from a descriptor or else from a file.
+fn secret(look: Look<'_>) -> Result<Option<Secret>, EnvironmentError> {
+    if let Some(fd) = number(look, "DHOLE_SECRET_FD", 0, i32::MAX as u64)? {
+        let read = inherited::descriptor(fd as i32)
+            .map_err(SecretError::from)
+            .and_then(|fd| secret_of(File::from(fd)));
+        let from = PathBuf::from(format!("DHOLE_SECRET_FD={fd}"));
+        return read
+            .map(Some)
+            .map_err(|cause| EnvironmentError::Secret { from, cause });
+    }
+    let Some(path) = look("DHOLE_SECRET_FILE").map(PathBuf::from) else {
+        return Ok(None);
+    };
+    match secret_in(&path) {
+        Ok(secret) => Ok(Some(secret)),
+        Err(cause) => Err(EnvironmentError::Secret { from: path, cause }),
+    }
+}
+
+/// The secret in a file that only its owner may read, who is this user or root.
+fn secret_in(path: &Path) -> Result<Secret, SecretError> {
+    // A pipe without a writer would be waited for.
+    let file = File::options()
+        .read(true)
+        .custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32)
+        .open(path)?;
+    let about = file.metadata()?;
+    if about.mode() & 0o077 != 0 {
+        let mode = about.mode() & 0o777;
+        return Err(SecretError::Readable { mode });
+    }
+    let owner = about.uid();
+    if owner != 0 && owner != rustix::process::geteuid().as_raw() {
+        return Err(SecretError::Foreign { owner });
+    }
+    secret_of(file)
+}
+
+fn secret_of(from: impl Read) -> Result<Secret, SecretError> {
+    let mut bytes = Vec::new();
+    from.take(Secret::MOST_BYTES as u64 + 1)
+        .read_to_end(&mut bytes)?;
+    Secret::new(&bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write as _;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    /// What `read` makes of these variables beside those of a sound node 1 of 2.
+    fn with(changed: &[(&str, &str)]) -> Result<Option<Membership>, JoinError> {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(b"a secret of enough bytes\n").unwrap();
+        let path = file.path().to_str().unwrap();
+        let sound = [
+            ("DHOLE_NODE", "1"),
+            ("DHOLE_NODES", "2"),
+            ("DHOLE_MEETING", "127.0.0.1:7"),
+            ("DHOLE_SECRET_FILE", path),
+        ];
+        let all = changed.iter().chain(&sound);
+        read(&|name| {
+            let found = all.clone().find(|(n, _)| *n == name);
+            found.map(|(_, value)| OsString::from(value))
+        })
+    }
+
+    #[test]
+    fn a_sound_environment_says_who_one_is_and_shows_no_secret() {
+        let membership = with(&[]).unwrap().unwrap();
+        assert_eq!((membership.node(), membership.nodes()), (NodeId(1), 2));
+        assert!(!format!("{membership:?}").contains("enough"));
+        assert!(with(&[("DHOLE_NODE", "")]).unwrap().is_none());
+    }
+
+    #[test]
+    fn what_cannot_be_is_told_by_variable() {
+        for (variable, value) in [
+            ("DHOLE_NODE", "2"),
+            ("DHOLE_NODE", "-1"),
+            ("DHOLE_NODES", "0"),
+            ("DHOLE_NODES", "1025"),
+            ("DHOLE_MEETING", ""),
+            ("DHOLE_TRANSPORT", "pigeon"),
+            ("DHOLE_JOIN_MS", "0"),
+            ("DHOLE_SECRET_FILE", "/nowhere/at/all"),
+            ("DHOLE_SECRET_FD", "987654"),
+        ] {
+            let said = with(&[(variable, value)]).unwrap_err().to_string();
+            assert!(said.contains(variable) || said.contains(value), "{said}");
+        }
+    }
+
+    #[test]
+    fn only_node_0_is_given_a_listener_and_it_must_be_one() {
+        let file = File::open("/dev/null").unwrap();
+        let fd = std::os::fd::AsRawFd::as_raw_fd(&file).to_string();
+        assert!(with(&[("DHOLE_MEETING_FD", &fd)]).is_ok());
+        let wrong = with(&[("DHOLE_NODE", "0"), ("DHOLE_MEETING_FD", &fd)]).unwrap_err();
+        assert!(wrong.to_string().contains("a socket that listens"));
+    }
+
+    #[test]
+    fn a_secret_that_others_may_read_is_refused() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(b"a secret of enough bytes").unwrap();
+        assert!(secret_in(file.path()).is_ok());
+        for mode in [0o640, 0o604, 0o660] {
+            let permissions = std::fs::Permissions::from_mode(mode);
+            file.as_file().set_permissions(permissions).unwrap();
+            let refused = secret_in(file.path()).unwrap_err();
+            assert!(matches!(refused, SecretError::Readable { .. }), "{refused}");
+        }
+    }
+}

@@ -1,0 +1,318 @@
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use dhole_model::NodeId;
+use thiserror::Error;
+
+use super::build_id::BuildId;
+
+/// Why a process could not learn from its environment what it is, or could not join the others.
+#[derive(Debug, Error)]
+pub enum JoinError {
+    /// The environment says something that cannot be.
+    #[error(transparent)]
+    Environment(#[from] EnvironmentError),
+    /// The meeting point, or a place of this node's own, cannot be listened at.
+    #[error("{me} listening at {address} for the others: {cause}")]
+    Listen {
+        /// This node.
+        me: NodeId,
+        /// Where.
+        address: String,
+        /// The system's own words.
+        cause: io::Error,
+    },
+    /// Nobody answers there.
+    #[error("{me} connecting to {peer} at {address}, for {waited:?}: {cause}")]
+    Connect {
+        /// This node.
+        me: NodeId,
+        /// Whom it wanted.
+        peer: NodeId,
+        /// Where.
+        address: String,
+        /// How long it tried.
+        waited: Duration,
+        /// The last try's end.
+        cause: io::Error,
+    },
+    /// A handshake came to no good end.
+    #[error("{me} shaking hands with {peer} at {address}: {cause}")]
+    Handshake {
+        /// This node.
+        me: NodeId,
+        /// With whom.
+        peer: NodeId,
+        /// Where that is.
+        address: SocketAddr,
+        /// What was wrong.
+        cause: Box<HandshakeError>,
+    },
+    /// Not all have come.
+    #[error("{me} waited {waited:?} for {missing:?}{refused}")]
+    Missing {
+        /// This node.
+        me: NodeId,
+        /// Who has not come.
+        missing: Vec<NodeId>,
+        /// For how long it waited.
+        waited: Duration,
+        /// Who came instead.
+        refused: Refused,
+    },
+    /// A node left before all had joined.
+    #[error("{me} lost {peer} before all had joined: {cause}")]
+    Lost {
+        /// This node.
+        me: NodeId,
+        /// Who was lost.
+        peer: NodeId,
+        /// How.
+        cause: String,
+    },
+    /// Another node could not join, and said so.
+    #[error("{peer} could not join: {said}")]
+    Elsewhere {
+        /// Which.
+        peer: NodeId,
+        /// In its own words.
+        said: String,
+    },
+    /// The system refuses something that joining takes.
+    #[error("{me} {doing}: {cause}")]
+    System {
+        /// This node.
+        me: NodeId,
+        /// What it was doing.
+        doing: &'static str,
+        /// The system's own words.
+        cause: io::Error,
+    },
+}
+
+/// Connections that were refused while a node waited for others.
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+pub struct Refused {
+    /// How many.
+    pub connections: u64,
+    /// The last: from where, and what was wrong with it.
+    pub last: Option<(SocketAddr, Box<HandshakeError>)>,
+}
+
+impl std::fmt::Display for Refused {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Some((address, cause)) = &self.last else {
+            return Ok(());
+        };
+        let connections = self.connections;
+        write!(
+            f,
+            "; {connections} connections were refused, the last one from {address}: {cause}"
+        )
+    }
+}
+
+/// What is wrong with what the environment says.
+#[derive(Debug, Error)]
+pub enum EnvironmentError {
+    /// One variable is set, and another that it takes is not.
+    #[error("{set} is set, but {missing} is not")]
+    Incomplete {
+        /// What is set.
+        set: &'static str,
+        /// What is not.
+        missing: &'static str,
+    },
+    /// A variable does not say what it should.
+    #[error("{variable}={value}: {expected} is expected")]
+    Wrong {
+        /// Which.
+        variable: &'static str,
+        /// What it says.
+        value: String,
+        /// What it should say.
+        expected: String,
+    },
+    /// The secret cannot be had.
+    #[error("the secret of the cluster, from {from}: {cause}")]
+    Secret {
+        /// The file or descriptor.
+        from: PathBuf,
+        /// Why not.
+        cause: SecretError,
+    },
+}
+
+/// What is wrong with a secret.
+#[derive(Debug, Error)]
+pub enum SecretError {
+    /// It could be guessed.
+    #[error("it has {bytes} bytes; at least {fewest} are needed")]
+    Short {
+        /// What it has.
+        bytes: usize,
+        /// What it needs.
+        fewest: usize,
+    },
+    /// It is endless.
+    #[error("it has more than {most} bytes")]
+    Long {
+        /// The most it may have.
+        most: usize,
+    },
+    /// Others can read it.
+    #[error("others may read the file (its mode is {mode:03o}); `chmod 600` it")]
+    Readable {
+        /// What they may do.
+        mode: u32,
+    },
+    /// It belongs to somebody else.
+    #[error("the file belongs to user {owner}")]
+    Foreign {
+        /// To whom.
+        owner: u32,
+    },
+    /// It cannot be read.
+    #[error("{0}")]
+    Read(#[from] io::Error),
+}
+
+/// What was wrong with a handshake. Each kind of broken or hostile peer is one of its own.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+pub enum HandshakeError {
+    /// It came and left without a word.
+    #[error("it left without a word")]
+    NoWord,
+    /// Its first bytes, or those of a later message, are not dhole's.
+    #[error("it does not speak as dhole's nodes do")]
+    NotDhole,
+    /// It announced more than any message has.
+    #[error("it announced a message of {bytes} bytes where at most {most} are expected")]
+    Oversized {
+        /// What it announced.
+        bytes: u64,
+        /// The most there can be.
+        most: usize,
+    },
+    /// It left within a message.
+    #[error("it left in the middle of a message, after {had} of {expected} bytes")]
+    HalfFrame {
+        /// What came of the message.
+        had: usize,
+        /// What it should have had, as far as it was announced.
+        expected: usize,
+    },
+    /// It left between two messages.
+    #[error("it left before the handshake was over")]
+    LeftEarly,
+    /// It went silent.
+    #[error("it kept silent for {waited:?}")]
+    Silent {
+        /// For how long.
+        waited: Duration,
+    },
+    /// It does not know the secret.
+    #[error("it does not know this cluster's secret")]
+    WrongSecret,
+    /// It looks for another node.
+    #[error("it looks for {wanted}")]
+    Misdirected {
+        /// For whom.
+        wanted: NodeId,
+    },
+    /// It says it is a node that is not expected.
+    #[error("it says it is {said}, who is not expected here")]
+    Unexpected {
+        /// Who it says it is.
+        said: NodeId,
+    },
+    /// A message came that does not belong here, or makes no sense.
+    #[error("it sent {what}")]
+    Malformed {
+        /// What.
+        what: &'static str,
+    },
+    /// It speaks another version of the protocol.
+    #[error("it speaks version {theirs} of the protocol, this node {ours}")]
+    Version {
+        /// This node's.
+        ours: u32,
+        /// The peer's.
+        theirs: u32,
+    },
+    /// It is another build of the program.
+    #[error("it runs another build of the program: {theirs}, this node {ours}")]
+    Build {
+        /// This node's.
+        ours: BuildId,
+        /// The peer's.
+        theirs: BuildId,
+    },
+    /// It belongs to a cluster of another size.
+    #[error("it belongs to a cluster of {theirs} nodes, this node to one of {ours}")]
+    Nodes {
+        /// This node's.
+        ours: usize,
+        /// The peer's.
+        theirs: usize,
+    },
+    /// It has another setting.
+    #[error("its {name} is {theirs:?}, this node's {ours:?}")]
+    Setting {
+        /// Which.
+        name: String,
+        /// What it is here.
+        ours: Option<String>,
+        /// What it is there.
+        theirs: Option<String>,
+    },
+    /// It refused this node, and said why; nothing proves that it was a node that said it.
+    #[error("it refused this node: {reason}")]
+    RefusedBy {
+        /// Its reason.
+        reason: Refusal,
+    },
+    /// The connection broke.
+    #[error("the connection broke: {0}")]
+    Broken(String),
+    /// It made way for others: too many connections were waiting to be heard.
+    #[error("too many others were waiting to be heard")]
+    Crowded,
+}
+
+/// What a peer is told before it has proved who it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
+pub enum Refusal {
+    /// It does not know the secret.
+    #[error("the secrets differ")]
+    WrongSecret,
+    /// It looks for another node.
+    #[error("another node was looked for")]
+    Misdirected,
+    /// It is not expected.
+    #[error("a node of this number is not expected")]
+    Unexpected,
+}
+
+impl Refusal {
+    /// All of them, by their number on the wire.
+    const ALL: [Refusal; 3] = [
+        Refusal::WrongSecret,
+        Refusal::Misdirected,
+        Refusal::Unexpected,
+    ];
+
+    pub(crate) fn code(self) -> u8 {
+        match self {
+            Refusal::WrongSecret => 0,
+            Refusal::Misdirected => 1,
+            Refusal::Unexpected => 2,
+        }
+    }
+
+    pub(crate) fn from_code(code: u8) -> Option<Refusal> {
+        Self::ALL.get(usize::from(code)).copied()
+    }
+}

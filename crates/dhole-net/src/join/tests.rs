@@ -1,0 +1,291 @@
+//! Nodes that are threads meet over sockets of this machine, with and without strangers among them.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::thread;
+use std::time::Duration;
+
+use dhole_model::NodeId;
+
+use super::error::{HandshakeError, JoinError};
+use super::meeting::Meeting;
+use super::secret::Secret;
+use super::terms::Terms;
+use super::{BuildId, PROTOCOL_VERSION};
+use crate::tcp::Stream;
+use crate::{Port, Tcp};
+
+type Joined = Result<Vec<Option<Stream>>, JoinError>;
+
+/// Longer than a test that is right takes, on a machine however busy.
+const LONG: Duration = Duration::from_secs(60);
+
+/// What one node is, before a test changes it.
+struct Node {
+    me: u16,
+    secret: Vec<u8>,
+    terms: Terms,
+    within: Duration,
+}
+
+fn node(me: u16, nodes: usize) -> Node {
+    Node {
+        me,
+        secret: b"what only nodes know".to_vec(),
+        terms: Terms {
+            version: PROTOCOL_VERSION,
+            build: BuildId::from_bytes(&[1; 20]).unwrap(),
+            nodes,
+            settings: Vec::new(),
+            address: String::new(),
+        },
+        within: LONG,
+    }
+}
+
+impl Node {
+    fn join(self, meeting: Result<TcpListener, SocketAddr>) -> Joined {
+        let secret = Secret::new(&self.secret).unwrap();
+        let me = NodeId(self.me);
+        let it = Meeting::new(me, &secret, None, self.terms, self.within);
+        match meeting {
+            Ok(listener) => it.receive(listener),
+            Err(address) => it.attend(&address.to_string()),
+        }
+    }
+}
+
+/// Lets all join, while `strangers` do what they do to the meeting point.
+fn meet(nodes: Vec<Node>, strangers: impl FnOnce(SocketAddr) + Send) -> Vec<Joined> {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = listener.local_addr().unwrap();
+    let mut listener = Some(listener);
+    thread::scope(|scope| {
+        let strangers = scope.spawn(move || strangers(at));
+        let nodes: Vec<_> = nodes
+            .into_iter()
+            .map(|node| {
+                let meeting = match node.me {
+                    0 => Ok(listener.take().expect("there is one node 0")),
+                    _ => Err(at),
+                };
+                scope.spawn(move || node.join(meeting))
+            })
+            .collect();
+        let joined = nodes.into_iter().map(|n| n.join().unwrap()).collect();
+        strangers.join().unwrap();
+        joined
+    })
+}
+
+fn all(nodes: usize) -> Vec<Node> {
+    (0..nodes as u16).map(|me| node(me, nodes)).collect()
+}
+
+/// Every node sends each other its own number, over the port made of the streams.
+fn assert_connected(joined: Vec<Joined>) {
+    let nodes = joined.len();
+    thread::scope(|scope| {
+        for (me, streams) in joined.into_iter().enumerate() {
+            scope.spawn(move || {
+                let port = Tcp::new(NodeId::at(me), streams.expect("joined")).unwrap();
+                for to in (0..nodes).filter(|to| *to != me) {
+                    port.send(NodeId::at(to), &[&[me as u8]]).unwrap();
+                }
+                let mut heard = Vec::new();
+                while heard.len() + 1 < nodes {
+                    port.poll(&mut |from, frame| heard.push((from.index(), frame.to_vec())));
+                    port.park(Duration::from_millis(10));
+                }
+                heard.sort();
+                let others = (0..nodes).filter(|n| *n != me);
+                let wanted: Vec<_> = others.map(|n| (n, vec![n as u8])).collect();
+                assert_eq!(heard, wanted);
+                port.close(LONG);
+            });
+        }
+    });
+}
+
+#[test]
+fn all_are_connected_with_all() {
+    for nodes in [2, 3, 8] {
+        assert_connected(meet(all(nodes), |_| ()));
+    }
+}
+
+/// Connects, says something, and hears what comes until the other side has had enough.
+fn stranger(at: SocketAddr, says: &[u8], then: Then) -> Vec<u8> {
+    let mut heard = Vec::new();
+    let Ok(mut stream) = TcpStream::connect(at) else {
+        return heard;
+    };
+    let _ = stream.write_all(says);
+    if then == Then::Listens {
+        let _ = stream.set_read_timeout(Some(LONG));
+        let _ = stream.read_to_end(&mut heard);
+    }
+    heard
+}
+
+#[derive(PartialEq)]
+enum Then {
+    Leaves,
+    Listens,
+}
+
+#[test]
+fn strangers_of_every_kind_keep_nobody_from_joining() {
+    let (came, comes) = std::sync::mpsc::channel();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = listener.local_addr().unwrap();
+    let joined = thread::scope(|scope| {
+        let zero = scope.spawn(move || node(0, 3).join(Ok(listener)));
+        for says in [
+            &b"GET / HTTP/1.1\r\n\r\n"[..],
+            &[0x16, 3, 1, 2, 0, 1],
+            b"DHJ1\x01\xff\xff\xff\xff",
+            b"DHJ1\x09\x01\0\0\0\0",
+        ] {
+            // Each is cut off: the call returns because node 0 has closed the connection.
+            assert_eq!(stranger(at, says, Then::Listens), b"");
+        }
+        // These stay as long as node 0 lets them: half a frame, and silence.
+        let silent: Vec<_> = [&b"DHJ1\x01\x24\0\0\0half"[..], b""]
+            .map(|says| {
+                let mut stream = TcpStream::connect(at).unwrap();
+                stream.write_all(says).unwrap();
+                stream
+            })
+            .into();
+        stranger(at, b"DHJ1\x01\x24\0\0\0half", Then::Leaves);
+        came.send(()).unwrap();
+        comes.recv().unwrap();
+        let others = [1, 2].map(|me| scope.spawn(move || node(me, 3).join(Err(at))));
+        let joined: Vec<_> = std::iter::once(zero)
+            .chain(others)
+            .map(|n| n.join().unwrap())
+            .collect();
+        drop(silent);
+        joined
+    });
+    assert_connected(joined);
+}
+
+#[test]
+fn a_flood_of_strangers_keeps_nobody_from_joining() {
+    let joined = meet(all(3), |at| {
+        let mut held = Vec::new();
+        for _ in 0..600 {
+            // Some fail when the listener's queue is full, and when all have joined.
+            let Ok(stream) = TcpStream::connect_timeout(&at, Duration::from_millis(200)) else {
+                break;
+            };
+            held.push(stream);
+        }
+    });
+    assert_connected(joined);
+}
+
+#[test]
+fn who_is_missing_and_who_came_instead_is_told() {
+    let mut zero = node(0, 3);
+    zero.within = Duration::from_millis(500);
+    let mut joined = meet(vec![zero, node(1, 3)], |at| {
+        stranger(at, b"\0\0\0\0\0\0\0\0\0", Then::Listens);
+    });
+    let said = joined.pop().unwrap().unwrap_err();
+    assert!(
+        matches!(
+            &said,
+            JoinError::Elsewhere {
+                peer: NodeId(0),
+                ..
+            }
+        ),
+        "{said}"
+    );
+    match joined.pop().unwrap().unwrap_err() {
+        JoinError::Missing {
+            missing, refused, ..
+        } => {
+            assert_eq!(missing, [NodeId(2)]);
+            assert_eq!(refused.connections, 1);
+            assert_eq!(*refused.last.unwrap().1, HandshakeError::NotDhole);
+        }
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn a_node_with_a_wrong_secret_is_told_and_refused_and_the_others_go_on_waiting() {
+    let (mut zero, mut wrong) = (node(0, 2), node(1, 2));
+    zero.within = Duration::from_millis(700);
+    wrong.secret = b"what a stranger guesses".to_vec();
+    let mut joined = meet(vec![zero, wrong], |_| ());
+    let wrong = joined.pop().unwrap().unwrap_err();
+    let cause = HandshakeError::WrongSecret;
+    assert!(matches!(wrong, JoinError::Handshake { peer: NodeId(0), cause: c, .. } if *c == cause));
+    let zero = joined.pop().unwrap().unwrap_err();
+    assert!(matches!(zero, JoinError::Missing { .. }), "{zero}");
+    assert!(zero.to_string().contains("the secrets differ"), "{zero}");
+}
+
+#[test]
+fn a_node_of_another_build_ends_it_and_both_know_why() {
+    let mut nodes = all(2);
+    nodes[1].terms.build = BuildId::from_bytes(&[2; 20]).unwrap();
+    for ended in meet(nodes, |_| ()) {
+        let said = ended.unwrap_err().to_string();
+        assert!(said.contains("another build"), "{said}");
+    }
+}
+
+#[test]
+fn one_that_dies_while_the_others_wait_is_named() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = listener.local_addr().unwrap();
+    let joined = thread::scope(|scope| {
+        let zero = scope.spawn(move || node(0, 3).join(Ok(listener)));
+        // Node 1 is given up as soon as it has no time left, with node 2 still missing.
+        let mut short = node(1, 3);
+        short.within = Duration::from_millis(300);
+        let one = scope.spawn(move || short.join(Err(at)));
+        [zero.join().unwrap(), one.join().unwrap()]
+    });
+    let [zero, one] = joined.map(|j| j.unwrap_err());
+    assert!(
+        matches!(
+            zero,
+            JoinError::Elsewhere {
+                peer: NodeId(1),
+                ..
+            }
+        ),
+        "{zero}"
+    );
+    assert!(matches!(one, JoinError::Missing { .. }), "{one}");
+}
+
+#[test]
+fn the_same_node_twice_is_refused_once() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = listener.local_addr().unwrap();
+    let (tell, told) = std::sync::mpsc::channel();
+    thread::scope(|scope| {
+        let zero = scope.spawn(move || node(0, 3).join(Ok(listener)));
+        for _ in 0..2 {
+            let tell = tell.clone();
+            scope.spawn(move || tell.send(node(1, 3).join(Err(at))));
+        }
+        let refused = told.recv().unwrap();
+        assert!(refused.is_err(), "nobody joins before node 2 has come");
+        let two = scope.spawn(move || node(2, 3).join(Err(at)));
+        let joined = vec![
+            zero.join().unwrap(),
+            told.recv().unwrap(),
+            two.join().unwrap(),
+        ];
+        assert_connected(joined);
+    });
+}

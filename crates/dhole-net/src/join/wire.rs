@@ -1,0 +1,80 @@
+//! A connection while its two ends get to know each other.
+
+use std::io::{self, ErrorKind, IoSlice};
+use std::net::{Shutdown, SocketAddr};
+use std::time::Instant;
+
+use super::error::HandshakeError;
+use crate::tcp::Stream;
+
+/// A stream, and what is still to be sent over it.
+#[derive(Debug)]
+pub(crate) struct Wire {
+    pub stream: Stream,
+    pub address: SocketAddr,
+    pub out: Vec<u8>,
+}
+
+/// What a read brought.
+pub(crate) enum Came<'a> {
+    Bytes(&'a [u8]),
+    Nothing,
+    End,
+}
+
+impl Wire {
+    pub fn new(stream: Stream, address: SocketAddr) -> Wire {
+        Wire {
+            stream,
+            address,
+            out: Vec::new(),
+        }
+    }
+
+    /// Sends what there is room for.
+    pub fn flush(&mut self) -> Result<(), HandshakeError> {
+        while !self.out.is_empty() {
+            match self.stream.write(&[IoSlice::new(&self.out)]) {
+                Ok(sent) => drop(self.out.drain(..sent)),
+                Err(cause) if cause.kind() == ErrorKind::Interrupted => {}
+                Err(cause) if cause.kind() == ErrorKind::WouldBlock => break,
+                Err(cause) => return Err(HandshakeError::Broken(cause.to_string())),
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends everything, or as much as goes until `until`.
+    pub fn flush_until(&mut self, until: Instant) -> Result<(), HandshakeError> {
+        loop {
+            self.flush()?;
+            let left = until.saturating_duration_since(Instant::now());
+            if self.out.is_empty() || left.is_zero() {
+                return Ok(());
+            }
+            super::poll::writable(&self.stream, left)
+                .map_err(|cause| HandshakeError::Broken(cause.to_string()))?;
+        }
+    }
+
+    /// Reads at most as many bytes as fit.
+    pub fn read<'a>(&self, buffer: &'a mut [u8]) -> Result<Came<'a>, HandshakeError> {
+        match self.stream.read(buffer) {
+            Ok(0) => Ok(Came::End),
+            Ok(count) => Ok(Came::Bytes(&buffer[..count])),
+            Err(cause) if is_nothing(&cause) => Ok(Came::Nothing),
+            Err(cause) => Err(HandshakeError::Broken(cause.to_string())),
+        }
+    }
+
+    /// Sends the last words and says that nothing follows.
+    pub fn part(mut self) {
+        // It is of no use any more; whether the peer learns why is as it may.
+        let _ = self.flush();
+        self.stream.shutdown(Shutdown::Write);
+    }
+}
+
+fn is_nothing(cause: &io::Error) -> bool {
+    matches!(cause.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
+}
