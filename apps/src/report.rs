@@ -35,6 +35,8 @@ pub struct Report {
     pub shared_bytes_per_node: u64,
     /// What all nodes did, added up.
     pub counters: Counters,
+    /// What they did in the program's steps.
+    pub measured: Option<Counters>,
     /// What the program found.
     pub result: Map<String, Value>,
     /// What the user should be told.
@@ -63,6 +65,7 @@ impl Report {
             sequential_seconds,
             shared_bytes_per_node: run.shared_bytes_per_node(),
             counters: run.total(),
+            measured: run.measured(),
             result: fields(result),
             warnings: run.warnings.clone(),
         }
@@ -117,10 +120,25 @@ impl Report {
             object["sequential_seconds"] = json!(sequential_seconds);
             object["speedup"] = json!(self.speedup());
         }
+        if let Some(measured) = &self.measured {
+            object["measured"] = self.steps(measured);
+        }
         let mut rest = fields(c);
         rest.retain(|name, _| object.get(name).is_none());
         object["counters"] = Value::Object(rest);
         object
+    }
+
+    /// What was counted in the steps, under the names that it has for the whole run.
+    fn steps(&self, measured: &Counters) -> Value {
+        let mut steps = fields(measured);
+        let bytes = measured.shared_bytes / self.nodes.max(1) as u64;
+        steps.insert("shared_bytes_per_node".to_owned(), json!(bytes));
+        if self.simulated.is_some() {
+            let computed = Duration::from_nanos(measured.computed_ns).as_secs_f64();
+            steps.insert("computed_seconds".to_owned(), json!(computed));
+        }
+        Value::Object(steps)
     }
 
     /// The tables that a run prints without `--json`: the whole, by kind of message, by type.
@@ -292,6 +310,10 @@ mod tests {
             elapsed_seconds: 3.0,
             sequential_seconds: None,
             shared_bytes_per_node: 1000,
+            measured: Some(Counters {
+                shared_bytes: 4096,
+                ..counters.clone()
+            }),
             counters,
             result: fields(&json!({ "max_error": 0.0 })),
             warnings: Vec::new(),
@@ -306,6 +328,8 @@ mod tests {
         assert_eq!(object["shared_bytes_per_node"], 1000);
         assert_eq!(object["result"]["max_error"], 0.0);
         assert_eq!(object["counters"]["barriers"], 3);
+        assert_eq!(object["measured"]["shared_bytes_per_node"], 1024);
+        assert_eq!(object["measured"]["misses"], 7);
         assert_eq!(object["counters"]["by_kind"]["fetch"]["bytes"], 24);
         assert_eq!(object["counters"].get("misses"), None);
         assert_eq!(object.get("speedup"), None);

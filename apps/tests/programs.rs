@@ -87,12 +87,20 @@ fn sor_counts_are_those_of_its_boundary_rows_and_barriers() {
             (of(MessageKind::Fetch), of(MessageKind::FetchReply)),
             (fetches, fetches)
         );
-        // One after the roots are known, one after the initialisation, one after each
-        // half-sweep, one before the findings are read, and the end.
-        let barriers = 3 + 2 * steps as u64 + 1;
+        // One after the roots are known, one after the initialisation, one before what is measured
+        // and one after it, one after each half-sweep, one before the findings are read, and the
+        // end.
+        let barriers = 5 + 2 * steps as u64 + 1;
         assert_eq!(of(MessageKind::BarrierArrive), others * barriers);
         assert_eq!(of(MessageKind::BarrierDepart), others * barriers);
         assert_eq!(total.messages, 2 * fetches + 2 * others * barriers);
+        // What is measured is the steps alone.
+        let measured = run.report.measured().unwrap();
+        let pairs = 2 * others * 2 * steps as u64;
+        let barriers = 2 * steps as u64;
+        assert_eq!((measured.misses, measured.fetch_rounds), (pairs, pairs));
+        assert_eq!(measured.messages, 2 * pairs + 2 * others * barriers);
+        assert_eq!(measured.barriers, nodes as u64 * barriers);
         // A row of 63 interior points is 32 numbers of each colour.
         let rows = &total.by_type["f64"];
         assert_eq!(rows.installed_bytes, 2 * others * 2 * steps as u64 * 32 * 8);
@@ -220,11 +228,16 @@ fn sor_under_treadmarks_sends_what_the_formula_says() {
     let run = config.simulate(settings, |w| {
         sor::shared::run::<Rows<f64>>(w, &grid, None, |_| ())
     });
-    let total = run.unwrap().report.total();
+    let report = run.unwrap().report;
     let (sides, half_sweeps, others) = (6, 6, 3);
-    let barriers = 2 * others * (half_sweeps + 4);
+    let barriers = 2 * others * (half_sweeps + 6);
     let pairs = sides * half_sweeps * 2 + 2 * others;
-    assert_eq!(total.messages, 2 * pairs + barriers);
+    assert_eq!(report.total().messages, 2 * pairs + barriers);
+    // What is measured is the half-sweeps alone.
+    let measured = report.measured().unwrap();
+    let pairs = sides * half_sweeps * 2;
+    assert_eq!(measured.messages, 2 * pairs + 2 * others * half_sweeps);
+    assert_eq!(measured.fetch_rounds, pairs);
 }
 
 /// What a program does under either detector, in a simulation, is the same to the nanosecond.

@@ -162,9 +162,10 @@ fn nsquared_fetches_half_of_all_molecules_for_each_force_computation() {
             molecules - own + nodes * others * (steps + 1),
             "{nodes}"
         );
-        // After the roots are known, two for each force computation, one before the findings are
-        // read, and the end, where all wait for the slowest.
-        let barriers = 2 * (steps + 1) + 3;
+        // After the roots are known, two for each force computation, two around where measuring
+        // begins and where it ends, one before the findings are read, and the end, where all wait
+        // for the slowest.
+        let barriers = 2 * (steps + 1) + 7;
         assert_eq!(
             sent(&run, MessageKind::BarrierArrive),
             (nodes - 1) * barriers

@@ -78,6 +78,7 @@ pub fn run<L: Layout>(
         }
     }
     w.barrier()?;
+    w.begin_measuring()?;
     let began = w.now();
     for step in 0..problem.steps {
         for colour in Colour::BOTH {
@@ -87,6 +88,7 @@ pub fn run<L: Layout>(
         after_step(step + 1);
     }
     let sweeps = w.now().saturating_sub(began);
+    w.end_measuring()?;
     let found = finding(w, problem, &shared, solution);
     *shared.findings.at(node).get_mut(w) = found;
     w.barrier()?;

@@ -207,6 +207,22 @@ impl TypeCounters {
     }
 }
 
+impl TypeCounters {
+    /// Takes away what had happened earlier.
+    fn take(&mut self, earlier: &TypeCounters) {
+        let pairs = [
+            (&mut self.allocated, earlier.allocated),
+            (&mut self.freed, earlier.freed),
+            (&mut self.misses, earlier.misses),
+            (&mut self.write_faults, earlier.write_faults),
+            (&mut self.installed, earlier.installed),
+            (&mut self.installed_bytes, earlier.installed_bytes),
+            (&mut self.invalidated, earlier.invalidated),
+        ];
+        pairs.into_iter().for_each(|(now, then)| *now -= then);
+    }
+}
+
 /// What one node did, or, added up, what all nodes did. The definitions are those of DOSA's
 /// tables, so that ours can stand beside them.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
@@ -261,6 +277,8 @@ pub struct Counters {
     pub barriers: u64,
     /// Nanoseconds in which the worker waited for others.
     pub waited_ns: u64,
+    /// Nanoseconds in which the program computed, where a simulation knows.
+    pub computed_ns: u64,
     /// The most interval records that a node kept at a time for others that had not seen them; of
     /// several nodes, the most of any.
     pub interval_records_most: u64,
@@ -276,6 +294,55 @@ impl Counters {
     /// Messages sent of one kind.
     pub fn sent(&self, kind: MessageKind) -> u64 {
         self.by_kind.get(&kind).map_or(0, |sent| sent.messages)
+    }
+
+    /// What was counted since these same counters stood at `earlier`. What is no count of events,
+    /// bytes stored and the most records kept, stays as it is.
+    ///
+    /// # Panics
+    /// When `earlier` is not earlier, in debug builds.
+    pub fn since(&self, earlier: &Counters) -> Counters {
+        let mut since = self.clone();
+        let pairs = [
+            (&mut since.messages, earlier.messages),
+            (&mut since.data_bytes, earlier.data_bytes),
+            (&mut since.fetch_rounds, earlier.fetch_rounds),
+            (&mut since.misses, earlier.misses),
+            (&mut since.asked_beside, earlier.asked_beside),
+            (&mut since.came_along, earlier.came_along),
+            (&mut since.zero_fills, earlier.zero_fills),
+            (&mut since.write_faults, earlier.write_faults),
+            (&mut since.writable_beside, earlier.writable_beside),
+            (&mut since.pre_images, earlier.pre_images),
+            (&mut since.pre_image_replies, earlier.pre_image_replies),
+            (&mut since.deferred_requests, earlier.deferred_requests),
+            (&mut since.pushes, earlier.pushes),
+            (&mut since.pushes_read, earlier.pushes_read),
+            (&mut since.diffs, earlier.diffs),
+            (&mut since.diff_bytes, earlier.diff_bytes),
+            (&mut since.intervals, earlier.intervals),
+            (&mut since.write_notice_bytes, earlier.write_notice_bytes),
+            (&mut since.invalidations, earlier.invalidations),
+            (&mut since.races, earlier.races),
+            (
+                &mut since.lock_acquires_remote,
+                earlier.lock_acquires_remote,
+            ),
+            (&mut since.lock_acquires_local, earlier.lock_acquires_local),
+            (&mut since.barriers, earlier.barriers),
+            (&mut since.waited_ns, earlier.waited_ns),
+            (&mut since.computed_ns, earlier.computed_ns),
+        ];
+        pairs.into_iter().for_each(|(now, then)| *now -= then);
+        for (kind, then) in &earlier.by_kind {
+            let now = since.by_kind.entry(*kind).or_default();
+            now.messages -= then.messages;
+            now.bytes -= then.bytes;
+        }
+        for (name, then) in &earlier.by_type {
+            since.by_type.entry(name.clone()).or_default().take(then);
+        }
+        since
     }
 
     /// Adds what another node did.
@@ -305,6 +372,7 @@ impl Counters {
             lock_acquires_local,
             barriers,
             waited_ns,
+            computed_ns,
             interval_records_most,
             shared_bytes,
             by_kind,
@@ -334,6 +402,7 @@ impl Counters {
         self.lock_acquires_local += lock_acquires_local;
         self.barriers += barriers;
         self.waited_ns += waited_ns;
+        self.computed_ns += computed_ns;
         self.interval_records_most = self.interval_records_most.max(*interval_records_most);
         self.shared_bytes += shared_bytes;
         for (kind, theirs) in by_kind {
@@ -350,6 +419,41 @@ impl Counters {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_counted_since_and_what_before_add_up_to_all() {
+        let sent = |messages| KindCounters {
+            messages,
+            bytes: 10 * messages,
+        };
+        let mut before = Counters {
+            messages: 2,
+            waited_ns: 5,
+            shared_bytes: 100,
+            ..Counters::default()
+        };
+        before.by_kind.insert(MessageKind::Fetch, sent(1));
+        before.by_type.entry("Body".into()).or_default().misses = 2;
+        let mut after = Counters {
+            messages: 5,
+            waited_ns: 6,
+            shared_bytes: 300,
+            interval_records_most: 4,
+            ..before.clone()
+        };
+        after.by_kind.insert(MessageKind::Fetch, sent(3));
+        after.by_kind.insert(MessageKind::Flush, sent(1));
+        after.by_type.entry("Body".into()).or_default().misses = 7;
+        let since = after.since(&before);
+        assert_eq!((since.messages, since.waited_ns), (3, 1));
+        assert_eq!((since.shared_bytes, since.interval_records_most), (300, 4));
+        assert_eq!(since.by_kind[&MessageKind::Fetch], sent(2));
+        assert_eq!(since.by_type["Body"].misses, 5);
+        let mut all = before.clone();
+        all.add(&since);
+        all.shared_bytes = after.shared_bytes;
+        assert_eq!(all, after);
+    }
 
     #[test]
     fn counters_of_two_nodes_add_up_by_kind_and_type() {

@@ -2,6 +2,8 @@ use dhole_model::{Counters, KindCounters, MessageKind, TypeCounters};
 use dhole_protocol::Message;
 use rustc_hash::FxHashMap;
 
+use crate::measure::Measured;
+
 /// A node's counters as they are kept while it runs: counting allocates nothing once every type
 /// has been seen.
 #[derive(Default)]
@@ -11,6 +13,8 @@ pub(crate) struct Counting {
     by_kind: [KindCounters; MessageKind::ALL.len()],
     /// By the address of the type's name, which takes less to hash than the name.
     by_type: FxHashMap<usize, (&'static str, TypeCounters)>,
+    /// The part of the program that is measured.
+    pub measured: Measured,
 }
 
 impl Counting {
@@ -25,6 +29,9 @@ impl Counting {
             self.all.messages += 1;
             self.all.data_bytes += bytes;
             self.all.write_notice_bytes += message.notice_bytes();
+        }
+        if self.measured.begins_behind(kind) {
+            self.measured = Measured::Behind(Some(Box::new(self.counters(0))));
         }
     }
 

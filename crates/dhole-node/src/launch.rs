@@ -92,6 +92,8 @@ pub struct Outcome<R> {
     pub value: R,
     /// What each node counted.
     pub counters: Vec<Counters>,
+    /// What each node counted where the program measured, if all of them did to the end.
+    pub measured: Option<Vec<Counters>>,
     /// The longest of the nodes' clocks at the end.
     pub elapsed: Duration,
     /// The races of the program, in the order of the objects: the first few that each node found.
@@ -173,6 +175,7 @@ pub fn run_on<R: Send>(
         let result = lent.unwrap_or_else(|twice| panic!("{id} is started once: {twice}"));
         put(&results[id.index()], Some(result));
         put(&clocks[id.index()], machine.now(id));
+        node.has_computed(machine.computed(id));
     })?;
 
     let elapsed = clocks.iter().map(take).max().unwrap_or(0);
@@ -184,6 +187,7 @@ pub fn run_on<R: Send>(
     Ok(Outcome {
         value: first_value(results.collect())?,
         counters: all.iter().map(Node::counters).collect(),
+        measured: all.iter().map(Node::measured).collect(),
         elapsed: Duration::from_nanos(elapsed),
         warnings: warnings(&all, &races),
         races,

@@ -9,6 +9,7 @@
 //! | `access` | a miss, a first write, an allocation |
 //! | `lock`, `gate` | locks and conditions; read-write locks and semaphores |
 //! | `sync` | the barrier, `once` |
+//! | `measure` | which part of a program is measured |
 //! | `worker` | calls of the worker, and its waits |
 //! | `node` | messages that come; carrying out commands |
 //! | `freeing` | freeing objects |
@@ -46,6 +47,7 @@ mod grip;
 mod launch;
 mod lock;
 mod machine;
+mod measure;
 mod node;
 mod optimisations;
 mod owned;

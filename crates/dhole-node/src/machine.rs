@@ -60,6 +60,11 @@ pub trait Machine: Sync {
     /// happens, so the caller may hold the node's lock. Nothing on a live machine.
     fn computes(&self, _node: NodeId, _begins: bool) {}
 
+    /// Nanoseconds for which the program has computed on `node`, where the machine knows.
+    fn computed(&self, _node: NodeId) -> u64 {
+        0
+    }
+
     /// Bytes of pages for shared objects for which a node has memory, if that is limited.
     fn memory_bytes(&self) -> Option<u64> {
         None

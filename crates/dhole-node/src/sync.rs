@@ -60,7 +60,7 @@ impl Worker<'_> {
             .map_err(|error| bad(error.to_string()))
     }
 
-    fn arrive(&mut self, once: bool, site: CallSite) -> Result<(), SyncError> {
+    pub(crate) fn arrive(&mut self, once: bool, site: CallSite) -> Result<(), SyncError> {
         let called = self.exclusive(|link, call| {
             link.and_wait(call, Event::Arrive { once, site })?;
             call.split().1.counting.all.barriers += 1;

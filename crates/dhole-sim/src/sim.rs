@@ -208,6 +208,10 @@ impl Machine for Sim {
         self.cluster.with(|cluster| cluster.computes(node, begins));
     }
 
+    fn computed(&self, node: NodeId) -> u64 {
+        self.cluster.with(|cluster| cluster.node(node).computed_ns)
+    }
+
     fn memory_bytes(&self) -> Option<u64> {
         match self.settings.network.memory_bytes {
             0 => None,

@@ -146,6 +146,7 @@ impl Config {
         let Outcome {
             value,
             counters,
+            measured,
             elapsed,
             races,
             warnings,
@@ -157,6 +158,7 @@ impl Config {
             detector: self.detector.name(),
             elapsed,
             per_node: counters,
+            measured_per_node: measured,
             simulated,
             races,
             warnings,

@@ -29,6 +29,9 @@ pub struct Report {
     pub elapsed: Duration,
     /// What each node counted.
     pub per_node: Vec<Counters>,
+    /// What each node counted between [`begin_measuring`](crate::Worker::begin_measuring) and
+    /// [`end_measuring`](crate::Worker::end_measuring), where the program says so.
+    pub measured_per_node: Option<Vec<Counters>>,
     /// What only a simulation knows.
     pub simulated: Option<Simulated>,
     /// The first few races that each node found, in the order of the objects.
@@ -40,15 +43,24 @@ pub struct Report {
 impl Report {
     /// What all nodes counted together.
     pub fn total(&self) -> Counters {
-        let mut total = Counters::default();
-        self.per_node.iter().for_each(|node| total.add(node));
-        total
+        total(&self.per_node)
+    }
+
+    /// What all nodes counted together in the part of the program that was measured.
+    pub fn measured(&self) -> Option<Counters> {
+        self.measured_per_node.as_deref().map(total)
     }
 
     /// Bytes of page store that hold shared objects, on the average node.
     pub fn shared_bytes_per_node(&self) -> u64 {
         self.total().shared_bytes / self.nodes.max(1) as u64
     }
+}
+
+fn total(of: &[Counters]) -> Counters {
+    let mut total = Counters::default();
+    of.iter().for_each(|node| total.add(node));
+    total
 }
 
 /// What only a simulation knows.

@@ -146,6 +146,4 @@ pub struct Universe {
     pub parts: Row<u64>,
     /// The largest coordinate of all bodies at the start.
     pub extent: f64,
-    /// When all this was made, in nanoseconds of node 0's clock.
-    pub created_ns: u64,
 }

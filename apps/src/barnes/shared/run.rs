@@ -59,6 +59,8 @@ pub fn run(
     let mut parts = read_parts(w, &universe, root, root);
     let mut total = problem.bodies as u64;
     let mut staying = Vec::new();
+    w.begin_measuring()?;
+    let began = w.now();
     for step in 0..problem.steps {
         let last = step + 1 == problem.steps;
         let places = exchange::take_in(w, &universe, root, staying);
@@ -92,9 +94,9 @@ pub fn run(
         }
         after_step(step + 1);
     }
-    found.steps = w
-        .now()
-        .saturating_sub(Duration::from_nanos(universe.created_ns));
+    w.barrier()?;
+    found.steps = w.now().saturating_sub(began);
+    w.end_measuring()?;
     found.max_error = found.max_error.filter(|_| solution.is_some());
     Ok(found)
 }
@@ -135,7 +137,6 @@ fn create(w: &mut Worker<'_>, problem: &Problem) -> Universe {
         tallies: w.alloc_range(nodes, |_| Tally::default()),
         parts,
         extent,
-        created_ns: w.now().as_nanos() as u64,
     }
 }
 

@@ -73,6 +73,8 @@ pub fn run(
     let (potential, _) = act(w, problem, &shared, &mut section)?;
     found.start = potential;
     found.start.add(&section.start(&sum(w, &shared, &section)));
+    w.barrier()?;
+    w.begin_measuring()?;
     let began = w.now();
     for step in 0..problem.steps {
         section.predict();
@@ -82,7 +84,9 @@ pub fn run(
         found.count(pairs);
         after_step(step + 1);
     }
+    w.barrier()?;
     let steps = w.now().saturating_sub(began);
+    w.end_measuring()?;
     if let Some(alone) = solution {
         for (number, motion) in own.zip(&section.motions) {
             found.compare(&section.system, &motion.terms[0], &alone.atoms[number]);

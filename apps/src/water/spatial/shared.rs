@@ -127,6 +127,7 @@ pub fn run(
     (found.start, _) = part.act(w)?;
     found.start.add(&part.block.start());
     w.barrier()?;
+    w.begin_measuring()?;
     let began = w.now();
     for step in 0..problem.steps {
         part.block.predict();
@@ -141,7 +142,9 @@ pub fn run(
         part.take_in(w);
         after_step(step + 1);
     }
+    w.barrier()?;
     let steps = w.now().saturating_sub(began);
+    w.end_measuring()?;
     if let Some(alone) = solution {
         for Resident { number, motion } in part.block.residents() {
             let expected = &alone.atoms[*number as usize];

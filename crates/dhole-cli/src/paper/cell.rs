@@ -30,8 +30,8 @@ pub struct Outcome {
     pub measures: Measures,
     /// The sequential program, in seconds of the same clock.
     pub sequential_seconds: f64,
-    /// What all nodes computed in the whole run, its beginning included, over what the sequential
-    /// program does in the measured steps; simulated runs alone.
+    /// What all nodes computed in the measured steps over what the sequential program does in
+    /// them; simulated runs alone.
     pub compute_inflation: Option<f64>,
     /// What the program printed.
     pub printed: Value,
@@ -140,18 +140,19 @@ fn with(arguments: &[String], options: &[&str]) -> Vec<String> {
 /// The measures in what a program printed, or the name of one that is missing.
 fn read(printed: Value) -> Result<Outcome, &'static str> {
     let number = |name: &'static str| printed[name].as_f64().ok_or(name);
+    let counted = |name: &'static str| printed["measured"][name].as_f64().ok_or(name);
     const MEGA: f64 = 1e6;
     let measures = Measures {
         seconds: number("seconds")?,
-        data_mb: number("data_bytes")? / MEGA,
-        messages: number("messages")?,
-        requests: number("fetch_rounds")?,
-        memory_mb: number("shared_bytes_per_node")? / MEGA,
-        notice_mb: Some(number("write_notice_bytes")? / MEGA),
-        write_faults: Some(number("write_faults")?),
+        data_mb: counted("data_bytes")? / MEGA,
+        messages: counted("messages")?,
+        requests: counted("fetch_rounds")?,
+        memory_mb: counted("shared_bytes_per_node")? / MEGA,
+        notice_mb: Some(counted("write_notice_bytes")? / MEGA),
+        write_faults: Some(counted("write_faults")?),
     };
     let sequential_seconds = number("sequential_seconds")?;
-    let inflation = number("computed_seconds").map(|computed| computed / sequential_seconds);
+    let inflation = counted("computed_seconds").map(|computed| computed / sequential_seconds);
     Ok(Outcome {
         measures,
         sequential_seconds,

@@ -1,0 +1,127 @@
+//! The part of a program that is measured: what the papers time, and count, are the steps of their
+//! programs, without what goes before and what checks the results.
+
+use dhole_model::{CallSite, Counters, MessageKind, NodeId};
+
+use crate::error::SyncError;
+use crate::node::{Node, State};
+use crate::worker::Worker;
+
+/// The part of a program that is measured, as a node counts it.
+#[derive(Default)]
+pub(crate) enum Measured {
+    /// There is none so far.
+    #[default]
+    Nothing,
+    /// It begins behind the barrier that this node is at: how the counters stood after the last
+    /// message that the node sent for it. What it sends after that belongs to what follows, be it
+    /// that its worker has not heard yet that all have arrived.
+    Behind(Option<Box<Counters>>),
+    /// It began when the counters stood like this.
+    Since(Box<Counters>),
+    /// It is over, and came to this.
+    Whole(Box<Counters>),
+}
+
+impl Measured {
+    /// Whether what is measured may begin with this message sent.
+    pub fn begins_behind(&self, kind: MessageKind) -> bool {
+        use MessageKind::{BarrierArrive, BarrierDepart};
+        matches!(self, Measured::Behind(_)) && matches!(kind, BarrierArrive | BarrierDepart)
+    }
+}
+
+impl Worker<'_> {
+    /// What is measured begins here: a barrier, and from it on, up to [`end_measuring`], the
+    /// report counts apart. For this to be exact, no node may need anything from another one
+    /// while it waits here: another barrier should go before. Called again, it begins anew.
+    ///
+    /// ```
+    /// use dhole_node::{Settings, Threads, run_on};
+    ///
+    /// let (machine, settings) = (Threads::new(2, 0), Settings::nodes(2));
+    /// let run = run_on(&machine, &settings, |w| {
+    ///     let number = w.once(|w| Ok(w.alloc(7_u64)))?;
+    ///     w.begin_measuring()?;
+    ///     let seven = *number.get(w);
+    ///     w.barrier()?;
+    ///     w.end_measuring()?;
+    ///     Ok(seven)
+    /// })?;
+    /// let measured = run.measured.expect("both nodes measured");
+    /// // Node 1 asks, and goes to one barrier; node 0 answers, and lets it go on.
+    /// assert_eq!([measured[0].messages, measured[1].messages], [2, 2]);
+    /// assert_eq!((run.value, measured[1].fetch_rounds), (7, 1));
+    /// # Ok::<(), dhole_node::RunError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`barrier`](Worker::barrier).
+    ///
+    /// [`end_measuring`]: Worker::end_measuring
+    #[track_caller]
+    pub fn begin_measuring(&mut self) -> Result<(), SyncError> {
+        let site = CallSite::caller();
+        self.counting(|state, _| state.counting.measured = Measured::Behind(None));
+        self.arrive(false, site)?;
+        self.counting(|state, now| {
+            let mut began = match std::mem::take(&mut state.counting.measured) {
+                Measured::Behind(Some(began)) => began,
+                // A single node sends nothing.
+                _ => Box::new(now.clone()),
+            };
+            began.barriers = now.barriers;
+            began.waited_ns = now.waited_ns;
+            began.computed_ns = now.computed_ns;
+            state.counting.measured = Measured::Since(began);
+        });
+        Ok(())
+    }
+
+    /// What is measured ends here; then comes a barrier. For this to be exact, no node may need
+    /// anything from another one any more: a barrier that is measured should go before.
+    ///
+    /// # Errors
+    /// As [`barrier`](Worker::barrier).
+    #[track_caller]
+    pub fn end_measuring(&mut self) -> Result<(), SyncError> {
+        let site = CallSite::caller();
+        self.counting(|state, now| {
+            if let Measured::Since(began) = std::mem::take(&mut state.counting.measured) {
+                state.counting.measured = Measured::Whole(Box::new(now.since(&began)));
+            }
+        });
+        self.arrive(false, site)
+    }
+
+    /// Calls `f` with how the counters stand.
+    fn counting(&self, f: impl FnOnce(&mut State, &Counters)) {
+        let link = &self.link;
+        let id: NodeId = link.node.id;
+        link.machine.enter(id);
+        let computed_ns = link.machine.computed(id);
+        let mut guard = link.node.monitor.lock();
+        let (heap, state) = guard.split();
+        let mut now = state.counting.counters(heap.store_bytes());
+        now.computed_ns = computed_ns;
+        f(state, &now);
+        drop(guard);
+        link.machine.leave(id);
+    }
+}
+
+impl Node {
+    /// The program has computed for so many nanoseconds here.
+    pub(crate) fn has_computed(&self, ns: u64) {
+        self.monitor.lock().split().1.counting.all.computed_ns = ns;
+    }
+
+    /// What this node did in the part of the program that was measured, if it came to its end.
+    pub(crate) fn measured(&self) -> Option<Counters> {
+        let mut guard = self.monitor.lock();
+        match &guard.split().1.counting.measured {
+            Measured::Whole(counters) => Some((**counters).clone()),
+            _ => None,
+        }
+    }
+}
