@@ -5,3 +5,5 @@ use conformance::ports;
 conformance::port_suite!(local, super::ports::local);
 conformance::port_suite!(tcp, super::ports::tcp);
 conformance::port_suite!(narrow_tcp, super::ports::narrow_tcp);
+conformance::port_suite!(shm, super::ports::shm);
+conformance::port_suite!(narrow_shm, super::ports::narrow_shm);

@@ -1,9 +1,10 @@
 //! Clusters of ports within this process, one for each kind of port.
 
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
 
 use dhole_model::NodeId;
-use dhole_net::{Local, Port, Stream, Tcp, TcpLimits};
+use dhole_net::{Local, Port, Shm, ShmLink, Stream, Tcp, TcpLimits};
 
 /// Ports that copy frames from queue to queue.
 pub fn local(nodes: usize) -> Vec<Box<dyn Port>> {
@@ -23,6 +24,35 @@ pub fn narrow_tcp(nodes: usize) -> Vec<Box<dyn Port>> {
         kept_back: 100,
     };
     tcp_with(nodes, limits)
+}
+
+/// Shared memory, with the rings that processes have.
+pub fn shm(nodes: usize) -> Vec<Box<dyn Port>> {
+    shm_with(nodes, ShmLink::RING_BYTES, 64 << 20)
+}
+
+/// Shared memory with the least rings, so that almost every frame comes to their end.
+pub fn narrow_shm(nodes: usize) -> Vec<Box<dyn Port>> {
+    shm_with(nodes, 0, 1 << 20)
+}
+
+fn shm_with(nodes: usize, ring_bytes: usize, largest: usize) -> Vec<Box<dyn Port>> {
+    let mut links: Vec<Vec<Option<ShmLink>>> = Vec::new();
+    for _ in 0..nodes {
+        let mut own = Vec::new();
+        for theirs in &mut links {
+            let (here, there) = UnixStream::pair().expect("a pair of sockets");
+            theirs.push(Some(ShmLink::offer(here, ring_bytes).expect("memory")));
+            own.push(Some(ShmLink::accept(there).expect("the same memory")));
+        }
+        own.push(None);
+        links.push(own);
+    }
+    let port = |(node, links)| {
+        let port = Shm::with_largest(NodeId::at(node), links, largest);
+        Box::new(port.expect("a port over sound links")) as _
+    };
+    links.into_iter().enumerate().map(port).collect()
 }
 
 fn tcp_with(nodes: usize, limits: TcpLimits) -> Vec<Box<dyn Port>> {

@@ -1,4 +1,8 @@
 //! Descriptors that the process that started this one has left open for it.
+#![expect(
+    unsafe_code,
+    reason = "whose a descriptor is, the environment alone says"
+)]
 
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};

@@ -32,7 +32,7 @@
 //! assert_eq!(*nodes[1].1.lock().unwrap(), [0, 2]);
 //! assert_eq!(*nodes[0].1.lock().unwrap(), [1, 3]);
 //! ```
-#![deny(unsafe_op_in_unsafe_fn)]
+#![deny(unsafe_code)]
 
 mod bell;
 mod envelope;
@@ -43,6 +43,9 @@ mod local;
 mod peers;
 mod port;
 mod receiver;
+mod ring;
+#[cfg(not(loom))]
+mod shm;
 mod sync;
 mod tcp;
 
@@ -55,4 +58,6 @@ pub use join::{
 pub use local::Local;
 pub use port::{Loss, Offers, Port, SendError};
 pub use receiver::{PostError, Receiver, Wake};
+#[cfg(not(loom))]
+pub use shm::{Shm, ShmError, ShmLink};
 pub use tcp::{Stream, Tcp, TcpLimits};

@@ -179,6 +179,7 @@ impl Port for Local {
     }
 
     fn close(&self, _at_most: Duration) {
+        self.peers.close();
         self.end(&Loss::Left);
     }
 }

@@ -13,6 +13,8 @@ pub(crate) struct Peers {
     lost: Vec<OnceLock<Loss>>,
     untold: Mutex<Vec<NodeId>>,
     any_untold: AtomicBool,
+    /// This end was closed.
+    closed: AtomicBool,
 }
 
 impl Peers {
@@ -23,6 +25,7 @@ impl Peers {
             lost: (0..nodes).map(|_| OnceLock::new()).collect(),
             untold: Mutex::default(),
             any_untold: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
         }
     }
 
@@ -54,6 +57,9 @@ impl Peers {
                 loss: loss.clone(),
             });
         }
+        if self.closed.load(Ordering::Relaxed) {
+            return Err(SendError::Closed { to });
+        }
         let bytes = parts.iter().map(|part| part.len()).sum();
         if bytes > self.largest {
             return Err(SendError::TooLarge {
@@ -63,6 +69,11 @@ impl Peers {
             });
         }
         Ok(bytes)
+    }
+
+    /// From now on nothing is sent.
+    pub fn close(&self) {
+        self.closed.store(true, Ordering::Relaxed);
     }
 
     /// Notes that `peer` is lost. Only the first reason counts.

@@ -29,7 +29,7 @@ pub trait Port: Send + Sync {
     /// [`SendError::Busy`] when there is no room now: nothing was sent, and the caller should
     /// [`poll`](Port::poll) before it tries again, for the peer may be in the same position.
     /// [`SendError::Lost`] when the peer is gone, [`SendError::TooLarge`],
-    /// [`SendError::ToItself`], [`SendError::NoSuchNode`].
+    /// [`SendError::ToItself`], [`SendError::NoSuchNode`], [`SendError::Closed`].
     fn send(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError>;
 
     /// Takes what has come, in the order in which it came from each peer, and returns how many
@@ -106,6 +106,12 @@ pub enum SendError {
         bytes: usize,
         /// The most there can be.
         largest: usize,
+    },
+    /// This end of the port was closed before.
+    #[error("sending to {to} through a port that is closed")]
+    Closed {
+        /// The receiver.
+        to: NodeId,
     },
     /// A node needs no port to itself.
     #[error("sending from {node} to itself")]

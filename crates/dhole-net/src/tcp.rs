@@ -265,6 +265,7 @@ impl Port for Tcp {
     }
 
     fn close(&self, at_most: Duration) {
+        self.peers.close();
         let until = Instant::now() + at_most;
         for (_, link) in self.living() {
             let mut outbound = locked(&link.outbound);

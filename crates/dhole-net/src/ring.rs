@@ -1,0 +1,315 @@
+//! A ring of words that one process writes and another reads. Neither trusts the other: whatever
+//! is read from the shared words is checked, and bytes are copied out before anybody looks at them.
+//!
+//! A record is a header, which is never 0, and the bytes behind it. Where the next header will be,
+//! the writer first puts 0; then it writes the bytes, and last the header of the record. So the
+//! reader looks at one word to learn that there is something, and that word lies beside the bytes
+//! it will read: a small frame costs one cache line. Each side keeps its own position to itself;
+//! the reader publishes its own, from time to time, for the writer to see what is free.
+
+use super::atomic::{AtomicU64, Ordering};
+use super::pack::{Packer, unpack};
+
+/// Words before the ring itself. What the reader writes, and the flags, which both write, lie on
+/// lines of their own; two, because lines are fetched in pairs.
+pub(super) const CONTROL: usize = 64;
+const READ_UP_TO: usize = 0;
+const READER_PARKED: usize = 16;
+const WRITER_WAITS: usize = 32;
+
+/// The largest frame whose length fits into a header.
+pub(super) const LARGEST: usize = (1 << 30) - 1;
+
+/// What a record is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Kind {
+    /// A whole frame.
+    Whole,
+    /// The first piece of a frame of so many bytes in all.
+    First(usize),
+    /// A further piece of it.
+    Piece,
+    /// The writer leaves.
+    Goodbye,
+}
+
+/// What a header says: a kind, and the bytes behind it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Header {
+    pub kind: Kind,
+    pub bytes: usize,
+}
+
+/// The rest of the ring holds nothing: the next record is at its beginning.
+const SKIP: u64 = 5;
+
+impl Header {
+    fn encode(self) -> u64 {
+        let (kind, total) = match self.kind {
+            Kind::Whole => (1, 0),
+            Kind::First(total) => (2, total as u64),
+            Kind::Piece => (3, 0),
+            Kind::Goodbye => (4, 0),
+        };
+        kind | (self.bytes as u64) << 4 | total << 34
+    }
+
+    fn decode(word: u64) -> Option<Header> {
+        let total = (word >> 34) as usize;
+        let kind = match word & 15 {
+            1 => Kind::Whole,
+            2 => Kind::First(total),
+            3 => Kind::Piece,
+            4 => Kind::Goodbye,
+            _ => return None,
+        };
+        let bytes = (word >> 4) as usize & LARGEST;
+        let sound = matches!(kind, Kind::First(_)) || total == 0;
+        sound.then_some(Header { kind, bytes })
+    }
+}
+
+/// Words that a record of so many bytes takes, its header included.
+fn words(bytes: usize) -> u64 {
+    1 + bytes.div_ceil(8) as u64
+}
+
+/// The other side wrote what no sound one does.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Impossible(pub String);
+
+/// The words of one direction.
+#[derive(Clone, Copy)]
+pub(super) struct Ring<'a> {
+    control: &'a [AtomicU64],
+    data: &'a [AtomicU64],
+}
+
+impl<'a> Ring<'a> {
+    /// A ring over `words`: [`CONTROL`], and then a power of two.
+    pub fn new(words: &'a [AtomicU64]) -> Self {
+        let (control, data) = words.split_at(CONTROL);
+        debug_assert!(data.len().is_power_of_two());
+        Ring { control, data }
+    }
+
+    fn capacity(&self) -> u64 {
+        self.data.len() as u64
+    }
+
+    fn index(&self, position: u64) -> usize {
+        (position & (self.capacity() - 1)) as usize
+    }
+
+    fn at(&self, position: u64) -> &'a AtomicU64 {
+        &self.data[self.index(position)]
+    }
+
+    /// What the reader sets before it sleeps, and the writer clears when it rings.
+    pub fn reader_parked(&self) -> &'a AtomicU64 {
+        &self.control[READER_PARKED]
+    }
+
+    /// What the writer sets before it sleeps for want of room, and the reader clears.
+    pub fn writer_waits(&self) -> &'a AtomicU64 {
+        &self.control[WRITER_WAITS]
+    }
+}
+
+/// The writing side of a ring.
+pub(super) struct Writer {
+    /// Where the next header goes.
+    position: u64,
+    /// Up to where the reader had read when this side last looked.
+    read_up_to: u64,
+    #[cfg(loom)]
+    pub planted: Option<super::model::Planted>,
+}
+
+impl Writer {
+    pub fn new() -> Self {
+        Writer {
+            position: 0,
+            read_up_to: 0,
+            #[cfg(loom)]
+            planted: None,
+        }
+    }
+
+    /// Whether `words` more words are free, up to which the reader may not look yet.
+    fn is_free(&mut self, ring: Ring<'_>, words: u64) -> Result<bool, Impossible> {
+        if self.position + words - self.read_up_to <= ring.capacity() {
+            return Ok(true);
+        }
+        let read_up_to = ring.control[READ_UP_TO].load(Ordering::Acquire);
+        if read_up_to < self.read_up_to || read_up_to > self.position {
+            let (from, to) = (self.read_up_to, self.position);
+            return Err(Impossible(format!(
+                "that it has read up to {read_up_to}, which is not between {from} and {to}"
+            )));
+        }
+        self.read_up_to = read_up_to;
+        Ok(self.position + words - self.read_up_to <= ring.capacity())
+    }
+
+    /// Whether the reader has read on since this side last looked.
+    pub fn has_moved(&self, ring: Ring<'_>) -> bool {
+        ring.control[READ_UP_TO].load(Ordering::Acquire) != self.read_up_to
+    }
+
+    /// Words that a record takes where it would go now: with what is skipped before it, and with the
+    /// word behind it where the next header goes.
+    fn needs(&self, ring: Ring<'_>, record: u64) -> (u64, u64) {
+        let to_the_end = ring.capacity() - ring.index(self.position) as u64;
+        let skipped = if record > to_the_end { to_the_end } else { 0 };
+        (skipped, skipped + record + 1)
+    }
+
+    /// Whether there is room for a frame of `bytes` bytes, in pieces of `piece`.
+    pub fn has_room(
+        &mut self,
+        ring: Ring<'_>,
+        bytes: usize,
+        piece: usize,
+    ) -> Result<bool, Impossible> {
+        let pieces = bytes.div_ceil(piece) as u64;
+        // One piece may have to skip, by less than it is long.
+        let words = words(bytes) + pieces + words(piece.min(bytes)) + 1;
+        self.is_free(ring, words)
+    }
+
+    /// The most bytes that a record may have.
+    pub fn longest_record(ring: Ring<'_>) -> usize {
+        (ring.capacity() as usize / 2 - 2) * 8
+    }
+
+    /// Writes one record, unless there is no room for it now. No record is longer than
+    /// [`longest_record`](Writer::longest_record).
+    pub fn write<'p>(
+        &mut self,
+        ring: Ring<'_>,
+        header: Header,
+        parts: impl IntoIterator<Item = &'p [u8]>,
+    ) -> Result<bool, Impossible> {
+        let record = words(header.bytes);
+        let (skipped, needed) = self.needs(ring, record);
+        if !self.is_free(ring, needed)? {
+            return Ok(false);
+        }
+        let begin = self.position + skipped;
+        ring.at(begin + record).store(0, Ordering::Relaxed);
+        let body = ring.index(begin) + 1;
+        let mut packer = Packer::new(&ring.data[body..body + record as usize - 1]);
+        for part in parts {
+            packer.push(part);
+        }
+        packer.finish();
+        if skipped > 0 {
+            ring.at(begin).store(header.encode(), Ordering::Relaxed);
+            ring.at(self.position).store(SKIP, self.publishing());
+        } else {
+            ring.at(begin).store(header.encode(), self.publishing());
+        }
+        self.position = begin + record;
+        Ok(true)
+    }
+
+    #[cfg(not(loom))]
+    fn publishing(&self) -> Ordering {
+        Ordering::Release
+    }
+
+    #[cfg(loom)]
+    fn publishing(&self) -> Ordering {
+        match self.planted {
+            Some(super::model::Planted::HeaderRelaxed) => Ordering::Relaxed,
+            _ => Ordering::Release,
+        }
+    }
+}
+
+/// The reading side of a ring.
+pub(super) struct Reader {
+    /// Where the next header is.
+    position: u64,
+    /// What the writer was told of it.
+    published: u64,
+    #[cfg(loom)]
+    pub planted: Option<super::model::Planted>,
+}
+
+impl Reader {
+    pub fn new() -> Self {
+        Reader {
+            position: 0,
+            published: 0,
+            #[cfg(loom)]
+            planted: None,
+        }
+    }
+
+    /// Whether there is nothing to read.
+    pub fn is_empty(&self, ring: Ring<'_>) -> bool {
+        ring.at(self.position).load(Ordering::Acquire) == 0
+    }
+
+    /// The next record's header; the record stays.
+    pub fn peek(&mut self, ring: Ring<'_>) -> Result<Option<Header>, Impossible> {
+        let mut word = ring.at(self.position).load(Ordering::Acquire);
+        if word == SKIP {
+            self.position += ring.capacity() - ring.index(self.position) as u64;
+            word = ring.at(self.position).load(Ordering::Acquire);
+            if word == 0 {
+                return Err(Impossible("nothing behind the end of the ring".into()));
+            }
+        }
+        if word == 0 {
+            return Ok(None);
+        }
+        let header = Header::decode(word)
+            .ok_or_else(|| Impossible(format!("a record that begins with {word:#x}")))?;
+        let to_the_end = ring.capacity() - ring.index(self.position) as u64;
+        if words(header.bytes) > to_the_end {
+            let bytes = header.bytes;
+            return Err(Impossible(format!(
+                "a record of {bytes} bytes beyond the ring"
+            )));
+        }
+        Ok(Some(header))
+    }
+
+    /// Copies the bytes of the record that `header` begins into `bytes`, which is as long, and goes on
+    /// behind it.
+    pub fn copy(&mut self, ring: Ring<'_>, header: Header, bytes: &mut [u8]) {
+        let body = ring.index(self.position) + 1;
+        let record = words(header.bytes);
+        unpack(&ring.data[body..body + record as usize - 1], bytes);
+        self.position += record;
+        if self.position - self.published > ring.capacity() / 4 {
+            self.publish(ring);
+        }
+    }
+
+    /// Lets the writer have what was read. Whether anything was.
+    pub fn publish(&mut self, ring: Ring<'_>) -> bool {
+        let any = self.published != self.position;
+        if any {
+            self.published = self.position;
+            ring.control[READ_UP_TO].store(self.position, self.publishing());
+        }
+        any
+    }
+
+    #[cfg(not(loom))]
+    fn publishing(&self) -> Ordering {
+        Ordering::Release
+    }
+
+    #[cfg(loom)]
+    fn publishing(&self) -> Ordering {
+        match self.planted {
+            Some(super::model::Planted::PositionRelaxed) => Ordering::Relaxed,
+            _ => Ordering::Release,
+        }
+    }
+}

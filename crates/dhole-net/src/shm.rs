@@ -1,0 +1,389 @@
+//! The port through shared memory: a ring for each direction between each two processes of one
+//! machine. See [`ring`](crate::ring) for how they meet in it.
+
+mod barrier;
+mod inbound;
+mod link;
+mod outbound;
+mod segment;
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::net::Shutdown;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use dhole_model::NodeId;
+use rustix::event::{PollFlags, epoll};
+use rustix::net::{RecvFlags, SendFlags, recv, send};
+
+pub use self::link::{ShmError, ShmLink};
+
+use self::barrier::Barriers;
+use self::inbound::Inbound;
+use self::outbound::{Outbound, Sent};
+use self::segment::Segment;
+use crate::bell::{Bell, timespec};
+use crate::peers::Peers;
+use crate::ring::{Impossible, LARGEST, Ring};
+use crate::sync::{locked, try_locked};
+use crate::{Loss, Offers, Port, SendError};
+
+/// Polls that find nothing before one looks whether a peer has died.
+const LOOK_AFTER: u32 = 4_096;
+/// Doorbells that one look can name; the others come with the next.
+const NAMED_AT_ONCE: usize = 64;
+/// How long a sleep may be when it cannot be made sure that the others see it.
+const UNSURE: Duration = Duration::from_millis(1);
+
+/// The largest frame that a port carries if nothing else is said.
+const USUAL_LARGEST: usize = 64 << 20;
+
+/// Memory shared with each peer. Reliable and ordered.
+///
+/// A frame is copied in by the sender and copied out by the receiver, who never lets anybody look
+/// at bytes that another process may still write.
+pub struct Shm {
+    peers: Peers,
+    largest: usize,
+    links: Vec<Option<Link>>,
+    /// What names the peers that have rung or are gone.
+    doorbells: OwnedFd,
+    bell: Bell,
+    barriers: Barriers,
+    polling: Mutex<Polling>,
+}
+
+struct Link {
+    segment: Segment,
+    stream: UnixStream,
+    writes: usize,
+    outbound: Mutex<Outbound>,
+    /// A frame was refused, or its rest is kept: room is waited for.
+    short_of_room: AtomicBool,
+    /// The peer's end of the socket is closed: it will write nothing more.
+    gone: AtomicBool,
+}
+
+struct Polling {
+    inbound: Vec<Inbound>,
+    /// Polls in a row that found nothing.
+    idle: u32,
+}
+
+impl Link {
+    fn outgoing(&self) -> Ring<'_> {
+        self.segment.ring(self.writes)
+    }
+
+    fn incoming(&self) -> Ring<'_> {
+        self.segment.ring(1 - self.writes)
+    }
+
+    /// Rings at the peer, which sleeps or is about to.
+    fn ring(&self) {
+        // Where no byte fits, many wait to be read; where the peer is gone, nobody needs waking.
+        let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+        let _ = send(&self.stream, &[0], flags);
+    }
+}
+
+impl Shm {
+    /// The port of node `me`, over a link to each of the other nodes: `links[n]` leads to node
+    /// `n`, and there is none to `me`. A peer without a link is lost from the beginning.
+    ///
+    /// # Errors
+    /// What the kernel says when no descriptor is left.
+    pub fn new(me: NodeId, links: Vec<Option<ShmLink>>) -> io::Result<Shm> {
+        Shm::with_largest(me, links, USUAL_LARGEST)
+    }
+
+    /// The same with another limit of a frame's bytes, at most 1 GiB. All nodes must say the same.
+    ///
+    /// # Errors
+    /// As [`Shm::new`].
+    pub fn with_largest(
+        me: NodeId,
+        links: Vec<Option<ShmLink>>,
+        largest: usize,
+    ) -> io::Result<Shm> {
+        let largest = largest.min(LARGEST);
+        let peers = Peers::new(me, links.len(), largest);
+        let doorbells = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let mut own = Vec::new();
+        for (node, link) in links.into_iter().enumerate() {
+            if node == me.index() {
+                own.push(None);
+                continue;
+            }
+            let Some(link) = link else {
+                peers.lose(NodeId::at(node), Loss::Broken("there never was one".into()));
+                own.push(None);
+                continue;
+            };
+            let data = epoll::EventData::new_u64(node as u64);
+            epoll::add(&doorbells, &link.stream, data, epoll::EventFlags::IN)?;
+            own.push(Some(Link {
+                segment: link.segment,
+                stream: link.stream,
+                writes: link.writes,
+                outbound: Mutex::new(Outbound::new()),
+                short_of_room: AtomicBool::new(false),
+                gone: AtomicBool::new(false),
+            }));
+        }
+        let inbound = own.iter().map(|_| Inbound::new()).collect();
+        Ok(Shm {
+            peers,
+            largest,
+            links: own,
+            doorbells,
+            bell: Bell::new()?,
+            barriers: Barriers::new(),
+            polling: Mutex::new(Polling { inbound, idle: 0 }),
+        })
+    }
+
+    /// The links to peers that are not lost.
+    fn living(&self) -> impl Iterator<Item = (NodeId, &Link)> {
+        let links = self.links.iter().enumerate();
+        links
+            .filter_map(|(node, link)| Some((NodeId::at(node), link.as_ref()?)))
+            .filter(|&(node, _)| self.peers.loss(node).is_none())
+    }
+
+    /// After something was written for `link`'s peer: wakes it if it sleeps.
+    fn wake_reader(&self, link: &Link) {
+        self.barriers.light();
+        let parked = link.outgoing().reader_parked();
+        if parked.load(Ordering::Relaxed) != 0 && parked.swap(0, Ordering::Relaxed) != 0 {
+            link.ring();
+        }
+    }
+
+    /// After something was read from `link`'s peer: wakes it if it sleeps for want of room.
+    fn wake_writer(&self, link: &Link) {
+        self.barriers.light();
+        let waits = link.incoming().writer_waits();
+        if waits.load(Ordering::Relaxed) != 0 && waits.swap(0, Ordering::Relaxed) != 0 {
+            link.ring();
+        }
+    }
+
+    fn lose(&self, node: NodeId, loss: Loss) {
+        if let Some(link) = &self.links[node.index()] {
+            let _ = epoll::delete(&self.doorbells, &link.stream);
+            // The peer may be cut off alive; then this is how it learns of it.
+            let _ = link.stream.shutdown(Shutdown::Both);
+        }
+        self.peers.lose(node, loss);
+    }
+
+    fn cut_off(&self, node: NodeId, Impossible(what): Impossible) -> SendError {
+        let loss = Loss::CutOff(what);
+        self.lose(node, loss.clone());
+        SendError::Lost { to: node, loss }
+    }
+
+    /// Hears who has rung, and who is gone.
+    fn look(&self) {
+        let mut events = [const { MaybeUninit::uninit() }; NAMED_AT_ONCE];
+        let none = timespec(Duration::ZERO);
+        let Ok((named, _)) = epoll::wait(&self.doorbells, &mut events, Some(&none)) else {
+            return;
+        };
+        for event in named {
+            let node = NodeId::at(event.data.u64() as usize);
+            let Some(link) = &self.links[node.index()] else {
+                continue;
+            };
+            match recv(&link.stream, &mut [0u8; 64], RecvFlags::DONTWAIT) {
+                Ok((rings, _)) if rings > 0 => {}
+                Err(e) if e == rustix::io::Errno::AGAIN || e == rustix::io::Errno::INTR => {}
+                _ => {
+                    link.gone.store(true, Ordering::Release);
+                    let _ = epoll::delete(&self.doorbells, &link.stream);
+                }
+            }
+        }
+    }
+
+    fn flush(&self) {
+        for (node, link) in self.living() {
+            if !link.short_of_room.load(Ordering::Relaxed) {
+                continue;
+            }
+            let Some(mut outbound) = try_locked(&link.outbound) else {
+                continue;
+            };
+            if outbound.keeps() {
+                let flushed = outbound.flush(link.outgoing(), &mut || self.wake_reader(link));
+                link.short_of_room
+                    .store(outbound.keeps(), Ordering::Relaxed);
+                if let Err(what) = flushed {
+                    self.cut_off(node, what);
+                }
+            }
+        }
+    }
+
+    /// Whether a sleep should not begin. The flags that tell the others of it are set.
+    fn has_something_to_do(&self) -> bool {
+        let Some(polling) = try_locked(&self.polling) else {
+            return true;
+        };
+        let mut something = false;
+        for (node, link) in self.living() {
+            something |= link.gone.load(Ordering::Acquire)
+                || !polling.inbound[node.index()].is_empty(link.incoming());
+            if link.short_of_room.load(Ordering::Relaxed) {
+                let outbound = locked(&link.outbound);
+                if outbound.has_moved(link.outgoing()) {
+                    something = true;
+                    // Whoever was refused tries again now, and is refused again if it must.
+                    link.short_of_room
+                        .store(outbound.keeps(), Ordering::Relaxed);
+                }
+            }
+        }
+        something
+    }
+}
+
+impl Port for Shm {
+    fn name(&self) -> &'static str {
+        "shm"
+    }
+
+    fn me(&self) -> NodeId {
+        self.peers.me()
+    }
+
+    fn nodes(&self) -> usize {
+        self.peers.nodes()
+    }
+
+    fn offers(&self) -> Offers {
+        Offers {
+            reliable: true,
+            ordered: true,
+            largest: self.largest,
+        }
+    }
+
+    fn send(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
+        let bytes = self.peers.admit(to, parts)?;
+        let Some(link) = &self.links[to.index()] else {
+            let loss = Loss::Broken("there is none".into());
+            return Err(SendError::Lost { to, loss });
+        };
+        let mut outbound = locked(&link.outbound);
+        let ring = link.outgoing();
+        let sent = outbound.send(ring, parts, bytes, &mut || self.wake_reader(link));
+        match sent {
+            Ok(Sent::Yes) if !outbound.keeps() => Ok(()),
+            Ok(Sent::Yes) => {
+                link.short_of_room.store(true, Ordering::Relaxed);
+                Ok(())
+            }
+            Ok(Sent::Busy) => {
+                link.short_of_room.store(true, Ordering::Relaxed);
+                Err(SendError::Busy { to })
+            }
+            Err(what) => Err(self.cut_off(to, what)),
+        }
+    }
+
+    fn poll(&self, take: &mut dyn FnMut(NodeId, &[u8])) -> usize {
+        let Some(mut polling) = try_locked(&self.polling) else {
+            return 0;
+        };
+        self.flush();
+        let mut frames = 0;
+        for (node, link) in self.living() {
+            // Before the ring is read: what was written before the end is in it.
+            let gone = link.gone.load(Ordering::Acquire);
+            let inbound = &mut polling.inbound[node.index()];
+            let ring = link.incoming();
+            let brought = inbound.poll(ring, self.largest, &mut |frame| take(node, frame));
+            frames += brought.frames;
+            if brought.freed {
+                self.wake_writer(link);
+            }
+            if let Some(loss) = brought.loss {
+                self.lose(node, loss);
+            } else if gone && brought.empty {
+                let how = match inbound.of_a_frame() {
+                    0 => "it is gone".to_owned(),
+                    bytes => format!("it is gone after {bytes} bytes of a frame"),
+                };
+                self.lose(node, Loss::Broken(how));
+            }
+        }
+        polling.idle = if frames == 0 { polling.idle + 1 } else { 0 };
+        if polling.idle >= LOOK_AFTER {
+            polling.idle = 0;
+            self.look();
+        }
+        frames
+    }
+
+    fn park(&self, at_most: Duration) {
+        for (_, link) in self.living() {
+            link.incoming().reader_parked().store(1, Ordering::Relaxed);
+            if link.short_of_room.load(Ordering::Relaxed) {
+                link.outgoing().writer_waits().store(1, Ordering::Relaxed);
+            }
+        }
+        let at_most = match self.barriers.heavy() {
+            true => at_most,
+            false => at_most.min(UNSURE),
+        };
+        if !self.has_something_to_do() {
+            let doorbells = [(self.doorbells.as_fd(), PollFlags::IN)];
+            self.bell.wait(doorbells, at_most);
+            self.look();
+        }
+        for (_, link) in self.living() {
+            link.incoming().reader_parked().store(0, Ordering::Relaxed);
+        }
+    }
+
+    fn unpark(&self) {
+        self.bell.ring();
+    }
+
+    fn lost(&self, tell: &mut dyn FnMut(NodeId, Loss)) {
+        self.peers.tell(tell);
+    }
+
+    fn close(&self, at_most: Duration) {
+        self.peers.close();
+        let until = Instant::now() + at_most;
+        loop {
+            let mut unsaid = false;
+            for (node, link) in self.living() {
+                let mut outbound = locked(&link.outbound);
+                match outbound.goodbye(link.outgoing(), &mut || self.wake_reader(link)) {
+                    Ok(true) => {}
+                    Ok(false) => {
+                        unsaid = true;
+                        link.short_of_room.store(true, Ordering::Relaxed);
+                    }
+                    Err(what) => drop(self.cut_off(node, what)),
+                }
+            }
+            // What was said stays in the memory for as long as the peer has it.
+            let left = until.saturating_duration_since(Instant::now());
+            if !unsaid || left.is_zero() {
+                return;
+            }
+            if self.poll(&mut |_, _| ()) == 0 {
+                self.park(left);
+            }
+        }
+    }
+}

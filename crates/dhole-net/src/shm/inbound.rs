@@ -1,0 +1,137 @@
+use crate::Loss;
+use crate::ring::{Header, Impossible, Kind, Reader, Ring};
+
+/// A buffer for the frames of pieces that has grown beyond this is given back.
+const KEPT: usize = 4 << 20;
+/// Frames that are taken of one peer before the next has its turn.
+const IN_TURN: usize = 1_024;
+/// The same in bytes.
+const BYTES_IN_TURN: usize = 1 << 20;
+
+/// The receiving side of a link.
+pub(super) struct Inbound {
+    reader: Reader,
+    /// A frame, copied out before anybody looks at it.
+    frame: Vec<u8>,
+    /// The frame whose pieces are coming: the first `filled` bytes of `total`.
+    pieces: Vec<u8>,
+    filled: usize,
+    total: Option<usize>,
+}
+
+/// What one look at a ring brought.
+#[derive(Default)]
+pub(super) struct Brought {
+    pub frames: usize,
+    /// Something was read, and the writer was told.
+    pub freed: bool,
+    /// There is nothing more.
+    pub empty: bool,
+    /// The peer is lost, after these frames.
+    pub loss: Option<Loss>,
+}
+
+impl Inbound {
+    pub fn new() -> Self {
+        Inbound {
+            reader: Reader::new(),
+            frame: Vec::new(),
+            pieces: Vec::new(),
+            filled: 0,
+            total: None,
+        }
+    }
+
+    /// Whether there is nothing to read.
+    pub fn is_empty(&self, ring: Ring<'_>) -> bool {
+        self.reader.is_empty(ring)
+    }
+
+    /// Bytes of a frame that have come without the others.
+    pub fn of_a_frame(&self) -> usize {
+        self.filled
+    }
+
+    /// Takes what is there, within a turn's limit.
+    pub fn poll(&mut self, ring: Ring<'_>, largest: usize, take: &mut dyn FnMut(&[u8])) -> Brought {
+        let mut brought = Brought::default();
+        let mut bytes = 0;
+        while brought.frames < IN_TURN && bytes < BYTES_IN_TURN {
+            match self.reader.peek(ring) {
+                Ok(Some(header)) => {
+                    bytes += header.bytes;
+                    match self.record(ring, header, largest, take) {
+                        Ok(frames) => brought.frames += frames,
+                        Err(loss) => brought.loss = Some(loss),
+                    }
+                }
+                Ok(None) => brought.empty = true,
+                Err(Impossible(what)) => brought.loss = Some(Loss::CutOff(what)),
+            }
+            if brought.empty || brought.loss.is_some() {
+                break;
+            }
+        }
+        brought.freed = self.reader.publish(ring);
+        brought
+    }
+
+    fn record(
+        &mut self,
+        ring: Ring<'_>,
+        header: Header,
+        largest: usize,
+        take: &mut dyn FnMut(&[u8]),
+    ) -> Result<usize, Loss> {
+        let bytes = header.bytes;
+        let cut_off = |what: String| Err(Loss::CutOff(what));
+        if bytes > largest {
+            return cut_off(format!(
+                "a frame of {bytes} bytes where {largest} are allowed"
+            ));
+        }
+        match header.kind {
+            Kind::Goodbye => return Err(Loss::Left),
+            Kind::Whole if self.total.is_some() => {
+                return cut_off("a frame in the middle of another".into());
+            }
+            Kind::Whole => {
+                if self.frame.len() < bytes {
+                    self.frame.resize(bytes, 0);
+                }
+                self.reader.copy(ring, header, &mut self.frame[..bytes]);
+                take(&self.frame[..bytes]);
+                return Ok(1);
+            }
+            Kind::First(total) => {
+                if self.total.is_some() || total < bytes || total > largest {
+                    return cut_off(format!("{bytes} bytes as the beginning of {total}"));
+                }
+                self.total = Some(total);
+            }
+            Kind::Piece => {}
+        }
+        let Some(total) = self.total.filter(|total| bytes <= total - self.filled) else {
+            return cut_off(format!("{bytes} bytes that belong to no frame"));
+        };
+        let end = self.filled + bytes;
+        if self.pieces.len() < end {
+            // With what has come, not with what is promised, but for a usual size.
+            let size = total.min(KEPT.max(2 * self.pieces.len()));
+            self.pieces.resize(size.max(end), 0);
+        }
+        self.reader
+            .copy(ring, header, &mut self.pieces[self.filled..end]);
+        self.filled = end;
+        if end < total {
+            return Ok(0);
+        }
+        self.total = None;
+        self.filled = 0;
+        take(&self.pieces[..total]);
+        if self.pieces.len() > KEPT {
+            self.pieces = Vec::new();
+        }
+        Ok(1)
+    }
+}

@@ -1,0 +1,105 @@
+//! The memory that two processes share: two rings in a memfd.
+#![expect(unsafe_code, reason = "mapping a file and looking at it as words")]
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::ptr::{self, NonNull};
+
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, ftruncate};
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+
+use super::link::ShmError;
+use crate::ring::atomic::AtomicU64;
+use crate::ring::{CONTROL, Ring};
+
+/// Who cut the file short would have us killed (SIGBUS) when we touch it; who made it longer would
+/// only waste memory.
+const SEALS: SealFlags = SealFlags::SHRINK
+    .union(SealFlags::GROW)
+    .union(SealFlags::SEAL);
+
+/// The least and the most words of a ring.
+const LEAST: usize = 1 << 9;
+const MOST: usize = 1 << 24;
+
+/// Two rings of the same size, mapped.
+pub(super) struct Segment {
+    words: NonNull<AtomicU64>,
+    /// Words of each ring, with its control words.
+    ring: usize,
+}
+
+// SAFETY: the memory is only ever looked at as atomics, which any thread may use; it is unmapped
+// by whoever owns the segment last.
+unsafe impl Send for Segment {}
+// SAFETY: as above.
+unsafe impl Sync for Segment {}
+
+impl Segment {
+    /// Memory with rings of at least `bytes` bytes, and the file that shares it.
+    pub fn make(bytes: usize) -> Result<(Segment, OwnedFd), ShmError> {
+        let words = bytes.div_ceil(8).clamp(LEAST, MOST).next_power_of_two();
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let making = ShmError::os("making shared memory");
+        let file = rustix::fs::memfd_create("dhole", flags).map_err(&making)?;
+        ftruncate(&file, size(words) as u64).map_err(&making)?;
+        fcntl_add_seals(&file, SEALS).map_err(&making)?;
+        Ok((Segment::map(&file, words)?, file))
+    }
+
+    /// The memory that another process made, if it is what [`make`](Segment::make) makes.
+    pub fn open(file: OwnedFd) -> Result<Segment, ShmError> {
+        let opening = ShmError::os("looking at the peer's shared memory");
+        let bytes = fstat(&file).map_err(&opening)?.st_size;
+        let seals = fcntl_get_seals(&file).map_err(&opening)?;
+        if !seals.contains(SealFlags::SHRINK) {
+            return Err(ShmError::Unsound(
+                "memory that it can take away again".into(),
+            ));
+        }
+        let words = (usize::try_from(bytes).unwrap_or(0) / 16).saturating_sub(CONTROL);
+        if !words.is_power_of_two()
+            || !(LEAST..=MOST).contains(&words)
+            || size(words) as i64 != bytes
+        {
+            return Err(ShmError::Unsound(format!("{bytes} bytes of shared memory")));
+        }
+        Segment::map(&file, words)
+    }
+
+    fn map(file: &impl AsFd, words: usize) -> Result<Segment, ShmError> {
+        let (bytes, both) = (size(words), ProtFlags::READ | ProtFlags::WRITE);
+        // SAFETY: a new mapping, wherever the kernel likes: no memory of this process is replaced.
+        let mapped = unsafe { mmap(ptr::null_mut(), bytes, both, MapFlags::SHARED, file, 0) };
+        let mapped = mapped.map_err(ShmError::os("mapping shared memory"))?;
+        let words_at = NonNull::new(mapped.cast()).ok_or(ShmError::Unsound("nothing".into()))?;
+        Ok(Segment {
+            words: words_at,
+            ring: CONTROL + words,
+        })
+    }
+
+    /// The ring of one direction: 0 from who made the memory, 1 to it.
+    pub fn ring(&self, direction: usize) -> Ring<'_> {
+        debug_assert!(direction < 2);
+        // SAFETY: the mapping has two rings of `ring` words, is page-aligned, lives as long as
+        // `self`, and its file cannot shrink, which was seen before it was mapped. Atomics may be
+        // written by anybody at any time, other processes included.
+        let words = unsafe {
+            std::slice::from_raw_parts(self.words.as_ptr().add(direction * self.ring), self.ring)
+        };
+        Ring::new(words)
+    }
+}
+
+impl Drop for Segment {
+    fn drop(&mut self) {
+        // SAFETY: mapped by `map` with this size, and no ring borrowed from `self` lives on.
+        // An error would say that it is not mapped.
+        let _ = unsafe { munmap(self.words.as_ptr().cast(), 2 * self.ring * 8) };
+    }
+}
+
+/// Bytes of a file with two rings of `words` words.
+fn size(words: usize) -> usize {
+    2 * (CONTROL + words) * 8
+}
