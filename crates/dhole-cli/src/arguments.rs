@@ -1,7 +1,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use dhole::sim::{Computation, Description, Settings};
 
 /// One object space for a pack of machines.
@@ -16,11 +16,91 @@ pub struct Arguments {
 /// What `dhole` can do.
 #[derive(Subcommand)]
 pub enum Command {
+    /// Runs a dhole program on processes, of this machine or of several
+    Run(Run),
     /// Runs a dhole program inside a simulated cluster
     Sim(Sim),
     /// Runs a paper's evaluation again: its tables and figures, its numbers beside ours
     #[command(subcommand)]
     Paper(Paper),
+    /// Becomes a program that ends with the process that started it: what `dhole run` starts
+    #[command(hide = true)]
+    Node(Node),
+    /// Starts a node on this machine for a `dhole run` on another, which says everything on standard input
+    #[command(hide = true)]
+    Agent,
+}
+
+/// `dhole run`.
+#[derive(Args)]
+pub struct Run {
+    /// Processes of the cluster, 1 to 1024 [default: with --hosts all their slots]
+    #[arg(
+        short,
+        long,
+        value_name = "N",
+        value_parser = clap::value_parser!(u16).range(1..=1024),
+        required_unless_present = "hosts"
+    )]
+    pub nodes: Option<u16>,
+
+    /// What carries messages between the processes
+    #[arg(long, value_name = "NAME", default_value = "tcp", value_parser = ["tcp"])]
+    pub transport: String,
+
+    /// A file that names machines, one a line: `host slots=2 address=10.0.0.1`; nodes are numbered in
+    /// their order
+    #[arg(long, value_name = "FILE")]
+    pub hosts: Option<PathBuf>,
+
+    /// With --hosts, what starts a command on another machine: it is given the host and the command
+    #[arg(long, value_name = "COMMAND", default_value = "ssh -o BatchMode=yes")]
+    pub rsh: String,
+
+    /// With --hosts, where `dhole` is on the other machines [default: where it is here]
+    #[arg(long, value_name = "PATH")]
+    pub remote_dhole: Option<String>,
+
+    /// What stands before each line of a node's output: `[2] ` for all nodes, for those but node 0's
+    /// standard output, or nothing
+    #[arg(long, value_name = "WHOSE", default_value = "others", value_enum)]
+    pub prefix: Prefix,
+
+    /// Milliseconds that the others have to come to an end by themselves when one has failed
+    #[arg(
+        long,
+        value_name = "MS",
+        default_value_t = 4000,
+        value_parser = clap::value_parser!(u64).range(0..=3_600_000)
+    )]
+    pub grace_ms: u64,
+
+    /// The program and its arguments
+    #[arg(last = true, required = true, num_args = 1.., value_name = "PROGRAM")]
+    pub program: Vec<OsString>,
+}
+
+/// Whose lines say which node they are of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum Prefix {
+    /// All.
+    All,
+    /// All but what node 0 prints to standard output, which so stays what the program made it.
+    Others,
+    /// None.
+    None,
+}
+
+/// `dhole node`.
+#[derive(Args)]
+pub struct Node {
+    /// The process that started this one
+    #[arg(long)]
+    pub parent: i32,
+
+    /// The program and its arguments
+    #[arg(last = true, required = true, num_args = 1..)]
+    pub program: Vec<OsString>,
 }
 
 /// `dhole paper`.

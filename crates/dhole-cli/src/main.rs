@@ -1,5 +1,5 @@
-//! The `dhole` command: `dhole sim` runs a dhole program inside a simulated cluster, `dhole paper`
-//! a paper's evaluation.
+//! The `dhole` command: `dhole run` runs a dhole program on processes, `dhole sim` inside a simulated
+//! cluster, `dhole paper` a paper's evaluation.
 #![forbid(unsafe_code)]
 
 mod arguments;
@@ -9,6 +9,7 @@ mod error;
 mod hello;
 mod paper;
 mod primitive;
+mod run;
 mod sim;
 
 use std::process::ExitCode;
@@ -20,6 +21,11 @@ use arguments::{Arguments, Command, Paper};
 fn main() -> ExitCode {
     let Arguments { command } = Arguments::parse();
     let ended = match command {
+        Command::Run(wanted) => run::run(&wanted).map_err(|e| (e.exit_code(), e.to_string())),
+        Command::Node(wanted) => {
+            run::become_node(&wanted).map_err(|e| (e.exit_code(), e.to_string()))
+        }
+        Command::Agent => run::agent().map_err(|e| (e.exit_code(), e.to_string())),
         Command::Sim(wanted) => sim::run(&wanted).map_err(|e| (e.exit_code(), e.to_string())),
         Command::Paper(Paper::Dosa(wanted)) => {
             paper::dosa(&wanted).map_err(|e| (e.exit_code(), e.to_string()))

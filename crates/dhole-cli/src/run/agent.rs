@@ -1,0 +1,136 @@
+//! `dhole agent`: starts one node for a `dhole run` on another machine, and ends it when that ends.
+//!
+//! The first line on standard input is an [`Envelope`]. Lines `signal N` follow; the end of the input ends the
+//! node. The agent's first line on standard output is its answer; then the node prints there.
+
+use std::io::{self, BufRead, Read, Write};
+use std::net::{Ipv4Addr, TcpListener, ToSocketAddrs};
+use std::process::Stdio;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use serde::{Deserialize, Serialize};
+
+use super::error::RunError;
+use super::nodes::{Event, Process};
+use super::order::Order;
+use super::secret::Secret;
+use crate::child::End;
+
+/// The most bytes of an order: a command line and some more.
+const LONGEST_ORDER_BYTES: u64 = 4 << 20;
+/// How long the node has when `dhole run` is gone, or its connection.
+const ALONE_WITHIN: Duration = Duration::from_secs(1);
+
+/// What begins an agent's answer.
+const ANSWER: &str = "dhole-agent 1 ";
+
+/// An order, with the secret. It goes through the remote shell's standard input, which that encrypts.
+#[derive(Serialize, Deserialize)]
+pub struct Envelope {
+    /// What to start.
+    pub order: Order,
+    /// What proves that it belongs to the run.
+    pub secret: String,
+}
+
+impl Envelope {
+    /// One line of JSON.
+    pub fn to_line(&self) -> String {
+        let mut line =
+            serde_json::to_string(self).expect("an order is made of strings and numbers");
+        line.push('\n');
+        line
+    }
+}
+
+/// The port in an agent's answer, if this line is one.
+pub fn answered(line: &[u8]) -> Option<u16> {
+    let line = std::str::from_utf8(line).ok()?;
+    line.strip_prefix(ANSWER)?.trim_end().parse().ok()
+}
+
+/// Does what the orders say, and returns the node's exit code.
+pub fn run() -> Result<u8, RunError> {
+    let mut line = String::new();
+    let mut input = io::BufReader::new(io::stdin());
+    let read = (&mut input).take(LONGEST_ORDER_BYTES).read_line(&mut line);
+    read.map_err(|cause| RunError::System {
+        doing: "reading orders",
+        cause,
+    })?;
+    // What it says instead is not repeated: there may be a secret in it.
+    let envelope: Envelope = serde_json::from_str(&line).map_err(|cause| RunError::NoOrder {
+        what: format!("its first line is not an order (column {})", cause.column()),
+    })?;
+    let Envelope { order, secret } = envelope;
+    let failed = |doing| {
+        let node = order.node;
+        move |cause| RunError::Start { node, doing, cause }
+    };
+    let listener = match order.node {
+        0 => Some(listen(order.host.as_deref()).map_err(failed("listening for the others"))?),
+        _ => None,
+    };
+    let port = listener
+        .as_ref()
+        .map_or(Ok(0), |l| l.local_addr().map(|a| a.port()));
+    let port = port.map_err(failed("listening for the others"))?;
+    println!("{ANSWER}{port}");
+    io::stdout().flush().map_err(failed("answering"))?;
+
+    let (tell, events) = mpsc::channel();
+    let child = order.start(&Secret::from_hex(secret), listener, |command| {
+        command.stdout(Stdio::inherit()).stderr(Stdio::inherit());
+    })?;
+    let node = Process::watch(order.node, child, None, tell.clone());
+    thread::spawn(move || {
+        for line in input.lines().map_while(Result::ok) {
+            let signal = line.strip_prefix("signal ").and_then(|n| n.parse().ok());
+            if signal.is_some_and(|signal| tell.send(Event::Signal(signal)).is_err()) {
+                return;
+            }
+        }
+        let _ = tell.send(Event::Unread);
+    });
+    Ok(see_to_the_end(&node, &events))
+}
+
+fn see_to_the_end(node: &Process, events: &mpsc::Receiver<Event>) -> u8 {
+    let mut alone = false;
+    loop {
+        let event = match alone {
+            false => events.recv().ok(),
+            true => events.recv_timeout(ALONE_WITHIN).ok(),
+        };
+        match event {
+            Some(Event::Ended {
+                end: End { code, .. },
+                ..
+            }) => return code,
+            Some(Event::Signal(number)) => {
+                if let Some(signal) = Signal::from_named_raw(number) {
+                    node.signal(signal);
+                }
+            }
+            Some(Event::Unread) => {
+                node.signal(Signal::TERM);
+                alone = true;
+            }
+            Some(Event::Agent { .. } | Event::Silent) => {}
+            None => node.kill(),
+        }
+    }
+}
+
+/// Listens at the address by which others reach this machine, or at all where that is another's, as behind
+/// a translated address.
+fn listen(host: Option<&str>) -> io::Result<TcpListener> {
+    let own = host.and_then(|host| {
+        let addresses = (host, 0).to_socket_addrs().ok()?;
+        TcpListener::bind(addresses.collect::<Vec<_>>().as_slice()).ok()
+    });
+    own.map_or_else(|| TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)), Ok)
+}

@@ -1,0 +1,93 @@
+//! What a node is started with, here or by the agent of another machine.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::TcpListener;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use serde::{Deserialize, Serialize};
+
+use super::error::RunError;
+use super::secret::{Secret, inherit};
+
+/// What one node is.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct Order {
+    /// Its number.
+    pub node: u16,
+    /// Processes of the cluster.
+    pub nodes: u16,
+    /// What carries their messages.
+    pub transport: String,
+    /// Names the run.
+    pub run: String,
+    /// Where node 0 listens.
+    pub meeting: String,
+    /// How other machines reach this one, if not by the address it sees itself.
+    pub host: Option<String>,
+    /// The folder to run in.
+    pub folder: PathBuf,
+    /// The program and its arguments, as bytes: they need not be UTF-8.
+    pub program: Vec<Vec<u8>>,
+    /// Variables that the program is given besides those of its machine.
+    pub environment: BTreeMap<String, String>,
+}
+
+impl Order {
+    /// Starts the node: its process becomes the program, leads a group of its own, and is killed when the
+    /// thread that calls this ends.
+    pub fn start(
+        &self,
+        secret: &Secret,
+        listener: Option<TcpListener>,
+        settle: impl FnOnce(&mut Command),
+    ) -> Result<std::process::Child, RunError> {
+        let failed = |doing| {
+            move |cause: io::Error| RunError::Start {
+                node: self.node,
+                doing,
+                cause,
+            }
+        };
+        let own = "finding this command's own executable";
+        let mut command = Command::new(std::env::current_exe().map_err(failed(own))?);
+        let parent = std::process::id().to_string();
+        command
+            .args(["node", "--parent", &parent, "--"])
+            .args(
+                self.program
+                    .iter()
+                    .map(|word| std::ffi::OsStr::from_bytes(word)),
+            )
+            .current_dir(&self.folder)
+            .process_group(0)
+            .stdin(Stdio::null())
+            .envs(&self.environment)
+            .env("DHOLE_NODE", self.node.to_string())
+            .env("DHOLE_NODES", self.nodes.to_string())
+            .env("DHOLE_TRANSPORT", &self.transport)
+            .env("DHOLE_RUN", &self.run)
+            .env("DHOLE_MEETING", &self.meeting)
+            .env_remove("DHOLE_SECRET_FILE")
+            .env_remove("DHOLE_LISTEN")
+            .env_remove("DHOLE_HOST")
+            .env_remove("DHOLE_MEETING_FD");
+        if let Some(host) = &self.host {
+            command.env("DHOLE_HOST", host);
+        }
+        if let Some(listener) = &listener {
+            inherit(listener).map_err(failed("handing over its listener"))?;
+            command.env("DHOLE_MEETING_FD", listener.as_raw_fd().to_string());
+        }
+        let pipe = secret
+            .to_be_read()
+            .map_err(failed("handing over the secret"))?;
+        command.env("DHOLE_SECRET_FD", pipe.as_raw_fd().to_string());
+        settle(&mut command);
+        command.spawn().map_err(failed("starting a process"))
+    }
+}

@@ -1,0 +1,295 @@
+//! `dhole run` as a user meets it. The programs are shell scripts.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+fn dhole(words: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_dhole"));
+    command.arg("run").args(words).stdin(Stdio::null());
+    command
+}
+
+/// Runs a shell script on processes.
+fn script(words: &[&str], text: &str) -> Output {
+    let mut command = dhole(words);
+    command.args(["--", "/bin/sh", "-c", text]);
+    command.output().unwrap()
+}
+
+fn code(output: &Output) -> i32 {
+    output.status.code().expect("dhole itself is not killed")
+}
+
+fn lines(bytes: &[u8]) -> Vec<String> {
+    let text = String::from_utf8_lossy(bytes);
+    let mut lines: Vec<_> = text.lines().map(String::from).collect();
+    lines.sort();
+    lines
+}
+
+/// Whether a process runs: one that has ended and was not yet asked for does not.
+fn runs(process: &str) -> bool {
+    let stat = fs::read_to_string(Path::new("/proc").join(process).join("stat"));
+    stat.is_ok_and(|stat| {
+        !stat
+            .rsplit(')')
+            .next()
+            .unwrap_or_default()
+            .starts_with(" Z")
+    })
+}
+
+fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    for _ in 0..6_000 {
+        if holds() {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    panic!("{what} within a minute");
+}
+
+#[test]
+fn each_process_is_told_which_node_it_is_and_its_lines_say_so() {
+    let said = "echo node $DHOLE_NODE of $DHOLE_NODES; echo oh >&2";
+    let output = script(&["-n", "3"], said);
+    assert_eq!(code(&output), 0);
+    assert_eq!(
+        lines(&output.stdout),
+        ["[1] node 1 of 3", "[2] node 2 of 3", "node 0 of 3"]
+    );
+    assert_eq!(lines(&output.stderr), ["[0] oh", "[1] oh", "[2] oh"]);
+
+    let output = script(&["-n", "2", "--prefix", "none"], said);
+    assert_eq!(lines(&output.stdout), ["node 0 of 2", "node 1 of 2"]);
+    let output = script(&["-n", "2", "--prefix", "all"], said);
+    assert_eq!(
+        lines(&output.stdout),
+        ["[0] node 0 of 2", "[1] node 1 of 2"]
+    );
+}
+
+#[test]
+fn the_secret_goes_through_a_descriptor_and_nowhere_else() {
+    // Each process shows the secret that it got, and whether anything else in reach shows it too.
+    let text = "eval \"read -r s <&$DHOLE_SECRET_FD\"; echo ${#s}; \
+        cat /proc/$$/environ /proc/$PPID/environ /proc/$PPID/cmdline /proc/$$/cmdline \
+        | grep -c -a \"$s\"; eval \"cat <&$DHOLE_SECRET_FD\" | wc -c";
+    let output = script(&["-n", "2", "--prefix", "none"], text);
+    assert_eq!(lines(&output.stdout), ["0", "0", "0", "0", "64", "64"]);
+}
+
+#[test]
+fn two_runs_have_two_secrets() {
+    let secret = || script(&["-n", "1"], "eval \"cat <&$DHOLE_SECRET_FD\"").stdout;
+    assert_ne!(secret(), secret());
+}
+
+#[test]
+fn node_0_reads_what_is_piped_in_and_the_others_nothing() {
+    let mut child = dhole(&["-n", "2", "--prefix", "all", "--", "/bin/cat"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(b"words").unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(lines(&output.stdout), ["[0] words"]);
+}
+
+#[test]
+fn the_first_failure_is_named_and_its_exit_code_passed_on() {
+    let output = script(
+        &["-n", "3", "--grace-ms", "0"],
+        "[ $DHOLE_NODE != 1 ] || exit 7; sleep 1000",
+    );
+    assert_eq!(code(&output), 7);
+    assert_eq!(
+        lines(&output.stderr),
+        ["dhole: node 1 failed with exit code 7"]
+    );
+
+    let output = script(
+        &["-n", "3", "--grace-ms", "0"],
+        "[ $DHOLE_NODE != 2 ] || kill -9 $$; sleep 1000",
+    );
+    assert_eq!(code(&output), 128 + 9);
+    let said = "dhole: node 2 was ended by signal 9 (SIGKILL)";
+    assert_eq!(lines(&output.stderr), [said]);
+}
+
+#[test]
+fn who_fails_because_another_was_killed_is_not_blamed() {
+    // Node 1 may be seen to end first, with an error that it has only because node 0 is gone.
+    let text = "if [ $DHOLE_NODE = 0 ]; then sleep 0.2; kill -9 $$; fi; exit 1";
+    let output = script(&["-n", "2"], text);
+    assert_eq!(code(&output), 128 + 9);
+    let said = "dhole: node 0 was ended by signal 9 (SIGKILL)";
+    assert_eq!(lines(&output.stderr), [said]);
+}
+
+#[test]
+fn the_others_may_come_to_an_end_of_their_own() {
+    let text = "[ $DHOLE_NODE = 0 ] || exit 3; trap 'echo asked; exit 0' TERM; \
+        while :; do sleep 0.05; done";
+    let output = script(&["-n", "2", "--grace-ms", "400"], text);
+    assert_eq!(
+        (code(&output), lines(&output.stdout)),
+        (3, vec!["asked".to_owned()])
+    );
+}
+
+#[test]
+fn a_program_that_is_not_there_is_missed_once() {
+    let output = dhole(&["-n", "4", "--", "no-such-program"])
+        .output()
+        .unwrap();
+    assert_eq!(code(&output), 127);
+    assert_eq!(
+        lines(&output.stderr),
+        ["dhole: there is no program `no-such-program`"]
+    );
+}
+
+/// Starts nodes that print their process numbers, with a child each, and ignore what can be ignored.
+fn stubborn(words: &[&str]) -> (Child, Vec<String>) {
+    let text = "trap '' TERM INT HUP; sleep 1000 & echo $$ $!; wait; wait; sleep 1000";
+    let mut child = dhole(words)
+        .args(["-n", "2", "--prefix", "none", "--grace-ms", "100"])
+        .args(["--", "/bin/sh", "-c", text])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let stdout = BufReader::new(child.stdout.as_mut().unwrap());
+    let said: Vec<String> = stdout.lines().take(2).map(Result::unwrap).collect();
+    let processes: Vec<_> = said
+        .iter()
+        .flat_map(|l| l.split(' '))
+        .map(String::from)
+        .collect();
+    assert_eq!(processes.len(), 4);
+    (child, processes)
+}
+
+#[test]
+fn nothing_is_left_of_a_run_that_a_signal_ends() {
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+        let (mut child, processes) = stubborn(&[]);
+        kill_process(Pid::from_child(&child), signal).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(128 + signal.as_raw()));
+        for process in processes {
+            wait_until("it ends", || !runs(&process));
+        }
+    }
+}
+
+#[test]
+fn nodes_end_with_a_command_that_is_killed() {
+    let (mut child, processes) = stubborn(&[]);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    // The kernel kills the nodes, which are the first of each pair; their own children are not its business.
+    for process in processes.iter().step_by(2) {
+        wait_until("the node ends", || !runs(process));
+    }
+    for orphan in processes.iter().skip(1).step_by(2) {
+        let orphan = Pid::from_raw(orphan.parse().unwrap()).unwrap();
+        kill_process(orphan, Signal::KILL).unwrap();
+    }
+}
+
+#[test]
+fn what_a_node_leaves_behind_ends_with_it() {
+    let output = script(&["-n", "2", "--prefix", "none"], "sleep 1000 & echo $!");
+    assert_eq!(code(&output), 0);
+    for process in lines(&output.stdout) {
+        wait_until("it ends", || !runs(&process));
+    }
+}
+
+#[test]
+fn sigquit_is_passed_on_and_ends_nothing() {
+    let text = "trap 'echo what I hold; kill $!; exit 0' QUIT; sleep 1000 & echo ready; wait";
+    let mut child = dhole(&["-n", "2", "--prefix", "none", "--", "/bin/sh", "-c", text])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let pid = Pid::from_child(&child);
+    let stdout = BufReader::new(child.stdout.take().unwrap());
+    let mut said = stdout.lines().map(Result::unwrap);
+    assert_eq!(
+        [said.next().unwrap(), said.next().unwrap()],
+        ["ready", "ready"]
+    );
+    kill_process(pid, Signal::QUIT).unwrap();
+    assert_eq!(said.collect::<Vec<_>>(), ["what I hold", "what I hold"]);
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+/// A file of hosts.
+fn hosts(text: &str) -> tempfile::NamedTempFile {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+    file
+}
+
+#[test]
+fn nodes_on_hosts_are_started_by_the_remote_shell() {
+    let file = hosts("red slots=2 address=127.0.0.1\nblue address=127.0.0.1\n");
+    // A remote shell that greets, and runs the command here; it says which host it was asked for.
+    let mut shell = tempfile::Builder::new()
+        .permissions(<fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o700))
+        .tempfile()
+        .unwrap();
+    let text = b"#!/bin/sh\necho Welcome to $1\nexport SHELL_HOST=$1; shift; exec \"$@\"\n";
+    shell.write_all(text).unwrap();
+    let shell = shell.into_temp_path();
+    let words = [
+        "--hosts",
+        file.path().to_str().unwrap(),
+        "--rsh",
+        shell.to_str().unwrap(),
+    ];
+    let said = "echo $DHOLE_NODE $SHELL_HOST; [ $DHOLE_NODE = 2 ] || exit 0; exit 5";
+    let output = script(&words, said);
+    assert_eq!(lines(&output.stdout), ["0 red", "[1] 1 red", "[2] 2 blue"]);
+    assert_eq!(code(&output), 5, "{output:?}");
+    assert_eq!(
+        lines(&output.stderr),
+        ["dhole: node 2 on blue failed with exit code 5"]
+    );
+
+    let (mut child, processes) = stubborn(&words);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    for process in processes {
+        wait_until("the agent ends what it started", || !runs(&process));
+    }
+}
+
+#[test]
+fn hosts_that_do_not_suffice_or_make_no_sense_are_told() {
+    let file = hosts("red\nblue slots=x\n");
+    let path = file.path().to_str().unwrap();
+    let output = script(&["--hosts", path], "true");
+    assert_eq!(code(&output), 2);
+    assert!(
+        lines(&output.stderr)[0].contains(":2: `slots=x`"),
+        "{output:?}"
+    );
+    let file = hosts("red slots=2\n");
+    let path = file.path().to_str().unwrap();
+    let output = script(&["--hosts", path, "-n", "3"], "true");
+    assert_eq!(code(&output), 2);
+    assert!(lines(&output.stderr)[0].contains("2 slots"), "{output:?}");
+    let output = script(&["--hosts", path, "--rsh", "false"], "true");
+    assert_eq!(code(&output), 125);
+    assert!(
+        lines(&output.stderr)[0].contains("starting node 0 on red"),
+        "{output:?}"
+    );
+}
