@@ -98,6 +98,8 @@ pub enum Bug {
     SkipTwin,
     /// A flush says that its node had seen nothing of the others.
     HideSeen,
+    /// A flush does not say when it was written.
+    HideWhen,
     /// A node says that it knows of outdated copies and keeps them.
     KeepOutdated,
     /// Every reply says to keep the copies, and no home knows of it.
@@ -120,7 +122,7 @@ pub enum Bug {
 
 impl Bug {
     /// Every bug.
-    pub const ALL: [Bug; 49] = [
+    pub const ALL: [Bug; 50] = [
         Bug::LoseInterval,
         Bug::HideInterval,
         Bug::SkipInvalidate,
@@ -161,6 +163,7 @@ impl Bug {
         Bug::AcknowledgeEarly,
         Bug::SkipTwin,
         Bug::HideSeen,
+        Bug::HideWhen,
         Bug::KeepOutdated,
         Bug::KeepUntold,
         Bug::SkipCompare,
@@ -185,6 +188,7 @@ impl Bug {
                     to,
                     number,
                     mut elements,
+                    at,
                 }),
             ) => {
                 let last = elements.last_mut().filter(|last| last.range().end < 3);
@@ -193,6 +197,7 @@ impl Bug {
                     to,
                     number,
                     elements,
+                    at,
                 }))
             }
             (Bug::KeepRace, Command::Race(_)) => None,
@@ -384,7 +389,13 @@ impl Bug {
                 let number = *number;
                 fate.more = Some((*to, from, Message::FlushAck { number }));
             }
-            (Bug::HideSeen, Message::Flush { at: Some(at), .. }) => {
+            (Bug::HideWhen, Message::Flush { at, .. } | Message::FlushElements { at, .. }) => {
+                *at = None;
+            }
+            (
+                Bug::HideSeen,
+                Message::Flush { at: Some(at), .. } | Message::FlushElements { at: Some(at), .. },
+            ) => {
                 let mut time = VectorTime::zero(at.time.nodes());
                 time.see(from, at.time.of(from));
                 Arc::make_mut(at).time = time;
@@ -394,7 +405,15 @@ impl Bug {
                 fate.more = Some((*to, from, Message::OutdatedAck { number }));
                 fate.lost = true;
             }
-            (Bug::KeepUntold, Message::FetchReply { keep, .. }) => *keep = true,
+            (Bug::KeepOutdated, Message::OutdatedElements { number, .. }) => {
+                let number = *number;
+                fate.more = Some((*to, from, Message::OutdatedElementsAck { number }));
+                fate.lost = true;
+            }
+            (
+                Bug::KeepUntold,
+                Message::FetchReply { keep, .. } | Message::ElementsReply { keep, .. },
+            ) => *keep = true,
             (Bug::LoseForward, Message::LockForward { .. })
             | (Bug::LoseReply, Message::FetchReply { .. })
             | (Bug::LoseWrittenAt, Message::WrittenAt { .. })

@@ -212,7 +212,7 @@ impl State {
                 .nodes()
                 .any(|node| matches!(node.phase, Phase::Deadlocked(_))),
             Sight::Race => self.history.has_told(),
-            Sight::Outdated => sent(|m| matches!(m, Message::Outdated { .. })),
+            Sight::Outdated => sent(is_outdated),
             Sight::Gone => {
                 sent(|m| matches!(m, Message::Gone { .. } | Message::ElementsGone { .. }))
             }
@@ -376,4 +376,11 @@ fn seen(sight: Sight) -> fn(&Cluster, &State) -> bool {
     shows!(Pushed FlushDeferred Outdated Deferred PreImageReply Invalidated Exclusive Overtaking
         Forwarded
         Deadlock Gone Race Probe Floor Compacted Reduced AskedBeside LeftOut)
+}
+
+fn is_outdated(message: &Message) -> bool {
+    matches!(
+        message,
+        Message::Outdated { .. } | Message::OutdatedElements { .. }
+    )
 }

@@ -113,7 +113,12 @@ impl Node {
         let (at, objects) = (self.presence(), around.program.objects.len());
         let places = |elements: Elements| elements.range().map(move |e| objects + e as usize);
         match command {
-            ArrayCommand::Reply { to, round, sent } => {
+            ArrayCommand::Reply {
+                to,
+                round,
+                sent,
+                keep,
+            } => {
                 let mut values = Vec::new();
                 for element in sent.iter().flat_map(|sent| places(sent.elements)) {
                     let value = self.heap.gather(element, at)?;
@@ -122,7 +127,7 @@ impl Node {
                     }
                     values.push(value);
                 }
-                let message = Message::ElementsReply { round, sent };
+                let message = Message::ElementsReply { round, sent, keep };
                 self.send(to, message, values, false, around);
             }
             ArrayCommand::Install(sent) => {
@@ -179,6 +184,7 @@ impl Node {
                 to,
                 number,
                 elements,
+                at: written_at,
             } => {
                 let values = elements.iter().flat_map(|elements| places(*elements));
                 let values = values.map(|element| self.heap.gather(element, at));
@@ -188,7 +194,11 @@ impl Node {
                     bytes: elements.count,
                 });
                 let flushed = flushed.collect();
-                let message = Message::FlushElements { number, flushed };
+                let message = Message::FlushElements {
+                    number,
+                    flushed,
+                    at: written_at,
+                };
                 self.send(to, message, values, false, around);
             }
             ArrayCommand::Hold { from } => {

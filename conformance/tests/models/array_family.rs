@@ -3,6 +3,7 @@
 use conformance::Bug;
 use conformance::model::{Cluster, Fault, Program, Sight, explore, hunt, programs::*};
 use dhole::Coherence::{self, Home, Lazy, Update};
+use dhole::Races;
 
 fn sound(program: Program, sights: &[Sight]) {
     let explored = explore(Cluster::new(program).showing(sights));
@@ -73,6 +74,28 @@ fn mistakes_at_home_make_stale_reads() {
 fn a_flush_of_more_than_was_written_has_no_bytes_for_it() {
     let program = parts_by_rounds(2).under(Home);
     caught(Bug::WidenFlush, program, Fault::Heap);
+}
+
+#[test]
+fn elements_read_over_and_over_are_kept_until_somebody_writes_them() {
+    let phases = [false, false, false, true, false];
+    for (nodes, writer) in [(2, 0), (2, 1), (3, 1)] {
+        let program = parts_read_over_and_over(nodes, writer, &phases).under(Home);
+        let sights = [Sight::Outdated].repeat(usize::from(writer != nodes - 1));
+        sound(program.finding(Races::Warn), &sights);
+    }
+    for phases in 3..=4 {
+        let program = parts_read_while_written(phases).under(Home);
+        sound(program, &[Sight::Outdated]);
+    }
+}
+
+#[test]
+fn outdated_elements_that_are_kept_make_a_stale_read() {
+    let phases = [false, false, false, true];
+    let program = || parts_read_over_and_over(2, 0, &phases).under(Home);
+    caught(Bug::KeepOutdated, program(), Fault::StaleRead);
+    caught(Bug::KeepUntold, program(), Fault::StaleRead);
 }
 
 #[test]

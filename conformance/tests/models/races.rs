@@ -111,6 +111,25 @@ fn leaves_side_by_side_or_in_order_are_no_race_at_home() {
     }
 }
 
+#[test]
+fn every_race_for_an_element_is_told_at_its_home() {
+    for races in [Races::Warn, Races::Fail] {
+        for program in [a_race_for_a_part_and_order(), parts_that_overlap(1)] {
+            sound(program.under(Home).finding(races), &[Sight::Race]);
+        }
+        for program in [
+            parts_of_one_array(1),
+            parts_under_a_lock(),
+            parts_written_alone(),
+            locked_parts(),
+            parts_by_rounds(2),
+        ] {
+            let explored = explore(Cluster::new(program.under(Home).finding(races)));
+            explored.assert_sound();
+        }
+    }
+}
+
 fn caught_at_home(bug: Bug, program: Program, fault: Fault) {
     caught(bug, program.under(Home).finding(Races::Fail), fault);
 }
@@ -118,10 +137,17 @@ fn caught_at_home(bug: Bug, program: Program, fault: Fault) {
 #[test]
 fn a_flush_that_hides_what_its_node_had_seen_makes_a_phantom_race() {
     caught_at_home(Bug::HideSeen, counter(2, 2), Fault::PhantomRace);
+    caught_at_home(Bug::HideSeen, locked_parts(), Fault::PhantomRace);
 }
 
 #[test]
 fn a_home_that_forgets_what_it_wrote_misses_a_race() {
     caught_at_home(Bug::SkipCompare, racing_writers(2, 1), Fault::UntoldRace);
     caught_at_home(Bug::KeepRace, racing_writers(2, 1), Fault::UntoldRace);
+}
+
+#[test]
+fn a_flush_that_does_not_say_when_it_was_written_keeps_a_race() {
+    caught_at_home(Bug::HideWhen, racing_writers(2, 1), Fault::UntoldRace);
+    caught_at_home(Bug::HideWhen, parts_that_overlap(1), Fault::UntoldRace);
 }

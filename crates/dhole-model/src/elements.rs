@@ -32,6 +32,12 @@ impl Elements {
         self.first..self.first.saturating_add(self.count)
     }
 
+    /// Whether some elements are among both.
+    pub fn meets(&self, other: Elements) -> bool {
+        let (one, two) = (self.range(), other.range());
+        self.array == other.array && one.start < two.end && two.start < one.end
+    }
+
     /// Adds `more` to a list, joined to its last entry where it follows on it.
     pub fn push(list: &mut Vec<Elements>, more: Elements) {
         match list.last_mut() {

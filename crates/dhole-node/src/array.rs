@@ -206,7 +206,12 @@ impl State {
     ) -> Result<(), ProtocolError> {
         let counted = &mut self.counting.all;
         match command {
-            ArrayCommand::Reply { to, round, sent } => {
+            ArrayCommand::Reply {
+                to,
+                round,
+                sent,
+                keep,
+            } => {
                 let mut payload = step.pool.take();
                 for SentElements { elements, .. } in &sent {
                     let gathered = step.heap.gather_elements(*elements, payload.buffer());
@@ -217,7 +222,7 @@ impl State {
                 }
                 self.send(
                     to,
-                    Message::ElementsReply { round, sent },
+                    Message::ElementsReply { round, sent, keep },
                     payload,
                     step.out,
                 );

@@ -1,9 +1,11 @@
 //! Arrays under the update and the home protocol: pushes, flushes and merges.
 
+use std::sync::Arc;
+
 use dhole_model::{Elements, NodeId};
 use dhole_net::Payload;
 use dhole_protocol::{
-    ArrayCommand, FlushedElements, Message, ProtocolError, PushedElements, SentElements,
+    ArrayCommand, FlushedAt, FlushedElements, Message, ProtocolError, PushedElements, SentElements,
 };
 
 use crate::array::not_stored;
@@ -32,7 +34,8 @@ impl State {
                 to,
                 number,
                 elements,
-            } => self.flush_elements(to, number, &elements, step)?,
+                at,
+            } => self.flush_elements((to, number), &elements, at, step)?,
             ArrayCommand::Hold { from } => {
                 let mut payload = step.pool.take();
                 payload.extend(step.payload);
@@ -67,9 +70,9 @@ impl State {
 
     fn flush_elements(
         &mut self,
-        to: NodeId,
-        number: u32,
+        (to, number): (NodeId, u32),
         elements: &[Elements],
+        at: Option<Arc<FlushedAt>>,
         step: &mut Step<'_, '_>,
     ) -> Result<(), ProtocolError> {
         let mut payload = step.pool.take();
@@ -80,7 +83,11 @@ impl State {
         let flushed = gathered.collect::<Result<_, ProtocolError>>()?;
         self.counting.all.diffs += elements.len() as u64;
         self.counting.all.diff_bytes += payload.len() as u64;
-        let message = Message::FlushElements { number, flushed };
+        let message = Message::FlushElements {
+            number,
+            flushed,
+            at,
+        };
         self.send(to, message, payload, step.out);
         Ok(())
     }

@@ -1,8 +1,12 @@
 //! What goes into the arrays' part of a protocol, and what comes out of it.
 
+use std::sync::Arc;
+
 use dhole_model::{CallSite, Coherence, Elements, NodeId, OidRange, Version};
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
+
+use crate::FlushedAt;
 
 /// Elements of an array that the worker is to read.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -117,6 +121,8 @@ pub enum ArrayCommand {
         round: u32,
         /// The elements.
         sent: SmallVec<[SentElements; 1]>,
+        /// Whether the asker is to keep its copies of them over acquires.
+        keep: bool,
     },
     /// Take the next elements' bytes out of the payload and make them readable.
     Install(SentElements),
@@ -156,6 +162,8 @@ pub enum ArrayCommand {
         number: u32,
         /// The elements.
         elements: SmallVec<[Elements; 1]>,
+        /// When and where they were written, if races are looked for.
+        at: Option<Arc<FlushedAt>>,
     },
     /// Keep the payload of this node's flush until it is merged.
     Hold {

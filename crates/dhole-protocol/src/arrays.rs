@@ -7,7 +7,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use dhole_model::{Coherence, Elements, IdSet, NodeId, Oid, OidRange, Segments, Version};
+use dhole_model::{
+    Coherence, Elements, IdSet, IntervalIndex, NodeId, Oid, OidRange, Segments, VectorTime, Version,
+};
 use smallvec::SmallVec;
 
 use crate::array_command::{
@@ -86,7 +88,7 @@ impl Arrays {
     pub fn step(
         &mut self,
         event: ArrayEvent,
-        races: &mut RaceFinder,
+        (races, time): (&mut RaceFinder, &VectorTime),
         out: &mut Commands,
     ) -> Result<u64, ProtocolError> {
         match event {
@@ -105,7 +107,7 @@ impl Arrays {
             }
             ArrayEvent::Write { elements, site } => {
                 self.check_not_freed(elements.array)?;
-                self.write(elements, races.site(site), out);
+                self.write(elements, races.site(site), (races, time), out);
             }
             ArrayEvent::Overwrite {
                 elements,
@@ -116,7 +118,7 @@ impl Arrays {
                 self.check_not_freed(elements.array)?;
                 self.meet(elements.array, coherence);
                 self.overwrite(elements, creator, out);
-                self.write(elements, races.site(site), out);
+                self.write(elements, races.site(site), (races, time), out);
             }
             ArrayEvent::Switched {
                 array,
@@ -124,7 +126,10 @@ impl Arrays {
                 allocated,
                 to,
             } => self.switch(array, creator, [allocated, to], out),
-            ArrayEvent::Free { ids, site } => self.free(ids, races.site(site), out)?,
+            ArrayEvent::Free { ids, site } => {
+                let site = races.site(site);
+                self.free(ids, site, races, out)?
+            }
         }
         Ok(0)
     }
@@ -154,6 +159,7 @@ impl Arrays {
     fn read(&mut self, misses: &[UnreadElements], out: &mut Commands) -> u64 {
         let mut seen = 0;
         self.round.begin();
+        self.home.keeping.asks();
         for miss in misses {
             let Elements {
                 array,
@@ -226,8 +232,16 @@ impl Arrays {
         self.inbox.forget(elements, out);
     }
 
-    fn write(&mut self, elements: Elements, site: SiteId, out: &mut Commands) {
+    fn write(
+        &mut self,
+        elements: Elements,
+        site: SiteId,
+        at: (&mut RaceFinder, &VectorTime),
+        out: &mut Commands,
+    ) {
         let at_home = self.coherence(elements.array) == Some(Coherence::Home);
+        let (me, mut here) = (self.me, SmallVec::<[Elements; 2]>::new());
+        let looks = at.0.is_looking();
         let mut dirty = std::mem::take(&mut self.dirty);
         let mut written = std::mem::take(&mut self.home.written);
         self.update(elements, |part, state| {
@@ -237,12 +251,18 @@ impl Arrays {
             }
             state.dirty = true;
             match at_home {
-                true => Elements::push(&mut written, part),
+                true => {
+                    races::push(&mut written, part, site);
+                    here.extend((looks && state.is_held_by(me)).then_some(part));
+                }
                 false => races::push(&mut dirty, part, site),
             }
             push_writable(part, out);
         });
         (self.dirty, self.home.written) = (dirty, written);
+        let (races, time) = at;
+        here.into_iter()
+            .for_each(|part| self.writes_at_home(part, site, (&mut *races, time), out));
     }
 
     /// Whether the current interval wrote elements, or freed arrays.
@@ -317,8 +337,13 @@ impl Arrays {
     }
 
     /// Answers the requests that waited for the worker.
-    pub fn serve(&mut self, worker: WorkerIs, out: &mut Commands) -> Result<(), ProtocolError> {
-        self.home.serve(worker, out);
+    pub fn serve(
+        &mut self,
+        worker: WorkerIs,
+        at: (&mut RaceFinder, IntervalIndex),
+        out: &mut Commands,
+    ) -> Result<(), ProtocolError> {
+        self.serve_flushes(worker, at, out);
         while let Some(request) = self.deferred.pop_front() {
             self.reply(&request, out)?;
         }
@@ -379,7 +404,13 @@ impl Arrays {
             });
         }
         let (to, round) = (request.from, request.round);
-        out.push(Command::Array(ArrayCommand::Reply { to, round, sent }));
+        let keep = self.is_to_keep(to, &request.wanted);
+        out.push(Command::Array(ArrayCommand::Reply {
+            to,
+            round,
+            sent,
+            keep,
+        }));
         Ok(())
     }
 
@@ -388,7 +419,7 @@ impl Arrays {
         &mut self,
         from: NodeId,
         round: u32,
-        sent: &[SentElements],
+        (sent, keep): (&[SentElements], bool),
         out: &mut Commands,
     ) -> Result<u64, ProtocolError> {
         let Some(wanted) = self.round.question(from, round)? else {
@@ -404,7 +435,11 @@ impl Arrays {
         for &sent in sent {
             self.update(sent.elements, |_, state| state.hold(sent.version));
             match self.coherence(sent.elements.array) {
-                Some(Coherence::Home) => self.home.cache(sent.elements),
+                Some(Coherence::Home) => {
+                    if !(keep && self.home.keeping.keep(sent.elements)) {
+                        self.home.cache(sent.elements);
+                    }
+                }
                 _ => self.inbox.forget(sent.elements, out),
             }
             out.push(Command::Array(ArrayCommand::Install(sent)));

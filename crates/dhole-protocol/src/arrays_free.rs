@@ -35,9 +35,11 @@ impl Arrays {
         &mut self,
         ids: OidRange,
         site: SiteId,
+        races: &mut RaceFinder,
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
         self.check_not_freed(ids.first)?;
+        races.forget_at_home(ids.first);
         self.forget(ids, out);
         self.freeing.push((ids, site));
         Ok(())
@@ -83,6 +85,7 @@ impl Arrays {
         for ids in &interval.freed_arrays {
             raced += races.element_races(whole(ids.first), interval.version(), out);
             races.forget_array(ids.first);
+            races.forget_at_home(ids.first);
             self.forget(*ids, out);
         }
         raced

@@ -1,42 +1,52 @@
 //! Arrays that have a home: several nodes write different elements at once, and a release sends
 //! home what was written. What the worker asked to write is known by ranges, so there is no twin
-//! and nothing to compare: a flush carries the ranges' bytes. Otherwise as [`home`](crate::home).
+//! and nothing to compare: a flush carries the ranges' bytes, and races are found by the ranges.
+//! Otherwise as [`home`](crate::home).
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
-use dhole_model::{Coherence, Elements, NodeId, Oid, RangeSet};
+use dhole_model::{Coherence, Elements, IntervalIndex, NodeId, Oid, RangeSet, VectorTime};
 use smallvec::SmallVec;
 
-use crate::Message;
+use crate::FlushedAt;
 use crate::array_command::{ArrayCommand, FlushedElements};
 use crate::arrays::{Arrays, initial};
+use crate::arrays_keeping::{ElementKeeping, acknowledge};
 use crate::command::{Command, Commands, ProtocolError, WorkerIs};
 use crate::lazy::Lazy;
+use crate::races::{self, RaceFinder, SiteId};
+use crate::telling::Then;
 
 /// One node's part of the protocol.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(crate) struct ElementHome {
-    /// The flush list: elements written since the last flush.
-    pub written: Vec<Elements>,
-    /// Copies of elements whose home is elsewhere.
+    /// The flush list: elements written since the last flush, and where that was first.
+    pub written: Vec<(Elements, SiteId)>,
+    /// Something of the current interval was written that races are looked for by.
+    pub tells: bool,
+    /// Copies of elements whose home is elsewhere, but for those that are kept.
     cached: BTreeMap<Oid, RangeSet>,
+    pub keeping: ElementKeeping,
     /// Counts the flushes.
     flush: u32,
     /// The homes that have not acknowledged it yet.
     awaited: Vec<NodeId>,
     /// Flushes that wait for a call of the worker that owns the token; at most one of each node.
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<ElementFlush>,
 }
 
+/// What a node flushes to its home.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-struct Waiting {
-    from: NodeId,
-    number: u32,
-    flushed: SmallVec<[FlushedElements; 1]>,
+pub(crate) struct ElementFlush {
+    pub from: NodeId,
+    pub number: u32,
+    pub flushed: SmallVec<[FlushedElements; 1]>,
+    pub at: Option<Arc<FlushedAt>>,
 }
 
 impl ElementHome {
-    /// A copy of elements at home elsewhere has come.
+    /// A copy of elements at home elsewhere has come, or is kept no more.
     pub fn cache(&mut self, elements: Elements) {
         let cached = self.cached.entry(elements.array).or_default();
         cached.set(elements.range(), true);
@@ -44,54 +54,96 @@ impl ElementHome {
 
     /// An array was freed.
     pub fn forget(&mut self, array: Oid) {
-        self.written.retain(|elements| elements.array != array);
+        self.written.retain(|(elements, _)| elements.array != array);
         self.cached.remove(&array);
+        self.keeping.forget(array);
     }
 
-    /// Whether homes have yet to acknowledge a flush.
+    /// Whether homes have yet to acknowledge a flush, or others to know of it.
     pub fn is_flushing(&self) -> bool {
-        !self.awaited.is_empty()
+        !self.awaited.is_empty() || self.keeping.holds_own_flush()
     }
 
     /// Whether a flush waits for the worker.
     pub fn has_deferred(&self) -> bool {
         !self.waiting.is_empty()
     }
-
-    /// Takes the flushes that waited for the worker.
-    pub fn serve(&mut self, worker: WorkerIs, out: &mut Commands) {
-        if worker == WorkerIs::InCall {
-            self.waiting
-                .drain(..)
-                .for_each(|waiting| merge(waiting, true, out));
-        }
-    }
-}
-
-fn merge(waiting: Waiting, held: bool, out: &mut Commands) {
-    let Waiting {
-        from,
-        number,
-        flushed,
-    } = waiting;
-    let merge = ArrayCommand::Merge {
-        from,
-        flushed,
-        held,
-    };
-    out.push(Command::Array(merge));
-    let message = Message::ElementsFlushed { number };
-    out.push(Command::Send { to: from, message });
 }
 
 impl Arrays {
-    /// Sends home what was written since the last flush.
-    pub fn flush(&mut self, out: &mut Commands) {
-        let mut by_home: Vec<(NodeId, Elements)> = Vec::new();
-        for elements in std::mem::take(&mut self.home.written) {
+    /// Takes the flushes that waited for the worker.
+    pub fn serve_flushes(
+        &mut self,
+        worker: WorkerIs,
+        (races, open): (&mut RaceFinder, IntervalIndex),
+        out: &mut Commands,
+    ) {
+        while worker == WorkerIs::InCall
+            && let Some(flush) = self.home.waiting.pop_front()
+        {
+            self.merge(flush, true, (&mut *races, open), out);
+        }
+    }
+
+    fn merge(
+        &mut self,
+        flush: ElementFlush,
+        held: bool,
+        (races, open): (&mut RaceFinder, IntervalIndex),
+        out: &mut Commands,
+    ) {
+        let ElementFlush {
+            from,
+            number,
+            flushed,
+            at,
+        } = flush;
+        if let Some(at) = at {
+            for (FlushedElements { elements, .. }, site) in flushed.iter().zip(&at.sites) {
+                if !self.is_freed(elements.array) {
+                    let site = site.map_or_else(SiteId::default, |site| races.site(site));
+                    let by = (from, at.time.of(from));
+                    races.elements_changed_at_home(*elements, by, site, (&at.time, open), out);
+                }
+            }
+        }
+        let changed: SmallVec<[Elements; 2]> = flushed.iter().map(|of| of.elements).collect();
+        let merge = ArrayCommand::Merge {
+            from,
+            flushed,
+            held,
+        };
+        out.push(Command::Array(merge));
+        let then = Then::Acknowledge(from, number);
+        let then = self
+            .home
+            .keeping
+            .changed(from, changed.into_iter(), then, out);
+        acknowledge(then, out);
+    }
+
+    /// The worker begins to write elements that are at home here: nobody flushes them, so races
+    /// are looked for at once. `time` is what this node has seen.
+    pub(crate) fn writes_at_home(
+        &mut self,
+        elements: Elements,
+        site: SiteId,
+        (races, time): (&mut RaceFinder, &VectorTime),
+        out: &mut Commands,
+    ) {
+        self.home.tells = true;
+        let open = time.of(self.me) + 1;
+        races.elements_changed_at_home(elements, (self.me, open), site, (time, open), out);
+    }
+
+    /// Sends home what was written since the last flush. `time` is what this node has seen, the
+    /// interval that ends among it.
+    pub fn flush(&mut self, time: &VectorTime, races: &RaceFinder, out: &mut Commands) {
+        let mut by_home: Vec<(NodeId, Elements, SiteId)> = Vec::new();
+        for (elements, site) in std::mem::take(&mut self.home.written) {
             self.update(elements, |part, state| {
                 state.dirty = false;
-                by_home.extend(state.held().map(|version| (version.node, part)));
+                by_home.extend(state.held().map(|version| (version.node, part, site)));
                 out.push(Command::Array(ArrayCommand::MakeClean(part)));
             });
         }
@@ -102,33 +154,42 @@ impl Arrays {
             if to == self.me {
                 continue;
             }
-            let mut elements = Vec::with_capacity(of_home.len());
+            let mut written = Vec::with_capacity(of_home.len());
             of_home
                 .iter()
-                .for_each(|(_, part)| Elements::push(&mut elements, *part));
+                .for_each(|(_, part, site)| races::push(&mut written, *part, *site));
+            self.home.tells |= races.is_looking();
+            let at = || FlushedAt {
+                time: time.clone(),
+                sites: written.iter().map(|of| races.site_of(of.1)).collect(),
+            };
             out.push(Command::Array(ArrayCommand::Flush {
                 to,
                 number: self.home.flush,
-                elements: elements.into(),
+                at: races.is_looking().then(|| Arc::new(at())),
+                elements: written.iter().map(|(elements, _)| *elements).collect(),
             }));
             self.home.awaited.push(to);
         }
+        let own = by_home.iter().filter(|(home, ..)| *home == self.me);
+        let own = own.map(|(_, part, _)| *part);
+        self.home.keeping.changed(self.me, own, Then::GoOn, out);
     }
 
     /// At home: another node flushes. While references of the worker may live, that waits.
     pub fn flushed(
         &mut self,
-        from: NodeId,
-        number: u32,
-        flushed: SmallVec<[FlushedElements; 1]>,
+        flush: ElementFlush,
         worker: WorkerIs,
+        (races, open): (&mut RaceFinder, IntervalIndex),
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
+        let from = flush.from;
         let is_home = |flushed: &FlushedElements| {
             let mut states = self.states(flushed.elements);
             self.is_freed(flushed.elements.array) || states.all(|s| s.is_held_by(self.me))
         };
-        if !flushed.iter().all(is_home) {
+        if !flush.flushed.iter().all(is_home) {
             let what = "a flush of elements that are not at home here";
             return Err(ProtocolError::BadMessage { from, what });
         }
@@ -136,15 +197,10 @@ impl Arrays {
             let what = "a second flush while its first one is open";
             return Err(ProtocolError::BadMessage { from, what });
         }
-        let waiting = Waiting {
-            from,
-            number,
-            flushed,
-        };
         if worker == WorkerIs::InCall {
-            merge(waiting, false, out);
+            self.merge(flush, false, (races, open), out);
         } else {
-            self.home.waiting.push_back(waiting);
+            self.home.waiting.push_back(flush);
             out.push(Command::Array(ArrayCommand::Hold { from }));
             out.push(Command::Deferred);
         }
@@ -205,6 +261,7 @@ impl Arrays {
         known.had_home |= before == Coherence::Home;
         self.readers.forget(array);
         self.inbox.forget(array, out);
+        self.home.keeping.forget(array.array);
         let me = self.me;
         self.update(array, |part, state| {
             // A node that left the barrier before this one may have asked for the elements.
@@ -223,6 +280,19 @@ impl Arrays {
 }
 
 impl Lazy {
+    /// A node flushes elements that are at home here.
+    pub fn elements_flushed(
+        &mut self,
+        flush: ElementFlush,
+        worker: WorkerIs,
+        out: &mut Commands,
+    ) -> Result<(), ProtocolError> {
+        self.check_flushed_at(flush.from, flush.at.as_deref())?;
+        let open = self.time.of(self.me) + 1;
+        self.arrays
+            .flushed(flush, worker, (&mut self.races, open), out)
+    }
+
     /// A flush is over once all homes have acknowledged its objects and its elements, and all
     /// that keep copies know of it.
     pub fn is_home(&self, out: &mut Commands) {

@@ -21,10 +21,10 @@ use smallvec::SmallVec;
 
 use crate::command::{Command, Commands, ProtocolError, WorkerIs};
 use crate::object_table::ObjectTable;
-use keeping::{Keeping, Then};
-
 use crate::races::{RaceFinder, SiteId};
+use crate::telling::Then;
 use crate::{Flushed, FlushedAt, Message};
+use keeping::Keeping;
 
 /// One node's part of the protocol.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]

@@ -45,7 +45,7 @@ pub use owned::MOST_ALONG;
 pub(crate) struct Lazy {
     pub(crate) me: NodeId,
     /// The intervals whose notices were applied here, our own among them.
-    time: VectorTime,
+    pub(crate) time: VectorTime,
     pub(crate) lamport: u64,
     pub(crate) objects: ObjectTable,
     /// Who reads what is written here under the update protocol.
@@ -238,7 +238,9 @@ impl Lazy {
     /// looked for by has one, and nothing to say.
     pub fn end_interval(&mut self, out: &mut Commands) {
         self.treadmarks.protect(out);
-        let tells = std::mem::take(&mut self.home.tells) || self.treadmarks.has_written();
+        self.races.ends_at_home(out);
+        let flushed = [&mut self.home.tells, &mut self.arrays.home.tells].map(std::mem::take);
+        let tells = flushed.contains(&true) || self.treadmarks.has_written();
         if self.dirty.is_empty() && !self.arrays.is_dirty() && !tells {
             return;
         }
@@ -342,7 +344,7 @@ impl Lazy {
     /// Sends home what was written of objects that have one.
     pub fn flush(&mut self, out: &mut Commands) {
         let time = self.open_time();
-        self.arrays.flush(out);
+        self.arrays.flush(&time, &self.races, out);
         let Lazy { objects, races, .. } = self;
         self.home.flush((self.me, &time), objects, races, out);
         self.is_home(out);
@@ -364,12 +366,24 @@ impl Lazy {
         if !flush.flushed.iter().all(is_home) {
             return bad("a flush of an object that is not at home here");
         }
-        let is_told = |at: &Arc<FlushedAt>| at.time.of(from) <= self.time.of(from);
-        if flush.at.as_ref().is_some_and(is_told) {
-            return bad("a flush of an interval that has ended");
-        }
+        self.check_flushed_at(from, flush.at.as_deref())?;
         let Lazy { objects, races, .. } = self;
         self.home.flushed(flush, worker, objects, races, out)
+    }
+
+    /// Whether a flush is of an interval that may still go on.
+    pub(crate) fn check_flushed_at(
+        &self,
+        from: NodeId,
+        at: Option<&FlushedAt>,
+    ) -> Result<(), ProtocolError> {
+        match at.is_some_and(|at| at.time.of(from) <= self.time.of(from)) {
+            true => {
+                let what = "a flush of an interval that has ended";
+                Err(ProtocolError::BadMessage { from, what })
+            }
+            false => Ok(()),
+        }
     }
 
     /// The home of objects says that copies of them are outdated.
@@ -616,7 +630,8 @@ impl Lazy {
             self.reply(request, out)?;
         }
         self.treadmarks.serve(out)?;
-        self.arrays.serve(worker, out)
+        let open = self.time.of(self.me) + 1;
+        self.arrays.serve(worker, (&mut self.races, open), out)
     }
 
     /// Whether requests wait for the worker.
@@ -706,7 +721,8 @@ impl Lazy {
             // As where objects are switched.
             self.pushes_from = self.lamport + 1;
         }
-        let seen = self.arrays.step(event, &mut self.races, out)?;
+        let time = (&mut self.races, &self.time);
+        let seen = self.arrays.step(event, time, out)?;
         self.lamport = self.lamport.max(seen);
         Ok(())
     }
@@ -716,10 +732,10 @@ impl Lazy {
         &mut self,
         from: NodeId,
         round: u32,
-        sent: &[SentElements],
+        (sent, keep): (&[SentElements], bool),
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
-        let seen = self.arrays.fetch_reply(from, round, sent, out)?;
+        let seen = self.arrays.fetch_reply(from, round, (sent, keep), out)?;
         // What this node writes next must be newer than what it sees, told of it or not.
         self.lamport = self.lamport.max(seen);
         Ok(())

@@ -224,14 +224,21 @@ pub struct Flushed {
 /// The objects of a question. One as a rule, and then nothing is allocated.
 pub type WantedList = SmallVec<[Wanted; 1]>;
 
-/// When and where the objects of a flush were written: what races are found by.
+/// When and where the objects or elements of a flush were written: what races are found by.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct FlushedAt {
     /// What the sender had seen, the interval in which it wrote among it.
     pub time: VectorTime,
-    /// Where each object was first written since the flush before, in the order of the flush.
+    /// Where each of them was first written since the flush before, in the order of the flush.
     #[serde(with = "few")]
     pub sites: SmallVec<[Option<CallSite>; 1]>,
+}
+
+impl FlushedAt {
+    fn wire_bytes(&self) -> u64 {
+        const SITE: u64 = 8;
+        vector_bytes(&self.time) + SITE * self.sites.len() as u64
+    }
 }
 
 /// The objects of a reply. One as a rule, and then nothing is allocated.
@@ -404,6 +411,19 @@ pub enum Message {
         /// The number of the [`Outdated`](Message::Outdated).
         number: u32,
     },
+    /// As [`Outdated`](Message::Outdated), of elements of arrays.
+    OutdatedElements {
+        /// The answer repeats it.
+        number: u32,
+        /// The elements.
+        #[serde(with = "few")]
+        elements: SmallVec<[Elements; 1]>,
+    },
+    /// The sender knows it, and drops them at its next acquire.
+    OutdatedElementsAck {
+        /// The number of the [`OutdatedElements`](Message::OutdatedElements).
+        number: u32,
+    },
     /// Asks the last writer of elements of arrays for their bytes.
     FetchElements {
         /// The asker's round; the reply repeats it.
@@ -419,6 +439,8 @@ pub enum Message {
         /// The elements.
         #[serde(with = "few")]
         sent: SmallVec<[SentElements; 1]>,
+        /// Whether the copies of them, which have a home, stay over acquires.
+        keep: bool,
     },
     /// New versions of elements, for a node that read them before; the bytes are the payload.
     UpdateElements {
@@ -439,6 +461,8 @@ pub enum Message {
         /// The elements.
         #[serde(with = "few")]
         flushed: SmallVec<[FlushedElements; 1]>,
+        /// When and where they were written, if races are looked for.
+        at: Option<Arc<FlushedAt>>,
     },
     /// The elements that were flushed are in their place at home.
     ElementsFlushed {
@@ -688,8 +712,10 @@ impl Message {
             Message::DropOut { .. } | Message::DropOutElements { .. } => MessageKind::DropOut,
             Message::Flush { .. } | Message::FlushElements { .. } => MessageKind::Flush,
             Message::FlushAck { .. } | Message::ElementsFlushed { .. } => MessageKind::FlushAck,
-            Message::Outdated { .. } => MessageKind::Outdated,
-            Message::OutdatedAck { .. } => MessageKind::OutdatedAck,
+            Message::Outdated { .. } | Message::OutdatedElements { .. } => MessageKind::Outdated,
+            Message::OutdatedAck { .. } | Message::OutdatedElementsAck { .. } => {
+                MessageKind::OutdatedAck
+            }
             Message::Gone { .. } | Message::ElementsGone { .. } => MessageKind::Gone,
             Message::PageRequest { .. } => MessageKind::PageRequest,
             Message::PageReply { .. } => MessageKind::PageReply,

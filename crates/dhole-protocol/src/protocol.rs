@@ -5,6 +5,7 @@ use dhole_model::{CallSite, Coherence, IntervalIndex, NodeId, Oid, PageId, Vecto
 
 use smallvec::SmallVec;
 
+use crate::arrays_home::ElementFlush;
 use crate::barrier::{Arrived, Barrier, MANAGER};
 use crate::command::{Along, Command, Commands, Event, ProtocolError, WorkerIs};
 use crate::gate::{Gates, Request};
@@ -567,9 +568,18 @@ impl Protocol {
                 self.lazy.arrays.drop_out(from, &elements);
                 Ok(())
             }
-            Message::FlushElements { number, flushed } => {
-                let arrays = &mut self.lazy.arrays;
-                arrays.flushed(from, number, flushed, worker, out)
+            Message::FlushElements {
+                number,
+                flushed,
+                at,
+            } => {
+                let flush = ElementFlush {
+                    from,
+                    number,
+                    flushed,
+                    at,
+                };
+                self.lazy.elements_flushed(flush, worker, out)
             }
             Message::ElementsFlushed { number } => self.lazy.elements_are_home(from, number, out),
             Message::ElementsGone { round, array } => {
@@ -607,9 +617,14 @@ impl Protocol {
             Message::FetchElements { round, wanted } => {
                 self.lazy.arrays.fetch(from, round, wanted, worker, out)
             }
-            Message::ElementsReply { round, sent } => {
-                self.lazy.elements_reply(from, round, &sent, out)
+            Message::ElementsReply { round, sent, keep } => {
+                self.lazy.elements_reply(from, round, (&sent, keep), out)
             }
+            Message::OutdatedElements { number, elements } => {
+                self.lazy.elements_outdated((from, number), &elements, out);
+                Ok(())
+            }
+            Message::OutdatedElementsAck { number } => self.lazy.knows_elements(from, number, out),
             Message::LockRequest { lock, time } => self.request(lock, from, time, out),
             Message::LockForward {
                 lock,

@@ -23,7 +23,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use std::ops::Range;
 
-use dhole_model::{CHUNK, CallSite, Elements, NodeId, Oid, VectorTime, Version};
+use dhole_model::{CHUNK, CallSite, Elements, IntervalIndex, NodeId, Oid, VectorTime, Version};
 
 use crate::Message;
 use crate::command::{Command, Commands, ProtocolError};
@@ -163,6 +163,9 @@ struct Found {
 /// The most races that a node asks about; others are only counted.
 const MOST_ASKED: usize = 16;
 
+/// The most races with the interval that goes on; others are told before it ends.
+const MOST_OPEN: usize = 1 << 10;
+
 /// The most chunks that are freed and still remembered.
 const MOST_FREED: usize = 64;
 
@@ -178,6 +181,8 @@ pub(crate) struct RaceFinder {
     own: BTreeMap<u64, Box<[Own; CHUNK as usize]>>,
     own_elements: OwnElements,
     at_home: HomeWrites,
+    /// Races found at home with the interval that goes on here.
+    open_at_home: Vec<(Raced, [Last; 2])>,
     found: Vec<Found>,
     /// Races that were found and told at home.
     told: Vec<Race>,
@@ -195,6 +200,7 @@ impl RaceFinder {
             own: BTreeMap::new(),
             own_elements: OwnElements::default(),
             at_home: HomeWrites::default(),
+            open_at_home: Vec::new(),
             found: Vec::new(),
             told: Vec::new(),
             freed: VecDeque::new(),
@@ -270,28 +276,72 @@ impl RaceFinder {
             index: time.of(by),
             site: site.map_or_else(SiteId::default, |site| self.sites.id(site)),
         };
-        let Some(before) = self.at_home.wrote(oid, leaves, last, time) else {
-            return;
-        };
-        out.push(Command::RacesFound(1));
-        let site_before = self.sites.get(before.site);
-        let sides = [(before.node, site_before), (by, site)];
-        let mut writes = sides.map(|(node, site)| RacingWrite {
-            node,
+        let raced = self.at_home.wrote(oid, leaves, last, time);
+        if let Some((_, before)) = raced.first() {
+            self.found_at_home(Raced::Object(oid), [*before, last], out);
+        }
+    }
+
+    /// Elements at home here are written, from this place, in an interval that had seen `time`:
+    /// by the interval's number on its node. `open` is the number of the interval that goes on
+    /// here: as its worker may be about to write, races with it are told when it
+    /// [ends](RaceFinder::ends_at_home).
+    pub fn elements_changed_at_home(
+        &mut self,
+        elements: Elements,
+        (by, index): (NodeId, IntervalIndex),
+        site: SiteId,
+        (time, open): (&VectorTime, IntervalIndex),
+        out: &mut Commands,
+    ) {
+        let last = Last {
+            node: by,
+            index,
             site,
+        };
+        let (me, array) = (self.me, elements.array);
+        let parts = std::iter::once(elements.range());
+        for (part, before) in self.at_home.wrote(array, parts, last, time) {
+            let raced = Raced::Elements(Elements::new(array, part));
+            let sides = [before, last];
+            match sides
+                .iter()
+                .any(|side| (side.node, side.index) == (me, open))
+            {
+                true if self.open_at_home.len() < MOST_OPEN => {
+                    self.open_at_home.push((raced, sides));
+                }
+                _ => self.found_at_home(raced, sides, out),
+            }
+        }
+    }
+
+    /// The interval ends that goes on here.
+    pub fn ends_at_home(&mut self, out: &mut Commands) {
+        for (raced, sides) in std::mem::take(&mut self.open_at_home) {
+            self.found_at_home(raced, sides, out);
+        }
+    }
+
+    fn found_at_home(&mut self, raced: Raced, sides: [Last; 2], out: &mut Commands) {
+        out.push(Command::RacesFound(1));
+        let mut writes = sides.map(|side| RacingWrite {
+            node: side.node,
+            site: self.sites.get(side.site),
             freed: false,
         });
         writes.sort_unstable();
-        let raced = Raced::Object(oid);
-        let race = Race { raced, writes };
-        if self.told.len() < MOST_ASKED && !self.told.contains(&race) {
+        let told = |told: &Race| told.raced.covers(raced) && told.writes == writes;
+        if self.told.len() < MOST_ASKED && !self.told.iter().any(told) {
+            let race = Race { raced, writes };
             self.told.push(race);
             out.push(Command::Race(race));
         }
     }
 
-    /// An object has no home here any more.
+    /// An object or array has no home here any more.
     pub fn forget_at_home(&mut self, oid: Oid) {
+        self.open_at_home.retain(|(raced, _)| raced.oid() != oid);
         self.at_home.forget(oid);
     }
 

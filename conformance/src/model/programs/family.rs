@@ -152,6 +152,33 @@ pub fn locked_parts() -> Program {
     Program::new("locked parts", nodes).elements(3)
 }
 
+/// The last node reads two elements in every phase; after some of them `writer` writes the second
+/// of them and another one.
+pub fn parts_read_over_and_over(nodes: usize, writer: usize, phases: &[bool]) -> Program {
+    let mut all = vec![Vec::new(); nodes];
+    for writes in phases {
+        all[nodes - 1].push(ReadPart(Part(0, 2)));
+        all.iter_mut().for_each(|node| node.push(Barrier));
+        if *writes {
+            all[writer].push(WritePart(Part(1, 3)));
+            all.iter_mut().for_each(|node| node.push(Barrier));
+        }
+    }
+    all[nodes - 1].push(ReadPart(Part(0, 3)));
+    Program::new("parts read over and over", all).elements(3)
+}
+
+/// As above, and what is written is written while it is read.
+pub fn parts_read_while_written(phases: usize) -> Program {
+    let reader = [ReadPart(Part(0, 2)), Barrier].repeat(phases);
+    let mut writer = vec![Barrier; phases];
+    writer.insert(phases - 1, WritePart(Part(1, 3)));
+    let nodes = vec![writer, [reader, vec![ReadPart(Part(0, 3))]].concat()];
+    Program::new("parts read while written", nodes)
+        .elements(3)
+        .racy()
+}
+
 /// An array changes protocol between two phases, in each of which nodes write parts of it.
 pub fn switched_parts(to: Coherence) -> Program {
     let node = |first, second| {

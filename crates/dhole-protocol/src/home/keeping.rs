@@ -18,6 +18,7 @@ use smallvec::SmallVec;
 use crate::Message;
 use crate::command::{Command, Commands, ProtocolError};
 use crate::node_set::NodeSet;
+use crate::telling::{Tellings, Then};
 
 /// One node's part in the keeping of copies, as a home and as one that keeps.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
@@ -25,8 +26,7 @@ pub(super) struct Keeping {
     /// At home: who reads each object that others have fetched.
     readers: BTreeMap<Oid, Readers>,
     /// At home: changes of which not all have said that they know.
-    telling: Vec<Telling>,
-    number: u32,
+    tellings: Tellings,
     /// Copies here of objects at home elsewhere that stay over acquires.
     kept: BTreeSet<Oid>,
     /// What became outdated while a reply was on its way that may say to keep it.
@@ -39,22 +39,6 @@ struct Readers {
     once: NodeSet,
     twice: NodeSet,
     keep: NodeSet,
-}
-
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-struct Telling {
-    number: u32,
-    then: Then,
-    awaited: NodeSet,
-}
-
-/// What follows when all know of a change.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) enum Then {
-    /// A node's flush of this number is acknowledged.
-    Acknowledge(NodeId, u32),
-    /// The home's own flush is over.
-    GoOn,
 }
 
 impl Keeping {
@@ -98,48 +82,21 @@ impl Keeping {
                     .for_each(|set| set.retain_only(by));
             }
         }
-        if told.is_empty() {
-            return Some(then);
-        }
-        told.sort_unstable();
-        self.number = self.number.wrapping_add(1);
-        let number = self.number;
-        let mut awaited = NodeSet::default();
-        for of_one in told.chunk_by(|one, next| one.0 == next.0) {
-            let to = of_one[0].0;
-            awaited.insert(to);
+        self.tellings.tell(told, then, |to, number, of_one| {
             let objects = of_one.iter().map(|(_, oid)| *oid).collect();
             let message = Message::Outdated { number, objects };
             out.push(Command::Send { to, message });
-        }
-        self.telling.push(Telling {
-            number,
-            then,
-            awaited,
-        });
-        None
+        })
     }
 
     /// At home: a node knows of a change. What follows if all do.
     pub fn knows(&mut self, from: NodeId, number: u32) -> Result<Option<Then>, ProtocolError> {
-        let asked = |telling: &Telling| telling.number == number && telling.awaited.contains(from);
-        let Some(place) = self.telling.iter().position(asked) else {
-            let what = "it knows that copies are outdated of which it was not told";
-            return Err(ProtocolError::BadMessage { from, what });
-        };
-        let telling = &mut self.telling[place];
-        telling.awaited.remove(from);
-        match telling.awaited.is_empty() {
-            true => Ok(Some(self.telling.swap_remove(place).then)),
-            false => Ok(None),
-        }
+        self.tellings.knows(from, number)
     }
 
     /// Whether the home's own flush waits for others to know.
     pub fn holds_own_flush(&self) -> bool {
-        self.telling
-            .iter()
-            .any(|telling| telling.then == Then::GoOn)
+        self.tellings.holds_own_flush()
     }
 
     /// The worker asks for objects: replies to what it asked before do not count any more.

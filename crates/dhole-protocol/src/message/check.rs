@@ -5,7 +5,7 @@ use dhole_model::{Elements, NodeId, OidRange, PageRange, VectorTime, Version};
 use crate::page_command::PagesOf;
 use crate::round::MOST_WANTED;
 use crate::stall::Stall;
-use crate::{Interval, Message, News, Waiter};
+use crate::{FlushedAt, Interval, Message, News, Waiter};
 
 /// Lamport times of messages are below this, which no run comes near to: half of what a record of
 /// an object has room for, so that a node may count on from any of them.
@@ -75,6 +75,17 @@ fn check_time(time: &VectorTime, nodes: usize) -> Result<(), &'static str> {
         true => Ok(()),
         false => Err("a vector time of a cluster of another size"),
     }
+}
+
+fn check_flushed_at(
+    at: Option<&FlushedAt>,
+    flushed: usize,
+    nodes: usize,
+) -> Result<(), &'static str> {
+    at.map_or(Ok(()), |at| match at.sites.len() == flushed {
+        true => check_time(&at.time, nodes),
+        false => Err("a flush that does not say of each part where it was written"),
+    })
 }
 
 fn check_elements(elements: &Elements) -> Result<(), &'static str> {
@@ -183,23 +194,21 @@ impl Message {
                 check_nodes(by.iter().copied(), nodes, what)
             }
             Message::Flush { flushed, at, .. } => {
-                at.as_ref()
-                    .map_or(Ok(()), |at| match at.sites.len() == flushed.len() {
-                        true => check_time(&at.time, nodes),
-                        false => {
-                            Err("a flush that does not say of each object where it was written")
-                        }
-                    })
+                check_flushed_at(at.as_deref(), flushed.len(), nodes)
             }
             Message::UpdateElements { pushed } => {
                 check_versions(pushed.iter().map(|pushed| pushed.sent.version), nodes)?;
                 let mut all = pushed.iter();
                 all.try_for_each(|pushed| check_bytes(pushed.sent.elements, pushed.bytes))
             }
-            Message::FlushElements { flushed, .. } => flushed
-                .iter()
-                .try_for_each(|flushed| check_bytes(flushed.elements, flushed.bytes)),
-            Message::DropOutElements { elements } => elements.iter().try_for_each(check_elements),
+            Message::FlushElements { flushed, at, .. } => {
+                check_flushed_at(at.as_deref(), flushed.len(), nodes)?;
+                let mut all = flushed.iter();
+                all.try_for_each(|flushed| check_bytes(flushed.elements, flushed.bytes))
+            }
+            Message::DropOutElements { elements } | Message::OutdatedElements { elements, .. } => {
+                elements.iter().try_for_each(check_elements)
+            }
             Message::LockRequest { time, .. } => check_time(time, nodes),
             Message::LockForward {
                 requester, time, ..
@@ -237,6 +246,7 @@ impl Message {
             | Message::FlushAck { .. }
             | Message::Outdated { .. }
             | Message::OutdatedAck { .. }
+            | Message::OutdatedElementsAck { .. }
             | Message::ElementsFlushed { .. }
             | Message::ElementsGone { .. }
             | Message::Notify { .. }

@@ -35,20 +35,24 @@ impl Message {
             Message::Update { pushed } => COUNT + (OID_AND_VERSION + LENGTH) * pushed.len() as u64,
             Message::DropOut { objects } => COUNT + OID * objects.len() as u64,
             Message::Flush { flushed, at, .. } => {
-                let times = at.as_ref().map_or(0, |at| vector_bytes(&at.time));
-                let sites = at.as_ref().map_or(0, |at| SITE * at.sites.len() as u64);
-                ROUND_AND_COUNT + (OID + LENGTH) * flushed.len() as u64 + times + sites
+                let at = at.as_ref().map_or(0, |at| at.wire_bytes());
+                ROUND_AND_COUNT + (OID + LENGTH) * flushed.len() as u64 + at
             }
             Message::FlushAck { .. }
             | Message::ElementsFlushed { .. }
-            | Message::OutdatedAck { .. } => 4,
+            | Message::OutdatedAck { .. }
+            | Message::OutdatedElementsAck { .. } => 4,
             Message::Outdated { objects, .. } => ROUND_AND_COUNT + OID * objects.len() as u64,
+            Message::OutdatedElements { elements, .. } => {
+                ROUND_AND_COUNT + ELEMENTS * elements.len() as u64
+            }
             Message::UpdateElements { pushed } => {
                 COUNT + (ELEMENTS + VERSION + LENGTH) * pushed.len() as u64
             }
             Message::DropOutElements { elements } => COUNT + ELEMENTS * elements.len() as u64,
-            Message::FlushElements { flushed, .. } => {
-                ROUND_AND_COUNT + (ELEMENTS + LENGTH) * flushed.len() as u64
+            Message::FlushElements { flushed, at, .. } => {
+                let at = at.as_ref().map_or(0, |at| at.wire_bytes());
+                ROUND_AND_COUNT + (ELEMENTS + LENGTH) * flushed.len() as u64 + at
             }
             Message::ElementsGone { .. } => 4 + OID,
             Message::FetchElements { wanted, .. } => {

@@ -1,4 +1,4 @@
-//! Races for objects that have a home, found there, leaf by leaf.
+//! Races for objects and elements of arrays that have a home, found there, leaf by leaf.
 //!
 //! A flush says what its node had seen when it wrote. The home keeps who wrote each leaf last, and
 //! in which interval: two flushes of one leaf race if the later one had not seen the interval of
@@ -30,9 +30,13 @@ impl Last {
     fn is_seen_by(self, node: NodeId, time: &VectorTime) -> bool {
         self.index == 0 || self.node == node || self.index <= time.of(self.node)
     }
+
+    fn is_beside(self, other: Last) -> bool {
+        (self.node, self.site) == (other.node, other.site)
+    }
 }
 
-/// Who last wrote the leaves of the objects at home here.
+/// Who last wrote the leaves of the objects, and the elements of the arrays, at home here.
 #[derive(Clone, PartialEq, Eq, Hash, Default, Debug)]
 pub(super) struct HomeWrites {
     objects: BTreeMap<Oid, Segments<Last>>,
@@ -40,25 +44,31 @@ pub(super) struct HomeWrites {
 }
 
 impl HomeWrites {
-    /// An interval that had seen `time` wrote these leaves, as places in the object; the write
-    /// that one of them races with, if one does.
+    /// An interval that had seen `time` wrote these leaves, as places in the object, or these
+    /// elements. Those that race with an earlier write, and with which, joined where neighbours
+    /// were written from one place of one node.
     pub fn wrote(
         &mut self,
         oid: Oid,
         leaves: impl Iterator<Item = Range<u64>>,
         by: Last,
         time: &VectorTime,
-    ) -> Option<Last> {
-        let mut raced = None;
+    ) -> Vec<(Range<u64>, Last)> {
+        let mut raced: Vec<(Range<u64>, Last)> = Vec::new();
         for range in leaves {
             if self.segments >= MOST_SEGMENTS {
                 break;
             }
             let object = self.objects.entry(oid).or_default();
             self.segments -= object.len();
-            object.update(range, |_, last| {
+            object.update(range, |part, last| {
                 if !last.is_seen_by(by.node, time) {
-                    raced.get_or_insert(*last);
+                    match raced.last_mut() {
+                        Some((before, of)) if before.end == part.start && of.is_beside(*last) => {
+                            before.end = part.end;
+                        }
+                        _ => raced.push((part, *last)),
+                    }
                 }
                 *last = by;
             });
@@ -80,7 +90,7 @@ impl HomeWrites {
         self.segments = self.objects.values().map(Segments::len).sum();
     }
 
-    /// The object was freed, or has no home any more.
+    /// The object or array was freed, or has no home any more.
     pub fn forget(&mut self, oid: Oid) {
         let object = self.objects.remove(&oid);
         self.segments -= object.map_or(0, |object| object.len());
@@ -110,11 +120,24 @@ mod tests {
         let mut wrote = |leaves: Range<u64>, last, time: &[u32]| {
             writes.wrote(oid, [leaves].into_iter(), last, &seen(time))
         };
-        assert_eq!(wrote(0..8, by(1, 1), &[0, 1, 0]), None);
-        assert_eq!(wrote(8..16, by(2, 1), &[0, 0, 1]), None, "another leaf");
-        assert_eq!(wrote(4..8, by(2, 2), &[0, 0, 2]), Some(by(1, 1)));
-        assert_eq!(wrote(0..16, by(0, 1), &[1, 1, 2]), None, "it has seen both");
-        assert_eq!(wrote(0..4, by(1, 2), &[0, 2, 2]), Some(by(0, 1)));
+        assert_eq!(wrote(0..8, by(1, 1), &[0, 1, 0]), []);
+        assert_eq!(wrote(8..16, by(2, 1), &[0, 0, 1]), [], "another leaf");
+        assert_eq!(wrote(4..8, by(2, 2), &[0, 0, 2]), [(4..8, by(1, 1))]);
+        assert_eq!(wrote(0..16, by(0, 1), &[1, 1, 2]), [], "it has seen both");
+        assert_eq!(wrote(0..4, by(1, 2), &[0, 2, 2]), [(0..4, by(0, 1))]);
+    }
+
+    #[test]
+    fn a_write_over_those_of_several_races_with_each_and_once_with_one_place() {
+        let (mut writes, oid) = (HomeWrites::default(), Oid(64));
+        let mut wrote = |leaves: Range<u64>, last, time: &[u32]| {
+            writes.wrote(oid, [leaves].into_iter(), last, &seen(time))
+        };
+        assert_eq!(wrote(0..2, by(1, 1), &[0, 1, 0]), []);
+        assert_eq!(wrote(2..4, by(1, 2), &[0, 2, 0]), []);
+        assert_eq!(wrote(4..6, by(2, 1), &[0, 0, 1]), []);
+        let raced = [(1..4, by(1, 1)), (4..5, by(2, 1))];
+        assert_eq!(wrote(1..5, by(0, 1), &[1, 0, 0]), raced);
     }
 
     #[test]

@@ -31,9 +31,18 @@ impl Raced {
 
     pub(super) fn meets(self, other: Raced) -> bool {
         match (self, other) {
-            (Raced::Elements(a), Raced::Elements(b)) => {
-                let (one, two) = (a.range(), b.range());
-                a.array == b.array && one.start < two.end && two.start < one.end
+            (Raced::Elements(one), Raced::Elements(two)) => one.meets(two),
+            _ => self == other,
+        }
+    }
+
+    /// Whether the other is all here.
+    pub(super) fn covers(self, other: Raced) -> bool {
+        match (self, other) {
+            (Raced::Elements(all), Raced::Elements(some)) => {
+                let (all_of, some_of) = (all.range(), some.range());
+                let within = all_of.start <= some_of.start && some_of.end <= all_of.end;
+                all.array == some.array && within
             }
             _ => self == other,
         }

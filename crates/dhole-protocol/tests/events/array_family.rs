@@ -282,6 +282,7 @@ fn flushes_and_pushes_that_make_no_sense_are_refused() {
         }]
         .into_iter()
         .collect(),
+        at: None,
     };
     pack.refuse(1, from(2, flush(0..10, 80)));
     pack.refuse(0, from(2, flush(0..10, 81)));

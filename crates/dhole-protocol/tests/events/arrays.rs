@@ -253,7 +253,8 @@ fn replies_and_requests_that_make_no_sense_are_refused() {
         };
         let elements = part(range);
         let sent = [SentElements { elements, version }].into_iter().collect();
-        from(0, Message::ElementsReply { round, sent })
+        let keep = false;
+        from(0, Message::ElementsReply { round, sent, keep })
     };
     pack.refuse(1, reply(5..11, 1));
     pack.refuse(1, reply(4..10, 1));

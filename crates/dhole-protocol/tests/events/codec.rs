@@ -2,11 +2,12 @@
 //! a panic and without memory that they only claim to need.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
-use dhole_model::{CallSite, Elements, NodeId, Oid, Version};
+use dhole_model::{CallSite, Elements, NodeId, Oid, VectorTime, Version};
 use dhole_protocol::{
-    AbortReason, BarrierId, DecodeError, FlushedElements, Message, PushedElements, SentElements,
-    Waiter, WaitingFor,
+    AbortReason, BarrierId, DecodeError, FlushedAt, FlushedElements, Message, PushedElements,
+    SentElements, Waiter, WaitingFor,
 };
 use proptest::prelude::*;
 
@@ -32,7 +33,7 @@ variants! {
     ElementsReply UpdateElements DropOutElements FlushElements ElementsFlushed ElementsGone Gone
     PageRequest PageReply DiffRequest DiffReply LockRequest LockForward LockGrant Notify
     GateRequest GateForward GateGrant GateRelease BarrierArrive BarrierDepart Probe WhereWritten
-    WrittenAt Stall Deadlock Abort Gossiped
+    WrittenAt Stall Deadlock Abort Gossiped OutdatedElements OutdatedElementsAck
 }
 
 /// Messages of every variant: those of runs in which everything happens, and those that end runs.
@@ -76,8 +77,17 @@ fn messages() -> Vec<Message> {
         flushed: [FlushedElements { elements, bytes }; 3]
             .into_iter()
             .collect(),
+        at: Some(Arc::new(FlushedAt {
+            time: VectorTime::zero(3),
+            sites: [None, Some(site(3)), None].into_iter().collect(),
+        })),
     });
     all.push(Message::ElementsFlushed { number: 1 });
+    all.push(Message::OutdatedElements {
+        number: 2,
+        elements: [elements].into_iter().collect(),
+    });
+    all.push(Message::OutdatedElementsAck { number: 2 });
     all.push(Message::DropOutElements {
         elements: [elements; 2].into_iter().collect(),
     });

@@ -10,6 +10,7 @@ mod codec;
 mod collect;
 mod conditions;
 mod element_races;
+mod elements_at_home;
 mod exclusive;
 mod finish;
 mod flush;

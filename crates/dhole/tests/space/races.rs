@@ -265,6 +265,84 @@ fn a_race_for_a_number_at_home_is_told_there_with_both_lines() {
 }
 
 #[test]
+fn a_race_for_elements_at_home_is_told_there_with_the_overlap_and_the_lines() {
+    for (way, line) in WAYS {
+        let config = Config::nodes(3).coherence(Coherence::Home);
+        let program = |w: &mut Worker<'_>| race_for_elements(w, way);
+        for run in [
+            config.run(program),
+            config.simulate(sim::Settings::fixed_cost(3), program),
+        ] {
+            let report = run.unwrap().report;
+            let [race] = &report.races[..] else {
+                panic!("{:?}", report.races)
+            };
+            let overlap = if line == WAYS[2].1 { 30..31 } else { 25..35 };
+            let elements = race.elements.map(|elements| elements.range());
+            assert_eq!(elements, Some(overlap));
+            let [zero, one] = race.writes.map(|write| write.site.map(|site| site.line));
+            let allocated = race.allocated_at.map(|site| site.line);
+            let lines = [ARRAY_LINES[0], ARRAY_LINES[1], line].map(Some);
+            assert_eq!([allocated, zero, one], lines);
+            assert!(race.to_string().contains("(u64, allocated at "), "{race}");
+            assert_eq!(report.total().races, 1);
+        }
+    }
+}
+
+#[test]
+fn two_nodes_that_race_for_elements_at_home_elsewhere_end_the_run_on_request() {
+    let config = Config::nodes(3)
+        .races(Races::Fail)
+        .coherence(Coherence::Home);
+    let program = |w: &mut Worker<'_>| {
+        let array = w.once(|w| Ok(w.alloc_array::<u64>(100)))?;
+        let me = w.node().index();
+        if me > 0 {
+            array.slice_mut(w, 10 * me..10 * me + 20).fill(1); // 10..30 and 20..40
+        }
+        w.barrier()?;
+        Ok(())
+    };
+    for run in [
+        config.run(program),
+        config.simulate(sim::Settings::fixed_cost(3), program),
+    ] {
+        let Err(RunError::Failed { error, .. }) = run else {
+            panic!("a race is an error")
+        };
+        let Error::Sync(SyncError::Race { race, .. }) = *error else {
+            panic!("{error}")
+        };
+        assert_eq!(race.elements.map(|elements| elements.range()), Some(20..30));
+        let nodes = race.writes.map(|write| write.node.index());
+        assert_eq!(nodes, [1, 2]);
+    }
+}
+
+#[test]
+fn elements_at_home_side_by_side_or_under_a_lock_are_no_race() {
+    let config = Config::nodes(4)
+        .races(Races::Fail)
+        .coherence(Coherence::Home);
+    let run = config.run(|w| {
+        let array = w.once(|w| Ok(w.alloc_array::<u64>(44)))?;
+        let mine = 10 * w.node().index();
+        for round in 0..20 {
+            array.slice_mut(w, mine..mine + 10).fill(round);
+            Lock::numbered(0).with(w, |w| {
+                let sums = array.slice_mut(w, 40..);
+                sums.iter_mut().for_each(|sum| *sum += 1);
+                Ok(())
+            })?;
+        }
+        w.barrier()?;
+        Ok(array.slice(w, 40..).iter().sum::<u64>())
+    });
+    assert_eq!(run.unwrap().value, 4 * 80);
+}
+
+#[test]
 fn on_request_a_race_at_home_ends_the_run() {
     let config = Config::nodes(2).races(Races::Fail);
     for run in [

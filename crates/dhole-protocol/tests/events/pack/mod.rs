@@ -216,9 +216,12 @@ impl Pack {
                     keep,
                     ..
                 } => (to, Message::FetchReply { round, sent, keep }),
-                Command::Array(ArrayCommand::Reply { to, round, sent }) => {
-                    (to, Message::ElementsReply { round, sent })
-                }
+                Command::Array(ArrayCommand::Reply {
+                    to,
+                    round,
+                    sent,
+                    keep,
+                }) => (to, Message::ElementsReply { round, sent, keep }),
                 Command::Pages(PageCommand::ReplyPage {
                     to,
                     round,
@@ -266,13 +269,19 @@ impl Pack {
                     to,
                     number,
                     elements,
+                    at,
                 }) => {
                     let flushed = elements.iter().map(|elements| FlushedElements {
                         elements: *elements,
                         bytes: 8 * elements.count,
                     });
                     let flushed = flushed.collect();
-                    (to, Message::FlushElements { number, flushed })
+                    let message = Message::FlushElements {
+                        number,
+                        flushed,
+                        at,
+                    };
+                    (to, message)
                 }
                 command => {
                     done.push(command);
