@@ -8,7 +8,11 @@ use conformance::{Bug, OnThreads, Platform, Simulated, Tampered, Under, seeds};
 use dhole::Coherence::{self, Home, TreadMarks, Update};
 
 fn differ(platform: &dyn Platform, seed: u64) -> Option<String> {
-    let program = generate(seed, Size::default());
+    differ_in(platform, seed, Size::default())
+}
+
+fn differ_in(platform: &dyn Platform, seed: u64, size: Size) -> Option<String> {
+    let program = generate(seed, size);
     let wanted = expected(&program).expect("generated programs have no race");
     let got = execute(&program, platform, seed);
     let name = platform.name();
@@ -23,6 +27,37 @@ fn random_programs_give_the_same_result_under_every_protocol() {
             let platform = Under(Simulated::default(), coherence);
             assert_eq!(differ(&platform, seed), None);
         }
+    }
+}
+
+/// Programs of many phases that read the same elements over and over.
+const AGAIN: Size = Size {
+    phases: 16,
+    actions: 6,
+    again: true,
+};
+
+/// Copies are kept over acquires, and outdated when somebody writes.
+#[test]
+fn random_programs_that_read_the_same_again_give_the_same_result_under_every_protocol() {
+    for seed in seeds(0..500) {
+        for coherence in Coherence::ALL {
+            let platform = Under(Simulated::default(), coherence);
+            assert_eq!(differ_in(&platform, seed, AGAIN), None);
+        }
+    }
+    for seed in seeds(0..50) {
+        assert_eq!(differ_in(&Under(OnThreads, Home), seed, AGAIN), None);
+    }
+}
+
+#[test]
+fn copies_that_are_kept_and_outdated_show_in_random_programs() {
+    for bug in [Bug::KeepOutdated, Bug::KeepUntold] {
+        let on = Under(Simulated::default(), Home);
+        let platform = Tampered { on, bug, one_in: 1 };
+        let caught = |seed| differ_in(&platform, seed, AGAIN).is_some();
+        assert!((0..300).any(caught), "{}", platform.name());
     }
 }
 

@@ -38,6 +38,7 @@ fn long_random_programs_on_a_simulated_cluster_are_as_if_sequential() {
     let size = Size {
         phases: 20,
         actions: 30,
+        ..Size::default()
     };
     all_as_expected(&Simulated::default(), 20_000..20_300, size);
 }

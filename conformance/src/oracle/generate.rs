@@ -12,6 +12,8 @@ pub struct Size {
     pub phases: usize,
     /// At most so many actions of a node in a phase.
     pub actions: usize,
+    /// Mostly the same few parts of an array are read, over and over, and now and then written.
+    pub again: bool,
 }
 
 impl Default for Size {
@@ -19,6 +21,7 @@ impl Default for Size {
         Size {
             phases: 6,
             actions: 8,
+            again: false,
         }
     }
 }
@@ -83,7 +86,10 @@ fn node_actions(
 ) -> Vec<Action> {
     let mut actions = Vec::new();
     for _ in 0..random.random_range(0..=size.actions) {
-        let action = action(random, program, world, node, owners);
+        let action = match size.again && random.random_bool(0.7) {
+            true => again(random),
+            false => action(random, program, world, node, owners),
+        };
         // What would be a race, or has nothing to work on yet, is left out.
         if world.act(node, action) {
             actions.push(action);
@@ -133,6 +139,28 @@ fn action(
         (_, 0) => Action::Read(item),
         _ => Action::Walk(item, random.random_range(1..6)),
     }
+}
+
+/// Reads one of four parts of an array, which lie within blocks and over their ends, or writes some
+/// of it.
+fn again(random: &mut Xoshiro256PlusPlus) -> Action {
+    let first = 30 * random.random_range(0..4);
+    let whole = Part {
+        array: 0,
+        start: first,
+        end: first + 30,
+    };
+    if random.random_bool(0.85) {
+        return Action::ReadPart(whole);
+    }
+    let start = first + random.random_range(0..20);
+    let end = start + random.random_range(1..10);
+    let part = Part {
+        start,
+        end,
+        ..whole
+    };
+    Action::WritePart(part, random.random_range(1..1000))
 }
 
 /// Something with a part of an array; each node favours a region of its own, which begins and
