@@ -1,6 +1,7 @@
-//! Derives of dhole: [`Share`](derive@Share).
+//! What dhole derives and marks: [`Share`](derive@Share), [`object`](macro@object).
 #![forbid(unsafe_code)]
 
+mod object;
 mod share;
 
 use proc_macro::TokenStream;
@@ -18,12 +19,34 @@ use proc_macro::TokenStream;
 /// `#[share(nullable)]` on a `#[repr(transparent)]` struct of one field, whose `Option` may be
 /// shared, such as a `Ref`: an `Option` of the struct may be shared then, and is no larger.
 ///
+/// `#[share(bound = "predicates")]` asks this of the type's parameters instead of `Share`: for
+/// types that only name others. Every field must be `Share` all the same.
+///
 /// `#[share(crate = "path")]` names the crate through which the generated code finds the trait,
 /// where that is not `dhole`.
 #[proc_macro_derive(Share, attributes(share))]
 pub fn derive_share(input: TokenStream) -> TokenStream {
     let input = syn::parse_macro_input!(input as syn::DeriveInput);
     share::derive(&input)
+        .unwrap_or_else(|error| error.to_compile_error())
+        .into()
+}
+
+/// Makes the values of a type shared objects: the `pub` methods of the `impl` that take `&self` or
+/// `&mut self` become operations, which the handle `Object` has with the worker before their
+/// arguments, and which return a `Result`.
+///
+/// Operations with `&self` only read. One that is marked `#[when(condition)]` waits until the
+/// condition is true; it may speak of `self` and, by reference, of the arguments. Arguments and
+/// results are given by value and can be written as bytes (serde). Methods that are not `pub`, and
+/// functions without `self`, stay what they are. The state of an object must be the same on every
+/// node: operations must do the same wherever they are executed.
+///
+/// `#[object(crate = "path")]` names the crate through which the generated code finds its own, where
+/// that is not `dhole`.
+#[proc_macro_attribute]
+pub fn object(arguments: TokenStream, input: TokenStream) -> TokenStream {
+    object::object(arguments.into(), input.into())
         .unwrap_or_else(|error| error.to_compile_error())
         .into()
 }

@@ -2,11 +2,19 @@
 
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
+use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
-use syn::{Data, DataEnum, DeriveInput, Error, Fields, GenericParam, Path, parse_quote};
+use syn::{
+    Data, DataEnum, DeriveInput, Error, Fields, GenericParam, Path, Token, WherePredicate,
+    parse_quote,
+};
 
 pub(crate) fn derive(input: &DeriveInput) -> Result<TokenStream, Error> {
-    let Arguments { private, nullable } = arguments(input)?;
+    let Arguments {
+        private,
+        nullable,
+        bound,
+    } = arguments(input)?;
     let name = &input.ident;
     let (describe, complete) = match &input.data {
         Data::Struct(data) => (
@@ -26,6 +34,7 @@ pub(crate) fn derive(input: &DeriveInput) -> Result<TokenStream, Error> {
     let mut generics = input.generics.clone();
     for param in &mut generics.params {
         match param {
+            GenericParam::Type(_) if bound.is_some() => {}
             GenericParam::Type(param) => param.bounds.push(parse_quote!(#private::Share)),
             GenericParam::Lifetime(param) => {
                 return Err(Error::new_spanned(
@@ -36,6 +45,9 @@ pub(crate) fn derive(input: &DeriveInput) -> Result<TokenStream, Error> {
             }
             GenericParam::Const(_) => {}
         }
+    }
+    if let Some(bound) = bound {
+        generics.make_where_clause().predicates.extend(bound);
     }
     let (impl_generics, type_generics, where_clause) = generics.split_for_impl();
 
@@ -99,11 +111,14 @@ struct Arguments {
     /// Where the generated code finds the trait.
     private: TokenStream,
     nullable: bool,
+    /// What is asked of the type's parameters, if not that they are shared.
+    bound: Option<Punctuated<WherePredicate, Token![,]>>,
 }
 
 fn arguments(input: &DeriveInput) -> Result<Arguments, Error> {
     let mut krate: Option<Path> = None;
     let mut nullable = false;
+    let mut bound = None;
     for attr in input
         .attrs
         .iter()
@@ -114,10 +129,16 @@ fn arguments(input: &DeriveInput) -> Result<Arguments, Error> {
                 nullable = true;
                 return Ok(());
             }
+            if meta.path.is_ident("bound") {
+                let asked: syn::LitStr = meta.value()?.parse()?;
+                bound = Some(asked.parse_with(Punctuated::parse_terminated)?);
+                return Ok(());
+            }
             if !meta.path.is_ident("crate") {
-                return Err(
-                    meta.error("the arguments of `share` are `crate = \"path\"` and `nullable`")
-                );
+                return Err(meta.error(
+                    "the arguments of `share` are `crate = \"path\"`, `nullable` and \
+                     `bound = \"where predicates\"`",
+                ));
             }
             let path: syn::LitStr = meta.value()?.parse()?;
             krate = Some(path.parse()?);
@@ -131,7 +152,11 @@ fn arguments(input: &DeriveInput) -> Result<Arguments, Error> {
         Some(path) => quote!(#path::__private),
         None => quote!(::dhole::__private),
     };
-    Ok(Arguments { private, nullable })
+    Ok(Arguments {
+        private,
+        nullable,
+        bound,
+    })
 }
 
 /// The layout of an `Option` of a transparent struct: that of its field's.

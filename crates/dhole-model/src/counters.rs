@@ -53,6 +53,16 @@ pub enum MessageKind {
     GateRelease,
     /// Wakes a node that waits on a condition.
     Notify,
+    /// Asks the node that has an object's only copy to execute an operation.
+    OperationRequest,
+    /// Carries the result of an operation, or says where the object is.
+    OperationReply,
+    /// Carries the state of an object with operations.
+    ObjectState,
+    /// Part of a multicast: an operation on a replicated object, or what orders it.
+    Ordered,
+    /// Carries the digests of a replica, to be compared.
+    Digests,
     /// Follows the edges of the wait-for graph, to find a cycle, or looks whether all nodes wait.
     Probe,
     /// Asks a node where it wrote what another one wrote too.
@@ -67,7 +77,7 @@ pub enum MessageKind {
 
 impl MessageKind {
     /// Every kind, in order.
-    pub const ALL: [MessageKind; 28] = [
+    pub const ALL: [MessageKind; 33] = [
         MessageKind::Fetch,
         MessageKind::FetchReply,
         MessageKind::Gone,
@@ -91,6 +101,11 @@ impl MessageKind {
         MessageKind::GateGrant,
         MessageKind::GateRelease,
         MessageKind::Notify,
+        MessageKind::OperationRequest,
+        MessageKind::OperationReply,
+        MessageKind::ObjectState,
+        MessageKind::Ordered,
+        MessageKind::Digests,
         MessageKind::Probe,
         MessageKind::WhereWritten,
         MessageKind::WrittenAt,
@@ -104,7 +119,8 @@ impl MessageKind {
     pub const fn is_diagnostic(self) -> bool {
         matches!(
             self,
-            MessageKind::Probe
+            MessageKind::Digests
+                | MessageKind::Probe
                 | MessageKind::WhereWritten
                 | MessageKind::WrittenAt
                 | MessageKind::Deadlock
@@ -138,6 +154,11 @@ impl MessageKind {
             MessageKind::GateGrant => "gate_grant",
             MessageKind::GateRelease => "gate_release",
             MessageKind::Notify => "notify",
+            MessageKind::OperationRequest => "operation_request",
+            MessageKind::OperationReply => "operation_reply",
+            MessageKind::ObjectState => "object_state",
+            MessageKind::Ordered => "ordered",
+            MessageKind::Digests => "digests",
             MessageKind::Probe => "probe",
             MessageKind::WhereWritten => "where_written",
             MessageKind::WrittenAt => "written_at",

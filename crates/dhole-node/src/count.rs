@@ -6,7 +6,6 @@ use crate::measure::Measured;
 
 /// A node's counters as they are kept while it runs: counting allocates nothing once every type
 /// has been seen.
-#[derive(Default)]
 pub(crate) struct Counting {
     /// Everything that is neither by kind nor by type.
     pub all: Counters,
@@ -15,6 +14,16 @@ pub(crate) struct Counting {
     by_type: FxHashMap<usize, (&'static str, TypeCounters)>,
     /// The part of the program that is measured.
     pub measured: Measured,
+}
+
+impl Default for Counting {
+    fn default() -> Counting {
+        Counting {
+            all: Counters::default(),
+            by_kind: [KindCounters::default(); MessageKind::ALL.len()],
+            by_type: FxHashMap::default(),
+        }
+    }
 }
 
 impl Counting {

@@ -9,6 +9,7 @@ use thiserror::Error;
 
 use crate::grip::Holding;
 use crate::machine::StartError;
+use crate::object::ObjectError;
 use crate::race::RaceReport;
 
 /// A node holds more shared objects than the machine has memory for.
@@ -297,6 +298,9 @@ pub enum Error {
     /// Synchronising.
     #[error(transparent)]
     Sync(#[from] SyncError),
+    /// An operation on an object.
+    #[error(transparent)]
+    Object(#[from] ObjectError),
     /// Borrowing several objects at once.
     #[error(transparent)]
     Borrow(#[from] BorrowError<AccessError>),
@@ -325,6 +329,7 @@ impl Error {
         matches!(
             self,
             Error::Sync(SyncError::Ended { .. })
+                | Error::Object(ObjectError::Sync(SyncError::Ended { .. }))
                 | Error::Access(AccessError::Ended { .. })
                 | Error::Borrow(BorrowError::Access(AccessError::Ended { .. }))
         )

@@ -17,6 +17,7 @@ use dhole_protocol::{AbortReason, Message, Protocol, Races};
 use crate::error::{ConfigError, Error, Result, RunError, SyncError};
 use crate::machine::Machine;
 use crate::node::Node;
+use crate::object::ObjectError;
 use crate::optimisations::{Optimisations, WriteDetection};
 use crate::race::RaceReport;
 use crate::worker::{LEAST_PATIENCE, LONGEST_PATIENCE, Link, Worker};
@@ -271,7 +272,8 @@ impl Failed {
         match self {
             Failed::Panicked(words) => AbortReason::Panicked(Arc::clone(words)),
             Failed::Error(error) => match &**error {
-                Error::Sync(SyncError::Deadlock { cycle, .. }) => {
+                Error::Sync(SyncError::Deadlock { cycle, .. })
+                | Error::Object(ObjectError::Sync(SyncError::Deadlock { cycle, .. })) => {
                     AbortReason::Deadlocked(Arc::clone(cycle))
                 }
                 error => AbortReason::Failed(error.to_string().into()),

@@ -49,6 +49,7 @@ mod lock;
 mod machine;
 mod measure;
 mod node;
+pub mod object;
 mod optimisations;
 mod owned;
 mod paged;
@@ -60,6 +61,7 @@ mod under;
 mod worker;
 
 pub use access::Cursor;
+pub use dhole_protocol::objects::{Refusal, Strategy};
 pub use dhole_protocol::{Races, RacingWrite};
 pub use error::{
     AccessError, ConfigError, Error, MixedProtocols, OutOfMemory, Result, RunEnded, RunError,
@@ -76,3 +78,19 @@ pub use race::RaceReport;
 pub use threads::Threads;
 pub use under::Under;
 pub use worker::Worker;
+
+/// A map whose order is the same on every node: for the state of shared objects.
+pub type HashMap<K, V> = rustc_hash::FxHashMap<K, V>;
+
+/// A set whose order is the same on every node: for the state of shared objects.
+pub type HashSet<K> = rustc_hash::FxHashSet<K>;
+
+/// What the code that `#[dhole::object]` writes refers to; no part of the interface.
+#[doc(hidden)]
+pub mod __private {
+    pub use dhole_heap::__private::*;
+    pub use dhole_heap::{Share as DeriveShare, Tag};
+
+    pub use crate::Worker;
+    pub use crate::object::*;
+}

@@ -15,6 +15,7 @@ use crate::count::Counting;
 use crate::error::RunEnded;
 use crate::grip::Holding;
 use crate::launch::Settings;
+use crate::object::ObjectsHere;
 use crate::optimisations::Optimisations;
 use crate::race::RaceReport;
 
@@ -56,6 +57,8 @@ pub(crate) struct State {
     pub(crate) optimisations: Optimisations,
     /// The races that this node found and asked about, which are few.
     races: Vec<RaceReport>,
+    /// The objects with operations.
+    pub(crate) here: ObjectsHere,
 }
 
 /// How a run ended early, as this node sees it.
@@ -107,6 +110,7 @@ impl Node {
             on_race: settings.races,
             optimisations: settings.optimisations,
             races: Vec::new(),
+            here: ObjectsHere::new(id, nodes),
         };
         Node {
             id,
@@ -189,7 +193,11 @@ impl State {
             }
             _ => {}
         }
-        if let Err(cause) = self.step(Event::Deliver { from, message }, step) {
+        let taken = match message {
+            Message::Objects(message) => self.deliver_to_objects(from, *message, step),
+            message => self.step(Event::Deliver { from, message }, step),
+        };
+        if let Err(cause) = taken {
             self.abort(AbortReason::Failed(cause.to_string().into()), step.out);
             self.end(Ended::Broken(cause));
         }
@@ -263,6 +271,11 @@ impl State {
         let gates = self.protocol.held_gates();
         let gates = gates.map(|(passage, site)| (Holding::Gate(passage), site));
         locks.chain(gates).collect()
+    }
+
+    /// What the worker waits for has come.
+    pub(crate) fn woken(&mut self) {
+        self.done = true;
     }
 
     /// What the worker waited for, if it has come; or how the run ended.

@@ -186,8 +186,14 @@ impl Link<'_> {
         Ok(())
     }
 
-    fn begin(&self, call: &mut Call<'_, State>, event: Event) -> Result<bool, Failure> {
+    pub(crate) fn begin(&self, call: &mut Call<'_, State>, event: Event) -> Result<bool, Failure> {
         self.step(call, Some(event))?;
+        self.outcome(call)
+    }
+
+    /// Sends what the steps before wanted sent, and waits for what they did not bring. Whether it
+    /// waited.
+    pub(crate) fn outcome(&self, call: &mut Call<'_, State>) -> Result<bool, Failure> {
         let outcome = outcome(call);
         self.send(call);
         match outcome {
@@ -196,11 +202,28 @@ impl Link<'_> {
         }
     }
 
-    fn step(&self, call: &mut Call<'_, State>, event: Option<Event>) -> Result<(), Failure> {
-        let (mut heap, state) = call.split();
-        if let Some(ended) = state.ended() {
+    pub(crate) fn step(
+        &self,
+        call: &mut Call<'_, State>,
+        event: Option<Event>,
+    ) -> Result<(), Failure> {
+        if let Some(ended) = call.split().1.ended() {
             return Err(Failure::Ended(ended.clone()));
         }
+        self.stepping(call, |state, step| {
+            state.serve(step)?;
+            event.map_or(Ok(()), |event| state.step(event, step))
+        })?;
+        Ok(())
+    }
+
+    /// Lets the node's state take a step of the worker's.
+    pub(crate) fn stepping<R>(
+        &self,
+        call: &mut Call<'_, State>,
+        f: impl FnOnce(&mut State, &mut Step<'_, '_>) -> R,
+    ) -> R {
+        let (mut heap, state) = call.split();
         let out = &mut *self.out.borrow_mut();
         let mut step = Step {
             heap: &mut heap,
@@ -208,13 +231,11 @@ impl Link<'_> {
             out,
             payload: &[],
         };
-        state.serve(&mut step)?;
-        event.map_or(Ok(()), |event| state.step(event, &mut step))?;
-        Ok(())
+        f(state, &mut step)
     }
 
     /// Sends what the steps before wanted sent, without the lock.
-    fn send(&self, call: &mut Call<'_, State>) {
+    pub(crate) fn send(&self, call: &mut Call<'_, State>) {
         let to_do = |out: &Outbox<Message>| !out.is_empty() || out.has_work();
         if to_do(&self.out.borrow()) {
             call.unlock();

@@ -10,8 +10,8 @@ use thiserror::Error;
 use crate::array_command::{ArrayCommand, ArrayEvent};
 use crate::page_command::{PageCommand, PageEvent};
 use crate::{
-    ConditionId, Flushed, FlushedAt, LockId, Message, Passage, Race, SemaphoreId, Sent, SentList,
-    Waiter,
+    ConditionId, Flushed, FlushedAt, LockId, Message, News, Operation, Passage, Race, SemaphoreId,
+    Sent, SentList, Waiter,
 };
 
 /// What the node's worker is doing while an event is handled, and so which bytes may be touched.
@@ -130,6 +130,18 @@ pub enum Event {
         /// Where in the program.
         site: CallSite,
     },
+    /// The worker is about to use an object with operations: what it wrote so far happened before.
+    EndInterval,
+    /// The worker waits until an operation was executed.
+    Await {
+        /// Which.
+        operation: Operation,
+        /// Where in the program.
+        site: CallSite,
+    },
+    /// The worker used objects with operations, and learns what had happened before in their
+    /// order.
+    Learn(Option<Arc<News>>),
     /// The worker is about to synchronise ([`Protocol::has_unflushed`](crate::Protocol)): what it
     /// wrote of objects at home elsewhere goes there.
     Flush,
@@ -205,6 +217,8 @@ impl Event {
                 | Event::Array(_)
                 | Event::Pages(_)
                 | Event::Free { .. }
+                | Event::Await { .. }
+                | Event::Learn(_)
                 | Event::Flush
                 | Event::Switched { .. }
                 | Event::Serve

@@ -63,6 +63,7 @@ pub(crate) struct Lazy {
     pub(crate) dirty: Vec<(Oid, SiteId)>,
     pub races: RaceFinder,
     log: IntervalLog,
+    seen_by_all: VectorTime,
     bases: Bases,
     collector: Collector,
     /// Requests for dirty objects; at most one from each other node, which waits for it.
@@ -109,6 +110,7 @@ impl Lazy {
             dirty: Vec::new(),
             races: RaceFinder::new(me, races),
             log: IntervalLog::new(nodes, limits),
+            seen_by_all: VectorTime::zero(nodes),
             bases: Bases::new(nodes, limits.reach),
             collector: Collector::new(me, nodes),
             deferred: VecDeque::new(),
@@ -566,8 +568,14 @@ impl Lazy {
     /// every node has seen.
     pub fn met(&mut self) {
         self.log.forget_up_to(&self.time);
+        self.seen_by_all.merge(&self.time);
         self.races.seen_by_all(&self.time);
         self.races.met(self.lamport);
+    }
+
+    /// What every node has seen, as far as this one knows.
+    pub fn seen_by_all(&self) -> &VectorTime {
+        &self.seen_by_all
     }
 
     /// How many intervals are kept for nodes that may not have seen them.
@@ -593,6 +601,7 @@ impl Lazy {
     pub fn hear(&mut self, gossip: &Gossip) {
         self.collector.hear(gossip, &self.time);
         self.log.forget_up_to(self.collector.floor());
+        self.seen_by_all.merge(self.collector.floor());
         self.races.seen_by_all(self.collector.floor());
     }
 

@@ -62,6 +62,7 @@ mod lock;
 mod message;
 mod node_set;
 mod object_table;
+pub mod objects;
 mod page_command;
 mod passage;
 mod protocol;
@@ -85,7 +86,8 @@ pub use interval_log::LogLimits;
 pub use lazy::{MOST_ALONG, MOST_BESIDE};
 pub use message::{
     AbortReason, BarrierId, DecodeError, EncodeError, Flushed, FlushedAt, Interval, LockId,
-    Message, News, Pushed, Sent, SentList, Waiter, Waiting, WaitingFor, Wanted, WantedList,
+    Message, News, Operation, Pushed, Sent, SentList, Waiter, Waiting, WaitingFor, Wanted,
+    WantedList,
 };
 pub use node_set::NodeSet;
 pub use page_command::{

@@ -4,13 +4,14 @@ use std::fmt;
 use std::sync::Arc;
 
 use dhole_model::{
-    CallSite, Coherence, Elements, IntervalIndex, MessageKind, NodeId, Oid, OidRange, PageId,
-    VectorTime, Version,
+    CallSite, Coherence, Elements, IntervalIndex, MessageKind, NodeId, ObjectId, Oid, OidRange,
+    PageId, VectorTime, Version,
 };
 use smallvec::SmallVec;
 
 use crate::array_command::{FlushedElements, PushedElements, SentElements, WantedElements};
 use crate::collection::Gossip;
+use crate::objects::ObjectsMessage;
 use crate::page_command::{Applied, PagesOf, SentDiff, WantedDiffs};
 use crate::reduction::Base;
 use crate::stall::Stall;
@@ -164,7 +165,7 @@ pub struct News {
 }
 
 impl News {
-    fn wire_bytes(&self) -> u64 {
+    pub(crate) fn wire_bytes(&self) -> u64 {
         const LAMPORT_AND_COUNT: u64 = 8 + 4;
         vector_bytes(&self.time) + LAMPORT_AND_COUNT + self.notice_bytes()
     }
@@ -255,6 +256,23 @@ pub enum WaitingFor {
     Gate(Passage),
     /// A condition that another node has to notify.
     Condition(ConditionId),
+    /// An operation, until it was executed.
+    Operation(Operation),
+}
+
+/// An operation of an object, as an edge of the wait-for graph names it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Operation {
+    /// The object.
+    pub object: ObjectId,
+    /// The names of its type and of the operation.
+    pub name: CallSite,
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {}", self.name, self.object)
+    }
 }
 
 impl WaitingFor {
@@ -262,7 +280,9 @@ impl WaitingFor {
     pub fn any_node_may_end_it(self) -> bool {
         matches!(
             self,
-            WaitingFor::Condition(_) | WaitingFor::Gate(Passage::Permit(_))
+            WaitingFor::Condition(_)
+                | WaitingFor::Gate(Passage::Permit(_))
+                | WaitingFor::Operation(_)
         )
     }
 
@@ -270,7 +290,7 @@ impl WaitingFor {
         1 + match self {
             WaitingFor::Lock(_) | WaitingFor::Barrier(_) => 8,
             WaitingFor::Gate(passage) => passage_bytes(passage),
-            WaitingFor::Condition(_) => 16,
+            WaitingFor::Condition(_) | WaitingFor::Operation(_) => 16,
         }
     }
 }
@@ -309,6 +329,7 @@ impl fmt::Display for Waiter {
             WaitingFor::Barrier(barrier) => write!(f, "{node} waits at {barrier} at {site}"),
             WaitingFor::Gate(passage) => write!(f, "{node} waits for {passage} at {site}"),
             WaitingFor::Condition(condition) => write!(f, "{node} waits on {condition} at {site}"),
+            WaitingFor::Operation(operation) => write!(f, "{node} waits for {operation} at {site}"),
         }
     }
 }
@@ -656,6 +677,8 @@ pub enum Message {
         /// Why.
         reason: AbortReason,
     },
+    /// About objects with operations.
+    Objects(Box<ObjectsMessage>),
     /// A message that also tells what can be collected; counted as what it carries it on.
     /// On a wire it is told beside the message ([`Message::encode`]), so that none nests in another.
     #[serde(skip)]
@@ -736,6 +759,7 @@ impl Message {
             Message::WrittenAt { .. } => MessageKind::WrittenAt,
             Message::Deadlock { .. } => MessageKind::Deadlock,
             Message::Abort { .. } => MessageKind::Abort,
+            Message::Objects(message) => message.kind(),
             Message::Gossiped { carrier, .. } => carrier.kind(),
         }
     }
@@ -753,6 +777,7 @@ impl Message {
             | Message::BarrierArrive { news, .. }
             | Message::BarrierDepart { news, .. } => Some(news),
             Message::Gossiped { carrier, .. } => carrier.news(),
+            Message::Objects(message) => message.news(),
             _ => None,
         }
     }

@@ -17,6 +17,7 @@ use crate::stall::{Stall, Traffic};
 use crate::wait_for::{Edges, Probe, WaitFor};
 use crate::{BarrierId, Changed, LockId, Message, News, Passage, Races, WaitingFor};
 
+mod operations;
 mod passing;
 
 /// Everything that one node of a cluster has to know to keep its objects consistent and its
@@ -109,6 +110,9 @@ impl Protocol {
                 let at = self.barrier.arrive(once, false);
                 self.arrive(at, site, out)?
             }
+            Event::EndInterval => self.lazy.end_interval(out),
+            Event::Await { operation, site } => self.await_operation(operation, site),
+            Event::Learn(news) => self.learn(news.as_deref(), out)?,
             Event::Flush => self.lazy.flush(out),
             Event::SwitchArray {
                 array,
@@ -730,6 +734,10 @@ impl Protocol {
                 time,
                 site,
             } => self.gate_release(passage, from, &time, site, out),
+            Message::Objects(_) => {
+                let what = "a message about objects to a node that has none";
+                Err(ProtocolError::BadMessage { from, what })
+            }
             Message::Deadlock { cycle } => {
                 if self.is_on(&cycle) {
                     self.end();

@@ -117,7 +117,7 @@ impl WaitFor {
                     .filter(|node| next.is_none_or(|next| next == *node))
                     .collect()
             }
-            WaitingFor::Condition(_) => Vec::new(),
+            WaitingFor::Condition(_) | WaitingFor::Operation(_) => Vec::new(),
         };
         for to in awaited {
             let Probe { path, confirms } = probe.clone();
@@ -144,7 +144,7 @@ impl WaitFor {
                     .rw_lock()
                     .is_some_and(|lock| edges.gates.holds(lock)),
                 WaitingFor::Barrier(_) => true,
-                WaitingFor::Condition(_) => false,
+                WaitingFor::Condition(_) | WaitingFor::Operation(_) => false,
             });
         if !still_there {
             return;
@@ -212,7 +212,7 @@ fn manager_of(waiting_for: WaitingFor, edges: Edges<'_>) -> Option<NodeId> {
         WaitingFor::Barrier(_) => Some(MANAGER),
         _ if waiting_for.any_node_may_end_it() => None,
         WaitingFor::Gate(passage) => Some(edges.gates.manager(passage)),
-        WaitingFor::Condition(_) => None,
+        WaitingFor::Condition(_) | WaitingFor::Operation(_) => None,
     }
 }
 

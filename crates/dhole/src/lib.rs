@@ -48,15 +48,18 @@ pub use dhole_heap::{
     Foreign, Link, Names, NotRows, OutOfBounds, Own, Read, Readers, Ref, Refs, Row, Rows, Scalar,
     Share, Write,
 };
+pub use dhole_macros::object;
 pub use dhole_model::{
     CallSite, Coherence, Counters, Detector, KindCounters, MAX_NODES, MessageKind, NodeId,
     Placement, TypeCounters, UnknownCoherence, UnknownDetector,
 };
+pub use dhole_node::object::{Object, ObjectError, ObjectType, on, replicated};
 pub use dhole_node::{
     AccessError, Condvar, ConfigError, Cursor, Error, Held, HeldExclusive, HeldShared, Holding,
     Lock, MixedProtocols, Optimisations, OutOfMemory, RaceReport, Races, RacingWrite, Result,
     RunEnded, RunError, RwLock, Semaphore, StartError, SyncError, Under, Worker, WriteDetection,
 };
+pub use dhole_node::{HashMap, HashSet, Refusal, Strategy};
 pub use report::{Report, Run, Simulated};
 
 /// The guide's programs.
@@ -72,5 +75,5 @@ pub mod sim {
 /// What derives refer to; no part of the interface.
 #[doc(hidden)]
 pub mod __private {
-    pub use dhole_heap::__private::*;
+    pub use dhole_node::__private::*;
 }

@@ -13,7 +13,7 @@ const LAMPORT_END: u64 = 1 << 46;
 
 impl News {
     /// What makes no sense in a cluster of `nodes`.
-    fn check(&self, nodes: usize) -> Result<(), &'static str> {
+    pub(crate) fn check(&self, nodes: usize) -> Result<(), &'static str> {
         check_time(&self.time, nodes)?;
         if self.lamport >= LAMPORT_END {
             return Err("a Lamport time that no run reaches");
@@ -242,6 +242,8 @@ impl Message {
             }
             Message::Stall(stall) => check_stall(stall, nodes),
             Message::Deadlock { cycle } => check_waiters(cycle.iter(), nodes),
+            // The objects check them, for they need to know the sender.
+            Message::Objects(_) => Ok(()),
             Message::DropOut { .. }
             | Message::FlushAck { .. }
             | Message::Outdated { .. }

@@ -106,6 +106,7 @@ impl Message {
             Message::Probe { path, confirms, .. } => {
                 9 + Waiter::all_bytes(path) + Waiter::all_bytes(confirms)
             }
+            Message::Objects(message) => message.wire_bytes(),
             Message::WhereWritten { raced, .. } => raced_bytes(*raced) + LAMPORT,
             Message::WrittenAt { raced, .. } => raced_bytes(*raced) + LAMPORT + SITE,
             Message::Deadlock { cycle } => Waiter::all_bytes(cycle),

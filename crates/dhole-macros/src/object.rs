@@ -1,0 +1,418 @@
+//! The attribute `object`: an `impl` whose public methods are operations.
+
+use proc_macro2::{Span, TokenStream, TokenTree};
+use quote::{ToTokens, format_ident, quote, quote_spanned};
+use syn::spanned::Spanned;
+use syn::{
+    Attribute, Error, Expr, FnArg, GenericParam, Ident, ImplItem, ImplItemFn, ItemImpl, LitStr,
+    Pat, Path, Result, ReturnType, Type, Visibility,
+};
+
+/// An operation, as the program spells it.
+struct Operation {
+    name: Ident,
+    visibility: Visibility,
+    docs: Vec<Attribute>,
+    writes: bool,
+    arguments: Vec<Ident>,
+    types: Vec<Type>,
+    result: TokenStream,
+    result_span: Span,
+    guard: Option<Expr>,
+}
+
+pub(crate) fn object(arguments: TokenStream, input: TokenStream) -> Result<TokenStream> {
+    let mut block: ItemImpl = syn::parse2(input).map_err(|error| {
+        Error::new(
+            error.span(),
+            format!("`object` marks the `impl` of a type: {error}"),
+        )
+    })?;
+    let (krate, private) = crate_of(arguments)?;
+    if let Some((_, of, _)) = &block.trait_ {
+        let what = "operations are a type's own methods: mark an `impl` that is of no trait";
+        return Err(Error::new_spanned(of, what));
+    }
+    for param in &block.generics.params {
+        if let GenericParam::Lifetime(lifetime) = param {
+            let what = "a shared object borrows nothing, so its type has no lifetimes";
+            return Err(Error::new_spanned(lifetime, what));
+        }
+    }
+    let Type::Path(path) = &*block.self_ty else {
+        let what = "a shared object is of a named type";
+        return Err(Error::new_spanned(&block.self_ty, what));
+    };
+    let type_name = path.path.segments.last().map(|it| it.ident.clone());
+    let type_name = type_name.ok_or_else(|| Error::new_spanned(path, "a type has a name"))?;
+    let mut operations = Vec::new();
+    for item in &mut block.items {
+        if let ImplItem::Fn(function) = item {
+            operations.extend(operation(function)?);
+        }
+    }
+    if operations.is_empty() {
+        let what = "no operations: those are the `pub` methods that take `&self` or `&mut self`";
+        return Err(Error::new_spanned(&block.self_ty, what));
+    }
+    let generated = generate(&block, &type_name, &operations, &krate, &private);
+    Ok(quote! {
+        #block
+        #generated
+    })
+}
+
+/// The crate through which generated code finds its own, as a name and as a path.
+fn crate_of(arguments: TokenStream) -> Result<(LitStr, TokenStream)> {
+    if arguments.is_empty() {
+        let krate = LitStr::new("dhole", Span::call_site());
+        return Ok((krate, quote!(::dhole::__private)));
+    }
+    let mut krate: Option<LitStr> = None;
+    let parser = syn::meta::parser(|meta| {
+        if !meta.path.is_ident("crate") {
+            return Err(meta.error("the argument of `object` is `crate = \"path\"`"));
+        }
+        krate = Some(meta.value()?.parse()?);
+        Ok(())
+    });
+    syn::parse::Parser::parse2(parser, arguments)?;
+    let krate = krate.unwrap_or_else(|| LitStr::new("dhole", Span::call_site()));
+    let path: Path = krate.parse()?;
+    let private = match path.is_ident("crate") {
+        true => quote!(crate::__private),
+        false => quote!(::#path::__private),
+    };
+    Ok((krate, private))
+}
+
+/// Takes an operation out of a method, if it is one, and its guard off it.
+fn operation(function: &mut ImplItemFn) -> Result<Option<Operation>> {
+    let guard = guard(function)?;
+    let signature = &function.sig;
+    let public = !matches!(function.vis, Visibility::Inherited);
+    let receiver = signature.receiver();
+    let Some(receiver) = receiver.filter(|_| public) else {
+        return match guard {
+            None => Ok(None),
+            Some(guard) => Err(Error::new_spanned(
+                guard,
+                "only operations wait: `pub` methods that take `&self` or `&mut self`",
+            )),
+        };
+    };
+    let by_reference = receiver.reference.is_some() && receiver.colon_token.is_none();
+    if !by_reference {
+        let what = "an operation takes `&self` if it only reads, or `&mut self`";
+        return Err(Error::new_spanned(receiver, what));
+    }
+    if let Some(asyncness) = &signature.asyncness {
+        let what = "an operation is executed at once: it cannot be `async`";
+        return Err(Error::new_spanned(asyncness, what));
+    }
+    if let Some(unsafety) = &signature.unsafety {
+        let what = "an operation may be called by any node: it cannot be `unsafe`";
+        return Err(Error::new_spanned(unsafety, what));
+    }
+    if !signature.generics.params.is_empty() {
+        let what = "an operation has one number on all nodes, so it has no parameters of its own";
+        return Err(Error::new_spanned(&signature.generics, what));
+    }
+    let (mut arguments, mut types) = (Vec::new(), Vec::new());
+    for (index, argument) in signature.inputs.iter().enumerate() {
+        let FnArg::Typed(argument) = argument else {
+            continue;
+        };
+        by_value(&argument.ty, "an argument")?;
+        arguments.push(match &*argument.pat {
+            Pat::Ident(name) => name.ident.clone(),
+            _ => format_ident!("argument_{index}"),
+        });
+        types.push((*argument.ty).clone());
+    }
+    let (result, result_span) = match &signature.output {
+        ReturnType::Default => (quote!(()), signature.ident.span()),
+        ReturnType::Type(_, ty) => {
+            by_value(ty, "a result")?;
+            (ty.to_token_stream(), ty.span())
+        }
+    };
+    let docs = function.attrs.iter().filter(|a| a.path().is_ident("doc"));
+    Ok(Some(Operation {
+        name: signature.ident.clone(),
+        visibility: function.vis.clone(),
+        docs: docs.cloned().collect(),
+        writes: receiver.mutability.is_some(),
+        arguments,
+        types,
+        result,
+        result_span,
+        guard,
+    }))
+}
+
+/// Takes `#[when(..)]` off a method.
+fn guard(function: &mut ImplItemFn) -> Result<Option<Expr>> {
+    let (when, others): (Vec<_>, Vec<_>) = std::mem::take(&mut function.attrs)
+        .into_iter()
+        .partition(|attr| attr.path().is_ident("when"));
+    function.attrs = others;
+    let mut when = when.into_iter();
+    let first = when.next();
+    if let Some(second) = when.next() {
+        let what = "an operation has one guard: join the conditions with `&&` or `||`";
+        return Err(Error::new_spanned(second, what));
+    }
+    first.map(|attr| attr.parse_args()).transpose()
+}
+
+/// Nothing that is lent can go to another node.
+fn by_value(ty: &Type, what: &str) -> Result<()> {
+    let why = match ty {
+        Type::Reference(_) => "is given by value, for the operation may run on another node",
+        Type::ImplTrait(_) => "is of a type with a name, for every node has to know it",
+        Type::Ptr(_) | Type::BareFn(_) => "is made of values: an address means nothing elsewhere",
+        _ => return Ok(()),
+    };
+    Err(Error::new_spanned(ty, format!("{what} {why}")))
+}
+
+/// The tokens with `Self` spelled out.
+fn spelled_out(tokens: TokenStream, ty: &Type) -> TokenStream {
+    let each = |token: TokenTree| match token {
+        TokenTree::Ident(ident) if ident == "Self" => {
+            let span = ident.span();
+            quote_spanned!(span=> #ty)
+        }
+        TokenTree::Group(group) => {
+            let inside = spelled_out(group.stream(), ty);
+            let mut new = proc_macro2::Group::new(group.delimiter(), inside);
+            new.set_span(group.span());
+            TokenTree::Group(new).into()
+        }
+        other => other.into(),
+    };
+    tokens.into_iter().flat_map(each).collect()
+}
+
+fn generate(
+    block: &ItemImpl,
+    type_name: &Ident,
+    operations: &[Operation],
+    krate: &LitStr,
+    private: &TokenStream,
+) -> TokenStream {
+    let ty = &block.self_ty;
+    let (impl_generics, _, where_clause) = block.generics.split_for_impl();
+    let params = &block.generics.params;
+    let names = block.generics.params.iter().map(|param| match param {
+        GenericParam::Type(param) => param.ident.to_token_stream(),
+        GenericParam::Const(param) => param.ident.to_token_stream(),
+        GenericParam::Lifetime(param) => param.lifetime.to_token_stream(),
+    });
+    let names: Vec<_> = names.collect();
+    let handle = format_ident!("{type_name}Operations");
+    let proxies = operations.iter().enumerate().map(|(number, operation)| {
+        let number = number as u16;
+        proxy(number, operation, ty, private)
+    });
+    let guards = operations.iter().filter_map(when);
+    let infos = operations.iter().map(|it| info(it, type_name, private));
+    let arms = operations.iter().enumerate().map(|(number, it)| {
+        let number = number as u16;
+        arm(number, it, private)
+    });
+    let doc = format!("The operations of [`{type_name}`], as a handle has them.");
+    quote! {
+        const _: () = {
+            #[doc = #doc]
+            #[derive(#private::DeriveShare)]
+            #[share(crate = #krate, nullable, bound = "")]
+            #[repr(transparent)]
+            pub struct #handle<#params>(#private::Tag<#ty>) #where_clause;
+
+            #[automatically_derived]
+            impl #impl_generics ::core::clone::Clone for #handle<#(#names),*> #where_clause {
+                #[inline]
+                fn clone(&self) -> Self {
+                    *self
+                }
+            }
+
+            #[automatically_derived]
+            impl #impl_generics ::core::marker::Copy for #handle<#(#names),*> #where_clause {}
+
+            #[automatically_derived]
+            impl #impl_generics ::core::convert::From<#private::Tag<#ty>>
+                for #handle<#(#names),*> #where_clause
+            {
+                #[inline]
+                fn from(tag: #private::Tag<#ty>) -> Self {
+                    Self(tag)
+                }
+            }
+
+            #[automatically_derived]
+            impl #impl_generics ::core::convert::From<#handle<#(#names),*>>
+                for #private::Tag<#ty> #where_clause
+            {
+                #[inline]
+                fn from(operations: #handle<#(#names),*>) -> Self {
+                    operations.0
+                }
+            }
+
+            impl #impl_generics #handle<#(#names),*> #where_clause {
+                #(#proxies)*
+            }
+
+            impl #impl_generics #ty #where_clause {
+                #(#guards)*
+            }
+
+            #[automatically_derived]
+            impl #impl_generics #private::ObjectType for #ty #where_clause {
+                type Operations = #handle<#(#names),*>;
+                const OPERATIONS: &'static [#private::OperationInfo] = &[#(#infos),*];
+
+                fn apply(
+                    &mut self,
+                    operation: u16,
+                    arguments: &[u8],
+                ) -> ::core::result::Result<#private::Applied, #private::Malformed> {
+                    match operation {
+                        #(#arms)*
+                        _ => ::core::result::Result::Err(#private::Malformed::NO_OPERATION),
+                    }
+                }
+            }
+        };
+    }
+}
+
+fn guard_name(operation: &Operation) -> Ident {
+    format_ident!("__dhole_when_{}", operation.name)
+}
+
+/// The guard, as a method that sees the arguments by reference.
+fn when(operation: &Operation) -> Option<TokenStream> {
+    let guard = operation.guard.as_ref()?;
+    let (name, arguments, types) = (
+        guard_name(operation),
+        &operation.arguments,
+        &operation.types,
+    );
+    Some(quote_spanned! {guard.span()=>
+        fn #name(&self, #(#arguments: &#types),*) -> bool {
+            let _ = (#(#arguments,)*);
+            #guard
+        }
+    })
+}
+
+/// What the handle has for an operation.
+fn proxy(number: u16, operation: &Operation, ty: &Type, private: &TokenStream) -> TokenStream {
+    let Operation {
+        name,
+        visibility,
+        docs,
+        writes,
+        arguments,
+        types,
+        result,
+        guard,
+        ..
+    } = operation;
+    let types: Vec<_> = types
+        .iter()
+        .map(|it| spelled_out(it.to_token_stream(), ty))
+        .collect();
+    let result = spelled_out(result.clone(), ty);
+    let worker = Ident::new("worker", Span::mixed_site());
+    let state = Ident::new("state", Span::mixed_site());
+    let may = match guard {
+        None => quote!(|_, _| true),
+        Some(_) => {
+            let guard = guard_name(operation);
+            quote!(|#state: &#ty, (#(#arguments,)*)| #state.#guard(#(#arguments),*))
+        }
+    };
+    let (call, lent) = match writes {
+        true => (quote!(write), quote!(&mut #ty)),
+        false => (quote!(read), quote!(&#ty)),
+    };
+    quote! {
+        #(#docs)*
+        #[track_caller]
+        #[inline]
+        #visibility fn #name(
+            &self,
+            #worker: &mut #private::Worker<'_>,
+            #(#arguments: #types),*
+        ) -> ::core::result::Result<#result, #private::ObjectError> {
+            #private::#call(
+                #worker,
+                self.0,
+                #number,
+                (#(#arguments,)*),
+                #may,
+                |#state: #lent, (#(#arguments,)*)| #state.#name(#(#arguments),*),
+            )
+        }
+    }
+}
+
+fn info(operation: &Operation, type_name: &Ident, private: &TokenStream) -> TokenStream {
+    let Operation {
+        name,
+        writes,
+        types,
+        result,
+        ..
+    } = operation;
+    let full = format!("{type_name}::{name}");
+    let signature = format!("{} -> {result}", quote!(#(#types),*));
+    quote! {
+        #private::OperationInfo {
+            name: #full,
+            writes: #writes,
+            signature: #signature,
+        }
+    }
+}
+
+/// An operation on the state, from bytes to bytes.
+fn arm(number: u16, operation: &Operation, private: &TokenStream) -> TokenStream {
+    let Operation {
+        name,
+        arguments,
+        types,
+        result,
+        result_span,
+        guard,
+        ..
+    } = operation;
+    let travel = types
+        .iter()
+        .map(|ty| quote_spanned!(ty.span()=> #private::travels::<#ty>();));
+    let result = quote_spanned!(*result_span=> #private::travels::<#result>(););
+    let blocked = guard.as_ref().map(|_| {
+        let guard = guard_name(operation);
+        quote! {
+            if !self.#guard(#(&#arguments),*) {
+                return ::core::result::Result::Ok(#private::Applied::Blocked);
+            }
+        }
+    });
+    quote! {
+        #number => {
+            #(#travel)*
+            #result
+            let (#(#arguments,)*): (#(#types,)*) =
+                #private::decode("the arguments", arguments)?;
+            #blocked
+            let result = self.#name(#(#arguments),*);
+            #private::encode("the result", &result).map(#private::Applied::Result)
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! The copies of objects that a node has, and how operations are executed on them.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use dhole_model::{ObjectId, VectorTime};
+use dhole_protocol::objects::{Bytes, Call, Host, Outcome, Refusal, Tried};
+use dhole_protocol::{News, Protocol};
+use rustc_hash::FxHashMap;
+
+use super::kind::{self, AnyObject, Applied, Kind, Malformed, ObjectType};
+
+/// The copies of objects on one node.
+#[derive(Default)]
+pub(crate) struct Copies {
+    copies: FxHashMap<ObjectId, Kept>,
+}
+
+/// A copy of an object.
+struct Kept {
+    kind: &'static Kind,
+    state: Box<dyn AnyObject>,
+    poisoned: Option<Refusal>,
+}
+
+/// What trying an operation on a copy here comes to, by the worker that called it.
+pub(crate) enum Here<R> {
+    /// Its result.
+    Done(R),
+    /// Its guard is false.
+    Blocked,
+}
+
+fn malformed(cause: Malformed) -> Refusal {
+    Refusal::Malformed(cause.to_string().into())
+}
+
+/// The words of a panic.
+fn words(panic: Box<dyn Any + Send>) -> Arc<str> {
+    match panic.downcast::<String>() {
+        Ok(words) => Arc::from(*words),
+        Err(panic) => match panic.downcast_ref::<&str>() {
+            Some(words) => Arc::from(*words),
+            None => {
+                // Its destructor is the program's, and may panic too.
+                std::mem::forget(panic);
+                Arc::from("a panic whose payload is no text")
+            }
+        },
+    }
+}
+
+impl Kept {
+    #[inline]
+    fn sound(&mut self) -> Result<&mut Kept, Refusal> {
+        match &self.poisoned {
+            None => Ok(self),
+            Some(refusal) => Err(refusal.clone()),
+        }
+    }
+
+    /// Runs an operation. One that panics while it writes has left a state that nobody may see.
+    #[inline]
+    fn run<R>(
+        &mut self,
+        operation: u16,
+        f: impl FnOnce(&mut dyn AnyObject) -> R,
+    ) -> Result<R, Refusal> {
+        let state = &mut *self.state;
+        match catch_unwind(AssertUnwindSafe(|| f(state))) {
+            Ok(result) => Ok(result),
+            Err(panic) => Err(self.panicked(operation, panic)),
+        }
+    }
+
+    #[cold]
+    fn panicked(&mut self, operation: u16, panic: Box<dyn Any + Send>) -> Refusal {
+        let poisoned = Refusal::Poisoned {
+            operation: self.kind.operation(operation),
+            words: words(panic),
+        };
+        let info = self.kind.operations.get(usize::from(operation));
+        if info.is_some_and(|info| info.writes) {
+            self.poisoned = Some(poisoned.clone());
+        }
+        poisoned
+    }
+}
+
+impl Copies {
+    /// Runs an operation of a known type.
+    #[inline]
+    pub fn run<T: ObjectType, R>(
+        &mut self,
+        object: ObjectId,
+        operation: u16,
+        f: impl FnOnce(&mut T) -> Here<R>,
+    ) -> Result<Here<R>, Refusal> {
+        let kept = self.copies.get_mut(&object).ok_or(Refusal::Unknown)?;
+        let kept = kept.sound()?;
+        if !(&*kept.state as &dyn Any).is::<T>() {
+            return Err(Refusal::OtherType(kept.kind.name().into()));
+        }
+        kept.run(operation, |state| {
+            let state: &mut dyn Any = state;
+            let state = state.downcast_mut::<T>();
+            state.map_or(Here::Blocked, f)
+        })
+    }
+}
+
+/// The copies of a node, and what its worker has seen.
+pub(crate) struct Hosting<'a> {
+    pub copies: &'a mut Copies,
+    pub protocol: &'a Protocol,
+}
+
+impl Host for Hosting<'_> {
+    fn create(&mut self, object: ObjectId, key: u64, state: &[u8]) -> Result<(), Refusal> {
+        let kind = kind::find(key)
+            .ok_or_else(|| Refusal::Malformed("its type is not known in this process".into()))?;
+        let state = (kind.restore)(state).map_err(malformed)?;
+        let poisoned = None;
+        self.copies.copies.insert(
+            object,
+            Kept {
+                kind,
+                state,
+                poisoned,
+            },
+        );
+        Ok(())
+    }
+
+    fn apply(&mut self, call: &Call) -> Tried {
+        let Some(kept) = self.copies.copies.get_mut(&call.object) else {
+            return Tried::Done(Err(Refusal::Unknown));
+        };
+        let ran = kept.sound().and_then(|kept| {
+            let info = kept.kind.operations.get(usize::from(call.operation));
+            // Whoever says that it only reads a replica must not change it.
+            if info.is_none_or(|info| info.writes != call.writes) {
+                let what = "it has no such operation";
+                return Err(Refusal::Malformed(what.into()));
+            }
+            let (operation, arguments) = (call.operation, &call.arguments);
+            kept.run(operation, |state| state.apply(operation, arguments))?
+                .map_err(malformed)
+        });
+        match ran {
+            Ok(Applied::Blocked) => Tried::Blocked,
+            Ok(Applied::Result(result)) => Tried::Done(Ok(result)),
+            Err(refusal) => Tried::Done(Err(refusal)),
+        }
+    }
+
+    fn save(&mut self, object: ObjectId) -> Result<(u64, Bytes), Refusal> {
+        let kept = self.copies.copies.get_mut(&object);
+        let kept = kept.ok_or(Refusal::Unknown)?.sound()?;
+        let state = catch_unwind(AssertUnwindSafe(|| kept.state.save()))
+            .map_err(|panic| Refusal::Malformed(words(panic)))?;
+        Ok((kept.kind.key(), state.map_err(malformed)?))
+    }
+
+    fn discard(&mut self, object: ObjectId) {
+        self.copies.copies.remove(&object);
+    }
+
+    fn digest(&mut self, object: ObjectId) -> u64 {
+        let saved: Outcome = self.save(object).map(|(_, state)| state);
+        let bytes = saved.unwrap_or_else(|refusal| refusal.to_string().as_bytes().into());
+        bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+        })
+    }
+
+    fn name_of(&self, object: ObjectId, operation: u16) -> Arc<str> {
+        let kept = self.copies.copies.get(&object);
+        kept.map_or_else(
+            || Arc::from("an operation"),
+            |kept| kept.kind.operation(operation),
+        )
+    }
+
+    fn time(&self) -> Option<VectorTime> {
+        self.protocol.seen().cloned()
+    }
+
+    fn news_since(&self, seen: &VectorTime) -> Option<Arc<News>> {
+        self.protocol.news_for(seen)
+    }
+}

@@ -1,0 +1,189 @@
+//! Handles of shared objects, and making objects.
+
+use std::fmt;
+use std::num::NonZeroU64;
+use std::ops::Deref;
+
+use dhole_heap::{Share, Tag};
+use dhole_model::{CallSite, NodeId, ObjectId};
+use dhole_protocol::objects::{ObjectsEvent, Refusal, Strategy};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::error::ObjectError;
+use super::invoke::Wanted;
+use super::kind::{self, Kind, Malformed, ObjectType};
+use crate::worker::Worker;
+
+/// A handle of a shared object of type `T`: 8 bytes, and so is `Option<Object<T>>`. It is copied
+/// freely, and may be stored in shared objects of both kinds. Its operations are the public methods
+/// of the `impl` that is marked `#[dhole::object]`, each with the worker before its arguments:
+///
+/// ```text
+/// queue.push(w, job)?;
+/// ```
+///
+/// Every operation is atomic, and all operations on all objects happen in one order on which all
+/// nodes agree and which keeps the order of each node. A panic of an operation that writes makes
+/// the object unusable: that and all later operations on it are [errors](ObjectError) that name it.
+#[derive(Share)]
+#[share(crate = "dhole_heap", nullable, bound = "T: ObjectType")]
+#[repr(transparent)]
+pub struct Object<T: ObjectType> {
+    operations: T::Operations,
+}
+
+impl<T: ObjectType> Clone for Object<T> {
+    fn clone(&self) -> Object<T> {
+        *self
+    }
+}
+
+impl<T: ObjectType> Copy for Object<T> {}
+
+impl<T: ObjectType> PartialEq for Object<T> {
+    fn eq(&self, other: &Object<T>) -> bool {
+        Object::id(self) == Object::id(other)
+    }
+}
+
+impl<T: ObjectType> Eq for Object<T> {}
+
+impl<T: ObjectType> fmt::Debug for Object<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Object({})", Object::id(self).0)
+    }
+}
+
+/// The operations.
+impl<T: ObjectType> Deref for Object<T> {
+    type Target = T::Operations;
+    fn deref(&self) -> &T::Operations {
+        &self.operations
+    }
+}
+
+pub(super) fn id_of<T>(tag: Tag<T>) -> ObjectId {
+    ObjectId(tag.number().get() - 1)
+}
+
+impl<T: ObjectType> Object<T> {
+    pub(super) fn named(object: ObjectId) -> Object<T> {
+        let tag = Tag::new(NonZeroU64::MIN.saturating_add(object.0));
+        Object {
+            operations: tag.into(),
+        }
+    }
+
+    /// The object that the handle names.
+    pub fn id(this: &Object<T>) -> ObjectId {
+        id_of(this.operations.into())
+    }
+
+    /// Keeps the object as `strategy` says from here on. It goes there with its state and the
+    /// operations that wait for their guards, in order with all operations.
+    ///
+    /// # Errors
+    /// [`ObjectError`] when there is no such object, or its state cannot be written.
+    #[track_caller]
+    pub fn strategy(
+        this: &Object<T>,
+        w: &mut Worker<'_>,
+        strategy: Strategy,
+    ) -> Result<(), ObjectError> {
+        let (object, site) = (Object::id(this), CallSite::caller());
+        let wanted = named(object, "Object::strategy", site);
+        let event = |call| ObjectsEvent::Change {
+            call,
+            object,
+            to: strategy,
+        };
+        w.order(wanted, event)
+    }
+
+    /// Whether all replicas of the object are alike, as they are when its operations are
+    /// deterministic: they must not ask for the time, random numbers, addresses or the order of a
+    /// map whose hasher is random ([`HashMap`](crate::HashMap) has none).
+    ///
+    /// # Errors
+    /// [`ObjectError`] with [`Refusal::Diverged`] when they differ.
+    #[track_caller]
+    pub fn compare(this: &Object<T>, w: &mut Worker<'_>) -> Result<(), ObjectError> {
+        let (object, site) = (Object::id(this), CallSite::caller());
+        let wanted = named(object, "Object::compare", site);
+        w.order(wanted, |call| ObjectsEvent::Compare { call, object })
+    }
+}
+
+fn named(object: ObjectId, name: &'static str, site: CallSite) -> Wanted {
+    Wanted { object, name, site }
+}
+
+/// A replica on every node: operations that read cost no message, those that write go to all.
+pub const fn replicated() -> Strategy {
+    Strategy::Replicated
+}
+
+/// One copy, on this node.
+pub const fn on(node: NodeId) -> Strategy {
+    Strategy::On(node)
+}
+
+impl Worker<'_> {
+    /// Makes a shared object of this value, kept as `strategy` says. The other nodes learn of it
+    /// by its handle, through [`once`](Worker::once) or another object.
+    ///
+    /// # Errors
+    /// [`ObjectError`] when the value cannot be written as bytes, or made of them again.
+    #[track_caller]
+    pub fn new_object<T: ObjectType>(
+        &mut self,
+        strategy: Strategy,
+        value: T,
+    ) -> Result<Object<T>, ObjectError> {
+        let site = CallSite::caller();
+        let kind = Kind::of::<T>();
+        let key = kind::register(kind);
+        let node = self.node();
+        let not_made = |cause: Malformed| ObjectError::NotMade {
+            type_name: kind.name(),
+            node,
+            site,
+            cause: Refusal::Malformed(cause.to_string().into()),
+        };
+        if let Strategy::On(node) = strategy
+            && node.index() >= self.nodes()
+        {
+            let (what, nodes) = ("where it is to be kept", self.nodes());
+            let cause = format!("{node} is not one of {nodes} nodes").into();
+            return Err(not_made(Malformed { what, cause }));
+        }
+        let state = kind::encode("the state of an object", &value).map_err(not_made)?;
+        let object = {
+            let mut node = self.link.node.monitor.lock();
+            node.split().1.here.machine.new_object()
+        };
+        let wanted = named(object, "making it", site);
+        let event = |call| ObjectsEvent::Create {
+            call,
+            object,
+            kind: key,
+            state,
+            strategy,
+        };
+        self.order(wanted, event)?;
+        Ok(Object::named(object))
+    }
+}
+
+impl<T: ObjectType> Serialize for Object<T> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        Object::id(self).0.serialize(to)
+    }
+}
+
+impl<'de, T: ObjectType> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Object<T>, D::Error> {
+        let number = u64::deserialize(from)?;
+        Ok(Object::named(ObjectId(number)))
+    }
+}

@@ -1,0 +1,305 @@
+//! The worker's calls of operations.
+
+use std::marker::PhantomData;
+
+use dhole_heap::{Call, Tag};
+use dhole_model::{CallSite, ObjectId};
+use dhole_protocol::objects::{self, ObjectsEvent, Outcome, Refusal};
+use dhole_protocol::{Event, Operation};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::copies::Here;
+use super::error::ObjectError;
+use super::handle::id_of;
+use super::kind::{self, Malformed, ObjectType};
+use crate::node::State;
+use crate::worker::{Failure, Link, Worker};
+
+/// What the worker wants of which object, and where in the program.
+#[derive(Clone, Copy)]
+pub(super) struct Wanted {
+    pub object: ObjectId,
+    pub name: &'static str,
+    pub site: CallSite,
+}
+
+/// An operation that is called.
+struct Asked<T> {
+    object: ObjectId,
+    operation: u16,
+    writes: bool,
+    site: CallSite,
+    of: PhantomData<fn(T)>,
+}
+
+impl<T: ObjectType> Asked<T> {
+    #[inline]
+    fn new(tag: Tag<T>, operation: u16, writes: bool, site: CallSite) -> Asked<T> {
+        Asked {
+            object: id_of(tag),
+            operation,
+            writes,
+            site,
+            of: PhantomData,
+        }
+    }
+
+    fn wanted(&self) -> Wanted {
+        Wanted {
+            object: self.object,
+            name: T::OPERATIONS[usize::from(self.operation)].name,
+            site: self.site,
+        }
+    }
+}
+
+/// Calls an operation that only reads. What code that `#[dhole::object]` writes calls.
+#[track_caller]
+#[inline]
+pub fn read<T: ObjectType, A: Serialize, R: DeserializeOwned>(
+    w: &mut Worker<'_>,
+    tag: Tag<T>,
+    operation: u16,
+    arguments: A,
+    guard: fn(&T, &A) -> bool,
+    run: fn(&T, A) -> R,
+) -> Result<R, ObjectError> {
+    let site = CallSite::caller();
+    let asked = Asked::new(tag, operation, false, site);
+    w.call(asked, arguments, guard, |state: &mut T, arguments| {
+        run(state, arguments)
+    })
+}
+
+/// Calls an operation that may write. What code that `#[dhole::object]` writes calls.
+#[track_caller]
+#[inline]
+pub fn write<T: ObjectType, A: Serialize, R: DeserializeOwned>(
+    w: &mut Worker<'_>,
+    tag: Tag<T>,
+    operation: u16,
+    arguments: A,
+    guard: fn(&T, &A) -> bool,
+    run: fn(&mut T, A) -> R,
+) -> Result<R, ObjectError> {
+    let site = CallSite::caller();
+    let asked = Asked::new(tag, operation, true, site);
+    w.call(asked, arguments, guard, run)
+}
+
+/// Arguments, and what is done with them: gone once it was done.
+type Pending<A, F> = Option<(A, F)>;
+
+/// Tries an operation on the copy here, by itself and without making bytes of anything.
+#[inline]
+fn try_here<T: ObjectType, A, R>(
+    state: &mut State,
+    object: ObjectId,
+    operation: u16,
+    pending: &mut Pending<A, impl FnOnce(&mut T, A) -> R>,
+    guard: fn(&T, &A) -> bool,
+) -> Result<Option<R>, Refusal> {
+    let tried = state.here.copies.run(object, operation, |copy: &mut T| {
+        let may = pending
+            .as_ref()
+            .is_some_and(|(arguments, _)| guard(copy, arguments));
+        match pending.take_if(|_| may) {
+            Some((arguments, run)) => Here::Done(run(copy, arguments)),
+            None => Here::Blocked,
+        }
+    })?;
+    Ok(match tried {
+        Here::Done(result) => Some(result),
+        Here::Blocked => None,
+    })
+}
+
+fn malformed(cause: Malformed) -> Refusal {
+    Refusal::Malformed(cause.to_string().into())
+}
+
+impl<'id> Worker<'id> {
+    #[inline]
+    fn call<T: ObjectType, A: Serialize, R: DeserializeOwned>(
+        &mut self,
+        asked: Asked<T>,
+        arguments: A,
+        guard: fn(&T, &A) -> bool,
+        run: impl FnOnce(&mut T, A) -> R,
+    ) -> Result<R, ObjectError> {
+        let Asked {
+            object, operation, ..
+        } = asked;
+        let mut pending = Some((arguments, run));
+        if !asked.writes && self.link.dropped.borrow().is_empty() {
+            let (machine, id) = (self.link.machine, self.link.node.id);
+            machine.enter(id);
+            let mut node = self.link.node.monitor.lock();
+            let state = node.split().1;
+            let tried = match state.may_read_at_once(object) {
+                true => try_here(state, object, operation, &mut pending, guard),
+                false => Ok(None),
+            };
+            drop(node);
+            machine.leave(id);
+            match tried {
+                Ok(Some(result)) => return Ok(result),
+                Ok(None) => {}
+                Err(cause) => return Err(self.refused(asked.wanted(), cause)),
+            }
+        }
+        self.call_in_turn(asked, pending, guard)
+    }
+
+    /// Calls an operation as a synchronisation: what was written before is told, and what happened
+    /// before in the object's order is learnt.
+    fn call_in_turn<T: ObjectType, A: Serialize, R: DeserializeOwned>(
+        &mut self,
+        asked: Asked<T>,
+        mut pending: Pending<A, impl FnOnce(&mut T, A) -> R>,
+        guard: fn(&T, &A) -> bool,
+    ) -> Result<R, ObjectError> {
+        let wanted = asked.wanted();
+        let Asked {
+            object,
+            operation,
+            writes,
+            ..
+        } = asked;
+        self.in_turn(wanted, |link, call| {
+            let state = call.split().1;
+            state.here.meet::<T>();
+            state.here.machine.count(object, writes);
+            if state.here.machine.is_local(object, writes) {
+                let tried = try_here(state, object, operation, &mut pending, guard);
+                if let Some(done) = tried.transpose() {
+                    if writes {
+                        let wrote = ObjectsEvent::Wrote(object);
+                        link.stepping(call, |state, step| state.step_objects(wrote, step))?;
+                        link.send(call);
+                    }
+                    return Ok(done);
+                }
+            }
+            let Some((arguments, _)) = &pending else {
+                return Ok(Err(Refusal::Unknown));
+            };
+            let arguments = match kind::encode("the arguments", arguments) {
+                Ok(arguments) => arguments,
+                Err(cause) => return Ok(Err(malformed(cause))),
+            };
+            let node = link.node.id;
+            let event = |number| {
+                ObjectsEvent::Invoke(objects::Call {
+                    id: objects::CallId { node, number },
+                    object,
+                    operation,
+                    writes,
+                    arguments,
+                })
+            };
+            let outcome = link.operate(call, wanted, event)?;
+            Ok(outcome.and_then(|bytes| kind::decode("the result", &bytes).map_err(malformed)))
+        })
+    }
+
+    /// An operation that all objects know.
+    pub(super) fn order(
+        &mut self,
+        wanted: Wanted,
+        event: impl FnOnce(u64) -> ObjectsEvent,
+    ) -> Result<(), ObjectError> {
+        self.in_turn(wanted, |link, call| {
+            Ok(link.operate(call, wanted, event)?.map(drop))
+        })
+    }
+
+    /// Runs `f` as a synchronisation.
+    fn in_turn<R>(
+        &mut self,
+        wanted: Wanted,
+        f: impl FnOnce(&Link<'id>, &mut Call<'_, State>) -> Result<Result<R, Refusal>, Failure>,
+    ) -> Result<R, ObjectError> {
+        let called = self.exclusive(|link, call| {
+            link.local(call, Some(Event::EndInterval))?;
+            let outcome = f(link, call)?;
+            link.learn(call)?;
+            Ok(outcome)
+        });
+        match called {
+            Ok(outcome) => outcome.map_err(|cause| self.refused(wanted, cause)),
+            Err(failure) => Err(self.link.sync_error(failure, wanted.site).into()),
+        }
+    }
+
+    #[cold]
+    fn refused(&self, wanted: Wanted, cause: Refusal) -> ObjectError {
+        ObjectError::Refused {
+            operation: wanted.name,
+            object: wanted.object,
+            node: self.node(),
+            site: wanted.site,
+            cause,
+        }
+    }
+}
+
+impl State {
+    /// Whether the worker may read the copy of an object here and go on as if nothing had
+    /// happened: there is nothing to learn, and nobody waits for a call of the worker.
+    #[inline]
+    fn may_read_at_once(&mut self, object: ObjectId) -> bool {
+        let quiet = self.ended().is_none() && !self.protocol.has_deferred();
+        let machine = &mut self.here.machine;
+        let at_once = quiet && !machine.is_acquire_due() && machine.is_local(object, false);
+        if at_once {
+            machine.count(object, false);
+        }
+        at_once
+    }
+}
+
+impl Link<'_> {
+    /// Has an event about objects, and waits until the call that it makes is over.
+    fn operate(
+        &self,
+        call: &mut Call<'_, State>,
+        wanted: Wanted,
+        event: impl FnOnce(u64) -> ObjectsEvent,
+    ) -> Result<Outcome, Failure> {
+        let Wanted { object, name, site } = wanted;
+        let operation = Operation {
+            object,
+            name: CallSite::runtime(name),
+        };
+        self.step(call, Some(Event::Await { operation, site }))?;
+        let here = &mut call.split().1.here;
+        let number = here.machine.new_call().number;
+        here.awaited = Some(number);
+        let event = event(number);
+        let stepped = self.stepping(call, |state, step| state.step_objects(event, step));
+        let waited = stepped
+            .map_err(Failure::from)
+            .and_then(|()| self.outcome(call));
+        let state = call.split().1;
+        state.here.awaited = None;
+        let outcome = state.here.take_finished(number);
+        waited?;
+        Ok(outcome.unwrap_or(Err(Refusal::Unknown)))
+    }
+
+    /// Learns what operations told this node.
+    fn learn(&self, call: &mut Call<'_, State>) -> Result<(), Failure> {
+        let state = call.split().1;
+        if !state.here.machine.take_acquire_due() {
+            return Ok(());
+        }
+        state
+            .here
+            .machine
+            .forget_up_to(state.protocol.seen_by_all());
+        let news = state.here.machine.unlearned(state.protocol.seen());
+        self.begin(call, Event::Learn(news)).map(drop)
+    }
+}

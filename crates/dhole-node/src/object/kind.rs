@@ -1,0 +1,179 @@
+//! What the engine knows of a type of objects: how an operation is found by its number.
+
+use std::any::{Any, type_name};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use dhole_heap::{Nullable, Share, Tag};
+use dhole_protocol::objects::Bytes;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// A type whose values can be shared as objects with operations. Implemented by
+/// [`#[dhole::object]`](macro@dhole_macros::object), which see; do not implement it by hand.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no operations, so it cannot be a shared object",
+    label = "not a type of shared objects",
+    note = "mark the `impl` whose public methods are the operations: `#[dhole::object] impl {Self}`"
+)]
+pub trait ObjectType: Serialize + DeserializeOwned + Send + Sync + 'static {
+    /// What a handle can be asked to do: the operations, each with the worker before its arguments.
+    type Operations: Share + Nullable + Copy + From<Tag<Self>> + Into<Tag<Self>>;
+
+    /// The operations, in the order of their numbers.
+    #[doc(hidden)]
+    const OPERATIONS: &'static [OperationInfo];
+
+    /// Executes the operation of this number, if its guard is true.
+    #[doc(hidden)]
+    fn apply(&mut self, operation: u16, arguments: &[u8]) -> Result<Applied, Malformed>;
+}
+
+/// An operation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OperationInfo {
+    /// Its name, after that of its type.
+    pub name: &'static str,
+    /// Whether it takes `&mut self`.
+    pub writes: bool,
+    /// Its arguments and its result, as the program spells them.
+    pub signature: &'static str,
+}
+
+/// What executing an operation came to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Applied {
+    /// Its result.
+    Result(Bytes),
+    /// Its guard is false; nothing was done.
+    Blocked,
+}
+
+/// Bytes that are not what they should be.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{what}: {cause}")]
+pub struct Malformed {
+    /// What they should be.
+    pub what: &'static str,
+    /// Why they are not.
+    pub cause: Cow<'static, str>,
+}
+
+impl Malformed {
+    /// A number of an operation that the type does not have.
+    pub const NO_OPERATION: Malformed = Malformed {
+        what: "the operation",
+        cause: Cow::Borrowed("the type has none of this number"),
+    };
+}
+
+/// Whoever is named here can be an argument or a result of an operation.
+#[doc(hidden)]
+#[inline]
+pub const fn travels<V: Serialize + DeserializeOwned>() {}
+
+/// The bytes of a value.
+pub fn encode<V: Serialize + ?Sized>(what: &'static str, value: &V) -> Result<Bytes, Malformed> {
+    let cause = |cause: postcard::Error| Malformed {
+        what,
+        cause: cause.to_string().into(),
+    };
+    let bytes = postcard::to_extend(value, Vec::new()).map_err(cause)?;
+    Ok(Bytes::from(bytes))
+}
+
+/// The value of these bytes, which are nothing else.
+pub fn decode<V: DeserializeOwned>(what: &'static str, bytes: &[u8]) -> Result<V, Malformed> {
+    let malformed = |cause: String| Malformed {
+        what,
+        cause: cause.into(),
+    };
+    match postcard::take_from_bytes(bytes) {
+        Ok((value, [])) => Ok(value),
+        Ok((_, rest)) => Err(malformed(format!("{} bytes are left over", rest.len()))),
+        Err(cause) => Err(malformed(cause.to_string())),
+    }
+}
+
+/// A state whose type is not known.
+pub(crate) trait AnyObject: Any + Send {
+    fn apply(&mut self, operation: u16, arguments: &[u8]) -> Result<Applied, Malformed>;
+    fn save(&self) -> Result<Bytes, Malformed>;
+}
+
+impl<T: ObjectType> AnyObject for T {
+    fn apply(&mut self, operation: u16, arguments: &[u8]) -> Result<Applied, Malformed> {
+        ObjectType::apply(self, operation, arguments)
+    }
+
+    fn save(&self) -> Result<Bytes, Malformed> {
+        encode("the state of an object", self)
+    }
+}
+
+/// A type of objects, as data.
+#[derive(Debug)]
+pub(crate) struct Kind {
+    name: fn() -> &'static str,
+    pub operations: &'static [OperationInfo],
+    pub restore: fn(&[u8]) -> Result<Box<dyn AnyObject>, Malformed>,
+}
+
+struct Of<T>(T);
+
+impl<T: ObjectType> Of<T> {
+    const KIND: Kind = Kind {
+        name: type_name::<T>,
+        operations: T::OPERATIONS,
+        restore: |bytes| Ok(Box::new(decode::<T>("the state of an object", bytes)?)),
+    };
+}
+
+impl Kind {
+    /// The kind of a type.
+    pub fn of<T: ObjectType>() -> &'static Kind {
+        &Of::<T>::KIND
+    }
+
+    /// The name of the type.
+    pub fn name(&self) -> &'static str {
+        (self.name)()
+    }
+
+    /// Tells the type from others, the same in every process of one program: FNV-1a over its
+    /// name, and its operations and what they take and give.
+    pub fn key(&self) -> u64 {
+        let operations = self.operations.iter();
+        let words = operations.flat_map(|it| [it.name, it.signature, ";"]);
+        let bytes = [self.name()].into_iter().chain(words).flat_map(str::bytes);
+        bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        })
+    }
+
+    /// The name of an operation.
+    pub fn operation(&self, operation: u16) -> Arc<str> {
+        let info = self.operations.get(usize::from(operation));
+        info.map_or("an operation that it does not have", |info| info.name)
+            .into()
+    }
+}
+
+/// The kinds that this process has met, by key: whoever makes an object, or uses the handle of one,
+/// names its type.
+static KINDS: Mutex<BTreeMap<u64, &'static Kind>> = Mutex::new(BTreeMap::new());
+
+/// Makes a type known to this process.
+pub(crate) fn register(kind: &'static Kind) -> u64 {
+    let key = kind.key();
+    let mut kinds = KINDS.lock().unwrap_or_else(PoisonError::into_inner);
+    kinds.entry(key).or_insert(kind);
+    key
+}
+
+/// The type of this key, if this process has met it.
+pub(crate) fn find(key: u64) -> Option<&'static Kind> {
+    let kinds = KINDS.lock().unwrap_or_else(PoisonError::into_inner);
+    kinds.get(&key).copied()
+}

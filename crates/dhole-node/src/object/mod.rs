@@ -1,0 +1,21 @@
+//! Shared objects with operations (Orca, section 2.1).
+//!
+//! | module | what |
+//! |---|---|
+//! | `kind` | types of objects, found by their keys; arguments and states as bytes |
+//! | `copies` | a node's copies, and running operations on them |
+//! | `invoke` | the worker's calls |
+//! | `step` | the machine of objects in a node: messages, and what it wants done |
+
+mod copies;
+mod error;
+mod handle;
+mod invoke;
+mod kind;
+mod step;
+
+pub use error::ObjectError;
+pub use handle::{Object, on, replicated};
+pub use invoke::{read, write};
+pub use kind::{Applied, Malformed, ObjectType, OperationInfo, decode, encode, travels};
+pub(crate) use step::ObjectsHere;

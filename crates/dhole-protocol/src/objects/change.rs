@@ -1,0 +1,256 @@
+//! Migration and change of representation, ordered with the operations (Orca, section 2.3.2).
+//!
+//! What is to change is multicast. Between that and the moment when the state has come to where it
+//! is needed, the object is *coming* or *spreading*: whatever is ordered meanwhile is deferred, in
+//! order, and done after; calls of the own worker are postponed. The node that has the only copy
+//! sends it, or multicasts it, with the calls that wait for their guards.
+
+use std::sync::Arc;
+
+use dhole_model::{NodeId, ObjectId, VectorTime};
+
+use super::entry::{Entry, Place};
+use super::host::Host;
+use super::message::{Bytes, CallId, ObjectsMessage, Ordered, Outcome, Refusal, Strategy, Waiting};
+use super::{Asked, Objects, ObjectsCommand, Out};
+use crate::ProtocolError;
+
+impl Objects {
+    #[expect(clippy::too_many_arguments, reason = "a delivered change, taken apart")]
+    pub(super) fn change(
+        &mut self,
+        sequence: u64,
+        by: CallId,
+        object: ObjectId,
+        to: Strategy,
+        body: &Arc<Ordered>,
+        host: &mut dyn Host,
+        out: Out<'_>,
+    ) {
+        let me = self.me;
+        let entry = self.table.entry(object).or_insert_with(Entry::unknown);
+        let place = match entry.place {
+            // Nobody told this node where an object is that has one copy; its creator knows.
+            Place::Unknown => Place::At(object.creator(self.nodes)),
+            place => place,
+        };
+        let done = Ok(Bytes::default());
+        match (place, to) {
+            (Place::Coming | Place::Spreading(_), _) => {
+                entry.deferred.push_back((sequence, Arc::clone(body)));
+                return;
+            }
+            (Place::Replicated, Strategy::Replicated) => {}
+            (Place::Replicated, Strategy::On(node)) => {
+                entry.since = sequence;
+                entry.place = if node == me {
+                    Place::Here
+                } else {
+                    Place::At(node)
+                };
+                self.leave_replica(object, node, host, out);
+            }
+            (Place::Here, Strategy::On(node)) if node == me => {}
+            (Place::Here, Strategy::On(node)) => {
+                (entry.place, entry.since) = (Place::At(node), sequence);
+                self.migrate(object, node, sequence, host, out);
+            }
+            (Place::Here, Strategy::Replicated) => {
+                (entry.place, entry.since) = (Place::Spreading(me), sequence);
+                self.spread(object, host, out);
+            }
+            (Place::At(from), Strategy::On(node)) if from == node => {}
+            (Place::At(_), Strategy::On(node)) => {
+                entry.since = sequence;
+                entry.place = if node == me {
+                    Place::Coming
+                } else {
+                    Place::At(node)
+                };
+            }
+            (Place::At(from), Strategy::Replicated) => {
+                (entry.place, entry.since) = (Place::Spreading(from), sequence);
+            }
+            (Place::Unknown, _) => {}
+        }
+        self.over(by, done, out);
+        self.take_postponed(object, host, out);
+    }
+
+    /// A replicated object goes on as the only copy on `node`: the calls that wait do so there.
+    fn leave_replica(&mut self, object: ObjectId, node: NodeId, host: &mut dyn Host, out: Out<'_>) {
+        let me = self.me;
+        let Some(entry) = self.table.get_mut(&object) else {
+            return;
+        };
+        if node == me {
+            // The reads of other workers wait with their replicas, and come as requests.
+            return;
+        }
+        let blocked = std::mem::take(&mut entry.blocked);
+        host.discard(object);
+        for Waiting { call, .. } in blocked {
+            if call.id.node != me {
+                continue;
+            }
+            match call.writes {
+                true => self.awaits(call.id, node, None),
+                false => self.invoke(call, host, out),
+            }
+        }
+    }
+
+    /// `node` executes a call of this node's worker without having been asked.
+    pub(super) fn awaits(&mut self, by: CallId, node: NodeId, time: Option<VectorTime>) {
+        if by.node == self.me {
+            let (to, call) = (node, None);
+            self.asked.insert(by.number, Asked { to, call, time });
+        }
+    }
+
+    fn taken(&mut self, object: ObjectId, host: &mut dyn Host) -> Result<(u64, Bytes), Refusal> {
+        let saved = host.save(object);
+        host.discard(object);
+        saved
+    }
+
+    fn take_blocked(&mut self, object: ObjectId) -> Vec<Waiting> {
+        let entry = self.table.get_mut(&object);
+        let blocked = entry.map(|entry| std::mem::take(&mut entry.blocked));
+        blocked.unwrap_or_default().into()
+    }
+
+    /// Sends the only copy to another node.
+    fn migrate(
+        &mut self,
+        object: ObjectId,
+        to: NodeId,
+        since: u64,
+        host: &mut dyn Host,
+        out: Out<'_>,
+    ) {
+        self.hear_own(host);
+        let blocked = self.take_blocked(object);
+        for Waiting { call, time } in &blocked {
+            if call.id.node == self.me {
+                self.awaits(call.id, to, time.clone());
+            }
+        }
+        // What cannot be written is sent as no state at all, which the receiver refuses.
+        let (kind, state) = self.taken(object, host).unwrap_or_default();
+        let news = self.heard.since(None);
+        let message = ObjectsMessage::Migrate {
+            object,
+            since,
+            kind,
+            state,
+            blocked,
+            news,
+        };
+        out.push(ObjectsCommand::Send { to, message });
+    }
+
+    /// Multicasts the state of the only copy.
+    fn spread(&mut self, object: ObjectId, host: &mut dyn Host, out: Out<'_>) {
+        self.hear_own(host);
+        let blocked = self.take_blocked(object);
+        let (kind, state) = self.taken(object, host).unwrap_or_default();
+        let install = Ordered::Install {
+            object,
+            kind,
+            state,
+            blocked,
+            news: self.heard.since(Some(&self.told)),
+        };
+        out.push(ObjectsCommand::Broadcast(Arc::new(install)));
+    }
+
+    /// The only copy has come.
+    pub(super) fn arrived(
+        &mut self,
+        (object, since): (ObjectId, u64),
+        (kind, state): (u64, &[u8]),
+        blocked: Vec<Waiting>,
+        host: &mut dyn Host,
+        out: Out<'_>,
+    ) -> Result<(), ProtocolError> {
+        let entry = self.table.entry(object).or_insert_with(Entry::unknown);
+        if entry.place != Place::Coming || entry.since != since {
+            return Err(ProtocolError::BadMessage {
+                from: object.creator(self.nodes),
+                what: "the state of an object that is not to come",
+            });
+        }
+        entry.place = Place::Here;
+        entry.blocked = blocked.into();
+        let requests = std::mem::take(&mut entry.requests);
+        let created = host.create(object, kind, state);
+        if created.is_err() {
+            self.retry(object, host, out);
+        }
+        for (call, time) in requests {
+            self.execute(call, time, host, out);
+        }
+        self.take_deferred(object, host, out);
+        Ok(())
+    }
+
+    /// Every node has a replica from here on.
+    pub(super) fn install(
+        &mut self,
+        sequence: u64,
+        object: ObjectId,
+        (kind, state): (u64, &Bytes),
+        blocked: &[Waiting],
+        host: &mut dyn Host,
+        out: Out<'_>,
+    ) {
+        let me = self.me;
+        let entry = self.table.entry(object).or_insert_with(Entry::unknown);
+        (entry.place, entry.since) = (Place::Replicated, sequence);
+        // What others only read is tried by them, on their replicas.
+        let mine = |waiting: &&Waiting| waiting.call.writes || waiting.call.id.node == me;
+        entry.blocked = blocked.iter().filter(mine).cloned().collect();
+        entry.digests.clear();
+        // What becomes of it is the same everywhere: the operations say that there is no copy.
+        let _: Result<(), Refusal> = host.create(object, kind, state);
+        for Waiting { call, .. } in blocked {
+            if call.id.node == me {
+                self.asked.remove(&call.id.number);
+            }
+        }
+        self.take_deferred(object, host, out);
+    }
+
+    /// Does what was ordered while the state was on its way, and what the worker called.
+    fn take_deferred(&mut self, object: ObjectId, host: &mut dyn Host, out: Out<'_>) {
+        loop {
+            let Some(entry) = self.table.get_mut(&object) else {
+                return;
+            };
+            if matches!(entry.place, Place::Coming | Place::Spreading(_)) {
+                return;
+            }
+            let Some((sequence, body)) = entry.deferred.pop_front() else {
+                break;
+            };
+            self.ordered(sequence, &body, host, out);
+        }
+        self.take_postponed(object, host, out);
+    }
+
+    /// Makes the calls that had to wait until the object was somewhere.
+    pub(super) fn take_postponed(&mut self, object: ObjectId, host: &mut dyn Host, out: Out<'_>) {
+        let Some(entry) = self.table.get_mut(&object) else {
+            return;
+        };
+        for call in std::mem::take(&mut entry.postponed) {
+            self.invoke(call, host, out);
+        }
+    }
+
+    /// The outcome of a call about an object that is nowhere.
+    pub(super) fn nowhere() -> Outcome {
+        Err(Refusal::Unknown)
+    }
+}

@@ -1,0 +1,57 @@
+//! What no node of a sound cluster says about objects.
+
+use dhole_model::{NodeId, VectorTime};
+
+use super::message::{Call, ObjectsMessage, Strategy, Waiting};
+
+fn check_time(time: &Option<VectorTime>, nodes: usize) -> Result<(), &'static str> {
+    match time.as_ref().is_none_or(|time| time.nodes() == nodes) {
+        true => Ok(()),
+        false => Err("a vector time of a cluster of another size"),
+    }
+}
+
+fn check_call(call: &Call, nodes: usize) -> Result<(), &'static str> {
+    match call.id.node.index() < nodes {
+        true => Ok(()),
+        false => Err("a call of a node that is not in the cluster"),
+    }
+}
+
+pub(super) fn check_blocked(blocked: &[Waiting], nodes: usize) -> Result<(), &'static str> {
+    blocked.iter().try_for_each(|waiting| {
+        check_call(&waiting.call, nodes)?;
+        check_time(&waiting.time, nodes)
+    })
+}
+
+impl ObjectsMessage {
+    /// What makes no sense in a cluster of `nodes`, whatever has happened there.
+    pub(crate) fn check(&self, from: NodeId, nodes: usize) -> Result<(), &'static str> {
+        if let Some(news) = self.news() {
+            news.check(nodes)?;
+        }
+        match self {
+            ObjectsMessage::Request { call, time, .. } => {
+                if call.id.node != from {
+                    return Err("a request in another node's name");
+                }
+                check_time(time, nodes)
+            }
+            ObjectsMessage::Elsewhere {
+                at: Strategy::On(node),
+                ..
+            } if node.index() >= nodes => Err("a place that is not in the cluster"),
+            ObjectsMessage::Create { by, object, .. } => {
+                match by.node == from && object.creator(nodes) == from {
+                    true => Ok(()),
+                    false => Err("an object made in another node's name"),
+                }
+            }
+            ObjectsMessage::Migrate { blocked, .. } => check_blocked(blocked, nodes),
+            ObjectsMessage::Reply { .. }
+            | ObjectsMessage::Elsewhere { .. }
+            | ObjectsMessage::Digests { .. } => Ok(()),
+        }
+    }
+}

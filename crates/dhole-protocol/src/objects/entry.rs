@@ -1,0 +1,92 @@
+//! What a node knows of one object.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use dhole_model::{NodeId, VectorTime};
+
+use super::message::{Call, Ordered, Waiting};
+
+/// Where an object is, as far as a node knows.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Place {
+    /// The node has a handle and has heard nothing yet: its creator knows.
+    Unknown,
+    /// The only copy is here.
+    Here,
+    /// The only copy is on that node.
+    At(NodeId),
+    /// Every node has a replica.
+    Replicated,
+    /// The only copy is to be here, and is on its way.
+    Coming,
+    /// Every node is to have a replica: that node, which had the only copy, multicasts its state.
+    Spreading(NodeId),
+}
+
+/// How often a node used an object.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+pub struct Accesses {
+    /// Operations that only read.
+    pub reads: u64,
+    /// Operations that may write.
+    pub writes: u64,
+}
+
+impl Accesses {
+    #[inline]
+    pub(super) fn count(&mut self, writes: bool) {
+        match writes {
+            true => self.writes += 1,
+            false => self.reads += 1,
+        }
+    }
+}
+
+/// One object, as a node knows it.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    pub place: Place,
+    /// The ordered message since which it is there.
+    pub since: u64,
+    pub accesses: Accesses,
+    /// Calls whose guards were false, in the order of coming.
+    pub blocked: VecDeque<Waiting>,
+    /// Requests of other nodes that came before the copy.
+    pub requests: Vec<(Call, Option<VectorTime>)>,
+    /// Calls of this node's worker, until there is a place to make them.
+    pub postponed: Vec<Call>,
+    /// What was ordered while the object's state was on its way.
+    pub deferred: VecDeque<(u64, Arc<Ordered>)>,
+    /// The last operations that were ordered, each with the digest of what it left behind.
+    pub digests: VecDeque<(u64, u16, u64)>,
+}
+
+impl Entry {
+    pub fn new(place: Place, since: u64) -> Entry {
+        Entry {
+            place,
+            since,
+            accesses: Accesses::default(),
+            blocked: VecDeque::new(),
+            requests: Vec::new(),
+            postponed: Vec::new(),
+            deferred: VecDeque::new(),
+            digests: VecDeque::new(),
+        }
+    }
+
+    pub fn unknown() -> Entry {
+        Entry::new(Place::Unknown, 0)
+    }
+
+    /// Whether the worker may execute an operation on the copy here without telling anyone.
+    #[inline]
+    pub fn is_local(&self, writes: bool) -> bool {
+        match self.place {
+            Place::Here => true,
+            Place::Replicated => !writes,
+            _ => false,
+        }
+    }
+}

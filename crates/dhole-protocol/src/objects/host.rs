@@ -1,0 +1,51 @@
+//! What the machine of objects works with: the copies themselves, and what the worker has seen.
+
+use std::sync::Arc;
+
+use dhole_model::{ObjectId, VectorTime};
+
+use super::message::{Bytes, Call, Outcome, Refusal};
+use crate::News;
+
+/// What trying an operation comes to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Tried {
+    /// It was executed, or never can be.
+    Done(Outcome),
+    /// Its guard is false; nothing has changed.
+    Blocked,
+}
+
+/// Keeps a node's copies of objects, and knows its intervals. The machine says what is to be done
+/// with a copy and never sees one.
+pub trait Host {
+    /// Makes a copy of this state.
+    ///
+    /// # Errors
+    /// [`Refusal`] when the bytes are no state of the type, or the type is not known here.
+    fn create(&mut self, object: ObjectId, kind: u64, state: &[u8]) -> Result<(), Refusal>;
+
+    /// Executes an operation on the copy here, if its guard is true.
+    fn apply(&mut self, call: &Call) -> Tried;
+
+    /// The type and the state of the copy here.
+    ///
+    /// # Errors
+    /// [`Refusal`] when the state cannot be written, or the copy is poisoned.
+    fn save(&mut self, object: ObjectId) -> Result<(u64, Bytes), Refusal>;
+
+    /// Forgets the copy here.
+    fn discard(&mut self, object: ObjectId);
+
+    /// A digest of the state of the copy here.
+    fn digest(&mut self, object: ObjectId) -> u64;
+
+    /// The name of an operation.
+    fn name_of(&self, object: ObjectId, operation: u16) -> Arc<str>;
+
+    /// What the worker has seen; `None` while nobody has written anything.
+    fn time(&self) -> Option<VectorTime>;
+
+    /// What the worker has seen and someone at `seen` has not; `None` if that is nothing.
+    fn news_since(&self, seen: &VectorTime) -> Option<Arc<News>>;
+}

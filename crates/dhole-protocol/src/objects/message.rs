@@ -1,0 +1,346 @@
+//! What the nodes say to each other about objects with operations.
+
+use std::sync::Arc;
+
+use dhole_model::{MessageKind, NodeId, ObjectId, VectorTime};
+use thiserror::Error;
+
+use crate::News;
+
+/// Arguments, results and states, as bytes.
+pub type Bytes = Arc<[u8]>;
+
+/// Which call of an operation.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct CallId {
+    /// The node whose worker made it.
+    pub node: NodeId,
+    /// Its number there.
+    pub number: u64,
+}
+
+/// A call of an operation.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Call {
+    /// Which call.
+    pub id: CallId,
+    /// The object.
+    pub object: ObjectId,
+    /// The operation's place among those of the object's type.
+    pub operation: u16,
+    /// Whether the operation may change the object.
+    pub writes: bool,
+    /// Its arguments.
+    pub arguments: Bytes,
+}
+
+/// Why an operation has no result.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Error)]
+pub enum Refusal {
+    /// There is no such object.
+    #[error("no node ever made it")]
+    Unknown,
+    /// An operation panicked in the middle of changing the object.
+    #[error("its operation {operation} panicked: {words}")]
+    Poisoned {
+        /// The name of the operation.
+        operation: Arc<str>,
+        /// What it said.
+        words: Arc<str>,
+    },
+    /// What was sent is not what the operation, or the object, is made of.
+    #[error("{0}")]
+    Malformed(Arc<str>),
+    /// The object is of another type than the handle says.
+    #[error("it is of another type, {0}")]
+    OtherType(Arc<str>),
+    /// So many calls wait for the object that no more may.
+    #[error("{0} calls wait for it already")]
+    TooMany(usize),
+    /// Replicas of the object are not alike.
+    #[error("its replicas differ on {nodes} since operation {operation}")]
+    Diverged {
+        /// The nodes that differ from the one that asked.
+        nodes: Arc<str>,
+        /// The first operation after which they do, where that is known.
+        operation: Arc<str>,
+    },
+    /// The only copy was on a node that was lost.
+    #[error("its only copy was on {0}, which was lost")]
+    Lost(NodeId),
+}
+
+/// What a call comes to.
+pub type Outcome = Result<Bytes, Refusal>;
+
+/// Where an object is kept.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Strategy {
+    /// One copy, on this node; others send their operations there.
+    On(NodeId),
+    /// A copy on every node; operations that write go to all of them, in one order.
+    Replicated,
+}
+
+/// A call that waits until its guard is true, or until it may be tried.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Waiting {
+    /// The call.
+    pub call: Call,
+    /// What its caller has seen, if anyone has written anything.
+    pub time: Option<VectorTime>,
+}
+
+/// What is multicast in one order to all nodes.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Ordered {
+    /// A replicated object begins.
+    Create {
+        /// The call that makes it.
+        by: CallId,
+        /// The object.
+        object: ObjectId,
+        /// What tells its type from others.
+        kind: u64,
+        /// Its state.
+        state: Bytes,
+    },
+    /// An operation that writes.
+    Operate {
+        /// The call.
+        call: Call,
+        /// What its caller has seen.
+        time: Option<VectorTime>,
+        /// What happened before it that may not be known everywhere.
+        news: Option<Arc<News>>,
+    },
+    /// The object is kept elsewhere, or otherwise, from here on.
+    Change {
+        /// The call that says so.
+        by: CallId,
+        /// The object.
+        object: ObjectId,
+        /// How.
+        to: Strategy,
+    },
+    /// The state of an object that becomes replicated.
+    Install {
+        /// The object.
+        object: ObjectId,
+        /// What tells its type from others.
+        kind: u64,
+        /// Its state.
+        state: Bytes,
+        /// The calls that wait for their guards.
+        blocked: Vec<Waiting>,
+        /// What happened before that may not be known everywhere.
+        news: Option<Arc<News>>,
+    },
+    /// Every node tells the digests of its replica.
+    Compare {
+        /// The call that asks.
+        by: CallId,
+        /// The object.
+        object: ObjectId,
+    },
+}
+
+/// A message about objects.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum ObjectsMessage {
+    /// Asks the node where an object is to execute an operation.
+    Request {
+        /// The call.
+        call: Call,
+        /// The last ordered message delivered to the caller; nothing happens before it is here.
+        delivered: u64,
+        /// What the caller has seen, if anyone has written anything.
+        time: Option<VectorTime>,
+        /// What happened before that the receiver may not know.
+        news: Option<Arc<News>>,
+    },
+    /// The result.
+    Reply {
+        /// The number of the call.
+        call: u64,
+        /// What it came to.
+        outcome: Outcome,
+        /// The last ordered message delivered to the sender.
+        delivered: u64,
+        /// What happened before that the caller may not know.
+        news: Option<Arc<News>>,
+    },
+    /// The object is not here (any more).
+    Elsewhere {
+        /// The number of the call.
+        call: u64,
+        /// Where it is.
+        at: Strategy,
+        /// Since which ordered message.
+        since: u64,
+        /// The last ordered message delivered to the sender.
+        delivered: u64,
+    },
+    /// Keep the only copy of this object.
+    Create {
+        /// The call that makes it.
+        by: CallId,
+        /// The object.
+        object: ObjectId,
+        /// What tells its type from others.
+        kind: u64,
+        /// Its state.
+        state: Bytes,
+    },
+    /// The state of an object that migrates to the receiver.
+    Migrate {
+        /// The object.
+        object: ObjectId,
+        /// The ordered message that said so.
+        since: u64,
+        /// What tells its type from others.
+        kind: u64,
+        /// Its state.
+        state: Bytes,
+        /// The calls that wait for their guards.
+        blocked: Vec<Waiting>,
+        /// What the sender's objects have been told, whole.
+        news: Option<Arc<News>>,
+    },
+    /// The digests of a replica after each of its last operations.
+    Digests {
+        /// The number of the call that asked.
+        call: u64,
+        /// For each ordered message, operation and digest, in order; the last is the present one.
+        digests: Vec<(u64, u16, u64)>,
+    },
+}
+
+const CALL: u64 = 8 + 2 + 8 + 2;
+const NUMBER: u64 = 8;
+const LENGTH: u64 = 4;
+const OBJECT: u64 = 8;
+const KIND: u64 = 8;
+
+fn time_bytes(time: &Option<VectorTime>) -> u64 {
+    1 + time.as_ref().map_or(0, |time| 4 * time.nodes() as u64)
+}
+
+fn news_bytes(news: &Option<Arc<News>>) -> u64 {
+    news.as_ref().map_or(0, |news| news.wire_bytes())
+}
+
+fn blocked_bytes(blocked: &[Waiting]) -> u64 {
+    let each = |waiting: &Waiting| waiting.call.wire_bytes() + time_bytes(&waiting.time);
+    LENGTH + blocked.iter().map(each).sum::<u64>()
+}
+
+fn words_bytes(words: &str) -> u64 {
+    LENGTH + words.len() as u64
+}
+
+impl Call {
+    fn wire_bytes(&self) -> u64 {
+        CALL + LENGTH + self.arguments.len() as u64
+    }
+}
+
+impl Refusal {
+    fn wire_bytes(&self) -> u64 {
+        1 + match self {
+            Refusal::Unknown => 0,
+            Refusal::Poisoned { operation, words } => words_bytes(operation) + words_bytes(words),
+            Refusal::Malformed(words) | Refusal::OtherType(words) => words_bytes(words),
+            Refusal::TooMany(_) => 8,
+            Refusal::Diverged { nodes, operation } => words_bytes(nodes) + words_bytes(operation),
+            Refusal::Lost(_) => 2,
+        }
+    }
+}
+
+impl Ordered {
+    /// Bytes that it takes on a wire.
+    pub fn wire_bytes(&self) -> u64 {
+        match self {
+            Ordered::Create { state, .. } => 10 + OBJECT + KIND + LENGTH + state.len() as u64,
+            Ordered::Operate { call, time, news } => {
+                call.wire_bytes() + time_bytes(time) + news_bytes(news)
+            }
+            Ordered::Change { .. } => 10 + OBJECT + 3,
+            Ordered::Install {
+                state,
+                blocked,
+                news,
+                ..
+            } => {
+                let state = OBJECT + KIND + LENGTH + state.len() as u64;
+                state + blocked_bytes(blocked) + news_bytes(news)
+            }
+            Ordered::Compare { .. } => 10 + OBJECT,
+        }
+    }
+
+    /// What it tells of intervals.
+    pub fn news(&self) -> Option<&News> {
+        match self {
+            Ordered::Operate { news, .. } | Ordered::Install { news, .. } => news.as_deref(),
+            _ => None,
+        }
+    }
+}
+
+impl ObjectsMessage {
+    /// What the message is counted as.
+    pub fn kind(&self) -> MessageKind {
+        match self {
+            ObjectsMessage::Request { .. } => MessageKind::OperationRequest,
+            ObjectsMessage::Reply { .. } | ObjectsMessage::Elsewhere { .. } => {
+                MessageKind::OperationReply
+            }
+            ObjectsMessage::Create { .. } | ObjectsMessage::Migrate { .. } => {
+                MessageKind::ObjectState
+            }
+            ObjectsMessage::Digests { .. } => MessageKind::Digests,
+        }
+    }
+
+    /// Bytes that it takes on a wire, without the header.
+    pub fn wire_bytes(&self) -> u64 {
+        match self {
+            ObjectsMessage::Request {
+                call, time, news, ..
+            } => call.wire_bytes() + NUMBER + time_bytes(time) + news_bytes(news),
+            ObjectsMessage::Reply { outcome, news, .. } => {
+                let outcome = match outcome {
+                    Ok(result) => LENGTH + result.len() as u64,
+                    Err(refusal) => refusal.wire_bytes(),
+                };
+                2 * NUMBER + outcome + news_bytes(news)
+            }
+            ObjectsMessage::Elsewhere { .. } => 3 * NUMBER + 3,
+            ObjectsMessage::Create { state, .. } => {
+                10 + OBJECT + KIND + LENGTH + state.len() as u64
+            }
+            ObjectsMessage::Migrate {
+                state,
+                blocked,
+                news,
+                ..
+            } => {
+                let state = OBJECT + NUMBER + KIND + LENGTH + state.len() as u64;
+                state + blocked_bytes(blocked) + news_bytes(news)
+            }
+            ObjectsMessage::Digests { digests, .. } => NUMBER + LENGTH + 18 * digests.len() as u64,
+        }
+    }
+
+    /// What the message tells of intervals.
+    pub fn news(&self) -> Option<&News> {
+        match self {
+            ObjectsMessage::Request { news, .. }
+            | ObjectsMessage::Reply { news, .. }
+            | ObjectsMessage::Migrate { news, .. } => news.as_deref(),
+            _ => None,
+        }
+    }
+}

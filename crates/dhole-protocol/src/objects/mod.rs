@@ -1,0 +1,457 @@
+//! Objects with operations: where each is kept, which operation waits for what, and in which order
+//! they take effect (Orca, sections 2.1 and 2.3).
+//!
+//! An object is kept as *one copy*, to whose node the others send their operations, or it is
+//! *replicated*: operations that only read are executed on the own replica, without a message, and
+//! those that write are multicast in one order and executed on every replica. A caller waits until
+//! its own operation has been executed here. Both kinds together are sequentially consistent,
+//! because requests and replies say which ordered message was last delivered to their sender, and
+//! whoever receives one does nothing with it before it has come that far too.
+//!
+//! An operation whose guard is false waits with the object, and is tried again, in the order of
+//! coming, after every operation that writes. So no waiter misses its moment, and of those that may
+//! go on the longest goes first.
+//!
+//! Every operation is a synchronisation: it tells what its caller wrote before, and its caller
+//! learns what those had written who used the object before (`heard`).
+//!
+//! [`Objects`] is one node's part, a pure state machine. It does not order messages itself: what it
+//! wants [multicast](ObjectsCommand::Broadcast) must be [delivered](ObjectsEvent::Delivered) to all
+//! nodes in one order. Nor does it see copies: those are its [`Host`]'s.
+
+mod change;
+mod check;
+mod compare;
+mod entry;
+mod heard;
+mod host;
+mod message;
+mod ordered;
+mod remote;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use dhole_model::{NodeId, ObjectId, VectorTime};
+use rustc_hash::FxHashMap;
+
+use crate::ProtocolError;
+use entry::Entry;
+pub use entry::{Accesses, Place};
+use heard::Heard;
+pub use host::{Host, Tried};
+pub use message::{
+    Bytes, Call, CallId, ObjectsMessage, Ordered, Outcome, Refusal, Strategy, Waiting,
+};
+
+/// So many calls of one node may be under way at a time.
+pub const MOST_CALLS: usize = 1024;
+
+/// Something that happens to a node's objects.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ObjectsEvent {
+    /// The worker makes an object of this state.
+    Create {
+        /// The number of the call.
+        call: u64,
+        /// The object: a [new one](Objects::new_object).
+        object: ObjectId,
+        /// What tells its type from others.
+        kind: u64,
+        /// Its state.
+        state: Bytes,
+        /// Where it is kept.
+        strategy: Strategy,
+    },
+    /// The worker calls an operation.
+    Invoke(Call),
+    /// The worker executed an operation that writes on the only copy, which is here.
+    Wrote(ObjectId),
+    /// The worker says how an object is to be kept from now on.
+    Change {
+        /// The number of the call.
+        call: u64,
+        /// The object.
+        object: ObjectId,
+        /// How.
+        to: Strategy,
+    },
+    /// The worker asks whether all replicas of an object are alike.
+    Compare {
+        /// The number of the call.
+        call: u64,
+        /// The object.
+        object: ObjectId,
+    },
+    /// A message has come.
+    Deliver {
+        /// The sender.
+        from: NodeId,
+        /// The message.
+        message: ObjectsMessage,
+    },
+    /// What was multicast is delivered, in the order in which all nodes get it.
+    Delivered {
+        /// Its place in the order.
+        sequence: u64,
+        /// What it says.
+        body: Arc<Ordered>,
+    },
+}
+
+/// Something that the node is to do.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum ObjectsCommand {
+    /// Send a message.
+    Send {
+        /// The receiver.
+        to: NodeId,
+        /// The message.
+        message: ObjectsMessage,
+    },
+    /// Multicast this to all nodes, this one included, in the order that all agree on.
+    Broadcast(Arc<Ordered>),
+    /// A call of this node's worker is over.
+    Finished {
+        /// Its number.
+        call: u64,
+        /// What it came to.
+        outcome: Outcome,
+    },
+}
+
+/// One node's part in keeping objects. See the [module](self).
+#[derive(Clone, Debug)]
+pub struct Objects {
+    me: NodeId,
+    nodes: usize,
+    table: FxHashMap<ObjectId, Entry>,
+    made: u64,
+    calls: u64,
+    /// Calls of this node that another node was asked to execute.
+    asked: BTreeMap<u64, Asked>,
+    comparing: BTreeMap<u64, compare::Comparing>,
+    /// The last ordered message delivered here.
+    delivered: u64,
+    /// What has come from nodes to which more was delivered.
+    held: Vec<(NodeId, ObjectsMessage)>,
+    heard: Heard,
+    /// What each node's objects have surely been told of ours.
+    acknowledged: BTreeMap<NodeId, VectorTime>,
+    /// What ordered messages have told to all.
+    told: VectorTime,
+    /// Something happened to an object here since the worker last looked.
+    acquire_due: bool,
+    /// Whether digests of replicas are kept.
+    digests: bool,
+}
+
+/// A call under way at another node.
+#[derive(Clone, Debug)]
+struct Asked {
+    to: NodeId,
+    /// The call, to be made again where the object has gone.
+    call: Option<Call>,
+    /// What its news told.
+    time: Option<VectorTime>,
+}
+
+type Out<'a> = &'a mut Vec<ObjectsCommand>;
+
+impl Objects {
+    /// The part of node `me`, one of `nodes`.
+    pub fn new(me: NodeId, nodes: usize) -> Objects {
+        Objects {
+            me,
+            nodes,
+            table: FxHashMap::default(),
+            made: 0,
+            calls: 0,
+            asked: BTreeMap::new(),
+            comparing: BTreeMap::new(),
+            delivered: 0,
+            held: Vec::new(),
+            heard: Heard::new(nodes),
+            acknowledged: BTreeMap::new(),
+            told: VectorTime::zero(nodes),
+            acquire_due: false,
+            digests: false,
+        }
+    }
+
+    /// An object that no other call gives out.
+    pub fn new_object(&mut self) -> ObjectId {
+        let object = ObjectId::new(self.me, self.nodes, self.made);
+        self.made += 1;
+        object
+    }
+
+    /// A number for a call that no other has.
+    pub fn new_call(&mut self) -> CallId {
+        self.calls += 1;
+        CallId {
+            node: self.me,
+            number: self.calls,
+        }
+    }
+
+    /// Whether the worker may execute an operation at once on the copy here, by itself. If it
+    /// writes, [`ObjectsEvent::Wrote`] must follow.
+    #[inline]
+    pub fn is_local(&self, object: ObjectId, writes: bool) -> bool {
+        let entry = self.table.get(&object);
+        entry.is_some_and(|entry| entry.is_local(writes))
+    }
+
+    /// The worker uses an object.
+    #[inline]
+    pub fn count(&mut self, object: ObjectId, writes: bool) {
+        let entry = self.table.entry(object).or_insert_with(Entry::unknown);
+        entry.accesses.count(writes);
+    }
+
+    /// Where the object is, as far as it is known here.
+    pub fn place(&self, object: ObjectId) -> Option<Place> {
+        self.table.get(&object).map(|entry| entry.place)
+    }
+
+    /// How often this node used each object that it knows.
+    pub fn accesses(&self) -> impl Iterator<Item = (ObjectId, Accesses)> {
+        let all = self.table.iter();
+        all.map(|(object, entry)| (*object, entry.accesses))
+    }
+
+    /// The last ordered message delivered here.
+    pub fn delivered(&self) -> u64 {
+        self.delivered
+    }
+
+    /// Whether operations of others were executed here, or told something, since the worker was
+    /// last told that so it is; its next operation has to [learn](Objects::unlearned) then.
+    #[inline]
+    pub fn take_acquire_due(&mut self) -> bool {
+        std::mem::take(&mut self.acquire_due)
+    }
+
+    /// Whether it would.
+    #[inline]
+    pub fn is_acquire_due(&self) -> bool {
+        self.acquire_due
+    }
+
+    /// What operations told this node and someone who has seen `time` has not heard.
+    pub fn unlearned(&self, time: Option<&VectorTime>) -> Option<Arc<crate::News>> {
+        self.heard.since(time)
+    }
+
+    /// Every node has seen this: it need not be told again.
+    pub fn forget_up_to(&mut self, time: &VectorTime) {
+        self.heard.forget_up_to(time);
+    }
+
+    /// How many intervals are kept for those who may not have seen them.
+    pub fn intervals_kept(&self) -> usize {
+        self.heard.kept()
+    }
+
+    /// Takes an event and appends to `out` what is to be done, in this order.
+    ///
+    /// # Errors
+    /// [`ProtocolError::BadMessage`] for what no node of a sound cluster says; nothing was done
+    /// then.
+    pub fn step(
+        &mut self,
+        event: ObjectsEvent,
+        host: &mut dyn Host,
+        out: Out<'_>,
+    ) -> Result<(), ProtocolError> {
+        match event {
+            ObjectsEvent::Create {
+                call,
+                object,
+                kind,
+                state,
+                strategy,
+            } => self.create((call, object), kind, state, strategy, host, out),
+            ObjectsEvent::Invoke(call) => self.invoke(call, host, out),
+            ObjectsEvent::Wrote(object) => {
+                self.hear_own(host);
+                self.retry(object, host, out);
+            }
+            ObjectsEvent::Change { call, object, to } => {
+                let by = self.own(call);
+                let change = Ordered::Change { by, object, to };
+                out.push(ObjectsCommand::Broadcast(Arc::new(change)));
+            }
+            ObjectsEvent::Compare { call, object } => self.compare(call, object, out),
+            ObjectsEvent::Deliver { from, message } => self.deliver(from, message, host, out)?,
+            ObjectsEvent::Delivered { sequence, body } => {
+                self.delivered = sequence;
+                self.ordered(sequence, &body, host, out);
+                self.take_held(host, out)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn own(&self, number: u64) -> CallId {
+        CallId {
+            node: self.me,
+            number,
+        }
+    }
+
+    fn create(
+        &mut self,
+        (call, object): (u64, ObjectId),
+        kind: u64,
+        state: Bytes,
+        strategy: Strategy,
+        host: &mut dyn Host,
+        out: Out<'_>,
+    ) {
+        let by = self.own(call);
+        match strategy {
+            Strategy::On(node) if node == self.me => {
+                let outcome = self.keep(object, kind, &state, host);
+                out.push(ObjectsCommand::Finished { call, outcome });
+            }
+            Strategy::On(to) => {
+                self.table.insert(object, Entry::new(Place::At(to), 0));
+                let (call, time) = (None, None);
+                self.asked.insert(by.number, Asked { to, call, time });
+                let message = ObjectsMessage::Create {
+                    by,
+                    object,
+                    kind,
+                    state,
+                };
+                out.push(ObjectsCommand::Send { to, message });
+            }
+            Strategy::Replicated => {
+                let create = Ordered::Create {
+                    by,
+                    object,
+                    kind,
+                    state,
+                };
+                out.push(ObjectsCommand::Broadcast(Arc::new(create)));
+            }
+        }
+    }
+
+    /// Keeps the only copy of an object here.
+    fn keep(&mut self, object: ObjectId, kind: u64, state: &[u8], host: &mut dyn Host) -> Outcome {
+        host.create(object, kind, state)?;
+        self.table.insert(object, Entry::new(Place::Here, 0));
+        Ok(Bytes::default())
+    }
+
+    /// The worker calls an operation, or the object has gone where it was called before.
+    fn invoke(&mut self, call: Call, host: &mut dyn Host, out: Out<'_>) {
+        let entry = self.table.entry(call.object).or_insert_with(Entry::unknown);
+        match entry.place {
+            Place::Here => {
+                if call.writes {
+                    self.hear_own(host);
+                }
+                self.execute(call, None, host, out);
+            }
+            Place::At(to) => self.ask(to, call, host, out),
+            Place::Unknown => {
+                let creator = call.object.creator(self.nodes);
+                if creator == self.me {
+                    let (call, outcome) = (call.id.number, Err(Refusal::Unknown));
+                    out.push(ObjectsCommand::Finished { call, outcome });
+                    return;
+                }
+                self.ask(creator, call, host, out);
+            }
+            Place::Replicated if !call.writes => self.execute(call, None, host, out),
+            Place::Replicated => {
+                let (time, news) = (host.time(), host.news_since(&self.told));
+                let operate = Ordered::Operate { call, time, news };
+                out.push(ObjectsCommand::Broadcast(Arc::new(operate)));
+            }
+            Place::Coming | Place::Spreading(_) => entry.postponed.push(call),
+        }
+    }
+
+    /// What the worker wrote happened before what it now does to a copy here.
+    fn hear_own(&mut self, host: &dyn Host) {
+        if let Some(news) = host.news_since(self.heard.time()) {
+            self.heard.hear(&news);
+        }
+    }
+
+    /// Tries a call on the copy here. If it waits, it is tried again when something has changed.
+    fn execute(&mut self, call: Call, time: Option<VectorTime>, host: &mut dyn Host, out: Out<'_>) {
+        match host.apply(&call) {
+            Tried::Done(outcome) => {
+                let (object, writes) = (call.object, call.writes);
+                self.finish(call.id, object, time.as_ref(), outcome, out);
+                if writes {
+                    self.retry(object, host, out);
+                }
+            }
+            Tried::Blocked => {
+                let most = MOST_CALLS * self.nodes;
+                let entry = self.table.entry(call.object).or_insert_with(Entry::unknown);
+                if entry.blocked.len() >= most {
+                    let (id, object) = (call.id, call.object);
+                    let outcome = Err(Refusal::TooMany(most));
+                    return self.finish(id, object, time.as_ref(), outcome, out);
+                }
+                entry.blocked.push_back(Waiting { call, time });
+            }
+        }
+    }
+
+    /// Something has changed: tries the calls that wait, from the first on, until none can go on.
+    fn retry(&mut self, object: ObjectId, host: &mut dyn Host, out: Out<'_>) {
+        let mut next = 0;
+        loop {
+            let entry = self.table.get(&object);
+            let Some(waiting) = entry.and_then(|entry| entry.blocked.get(next)) else {
+                return;
+            };
+            match host.apply(&waiting.call) {
+                Tried::Blocked => next += 1,
+                Tried::Done(outcome) => {
+                    let entry = self.table.get_mut(&object);
+                    let taken = entry.and_then(|entry| entry.blocked.remove(next));
+                    let Some(Waiting { call, time }) = taken else {
+                        return;
+                    };
+                    self.finish(call.id, object, time.as_ref(), outcome, out);
+                    if call.writes {
+                        next = 0;
+                    }
+                }
+            }
+        }
+    }
+
+    /// A call was executed on the copy here: its caller gets the result, if it does not execute
+    /// the call itself.
+    fn finish(
+        &mut self,
+        id: CallId,
+        object: ObjectId,
+        time: Option<&VectorTime>,
+        outcome: Outcome,
+        out: Out<'_>,
+    ) {
+        if id.node == self.me {
+            let call = id.number;
+            self.asked.remove(&call);
+            out.push(ObjectsCommand::Finished { call, outcome });
+            return;
+        }
+        self.acquire_due = true;
+        let replicated = matches!(self.place(object), Some(Place::Replicated));
+        if !replicated {
+            self.reply(id, time, outcome, out);
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! What was multicast, as it is delivered: at every node in the same order.
+
+use std::sync::Arc;
+
+use super::entry::{Entry, Place};
+use super::host::{Host, Tried};
+use super::message::{Bytes, Call, CallId, Ordered, Outcome, Refusal, Waiting};
+use super::{Objects, ObjectsCommand, Out};
+
+/// So many of the last ordered operations of an object are remembered with their digests.
+const MOST_DIGESTS: usize = 64;
+
+impl Objects {
+    pub(super) fn ordered(
+        &mut self,
+        sequence: u64,
+        body: &Arc<Ordered>,
+        host: &mut dyn Host,
+        out: Out<'_>,
+    ) {
+        if let Some(news) = body.news() {
+            self.told.merge(&news.time);
+        }
+        match &**body {
+            Ordered::Create {
+                by,
+                object,
+                kind,
+                state,
+            } => {
+                let created = host.create(*object, *kind, state);
+                if created.is_ok() {
+                    let entry = self.table.entry(*object).or_insert_with(Entry::unknown);
+                    (entry.place, entry.since) = (Place::Replicated, sequence);
+                    self.remember(*object, sequence, u16::MAX, host);
+                }
+                self.over(*by, created.map(|()| Bytes::default()), out);
+                self.take_postponed(*object, host, out);
+            }
+            Ordered::Operate { call, time, news } => {
+                let entry = self.table.entry(call.object).or_insert_with(Entry::unknown);
+                match entry.place {
+                    Place::Replicated => {
+                        self.hear(news.clone());
+                        self.operate(sequence, call, host, out);
+                    }
+                    Place::Here => {
+                        self.hear(news.clone());
+                        let time = time.clone().filter(|_| call.id.node != self.me);
+                        self.execute(call.clone(), time, host, out);
+                    }
+                    Place::Coming | Place::Spreading(_) => {
+                        entry.deferred.push_back((sequence, Arc::clone(body)));
+                    }
+                    // Whoever has the copy answers.
+                    Place::At(to) => {
+                        let (by, time) = (call.id, time.clone());
+                        self.awaits(by, to, time);
+                    }
+                    Place::Unknown => self.over(call.id, Err(Refusal::Unknown), out),
+                }
+            }
+            Ordered::Change { by, object, to } => {
+                self.change(sequence, *by, *object, *to, body, host, out);
+            }
+            Ordered::Install {
+                object,
+                kind,
+                state,
+                blocked,
+                news,
+            } => {
+                self.hear(news.clone());
+                self.install(sequence, *object, (*kind, state), blocked, host, out);
+            }
+            Ordered::Compare { by, object } => self.send_digests(*by, *object, host, out),
+        }
+    }
+
+    /// An operation that writes, on a replica.
+    fn operate(&mut self, sequence: u64, call: &Call, host: &mut dyn Host, out: Out<'_>) {
+        match host.apply(call) {
+            Tried::Done(outcome) => {
+                self.executed(sequence, call, outcome, host, out);
+                self.retry_replica(sequence, call, host, out);
+            }
+            Tried::Blocked => {
+                let call = call.clone();
+                let waiting = Waiting { call, time: None };
+                if let Some(entry) = self.table.get_mut(&waiting.call.object) {
+                    entry.blocked.push_back(waiting);
+                }
+            }
+        }
+    }
+
+    fn executed(
+        &mut self,
+        sequence: u64,
+        call: &Call,
+        outcome: Outcome,
+        host: &mut dyn Host,
+        out: Out<'_>,
+    ) {
+        self.remember(call.object, sequence, call.operation, host);
+        self.over(call.id, outcome, out);
+    }
+
+    /// As `retry`, on a replica: all nodes do the same, but for the reads of their own workers,
+    /// which change nothing.
+    fn retry_replica(&mut self, sequence: u64, after: &Call, host: &mut dyn Host, out: Out<'_>) {
+        let object = after.object;
+        let mut next = 0;
+        loop {
+            let entry = self.table.get(&object);
+            let Some(waiting) = entry.and_then(|entry| entry.blocked.get(next)) else {
+                return;
+            };
+            match host.apply(&waiting.call) {
+                Tried::Blocked => next += 1,
+                Tried::Done(outcome) => {
+                    let entry = self.table.get_mut(&object);
+                    let taken = entry.and_then(|entry| entry.blocked.remove(next));
+                    let Some(Waiting { call, .. }) = taken else {
+                        return;
+                    };
+                    if call.writes {
+                        next = 0;
+                        self.executed(sequence, &call, outcome, host, out);
+                    } else {
+                        self.over(call.id, outcome, out);
+                    }
+                }
+            }
+        }
+    }
+
+    /// A call is over everywhere; its caller's worker goes on.
+    pub(super) fn over(&mut self, by: CallId, outcome: Outcome, out: Out<'_>) {
+        self.acquire_due = true;
+        if by.node == self.me {
+            let call = by.number;
+            self.asked.remove(&call);
+            out.push(ObjectsCommand::Finished { call, outcome });
+        }
+    }
+
+    /// Keeps the digest of what an operation has left behind, where digests are kept.
+    fn remember(
+        &mut self,
+        object: dhole_model::ObjectId,
+        sequence: u64,
+        operation: u16,
+        host: &mut dyn Host,
+    ) {
+        if !self.digests {
+            return;
+        }
+        let digest = host.digest(object);
+        if let Some(entry) = self.table.get_mut(&object) {
+            entry.digests.push_back((sequence, operation, digest));
+            if entry.digests.len() > MOST_DIGESTS {
+                entry.digests.pop_front();
+            }
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! Operations on a copy that is elsewhere: requests and replies.
+
+use std::sync::Arc;
+
+use dhole_model::{NodeId, VectorTime};
+
+use super::entry::{Entry, Place};
+use super::host::Host;
+use super::message::{Call, CallId, ObjectsMessage, Outcome, Refusal, Strategy};
+use super::{Asked, MOST_CALLS, Objects, ObjectsCommand, Out};
+use crate::{News, ProtocolError};
+
+impl Objects {
+    /// Asks another node to execute a call of this node's worker.
+    pub(super) fn ask(&mut self, to: NodeId, call: Call, host: &dyn Host, out: Out<'_>) {
+        let time = host.time();
+        let nothing = VectorTime::zero(self.nodes);
+        let news = host.news_since(self.acknowledged.get(&to).unwrap_or(&nothing));
+        let asked = Asked {
+            to,
+            call: Some(call.clone()),
+            time: time.clone(),
+        };
+        self.asked.insert(call.id.number, asked);
+        let message = ObjectsMessage::Request {
+            call,
+            delivered: self.delivered,
+            time,
+            news,
+        };
+        out.push(ObjectsCommand::Send { to, message });
+    }
+
+    /// Tells the caller what its call came to.
+    pub(super) fn reply(
+        &mut self,
+        id: CallId,
+        time: Option<&VectorTime>,
+        outcome: Outcome,
+        out: Out<'_>,
+    ) {
+        let message = ObjectsMessage::Reply {
+            call: id.number,
+            outcome,
+            delivered: self.delivered,
+            news: self.heard.since(time),
+        };
+        out.push(ObjectsCommand::Send {
+            to: id.node,
+            message,
+        });
+    }
+
+    pub(super) fn deliver(
+        &mut self,
+        from: NodeId,
+        message: ObjectsMessage,
+        host: &mut dyn Host,
+        out: Out<'_>,
+    ) -> Result<(), ProtocolError> {
+        message
+            .check(from, self.nodes)
+            .map_err(|what| ProtocolError::BadMessage { from, what })?;
+        if message.delivered().is_some_and(|it| it > self.delivered) {
+            if self.held.len() >= MOST_CALLS * self.nodes {
+                let what = "more messages about objects than may wait for what was ordered before";
+                return Err(ProtocolError::BadMessage { from, what });
+            }
+            self.held.push((from, message));
+            return Ok(());
+        }
+        self.take(from, message, host, out)
+    }
+
+    /// Takes what waited for something that is delivered now.
+    pub(super) fn take_held(
+        &mut self,
+        host: &mut dyn Host,
+        out: Out<'_>,
+    ) -> Result<(), ProtocolError> {
+        let delivered = self.delivered;
+        let ready = |held: &mut (NodeId, ObjectsMessage)| {
+            held.1.delivered().is_none_or(|it| it <= delivered)
+        };
+        if self.held.is_empty() {
+            return Ok(());
+        }
+        let held: Vec<_> = self.held.extract_if(.., ready).collect();
+        held.into_iter()
+            .try_for_each(|(from, message)| self.take(from, message, host, out))
+    }
+
+    fn take(
+        &mut self,
+        from: NodeId,
+        message: ObjectsMessage,
+        host: &mut dyn Host,
+        out: Out<'_>,
+    ) -> Result<(), ProtocolError> {
+        let bad = |what| Err(ProtocolError::BadMessage { from, what });
+        match message {
+            ObjectsMessage::Request {
+                call, time, news, ..
+            } => self.requested(call, time, news, host, out),
+            ObjectsMessage::Reply {
+                call,
+                outcome,
+                news,
+                ..
+            } => {
+                if self.asked.get(&call).is_none_or(|asked| asked.to != from) {
+                    return bad("a result that nobody waits for");
+                }
+                let asked = self.asked.remove(&call);
+                if let Some(time) = asked.and_then(|asked| asked.time) {
+                    let all = self.acknowledged.entry(from);
+                    all.and_modify(|known| known.merge(&time)).or_insert(time);
+                }
+                self.hear(news);
+                out.push(ObjectsCommand::Finished { call, outcome });
+            }
+            ObjectsMessage::Elsewhere {
+                call, at, since, ..
+            } => {
+                let again = match self.asked.get_mut(&call) {
+                    Some(asked) if asked.to == from => asked.call.take(),
+                    _ => None,
+                };
+                let Some(again) = again else {
+                    return bad("where an object is that nobody asked for");
+                };
+                self.asked.remove(&call);
+                self.learn_place(&again, from, at, since);
+                self.invoke(again, host, out);
+            }
+            ObjectsMessage::Create {
+                by,
+                object,
+                kind,
+                state,
+            } => {
+                let twice = |entry: &Entry| entry.place != Place::Unknown;
+                if self.table.get(&object).is_some_and(twice) {
+                    return bad("an object that exists already");
+                }
+                let outcome = self.keep(object, kind, &state, host);
+                self.reply(by, None, outcome, out);
+            }
+            ObjectsMessage::Migrate {
+                object,
+                since,
+                kind,
+                state,
+                blocked,
+                news,
+            } => {
+                self.hear(news);
+                self.arrived((object, since), (kind, &state), blocked, host, out)?;
+            }
+            ObjectsMessage::Digests { call, digests } => {
+                self.told_digests(from, call, digests, host, out)?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn hear(&mut self, news: Option<Arc<News>>) {
+        if let Some(news) = news {
+            self.heard.hear(&news);
+        }
+        self.acquire_due = true;
+    }
+
+    /// Another node asks for an operation on an object that it takes to be here.
+    pub(super) fn requested(
+        &mut self,
+        call: Call,
+        time: Option<VectorTime>,
+        news: Option<Arc<News>>,
+        host: &mut dyn Host,
+        out: Out<'_>,
+    ) {
+        let (since, place) = match self.table.get(&call.object) {
+            Some(entry) => (entry.since, entry.place),
+            None => (0, Place::Unknown),
+        };
+        let at = match place {
+            Place::Here => {
+                self.hear(news);
+                self.execute(call, time, host, out);
+                return;
+            }
+            Place::Unknown => {
+                return self.reply(call.id, time.as_ref(), Err(Refusal::Unknown), out);
+            }
+            Place::At(node) => Strategy::On(node),
+            Place::Coming => Strategy::On(self.me),
+            Place::Replicated | Place::Spreading(_) => Strategy::Replicated,
+        };
+        if place == Place::Coming {
+            self.hear(news);
+            if let Some(entry) = self.table.get_mut(&call.object) {
+                entry.requests.push((call, time));
+            }
+            return;
+        }
+        let message = ObjectsMessage::Elsewhere {
+            call: call.id.number,
+            at,
+            since,
+            delivered: self.delivered,
+        };
+        out.push(ObjectsCommand::Send {
+            to: call.id.node,
+            message,
+        });
+    }
+
+    /// Where an object is that `from` does not have. What is known here already may be newer.
+    fn learn_place(&mut self, call: &Call, from: NodeId, at: Strategy, since: u64) {
+        let place = match at {
+            Strategy::On(node) if node == self.me => return,
+            Strategy::On(node) => Place::At(node),
+            Strategy::Replicated => return,
+        };
+        let entry = self.table.entry(call.object).or_insert_with(Entry::unknown);
+        let older = entry.place == Place::Unknown || entry.place == Place::At(from);
+        if older && since >= entry.since {
+            (entry.place, entry.since) = (place, since);
+        }
+    }
+}
+
+impl ObjectsMessage {
+    /// The ordered message before which nothing may be done with this one.
+    fn delivered(&self) -> Option<u64> {
+        match self {
+            ObjectsMessage::Request { delivered, .. }
+            | ObjectsMessage::Reply { delivered, .. }
+            | ObjectsMessage::Elsewhere { delivered, .. } => Some(*delivered),
+            ObjectsMessage::Migrate { since, .. } => Some(*since),
+            ObjectsMessage::Create { .. } | ObjectsMessage::Digests { .. } => None,
+        }
+    }
+}

@@ -1,0 +1,3 @@
+//! Shared objects with operations, through the public interface.
+
+mod queue;

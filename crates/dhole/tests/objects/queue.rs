@@ -1,0 +1,78 @@
+//! A job queue, the object with which everybody begins.
+
+use std::collections::VecDeque;
+
+use dhole::sim::Settings;
+use dhole::{Config, NodeId, Object, on};
+use serde::{Deserialize, Serialize};
+
+#[derive(Serialize, Deserialize, Default)]
+struct JobQueue {
+    jobs: VecDeque<u32>,
+    closed: bool,
+}
+
+#[dhole::object]
+impl JobQueue {
+    pub fn len(&self) -> usize {
+        self.jobs.len()
+    }
+
+    pub fn push(&mut self, job: u32) {
+        self.jobs.push_back(job);
+    }
+
+    pub fn close(&mut self) {
+        self.closed = true;
+    }
+
+    #[when(!self.jobs.is_empty() || self.closed)]
+    pub fn pop(&mut self) -> Option<u32> {
+        self.jobs.pop_front()
+    }
+}
+
+#[derive(Serialize, Deserialize, Default)]
+struct Sum(u64);
+
+#[dhole::object]
+impl Sum {
+    pub fn add(&mut self, n: u64) {
+        self.0 += n;
+    }
+
+    pub fn get(&self) -> u64 {
+        self.0
+    }
+}
+
+fn jobs(w: &mut dhole::Worker<'_>) -> dhole::Result<u64> {
+    let (queue, sum): (Object<JobQueue>, Object<Sum>) = w.once(|w| {
+        let queue = w.new_object(on(NodeId(0)), JobQueue::default())?;
+        Ok((queue, w.new_object(on(NodeId(1)), Sum::default())?))
+    })?;
+    if w.node() == NodeId(0) {
+        for job in 1..=100 {
+            queue.push(w, job)?;
+        }
+        queue.close(w)?;
+    }
+    while let Some(job) = queue.pop(w)? {
+        sum.add(w, u64::from(job))?;
+    }
+    w.barrier()?;
+    assert_eq!(queue.len(w)?, 0);
+    Ok(sum.get(w)?)
+}
+
+#[test]
+fn four_workers_empty_a_queue_on_threads() {
+    let run = Config::nodes(4).run(jobs).unwrap();
+    assert_eq!(run.value, 5050);
+}
+
+#[test]
+fn four_workers_empty_a_queue_in_a_simulation() {
+    let run = Config::nodes(4).simulate(Settings::new(4), jobs).unwrap();
+    assert_eq!(run.value, 5050);
+}
