@@ -296,6 +296,9 @@ pub struct Counters {
     pub lock_acquires_local: u64,
     /// Barriers passed.
     pub barriers: u64,
+    /// Multicasts in the order that all nodes agree on: operations that write replicated objects,
+    /// and what changes where objects are kept.
+    pub broadcasts: u64,
     /// Nanoseconds in which the worker waited for others.
     pub waited_ns: u64,
     /// Nanoseconds in which the program computed, where a simulation knows.
@@ -392,6 +395,7 @@ impl Counters {
             lock_acquires_remote,
             lock_acquires_local,
             barriers,
+            broadcasts,
             waited_ns,
             computed_ns,
             interval_records_most,
@@ -422,6 +426,7 @@ impl Counters {
         self.lock_acquires_remote += lock_acquires_remote;
         self.lock_acquires_local += lock_acquires_local;
         self.barriers += barriers;
+        self.broadcasts += broadcasts;
         self.waited_ns += waited_ns;
         self.computed_ns += computed_ns;
         self.interval_records_most = self.interval_records_most.max(*interval_records_most);

@@ -513,6 +513,12 @@ pub enum ProtocolError {
     /// The object was freed.
     #[error("{0}")]
     Freed(Freed),
+    /// What goes to all nodes in one order could not.
+    #[error("multicasting an operation: {cause}")]
+    Unordered {
+        /// The group's own words.
+        cause: String,
+    },
     /// A message that no node of a sound cluster sends.
     #[error("a message from {from} makes no sense: {what}")]
     BadMessage {

@@ -170,7 +170,7 @@ impl News {
         vector_bytes(&self.time) + LAMPORT_AND_COUNT + self.notice_bytes()
     }
 
-    fn notice_bytes(&self) -> u64 {
+    pub(crate) fn notice_bytes(&self) -> u64 {
         self.intervals.iter().map(|i| i.wire_bytes()).sum()
     }
 }
@@ -261,7 +261,7 @@ pub enum WaitingFor {
 }
 
 /// An operation of an object, as an edge of the wait-for graph names it.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct Operation {
     /// The object.
     pub object: ObjectId,
@@ -766,7 +766,10 @@ impl Message {
 
     /// Bytes of write notices in the message.
     pub fn notice_bytes(&self) -> u64 {
-        self.news().map_or(0, News::notice_bytes)
+        match self {
+            Message::Objects(message) => message.notice_bytes(),
+            message => message.news().map_or(0, News::notice_bytes),
+        }
     }
 
     /// What the message tells of intervals.

@@ -112,12 +112,15 @@ impl<T: ObjectType> AnyObject for T {
     }
 }
 
+/// Makes a state of its bytes.
+type Restore = fn(&[u8]) -> Result<Box<dyn AnyObject>, Malformed>;
+
 /// A type of objects, as data.
 #[derive(Debug)]
 pub(crate) struct Kind {
     name: fn() -> &'static str,
     pub operations: &'static [OperationInfo],
-    pub restore: fn(&[u8]) -> Result<Box<dyn AnyObject>, Malformed>,
+    pub restore: Restore,
 }
 
 struct Of<T>(T);

@@ -1,12 +1,17 @@
 //! The machine of objects in a node: its events, its messages, and what it wants done.
 
 use std::any::TypeId;
+use std::sync::Arc;
 
 use dhole_model::NodeId;
 use dhole_net::Payload;
-use dhole_protocol::objects::{Objects, ObjectsCommand, ObjectsEvent, ObjectsMessage, Outcome};
+use dhole_protocol::group::{Group, GroupCommand, GroupError, GroupEvent, Settings};
+use dhole_protocol::objects::{
+    Objects, ObjectsCommand, ObjectsEvent, ObjectsMessage, Ordered, Outcome, Refusal, check_group,
+};
 use dhole_protocol::{Message, ProtocolError};
 use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
 
 use super::copies::{Copies, Hosting};
 use super::kind::{self, Kind, ObjectType};
@@ -17,6 +22,8 @@ pub(crate) struct ObjectsHere {
     pub machine: Objects,
     pub copies: Copies,
     commands: Vec<ObjectsCommand>,
+    group: Group<Arc<Ordered>>,
+    group_commands: Vec<GroupCommand<Arc<Ordered>>>,
     /// What calls came to that their worker has not looked at.
     finished: FxHashMap<u64, Outcome>,
     /// The types of objects that the worker has named.
@@ -31,6 +38,8 @@ impl ObjectsHere {
             machine: Objects::new(me, nodes),
             copies: Copies::default(),
             commands: Vec::new(),
+            group: Group::new(me, nodes, Settings::reliable()),
+            group_commands: Vec::new(),
             finished: FxHashMap::default(),
             met: FxHashSet::default(),
             awaited: None,
@@ -58,13 +67,20 @@ impl State {
         message: ObjectsMessage,
         step: &mut Step<'_, '_>,
     ) -> Result<(), ProtocolError> {
+        let bad = |what| Err(ProtocolError::BadMessage { from, what });
         if from.index() >= self.nodes {
-            let what = "its sender is not in the cluster";
-            return Err(ProtocolError::BadMessage { from, what });
+            return bad("its sender is not in the cluster");
         }
         self.protocol.count_objects(message.kind(), false);
-        let delivered = ObjectsEvent::Deliver { from, message };
-        self.step_objects(delivered, step)
+        match message {
+            ObjectsMessage::Group(message) => {
+                if let Err(what) = check_group(&message, self.nodes) {
+                    return bad(what);
+                }
+                self.step_group(GroupEvent::Message { from, message }, step)
+            }
+            message => self.step_objects(ObjectsEvent::Deliver { from, message }, step),
+        }
     }
 
     /// Takes an event of the objects and does what it leads to.
@@ -79,26 +95,100 @@ impl State {
             copies: &mut here.copies,
             protocol: &self.protocol,
         };
-        let stepped = here.machine.step(event, &mut host, &mut commands);
+        let mut done = here.machine.step(event, &mut host, &mut commands);
+        for command in commands.drain(..) {
+            let carried_out = match command {
+                ObjectsCommand::Send { to, message } => {
+                    self.send_about_objects(to, message, step);
+                    Ok(())
+                }
+                ObjectsCommand::Broadcast(body) => self.broadcast(body, step),
+                ObjectsCommand::Finished { call, outcome } => {
+                    self.finished(call, outcome);
+                    Ok(())
+                }
+            };
+            done = done.and(carried_out);
+        }
+        self.here.commands = commands;
+        done
+    }
+
+    fn send_about_objects(&mut self, to: NodeId, message: ObjectsMessage, step: &mut Step<'_, '_>) {
+        self.protocol.count_objects(message.kind(), true);
+        let message = Message::Objects(Box::new(message));
+        self.send(to, message, Payload::NONE, step.out);
+    }
+
+    fn finished(&mut self, call: u64, outcome: Outcome) {
+        self.here.finished.insert(call, outcome);
+        if self.here.awaited == Some(call) {
+            self.here.awaited = None;
+            self.protocol.operation_over();
+            self.woken();
+        }
+    }
+
+    /// Multicasts to all nodes in one order.
+    fn broadcast(
+        &mut self,
+        body: Arc<Ordered>,
+        step: &mut Step<'_, '_>,
+    ) -> Result<(), ProtocolError> {
+        let (by, bytes) = (body.by(), body.wire_bytes() as usize);
+        self.counting.all.broadcasts += 1;
+        let broadcast = GroupEvent::Broadcast { body, bytes };
+        match (self.step_group(broadcast, step), by) {
+            (Err(cause), Some(by)) if by.node == self.id => {
+                let refusal = Refusal::Malformed(cause.to_string().into());
+                self.finished(by.number, Err(refusal));
+                Ok(())
+            }
+            (stepped, _) => stepped,
+        }
+    }
+
+    /// Takes an event of the group and does what it leads to.
+    fn step_group(
+        &mut self,
+        event: GroupEvent<Arc<Ordered>>,
+        step: &mut Step<'_, '_>,
+    ) -> Result<(), ProtocolError> {
+        let mut commands = std::mem::take(&mut self.here.group_commands);
+        let stepped = self.here.group.step(event, 0, &mut commands);
+        let mut done = stepped.map_err(|cause| self.group_failed(cause));
         for command in commands.drain(..) {
             match command {
-                ObjectsCommand::Send { to, message } => {
-                    self.protocol.count_objects(message.kind(), true);
-                    let message = Message::Objects(Box::new(message));
-                    self.send(to, message, Payload::NONE, step.out);
+                GroupCommand::Send { to, message } => {
+                    self.send_about_objects(to, ObjectsMessage::Group(message), step);
                 }
-                ObjectsCommand::Broadcast(_) => {}
-                ObjectsCommand::Finished { call, outcome } => {
-                    self.here.finished.insert(call, outcome);
-                    if self.here.awaited == Some(call) {
-                        self.here.awaited = None;
-                        self.protocol.operation_over();
-                        self.woken();
+                GroupCommand::SendAll { message } => {
+                    let others: SmallVec<[NodeId; 16]> = self.here.group.others().collect();
+                    for to in others {
+                        let message = ObjectsMessage::Group(message.clone());
+                        self.send_about_objects(to, message, step);
                     }
+                }
+                GroupCommand::Deliver { sequence, body, .. } => {
+                    let delivered = ObjectsEvent::Delivered { sequence, body };
+                    done = done.and(self.step_objects(delivered, step));
+                }
+                GroupCommand::WakeAt(_) | GroupCommand::View { .. } => {}
+                GroupCommand::Stuck { reason } => {
+                    done = done.and(Err(self.group_failed(GroupError::Ended(reason))));
                 }
             }
         }
-        self.here.commands = commands;
-        stepped
+        self.here.group_commands = commands;
+        done
+    }
+
+    fn group_failed(&self, cause: GroupError) -> ProtocolError {
+        match cause {
+            GroupError::Message { from, what } => ProtocolError::BadMessage { from, what },
+            cause => ProtocolError::Unordered {
+                cause: cause.to_string(),
+            },
+        }
     }
 }

@@ -1,7 +1,8 @@
 use dhole_model::NodeId;
+use serde::{Deserialize, Serialize};
 
 /// A view of the group: who is in it, from one number on. Its number and its sequencer name it.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct ViewId {
     /// Counts the views.
     pub number: u64,
@@ -10,7 +11,7 @@ pub struct ViewId {
 }
 
 /// Which part of which broadcast something is.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Part {
     /// Who broadcasts.
     pub origin: NodeId,
@@ -23,7 +24,7 @@ pub struct Part {
 }
 
 /// What members of a group say to each other.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum GroupMessage<B> {
     /// To the sequencer: number this, and multicast it.
     Submit {

@@ -4,7 +4,7 @@ use dhole_model::{NodeId, VectorTime};
 
 use super::message::{Call, ObjectsMessage, Strategy, Waiting};
 
-fn check_time(time: &Option<VectorTime>, nodes: usize) -> Result<(), &'static str> {
+pub(super) fn check_time(time: &Option<VectorTime>, nodes: usize) -> Result<(), &'static str> {
     match time.as_ref().is_none_or(|time| time.nodes() == nodes) {
         true => Ok(()),
         false => Err("a vector time of a cluster of another size"),
@@ -51,6 +51,7 @@ impl ObjectsMessage {
             ObjectsMessage::Migrate { blocked, .. } => check_blocked(blocked, nodes),
             ObjectsMessage::Reply { .. }
             | ObjectsMessage::Elsewhere { .. }
+            | ObjectsMessage::Group(_)
             | ObjectsMessage::Digests { .. } => Ok(()),
         }
     }

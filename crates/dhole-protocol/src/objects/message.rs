@@ -3,15 +3,18 @@
 use std::sync::Arc;
 
 use dhole_model::{MessageKind, NodeId, ObjectId, VectorTime};
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use super::check::{check_blocked, check_time};
 use crate::News;
+use crate::group::{Body, GroupMessage};
 
 /// Arguments, results and states, as bytes.
 pub type Bytes = Arc<[u8]>;
 
 /// Which call of an operation.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct CallId {
     /// The node whose worker made it.
     pub node: NodeId,
@@ -20,7 +23,7 @@ pub struct CallId {
 }
 
 /// A call of an operation.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Call {
     /// Which call.
     pub id: CallId,
@@ -35,7 +38,7 @@ pub struct Call {
 }
 
 /// Why an operation has no result.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Error)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize, Error)]
 pub enum Refusal {
     /// There is no such object.
     #[error("no node ever made it")]
@@ -74,7 +77,7 @@ pub enum Refusal {
 pub type Outcome = Result<Bytes, Refusal>;
 
 /// Where an object is kept.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum Strategy {
     /// One copy, on this node; others send their operations there.
     On(NodeId),
@@ -83,7 +86,7 @@ pub enum Strategy {
 }
 
 /// A call that waits until its guard is true, or until it may be tried.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Waiting {
     /// The call.
     pub call: Call,
@@ -92,7 +95,7 @@ pub struct Waiting {
 }
 
 /// What is multicast in one order to all nodes.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Ordered {
     /// A replicated object begins.
     Create {
@@ -146,7 +149,7 @@ pub enum Ordered {
 }
 
 /// A message about objects.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum ObjectsMessage {
     /// Asks the node where an object is to execute an operation.
     Request {
@@ -214,7 +217,11 @@ pub enum ObjectsMessage {
         /// For each ordered message, operation and digest, in order; the last is the present one.
         digests: Vec<(u64, u16, u64)>,
     },
+    /// What the nodes say to each other to agree on an order.
+    Group(GroupMessage<Arc<Ordered>>),
 }
+
+impl Body for Arc<Ordered> {}
 
 const CALL: u64 = 8 + 2 + 8 + 2;
 const NUMBER: u64 = 8;
@@ -233,6 +240,16 @@ fn news_bytes(news: &Option<Arc<News>>) -> u64 {
 fn blocked_bytes(blocked: &[Waiting]) -> u64 {
     let each = |waiting: &Waiting| waiting.call.wire_bytes() + time_bytes(&waiting.time);
     LENGTH + blocked.iter().map(each).sum::<u64>()
+}
+
+/// View, number, part, and how far everybody has come.
+const ORDER: u64 = 10 + 8 + 18 + 8;
+
+fn group_bytes(message: &GroupMessage<Arc<Ordered>>) -> u64 {
+    let body = match message {
+        GroupMessage::Submit { body, .. } | GroupMessage::Data { body, .. } => body.wire_bytes(),
+    };
+    ORDER + body
 }
 
 fn words_bytes(words: &str) -> u64 {
@@ -301,6 +318,7 @@ impl ObjectsMessage {
                 MessageKind::ObjectState
             }
             ObjectsMessage::Digests { .. } => MessageKind::Digests,
+            ObjectsMessage::Group(_) => MessageKind::Ordered,
         }
     }
 
@@ -331,6 +349,7 @@ impl ObjectsMessage {
                 state + blocked_bytes(blocked) + news_bytes(news)
             }
             ObjectsMessage::Digests { digests, .. } => NUMBER + LENGTH + 18 * digests.len() as u64,
+            ObjectsMessage::Group(message) => group_bytes(message),
         }
     }
 
@@ -342,5 +361,54 @@ impl ObjectsMessage {
             | ObjectsMessage::Migrate { news, .. } => news.as_deref(),
             _ => None,
         }
+    }
+
+    /// Bytes of write notices in the message.
+    pub fn notice_bytes(&self) -> u64 {
+        let ordered = match self {
+            ObjectsMessage::Group(
+                GroupMessage::Submit { body, .. } | GroupMessage::Data { body, .. },
+            ) => body.news(),
+            message => message.news(),
+        };
+        ordered.map_or(0, News::notice_bytes)
+    }
+}
+
+impl Ordered {
+    /// The call that it belongs to, if it is one that a worker waits for.
+    pub fn by(&self) -> Option<CallId> {
+        match self {
+            Ordered::Create { by, .. }
+            | Ordered::Change { by, .. }
+            | Ordered::Compare { by, .. } => Some(*by),
+            Ordered::Operate { call, .. } => Some(call.id),
+            Ordered::Install { .. } => None,
+        }
+    }
+
+    /// What makes no sense in a cluster of `nodes`.
+    fn check(&self, nodes: usize) -> Result<(), &'static str> {
+        if self.by().is_some_and(|by| by.node.index() >= nodes) {
+            return Err("a call of a node that is not in the cluster");
+        }
+        match self {
+            Ordered::Change {
+                to: Strategy::On(node),
+                ..
+            } if node.index() >= nodes => return Err("a place that is not in the cluster"),
+            Ordered::Install { blocked, .. } => check_blocked(blocked, nodes)?,
+            Ordered::Operate { time, .. } => check_time(time, nodes)?,
+            _ => {}
+        }
+        self.news().map_or(Ok(()), |news| news.check(nodes))
+    }
+}
+
+/// What makes no sense of a message of the group in a cluster of `nodes`, but for the order, which
+/// is the group's to judge.
+pub fn check_group(message: &GroupMessage<Arc<Ordered>>, nodes: usize) -> Result<(), &'static str> {
+    match message {
+        GroupMessage::Submit { body, .. } | GroupMessage::Data { body, .. } => body.check(nodes),
     }
 }

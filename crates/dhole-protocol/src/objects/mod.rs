@@ -41,7 +41,7 @@ pub use entry::{Accesses, Place};
 use heard::Heard;
 pub use host::{Host, Tried};
 pub use message::{
-    Bytes, Call, CallId, ObjectsMessage, Ordered, Outcome, Refusal, Strategy, Waiting,
+    Bytes, Call, CallId, ObjectsMessage, Ordered, Outcome, Refusal, Strategy, Waiting, check_group,
 };
 
 /// So many calls of one node may be under way at a time.

@@ -160,6 +160,7 @@ impl Objects {
             ObjectsMessage::Digests { call, digests } => {
                 self.told_digests(from, call, digests, host, out)?;
             }
+            ObjectsMessage::Group(_) => return bad("what is the group's to hear"),
         }
         Ok(())
     }
@@ -239,7 +240,9 @@ impl ObjectsMessage {
             | ObjectsMessage::Reply { delivered, .. }
             | ObjectsMessage::Elsewhere { delivered, .. } => Some(*delivered),
             ObjectsMessage::Migrate { since, .. } => Some(*since),
-            ObjectsMessage::Create { .. } | ObjectsMessage::Digests { .. } => None,
+            ObjectsMessage::Create { .. }
+            | ObjectsMessage::Digests { .. }
+            | ObjectsMessage::Group(_) => None,
         }
     }
 }

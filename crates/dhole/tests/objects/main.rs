@@ -1,3 +1,4 @@
 //! Shared objects with operations, through the public interface.
 
+mod failing;
 mod queue;

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use dhole::sim::Settings;
-use dhole::{Config, NodeId, Object, on};
+use dhole::{Config, NodeId, Object, on, replicated};
 use serde::{Deserialize, Serialize};
 
 #[derive(Serialize, Deserialize, Default)]
@@ -75,4 +75,46 @@ fn four_workers_empty_a_queue_on_threads() {
 fn four_workers_empty_a_queue_in_a_simulation() {
     let run = Config::nodes(4).simulate(Settings::new(4), jobs).unwrap();
     assert_eq!(run.value, 5050);
+}
+
+#[test]
+fn replicas_agree_with_one_another_and_are_read_without_a_message() {
+    let run = Config::nodes(3).run(|w| {
+        let sum: Object<Sum> = w.once(|w| Ok(w.new_object(replicated(), Sum::default())?))?;
+        for n in 1..=10 {
+            sum.add(w, n)?;
+        }
+        w.barrier()?;
+        let before = w.counters().messages;
+        for _ in 0..100 {
+            assert_eq!(sum.get(w)?, 165);
+        }
+        assert_eq!(w.counters().messages, before);
+        Ok(w.counters().broadcasts)
+    });
+    assert_eq!(run.unwrap().value, 11);
+}
+
+#[test]
+fn waiting_operations_on_a_replica_go_on_in_order() {
+    let run = Config::nodes(4).run(|w| {
+        let queue: Object<JobQueue> =
+            w.once(|w| Ok(w.new_object(replicated(), JobQueue::default())?))?;
+        let mut got = 0;
+        if w.node() == NodeId(0) {
+            for job in 1..=99 {
+                queue.push(w, job)?;
+            }
+            queue.close(w)?;
+        } else {
+            while let Some(job) = queue.pop(w)? {
+                got += u64::from(job);
+            }
+        }
+        let sum: Object<Sum> = w.once(|w| Ok(w.new_object(replicated(), Sum::default())?))?;
+        sum.add(w, got)?;
+        w.barrier()?;
+        Ok(sum.get(w)?)
+    });
+    assert_eq!(run.unwrap().value, 99 * 50);
 }

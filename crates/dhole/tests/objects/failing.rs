@@ -1,0 +1,159 @@
+//! What goes wrong with objects, and what is said of it.
+
+use dhole::{Config, Error, NodeId, Object, ObjectError, Refusal, RunError, on, replicated};
+use serde::{Deserialize, Serialize};
+
+#[derive(Serialize, Deserialize, Default)]
+struct Account {
+    balance: u32,
+    open: bool,
+}
+
+#[dhole::object]
+impl Account {
+    pub fn balance(&self) -> u32 {
+        self.balance
+    }
+
+    pub fn share(&self, among: u32) -> u32 {
+        self.balance / among
+    }
+
+    pub fn withdraw(&mut self, amount: u32) {
+        assert!(amount <= self.balance, "only {} are left", self.balance);
+        self.balance -= amount;
+    }
+
+    #[when(self.open)]
+    pub fn opened(&self) -> u32 {
+        self.balance
+    }
+}
+
+#[derive(Serialize, Deserialize, Default)]
+struct Other(u8);
+
+#[dhole::object]
+impl Other {
+    pub fn set(&mut self, to: u8) {
+        self.0 = to;
+    }
+}
+
+fn refusal(error: &ObjectError) -> &Refusal {
+    match error {
+        ObjectError::Refused { cause, .. } | ObjectError::NotMade { cause, .. } => cause,
+        ObjectError::Sync(cause) => panic!("{cause}"),
+    }
+}
+
+fn poisoned_under(strategy: dhole::Strategy) {
+    let run = Config::nodes(3).run(|w| {
+        let account: Object<Account> =
+            w.once(|w| Ok(w.new_object(strategy, Account::default())?))?;
+        if w.node() == NodeId(0) {
+            let error = account.withdraw(w, 5).unwrap_err();
+            let text = error.to_string();
+            for part in [
+                "Account::withdraw of object 0",
+                "node 0",
+                "failing.rs",
+                "only 0 are left",
+            ] {
+                assert!(text.contains(part), "{text}");
+            }
+        }
+        w.barrier()?;
+        let error = account.balance(w).unwrap_err();
+        let Refusal::Poisoned { operation, words } = refusal(&error) else {
+            panic!("{error}");
+        };
+        assert_eq!(
+            (&**operation, &**words),
+            ("Account::withdraw", "only 0 are left")
+        );
+        Ok(())
+    });
+    run.unwrap();
+}
+
+#[test]
+fn an_operation_that_panics_poisons_its_object_for_all() {
+    poisoned_under(on(NodeId(1)));
+    poisoned_under(replicated());
+}
+
+#[test]
+fn a_read_that_panics_is_its_callers_alone() {
+    let run = Config::nodes(2).run(|w| {
+        let account: Object<Account> =
+            w.once(|w| Ok(w.new_object(on(NodeId(1)), Account::default())?))?;
+        let error = account.share(w, 0).unwrap_err();
+        assert!(error.to_string().contains("divide by zero"), "{error}");
+        Ok(account.balance(w)?)
+    });
+    assert_eq!(run.unwrap().value, 0);
+}
+
+#[test]
+fn an_object_that_nobody_made_is_unknown() {
+    let run = Config::nodes(2).run(|w| {
+        let account: Object<Account> = postcard_of(1000);
+        let error = account.balance(w).unwrap_err();
+        assert_eq!(*refusal(&error), Refusal::Unknown, "{error}");
+        let other: Object<Account> = postcard_of(1001);
+        let error = other.balance(w).unwrap_err();
+        assert_eq!(*refusal(&error), Refusal::Unknown, "{error}");
+        Ok(())
+    });
+    run.unwrap();
+}
+
+/// A handle of a number, as nobody should make one.
+fn postcard_of<T: dhole::ObjectType>(number: u64) -> Object<T> {
+    use serde::de::IntoDeserializer;
+    let number: serde::de::value::U64Deserializer<serde::de::value::Error> =
+        number.into_deserializer();
+    Object::deserialize(number).unwrap()
+}
+
+#[test]
+fn a_handle_of_another_type_is_refused() {
+    let run = Config::nodes(2).run(|w| {
+        let real: Object<Account> =
+            w.once(|w| Ok(w.new_object(on(NodeId(1)), Account::default())?))?;
+        let forged: Object<Other> = postcard_of(Object::id(&real).0);
+        assert!(forged.set(w, 9).is_err());
+        w.barrier()?;
+        Ok(real.balance(w)?)
+    });
+    assert_eq!(run.unwrap().value, 0);
+}
+
+#[test]
+fn a_guard_that_nobody_can_satisfy_is_a_deadlock_that_names_the_operation() {
+    let config = Config::nodes(3).suspect_after(std::time::Duration::from_millis(1));
+    for strategy in [on(NodeId(1)), replicated()] {
+        let run = config.run(|w| {
+            let account: Object<Account> =
+                w.once(|w| Ok(w.new_object(strategy, Account::default())?))?;
+            account.opened(w)?;
+            Ok(())
+        });
+        let Err(RunError::Failed { error, .. }) = run else {
+            panic!("{run:?}");
+        };
+        assert!(
+            matches!(&*error, Error::Object(ObjectError::Sync(_))),
+            "{error}"
+        );
+        let text = error.to_string();
+        for part in [
+            "deadlock",
+            "node 2 waits for Account::opened of object 0",
+            "failing.rs",
+        ] {
+            assert!(text.contains(part), "{text}");
+        }
+    }
+}
