@@ -7,22 +7,27 @@
 //! it will read: a small frame costs one cache line. Each side keeps its own position to itself;
 //! the reader publishes its own, from time to time, for the writer to see what is free.
 
-use super::atomic::{AtomicU64, Ordering};
-use super::pack::{Packer, unpack};
+pub(crate) mod atomic;
+#[cfg(all(test, loom))]
+mod model;
+mod pack;
+
+use self::atomic::{AtomicU64, Ordering};
+use self::pack::{Packer, unpack};
 
 /// Words before the ring itself. What the reader writes, and the flags, which both write, lie on
 /// lines of their own; two, because lines are fetched in pairs.
-pub(super) const CONTROL: usize = 64;
+pub(crate) const CONTROL: usize = 64;
 const READ_UP_TO: usize = 0;
 const READER_PARKED: usize = 16;
 const WRITER_WAITS: usize = 32;
 
 /// The largest frame whose length fits into a header.
-pub(super) const LARGEST: usize = (1 << 30) - 1;
+pub(crate) const LARGEST: usize = (1 << 30) - 1;
 
 /// What a record is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     /// A whole frame.
     Whole,
     /// The first piece of a frame of so many bytes in all.
@@ -35,7 +40,7 @@ pub(super) enum Kind {
 
 /// What a header says: a kind, and the bytes behind it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Header {
+pub(crate) struct Header {
     pub kind: Kind,
     pub bytes: usize,
 }
@@ -76,11 +81,35 @@ fn words(bytes: usize) -> u64 {
 
 /// The other side wrote what no sound one does.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Impossible(pub String);
+pub(crate) struct Impossible(pub String);
+
+/// Errors that the model checker must find, where it plants them.
+#[cfg_attr(
+    not(all(test, loom)),
+    expect(dead_code, reason = "planted by the model")
+)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Planted {
+    Nothing,
+    /// A header is published without what is behind it.
+    HeaderRelaxed,
+    /// Where the next header goes lies what was there before.
+    NextHeaderNotCleared,
+}
+
+#[cfg(all(test, loom))]
+fn planted(error: Planted) -> bool {
+    model::PLANTED.with(|planted| planted.get() == error)
+}
+
+#[cfg(not(all(test, loom)))]
+const fn planted(_error: Planted) -> bool {
+    false
+}
 
 /// The words of one direction.
 #[derive(Clone, Copy)]
-pub(super) struct Ring<'a> {
+pub(crate) struct Ring<'a> {
     control: &'a [AtomicU64],
     data: &'a [AtomicU64],
 }
@@ -117,13 +146,11 @@ impl<'a> Ring<'a> {
 }
 
 /// The writing side of a ring.
-pub(super) struct Writer {
+pub(crate) struct Writer {
     /// Where the next header goes.
     position: u64,
     /// Up to where the reader had read when this side last looked.
     read_up_to: u64,
-    #[cfg(loom)]
-    pub planted: Option<super::model::Planted>,
 }
 
 impl Writer {
@@ -131,8 +158,6 @@ impl Writer {
         Writer {
             position: 0,
             read_up_to: 0,
-            #[cfg(loom)]
-            planted: None,
         }
     }
 
@@ -197,45 +222,36 @@ impl Writer {
             return Ok(false);
         }
         let begin = self.position + skipped;
-        ring.at(begin + record).store(0, Ordering::Relaxed);
+        if !planted(Planted::NextHeaderNotCleared) {
+            ring.at(begin + record).store(0, Ordering::Relaxed);
+        }
         let body = ring.index(begin) + 1;
         let mut packer = Packer::new(&ring.data[body..body + record as usize - 1]);
         for part in parts {
             packer.push(part);
         }
         packer.finish();
+        let publishing = match planted(Planted::HeaderRelaxed) {
+            true => Ordering::Relaxed,
+            false => Ordering::Release,
+        };
         if skipped > 0 {
             ring.at(begin).store(header.encode(), Ordering::Relaxed);
-            ring.at(self.position).store(SKIP, self.publishing());
+            ring.at(self.position).store(SKIP, publishing);
         } else {
-            ring.at(begin).store(header.encode(), self.publishing());
+            ring.at(begin).store(header.encode(), publishing);
         }
         self.position = begin + record;
         Ok(true)
     }
-
-    #[cfg(not(loom))]
-    fn publishing(&self) -> Ordering {
-        Ordering::Release
-    }
-
-    #[cfg(loom)]
-    fn publishing(&self) -> Ordering {
-        match self.planted {
-            Some(super::model::Planted::HeaderRelaxed) => Ordering::Relaxed,
-            _ => Ordering::Release,
-        }
-    }
 }
 
 /// The reading side of a ring.
-pub(super) struct Reader {
+pub(crate) struct Reader {
     /// Where the next header is.
     position: u64,
     /// What the writer was told of it.
     published: u64,
-    #[cfg(loom)]
-    pub planted: Option<super::model::Planted>,
 }
 
 impl Reader {
@@ -243,8 +259,6 @@ impl Reader {
         Reader {
             position: 0,
             published: 0,
-            #[cfg(loom)]
-            planted: None,
         }
     }
 
@@ -295,21 +309,8 @@ impl Reader {
         let any = self.published != self.position;
         if any {
             self.published = self.position;
-            ring.control[READ_UP_TO].store(self.position, self.publishing());
+            ring.control[READ_UP_TO].store(self.position, Ordering::Release);
         }
         any
-    }
-
-    #[cfg(not(loom))]
-    fn publishing(&self) -> Ordering {
-        Ordering::Release
-    }
-
-    #[cfg(loom)]
-    fn publishing(&self) -> Ordering {
-        match self.planted {
-            Some(super::model::Planted::PositionRelaxed) => Ordering::Relaxed,
-            _ => Ordering::Release,
-        }
     }
 }
