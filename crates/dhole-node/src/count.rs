@@ -22,6 +22,7 @@ impl Default for Counting {
             all: Counters::default(),
             by_kind: [KindCounters::default(); MessageKind::ALL.len()],
             by_type: FxHashMap::default(),
+            measured: Measured::default(),
         }
     }
 }

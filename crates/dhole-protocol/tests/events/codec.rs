@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use dhole_model::{CallSite, Elements, NodeId, Oid, VectorTime, Version};
+use dhole_protocol::objects::ObjectsMessage;
 use dhole_protocol::{
     AbortReason, BarrierId, DecodeError, FlushedAt, FlushedElements, Message, PushedElements,
     SentElements, Waiter, WaitingFor,
@@ -34,6 +35,7 @@ variants! {
     PageRequest PageReply DiffRequest DiffReply LockRequest LockForward LockGrant Notify
     GateRequest GateForward GateGrant GateRelease BarrierArrive BarrierDepart Probe WhereWritten
     WrittenAt Stall Deadlock Abort Gossiped OutdatedElements OutdatedElementsAck
+    Objects
 }
 
 /// Messages of every variant: those of runs in which everything happens, and those that end runs.
@@ -88,6 +90,10 @@ fn messages() -> Vec<Message> {
         elements: [elements].into_iter().collect(),
     });
     all.push(Message::OutdatedElementsAck { number: 2 });
+    all.push(Message::Objects(Box::new(ObjectsMessage::Digests {
+        call: 5,
+        digests: vec![(1, 2, u64::MAX)],
+    })));
     all.push(Message::DropOutElements {
         elements: [elements; 2].into_iter().collect(),
     });
