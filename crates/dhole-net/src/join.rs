@@ -24,11 +24,15 @@ use dhole_model::NodeId;
 
 mod address;
 mod build_id;
+mod channel;
 mod environment;
 mod error;
 mod frame;
 mod handshake;
+mod lobby;
 mod meeting;
+mod mesh;
+mod places;
 mod poll;
 mod secret;
 mod terms;
@@ -41,8 +45,10 @@ pub use error::{EnvironmentError, HandshakeError, JoinError, Refusal, Refused, S
 pub use secret::Secret;
 pub use terms::PROTOCOL_VERSION;
 
-use crate::{Port, Tcp};
-use meeting::Meeting;
+use crate::Port;
+use meeting::{Meeting, Reach};
+use mesh::Mesh;
+use places::Places;
 use terms::Terms;
 
 /// What carries messages between the processes of a cluster.
@@ -140,21 +146,21 @@ impl Membership {
             build: self.build,
             nodes,
             settings: self.settings,
-            address: String::new(),
+            places: Places::default(),
+        };
+        let reach = match self.transport {
+            Transport::Tcp => Reach::Tcp,
         };
         let host = self.host.as_deref();
-        let meeting = Meeting::new(me, &self.secret, host, terms, self.within);
-        let streams = match me {
-            _ if nodes == 1 => vec![None],
+        let meeting = Meeting::new(me, &self.secret, host, reach, terms, self.within);
+        let mesh = match me {
+            _ if nodes == 1 => Mesh::alone(),
             NodeId(0) => meeting.receive(self.listens.listen(&self.meeting, self.within)?)?,
             _ => meeting.attend(&self.meeting)?,
         };
-        let port = Tcp::new(me, streams).map_err(|cause| JoinError::System {
-            me,
-            doing: "making the port",
-            cause,
-        })?;
-        Ok(Box::new(port))
+        match self.transport {
+            Transport::Tcp => mesh.into_tcp(me),
+        }
     }
 }
 

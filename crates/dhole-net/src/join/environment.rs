@@ -58,13 +58,19 @@ pub(super) fn read(look: Look<'_>) -> Result<Option<Membership>, JoinError> {
         doing: "reading its own executable",
         cause,
     })?;
+    let host = text(look, "DHOLE_HOST")?;
+    const LONGEST_HOST_BYTES: usize = 255;
+    if let Some(host) = host.as_deref().filter(|h| h.len() > LONGEST_HOST_BYTES) {
+        let expected = format!("a name of at most {LONGEST_HOST_BYTES} bytes");
+        return Err(wrong("DHOLE_HOST", &host, expected).into());
+    }
     let run = text(look, "DHOLE_RUN")?.unwrap_or_default();
     let membership = Membership {
         node,
         nodes,
         meeting: meeting.unwrap_or_default(),
         listens,
-        host: text(look, "DHOLE_HOST")?,
+        host,
         secret: secret(look)?.ok_or_else(|| demand("DHOLE_SECRET_FILE"))?,
         transport,
         within: Duration::from_millis(within),

@@ -1,5 +1,4 @@
 use std::io;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -46,9 +45,27 @@ pub enum JoinError {
         /// With whom.
         peer: NodeId,
         /// Where that is.
-        address: SocketAddr,
+        address: String,
         /// What was wrong.
         cause: Box<HandshakeError>,
+    },
+    /// Two nodes are on different machines, or see different networks of one.
+    #[error("{me} and {peer} are to share memory, but are not on the same machine")]
+    Far {
+        /// This node.
+        me: NodeId,
+        /// The other.
+        peer: NodeId,
+    },
+    /// A node shares no memory after all.
+    #[error("{me} sharing memory with {peer}: {cause}")]
+    Memory {
+        /// This node.
+        me: NodeId,
+        /// The other.
+        peer: NodeId,
+        /// Why not.
+        cause: String,
     },
     /// Not all have come.
     #[error("{me} waited {waited:?} for {missing:?}{refused}")]
@@ -98,7 +115,7 @@ pub struct Refused {
     /// How many.
     pub connections: u64,
     /// The last: from where, and what was wrong with it.
-    pub last: Option<(SocketAddr, Box<HandshakeError>)>,
+    pub last: Option<(String, Box<HandshakeError>)>,
 }
 
 impl std::fmt::Display for Refused {
@@ -314,5 +331,25 @@ impl Refusal {
 
     pub(crate) fn from_code(code: u8) -> Option<Refusal> {
         Self::ALL.get(usize::from(code)).copied()
+    }
+}
+
+impl HandshakeError {
+    /// Both know the secret, and do not fit together: that will not change.
+    pub(crate) fn is_misfit(&self) -> bool {
+        use HandshakeError as E;
+        matches!(
+            self,
+            E::Version { .. } | E::Build { .. } | E::Nodes { .. } | E::Setting { .. }
+        )
+    }
+
+    /// The listener made way for others, say: it may be better the next time.
+    pub(crate) fn is_passing(&self) -> bool {
+        use HandshakeError as E;
+        matches!(
+            self,
+            E::NoWord | E::LeftEarly | E::HalfFrame { .. } | E::Broken(_)
+        )
     }
 }

@@ -47,11 +47,11 @@ impl Kind {
     /// The most bytes of a body.
     fn most_bytes(self) -> usize {
         match self {
-            Kind::Hello => 36,
+            Kind::Hello => 37,
             Kind::Challenge => 66,
             Kind::Proof => 32,
             Kind::Terms => 16 << 10,
-            Kind::Table => 128 << 10,
+            Kind::Table => 1 << 20,
             Kind::Ready | Kind::Go => 32,
             Kind::Failed => 4 << 10,
             Kind::Refusal => 1,
@@ -165,6 +165,10 @@ impl<'a> Body<'a> {
     pub fn array<const N: usize>(&mut self) -> Result<[u8; N], HandshakeError> {
         let bytes = self.bytes(N)?;
         Ok(bytes.try_into().expect("as many bytes as the array has"))
+    }
+
+    pub fn u8(&mut self) -> Result<u8, HandshakeError> {
+        self.array::<1>().map(|[byte]| byte)
     }
 
     pub fn u16(&mut self) -> Result<u16, HandshakeError> {

@@ -16,6 +16,7 @@ use dhole_model::NodeId;
 
 use super::error::{HandshakeError, Refusal};
 use super::frame::{self, Body, Kind, Reader};
+use super::places::Places;
 use super::secret::{PROOF_BYTES, Secret};
 use super::terms::Terms;
 
@@ -54,6 +55,16 @@ impl Binding {
     }
 }
 
+/// What a connection is for.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[repr(u8)]
+pub(crate) enum Use {
+    /// For what nodes tell node 0 while they meet, and it them.
+    Meeting = 0,
+    /// For what the port carries.
+    Port = 1,
+}
+
 /// What one side brings to a handshake.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Party<'a> {
@@ -68,8 +79,9 @@ pub(crate) struct Party<'a> {
 #[derive(Debug)]
 pub(crate) struct Met {
     pub peer: NodeId,
+    pub used: Use,
     /// Where it listens.
-    pub address: String,
+    pub places: Places,
     /// What seals and opens the frames that follow.
     pub session: Session,
 }
@@ -80,6 +92,7 @@ pub(crate) struct Handshake {
     connects: bool,
     /// Whom the side that connects looks for, and the other side has heard.
     peer: Option<NodeId>,
+    used: Use,
     their_nonce: Nonce,
     session: Option<Session>,
     awaits: &'static [Kind],
@@ -89,24 +102,26 @@ pub(crate) struct Handshake {
 
 impl Handshake {
     /// The side that connects, to `peer`; what it says first goes to `out`.
-    pub fn connect(party: &Party<'_>, peer: NodeId, out: &mut Vec<u8>) -> Handshake {
-        let mut body = Vec::with_capacity(36);
+    pub fn connect(party: &Party<'_>, peer: NodeId, used: Use, out: &mut Vec<u8>) -> Handshake {
+        let mut body = Vec::with_capacity(37);
         body.extend_from_slice(&party.me.0.to_le_bytes());
         body.extend_from_slice(&peer.0.to_le_bytes());
+        body.push(used as u8);
         body.extend_from_slice(&party.nonce);
         frame::write(Kind::Hello, &body, out);
-        Handshake::new(true, Some(peer), &[Kind::Challenge, Kind::Refusal])
+        Handshake::new(true, Some(peer), used, &[Kind::Challenge, Kind::Refusal])
     }
 
     /// The side that listens.
     pub fn listen() -> Handshake {
-        Handshake::new(false, None, &[Kind::Hello])
+        Handshake::new(false, None, Use::Port, &[Kind::Hello])
     }
 
-    fn new(connects: bool, peer: Option<NodeId>, awaits: &'static [Kind]) -> Handshake {
+    fn new(connects: bool, peer: Option<NodeId>, used: Use, awaits: &'static [Kind]) -> Handshake {
         Handshake {
             connects,
             peer,
+            used,
             their_nonce: [0; 32],
             session: None,
             awaits,
@@ -130,6 +145,11 @@ impl Handshake {
         self.peer
     }
 
+    /// What the connection is for, as far as it knows.
+    pub fn used(&self) -> Use {
+        self.used
+    }
+
     /// Takes bytes that came, at most as many as it [wants](Handshake::wants). What is to be sent in answer
     /// goes to `out`, also before an error. `expected` says which nodes may connect.
     ///
@@ -138,7 +158,7 @@ impl Handshake {
     pub fn take(
         &mut self,
         party: &Party<'_>,
-        expected: &dyn Fn(NodeId) -> bool,
+        expected: &dyn Fn(NodeId, Use) -> bool,
         bytes: &[u8],
         out: &mut Vec<u8>,
     ) -> Result<Option<Met>, HandshakeError> {
@@ -150,7 +170,7 @@ impl Handshake {
             Kind::Hello => self.hello(party, expected, &body, out).map(|()| None),
             Kind::Challenge => self.challenge(party, &body, out).map(|()| None),
             Kind::Proof => self.proof(party, &body, out).map(|()| None),
-            Kind::Terms => self.terms(party, &body, out).map(Some),
+            Kind::Terms => self.terms(party, &body).map(Some),
             Kind::Refusal => Err(self.refused(&body)),
             Kind::Table | Kind::Ready | Kind::Go | Kind::Failed => {
                 unreachable!("no state of the handshake awaits {kind:?}")
@@ -161,19 +181,28 @@ impl Handshake {
     fn hello(
         &mut self,
         party: &Party<'_>,
-        expected: &dyn Fn(NodeId) -> bool,
+        expected: &dyn Fn(NodeId, Use) -> bool,
         body: &[u8],
         out: &mut Vec<u8>,
     ) -> Result<(), HandshakeError> {
         let mut body = Body(body);
         let (said, wanted) = (NodeId(body.u16()?), NodeId(body.u16()?));
+        self.used = match body.u8()? {
+            0 => Use::Meeting,
+            1 => Use::Port,
+            _ => {
+                return Err(HandshakeError::Malformed {
+                    what: "a connection for an unknown use",
+                });
+            }
+        };
         self.their_nonce = body.array()?;
         body.end()?;
         if wanted != party.me {
             refuse(Refusal::Misdirected, out);
             return Err(HandshakeError::Misdirected { wanted });
         }
-        if said == party.me || !expected(said) {
+        if said == party.me || !expected(said, self.used) {
             refuse(Refusal::Unexpected, out);
             return Err(HandshakeError::Unexpected { said });
         }
@@ -257,18 +286,14 @@ impl Handshake {
         };
     }
 
-    fn terms(
-        &mut self,
-        party: &Party<'_>,
-        body: &[u8],
-        _out: &mut Vec<u8>,
-    ) -> Result<Met, HandshakeError> {
+    fn terms(&mut self, party: &Party<'_>, body: &[u8]) -> Result<Met, HandshakeError> {
         let mut session = self.session.take().expect("terms are awaited in a session");
         let terms = Terms::read(session.open(Kind::Terms, body)?, party.terms)?;
         party.terms.compare(&terms)?;
         Ok(Met {
             peer: self.peer.expect("the peer was heard before its terms"),
-            address: terms.address,
+            used: self.used,
+            places: terms.places,
             session,
         })
     }
@@ -300,6 +325,7 @@ impl Handshake {
         };
         what(&[
             purpose.words(),
+            &[self.used as u8],
             &connector.0,
             &listener.0,
             &connector.1,

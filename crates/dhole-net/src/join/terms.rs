@@ -3,6 +3,7 @@
 use super::build_id::BuildId;
 use super::error::HandshakeError;
 use super::frame::{Body, put_run};
+use super::places::Places;
 
 /// The version of everything that processes say to each other.
 pub const PROTOCOL_VERSION: u32 = 1;
@@ -18,8 +19,8 @@ pub struct Terms {
     pub nodes: usize,
     /// Settings by their names, which must be alike.
     pub settings: Vec<(String, String)>,
-    /// Where this node listens for those of higher numbers; empty where it does not.
-    pub address: String,
+    /// Where this node listens for those of higher numbers.
+    pub places: Places,
 }
 
 impl Terms {
@@ -32,7 +33,7 @@ impl Terms {
         out.extend_from_slice(&self.version.to_le_bytes());
         put_run(self.build.as_bytes(), out);
         out.extend_from_slice(&(self.nodes as u16).to_le_bytes());
-        put_run(self.address.as_bytes(), out);
+        self.places.write(out);
         out.extend_from_slice(&(self.settings.len() as u16).to_le_bytes());
         for (name, value) in &self.settings {
             put_run(name.as_bytes(), out);
@@ -55,7 +56,7 @@ impl Terms {
             what: "a build id that is too long",
         })?;
         let nodes = usize::from(body.u16()?);
-        let address = body.text()?.to_owned();
+        let places = Places::read(&mut body)?;
         let count = usize::from(body.u16()?);
         if count > Self::MOST_SETTINGS {
             return Err(HandshakeError::Malformed {
@@ -72,7 +73,7 @@ impl Terms {
             build,
             nodes,
             settings,
-            address,
+            places,
         })
     }
 

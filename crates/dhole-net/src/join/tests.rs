@@ -8,14 +8,14 @@ use std::time::Duration;
 use dhole_model::NodeId;
 
 use super::error::{HandshakeError, JoinError};
-use super::meeting::Meeting;
+use super::meeting::{Meeting, Reach};
+use super::mesh::Mesh;
+use super::places::Places;
 use super::secret::Secret;
 use super::terms::Terms;
 use super::{BuildId, PROTOCOL_VERSION};
-use crate::tcp::Stream;
-use crate::{Port, Tcp};
 
-type Joined = Result<Vec<Option<Stream>>, JoinError>;
+type Joined = Result<Mesh, JoinError>;
 
 /// Longer than a test that is right takes, on a machine however busy.
 const LONG: Duration = Duration::from_secs(60);
@@ -37,7 +37,7 @@ fn node(me: u16, nodes: usize) -> Node {
             build: BuildId::from_bytes(&[1; 20]).unwrap(),
             nodes,
             settings: Vec::new(),
-            address: String::new(),
+            places: Places::default(),
         },
         within: LONG,
     }
@@ -47,7 +47,7 @@ impl Node {
     fn join(self, meeting: Result<TcpListener, SocketAddr>) -> Joined {
         let secret = Secret::new(&self.secret).unwrap();
         let me = NodeId(self.me);
-        let it = Meeting::new(me, &secret, None, self.terms, self.within);
+        let it = Meeting::new(me, &secret, None, Reach::Tcp, self.terms, self.within);
         match meeting {
             Ok(listener) => it.receive(listener),
             Err(address) => it.attend(&address.to_string()),
@@ -86,9 +86,9 @@ fn all(nodes: usize) -> Vec<Node> {
 fn assert_connected(joined: Vec<Joined>) {
     let nodes = joined.len();
     thread::scope(|scope| {
-        for (me, streams) in joined.into_iter().enumerate() {
+        for (me, mesh) in joined.into_iter().enumerate() {
             scope.spawn(move || {
-                let port = Tcp::new(NodeId::at(me), streams.expect("joined")).unwrap();
+                let port = mesh.expect("joined").into_tcp(NodeId::at(me)).unwrap();
                 for to in (0..nodes).filter(|to| *to != me) {
                     port.send(NodeId::at(to), &[&[me as u8]]).unwrap();
                 }
@@ -151,14 +151,14 @@ fn strangers_of_every_kind_keep_nobody_from_joining() {
             assert_eq!(stranger(at, says, Then::Listens), b"");
         }
         // These stay as long as node 0 lets them: half a frame, and silence.
-        let silent: Vec<_> = [&b"DHJ1\x01\x24\0\0\0half"[..], b""]
+        let silent: Vec<_> = [&b"DHJ1\x01\x25\0\0\0half"[..], b""]
             .map(|says| {
                 let mut stream = TcpStream::connect(at).unwrap();
                 stream.write_all(says).unwrap();
                 stream
             })
             .into();
-        stranger(at, b"DHJ1\x01\x24\0\0\0half", Then::Leaves);
+        stranger(at, b"DHJ1\x01\x25\0\0\0half", Then::Leaves);
         came.send(()).unwrap();
         comes.recv().unwrap();
         let others = [1, 2].map(|me| scope.spawn(move || node(me, 3).join(Err(at))));

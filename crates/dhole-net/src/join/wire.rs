@@ -1,17 +1,17 @@
 //! A connection while its two ends get to know each other.
 
-use std::io::{self, ErrorKind, IoSlice};
-use std::net::{Shutdown, SocketAddr};
+use std::io::{self, ErrorKind};
 use std::time::Instant;
 
+use super::channel::Channel;
 use super::error::HandshakeError;
-use crate::tcp::Stream;
+use super::poll;
 
-/// A stream, and what is still to be sent over it.
+/// A channel, where it leads, and what is still to be sent over it.
 #[derive(Debug)]
 pub(crate) struct Wire {
-    pub stream: Stream,
-    pub address: SocketAddr,
+    pub channel: Channel,
+    pub address: String,
     pub out: Vec<u8>,
 }
 
@@ -23,9 +23,9 @@ pub(crate) enum Came<'a> {
 }
 
 impl Wire {
-    pub fn new(stream: Stream, address: SocketAddr) -> Wire {
+    pub fn new(channel: Channel, address: String) -> Wire {
         Wire {
-            stream,
+            channel,
             address,
             out: Vec::new(),
         }
@@ -34,7 +34,7 @@ impl Wire {
     /// Sends what there is room for.
     pub fn flush(&mut self) -> Result<(), HandshakeError> {
         while !self.out.is_empty() {
-            match self.stream.write(&[IoSlice::new(&self.out)]) {
+            match self.channel.write(&self.out) {
                 Ok(sent) => drop(self.out.drain(..sent)),
                 Err(cause) if cause.kind() == ErrorKind::Interrupted => {}
                 Err(cause) if cause.kind() == ErrorKind::WouldBlock => break,
@@ -52,14 +52,14 @@ impl Wire {
             if self.out.is_empty() || left.is_zero() {
                 return Ok(());
             }
-            super::poll::writable(&self.stream, left)
+            poll::writable(&self.channel, left)
                 .map_err(|cause| HandshakeError::Broken(cause.to_string()))?;
         }
     }
 
     /// Reads at most as many bytes as fit.
     pub fn read<'a>(&self, buffer: &'a mut [u8]) -> Result<Came<'a>, HandshakeError> {
-        match self.stream.read(buffer) {
+        match self.channel.read(buffer) {
             Ok(0) => Ok(Came::End),
             Ok(count) => Ok(Came::Bytes(&buffer[..count])),
             Err(cause) if is_nothing(&cause) => Ok(Came::Nothing),
@@ -71,7 +71,7 @@ impl Wire {
     pub fn part(mut self) {
         // It is of no use any more; whether the peer learns why is as it may.
         let _ = self.flush();
-        self.stream.shutdown(Shutdown::Write);
+        self.channel.end();
     }
 }
 

@@ -23,7 +23,14 @@ fn terms() -> Terms {
         build: BuildId::from_bytes(&[1; 20]).unwrap(),
         nodes: 4,
         settings: vec![("transport".into(), "tcp".into())],
-        address: "127.0.0.1:4".into(),
+        places: at("127.0.0.1:4"),
+    }
+}
+
+fn at(tcp: &str) -> Places {
+    Places {
+        tcp: tcp.into(),
+        ..Places::default()
     }
 }
 
@@ -52,7 +59,7 @@ impl Side {
         change(&mut side);
         if let Some(peer) = connects_to {
             let mut out = Vec::new();
-            side.handshake = Handshake::connect(&side.party(), NodeId(peer), &mut out);
+            side.handshake = Handshake::connect(&side.party(), NodeId(peer), Use::Port, &mut out);
             side.out = out;
         }
         side
@@ -77,7 +84,7 @@ impl Side {
             bytes = rest;
             let mut handshake = std::mem::replace(&mut self.handshake, Handshake::listen());
             let mut out = std::mem::take(&mut self.out);
-            let expected = |said: NodeId| said.0 < 4;
+            let expected = |said: NodeId, _: Use| said.0 < 4;
             self.ended = handshake
                 .take(&self.party(), &expected, now, &mut out)
                 .transpose();
@@ -123,11 +130,11 @@ fn pair(change: impl FnOnce(&mut Side)) -> (Side, Side) {
 #[test]
 fn two_that_know_the_secret_meet_however_their_bytes_are_cut() {
     for step in [1, 2, 7, 64, 4096] {
-        let mut a = Side::new(2, Some(0), |a| a.terms.address = "there:9".into());
+        let mut a = Side::new(2, Some(0), |a| a.terms.places = at("there:9"));
         let mut b = Side::new(0, None, |_| ());
         talk(&mut a, &mut b, step);
         assert_eq!((a.met().peer, b.met().peer), (NodeId(0), NodeId(2)));
-        assert_eq!(b.met().address, "there:9");
+        assert_eq!(b.met().places, at("there:9"));
     }
 }
 
@@ -208,13 +215,13 @@ fn each_kind_of_nonsense_is_an_error_of_its_own() {
     assert_eq!(said(&[0x16, 3, 1]), E::NotDhole);
     let four_gib = said(b"DHJ1\x01\xff\xff\xff\xff");
     let bytes = u64::from(u32::MAX);
-    assert_eq!(four_gib, E::Oversized { bytes, most: 36 });
-    let half = said(b"DHJ1\x01\x24\0\0\0half");
+    assert_eq!(four_gib, E::Oversized { bytes, most: 37 });
+    let half = said(b"DHJ1\x01\x25\0\0\0half");
     assert_eq!(
         half,
         E::HalfFrame {
             had: 13,
-            expected: 45
+            expected: 46
         }
     );
     // Terms before any proof are not even read.
@@ -232,7 +239,7 @@ fn a_proof_sent_back_to_its_maker_proves_nothing() {
     });
     other.take(&hello);
     let mut challenge = std::mem::take(&mut other.out);
-    let nonce = hello[13..45].to_vec();
+    let nonce = hello[14..46].to_vec();
     challenge[11..43].copy_from_slice(&nonce);
     a.take(&challenge);
     assert_eq!(*a.error(), HandshakeError::WrongSecret);
@@ -332,10 +339,10 @@ fn whatever_a_stranger_says_he_meets_nobody() {
                 ..side.party()
             };
             let mut out = Vec::new();
-            let expected = |said: NodeId| said.0 < 4;
+            let expected = |said: NodeId, _: Use| said.0 < 4;
             let mut handshake = match listens {
                 true => Handshake::listen(),
-                false => Handshake::connect(&party, NodeId(0), &mut out),
+                false => Handshake::connect(&party, NodeId(0), Use::Port, &mut out),
             };
             let mut bytes = said.as_slice();
             let mut kept = 0;
