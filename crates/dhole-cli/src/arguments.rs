@@ -44,9 +44,9 @@ pub struct Run {
     )]
     pub nodes: Option<u16>,
 
-    /// What carries messages between the processes
-    #[arg(long, value_name = "NAME", default_value = "tcp", value_parser = ["tcp"])]
-    pub transport: String,
+    /// What carries messages between the processes [default: shm, with --hosts tcp]
+    #[arg(long, value_name = "NAME", value_parser = ["tcp", "shm"])]
+    pub transport: Option<String>,
 
     /// A file that names machines, one a line: `host slots=2 address=10.0.0.1`; nodes are numbered in
     /// their order
@@ -78,6 +78,17 @@ pub struct Run {
     /// The program and its arguments
     #[arg(last = true, required = true, num_args = 1.., value_name = "PROGRAM")]
     pub program: Vec<OsString>,
+}
+
+impl Run {
+    /// What carries messages between the processes.
+    pub fn transport(&self) -> &str {
+        let usual = match self.hosts {
+            None => "shm",
+            Some(_) => "tcp",
+        };
+        self.transport.as_deref().unwrap_or(usual)
+    }
 }
 
 /// Whose lines say which node they are of.

@@ -14,7 +14,7 @@
 //! | `DHOLE_SECRET_FILE` | a file with the secret, which nobody else may read |
 //! | `DHOLE_SECRET_FD` | a descriptor to read the secret from, instead |
 //! | `DHOLE_RUN` | names the run; processes of two runs do not join |
-//! | `DHOLE_TRANSPORT` | `tcp` |
+//! | `DHOLE_TRANSPORT` | `tcp` or `shm` |
 //! | `DHOLE_JOIN_MS` | the longest that joining may take; 30000 unless set |
 
 use std::net::TcpListener;
@@ -57,19 +57,25 @@ pub enum Transport {
     /// TCP connections between all.
     #[default]
     Tcp,
+    /// Memory shared by each two of them, on one machine.
+    Shm,
 }
 
 impl Transport {
+    /// All of them.
+    pub const ALL: [Transport; 2] = [Transport::Tcp, Transport::Shm];
+
     /// Its name in `DHOLE_TRANSPORT`.
     pub fn name(self) -> &'static str {
         match self {
             Transport::Tcp => "tcp",
+            Transport::Shm => "shm",
         }
     }
 
     /// That of this name.
     pub fn named(name: &str) -> Option<Transport> {
-        [Transport::Tcp].into_iter().find(|t| t.name() == name)
+        Self::ALL.into_iter().find(|t| t.name() == name)
     }
 }
 
@@ -150,6 +156,7 @@ impl Membership {
         };
         let reach = match self.transport {
             Transport::Tcp => Reach::Tcp,
+            Transport::Shm => Reach::Near,
         };
         let host = self.host.as_deref();
         let meeting = Meeting::new(me, &self.secret, host, reach, terms, self.within);
@@ -160,6 +167,7 @@ impl Membership {
         };
         match self.transport {
             Transport::Tcp => mesh.into_tcp(me),
+            Transport::Shm => mesh.into_shm(me),
         }
     }
 }

@@ -41,8 +41,9 @@ pub(super) fn read(look: Look<'_>) -> Result<Option<Membership>, JoinError> {
     }
     let transport = match text(look, "DHOLE_TRANSPORT")? {
         None => Transport::default(),
-        Some(name) => Transport::named(&name)
-            .ok_or_else(|| wrong("DHOLE_TRANSPORT", &name, "tcp".to_owned()))?,
+        Some(name) => {
+            Transport::named(&name).ok_or_else(|| wrong("DHOLE_TRANSPORT", &name, transports()))?
+        }
     };
     let listens = match number(look, "DHOLE_MEETING_FD", 0, i32::MAX as u64)? {
         Some(fd) if node.0 == 0 => Listens::Already(listener(fd as i32)?),
@@ -89,6 +90,10 @@ fn wrong(variable: &'static str, value: &dyn ToString, expected: String) -> Envi
         value: value.to_string(),
         expected,
     }
+}
+
+fn transports() -> String {
+    Transport::ALL.map(Transport::name).join(" or ")
 }
 
 /// A variable's text; one that is empty is as one that is not set.

@@ -7,7 +7,10 @@ use dhole_model::NodeId;
 
 use super::channel::Channel;
 use super::error::JoinError;
-use crate::{Port, Tcp};
+use crate::{Port, Shm, ShmLink, Tcp};
+
+/// Memory that has been sent is there at once: this only keeps a wait from being refused as none.
+const LEAST_WAIT: Duration = Duration::from_millis(100);
 
 /// A channel to each other node, which has proved who it is.
 #[derive(Debug)]
@@ -31,6 +34,39 @@ impl Mesh {
         let channels = self.channels.into_iter();
         let streams = channels.map(|channel| channel.and_then(Channel::into_stream));
         let port = Tcp::new(me, streams.collect());
+        Ok(Box::new(port.map_err(|e| making_the_port(me, e))?))
+    }
+
+    /// The port through shared memory: of each two nodes the one of the lower number makes the memory, and the
+    /// other takes it.
+    pub fn into_shm(self, me: NodeId) -> Result<Box<dyn Port>, JoinError> {
+        let failed = |peer, cause: String| JoinError::Memory { me, peer, cause };
+        let mut links: Vec<Option<ShmLink>> = Vec::new();
+        let mut taken = Vec::new();
+        for (peer, channel) in self.channels.into_iter().enumerate() {
+            links.push(None);
+            let peer = NodeId::at(peer);
+            let Some(socket) = channel.and_then(Channel::into_unix) else {
+                continue;
+            };
+            if me < peer {
+                // It does not wait for the peer, so all have sent before any waits.
+                let link = ShmLink::offer(socket, ShmLink::RING_BYTES);
+                links[peer.index()] = Some(link.map_err(|e| failed(peer, e.to_string()))?);
+            } else {
+                taken.push((peer, socket));
+            }
+        }
+        for (peer, socket) in taken {
+            let left = self.deadline.saturating_duration_since(Instant::now());
+            let bounded = socket
+                .set_nonblocking(false)
+                .and_then(|()| socket.set_read_timeout(Some(left.max(LEAST_WAIT))));
+            bounded.map_err(|e| failed(peer, e.to_string()))?;
+            let link = ShmLink::accept(socket);
+            links[peer.index()] = Some(link.map_err(|e| failed(peer, e.to_string()))?);
+        }
+        let port = Shm::new(me, links);
         Ok(Box::new(port.map_err(|e| making_the_port(me, e))?))
     }
 }

@@ -14,7 +14,9 @@ use super::places::Places;
 use super::secret::Secret;
 use super::terms::Terms;
 use super::{BuildId, PROTOCOL_VERSION};
+use crate::Port;
 
+type MakePort = fn(Mesh, NodeId) -> Result<Box<dyn Port>, JoinError>;
 type Joined = Result<Mesh, JoinError>;
 
 /// Longer than a test that is right takes, on a machine however busy.
@@ -26,6 +28,7 @@ struct Node {
     secret: Vec<u8>,
     terms: Terms,
     within: Duration,
+    reach: Reach,
 }
 
 fn node(me: u16, nodes: usize) -> Node {
@@ -40,6 +43,7 @@ fn node(me: u16, nodes: usize) -> Node {
             places: Places::default(),
         },
         within: LONG,
+        reach: Reach::Tcp,
     }
 }
 
@@ -47,7 +51,7 @@ impl Node {
     fn join(self, meeting: Result<TcpListener, SocketAddr>) -> Joined {
         let secret = Secret::new(&self.secret).unwrap();
         let me = NodeId(self.me);
-        let it = Meeting::new(me, &secret, None, Reach::Tcp, self.terms, self.within);
+        let it = Meeting::new(me, &secret, None, self.reach, self.terms, self.within);
         match meeting {
             Ok(listener) => it.receive(listener),
             Err(address) => it.attend(&address.to_string()),
@@ -84,11 +88,16 @@ fn all(nodes: usize) -> Vec<Node> {
 
 /// Every node sends each other its own number, over the port made of the streams.
 fn assert_connected(joined: Vec<Joined>) {
+    assert_carries(joined, Mesh::into_tcp);
+}
+
+/// The same over the port that `make` makes.
+fn assert_carries(joined: Vec<Joined>, make: MakePort) {
     let nodes = joined.len();
     thread::scope(|scope| {
         for (me, mesh) in joined.into_iter().enumerate() {
             scope.spawn(move || {
-                let port = mesh.expect("joined").into_tcp(NodeId::at(me)).unwrap();
+                let port = make(mesh.expect("joined"), NodeId::at(me)).unwrap();
                 for to in (0..nodes).filter(|to| *to != me) {
                     port.send(NodeId::at(to), &[&[me as u8]]).unwrap();
                 }
@@ -111,6 +120,15 @@ fn assert_connected(joined: Vec<Joined>) {
 fn all_are_connected_with_all() {
     for nodes in [2, 3, 8] {
         assert_connected(meet(all(nodes), |_| ()));
+    }
+}
+
+#[test]
+fn nodes_of_one_machine_share_memory() {
+    for nodes in [2, 5] {
+        let mut nodes = all(nodes);
+        nodes.iter_mut().for_each(|node| node.reach = Reach::Near);
+        assert_carries(meet(nodes, |_| ()), Mesh::into_shm);
     }
 }
 
