@@ -295,10 +295,7 @@ impl Cluster {
             }) => read(&other.directory).check(named, seen).map_err(clash)?,
             None => None,
         };
-        known.ok_or(BindError::Foreign(Foreign {
-            oid,
-            kind: ForeignKind::Never,
-        }))
+        known.ok_or(never(oid))
     }
 
     /// The space in which objects lie on all nodes alike, if they do.
@@ -423,5 +420,26 @@ impl Drop for Cluster {
 impl std::fmt::Debug for Cluster {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "cluster {} of {} nodes", self.ordinal, self.nodes())
+    }
+}
+
+fn never(oid: Oid) -> BindError {
+    let kind = ForeignKind::Never;
+    BindError::Foreign(Foreign { oid, kind })
+}
+
+/// As [`Cluster::check`], for whoever does not know the cluster.
+pub(crate) fn check_anywhere(named: &Named, seen: TypeRef) -> Result<(), BindError> {
+    match space::owner(named.first) {
+        Some(Owner {
+            cluster: Some(cluster),
+            ..
+        }) => cluster.check(named, seen),
+        // Null everywhere and for ever.
+        Some(Owner {
+            cluster: None,
+            rest,
+        }) if named.count <= rest => Ok(()),
+        _ => Err(never(named.first)),
     }
 }

@@ -95,6 +95,7 @@ mod readers;
 mod reference;
 mod resident;
 mod row;
+mod serial;
 mod share;
 mod space;
 mod tag;

@@ -5,7 +5,7 @@ use dhole_model::{NodeId, Oid};
 use crate::diff::{self, DiffError};
 use crate::heap::{Heap, Place};
 use crate::type_map::Named;
-use crate::{BindError, Binding, Foreign, HeapMut, Invalid, Presence, TypeInfo};
+use crate::{BindError, Binding, Foreign, HeapMut, Invalid, Presence, TypeInfo, TypeRef};
 
 /// Why an object's bytes could not be had.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -193,26 +193,12 @@ impl Heap {
 
     /// Tests that every reference in an object's packed bytes is one that allocation gave out.
     pub(crate) fn check_references(&self, info: &TypeInfo, packed: &[u8]) -> Result<(), BindError> {
-        for slot in &info.references {
-            for i in 0..slot.count {
-                // Whether the bytes are a reference at all is the same question as whether its
-                // id was ever allocated: 0 never is.
-                let none = Named {
-                    first: Oid(0),
-                    count: 1,
-                    len: 1,
-                    row: false,
-                    array: false,
-                };
-                let Some(named) = slot.named(packed, i).unwrap_or(Some(none)) else {
-                    continue;
-                };
-                if !self.knows(&named, slot.target.id()) {
-                    self.cluster.check(&named, slot.target)?;
-                }
+        check_each_reference(info, packed, |named, target| {
+            match self.knows(named, target.id()) {
+                true => Ok(()),
+                false => self.cluster.check(named, target),
             }
-        }
-        Ok(())
+        })
     }
 
     /// Whether this node has seen the one object named, as what it is taken for.
@@ -444,4 +430,29 @@ impl HeapMut<'_> {
             capacity_bytes,
         })
     }
+}
+
+/// Looks at each reference in the packed bytes of a type.
+pub(crate) fn check_each_reference(
+    info: &TypeInfo,
+    packed: &[u8],
+    mut check: impl FnMut(&Named, TypeRef) -> Result<(), BindError>,
+) -> Result<(), BindError> {
+    for slot in &info.references {
+        for i in 0..slot.count {
+            // Whether the bytes are a reference at all is the same question as whether its
+            // id was ever allocated: 0 never is.
+            let none = Named {
+                first: Oid(0),
+                count: 1,
+                len: 1,
+                row: false,
+                array: false,
+            };
+            if let Some(named) = slot.named(packed, i).unwrap_or(Some(none)) {
+                check(&named, slot.target)?;
+            }
+        }
+    }
+    Ok(())
 }

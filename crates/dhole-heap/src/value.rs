@@ -40,27 +40,39 @@ impl HeapMut<'_> {
     /// [`UnpackError`] when the bytes are no value of the type, or hold a reference that this
     /// cluster did not give out.
     pub fn unpack<T: Share + Copy>(&self, packed: &[u8]) -> Result<T, UnpackError> {
-        let info = TypeInfo::of::<T>();
-        if packed.len() != info.packed_size {
-            return Err(UnpackError::Length {
-                bytes: packed.len(),
-                wanted: info.packed_size,
-            });
-        }
-        info.check(packed)?;
-        self.heap.check_references(info, packed)?;
-        let mut value = MaybeUninit::<T>::uninit();
-        let mut from = packed;
-        for range in &info.data {
-            let (bytes, rest) = from.split_at(range.bytes);
-            // SAFETY: the ranges lie within the value, and `bytes` has as many.
-            unsafe {
-                let to = value.as_mut_ptr().cast::<u8>().add(range.offset);
-                to.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
-            }
-            from = rest;
-        }
-        // SAFETY: every byte that is not padding was written, and leaves and references tested.
-        Ok(unsafe { value.assume_init() })
+        unpack_checked(packed, |info, packed| {
+            self.heap.check_references(info, packed)
+        })
     }
+}
+
+/// The value that [`pack`] made these bytes from, if `check` finds nothing wrong with the
+/// references in it.
+pub(crate) fn unpack_checked<T: Share + Copy>(
+    packed: &[u8],
+    check: impl FnOnce(&TypeInfo, &[u8]) -> Result<(), BindError>,
+) -> Result<T, UnpackError> {
+    let info = TypeInfo::of::<T>();
+    if packed.len() != info.packed_size {
+        return Err(UnpackError::Length {
+            bytes: packed.len(),
+            wanted: info.packed_size,
+        });
+    }
+    info.check(packed)?;
+    check(info, packed)?;
+    let mut value = MaybeUninit::<T>::uninit();
+    let mut from = packed;
+    for range in &info.data {
+        let (bytes, rest) = from.split_at(range.bytes);
+        // SAFETY: the ranges lie within the value, and `bytes` has as many.
+        unsafe {
+            let to = value.as_mut_ptr().cast::<u8>().add(range.offset);
+            to.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
+        }
+        from = rest;
+    }
+    // SAFETY: every byte that is not padding was written, leaves were tested, and every caller's
+    // `check` looks at all references.
+    Ok(unsafe { value.assume_init() })
 }

@@ -187,6 +187,16 @@ pub struct KindCounters {
     pub bytes: u64,
 }
 
+/// How often an object with operations was used (Orca, section 2.3.2: what decides where it is
+/// best kept).
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+pub struct ObjectCounters {
+    /// Operations that only read.
+    pub reads: u64,
+    /// Operations that may write.
+    pub writes: u64,
+}
+
 /// What happened to the objects of one type.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct TypeCounters {
@@ -312,6 +322,8 @@ pub struct Counters {
     pub by_kind: BTreeMap<MessageKind, KindCounters>,
     /// Events by the type of the object.
     pub by_type: BTreeMap<String, TypeCounters>,
+    /// Operations that the node called, by object, with its type.
+    pub by_object: BTreeMap<String, ObjectCounters>,
 }
 
 impl Counters {
@@ -354,6 +366,7 @@ impl Counters {
             ),
             (&mut since.lock_acquires_local, earlier.lock_acquires_local),
             (&mut since.barriers, earlier.barriers),
+            (&mut since.broadcasts, earlier.broadcasts),
             (&mut since.waited_ns, earlier.waited_ns),
             (&mut since.computed_ns, earlier.computed_ns),
         ];
@@ -365,6 +378,11 @@ impl Counters {
         }
         for (name, then) in &earlier.by_type {
             since.by_type.entry(name.clone()).or_default().take(then);
+        }
+        for (object, then) in &earlier.by_object {
+            let now = since.by_object.entry(object.clone()).or_default();
+            now.reads -= then.reads;
+            now.writes -= then.writes;
         }
         since
     }
@@ -402,6 +420,7 @@ impl Counters {
             shared_bytes,
             by_kind,
             by_type,
+            by_object,
         } = other;
         self.messages += messages;
         self.data_bytes += data_bytes;
@@ -438,6 +457,11 @@ impl Counters {
         }
         for (name, theirs) in by_type {
             self.by_type.entry(name.clone()).or_default().add(theirs);
+        }
+        for (object, theirs) in by_object {
+            let mine = self.by_object.entry(object.clone()).or_default();
+            mine.reads += theirs.reads;
+            mine.writes += theirs.writes;
         }
     }
 }

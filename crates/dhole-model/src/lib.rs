@@ -27,7 +27,7 @@ mod site;
 mod time;
 
 pub use coherence::{Coherence, UnknownCoherence};
-pub use counters::{Counters, KindCounters, MessageKind, TypeCounters};
+pub use counters::{Counters, KindCounters, MessageKind, ObjectCounters, TypeCounters};
 pub use detector::{Detector, UnknownDetector};
 pub use elements::Elements;
 pub use id_set::IdSet;

@@ -102,7 +102,7 @@ impl Worker<'_> {
         let computed_ns = link.machine.computed(id);
         let mut guard = link.node.monitor.lock();
         let (heap, state) = guard.split();
-        let mut now = state.counting.counters(heap.store_bytes());
+        let mut now = state.counters(heap.store_bytes());
         now.computed_ns = computed_ns;
         f(state, &now);
         drop(guard);

@@ -125,7 +125,7 @@ impl Node {
     pub(crate) fn counters(&self) -> Counters {
         let mut guard = self.monitor.lock();
         let (heap, state) = guard.split();
-        state.counting.counters(heap.store_bytes())
+        state.counters(heap.store_bytes())
     }
 
     /// The races that this node found.
@@ -271,6 +271,13 @@ impl State {
         let gates = self.protocol.held_gates();
         let gates = gates.map(|(passage, site)| (Holding::Gate(passage), site));
         locks.chain(gates).collect()
+    }
+
+    /// What this node did so far.
+    pub(crate) fn counters(&self, store_bytes: u64) -> Counters {
+        let mut counters = self.counting.counters(store_bytes);
+        counters.by_object = self.here.by_object();
+        counters
     }
 
     /// What the worker waits for has come.

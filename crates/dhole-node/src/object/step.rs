@@ -1,9 +1,10 @@
 //! The machine of objects in a node: its events, its messages, and what it wants done.
 
-use std::any::TypeId;
+use std::any::{TypeId, type_name};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use dhole_model::NodeId;
+use dhole_model::{NodeId, ObjectCounters, ObjectId};
 use dhole_net::Payload;
 use dhole_protocol::group::{Group, GroupCommand, GroupError, GroupEvent, Settings};
 use dhole_protocol::objects::{
@@ -28,6 +29,8 @@ pub(crate) struct ObjectsHere {
     finished: FxHashMap<u64, Outcome>,
     /// The types of objects that the worker has named.
     met: FxHashSet<TypeId>,
+    /// The types of the objects that it has used.
+    named: FxHashMap<ObjectId, &'static str>,
     /// The call that the worker waits for.
     pub awaited: Option<u64>,
 }
@@ -42,15 +45,27 @@ impl ObjectsHere {
             group_commands: Vec::new(),
             finished: FxHashMap::default(),
             met: FxHashSet::default(),
+            named: FxHashMap::default(),
             awaited: None,
         }
     }
 
-    /// The worker names a type: whoever keeps a copy of one finds it from here on.
-    pub fn meet<T: ObjectType>(&mut self) {
+    /// The worker names an object with its type: whoever keeps a copy of one finds the type from
+    /// here on.
+    pub fn meet<T: ObjectType>(&mut self, object: ObjectId) {
         if self.met.insert(TypeId::of::<T>()) {
             kind::register(Kind::of::<T>());
         }
+        self.named.entry(object).or_insert(type_name::<T>());
+    }
+
+    /// How often the worker used which objects.
+    pub fn by_object(&self) -> BTreeMap<String, ObjectCounters> {
+        let used = self.machine.accesses();
+        let used = used.filter(|(_, counters)| *counters != ObjectCounters::default());
+        let named = |object| self.named.get(&object).copied().unwrap_or("?");
+        used.map(|(object, counters)| (format!("{object}: {}", named(object)), counters))
+            .collect()
     }
 
     /// What a call came to, if it is over.

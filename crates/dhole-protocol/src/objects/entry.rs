@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use dhole_model::{NodeId, VectorTime};
+use dhole_model::{NodeId, ObjectCounters, VectorTime};
 
 use super::message::{Call, Ordered, Waiting};
 
@@ -24,32 +24,13 @@ pub enum Place {
     Spreading(NodeId),
 }
 
-/// How often a node used an object.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
-pub struct Accesses {
-    /// Operations that only read.
-    pub reads: u64,
-    /// Operations that may write.
-    pub writes: u64,
-}
-
-impl Accesses {
-    #[inline]
-    pub(super) fn count(&mut self, writes: bool) {
-        match writes {
-            true => self.writes += 1,
-            false => self.reads += 1,
-        }
-    }
-}
-
 /// One object, as a node knows it.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub place: Place,
     /// The ordered message since which it is there.
     pub since: u64,
-    pub accesses: Accesses,
+    pub accesses: ObjectCounters,
     /// Calls whose guards were false, in the order of coming.
     pub blocked: VecDeque<Waiting>,
     /// Requests of other nodes that came before the copy.
@@ -67,7 +48,7 @@ impl Entry {
         Entry {
             place,
             since,
-            accesses: Accesses::default(),
+            accesses: ObjectCounters::default(),
             blocked: VecDeque::new(),
             requests: Vec::new(),
             postponed: Vec::new(),

@@ -32,12 +32,12 @@ mod remote;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use dhole_model::{NodeId, ObjectId, VectorTime};
+use dhole_model::{NodeId, ObjectCounters, ObjectId, VectorTime};
 use rustc_hash::FxHashMap;
 
 use crate::ProtocolError;
 use entry::Entry;
-pub use entry::{Accesses, Place};
+pub use entry::Place;
 use heard::Heard;
 pub use host::{Host, Tried};
 pub use message::{
@@ -207,7 +207,10 @@ impl Objects {
     #[inline]
     pub fn count(&mut self, object: ObjectId, writes: bool) {
         let entry = self.table.entry(object).or_insert_with(Entry::unknown);
-        entry.accesses.count(writes);
+        match writes {
+            true => entry.accesses.writes += 1,
+            false => entry.accesses.reads += 1,
+        }
     }
 
     /// Where the object is, as far as it is known here.
@@ -216,7 +219,7 @@ impl Objects {
     }
 
     /// How often this node used each object that it knows.
-    pub fn accesses(&self) -> impl Iterator<Item = (ObjectId, Accesses)> {
+    pub fn accesses(&self) -> impl Iterator<Item = (ObjectId, ObjectCounters)> {
         let all = self.table.iter();
         all.map(|(object, entry)| (*object, entry.accesses))
     }

@@ -1,4 +1,5 @@
 //! Shared objects with operations, through the public interface.
 
 mod failing;
+mod handover;
 mod queue;

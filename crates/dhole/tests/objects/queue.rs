@@ -118,3 +118,31 @@ fn waiting_operations_on_a_replica_go_on_in_order() {
     });
     assert_eq!(run.unwrap().value, 99 * 50);
 }
+
+#[test]
+fn the_report_says_how_often_which_node_read_and_wrote_an_object() {
+    let run = Config::nodes(2).run(|w| {
+        let sum: Object<Sum> = w.once(|w| Ok(w.new_object(replicated(), Sum::default())?))?;
+        for _ in 0..=w.node().index() {
+            sum.add(w, 1)?;
+            w.barrier()?;
+            sum.get(w)?;
+            sum.get(w)?;
+        }
+        if w.node() == NodeId(0) {
+            w.barrier()?;
+        }
+        Ok(())
+    });
+    let report = run.unwrap().report;
+    let of = |node: usize| {
+        let by_object = &report.per_node[node].by_object;
+        let (name, counted) = by_object.iter().next().unwrap();
+        assert!(
+            name.starts_with("object 0: ") && name.ends_with("queue::Sum"),
+            "{name}"
+        );
+        (counted.reads, counted.writes)
+    };
+    assert_eq!((of(0), of(1)), ((2, 1), (4, 2)));
+}
