@@ -37,7 +37,9 @@
 mod bell;
 mod envelope;
 mod in_process;
+#[cfg(not(loom))]
 mod inherited;
+#[cfg(not(loom))]
 mod join;
 mod local;
 mod peers;
@@ -51,6 +53,7 @@ mod tcp;
 
 pub use envelope::{Envelope, Outbox, Payload, PayloadPool};
 pub use in_process::InProcess;
+#[cfg(not(loom))]
 pub use join::{
     BuildId, EnvironmentError, HandshakeError, JoinError, Membership, PROTOCOL_VERSION, Refusal,
     Refused, Secret, SecretError, Transport,

@@ -11,6 +11,11 @@ pub(crate) mod atomic;
 #[cfg(all(test, loom))]
 mod model;
 mod pack;
+#[cfg(all(target_arch = "x86_64", not(loom)))]
+mod string_move;
+#[cfg(not(all(target_arch = "x86_64", not(loom))))]
+#[path = "ring/word_by_word.rs"]
+mod string_move;
 
 use self::atomic::{AtomicU64, Ordering};
 use self::pack::{Packer, unpack};

@@ -1,7 +1,9 @@
-//! Bytes to shared words and back. Every word is moved by an atomic access of its own: whoever
-//! writes the other side at the same time spoils the bytes, and nothing else.
+//! Bytes to shared words and back. Every word is moved by an atomic access of its own, or many by
+//! one instruction of which the compiler knows nothing: whoever writes the other side at the same
+//! time spoils the bytes, and nothing else.
 
 use super::atomic::{AtomicU64, Ordering};
+use super::string_move;
 
 /// Writes parts, one behind the other, into words.
 pub(crate) struct Packer<'a> {
@@ -26,7 +28,9 @@ impl<'a> Packer<'a> {
     pub fn push(&mut self, part: &[u8]) {
         let (whole, rest) = part.as_chunks::<8>();
         let into = &self.words[self.at..self.at + whole.len()];
-        if self.held == 0 {
+        if self.held == 0 && whole.len() >= string_move::LEAST {
+            string_move::into_words(into, whole);
+        } else if self.held == 0 {
             for (word, bytes) in into.iter().zip(whole) {
                 word.store(u64::from_le_bytes(*bytes), Ordering::Relaxed);
             }
@@ -61,8 +65,12 @@ impl<'a> Packer<'a> {
 pub(crate) fn unpack(words: &[AtomicU64], bytes: &mut [u8]) {
     let (whole, rest) = bytes.as_chunks_mut::<8>();
     let (full, last) = words.split_at(whole.len());
-    for (bytes, word) in whole.iter_mut().zip(full) {
-        *bytes = word.load(Ordering::Relaxed).to_le_bytes();
+    if whole.len() >= string_move::LEAST {
+        string_move::out_of_words(full, whole);
+    } else {
+        for (bytes, word) in whole.iter_mut().zip(full) {
+            *bytes = word.load(Ordering::Relaxed).to_le_bytes();
+        }
     }
     if let Some(word) = last.first() {
         let word = word.load(Ordering::Relaxed).to_le_bytes();
