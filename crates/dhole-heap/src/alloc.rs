@@ -155,7 +155,7 @@ impl Heap {
             chunks,
             ids: count,
             binding,
-            site,
+            site: site.into(),
             life: Life::new(if kept { chunks } else { 0 }),
             lies,
         };
@@ -405,7 +405,7 @@ impl HeapMut<'_> {
         let run = ArrayRun {
             ids: count,
             binding,
-            site: self.site.unwrap_or(Location::caller()),
+            site: self.site.unwrap_or(Location::caller()).into(),
             address,
             freed: false,
             records: 0,

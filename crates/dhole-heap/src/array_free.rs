@@ -100,6 +100,7 @@ impl HeapMut<'_> {
                 refusal: ElementsRefusal::Presence(presence),
             });
         }
+        self.heap.cluster.hear_freed(ids);
         self.heap.kept_elements.forget(ids.first);
         self.heap.free_array(ids);
         Ok(())

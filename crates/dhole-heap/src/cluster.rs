@@ -1,15 +1,19 @@
 //! A cluster's share of the process: slots for its nodes and extents of object ids.
 
-use std::panic::Location;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
+use std::sync::{
+    Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak,
+};
 
 use dhole_model::{CHUNK, CallSite, Detector, NodeId, Oid, OidRange, Placement};
 
 use crate::TypeRef;
+use crate::apart::Apart;
 use crate::directory::{ArrayBinding, ArrayRun, BindError, Binding, Directory, Run};
 use crate::global::GlobalSpace;
 use crate::space::{self, IDS_PER_PAGE, Owner, ReserveError, Slot};
+use crate::told::MOST_BURIED;
 use crate::type_map::Named;
 use crate::views::Views;
 
@@ -38,14 +42,18 @@ impl Extent {
 pub struct Cluster {
     me: Weak<Cluster>,
     ordinal: u64,
+    nodes: usize,
+    /// Of the nodes that live in this process.
     slots: Box<[Slot]>,
     /// Of each slot, where the detector is `vm`.
     views: OnceLock<Box<[Views]>>,
     taken: Box<[AtomicBool]>,
     extents: RwLock<Vec<Extent>>,
-    directory: RwLock<Directory>,
+    pub(crate) directory: RwLock<Directory>,
     /// Where objects lie on all nodes alike.
     global: Option<GlobalSpace>,
+    /// What goes with the other nodes being in other processes, if they are.
+    pub(crate) apart: Option<Apart>,
 }
 
 /// Why an id names no object of a cluster.
@@ -84,11 +92,15 @@ pub enum ForeignKind {
     Never,
 }
 
-fn read<T>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {
+pub(crate) fn lock<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
+    lock.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+pub(crate) fn read<T>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {
     lock.read().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
+pub(crate) fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
     lock.write().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -110,18 +122,76 @@ impl Cluster {
         let (slots, ordinal) = space::take_slots(nodes)?;
         let everywhere = placement == Placement::Everywhere;
         let global = everywhere.then(|| GlobalSpace::new(slots[0].store_bytes()));
-        let cluster = Arc::new_cyclic(|me| Cluster {
+        let cluster = Cluster::of(nodes, (slots, ordinal), global, None);
+        cluster.grow(&mut write(&cluster.extents), 0)?;
+        Ok(cluster)
+    }
+
+    /// Reserves what node `me` needs, the one of `nodes` that is in this process. It has no ids
+    /// before it has [settled](Cluster::settle) with the other processes which.
+    ///
+    /// # Errors
+    /// As [`new`](Cluster::new), and [`ReserveError::Views`].
+    pub fn part(
+        nodes: usize,
+        me: NodeId,
+        detector: Detector,
+    ) -> Result<Arc<Cluster>, ReserveError> {
+        let taken = space::take_slots(1)?;
+        let apart = Apart::new(me, nodes);
+        let cluster = Cluster::of(nodes, taken, None, Some(apart));
+        cluster.detect_by(detector)?;
+        Ok(cluster)
+    }
+
+    /// The ids that this process has not used yet.
+    pub fn ids_left(&self) -> Range<u64> {
+        space::ids_left()
+    }
+
+    /// Of the ids that all processes of a cluster have left, those of its next run; on every
+    /// process that is told the same, the same.
+    pub fn window_of(left: Range<u64>) -> Range<u64> {
+        let ids = left.end.saturating_sub(left.start) / 4 / IDS_PER_PAGE * IDS_PER_PAGE;
+        let start = left.start.next_multiple_of(IDS_PER_PAGE);
+        start..start + ids
+    }
+
+    /// Takes the ids that all processes of the cluster agreed on, under a stamp that no other
+    /// cluster has.
+    ///
+    /// # Errors
+    /// [`ReserveError::Ids`] when some of them are used here already, or there are none so high;
+    /// [`ReserveError::Settled`] the second time.
+    pub fn settle(&self, window: Range<u64>, stamp: u64) -> Result<(), ReserveError> {
+        let unsettled = self
+            .apart
+            .as_ref()
+            .filter(|apart| apart.window().is_empty());
+        let apart = unsettled.ok_or(ReserveError::Settled)?;
+        space::take_window(window.clone(), stamp, &self.me)?;
+        apart.settle(window);
+        self.extent(0, 0).map(drop)
+    }
+
+    fn of(
+        nodes: usize,
+        (slots, ordinal): (Box<[Slot]>, u64),
+        global: Option<GlobalSpace>,
+        apart: Option<Apart>,
+    ) -> Arc<Cluster> {
+        Arc::new_cyclic(|me| Cluster {
             me: me.clone(),
             ordinal,
+            nodes,
             taken: slots.iter().map(|_| AtomicBool::new(false)).collect(),
             slots,
             views: OnceLock::new(),
             extents: RwLock::new(Vec::new()),
             directory: RwLock::new(Directory::default()),
             global,
-        });
-        cluster.grow(&mut write(&cluster.extents), 0)?;
-        Ok(cluster)
+            apart,
+        })
     }
 
     /// Like [`new`](Cluster::new), for nodes whose accesses are detected so.
@@ -130,27 +200,48 @@ impl Cluster {
     /// As [`new`](Cluster::new), and [`ReserveError::Views`].
     pub fn with_detector(nodes: usize, detector: Detector) -> Result<Arc<Cluster>, ReserveError> {
         let cluster = Cluster::new(nodes)?;
-        if detector == Detector::Vm {
-            let mut views = Vec::new();
-            let mut mapped = cluster.slots.iter().map(Views::map);
-            let failed = mapped.find_map(|mapped| mapped.map(|mapped| views.push(mapped)).err());
-            cluster.views.get_or_init(|| views.into());
-            if let Some(failed) = failed {
-                let cause = failed.to_string();
-                return Err(ReserveError::Views { cause });
-            }
-        }
+        cluster.detect_by(detector)?;
         Ok(cluster)
+    }
+
+    fn detect_by(&self, detector: Detector) -> Result<(), ReserveError> {
+        if detector == Detector::Check {
+            return Ok(());
+        }
+        let mut views = Vec::new();
+        let mut mapped = self.slots.iter().map(Views::map);
+        let failed = mapped.find_map(|mapped| mapped.map(|mapped| views.push(mapped)).err());
+        self.views.get_or_init(|| views.into());
+        failed.map_or(Ok(()), |failed| {
+            let cause = failed.to_string();
+            Err(ReserveError::Views { cause })
+        })
+    }
+
+    /// The place of a node among those of this process.
+    fn seat(&self, node: NodeId) -> usize {
+        match &self.apart {
+            Some(apart) => {
+                assert!(node == apart.me, "{node} is in another process");
+                0
+            }
+            None => node.index(),
+        }
+    }
+
+    /// Bytes of a node's store, on all nodes of this process alike.
+    pub(crate) fn store_bytes(&self) -> u64 {
+        self.slots[0].store_bytes()
     }
 
     /// The views of a node's store, if there are any.
     pub(crate) fn views(&self, node: NodeId) -> Option<Views> {
-        self.views.get().map(|views| views[node.index()])
+        self.views.get().map(|views| views[self.seat(node)])
     }
 
     /// How many nodes the cluster has.
     pub fn nodes(&self) -> usize {
-        self.slots.len()
+        self.nodes
     }
 
     /// The node that allocated `oid`. For ids of a chunk that a node fills one by one this is
@@ -236,6 +327,7 @@ impl Cluster {
     /// Binds the blocks of an array, from `first` on.
     pub(crate) fn bind_array(&self, first: Oid, run: ArrayRun) {
         write(&self.directory).add_array(first, run);
+        self.note_new(first);
     }
 
     /// The ids that go with an array: those of its blocks, and those behind them that never name
@@ -280,6 +372,11 @@ impl Cluster {
             return Ok(());
         }
         drop(directory);
+        if let Some(apart) = &self.apart
+            && let Some((_, creator, end)) = apart.part_of(oid)
+        {
+            return self.bury(oid, named.count, creator, end);
+        }
         // Ids of runs that are forgotten and of clusters that have ended stay null everywhere for
         // ever, whatever type they are taken for. Those of one that lives must agree with its
         // directory. Those that nobody has yet must not come into the world before they are
@@ -296,6 +393,46 @@ impl Cluster {
             None => None,
         };
         known.ok_or(never(oid))
+    }
+
+    /// Ids of another node that are named in bytes, and of which this process was told nothing: of
+    /// objects that are freed everywhere by now, or a lie. They stay null here for ever.
+    #[cold]
+    fn bury(&self, oid: Oid, count: u64, creator: NodeId, end: u64) -> Result<(), BindError> {
+        let kind = ForeignKind::NotYet { creator };
+        let foreign = Err(BindError::Foreign(Foreign { oid, kind }));
+        let ids = oid.0..oid.0.saturating_add(count);
+        let mut directory = write(&self.directory);
+        let here = self.apart.as_ref().map(|apart| apart.me);
+        let too_many = directory.buried() >= MOST_BURIED;
+        if here == Some(creator) || ids.end > end || too_many || directory.knows_any(ids.clone()) {
+            return foreign;
+        }
+        let Some((extent, ..)) = self.apart.as_ref().and_then(|apart| apart.part_of(oid)) else {
+            return foreign;
+        };
+        directory.bury(ids);
+        drop(directory);
+        // So that these ids are never another cluster's.
+        self.extent(extent, 0).map(drop).or(foreign)
+    }
+
+    /// This node has heard that objects or arrays were freed, which it may not know.
+    pub(crate) fn hear_freed(&self, range: OidRange) {
+        let Some(apart) = &self.apart else { return };
+        let mut directory = write(&self.directory);
+        let ids = range.first.0..range.first.0.saturating_add(u64::from(range.count));
+        let others = |ids: &Range<u64>| {
+            let part = apart.part_of(Oid(ids.start));
+            part.is_some_and(|(_, creator, end)| creator != apart.me && ids.end <= end)
+        };
+        for unknown in directory.unknown_of(ids).ranges().filter(others) {
+            if directory.buried() < MOST_BURIED {
+                directory.bury(unknown);
+            }
+        }
+        directory.free(range);
+        directory.free_array(range.first);
     }
 
     /// The space in which objects lie on all nodes alike, if they do.
@@ -328,9 +465,10 @@ impl Cluster {
             "{node} is not one of the cluster's {}",
             self.nodes()
         );
-        let taken = self.taken[node.index()].swap(true, Ordering::Relaxed);
+        let seat = self.seat(node);
+        let taken = self.taken[seat].swap(true, Ordering::Relaxed);
         assert!(!taken, "{node} has its monitor already");
-        self.slots[node.index()]
+        self.slots[seat]
     }
 
     /// Calls `f` with each extent's base and number of ids.
@@ -346,6 +484,9 @@ impl Cluster {
             return Ok(extent);
         }
         let mut extents = write(&self.extents);
+        while extents.len() < n {
+            self.grow(&mut extents, 0)?;
+        }
         match extents.get(n) {
             Some(&extent) => Ok(extent),
             None => self.grow(&mut extents, ids),
@@ -353,6 +494,12 @@ impl Cluster {
     }
 
     fn grow(&self, extents: &mut Vec<Extent>, ids: u64) -> Result<Extent, ReserveError> {
+        if let Some(apart) = &self.apart {
+            // It is as large everywhere, whoever needs it first; who needs more takes a later one.
+            let extent = apart.extent(extents.len())?;
+            extents.push(extent);
+            return Ok(extent);
+        }
         let usual = match extents.last() {
             Some(last) => (last.per_node * 2).min(MOST_PER_NODE),
             None => FIRST_PER_NODE,
@@ -372,6 +519,7 @@ impl Cluster {
     pub(crate) fn bind(&self, first: u64, run: Run) {
         debug_assert_eq!(run.ids.div_ceil(CHUNK), run.chunks);
         write(&self.directory).add(first, run);
+        self.note_new(Oid(first * CHUNK));
     }
 
     /// What is freed with these objects of one run: where they are its last ones, also the ids
@@ -397,7 +545,7 @@ impl Cluster {
     }
 
     /// Where the program allocated `oid`, if a node of this cluster has.
-    pub fn allocated_at(&self, oid: Oid) -> Option<&'static Location<'static>> {
+    pub fn allocated_at(&self, oid: Oid) -> Option<CallSite> {
         read(&self.directory).site(oid)
     }
 }
@@ -413,7 +561,16 @@ impl Drop for Cluster {
             // SAFETY: every monitor of the cluster is gone, and with it whoever used the views.
             unsafe { views.unmap() };
         }
-        space::give_back(&self.slots, extents.iter().map(|e| e.base));
+        match &self.apart {
+            None => space::give_back(&self.slots, extents.iter().map(|e| e.base)),
+            Some(apart) => {
+                let window = apart.window();
+                let used = extents.last().map_or(window.start, |last| {
+                    last.base + last.per_node * self.nodes as u64
+                });
+                space::give_back_window(&self.slots, window, used);
+            }
+        }
     }
 }
 

@@ -4,7 +4,6 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::ops::Range;
-use std::panic::Location;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use dhole_model::{CHUNK, CallSite, Coherence, IdSet, NodeId, Oid, OidRange};
@@ -114,7 +113,7 @@ pub(crate) struct Run {
     pub(crate) ids: u64,
     pub(crate) binding: Binding,
     /// Where the program allocated them, or the first of objects allocated one by one.
-    pub(crate) site: &'static Location<'static>,
+    pub(crate) site: CallSite,
     pub(crate) life: Life,
     /// Where they are in the global space.
     pub(crate) lies: Lies,
@@ -143,6 +142,14 @@ pub(crate) struct Life {
 }
 
 impl Life {
+    /// Of a run some of whose objects are freed already.
+    pub(crate) fn after_freeing(freed: IdSet) -> Life {
+        Life {
+            freed,
+            ..Life::default()
+        }
+    }
+
     /// Of a run of which there will be so many records at once.
     pub(crate) fn new(records: u64) -> Life {
         Life {
@@ -157,7 +164,7 @@ pub(crate) struct ArrayRun {
     pub(crate) ids: u32,
     pub(crate) binding: ArrayBinding,
     /// Where the program allocated it.
-    pub(crate) site: &'static Location<'static>,
+    pub(crate) site: CallSite,
     /// It was freed, on some node.
     pub(crate) freed: bool,
     /// Nodes that have a record of it. Only these set handles.
@@ -216,7 +223,7 @@ impl Directory {
     }
 
     /// Where the program allocated `oid`, an object or the first block of an array.
-    pub(crate) fn site(&self, oid: Oid) -> Option<&'static Location<'static>> {
+    pub(crate) fn site(&self, oid: Oid) -> Option<CallSite> {
         match self.run_of(oid) {
             Some((run, _)) => Some(run.site),
             None => self.array_run(oid).map(|run| run.site),
@@ -315,6 +322,66 @@ impl Directory {
         };
         let end = oid.0.checked_add(1);
         end.is_some_and(|end| freed.covers(oid.0..end))
+    }
+
+    /// Whether any of these ids goes with a run or an array that is known.
+    pub(crate) fn knows_any(&self, ids: Range<u64>) -> bool {
+        let before = self.arrays.range(..ids.end).next_back();
+        let of_array = before.is_some_and(|(first, run)| first + u64::from(run.ids) > ids.start);
+        let before = self.runs.range(..ids.end.div_ceil(CHUNK)).next_back();
+        of_array || before.is_some_and(|(first, run)| run.all(*first).end > ids.start)
+    }
+
+    /// These ids without those that go with a run or an array that is known.
+    pub(crate) fn unknown_of(&self, ids: Range<u64>) -> IdSet {
+        let mut unknown = IdSet::default();
+        unknown.add(ids.clone());
+        let chunks = ids.start / CHUNK..ids.end.div_ceil(CHUNK);
+        let first = self.runs.range(..=chunks.start).next_back();
+        for (first, run) in first.into_iter().chain(self.runs.range(chunks)) {
+            unknown.remove(run.all(*first));
+        }
+        let first = self.arrays.range(..=ids.start).next_back();
+        for (first, run) in first.into_iter().chain(self.arrays.range(ids)) {
+            unknown.remove(*first..first + u64::from(run.ids));
+        }
+        unknown
+    }
+
+    /// These ids, of no run or array that is known, are null here for ever.
+    pub(crate) fn bury(&mut self, ids: Range<u64>) {
+        debug_assert!(!self.knows_any(ids.clone()));
+        self.forgotten.add(ids);
+    }
+
+    /// How many ranges of ids are forgotten.
+    pub(crate) fn buried(&self) -> usize {
+        self.forgotten.ranges().len()
+    }
+
+    /// Which of these ids are forgotten.
+    pub(crate) fn forgotten_of(&self, ids: Range<u64>) -> IdSet {
+        self.forgotten.within(ids)
+    }
+
+    /// How many runs and arrays are known.
+    pub(crate) fn runs_kept(&self) -> usize {
+        self.runs.len() + self.arrays.len()
+    }
+
+    /// Whether a run or an array begins here.
+    pub(crate) fn begins_at(&self, first: Oid) -> bool {
+        self.runs.contains_key(&first.chunk()) || self.arrays.contains_key(&first.0)
+    }
+
+    /// The run that begins with this chunk.
+    pub(crate) fn run_at(&self, first_chunk: u64) -> Option<&Run> {
+        self.runs.get(&first_chunk)
+    }
+
+    /// The array that begins with this id, freed or not.
+    pub(crate) fn array_at(&self, first: Oid) -> Option<&ArrayRun> {
+        self.array_run(first)
     }
 
     /// Whether all of these ids are of runs that are forgotten.
@@ -468,7 +535,7 @@ mod tests {
                 chunks: 2,
                 ids: 70,
                 binding: of::<u8>(),
-                site: Location::caller(),
+                site: CallSite::caller(),
                 life: Life::default(),
                 lies: Lies::Anywhere,
             },
@@ -479,7 +546,7 @@ mod tests {
                 chunks: 1,
                 ids: 64,
                 binding: of::<u16>(),
-                site: Location::caller(),
+                site: CallSite::caller(),
                 life: Life::default(),
                 lies: Lies::Anywhere,
             },
@@ -501,7 +568,7 @@ mod tests {
                 chunks: 2,
                 ids: 70,
                 binding: of::<u8>(),
-                site: Location::caller(),
+                site: CallSite::caller(),
                 life: Life::default(),
                 lies: Lies::Anywhere,
             };
@@ -530,7 +597,7 @@ mod tests {
             chunks: 2,
             ids: 70,
             binding: of::<u8>(),
-            site: Location::caller(),
+            site: CallSite::caller(),
             life: Life::new(1),
             lies: Lies::Anywhere,
         };
@@ -561,7 +628,7 @@ mod tests {
                 chunks: 2,
                 ids: 70,
                 binding: of::<u8>(),
-                site: Location::caller(),
+                site: CallSite::caller(),
                 life: Life::default(),
                 lies: Lies::Anywhere,
             },

@@ -68,6 +68,7 @@ impl HeapMut<'_> {
                 refusal: Refusal::Presence(presence),
             });
         }
+        self.heap.cluster.hear_freed(range);
         let end = range.first.0.saturating_add(u64::from(range.count));
         let mut next = range.first.0;
         while next < end {

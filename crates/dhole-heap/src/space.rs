@@ -6,6 +6,7 @@
 //! cluster finds a null handle and needs no bounds check. Slots are recycled; ids never are.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -64,6 +65,9 @@ pub enum ReserveError {
         /// The system's own words.
         cause: String,
     },
+    /// Which ids a cluster of several processes has is settled once, and only there.
+    #[error("settling which object ids a cluster has: it has some already")]
+    Settled,
     /// The process has used up its object ids, which are never used again.
     #[error("object ids are used up: {ids} more wanted, {left} of {all} left in this process")]
     Ids {
@@ -153,6 +157,16 @@ enum Window {
     Ended,
 }
 
+/// A window of ids on which several processes agreed.
+struct Shared {
+    stamp: u64,
+    end: u64,
+    /// Up to where its parts that have ended used it.
+    used: u64,
+    /// Parts of the cluster that live in this process.
+    parts: usize,
+}
+
 /// The owner of an id, as the process sees it.
 pub(crate) struct Owner {
     /// The cluster, if it lives.
@@ -169,6 +183,7 @@ pub(crate) struct Space {
     free: Vec<u32>,
     next_id: u64,
     windows: BTreeMap<u64, (u64, Window)>,
+    shared: BTreeMap<u64, Shared>,
     clusters: u64,
 }
 
@@ -231,6 +246,80 @@ pub(crate) fn take_ids(ids: u64, cluster: &Weak<Cluster>) -> Result<u64, Reserve
     Ok(base)
 }
 
+/// The ids that no cluster of this process has had.
+pub(crate) fn ids_left() -> Range<u64> {
+    let guard = space();
+    let left = guard
+        .as_ref()
+        .map(|space| space.next_id..1 << space.index_bits);
+    left.unwrap_or(0..0)
+}
+
+/// Takes these ids for a cluster, and those before them that no one here had: other processes have
+/// used them. Clusters of this process with the same stamp are parts of one, and take the same.
+pub(crate) fn take_window(
+    window: Range<u64>,
+    stamp: u64,
+    cluster: &Weak<Cluster>,
+) -> Result<(), ReserveError> {
+    let mut guard = space();
+    let space = guard
+        .as_mut()
+        .expect("a cluster has slots before it has ids");
+    if let Some(shared) = space.shared.get_mut(&window.start)
+        && (shared.stamp, shared.end) == (stamp, window.end)
+    {
+        shared.parts += 1;
+        return Ok(());
+    }
+    let (next, all) = (space.next_id, 1 << space.index_bits);
+    if window.start < next || window.end > all || window.is_empty() {
+        return Err(ReserveError::Ids {
+            ids: window.end.saturating_sub(window.start),
+            left: all - next,
+            all,
+        });
+    }
+    if next < window.start {
+        space.windows.insert(next, (window.start, Window::Ended));
+        space.end_window(next);
+    }
+    space.next_id = window.end;
+    let alive = Window::Alive(cluster.clone());
+    space.windows.insert(window.start, (window.end, alive));
+    let shared = Shared {
+        stamp,
+        end: window.end,
+        used: window.start,
+        parts: 1,
+    };
+    space.shared.insert(window.start, shared);
+    Ok(())
+}
+
+/// As [`give_back`], of a cluster that has used its window only up to `used`.
+pub(crate) fn give_back_window(slots: &[Slot], window: Range<u64>, used: u64) {
+    if let Some(space) = space().as_mut()
+        && let Some(shared) = space.shared.get_mut(&window.start)
+    {
+        shared.used = shared.used.max(used);
+        shared.parts -= 1;
+        if shared.parts == 0 {
+            let used = shared.used;
+            space.shared.remove(&window.start);
+            if space.next_id == window.end {
+                space.next_id = used;
+                space.windows.insert(window.start, (used, Window::Ended));
+            }
+            match used == window.start {
+                true => drop(space.windows.remove(&used)),
+                false => space.end_window(window.start),
+            }
+        }
+    }
+    give_back(slots, std::iter::empty());
+}
+
 /// A cluster has ended: its slots, cleared, are free and its ids name nothing any more.
 pub(crate) fn give_back(slots: &[Slot], windows: impl Iterator<Item = u64>) {
     let mut guard = space();
@@ -272,6 +361,7 @@ impl Space {
             free: (0..slots).rev().collect(),
             next_id: IDS_PER_PAGE.max(CHUNK),
             windows: BTreeMap::new(),
+            shared: BTreeMap::new(),
             clusters: 0,
         })
     }

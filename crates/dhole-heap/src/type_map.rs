@@ -4,9 +4,11 @@
 use std::any::TypeId;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::marker::PhantomData;
 use std::sync::{PoisonError, RwLock};
 
 use dhole_model::Oid;
+use dhole_ship::{Ship, Shipped};
 
 use crate::array::per_block;
 use crate::diff::Grain;
@@ -159,6 +161,14 @@ impl fmt::Debug for TypeRef {
     }
 }
 
+/// What stands for a shared type in the table of what has a name in every process.
+struct Shared<T>(PhantomData<T>);
+
+impl<T: Share> Ship for Shared<T> {
+    type Is = TypeRef;
+    const IS: &'static TypeRef = &TypeRef::of::<T>();
+}
+
 /// The layout of a shared type.
 #[derive(Debug)]
 pub struct TypeInfo {
@@ -170,6 +180,8 @@ pub struct TypeInfo {
     pub align: usize,
     /// The compiler's id of the type.
     pub type_id: TypeId,
+    /// Its name in other processes of the program; `None` where programs have no such names.
+    pub shipped: Option<u32>,
     /// Bytes of a value without its padding: what travels.
     pub packed_size: usize,
     /// The data of a value, in ascending order, adjacent ranges joined.
@@ -189,6 +201,8 @@ static TYPES: RwLock<BTreeMap<TypeId, &'static TypeInfo>> = RwLock::new(BTreeMap
 impl TypeInfo {
     /// The layout of `T`, built once in a process.
     pub fn of<T: Share>() -> &'static TypeInfo {
+        // Whoever allocates a `T` comes by here, in whichever process.
+        dhole_ship::put::<Shared<T>>();
         let id = TypeId::of::<T>();
         let known = TYPES.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(info) = known.get(&id) {
@@ -439,6 +453,7 @@ impl TypeMap {
             size: size_of::<T>(),
             align: align_of::<T>(),
             type_id: TypeId::of::<T>(),
+            shipped: Shipped::of::<Shared<T>>().map(Shipped::place),
             packed_size: data.iter().map(|r| r.bytes).sum(),
             leaves: leaves.collect(),
             references: references.collect(),

@@ -66,6 +66,17 @@ impl IdSet {
         self.ranges.iter().map(|(start, end)| *start..*end)
     }
 
+    /// The members among these numbers.
+    pub fn within(&self, Range { start, end }: Range<u64>) -> IdSet {
+        let mut within = IdSet::default();
+        let first = self.ranges.range(..start).next_back();
+        let rest = self.ranges.range(start..end.max(start));
+        for (from, to) in first.into_iter().chain(rest) {
+            within.add(start.max(*from)..end.min(*to));
+        }
+        within
+    }
+
     /// How many members there are.
     pub fn count(&self) -> u64 {
         self.ranges().map(|range| range.end - range.start).sum()
@@ -98,6 +109,18 @@ mod tests {
         set.remove(16..17);
         set.remove(3..3);
         assert_eq!(set.ranges().collect::<Vec<_>>(), [2..4, 14..16, 17..20]);
+    }
+
+    #[test]
+    fn what_lies_within_is_cut_at_both_ends() {
+        let mut set = IdSet::default();
+        set.add(2..6);
+        set.add(8..10);
+        set.add(12..20);
+        let within = |range| set.within(range).ranges().collect::<Vec<_>>();
+        assert_eq!(within(4..13), [4..6, 8..10, 12..13]);
+        assert_eq!(within(6..8), []);
+        assert_eq!(within(14..15), std::slice::from_ref(&(14..15)));
     }
 
     #[test]

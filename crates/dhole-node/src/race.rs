@@ -6,12 +6,13 @@ use std::sync::Arc;
 use dhole_heap::Cluster;
 use dhole_model::{CallSite, Elements, Oid};
 use dhole_protocol::{Race, RacingWrite};
+use serde::{Deserialize, Serialize};
 
 /// Two nodes wrote one object or the same elements of an array, or one freed it that the other
 /// wrote or freed too, and neither happened before
 /// the other: nothing that synchronises lies between them. One of the values has won, the same on
 /// all nodes.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct RaceReport {
     /// The object or array.
     pub oid: Oid,
@@ -36,7 +37,7 @@ impl RaceReport {
             oid,
             type_name: type_name.unwrap_or_default().into(),
             elements: raced.elements(),
-            allocated_at: cluster.allocated_at(oid).map(CallSite::from),
+            allocated_at: cluster.allocated_at(oid),
             writes,
         }
     }
