@@ -28,6 +28,6 @@ pub mod suite;
 
 pub use bug::{Bug, Fate};
 pub use platform::{
-    Detected, Impatient, OnThreads, Placed, Platform, Simulated, Tampered, Under, run,
+    Detected, Impatient, OnThreads, OverTcp, Placed, Platform, Simulated, Tampered, Under, run,
 };
 pub use seeds::seeds;

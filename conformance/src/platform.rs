@@ -1,13 +1,14 @@
 //! What programs run on.
 
+use std::net::{TcpListener, TcpStream};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use dhole_model::{Coherence, Detector, NodeId, Placement};
-use dhole_net::{Envelope, Outbox, Payload, Receiver, Wake};
+use dhole_net::{Envelope, Outbox, Payload, Receiver, Stream, Tcp, Wake};
 use dhole_node::{
-    Machine, Outcome, Races, Receivers, Result, RunError, Settings, StartError, Threads, Woken,
-    Worker, run_on,
+    Apart, Machine, Outcome, Processes, Races, Receivers, Result, RunError, Settings, StartError,
+    Threads, Woken, Worker, run_on,
 };
 use dhole_protocol::Message;
 use dhole_sim::Sim;
@@ -23,6 +24,11 @@ pub trait Platform: Sync {
 
     /// A machine for one run.
     fn machine(&self, nodes: usize, seed: u64) -> Box<dyn Machine>;
+
+    /// The machines for one run, where each has one node of the cluster; none where one has all.
+    fn machines(&self, _nodes: usize, _seed: u64) -> Vec<Box<dyn Machine + Send>> {
+        Vec::new()
+    }
 
     /// How a cluster of so many nodes is set up. A platform over another one changes of its
     /// settings what it is about, and nothing else.
@@ -51,13 +57,37 @@ pub fn run<R: Send>(
     program: impl for<'id> Fn(&mut Worker<'id>) -> Result<R> + Sync,
 ) -> Result<Outcome<R>, RunError> {
     let _seats = Seats::take(nodes);
-    let machine = platform.machine(nodes, seed);
-    run_on(&*machine, &platform.settings(nodes), program)
+    let machines = platform.machines(nodes, seed);
+    let settings = &platform.settings(nodes);
+    if machines.is_empty() {
+        return run_on(&*platform.machine(nodes, seed), settings, program);
+    }
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    std::thread::scope(|scope| {
+        let program = &program;
+        let start = |machine: Box<dyn Machine + Send>| {
+            scope.spawn(move || run_on(&*machine, settings, program))
+        };
+        let running: Vec<_> = machines.into_iter().map(start).collect();
+        let ended = running.into_iter().map(|node| node.join());
+        let ended: Vec<_> = ended
+            .map(|ended| ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .collect();
+        let failed = ended.iter().filter(|ended| ended.is_err()).count();
+        assert!(
+            failed == 0 || failed == ended.len(),
+            "a failure is everybody's"
+        );
+        ended.into_iter().next().expect("a cluster has a node")
+    })
 }
 
 /// Room for the nodes of a cluster beside those of other tests. A process whose first cluster is
 /// small has room for [`Seats::ALL`] nodes at a time.
 struct Seats(usize);
+
+/// Of whoever runs a cluster whose nodes take no ids but those on which they agree.
+static ALONE: Mutex<()> = Mutex::new(());
 
 static TAKEN: Mutex<usize> = Mutex::new(0);
 static GIVEN_BACK: Condvar = Condvar::new();
@@ -96,6 +126,42 @@ impl Platform for OnThreads {
 
     fn machine(&self, nodes: usize, seed: u64) -> Box<dyn Machine> {
         Box::new(Threads::new(nodes, seed))
+    }
+}
+
+/// Nodes as processes are, over TCP, but all in this process: what they say to each other goes
+/// through the kernel as bytes, and no node sees more of another than a process would. One run at a
+/// time, for between two of them the process must have the same ids left for all.
+#[derive(Clone, Copy, Debug)]
+pub struct OverTcp;
+
+impl Platform for OverTcp {
+    fn name(&self) -> String {
+        "tcp".into()
+    }
+
+    fn machine(&self, _: usize, _: u64) -> Box<dyn Machine> {
+        unreachable!("every node has a machine of its own")
+    }
+
+    fn machines(&self, nodes: usize, seed: u64) -> Vec<Box<dyn Machine + Send>> {
+        let mut streams: Vec<Vec<Option<Stream>>> = (0..nodes)
+            .map(|_| (0..nodes).map(|_| None).collect())
+            .collect();
+        let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
+        let address = listener.local_addr().expect("it has one");
+        for (one, other) in (0..nodes).flat_map(|one| (0..one).map(move |other| (one, other))) {
+            let connecting = TcpStream::connect(address).expect("the listener is there");
+            let (accepted, _) = listener.accept().expect("somebody connects");
+            streams[one][other] = Some(Stream::Plain(connecting));
+            streams[other][one] = Some(Stream::Plain(accepted));
+        }
+        let machine = |(node, streams)| {
+            let port = Tcp::new(NodeId::at(node), streams).expect("the kernel gives what it needs");
+            let machine = Processes::new(Box::new(port), seed).expect("TCP offers all");
+            Box::new(machine.neighbours(nodes)) as Box<dyn Machine + Send>
+        };
+        streams.into_iter().enumerate().map(machine).collect()
     }
 }
 
@@ -141,6 +207,10 @@ impl<P: Platform> Platform for Impatient<P> {
         self.0.machine(nodes, seed)
     }
 
+    fn machines(&self, nodes: usize, seed: u64) -> Vec<Box<dyn Machine + Send>> {
+        self.0.machines(nodes, seed)
+    }
+
     fn settings(&self, nodes: usize) -> Settings {
         Settings {
             suspect_after: Duration::from_micros(1),
@@ -160,6 +230,10 @@ impl<P: Platform> Platform for Placed<P> {
 
     fn machine(&self, nodes: usize, seed: u64) -> Box<dyn Machine> {
         self.0.machine(nodes, seed)
+    }
+
+    fn machines(&self, nodes: usize, seed: u64) -> Vec<Box<dyn Machine + Send>> {
+        self.0.machines(nodes, seed)
     }
 
     fn settings(&self, nodes: usize) -> Settings {
@@ -183,6 +257,10 @@ impl<P: Platform> Platform for Under<P> {
         self.0.machine(nodes, seed)
     }
 
+    fn machines(&self, nodes: usize, seed: u64) -> Vec<Box<dyn Machine + Send>> {
+        self.0.machines(nodes, seed)
+    }
+
     fn settings(&self, nodes: usize) -> Settings {
         Settings {
             coherence: self.1,
@@ -202,6 +280,10 @@ impl<P: Platform> Platform for Detected<P> {
 
     fn machine(&self, nodes: usize, seed: u64) -> Box<dyn Machine> {
         self.0.machine(nodes, seed)
+    }
+
+    fn machines(&self, nodes: usize, seed: u64) -> Vec<Box<dyn Machine + Send>> {
+        self.0.machines(nodes, seed)
     }
 
     fn settings(&self, nodes: usize) -> Settings {
@@ -240,6 +322,14 @@ impl<P: Platform> Platform for Tampered<P> {
             one_in: self.one_in,
             random: Mutex::new(Xoshiro256PlusPlus::seed_from_u64(seed)),
         })
+    }
+
+    fn machines(&self, nodes: usize, seed: u64) -> Vec<Box<dyn Machine + Send>> {
+        assert!(
+            self.on.machines(nodes, seed).is_empty(),
+            "messages between processes cannot be tampered with here"
+        );
+        Vec::new()
     }
 
     fn settings(&self, nodes: usize) -> Settings {
@@ -336,6 +426,16 @@ impl Machine for TamperedMachine {
 
     fn wait(&self, node: NodeId, at_most: Duration) -> Woken {
         self.on.wait(node, at_most)
+    }
+
+    fn wait_polling(&self, receivers: &Receivers<'_>, node: NodeId, at_most: Duration) -> Woken {
+        self.tampered(receivers, |receivers| {
+            self.on.wait_polling(receivers, node, at_most)
+        })
+    }
+
+    fn apart(&self) -> Option<&dyn Apart> {
+        self.on.apart()
     }
 
     fn enter(&self, node: NodeId) {

@@ -8,7 +8,7 @@ use dhole_protocol::{AbortReason, ConditionId, ProtocolError, Waiter};
 use thiserror::Error;
 
 use crate::grip::Holding;
-use crate::machine::StartError;
+use crate::machine::{LostNode, StartError};
 use crate::object::ObjectError;
 use crate::race::RaceReport;
 
@@ -313,6 +313,9 @@ pub enum Error {
     /// A protocol that does not go with the run's.
     #[error(transparent)]
     Mixed(#[from] MixedProtocols),
+    /// What went wrong on a node in another process, in its own words.
+    #[error("{0}")]
+    Elsewhere(Arc<str>),
     /// The program's own.
     #[error("{0}")]
     Program(Box<dyn std::error::Error + Send + Sync>),
@@ -368,6 +371,15 @@ pub enum ConfigError {
          everywhere need the detector check"
     )]
     VmPlacesByTouch,
+    /// Every process has its own space of addresses.
+    #[error(
+        "the nodes are processes, and {what} needs one space of addresses for all of them: run it \
+         on threads, or simulate it"
+    )]
+    ProcessesPlaceByTouch {
+        /// What was asked for.
+        what: &'static str,
+    },
     /// The program was built so that a panic ends the process, and `get` could not unwind.
     #[error(
         "this program is built with panic=abort, under which a failed access cannot unwind: \
@@ -392,6 +404,14 @@ pub enum RunError {
         nodes: usize,
         /// Why.
         cause: dhole_heap::ReserveError,
+    },
+    /// The process of a node is gone, or was cut off from the others.
+    #[error("{lost}")]
+    Lost {
+        /// The first that was found lost, and how.
+        lost: LostNode,
+        /// Failures of other nodes that do not follow from this one.
+        others: Vec<(NodeId, Error)>,
     },
     /// The program on a node panicked.
     #[error("{node} panicked: {message}")]

@@ -1,6 +1,5 @@
 //! A cluster's life: made, run, ended.
 
-use std::any::Any;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,14 +11,16 @@ use std::time::Duration;
 use dhole_heap::Cluster;
 use dhole_model::{Coherence, Counters, Detector, MAX_NODES, NodeId, Placement};
 use dhole_net::{Outbox, PayloadPool, Receiver};
-use dhole_protocol::{AbortReason, Message, Protocol, Races};
+use dhole_protocol::{Message, Protocol, Races};
+use serde::{Deserialize, Serialize};
 
-use crate::error::{ConfigError, Error, Result, RunError, SyncError};
+use crate::error::{ConfigError, Result, RunError};
+use crate::failure::{Failed, Failure, first_value, why};
 use crate::machine::Machine;
 use crate::node::Node;
-use crate::object::ObjectError;
 use crate::optimisations::{Optimisations, WriteDetection};
 use crate::race::RaceReport;
+use crate::together;
 use crate::worker::{LEAST_PATIENCE, LONGEST_PATIENCE, Link, Worker};
 
 /// What every machine needs to know to run a program.
@@ -67,7 +68,7 @@ impl Settings {
     }
 
     /// Where copies lie: TreadMarks has all of them at one place everywhere.
-    fn placement(&self) -> Placement {
+    pub(crate) fn placement(&self) -> Placement {
         match self.coherence {
             Coherence::TreadMarks => Placement::Everywhere,
             _ => self.placement,
@@ -89,9 +90,10 @@ impl Settings {
 /// What a run brought.
 #[derive(Debug)]
 pub struct Outcome<R> {
-    /// Node 0's result.
+    /// Node 0's result, or that of the node in this process.
     pub value: R,
-    /// What each node counted.
+    /// What each node counted, in the order of the nodes; where they are processes, only node 0's
+    /// knows of the others.
     pub counters: Vec<Counters>,
     /// What each node counted where the program measured, if all of them did to the end.
     pub measured: Option<Vec<Counters>>,
@@ -132,23 +134,33 @@ pub fn run_on<R: Send>(
     if cfg!(panic = "abort") {
         return Err(ConfigError::PanicAbort.into());
     }
-    let cluster = match settings.placement() {
-        Placement::FirstTouch => Cluster::with_detector(nodes, settings.detector),
-        everywhere => Cluster::placing(everywhere, nodes),
-    };
-    let cluster = cluster.map_err(|cause| RunError::Reserve { nodes, cause })?;
     let pool = Arc::new(PayloadPool::default());
-    let all: Vec<Node> = (0..nodes)
+    let (cluster, first) = match machine.apart() {
+        Some(apart) => (together::meet(apart, settings, &pool)?, apart.me().index()),
+        None => {
+            let cluster = match settings.placement() {
+                Placement::FirstTouch => Cluster::with_detector(nodes, settings.detector),
+                everywhere => Cluster::placing(everywhere, nodes),
+            };
+            (
+                cluster.map_err(|cause| RunError::Reserve { nodes, cause })?,
+                0,
+            )
+        }
+    };
+    let here = machine.apart().map_or(nodes, |_| 1);
+    let all: Vec<Node> = (first..first + here)
         .map(|id| Node::new(NodeId::at(id), nodes, settings, &cluster, &pool))
         .collect();
     let receivers: Vec<&dyn Receiver<Message>> = all.iter().map(|node| node as _).collect();
     let results: Vec<Mutex<Option<Result<R, Failure>>>> =
-        (0..nodes).map(|_| Mutex::new(None)).collect();
-    let clocks: Vec<Mutex<u64>> = (0..nodes).map(|_| Mutex::new(0)).collect();
+        (0..here).map(|_| Mutex::new(None)).collect();
+    let clocks: Vec<Mutex<u64>> = (0..here).map(|_| Mutex::new(0)).collect();
     let failures = AtomicUsize::new(0);
 
     machine.start(&receivers, &|id| {
-        let node = &all[id.index()];
+        let seat = id.index() - first;
+        let node = &all[seat];
         let link = |receivers| Link {
             node,
             machine,
@@ -174,47 +186,65 @@ pub fn run_on<R: Send>(
             )
         });
         let result = lent.unwrap_or_else(|twice| panic!("{id} is started once: {twice}"));
-        put(&results[id.index()], Some(result));
-        put(&clocks[id.index()], machine.now(id));
+        put(&results[seat], Some(result));
+        put(&clocks[seat], machine.now(id));
         node.has_computed(machine.computed(id));
     })?;
 
-    let elapsed = clocks.iter().map(take).max().unwrap_or(0);
+    let ends = all.iter().zip(&clocks).map(|(node, clock)| End {
+        counters: node.counters(),
+        measured: node.measured(),
+        clock_ns: take(clock),
+        races: node.races(),
+        warnings: node.warnings(),
+    });
     let results = results
         .iter()
         .map(|result| take(result).expect("every node has ended"));
-    let races: BTreeSet<RaceReport> = all.iter().flat_map(Node::races).collect();
-    let races: Vec<RaceReport> = races.into_iter().collect();
-    Ok(Outcome {
-        value: first_value(results.collect())?,
-        counters: all.iter().map(Node::counters).collect(),
-        measured: all.iter().map(Node::measured).collect(),
-        elapsed: Duration::from_nanos(elapsed),
-        warnings: warnings(&all, &races),
-        races,
-    })
+    let (ends, mut results): (Vec<End>, Vec<_>) = (ends.collect(), results.collect());
+    if let Some(apart) = machine.apart()
+        && let Some(result) = results.pop()
+    {
+        return together::part(apart, &receivers, result, ends);
+    }
+    Ok(Outcome::of(first_value(results)?, ends))
+}
+
+/// What a node has to tell at the end of a run.
+#[derive(Clone, Default, Serialize, Deserialize)]
+pub(crate) struct End {
+    pub counters: Counters,
+    pub measured: Option<Counters>,
+    pub clock_ns: u64,
+    pub races: Vec<RaceReport>,
+    pub warnings: Vec<String>,
+}
+
+impl<R> Outcome<R> {
+    /// What a run brought whose nodes ended so.
+    pub(crate) fn of(value: R, ends: Vec<End>) -> Outcome<R> {
+        let races: BTreeSet<RaceReport> = ends.iter().flat_map(|end| &end.races).cloned().collect();
+        let races: Vec<RaceReport> = races.into_iter().collect();
+        let elapsed = ends.iter().map(|end| end.clock_ns).max().unwrap_or(0);
+        Outcome {
+            value,
+            measured: ends.iter().map(|end| end.measured.clone()).collect(),
+            elapsed: Duration::from_nanos(elapsed),
+            warnings: warnings(&ends, &races),
+            races,
+            counters: ends.into_iter().map(|end| end.counters).collect(),
+        }
+    }
 }
 
 /// What the program should be told.
-fn warnings(all: &[Node], races: &[RaceReport]) -> Vec<String> {
-    let found: u64 = all.iter().map(|node| node.counters().races).sum();
+fn warnings(ends: &[End], races: &[RaceReport]) -> Vec<String> {
+    let found: u64 = ends.iter().map(|end| end.counters.races).sum();
     let more = found.saturating_sub(races.len() as u64);
     let more = (more > 0).then(|| format!("{more} more races were found"));
     let races = races.iter().map(RaceReport::to_string).chain(more);
-    all.iter().flat_map(Node::warnings).chain(races).collect()
-}
-
-/// A failure of the program on a node, and which of the run's failures it was.
-struct Failure {
-    failed: Failed,
-    /// The place in the order in which nodes failed; none for what follows from another's.
-    order: Option<usize>,
-}
-
-/// How the program on a node went wrong.
-enum Failed {
-    Panicked(Arc<str>),
-    Error(Box<Error>),
+    let own = ends.iter().flat_map(|end| end.warnings.iter().cloned());
+    own.chain(races).collect()
 }
 
 fn run_node<R>(
@@ -240,84 +270,6 @@ fn run_node<R>(
         worker.link.abort(failed.reason());
     }
     Err(Failure { failed, order })
-}
-
-/// What unwound: an access error on its way here, or a panic.
-fn why(payload: Box<dyn Any + Send>) -> Failed {
-    let words = match payload.downcast::<Error>() {
-        Ok(error) => return Failed::Error(error),
-        Err(payload) => match payload.downcast::<String>() {
-            Ok(words) => *words,
-            Err(payload) => match payload.downcast_ref::<&str>() {
-                Some(words) => (*words).to_owned(),
-                None => {
-                    // Its destructor is the program's, and may panic too.
-                    std::mem::forget(payload);
-                    "a panic whose payload is no text".to_owned()
-                }
-            },
-        },
-    };
-    Failed::Panicked(words.into())
-}
-
-impl Failed {
-    /// Whether the error only says that another node failed.
-    fn follows(&self) -> bool {
-        matches!(self, Failed::Error(error) if error.is_consequence())
-    }
-
-    /// What to tell the other nodes.
-    fn reason(&self) -> AbortReason {
-        match self {
-            Failed::Panicked(words) => AbortReason::Panicked(Arc::clone(words)),
-            Failed::Error(error) => match &**error {
-                Error::Sync(SyncError::Deadlock { cycle, .. })
-                | Error::Object(ObjectError::Sync(SyncError::Deadlock { cycle, .. })) => {
-                    AbortReason::Deadlocked(Arc::clone(cycle))
-                }
-                error => AbortReason::Failed(error.to_string().into()),
-            },
-        }
-    }
-}
-
-/// Node 0's value, if no node failed; otherwise the first failure, with those that do not follow
-/// from another.
-fn first_value<R>(results: Vec<Result<R, Failure>>) -> Result<R, RunError> {
-    let mut value = None;
-    let mut failures = Vec::new();
-    for (index, result) in results.into_iter().enumerate() {
-        match result {
-            Ok(own) if index == 0 => value = Some(own),
-            Ok(_) => {}
-            Err(failure) => failures.push((NodeId::at(index), failure)),
-        }
-    }
-    failures.sort_by_key(|(_, failure)| failure.order.unwrap_or(usize::MAX));
-    let mut failures = failures.into_iter();
-    let Some((node, first)) = failures.next() else {
-        return Ok(value.expect("node 0 has either a value or an error"));
-    };
-    let others = failures
-        .filter(|(_, failure)| failure.order.is_some())
-        .map(|(node, failure)| match failure.failed {
-            Failed::Error(error) => (node, *error),
-            Failed::Panicked(words) => (node, Error::program(format!("panicked: {words}"))),
-        })
-        .collect();
-    Err(match first.failed {
-        Failed::Panicked(message) => RunError::Panicked {
-            node,
-            message,
-            others,
-        },
-        Failed::Error(error) => RunError::Failed {
-            node,
-            error,
-            others,
-        },
-    })
 }
 
 fn put<T>(place: &Mutex<T>, value: T) {

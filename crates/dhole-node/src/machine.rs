@@ -1,7 +1,9 @@
+use std::sync::Arc;
 use std::time::Duration;
 
+use dhole_heap::Cluster;
 use dhole_model::NodeId;
-use dhole_net::{Outbox, Receiver};
+use dhole_net::{Outbox, PayloadPool, Receiver};
 use dhole_protocol::Message;
 
 /// Why a wait ended.
@@ -13,7 +15,8 @@ pub enum Woken {
     ByTime,
 }
 
-/// The nodes of a cluster as those that take messages; node `i` is at place `i`.
+/// The nodes of a cluster that a machine has in this process, as those that take messages: node `i`
+/// at place `i` where it has all, or the one that is [here](Apart::me).
 pub type Receivers<'a> = [&'a dyn Receiver<Message>];
 
 /// What the nodes of a cluster run on: threads of one process, processes, or a simulation. The
@@ -44,6 +47,18 @@ pub trait Machine: Sync {
     /// woke it before it waited ends the wait at once, and waking twice is waking once. The
     /// caller holds no lock.
     fn wait(&self, node: NodeId, at_most: Duration) -> Woken;
+
+    /// As [`wait`](Machine::wait), on a machine on which the worker that waits takes the messages
+    /// that come meanwhile: the node that waits, polls.
+    fn wait_polling(&self, _receivers: &Receivers<'_>, node: NodeId, at_most: Duration) -> Woken {
+        self.wait(node, at_most)
+    }
+
+    /// What there is beside messages between the processes over which the nodes are spread; `None`
+    /// where all are in this one.
+    fn apart(&self) -> Option<&dyn Apart> {
+        None
+    }
 
     /// The worker of `node` enters the runtime: from here on its time is the runtime's. A
     /// simulator lets everything happen here that comes before the node's clock.
@@ -82,9 +97,85 @@ pub trait Machine: Sync {
     ) -> Result<(), StartError>;
 }
 
+/// What the processes of a cluster have to do with each other beside sending messages: they begin
+/// a run together, and end it together.
+pub trait Apart: Sync {
+    /// The node that is in this process.
+    fn me(&self) -> NodeId;
+
+    /// Nodes of the cluster.
+    fn nodes(&self) -> usize;
+
+    /// A number that no other run has, here or elsewhere.
+    fn stamp(&self) -> u64;
+
+    /// Begins a run, when all processes have come here: each says what it `brings`, and node 0's
+    /// `judge` is given everybody's, in the order of the nodes, and says what they go by.
+    ///
+    /// # Errors
+    /// [`StartError`] when a process does not come, or cannot run, or node 0 refuses.
+    fn meet(
+        &self,
+        brings: Result<Vec<u8>, String>,
+        judge: &Judge<'_>,
+    ) -> Result<Vec<u8>, StartError>;
+
+    /// From here on what goes to other processes says what is in `cluster`, and what they say of
+    /// theirs goes there; payloads come out of `pool`.
+    fn open(&self, cluster: &Arc<Cluster>, pool: &Arc<PayloadPool>);
+
+    /// Ends a run that has begun and that this process cannot take part in.
+    fn abandon(&self, why: &str);
+
+    /// Ends a run, when all processes have come here or are lost: each `brings` what it is to
+    /// tell, and node 0's `judge` is given what has come, in the order of the nodes, and says what
+    /// all take with them. Serves the others until then.
+    ///
+    /// # Errors
+    /// How node 0 was lost.
+    fn part(
+        &self,
+        receivers: &Receivers<'_>,
+        brings: Vec<u8>,
+        judge: &Verdict<'_>,
+    ) -> Result<Vec<u8>, LostNode>;
+}
+
+/// What node 0 makes of what all processes bring to a run.
+pub type Judge<'a> = dyn Fn(&[Vec<u8>]) -> Result<Vec<u8>, String> + 'a;
+
+/// What node 0 makes of what the processes bring from a run, as far as they were not lost.
+pub type Verdict<'a> = dyn Fn(Vec<Result<Vec<u8>, LostNode>>) -> Vec<u8> + 'a;
+
+/// A node whose process is gone, or was cut off.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error, serde::Serialize, serde::Deserialize)]
+#[error("{node} is lost: {how}")]
+pub struct LostNode {
+    /// The node.
+    pub node: NodeId,
+    /// How it was lost.
+    pub how: String,
+}
+
 /// Why a machine could not run a cluster.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum StartError {
+    /// Another process was lost before the run had begun.
+    #[error("beginning a run of {nodes} processes: {lost}")]
+    Lost {
+        /// Nodes of the cluster.
+        nodes: usize,
+        /// Which, and how.
+        lost: LostNode,
+    },
+    /// The processes do not go together, or one of them cannot run.
+    #[error("beginning a run of {nodes} processes: {why}")]
+    Apart {
+        /// Nodes of the cluster.
+        nodes: usize,
+        /// In the words of the process that found it.
+        why: String,
+    },
     /// The operating system refused something that a node needs.
     #[error("starting {nodes} nodes on {machine}: {what}: {cause}")]
     Refused {

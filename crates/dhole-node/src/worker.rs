@@ -254,7 +254,7 @@ impl Link<'_> {
         let mut patience = self.suspect_after;
         let outcome = loop {
             call.unlock();
-            let woken = self.machine.wait(id, patience);
+            let woken = self.machine.wait_polling(self.receivers, id, patience);
             if let Some(outcome) = outcome(call) {
                 break outcome;
             }

@@ -1,0 +1,111 @@
+//! How the program on a node went wrong, and what a run's failures come to.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use dhole_model::NodeId;
+use dhole_protocol::AbortReason;
+
+use crate::error::{Error, RunError, SyncError};
+use crate::object::ObjectError;
+
+/// A failure of the program on a node, and which of the run's failures it was.
+pub(crate) struct Failure {
+    pub failed: Failed,
+    /// The place in the order in which nodes failed; none for what follows from another's.
+    pub order: Option<usize>,
+}
+
+/// How the program on a node went wrong.
+pub(crate) enum Failed {
+    Panicked(Arc<str>),
+    Error(Box<Error>),
+}
+
+/// What unwound: an access error on its way here, or a panic.
+pub(crate) fn why(payload: Box<dyn Any + Send>) -> Failed {
+    let words = match payload.downcast::<Error>() {
+        Ok(error) => return Failed::Error(error),
+        Err(payload) => match payload.downcast::<String>() {
+            Ok(words) => *words,
+            Err(payload) => match payload.downcast_ref::<&str>() {
+                Some(words) => (*words).to_owned(),
+                None => {
+                    // Its destructor is the program's, and may panic too.
+                    std::mem::forget(payload);
+                    "a panic whose payload is no text".to_owned()
+                }
+            },
+        },
+    };
+    Failed::Panicked(words.into())
+}
+
+impl Failed {
+    /// Whether the error only says that another node failed.
+    pub fn follows(&self) -> bool {
+        matches!(self, Failed::Error(error) if error.is_consequence())
+    }
+
+    /// As one of several failures.
+    pub fn into_error(self) -> Error {
+        match self {
+            Failed::Error(error) => *error,
+            Failed::Panicked(words) => Error::program(format!("panicked: {words}")),
+        }
+    }
+
+    /// As the first failure of a run.
+    pub fn into_run_error(self, node: NodeId, others: Vec<(NodeId, Error)>) -> RunError {
+        match self {
+            Failed::Panicked(message) => RunError::Panicked {
+                node,
+                message,
+                others,
+            },
+            Failed::Error(error) => RunError::Failed {
+                node,
+                error,
+                others,
+            },
+        }
+    }
+
+    /// What to tell the other nodes.
+    pub fn reason(&self) -> AbortReason {
+        match self {
+            Failed::Panicked(words) => AbortReason::Panicked(Arc::clone(words)),
+            Failed::Error(error) => match &**error {
+                Error::Sync(SyncError::Deadlock { cycle, .. })
+                | Error::Object(ObjectError::Sync(SyncError::Deadlock { cycle, .. })) => {
+                    AbortReason::Deadlocked(Arc::clone(cycle))
+                }
+                error => AbortReason::Failed(error.to_string().into()),
+            },
+        }
+    }
+}
+
+/// Node 0's value, if no node failed; otherwise the first failure, with those that do not follow
+/// from another.
+pub(crate) fn first_value<R>(results: Vec<Result<R, Failure>>) -> Result<R, RunError> {
+    let mut value = None;
+    let mut failures = Vec::new();
+    for (index, result) in results.into_iter().enumerate() {
+        match result {
+            Ok(own) if index == 0 => value = Some(own),
+            Ok(_) => {}
+            Err(failure) => failures.push((NodeId::at(index), failure)),
+        }
+    }
+    failures.sort_by_key(|(_, failure)| failure.order.unwrap_or(usize::MAX));
+    let mut failures = failures.into_iter();
+    let Some((node, first)) = failures.next() else {
+        return Ok(value.expect("node 0 has either a value or an error"));
+    };
+    let others = failures
+        .filter(|(_, failure)| failure.order.is_some())
+        .map(|(node, failure)| (node, failure.failed.into_error()))
+        .collect();
+    Err(first.failed.into_run_error(node, others))
+}

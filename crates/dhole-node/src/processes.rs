@@ -1,0 +1,245 @@
+//! Nodes as processes: the one of this process, and a port to the others.
+//!
+//! The node that waits, polls: a worker in the runtime takes what comes itself. A *service thread*
+//! takes it only while the worker computes, and sleeps in the port until something comes; while the
+//! worker is in the runtime it keeps away, so that nothing is woken twice.
+//!
+//! | file | what |
+//! |---|---|
+//! | `frame` | what a frame looks like |
+//! | `post` | messages that go, and the runs of objects that go before them |
+//! | `take` | what comes: messages, losses, what begins and ends runs |
+//! | `agree` | beginning and ending a run together |
+//! | `pace` | how a worker waits, and when the service thread serves |
+
+mod agree;
+mod frame;
+mod pace;
+mod post;
+mod take;
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use dhole_heap::Cluster;
+use dhole_model::NodeId;
+use dhole_net::{Outbox, PayloadPool, Port};
+use dhole_protocol::Message;
+
+use crate::machine::{Apart, Judge, LostNode, Machine, Receivers, StartError, Verdict, Woken};
+use crate::random::Random;
+
+use self::agree::Table;
+use self::pace::Pace;
+use self::post::Lane;
+use self::take::Desk;
+
+/// The nodes of a cluster as processes, of which this one has the node at its end of a port. One
+/// run follows on the other, the same in all processes.
+pub struct Processes {
+    port: Box<dyn Port>,
+    me: NodeId,
+    nodes: usize,
+    random: Random,
+    made: Instant,
+    began_ns: AtomicU64,
+    /// The number of the run, from 1 on.
+    run: AtomicU32,
+    /// What goes, by receiver.
+    lanes: Box<[Mutex<Lane>]>,
+    /// What comes.
+    desk: Desk,
+    /// What begins and ends runs.
+    table: Mutex<Table>,
+    /// What is used during a run.
+    here: RwLock<Option<Here>>,
+    pace: Pace,
+}
+
+/// What goes with the run that is on.
+struct Here {
+    cluster: Arc<Cluster>,
+    pool: Arc<PayloadPool>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Processes {
+    /// The machine at this end of `port`, which must be reliable and ordered. The random stream of
+    /// the node comes from `seed`.
+    ///
+    /// # Errors
+    /// [`StartError`] when the port does not offer what is needed.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a live machine is where the clock is read"
+    )]
+    pub fn new(port: Box<dyn Port>, seed: u64) -> Result<Processes, StartError> {
+        let (me, nodes, offers) = (port.me(), port.nodes(), port.offers());
+        if !offers.reliable || !offers.ordered || offers.largest < frame::LEAST {
+            return Err(StartError::Apart {
+                nodes,
+                why: format!("the port {} offers too little: {offers:?}", port.name()),
+            });
+        }
+        Ok(Processes {
+            me,
+            nodes,
+            random: Random::new(seed, me),
+            made: Instant::now(),
+            began_ns: AtomicU64::new(0),
+            run: AtomicU32::new(0),
+            lanes: (0..nodes).map(|_| Mutex::default()).collect(),
+            desk: Desk::new(nodes),
+            table: Mutex::new(Table::new(nodes)),
+            here: RwLock::new(None),
+            pace: Pace::new(nodes),
+            port,
+        })
+    }
+
+    /// As many of the cluster's processes as share the cores of this machine with this one, itself
+    /// among them: all, unless it is said here. A worker spins only while all of them could.
+    pub fn neighbours(mut self, processes: usize) -> Processes {
+        self.pace = Pace::new(processes);
+        self
+    }
+
+    fn since_made(&self) -> Duration {
+        self.made.elapsed()
+    }
+
+    /// The run that is on, or was last.
+    fn run(&self) -> u32 {
+        self.run.load(Ordering::Acquire)
+    }
+
+    fn others(&self) -> impl Iterator<Item = NodeId> + use<> {
+        let me = self.me;
+        (0..self.nodes).map(NodeId::at).filter(move |id| *id != me)
+    }
+}
+
+impl Drop for Processes {
+    fn drop(&mut self) {
+        self.port.close(Duration::from_secs(1));
+    }
+}
+
+impl Machine for Processes {
+    fn name(&self) -> &'static str {
+        self.port.name()
+    }
+
+    fn now(&self, _node: NodeId) -> u64 {
+        let now = self.since_made().as_nanos() as u64;
+        now.saturating_sub(self.began_ns.load(Ordering::Relaxed))
+    }
+
+    fn random(&self, _node: NodeId) -> u64 {
+        self.random.next()
+    }
+
+    fn send(&self, receivers: &Receivers<'_>, _node: NodeId, out: &mut Outbox<Message>) {
+        self.post_all(receivers, out);
+    }
+
+    /// Nobody can wait here who does not take what comes.
+    fn wait(&self, node: NodeId, at_most: Duration) -> Woken {
+        self.wait_polling(&[], node, at_most)
+    }
+
+    fn wait_polling(&self, receivers: &Receivers<'_>, _node: NodeId, at_most: Duration) -> Woken {
+        let until = self.since_made() + at_most;
+        match self.serve_until(receivers, Some(until), &|| self.pace.take_wake()) {
+            true => Woken::ByWake,
+            false => Woken::ByTime,
+        }
+    }
+
+    fn apart(&self) -> Option<&dyn Apart> {
+        Some(self)
+    }
+
+    fn enter(&self, _node: NodeId) {
+        self.pace.enter();
+    }
+
+    fn leave(&self, _node: NodeId) {
+        self.pace.leave();
+    }
+
+    fn work(&self, _node: NodeId, _units: u64) {}
+
+    fn start(
+        &self,
+        receivers: &Receivers<'_>,
+        body: &(dyn Fn(NodeId) + Sync),
+    ) -> Result<(), StartError> {
+        let now = self.since_made().as_nanos() as u64;
+        self.began_ns.store(now, Ordering::Relaxed);
+        self.pace.begin();
+        self.take_early(receivers);
+        std::thread::scope(|scope| {
+            let service = std::thread::Builder::new().name("dhole-service".into());
+            let serving = service.spawn_scoped(scope, || self.serve(receivers));
+            match serving {
+                Ok(thread) => self.pace.serves(thread.thread().clone()),
+                // The node serves when its worker comes into the runtime, and no sooner.
+                Err(_) => {}
+            }
+            body(self.me);
+            self.pace.end(&*self.port);
+        });
+        Ok(())
+    }
+}
+
+impl Apart for Processes {
+    fn me(&self) -> NodeId {
+        self.me
+    }
+
+    fn nodes(&self) -> usize {
+        self.nodes
+    }
+
+    fn stamp(&self) -> u64 {
+        // The standard library's hash maps are keyed by the system's random numbers.
+        RandomState::new().build_hasher().finish()
+    }
+
+    fn meet(
+        &self,
+        brings: Result<Vec<u8>, String>,
+        judge: &Judge<'_>,
+    ) -> Result<Vec<u8>, StartError> {
+        self.begin_together(brings, judge)
+    }
+
+    fn open(&self, cluster: &Arc<Cluster>, pool: &Arc<PayloadPool>) {
+        let (cluster, pool) = (Arc::clone(cluster), Arc::clone(pool));
+        let mut here = self.here.write().unwrap_or_else(PoisonError::into_inner);
+        *here = Some(Here { cluster, pool });
+    }
+
+    fn abandon(&self, why: &str) {
+        self.tell_all_to_end(why);
+    }
+
+    fn part(
+        &self,
+        receivers: &Receivers<'_>,
+        brings: Vec<u8>,
+        judge: &Verdict<'_>,
+    ) -> Result<Vec<u8>, LostNode> {
+        let verdict = self.end_together(receivers, brings, judge);
+        let mut here = self.here.write().unwrap_or_else(PoisonError::into_inner);
+        *here = None;
+        verdict
+    }
+}

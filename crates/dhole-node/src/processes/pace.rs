@@ -1,0 +1,205 @@
+//! How a worker waits, and when the service thread serves.
+//!
+//! A worker that waits takes what comes: first it spins, if there are as many cores as processes,
+//! then it yields, then it *rests* in the port. While the worker computes, the service thread
+//! sleeps in the port; while the worker is in the runtime, it naps, or sleeps until the worker has
+//! rested. Both may be at the port at once for a moment, which costs time and nothing else.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::Thread;
+use std::time::Duration;
+
+use dhole_net::{Outbox, Port};
+use dhole_protocol::Message;
+
+use super::{Processes, lock};
+use crate::machine::Receivers;
+
+/// How long a worker spins.
+const SPIN: Duration = Duration::from_micros(100);
+/// How often it yields before it rests.
+const YIELDS: u32 = 100;
+/// A worker that rests looks at the time this often at the latest.
+const LONGEST_REST: Duration = Duration::from_millis(100);
+/// How long the service thread keeps away from the port after the worker was in the runtime.
+const NAP: Duration = Duration::from_micros(100);
+/// The service thread looks whether it is needed this often at the latest.
+const LONGEST_SLEEP: Duration = Duration::from_secs(1);
+
+/// What worker and service thread know of each other.
+pub(super) struct Pace {
+    spins: bool,
+    woken: AtomicBool,
+    /// The worker is in the runtime.
+    inside: AtomicBool,
+    /// How often it came.
+    entries: AtomicU64,
+    /// The worker rests in the port.
+    resting: AtomicBool,
+    /// Whoever sleeps in the port has this.
+    bed: Mutex<()>,
+    over: AtomicBool,
+    service: Mutex<Option<Thread>>,
+}
+
+impl Pace {
+    pub fn new(neighbours: usize) -> Pace {
+        let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
+        Pace {
+            spins: neighbours <= cores,
+            woken: AtomicBool::new(false),
+            inside: AtomicBool::new(true),
+            entries: AtomicU64::new(0),
+            resting: AtomicBool::new(false),
+            bed: Mutex::new(()),
+            over: AtomicBool::new(false),
+            service: Mutex::new(None),
+        }
+    }
+
+    /// A run begins: nothing of the one before is left.
+    pub fn begin(&self) {
+        self.woken.store(false, Ordering::SeqCst);
+        self.over.store(false, Ordering::SeqCst);
+        self.inside.store(true, Ordering::SeqCst);
+    }
+
+    /// This is the service thread.
+    pub fn serves(&self, thread: Thread) {
+        *lock(&self.service) = Some(thread);
+    }
+
+    /// The worker has come to its end: nobody need serve while it computes.
+    pub fn end(&self, port: &dyn Port) {
+        self.over.store(true, Ordering::SeqCst);
+        port.unpark();
+        if let Some(service) = lock(&self.service).take() {
+            service.unpark();
+        }
+    }
+
+    pub fn enter(&self) {
+        // There is one worker, so nobody else counts.
+        let entries = self.entries.load(Ordering::Relaxed);
+        self.entries.store(entries + 1, Ordering::Relaxed);
+        self.inside.store(true, Ordering::Relaxed);
+    }
+
+    pub fn leave(&self) {
+        self.inside.store(false, Ordering::Relaxed);
+    }
+
+    /// Whether the worker was woken since the last time.
+    pub fn take_wake(&self) -> bool {
+        self.woken.load(Ordering::SeqCst) && self.woken.swap(false, Ordering::SeqCst)
+    }
+
+    pub fn wake(&self, port: &dyn Port) {
+        self.woken.store(true, Ordering::SeqCst);
+        if self.resting.load(Ordering::SeqCst) {
+            port.unpark();
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.over.load(Ordering::SeqCst)
+    }
+}
+
+impl Processes {
+    /// Takes what comes until `done`, or until a moment; whether it is done. In ever milder ways.
+    pub(super) fn serve_until(
+        &self,
+        receivers: &Receivers<'_>,
+        until: Option<Duration>,
+        done: &dyn Fn() -> bool,
+    ) -> bool {
+        let mut out = Outbox::default();
+        let mut look = || {
+            if self.poll(receivers, &mut out) > 0 {
+                self.post_all(receivers, &mut out);
+            }
+            done()
+        };
+        if done() || look() {
+            return true;
+        }
+        let began = self.since_made();
+        let left = || match until {
+            Some(until) => until.saturating_sub(self.since_made()),
+            None => LONGEST_REST,
+        };
+        while self.pace.spins && self.since_made() - began < SPIN {
+            if look() {
+                return true;
+            }
+            std::hint::spin_loop();
+        }
+        for _ in 0..YIELDS {
+            if look() {
+                return true;
+            }
+            std::thread::yield_now();
+        }
+        self.rest(&left, &mut look)
+    }
+
+    fn rest(&self, left: &dyn Fn() -> Duration, look: &mut dyn FnMut() -> bool) -> bool {
+        let pace = &self.pace;
+        pace.resting.store(true, Ordering::SeqCst);
+        let bed = pace.bed.try_lock().unwrap_or_else(|_taken| {
+            self.port.unpark();
+            lock(&pace.bed)
+        });
+        let done = loop {
+            if look() {
+                break true;
+            }
+            let left = left();
+            if left.is_zero() {
+                break false;
+            }
+            self.port.park(left.min(LONGEST_REST));
+        };
+        drop(bed);
+        pace.resting.store(false, Ordering::SeqCst);
+        if let Some(service) = &*lock(&pace.service) {
+            service.unpark();
+        }
+        done
+    }
+
+    /// The service thread of a run.
+    pub(super) fn serve(&self, receivers: &Receivers<'_>) {
+        let pace = &self.pace;
+        let mut out: Outbox<Message> = Outbox::default();
+        let (mut seen, mut in_vain) = (0, false);
+        while !pace.is_over() {
+            if pace.resting.load(Ordering::SeqCst) {
+                std::thread::park_timeout(LONGEST_SLEEP);
+                continue;
+            }
+            let entries = pace.entries.load(Ordering::Relaxed);
+            let came_in = in_vain && entries != seen;
+            if came_in || pace.inside.load(Ordering::Relaxed) {
+                seen = entries;
+                std::thread::park_timeout(NAP);
+                continue;
+            }
+            {
+                let _bed = lock(&pace.bed);
+                if pace.resting.load(Ordering::SeqCst) || pace.is_over() {
+                    continue;
+                }
+                self.port.park(LONGEST_SLEEP);
+            }
+            if pace.is_over() {
+                return;
+            }
+            let taken = self.poll(receivers, &mut out);
+            self.post_all(receivers, &mut out);
+            (seen, in_vain) = (entries, taken == 0);
+        }
+    }
+}

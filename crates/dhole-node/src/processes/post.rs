@@ -1,0 +1,217 @@
+//! Messages that go to other processes, and the runs of objects that go before them.
+//!
+//! Whoever sends to a node holds its *lane* from the moment at which it is decided what the node
+//! has to be told of objects until that is on its way: so nothing that goes there later can name
+//! an object before it is told of. A sender that finds no room takes what comes meanwhile, for its
+//! peer may be in the same position; what that leads to goes to the outbox that is being sent, and
+//! so a sender never holds two lanes.
+
+use std::sync::PoisonError;
+use std::time::Duration;
+
+use dhole_model::NodeId;
+use dhole_net::{Envelope, Outbox, Payload, Receiver, SendError, Wake};
+use dhole_protocol::{AbortReason, Message};
+
+use super::frame::{HEADER, Header, Kind};
+use super::{Processes, lock};
+use crate::machine::Receivers;
+
+/// What goes to one node.
+#[derive(Default)]
+pub(super) struct Lane {
+    /// The beginning of the frame that is made.
+    buffer: Vec<u8>,
+}
+
+/// A lane's buffer that has grown past this is not kept.
+const MOST_KEPT: usize = 1 << 20;
+
+/// How long a sender that finds no room and nothing to take sleeps before it tries again.
+const NO_ROOM: Duration = Duration::from_micros(100);
+
+impl Processes {
+    /// Sends everything in `out`, and what comes of it meanwhile.
+    pub(super) fn post_all(&self, receivers: &Receivers<'_>, out: &mut Outbox<Message>) {
+        // It took the time that it took.
+        out.take_work();
+        while let Some(envelope) = out.pop() {
+            if envelope.to == self.me {
+                self.hand_over(receivers, envelope, out);
+            } else {
+                self.post(receivers, envelope, out);
+            }
+        }
+    }
+
+    /// Gives a message to the node that is here.
+    pub(super) fn hand_over(
+        &self,
+        receivers: &Receivers<'_>,
+        envelope: Envelope<Message>,
+        out: &mut Outbox<Message>,
+    ) {
+        if let Some(node) = receivers.first()
+            && Receiver::deliver(*node, envelope, out) == Wake::Yes
+        {
+            self.pace.wake(&*self.port);
+        }
+    }
+
+    fn post(
+        &self,
+        receivers: &Receivers<'_>,
+        envelope: Envelope<Message>,
+        out: &mut Outbox<Message>,
+    ) {
+        let Envelope {
+            to, body, payload, ..
+        } = envelope;
+        let sent = self.post_message(receivers, to, &body, &payload, out);
+        let here = self.here.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(here) = &*here {
+            here.pool.give_back(payload);
+        }
+        drop(here);
+        // Whoever is lost is found out about where losses are told.
+        if let Err(error @ (SendError::TooLarge { .. } | SendError::NoSuchNode { .. })) = sent {
+            self.fail_here(receivers, &error.to_string(), out);
+        }
+    }
+
+    fn post_message(
+        &self,
+        receivers: &Receivers<'_>,
+        to: NodeId,
+        message: &Message,
+        payload: &[u8],
+        out: &mut Outbox<Message>,
+    ) -> Result<(), SendError> {
+        let nodes = self.nodes;
+        let lane = self.lanes.get(to.index());
+        let mut lane = lock(lane.ok_or(SendError::NoSuchNode { to, nodes })?);
+        let largest = self.port.offers().largest;
+        loop {
+            let mut frame = std::mem::take(&mut lane.buffer);
+            frame.clear();
+            frame.extend_from_slice(&[0; HEADER]);
+            let cluster = self.cluster();
+            let telling = cluster.as_ref().map(|cluster| cluster.tell(to, &mut frame));
+            let told = frame.len() - HEADER;
+            let more = telling.is_some_and(|telling| telling.more);
+            let mut payload = payload;
+            if !more {
+                let encoded = message.encode(&mut frame);
+                encoded.expect("the protocols make no message that carries gossip twice");
+                // What does not fit goes before.
+                while frame.len() + payload.len() > largest && !payload.is_empty() {
+                    let fits = (largest - HEADER).min(payload.len());
+                    let (part, rest) = payload.split_at(fits);
+                    let header = self.header(Kind::Payload, 0, 0);
+                    self.push(receivers, to, &[&header, part], out)?;
+                    payload = rest;
+                }
+            }
+            let message = frame.len() - HEADER - told;
+            let header = self.header(Kind::Message, told, message);
+            frame[..HEADER].copy_from_slice(&header);
+            let sent = self.push(
+                receivers,
+                to,
+                &[&frame, if more { &[] } else { payload }],
+                out,
+            );
+            if frame.capacity() <= MOST_KEPT {
+                lane.buffer = frame;
+            }
+            sent?;
+            if let (Some(cluster), Some(telling)) = (cluster, telling) {
+                cluster.told(to, telling);
+            }
+            if !more {
+                return Ok(());
+            }
+        }
+    }
+
+    fn header(&self, kind: Kind, told: usize, message: usize) -> [u8; HEADER] {
+        let run = self.run();
+        let (told, message) = (told as u32, message as u32);
+        Header {
+            kind,
+            run,
+            told,
+            message,
+        }
+        .to_bytes()
+    }
+
+    /// Sends a frame as soon as there is room, and takes what comes until then.
+    fn push(
+        &self,
+        receivers: &Receivers<'_>,
+        to: NodeId,
+        parts: &[&[u8]],
+        out: &mut Outbox<Message>,
+    ) -> Result<(), SendError> {
+        loop {
+            match self.port.send(to, parts) {
+                Err(SendError::Busy { .. }) => {}
+                sent => return sent,
+            }
+            if self.poll(receivers, out) == 0 {
+                self.port.park(NO_ROOM);
+            }
+        }
+    }
+
+    /// Sends what begins or ends a run.
+    pub(super) fn tell(&self, receivers: &Receivers<'_>, to: NodeId, kind: Kind, what: &[u8]) {
+        let mut out = Outbox::default();
+        let lane = lock(&self.lanes[to.index()]);
+        let header = self.header(kind, 0, what.len());
+        // Whoever is lost is found out about where losses are told.
+        let _ = self.push(receivers, to, &[&header, what], &mut out);
+        drop(lane);
+        self.post_all(receivers, &mut out);
+    }
+
+    /// This node cannot do what the program asks of it: the run ends.
+    pub(super) fn fail_here(
+        &self,
+        receivers: &Receivers<'_>,
+        why: &str,
+        out: &mut Outbox<Message>,
+    ) {
+        let reason = AbortReason::Failed(why.into());
+        self.end_for_all(receivers, self.me, &reason, out);
+    }
+
+    /// Tells the node here, and all others, how the run ends.
+    pub(super) fn end_for_all(
+        &self,
+        receivers: &Receivers<'_>,
+        node: NodeId,
+        reason: &AbortReason,
+        out: &mut Outbox<Message>,
+    ) {
+        let abort = |to| Envelope {
+            from: self.me,
+            to,
+            body: Message::Abort {
+                node,
+                reason: reason.clone(),
+            },
+            payload: Payload::NONE,
+        };
+        self.hand_over(receivers, abort(self.me), out);
+        self.others().for_each(|to| out.push(abort(to)));
+    }
+
+    /// Ends a run that this process cannot begin, though the others have.
+    pub(super) fn tell_all_to_end(&self, why: &str) {
+        let mut out = Outbox::default();
+        self.fail_here(&[], why, &mut out);
+        self.post_all(&[], &mut out);
+    }
+}

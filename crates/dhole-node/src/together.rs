@@ -1,0 +1,291 @@
+//! A run over several processes: how it is begun, and what all take with them from it.
+
+use std::cell::RefCell;
+use std::ops::Range;
+use std::sync::Arc;
+
+use dhole_heap::Cluster;
+use dhole_model::{NodeId, Placement};
+use dhole_net::PayloadPool;
+use dhole_protocol::Waiter;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{ConfigError, Error, RunError, SyncError};
+use crate::failure::{Failed, Failure};
+use crate::launch::{End, Outcome, Settings};
+use crate::machine::{Apart, LostNode, Receivers, StartError};
+use crate::object::ObjectError;
+
+/// What a process brings to a run.
+#[derive(Serialize, Deserialize)]
+struct Terms {
+    /// What the nodes have to agree on, in words.
+    settings: String,
+    /// The names of what can be shipped.
+    shipped: u64,
+    ids_left: Range<u64>,
+}
+
+impl Settings {
+    /// Everything that must be the same on all nodes.
+    fn in_words(&self) -> String {
+        format!("{self:?}")
+    }
+
+    fn check_apart(&self, apart: &dyn Apart) -> Result<(), RunError> {
+        if self.placement() == Placement::Everywhere {
+            let what = match self.placement {
+                Placement::Everywhere => "placement everywhere",
+                Placement::FirstTouch => "treadmarks",
+            };
+            return Err(ConfigError::ProcessesPlaceByTouch { what }.into());
+        }
+        match self.nodes == apart.nodes() {
+            true => Ok(()),
+            false => Err(RunError::Start(StartError::Apart {
+                nodes: apart.nodes(),
+                why: format!("a run of {} nodes was asked for", self.nodes),
+            })),
+        }
+    }
+}
+
+/// This process's part of a cluster, of which all processes have agreed what ids its objects have.
+pub(crate) fn meet(
+    apart: &dyn Apart,
+    settings: &Settings,
+    pool: &Arc<PayloadPool>,
+) -> Result<Arc<Cluster>, RunError> {
+    let nodes = settings.nodes;
+    let made = settings.check_apart(apart).and_then(|()| {
+        let made = Cluster::part(nodes, apart.me(), settings.detector);
+        made.map_err(|cause| RunError::Reserve { nodes, cause })
+    });
+    let terms = match &made {
+        Ok(cluster) => Ok(encode(&Terms {
+            settings: settings.in_words(),
+            shipped: dhole_ship::fingerprint(),
+            ids_left: cluster.ids_left(),
+        })),
+        Err(error) => Err(error.to_string()),
+    };
+    let agreed = apart.meet(terms, &|all| agree(all, apart.stamp()));
+    // What went wrong here comes before what the others make of it.
+    let cluster = made?;
+    let (window, stamp) = postcard::from_bytes(&agreed?).map_err(|cause| StartError::Apart {
+        nodes,
+        why: format!("what node 0 says of the run is malformed: {cause}"),
+    })?;
+    match cluster.settle(window, stamp) {
+        Ok(()) => {
+            apart.open(&cluster, pool);
+            Ok(cluster)
+        }
+        Err(cause) => {
+            let words: Arc<str> = cause.to_string().into();
+            apart.abandon(&words);
+            let failed = Failed::Error(Box::new(Error::Elsewhere(words)));
+            let order = Some(0);
+            let failure: Result<(), _> = Err(Failure { failed, order });
+            let _all_fail = part(apart, &[], failure, Vec::new());
+            Err(RunError::Reserve { nodes, cause })
+        }
+    }
+}
+
+/// The ids that a run has, if all bring the same settings.
+fn agree(all: &[Vec<u8>], stamp: u64) -> Result<Vec<u8>, String> {
+    let mut wanted: Option<Terms> = None;
+    for (node, brought) in all.iter().enumerate() {
+        let node = NodeId::at(node);
+        let terms: Terms = postcard::from_bytes(brought)
+            .map_err(|cause| format!("what {node} brings to the run is malformed: {cause}"))?;
+        let Some(wanted) = &mut wanted else {
+            wanted = Some(terms);
+            continue;
+        };
+        if terms.shipped != wanted.shipped {
+            return Err(format!("{node} runs another program than node 0"));
+        }
+        if terms.settings != wanted.settings {
+            let (theirs, ours) = (&terms.settings, &wanted.settings);
+            return Err(format!(
+                "{node} has the settings {theirs}, and node 0 {ours}"
+            ));
+        }
+        let (theirs, ours) = (terms.ids_left, &mut wanted.ids_left);
+        *ours = ours.start.max(theirs.start)..ours.end.min(theirs.end);
+    }
+    let left = wanted.map_or(0..0, |terms| terms.ids_left);
+    Ok(encode(&(Cluster::window_of(left), stamp)))
+}
+
+/// What a node brings from a run.
+#[derive(Serialize, Deserialize)]
+struct Brought {
+    end: End,
+    failure: Option<FailureTold>,
+}
+
+/// A failure, as other processes hear of it.
+#[derive(Clone, Serialize, Deserialize)]
+struct FailureTold {
+    panicked: bool,
+    words: Arc<str>,
+    cycle: Option<Arc<[Waiter]>>,
+    /// When the node failed; none for what follows from another's failure.
+    at_ns: Option<u64>,
+}
+
+/// What all take with them.
+#[derive(Serialize, Deserialize)]
+struct Verdict {
+    lost: Vec<LostNode>,
+    /// The first failure first.
+    failures: Vec<(NodeId, FailureTold)>,
+}
+
+impl FailureTold {
+    fn of(failure: &Failure, clock_ns: u64) -> FailureTold {
+        let at_ns = failure.order.map(|_| clock_ns);
+        let (panicked, words, cycle) = match &failure.failed {
+            Failed::Panicked(words) => (true, Arc::clone(words), None),
+            Failed::Error(error) => {
+                let cycle = match &**error {
+                    Error::Sync(SyncError::Deadlock { cycle, .. })
+                    | Error::Object(ObjectError::Sync(SyncError::Deadlock { cycle, .. })) => {
+                        Some(Arc::clone(cycle))
+                    }
+                    _ => None,
+                };
+                (false, error.to_string().into(), cycle)
+            }
+        };
+        FailureTold {
+            panicked,
+            words,
+            cycle,
+            at_ns,
+        }
+    }
+
+    fn into_failed(self, node: NodeId) -> Failed {
+        match (self.panicked, self.cycle) {
+            (true, _) => Failed::Panicked(self.words),
+            (false, Some(cycle)) => {
+                Failed::Error(Box::new(SyncError::Deadlock { node, cycle }.into()))
+            }
+            (false, None) => Failed::Error(Box::new(Error::Elsewhere(self.words))),
+        }
+    }
+}
+
+/// Ends a run. Node 0's outcome is whole; the others know of their own nodes only. If any node has
+/// failed, all have.
+pub(crate) fn part<R>(
+    apart: &dyn Apart,
+    receivers: &Receivers<'_>,
+    result: Result<R, Failure>,
+    mut own: Vec<End>,
+) -> Result<Outcome<R>, RunError> {
+    let (me, nodes) = (apart.me(), apart.nodes());
+    let end = own.pop().unwrap_or_default();
+    let failure = result.as_ref().err();
+    let brings = encode(&Brought {
+        end: end.clone(),
+        failure: failure.map(|failure| FailureTold::of(failure, end.clock_ns)),
+    });
+    let mut ends = vec![End::default(); nodes];
+    ends[me.index()] = end;
+    let ends = RefCell::new(ends);
+    let judged = apart.part(receivers, brings, &|all| judge(all, &mut ends.borrow_mut()));
+    let verdict = match judged {
+        Ok(verdict) => postcard::from_bytes(&verdict).unwrap_or_else(|cause| Verdict {
+            lost: vec![LostNode {
+                node: NodeId(0),
+                how: format!("what it says of the run's end is malformed: {cause}"),
+            }],
+            failures: Vec::new(),
+        }),
+        Err(lost) => Verdict {
+            lost: vec![lost],
+            failures: Vec::new(),
+        },
+    };
+    let Verdict { lost, failures } = verdict;
+    let (value, own) = match result {
+        Ok(value) => (Some(value), None),
+        Err(failure) => (None, Some(failure)),
+    };
+    let mut own = own.map(|failure| failure.failed);
+    let mut failures = failures.into_iter().map(|(node, told)| {
+        let follows = told.at_ns.is_none();
+        let failed = match node == me {
+            true => own.take().unwrap_or_else(|| told.into_failed(node)),
+            false => told.into_failed(node),
+        };
+        (node, failed, follows)
+    });
+    let first = match lost.into_iter().next() {
+        Some(lost) => Err(lost),
+        None => match failures.next() {
+            Some((node, failed, _)) => Ok((node, failed)),
+            None => {
+                let value = value.ok_or_else(|| {
+                    let how = "it does not know of a failure here".into();
+                    let (lost, others) = (
+                        LostNode {
+                            node: NodeId(0),
+                            how,
+                        },
+                        Vec::new(),
+                    );
+                    RunError::Lost { lost, others }
+                })?;
+                drop(failures);
+                return Ok(Outcome::of(value, ends.into_inner()));
+            }
+        },
+    };
+    let others = failures
+        .filter(|(.., follows)| !follows)
+        .map(|(node, failed, _)| (node, failed.into_error()))
+        .collect();
+    Err(match first {
+        Err(lost) => RunError::Lost { lost, others },
+        Ok((node, failed)) => failed.into_run_error(node, others),
+    })
+}
+
+/// What all take with them; how each node ended goes to `ends`.
+fn judge(all: Vec<Result<Vec<u8>, LostNode>>, ends: &mut [End]) -> Vec<u8> {
+    let mut verdict = Verdict {
+        lost: Vec::new(),
+        failures: Vec::new(),
+    };
+    for (node, brought) in all.into_iter().enumerate() {
+        let id = NodeId::at(node);
+        let brought = brought.and_then(|bytes| {
+            postcard::from_bytes::<Brought>(&bytes).map_err(|cause| LostNode {
+                node: id,
+                how: format!("what it brings from the run is malformed: {cause}"),
+            })
+        });
+        match brought {
+            Err(lost) => verdict.lost.push(lost),
+            Ok(Brought { end, failure }) => {
+                ends[node] = end;
+                verdict
+                    .failures
+                    .extend(failure.map(|failure| (id, failure)));
+            }
+        }
+    }
+    let failed_at = |(_, told): &(NodeId, FailureTold)| told.at_ns.unwrap_or(u64::MAX);
+    verdict.failures.sort_by_key(failed_at);
+    encode(&verdict)
+}
+
+fn encode(told: &impl Serialize) -> Vec<u8> {
+    postcard::to_allocvec(told).expect("plain values have a form in bytes")
+}
