@@ -18,8 +18,14 @@ pub struct Cluster {
 
 /// What the command `dhole` says cannot be had.
 #[derive(Error, Clone, PartialEq, Debug)]
-#[error("{0}")]
-pub struct BadCluster(#[from] SettingsError);
+pub enum BadCluster {
+    /// A simulated one.
+    #[error(transparent)]
+    Simulated(#[from] SettingsError),
+    /// One of processes.
+    #[error("{0}")]
+    Process(String),
+}
 
 impl Cluster {
     /// The cluster of the options, or of the environment.
@@ -28,8 +34,11 @@ impl Cluster {
     /// When the environment asks for a cluster that cannot be.
     pub fn of(common: &Common) -> Result<Cluster, BadCluster> {
         let Some(settings) = Settings::from_env()? else {
+            let process =
+                dhole::process().map_err(|error| BadCluster::Process(error.to_string()))?;
+            let nodes = process.and_then(|process| u16::try_from(process.nodes).ok());
             return Ok(Cluster {
-                nodes: common.nodes,
+                nodes: nodes.unwrap_or(common.nodes),
                 simulated: false,
             });
         };

@@ -38,7 +38,9 @@ pub fn main<P>(
     };
     match solve(cluster, &problem) {
         Ok(report) => {
-            report.print(common.json);
+            if report.node == 0 {
+                report.print(common.json);
+            }
             ExitCode::SUCCESS
         }
         Err(error) => {

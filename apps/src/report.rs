@@ -14,6 +14,8 @@ use serde_json::{Map, Value, json};
 pub struct Report {
     /// The program's name.
     pub program: &'static str,
+    /// The node whose report it is: where nodes are processes, node 0's alone is whole.
+    pub node: u16,
     /// Nodes of the cluster.
     pub nodes: usize,
     /// What carried the messages.
@@ -55,6 +57,7 @@ impl Report {
     ) -> Report {
         Report {
             program,
+            node: run.node.0,
             nodes: run.nodes,
             transport: run.transport.to_owned(),
             simulated: run.simulated.clone(),
@@ -301,6 +304,7 @@ mod tests {
             .installed_bytes = 640;
         Report {
             program: "barnes",
+            node: 0,
             nodes: 4,
             transport: "threads".to_owned(),
             simulated: None,

@@ -394,6 +394,9 @@ pub enum RunError {
     /// The settings are impossible.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// This process was started as one of a cluster, and could not join it.
+    #[error("joining the cluster: {0}")]
+    Join(Arc<dhole_net::JoinError>),
     /// The machine could not start the nodes.
     #[error(transparent)]
     Start(#[from] StartError),

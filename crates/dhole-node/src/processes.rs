@@ -109,6 +109,21 @@ impl Processes {
         self
     }
 
+    /// The node of this process.
+    pub fn node(&self) -> NodeId {
+        self.me
+    }
+
+    /// Nodes of the cluster.
+    pub fn nodes(&self) -> usize {
+        self.nodes
+    }
+
+    /// Begins the node's random stream anew, from another seed.
+    pub fn reseed(&self, seed: u64) {
+        self.random.reseed(seed, self.me);
+    }
+
     fn since_made(&self) -> Duration {
         self.made.elapsed()
     }
@@ -187,10 +202,9 @@ impl Machine for Processes {
         std::thread::scope(|scope| {
             let service = std::thread::Builder::new().name("dhole-service".into());
             let serving = service.spawn_scoped(scope, || self.serve(receivers));
-            match serving {
-                Ok(thread) => self.pace.serves(thread.thread().clone()),
-                // The node serves when its worker comes into the runtime, and no sooner.
-                Err(_) => {}
+            // Without one, the node serves when its worker comes into the runtime, and no sooner.
+            if let Ok(thread) = serving {
+                self.pace.serves(thread.thread().clone());
             }
             body(self.me);
             self.pace.end(&*self.port);

@@ -10,6 +10,12 @@ impl Random {
         Random(AtomicU64::new(mix(seed ^ mix(u64::from(node.0) + 1))))
     }
 
+    /// Begins anew.
+    pub fn reseed(&self, seed: u64, node: NodeId) {
+        let begun = Random::new(seed, node).0.into_inner();
+        self.0.store(begun, Ordering::Relaxed);
+    }
+
     pub fn next(&self) -> u64 {
         mix(self.0.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed))
     }

@@ -1,13 +1,14 @@
 use std::io::Write as _;
 use std::time::Duration;
 
-use dhole_model::{Coherence, Detector, Placement};
+use dhole_model::{Coherence, Detector, NodeId, Placement};
 use dhole_node::{
-    ConfigError, Machine, Optimisations, Outcome, Races, Result, RunError, Settings, Threads,
-    Worker, check_nodes, run_on,
+    Apart, ConfigError, Machine, Optimisations, Outcome, Races, Result, RunError, Settings,
+    Threads, Worker, check_nodes, run_on,
 };
 use dhole_sim::{SettingsError, Sim};
 
+use crate::process;
 use crate::report::{Report, Run, Simulated};
 
 /// How to run a program. What the command `dhole` says of the cluster goes before what is set
@@ -26,7 +27,7 @@ pub struct Config {
 
 impl Config {
     /// A cluster of `nodes` nodes, 1 to [`MAX_NODES`](crate::MAX_NODES), which are threads of
-    /// this process unless the program runs under `dhole sim`.
+    /// this process unless the program runs under `dhole sim` or `dhole run`.
     pub fn nodes(nodes: usize) -> Config {
         Config {
             nodes,
@@ -100,6 +101,9 @@ impl Config {
     /// Runs `program` once on every node, and returns when all have finished. It ends in a
     /// barrier, at which a node that has finished still serves the others.
     ///
+    /// Where nodes are processes (`dhole run`), each of them runs the same `main`, comes here as
+    /// often as the others, and gets the value of its own node ([`Run::node`]).
+    ///
     /// # Errors
     /// [`RunError`] when the cluster cannot be made, or when `program` panics or returns an
     /// error on any node: then the run ends on all nodes, with that node's error.
@@ -112,6 +116,12 @@ impl Config {
             let run = self.simulate(settings, program)?;
             say_computed(&run.report);
             return Ok(run);
+        }
+        if let Some(machine) = process::joined(self.seed)? {
+            machine.reseed(self.seed);
+            let settings = self.settings(machine.nodes());
+            let outcome = run_on(&*machine, &settings, program)?;
+            return Ok(self.report(&*machine, outcome, None));
         }
         let machine = Threads::new(check_nodes(self.nodes)?, self.seed);
         let settings = self.settings(self.nodes);
@@ -152,6 +162,7 @@ impl Config {
             warnings,
         } = outcome;
         let report = Report {
+            node: machine.apart().map_or(NodeId(0), Apart::me),
             nodes: counters.len(),
             transport: machine.name(),
             protocol: self.coherence.name(),

@@ -40,6 +40,7 @@
 #![forbid(unsafe_code)]
 
 mod config;
+mod process;
 mod report;
 
 pub use config::{Config, run};
@@ -60,6 +61,7 @@ pub use dhole_node::{
     RunEnded, RunError, RwLock, Semaphore, StartError, SyncError, Under, Worker, WriteDetection,
 };
 pub use dhole_node::{HashMap, HashSet, Refusal, Strategy};
+pub use process::{Process, process};
 pub use report::{Report, Run, Simulated};
 
 /// The guide's programs.

@@ -1,24 +1,35 @@
 use std::time::Duration;
 
-use dhole_model::Counters;
+use dhole_model::{Counters, NodeId};
 use dhole_node::RaceReport;
 use dhole_sim::{Computation, Sim};
 
 /// What a run brought: a value, and how it went.
 #[derive(Debug)]
 pub struct Run<R> {
-    /// Node 0's result.
+    /// The result of node 0, or, where nodes are processes, of [the one of this process](Run::node).
     pub value: R,
     /// How the run went.
     pub report: Report,
 }
 
+impl<R> Run<R> {
+    /// The node whose result and report these are. Where nodes are processes, every process has its
+    /// own; a program prints its results on node 0 only.
+    pub fn node(&self) -> NodeId {
+        self.report.node
+    }
+}
+
 /// How a run went.
 #[derive(Clone, Debug)]
 pub struct Report {
+    /// The node whose report it is: 0, or where nodes are processes the one of this process. Of
+    /// these only node 0's knows what the others counted and reported.
+    pub node: NodeId,
     /// Nodes of the cluster.
     pub nodes: usize,
-    /// What carried the messages: `threads` or `sim`.
+    /// What carried the messages: `threads` or `sim`, or between processes the port, as `tcp`.
     pub transport: &'static str,
     /// How objects were kept consistent unless their allocation said otherwise: `lazy`, `update`
     /// or `home`.

@@ -1,0 +1,92 @@
+//! The process as one of a cluster, if it was started as that.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use dhole_model::NodeId;
+use dhole_net::Membership;
+use dhole_node::{Processes, RunError};
+
+/// Which node of how many this process is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Process {
+    /// The node.
+    pub node: NodeId,
+    /// Nodes of the cluster, each of them a process.
+    pub nodes: usize,
+}
+
+/// What is known of the cluster. A process joins it at its first run, and stays for later ones.
+enum State {
+    Unread,
+    /// This process is all there is.
+    Alone,
+    Read(Box<Membership>),
+    Joined(Arc<Processes>),
+    /// It could not be joined, and never will be.
+    Failed(Arc<dhole_net::JoinError>),
+}
+
+static STATE: Mutex<State> = Mutex::new(State::Unread);
+
+impl State {
+    fn read(&mut self) -> Result<&mut State, RunError> {
+        if let State::Unread = self {
+            *self = match Membership::from_env() {
+                Ok(None) => State::Alone,
+                Ok(Some(membership)) => State::Read(Box::new(membership)),
+                Err(error) => State::Failed(Arc::new(error)),
+            };
+        }
+        match self {
+            State::Failed(cause) => Err(RunError::Join(Arc::clone(cause))),
+            state => Ok(state),
+        }
+    }
+}
+
+/// Which node this process is, where the command says that nodes are processes: what it says goes
+/// before the number of nodes that a program asks for. `None` where all nodes are in this process.
+///
+/// # Errors
+/// [`RunError::Join`] when what the environment says of a cluster cannot be.
+pub fn process() -> Result<Option<Process>, RunError> {
+    let mut state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
+    Ok(match state.read()? {
+        State::Read(membership) => Some(Process {
+            node: membership.node(),
+            nodes: membership.nodes(),
+        }),
+        State::Joined(machine) => Some(of(machine)),
+        _ => None,
+    })
+}
+
+pub(crate) fn of(machine: &Processes) -> Process {
+    Process {
+        node: machine.node(),
+        nodes: machine.nodes(),
+    }
+}
+
+/// The machine of this process, which joins the others at the first call.
+pub(crate) fn joined(seed: u64) -> Result<Option<Arc<Processes>>, RunError> {
+    let mut state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
+    if let State::Joined(machine) = state.read()? {
+        return Ok(Some(Arc::clone(machine)));
+    }
+    let State::Read(membership) = std::mem::replace(&mut *state, State::Alone) else {
+        return Ok(None);
+    };
+    match membership.join() {
+        Ok(port) => {
+            let machine = Arc::new(Processes::new(port, seed)?);
+            *state = State::Joined(Arc::clone(&machine));
+            Ok(Some(machine))
+        }
+        Err(error) => {
+            let cause = Arc::new(error);
+            *state = State::Failed(Arc::clone(&cause));
+            Err(RunError::Join(cause))
+        }
+    }
+}
