@@ -67,8 +67,8 @@ impl Layout for Rows<f64> {
         read: Rows<f64>,
         row: usize,
     ) -> Result<(&'w mut [f64], [&'w [f64]; 3])> {
-        let beside = [row - 1, row + 1, row].map(|row| Read(Rows::row(read, row)));
-        let [above, below, same] = beside;
+        let read = |row| Read(Rows::row(read, row));
+        let (above, below, same) = (read(row - 1), read(row + 1), read(row));
         let rows = w.borrow((Write(Rows::row(self, row)), above, below, same))?;
         let (out, above, below, same) = rows;
         Ok((out, [above, below, same]))
@@ -95,8 +95,8 @@ impl Layout for Array2<f64> {
         read: Array2<f64>,
         row: usize,
     ) -> Result<(&'w mut [f64], [&'w [f64]; 3])> {
-        let beside = [row - 1, row + 1, row].map(|row| Read(Array2::row(read, row)));
-        let [above, below, same] = beside;
+        let read = |row| Read(Array2::row(read, row));
+        let (above, below, same) = (read(row - 1), read(row + 1), read(row));
         let rows = w.borrow((Write(Array2::row(self, row)), above, below, same))?;
         let (out, above, below, same) = rows;
         Ok((out, [above, below, same]))

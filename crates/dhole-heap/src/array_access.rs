@@ -56,7 +56,7 @@ impl<T> ArrayRange<T> {
         let first = self.array.block(self.start);
         let last = self.array.block(self.end - 1);
         let block = handle(first)?;
-        for next in first.0 + 1..=last.0 {
+        for next in first.0 + 1..last.0 + 1 {
             handle(dhole_model::Oid(next))?;
         }
         let place = self.start % Array::<T>::PER_BLOCK;

@@ -25,6 +25,8 @@ pub(crate) struct LocalArray {
     pub(crate) stored: RangeSet,
     /// The blocks that take memory.
     pub(crate) touched: RangeSet,
+    /// Up to this byte of it the system may use huge pages.
+    pub(crate) advised: u64,
 }
 
 /// Why something cannot be done to elements of an array. Nothing was done.
@@ -149,6 +151,7 @@ impl Heap {
                 pages,
                 stored: RangeSet::new(),
                 touched: RangeSet::new(),
+                advised: 0,
             };
             self.cluster.hold_array(array)?;
             self.arrays.insert(array, local);
@@ -200,9 +203,31 @@ impl Heap {
                 debug_assert!(reached.is_some(), "all of an array has addresses");
             }
         }
-        if elements.count * size >= space::HUGE_BYTES {
-            let (at, info) = self.span(elements);
-            space::advise_huge(at, elements.count * info.size as u64);
+        self.advise_huge(elements);
+    }
+
+    /// What is stored at once, or goes on where as much was stored before, may have huge pages: a
+    /// large array is found in fewer steps of address translation, and one of which little is
+    /// touched stays small.
+    fn advise_huge(&mut self, elements: Elements) {
+        let local = self.arrays.get_mut(&elements.array).expect("found before");
+        let size = local.binding.info.size as u64;
+        let block = local.blocks(elements).start;
+        let run = local.touched.around(block, 0..local.block_count());
+        let bytes = local.binding.per_block() * size;
+        let (start, end) = (run.start * bytes, run.end * bytes);
+        let whole = local.binding.len * size;
+        if end - start < space::HUGE_BYTES || end <= local.advised {
+            return;
+        }
+        let more = (2 * end - start).min(whole);
+        let from = start.max(local.advised);
+        local.advised = more;
+        if from < more {
+            let at = self
+                .store
+                .pointer(self.arrays[&elements.array].storage + from);
+            space::advise_huge(at, more - from);
         }
     }
 

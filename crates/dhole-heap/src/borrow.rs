@@ -287,6 +287,14 @@ pub trait Borrow: Copy {
         w: &'w mut W,
         site: &'static Location<'static>,
     ) -> Result<Self::Borrowed<'w>, BorrowError<W::Error>>;
+
+    /// Has `w` bring what of it is not here, one after the other.
+    #[doc(hidden)]
+    fn bring_all<'id, W: Access<'id>>(
+        self,
+        w: &mut W,
+        site: &'static Location<'static>,
+    ) -> Result<(), BorrowError<W::Error>>;
 }
 
 /// The first object or array of which something is named twice and written.
@@ -327,34 +335,40 @@ macro_rules! tuple {
                 if let Some(oid) = overlap(&[$((self.$field.of().region(), $claim::WRITES)),+]) {
                     return Err(BorrowError::Overlap { oid, site: site.into() });
                 }
-                let mut all_here = false;
-                for _ in 0..MOST_PASSES {
-                    all_here = true;
-                    $(
-                        if self.$field.of().find(w.token_mut(), $claim::WRITES).is_none() {
-                            all_here = false;
-                            let name = self.$field.of().named(site);
-                            let brought = bring(w, &name, $claim::WRITES);
-                            brought.map_err(BorrowError::Access)?;
-                        }
-                    )+
-                    if all_here {
-                        break;
+                let mut passes = 0;
+                loop {
+                    let token: &mut Token<'id> = w.token_mut();
+                    let found = ($(self.$field.of().find(token, $claim::WRITES),)+);
+                    if let ($(Some($at),)+) = found {
+                        // SAFETY: all handles were loaded from one token, with no code of `W`
+                        // between the first and the last, and `w` is borrowed mutably for 'w from
+                        // here on; a `W` that merely shares its token has none to give. So each
+                        // points to its object, readable or writable as claimed, and nobody else
+                        // has a reference to any. No region that is claimed mutably meets another,
+                        // so no two of these references overlap.
+                        return Ok(unsafe { ($(self.$field.take($at),)+) });
                     }
+                    assert!(passes < MOST_PASSES, "bringing objects at {site} takes others away");
+                    passes += 1;
+                    self.bring_all(w, site)?;
                 }
-                assert!(all_here, "bringing objects at {site} takes others away");
-                // Held for 'w, and taken once: no code of `W` runs between the first handle and
-                // the last reference. A `W` that merely shares its token has none to give here.
-                let token: &'w mut Token<'id> = w.token_mut();
+            }
+
+            #[cold]
+            #[inline(never)]
+            fn bring_all<'id, W: Access<'id>>(
+                self,
+                w: &mut W,
+                site: &'static Location<'static>,
+            ) -> Result<(), BorrowError<W::Error>> {
                 $(
-                    let $at = self.$field.of().find(token, $claim::WRITES);
-                    let $at = $at.expect("what was brought is here");
+                    if self.$field.of().find(w.token_mut(), $claim::WRITES).is_none() {
+                        let name = self.$field.of().named(site);
+                        let brought = bring(w, &name, $claim::WRITES);
+                        brought.map_err(BorrowError::Access)?;
+                    }
                 )+
-                // SAFETY: all handles were loaded from one token that is borrowed mutably for
-                // 'w, so each points to its object, readable or writable as claimed, and nobody
-                // else has a reference to any. No region that is claimed mutably meets another, so
-                // no two of these references overlap.
-                Ok(unsafe { ($(self.$field.take($at),)+) })
+                Ok(())
             }
         }
     };
