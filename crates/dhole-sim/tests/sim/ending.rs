@@ -98,13 +98,15 @@ fn a_body_may_catch_what_ends_it_and_wait_in_a_destructor() {
 fn what_cannot_run_is_refused_before_any_body_runs() {
     let body = |_: NodeId| panic!("no body runs");
     for nodes in [0, 5000] {
-        let StartError::Refused {
+        let refused = Sim::new(Settings::new(nodes)).start(&[], &body);
+        let Err(StartError::Refused {
             nodes: named,
             cause,
             ..
-        } = Sim::new(Settings::new(nodes))
-            .start(&[], &body)
-            .unwrap_err();
+        }) = refused
+        else {
+            panic!("{refused:?}");
+        };
         assert_eq!(named, nodes);
         assert!(cause.contains(&nodes.to_string()), "{cause}");
     }
