@@ -7,3 +7,5 @@ conformance::port_suite!(tcp, super::ports::tcp);
 conformance::port_suite!(narrow_tcp, super::ports::narrow_tcp);
 conformance::port_suite!(shm, super::ports::shm);
 conformance::port_suite!(narrow_shm, super::ports::narrow_shm);
+conformance::port_suite!(mixed, super::ports::mixed);
+conformance::port_suite!(watched, super::ports::watched);

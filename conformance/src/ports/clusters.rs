@@ -2,9 +2,10 @@
 
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
+use std::time::Duration;
 
 use dhole_model::NodeId;
-use dhole_net::{Local, Port, Shm, ShmLink, Stream, Tcp, TcpLimits};
+use dhole_net::{Local, Mixed, Port, Shm, ShmLink, Stream, Tcp, TcpLimits, Watch};
 
 /// Ports that copy frames from queue to queue.
 pub fn local(nodes: usize) -> Vec<Box<dyn Port>> {
@@ -36,7 +37,44 @@ pub fn narrow_shm(nodes: usize) -> Vec<Box<dyn Port>> {
     shm_with(nodes, 0, 1 << 20)
 }
 
+/// Shared memory between nodes 0 and 1, 2 and 3, and so on; TCP between all others.
+pub fn mixed(nodes: usize) -> Vec<Box<dyn Port>> {
+    let near = |node: usize, peer: usize| node / 2 == peer / 2;
+    let ports = (0..nodes).zip(links(nodes, ShmLink::RING_BYTES));
+    let ports = ports
+        .zip(connections(nodes))
+        .map(|((node, links), streams)| {
+            let me = NodeId::at(node);
+            let links = links.into_iter().enumerate();
+            let links = links.map(|(peer, link)| link.filter(|_| near(node, peer)));
+            let streams = streams.into_iter().enumerate();
+            let streams = streams.map(|(peer, s)| s.filter(|_| !near(node, peer)));
+            let shm = Shm::new(me, links.collect()).expect("a port over sound links");
+            let streams = streams.map(|s| s.map(Stream::Plain)).collect();
+            let tcp = Tcp::new(me, streams).expect("a port over sound sockets");
+            let is_near = (0..nodes).map(|peer| near(node, peer)).collect();
+            Box::new(Mixed::new(shm, tcp, is_near).expect("a bell")) as _
+        });
+    ports.collect()
+}
+
+/// Watched shared memory: nothing that a watch does is seen by who is alive.
+pub fn watched(nodes: usize) -> Vec<Box<dyn Port>> {
+    let watch = |port| Box::new(Watch::new(port, Duration::from_secs(60))) as _;
+    shm(nodes).into_iter().map(watch).collect()
+}
+
 fn shm_with(nodes: usize, ring_bytes: usize, largest: usize) -> Vec<Box<dyn Port>> {
+    let port = |(node, links)| {
+        let port = Shm::with_largest(NodeId::at(node), links, largest);
+        Box::new(port.expect("a port over sound links")) as _
+    };
+    let links = links(nodes, ring_bytes).into_iter().enumerate();
+    links.map(port).collect()
+}
+
+/// Memory shared by each two of `nodes`: node `a`'s side of that with `b` is `[a][b]`.
+fn links(nodes: usize, ring_bytes: usize) -> Vec<Vec<Option<ShmLink>>> {
     let mut links: Vec<Vec<Option<ShmLink>>> = Vec::new();
     for _ in 0..nodes {
         let mut own = Vec::new();
@@ -48,11 +86,7 @@ fn shm_with(nodes: usize, ring_bytes: usize, largest: usize) -> Vec<Box<dyn Port
         own.push(None);
         links.push(own);
     }
-    let port = |(node, links)| {
-        let port = Shm::with_largest(NodeId::at(node), links, largest);
-        Box::new(port.expect("a port over sound links")) as _
-    };
-    links.into_iter().enumerate().map(port).collect()
+    links
 }
 
 fn tcp_with(nodes: usize, limits: TcpLimits) -> Vec<Box<dyn Port>> {

@@ -96,3 +96,24 @@ pub fn the_others_go_on_when_one_is_lost(make: Make) {
         });
     });
 }
+
+/// A node that another gives up, for whatever reason, loses that one in turn.
+pub fn who_is_given_up_is_lost_and_learns_of_it(make: Make) {
+    let ports = make(3);
+    let silence = Loss::Silent(BOUND);
+    ports[0].give_up(NodeId(1), silence.clone());
+    ports[0].give_up(NodeId(1), Loss::Left);
+    ports[0].give_up(NodeId(0), Loss::Left);
+    ports[0].give_up(NodeId(7), Loss::Left);
+    let (to, loss) = (NodeId(1), silence);
+    let refused = ports[0].send(to, &[]);
+    let lost = loss.clone();
+    assert_eq!(refused, Err(SendError::Lost { to, loss }));
+    let mut told = Vec::new();
+    ports[0].lost(&mut |node, loss| told.push((node, loss)));
+    assert_eq!(told, [(to, lost)]);
+    let (peer, loss) = Node::new(&*ports[1]).take_until_lost(&mut |_, _| ());
+    assert_eq!(peer, NodeId(0));
+    assert!(!matches!(loss, Loss::Left | Loss::CutOff(_)), "{loss:?}");
+    Node::new(&*ports[0]).send(NodeId(2), &[b"still here"], &mut |_, _| ());
+}

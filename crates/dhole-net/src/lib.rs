@@ -42,14 +42,18 @@ mod inherited;
 #[cfg(not(loom))]
 mod join;
 mod local;
+#[cfg(not(loom))]
+mod mixed;
 mod peers;
 mod port;
 mod receiver;
 mod ring;
 #[cfg(not(loom))]
 mod shm;
+mod sleeper;
 mod sync;
 mod tcp;
+mod watch;
 
 pub use envelope::{Envelope, Outbox, Payload, PayloadPool};
 pub use in_process::InProcess;
@@ -59,8 +63,11 @@ pub use join::{
     Refused, Secret, SecretError, Transport,
 };
 pub use local::Local;
+#[cfg(not(loom))]
+pub use mixed::Mixed;
 pub use port::{Loss, Offers, Port, SendError};
 pub use receiver::{PostError, Receiver, Wake};
 #[cfg(not(loom))]
 pub use shm::{Shm, ShmError, ShmLink};
 pub use tcp::{Stream, Tcp, TcpLimits};
+pub use watch::Watch;

@@ -85,18 +85,18 @@ impl Local {
         Ok((0..nodes).map(port).collect())
     }
 
-    fn end(&self, loss: &Loss) {
-        for peer in self.peers.others() {
-            let lane = self.room.lane(self.me(), peer);
-            locked(&lane.queue).end.get_or_insert_with(|| loss.clone());
-            self.room.bells[peer.index()].ring();
-        }
+    fn end(&self, peer: NodeId, loss: Loss) {
+        let lane = self.room.lane(self.me(), peer);
+        locked(&lane.queue).end.get_or_insert(loss);
+        self.room.bells[peer.index()].ring();
     }
 }
 
 impl Drop for Local {
     fn drop(&mut self) {
-        self.end(&Loss::Broken("its port is no more".into()));
+        for peer in self.peers.others() {
+            self.end(peer, Loss::Broken("its port is no more".into()));
+        }
     }
 }
 
@@ -174,12 +174,20 @@ impl Port for Local {
         self.room.bells[self.me().index()].ring();
     }
 
+    fn give_up(&self, peer: NodeId, loss: Loss) {
+        if self.peers.lose(peer, loss) {
+            self.end(peer, Loss::Broken("it gave this node up".into()));
+        }
+    }
+
     fn lost(&self, tell: &mut dyn FnMut(NodeId, Loss)) {
         self.peers.tell(tell);
     }
 
     fn close(&self, _at_most: Duration) {
         self.peers.close();
-        self.end(&Loss::Left);
+        for peer in self.peers.others() {
+            self.end(peer, Loss::Left);
+        }
     }
 }

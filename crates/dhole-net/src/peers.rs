@@ -76,12 +76,15 @@ impl Peers {
         self.closed.store(true, Ordering::Relaxed);
     }
 
-    /// Notes that `peer` is lost. Only the first reason counts.
-    pub fn lose(&self, peer: NodeId, loss: Loss) {
-        if self.lost[peer.index()].set(loss).is_ok() {
+    /// Notes that `peer` is lost, and whether it was not before: only the first reason counts.
+    pub fn lose(&self, peer: NodeId, loss: Loss) -> bool {
+        let other = self.lost.get(peer.index()).filter(|_| peer != self.me);
+        let first = other.is_some_and(|lost| lost.set(loss).is_ok());
+        if first {
             locked(&self.untold).push(peer);
             self.any_untold.store(true, Ordering::Release);
         }
+        first
     }
 
     /// Why `peer` is lost, if it is.

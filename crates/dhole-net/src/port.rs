@@ -44,12 +44,62 @@ pub trait Port: Send + Sync {
     /// Ends the [`park`](Port::park) of the thread that is in it, or the next.
     fn unpark(&self);
 
+    /// Gives a peer up, for a reason that was found above: it is lost, nothing of it is taken any more,
+    /// and it learns that the connection is gone. Does nothing where it is lost already.
+    fn give_up(&self, peer: NodeId, loss: Loss);
+
     /// Tells each peer that was lost since the last call, once.
     fn lost(&self, tell: &mut dyn FnMut(NodeId, Loss));
 
     /// Sends what is still kept back and says goodbye, so that the peers do not take the end for a
     /// loss. Blocks for `at_most`; then what could not be sent is dropped.
     fn close(&self, at_most: Duration);
+}
+
+impl<P: Port + ?Sized> Port for Box<P> {
+    fn name(&self) -> &'static str {
+        (**self).name()
+    }
+
+    fn me(&self) -> NodeId {
+        (**self).me()
+    }
+
+    fn nodes(&self) -> usize {
+        (**self).nodes()
+    }
+
+    fn offers(&self) -> Offers {
+        (**self).offers()
+    }
+
+    fn send(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
+        (**self).send(to, parts)
+    }
+
+    fn poll(&self, take: &mut dyn FnMut(NodeId, &[u8])) -> usize {
+        (**self).poll(take)
+    }
+
+    fn park(&self, at_most: Duration) {
+        (**self).park(at_most);
+    }
+
+    fn unpark(&self) {
+        (**self).unpark();
+    }
+
+    fn give_up(&self, peer: NodeId, loss: Loss) {
+        (**self).give_up(peer, loss);
+    }
+
+    fn lost(&self, tell: &mut dyn FnMut(NodeId, Loss)) {
+        (**self).lost(tell);
+    }
+
+    fn close(&self, at_most: Duration) {
+        (**self).close(at_most);
+    }
 }
 
 /// What a port does for the frames that are sent.

@@ -29,6 +29,7 @@ use self::segment::Segment;
 use crate::bell::{Bell, timespec};
 use crate::peers::Peers;
 use crate::ring::{Impossible, LARGEST, Ring};
+use crate::sleeper::{Sleeper, Wakers};
 use crate::sync::{locked, try_locked};
 use crate::{Loss, Offers, Port, SendError};
 
@@ -173,18 +174,9 @@ impl Shm {
         }
     }
 
-    fn lose(&self, node: NodeId, loss: Loss) {
-        if let Some(link) = &self.links[node.index()] {
-            let _ = epoll::delete(&self.doorbells, &link.stream);
-            // The peer may be cut off alive; then this is how it learns of it.
-            let _ = link.stream.shutdown(Shutdown::Both);
-        }
-        self.peers.lose(node, loss);
-    }
-
     fn cut_off(&self, node: NodeId, Impossible(what): Impossible) -> SendError {
         let loss = Loss::CutOff(what);
-        self.lose(node, loss.clone());
+        self.give_up(node, loss.clone());
         SendError::Lost { to: node, loss }
     }
 
@@ -253,6 +245,30 @@ impl Shm {
     }
 }
 
+impl Sleeper for Shm {
+    fn lie_down<'a>(&'a self, at_most: Duration, wakers: &mut Wakers<'a>) -> Option<Duration> {
+        for (_, link) in self.living() {
+            link.incoming().reader_parked().store(1, Ordering::Relaxed);
+            if link.short_of_room.load(Ordering::Relaxed) {
+                link.outgoing().writer_waits().store(1, Ordering::Relaxed);
+            }
+        }
+        let at_most = match self.barriers.heavy() {
+            true => at_most,
+            false => at_most.min(UNSURE),
+        };
+        wakers.push((self.doorbells.as_fd(), PollFlags::IN));
+        (!self.has_something_to_do()).then_some(at_most)
+    }
+
+    fn get_up(&self) {
+        for (_, link) in self.living() {
+            link.incoming().reader_parked().store(0, Ordering::Relaxed);
+        }
+        self.look();
+    }
+}
+
 impl Port for Shm {
     fn name(&self) -> &'static str {
         "shm"
@@ -314,13 +330,13 @@ impl Port for Shm {
                 self.wake_writer(link);
             }
             if let Some(loss) = brought.loss {
-                self.lose(node, loss);
+                self.give_up(node, loss);
             } else if gone && brought.empty {
                 let how = match inbound.of_a_frame() {
                     0 => "it is gone".to_owned(),
                     bytes => format!("it is gone after {bytes} bytes of a frame"),
                 };
-                self.lose(node, Loss::Broken(how));
+                self.give_up(node, Loss::Broken(how));
             }
         }
         polling.idle = if frames == 0 { polling.idle + 1 } else { 0 };
@@ -332,28 +348,25 @@ impl Port for Shm {
     }
 
     fn park(&self, at_most: Duration) {
-        for (_, link) in self.living() {
-            link.incoming().reader_parked().store(1, Ordering::Relaxed);
-            if link.short_of_room.load(Ordering::Relaxed) {
-                link.outgoing().writer_waits().store(1, Ordering::Relaxed);
-            }
+        let mut wakers = Vec::new();
+        if let Some(at_most) = self.lie_down(at_most, &mut wakers) {
+            self.bell.wait(wakers, at_most);
         }
-        let at_most = match self.barriers.heavy() {
-            true => at_most,
-            false => at_most.min(UNSURE),
-        };
-        if !self.has_something_to_do() {
-            let doorbells = [(self.doorbells.as_fd(), PollFlags::IN)];
-            self.bell.wait(doorbells, at_most);
-            self.look();
-        }
-        for (_, link) in self.living() {
-            link.incoming().reader_parked().store(0, Ordering::Relaxed);
-        }
+        self.get_up();
     }
 
     fn unpark(&self) {
         self.bell.ring();
+    }
+
+    fn give_up(&self, peer: NodeId, loss: Loss) {
+        if self.peers.lose(peer, loss)
+            && let Some(link) = &self.links[peer.index()]
+        {
+            let _ = epoll::delete(&self.doorbells, &link.stream);
+            // The peer may be alive; then this is how it learns of it.
+            let _ = link.stream.shutdown(Shutdown::Both);
+        }
     }
 
     fn lost(&self, tell: &mut dyn FnMut(NodeId, Loss)) {

@@ -23,6 +23,7 @@ use self::inbound::{Brought, Inbound};
 use self::outbound::{Outbound, Sent};
 use crate::bell::{Bell, timespec};
 use crate::peers::Peers;
+use crate::sleeper::{Sleeper, Wakers};
 use crate::sync::{locked, try_locked};
 use crate::{Loss, Offers, Port, SendError};
 
@@ -157,14 +158,14 @@ impl Tcp {
         let Some(link) = &self.links[node.index()] else {
             return Brought::default();
         };
+        if self.peers.loss(node).is_some() {
+            return Brought::default();
+        }
         let take = &mut |frame: &[u8]| take(node, frame);
         let mut brought = inbound.poll(&link.stream, self.limits.largest, take);
         if let Some(loss) = brought.loss.take() {
-            // Out of the set first: a stream at its end is readable for ever.
-            let _ = epoll::delete(&self.readable, &link.stream);
-            link.stream.shutdown(Shutdown::Both);
             *inbound = Inbound::new();
-            self.peers.lose(node, loss);
+            self.give_up(node, loss);
         }
         brought
     }
@@ -179,6 +180,22 @@ impl Tcp {
         };
         named.into_iter().map(|node| NodeId::at(node as usize))
     }
+}
+
+impl Sleeper for Tcp {
+    fn lie_down<'a>(&'a self, at_most: Duration, wakers: &mut Wakers<'a>) -> Option<Duration> {
+        if self.more.load(Ordering::Relaxed) {
+            return None;
+        }
+        wakers.push((self.readable.as_fd(), PollFlags::IN));
+        let waiting = self
+            .living()
+            .filter(|(_, link)| link.backlog.load(Ordering::Relaxed));
+        wakers.extend(waiting.map(|(_, link)| (link.stream.as_fd(), PollFlags::OUT)));
+        Some(at_most)
+    }
+
+    fn get_up(&self) {}
 }
 
 impl Port for Tcp {
@@ -245,19 +262,25 @@ impl Port for Tcp {
     }
 
     fn park(&self, at_most: Duration) {
-        if self.more.load(Ordering::Relaxed) {
-            return;
+        let mut wakers = Vec::new();
+        if let Some(at_most) = self.lie_down(at_most, &mut wakers) {
+            self.bell.wait(wakers, at_most);
         }
-        let waiting = self
-            .living()
-            .filter(|(_, link)| link.backlog.load(Ordering::Relaxed))
-            .map(|(_, link)| (link.stream.as_fd(), PollFlags::OUT));
-        let readable = [(self.readable.as_fd(), PollFlags::IN)];
-        self.bell.wait(readable.into_iter().chain(waiting), at_most);
+        self.get_up();
     }
 
     fn unpark(&self) {
         self.bell.ring();
+    }
+
+    fn give_up(&self, peer: NodeId, loss: Loss) {
+        if self.peers.lose(peer, loss)
+            && let Some(link) = &self.links[peer.index()]
+        {
+            // Out of the set: a stream at its end is readable for ever.
+            let _ = epoll::delete(&self.readable, &link.stream);
+            link.stream.shutdown(Shutdown::Both);
+        }
     }
 
     fn lost(&self, tell: &mut dyn FnMut(NodeId, Loss)) {

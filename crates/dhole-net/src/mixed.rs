@@ -1,0 +1,117 @@
+use std::io;
+use std::time::{Duration, Instant};
+
+use dhole_model::NodeId;
+
+use crate::bell::Bell;
+use crate::sleeper::Sleeper;
+use crate::{Loss, Offers, Port, SendError, Shm, Tcp};
+
+/// Shared memory to the nodes of this machine, TCP to the others.
+pub struct Mixed {
+    near: Shm,
+    far: Tcp,
+    is_near: Vec<bool>,
+    bell: Bell,
+}
+
+impl Mixed {
+    /// The port of the node that both are ports of: node `n` is reached through shared memory where
+    /// `is_near[n]`, and by TCP otherwise. Neither port needs a link to those that the other reaches.
+    ///
+    /// # Errors
+    /// What the kernel says when no descriptor is left.
+    ///
+    /// # Panics
+    /// When the ports are not ends of the same node of the same cluster.
+    pub fn new(near: Shm, far: Tcp, is_near: Vec<bool>) -> io::Result<Mixed> {
+        let both = [near.nodes(), far.nodes()];
+        assert_eq!(near.me(), far.me(), "ends of one node");
+        assert_eq!(both, [is_near.len(); 2], "ends in one cluster");
+        Ok(Mixed {
+            near,
+            far,
+            is_near,
+            bell: Bell::new()?,
+        })
+    }
+
+    fn is_near(&self, node: NodeId) -> bool {
+        self.is_near.get(node.index()).is_some_and(|&near| near)
+    }
+
+    fn to(&self, node: NodeId) -> &dyn Port {
+        match self.is_near(node) {
+            true => &self.near,
+            false => &self.far,
+        }
+    }
+}
+
+impl Port for Mixed {
+    fn name(&self) -> &'static str {
+        "mixed"
+    }
+
+    fn me(&self) -> NodeId {
+        self.near.me()
+    }
+
+    fn nodes(&self) -> usize {
+        self.is_near.len()
+    }
+
+    fn offers(&self) -> Offers {
+        let (near, far) = (self.near.offers(), self.far.offers());
+        Offers {
+            reliable: near.reliable && far.reliable,
+            ordered: near.ordered && far.ordered,
+            largest: near.largest.min(far.largest),
+        }
+    }
+
+    fn send(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
+        self.to(to).send(to, parts)
+    }
+
+    fn poll(&self, take: &mut dyn FnMut(NodeId, &[u8])) -> usize {
+        self.near.poll(take) + self.far.poll(take)
+    }
+
+    fn park(&self, at_most: Duration) {
+        let mut wakers = Vec::new();
+        let near = self.near.lie_down(at_most, &mut wakers);
+        let far = self.far.lie_down(at_most, &mut wakers);
+        if let (Some(near), Some(far)) = (near, far) {
+            self.bell.wait(wakers, near.min(far));
+        }
+        self.near.get_up();
+        self.far.get_up();
+    }
+
+    fn unpark(&self) {
+        self.bell.ring();
+    }
+
+    fn give_up(&self, peer: NodeId, loss: Loss) {
+        self.to(peer).give_up(peer, loss);
+    }
+
+    fn lost(&self, tell: &mut dyn FnMut(NodeId, Loss)) {
+        // Each port has lost, from the beginning, those that the other reaches.
+        let mut of = |near: bool, node, loss| {
+            if self.is_near(node) == near {
+                tell(node, loss);
+            }
+        };
+        self.near.lost(&mut |node, loss| of(true, node, loss));
+        self.far.lost(&mut |node, loss| of(false, node, loss));
+    }
+
+    fn close(&self, at_most: Duration) {
+        let until = Instant::now() + at_most;
+        self.near.close(at_most);
+        self.far
+            .close(until.saturating_duration_since(Instant::now()));
+    }
+}

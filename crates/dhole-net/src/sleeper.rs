@@ -1,0 +1,17 @@
+use std::os::fd::BorrowedFd;
+use std::time::Duration;
+
+use rustix::event::PollFlags;
+
+/// A port whose sleep may be shared with that of another port: one wait for the descriptors of both.
+pub(crate) trait Sleeper {
+    /// Begins a sleep, and adds what may end it to `wakers`; how long it may last, or none where
+    /// there is something to do.
+    fn lie_down<'a>(&'a self, at_most: Duration, wakers: &mut Wakers<'a>) -> Option<Duration>;
+
+    /// Ends the sleep, also one that was over at once.
+    fn get_up(&self);
+}
+
+/// Descriptors, and what of each is waited for.
+pub(crate) type Wakers<'a> = Vec<(BorrowedFd<'a>, PollFlags)>;

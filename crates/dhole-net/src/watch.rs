@@ -1,0 +1,207 @@
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use dhole_model::NodeId;
+
+use crate::sync::try_locked;
+use crate::{Loss, Offers, Port, SendError};
+
+/// Within a bound there are so many heartbeats.
+const BEATS: u32 = 8;
+/// Time between two looks that counts as silence is at most this part of the bound. Who did not look
+/// for longer, because it was stopped or computed, has not heard the silence.
+const COUNTED: u32 = 4;
+/// Polls between two looks at the clock.
+const POLLS: u32 = 64;
+/// Frames of nothing but this byte are one longer on the way than they were, so that the empty
+/// frame is free to be the heartbeat.
+const STUFFING: u8 = 0xe5;
+
+/// A port on which a peer that is silent for too long is lost, over any reliable port.
+///
+/// A heartbeat goes to each peer that was sent nothing else for an eighth of the bound. It is
+/// sent, and silence noticed, by whoever polls or parks: some thread must do so all the time, or
+/// the node is silent itself.
+pub struct Watch<P> {
+    inner: P,
+    bound: Duration,
+    clock: Box<dyn Fn() -> Duration + Send + Sync>,
+    peers: Vec<Peer>,
+    times: Mutex<Times>,
+    polls: AtomicU32,
+}
+
+/// What happened with a peer since the last look at the clock.
+#[derive(Default)]
+struct Peer {
+    heard: AtomicBool,
+    told: AtomicBool,
+}
+
+struct Times {
+    looked: Duration,
+    each: Vec<Silence>,
+}
+
+/// How long nothing was heard of a peer, and nothing told it.
+#[derive(Default, Clone, Copy)]
+struct Silence {
+    theirs: Duration,
+    ours: Duration,
+}
+
+impl<P: Port> Watch<P> {
+    /// The bound of silence unless something else is said.
+    pub const BOUND: Duration = Duration::from_secs(5);
+
+    /// Watches the peers of `inner` by this machine's clock.
+    pub fn new(inner: P, bound: Duration) -> Self {
+        let begun = Instant::now();
+        Watch::with_clock(inner, bound, move || begun.elapsed())
+    }
+
+    /// The same by another clock, which never goes back.
+    pub fn with_clock(
+        inner: P,
+        bound: Duration,
+        clock: impl Fn() -> Duration + Send + Sync + 'static,
+    ) -> Self {
+        let nodes = inner.nodes();
+        Watch {
+            bound,
+            peers: (0..nodes).map(|_| Peer::default()).collect(),
+            times: Mutex::new(Times {
+                looked: clock(),
+                each: vec![Silence::default(); nodes],
+            }),
+            clock: Box::new(clock),
+            polls: AtomicU32::new(0),
+            inner,
+        }
+    }
+
+    /// Sends the heartbeats that are due, and gives up the peers that were silent for too long. Polling
+    /// and parking do this by themselves.
+    pub fn tick(&self, now: Duration) {
+        let Some(mut times) = try_locked(&self.times) else {
+            return;
+        };
+        let passed = now.saturating_sub(times.looked);
+        times.looked = now;
+        let me = self.inner.me().index();
+        for (node, peer) in self
+            .peers
+            .iter()
+            .enumerate()
+            .filter(|&(node, _)| node != me)
+        {
+            let (silence, node) = (&mut times.each[node], NodeId::at(node));
+            silence.theirs = match peer.heard.swap(false, Ordering::Relaxed) {
+                true => Duration::ZERO,
+                false => silence.theirs + passed.min(self.bound / COUNTED),
+            };
+            if silence.theirs > self.bound {
+                self.inner.give_up(node, Loss::Silent(self.bound));
+                continue;
+            }
+            silence.ours = match peer.told.swap(false, Ordering::Relaxed) {
+                true => Duration::ZERO,
+                false => silence.ours + passed,
+            };
+            // Where there is no room, the peer has things to read that it has not read.
+            if silence.ours >= self.bound / BEATS && self.inner.send(node, &[]).is_ok() {
+                silence.ours = Duration::ZERO;
+            }
+        }
+    }
+}
+
+/// Whether these bytes are nothing but stuffing, however many.
+fn is_stuffing<'a>(mut bytes: impl Iterator<Item = &'a u8>) -> bool {
+    bytes.all(|&byte| byte == STUFFING)
+}
+
+impl<P: Port> Port for Watch<P> {
+    fn name(&self) -> &'static str {
+        self.inner.name()
+    }
+
+    fn me(&self) -> NodeId {
+        self.inner.me()
+    }
+
+    fn nodes(&self) -> usize {
+        self.inner.nodes()
+    }
+
+    fn offers(&self) -> Offers {
+        let inner = self.inner.offers();
+        Offers {
+            largest: inner.largest - 1,
+            ..inner
+        }
+    }
+
+    fn send(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
+        let bytes: usize = parts.iter().map(|part| part.len()).sum();
+        let largest = self.offers().largest;
+        if bytes > largest {
+            return Err(SendError::TooLarge { to, bytes, largest });
+        }
+        if is_stuffing(parts.iter().copied().flatten()) {
+            self.inner.send(to, &[&vec![STUFFING; bytes + 1]])?;
+        } else {
+            self.inner.send(to, parts)?;
+        }
+        let told = &self.peers[to.index()].told;
+        if !told.load(Ordering::Relaxed) {
+            told.store(true, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    fn poll(&self, take: &mut dyn FnMut(NodeId, &[u8])) -> usize {
+        let mut heartbeats = 0;
+        let frames = self.inner.poll(&mut |from, frame| {
+            let heard = &self.peers[from.index()].heard;
+            if !heard.load(Ordering::Relaxed) {
+                heard.store(true, Ordering::Relaxed);
+            }
+            match frame {
+                [] => heartbeats += 1,
+                [STUFFING, rest @ ..] if is_stuffing(rest.iter()) => take(from, rest),
+                frame => take(from, frame),
+            }
+        });
+        let polls = self.polls.load(Ordering::Relaxed).wrapping_add(1);
+        self.polls.store(polls, Ordering::Relaxed);
+        if polls.is_multiple_of(POLLS) {
+            self.tick((self.clock)());
+        }
+        frames - heartbeats
+    }
+
+    fn park(&self, at_most: Duration) {
+        self.tick((self.clock)());
+        self.inner.park(at_most.min(self.bound / BEATS));
+        // What has come is read before its absence is held against anybody.
+        self.polls.store(POLLS - 2, Ordering::Relaxed);
+    }
+
+    fn unpark(&self) {
+        self.inner.unpark();
+    }
+
+    fn give_up(&self, peer: NodeId, loss: Loss) {
+        self.inner.give_up(peer, loss);
+    }
+
+    fn lost(&self, tell: &mut dyn FnMut(NodeId, Loss)) {
+        self.inner.lost(tell);
+    }
+
+    fn close(&self, at_most: Duration) {
+        self.inner.close(at_most);
+    }
+}
