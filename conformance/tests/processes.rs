@@ -9,3 +9,25 @@ conformance::suite!(
     tcp_home,
     conformance::Under(conformance::OverTcp, dhole::Coherence::Home)
 );
+
+#[test]
+fn random_programs_between_processes_are_as_if_sequential() {
+    use conformance::oracle::{Size, execute, expected, generate};
+    use conformance::{OverTcp, Platform, Under, seeds};
+    use dhole::Coherence;
+
+    let platforms: [&dyn Platform; 3] = [
+        &OverTcp,
+        &Under(OverTcp, Coherence::Update),
+        &Under(OverTcp, Coherence::Home),
+    ];
+    for platform in platforms {
+        for seed in seeds(0..100) {
+            let program = generate(seed, Size::default());
+            let wanted = expected(&program).expect("generated programs have no race");
+            let got = execute(&program, platform, seed);
+            let name = platform.name();
+            assert_eq!(got, Ok(wanted), "{name}, DHOLE_SEED={seed}: {program:#?}");
+        }
+    }
+}

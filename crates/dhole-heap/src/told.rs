@@ -467,3 +467,240 @@ impl Directory {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use dhole_model::{Detector, OidRange};
+
+    use super::*;
+    use crate::{ForeignKind, Monitor, Ref, Share};
+
+    /// Node 1 of a cluster of 3, which has settled on a window.
+    fn part() -> Arc<Cluster> {
+        let cluster = Cluster::part(3, NodeId(1), Detector::Check).expect("room for a node");
+        // Other tests of this process take ids meanwhile.
+        let settled = || cluster.settle(Cluster::window_of(cluster.ids_left()), 1);
+        while settled().is_err() {}
+        cluster
+    }
+
+    /// The first id of a node in the first extent.
+    fn first_of(cluster: &Cluster, node: u64) -> u64 {
+        let extent = cluster
+            .extent(0, 0)
+            .expect("it is there from the beginning");
+        extent.base + node * extent.per_node
+    }
+
+    fn name_of<T: Share>() -> u32 {
+        TypeInfo::of::<T>().shipped.expect("a table of names")
+    }
+
+    fn objects(first: u64, ids: u64, ty: u32) -> Told {
+        Told {
+            first,
+            ids,
+            ty,
+            len: 1,
+            shape: Shape::Objects,
+            coherence: Coherence::Lazy,
+            site: 0,
+        }
+    }
+
+    fn bytes(runs: Vec<Told>) -> Vec<u8> {
+        let sites = vec![CallSite::runtime("elsewhere")];
+        postcard::to_allocvec(&(sites, runs)).unwrap()
+    }
+
+    fn learn(cluster: &Cluster, told: Told) -> Result<(), LearnError> {
+        cluster.learn(NodeId(2), &bytes(vec![told]))
+    }
+
+    #[test]
+    fn what_one_is_told_it_knows_and_tells_on_but_not_to_who_knows_it() {
+        let cluster = part();
+        let theirs = first_of(&cluster, 2);
+        let u64s = name_of::<u64>();
+        learn(&cluster, objects(theirs, 70, u64s)).unwrap();
+        let oid = Oid(theirs + 69);
+        assert_eq!(cluster.binding(oid).unwrap().info.name, "u64");
+        assert_eq!(cluster.creator(oid), Ok(NodeId(2)));
+        assert!(cluster.binding(Oid(theirs + 70)).is_err());
+        let node = Monitor::new(&cluster, NodeId(1), ());
+        let own = node.lock().split().0.alloc(5_u8).unwrap();
+        let mut told = Vec::new();
+        let telling = cluster.tell(NodeId(2), &mut told);
+        let (_, runs): (Vec<CallSite>, Vec<Told>) = postcard::from_bytes(&told).unwrap();
+        assert_eq!((runs.len(), runs[0].first), (1, own.oid().0));
+        // Until it is on its way it is told again, and afterwards no more.
+        let mut again = Vec::new();
+        assert_eq!(cluster.tell(NodeId(2), &mut again), telling);
+        assert_eq!(again, told);
+        cluster.told(NodeId(2), telling);
+        assert!(!telling.more);
+        again.clear();
+        cluster.tell(NodeId(2), &mut again);
+        assert!(again.is_empty());
+        cluster.tell(NodeId(0), &mut again);
+        let (_, runs): (Vec<CallSite>, Vec<Told>) = postcard::from_bytes(&again).unwrap();
+        assert_eq!(runs.len(), 2);
+    }
+
+    #[test]
+    fn many_runs_are_told_by_several_messages() {
+        let cluster = part();
+        let node = Monitor::new(&cluster, NodeId(1), ());
+        for i in 0..MOST_RUNS as u64 + 10 {
+            node.lock().split().0.alloc_range(1, |_| i).unwrap();
+        }
+        let (mut all, mut messages) = (0, 0);
+        loop {
+            let mut told = Vec::new();
+            let telling = cluster.tell(NodeId(0), &mut told);
+            let (_, runs): (Vec<CallSite>, Vec<Told>) = postcard::from_bytes(&told).unwrap();
+            (all, messages) = (all + runs.len(), messages + 1);
+            cluster.told(NodeId(0), telling);
+            if !telling.more {
+                break;
+            }
+        }
+        assert_eq!((all, messages), (MOST_RUNS + 10, 2));
+    }
+
+    #[test]
+    fn a_lie_is_an_error_and_changes_nothing() {
+        let cluster = part();
+        let (own, theirs) = (first_of(&cluster, 1), first_of(&cluster, 2));
+        let (u64s, chars) = (name_of::<u64>(), name_of::<char>());
+        learn(&cluster, objects(theirs, 64, u64s)).unwrap();
+        let end = theirs + 4096;
+        let not_theirs = [
+            objects(own, 64, u64s),
+            objects(end - 64, 65, u64s),
+            objects(theirs, 0, u64s),
+            objects(theirs, u64::MAX, u64s),
+            objects(u64::MAX - 10, 64, u64s),
+            objects(0, 64, u64s),
+            objects(own - 64 - 4096, 64, u64s),
+        ];
+        for lie in not_theirs {
+            let error = learn(&cluster, lie);
+            assert!(matches!(error, Err(LearnError::Ids { .. })), "{error:?}");
+        }
+        let next = theirs + 64;
+        let rows = |len, ty| Told {
+            len,
+            shape: Shape::Rows,
+            ..objects(next, 64, ty)
+        };
+        let array = |ids, len, ty, shape| Told {
+            len,
+            shape,
+            ..objects(next, ids, ty)
+        };
+        let impossible = [
+            objects(next + 1, 10, u64s),
+            Told {
+                len: 2,
+                ..objects(next, 10, u64s)
+            },
+            rows(u64::MAX, u64s),
+            rows(1 << 50, u64s),
+            rows(4, chars),
+            array(1, 0, u64s, Shape::Array),
+            array(1, 513, u64s, Shape::Array),
+            array(64, 5, u64s, Shape::Array),
+            array(1, 5, chars, Shape::ArrayOfZeros),
+        ];
+        for (i, lie) in impossible.into_iter().enumerate() {
+            let error = learn(&cluster, lie);
+            assert!(
+                matches!(error, Err(LearnError::Impossible { .. })),
+                "{i}: {error:?}"
+            );
+        }
+        let clashes = [
+            objects(theirs, 64, chars),
+            objects(theirs, 63, u64s),
+            Told {
+                shape: Shape::Array,
+                ids: 1,
+                ..objects(theirs + 3, 1, u64s)
+            },
+        ];
+        for lie in clashes {
+            let error = learn(&cluster, lie);
+            assert!(matches!(error, Err(LearnError::Clash { .. })), "{error:?}");
+        }
+        let nothing = learn(&cluster, objects(next, 64, u32::MAX));
+        assert!(matches!(nothing, Err(LearnError::Type(_))));
+        let malformed = cluster.learn(NodeId(2), &[1, 2, 3]);
+        assert!(matches!(malformed, Err(LearnError::Malformed(_))));
+        assert!(cluster.binding(Oid(next)).is_err() && cluster.binding(Oid(own)).is_err());
+        assert_eq!(cluster.binding(Oid(theirs)).unwrap().info.name, "u64");
+        // What is true may be said again.
+        learn(&cluster, objects(theirs, 64, u64s)).unwrap();
+    }
+
+    #[test]
+    fn ids_that_come_without_a_run_are_null_for_ever() {
+        let cluster = part();
+        let theirs = first_of(&cluster, 2);
+        let node = Monitor::new(&cluster, NodeId(1), ());
+        let u64s = name_of::<u64>();
+        let packed = |oid: u64| oid.to_le_bytes();
+        let named = |oid: u64| {
+            node.lock()
+                .split()
+                .0
+                .unpack::<Ref<u64>>(&packed(oid))
+                .is_ok()
+        };
+        // Nobody else allocates for this node, and an id that no part has is nobody's.
+        assert!(!named(first_of(&cluster, 1)) && !named(u64::MAX) && !named(1));
+        assert!(named(theirs) && named(theirs + 7));
+        assert!(cluster.is_freed(Oid(theirs)));
+        learn(&cluster, objects(theirs, 8, u64s)).unwrap();
+        assert!(cluster.is_freed(Oid(theirs + 7)) && !cluster.is_freed(Oid(theirs + 6)));
+        let (_, freed) = cluster.hold(Oid(theirs)).unwrap();
+        assert_eq!(freed, 1 | 1 << 7);
+        // A run of which nothing is left is none.
+        let gone = theirs + 64;
+        assert!(named(gone));
+        cluster.hear_freed(OidRange {
+            first: Oid(gone),
+            count: 64,
+        });
+        learn(&cluster, objects(gone, 64, u64s)).unwrap();
+        let foreign = cluster.binding(Oid(gone)).unwrap_err();
+        assert_eq!(foreign.kind, ForeignKind::Freed);
+    }
+
+    #[test]
+    fn a_freeing_that_is_heard_of_first_holds_for_what_is_told_later() {
+        let cluster = part();
+        let theirs = first_of(&cluster, 0);
+        let range = OidRange {
+            first: Oid(theirs + 2),
+            count: 3,
+        };
+        cluster.hear_freed(range);
+        learn(&cluster, objects(theirs, 10, name_of::<u64>())).unwrap();
+        for place in 0..10 {
+            let freed = cluster.is_freed(Oid(theirs + place));
+            assert_eq!(freed, (2..5).contains(&place));
+        }
+        // What this node allocates itself is its own business.
+        let own = first_of(&cluster, 1);
+        cluster.hear_freed(OidRange {
+            first: Oid(own),
+            count: 64,
+        });
+        let node = Monitor::new(&cluster, NodeId(1), ());
+        let one = node.lock().split().0.alloc(7_u64).unwrap();
+        assert!(!cluster.is_freed(one.oid()));
+    }
+}

@@ -1,0 +1,76 @@
+//! What goes wrong anywhere ends the run everywhere, and every process says what it was.
+
+use crate::cluster::{Ended, run};
+
+/// Every process ends with this error of this kind; those in `gone` were gone.
+fn all_say(ended: &[Ended], kind: &str, words: &[&str], gone: &[usize]) {
+    for (node, ended) in ended.iter().enumerate() {
+        if gone.contains(&node) {
+            assert_eq!(ended.code, Some(77), "node {node}: {}", ended.all);
+            continue;
+        }
+        assert_eq!(ended.code, Some(1), "node {node}: {}", ended.all);
+        let [error, its_kind] = &ended.said[..] else {
+            panic!("node {node}: {}", ended.all);
+        };
+        assert_eq!(its_kind, kind, "node {node}: {error}");
+        for words in words {
+            assert!(error.contains(words), "node {node}: {error}");
+        }
+    }
+}
+
+#[test]
+fn a_panic_is_everybodys_error() {
+    let ended = run(3, "panics");
+    all_say(
+        &ended,
+        "panicked",
+        &["node 1 panicked: of node 1's own words"],
+        &[],
+    );
+}
+
+#[test]
+fn an_error_is_everybodys_error() {
+    let ended = run(3, "fails");
+    all_say(
+        &ended,
+        "failed",
+        &["node 2 failed: node 2 has had enough"],
+        &[],
+    );
+}
+
+#[test]
+fn a_deadlock_across_processes_is_told_with_its_places() {
+    let words = ["is in a deadlock", "waits for lock", "programs.rs:"];
+    all_say(&run(3, "deadlocks"), "failed", &words, &[]);
+}
+
+#[test]
+fn whoever_leaves_early_is_named_by_all() {
+    all_say(&run(3, "leaves"), "lost", &["node 1 is lost"], &[1]);
+    all_say(
+        &run(3, "leaves with a lock"),
+        "lost",
+        &["node 1 is lost"],
+        &[1],
+    );
+}
+
+#[test]
+fn settings_that_differ_are_told_to_all() {
+    let words = ["node 1 has the settings"];
+    all_say(&run(2, "seeds differ"), "not started", &words, &[]);
+}
+
+#[test]
+fn what_needs_one_space_of_addresses_is_refused() {
+    all_say(
+        &run(2, "treadmarks"),
+        "configured",
+        &["the nodes are processes"],
+        &[],
+    );
+}

@@ -1,0 +1,41 @@
+//! What is shared arrives, whatever it is, and costs what it costs on threads.
+
+use std::time::Duration;
+
+use dhole::Config;
+
+use crate::cluster::succeeds;
+use crate::programs;
+
+#[test]
+fn objects_of_all_kinds_are_shared_under_every_protocol() {
+    for under in ["", " under update", " under home"] {
+        let said = succeeds(3, &format!("everything{under}"));
+        let sum: u64 = (0..3).map(|n| 1000 * n + 45 + 10 * (n + 1)).sum();
+        assert_eq!(
+            said,
+            [format!("value {}", sum + 6), "node node 0".to_owned()]
+        );
+    }
+}
+
+#[test]
+fn what_is_sent_is_what_is_sent_on_threads() {
+    for nodes in [2, 3] {
+        let config = Config::nodes(nodes).suspect_after(Duration::from_secs(1));
+        let on_threads = programs::disjoint(&config).expect("a sound program");
+        assert_eq!(succeeds(nodes, "disjoint"), programs::said(&on_threads));
+    }
+}
+
+#[test]
+fn one_run_follows_on_the_other() {
+    let wanted: Vec<String> = (0..20).map(|round| format!("{}", round + 3)).collect();
+    assert_eq!(succeeds(3, "several runs"), wanted);
+}
+
+#[test]
+fn more_processes_than_cores_come_to_an_end() {
+    let said = succeeds(8, "disjoint");
+    assert!(said[0].starts_with("value "));
+}
