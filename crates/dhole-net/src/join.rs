@@ -15,6 +15,7 @@
 //! | `DHOLE_SECRET_FD` | a descriptor to read the secret from, instead |
 //! | `DHOLE_RUN` | names the run; processes of two runs do not join |
 //! | `DHOLE_TRANSPORT` | `tcp` or `shm` |
+//! | `DHOLE_TLS` | which TCP connections are encrypted: `auto` for those between machines, `always`, `never` |
 //! | `DHOLE_JOIN_MS` | the longest that joining may take; 30000 unless set |
 
 use std::net::TcpListener;
@@ -46,6 +47,7 @@ pub use secret::Secret;
 pub use terms::PROTOCOL_VERSION;
 
 use crate::Port;
+use channel::Encryption;
 use meeting::{Meeting, Reach};
 use mesh::Mesh;
 use places::Places;
@@ -89,9 +91,18 @@ pub struct Membership {
     host: Option<String>,
     secret: Secret,
     transport: Transport,
+    encrypts: Encrypts,
     within: Duration,
     build: BuildId,
     settings: Vec<(String, String)>,
+}
+
+/// Which connections over TCP are encrypted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Encrypts {
+    BetweenMachines,
+    Always,
+    Never,
 }
 
 /// How node 0 comes to listen.
@@ -158,8 +169,22 @@ impl Membership {
             Transport::Tcp => Reach::Tcp,
             Transport::Shm => Reach::Near,
         };
+        let encryption = Encryption::new(self.encrypts);
+        let encryption = encryption.map_err(|cause| JoinError::System {
+            me,
+            doing: "making a key",
+            cause,
+        })?;
         let host = self.host.as_deref();
-        let meeting = Meeting::new(me, &self.secret, host, reach, terms, self.within);
+        let meeting = Meeting::new(
+            me,
+            &self.secret,
+            host,
+            reach,
+            encryption,
+            terms,
+            self.within,
+        );
         let mesh = match me {
             _ if nodes == 1 => Mesh::alone(),
             NodeId(0) => meeting.receive(self.listens.listen(&self.meeting, self.within)?)?,

@@ -54,6 +54,7 @@ mod sleeper;
 mod sync;
 mod tcp;
 mod watch;
+mod tls;
 
 pub use envelope::{Envelope, Outbox, Payload, PayloadPool};
 pub use in_process::InProcess;

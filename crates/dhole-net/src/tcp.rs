@@ -126,7 +126,8 @@ impl Tcp {
             links,
             readable,
             bell: Bell::new()?,
-            more: AtomicBool::new(false),
+            // An encrypted stream may have been read further than what was taken of it.
+            more: AtomicBool::new(true),
         })
     }
 

@@ -1,7 +1,7 @@
 //! Connections between processes, and what they come from: over TCP, or a Unix socket within a machine.
 
 use std::io::{self, ErrorKind, IoSlice, Read};
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::net::{IpAddr, Shutdown, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
@@ -11,13 +11,46 @@ use rustix::net::{
     connect, sendmsg, socket_with,
 };
 
+use super::Encrypts;
+use super::handshake::Binding;
 use crate::tcp::Stream;
+use crate::tls::{Identity, Session};
+
+/// Which connections over TCP are encrypted: both ends must decide alike.
+#[derive(Clone, Debug)]
+pub(crate) struct Encryption {
+    /// What this process brings to it; without, none is.
+    identity: Option<Identity>,
+    /// Also those within a machine.
+    always: bool,
+}
+
+impl Encryption {
+    /// As the settings say.
+    pub fn new(encrypts: Encrypts) -> io::Result<Encryption> {
+        Ok(Encryption {
+            identity: match encrypts {
+                Encrypts::Never => None,
+                Encrypts::BetweenMachines | Encrypts::Always => Some(Identity::new()?),
+            },
+            always: encrypts == Encrypts::Always,
+        })
+    }
+}
+
+/// Whether a connection stays within this machine, as both of its ends see it alike.
+fn within_a_machine(here: IpAddr, there: IpAddr) -> bool {
+    let (here, there) = (here.to_canonical(), there.to_canonical());
+    here == there || here.is_loopback() && there.is_loopback()
+}
 
 /// A connection. No call blocks.
 #[derive(Debug)]
 pub(crate) enum Channel {
     /// Over TCP.
     Tcp(TcpStream),
+    /// Over TCP, encrypted.
+    Tls(Box<Session>),
     /// Within a machine.
     Unix(UnixStream),
 }
@@ -49,6 +82,7 @@ impl Channel {
                 let mut stream = stream;
                 stream.read(buffer)
             }
+            Channel::Tls(session) => session.read(buffer),
             Channel::Unix(stream) => {
                 let mut stream = stream;
                 stream.read(buffer)
@@ -58,6 +92,9 @@ impl Channel {
 
     /// Sends some of these bytes and says how many.
     pub fn write(&self, bytes: &[u8]) -> io::Result<usize> {
+        if let Channel::Tls(session) = self {
+            return session.write(&[IoSlice::new(bytes)]);
+        }
         // Not `write`, which raises SIGPIPE in a program that asks for it.
         let parts = [IoSlice::new(bytes)];
         let (mut none, flags) = (SendAncillaryBuffer::default(), SendFlags::NOSIGNAL);
@@ -69,14 +106,46 @@ impl Channel {
         // An error says that it has ended already.
         match self {
             Channel::Tcp(stream) => drop(stream.shutdown(Shutdown::Write)),
+            Channel::Tls(session) => session.shutdown(Shutdown::Write),
             Channel::Unix(stream) => drop(stream.shutdown(Shutdown::Write)),
         }
+    }
+
+    /// What the proofs are bound to. None where the two ends have not agreed on a key yet.
+    pub fn binding(&self) -> Option<Binding> {
+        match self {
+            Channel::Tls(session) => session.binding().map(Binding::Tls),
+            Channel::Tcp(_) | Channel::Unix(_) => Some(Binding::Plain),
+        }
+    }
+
+    /// Whether something is to be sent that was taken already.
+    pub fn wants_write(&self) -> bool {
+        matches!(self, Channel::Tls(session) if session.wants_write())
+    }
+
+    /// Encrypts what goes to another machine, if `encryption` says so.
+    pub fn secured(self, encryption: &Encryption, connects: bool) -> io::Result<Channel> {
+        let (Channel::Tcp(stream), Some(identity)) = (&self, &encryption.identity) else {
+            return Ok(self);
+        };
+        let (here, there) = (stream.local_addr()?.ip(), stream.peer_addr()?.ip());
+        if !encryption.always && within_a_machine(here, there) {
+            return Ok(self);
+        }
+        let stream = stream.try_clone()?;
+        let session = match connects {
+            true => identity.connect(stream)?,
+            false => identity.listen(stream)?,
+        };
+        Ok(Channel::Tls(Box::new(session)))
     }
 
     /// For the port over TCP.
     pub fn into_stream(self) -> Option<Stream> {
         match self {
             Channel::Tcp(stream) => Some(Stream::Plain(stream)),
+            Channel::Tls(session) => Some(Stream::Tls(session)),
             Channel::Unix(_) => None,
         }
     }
@@ -85,7 +154,7 @@ impl Channel {
     pub fn into_unix(self) -> Option<UnixStream> {
         match self {
             Channel::Unix(stream) => Some(stream),
-            Channel::Tcp(_) => None,
+            Channel::Tcp(_) | Channel::Tls(_) => None,
         }
     }
 }
@@ -94,6 +163,7 @@ impl AsFd for Channel {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
             Channel::Tcp(stream) => stream.as_fd(),
+            Channel::Tls(session) => session.as_fd(),
             Channel::Unix(stream) => stream.as_fd(),
         }
     }

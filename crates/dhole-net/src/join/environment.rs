@@ -14,7 +14,7 @@ use dhole_model::{MAX_NODES, NodeId};
 
 use super::error::{EnvironmentError, JoinError, SecretError};
 use super::secret::Secret;
-use super::{BuildId, Listens, Membership, Transport};
+use super::{BuildId, Encrypts, Listens, Membership, Transport};
 use crate::inherited;
 
 /// How long joining may take unless the environment says it: a batch system may take its time to start
@@ -43,6 +43,14 @@ pub(super) fn read(look: Look<'_>) -> Result<Option<Membership>, JoinError> {
         None => Transport::default(),
         Some(name) => {
             Transport::named(&name).ok_or_else(|| wrong("DHOLE_TRANSPORT", &name, transports()))?
+        }
+    };
+    let encrypts = match text(look, "DHOLE_TLS")?.as_deref() {
+        None | Some("auto") => Encrypts::BetweenMachines,
+        Some("always") => Encrypts::Always,
+        Some("never") => Encrypts::Never,
+        Some(other) => {
+            return Err(wrong("DHOLE_TLS", &other, "auto, always or never".to_owned()).into());
         }
     };
     let listens = match number(look, "DHOLE_MEETING_FD", 0, i32::MAX as u64)? {
@@ -74,6 +82,7 @@ pub(super) fn read(look: Look<'_>) -> Result<Option<Membership>, JoinError> {
         host,
         secret: secret(look)?.ok_or_else(|| demand("DHOLE_SECRET_FILE"))?,
         transport,
+        encrypts,
         within: Duration::from_millis(within),
         build,
         settings: Vec::new(),
@@ -222,6 +231,7 @@ mod tests {
             ("DHOLE_NODES", "1025"),
             ("DHOLE_MEETING", ""),
             ("DHOLE_TRANSPORT", "pigeon"),
+            ("DHOLE_TLS", "perhaps"),
             ("DHOLE_JOIN_MS", "0"),
             ("DHOLE_SECRET_FILE", "/nowhere/at/all"),
             ("DHOLE_SECRET_FD", "987654"),

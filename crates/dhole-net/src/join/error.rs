@@ -291,6 +291,9 @@ pub enum HandshakeError {
         /// Its reason.
         reason: Refusal,
     },
+    /// No encrypted connection could be made.
+    #[error("no encrypted connection with it could be made: {0}")]
+    Encryption(String),
     /// The connection broke.
     #[error("the connection broke: {0}")]
     Broken(String),

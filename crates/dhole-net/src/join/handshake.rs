@@ -32,10 +32,6 @@ pub(crate) enum Binding {
     /// A connection as it is.
     Plain,
     /// A TLS session: what only its two ends can know (RFC 9266).
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "TLS between machines comes next")
-    )]
     Tls([u8; 32]),
 }
 

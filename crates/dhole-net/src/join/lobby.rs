@@ -7,7 +7,7 @@ use dhole_model::NodeId;
 use ring::rand::{SecureRandom, SystemRandom};
 use rustix::event::{PollFd, PollFlags};
 
-use super::channel::{Channel, Listener};
+use super::channel::{Channel, Encryption, Listener};
 use super::error::{HandshakeError, JoinError, Refused};
 use super::handshake::{Binding, Handshake, Met, Nonce, Party, Use};
 use super::secret::Secret;
@@ -24,6 +24,7 @@ pub(crate) struct Lobby<'a> {
     me: NodeId,
     secret: &'a Secret,
     pub terms: Terms,
+    encryption: Encryption,
     pub listeners: Vec<Listener>,
     waiting: Vec<Waiting>,
     pub refused: Refused,
@@ -40,11 +41,12 @@ struct Waiting {
 }
 
 impl<'a> Lobby<'a> {
-    pub fn new(me: NodeId, secret: &'a Secret, terms: Terms) -> Lobby<'a> {
+    pub fn new(me: NodeId, secret: &'a Secret, encryption: Encryption, terms: Terms) -> Lobby<'a> {
         Lobby {
             me,
             secret,
             terms,
+            encryption,
             listeners: Vec::new(),
             waiting: Vec::new(),
             refused: Refused::default(),
@@ -59,9 +61,15 @@ impl<'a> Lobby<'a> {
         channel: Channel,
         address: String,
     ) -> Result<(), JoinError> {
+        let channel = channel.secured(&self.encryption, true);
+        let channel = channel.map_err(|cause| JoinError::System {
+            me: self.me,
+            doing: "beginning an encrypted connection",
+            cause,
+        })?;
         let mut wire = Wire::new(channel, address);
         let nonce = self.nonce()?;
-        let party = self.party(nonce);
+        let party = self.party(nonce, Binding::Plain);
         let handshake = Handshake::connect(&party, peer, used, &mut wire.out);
         self.wait(wire, handshake, nonce, true);
         Ok(())
@@ -85,9 +93,10 @@ impl<'a> Lobby<'a> {
             sockets.push(PollFd::new(listener, PollFlags::IN));
         }
         for waiting in &self.waiting {
-            let flags = match waiting.wire.out.is_empty() {
-                true => PollFlags::IN,
-                false => PollFlags::IN | PollFlags::OUT,
+            let sends = !waiting.wire.out.is_empty() || waiting.wire.channel.wants_write();
+            let flags = match sends {
+                true => PollFlags::IN | PollFlags::OUT,
+                false => PollFlags::IN,
             };
             sockets.push(PollFd::new(&waiting.wire.channel, flags));
         }
@@ -141,6 +150,13 @@ impl<'a> Lobby<'a> {
     fn let_in(&mut self, channel: Channel, address: String) -> Result<(), JoinError> {
         self.make_way(MOST_STRANGERS + 2 * self.terms.nodes);
         let nonce = self.nonce()?;
+        let channel = match channel.secured(&self.encryption, false) {
+            Ok(channel) => channel,
+            Err(cause) => {
+                self.refuse(address, HandshakeError::Broken(cause.to_string()));
+                return Ok(());
+            }
+        };
         self.wait(
             Wire::new(channel, address),
             Handshake::listen(),
@@ -197,7 +213,9 @@ impl<'a> Lobby<'a> {
                     };
                 }
             };
-            let party = self.party(waiting.nonce);
+            let binding = waiting.wire.channel.binding();
+            let binding = binding.expect("bytes come over a key that both have agreed on");
+            let party = self.party(waiting.nonce, binding);
             let out = &mut waiting.wire.out;
             let met = waiting.handshake.take(&party, expected, bytes, out);
             let flushed = waiting.wire.flush();
@@ -246,12 +264,12 @@ impl<'a> Lobby<'a> {
         Ok(nonce)
     }
 
-    fn party(&self, nonce: Nonce) -> Party<'_> {
+    fn party(&self, nonce: Nonce, binding: Binding) -> Party<'_> {
         Party {
             me: self.me,
             secret: self.secret,
             terms: &self.terms,
-            binding: Binding::Plain,
+            binding,
             nonce,
         }
     }

@@ -11,7 +11,7 @@ use dhole_model::NodeId;
 use rustix::event::{PollFd, PollFlags};
 
 use super::address;
-use super::channel::{Channel, Listener};
+use super::channel::{Channel, Encryption, Listener};
 use super::error::{HandshakeError, JoinError};
 use super::frame::{Body, Kind, Reader, put_run};
 use super::handshake::{Met, Session, Use};
@@ -74,6 +74,7 @@ impl<'a> Meeting<'a> {
         secret: &'a Secret,
         host: Option<&'a str>,
         reach: Reach,
+        encryption: Encryption,
         terms: Terms,
         within: Duration,
     ) -> Meeting<'a> {
@@ -83,7 +84,7 @@ impl<'a> Meeting<'a> {
             nodes,
             reach,
             host,
-            lobby: Lobby::new(me, secret, terms),
+            lobby: Lobby::new(me, secret, encryption, terms),
             began,
             deadline: began + within,
             guides: (0..nodes).map(|_| None).collect(),

@@ -1,20 +1,22 @@
 //! Nodes that are threads meet over sockets of this machine, with and without strangers among them.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::thread;
 use std::time::Duration;
 
 use dhole_model::NodeId;
 
+use super::channel::{Channel, Encryption};
 use super::error::{HandshakeError, JoinError};
 use super::meeting::{Meeting, Reach};
 use super::mesh::Mesh;
 use super::places::Places;
 use super::secret::Secret;
 use super::terms::Terms;
-use super::{BuildId, PROTOCOL_VERSION};
-use crate::Port;
+use super::{BuildId, Encrypts, PROTOCOL_VERSION};
+use crate::tls::{Identity, Session};
+use crate::{Port, SendError};
 
 type MakePort = fn(Mesh, NodeId) -> Result<Box<dyn Port>, JoinError>;
 type Joined = Result<Mesh, JoinError>;
@@ -29,6 +31,7 @@ struct Node {
     terms: Terms,
     within: Duration,
     reach: Reach,
+    encrypts: Encrypts,
 }
 
 fn node(me: u16, nodes: usize) -> Node {
@@ -44,6 +47,7 @@ fn node(me: u16, nodes: usize) -> Node {
         },
         within: LONG,
         reach: Reach::Tcp,
+        encrypts: Encrypts::BetweenMachines,
     }
 }
 
@@ -51,7 +55,16 @@ impl Node {
     fn join(self, meeting: Result<TcpListener, SocketAddr>) -> Joined {
         let secret = Secret::new(&self.secret).unwrap();
         let me = NodeId(self.me);
-        let it = Meeting::new(me, &secret, None, self.reach, self.terms, self.within);
+        let encryption = Encryption::new(self.encrypts).unwrap();
+        let it = Meeting::new(
+            me,
+            &secret,
+            None,
+            self.reach,
+            encryption,
+            self.terms,
+            self.within,
+        );
         match meeting {
             Ok(listener) => it.receive(listener),
             Err(address) => it.attend(&address.to_string()),
@@ -129,6 +142,44 @@ fn nodes_of_one_machine_share_memory() {
         let mut nodes = all(nodes);
         nodes.iter_mut().for_each(|node| node.reach = Reach::Near);
         assert_carries(meet(nodes, |_| ()), Mesh::into_shm);
+    }
+}
+
+fn encrypted(nodes: usize) -> Vec<Node> {
+    let mut nodes = all(nodes);
+    let each = nodes.iter_mut();
+    each.for_each(|node| node.encrypts = Encrypts::Always);
+    nodes
+}
+
+#[test]
+fn nodes_that_encrypt_are_connected_with_all() {
+    for nodes in [2, 5] {
+        let joined = meet(encrypted(nodes), |_| ());
+        let channels = joined
+            .iter()
+            .flat_map(|mesh| &mesh.as_ref().unwrap().channels);
+        assert!(channels.flatten().all(|c| matches!(c, Channel::Tls(_))));
+        assert_connected(joined);
+    }
+}
+
+#[test]
+fn who_does_not_encrypt_where_others_do_is_refused() {
+    let mut nodes = encrypted(2);
+    nodes[0].within = Duration::from_millis(700);
+    nodes[1].within = Duration::from_millis(700);
+    nodes[1].encrypts = Encrypts::Never;
+    let mut joined = meet(nodes, |at| {
+        stranger(at, b"GET / HTTP/1.1\r\n\r\n", Then::Listens);
+    });
+    assert!(joined.pop().unwrap().is_err());
+    match joined.pop().unwrap().unwrap_err() {
+        JoinError::Missing { refused, .. } => {
+            let last = *refused.last.unwrap().1;
+            assert!(matches!(last, HandshakeError::Encryption(_)), "{last}");
+        }
+        other => panic!("{other}"),
     }
 }
 
@@ -306,4 +357,91 @@ fn the_same_node_twice_is_refused_once() {
         ];
         assert_connected(joined);
     });
+}
+
+#[test]
+fn large_frames_both_ways_at_once_arrive_over_encrypted_connections() {
+    const FRAMES: usize = 60;
+    const BYTES: usize = 300_000;
+    let joined = meet(encrypted(2), |_| ());
+    thread::scope(|scope| {
+        for (me, mesh) in joined.into_iter().enumerate() {
+            scope.spawn(move || {
+                let port = mesh.unwrap().into_tcp(NodeId::at(me)).unwrap();
+                let peer = NodeId::at(1 - me);
+                let frame = |number: usize| -> Vec<u8> {
+                    (0..BYTES).map(|i| (i * 7 + number) as u8).collect()
+                };
+                let (mut sent, mut heard) = (0, 0);
+                while sent < FRAMES || heard < FRAMES {
+                    if sent < FRAMES {
+                        let bytes = frame(sent);
+                        match port.send(peer, &[&bytes[..10], &bytes[10..]]) {
+                            Ok(()) => sent += 1,
+                            Err(SendError::Busy { .. }) => port.park(Duration::from_millis(1)),
+                            Err(other) => panic!("{other}"),
+                        }
+                    }
+                    port.poll(&mut |_, bytes| {
+                        assert!(bytes == frame(heard), "frame {heard} is as it was sent");
+                        heard += 1;
+                    });
+                }
+                port.close(LONG);
+            });
+        }
+    });
+}
+
+/// Passes on what one end says to the other, until one of them ends.
+fn pass_on(from: &Session, to: &Session) -> bool {
+    let mut buffer = [0; 4096];
+    match from.read(&mut buffer) {
+        Ok(0) => false,
+        Ok(count) => {
+            let mut bytes = &buffer[..count];
+            while !bytes.is_empty() {
+                match to.write(&[std::io::IoSlice::new(bytes)]) {
+                    Ok(count) => bytes = &bytes[count..],
+                    Err(cause) if cause.kind() == ErrorKind::WouldBlock => {}
+                    Err(_) => return false,
+                }
+            }
+            true
+        }
+        Err(cause) => cause.kind() == ErrorKind::WouldBlock,
+    }
+}
+
+#[test]
+fn one_in_the_middle_who_passes_everything_on_meets_nobody() {
+    let mut nodes = encrypted(2);
+    nodes[0].within = Duration::from_millis(1500);
+    let one = nodes.pop().unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = listener.local_addr().unwrap();
+    let middle = TcpListener::bind("127.0.0.1:0").unwrap();
+    let in_the_middle = middle.local_addr().unwrap();
+    let zero = nodes.pop().unwrap();
+    let [zero, one] = thread::scope(|scope| {
+        let zero = scope.spawn(move || zero.join(Ok(listener)));
+        let one = scope.spawn(move || one.join(Err(in_the_middle)));
+        let identity = Identity::new().unwrap();
+        let (caller, _) = middle.accept().unwrap();
+        let called = TcpStream::connect(at).unwrap();
+        caller.set_nonblocking(true).unwrap();
+        called.set_nonblocking(true).unwrap();
+        let caller = identity.listen(caller).unwrap();
+        let called = identity.connect(called).unwrap();
+        while pass_on(&caller, &called) && pass_on(&called, &caller) {
+            thread::yield_now();
+        }
+        drop((caller, called));
+        [zero.join().unwrap(), one.join().unwrap()]
+    });
+    let one = one.unwrap_err();
+    let wrong = matches!(&one, JoinError::Handshake { cause, .. }
+        if **cause == HandshakeError::WrongSecret);
+    assert!(wrong, "{one}");
+    assert!(zero.is_err());
 }

@@ -63,6 +63,9 @@ impl Wire {
             Ok(0) => Ok(Came::End),
             Ok(count) => Ok(Came::Bytes(&buffer[..count])),
             Err(cause) if is_nothing(&cause) => Ok(Came::Nothing),
+            Err(cause) if self.channel.binding().is_none() => {
+                Err(HandshakeError::Encryption(cause.to_string()))
+            }
             Err(cause) => Err(HandshakeError::Broken(cause.to_string())),
         }
     }

@@ -4,11 +4,15 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
 
+use crate::tls::Session;
+
 /// A connection to a peer whose name was proved, over which nothing but frames will go.
 #[derive(Debug)]
 pub enum Stream {
     /// Bytes as they are.
     Plain(TcpStream),
+    /// Bytes that nobody between the machines can read or change.
+    Tls(Box<Session>),
 }
 
 impl Stream {
@@ -19,6 +23,8 @@ impl Stream {
                 socket.set_nonblocking(true)?;
                 socket.set_nodelay(true)
             }
+            // It was made so that no call blocks.
+            Stream::Tls(session) => session.socket().set_nodelay(true),
         }
     }
 
@@ -29,6 +35,7 @@ impl Stream {
                 let mut socket = socket;
                 socket.read(buffer)
             }
+            Stream::Tls(session) => session.read(buffer),
         }
     }
 
@@ -42,6 +49,7 @@ impl Stream {
                 &mut SendAncillaryBuffer::default(),
                 SendFlags::NOSIGNAL,
             )?),
+            Stream::Tls(session) => session.write(parts),
         }
     }
 
@@ -50,6 +58,7 @@ impl Stream {
         match self {
             // An error says that it has ended already.
             Stream::Plain(socket) => drop(socket.shutdown(how)),
+            Stream::Tls(session) => session.shutdown(how),
         }
     }
 }
@@ -58,6 +67,7 @@ impl AsFd for Stream {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
             Stream::Plain(socket) => socket.as_fd(),
+            Stream::Tls(session) => session.as_fd(),
         }
     }
 }
