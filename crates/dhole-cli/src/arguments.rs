@@ -44,8 +44,8 @@ pub struct Run {
     )]
     pub nodes: Option<u16>,
 
-    /// What carries messages between the processes [default: shm, with --hosts tcp]
-    #[arg(long, value_name = "NAME", value_parser = ["tcp", "shm"])]
+    /// What carries messages between the processes [default: shm, with --hosts mixed]
+    #[arg(long, value_name = "NAME", value_parser = ["tcp", "shm", "mixed"])]
     pub transport: Option<String>,
 
     /// A file that names machines, one a line: `host slots=2 address=10.0.0.1`; nodes are numbered in
@@ -85,7 +85,7 @@ impl Run {
     pub fn transport(&self) -> &str {
         let usual = match self.hosts {
             None => "shm",
-            Some(_) => "tcp",
+            Some(_) => "mixed",
         };
         self.transport.as_deref().unwrap_or(usual)
     }

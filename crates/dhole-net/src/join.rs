@@ -14,8 +14,9 @@
 //! | `DHOLE_SECRET_FILE` | a file with the secret, which nobody else may read |
 //! | `DHOLE_SECRET_FD` | a descriptor to read the secret from, instead |
 //! | `DHOLE_RUN` | names the run; processes of two runs do not join |
-//! | `DHOLE_TRANSPORT` | `tcp` or `shm` |
+//! | `DHOLE_TRANSPORT` | `tcp` unless set, `shm`, or `mixed`: shared memory within a machine, TCP between |
 //! | `DHOLE_TLS` | which TCP connections are encrypted: `auto` for those between machines, `always`, `never` |
+//! | `DHOLE_BOUND_MS` | a node of which nothing is heard for so long is lost; 5000 unless set |
 //! | `DHOLE_JOIN_MS` | the longest that joining may take; 30000 unless set |
 
 use std::net::TcpListener;
@@ -46,7 +47,7 @@ pub use error::{EnvironmentError, HandshakeError, JoinError, Refusal, Refused, S
 pub use secret::Secret;
 pub use terms::PROTOCOL_VERSION;
 
-use crate::Port;
+use crate::{Port, Watch};
 use channel::Encryption;
 use meeting::{Meeting, Reach};
 use mesh::Mesh;
@@ -61,17 +62,20 @@ pub enum Transport {
     Tcp,
     /// Memory shared by each two of them, on one machine.
     Shm,
+    /// Shared memory within each machine, TCP between machines.
+    Mixed,
 }
 
 impl Transport {
     /// All of them.
-    pub const ALL: [Transport; 2] = [Transport::Tcp, Transport::Shm];
+    pub const ALL: [Transport; 3] = [Transport::Tcp, Transport::Shm, Transport::Mixed];
 
     /// Its name in `DHOLE_TRANSPORT`.
     pub fn name(self) -> &'static str {
         match self {
             Transport::Tcp => "tcp",
             Transport::Shm => "shm",
+            Transport::Mixed => "mixed",
         }
     }
 
@@ -93,6 +97,7 @@ pub struct Membership {
     transport: Transport,
     encrypts: Encrypts,
     within: Duration,
+    bound: Duration,
     build: BuildId,
     settings: Vec<(String, String)>,
 }
@@ -168,6 +173,7 @@ impl Membership {
         let reach = match self.transport {
             Transport::Tcp => Reach::Tcp,
             Transport::Shm => Reach::Near,
+            Transport::Mixed => Reach::Both,
         };
         let encryption = Encryption::new(self.encrypts);
         let encryption = encryption.map_err(|cause| JoinError::System {
@@ -190,10 +196,12 @@ impl Membership {
             NodeId(0) => meeting.receive(self.listens.listen(&self.meeting, self.within)?)?,
             _ => meeting.attend(&self.meeting)?,
         };
-        match self.transport {
-            Transport::Tcp => mesh.into_tcp(me),
-            Transport::Shm => mesh.into_shm(me),
-        }
+        let bound = self.bound;
+        Ok(match self.transport {
+            Transport::Tcp => Box::new(Watch::new(mesh.into_tcp(me)?, bound)),
+            Transport::Shm => Box::new(Watch::new(mesh.into_shm(me)?, bound)),
+            Transport::Mixed => Box::new(Watch::new(mesh.into_mixed(me)?, bound)),
+        })
     }
 }
 

@@ -53,8 +53,8 @@ mod shm;
 mod sleeper;
 mod sync;
 mod tcp;
-mod watch;
 mod tls;
+mod watch;
 
 pub use envelope::{Envelope, Outbox, Payload, PayloadPool};
 pub use in_process::InProcess;

@@ -21,6 +21,9 @@ use crate::inherited;
 /// the last process.
 const JOIN_MS: u64 = 30_000;
 const LONGEST_JOIN_MS: u64 = 3_600_000;
+/// How long a node may be silent, unless the environment says it.
+const BOUND_MS: u64 = 5_000;
+const LONGEST_BOUND_MS: u64 = 3_600_000;
 
 /// Looks a variable up.
 type Look<'a> = &'a dyn Fn(&str) -> Option<OsString>;
@@ -62,6 +65,7 @@ pub(super) fn read(look: Look<'_>) -> Result<Option<Membership>, JoinError> {
         return Err(demand("DHOLE_MEETING").into());
     }
     let within = number(look, "DHOLE_JOIN_MS", 1, LONGEST_JOIN_MS)?.unwrap_or(JOIN_MS);
+    let bound = number(look, "DHOLE_BOUND_MS", 10, LONGEST_BOUND_MS)?.unwrap_or(BOUND_MS);
     let build = BuildId::of_this_process().map_err(|cause| JoinError::System {
         me: node,
         doing: "reading its own executable",
@@ -84,10 +88,13 @@ pub(super) fn read(look: Look<'_>) -> Result<Option<Membership>, JoinError> {
         transport,
         encrypts,
         within: Duration::from_millis(within),
+        bound: Duration::from_millis(bound),
         build,
         settings: Vec::new(),
     };
-    let membership = membership.setting("DHOLE_RUN", &run);
+    let membership = membership
+        .setting("DHOLE_RUN", &run)
+        .setting("DHOLE_BOUND_MS", &bound.to_string());
     Ok(Some(
         membership.setting("DHOLE_TRANSPORT", transport.name()),
     ))
@@ -233,6 +240,7 @@ mod tests {
             ("DHOLE_TRANSPORT", "pigeon"),
             ("DHOLE_TLS", "perhaps"),
             ("DHOLE_JOIN_MS", "0"),
+            ("DHOLE_BOUND_MS", "1"),
             ("DHOLE_SECRET_FILE", "/nowhere/at/all"),
             ("DHOLE_SECRET_FD", "987654"),
         ] {

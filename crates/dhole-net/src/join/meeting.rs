@@ -37,6 +37,8 @@ pub(crate) enum Reach {
     Tcp,
     /// Unix sockets within one machine.
     Near,
+    /// Those within a machine, TCP between machines.
+    Both,
 }
 
 /// A node on its way into its cluster.
@@ -176,20 +178,21 @@ impl<'a> Meeting<'a> {
 
     /// Connects to a node as the port needs it.
     fn reach_out(&mut self, peer: NodeId, places: &Places) -> Result<(), JoinError> {
-        let near = places.near(&self.lobby.terms.places);
-        let (channel, address) = match self.reach {
-            Reach::Tcp => {
-                let (stream, address) = self.connect(peer, &places.tcp, address::connect)?;
-                let channel = Channel::tcp(stream).map_err(|e| self.system(e))?;
-                (channel, address.to_string())
-            }
-            Reach::Near if near => {
+        let near = self.reach != Reach::Tcp && places.near(&self.lobby.terms.places);
+        if self.reach == Reach::Near && !near {
+            let me = self.me;
+            return Err(JoinError::Far { me, peer });
+        }
+        let (channel, address) = match near {
+            true => {
                 let unix = |name: &str, _| Channel::unix(name);
                 let channel = self.connect(peer, &places.unix, unix)?;
                 (channel, format!("@{}", places.unix))
             }
-            Reach::Near => {
-                return Err(JoinError::Far { me: self.me, peer });
+            false => {
+                let (stream, address) = self.connect(peer, &places.tcp, address::connect)?;
+                let channel = Channel::tcp(stream).map_err(|e| self.system(e))?;
+                (channel, address.to_string())
             }
         };
         self.lobby.greet(peer, Use::Port, channel, address)
@@ -203,25 +206,22 @@ impl<'a> Meeting<'a> {
         };
         let me = self.me;
         let failed = |address: String| move |cause| JoinError::Listen { me, address, cause };
-        match (self.reach, here) {
-            (Reach::Tcp, None) => {}
-            (Reach::Tcp, Some(here)) => {
-                let at = SocketAddr::new(here, 0);
-                let listener = TcpListener::bind(at).map_err(failed(at.to_string()))?;
-                let at = listener.local_addr().map_err(|e| self.system(e))?;
-                own.tcp = match self.host {
-                    Some(host) => address::with_port(host, at),
-                    None => at.to_string(),
-                };
-                let listener = Listener::tcp(listener).map_err(|e| self.system(e))?;
-                self.lobby.listeners.push(listener);
-            }
-            (Reach::Near, _) => {
-                own.unix = self.lobby.random_name()?;
-                let listener = Listener::unix(&own.unix);
-                let listener = listener.map_err(failed(format!("@{}", own.unix)))?;
-                self.lobby.listeners.push(listener);
-            }
+        if let (Reach::Tcp | Reach::Both, Some(here)) = (self.reach, here) {
+            let at = SocketAddr::new(here, 0);
+            let listener = TcpListener::bind(at).map_err(failed(at.to_string()))?;
+            let at = listener.local_addr().map_err(|e| self.system(e))?;
+            own.tcp = match self.host {
+                Some(host) => address::with_port(host, at),
+                None => at.to_string(),
+            };
+            let listener = Listener::tcp(listener).map_err(|e| self.system(e))?;
+            self.lobby.listeners.push(listener);
+        }
+        if self.reach != Reach::Tcp {
+            own.unix = self.lobby.random_name()?;
+            let listener = Listener::unix(&own.unix);
+            let listener = listener.map_err(failed(format!("@{}", own.unix)))?;
+            self.lobby.listeners.push(listener);
         }
         self.lobby.terms.places = own;
         Ok(())

@@ -7,7 +7,7 @@ use dhole_model::NodeId;
 
 use super::channel::Channel;
 use super::error::JoinError;
-use crate::{Port, Shm, ShmLink, Tcp};
+use crate::{Mixed, Shm, ShmLink, Tcp};
 
 /// Memory that has been sent is there at once: this only keeps a wait from being refused as none.
 const LEAST_WAIT: Duration = Duration::from_millis(100);
@@ -30,16 +30,15 @@ impl Mesh {
     }
 
     /// The port over TCP.
-    pub fn into_tcp(self, me: NodeId) -> Result<Box<dyn Port>, JoinError> {
+    pub fn into_tcp(self, me: NodeId) -> Result<Tcp, JoinError> {
         let channels = self.channels.into_iter();
         let streams = channels.map(|channel| channel.and_then(Channel::into_stream));
-        let port = Tcp::new(me, streams.collect());
-        Ok(Box::new(port.map_err(|e| making_the_port(me, e))?))
+        Tcp::new(me, streams.collect()).map_err(|e| making_the_port(me, e))
     }
 
     /// The port through shared memory: of each two nodes the one of the lower number makes the memory, and the
     /// other takes it.
-    pub fn into_shm(self, me: NodeId) -> Result<Box<dyn Port>, JoinError> {
+    pub fn into_shm(self, me: NodeId) -> Result<Shm, JoinError> {
         let failed = |peer, cause: String| JoinError::Memory { me, peer, cause };
         let mut links: Vec<Option<ShmLink>> = Vec::new();
         let mut taken = Vec::new();
@@ -66,8 +65,26 @@ impl Mesh {
             let link = ShmLink::accept(socket);
             links[peer.index()] = Some(link.map_err(|e| failed(peer, e.to_string()))?);
         }
-        let port = Shm::new(me, links);
-        Ok(Box::new(port.map_err(|e| making_the_port(me, e))?))
+        Shm::new(me, links).map_err(|e| making_the_port(me, e))
+    }
+
+    /// The port through shared memory to the nodes of this machine, and TCP to the others.
+    pub fn into_mixed(self, me: NodeId) -> Result<Mixed, JoinError> {
+        let is_unix = |channel: &Option<Channel>| matches!(channel, Some(Channel::Unix(_)));
+        let is_near: Vec<bool> = self.channels.iter().map(is_unix).collect();
+        let deadline = self.deadline;
+        let divided = self
+            .channels
+            .into_iter()
+            .map(|channel| match is_unix(&channel) {
+                true => (channel, None),
+                false => (None, channel),
+            });
+        let (near, far) = divided.unzip();
+        let mesh = |channels| Mesh { channels, deadline };
+        let near = mesh(near).into_shm(me)?;
+        let far = mesh(far).into_tcp(me)?;
+        Mixed::new(near, far, is_near).map_err(|e| making_the_port(me, e))
     }
 }
 

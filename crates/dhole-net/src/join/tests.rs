@@ -101,7 +101,7 @@ fn all(nodes: usize) -> Vec<Node> {
 
 /// Every node sends each other its own number, over the port made of the streams.
 fn assert_connected(joined: Vec<Joined>) {
-    assert_carries(joined, Mesh::into_tcp);
+    assert_carries(joined, |mesh, me| Ok(Box::new(mesh.into_tcp(me)?)));
 }
 
 /// The same over the port that `make` makes.
@@ -138,10 +138,20 @@ fn all_are_connected_with_all() {
 
 #[test]
 fn nodes_of_one_machine_share_memory() {
-    for nodes in [2, 5] {
-        let mut nodes = all(nodes);
+    for count in [2, 5] {
+        let mut nodes = all(count);
         nodes.iter_mut().for_each(|node| node.reach = Reach::Near);
-        assert_carries(meet(nodes, |_| ()), Mesh::into_shm);
+        assert_carries(meet(nodes, |_| ()), |mesh, me| {
+            Ok(Box::new(mesh.into_shm(me)?))
+        });
+        let mut nodes = all(count);
+        nodes.iter_mut().for_each(|node| node.reach = Reach::Both);
+        let joined = meet(nodes, |_| ());
+        let channels = joined
+            .iter()
+            .flat_map(|mesh| &mesh.as_ref().unwrap().channels);
+        assert!(channels.flatten().all(|c| matches!(c, Channel::Unix(_))));
+        assert_carries(joined, |mesh, me| Ok(Box::new(mesh.into_mixed(me)?)));
     }
 }
 
