@@ -1,5 +1,3 @@
-use dhole_model::NodeId;
-
 /// How a broadcast gets its number (Orca, section 2.3.1).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Method {
@@ -22,7 +20,7 @@ pub enum Quorum {
 }
 
 /// What a group may rely on, and its limits.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Settings {
     /// Each message arrives once, or its sender or receiver is lost. If not, what is missing is
     /// asked for and sent again.
@@ -74,14 +72,23 @@ impl Settings {
         Settings {
             reliable: false,
             largest,
-            forward_most: largest,
+            forward_most: largest / 4,
             resend_ns: resend_ns.max(1),
             ..Settings::reliable()
         }
     }
-}
 
-/// The view that a group begins with: its members, the sequencer first.
-pub(super) fn first_members(nodes: usize) -> Vec<NodeId> {
-    (0..nodes).map(NodeId::at).collect()
+    /// How a body of so many bytes gets its number.
+    ///
+    /// Through the sequencer when it is small: one message more than the multicast. Otherwise its
+    /// bytes travel once: announced where one packet reaches all and it fits one, for then two
+    /// packets do; and with numbers asked for where that costs fewer messages, or many parts.
+    pub fn method_for(&self, bytes: usize) -> Method {
+        match self.method {
+            Some(method) => method,
+            None if bytes <= self.forward_most => Method::Forward,
+            None if self.multicast && bytes <= self.largest => Method::Announce,
+            None => Method::Ask,
+        }
+    }
 }

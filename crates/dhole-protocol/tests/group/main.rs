@@ -1,0 +1,7 @@
+//! Totally ordered groups: single steps, and simulated clusters with everything that goes wrong.
+
+mod bug;
+mod invariants;
+mod order;
+mod seeds;
+mod world;
