@@ -30,6 +30,7 @@ mod change;
 mod check;
 mod clock;
 mod command;
+mod coordinator;
 mod history;
 mod install;
 mod message;
@@ -37,13 +38,15 @@ mod own;
 mod receive;
 mod sequencer;
 mod settings;
+mod wire;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use dhole_model::NodeId;
 
-use change::{Change, Stopped};
+use change::Stopped;
 use clock::Clock;
+use coordinator::Change;
 use history::History;
 use own::Own;
 use sequencer::{Incoming, Sequencer};
@@ -122,6 +125,9 @@ struct View {
     electors: Vec<NodeId>,
     /// The last number of the view before.
     start: u64,
+    /// Where nodes that are new to the view begin to count their broadcasts: they do when all up to
+    /// `start` is delivered, which may be of an earlier life.
+    serials: Vec<(NodeId, u64)>,
 }
 
 /// What is known of a node.
@@ -177,6 +183,7 @@ impl<B: Body> Group<B> {
                 members,
                 electors: Vec::new(),
                 start: 0,
+                serials: Vec::new(),
             },
             peers: vec![Peer::default(); nodes],
             history: History::from(0),
@@ -325,10 +332,13 @@ impl<B: Body> Group<B> {
         }
         match message {
             GroupMessage::Suspect { view, wants } => self.on_suspect(from, view, &wants, out),
+            // What was meant for an earlier life is none of this one's business.
+            GroupMessage::Collect { life, .. } if life != self.incarnation => {}
             GroupMessage::Collect {
                 view,
                 attempt,
                 wants,
+                ..
             } => self.on_collect(from, view, attempt, &wants, out),
             GroupMessage::State { attempt, state } => self.on_state(from, attempt, *state, out),
             GroupMessage::Gather { attempt, numbers } => {

@@ -155,8 +155,13 @@ impl<B> GroupMessage<B> {
             } => check_counts(&[*round, *high, *stable]),
             GroupMessage::Join { incarnation } => check_counts(&[*incarnation]),
             GroupMessage::Suspect { wants, .. } => check_wants(wants, nodes),
-            GroupMessage::Collect { attempt, wants, .. } => {
-                check_counts(&[*attempt])?;
+            GroupMessage::Collect {
+                attempt,
+                life,
+                wants,
+                ..
+            } => {
+                check_counts(&[*attempt, *life])?;
                 check_wants(wants, nodes)
             }
             GroupMessage::State { attempt, state } => {

@@ -96,6 +96,12 @@ impl<B: Body> Group<B> {
             self.stable = end;
         }
         self.history.cut(end);
+        let new_life = |member: &&Member| {
+            self.joins || self.peers[member.node.index()].incarnation != member.incarnation
+        };
+        let new = members.iter().filter(new_life);
+        let mut serials = std::mem::take(&mut self.view.serials);
+        serials.extend(new.map(|member| (member.node, member.serial)));
         let before = std::mem::replace(
             &mut self.view,
             View {
@@ -103,6 +109,7 @@ impl<B: Body> Group<B> {
                 members: members.iter().map(|member| member.node).collect(),
                 electors,
                 start: end,
+                serials,
             },
         );
         let known = before
@@ -112,8 +119,7 @@ impl<B: Body> Group<B> {
         let known: BTreeMap<NodeId, u64> = known.collect();
         for member in members {
             let peer = &mut self.peers[member.node.index()];
-            if self.joins || peer.incarnation != member.incarnation {
-                peer.serial = member.serial;
+            if peer.incarnation != member.incarnation {
                 peer.attempt = 0;
             }
             peer.incarnation = member.incarnation;
@@ -137,6 +143,9 @@ impl<B: Body> Group<B> {
         self.deliver(out);
         if self.phase != Phase::Installing || self.history.done < self.view.start {
             return;
+        }
+        for (node, serial) in std::mem::take(&mut self.view.serials) {
+            self.peers[node.index()].serial = serial;
         }
         let Some(before) = self.before.take() else {
             return;

@@ -26,7 +26,7 @@ pub struct Part {
 }
 
 /// One member, as whoever joins has to know it.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Member {
     /// The node.
     pub node: NodeId,
@@ -37,7 +37,7 @@ pub struct Member {
 }
 
 /// Why the view should change: nodes, each with the life that is meant. Grows only.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct Wants {
     /// They are lost.
     pub lost: BTreeMap<NodeId, u64>,
@@ -48,7 +48,7 @@ pub struct Wants {
 }
 
 /// What a member knows when the view changes.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct State {
     /// Its view.
     pub view: ViewId,
@@ -179,6 +179,8 @@ pub enum GroupMessage<B> {
     Collect {
         /// The coordinator's view.
         view: ViewId,
+        /// Which life of the receiver is meant.
+        life: u64,
         /// Counts what this coordinator tries.
         attempt: u64,
         /// Why the view changes.

@@ -242,14 +242,8 @@ fn blocked_bytes(blocked: &[Waiting]) -> u64 {
     LENGTH + blocked.iter().map(each).sum::<u64>()
 }
 
-/// View, number, part, and how far everybody has come.
-const ORDER: u64 = 10 + 8 + 18 + 8;
-
 fn group_bytes(message: &GroupMessage<Arc<Ordered>>) -> u64 {
-    let body = match message {
-        GroupMessage::Submit { body, .. } | GroupMessage::Data { body, .. } => body.wire_bytes(),
-    };
-    ORDER + body
+    message.wire_bytes() + message.body().map_or(0, |body| body.wire_bytes())
 }
 
 fn words_bytes(words: &str) -> u64 {
@@ -366,9 +360,7 @@ impl ObjectsMessage {
     /// Bytes of write notices in the message.
     pub fn notice_bytes(&self) -> u64 {
         let ordered = match self {
-            ObjectsMessage::Group(
-                GroupMessage::Submit { body, .. } | GroupMessage::Data { body, .. },
-            ) => body.news(),
+            ObjectsMessage::Group(message) => message.body().and_then(|body| body.news()),
             message => message.news(),
         };
         ordered.map_or(0, News::notice_bytes)
@@ -408,7 +400,5 @@ impl Ordered {
 /// What makes no sense of a message of the group in a cluster of `nodes`, but for the order, which
 /// is the group's to judge.
 pub fn check_group(message: &GroupMessage<Arc<Ordered>>, nodes: usize) -> Result<(), &'static str> {
-    match message {
-        GroupMessage::Submit { body, .. } | GroupMessage::Data { body, .. } => body.check(nodes),
-    }
+    message.body().map_or(Ok(()), |body| body.check(nodes))
 }

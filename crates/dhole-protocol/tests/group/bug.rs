@@ -1,60 +1,83 @@
 //! Mistakes planted between the members and the world, which the invariants must find.
 
-use dhole_protocol::group::GroupMessage;
+use dhole_protocol::group::{GroupMessage, Part};
 
 use crate::world::Text;
 
 /// A planted mistake.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Bug {
-    /// A member does not tell what it has when the view changes.
+    /// A member does not tell what it has delivered when the view changes.
     HideHistory,
-    /// The sequencer gives two members one number for different messages.
+    /// The sequencer tells others other numbers than it delivers by.
     SwapNumbers,
-    /// What is sent again after a change is lost, always.
+    /// The sequencer numbers one broadcast twice.
+    NumberTwice,
+    /// What is sent again under a new sequencer is lost.
     ForgetOwn,
-    /// A broadcast is sent again as a new one.
-    SendAnew,
-    /// A token is passed on before what it acknowledges is delivered.
+    /// A member acknowledges one number more than it has delivered.
     AcknowledgeEarly,
-    /// Nobody answers when something is missing.
+    /// A question for what is missing is lost, always.
     NeverRepair,
-    /// A member says that it has installed a view when it has only heard of it.
+    /// A member says that it has installed a view when it lacks some of the last one.
     InstallEarly,
-    /// A cut-off minority goes on.
+    /// The view ends one number later than the messages that the coordinator has.
+    EndLate,
+    /// Whoever is cut off from most goes on.
     IgnoreMinority,
 }
 
 impl Bug {
-    /// What becomes of a message: it may be changed, or lost.
-    pub fn tamper(self, message: &mut GroupMessage<Text>) -> bool {
-        match (self, message) {
+    /// What becomes of a message: it may be changed, or lost. `last` is the last part that was
+    /// sent with a number.
+    pub fn tamper(
+        self,
+        message: &mut GroupMessage<Text>,
+        last: &mut Option<(u64, Part, Text)>,
+    ) -> bool {
+        match (self, &mut *message) {
             (Bug::HideHistory, GroupMessage::State { state, .. }) => {
                 state.held.clear();
                 state.done = state.start;
-                true
             }
-            (Bug::SwapNumbers, GroupMessage::Data { number, part, .. }) => {
-                // Two broadcasts change places for whoever is told so.
-                if part.parts == 1 && *number % 8 == 3 {
-                    *number += 1;
-                } else if part.parts == 1 && *number % 8 == 4 {
-                    *number -= 1;
+            (Bug::SwapNumbers, GroupMessage::Data { number, part, .. }) if part.parts == 1 => {
+                match *number % 8 {
+                    3 => *number += 1,
+                    4 => *number -= 1,
+                    _ => {}
                 }
-                true
             }
+            (
+                Bug::NumberTwice,
+                GroupMessage::Data {
+                    number, part, body, ..
+                },
+            ) if part.parts == 1 => match last {
+                Some((before, other, text)) if *before + 1 == *number && *number % 8 == 5 => {
+                    (*part, *body) = (*other, text.clone());
+                }
+                _ => *last = Some((*number, *part, body.clone())),
+            },
             (
                 Bug::ForgetOwn,
                 GroupMessage::Submit { view, .. }
                 | GroupMessage::Ask { view, .. }
                 | GroupMessage::Announce { view, .. },
-            ) => view.number == 1,
-            (Bug::SendAnew, GroupMessage::Submit { view, part, .. }) if view.number > 1 => {
-                part.serial += 1;
-                true
+            ) => return view.number == 1,
+            (
+                Bug::AcknowledgeEarly,
+                GroupMessage::Submit { done, .. }
+                | GroupMessage::Ask { done, .. }
+                | GroupMessage::Fetch { done, .. },
+            ) => *done += 1,
+            (Bug::NeverRepair, GroupMessage::Fetch { .. }) => return false,
+            (Bug::InstallEarly, GroupMessage::Fetch { view, .. }) => {
+                let view = *view;
+                *message = GroupMessage::Installed { view };
             }
-            (Bug::NeverRepair, GroupMessage::Fetch { .. }) => false,
-            _ => true,
+            (Bug::EndLate, GroupMessage::Install { end, .. }) => *end += 1,
+            _ => {}
         }
+        true
     }
 }

@@ -82,7 +82,7 @@ fn plan(world: &mut World, trouble: Trouble, nodes: usize) {
     for place in (1..nodes).rev() {
         some.swap(place, world.random.random_range(0..=place));
     }
-    let mut when = |world: &mut World| world.random.random_range(0..SPAN_NS);
+    let when = |world: &mut World| world.random.random_range(0..SPAN_NS);
     match trouble {
         Trouble::None => {}
         Trouble::Interruption => {
@@ -217,11 +217,48 @@ fn sound(seeds: std::ops::Range<u64>) {
     }
 }
 
-fn start() -> u64 {
-    chosen("DHOLE_START").unwrap_or(0)
+#[test]
+fn whatever_goes_wrong_those_that_go_on_deliver_the_same() {
+    sound(0..1_500);
 }
 
 #[test]
-fn whatever_goes_wrong_those_that_go_on_deliver_the_same() {
-    sound(start()..start() + chosen("DHOLE_COUNT").unwrap_or(200));
+#[ignore = "two minutes; cargo test -p dhole-protocol --test group -- --ignored"]
+fn so_they_do_for_ten_thousand_seeds() {
+    sound(1_500..10_000);
+}
+
+/// Asserts that a planted bug shows itself in this way, soon.
+#[track_caller]
+fn caught(bug: Bug, trouble: Trouble, reliable: bool, expected: Fault) {
+    let mut others = Vec::new();
+    for seed in 0..300 {
+        match fault(seed, trouble, reliable, Some(bug)) {
+            Some((fault, words)) if fault == expected => {
+                println!("{bug:?} is caught with seed {seed}: {fault:?}: {words}");
+                return;
+            }
+            Some((fault, _)) => others.push(fault),
+            None => {}
+        }
+    }
+    panic!("{bug:?} is not caught as {expected:?}, only as {others:?}");
+}
+
+#[test]
+fn planted_bugs_are_caught() {
+    caught(Bug::HideHistory, Trouble::Crash, true, Fault::Refused);
+    caught(Bug::SwapNumbers, Trouble::None, true, Fault::Disagreement);
+    caught(Bug::NumberTwice, Trouble::None, true, Fault::Twice);
+    caught(Bug::ForgetOwn, Trouble::Crash, true, Fault::Lost);
+    caught(Bug::AcknowledgeEarly, Trouble::None, false, Fault::Refused);
+    caught(Bug::NeverRepair, Trouble::None, false, Fault::Endless);
+    caught(Bug::InstallEarly, Trouble::Crash, true, Fault::NotUniform);
+    caught(Bug::EndLate, Trouble::Crash, true, Fault::Lost);
+    caught(
+        Bug::IgnoreMinority,
+        Trouble::Partition,
+        true,
+        Fault::Disagreement,
+    );
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use dhole_model::NodeId;
 use dhole_protocol::group::{
-    Ending, Group, GroupCommand, GroupError, GroupEvent, GroupMessage, Settings, ViewId,
+    Ending, Group, GroupCommand, GroupError, GroupEvent, GroupMessage, Part, Settings, ViewId,
 };
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
@@ -136,6 +136,8 @@ pub struct World {
     pub longest: usize,
     /// Messages that were sent, by kind.
     pub counts: BTreeMap<&'static str, u64>,
+    /// The last part that was sent with a number, for a planted bug.
+    last: Option<(u64, Part, Text)>,
     now_ns: u64,
     number: u64,
     queue: BinaryHeap<Reverse<(u64, u64)>>,
@@ -167,6 +169,7 @@ impl World {
             refused: None,
             longest: 0,
             counts: BTreeMap::new(),
+            last: None,
             now_ns: 0,
             number: 0,
             queue: BinaryHeap::new(),
@@ -365,7 +368,10 @@ impl World {
 
     fn send(&mut self, from: NodeId, to: NodeId, mut message: GroupMessage<Text>) {
         *self.counts.entry(kind(&message)).or_default() += 1;
-        if self.bug.is_some_and(|bug| !bug.tamper(&mut message)) {
+        if self
+            .bug
+            .is_some_and(|bug| !bug.tamper(&mut message, &mut self.last))
+        {
             return;
         }
         if self.random.random_range(0..100) < self.links.loss {
