@@ -9,3 +9,6 @@ conformance::port_suite!(shm, super::ports::shm);
 conformance::port_suite!(narrow_shm, super::ports::narrow_shm);
 conformance::port_suite!(mixed, super::ports::mixed);
 conformance::port_suite!(watched, super::ports::watched);
+conformance::port_suite!(udp, super::ports::udp);
+conformance::port_suite!(lossy_udp, super::ports::lossy_udp);
+conformance::port_suite!(lossy, super::ports::lossy);

@@ -1,11 +1,14 @@
 //! Clusters of ports within this process, one for each kind of port.
 
-use std::net::{TcpListener, TcpStream};
+use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use dhole_model::NodeId;
-use dhole_net::{Local, Mixed, Port, Shm, ShmLink, Stream, Tcp, TcpLimits, Watch};
+use dhole_net::{
+    Chances, Local, Lossy, Mixed, Port, Reliable, ReliableLimits, Shm, ShmLink, Stream, Tcp,
+    TcpLimits, Udp, UdpKey, UdpLimits, Watch,
+};
 
 /// Ports that copy frames from queue to queue.
 pub fn local(nodes: usize) -> Vec<Box<dyn Port>> {
@@ -62,6 +65,53 @@ pub fn mixed(nodes: usize) -> Vec<Box<dyn Port>> {
 pub fn watched(nodes: usize) -> Vec<Box<dyn Port>> {
     let watch = |port| Box::new(Watch::new(port, Duration::from_secs(60))) as _;
     shm(nodes).into_iter().map(watch).collect()
+}
+
+/// Watched UDP over the loopback, made reliable.
+pub fn udp(nodes: usize) -> Vec<Box<dyn Port>> {
+    udp_with(nodes, UdpLimits::ETHERNET, Chances::default())
+}
+
+/// The same over a network that loses, repeats and reorders.
+pub fn lossy_udp(nodes: usize) -> Vec<Box<dyn Port>> {
+    udp_with(nodes, UdpLimits::LOOPBACK, BAD)
+}
+
+/// The reference over a network that loses, repeats and reorders.
+pub fn lossy(nodes: usize) -> Vec<Box<dyn Port>> {
+    let ports = Local::cluster(nodes).expect("a bell for each node");
+    let port = |port| Box::new(Reliable::new(Lossy::new(port, 7, BAD), SMALL)) as _;
+    ports.into_iter().map(port).collect()
+}
+
+/// A bad network: of a hundred frames five are lost, five come twice and ten late.
+const BAD: Chances = Chances {
+    drop: 50,
+    duplicate: 50,
+    delay: 100,
+    latest: 20,
+};
+
+/// Limits of what is made reliable: a frame of 64 MiB would take long on a bad network.
+const SMALL: ReliableLimits = ReliableLimits {
+    largest: 2 << 20,
+    kept_back: 1 << 20,
+    patience: Duration::from_secs(60),
+};
+
+fn udp_with(nodes: usize, limits: UdpLimits, chances: Chances) -> Vec<Box<dyn Port>> {
+    let socket = |_| UdpSocket::bind("127.0.0.1:0").expect("a socket on the loopback");
+    let sockets: Vec<UdpSocket> = (0..nodes).map(socket).collect();
+    let addresses = sockets.iter().map(UdpSocket::local_addr);
+    let addresses: Vec<_> = addresses.map(|a| a.expect("its address")).collect();
+    let port = |(node, socket)| {
+        let (me, key) = (NodeId::at(node), UdpKey::new(&[7; 32]));
+        let port = Udp::new(me, socket, addresses.clone(), key, limits).expect("a port");
+        let port = Reliable::new(Lossy::new(port, 7, chances), SMALL);
+        // Long enough for a busy machine, and short enough to wait for in a check.
+        Box::new(Watch::new(port, Duration::from_secs(8))) as _
+    };
+    sockets.into_iter().enumerate().map(port).collect()
 }
 
 fn shm_with(nodes: usize, ring_bytes: usize, largest: usize) -> Vec<Box<dyn Port>> {

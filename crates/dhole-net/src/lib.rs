@@ -42,11 +42,13 @@ mod inherited;
 #[cfg(not(loom))]
 mod join;
 mod local;
+mod lossy;
 #[cfg(not(loom))]
 mod mixed;
 mod peers;
 mod port;
 mod receiver;
+mod reliable;
 mod ring;
 #[cfg(not(loom))]
 mod shm;
@@ -54,6 +56,8 @@ mod sleeper;
 mod sync;
 mod tcp;
 mod tls;
+#[cfg(not(loom))]
+mod udp;
 mod watch;
 
 pub use envelope::{Envelope, Outbox, Payload, PayloadPool};
@@ -64,11 +68,15 @@ pub use join::{
     Refused, Secret, SecretError, Transport,
 };
 pub use local::Local;
+pub use lossy::{Chances, Lossy};
 #[cfg(not(loom))]
 pub use mixed::Mixed;
 pub use port::{Loss, Offers, Port, SendError};
 pub use receiver::{PostError, Receiver, Wake};
+pub use reliable::{Reliable, ReliableLimits};
 #[cfg(not(loom))]
 pub use shm::{Shm, ShmError, ShmLink};
 pub use tcp::{Stream, Tcp, TcpLimits};
+#[cfg(not(loom))]
+pub use udp::{Udp, UdpKey, UdpLimits};
 pub use watch::Watch;

@@ -37,6 +37,11 @@ impl Peers {
         self.lost.len()
     }
 
+    /// The largest frame.
+    pub fn largest(&self) -> usize {
+        self.largest
+    }
+
     /// All nodes but this one.
     pub fn others(&self) -> impl Iterator<Item = NodeId> + use<> {
         let me = self.me;

@@ -1,0 +1,155 @@
+use std::sync::Mutex;
+use std::time::Duration;
+
+use dhole_model::NodeId;
+
+use crate::sync::locked;
+use crate::{Loss, Offers, Port, SendError};
+
+/// Frames that are held back at once; more are lost.
+const MOST_HELD: usize = 4_096;
+/// The longest park while frames are held back, for it is polls that let them go.
+const WHILE_HELD: Duration = Duration::from_millis(1);
+
+/// What happens to frames, each in so many of a thousand.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Chances {
+    /// The frame is never seen again.
+    pub drop: u32,
+    /// It comes twice.
+    pub duplicate: u32,
+    /// It comes behind some that were sent after it.
+    pub delay: u32,
+    /// By how many sends and polls a delayed frame is late at most.
+    pub latest: u32,
+}
+
+/// A port that loses, repeats, reorders and delays frames as its seed says, over any other: what the
+/// layers above an unreliable port are tried on.
+pub struct Lossy<P> {
+    inner: P,
+    chances: Chances,
+    fate: Mutex<Fate>,
+}
+
+/// What decides, and the frames that are on their way for longer.
+struct Fate {
+    random: u64,
+    steps: u64,
+    held: Vec<Held>,
+}
+
+struct Held {
+    until: u64,
+    to: NodeId,
+    frame: Vec<u8>,
+}
+
+impl Fate {
+    /// SplitMix64: one addition and some mixing for each number.
+    fn below(&mut self, limit: u64) -> u64 {
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.random;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % limit.max(1)
+    }
+
+    fn happens(&mut self, chance: u32) -> bool {
+        self.below(1_000) < u64::from(chance)
+    }
+}
+
+impl<P: Port> Lossy<P> {
+    /// Does to the frames sent through `inner` what `seed` says.
+    pub fn new(inner: P, seed: u64, chances: Chances) -> Self {
+        let fate = Fate {
+            random: seed ^ u64::from(inner.me().0) << 48,
+            steps: 0,
+            held: Vec::new(),
+        };
+        Lossy {
+            inner,
+            chances,
+            fate: Mutex::new(fate),
+        }
+    }
+
+    /// Lets go what was held back for long enough. What finds no room is lost.
+    fn step(&self, fate: &mut Fate) {
+        fate.steps += 1;
+        let steps = fate.steps;
+        for held in fate.held.extract_if(.., |held| held.until <= steps) {
+            let _ = self.inner.send(held.to, &[&held.frame]);
+        }
+    }
+}
+
+impl<P: Port> Port for Lossy<P> {
+    fn name(&self) -> &'static str {
+        "lossy"
+    }
+
+    fn me(&self) -> NodeId {
+        self.inner.me()
+    }
+
+    fn nodes(&self) -> usize {
+        self.inner.nodes()
+    }
+
+    fn offers(&self) -> Offers {
+        Offers {
+            reliable: false,
+            ordered: false,
+            ..self.inner.offers()
+        }
+    }
+
+    fn send(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
+        let fate = &mut *locked(&self.fate);
+        self.step(fate);
+        if fate.happens(self.chances.drop) && to.index() < self.nodes() && to != self.me() {
+            return Ok(());
+        }
+        if fate.happens(self.chances.delay) && fate.held.len() < MOST_HELD {
+            let until = fate.steps + 1 + fate.below(u64::from(self.chances.latest));
+            let frame = parts.concat();
+            fate.held.push(Held { until, to, frame });
+            return Ok(());
+        }
+        if fate.happens(self.chances.duplicate) {
+            self.inner.send(to, parts)?;
+        }
+        self.inner.send(to, parts)
+    }
+
+    fn poll(&self, take: &mut dyn FnMut(NodeId, &[u8])) -> usize {
+        self.step(&mut locked(&self.fate));
+        self.inner.poll(take)
+    }
+
+    fn park(&self, at_most: Duration) {
+        let holds = !locked(&self.fate).held.is_empty();
+        self.inner.park(match holds {
+            true => at_most.min(WHILE_HELD),
+            false => at_most,
+        });
+    }
+
+    fn unpark(&self) {
+        self.inner.unpark();
+    }
+
+    fn give_up(&self, peer: NodeId, loss: Loss) {
+        self.inner.give_up(peer, loss);
+    }
+
+    fn lost(&self, tell: &mut dyn FnMut(NodeId, Loss)) {
+        self.inner.lost(tell);
+    }
+
+    fn close(&self, at_most: Duration) {
+        self.inner.close(at_most);
+    }
+}

@@ -1,0 +1,251 @@
+//! Every frame once and in order, over a port that promises neither (Orca 2.3.4: what the network
+//! does not offer, Panda supplies).
+
+mod datagram;
+mod flow;
+mod pace;
+mod planted;
+mod receiving;
+mod sending;
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use dhole_model::NodeId;
+
+use self::flow::{Flow, FlowLimits, RESET};
+use crate::peers::Peers;
+use crate::sync::{locked, try_locked};
+use crate::{Loss, Offers, Port, SendError};
+
+/// Between two tries where the port beneath had no room.
+const NO_ROOM: Duration = Duration::from_millis(1);
+
+/// Limits of what [`Reliable`] keeps.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ReliableLimits {
+    /// The largest frame, in bytes; at most 1 GiB. All nodes must say the same.
+    pub largest: usize,
+    /// Bytes kept for each peer until they have come. One frame may exceed it.
+    pub kept_back: usize,
+    /// After how long a peer that answers nothing is lost. One that nothing is sent to is watched
+    /// by [`Watch`](crate::Watch) alone.
+    pub patience: Duration,
+}
+
+impl Default for ReliableLimits {
+    fn default() -> Self {
+        ReliableLimits {
+            largest: 64 << 20,
+            kept_back: 1 << 20,
+            patience: Duration::from_secs(5),
+        }
+    }
+}
+
+/// A reliable and ordered port over an unreliable one: fragments are numbered, acknowledged one by
+/// one, sent again when they were overtaken or time is up, and no faster than they come through.
+pub struct Reliable<P> {
+    inner: P,
+    peers: Peers,
+    clock: Box<dyn Fn() -> Duration + Send + Sync>,
+    flows: Vec<Mutex<Flow>>,
+    polling: Mutex<Polling>,
+}
+
+/// Frames that are whole and were not taken.
+#[derive(Default)]
+struct Polling {
+    ready: VecDeque<(NodeId, Vec<u8>)>,
+}
+
+impl<P: Port> Reliable<P> {
+    /// Makes `inner` reliable, by this machine's clock.
+    pub fn new(inner: P, limits: ReliableLimits) -> Self {
+        let begun = Instant::now();
+        Reliable::with_clock(inner, limits, move || begun.elapsed())
+    }
+
+    /// The same by another clock, which never goes back.
+    pub fn with_clock(
+        inner: P,
+        limits: ReliableLimits,
+        clock: impl Fn() -> Duration + Send + Sync + 'static,
+    ) -> Self {
+        let largest = limits.largest.min(1 << 30);
+        let limits = FlowLimits {
+            largest,
+            datagram: inner.offers().largest,
+            kept_back: limits.kept_back,
+            patience: limits.patience,
+        };
+        let flow = |_| Mutex::new(Flow::new(limits));
+        Reliable {
+            peers: Peers::new(inner.me(), inner.nodes(), largest),
+            flows: (0..inner.nodes()).map(flow).collect(),
+            clock: Box::new(clock),
+            polling: Mutex::default(),
+            inner,
+        }
+    }
+
+    /// The port beneath.
+    pub fn inner(&self) -> &P {
+        &self.inner
+    }
+
+    fn transmit(&self, now: Duration, peer: NodeId, flow: &mut Flow) {
+        flow.transmit(now, &mut |parts| self.inner.send(peer, parts).is_ok());
+    }
+
+    fn living(&self) -> impl Iterator<Item = (NodeId, &Mutex<Flow>)> {
+        let others = self.peers.others();
+        others
+            .filter(|&peer| self.peers.loss(peer).is_none())
+            .map(|peer| (peer, &self.flows[peer.index()]))
+    }
+
+    /// What the port beneath lost is lost here.
+    fn hear_of_losses(&self) {
+        self.inner.lost(&mut |peer, loss| {
+            self.peers.lose(peer, loss);
+        });
+    }
+
+    /// Takes a datagram of `from`; frames that are whole go to `ready`.
+    fn receive(
+        &self,
+        now: Duration,
+        from: NodeId,
+        datagram: &[u8],
+        ready: &mut VecDeque<(NodeId, Vec<u8>)>,
+    ) {
+        let mut frames = Vec::new();
+        let mut flow = locked(&self.flows[from.index()]);
+        let received = flow.receive(now, datagram, &mut frames);
+        match self.peers.loss(from) {
+            // It has left, and perhaps does not know that this is known here.
+            Some(Loss::Left) => self.transmit(now, from, &mut flow),
+            Some(_) if datagram != RESET => drop(self.inner.send(from, &[RESET])),
+            Some(_) => {}
+            None => {
+                drop(flow);
+                ready.extend(frames.into_iter().map(|frame| (from, frame)));
+                if let Err(loss) = received {
+                    self.give_up(from, loss);
+                }
+            }
+        }
+    }
+}
+
+impl<P: Port> Port for Reliable<P> {
+    fn name(&self) -> &'static str {
+        self.inner.name()
+    }
+
+    fn me(&self) -> NodeId {
+        self.inner.me()
+    }
+
+    fn nodes(&self) -> usize {
+        self.inner.nodes()
+    }
+
+    fn offers(&self) -> Offers {
+        Offers {
+            reliable: true,
+            ordered: true,
+            largest: self.peers.largest(),
+        }
+    }
+
+    fn send(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
+        let bytes = self.peers.admit(to, parts)?;
+        let now = (self.clock)();
+        let mut flow = locked(&self.flows[to.index()]);
+        if !flow.frame(now, parts, bytes) {
+            return Err(SendError::Busy { to });
+        }
+        self.transmit(now, to, &mut flow);
+        Ok(())
+    }
+
+    fn poll(&self, take: &mut dyn FnMut(NodeId, &[u8])) -> usize {
+        let Some(mut polling) = try_locked(&self.polling) else {
+            return 0;
+        };
+        let ready = &mut polling.ready;
+        let now = (self.clock)();
+        self.inner
+            .poll(&mut |from, datagram| self.receive(now, from, datagram, ready));
+        self.hear_of_losses();
+        let mut frames = 0;
+        while let Some((from, frame)) = ready.pop_front() {
+            frames += 1;
+            take(from, &frame);
+        }
+        // After `take`, whose answers may have carried what was owed.
+        for (peer, flow) in self.living() {
+            let mut flow = locked(flow);
+            self.transmit(now, peer, &mut flow);
+            let over = flow.is_over(now);
+            drop(flow);
+            match over {
+                // It has left by itself, and needs to hear nothing more.
+                Some(Loss::Left) => drop(self.peers.lose(peer, Loss::Left)),
+                Some(loss) => self.give_up(peer, loss),
+                None => {}
+            }
+        }
+        frames
+    }
+
+    fn park(&self, at_most: Duration) {
+        let now = (self.clock)();
+        let due = |(_, flow): (NodeId, &Mutex<Flow>)| locked(flow).wake_at(now);
+        let wake_at = self.living().filter_map(due).min();
+        let left = wake_at.map_or(at_most, |at| at.saturating_sub(now).max(NO_ROOM));
+        self.inner.park(at_most.min(left));
+    }
+
+    fn unpark(&self) {
+        self.inner.unpark();
+    }
+
+    fn give_up(&self, peer: NodeId, loss: Loss) {
+        if self.peers.lose(peer, loss) {
+            // It may be lost; then the next that it sends is answered by the same.
+            let _ = self.inner.send(peer, &[RESET]);
+        }
+    }
+
+    fn lost(&self, tell: &mut dyn FnMut(NodeId, Loss)) {
+        self.hear_of_losses();
+        self.peers.tell(tell);
+    }
+
+    fn close(&self, at_most: Duration) {
+        self.peers.close();
+        let begun = (self.clock)();
+        for (_, flow) in self.living() {
+            locked(flow).goodbye(begun);
+        }
+        loop {
+            self.poll(&mut |_, _| ());
+            let has_parted = |(_, flow): (NodeId, &Mutex<Flow>)| locked(flow).has_parted();
+            if self.living().all(has_parted) {
+                break;
+            }
+            let left = at_most.saturating_sub((self.clock)().saturating_sub(begun));
+            if left.is_zero() {
+                break;
+            }
+            self.park(left);
+        }
+        self.inner.close(Duration::ZERO);
+    }
+}

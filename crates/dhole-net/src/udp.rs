@@ -1,0 +1,242 @@
+//! The port over UDP: datagrams of which each proves that a member of the cluster sent it. Neither
+//! reliable nor ordered, which [`Reliable`](crate::Reliable) supplies.
+
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::AsFd;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use dhole_model::NodeId;
+use ring::hmac;
+use rustix::event::PollFlags;
+use rustix::io::Errno;
+use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg_addr, sockopt};
+
+use crate::bell::Bell;
+use crate::peers::Peers;
+use crate::sync::try_locked;
+use crate::{Loss, Offers, Port, SendError};
+
+/// What stands before each frame: who sends to whom, and the tag over both and the frame.
+const ADDRESSED: usize = 4;
+const TAG: usize = 32;
+const HEAD: usize = TAG + ADDRESSED;
+/// The largest datagram that UDP carries over IPv4.
+const MOST: usize = 65_507;
+/// Datagrams that are taken in one poll.
+const AT_ONCE: usize = 64;
+/// Parts of a frame that go to the kernel without being copied together.
+const PARTS: usize = 14;
+/// What the kernel is asked to keep for this process while it computes.
+const KERNEL_KEEPS: usize = 4 << 20;
+
+/// What all members of a cluster know, and nobody else: datagrams that it did not tag are dropped.
+/// The port of one run must have another key than that of the next, or datagrams of the one are
+/// good in the other.
+pub struct UdpKey(hmac::Key);
+
+impl UdpKey {
+    /// The key that these bytes are, which were made from the cluster's secret for this run alone.
+    pub fn new(secret: &[u8; 32]) -> Self {
+        UdpKey(hmac::Key::new(hmac::HMAC_SHA256, secret))
+    }
+
+    /// The tag of a datagram: of what addresses it, and of its parts.
+    fn tag(&self, addressed: &[u8; ADDRESSED], parts: &[&[u8]]) -> hmac::Tag {
+        let mut context = hmac::Context::with_key(&self.0);
+        context.update(addressed);
+        for part in parts {
+            context.update(part);
+        }
+        context.sign()
+    }
+}
+
+impl std::fmt::Debug for UdpKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("UdpKey(..)")
+    }
+}
+
+/// Limits of a UDP port.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct UdpLimits {
+    /// The largest datagram, in bytes. What the network between any two nodes carries without cutting
+    /// it up: then one lost packet costs one packet. All nodes must say the same.
+    pub datagram: usize,
+}
+
+impl UdpLimits {
+    /// What an Ethernet carries, with room for tunnels.
+    pub const ETHERNET: UdpLimits = UdpLimits { datagram: 1_400 };
+    /// What the loopback of one machine carries well.
+    pub const LOOPBACK: UdpLimits = UdpLimits { datagram: 16 << 10 };
+}
+
+/// One socket, over which datagrams go to all peers.
+pub struct Udp {
+    peers: Peers,
+    socket: UdpSocket,
+    addresses: Vec<SocketAddr>,
+    key: UdpKey,
+    bell: Bell,
+    /// Where a datagram is read to.
+    datagram: Mutex<Vec<u8>>,
+    refused: AtomicU64,
+}
+
+impl Udp {
+    /// The port of node `me`, whose socket is bound; node `n`'s is at `addresses[n]`.
+    ///
+    /// # Errors
+    /// What the kernel says when the socket cannot be made ready or no descriptor is left.
+    pub fn new(
+        me: NodeId,
+        socket: UdpSocket,
+        addresses: Vec<SocketAddr>,
+        key: UdpKey,
+        limits: UdpLimits,
+    ) -> io::Result<Udp> {
+        let datagram = limits.datagram.clamp(HEAD + 1, MOST);
+        socket.set_nonblocking(true)?;
+        // The kernel gives as much of it as it may.
+        let _ = sockopt::set_socket_recv_buffer_size(&socket, KERNEL_KEEPS);
+        let _ = sockopt::set_socket_send_buffer_size(&socket, KERNEL_KEEPS);
+        Ok(Udp {
+            peers: Peers::new(me, addresses.len(), datagram - HEAD),
+            socket,
+            addresses,
+            key,
+            bell: Bell::new()?,
+            datagram: Mutex::new(vec![0; datagram + 1]),
+            refused: AtomicU64::new(0),
+        })
+    }
+
+    /// Datagrams that were dropped because no member of the cluster had sent them to this node.
+    pub fn refused(&self) -> u64 {
+        self.refused.load(Ordering::Relaxed)
+    }
+
+    /// Who sent this datagram, if a member sent it here.
+    fn sender(&self, datagram: &[u8]) -> Option<NodeId> {
+        let (tag, rest) = datagram.split_first_chunk::<TAG>()?;
+        let (addressed, _) = rest.split_first_chunk::<ADDRESSED>()?;
+        let [from_low, from_high, to_low, to_high] = *addressed;
+        let from = NodeId(u16::from_le_bytes([from_low, from_high]));
+        let to = NodeId(u16::from_le_bytes([to_low, to_high]));
+        hmac::verify(&self.key.0, rest, tag).ok()?;
+        let of_a_peer = from.index() < self.addresses.len() && from != to;
+        (of_a_peer && to == self.peers.me()).then_some(from)
+    }
+}
+
+impl Port for Udp {
+    fn name(&self) -> &'static str {
+        "udp"
+    }
+
+    fn me(&self) -> NodeId {
+        self.peers.me()
+    }
+
+    fn nodes(&self) -> usize {
+        self.peers.nodes()
+    }
+
+    fn offers(&self) -> Offers {
+        Offers {
+            reliable: false,
+            ordered: false,
+            largest: self.peers.largest(),
+        }
+    }
+
+    fn send(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
+        let bytes = self.peers.admit(to, parts)?;
+        let mut addressed = [0; ADDRESSED];
+        addressed[..2].copy_from_slice(&self.peers.me().0.to_le_bytes());
+        addressed[2..].copy_from_slice(&to.0.to_le_bytes());
+        let tag = self.key.tag(&addressed, parts);
+        let joined;
+        let joined_part;
+        let mut parts = parts;
+        if parts.len() > PARTS {
+            joined = parts.concat();
+            joined_part = [&joined[..]];
+            parts = &joined_part;
+        }
+        let mut slices = [io::IoSlice::new(&[]); 2 + PARTS];
+        slices[0] = io::IoSlice::new(tag.as_ref());
+        slices[1] = io::IoSlice::new(&addressed);
+        for (slice, part) in slices[2..].iter_mut().zip(parts) {
+            *slice = io::IoSlice::new(part);
+        }
+        let sent = sendmsg_addr(
+            &self.socket,
+            &self.addresses[to.index()],
+            &slices[..2 + parts.len()],
+            &mut SendAncillaryBuffer::default(),
+            SendFlags::NOSIGNAL | SendFlags::DONTWAIT,
+        );
+        match sent {
+            Ok(_) => Ok(()),
+            Err(Errno::AGAIN | Errno::NOBUFS | Errno::INTR) => Err(SendError::Busy { to }),
+            Err(Errno::MSGSIZE) => Err(SendError::TooLarge {
+                to,
+                bytes,
+                largest: self.peers.largest(),
+            }),
+            // Whatever else may be wrong on the way: a datagram may be lost.
+            Err(_) => Ok(()),
+        }
+    }
+
+    fn poll(&self, take: &mut dyn FnMut(NodeId, &[u8])) -> usize {
+        let Some(mut buffer) = try_locked(&self.datagram) else {
+            return 0;
+        };
+        let mut frames = 0;
+        for _ in 0..AT_ONCE {
+            let bytes = match self.socket.recv_from(&mut buffer) {
+                Ok((bytes, _)) => bytes,
+                // That nobody listens at a peer's address is told here, and means nothing yet.
+                Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => continue,
+                Err(_) => break,
+            };
+            let datagram = &buffer[..bytes];
+            match self.sender(datagram) {
+                Some(from) if self.peers.loss(from).is_none() => {
+                    frames += 1;
+                    take(from, &datagram[HEAD..]);
+                }
+                Some(_) => {}
+                None => drop(self.refused.fetch_add(1, Ordering::Relaxed)),
+            }
+        }
+        frames
+    }
+
+    fn park(&self, at_most: Duration) {
+        let socket = [(self.socket.as_fd(), PollFlags::IN)];
+        self.bell.wait(socket, at_most);
+    }
+
+    fn unpark(&self) {
+        self.bell.ring();
+    }
+
+    fn give_up(&self, peer: NodeId, loss: Loss) {
+        self.peers.lose(peer, loss);
+    }
+
+    fn lost(&self, tell: &mut dyn FnMut(NodeId, Loss)) {
+        self.peers.tell(tell);
+    }
+
+    fn close(&self, _at_most: Duration) {
+        self.peers.close();
+    }
+}
