@@ -1,5 +1,5 @@
-//! What carrying a frame costs between two processes, on every port, beside its floor: 8 bytes there
-//! and back against a bare word in shared memory or a bare socket, small frames one way, and
+//! What carrying a frame costs between two processes, on every port, beside its floor: 8 bytes
+//! there and back against a bare word in shared memory or a bare socket, small frames one way, and
 //! frames of 1 MiB against a copy in memory.
 //!
 //! Both sides poll without pause and each is pinned to a core of its own. Floors and ports take

@@ -7,7 +7,7 @@ use std::time::Duration;
 use dhole_model::NodeId;
 use dhole_net::{
     Chances, Local, Lossy, Mixed, Port, Reliable, ReliableLimits, Shm, ShmLink, Stream, Tcp,
-    TcpLimits, Udp, UdpKey, UdpLimits, Watch,
+    TcpLimits, Udp, UdpKey, UdpLimits, UdpPeer, Watch,
 };
 
 /// Ports that copy frames from queue to queue.
@@ -105,8 +105,13 @@ fn udp_with(nodes: usize, limits: UdpLimits, chances: Chances) -> Vec<Box<dyn Po
     let addresses = sockets.iter().map(UdpSocket::local_addr);
     let addresses: Vec<_> = addresses.map(|a| a.expect("its address")).collect();
     let port = |(node, socket)| {
-        let (me, key) = (NodeId::at(node), UdpKey::new(&[7; 32]));
-        let port = Udp::new(me, socket, addresses.clone(), key, limits).expect("a port");
+        let peer = |&address| {
+            let key = UdpKey::new(&[7; 32]);
+            Some(UdpPeer { address, key })
+        };
+        let mut peers: Vec<_> = addresses.iter().map(peer).collect();
+        peers[node] = None;
+        let port = Udp::new(NodeId::at(node), socket, peers, limits).expect("a port");
         let port = Reliable::new(Lossy::new(port, 7, chances), SMALL);
         // Long enough for a busy machine, and short enough to wait for in a check.
         Box::new(Watch::new(port, Duration::from_secs(8))) as _

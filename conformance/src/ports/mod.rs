@@ -6,7 +6,8 @@
 //! ```
 //!
 //! A check gets all ports of a cluster, each of which a thread of its own uses, as a process would.
-//! What one node does in an [`exchange`] can also be run by a process of its own, as under `mpirun`.
+//! What one node does in an [`exchange`] can also be run by a process of its own, as under
+//! `mpirun`.
 
 mod clusters;
 mod ending;

@@ -45,7 +45,7 @@ pub struct Run {
     pub nodes: Option<u16>,
 
     /// What carries messages between the processes [default: shm, with --hosts mixed]
-    #[arg(long, value_name = "NAME", value_parser = ["tcp", "shm", "mixed"])]
+    #[arg(long, value_name = "NAME", value_parser = ["tcp", "shm", "mixed", "udp"])]
     pub transport: Option<String>,
 
     /// A file that names machines, one a line: `host slots=2 address=10.0.0.1`; nodes are numbered in

@@ -14,7 +14,7 @@
 //! | `DHOLE_SECRET_FILE` | a file with the secret, which nobody else may read |
 //! | `DHOLE_SECRET_FD` | a descriptor to read the secret from, instead |
 //! | `DHOLE_RUN` | names the run; processes of two runs do not join |
-//! | `DHOLE_TRANSPORT` | `tcp` unless set, `shm`, or `mixed`: shared memory within a machine, TCP between |
+//! | `DHOLE_TRANSPORT` | `tcp` unless set, `udp`, `shm`, or `mixed`: `shm` in a machine, `tcp` between |
 //! | `DHOLE_TLS` | which TCP connections are encrypted: `auto` for those between machines, `always`, `never` |
 //! | `DHOLE_BOUND_MS` | a node of which nothing is heard for so long is lost; 5000 unless set |
 //! | `DHOLE_JOIN_MS` | the longest that joining may take; 30000 unless set |
@@ -27,6 +27,7 @@ use dhole_model::NodeId;
 mod address;
 mod build_id;
 mod channel;
+mod datagrams;
 mod environment;
 mod error;
 mod frame;
@@ -64,11 +65,19 @@ pub enum Transport {
     Shm,
     /// Shared memory within each machine, TCP between machines.
     Mixed,
+    /// Datagrams between all, acknowledged and sent again by dhole itself. They prove who sent them,
+    /// and are not encrypted.
+    Udp,
 }
 
 impl Transport {
     /// All of them.
-    pub const ALL: [Transport; 3] = [Transport::Tcp, Transport::Shm, Transport::Mixed];
+    pub const ALL: [Transport; 4] = [
+        Transport::Tcp,
+        Transport::Shm,
+        Transport::Mixed,
+        Transport::Udp,
+    ];
 
     /// Its name in `DHOLE_TRANSPORT`.
     pub fn name(self) -> &'static str {
@@ -76,6 +85,7 @@ impl Transport {
             Transport::Tcp => "tcp",
             Transport::Shm => "shm",
             Transport::Mixed => "mixed",
+            Transport::Udp => "udp",
         }
     }
 
@@ -171,7 +181,7 @@ impl Membership {
             places: Places::default(),
         };
         let reach = match self.transport {
-            Transport::Tcp => Reach::Tcp,
+            Transport::Tcp | Transport::Udp => Reach::Tcp,
             Transport::Shm => Reach::Near,
             Transport::Mixed => Reach::Both,
         };
@@ -201,6 +211,10 @@ impl Membership {
             Transport::Tcp => Box::new(Watch::new(mesh.into_tcp(me)?, bound)),
             Transport::Shm => Box::new(Watch::new(mesh.into_shm(me)?, bound)),
             Transport::Mixed => Box::new(Watch::new(mesh.into_mixed(me)?, bound)),
+            Transport::Udp => {
+                let port = mesh.into_udp(me, &self.secret, bound)?;
+                Box::new(Watch::new(port, bound))
+            }
         })
     }
 }

@@ -24,8 +24,8 @@ pub struct Chances {
     pub latest: u32,
 }
 
-/// A port that loses, repeats, reorders and delays frames as its seed says, over any other: what the
-/// layers above an unreliable port are tried on.
+/// A port that loses, repeats, reorders and delays frames as its seed says, over any other: what
+/// the layers above an unreliable port are tried on.
 pub struct Lossy<P> {
     inner: P,
     chances: Chances,

@@ -17,7 +17,8 @@ pub struct Mixed {
 
 impl Mixed {
     /// The port of the node that both are ports of: node `n` is reached through shared memory where
-    /// `is_near[n]`, and by TCP otherwise. Neither port needs a link to those that the other reaches.
+    /// `is_near[n]`, and by TCP otherwise. Neither port needs a link to those that the other
+    /// reaches.
     ///
     /// # Errors
     /// What the kernel says when no descriptor is left.

@@ -33,7 +33,8 @@ pub trait Port: Send + Sync {
     fn send(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError>;
 
     /// Takes what has come, in the order in which it came from each peer, and returns how many
-    /// frames that were. `take` may send. While one thread polls, another that tries gets 0 at once.
+    /// frames that were. `take` may send. While one thread polls, another that tries gets 0 at
+    /// once.
     fn poll(&self, take: &mut dyn FnMut(NodeId, &[u8])) -> usize;
 
     /// Blocks until something may have come, there may be room for a frame that was refused,
@@ -44,8 +45,8 @@ pub trait Port: Send + Sync {
     /// Ends the [`park`](Port::park) of the thread that is in it, or the next.
     fn unpark(&self);
 
-    /// Gives a peer up, for a reason that was found above: it is lost, nothing of it is taken any more,
-    /// and it learns that the connection is gone. Does nothing where it is lost already.
+    /// Gives a peer up, for a reason that was found above: it is lost, nothing of it is taken any
+    /// more, and it learns that the connection is gone. Does nothing where it is lost already.
     fn give_up(&self, peer: NodeId, loss: Loss);
 
     /// Tells each peer that was lost since the last call, once.

@@ -187,8 +187,8 @@ impl Writer {
         ring.control[READ_UP_TO].load(Ordering::Acquire) != self.read_up_to
     }
 
-    /// Words that a record takes where it would go now: with what is skipped before it, and with the
-    /// word behind it where the next header goes.
+    /// Words that a record takes where it would go now: with what is skipped before it, and with
+    /// the word behind it where the next header goes.
     fn needs(&self, ring: Ring<'_>, record: u64) -> (u64, u64) {
         let to_the_end = ring.capacity() - ring.index(self.position) as u64;
         let skipped = if record > to_the_end { to_the_end } else { 0 };
@@ -297,8 +297,8 @@ impl Reader {
         Ok(Some(header))
     }
 
-    /// Copies the bytes of the record that `header` begins into `bytes`, which is as long, and goes on
-    /// behind it.
+    /// Copies the bytes of the record that `header` begins into `bytes`, which is as long, and goes
+    /// on behind it.
     pub fn copy(&mut self, ring: Ring<'_>, header: Header, bytes: &mut [u8]) {
         let body = ring.index(self.position) + 1;
         let record = words(header.bytes);

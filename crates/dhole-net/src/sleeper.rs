@@ -3,7 +3,8 @@ use std::time::Duration;
 
 use rustix::event::PollFlags;
 
-/// A port whose sleep may be shared with that of another port: one wait for the descriptors of both.
+/// A port whose sleep may be shared with that of another port: one wait for the descriptors of
+/// both.
 pub(crate) trait Sleeper {
     /// Begins a sleep, and adds what may end it to `wakers`; how long it may last, or none where
     /// there is something to do.

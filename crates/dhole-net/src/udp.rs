@@ -32,13 +32,13 @@ const PARTS: usize = 14;
 /// What the kernel is asked to keep for this process while it computes.
 const KERNEL_KEEPS: usize = 4 << 20;
 
-/// What all members of a cluster know, and nobody else: datagrams that it did not tag are dropped.
-/// The port of one run must have another key than that of the next, or datagrams of the one are
-/// good in the other.
+/// What two nodes know, and nobody else: datagrams between them that it did not tag are dropped.
+/// Those of one run must have other keys than those of the next, or datagrams of the one are good
+/// in the other.
 pub struct UdpKey(hmac::Key);
 
 impl UdpKey {
-    /// The key that these bytes are, which were made from the cluster's secret for this run alone.
+    /// The key that these bytes are, which were made of the cluster's secret for this pair alone.
     pub fn new(secret: &[u8; 32]) -> Self {
         UdpKey(hmac::Key::new(hmac::HMAC_SHA256, secret))
     }
@@ -60,11 +60,20 @@ impl std::fmt::Debug for UdpKey {
     }
 }
 
+/// Where a peer is, and how datagrams between it and this node are tagged.
+#[derive(Debug)]
+pub struct UdpPeer {
+    /// The address of its socket.
+    pub address: SocketAddr,
+    /// The key that it has too.
+    pub key: UdpKey,
+}
+
 /// Limits of a UDP port.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct UdpLimits {
-    /// The largest datagram, in bytes. What the network between any two nodes carries without cutting
-    /// it up: then one lost packet costs one packet. All nodes must say the same.
+    /// The largest datagram that is sent, in bytes: what the network carries without cutting it up,
+    /// for then one lost packet costs one packet.
     pub datagram: usize,
 }
 
@@ -79,8 +88,7 @@ impl UdpLimits {
 pub struct Udp {
     peers: Peers,
     socket: UdpSocket,
-    addresses: Vec<SocketAddr>,
-    key: UdpKey,
+    others: Vec<Option<UdpPeer>>,
     bell: Bell,
     /// Where a datagram is read to.
     datagram: Mutex<Vec<u8>>,
@@ -88,15 +96,15 @@ pub struct Udp {
 }
 
 impl Udp {
-    /// The port of node `me`, whose socket is bound; node `n`'s is at `addresses[n]`.
+    /// The port of node `me`, whose socket is bound; `peers[n]` says where node `n`'s is, and there
+    /// is none for `me`. A peer of which nothing is known is lost from the beginning.
     ///
     /// # Errors
     /// What the kernel says when the socket cannot be made ready or no descriptor is left.
     pub fn new(
         me: NodeId,
         socket: UdpSocket,
-        addresses: Vec<SocketAddr>,
-        key: UdpKey,
+        peers: Vec<Option<UdpPeer>>,
         limits: UdpLimits,
     ) -> io::Result<Udp> {
         let datagram = limits.datagram.clamp(HEAD + 1, MOST);
@@ -104,13 +112,17 @@ impl Udp {
         // The kernel gives as much of it as it may.
         let _ = sockopt::set_socket_recv_buffer_size(&socket, KERNEL_KEEPS);
         let _ = sockopt::set_socket_send_buffer_size(&socket, KERNEL_KEEPS);
+        let known = Peers::new(me, peers.len(), datagram - HEAD);
+        for (node, _) in peers.iter().enumerate().filter(|(_, peer)| peer.is_none()) {
+            let loss = Loss::Broken("it has no address".into());
+            known.lose(NodeId::at(node), loss);
+        }
         Ok(Udp {
-            peers: Peers::new(me, addresses.len(), datagram - HEAD),
+            peers: known,
             socket,
-            addresses,
-            key,
+            others: peers,
             bell: Bell::new()?,
-            datagram: Mutex::new(vec![0; datagram + 1]),
+            datagram: Mutex::new(vec![0; MOST]),
             refused: AtomicU64::new(0),
         })
     }
@@ -127,9 +139,9 @@ impl Udp {
         let [from_low, from_high, to_low, to_high] = *addressed;
         let from = NodeId(u16::from_le_bytes([from_low, from_high]));
         let to = NodeId(u16::from_le_bytes([to_low, to_high]));
-        hmac::verify(&self.key.0, rest, tag).ok()?;
-        let of_a_peer = from.index() < self.addresses.len() && from != to;
-        (of_a_peer && to == self.peers.me()).then_some(from)
+        let peer = self.others.get(from.index())?.as_ref()?;
+        hmac::verify(&peer.key.0, rest, tag).ok()?;
+        (from != to && to == self.peers.me()).then_some(from)
     }
 }
 
@@ -156,10 +168,14 @@ impl Port for Udp {
 
     fn send(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
         let bytes = self.peers.admit(to, parts)?;
+        let Some(peer) = &self.others[to.index()] else {
+            let loss = Loss::Broken("it has no address".into());
+            return Err(SendError::Lost { to, loss });
+        };
         let mut addressed = [0; ADDRESSED];
         addressed[..2].copy_from_slice(&self.peers.me().0.to_le_bytes());
         addressed[2..].copy_from_slice(&to.0.to_le_bytes());
-        let tag = self.key.tag(&addressed, parts);
+        let tag = peer.key.tag(&addressed, parts);
         let joined;
         let joined_part;
         let mut parts = parts;
@@ -176,7 +192,7 @@ impl Port for Udp {
         }
         let sent = sendmsg_addr(
             &self.socket,
-            &self.addresses[to.index()],
+            &peer.address,
             &slices[..2 + parts.len()],
             &mut SendAncillaryBuffer::default(),
             SendFlags::NOSIGNAL | SendFlags::DONTWAIT,

@@ -9,8 +9,8 @@ use crate::{Loss, Offers, Port, SendError};
 
 /// Within a bound there are so many heartbeats.
 const BEATS: u32 = 8;
-/// Time between two looks that counts as silence is at most this part of the bound. Who did not look
-/// for longer, because it was stopped or computed, has not heard the silence.
+/// Time between two looks that counts as silence is at most this part of the bound. Who did not
+/// look for longer, because it was stopped or computed, has not heard the silence.
 const COUNTED: u32 = 4;
 /// Polls between two looks at the clock.
 const POLLS: u32 = 64;
@@ -81,8 +81,8 @@ impl<P: Port> Watch<P> {
         }
     }
 
-    /// Sends the heartbeats that are due, and gives up the peers that were silent for too long. Polling
-    /// and parking do this by themselves.
+    /// Sends the heartbeats that are due, and gives up the peers that were silent for too long.
+    /// Polling and parking do this by themselves.
     pub fn tick(&self, now: Duration) {
         let Some(mut times) = try_locked(&self.times) else {
             return;

@@ -141,6 +141,16 @@ impl Channel {
         Ok(Channel::Tls(Box::new(session)))
     }
 
+    /// The address of the peer's machine.
+    pub fn peer(&self) -> io::Result<IpAddr> {
+        let socket = match self {
+            Channel::Tcp(stream) => stream,
+            Channel::Tls(session) => session.socket(),
+            Channel::Unix(_) => return Err(ErrorKind::Unsupported.into()),
+        };
+        Ok(socket.peer_addr()?.ip().to_canonical())
+    }
+
     /// For the port over TCP.
     pub fn into_stream(self) -> Option<Stream> {
         match self {

@@ -175,6 +175,16 @@ fn nodes_that_encrypt_are_connected_with_all() {
 }
 
 #[test]
+fn datagrams_go_where_the_connections_went() {
+    for nodes in [all(2), all(5), encrypted(3)] {
+        assert_carries(meet(nodes, |_| ()), |mesh, me| {
+            let secret = Secret::new(b"the same for all of these nodes").unwrap();
+            Ok(Box::new(mesh.into_udp(me, &secret, LONG)?))
+        });
+    }
+}
+
+#[test]
 fn who_does_not_encrypt_where_others_do_is_refused() {
     let mut nodes = encrypted(2);
     nodes[0].within = Duration::from_millis(700);

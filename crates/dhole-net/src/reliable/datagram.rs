@@ -1,7 +1,7 @@
 //! What two flows say to each other: an acknowledgement in each datagram, and data in most.
 
-/// The part of a datagram that acknowledges: a byte of flags, all numbers below which everything has
-/// come, and which of the 64 behind the first missing one have.
+/// The part of a datagram that acknowledges: a byte of flags, all numbers below which everything
+/// has come, and which of the 64 behind the first missing one have.
 const ACKNOWLEDGES: usize = 1 + 8 + 8;
 /// The part before data: its number, and how long the frame is that begins with it.
 const NUMBERS: usize = 8 + 4;

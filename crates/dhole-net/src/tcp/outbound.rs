@@ -33,8 +33,8 @@ impl Outbound {
         self.kept.len()
     }
 
-    /// Sends the frame `parts` of `bytes` bytes behind `header`, keeping at most `limit` bytes back,
-    /// or the rest of this one frame if nothing else is kept.
+    /// Sends the frame `parts` of `bytes` bytes behind `header`, keeping at most `limit` bytes
+    /// back, or the rest of this one frame if nothing else is kept.
     pub fn send(
         &mut self,
         stream: &Stream,
