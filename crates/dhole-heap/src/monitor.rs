@@ -52,7 +52,7 @@
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use dhole_model::NodeId;
 
@@ -178,6 +178,17 @@ impl<S> Monitor<S> {
     pub fn lock(&self) -> Guard<'_, S> {
         Guard {
             inside: self.enter(),
+        }
+    }
+
+    /// As [`lock`](Monitor::lock), where nobody has it.
+    pub fn try_lock(&self) -> Option<Guard<'_, S>> {
+        match self.inside.try_lock() {
+            Ok(inside) => Some(Guard { inside }),
+            Err(TryLockError::Poisoned(poisoned)) => Some(Guard {
+                inside: poisoned.into_inner(),
+            }),
+            Err(TryLockError::WouldBlock) => None,
         }
     }
 

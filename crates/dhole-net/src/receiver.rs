@@ -8,6 +8,12 @@ pub trait Receiver<M>: Sync {
     /// Takes one message; what the node wants sent in answer goes to `out`. Does not block for
     /// longer than it takes to get the node's lock.
     fn deliver(&self, envelope: Envelope<M>, out: &mut Outbox<M>) -> Wake;
+
+    /// What the node does, holds and waits for, for somebody who wonders why nothing happens.
+    /// `None` while its lock is taken: this does not wait for it.
+    fn describe(&self) -> Option<String> {
+        None
+    }
 }
 
 /// Whether a delivery let the node's waiting worker go on.

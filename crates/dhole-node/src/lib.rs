@@ -39,6 +39,7 @@ mod array;
 mod array_family;
 mod array_phases;
 mod count;
+mod describe;
 mod error;
 mod failure;
 mod family;

@@ -160,6 +160,12 @@ impl Receiver<Message> for Node {
         self.pool.give_back(payload);
         wake
     }
+
+    fn describe(&self) -> Option<String> {
+        let mut guard = self.monitor.try_lock()?;
+        let (heap, state) = guard.split();
+        Some(state.describe(heap.presence()))
+    }
 }
 
 impl State {

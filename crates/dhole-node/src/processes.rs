@@ -10,9 +10,11 @@
 //! | `post` | messages that go, and the runs of objects that go before them |
 //! | `take` | what comes: messages, losses, what begins and ends runs |
 //! | `agree` | beginning and ending a run together |
+//! | `dump` | what is written when somebody wonders why nothing happens |
 //! | `pace` | how a worker waits, and when the service thread serves |
 
 mod agree;
+mod dump;
 mod frame;
 mod pace;
 mod post;
@@ -32,6 +34,7 @@ use crate::machine::{Apart, Judge, LostNode, Machine, Receivers, StartError, Ver
 use crate::random::Random;
 
 use self::agree::Table;
+use self::dump::Dump;
 use self::pace::Pace;
 use self::post::Lane;
 use self::take::Desk;
@@ -56,6 +59,7 @@ pub struct Processes {
     /// What is used during a run.
     here: RwLock<Option<Here>>,
     pace: Pace,
+    dump: Dump,
 }
 
 /// What goes with the run that is on.
@@ -98,6 +102,7 @@ impl Processes {
             table: Mutex::new(Table::new(nodes)),
             here: RwLock::new(None),
             pace: Pace::new(nodes),
+            dump: Dump::default(),
             port,
         })
     }
@@ -198,6 +203,7 @@ impl Machine for Processes {
         let now = self.since_made().as_nanos() as u64;
         self.began_ns.store(now, Ordering::Relaxed);
         self.pace.begin();
+        self.dump.begin();
         self.take_early(receivers);
         std::thread::scope(|scope| {
             let service = std::thread::Builder::new().name("dhole-service".into());
@@ -206,8 +212,12 @@ impl Machine for Processes {
             if let Ok(thread) = serving {
                 self.pace.serves(thread.thread().clone());
             }
+            let dump = std::thread::Builder::new().name("dhole-dump".into());
+            // Without one, nothing is written when it is asked for.
+            let _ = dump.spawn_scoped(scope, || self.write_dumps(receivers));
             body(self.me);
             self.pace.end(&*self.port);
+            self.dump.end();
         });
         Ok(())
     }

@@ -295,6 +295,17 @@ impl Protocol {
         self.lazy.changed_at_home(changed, leaves, time, out);
     }
 
+    /// The wait that the worker is in for what other nodes do.
+    pub fn wait(&self) -> Option<crate::Waiter> {
+        self.wait_for.current()
+    }
+
+    /// The nodes whose answers the worker waits for, for objects or elements.
+    pub fn asked(&self) -> impl Iterator<Item = NodeId> {
+        let objects = self.lazy.round.asked();
+        objects.chain(self.lazy.arrays.round.asked())
+    }
+
     /// The locks that this node holds, and where they were acquired.
     pub fn held_locks(&self) -> impl Iterator<Item = (LockId, CallSite)> {
         self.locks.held()

@@ -39,6 +39,11 @@ impl<W: Copy + Ord> Round<W> {
         }
     }
 
+    /// The nodes that have yet to answer.
+    pub fn asked(&self) -> impl Iterator<Item = NodeId> {
+        self.open.iter().map(|question| question.to)
+    }
+
     /// A new round; replies to an earlier one are nobody's from now on.
     pub fn begin(&mut self) {
         self.awaited.clear();

@@ -81,6 +81,7 @@ pub(crate) fn joined(seed: u64) -> Result<Option<Arc<Processes>>, RunError> {
         Ok(port) => {
             let machine = Arc::new(Processes::new(port, seed)?);
             *state = State::Joined(Arc::clone(&machine));
+            dump_when_told(&machine);
             Ok(Some(machine))
         }
         Err(error) => {
@@ -90,3 +91,19 @@ pub(crate) fn joined(seed: u64) -> Result<Option<Arc<Processes>>, RunError> {
         }
     }
 }
+
+/// On SIGQUIT the process writes what its node does, holds and waits for, and goes on. Where that
+/// cannot be had the signal ends the process, as it does every other.
+#[cfg(unix)]
+fn dump_when_told(machine: &Arc<Processes>) {
+    let Ok(mut signals) = signal_hook::iterator::Signals::new([signal_hook::consts::SIGQUIT])
+    else {
+        return;
+    };
+    let machine = Arc::clone(machine);
+    let thread = std::thread::Builder::new().name("dhole-signals".into());
+    let _ = thread.spawn(move || signals.forever().for_each(|_| machine.dump()));
+}
+
+#[cfg(not(unix))]
+fn dump_when_told(_: &Arc<Processes>) {}

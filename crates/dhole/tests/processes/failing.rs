@@ -60,6 +60,31 @@ fn whoever_leaves_early_is_named_by_all() {
 }
 
 #[test]
+fn whoever_is_asked_says_what_it_does_holds_and_waits_for() {
+    let ended = run(3, "asked");
+    let says = |node: usize, words: &str| {
+        let all = &ended[node].all;
+        let of_it = all.lines().filter(|line| line.contains("dhole: node"));
+        let mut of_it = of_it.filter(|line| line.contains(&format!("node {node}, run 1")));
+        assert!(
+            of_it.any(|line| line.contains(words)),
+            "node {node}: {words}: {all}"
+        );
+    };
+    assert!(ended.iter().all(|ended| ended.code == Some(0)));
+    says(
+        0,
+        "waits at barrier 1 at crates/dhole/tests/processes/programs.rs:",
+    );
+    says(1, "its worker computes");
+    says(2, "waits at barrier 1 at");
+    says(
+        2,
+        "holds lock 5, acquired at crates/dhole/tests/processes/programs.rs:",
+    );
+}
+
+#[test]
 fn settings_that_differ_are_told_to_all() {
     let words = ["node 1 has the settings"];
     all_say(&run(2, "seeds differ"), "not started", &words, &[]);

@@ -41,6 +41,7 @@ pub fn run(name: &str) -> i32 {
             w.barrier()?;
             lock.with(w, |_| Ok(()))
         }),
+        "asked" => ending(asked),
         "seeds differ" => {
             let node = dhole::process()
                 .ok()
@@ -100,6 +101,36 @@ pub fn said(run: &Run<u64>) -> Vec<String> {
         format!("{:?}", total.by_kind),
         format!("{:?}", total.by_type),
     ]
+}
+
+/// Node 1 computes while the others wait, and all are asked over and over what they do.
+fn asked(w: &mut Worker<'_>) -> Result<()> {
+    let held = match w.node().index() {
+        2 => Some(Lock::numbered(5).acquire(w)?),
+        _ => None,
+    };
+    w.barrier()?;
+    let times = std::thread::scope(|scope| {
+        let asking = scope.spawn(|| {
+            let times = 100;
+            for _ in 0..times {
+                let me = rustix::process::getpid();
+                let _ = rustix::process::kill_process(me, rustix::process::Signal::QUIT);
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            times
+        });
+        // Its worker computes for as long as it is asked; that of the others waits for it.
+        if w.node().index() != 1 {
+            w.barrier()?;
+        }
+        Ok::<_, Error>(asking.join())
+    })?;
+    if w.node().index() == 1 {
+        w.barrier()?;
+    }
+    assert_eq!(times.ok(), Some(100));
+    held.map_or(Ok(()), |held| Ok(held.release(w)?))
 }
 
 /// Nodes that take two locks in opposite orders.
