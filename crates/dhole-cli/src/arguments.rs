@@ -26,7 +26,8 @@ pub enum Command {
     /// Becomes a program that ends with the process that started it: what `dhole run` starts
     #[command(hide = true)]
     Node(Node),
-    /// Starts a node on this machine for a `dhole run` on another, which says everything on standard input
+    /// Starts a node on this machine for a `dhole run` on another, which says everything on
+    /// standard input
     #[command(hide = true)]
     Agent,
 }
@@ -48,8 +49,8 @@ pub struct Run {
     #[arg(long, value_name = "NAME", value_parser = ["tcp", "shm", "mixed", "udp"])]
     pub transport: Option<String>,
 
-    /// A file that names machines, one a line: `host slots=2 address=10.0.0.1`; nodes are numbered in
-    /// their order
+    /// A file that names machines, one a line: `host slots=2 address=10.0.0.1`; nodes are numbered
+    /// in their order
     #[arg(long, value_name = "FILE")]
     pub hosts: Option<PathBuf>,
 
@@ -61,8 +62,8 @@ pub struct Run {
     #[arg(long, value_name = "PATH")]
     pub remote_dhole: Option<String>,
 
-    /// What stands before each line of a node's output: `[2] ` for all nodes, for those but node 0's
-    /// standard output, or nothing
+    /// What stands before each line of a node's output: `[2] ` for all nodes, for those but node
+    /// 0's standard output, or nothing
     #[arg(long, value_name = "WHOSE", default_value = "others", value_enum)]
     pub prefix: Prefix,
 

@@ -1,5 +1,5 @@
-//! The `dhole` command: `dhole run` runs a dhole program on processes, `dhole sim` inside a simulated
-//! cluster, `dhole paper` a paper's evaluation.
+//! The `dhole` command: `dhole run` runs a dhole program on processes, `dhole sim` inside a
+//! simulated cluster, `dhole paper` a paper's evaluation.
 #![forbid(unsafe_code)]
 
 mod arguments;

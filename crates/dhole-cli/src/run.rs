@@ -1,4 +1,5 @@
-//! `dhole run`: a program on processes, which end when this command does, and of which nothing is left.
+//! `dhole run`: a program on processes, which end when this command does, and of which nothing is
+//! left.
 
 mod agent;
 mod error;

@@ -155,7 +155,8 @@ fn a_program_that_is_not_there_is_missed_once() {
     );
 }
 
-/// Starts nodes that print their process numbers, with a child each, and ignore what can be ignored.
+/// Starts nodes that print their process numbers, with a child each, and ignore what can be
+/// ignored.
 fn stubborn(words: &[&str]) -> (Child, Vec<String>) {
     let text = "trap '' TERM INT HUP; sleep 1000 & echo $$ $!; wait; wait; sleep 1000";
     let mut child = dhole(words)
@@ -192,7 +193,8 @@ fn nodes_end_with_a_command_that_is_killed() {
     let (mut child, processes) = stubborn(&[]);
     child.kill().unwrap();
     child.wait().unwrap();
-    // The kernel kills the nodes, which are the first of each pair; their own children are not its business.
+    // The kernel kills the nodes, which are the first of each pair; their own children are not its
+    // business.
     for process in processes.iter().step_by(2) {
         wait_until("the node ends", || !runs(process));
     }

@@ -1,7 +1,8 @@
 //! How the processes of a cluster find each other, and why they trust each other.
 //!
 //! A process learns from its environment which node it is ([`Membership::from_env`]) and then
-//! [joins](Membership::join) the others. `docs/trust.md` says what this protects from, and what not.
+//! [joins](Membership::join) the others. `docs/trust.md` says what this protects from, and what
+//! not.
 //!
 //! | variable | says |
 //! |---|---|
@@ -133,8 +134,8 @@ impl Membership {
     /// What the environment says of this process: nothing where `DHOLE_NODE` is not set.
     ///
     /// # Errors
-    /// [`JoinError::Environment`] when it says something that cannot be, or the secret cannot be read;
-    /// [`JoinError::System`] when this process cannot read its own executable.
+    /// [`JoinError::Environment`] when it says something that cannot be, or the secret cannot be
+    /// read; [`JoinError::System`] when this process cannot read its own executable.
     pub fn from_env() -> Result<Option<Membership>, JoinError> {
         environment::read(&|name| std::env::var_os(name))
     }
@@ -154,9 +155,9 @@ impl Membership {
         self.transport
     }
 
-    /// Demands that this setting has the same value on all nodes: joining fails, on both sides, with
-    /// [`HandshakeError::Setting`] where it does not. At most 200 bytes of name and of value count, and at
-    /// most 30 settings.
+    /// Demands that this setting has the same value on all nodes: joining fails, on both sides,
+    /// with [`HandshakeError::Setting`] where it does not. At most 200 bytes of name and of value
+    /// count, and at most 30 settings.
     pub fn setting(mut self, name: &str, value: &str) -> Membership {
         let cut =
             |text: &str| text[..text.floor_char_boundary(Terms::MOST_SETTING_BYTES)].to_owned();
@@ -166,8 +167,8 @@ impl Membership {
         self
     }
 
-    /// Joins the others, and returns when all are connected with all: then nothing that a stranger says
-    /// is heard any more.
+    /// Joins the others, and returns when all are connected with all: then nothing that a stranger
+    /// says is heard any more.
     ///
     /// # Errors
     /// [`JoinError`]; every node that had proved itself learns of it, and its own call fails too.

@@ -1,5 +1,6 @@
-//! TLS between machines. Keys are made for one run, by each process for itself, and no authority vouches for
-//! them: who is at the other end is proved inside, over what only the two ends of a session know (RFC 9266).
+//! TLS between machines. Keys are made for one run, by each process for itself, and no authority
+//! vouches for them: who is at the other end is proved inside, over what only the two ends of a
+//! session know (RFC 9266).
 
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -78,7 +79,8 @@ impl Identity {
     }
 }
 
-/// Takes any key: it is the cluster's secret that says who is there, proved over the session's own secret.
+/// Takes any key: it is the cluster's secret that says who is there, proved over the session's own
+/// secret.
 #[derive(Debug)]
 struct ProvedInside(Arc<CryptoProvider>);
 
@@ -134,8 +136,8 @@ pub struct Session {
 #[derive(Debug)]
 struct State {
     connection: Connection,
-    /// One byte fewer was said to be taken than was: the last, until the kernel has all of it. So whoever
-    /// writes has something to write as long as something is to be sent.
+    /// One byte fewer was said to be taken than was: the last, until the kernel has all of it. So
+    /// whoever writes has something to write as long as something is to be sent.
     owed: bool,
 }
 
@@ -193,8 +195,8 @@ impl Session {
         }
     }
 
-    /// Takes some of the bytes of `parts`, from the front, and says how many. Whoever is told of some must
-    /// go on with the rest.
+    /// Takes some of the bytes of `parts`, from the front, and says how many. Whoever is told of
+    /// some must go on with the rest.
     pub(crate) fn write(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
         let mut state = self.locked();
         let State { connection, owed } = &mut *state;

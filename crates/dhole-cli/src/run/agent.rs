@@ -1,7 +1,8 @@
 //! `dhole agent`: starts one node for a `dhole run` on another machine, and ends it when that ends.
 //!
-//! The first line on standard input is an [`Envelope`]. Lines `signal N` follow; the end of the input ends the
-//! node. The agent's first line on standard output is its answer; then the node prints there.
+//! The first line on standard input is an [`Envelope`]. Lines `signal N` follow; the end of the
+//! input ends the node. The agent's first line on standard output is its answer; then the node
+//! prints there.
 
 use std::io::{self, BufRead, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, ToSocketAddrs};
@@ -27,7 +28,8 @@ const ALONE_WITHIN: Duration = Duration::from_secs(1);
 /// What begins an agent's answer.
 const ANSWER: &str = "dhole-agent 1 ";
 
-/// An order, with the secret. It goes through the remote shell's standard input, which that encrypts.
+/// An order, with the secret. It goes through the remote shell's standard input, which that
+/// encrypts.
 #[derive(Serialize, Deserialize)]
 pub struct Envelope {
     /// What to start.
@@ -125,8 +127,8 @@ fn see_to_the_end(node: &Process, events: &mpsc::Receiver<Event>) -> u8 {
     }
 }
 
-/// Listens at the address by which others reach this machine, or at all where that is another's, as behind
-/// a translated address.
+/// Listens at the address by which others reach this machine, or at all where that is another's, as
+/// behind a translated address.
 fn listen(host: Option<&str>) -> io::Result<TcpListener> {
     let own = host.and_then(|host| {
         let addresses = (host, 0).to_socket_addrs().ok()?;

@@ -10,8 +10,8 @@ use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 use super::error::RunError;
 use crate::arguments::Node;
 
-/// Becomes the program, which the kernel kills when the process that started this one ends, however that
-/// comes about. Returns only when it fails.
+/// Becomes the program, which the kernel kills when the process that started this one ends, however
+/// that comes about. Returns only when it fails.
 pub fn become_node(wanted: &Node) -> RunError {
     if let Err(errno) = set_parent_process_death_signal(Some(Signal::KILL)) {
         return RunError::System {

@@ -58,7 +58,8 @@ impl Process {
             let exited = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
             while waitid(WaitId::Pid(group), exited).is_err_and(|e| e == rustix::io::Errno::INTR) {}
             let mut child = locked(&watched);
-            // It has ended, but its number is still its own: what it has left behind is found by it.
+            // It has ended, but its number is still its own: what it has left behind is found by
+            // it.
             let _ = kill_process_group(group, Signal::KILL);
             let status = child.take().and_then(|mut child| child.wait().ok());
             drop(child);

@@ -38,8 +38,8 @@ pub struct Order {
 }
 
 impl Order {
-    /// Starts the node: its process becomes the program, leads a group of its own, and is killed when the
-    /// thread that calls this ends.
+    /// Starts the node: its process becomes the program, leads a group of its own, and is killed
+    /// when the thread that calls this ends.
     pub fn start(
         &self,
         secret: &Secret,

@@ -36,8 +36,8 @@ impl Secret {
     }
 }
 
-/// Lets children inherit a descriptor. Nodes are started one after the other, and the descriptor is closed
-/// before the next, so that none inherits what is another's.
+/// Lets children inherit a descriptor. Nodes are started one after the other, and the descriptor is
+/// closed before the next, so that none inherits what is another's.
 pub fn inherit(descriptor: &impl AsFd) -> io::Result<()> {
     Ok(rustix::io::fcntl_setfd(descriptor, FdFlags::empty())?)
 }

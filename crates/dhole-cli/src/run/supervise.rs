@@ -217,8 +217,8 @@ impl Cluster<'_> {
                     cause,
                 })?,
         };
-        // One remote shell parses its words once more, another does not: only words that are the same
-        // either way are given to any.
+        // One remote shell parses its words once more, another does not: only words that are the
+        // same either way are given to any.
         let plain = |c: char| c.is_ascii_alphanumeric() || "/._+-~".contains(c);
         if dhole.is_empty() || !dhole.chars().all(plain) {
             return Err(RunError::Remote {
@@ -352,8 +352,8 @@ impl Cluster<'_> {
         self.signalled.get_or_insert(signal);
     }
 
-    /// Says who failed, and returns the exit code. A node that a signal ended pulls others down, which end
-    /// with errors of their own and may do so before its own end is seen.
+    /// Says who failed, and returns the exit code. A node that a signal ended pulls others down,
+    /// which end with errors of their own and may do so before its own end is seen.
     fn report(&self, asked: bool) -> u8 {
         let by_signal = |(_, end): &&(u16, End)| end.signal.is_some() || end.code > 128;
         let first = match asked || self.signalled.is_some() {

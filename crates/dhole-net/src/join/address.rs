@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 /// The longest that one try to connect may take.
 const LONGEST_TRY: Duration = Duration::from_secs(2);
 
-/// The addresses that `name`, which is `host:port`, has. A name server may take its time: the answer is
-/// waited for no longer than said.
+/// The addresses that `name`, which is `host:port`, has. A name server may take its time: the
+/// answer is waited for no longer than said.
 pub(crate) fn resolve(name: &str, within: Duration) -> io::Result<Vec<SocketAddr>> {
     if let Ok(address) = name.parse() {
         return Ok(vec![address]);
@@ -42,8 +42,8 @@ pub(crate) fn connect(name: &str, within: Duration) -> io::Result<(TcpStream, So
     Err(last)
 }
 
-/// How others reach a listener at `host`: behind a translated address they cannot use the one that this
-/// process sees.
+/// How others reach a listener at `host`: behind a translated address they cannot use the one that
+/// this process sees.
 pub(crate) fn with_port(host: &str, listens: SocketAddr) -> String {
     match host.contains(':') && !host.starts_with('[') {
         true => format!("[{host}]:{}", listens.port()),

@@ -85,8 +85,8 @@ fn gnu_build_id(image: &[u8]) -> Option<&[u8]> {
     })
 }
 
-/// The build id among a segment's notes: lengths of name and content, a kind, the name, the content,
-/// each in steps of 4 bytes.
+/// The build id among a segment's notes: lengths of name and content, a kind, the name, the
+/// content, each in steps of 4 bytes.
 fn build_id_among(mut notes: &[u8]) -> Option<&[u8]> {
     const BUILD_ID: usize = 3;
     loop {

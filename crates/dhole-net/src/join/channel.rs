@@ -1,4 +1,5 @@
-//! Connections between processes, and what they come from: over TCP, or a Unix socket within a machine.
+//! Connections between processes, and what they come from: over TCP, or a Unix socket within a
+//! machine.
 
 use std::io::{self, ErrorKind, IoSlice, Read};
 use std::net::{IpAddr, Shutdown, TcpListener, TcpStream};
@@ -63,8 +64,8 @@ impl Channel {
         Ok(Channel::Tcp(stream))
     }
 
-    /// Connects to the listener of this name on this machine. Where it has no room for one more that waits,
-    /// that is an error: not to be waited for, since it may wait for this process too.
+    /// Connects to the listener of this name on this machine. Where it has no room for one more
+    /// that waits, that is an error: not to be waited for, since it may wait for this process too.
     pub fn unix(name: &str) -> io::Result<Channel> {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
@@ -184,7 +185,8 @@ impl AsFd for Channel {
 pub(crate) enum Listener {
     /// Over TCP.
     Tcp(TcpListener),
-    /// Within the machine, under a name that is no file: nothing is left of it when the process ends.
+    /// Within the machine, under a name that is no file: nothing is left of it when the process
+    /// ends.
     Unix(UnixListener),
 }
 

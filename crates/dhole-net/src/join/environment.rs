@@ -17,8 +17,8 @@ use super::secret::Secret;
 use super::{BuildId, Encrypts, Listens, Membership, Transport};
 use crate::inherited;
 
-/// How long joining may take unless the environment says it: a batch system may take its time to start
-/// the last process.
+/// How long joining may take unless the environment says it: a batch system may take its time to
+/// start the last process.
 const JOIN_MS: u64 = 30_000;
 const LONGEST_JOIN_MS: u64 = 3_600_000;
 /// How long a node may be silent, unless the environment says it.

@@ -92,9 +92,9 @@ impl Reader {
         }
     }
 
-    /// Takes bytes, at most as many as are [wanted](Reader::wants), and returns a frame when its last
-    /// has come. Of a kind that is not among `expected`, or longer than its kind can be, nothing more
-    /// than the header is ever kept.
+    /// Takes bytes, at most as many as are [wanted](Reader::wants), and returns a frame when its
+    /// last has come. Of a kind that is not among `expected`, or longer than its kind can be,
+    /// nothing more than the header is ever kept.
     pub fn take(
         &mut self,
         bytes: &[u8],

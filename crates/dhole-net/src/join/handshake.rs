@@ -4,7 +4,7 @@
 //! ```text
 //! connects                                   listens
 //!    | Hello: from, to, nonce c  ------------>  |
-//!    | <---- Challenge: from, nonce l, proof l  |   proof: HMAC-SHA256 over the purpose, both numbers,
+//!    | <---- Challenge: from, nonce l, proof l  |   HMAC-SHA256 over the purpose, both numbers,
 //!    | Proof: proof c; Terms  --------------->  |   both nonces and what binds them to the channel
 //!    | <---------------------------------Terms  |
 //! ```
@@ -146,8 +146,8 @@ impl Handshake {
         self.used
     }
 
-    /// Takes bytes that came, at most as many as it [wants](Handshake::wants). What is to be sent in answer
-    /// goes to `out`, also before an error. `expected` says which nodes may connect.
+    /// Takes bytes that came, at most as many as it [wants](Handshake::wants). What is to be sent
+    /// in answer goes to `out`, also before an error. `expected` says which nodes may connect.
     ///
     /// # Errors
     /// [`HandshakeError`]: then the connection is of no use any more, once `out` is sent.

@@ -1,4 +1,5 @@
-//! Connections whose other ends have not proved who they are: at most so many, each for at most so long.
+//! Connections whose other ends have not proved who they are: at most so many, each for at most so
+//! long.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -176,7 +177,8 @@ impl<'a> Lobby<'a> {
         });
     }
 
-    /// Drops the stranger that has waited longest, if more than `most` wait; first one that said nothing.
+    /// Drops the stranger that has waited longest, if more than `most` wait; first one that said
+    /// nothing.
     fn make_way(&mut self, most: usize) {
         if self.waiting.len() < most {
             return;
@@ -226,8 +228,8 @@ impl<'a> Lobby<'a> {
         }
     }
 
-    /// A handshake failed. Of a stranger that is nothing to end for; a node that knows the secret and
-    /// does not fit is, and so is one that this node itself looks for.
+    /// A handshake failed. Of a stranger that is nothing to end for; a node that knows the secret
+    /// and does not fit is, and so is one that this node itself looks for.
     fn give_up(&mut self, waiting: Waiting, cause: HandshakeError) -> Result<(), JoinError> {
         let (address, peer) = (waiting.wire.address.clone(), waiting.handshake.peer());
         waiting.wire.part();

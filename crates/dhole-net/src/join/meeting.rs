@@ -1,6 +1,6 @@
-//! How all processes of a cluster meet: everybody connects to node 0, which tells everybody where the
-//! others are; then each connects to those of lower numbers. When all are connected with all, node 0 lets
-//! them go. One thread, one loop, one deadline.
+//! How all processes of a cluster meet: everybody connects to node 0, which tells everybody where
+//! the others are; then each connects to those of lower numbers. When all are connected with all,
+//! node 0 lets them go. One thread, one loop, one deadline.
 
 use std::collections::BTreeSet;
 use std::io::{self, ErrorKind};

@@ -36,8 +36,8 @@ impl Mesh {
         Tcp::new(me, streams.collect()).map_err(|e| making_the_port(me, e))
     }
 
-    /// The port through shared memory: of each two nodes the one of the lower number makes the memory, and the
-    /// other takes it.
+    /// The port through shared memory: of each two nodes the one of the lower number makes the
+    /// memory, and the other takes it.
     pub fn into_shm(self, me: NodeId) -> Result<Shm, JoinError> {
         let failed = |peer, cause: String| JoinError::Memory { me, peer, cause };
         let mut links: Vec<Option<ShmLink>> = Vec::new();

@@ -46,8 +46,8 @@ impl Places {
     }
 }
 
-/// Names this machine since it was started, and the network names that this process sees. Empty where the
-/// system does not say: then nothing is near.
+/// Names this machine since it was started, and the network names that this process sees. Empty
+/// where the system does not say: then nothing is near.
 pub(crate) fn machine() -> String {
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let Ok(names) = std::fs::read_link("/proc/self/ns/net") else {

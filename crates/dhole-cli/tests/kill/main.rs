@@ -1,0 +1,242 @@
+//! The kill matrix (`docs/trust.md`) on real processes: what becomes of the others when one node
+//! dies, stops, closes its connections or runs out of memory, at each of the places where it hurts,
+//! over each port.
+//!
+//! The programs are this very test, `ports::member` and `programs::member`, on processes that
+//! `dhole run` starts.
+
+mod ports;
+mod programs;
+mod strike;
+
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+use std::{env, fs, thread};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// Nodes of a program. Node 1 is the victim.
+const NODES: usize = 3;
+/// The exit code of a node that was told of a loss.
+const TOLD: i32 = 4;
+/// That of a node that could not join.
+const ALONE: i32 = 3;
+/// How long nodes wait for one that says nothing, and for each other when they join.
+const BOUNDS: [(&str, &str); 2] = [("DHOLE_BOUND_MS", "2000"), ("DHOLE_JOIN_MS", "6000")];
+
+/// A program and a port.
+#[derive(Clone, Copy, Debug)]
+struct Matrix {
+    /// The test that is the program.
+    program: &'static str,
+    transport: &'static str,
+}
+
+/// What is to come of it.
+struct Outcome {
+    /// The exit code of `dhole run`.
+    code: i32,
+    /// What each of the others says.
+    says: fn(usize) -> String,
+    /// What `dhole run` says.
+    blames: &'static str,
+}
+
+impl Matrix {
+    /// Runs the program, and looks at what comes of it, and whether anything is left.
+    fn cell(self, how: &str, when: &str, outcome: &Outcome) {
+        let what = format!("{how} {when}: {self:?}");
+        let mut child = Command::new(env!("CARGO_BIN_EXE_dhole"))
+            .args(["run", "-n", &NODES.to_string(), "--prefix", "none"])
+            .args(["--transport", self.transport, "--grace-ms", "2000", "--"])
+            .arg(env::current_exe().unwrap())
+            .args(["--exact", self.program, "--nocapture", "--test-threads=1"])
+            .env(strike::HOW, how)
+            .env(strike::WHEN, when)
+            .envs(BOUNDS.iter().filter(|_| how == "stopped for good").copied())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        let errors = thread::spawn(move || stderr.lines().map_while(Result::ok).collect());
+        let (mut said, mut processes, mut meeting) = (Vec::new(), Vec::new(), None);
+        for line in stdout.lines().map_while(Result::ok) {
+            let words: Vec<&str> = line.split(' ').collect();
+            match words[..] {
+                // The test harness begins the line.
+                [.., "runs", process] => processes.push(process.to_owned()),
+                [.., "meets", "at", address] => meeting = Some(address.to_owned()),
+                [.., "stops", process] => go_on(process),
+                _ => said.push(line),
+            }
+        }
+        let code = child.wait().unwrap().code();
+        let errors: Vec<String> = errors.join().unwrap();
+        let all = || format!("{what}: {said:#?} {errors:#?}");
+        assert_eq!(code, Some(outcome.code), "{}", all());
+        for node in (0..NODES).filter(|node| *node != 1) {
+            let says = (outcome.says)(node);
+            let says = |line: &String| line.contains(&says);
+            assert!(said.iter().any(says), "node {node}? {}", all());
+        }
+        let blames = |line: &String| line.contains(outcome.blames);
+        let nobody = outcome.blames.is_empty();
+        assert!(errors.iter().any(blames) || nobody, "{}", all());
+        assert_eq!(processes.len(), NODES, "{}", all());
+        assert_nothing_is_left(&what, &processes, &meeting.unwrap());
+    }
+
+    /// The row of what ends the victim with `code`; `blames` is what `dhole run` says of it.
+    fn ends(self, how: &str, code: i32, blames: &'static str) {
+        for when in WHENS {
+            let says = match when {
+                // Those who wait for the victim at the meeting point may be ended by `dhole run`.
+                "at start-up" => anything,
+                "at exit" => done,
+                _ => lost,
+            };
+            self.cell(how, when, &Outcome { code, says, blames });
+        }
+    }
+
+    fn killed(self) {
+        let blames = "node 1 was ended by signal 9 (SIGKILL)";
+        self.ends("killed", 128 + 9, blames);
+    }
+
+    fn out_of_memory(self) {
+        let blames = "node 1 was ended by signal 6 (SIGABRT)";
+        self.ends("out of memory", 128 + 6, blames);
+    }
+
+    /// A node that is stopped and goes on is waited for: nothing is lost.
+    fn stopped(self) {
+        for when in WHENS {
+            let outcome = Outcome {
+                code: 0,
+                says: done,
+                blames: "",
+            };
+            self.cell("stopped", when, &outcome);
+        }
+    }
+
+    /// The others do not wait for ever for one that does not go on; `dhole run` ends it.
+    fn stopped_for_good(self) {
+        let alone = Outcome {
+            code: ALONE,
+            says: missed,
+            blames: "failed with exit code 3",
+        };
+        self.cell("stopped for good", "at start-up", &alone);
+        self.told("stopped for good");
+    }
+
+    /// The others hear of it; the victim itself, which lives on, is ended by `dhole run`.
+    fn told(self, how: &str) {
+        for when in ["in a barrier", "with a lock held", "during a fetch"] {
+            let outcome = Outcome {
+                code: TOLD,
+                says: lost,
+                blames: "failed with exit code 4",
+            };
+            self.cell(how, when, &outcome);
+        }
+    }
+}
+
+fn anything(_: usize) -> String {
+    String::new()
+}
+
+fn done(node: usize) -> String {
+    format!("node {node} is done")
+}
+
+fn lost(node: usize) -> String {
+    format!("node {node} lost node 1")
+}
+
+fn missed(node: usize) -> String {
+    format!("node {node} did not join: ")
+}
+
+fn assert_nothing_is_left(what: &str, processes: &[String], meeting: &str) {
+    for process in processes {
+        let stat = fs::read_to_string(format!("/proc/{process}/stat"));
+        let gone = stat.is_err() || stat.is_ok_and(|s| s.contains(") Z"));
+        assert!(gone, "{what}: process {process} is left");
+    }
+    let refused = std::net::TcpStream::connect(meeting);
+    assert!(refused.is_err(), "{what}: {meeting} is left");
+    // Memory that is shared has no name: it goes with the last process. Nothing may have one.
+    for entry in fs::read_dir("/dev/shm").unwrap() {
+        let name = entry.unwrap().file_name();
+        assert!(
+            !name.to_string_lossy().contains("dhole"),
+            "{what}: {name:?}"
+        );
+    }
+}
+
+/// Lets a process go on that has stopped itself.
+fn go_on(process: &str) {
+    let state = || fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
+    while !state().contains(") T") {
+        thread::sleep(Duration::from_millis(5));
+    }
+    let process = Pid::from_raw(process.parse().unwrap()).unwrap();
+    kill_process(process, Signal::CONT).unwrap();
+}
+
+/// Where it happens.
+const WHENS: [&str; 5] = [
+    "at start-up",
+    "in a barrier",
+    "with a lock held",
+    "during a fetch",
+    "at exit",
+];
+
+fn over_a_bare_port(transport: &'static str) {
+    let program = "ports::member";
+    let matrix = Matrix { program, transport };
+    matrix.killed();
+    matrix.out_of_memory();
+    matrix.stopped();
+    matrix.stopped_for_good();
+    matrix.told("closed");
+}
+
+fn over_a_program(transport: &'static str) {
+    let program = "programs::member";
+    let matrix = Matrix { program, transport };
+    matrix.killed();
+    matrix.out_of_memory();
+    matrix.stopped();
+    matrix.stopped_for_good();
+}
+
+#[test]
+fn a_bare_port_over_tcp() {
+    over_a_bare_port("tcp");
+}
+
+#[test]
+fn a_bare_port_over_shared_memory() {
+    over_a_bare_port("shm");
+}
+
+#[test]
+fn a_program_over_tcp() {
+    over_a_program("tcp");
+}
+
+#[test]
+fn a_program_over_shared_memory() {
+    over_a_program("shm");
+}
