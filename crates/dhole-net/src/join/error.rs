@@ -205,6 +205,9 @@ pub enum HandshakeError {
     /// Its first bytes, or those of a later message, are not dhole's.
     #[error("it does not speak as dhole's nodes do")]
     NotDhole,
+    /// It speaks TLS where bytes as they are were expected.
+    #[error("it encrypts, and this node does not: is DHOLE_TLS the same for both?")]
+    Encrypts,
     /// It announced more than any message has.
     #[error("it announced a message of {bytes} bytes where at most {most} are expected")]
     Oversized {

@@ -107,7 +107,11 @@ impl Reader {
         self.buffer.extend_from_slice(bytes);
         let magic = self.buffer.len().min(MAGIC.len());
         if self.buffer[..magic] != MAGIC[..magic] {
-            return Err(HandshakeError::NotDhole);
+            // A handshake of TLS, or an alert.
+            return Err(match self.buffer[0] {
+                0x15 | 0x16 => HandshakeError::Encrypts,
+                _ => HandshakeError::NotDhole,
+            });
         }
         if self.buffer.len() < HEADER_BYTES {
             return Ok(None);

@@ -212,7 +212,7 @@ fn each_kind_of_nonsense_is_an_error_of_its_own() {
     };
     assert_eq!(said(b""), E::NoWord);
     assert_eq!(said(b"GET / HTTP/1.1\r\n\r\n"), E::NotDhole);
-    assert_eq!(said(&[0x16, 3, 1]), E::NotDhole);
+    assert_eq!(said(&[0x16, 3, 1]), E::Encrypts);
     let four_gib = said(b"DHJ1\x01\xff\xff\xff\xff");
     let bytes = u64::from(u32::MAX);
     assert_eq!(four_gib, E::Oversized { bytes, most: 37 });
