@@ -36,7 +36,10 @@ pub struct ArrayRange<T> {
 
 /// A range that does not lie within its array, or ends before it starts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
-#[error("elements {start}..{end} of an array of {len} at {site}: there are no such elements")]
+#[error(
+    "elements {} of an array of {len} at {site}: there are no such elements",
+    span(*start, *end)
+)]
 pub struct OutOfBounds {
     /// Elements of the array.
     pub len: u64,
@@ -46,6 +49,14 @@ pub struct OutOfBounds {
     pub end: u64,
     /// Where in the program.
     pub site: CallSite,
+}
+
+/// Places beyond all numbers have no end.
+pub(crate) fn span(start: u64, end: u64) -> String {
+    match end {
+        u64::MAX => format!("from {start} on"),
+        end => format!("{start}..{end}"),
+    }
 }
 
 /// Why elements of an array cannot be had.
@@ -82,6 +93,9 @@ impl ArrayMiss {
     }
 }
 
+const TOO_LARGE: &str = "the elements of a shared array have 1 to 4096 bytes each: make larger ones \
+     objects of their own, with `alloc_range`, or arrays of what they consist of";
+
 /// Elements of `element_bytes` bytes that lie in one block: as many as fit a page. `None` for
 /// elements that an array cannot have.
 pub(crate) const fn per_block(element_bytes: usize) -> Option<u64> {
@@ -95,8 +109,12 @@ impl<T> Array<T> {
     /// Elements in a block. Elements without bytes, or of more than a page, do not compile.
     pub(crate) const PER_BLOCK: u64 = match per_block(size_of::<T>()) {
         Some(elements) => elements,
-        None => panic!("an array's element has a byte at least and a page of 4096 bytes at most"),
+        None => panic!("{}", TOO_LARGE),
     };
+
+    /// Evaluated where a program makes an array, so that the compiler names that place.
+    #[doc(hidden)]
+    pub const ELEMENTS_FIT: () = assert!(per_block(size_of::<T>()).is_some(), "{}", TOO_LARGE);
 
     /// The caller must know that an array of `len` `T`s was allocated whose first block is
     /// `first`.

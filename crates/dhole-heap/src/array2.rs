@@ -7,6 +7,7 @@ use std::panic::Location;
 use dhole_model::CallSite;
 use thiserror::Error;
 
+use crate::array::span;
 use crate::plain::plain;
 use crate::{Access, Array, ArrayRange, Share, TypeMap};
 
@@ -131,7 +132,8 @@ impl<T> Array2<T> {
     #[track_caller]
     fn no_rows(self, start: u64, end: u64) -> ! {
         let (count, site) = (self.rows, Location::caller());
-        panic!("rows {start}..{end} of an array of {count} at {site}: there are no such rows")
+        let rows = span(start, end);
+        panic!("rows {rows} of an array of {count} at {site}: there are no such rows")
     }
 
     #[cold]

@@ -42,6 +42,8 @@ impl Extent {
 pub struct Cluster {
     me: Weak<Cluster>,
     ordinal: u64,
+    /// The first id that was set aside for it.
+    first_id: OnceLock<u64>,
     nodes: usize,
     /// Of the nodes that live in this process.
     slots: Box<[Slot]>,
@@ -183,6 +185,7 @@ impl Cluster {
         Arc::new_cyclic(|me| Cluster {
             me: me.clone(),
             ordinal,
+            first_id: OnceLock::new(),
             nodes,
             taken: slots.iter().map(|_| AtomicBool::new(false)).collect(),
             slots,
@@ -237,6 +240,14 @@ impl Cluster {
     /// The views of a node's store, if there are any.
     pub(crate) fn views(&self, node: NodeId) -> Option<Views> {
         self.views.get().map(|views| views[self.seat(node)])
+    }
+
+    /// Tells the cluster from all others of its processes, on each of them alike: the number of the
+    /// first ids that were set aside for it. It is below 2^24.
+    pub fn number(&self) -> u64 {
+        self.first_id
+            .get()
+            .map_or(0, |first| first / FIRST_PER_NODE)
     }
 
     /// How many nodes the cluster has.
@@ -497,6 +508,7 @@ impl Cluster {
         if let Some(apart) = &self.apart {
             // It is as large everywhere, whoever needs it first; who needs more takes a later one.
             let extent = apart.extent(extents.len())?;
+            self.first_id.get_or_init(|| extent.base);
             extents.push(extent);
             return Ok(extent);
         }
@@ -510,6 +522,7 @@ impl Cluster {
             .unwrap_or(u64::MAX)
             .max(usual);
         let base = space::take_ids(per_node.saturating_mul(nodes), &self.me)?;
+        self.first_id.get_or_init(|| base);
         let extent = Extent { base, per_node };
         extents.push(extent);
         Ok(extent)

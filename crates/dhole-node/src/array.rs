@@ -21,6 +21,7 @@ impl Worker<'_> {
     /// as [`alloc`](Worker::alloc).
     #[track_caller]
     pub fn alloc_array<T: Scalar>(&mut self, len: usize) -> Array<T> {
+        const { Array::<T>::ELEMENTS_FIT };
         self.alloc_array_under(self.link.coherence, len)
     }
 
@@ -66,6 +67,7 @@ impl Worker<'_> {
         len: usize,
         init: impl FnMut(usize) -> T,
     ) -> Array<T> {
+        const { Array::<T>::ELEMENTS_FIT };
         self.alloc_array_with_under(self.link.coherence, len, init)
     }
 

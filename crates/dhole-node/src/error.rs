@@ -227,6 +227,16 @@ pub enum SyncError {
         /// Where that was acquired.
         acquired: CallSite,
     },
+    /// A lock, read-write lock, semaphore or condition was made in another run.
+    #[error("using a {what} on {node} at {site}: it was made in another run")]
+    OtherRun {
+        /// What it is.
+        what: &'static str,
+        /// The node.
+        node: NodeId,
+        /// Where in the program.
+        site: CallSite,
+    },
     /// Node 0 calls `once` within what another `once` runs there alone: it would wait for all
     /// nodes, and they wait for it.
     #[error("once on {node} at {site}, within the one at {outer}: node 0 alone is there")]

@@ -118,6 +118,7 @@ impl fmt::Debug for RwLock {
 
 impl Worker<'_> {
     fn enter(&mut self, passage: Passage, site: CallSite) -> Result<Grip, SyncError> {
+        self.check_made("read-write lock", passage.number(), site)?;
         self.acquire(Event::Enter { passage, site }, site)?;
         Ok(Grip::new(self, Holding::Gate(passage), site))
     }
@@ -188,6 +189,7 @@ impl Semaphore {
     #[track_caller]
     pub fn acquire(self, w: &mut Worker<'_>) -> Result<(), SyncError> {
         let (passage, site) = (Passage::Permit(self.id()), CallSite::caller());
+        w.check_made("semaphore", passage.number(), site)?;
         w.acquire(Event::Enter { passage, site }, site)
     }
 
@@ -199,6 +201,7 @@ impl Semaphore {
     #[track_caller]
     pub fn release(self, w: &mut Worker<'_>) -> Result<(), SyncError> {
         let (passage, site) = (Passage::Permit(self.id()), CallSite::caller());
+        w.check_made("semaphore", passage.number(), site)?;
         w.local(Some(Event::Leave { passage, site }), site)
     }
 }

@@ -14,6 +14,9 @@ use crate::worker::Worker;
 /// Numbers below this are the program's own.
 const FIRST_MADE: u64 = 1 << 32;
 
+/// Numbers that are made have the run's own number, counted from 1, above so many bits.
+const MADE_BITS: u32 = 39;
+
 impl Worker<'_> {
     /// A lock that no other call gives out. It can be stored in shared objects.
     pub fn new_lock(&mut self) -> Lock {
@@ -30,7 +33,27 @@ impl Worker<'_> {
         let number = self.link.numbers_made * self.nodes() as u64 + self.node().index() as u64;
         self.link.numbers_made += 1;
         // So that the number modulo the nodes is this node, whatever number they begin with.
-        FIRST_MADE.next_multiple_of(self.nodes() as u64) + number
+        let first = (self.link.node.cluster.number() + 1) << MADE_BITS;
+        first.next_multiple_of(self.nodes() as u64) + number
+    }
+
+    /// Tests that something with this number was made in this run, or has a number of the
+    /// program's own.
+    pub(crate) fn check_made(
+        &self,
+        what: &'static str,
+        number: u64,
+        site: CallSite,
+    ) -> Result<(), SyncError> {
+        let run = self.link.node.cluster.number() + 1;
+        match number < FIRST_MADE || number >> MADE_BITS == run {
+            true => Ok(()),
+            false => Err(SyncError::OtherRun {
+                what,
+                node: self.node(),
+                site,
+            }),
+        }
     }
 }
 
@@ -60,10 +83,12 @@ impl Lock {
     ///
     /// # Errors
     /// [`SyncError::Protocol`] when this node holds it already, [`SyncError::Deadlock`] when it
-    /// will never be released, [`SyncError::Ended`] when another node fails meanwhile.
+    /// will never be released, [`SyncError::OtherRun`] when it was made in another run,
+    /// [`SyncError::Ended`] when another node fails meanwhile.
     #[track_caller]
     pub fn acquire(self, w: &mut Worker<'_>) -> Result<Held, SyncError> {
         let (lock, site) = (self.id(), CallSite::caller());
+        w.check_made("lock", lock.0, site)?;
         w.acquire(Event::Acquire { lock, site }, site)?;
         Ok(Held(Grip::new(w, Holding::Lock(lock), site)))
     }
@@ -171,6 +196,7 @@ impl Condvar {
     pub fn wait(self, w: &mut Worker<'_>, held: Held) -> Result<Held, SyncError> {
         let (condition, site) = (self.id(), CallSite::caller());
         let Held(grip) = held;
+        w.check_made("condition", condition.number, site)?;
         if grip.holding != Holding::Lock(condition.lock) {
             return Err(SyncError::OtherLock {
                 condition,
@@ -204,6 +230,7 @@ impl Condvar {
     }
 
     fn notify(self, w: &mut Worker<'_>, all: bool, site: CallSite) -> Result<(), SyncError> {
+        w.check_made("condition", self.id().number, site)?;
         let event = Event::Notify {
             condition: self.id(),
             all,

@@ -67,7 +67,7 @@ impl Arrays {
         self.freeing.sort_unstable();
         let mut freed = Vec::with_capacity(self.freeing.len());
         for (ids, site) in self.freeing.drain(..) {
-            races.wrote_elements(version.lamport, &[(whole(ids.first), site)]);
+            races.freed_elements(version.lamport, whole(ids.first), site);
             races.forget_array(ids.first);
             freed.push(ids);
         }
@@ -83,7 +83,7 @@ impl Arrays {
     ) -> u64 {
         let mut raced = 0;
         for ids in &interval.freed_arrays {
-            raced += races.element_races(whole(ids.first), interval.version(), out);
+            raced += races.element_races(whole(ids.first), (interval.version(), true), out);
             races.forget_array(ids.first);
             races.forget_at_home(ids.first);
             self.forget(*ids, out);

@@ -558,7 +558,7 @@ impl Lazy {
             }
         });
         for elements in &interval.elements {
-            races += finder.element_races(*elements, version, out);
+            races += finder.element_races(*elements, (version, false), out);
             self.arrays.notice(*elements, version, out);
         }
         races

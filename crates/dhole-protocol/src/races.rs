@@ -244,7 +244,14 @@ impl RaceFinder {
     /// An interval of this node ends that wrote these elements of arrays.
     pub fn wrote_elements(&mut self, lamport: u64, written: &[(Elements, SiteId)]) {
         if self.races != Races::Ignore {
-            self.own_elements.wrote(lamport, written);
+            self.own_elements.wrote(lamport, written, false);
+        }
+    }
+
+    /// An interval of this node ends that freed an array, with these elements.
+    pub fn freed_elements(&mut self, lamport: u64, elements: Elements, site: SiteId) {
+        if self.races != Races::Ignore {
+            self.own_elements.wrote(lamport, &[(elements, site)], true);
         }
     }
 
@@ -376,12 +383,16 @@ impl RaceFinder {
     }
 
     /// As [`is_race`](RaceFinder::is_race), for elements of an array: how many races.
-    pub fn element_races(&mut self, written: Elements, there: Version, out: &mut Commands) -> u64 {
-        let races = |last| self.races_with(last, there);
+    pub fn element_races(
+        &mut self,
+        written: Elements,
+        there: (Version, bool),
+        out: &mut Commands,
+    ) -> u64 {
+        let races = |last| self.races_with(last, there.0);
         let racing = self.own_elements.racing(written, races);
-        for (elements, site) in &racing {
-            let here = Packed::new(0, *site);
-            self.found(Raced::Elements(*elements), here, (there, false), out);
+        for (elements, here) in &racing {
+            self.found(Raced::Elements(*elements), *here, there, out);
         }
         racing.len() as u64
     }

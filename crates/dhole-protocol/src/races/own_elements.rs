@@ -21,35 +21,39 @@ pub(super) struct OwnElements {
 }
 
 impl OwnElements {
-    /// An interval of this node ends that wrote these elements.
-    pub fn wrote(&mut self, lamport: u64, written: &[(Elements, SiteId)]) {
+    /// An interval of this node ends that wrote these elements, or freed them with their array.
+    pub fn wrote(&mut self, lamport: u64, written: &[(Elements, SiteId)], freed: bool) {
         for (elements, site) in written {
             if self.segments >= MOST_SEGMENTS {
                 return;
             }
             let own = self.arrays.entry(elements.array).or_default();
             self.segments -= own.len();
-            own.update(elements.range(), |_, own| own.wrote(lamport, *site));
+            own.update(elements.range(), |_, own| {
+                own.wrote(lamport, *site);
+                own.last.0 |= if freed { Packed::FREED } else { 0 };
+            });
             self.segments += own.len();
         }
     }
 
     /// The parts of `elements` whose last write here is one that `races`, joined where it was made
-    /// in one place.
+    /// in one place, and the first of these writes.
     pub fn racing(
         &self,
         elements: Elements,
         races: impl Fn(Packed) -> bool,
-    ) -> Vec<(Elements, SiteId)> {
-        let mut racing = Vec::new();
+    ) -> Vec<(Elements, Packed)> {
+        let mut racing: Vec<(Elements, Packed)> = Vec::new();
         let own = self.arrays.get(&elements.array).into_iter();
         for (range, Own { last, .. }) in own.flat_map(|own| own.of(elements.range())) {
-            if races(last) {
-                push(
-                    &mut racing,
-                    Elements::new(elements.array, range),
-                    last.site(),
-                );
+            let is_like = |of: Packed| (of.site(), of.freed()) == (last.site(), last.freed());
+            match racing.last_mut() {
+                _ if !races(last) => {}
+                Some((before, of)) if before.range().end == range.start && is_like(*of) => {
+                    before.count += range.end - range.start;
+                }
+                _ => racing.push((Elements::new(elements.array, range), last)),
             }
         }
         racing

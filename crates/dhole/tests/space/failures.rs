@@ -197,6 +197,37 @@ fn a_reference_of_another_cluster_is_an_error_that_says_so() {
 }
 
 #[test]
+fn what_was_made_in_a_run_that_has_ended_is_an_error_in_another() {
+    let made = Config::nodes(2).run(|w| {
+        let lock = w.new_lock();
+        let condition = w.new_condvar(lock);
+        Ok((lock, condition, w.new_rw_lock(), w.new_semaphore(1)))
+    });
+    let (lock, old, rw_lock, semaphore) = made.unwrap().value;
+    let run = Config::nodes(2).run(|w| {
+        let of_another = |result: Result<()>, what: &str| {
+            let error = result.unwrap_err();
+            let text = error.to_string();
+            assert!(matches!(error, Error::Sync(SyncError::OtherRun { .. })));
+            let words = format!("using a {what} on node ");
+            assert!(text.starts_with(&words), "{text}");
+            assert!(text.ends_with("it was made in another run"), "{text}");
+            assert!(text.contains("space/failures.rs:"), "{text}");
+        };
+        of_another(lock.with(w, |_| Ok(())), "lock");
+        of_another(rw_lock.with_read(w, |_| Ok(())), "read-write lock");
+        of_another(rw_lock.with_write(w, |_| Ok(())), "read-write lock");
+        of_another(semaphore.acquire(w).map_err(Error::from), "semaphore");
+        of_another(semaphore.release(w).map_err(Error::from), "semaphore");
+        of_another(old.notify_all(w).map_err(Error::from), "condition");
+        let own = w.once(|w| Ok(w.new_lock()))?;
+        own.with(w, |_| Ok(()))?;
+        Lock::numbered(u32::MAX).with(w, |_| Ok(()))
+    });
+    run.unwrap();
+}
+
+#[test]
 fn zero_nodes_and_too_many_nodes_are_refused_by_name() {
     for nodes in [0, 5_000] {
         let error = Config::nodes(nodes).run(|_| Ok(())).unwrap_err();

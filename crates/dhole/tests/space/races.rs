@@ -400,6 +400,37 @@ fn a_freeing_that_races_with_a_write_is_told_as_one() {
 }
 
 #[test]
+fn the_freeing_of_an_array_that_races_with_a_write_is_told_as_one() {
+    for freeing in 0..2 {
+        let settings = sim::Settings::fixed_cost(2);
+        let run = Config::nodes(2).simulate(settings, |w| {
+            let array = w.once(|w| Ok(w.alloc_array::<u64>(100)))?;
+            array.slice(w, ..);
+            w.barrier()?;
+            match w.node().index() == freeing {
+                true => {
+                    w.work(1_000_000); // or the writer would learn that it is freed
+                    w.free(array)?
+                }
+                false => array.slice_mut(w, 10..20).fill(2),
+            }
+            w.barrier()?;
+            Ok(())
+        });
+        let report = run.unwrap().report;
+        let [race] = &report.races[..] else {
+            panic!("{:?}", report.races)
+        };
+        let freed = race.writes.map(|write| write.freed);
+        assert_eq!(freed, [freeing == 0, freeing == 1]);
+        let (text, other) = (race.to_string(), 1 - freeing);
+        let freed = format!("node {freeing} freed them at ");
+        let wrote = format!("node {other} wrote them at ");
+        assert!(text.contains(&freed) && text.contains(&wrote), "{text}");
+    }
+}
+
+#[test]
 fn what_has_no_bytes_is_not_raced_for() {
     for coherence in Coherence::BY_OBJECT {
         let config = Config::nodes(2).races(Races::Fail).coherence(coherence);
