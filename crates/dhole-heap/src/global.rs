@@ -85,6 +85,7 @@ impl Heap {
     pub(crate) fn take_address(&mut self, bytes: u64, align: u64) -> Option<u64> {
         let at = self.next_address(bytes, align)?;
         self.segment.start = at + bytes.max(1);
+        self.allotted += bytes;
         Some(at)
     }
 
@@ -165,6 +166,7 @@ mod tests {
             let small = heap.alloc(0_u8).unwrap();
             let rows = heap.alloc_rows::<f64>(3, 1024).unwrap();
             assert_eq!(heap.store_bytes(), PAGE_BYTES, "of {small:?} alone");
+            assert_eq!(heap.allotted_bytes(), 1 + 3 * 8192);
             (rows, heap.alloc_array::<u32>(4096).unwrap())
         });
         on(&two, |heap| heap.zero_fill(rows.row(1).oid()).unwrap());

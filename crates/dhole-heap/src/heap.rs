@@ -59,6 +59,8 @@ pub(crate) struct Heap {
     pub(crate) ids: IdParts,
     /// The addresses of the global space that this node fills.
     pub(crate) segment: Range<u64>,
+    /// Bytes of the global space that were given to objects here.
+    pub(crate) allotted: u64,
     /// Installed in a shared call, and not yet known to the worker.
     pending: Vec<(Oid, u64)>,
     pub(crate) pre_images: PreImages,
@@ -124,6 +126,7 @@ impl Heap {
             open: FxHashMap::default(),
             ids: IdParts::default(),
             segment: 0..0,
+            allotted: 0,
             pending: Vec::new(),
             pre_images: PreImages::default(),
             pushed: PreImages::default(),
@@ -535,6 +538,13 @@ impl<'g> HeapMut<'g> {
     /// Bytes of the pages that hold objects on this node.
     pub fn store_bytes(&self) -> u64 {
         self.heap.store.bytes() + self.heap.array_bytes
+    }
+
+    /// Bytes of the [global space](dhole_model::Placement::Everywhere) that objects were given
+    /// which were allocated on this node; a node that stored all objects would need the sum over
+    /// all nodes.
+    pub fn allotted_bytes(&self) -> u64 {
+        self.heap.allotted
     }
 
     fn exclusive(&self, operation: &'static str, oid: Oid) -> Result<(), Refused> {

@@ -318,6 +318,8 @@ pub struct Counters {
     pub interval_records_most: u64,
     /// Bytes of page store that hold shared objects on this node.
     pub shared_bytes: u64,
+    /// Bytes of a global space that objects were given which were allocated on this node.
+    pub allotted_bytes: u64,
     /// Sent messages by kind.
     pub by_kind: BTreeMap<MessageKind, KindCounters>,
     /// Events by the type of the object.
@@ -418,6 +420,7 @@ impl Counters {
             computed_ns,
             interval_records_most,
             shared_bytes,
+            allotted_bytes,
             by_kind,
             by_type,
             by_object,
@@ -450,6 +453,7 @@ impl Counters {
         self.computed_ns += computed_ns;
         self.interval_records_most = self.interval_records_most.max(*interval_records_most);
         self.shared_bytes += shared_bytes;
+        self.allotted_bytes += allotted_bytes;
         for (kind, theirs) in by_kind {
             let mine = self.by_kind.entry(*kind).or_default();
             mine.messages += theirs.messages;

@@ -104,6 +104,7 @@ impl Worker<'_> {
         let (heap, state) = guard.split();
         let mut now = state.counters(heap.store_bytes());
         now.computed_ns = computed_ns;
+        now.allotted_bytes = heap.allotted_bytes();
         f(state, &now);
         drop(guard);
         link.machine.leave(id);

@@ -125,7 +125,10 @@ impl Node {
     pub(crate) fn counters(&self) -> Counters {
         let mut guard = self.monitor.lock();
         let (heap, state) = guard.split();
-        state.counters(heap.store_bytes())
+        Counters {
+            allotted_bytes: heap.allotted_bytes(),
+            ..state.counters(heap.store_bytes())
+        }
     }
 
     /// The races that this node found.
