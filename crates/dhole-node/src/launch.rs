@@ -63,7 +63,7 @@ impl Settings {
         let protocol = Protocol::with(id, self.nodes, limits, self.races);
         match self.optimisations.write_detection {
             WriteDetection::Marks => protocol,
-            WriteDetection::Twins => protocol.comparing(),
+            WriteDetection::Twins | WriteDetection::Objects => protocol.comparing(),
         }
     }
 
@@ -79,7 +79,7 @@ impl Settings {
         if self.detector == Detector::Vm && self.placement() == Placement::Everywhere {
             return Err(ConfigError::VmPlacesByTouch);
         }
-        let twins = self.optimisations.write_detection == WriteDetection::Twins;
+        let twins = self.optimisations.write_detection != WriteDetection::Marks;
         match twins && self.races == Races::Fail {
             true => Err(ConfigError::TwinsMissRaces),
             false => check_nodes(self.nodes),

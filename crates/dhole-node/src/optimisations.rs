@@ -30,6 +30,9 @@ pub enum WriteDetection {
     /// is written with what it holds gives no notice, so not all races are found, and of a race
     /// not always the line: [`Races::Fail`](dhole_protocol::Races) is refused.
     Twins,
+    /// The same object by object: a first write makes that object alone writable, and it is
+    /// compared with what it was (DOSA without write aggregation, section 9.3).
+    Objects,
 }
 
 impl Optimisations {
@@ -66,7 +69,7 @@ impl State {
 
     /// The worker writes a clean object: the protocol is told what could become writable with it.
     pub fn look_beside_written(&mut self, written: Oid, heap: &mut HeapMut<'_>) {
-        if self.protocol.compares() {
+        if self.optimisations.write_detection == WriteDetection::Twins {
             let clean = heap
                 .beside(written)
                 .filter(|(oid, is_present)| *is_present && !heap.is_writable(*oid));

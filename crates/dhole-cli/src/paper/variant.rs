@@ -42,6 +42,11 @@ impl Variant {
         }
     }
 
+    /// Whether objects lie at the same place on every node.
+    pub fn places_everywhere(self) -> bool {
+        matches!(self, Variant::Treadmarks | Variant::NoLazyAllocation)
+    }
+
     /// The program's options that make it so.
     pub fn options(self) -> Vec<&'static str> {
         if self == Variant::Treadmarks {
@@ -56,7 +61,7 @@ impl Variant {
             "--allocation",
             unless(Variant::NoLazyAllocation, "first-touch", "everywhere"),
             "--write-detection",
-            unless(Variant::NoWriteAggregation, "twins", "marks"),
+            unless(Variant::NoWriteAggregation, "twins", "objects"),
             "--notice-reduction",
             unless(Variant::NoNoticeReduction, "16", "0"),
         ]
