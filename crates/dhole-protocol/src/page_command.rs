@@ -19,7 +19,10 @@ impl WrittenPages {
     pub(crate) fn wire_bytes(&self) -> u64 {
         const COUNT: u64 = 4;
         const FIRST_AND_COUNT: u64 = 4 + 2;
-        4 * self.seen.nodes() as u64 + COUNT + FIRST_AND_COUNT * self.ranges.len() as u64
+        // Most of these numbers are small, and are sent by seven bits a byte.
+        let seen = |node| u64::from((self.seen.of(NodeId::at(node)) | 1).ilog2() / 7 + 1);
+        let seen: u64 = (0..self.seen.nodes()).map(seen).sum();
+        seen + COUNT + FIRST_AND_COUNT * self.ranges.len() as u64
     }
 }
 
