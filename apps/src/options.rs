@@ -47,7 +47,8 @@ pub struct Common {
     #[arg(long, value_name = "WHERE", default_value = "first-touch", value_parser = placement())]
     pub allocation: Placement,
 
-    /// How it is found what was written, under lazy: object by object, or page by page with twins
+    /// How it is found what was written, under lazy: marked object by object, compared with what
+    /// was there page by page (twins), or compared object by object
     #[arg(long, value_name = "HOW", default_value = "marks", value_parser = write_detection())]
     pub write_detection: WriteDetection,
 
@@ -129,9 +130,23 @@ pub struct BarnesOptions {
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = size())]
     pub steps: u32,
 
+    /// What of a body is shared: what others need, or all that SPLASH keeps of it
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t = Record::Split)]
+    pub record: Record,
+
     #[allow(missing_docs, reason = "clap would take the words for the program's")]
     #[command(flatten)]
     pub common: Common,
+}
+
+/// How much of a thing is shared.
+#[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Record {
+    /// What others need; the rest is its owner's.
+    #[default]
+    Split,
+    /// All that SPLASH keeps in its record of the thing, so that as much fits on a page.
+    Splash,
 }
 
 /// Options that are wrong only together, or that no range describes.
@@ -249,8 +264,9 @@ fn yes_or_no() -> impl TypedValueParser<Value = bool> {
 }
 
 fn write_detection() -> impl TypedValueParser<Value = WriteDetection> {
-    PossibleValuesParser::new(["marks", "twins"]).map(|how| match &*how {
+    PossibleValuesParser::new(["marks", "twins", "objects"]).map(|how| match &*how {
         "marks" => WriteDetection::Marks,
+        "objects" => WriteDetection::Objects,
         _ => WriteDetection::Twins,
     })
 }

@@ -1,8 +1,10 @@
 //! Both Waters over dhole against their sequential versions and each other, as libraries.
 
+use apps::options::Record;
 use apps::water::solve::Program;
 use apps::water::{Alone, Outcome, Problem, nsquared, spatial};
-use dhole::{Coherence, Config, Detector, MessageKind, Run};
+use dhole::sim::Settings;
+use dhole::{Coherence, Config, Detector, MessageKind, Optimisations, Races, Run};
 
 const NSQUARED: Program = nsquared::PROGRAM;
 const SPATIAL: Program = spatial::PROGRAM;
@@ -84,6 +86,102 @@ fn every_protocol_and_detector_moves_the_molecules_alike() {
             assert!(error.max() < 1e-12, "{coherence:?}, {detector}: {error:?}");
         }
     }
+}
+
+#[test]
+fn splashs_records_move_the_molecules_alike_under_every_protocol_and_detector() {
+    // A molecule moves on; see above.
+    let problem = Problem {
+        record: Record::Splash,
+        prefetch: false,
+        ..Problem::new(125, 6, 3)
+    };
+    for program in [NSQUARED, SPATIAL] {
+        let alone = alone(program, problem);
+        let all = Coherence::ALL.map(|coherence| (coherence, Detector::Check));
+        let vm = [(Coherence::Lazy, Detector::Vm)];
+        for (coherence, detector) in all.into_iter().chain(vm) {
+            for nodes in [1, 4] {
+                let run = Config::nodes(nodes)
+                    .coherence(coherence)
+                    .detector(detector)
+                    .races(Races::Fail)
+                    .run(|w| (program.shared)(w, &problem, Some(&alone), &|_| ()))
+                    .unwrap();
+                let error = run.value.error.unwrap();
+                assert!(error.max() < 1e-12, "{coherence:?}, {detector}: {error:?}");
+            }
+        }
+    }
+    let spatial = solve(SPATIAL, &problem, 4).1;
+    assert_eq!(spatial.value.error.unwrap().position, 0.0);
+    let moved = spatial.report.measured().unwrap();
+    assert!(
+        moved.lock_acquires_remote + moved.lock_acquires_local > 0,
+        "none has moved on"
+    );
+}
+
+#[test]
+fn what_splash_adds_up_are_the_energies_of_the_molecules_as_they_are() {
+    // With the short radius energies jump where a pair comes near.
+    let problem = Problem {
+        cutoff: 0.0,
+        ..Problem::new(343, 40, 1)
+    };
+    let splash = Problem {
+        record: Record::Splash,
+        ..problem
+    };
+    let (split, splash) = (alone(NSQUARED, problem), alone(NSQUARED, splash));
+    assert_eq!(split.atoms, splash.atoms);
+    assert!(splash.units > split.units);
+    let totals = energies(&splash, 343).0;
+    assert!(
+        totals[10..]
+            .iter()
+            .all(|total| (total - totals[10]).abs() < 3e-6)
+    );
+}
+
+/// What the papers' programs fetch in each step: the records of the half of all molecules that
+/// follow, to compute forces, to add them, and for the potential energy; and a node's own, to which
+/// others have added.
+#[test]
+fn nsquared_fetches_half_of_all_records_three_times_in_each_step() {
+    let (molecules, steps, nodes) = (64, 2, 8);
+    let problem = Problem {
+        record: Record::Splash,
+        prefetch: false,
+        // So that every molecule meets many of those that it looks at.
+        cutoff: 0.0,
+        ..Problem::new(molecules, steps, 3)
+    };
+    let alone = alone(NSQUARED, problem);
+    let by_themselves = Optimisations {
+        read_aggregation: false,
+        ..Optimisations::default()
+    };
+    let run = Config::nodes(nodes)
+        .optimisations(by_themselves)
+        .simulate(Settings::fixed_cost(nodes), |w| {
+            (NSQUARED.shared)(w, &problem, Some(&alone), &|_| ())
+        });
+    let measured = run.unwrap().report.measured().unwrap();
+    let (others, own) = (molecules / 2, molecules / nodes);
+    let least = (steps * nodes * 3 * others) as u64;
+    let most = least + (steps * nodes * 2 * own) as u64;
+    assert!(
+        (least..=most).contains(&measured.misses),
+        "{} of {least} to {most}",
+        measured.misses
+    );
+    // Four barriers a step, and the locks.
+    let others = nodes as u64 - 1;
+    assert_eq!(
+        measured.sent(MessageKind::BarrierArrive),
+        others * 4 * steps as u64
+    );
 }
 
 #[test]

@@ -3,9 +3,10 @@
 
 use std::process::ExitCode;
 
+use apps::barnes::body::{Body, Record, SplashBody};
 use apps::barnes::{Problem, sequential, shared};
 use apps::cluster::Cluster;
-use apps::options::{BarnesOptions, Common};
+use apps::options::{self, BarnesOptions, Common};
 use apps::program;
 use apps::progress::Progress;
 use apps::report::{Report, sequential_seconds};
@@ -14,14 +15,22 @@ use dhole::RunError;
 use serde_json::json;
 
 fn main() -> ExitCode {
-    let options = BarnesOptions::parse();
-    let problem = |nodes| options.problem(nodes);
-    program::main("barnes", &options.common, problem, |cluster, problem| {
-        solve(&options.common, cluster, problem)
+    let asked = BarnesOptions::parse();
+    let problem = |nodes| asked.problem(nodes);
+    program::main("barnes", &asked.common, problem, |cluster, problem| {
+        let solve = match asked.record {
+            options::Record::Split => solve::<Body>,
+            options::Record::Splash => solve::<SplashBody>,
+        };
+        solve(&asked.common, cluster, problem)
     })
 }
 
-fn solve(common: &Common, cluster: Cluster, problem: &Problem) -> Result<Report, RunError> {
+fn solve<B: Record>(
+    common: &Common,
+    cluster: Cluster,
+    problem: &Problem,
+) -> Result<Report, RunError> {
     let alone = (common.verify || cluster.simulated).then(|| {
         let progress = Progress::new("sequential", problem.steps);
         let alone = sequential::run(*problem, |step| progress.done(step));
@@ -35,7 +44,7 @@ fn solve(common: &Common, cluster: Cluster, problem: &Problem) -> Result<Report,
     let progress = Progress::new("barnes", problem.steps);
     let run = cluster.config(common).run(|w| {
         let first = w.node().index() == 0;
-        shared::run(w, problem, solution, |step| {
+        shared::run_with::<B>(w, problem, solution, |step| {
             if first {
                 progress.done(step);
             }

@@ -33,6 +33,15 @@ impl Energy {
         self.momentum = plus(self.momentum, other.momentum);
     }
 
+    /// The same motion, with the potential energy of `other`.
+    pub fn with_potential(self, other: &Energy) -> Energy {
+        Energy {
+            within: other.within,
+            between: other.between,
+            ..self
+        }
+    }
+
     /// Potential energy.
     pub fn potential(&self) -> f64 {
         self.within + self.between

@@ -5,12 +5,13 @@
 //! charges add up to none. The exponentials act where no two charges are beyond the radius. Each
 //! pair of sites is taken to the nearest image by itself.
 
+use super::intra::centre;
 use super::model::{
     CENTRE_SHIFT, CHARGE_SQUARED, CHARGES, Exponential, HYDROGENS, MIXED, MIXED_ATTRACTION, OXYGENS,
 };
 use super::motion::Atoms;
 use super::problem::System;
-use crate::vector::{Vector, dot, minus, plus, times};
+use crate::vector::{Vector, dot, minus, plus};
 
 /// The places of a molecule from which forces act: the point M, the hydrogen atoms and the oxygen
 /// atom, in this order; by axis, because that is how the inner loop goes.
@@ -24,16 +25,12 @@ pub struct Sites {
 const OXYGEN: usize = 3;
 
 /// The share of the force on M that each atom bears.
-const SHARES: [f64; 3] = [1.0 - CENTRE_SHIFT, 0.5 * CENTRE_SHIFT, 0.5 * CENTRE_SHIFT];
+pub const SHARES: [f64; 3] = [1.0 - CENTRE_SHIFT, 0.5 * CENTRE_SHIFT, 0.5 * CENTRE_SHIFT];
 
 impl Sites {
     /// The sites of the molecule with these atoms.
-    pub fn new(&[oxygen, first, second]: &Atoms) -> Sites {
-        let [of_oxygen, of_hydrogen, _] = SHARES;
-        let centre = plus(
-            times(oxygen, of_oxygen),
-            times(plus(first, second), of_hydrogen),
-        );
+    pub fn new(atoms: &Atoms) -> Sites {
+        let (&[oxygen, first, second], centre) = (atoms, centre(atoms));
         let squared = |site: Vector| {
             let from_centre = minus(site, centre);
             dot(from_centre, from_centre)

@@ -1,8 +1,18 @@
 //! Forces within a molecule (`intraf`; the energy is that of `poteng`).
 
+use super::inter::SHARES;
 use super::model::{ANGLE, BOND, force::*};
 use super::motion::Atoms;
-use crate::vector::{dot, minus, plus, times};
+use crate::vector::{Vector, dot, minus, plus, times};
+
+/// The point M of a molecule, from which the charge of its oxygen atom acts.
+pub fn centre(&[oxygen, first, second]: &Atoms) -> Vector {
+    let [of_oxygen, of_hydrogen, _] = SHARES;
+    plus(
+        times(oxygen, of_oxygen),
+        times(plus(first, second), of_hydrogen),
+    )
+}
 
 /// The forces on a molecule's atoms, and its energy.
 pub fn act(atoms: &Atoms) -> (Atoms, f64) {

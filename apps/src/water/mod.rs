@@ -9,7 +9,8 @@
 //!
 //! Where they differ from SPLASH: potential energies are added up while forces are computed, whose
 //! roots and exponentials they share, and so are those of the predicted positions; SPLASH computes
-//! them every few steps by a second walk over all pairs. Velocities are drawn from a seeded
+//! them by a second walk over all pairs, and so do these where they share SPLASH's whole record of
+//! a [`Molecule`]. Velocities are drawn from a seeded
 //! generator, not read from a file. The virial is left out.
 
 pub mod energy;
@@ -17,6 +18,7 @@ pub mod inter;
 pub mod intra;
 pub mod lattice;
 pub mod model;
+pub mod molecule;
 pub mod motion;
 pub mod nsquared;
 pub mod options;
@@ -26,6 +28,7 @@ pub mod solve;
 pub mod spatial;
 
 pub use energy::Energy;
+pub use molecule::Molecule;
 pub use motion::{Atoms, Motion};
 pub use outcome::{Alone, Outcome};
-pub use problem::{Pairs, Problem, System};
+pub use problem::{Pairs, Problem, Record, System};

@@ -35,7 +35,7 @@ pub const TIME_STEP: f64 = 0.15;
 
 /// The cut-off radius of SPLASH-2's inputs: twice the distance of neighbours in the lattice.
 pub const CUTOFF: f64 = 6.212_752;
-/// No cut-off radius is larger.
+/// No cut-off radius is larger that the programs choose themselves.
 pub const LARGEST_CUTOFF: f64 = 11.0;
 
 /// How far from the oxygen atom towards the middle of the hydrogen atoms the point M lies.

@@ -4,7 +4,7 @@ use clap::builder::RangedU64ValueParser;
 use clap::{ArgAction, Args, Parser};
 
 use super::model::CUTOFF;
-use super::problem::{Problem, System};
+use super::problem::{Problem, Record, System};
 use super::spatial::grid::Grid;
 use crate::options::{BadInput, Common, switch};
 
@@ -61,7 +61,7 @@ pub struct SpatialOptions {
 /// What both programs understand.
 #[derive(Args, Clone, Copy, Debug)]
 pub struct Physics {
-    /// The cut-off radius in angstrom, at most 11 and half the box; at 0 as large as that
+    /// The cut-off radius in angstrom, half the box where it is larger; at 0 half the box, or 11
     #[arg(long, value_name = "A", default_value_t = CUTOFF)]
     pub cutoff: f64,
 
@@ -70,6 +70,10 @@ pub struct Physics {
     #[arg(long, value_name = "WHAT", default_value = "on", value_parser = switch(),
         action = ArgAction::Set)]
     pub prefetch: bool,
+
+    /// What of a molecule is shared: its positions alone, or all that SPLASH keeps of it
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t = Record::Split)]
+    pub record: Record,
 }
 
 /// Shorter radii leave cells without molecules, and water without neighbours.
@@ -81,10 +85,10 @@ impl Physics {
         if cutoff != 0.0 && !(cutoff.is_finite() && cutoff >= SHORTEST) {
             return Err(BadInput::Cutoff { cutoff });
         }
-        let prefetch = self.prefetch;
         Ok(Problem {
             cutoff,
-            prefetch,
+            prefetch: self.prefetch,
+            record: self.record,
             ..Problem::new(molecules as usize, steps as usize, seed)
         })
     }
@@ -170,6 +174,7 @@ mod tests {
                 physics: Physics {
                     cutoff: cutoff.parse().unwrap(),
                     prefetch: true,
+                    record: Record::Split,
                 },
                 ..options
             };

@@ -3,6 +3,7 @@
 use super::model::{
     CUTOFF, DENSITY, LARGEST_CUTOFF, MASSES, MOLECULE_MASS, TIME_STEP, UNIT_MASS_G,
 };
+pub use crate::options::Record;
 use crate::vector::Vector;
 
 /// What is to be computed.
@@ -19,6 +20,10 @@ pub struct Problem {
     /// Whether molecules are asked for all at once before they are read, and not one by one or, by
     /// read aggregation, page by page.
     pub prefetch: bool,
+    /// What of a molecule is shared: where its atoms are, or all of it, as in SPLASH, which then
+    /// does not add up the potential energy with the forces, but by a second walk over all pairs
+    /// once the molecules have moved.
+    pub record: Record,
 }
 
 impl Problem {
@@ -30,6 +35,7 @@ impl Problem {
             seed,
             cutoff: CUTOFF,
             prefetch: true,
+            record: Record::Split,
         }
     }
 }
@@ -58,7 +64,7 @@ impl System {
         };
         System {
             side,
-            cutoff: asked.min(0.5 * side).min(LARGEST_CUTOFF),
+            cutoff: asked.min(0.5 * side),
             kick: MASSES.map(|mass| 0.5 * TIME_STEP * TIME_STEP / mass),
         }
     }

@@ -6,7 +6,7 @@ use dhole::{Lock, Worker};
 
 use super::objects::Universe;
 use super::parts::Parts;
-use crate::barnes::body::NO_BODY;
+use crate::barnes::body::{NO_BODY, Record};
 use crate::barnes::place::{Place, Root};
 
 /// Sorts out `places`, those of the bodies that this node owns: those in its own part are
@@ -16,9 +16,9 @@ use crate::barnes::place::{Place, Root};
 ///
 /// # Errors
 /// Those of the locks.
-pub fn hand_on(
+pub fn hand_on<B: Record>(
     w: &mut Worker<'_>,
-    universe: &Universe,
+    universe: &Universe<B>,
     parts: &Parts,
     mut places: Vec<Place>,
 ) -> dhole::Result<Vec<Place>> {
@@ -34,7 +34,12 @@ pub fn hand_on(
     // All chains are made before the first lock is taken: one interval, and no lock is held long.
     for chain in leaving.values() {
         for pair in chain.windows(2) {
-            universe.bodies.at(pair[0] as usize).get_mut(w).next = pair[1];
+            universe
+                .bodies
+                .at(pair[0] as usize)
+                .get_mut(w)
+                .body_mut()
+                .next = pair[1];
         }
     }
     // Each node begins with the one after it, so that not all want the same lock.
@@ -44,7 +49,7 @@ pub fn hand_on(
             let inbox = universe.inboxes.at(node);
             Lock::numbered(node as u32).with(w, |w| {
                 let head = inbox.get(w).head;
-                universe.bodies.at(last as usize).get_mut(w).next = head;
+                universe.bodies.at(last as usize).get_mut(w).body_mut().next = head;
                 inbox.get_mut(w).head = first;
                 Ok(())
             })?;
@@ -55,9 +60,9 @@ pub fn hand_on(
 
 /// The places of all bodies in this node's part, sorted, once all nodes have handed on theirs:
 /// those that stayed and those in its inbox, which is empty afterwards.
-pub fn take_in(
+pub fn take_in<B: Record>(
     w: &mut Worker<'_>,
-    universe: &Universe,
+    universe: &Universe<B>,
     root: Root,
     mut places: Vec<Place>,
 ) -> Vec<Place> {
@@ -68,7 +73,7 @@ pub fn take_in(
     }
     while body != NO_BODY {
         places.push(place_of(w, universe, root, body));
-        body = universe.bodies.at(body as usize).get(w).next;
+        body = universe.bodies.at(body as usize).get(w).body().next;
     }
     places.sort();
     places
@@ -79,9 +84,9 @@ pub fn take_in(
 ///
 /// # Errors
 /// Those of locks and barriers.
-pub fn again(
+pub fn again<B: Record>(
     w: &mut Worker<'_>,
-    universe: &Universe,
+    universe: &Universe<B>,
     root: Root,
     parts: &Parts,
     staying: Vec<Place>,
@@ -97,9 +102,9 @@ pub fn again(
     Ok(staying)
 }
 
-fn place_of(w: &Worker<'_>, universe: &Universe, root: Root, body: u32) -> Place {
+fn place_of<B: Record>(w: &Worker<'_>, universe: &Universe<B>, root: Root, body: u32) -> Place {
     Place {
-        key: root.key(universe.bodies.at(body as usize).get(w).pos),
+        key: root.key(universe.bodies.at(body as usize).get(w).body().pos),
         body,
     }
 }

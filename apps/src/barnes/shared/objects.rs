@@ -2,7 +2,6 @@
 
 use dhole::{Ref, Refs, Row, Share};
 
-use crate::barnes::Body;
 use crate::barnes::body::LEAF_BODIES;
 use crate::barnes::leapfrog::Energy;
 use crate::barnes::moment::Moment;
@@ -57,7 +56,7 @@ impl Leaf {
 }
 
 /// Where bodies wait for the node whose part of space they have come to: a chain through
-/// [`Body::next`], under the lock of that node's number.
+/// [`Body::next`](crate::barnes::Body::next), under the lock of that node's number.
 #[derive(Share, Clone, Copy, Debug)]
 pub struct Inbox {
     /// The first body, or `NO_BODY`.
@@ -133,9 +132,9 @@ impl Tally {
 
 /// The roots of the shared data: what every node knows from the start.
 #[derive(Share, Clone, Copy, Debug)]
-pub struct Universe {
+pub struct Universe<B> {
     /// The bodies, by their numbers.
-    pub bodies: Refs<Body>,
+    pub bodies: Refs<B>,
     /// For each node, the bodies handed on to it.
     pub inboxes: Refs<Inbox>,
     /// For each node, the first of its sheaves.

@@ -4,21 +4,21 @@
 use dhole::{Refs, Worker};
 
 use super::objects::{Cell, Cube, Leaf};
-use crate::barnes::Body;
+use crate::barnes::body::{Body, Record};
 use crate::barnes::gravity::Target;
 
 /// A walk for one body.
 #[derive(Clone, Copy)]
-pub struct Walk<'a, 'id> {
+pub struct Walk<'a, 'id, B> {
     /// The node's worker.
     pub w: &'a Worker<'id>,
     /// All bodies.
-    pub bodies: Refs<Body>,
+    pub bodies: Refs<B>,
     /// The number of the body that is pulled.
     pub body: u32,
 }
 
-impl Walk<'_, '_> {
+impl<B: Record> Walk<'_, '_, B> {
     /// Adds to the pull on `target` that of the bodies in `cube`, whose side squared is
     /// `side_squared`.
     #[inline(always)]
@@ -46,7 +46,7 @@ impl Walk<'_, '_> {
     fn leaf(&self, leaf: &Leaf, target: &mut Target) {
         for &other in leaf.bodies() {
             if other != self.body {
-                let &Body { pos, mass, .. } = self.bodies.at(other as usize).get(self.w);
+                let &Body { pos, mass, .. } = self.bodies.at(other as usize).get(self.w).body();
                 target.add(target.reach(pos), mass);
             }
         }

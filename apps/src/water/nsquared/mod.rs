@@ -3,15 +3,20 @@
 //! The molecules are divided among the nodes by their numbers. A node looks, for each of its own
 //! molecules, at the half of all that follow it, in a circle; so each pair is looked at once.
 
+pub mod records;
 pub mod section;
 pub mod sequential;
 pub mod shared;
 
+use super::problem::Record;
 use super::solve::Program;
 
 /// The program `water-nsquared`.
 pub const PROGRAM: Program = Program {
     name: "water-nsquared",
     sequential: |problem, after_step| sequential::run(problem, after_step),
-    shared: |w, problem, solution, after_step| shared::run(w, problem, solution, after_step),
+    shared: |w, problem, solution, after_step| match problem.record {
+        Record::Split => shared::run(w, problem, solution, after_step),
+        Record::Splash => records::run(w, problem, solution, after_step),
+    },
 };

@@ -3,12 +3,13 @@
 use std::time::Instant;
 
 use super::section::Section;
-use crate::water::{Alone, Energy, Pairs, Problem};
+use crate::water::{Alone, Energy, Pairs, Problem, Record};
 
 /// All molecules, and the forces on them.
 struct Water {
     section: Section,
     units: u64,
+    record: Record,
 }
 
 impl Water {
@@ -39,6 +40,11 @@ impl Water {
         energy.add(&self.section.correct(&forces));
         self.section.forces = forces;
         self.units += self.section.units(pairs);
+        if self.record == Record::Splash {
+            let (potential, pairs) = self.act();
+            energy = energy.with_potential(&potential);
+            self.units += pairs.units();
+        }
         energy
     }
 }
@@ -46,7 +52,11 @@ impl Water {
 /// Solves `problem`; `after_step` is called with the number of steps done after each.
 pub fn run(problem: Problem, mut after_step: impl FnMut(usize)) -> Alone {
     let section = Section::new(&problem, 0..problem.molecules);
-    let mut water = Water { section, units: 0 };
+    let mut water = Water {
+        section,
+        units: 0,
+        record: problem.record,
+    };
     let mut energies = vec![water.start()];
     let stepped_from = Instant::now();
     for step in 0..problem.steps {

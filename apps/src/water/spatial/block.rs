@@ -26,6 +26,13 @@ pub struct Cell {
     forces: Vec<Atoms>,
 }
 
+impl Cell {
+    /// The forces on the molecules in it.
+    pub fn forces(&self) -> &[Atoms] {
+        &self.forces
+    }
+}
+
 /// Cells, and what one can see from them.
 #[derive(Debug)]
 pub struct Block {
@@ -45,6 +52,16 @@ pub struct Block {
 impl Block {
     /// The molecules of `problem` before the first step that are in the cells `own`.
     pub fn new(problem: &Problem, own: impl Iterator<Item = usize>) -> Block {
+        let mut block = Block::of_cells(problem, own);
+        let motions = lattice::model(problem, &block.system);
+        for (motion, number) in motions.into_iter().zip(0..) {
+            block.take(Resident { number, motion });
+        }
+        block
+    }
+
+    /// The cells `own` without molecules.
+    pub fn of_cells(problem: &Problem, own: impl Iterator<Item = usize>) -> Block {
         let system = System::of(problem);
         let grid = Grid::of(&system);
         let mut block = Block {
@@ -61,11 +78,15 @@ impl Block {
                 ..Cell::default()
             });
         }
-        let motions = lattice::model(problem, &system);
-        for (motion, number) in motions.into_iter().zip(0..) {
-            block.take(Resident { number, motion });
-        }
         block
+    }
+
+    /// The molecules in the block's cell at `place` have these sites, and these forces on them to
+    /// begin with; both in one order.
+    pub fn show(&mut self, place: usize, sites: Vec<Sites>, forces: Vec<Atoms>) {
+        let cell = &mut self.cells[place];
+        cell.forces = forces;
+        self.view[cell.number] = sites;
     }
 
     /// Puts a molecule into its cell, if that is in the block.

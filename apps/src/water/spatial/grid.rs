@@ -67,6 +67,16 @@ impl Grid {
         owners
     }
 
+    /// The cells of other nodes that touch those of `node`, in the order in which one comes upon
+    /// them who looks around one of these after the other.
+    pub fn around(&self, owners: &[usize], node: usize) -> Vec<usize> {
+        let own = (0..self.cells()).filter(|&cell| owners[cell] == node);
+        let all = own.flat_map(|cell| self.neighbours(cell));
+        let mut found = vec![false; self.cells()];
+        all.filter(|&cell| owners[cell] != node && !std::mem::replace(&mut found[cell], true))
+            .collect()
+    }
+
     fn divide(&self, block: [Range<usize>; 3], nodes: Range<usize>, owners: &mut [usize]) {
         if nodes.len() <= 1 {
             for x in block[0].clone() {

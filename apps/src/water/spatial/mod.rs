@@ -14,14 +14,19 @@
 
 pub mod block;
 pub mod grid;
+pub mod records;
 pub mod sequential;
 pub mod shared;
 
+use super::problem::Record;
 use super::solve::Program;
 
 /// The program `water-spatial`.
 pub const PROGRAM: Program = Program {
     name: "water-spatial",
     sequential: |problem, after_step| sequential::run(problem, after_step),
-    shared: |w, problem, solution, after_step| shared::run(w, problem, solution, after_step),
+    shared: |w, problem, solution, after_step| match problem.record {
+        Record::Split => shared::run(w, problem, solution, after_step),
+        Record::Splash => records::run(w, problem, solution, after_step),
+    },
 };

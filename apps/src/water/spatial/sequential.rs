@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use super::block::Block;
 use super::grid::Grid;
-use crate::water::{Alone, Atoms, Energy, Pairs, Problem, System};
+use crate::water::{Alone, Atoms, Energy, Pairs, Problem, Record, System};
 
 /// Computes all forces and returns the potential energy.
 fn act(water: &mut Block) -> (Energy, Pairs) {
@@ -31,10 +31,15 @@ pub fn run(problem: Problem, mut after_step: impl FnMut(usize)) -> Alone {
         water.predict();
         let (mut energy, pairs) = act(&mut water);
         energy.add(&water.correct());
-        energies.push(energy);
         units += water.units(pairs);
         let strangers = water.move_on();
         debug_assert!(strangers.is_empty(), "all cells are here");
+        if problem.record == Record::Splash {
+            let (potential, pairs) = act(&mut water);
+            energy = energy.with_potential(&potential);
+            units += pairs.units();
+        }
+        energies.push(energy);
         after_step(step + 1);
     }
     let step_seconds = stepped_from.elapsed().as_secs_f64();

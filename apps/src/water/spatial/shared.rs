@@ -161,13 +161,8 @@ impl Part {
         let grid = Grid::of(&System::of(problem));
         let owners = grid.owners(w.nodes());
         let own = (0..grid.cells()).filter(|&cell| owners[cell] == node);
-        let mut around: Vec<usize> = own
-            .clone()
-            .flat_map(|cell| grid.neighbours(cell))
-            .filter(|&cell| owners[cell] != node)
-            .collect();
+        let mut around = grid.around(&owners, node);
         around.sort_unstable();
-        around.dedup();
         let outskirts = Block::new(problem, around.iter().copied());
         Part {
             shared,
