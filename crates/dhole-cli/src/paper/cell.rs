@@ -21,6 +21,8 @@ pub struct Cell {
     pub cluster: Option<Vec<String>>,
     /// The program's arguments.
     pub arguments: Vec<String>,
+    /// Its memory is that of all objects, which lie at one place on every node.
+    pub has_all: bool,
 }
 
 /// What a run brought.
@@ -71,17 +73,20 @@ impl Cell {
             program: problem.program.clone(),
             cluster: Some(words.into()),
             arguments: with(arguments, &options),
+            has_all: problem.memory_of_all && variant.places_everywhere(),
         }
     }
 
     /// The problem as it is, on one node of this machine.
     pub fn live(problem: &Problem, options: &[&str], name: &str, turn: usize) -> Cell {
-        let options = [options, &["--nodes", "1", "--verify"]].concat();
+        let of_problem: Vec<&str> = problem.options.iter().map(String::as_str).collect();
+        let options = [&of_problem, options, &["--nodes", "1", "--verify"]].concat();
         Cell {
             name: format!("{}.here.{name}.{turn}", problem.file_name()),
             program: problem.program.clone(),
             cluster: None,
             arguments: with(&problem.size, &options),
+            has_all: false,
         }
     }
 
@@ -127,7 +132,7 @@ impl Cell {
         let text = String::from_utf8_lossy(&output.stdout);
         let line = text.lines().last().unwrap_or_default();
         let printed = serde_json::from_str(line).map_err(|cause| failed(cause.to_string()))?;
-        read(printed).map_err(|missing| failed(format!("it printed no `{missing}`")))
+        read(printed, self.has_all).map_err(|missing| failed(format!("it printed no `{missing}`")))
     }
 }
 
@@ -138,7 +143,7 @@ fn with(arguments: &[String], options: &[&str]) -> Vec<String> {
 }
 
 /// The measures in what a program printed, or the name of one that is missing.
-fn read(printed: Value) -> Result<Outcome, &'static str> {
+fn read(printed: Value, has_all: bool) -> Result<Outcome, &'static str> {
     let number = |name: &'static str| printed[name].as_f64().ok_or(name);
     let counted = |name: &'static str| printed["measured"][name].as_f64().ok_or(name);
     const MEGA: f64 = 1e6;
@@ -147,7 +152,10 @@ fn read(printed: Value) -> Result<Outcome, &'static str> {
         data_mb: counted("data_bytes")? / MEGA,
         messages: counted("messages")?,
         requests: counted("fetch_rounds")?,
-        memory_mb: counted("shared_bytes_per_node")? / MEGA,
+        memory_mb: match has_all {
+            true => counted("allotted_bytes")? / MEGA,
+            false => counted("shared_bytes_per_node")? / MEGA,
+        },
         notice_mb: Some(counted("write_notice_bytes")? / MEGA),
         write_faults: Some(counted("write_faults")?),
     };

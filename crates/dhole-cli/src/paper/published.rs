@@ -46,6 +46,9 @@ pub struct Problem {
     /// And under DOSA alone.
     #[serde(default)]
     pub dosa_options: Vec<String>,
+    /// What the paper calls allocated, where objects lie at one place everywhere, is all of them.
+    #[serde(default)]
+    pub memory_of_all: bool,
     /// What the sequential program took (Table 1).
     pub sequential_seconds: f64,
     /// And what it took with every access through a handle (Table 1).

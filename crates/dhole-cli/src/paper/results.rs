@@ -24,8 +24,9 @@ pub struct Results<'a> {
     pub runs: BTreeMap<(usize, u16, Variant), Outcome>,
     /// By problem: on one node of this machine.
     pub here: Vec<Option<Here>>,
-    /// The large SOR whose handles are not hoisted, on one node of this machine.
-    pub unhoisted: Option<Here>,
+    /// The large SOR on one node of this machine, under each system: with handles hoisted, and
+    /// without.
+    pub hoisting: BTreeMap<&'static str, [Option<Here>; 2]>,
 }
 
 /// A problem on one node of this machine.
@@ -59,12 +60,13 @@ impl<'a> Results<'a> {
             wanted,
             runs: BTreeMap::new(),
             here: Vec::new(),
-            unhoisted: None,
+            hoisting: BTreeMap::new(),
         };
         // One after the other: these are timed.
         let mut all = results.run_here(shelf)?;
         let mut failed = all - results.here.iter().flatten().count() * TURNS;
-        failed -= usize::from(results.unhoisted.is_some()) * TURNS;
+        let hoisting = results.hoisting.values().flatten().flatten();
+        failed -= hoisting.count() * TURNS;
         let keys = results.keys();
         let cells: Vec<Cell> = keys.iter().map(|key| results.cell(*key)).collect();
         for (key, outcome) in keys.into_iter().zip(shelf.fetch(&cells, wanted.jobs())?) {
@@ -79,7 +81,7 @@ impl<'a> Results<'a> {
 
     fn run_here(&mut self, shelf: &Shelf) -> Result<usize, PaperError> {
         let problems = &self.paper.problem;
-        let turns = |problem, options: &[&str], name| -> Result<Option<Here>, PaperError> {
+        let turns = |problem, options: &[&str], name: &str| -> Result<Option<Here>, PaperError> {
             let cells = (0..TURNS).map(|turn| Cell::live(problem, options, name, turn));
             let found = shelf.fetch(&cells.collect::<Vec<_>>(), 1)?;
             let found: Result<Vec<Outcome>, _> = found.into_iter().collect();
@@ -97,9 +99,17 @@ impl<'a> Results<'a> {
         }
         let large = problems.iter().rfind(|problem| problem.program == "sor");
         if let Some(large) = large {
-            self.unhoisted = turns(large, &["--hoist", "no"], "unhoisted")?;
+            for (system, protocol) in [("DOSA", "lazy"), ("TreadMarks", "treadmarks")] {
+                let under = |hoist, name: &str| {
+                    let options = ["--protocol", protocol, "--hoist", hoist];
+                    turns(large, &options, &format!("{protocol}-{name}"))
+                };
+                let both = [under("yes", "hoisted")?, under("no", "unhoisted")?];
+                self.hoisting.insert(system, both);
+            }
         }
-        Ok((problems.len() + usize::from(large.is_some())) * TURNS)
+        let hoisting = self.hoisting.len() * 2;
+        Ok((problems.len() + hoisting) * TURNS)
     }
 
     /// The most nodes, on which everything is counted.

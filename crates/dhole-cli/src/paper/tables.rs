@@ -245,22 +245,28 @@ fn over(off: &Measures, on: &Measures) -> Vec<f64> {
 
 fn hoisting(page: &mut String, results: &Results<'_>) {
     page.push_str("## Hoisting handles out of loops (Table 7)\n\n");
-    let large = results.paper.problem.iter().zip(&results.here);
-    let large = large.rev().find(|(problem, _)| problem.program == "sor");
-    let hoisted = large.and_then(|(_, here)| *here);
+    page.push_str("Ours are measured on this machine, the fastest of three runs each.\n\n");
     let rows = results.paper.hoisting.iter().map(|row| {
-        let ours = match (row.system.as_str(), row.nodes, hoisted, results.unhoisted) {
-            ("DOSA", 1, Some(with), Some(without)) => {
-                times(without.handle_seconds / with.handle_seconds)
-            }
-            _ => String::new(),
+        let here = results.hoisting.get(row.system.as_str());
+        let (with, without) = match here.filter(|_| row.nodes == 1) {
+            Some(&[with, without]) => (with, without),
+            None => (None, None),
         };
+        let seconds = |here: Option<super::results::Here>| {
+            here.map_or_else(String::new, |here| number(here.handle_seconds))
+        };
+        let both = with.zip(without);
+        let ours = both.map_or_else(String::new, |(with, without)| {
+            times(without.handle_seconds / with.handle_seconds)
+        });
         vec![
             row.system.clone(),
             row.nodes.to_string(),
             number(row.with),
             number(row.without),
             times(row.without / row.with),
+            seconds(with),
+            seconds(without),
             ours,
         ]
     });
@@ -270,9 +276,15 @@ fn hoisting(page: &mut String, results: &Results<'_>) {
         "with, paper (s)",
         "without, paper (s)",
         "without / with, paper",
-        "here",
+        "with, here (s)",
+        "without, here (s)",
+        "without / with, here",
     ];
     table(page, &header, rows);
+    let remark = results.paper.remark.iter().find(|r| r.problem == "Table 7");
+    if let Some(remark) = remark.filter(|_| results.are_the_papers()) {
+        let _ = writeln!(page, "{}\n", remark.text);
+    }
 }
 
 fn table(page: &mut String, header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) {
