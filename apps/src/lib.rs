@@ -7,14 +7,21 @@
 //! sequential run would have taken.
 #![forbid(unsafe_code)]
 
+pub mod asp;
 pub mod barnes;
 pub mod cluster;
+pub mod digest;
+pub mod ida;
+pub mod input;
 pub mod options;
 pub mod pool;
 pub mod program;
 pub mod progress;
 pub mod random;
+pub mod raytrace;
 pub mod report;
+pub mod solve;
 pub mod sor;
+pub mod tsp;
 pub mod vector;
 pub mod water;

@@ -6,6 +6,7 @@ use clap::{ArgAction, Args, Parser};
 use dhole::{Coherence, Detector, MAX_NODES, Placement, Races, WriteDetection};
 use thiserror::Error;
 
+use crate::input::BadFile;
 use crate::{barnes, sor};
 
 /// Interior points of a grid: 32 GiB of them, more than one process should be asked for.
@@ -177,6 +178,17 @@ pub enum BadInput {
     Omega {
         /// The factor asked for.
         omega: f64,
+    },
+    /// A file cannot be used.
+    #[error(transparent)]
+    File(#[from] BadFile),
+    /// No puzzle begins like that.
+    #[error("a position of {given}: {what}")]
+    Position {
+        /// The position asked for.
+        given: String,
+        /// What is wrong.
+        what: String,
     },
     /// No water has such a cut-off radius.
     #[error("a cut-off radius of {cutoff} angstrom: it must be at least 1, or 0 for the largest")]

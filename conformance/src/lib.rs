@@ -20,6 +20,7 @@
 mod bug;
 pub mod litmus;
 pub mod model;
+pub mod objects;
 pub mod oracle;
 mod platform;
 pub mod ports;

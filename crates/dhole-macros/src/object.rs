@@ -126,6 +126,10 @@ fn operation(function: &mut ImplItemFn) -> Result<Option<Operation>> {
         by_value(&argument.ty, "an argument")?;
         arguments.push(match &*argument.pat {
             Pat::Ident(name) => name.ident.clone(),
+            _ if guard.is_some() => {
+                let what = "an argument of an operation that waits has a name";
+                return Err(Error::new_spanned(&argument.pat, what));
+            }
             _ => format_ident!("argument_{index}"),
         });
         types.push((*argument.ty).clone());
@@ -137,6 +141,13 @@ fn operation(function: &mut ImplItemFn) -> Result<Option<Operation>> {
             (ty.to_token_stream(), ty.span())
         }
     };
+    if guard.is_some() {
+        // An argument that only the guard looks at is used all the same.
+        let named = arguments.iter();
+        let used: syn::Stmt = syn::parse_quote!(let _ = (#(&#named,)*););
+        function.block.stmts.insert(0, used);
+    }
+    let signature = &function.sig;
     let docs = function.attrs.iter().filter(|a| a.path().is_ident("doc"));
     Ok(Some(Operation {
         name: signature.ident.clone(),
@@ -214,7 +225,12 @@ fn generate(
     let handle = format_ident!("{type_name}Operations");
     let proxies = operations.iter().enumerate().map(|(number, operation)| {
         let number = number as u16;
-        proxy(number, operation, ty, private)
+        let starts = format_ident!("start_{}", operation.name);
+        // An operation that is called so itself keeps its name.
+        let starts = Some(starts).filter(|starts| operations.iter().all(|it| it.name != *starts));
+        let proxy = proxy(number, operation, ty, private);
+        let starter = starts.map(|starts| starter(number, operation, &starts, ty, private));
+        quote!(#proxy #starter)
     });
     let guards = operations.iter().filter_map(when);
     let infos = operations.iter().map(|it| info(it, type_name, private));
@@ -358,6 +374,43 @@ fn proxy(number: u16, operation: &Operation, ty: &Type, private: &TokenStream) -
                 #may,
                 |#state: #lent, (#(#arguments,)*)| #state.#name(#(#arguments),*),
             )
+        }
+    }
+}
+
+/// What the handle has to start an operation and go on.
+fn starter(
+    number: u16,
+    operation: &Operation,
+    starts: &Ident,
+    ty: &Type,
+    private: &TokenStream,
+) -> TokenStream {
+    let Operation {
+        name,
+        visibility,
+        writes,
+        arguments,
+        types,
+        result,
+        ..
+    } = operation;
+    let doc = format!("Starts [`{name}`](Self::{name}) and goes on.");
+    let types: Vec<_> = types
+        .iter()
+        .map(|it| spelled_out(it.to_token_stream(), ty))
+        .collect();
+    let result = spelled_out(result.clone(), ty);
+    let worker = Ident::new("worker", Span::mixed_site());
+    quote! {
+        #[doc = #doc]
+        #[track_caller]
+        #visibility fn #starts(
+            &self,
+            #worker: &mut #private::Worker<'_>,
+            #(#arguments: #types),*
+        ) -> ::core::result::Result<#private::Pending<#result>, #private::ObjectError> {
+            #private::start(#worker, self.0, #number, #writes, (#(#arguments,)*))
         }
     }
 }

@@ -40,6 +40,9 @@ pub struct Settings {
     pub detector: Detector,
     /// How the lazy protocol saves messages and faults.
     pub optimisations: Optimisations,
+    /// Whether digests of replicas are kept, so that a comparison can name the operation after
+    /// which they differ.
+    pub watch_objects: bool,
 }
 
 impl Settings {
@@ -54,6 +57,7 @@ impl Settings {
             races: Races::default(),
             detector: Detector::default(),
             optimisations: Optimisations::default(),
+            watch_objects: false,
         }
     }
 

@@ -18,6 +18,7 @@ use crate::launch::Settings;
 use crate::object::ObjectsHere;
 use crate::optimisations::Optimisations;
 use crate::race::RaceReport;
+use crate::worker::MOST_WARNINGS;
 
 /// A node of a cluster, shared by its worker and by whoever delivers messages to it.
 pub struct Node {
@@ -110,7 +111,7 @@ impl Node {
             on_race: settings.races,
             optimisations: settings.optimisations,
             races: Vec::new(),
-            here: ObjectsHere::new(id, nodes),
+            here: ObjectsHere::new(id, nodes, settings.watch_objects),
         };
         Node {
             id,
@@ -287,6 +288,13 @@ impl State {
         let mut counters = self.counting.counters(store_bytes);
         counters.by_object = self.here.by_object();
         counters
+    }
+
+    /// Tells the program something at the end of the run.
+    pub(crate) fn warn(&mut self, what: String) {
+        if self.warnings.len() < MOST_WARNINGS {
+            self.warnings.push(what);
+        }
     }
 
     /// What the worker waits for has come.

@@ -322,13 +322,10 @@ impl Link<'_> {
         what_happened: &str,
     ) -> Result<(), Failure> {
         self.local(call, Some(holding.release(site)))?;
-        let warnings = &mut call.split().1.warnings;
-        if warnings.len() < MOST_WARNINGS {
-            warnings.push(format!(
-                "{holding}, acquired on {} at {site}, was {what_happened} and not released",
-                self.node.id
-            ));
-        }
+        call.split().1.warn(format!(
+            "{holding}, acquired on {} at {site}, was {what_happened} and not released",
+            self.node.id
+        ));
         Ok(())
     }
 }
@@ -342,7 +339,7 @@ fn outcome(call: &mut Call<'_, State>) -> Option<Result<(), Failure>> {
 }
 
 /// A node reports no more than so many mistakes.
-const MOST_WARNINGS: usize = 100;
+pub(crate) const MOST_WARNINGS: usize = 100;
 
 /// A wait looks for a cycle at least this often, once it has become patient.
 pub(crate) const LONGEST_PATIENCE: Duration = Duration::from_secs(60);

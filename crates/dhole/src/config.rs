@@ -23,6 +23,7 @@ pub struct Config {
     races: Races,
     detector: Detector,
     optimisations: Optimisations,
+    watch_objects: bool,
 }
 
 impl Config {
@@ -38,6 +39,7 @@ impl Config {
             races: Races::default(),
             detector: Detector::default(),
             optimisations: Optimisations::default(),
+            watch_objects: false,
         }
     }
 
@@ -95,6 +97,14 @@ impl Config {
     /// ```
     pub fn optimisations(mut self, optimisations: Optimisations) -> Config {
         self.optimisations = optimisations;
+        self
+    }
+
+    /// Keeps digests of all replicas of objects after each of their last operations, so that
+    /// [`Object::compare`](crate::Object::compare) can name the operation after which they differ.
+    /// It takes the time to write each state as bytes; off unless set.
+    pub fn watch_objects(mut self, watched: bool) -> Config {
+        self.watch_objects = watched;
         self
     }
 
@@ -186,6 +196,7 @@ impl Config {
             races: self.races,
             detector: self.detector,
             optimisations: self.optimisations,
+            watch_objects: self.watch_objects,
         }
     }
 }

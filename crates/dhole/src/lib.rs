@@ -54,7 +54,7 @@ pub use dhole_model::{
     CallSite, Coherence, Counters, Detector, KindCounters, MAX_NODES, MessageKind, NodeId,
     Placement, TypeCounters, UnknownCoherence, UnknownDetector,
 };
-pub use dhole_node::object::{Object, ObjectError, ObjectType, on, replicated};
+pub use dhole_node::object::{Object, ObjectError, ObjectType, Pending, on, replicated};
 pub use dhole_node::{
     AccessError, Condvar, ConfigError, Cursor, Error, Held, HeldExclusive, HeldShared, Holding,
     Lock, MixedProtocols, Optimisations, OutOfMemory, RaceReport, Races, RacingWrite, Result,
@@ -68,6 +68,14 @@ pub use report::{Report, Run, Simulated};
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide.md")]
 mod guide {}
+
+#[cfg(doctest)]
+mod refused;
+
+/// The page on objects.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/objects.md")]
+mod objects {}
 
 /// The simulated cluster and its settings.
 pub mod sim {

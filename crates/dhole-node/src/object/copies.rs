@@ -1,11 +1,12 @@
 //! The copies of objects that a node has, and how operations are executed on them.
 
 use std::any::Any;
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use dhole_model::{ObjectId, VectorTime};
-use dhole_protocol::objects::{Bytes, Call, Host, Outcome, Refusal, Tried};
+use dhole_protocol::objects::{Call, Host, Refusal, Saved, Tried};
 use dhole_protocol::{News, Protocol};
 use rustc_hash::FxHashMap;
 
@@ -15,6 +16,8 @@ use super::kind::{self, AnyObject, Applied, Kind, Malformed, ObjectType};
 #[derive(Default)]
 pub(crate) struct Copies {
     copies: FxHashMap<ObjectId, Kept>,
+    /// Why there is no copy where one should be.
+    spoilt: BTreeMap<ObjectId, Refusal>,
 }
 
 /// A copy of an object.
@@ -89,6 +92,14 @@ impl Kept {
 }
 
 impl Copies {
+    #[cold]
+    fn why_not(&self, object: ObjectId) -> Refusal {
+        self.spoilt
+            .get(&object)
+            .cloned()
+            .unwrap_or(Refusal::Unknown)
+    }
+
     /// Runs an operation of a known type.
     #[inline]
     pub fn run<T: ObjectType, R>(
@@ -97,7 +108,9 @@ impl Copies {
         operation: u16,
         f: impl FnOnce(&mut T) -> Here<R>,
     ) -> Result<Here<R>, Refusal> {
-        let kept = self.copies.get_mut(&object).ok_or(Refusal::Unknown)?;
+        let Some(kept) = self.copies.get_mut(&object) else {
+            return Err(self.why_not(object));
+        };
         let kept = kept.sound()?;
         if !(&*kept.state as &dyn Any).is::<T>() {
             return Err(Refusal::OtherType(kept.kind.name().into()));
@@ -133,9 +146,14 @@ impl Host for Hosting<'_> {
         Ok(())
     }
 
+    fn spoil(&mut self, object: ObjectId, refusal: Refusal) {
+        self.copies.copies.remove(&object);
+        self.copies.spoilt.insert(object, refusal);
+    }
+
     fn apply(&mut self, call: &Call) -> Tried {
         let Some(kept) = self.copies.copies.get_mut(&call.object) else {
-            return Tried::Done(Err(Refusal::Unknown));
+            return Tried::Done(Err(self.copies.why_not(call.object)));
         };
         let ran = kept.sound().and_then(|kept| {
             let info = kept.kind.operations.get(usize::from(call.operation));
@@ -155,9 +173,11 @@ impl Host for Hosting<'_> {
         }
     }
 
-    fn save(&mut self, object: ObjectId) -> Result<(u64, Bytes), Refusal> {
-        let kept = self.copies.copies.get_mut(&object);
-        let kept = kept.ok_or(Refusal::Unknown)?.sound()?;
+    fn save(&mut self, object: ObjectId) -> Saved {
+        let Some(kept) = self.copies.copies.get_mut(&object) else {
+            return Err(self.copies.why_not(object));
+        };
+        let kept = kept.sound()?;
         let state = catch_unwind(AssertUnwindSafe(|| kept.state.save()))
             .map_err(|panic| Refusal::Malformed(words(panic)))?;
         Ok((kept.kind.key(), state.map_err(malformed)?))
@@ -165,10 +185,11 @@ impl Host for Hosting<'_> {
 
     fn discard(&mut self, object: ObjectId) {
         self.copies.copies.remove(&object);
+        self.copies.spoilt.remove(&object);
     }
 
     fn digest(&mut self, object: ObjectId) -> u64 {
-        let saved: Outcome = self.save(object).map(|(_, state)| state);
+        let saved = self.save(object).map(|(_, state)| state);
         let bytes = saved.unwrap_or_else(|refusal| refusal.to_string().as_bytes().into());
         bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
             (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)

@@ -4,8 +4,8 @@ use std::marker::PhantomData;
 
 use dhole_heap::{Call, Tag};
 use dhole_model::{CallSite, ObjectId};
+use dhole_protocol::Event;
 use dhole_protocol::objects::{self, ObjectsEvent, Outcome, Refusal};
-use dhole_protocol::{Event, Operation};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -17,7 +17,7 @@ use crate::node::State;
 use crate::worker::{Failure, Link, Worker};
 
 /// What the worker wants of which object, and where in the program.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Wanted {
     pub object: ObjectId,
     pub name: &'static str,
@@ -115,7 +115,7 @@ fn try_here<T: ObjectType, A, R>(
     })
 }
 
-fn malformed(cause: Malformed) -> Refusal {
+pub(super) fn malformed(cause: Malformed) -> Refusal {
     Refusal::Malformed(cause.to_string().into())
 }
 
@@ -216,7 +216,7 @@ impl<'id> Worker<'id> {
     }
 
     /// Runs `f` as a synchronisation.
-    fn in_turn<R>(
+    pub(super) fn in_turn<R>(
         &mut self,
         wanted: Wanted,
         f: impl FnOnce(&Link<'id>, &mut Call<'_, State>) -> Result<Result<R, Refusal>, Failure>,
@@ -268,12 +268,7 @@ impl Link<'_> {
         wanted: Wanted,
         event: impl FnOnce(u64) -> ObjectsEvent,
     ) -> Result<Outcome, Failure> {
-        let Wanted { object, name, site } = wanted;
-        let operation = Operation {
-            object,
-            name: CallSite::runtime(name),
-        };
-        self.step(call, Some(Event::Await { operation, site }))?;
+        self.step(call, Some(wanted.awaits()))?;
         let here = &mut call.split().1.here;
         let number = here.machine.new_call().number;
         here.awaited = Some(number);

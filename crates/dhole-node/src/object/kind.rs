@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use dhole_heap::{Nullable, Share, Tag};
 use dhole_protocol::objects::Bytes;
+use dhole_ship::Ship;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -125,8 +126,11 @@ pub(crate) struct Kind {
 
 struct Of<T>(T);
 
-impl<T: ObjectType> Of<T> {
-    const KIND: Kind = Kind {
+/// Every type that the program makes objects of is in the linker's table, so that a process finds
+/// those too that its own worker never names.
+impl<T: ObjectType> Ship for Of<T> {
+    type Is = Kind;
+    const IS: &'static Kind = &Kind {
         name: type_name::<T>,
         operations: T::OPERATIONS,
         restore: |bytes| Ok(Box::new(decode::<T>("the state of an object", bytes)?)),
@@ -136,7 +140,8 @@ impl<T: ObjectType> Of<T> {
 impl Kind {
     /// The kind of a type.
     pub fn of<T: ObjectType>() -> &'static Kind {
-        &Of::<T>::KIND
+        dhole_ship::put::<Of<T>>();
+        Of::<T>::IS
     }
 
     /// The name of the type.
@@ -175,8 +180,13 @@ pub(crate) fn register(kind: &'static Kind) -> u64 {
     key
 }
 
-/// The type of this key, if this process has met it.
+/// The type of this key, if the program has it.
 pub(crate) fn find(key: u64) -> Option<&'static Kind> {
-    let kinds = KINDS.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut kinds = KINDS.lock().unwrap_or_else(PoisonError::into_inner);
+    if !kinds.contains_key(&key) {
+        for kind in dhole_ship::all().filter_map(|shipped| shipped.is::<Kind>()) {
+            kinds.entry(kind.key()).or_insert(kind);
+        }
+    }
     kinds.get(&key).copied()
 }

@@ -5,6 +5,7 @@
 //! | `kind` | types of objects, found by their keys; arguments and states as bytes |
 //! | `copies` | a node's copies, and running operations on them |
 //! | `invoke` | the worker's calls |
+//! | `pending` | calls that are under way while the worker goes on |
 //! | `step` | the machine of objects in a node: messages, and what it wants done |
 
 mod copies;
@@ -12,10 +13,12 @@ mod error;
 mod handle;
 mod invoke;
 mod kind;
+mod pending;
 mod step;
 
 pub use error::ObjectError;
 pub use handle::{Object, on, replicated};
 pub use invoke::{read, write};
 pub use kind::{Applied, Malformed, ObjectType, OperationInfo, decode, encode, travels};
+pub use pending::{Pending, start};
 pub(crate) use step::ObjectsHere;

@@ -3,6 +3,7 @@
 use std::any::{TypeId, type_name};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use dhole_model::{NodeId, ObjectCounters, ObjectId};
 use dhole_net::Payload;
@@ -15,6 +16,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use super::copies::{Copies, Hosting};
+use super::invoke::Wanted;
 use super::kind::{self, Kind, ObjectType};
 use crate::node::{State, Step};
 
@@ -31,14 +33,20 @@ pub(crate) struct ObjectsHere {
     met: FxHashSet<TypeId>,
     /// The types of the objects that it has used.
     named: FxHashMap<ObjectId, &'static str>,
+    /// Calls that were started, until they are over and looked after; whether nobody will.
+    pending: BTreeMap<u64, (Wanted, Arc<AtomicBool>)>,
     /// The call that the worker waits for.
     pub awaited: Option<u64>,
 }
 
 impl ObjectsHere {
-    pub fn new(me: NodeId, nodes: usize) -> ObjectsHere {
+    pub fn new(me: NodeId, nodes: usize, watched: bool) -> ObjectsHere {
+        let mut machine = Objects::new(me, nodes);
+        if watched {
+            machine.keep_digests();
+        }
         ObjectsHere {
-            machine: Objects::new(me, nodes),
+            machine,
             copies: Copies::default(),
             commands: Vec::new(),
             group: Group::new(me, nodes, Settings::reliable()),
@@ -46,6 +54,7 @@ impl ObjectsHere {
             finished: FxHashMap::default(),
             met: FxHashSet::default(),
             named: FxHashMap::default(),
+            pending: BTreeMap::new(),
             awaited: None,
         }
     }
@@ -68,8 +77,37 @@ impl ObjectsHere {
             .collect()
     }
 
+    /// A call begins that its worker may look after later; whether it will not.
+    pub(super) fn begin(&mut self, call: u64, wanted: Wanted) -> Arc<AtomicBool> {
+        let dropped = Arc::new(AtomicBool::new(false));
+        self.pending.insert(call, (wanted, Arc::clone(&dropped)));
+        dropped
+    }
+
+    /// How many such calls are not over, or not looked after yet.
+    pub fn under_way(&mut self) -> usize {
+        let Self {
+            pending, finished, ..
+        } = self;
+        // Those that are over and that nobody will look after.
+        pending.retain(|call, (_, dropped)| {
+            let forgotten = dropped.load(Ordering::Relaxed) && finished.contains_key(call);
+            if forgotten {
+                finished.remove(call);
+            }
+            !forgotten
+        });
+        pending.len()
+    }
+
+    /// Whether a call is over.
+    pub fn is_finished(&self, call: u64) -> bool {
+        self.finished.contains_key(&call)
+    }
+
     /// What a call came to, if it is over.
     pub fn take_finished(&mut self, call: u64) -> Option<Outcome> {
+        self.pending.remove(&call);
         self.finished.remove(&call)
     }
 }
@@ -136,6 +174,18 @@ impl State {
     }
 
     fn finished(&mut self, call: u64, outcome: Outcome) {
+        let pending = self.here.pending.get(&call);
+        if let Some((wanted, _)) = pending.filter(|it| it.1.load(Ordering::Relaxed)) {
+            let Wanted { object, name, site } = *wanted;
+            self.here.pending.remove(&call);
+            if let Err(refusal) = outcome {
+                let node = self.id;
+                self.warn(format!(
+                    "{name} of {object}, started on {node} at {site}, failed: {refusal}"
+                ));
+            }
+            return;
+        }
         self.here.finished.insert(call, outcome);
         if self.here.awaited == Some(call) {
             self.here.awaited = None;

@@ -11,9 +11,10 @@ use dhole_model::{NodeId, ObjectId, VectorTime};
 
 use super::entry::{Entry, Place};
 use super::host::Host;
-use super::message::{Bytes, CallId, ObjectsMessage, Ordered, Outcome, Refusal, Strategy, Waiting};
+use super::message::{
+    Bytes, CallId, ObjectsMessage, Ordered, Outcome, Refusal, Saved, Strategy, Waiting,
+};
 use super::{Asked, Objects, ObjectsCommand, Out};
-use crate::ProtocolError;
 
 impl Objects {
     #[expect(clippy::too_many_arguments, reason = "a delivered change, taken apart")]
@@ -108,7 +109,7 @@ impl Objects {
         }
     }
 
-    fn taken(&mut self, object: ObjectId, host: &mut dyn Host) -> Result<(u64, Bytes), Refusal> {
+    fn taken(&mut self, object: ObjectId, host: &mut dyn Host) -> Saved {
         let saved = host.save(object);
         host.discard(object);
         saved
@@ -136,13 +137,12 @@ impl Objects {
                 self.awaits(call.id, to, time.clone());
             }
         }
-        // What cannot be written is sent as no state at all, which the receiver refuses.
-        let (kind, state) = self.taken(object, host).unwrap_or_default();
+        let state = self.taken(object, host);
         let news = self.heard.since(None);
         let message = ObjectsMessage::Migrate {
             object,
             since,
-            kind,
+            delivered: self.delivered,
             state,
             blocked,
             news,
@@ -154,10 +154,9 @@ impl Objects {
     fn spread(&mut self, object: ObjectId, host: &mut dyn Host, out: Out<'_>) {
         self.hear_own(host);
         let blocked = self.take_blocked(object);
-        let (kind, state) = self.taken(object, host).unwrap_or_default();
+        let state = self.taken(object, host);
         let install = Ordered::Install {
             object,
-            kind,
             state,
             blocked,
             news: self.heard.since(Some(&self.told)),
@@ -165,34 +164,33 @@ impl Objects {
         out.push(ObjectsCommand::Broadcast(Arc::new(install)));
     }
 
+    /// Whether the only copy of an object is to come, since this ordered message.
+    pub(super) fn is_coming(&self, object: ObjectId, since: u64) -> bool {
+        let entry = self.table.get(&object);
+        entry.is_some_and(|entry| entry.place == Place::Coming && entry.since == since)
+    }
+
     /// The only copy has come.
     pub(super) fn arrived(
         &mut self,
-        (object, since): (ObjectId, u64),
-        (kind, state): (u64, &[u8]),
+        object: ObjectId,
+        state: Saved,
         blocked: Vec<Waiting>,
         host: &mut dyn Host,
         out: Out<'_>,
-    ) -> Result<(), ProtocolError> {
+    ) {
         let entry = self.table.entry(object).or_insert_with(Entry::unknown);
-        if entry.place != Place::Coming || entry.since != since {
-            return Err(ProtocolError::BadMessage {
-                from: object.creator(self.nodes),
-                what: "the state of an object that is not to come",
-            });
-        }
         entry.place = Place::Here;
         entry.blocked = blocked.into();
         let requests = std::mem::take(&mut entry.requests);
-        let created = host.create(object, kind, state);
-        if created.is_err() {
+        if let Err(refusal) = restore(object, &state, host) {
+            host.spoil(object, refusal);
             self.retry(object, host, out);
         }
         for (call, time) in requests {
             self.execute(call, time, host, out);
         }
         self.take_deferred(object, host, out);
-        Ok(())
     }
 
     /// Every node has a replica from here on.
@@ -200,7 +198,7 @@ impl Objects {
         &mut self,
         sequence: u64,
         object: ObjectId,
-        (kind, state): (u64, &Bytes),
+        state: &Saved,
         blocked: &[Waiting],
         host: &mut dyn Host,
         out: Out<'_>,
@@ -212,11 +210,16 @@ impl Objects {
         let mine = |waiting: &&Waiting| waiting.call.writes || waiting.call.id.node == me;
         entry.blocked = blocked.iter().filter(mine).cloned().collect();
         entry.digests.clear();
-        // What becomes of it is the same everywhere: the operations say that there is no copy.
-        let _: Result<(), Refusal> = host.create(object, kind, state);
         for Waiting { call, .. } in blocked {
             if call.id.node == me {
                 self.asked.remove(&call.id.number);
+            }
+        }
+        // What becomes of it is the same everywhere.
+        if let Err(refusal) = restore(object, state, host) {
+            host.spoil(object, refusal.clone());
+            for Waiting { call, .. } in self.take_blocked(object) {
+                self.over(call.id, Err(refusal.clone()), out);
             }
         }
         self.take_deferred(object, host, out);
@@ -253,4 +256,10 @@ impl Objects {
     pub(super) fn nowhere() -> Outcome {
         Err(Refusal::Unknown)
     }
+}
+
+/// Makes a copy of what another node saved.
+fn restore(object: ObjectId, state: &Saved, host: &mut dyn Host) -> Result<(), Refusal> {
+    let (kind, state) = state.as_ref().map_err(Refusal::clone)?;
+    host.create(object, *kind, state)
 }

@@ -49,7 +49,8 @@ impl Objects {
             // One copy is like itself.
             if by.node == self.me {
                 self.comparing.remove(&by.number);
-                let unknown = entry.is_none_or(|entry| entry.place == Place::Unknown);
+                let unheard_of = entry.is_none_or(|entry| entry.place == Place::Unknown);
+                let unknown = unheard_of && object.creator(self.nodes) == self.me;
                 let outcome = if unknown {
                     Objects::nowhere()
                 } else {

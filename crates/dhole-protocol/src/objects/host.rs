@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use dhole_model::{ObjectId, VectorTime};
 
-use super::message::{Bytes, Call, Outcome, Refusal};
+use super::message::{Call, Outcome, Refusal, Saved};
 use crate::News;
 
 /// What trying an operation comes to.
@@ -25,6 +25,9 @@ pub trait Host {
     /// [`Refusal`] when the bytes are no state of the type, or the type is not known here.
     fn create(&mut self, object: ObjectId, kind: u64, state: &[u8]) -> Result<(), Refusal>;
 
+    /// There should be a copy and is none: operations on it are refused so.
+    fn spoil(&mut self, object: ObjectId, refusal: Refusal);
+
     /// Executes an operation on the copy here, if its guard is true.
     fn apply(&mut self, call: &Call) -> Tried;
 
@@ -32,7 +35,7 @@ pub trait Host {
     ///
     /// # Errors
     /// [`Refusal`] when the state cannot be written, or the copy is poisoned.
-    fn save(&mut self, object: ObjectId) -> Result<(u64, Bytes), Refusal>;
+    fn save(&mut self, object: ObjectId) -> Saved;
 
     /// Forgets the copy here.
     fn discard(&mut self, object: ObjectId);

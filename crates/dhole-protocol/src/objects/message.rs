@@ -76,6 +76,10 @@ pub enum Refusal {
 /// What a call comes to.
 pub type Outcome = Result<Bytes, Refusal>;
 
+/// What becomes of a state that is to go elsewhere: what tells its type from others and its bytes,
+/// or why there is none.
+pub type Saved = Result<(u64, Bytes), Refusal>;
+
 /// Where an object is kept.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum Strategy {
@@ -130,10 +134,8 @@ pub enum Ordered {
     Install {
         /// The object.
         object: ObjectId,
-        /// What tells its type from others.
-        kind: u64,
         /// Its state.
-        state: Bytes,
+        state: Saved,
         /// The calls that wait for their guards.
         blocked: Vec<Waiting>,
         /// What happened before that may not be known everywhere.
@@ -201,10 +203,10 @@ pub enum ObjectsMessage {
         object: ObjectId,
         /// The ordered message that said so.
         since: u64,
-        /// What tells its type from others.
-        kind: u64,
+        /// The last ordered message delivered to the sender: what said so may have been deferred.
+        delivered: u64,
         /// Its state.
-        state: Bytes,
+        state: Saved,
         /// The calls that wait for their guards.
         blocked: Vec<Waiting>,
         /// What the sender's objects have been told, whole.
@@ -246,6 +248,13 @@ fn group_bytes(message: &GroupMessage<Arc<Ordered>>) -> u64 {
     message.wire_bytes() + message.body().map_or(0, |body| body.wire_bytes())
 }
 
+fn saved_bytes(saved: &Saved) -> u64 {
+    match saved {
+        Ok((_, state)) => 1 + KIND + LENGTH + state.len() as u64,
+        Err(refusal) => 1 + refusal.wire_bytes(),
+    }
+}
+
 fn words_bytes(words: &str) -> u64 {
     LENGTH + words.len() as u64
 }
@@ -283,10 +292,7 @@ impl Ordered {
                 blocked,
                 news,
                 ..
-            } => {
-                let state = OBJECT + KIND + LENGTH + state.len() as u64;
-                state + blocked_bytes(blocked) + news_bytes(news)
-            }
+            } => OBJECT + saved_bytes(state) + blocked_bytes(blocked) + news_bytes(news),
             Ordered::Compare { .. } => 10 + OBJECT,
         }
     }
@@ -339,7 +345,7 @@ impl ObjectsMessage {
                 news,
                 ..
             } => {
-                let state = OBJECT + NUMBER + KIND + LENGTH + state.len() as u64;
+                let state = OBJECT + 2 * NUMBER + saved_bytes(state);
                 state + blocked_bytes(blocked) + news_bytes(news)
             }
             ObjectsMessage::Digests { digests, .. } => NUMBER + LENGTH + 18 * digests.len() as u64,

@@ -41,7 +41,8 @@ pub use entry::Place;
 use heard::Heard;
 pub use host::{Host, Tried};
 pub use message::{
-    Bytes, Call, CallId, ObjectsMessage, Ordered, Outcome, Refusal, Strategy, Waiting, check_group,
+    Bytes, Call, CallId, ObjectsMessage, Ordered, Outcome, Refusal, Saved, Strategy, Waiting,
+    check_group,
 };
 
 /// So many calls of one node may be under way at a time.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::entry::{Entry, Place};
 use super::host::{Host, Tried};
 use super::message::{Bytes, Call, CallId, Ordered, Outcome, Refusal, Waiting};
-use super::{Objects, ObjectsCommand, Out};
+use super::{MOST_CALLS, Objects, ObjectsCommand, Out};
 
 /// So many of the last ordered operations of an object are remembered with their digests.
 const MOST_DIGESTS: usize = 64;
@@ -65,13 +65,12 @@ impl Objects {
             }
             Ordered::Install {
                 object,
-                kind,
                 state,
                 blocked,
                 news,
             } => {
                 self.hear(news.clone());
-                self.install(sequence, *object, (*kind, state), blocked, host, out);
+                self.install(sequence, *object, state, blocked, host, out);
             }
             Ordered::Compare { by, object } => self.send_digests(*by, *object, host, out),
         }
@@ -85,11 +84,15 @@ impl Objects {
                 self.retry_replica(sequence, call, host, out);
             }
             Tried::Blocked => {
-                let call = call.clone();
-                let waiting = Waiting { call, time: None };
-                if let Some(entry) = self.table.get_mut(&waiting.call.object) {
-                    entry.blocked.push_back(waiting);
+                let most = MOST_CALLS * self.nodes;
+                let Some(entry) = self.table.get_mut(&call.object) else {
+                    return;
+                };
+                if entry.blocked.len() >= most {
+                    return self.over(call.id, Err(Refusal::TooMany(most)), out);
                 }
+                let (call, time) = (call.clone(), None);
+                entry.blocked.push_back(Waiting { call, time });
             }
         }
     }

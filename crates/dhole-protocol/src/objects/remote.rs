@@ -108,11 +108,11 @@ impl Objects {
                 news,
                 ..
             } => {
-                if self.asked.get(&call).is_none_or(|asked| asked.to != from) {
+                // Whoever was asked may have handed the call on, with the object.
+                let Some(asked) = self.asked.remove(&call) else {
                     return bad("a result that nobody waits for");
-                }
-                let asked = self.asked.remove(&call);
-                if let Some(time) = asked.and_then(|asked| asked.time) {
+                };
+                if let Some(time) = asked.time.filter(|_| asked.to == from) {
                     let all = self.acknowledged.entry(from);
                     all.and_modify(|known| known.merge(&time)).or_insert(time);
                 }
@@ -122,14 +122,10 @@ impl Objects {
             ObjectsMessage::Elsewhere {
                 call, at, since, ..
             } => {
-                let again = match self.asked.get_mut(&call) {
-                    Some(asked) if asked.to == from => asked.call.take(),
-                    _ => None,
-                };
-                let Some(again) = again else {
+                let asked = self.asked.remove(&call);
+                let Some(again) = asked.and_then(|asked| asked.call) else {
                     return bad("where an object is that nobody asked for");
                 };
-                self.asked.remove(&call);
                 self.learn_place(&again, from, at, since);
                 self.invoke(again, host, out);
             }
@@ -149,13 +145,16 @@ impl Objects {
             ObjectsMessage::Migrate {
                 object,
                 since,
-                kind,
                 state,
                 blocked,
                 news,
+                ..
             } => {
+                if !self.is_coming(object, since) {
+                    return bad("the state of an object that is not to come");
+                }
                 self.hear(news);
-                self.arrived((object, since), (kind, &state), blocked, host, out)?;
+                self.arrived(object, state, blocked, host, out);
             }
             ObjectsMessage::Digests { call, digests } => {
                 self.told_digests(from, call, digests, host, out)?;
@@ -238,8 +237,8 @@ impl ObjectsMessage {
         match self {
             ObjectsMessage::Request { delivered, .. }
             | ObjectsMessage::Reply { delivered, .. }
-            | ObjectsMessage::Elsewhere { delivered, .. } => Some(*delivered),
-            ObjectsMessage::Migrate { since, .. } => Some(*since),
+            | ObjectsMessage::Elsewhere { delivered, .. }
+            | ObjectsMessage::Migrate { delivered, .. } => Some(*delivered),
             ObjectsMessage::Create { .. }
             | ObjectsMessage::Digests { .. }
             | ObjectsMessage::Group(_) => None,

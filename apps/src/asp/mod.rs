@@ -1,0 +1,44 @@
+//! All-pairs shortest paths by Floyd's algorithm. Each node has every so-manieth row of the matrix
+//! of distances; in step `k` the node that has row `k` writes it to a replicated object, a multicast,
+//! and all take their rows through vertex `k` where that is shorter.
+
+mod graph;
+mod kernel;
+mod options;
+mod sequential;
+mod shared;
+
+pub use graph::Graph;
+pub use kernel::NO_PATH;
+pub use options::Options;
+
+use serde_json::{Value, json};
+
+use crate::solve::Program;
+
+/// What a run found: the matrix, as a digest.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Found {
+    /// Tells the matrix of distances from others.
+    pub checksum: u64,
+    /// Pairs between which there is a path.
+    pub pairs: u64,
+}
+
+/// The program.
+pub const PROGRAM: Program<Graph, Found> = Program {
+    name: "asp",
+    sequential: sequential::solve,
+    shared: shared::solve,
+    differ: |alone, found| (alone != found).then(|| format!("{alone:?} and {found:?}")),
+    result,
+};
+
+fn result(graph: &Graph, found: &Found) -> Value {
+    json!({
+        "vertices": graph.vertices,
+        "arcs": graph.arcs.len(),
+        "pairs": found.pairs,
+        "checksum": format!("{:016x}", found.checksum),
+    })
+}

@@ -1,0 +1,93 @@
+//! Floyd's algorithm on all nodes.
+
+use std::collections::VecDeque;
+
+use dhole::{NodeId, Object, Result, Worker, on, replicated};
+use serde::{Deserialize, Serialize};
+
+use super::kernel::{found, relax};
+use super::{Found, Graph};
+use crate::solve::Steps;
+
+/// The rows that all nodes work with, one after the other.
+#[derive(Serialize, Deserialize)]
+struct Rows {
+    /// The first that is kept.
+    first: usize,
+    rows: VecDeque<Vec<u32>>,
+    /// So many are kept. Of as many rows in succession every node writes one, and has by then read
+    /// all before it: nobody needs an older one.
+    kept: usize,
+}
+
+#[dhole::object]
+impl Rows {
+    pub fn put(&mut self, row: Vec<u32>) {
+        self.rows.push_back(row);
+        if self.rows.len() > self.kept {
+            self.rows.pop_front();
+            self.first += 1;
+        }
+    }
+
+    #[when(*number < self.first + self.rows.len())]
+    pub fn get(&self, number: usize) -> Vec<u32> {
+        let place = number.checked_sub(self.first);
+        let row = place.and_then(|place| self.rows.get(place));
+        row.cloned().unwrap_or_default()
+    }
+}
+
+/// What all nodes found together.
+#[derive(Serialize, Deserialize, Default)]
+struct Total {
+    checksum: u64,
+    pairs: u64,
+}
+
+#[dhole::object]
+impl Total {
+    pub fn add(&mut self, checksum: u64, pairs: u64) {
+        self.checksum = self.checksum.wrapping_add(checksum);
+        self.pairs += pairs;
+    }
+
+    pub fn get(&self) -> (u64, u64) {
+        (self.checksum, self.pairs)
+    }
+}
+
+/// All shortest paths.
+pub fn solve(w: &mut Worker<'_>, graph: &Graph, steps: &mut Steps) -> Result<Found> {
+    let (nodes, me) = (w.nodes(), w.node().index());
+    let (channel, total): (Object<Rows>, Object<Total>) = w.once(|w| {
+        let rows = Rows {
+            first: 0,
+            rows: VecDeque::new(),
+            kept: nodes,
+        };
+        let channel = w.new_object(replicated(), rows)?;
+        Ok((channel, w.new_object(on(NodeId(0)), Total::default())?))
+    })?;
+    let mut rows = graph.rows(|row| row % nodes == me);
+    steps.begin(w)?;
+    for vertex in 0..graph.vertices {
+        let through = match vertex % nodes == me {
+            true => {
+                let row = rows[vertex / nodes].1.clone();
+                channel.put(w, row.clone())?;
+                row
+            }
+            false => channel.get(w, vertex)?,
+        };
+        for (_, row) in &mut rows {
+            relax(row, vertex, &through);
+        }
+        w.work((rows.len() * graph.vertices) as u64);
+    }
+    let mine = found(rows.iter().map(|(from, row)| (*from, row)));
+    total.add(w, mine.checksum, mine.pairs)?;
+    steps.end(w)?;
+    let (checksum, pairs) = total.get(w)?;
+    Ok(Found { checksum, pairs })
+}

@@ -1,0 +1,18 @@
+//! `ida` over dhole.
+#![forbid(unsafe_code)]
+
+use std::process::ExitCode;
+
+use apps::ida::{Options, PROGRAM};
+use apps::program;
+use clap::Parser;
+
+fn main() -> ExitCode {
+    let options = Options::parse();
+    program::main(
+        PROGRAM.name,
+        &options.common,
+        |_| options.problem(),
+        |cluster, problem| PROGRAM.solve(&options.common, cluster, problem),
+    )
+}

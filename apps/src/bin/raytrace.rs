@@ -1,0 +1,18 @@
+//! `raytrace` over dhole.
+#![forbid(unsafe_code)]
+
+use std::process::ExitCode;
+
+use apps::program;
+use apps::raytrace::{Options, PROGRAM};
+use clap::Parser;
+
+fn main() -> ExitCode {
+    let options = Options::parse();
+    program::main(
+        PROGRAM.name,
+        &options.common,
+        |_| options.problem(),
+        |cluster, problem| PROGRAM.solve(&options.common, cluster, problem),
+    )
+}

@@ -1,0 +1,47 @@
+//! The 15-puzzle by iterative deepening (Korf's IDA*, 1985): all positions are looked at that can be
+//! solved within so many moves as far as the distances of the tiles tell, and with more moves until
+//! there is a solution. Every node has a queue of jobs, which are positions a few moves from the
+//! first; a node whose queue is empty takes jobs from another's.
+
+mod options;
+mod position;
+mod search;
+mod sequential;
+mod shared;
+
+pub use options::Options;
+pub use position::Position;
+
+use serde_json::{Value, json};
+
+use crate::solve::Program;
+
+/// What a run found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Found {
+    /// The fewest moves that solve the puzzle.
+    pub moves: u32,
+    /// In how many ways they do.
+    pub solutions: u64,
+    /// Positions that were looked at; the last round is finished too, so that this is the same
+    /// however many nodes do it.
+    pub nodes_expanded: u64,
+}
+
+/// The program.
+pub const PROGRAM: Program<Position, Found> = Program {
+    name: "ida",
+    sequential: sequential::solve,
+    shared: shared::solve,
+    differ: |alone, found| (alone != found).then(|| format!("{alone:?} and {found:?}")),
+    result,
+};
+
+fn result(position: &Position, found: &Found) -> Value {
+    json!({
+        "position": position.to_string(),
+        "moves": found.moves,
+        "solutions": found.solutions,
+        "nodes_expanded": found.nodes_expanded,
+    })
+}

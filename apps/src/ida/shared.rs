@@ -1,0 +1,129 @@
+//! Iterative deepening on all nodes.
+
+use std::collections::BTreeMap;
+
+use dhole::{NodeId, Object, Ref, Result, Worker, on};
+use serde::{Deserialize, Serialize};
+
+use super::search::{Job, Seen, UNITS};
+use super::{Found, Position};
+use crate::solve::Steps;
+
+/// The jobs of one node, which others take from when they have none.
+#[derive(Serialize, Deserialize, Default)]
+struct JobQueue {
+    jobs: Vec<Job>,
+}
+
+#[dhole::object]
+impl JobQueue {
+    pub fn fill(&mut self, jobs: Vec<Job>) {
+        self.jobs = jobs;
+    }
+
+    pub fn pop(&mut self) -> Option<Job> {
+        self.jobs.pop()
+    }
+
+    /// Gives half of the jobs away, the first ones.
+    pub fn steal(&mut self) -> Vec<Job> {
+        let half = self.jobs.len().div_ceil(2);
+        self.jobs.drain(..half).collect()
+    }
+
+    pub fn put(&mut self, jobs: Vec<Job>) {
+        self.jobs.extend(jobs);
+    }
+}
+
+/// What all nodes saw in each round.
+#[derive(Serialize, Deserialize, Default)]
+struct Rounds {
+    rounds: BTreeMap<u32, (u16, Seen)>,
+}
+
+#[dhole::object]
+impl Rounds {
+    pub fn add(&mut self, bound: u32, seen: Seen) {
+        let (told, all) = self.rounds.entry(bound).or_default();
+        *told += 1;
+        all.add(seen);
+    }
+
+    /// What all have seen, once they have told it.
+    #[when(self.rounds.get(bound).is_some_and(|(told, _)| told == nodes))]
+    pub fn all(&self, bound: u32, nodes: u16) -> Seen {
+        self.rounds
+            .get(&bound)
+            .map(|(_, seen)| *seen)
+            .unwrap_or_default()
+    }
+}
+
+/// The fewest moves.
+pub fn solve(w: &mut Worker<'_>, position: &Position, steps: &mut Steps) -> Result<Found> {
+    let (me, nodes) = (w.node(), w.nodes());
+    let places = w.once(|w| Ok(w.alloc_range(nodes, |_| None::<Object<JobQueue>>)))?;
+    let rounds: Object<Rounds> = w.once(|w| Ok(w.new_object(on(NodeId(0)), Rounds::default())?))?;
+    // Each node keeps its own queue; the others find it in the shared range.
+    let mine = w.new_object(on(me), JobQueue::default())?;
+    *places.at(me.index()).get_mut(w) = Some(mine);
+    w.barrier()?;
+    let queue = |place: Ref<Option<Object<JobQueue>>>, w: &Worker<'_>| place.read(w);
+    let queues: Vec<Object<JobQueue>> = places.iter().filter_map(|place| queue(place, w)).collect();
+    steps.begin(w)?;
+    let mut bound = position.distance();
+    let mut nodes_expanded = 0;
+    loop {
+        let mut seen = Seen::default();
+        // All make the same jobs, and each keeps its own.
+        let mut near = Seen::default();
+        let jobs = near.jobs(*position, bound);
+        w.work(near.expanded * UNITS);
+        if me.index() == 0 {
+            seen.add(near);
+        }
+        let own = jobs.into_iter().skip(me.index()).step_by(nodes);
+        mine.fill(w, own.collect())?;
+        w.barrier()?;
+        while let Some(job) = next_job(w, &queues, mine)? {
+            let before = seen.expanded;
+            seen.look(job, bound);
+            w.work((seen.expanded - before) * UNITS);
+        }
+        rounds.add(w, bound, seen)?;
+        let all = rounds.all(w, bound, nodes as u16)?;
+        nodes_expanded += all.expanded;
+        if all.solutions > 0 {
+            steps.end(w)?;
+            return Ok(Found {
+                moves: bound,
+                solutions: all.solutions,
+                nodes_expanded,
+            });
+        }
+        bound = all.next;
+    }
+}
+
+/// A job of the own queue, or else of another's, beginning with the next node's.
+fn next_job(
+    w: &mut Worker<'_>,
+    queues: &[Object<JobQueue>],
+    mine: Object<JobQueue>,
+) -> Result<Option<Job>> {
+    if let Some(job) = mine.pop(w)? {
+        return Ok(Some(job));
+    }
+    let me = w.node().index();
+    for other in (1..queues.len()).map(|step| (me + step) % queues.len()) {
+        let mut stolen = queues[other].steal(w)?;
+        if let Some(job) = stolen.pop() {
+            if !stolen.is_empty() {
+                mine.put(w, stolen)?;
+            }
+            return Ok(Some(job));
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,157 @@
+//! Files that programs read, line by line, and what is wrong with them.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::str::FromStr;
+
+use thiserror::Error;
+
+/// A file that cannot be used.
+#[derive(Error, Clone, PartialEq, Eq, Debug)]
+pub enum BadFile {
+    /// The system does not give it.
+    #[error("reading {path}: {cause}")]
+    Unreadable {
+        /// The file.
+        path: String,
+        /// The system's own words.
+        cause: String,
+    },
+    /// A line of it is not what it should be.
+    #[error("{path}:{line}: {what}")]
+    Line {
+        /// The file.
+        path: String,
+        /// The line, counted from 1.
+        line: usize,
+        /// What is wrong.
+        what: String,
+    },
+    /// As a whole it is not what it should be.
+    #[error("{path}: {what}")]
+    Whole {
+        /// The file.
+        path: String,
+        /// What is wrong.
+        what: String,
+    },
+}
+
+/// The longest line that is read, in bytes.
+const LONGEST_LINE: usize = 1 << 20;
+
+/// A file, as its lines.
+#[derive(Clone, Debug)]
+pub struct Lines {
+    path: String,
+    lines: Vec<String>,
+}
+
+impl Lines {
+    /// Reads a file of at most `most_bytes`.
+    ///
+    /// # Errors
+    /// [`BadFile`] when it cannot be read, is larger, or is no text.
+    pub fn read(path: &Path, most_bytes: u64) -> Result<Lines, BadFile> {
+        let name = path.display().to_string();
+        let unreadable = |cause: std::io::Error| BadFile::Unreadable {
+            path: name.clone(),
+            cause: cause.to_string(),
+        };
+        let file = File::open(path).map_err(unreadable)?;
+        let mut reader = BufReader::new(file.take(most_bytes + 1));
+        let (mut lines, mut bytes, mut line) = (Vec::new(), 0, Vec::new());
+        loop {
+            line.clear();
+            let read = reader.read_until(b'\n', &mut line).map_err(unreadable)?;
+            if read == 0 {
+                break;
+            }
+            bytes += read as u64;
+            let number = lines.len() + 1;
+            if bytes > most_bytes || read > LONGEST_LINE {
+                return Err(BadFile::Whole {
+                    path: name,
+                    what: format!("it is larger than {most_bytes} bytes, or has longer lines"),
+                });
+            }
+            let text = str::from_utf8(&line).map_err(|_| BadFile::Line {
+                path: name.clone(),
+                line: number,
+                what: "it is no text".to_owned(),
+            })?;
+            lines.push(text.trim_end().to_owned());
+        }
+        Ok(Lines { path: name, lines })
+    }
+
+    /// Lines of a text, as tests have them.
+    pub fn of(path: &str, text: &str) -> Lines {
+        Lines {
+            path: path.to_owned(),
+            lines: text
+                .lines()
+                .map(|line| line.trim_end().to_owned())
+                .collect(),
+        }
+    }
+
+    /// The lines with their numbers, counted from 1.
+    pub fn iter(&self) -> impl Iterator<Item = (usize, &str)> {
+        let lines = self.lines.iter().enumerate();
+        lines.map(|(index, line)| (index + 1, line.as_str()))
+    }
+
+    /// What is wrong with a line.
+    pub fn wrong(&self, line: usize, what: impl Into<String>) -> BadFile {
+        BadFile::Line {
+            path: self.path.clone(),
+            line,
+            what: what.into(),
+        }
+    }
+
+    /// What is wrong with the file.
+    pub fn wrong_as_a_whole(&self, what: impl Into<String>) -> BadFile {
+        BadFile::Whole {
+            path: self.path.clone(),
+            what: what.into(),
+        }
+    }
+
+    /// A word of a line as a number or the like.
+    ///
+    /// # Errors
+    /// [`BadFile::Line`] when the word is missing or is none.
+    pub fn parse<T: FromStr>(
+        &self,
+        line: usize,
+        what: &str,
+        word: Option<&str>,
+    ) -> Result<T, BadFile> {
+        let word = word.ok_or_else(|| self.wrong(line, format!("{what} is missing")))?;
+        let parsed = word.parse();
+        parsed.map_err(|_| self.wrong(line, format!("{what} cannot be {word:?}")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_not_there_is_named() {
+        let wrong = Lines::read(Path::new("/nowhere/at.all"), 100).unwrap_err();
+        assert!(wrong.to_string().starts_with("reading /nowhere/at.all: "));
+    }
+
+    #[test]
+    fn a_word_that_is_no_number_is_named_with_its_line() {
+        let lines = Lines::of("a.txt", "1\nx");
+        let (line, text) = lines.iter().nth(1).unwrap();
+        let wrong = lines.parse::<u32>(line, "the weight", Some(text));
+        let text = wrong.unwrap_err().to_string();
+        assert_eq!(text, "a.txt:2: the weight cannot be \"x\"");
+    }
+}

@@ -1,0 +1,70 @@
+//! A ray tracer: tiles of a picture are jobs in a queue on node 0; whoever has traced one puts its
+//! pixels into the picture, which is there too. Nothing is replicated, so nothing is multicast.
+
+mod options;
+mod picture;
+mod scene;
+mod sequential;
+mod shared;
+mod trace;
+mod vector;
+
+pub use options::Options;
+pub use picture::{Picture, Tile};
+pub use scene::Scene;
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use crate::digest::Digest;
+use crate::solve::Program;
+
+/// What is to be drawn, and where the picture goes.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Problem {
+    /// The scene.
+    pub scene: Scene,
+    /// Width and height in pixels.
+    pub size: (u32, u32),
+    /// The file that becomes the picture, if it is kept.
+    pub output: Option<PathBuf>,
+}
+
+/// What a run found.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Found {
+    /// The picture.
+    pub picture: Picture,
+    /// Rays that were traced, reflected ones among them.
+    pub rays: u64,
+}
+
+/// The program.
+pub const PROGRAM: Program<Problem, Found> = Program {
+    name: "raytrace",
+    sequential: sequential::solve,
+    shared: shared::solve,
+    differ: |alone, found| (alone != found).then(|| "the pictures differ".to_owned()),
+    result,
+};
+
+fn result(problem: &Problem, found: &Found) -> Value {
+    let mut checksum = Digest::default();
+    checksum.add(found.picture.pixels());
+    let mut result = json!({
+        "width": problem.size.0,
+        "height": problem.size.1,
+        "rays": found.rays,
+        "checksum": format!("{:016x}", checksum.value()),
+    });
+    if let Some(output) = &problem.output {
+        let written = found.picture.write(output);
+        result["output"] = json!(output.display().to_string());
+        if let Err(cause) = written {
+            eprintln!("error: writing {}: {cause}", output.display());
+            result["output"] = Value::Null;
+        }
+    }
+    result
+}

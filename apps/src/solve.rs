@@ -1,0 +1,96 @@
+//! What the programs over objects with operations have in common: run, time, compare, report.
+
+use std::time::{Duration, Instant};
+
+use dhole::{Error, Result, RunError, Worker};
+use serde_json::Value;
+
+use crate::cluster::Cluster;
+use crate::options::Common;
+use crate::progress::Progress;
+use crate::report::{Report, sequential_seconds};
+
+/// A program: its name, its two versions, and what they found.
+pub struct Program<P, R> {
+    /// Its name.
+    pub name: &'static str,
+    /// The sequential version: what it found, and the units of work that took.
+    pub sequential: fn(&P) -> (R, u64),
+    /// The shared version. Node 0's result counts.
+    pub shared: fn(&mut Worker<'_>, &P, &mut Steps) -> Result<R>,
+    /// Why the two versions did not find the same, if they did not.
+    pub differ: fn(&R, &R) -> Option<String>,
+    /// What was found, as it is printed.
+    pub result: fn(&P, &R) -> Value,
+}
+
+/// When a program's own steps begin and end, on the clock of node 0, which meets all others.
+#[derive(Debug, Default)]
+pub struct Steps {
+    begun: Duration,
+    took: Duration,
+}
+
+impl Steps {
+    /// They begin, on all nodes.
+    ///
+    /// # Errors
+    /// Those of a barrier.
+    pub fn begin(&mut self, w: &mut Worker<'_>) -> Result<()> {
+        w.begin_measuring()?;
+        self.begun = w.now();
+        Ok(())
+    }
+
+    /// They are over, on all nodes.
+    ///
+    /// # Errors
+    /// Those of a barrier.
+    pub fn end(&mut self, w: &mut Worker<'_>) -> Result<()> {
+        w.barrier()?;
+        self.took = w.now().saturating_sub(self.begun);
+        w.end_measuring()?;
+        Ok(())
+    }
+}
+
+impl<P: Sync, R: Send + Sync> Program<P, R> {
+    /// Solves a problem on a cluster.
+    ///
+    /// # Errors
+    /// Those of the run, and that the versions do not agree.
+    pub fn solve(
+        &self,
+        common: &Common,
+        cluster: Cluster,
+        problem: &P,
+    ) -> std::result::Result<Report, RunError> {
+        let alone = (common.verify || cluster.simulated).then(|| {
+            let progress = Progress::new("sequential", 1);
+            let begun = Instant::now();
+            let (found, units) = (self.sequential)(problem);
+            progress.finish();
+            (found, begun.elapsed().as_secs_f64(), units)
+        });
+        let solution = alone.as_ref().filter(|_| common.verify);
+        let run = cluster.config(common).run(|w| {
+            let mut steps = Steps::default();
+            let found = (self.shared)(w, problem, &mut steps)?;
+            let differ = solution.and_then(|(alone, ..)| (self.differ)(alone, &found));
+            match differ.filter(|_| w.node().index() == 0) {
+                Some(how) => Err(Error::program(format!(
+                    "the sequential version disagrees: {how}"
+                ))),
+                None => Ok((found, steps.took)),
+            }
+        })?;
+        let (found, took) = run.value;
+        let mut result = (self.result)(problem, &found);
+        if common.verify {
+            result["verified"] = Value::Bool(true);
+        }
+        let alone =
+            alone.map(|(_, seconds, units)| sequential_seconds(&run.report, seconds, units));
+        Ok(Report::new(self.name, &run.report, took, alone, &result))
+    }
+}

@@ -1,0 +1,540 @@
+//! Objects with operations under random schedules: the machines themselves, a network that delivers
+//! in any order, and an order of multicasts that each node follows at its own pace. What the workers
+//! see must be what one copy of everything would have shown them, in one order.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use dhole_model::{NodeId, ObjectId, VectorTime};
+use dhole_protocol::News;
+use dhole_protocol::objects::{
+    Bytes, Call, Host, Objects, ObjectsCommand, ObjectsEvent, ObjectsMessage, Ordered, Outcome,
+    Refusal, Saved, Strategy, Tried,
+};
+use rand::rngs::Xoshiro256PlusPlus as Random;
+use rand::{RngExt, SeedableRng};
+use stateright::semantics::{
+    ConsistencyTester, LinearizabilityTester, SequentialConsistencyTester, SequentialSpec,
+};
+
+/// What is done to a counter.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Op {
+    /// Tells its value.
+    Read,
+    /// Adds one, and tells the new value.
+    Add,
+    /// Takes one away when there is one, and tells the new value.
+    Take,
+    /// Tells its value when it is at least so much.
+    Await(u8),
+}
+
+impl Op {
+    fn code(self) -> (u16, u8) {
+        match self {
+            Op::Read => (0, 0),
+            Op::Add => (1, 0),
+            Op::Take => (2, 0),
+            Op::Await(least) => (3, least),
+        }
+    }
+
+    fn writes(self) -> bool {
+        matches!(self, Op::Add | Op::Take)
+    }
+
+    /// What it does to a value, and tells; `None` while its guard is false.
+    fn apply(self, value: &mut u8) -> Option<u8> {
+        match self {
+            Op::Read => {}
+            Op::Add => *value += 1,
+            Op::Take => *value = value.checked_sub(1)?,
+            Op::Await(least) if *value < least => return None,
+            Op::Await(_) => {}
+        }
+        Some(*value)
+    }
+}
+
+/// Something that a worker does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Act {
+    Call(usize, Op),
+    Change(usize, Strategy),
+}
+
+/// What is wrong on purpose.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Planted {
+    /// Nothing.
+    Nothing,
+    /// Nobody waits for what was delivered to the sender of a message.
+    NoSequence,
+    /// What waits is not tried again after the own worker's operations.
+    NoRetry,
+    /// What waits does not go along when an object migrates.
+    WaitersStay,
+    /// A write is over when it is multicast.
+    TooEarly,
+    /// Two multicasts in succession change places on node 1.
+    OtherOrder,
+    /// Adding adds two on node 2, once.
+    NotDeterministic,
+}
+
+impl Planted {
+    /// All of them but nothing.
+    pub const ALL: [Planted; 6] = [
+        Planted::NoSequence,
+        Planted::NoRetry,
+        Planted::WaitersStay,
+        Planted::TooEarly,
+        Planted::OtherOrder,
+        Planted::NotDeterministic,
+    ];
+}
+
+/// A node's copies: counters.
+struct Counters {
+    values: BTreeMap<ObjectId, u8>,
+    adds_two: bool,
+}
+
+impl Host for Counters {
+    fn create(&mut self, object: ObjectId, _: u64, state: &[u8]) -> Result<(), Refusal> {
+        let value = state.first().copied();
+        let value = value.ok_or_else(|| Refusal::Malformed("no value".into()))?;
+        self.values.insert(object, value);
+        Ok(())
+    }
+
+    fn apply(&mut self, call: &Call) -> Tried {
+        let Some(value) = self.values.get_mut(&call.object) else {
+            return Tried::Done(Err(Refusal::Unknown));
+        };
+        let op = match (call.operation, call.arguments[0]) {
+            (0, _) => Op::Read,
+            (1, _) => Op::Add,
+            (2, _) => Op::Take,
+            (_, least) => Op::Await(least),
+        };
+        if op == Op::Add && std::mem::take(&mut self.adds_two) {
+            *value += 1;
+        }
+        match op.apply(value) {
+            Some(told) => Tried::Done(Ok(Bytes::from([told]))),
+            None => Tried::Blocked,
+        }
+    }
+
+    fn spoil(&mut self, _: ObjectId, _: Refusal) {}
+
+    fn save(&mut self, object: ObjectId) -> Saved {
+        let value = self.values.get(&object).ok_or(Refusal::Unknown)?;
+        Ok((0, Bytes::from([*value])))
+    }
+
+    fn discard(&mut self, object: ObjectId) {
+        self.values.remove(&object);
+    }
+
+    fn digest(&mut self, object: ObjectId) -> u64 {
+        self.values
+            .get(&object)
+            .map_or(0, |value| u64::from(*value) + 1)
+    }
+
+    fn name_of(&self, _: ObjectId, operation: u16) -> Arc<str> {
+        ["read", "add", "take", "await"][usize::from(operation)].into()
+    }
+
+    fn time(&self) -> Option<VectorTime> {
+        None
+    }
+
+    fn news_since(&self, _: &VectorTime) -> Option<Arc<News>> {
+        None
+    }
+}
+
+/// All objects as one copy each, for the checkers.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct OneCopy(Vec<u8>);
+
+impl SequentialSpec for OneCopy {
+    type Op = (usize, Op);
+    type Ret = u8;
+
+    fn invoke(&mut self, (object, op): &(usize, Op)) -> u8 {
+        op.apply(&mut self.0[*object]).unwrap_or(u8::MAX)
+    }
+
+    fn is_valid_step(&mut self, (object, op): &(usize, Op), ret: &u8) -> bool {
+        op.apply(&mut self.0[*object]) == Some(*ret)
+    }
+}
+
+struct Node {
+    machine: Objects,
+    copies: Counters,
+    program: VecDeque<Act>,
+    /// The call that its worker waits for, and the operation, if it is one.
+    waiting: Option<(u64, Option<(usize, Op)>)>,
+    delivered: usize,
+}
+
+/// A run under one seed.
+struct World {
+    nodes: Vec<Node>,
+    objects: Vec<ObjectId>,
+    flying: Vec<(NodeId, NodeId, ObjectsMessage)>,
+    log: Vec<Arc<Ordered>>,
+    /// Multicasts that have no place in the order yet.
+    unordered: Vec<Arc<Ordered>>,
+    random: Random,
+    planted: Planted,
+    sequential: SequentialConsistencyTester<usize, OneCopy>,
+    /// Of the operations that write, alone: those that read a replica may be late.
+    linear: LinearizabilityTester<usize, OneCopy>,
+}
+
+/// How a run is made.
+#[derive(Clone, Copy, Debug)]
+pub struct Shape {
+    /// Nodes.
+    pub nodes: usize,
+    /// Counters.
+    pub objects: usize,
+    /// Acts of each worker.
+    pub acts: usize,
+    /// Whether objects change where they are kept.
+    pub changes: bool,
+}
+
+/// Runs a random program under a random schedule.
+///
+/// # Errors
+/// What is wrong with what was seen.
+pub fn run(shape: Shape, seed: u64, planted: Planted) -> Result<(), String> {
+    let mut world = World::new(shape, seed, planted);
+    while world.step()? {}
+    world.finish()
+}
+
+impl World {
+    fn new(shape: Shape, seed: u64, planted: Planted) -> World {
+        let mut random = Random::seed_from_u64(seed);
+        let mut nodes: Vec<Node> = (0..shape.nodes)
+            .map(|id| Node {
+                machine: Objects::new(NodeId::at(id), shape.nodes),
+                copies: Counters {
+                    values: BTreeMap::new(),
+                    adds_two: planted == Planted::NotDeterministic && id == 2,
+                },
+                program: program(shape, &mut random),
+                waiting: None,
+                delivered: 0,
+            })
+            .collect();
+        let maker = &mut nodes[0].machine;
+        maker.keep_digests();
+        let objects: Vec<ObjectId> = (0..shape.objects).map(|_| maker.new_object()).collect();
+        nodes
+            .iter_mut()
+            .for_each(|node| node.machine.keep_digests());
+        let zeros = OneCopy(vec![0; shape.objects]);
+        World {
+            nodes,
+            objects,
+            flying: Vec::new(),
+            log: Vec::new(),
+            unordered: Vec::new(),
+            random,
+            planted,
+            sequential: SequentialConsistencyTester::new(zeros.clone()),
+            linear: LinearizabilityTester::new(zeros),
+        }
+    }
+
+    /// Makes the objects, in which no other node has a part yet.
+    fn make(&mut self) -> Result<(), String> {
+        for place in 0..self.objects.len() {
+            let strategy = strategy(self.nodes.len(), &mut self.random);
+            let call = self.nodes[0].machine.new_call().number;
+            let event = ObjectsEvent::Create {
+                call,
+                object: self.objects[place],
+                kind: 0,
+                state: Bytes::from([0]),
+                strategy,
+            };
+            self.nodes[0].waiting = Some((call, None));
+            self.event(0, event)?;
+            while self.nodes[0].waiting.is_some() {
+                if !self.move_on()? {
+                    return Err("an object is never made".to_owned());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Something happens, if anything can.
+    fn step(&mut self) -> Result<bool, String> {
+        if !self.objects.is_empty() && self.nodes[0].machine.place(self.objects[0]).is_none() {
+            self.make()?;
+        }
+        let ready: Vec<usize> = (0..self.nodes.len())
+            .filter(|id| {
+                let node = &self.nodes[*id];
+                node.waiting.is_none() && !node.program.is_empty()
+            })
+            .collect();
+        if !ready.is_empty() && self.random.random_bool(0.3) {
+            let id = ready[self.random.random_range(0..ready.len())];
+            self.act(id)?;
+            return Ok(true);
+        }
+        if self.move_on()? {
+            return Ok(true);
+        }
+        match ready.first() {
+            Some(id) => self.act(*id).map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    /// A message arrives, or a multicast gets its place or is delivered.
+    fn move_on(&mut self) -> Result<bool, String> {
+        let late: Vec<usize> = (0..self.nodes.len())
+            .filter(|id| self.nodes[*id].delivered < self.log.len())
+            .collect();
+        let choices = self.flying.len() + self.unordered.len() + late.len();
+        if choices == 0 {
+            return Ok(false);
+        }
+        let choice = self.random.random_range(0..choices);
+        if let Some(left) = choice.checked_sub(self.flying.len()) {
+            match left.checked_sub(self.unordered.len()) {
+                None => self.log.push(self.unordered.swap_remove(left)),
+                Some(which) => self.deliver(late[which])?,
+            }
+            return Ok(true);
+        }
+        let (from, to, message) = self.flying.swap_remove(choice);
+        self.event(to.index(), ObjectsEvent::Deliver { from, message })?;
+        Ok(true)
+    }
+
+    fn deliver(&mut self, id: usize) -> Result<(), String> {
+        let node = &mut self.nodes[id];
+        let mut place = node.delivered;
+        node.delivered += 1;
+        let sequence = node.delivered as u64;
+        let swapped = place ^ 1;
+        if self.planted == Planted::OtherOrder && id == 1 && swapped < self.log.len() {
+            place = swapped;
+        }
+        let body = Arc::clone(&self.log[place]);
+        self.event(id, ObjectsEvent::Delivered { sequence, body })
+    }
+
+    fn act(&mut self, id: usize) -> Result<(), String> {
+        let Some(act) = self.nodes[id].program.pop_front() else {
+            return Ok(());
+        };
+        let machine = &mut self.nodes[id].machine;
+        let call = machine.new_call();
+        match act {
+            Act::Change(place, to) => {
+                self.nodes[id].waiting = Some((call.number, None));
+                let object = self.objects[place];
+                let call = call.number;
+                self.event(id, ObjectsEvent::Change { call, object, to })
+            }
+            Act::Call(place, op) => {
+                self.nodes[id].waiting = Some((call.number, Some((place, op))));
+                self.sequential.on_invoke(id, (place, op))?;
+                if op.writes() {
+                    self.linear.on_invoke(id, (place, op))?;
+                }
+                let (operation, argument) = op.code();
+                let called = Call {
+                    id: call,
+                    object: self.objects[place],
+                    operation,
+                    writes: op.writes(),
+                    arguments: Bytes::from([argument]),
+                };
+                self.call(id, called)
+            }
+        }
+    }
+
+    /// As the engine does it: what can be done here is done at once.
+    fn call(&mut self, id: usize, called: Call) -> Result<(), String> {
+        let node = &mut self.nodes[id];
+        let (object, writes) = (called.object, called.writes);
+        if node.machine.is_local(object, writes)
+            && let Tried::Done(outcome) = node.copies.apply(&called)
+        {
+            self.finished(id, called.id.number, outcome)?;
+            if writes && self.planted != Planted::NoRetry {
+                self.event(id, ObjectsEvent::Wrote(object))?;
+            }
+            return Ok(());
+        }
+        self.event(id, ObjectsEvent::Invoke(called))
+    }
+
+    fn event(&mut self, id: usize, event: ObjectsEvent) -> Result<(), String> {
+        let node = &mut self.nodes[id];
+        let mut out = Vec::new();
+        let stepped = node.machine.step(event, &mut node.copies, &mut out);
+        stepped.map_err(|error| error.to_string())?;
+        let me = NodeId::at(id);
+        for command in out {
+            match command {
+                ObjectsCommand::Send { to, mut message } => {
+                    self.spoil(&mut message);
+                    self.flying.push((me, to, message));
+                }
+                ObjectsCommand::Broadcast(body) => {
+                    if let Ordered::Operate { call, .. } = &*body
+                        && self.planted == Planted::TooEarly
+                        && self.nodes[id].waiting.is_some()
+                    {
+                        let mut value = self.nodes[id].copies.values[&call.object];
+                        let told = if call.operation == 1 {
+                            Op::Add
+                        } else {
+                            Op::Take
+                        };
+                        if let Some(told) = told.apply(&mut value) {
+                            self.finished(id, call.id.number, Ok(Bytes::from([told])))?;
+                        }
+                    }
+                    self.unordered.push(body);
+                }
+                ObjectsCommand::Finished { call, outcome } => self.finished(id, call, outcome)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn spoil(&self, message: &mut ObjectsMessage) {
+        match message {
+            ObjectsMessage::Request { delivered, .. }
+            | ObjectsMessage::Reply { delivered, .. }
+            | ObjectsMessage::Elsewhere { delivered, .. }
+                if self.planted == Planted::NoSequence =>
+            {
+                *delivered = 0;
+            }
+            ObjectsMessage::Migrate { blocked, .. } if self.planted == Planted::WaitersStay => {
+                blocked.clear();
+            }
+            _ => {}
+        }
+    }
+
+    fn finished(&mut self, id: usize, call: u64, outcome: Outcome) -> Result<(), String> {
+        let told = outcome.map_err(|refusal| format!("node {id}: {refusal}"))?;
+        match self.nodes[id].waiting.take() {
+            Some((number, of)) if number == call => {
+                if let Some((_, op)) = of {
+                    self.sequential.on_return(id, told[0])?;
+                    if op.writes() {
+                        self.linear.on_return(id, told[0])?;
+                    }
+                }
+                Ok(())
+            }
+            // Planted errors finish calls early.
+            before => {
+                self.nodes[id].waiting = before;
+                match self.planted {
+                    Planted::TooEarly => Ok(()),
+                    _ => Err(format!(
+                        "node {id}: call {call} is over, which nobody waits for"
+                    )),
+                }
+            }
+        }
+    }
+
+    /// Nothing can happen any more: whoever waits must do so for good reasons, and what was seen
+    /// must have an order.
+    fn finish(mut self) -> Result<(), String> {
+        for place in 0..self.objects.len() {
+            self.compare(place)?;
+        }
+        for (id, node) in self.nodes.iter().enumerate() {
+            let Some((_, of)) = node.waiting else {
+                continue;
+            };
+            let Some((place, op)) = of else {
+                return Err(format!("node {id} waits for a change that never comes"));
+            };
+            let object = self.objects[place];
+            let copies = self
+                .nodes
+                .iter()
+                .filter_map(|node| node.copies.values.get(&object));
+            if copies
+                .clone()
+                .any(|value| op.apply(&mut value.clone()).is_some())
+            {
+                return Err(format!("node {id} waits for {op:?}, which may be done"));
+            }
+            if copies.count() == 0 {
+                return Err(format!("{object} is nowhere"));
+            }
+        }
+        if self.sequential.serialized_history().is_none() {
+            return Err(format!("no order explains {:?}", self.sequential));
+        }
+        if self.linear.serialized_history().is_none() {
+            return Err(format!("no order in real time explains {:?}", self.linear));
+        }
+        Ok(())
+    }
+
+    /// Compares all replicas, from a node that waits for nothing.
+    fn compare(&mut self, place: usize) -> Result<(), String> {
+        let idle = self.nodes.iter().position(|node| node.waiting.is_none());
+        let Some(id) = idle else { return Ok(()) };
+        let object = self.objects[place];
+        let call = self.nodes[id].machine.new_call().number;
+        self.nodes[id].waiting = Some((call, None));
+        self.event(id, ObjectsEvent::Compare { call, object })?;
+        while self.nodes[id].waiting.is_some() {
+            if !self.move_on()? {
+                return Err("a comparison that does not end".to_owned());
+            }
+        }
+        Ok(())
+    }
+}
+
+fn strategy(nodes: usize, random: &mut Random) -> Strategy {
+    match random.random_range(0..=nodes) {
+        node if node < nodes => Strategy::On(NodeId::at(node)),
+        _ => Strategy::Replicated,
+    }
+}
+
+fn program(shape: Shape, random: &mut Random) -> VecDeque<Act> {
+    let act = |random: &mut Random| {
+        let object = random.random_range(0..shape.objects);
+        match random.random_range(0..10) {
+            0 | 1 if shape.changes => Act::Change(object, strategy(shape.nodes, random)),
+            0..=4 => Act::Call(object, Op::Add),
+            5 => Act::Call(object, Op::Take),
+            6 => Act::Call(object, Op::Await(random.random_range(1..3))),
+            _ => Act::Call(object, Op::Read),
+        }
+    };
+    (0..shape.acts).map(|_| act(random)).collect()
+}

@@ -1,0 +1,150 @@
+//! What `#[dhole::object]` does not take, and what the compiler says of it.
+//!
+//! Operations take their state by reference:
+//!
+//! ```compile_fail
+//! # #[derive(serde::Serialize, serde::Deserialize)] struct Queue;
+//! #[dhole::object]
+//! impl Queue {
+//!     pub fn close(self) {} // error: an operation takes `&self` if it only reads, or `&mut self`
+//! }
+//! ```
+//!
+//! and everything else by value:
+//!
+//! ```compile_fail
+//! # #[derive(serde::Serialize, serde::Deserialize)] struct Queue;
+//! #[dhole::object]
+//! impl Queue {
+//!     pub fn push(&mut self, job: &str) {} // error: an argument is given by value
+//! }
+//! ```
+//!
+//! ```compile_fail
+//! # #[derive(serde::Serialize, serde::Deserialize)] struct Queue(String);
+//! #[dhole::object]
+//! impl Queue {
+//!     pub fn first(&self) -> &str { &self.0 } // error: a result is given by value
+//! }
+//! ```
+//!
+//! What they take and give can be written as bytes:
+//!
+//! ```compile_fail,E0277
+//! # #[derive(serde::Serialize, serde::Deserialize)] struct Queue;
+//! struct Job;
+//! #[dhole::object]
+//! impl Queue {
+//!     pub fn push(&mut self, job: Job) {} // error: `Job: serde::Serialize` is not satisfied
+//! }
+//! ```
+//!
+//! and so can the state, which nobody changes by looking at it:
+//!
+//! ```compile_fail,E0277
+//! struct Queue;
+//! #[dhole::object]
+//! impl Queue {
+//!     pub fn len(&self) -> usize { 0 } // error: `Queue: serde::Serialize` is not satisfied
+//! }
+//! ```
+//!
+//! ```compile_fail,E0277
+//! # #[derive(serde::Serialize, serde::Deserialize)]
+//! struct Queue(std::cell::Cell<u32>); // error: cannot be shared between threads safely
+//! #[dhole::object]
+//! impl Queue {
+//!     pub fn len(&self) -> u32 { self.0.replace(1) }
+//! }
+//! ```
+//!
+//! An operation that only reads cannot write:
+//!
+//! ```compile_fail,E0594
+//! # #[derive(serde::Serialize, serde::Deserialize)] struct Queue(u32);
+//! #[dhole::object]
+//! impl Queue {
+//!     pub fn push(&self) { self.0 += 1; }
+//! }
+//! ```
+//!
+//! nor a guard:
+//!
+//! ```compile_fail,E0594
+//! # #[derive(serde::Serialize, serde::Deserialize)] struct Queue(u32);
+//! #[dhole::object]
+//! impl Queue {
+//!     #[when({ self.0 += 1; true })]
+//!     pub fn push(&mut self) {}
+//! }
+//! ```
+//!
+//! Only operations wait, and there must be some:
+//!
+//! ```compile_fail
+//! # #[derive(serde::Serialize, serde::Deserialize)] struct Queue(u32);
+//! #[dhole::object]
+//! impl Queue {
+//!     pub fn len(&self) -> u32 { self.0 }
+//!     #[when(self.0 > 0)] // error: only operations wait
+//!     fn pop(&mut self) {}
+//! }
+//! ```
+//!
+//! ```compile_fail
+//! # #[derive(serde::Serialize, serde::Deserialize)] struct Queue(u32);
+//! #[dhole::object]
+//! impl Queue { // error: no operations
+//!     fn pop(&mut self) {}
+//! }
+//! ```
+//!
+//! A handle is of a type that has operations, and has no others:
+//!
+//! ```compile_fail,E0277
+//! fn of(handle: dhole::Object<Vec<u8>>) {} // error: `Vec<u8>` has no operations
+//! ```
+//!
+//! ```compile_fail,E0599
+//! # #[derive(serde::Serialize, serde::Deserialize)] struct Queue(u32);
+//! #[dhole::object]
+//! impl Queue {
+//!     pub fn len(&self) -> u32 { self.0 }
+//! }
+//! fn pop(queue: dhole::Object<Queue>, w: &mut dhole::Worker<'_>) {
+//!     queue.pop(w); // error: no method named `pop`
+//! }
+//! ```
+//!
+//! Types may have parameters:
+//!
+//! ```
+//! use serde::{Deserialize, Serialize, de::DeserializeOwned};
+//!
+//! #[derive(Serialize, Deserialize)]
+//! struct Stack<T>(Vec<T>);
+//!
+//! #[dhole::object]
+//! impl<T: Serialize + DeserializeOwned + Send + Sync + 'static> Stack<T> {
+//!     pub fn push(&mut self, (item, again): (T, bool), _note: Option<T>) {
+//!         let _ = again;
+//!         self.0.push(item);
+//!     }
+//!     #[when(!self.0.is_empty())]
+//!     pub fn pop(&mut self) -> Option<T> {
+//!         self.0.pop()
+//!     }
+//!     pub fn replace(&mut self, with: Self) -> Self {
+//!         std::mem::replace(self, with)
+//!     }
+//! }
+//!
+//! dhole::Config::nodes(2).run(|w| {
+//!     let stack = w.once(|w| Ok(w.new_object(dhole::on(dhole::NodeId(0)), Stack(vec!['a']))?))?;
+//!     stack.push(w, ('b', true), None)?;
+//!     stack.pop(w)?;
+//!     assert!(stack.replace(w, Stack(Vec::new()))?.0.len() < 3);
+//!     Ok(())
+//! })?;
+//! # Ok::<(), dhole::RunError>(())
+//! ```
