@@ -239,6 +239,11 @@ impl<B: Body> Group<B> {
         self.own.pending.len()
     }
 
+    /// Broadcasts without number that have come, of this member and others.
+    pub fn unnumbered(&self) -> usize {
+        self.incoming.len()
+    }
+
     /// Why this member is in the group no longer, if it is not.
     pub fn ending(&self) -> Option<Ending> {
         match self.phase {

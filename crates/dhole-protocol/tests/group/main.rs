@@ -1,6 +1,8 @@
 //! Totally ordered groups: single steps, and simulated clusters with everything that goes wrong.
 
 mod bug;
+mod counts;
+mod hostile;
 mod invariants;
 mod order;
 mod seeds;
