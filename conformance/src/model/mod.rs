@@ -10,7 +10,8 @@
 //! the true wait-for graph. The first thing that goes wrong is a [`Fault`], the name of a
 //! property; the path to it is printed.
 //!
-//! Pages, under TreadMarks, have a model of their own: [`pages`].
+//! Pages, under TreadMarks, have a model of their own: [`pages`]; so have totally ordered groups:
+//! [`groups`].
 //!
 //! A [`Bug`](crate::Bug) planted in the messages or commands must be caught: a checker that finds
 //! nothing has to show that it would.
@@ -20,6 +21,7 @@ mod elements;
 mod explore;
 mod family;
 mod fault;
+pub mod groups;
 mod heap;
 mod history;
 mod network;

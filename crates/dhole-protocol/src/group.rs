@@ -38,6 +38,7 @@ mod own;
 mod receive;
 mod sequencer;
 mod settings;
+mod tree;
 mod wire;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -50,10 +51,11 @@ use coordinator::Change;
 use history::History;
 use own::Own;
 use sequencer::{Incoming, Sequencer};
+use tree::Tree;
 
 pub use body::Body;
 pub use command::{Ending, GroupCommand, GroupError, GroupEvent};
-pub use message::{GroupMessage, Member, Part, State, ViewId, Wants};
+pub use message::{Cast, GroupMessage, Member, Part, State, ViewId, Wants};
 pub use settings::{Method, Quorum, Settings};
 
 /// One member of a group.
@@ -74,6 +76,7 @@ pub struct Group<B> {
     /// Broadcasts without number that have come, by originator and serial.
     incoming: BTreeMap<(NodeId, u64), Incoming<B>>,
     sequencer: Sequencer,
+    tree: Tree<B>,
     /// A token that is held until what it acknowledges is delivered: its round and that number.
     token: Option<(u64, u64)>,
     last_round: u64,
@@ -191,6 +194,7 @@ impl<B: Body> Group<B> {
             own: Own::new(),
             incoming: BTreeMap::new(),
             sequencer: Sequencer::new(0, vec![0; nodes]),
+            tree: Tree::new(),
             token: None,
             last_round: 0,
             leaves: false,
@@ -244,6 +248,11 @@ impl<B: Body> Group<B> {
         self.incoming.len()
     }
 
+    /// Messages that wait until other members have passed on what they were sent before.
+    pub fn held_back(&self) -> usize {
+        self.tree.waiting()
+    }
+
     /// Why this member is in the group no longer, if it is not.
     pub fn ending(&self) -> Option<Ending> {
         match self.phase {
@@ -259,12 +268,6 @@ impl<B: Body> Group<B> {
     /// Whether the order goes on.
     fn is_going(&self) -> bool {
         self.phase == Phase::Going && self.stopped.is_none()
-    }
-
-    fn multicast(&self, message: GroupMessage<B>, out: &mut Vec<GroupCommand<B>>) {
-        if self.view.members.len() > 1 {
-            out.push(GroupCommand::SendAll { message });
-        }
     }
 
     /// One step: what happens at `now_ns` nanoseconds, and what is to be done then.

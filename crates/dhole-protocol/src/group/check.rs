@@ -153,6 +153,12 @@ impl<B> GroupMessage<B> {
                 stable,
                 ..
             } => check_counts(&[*round, *high, *stable]),
+            // What it carries is checked as its root's.
+            GroupMessage::Relay { root, link, .. } => {
+                check_nodes([root].into_iter(), nodes)?;
+                check_counts(&[*link])
+            }
+            GroupMessage::Credit { link, .. } => check_counts(&[*link]),
             GroupMessage::Join { incarnation } => check_counts(&[*incarnation]),
             GroupMessage::Suspect { wants, .. } => check_wants(wants, nodes),
             GroupMessage::Collect {
@@ -220,6 +226,8 @@ impl<B> GroupMessage<B> {
             | GroupMessage::Data { view, .. }
             | GroupMessage::Fetch { view, .. }
             | GroupMessage::Token { view, .. }
+            | GroupMessage::Relay { view, .. }
+            | GroupMessage::Credit { view, .. }
             | GroupMessage::Suspect { view, .. }
             | GroupMessage::Collect { view, .. }
             | GroupMessage::Install { view, .. }

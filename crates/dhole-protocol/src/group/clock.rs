@@ -42,6 +42,7 @@ pub(super) struct Clock {
     token: Deadline,
     change: Deadline,
     behind: Deadline,
+    credit: Deadline,
     told: Option<u64>,
 }
 
@@ -74,6 +75,10 @@ impl<B: Body> Group<B> {
         if self.clock.token.due(token, now_ns, resend_ns) {
             self.send_token(out);
         }
+        let credit = going && self.tree.waits();
+        if self.clock.credit.due(credit, now_ns, resend_ns) {
+            self.send_without_credit(out);
+        }
         let change = self.is_changing();
         if self.clock.change.due(change, now_ns, resend_ns) {
             self.press_on(out);
@@ -86,14 +91,9 @@ impl<B: Body> Group<B> {
             }
         }
         let clock = &self.clock;
-        let all = [
-            clock.own,
-            clock.gap,
-            clock.token,
-            clock.change,
-            clock.behind,
-        ];
-        let next = all.iter().filter_map(|deadline| deadline.at_ns).min();
+        let own = [clock.own, clock.gap, clock.token, clock.credit];
+        let all = own.into_iter().chain([clock.change, clock.behind]);
+        let next = all.filter_map(|deadline| deadline.at_ns).min();
         if let Some(at_ns) = next.filter(|_| next != self.clock.told) {
             out.push(GroupCommand::WakeAt(at_ns));
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use dhole_model::NodeId;
 
 use super::message::{GroupMessage, Member, ViewId};
-use super::{Body, Ending, Group, GroupCommand, History, Phase, Sequencer, View};
+use super::{Body, Ending, Group, GroupCommand, History, Phase, Sequencer, Tree, View};
 
 impl<B: Body> Group<B> {
     pub(super) fn ask_to_join(&self, out: &mut Vec<GroupCommand<B>>) {
@@ -134,6 +134,7 @@ impl<B: Body> Group<B> {
         self.token = None;
         self.last_round = 0;
         self.incoming.clear();
+        self.tree = Tree::new();
         self.own.start_over();
         self.deliver_to_end(out);
     }

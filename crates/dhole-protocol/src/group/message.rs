@@ -66,6 +66,44 @@ pub struct State {
     pub wants: Wants,
 }
 
+/// What one member says to all in the order, as it is passed on along a tree.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub enum Cast<B> {
+    /// As [`GroupMessage::Data`].
+    Data {
+        /// Its place in the order.
+        number: u64,
+        /// What it is.
+        part: Part,
+        /// The part itself.
+        body: B,
+        /// Up to where all members have delivered.
+        stable: u64,
+    },
+    /// As [`GroupMessage::Announce`].
+    Announce {
+        /// What it is.
+        part: Part,
+        /// The part itself.
+        body: B,
+        /// Up to where the originator has delivered.
+        done: u64,
+    },
+    /// As [`GroupMessage::Accept`].
+    Accept {
+        /// Who broadcasts.
+        origin: NodeId,
+        /// Which of its broadcasts.
+        serial: u64,
+        /// How many numbers it takes.
+        parts: u32,
+        /// The first of them.
+        first: u64,
+        /// Up to where all members have delivered.
+        stable: u64,
+    },
+}
+
 /// What members of a group say to each other.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum GroupMessage<B> {
@@ -163,6 +201,24 @@ pub enum GroupMessage<B> {
         /// Up to where all members have delivered.
         stable: u64,
     },
+    /// A multicast on its way along a tree.
+    Relay {
+        /// The view in which it is said.
+        view: ViewId,
+        /// Who multicasts it.
+        root: NodeId,
+        /// Counts the messages from this sender to this receiver.
+        link: u64,
+        /// What is multicast.
+        cast: Cast<B>,
+    },
+    /// To whoever passes messages on to the sender: up to this one they are passed on.
+    Credit {
+        /// The view in which it is said.
+        view: ViewId,
+        /// The last message.
+        link: u64,
+    },
     /// To any member: take me in.
     Join {
         /// Which life of the sender it is, above all before.
@@ -243,6 +299,46 @@ pub enum GroupMessage<B> {
         /// Which lives of the sender and of the receiver are meant.
         lives: (u64, u64),
     },
+}
+
+impl<B> Cast<B> {
+    /// The message in this view.
+    pub(super) fn into_message(self, view: ViewId) -> GroupMessage<B> {
+        match self {
+            Cast::Data {
+                number,
+                part,
+                body,
+                stable,
+            } => GroupMessage::Data {
+                view,
+                number,
+                part,
+                body,
+                stable,
+            },
+            Cast::Announce { part, body, done } => GroupMessage::Announce {
+                view,
+                part,
+                body,
+                done,
+            },
+            Cast::Accept {
+                origin,
+                serial,
+                parts,
+                first,
+                stable,
+            } => GroupMessage::Accept {
+                view,
+                origin,
+                serial,
+                parts,
+                first,
+                stable,
+            },
+        }
+    }
 }
 
 impl Wants {

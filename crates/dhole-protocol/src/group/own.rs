@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::message::{GroupMessage, Part};
+use super::message::{Cast, GroupMessage, Part};
 use super::{Body, Ending, Group, GroupCommand, GroupError, Incoming, Method, Phase};
 
 /// A broadcast of this member that is not delivered.
@@ -167,15 +167,7 @@ impl<B: Body> Group<B> {
         }
         for (part, body) in self.parts_of(place) {
             match method {
-                Method::Announce => self.multicast(
-                    GroupMessage::Announce {
-                        view,
-                        part,
-                        body,
-                        done,
-                    },
-                    out,
-                ),
+                Method::Announce => self.multicast(Cast::Announce { part, body, done }, out),
                 _ => out.push(GroupCommand::Send {
                     to,
                     message: GroupMessage::Submit {
@@ -232,17 +224,16 @@ impl<B: Body> Group<B> {
             self.history.check(number, *part, self.settings.window)?;
         }
         self.own.pending[place].numbered = true;
-        let (view, stable) = (self.view.id, self.stable);
+        let stable = self.stable;
         for (number, (part, body)) in (first..).zip(parts) {
             self.history.put(number, part, Some(body.clone()));
-            let message = GroupMessage::Data {
-                view,
+            let cast = Cast::Data {
                 number,
                 part,
                 body,
                 stable,
             };
-            self.multicast(message, out);
+            self.multicast(cast, out);
         }
         Ok(())
     }

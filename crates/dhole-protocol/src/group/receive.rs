@@ -91,6 +91,10 @@ impl<B: Body> Group<B> {
                 self.heard_stable(stable)?;
                 self.take_token(from, round, high)
             }
+            GroupMessage::Relay {
+                root, link, cast, ..
+            } => self.take_relayed(from, root, link, cast, out),
+            GroupMessage::Credit { link, .. } => self.take_credit(from, link, out),
             _ => Ok(()),
         }
     }
@@ -100,7 +104,9 @@ impl<B: Body> Group<B> {
         match message {
             GroupMessage::Data { number, .. } => *number > self.view.start,
             GroupMessage::Accept { first, .. } => *first > self.view.start,
-            GroupMessage::Announce { .. } | GroupMessage::Token { .. } => true,
+            GroupMessage::Announce { .. }
+            | GroupMessage::Token { .. }
+            | GroupMessage::Relay { .. } => true,
             _ => false,
         }
     }

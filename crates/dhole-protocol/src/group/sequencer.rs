@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use dhole_model::NodeId;
 
-use super::message::{GroupMessage, Part};
+use super::message::{Cast, GroupMessage, Part};
 use super::{Body, Group, GroupCommand, Method};
 
 /// A broadcast without number: parts of it that have come.
@@ -112,7 +112,7 @@ impl<B: Body> Group<B> {
         let (first, parts) = (self.sequencer.next, bodies.len() as u32);
         self.sequencer.next += u64::from(parts);
         self.sequencer.unnumbered[origin.index()] = serial + 1;
-        let (view, stable) = (self.view.id, self.stable);
+        let stable = self.stable;
         let part = |part| Part {
             origin,
             serial,
@@ -122,14 +122,13 @@ impl<B: Body> Group<B> {
         for ((number, part), body) in (first..).zip((0..parts).map(part)).zip(bodies) {
             self.history.put(number, part, body.clone());
             if let (Method::Forward, Some(body)) = (method, body) {
-                let message = GroupMessage::Data {
-                    view,
+                let cast = Cast::Data {
                     number,
                     part,
                     body,
                     stable,
                 };
-                self.multicast(message, out);
+                self.multicast(cast, out);
             }
         }
         match method {
@@ -138,7 +137,16 @@ impl<B: Body> Group<B> {
                 to: origin,
                 message: self.grant(serial, first),
             }),
-            Method::Announce => self.multicast(self.accept(part(0), first), out),
+            Method::Announce => {
+                let cast = Cast::Accept {
+                    origin,
+                    serial,
+                    parts,
+                    first,
+                    stable,
+                };
+                self.multicast(cast, out);
+            }
         }
     }
 

@@ -44,6 +44,11 @@ pub struct Settings {
     pub under_way: u32,
     /// Broadcasts of one member that may wait, those under way included.
     pub queue: usize,
+    /// To how many members each member passes a multicast on, where no packet reaches all. If not
+    /// given, whoever multicasts sends to all itself.
+    pub fanout: Option<u32>,
+    /// Messages that a member passes on to another before that has passed them on.
+    pub credits: u32,
     /// After how long without an answer a message is sent again, in nanoseconds. Only where the
     /// links are not reliable.
     pub resend_ns: u64,
@@ -63,6 +68,8 @@ impl Settings {
             acknowledge_every: 256,
             under_way: 16,
             queue: 4096,
+            fanout: None,
+            credits: 32,
             resend_ns: 0,
         }
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use dhole_model::NodeId;
 
-use super::message::{GroupMessage, Wants};
+use super::message::{Cast, GroupMessage, Wants};
 
 const NODE: u64 = 2;
 const COUNT: u64 = 4;
@@ -31,7 +31,11 @@ impl<B> GroupMessage<B> {
             GroupMessage::Submit { body, .. }
             | GroupMessage::Announce { body, .. }
             | GroupMessage::Data { body, .. }
-            | GroupMessage::Gathered { body, .. } => Some(body),
+            | GroupMessage::Gathered { body, .. }
+            | GroupMessage::Relay {
+                cast: Cast::Data { body, .. } | Cast::Announce { body, .. },
+                ..
+            } => Some(body),
             _ => None,
         }
     }
@@ -45,6 +49,15 @@ impl<B> GroupMessage<B> {
             GroupMessage::Accept { .. } => VIEW + NODE + NUMBER + PARTS + 2 * NUMBER,
             GroupMessage::Data { .. } => VIEW + NUMBER + PART + NUMBER,
             GroupMessage::Fetch { .. } | GroupMessage::Token { .. } => VIEW + 3 * NUMBER,
+            GroupMessage::Relay { cast, .. } => {
+                let cast = match cast {
+                    Cast::Data { .. } => NUMBER + PART + NUMBER,
+                    Cast::Announce { .. } => PART + NUMBER,
+                    Cast::Accept { .. } => NODE + NUMBER + PARTS + 2 * NUMBER,
+                };
+                VIEW + NODE + NUMBER + FLAG + cast
+            }
+            GroupMessage::Credit { .. } => VIEW + NUMBER,
             GroupMessage::Join { .. } => NUMBER,
             GroupMessage::Suspect { wants, .. } => VIEW + wants_bytes(wants),
             GroupMessage::Collect { wants, .. } => VIEW + 2 * NUMBER + wants_bytes(wants),

@@ -99,6 +99,74 @@ fn a_token_of_as_many_messages_as_members_acknowledges_a_batch() {
 }
 
 #[test]
+fn along_a_tree_each_member_sends_few_and_gives_credits_back() {
+    let settings = Settings {
+        fanout: Some(2),
+        credits: 4,
+        ..by(Method::Forward)
+    };
+    let counts = one_broadcast(32, settings.clone(), 100);
+    assert_eq!(counts, [("relay", 31), ("submit", 1)]);
+
+    let mut world = World::new(0, 7, links(settings));
+    for number in 0..20 {
+        world.at(1 + number, Happening::Broadcast(NodeId(0), 10));
+    }
+    assert!(world.run(100_000));
+    assert_eq!(world.fault(), Ok(()));
+    assert_eq!(world.counts["relay"], 6 * 20);
+    let credits = world.counts["credit"];
+    assert!((6 * 10 / 2..=6 * 10).contains(&credits), "{credits}");
+    assert!(world.nodes.iter().all(|node| node.group.held_back() == 0));
+}
+
+#[test]
+fn whoever_gets_no_credit_sends_no_more_than_it_has() {
+    let settings = Settings {
+        fanout: Some(1),
+        credits: 3,
+        ..by(Method::Forward)
+    };
+    let mut group: Group<u8> = Group::new(NodeId(0), 3, settings);
+    let mut out = Vec::new();
+    for body in 0..10 {
+        let broadcast = GroupEvent::Broadcast { body, bytes: 1 };
+        group.step(broadcast, 0, &mut out).expect("room");
+    }
+    let relays = |out: &[GroupCommand<u8>]| {
+        let is_relay = |command: &&GroupCommand<u8>| {
+            matches!(
+                command,
+                GroupCommand::Send {
+                    message: GroupMessage::Relay { .. },
+                    ..
+                }
+            )
+        };
+        out.iter().filter(is_relay).count()
+    };
+    assert_eq!((relays(&out), group.held_back()), (3, 7));
+    let message = GroupMessage::Credit {
+        view: group.view(),
+        link: 2,
+    };
+    let from = NodeId(1);
+    let credit = GroupEvent::Message { from, message };
+    group
+        .step(credit, 0, &mut out)
+        .expect("credit for what was sent");
+    assert_eq!((relays(&out), group.held_back()), (5, 5));
+    let message = GroupMessage::Credit {
+        view: group.view(),
+        link: 6,
+    };
+    let credit = GroupEvent::Message { from, message };
+    group
+        .step(credit, 0, &mut out)
+        .expect_err("no such message was sent");
+}
+
+#[test]
 fn the_method_follows_from_the_size_and_from_what_the_port_offers() {
     let pairs = Settings::reliable();
     assert_eq!(pairs.method_for(100), Method::Forward);

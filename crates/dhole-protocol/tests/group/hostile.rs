@@ -2,7 +2,7 @@
 
 use dhole_model::NodeId;
 use dhole_protocol::group::{
-    Group, GroupError, GroupEvent, GroupMessage, Member, Part, Settings, State, ViewId, Wants,
+    Cast, Group, GroupError, GroupEvent, GroupMessage, Member, Part, Settings, State, ViewId, Wants,
 };
 use proptest::prelude::*;
 
@@ -14,6 +14,8 @@ fn settings(reliable: bool) -> Settings {
         under_way: 2,
         queue: 4,
         reliable,
+        fanout: Some(1),
+        credits: 2,
         resend_ns: 100,
         ..Settings::reliable()
     }
@@ -92,6 +94,33 @@ fn members() -> impl Strategy<Value = Vec<Member>> {
     proptest::collection::vec(member, 0..4)
 }
 
+fn casts() -> impl Strategy<Value = Cast<u8>> {
+    prop_oneof![
+        (numbers(), parts(), any::<u8>(), numbers()).prop_map(|(number, part, body, stable)| {
+            Cast::Data {
+                number,
+                part,
+                body,
+                stable,
+            }
+        }),
+        (parts(), any::<u8>(), numbers()).prop_map(|(part, body, done)| Cast::Announce {
+            part,
+            body,
+            done,
+        }),
+        (nodes(), 0..12_u32, numbers(), numbers(), numbers()).prop_map(
+            |(origin, parts, serial, first, stable)| Cast::Accept {
+                origin,
+                serial,
+                parts,
+                first,
+                stable,
+            }
+        ),
+    ]
+}
+
 fn in_order() -> impl Strategy<Value = GroupMessage<u8>> {
     let three = || (numbers(), numbers(), numbers());
     prop_oneof![
@@ -154,6 +183,15 @@ fn in_order() -> impl Strategy<Value = GroupMessage<u8>> {
                 done,
             }
         }),
+        (views(), nodes(), numbers(), casts()).prop_map(|(view, root, link, cast)| {
+            GroupMessage::Relay {
+                view,
+                root,
+                link,
+                cast,
+            }
+        }),
+        (views(), numbers()).prop_map(|(view, link)| GroupMessage::Credit { view, link }),
         (views(), three()).prop_map(|(view, (round, high, stable))| {
             GroupMessage::Token {
                 view,
@@ -252,6 +290,7 @@ proptest! {
             }
             prop_assert!(group.history() <= 2 * WINDOW as usize);
             prop_assert!(group.waiting() <= 4);
+            prop_assert!(group.held_back() <= 8 * WINDOW as usize + 4);
             prop_assert!(group.unnumbered() <= 3 * (2 * WINDOW + 2) as usize);
         }
     }

@@ -60,6 +60,12 @@ fn world(seed: u64, trouble: Trouble, reliable: bool, bug: Option<Bug>) -> World
     if trouble == Trouble::Survivor || bug == Some(Bug::IgnoreMinority) {
         links.settings.quorum = Quorum::Survivors;
     }
+    links.settings.fanout = match world.random.random_range(0..4) {
+        0 => Some(1),
+        1 => Some(2),
+        _ => None,
+    };
+    links.settings.credits = world.random.random_range(1..=6);
     let mut world = World::new(seed, nodes, links);
     world.bug = bug;
     for _ in 0..world.random.random_range(1..=60) {

@@ -403,6 +403,8 @@ fn kind(message: &GroupMessage<Text>) -> &'static str {
         GroupMessage::Data { .. } => "data",
         GroupMessage::Fetch { .. } => "fetch",
         GroupMessage::Token { .. } => "token",
+        GroupMessage::Relay { .. } => "relay",
+        GroupMessage::Credit { .. } => "credit",
         _ => "change",
     }
 }
