@@ -368,6 +368,12 @@ impl<'g> HeapMut<'g> {
         self.heap.presence
     }
 
+    /// How an object was allocated to be kept consistent.
+    pub fn coherence_of(&self, oid: Oid) -> Option<Coherence> {
+        let binding = self.heap.cluster.binding(oid);
+        binding.ok().map(|binding| binding.coherence)
+    }
+
     /// Tests that the object of `miss` is what the access takes it for.
     ///
     /// # Errors

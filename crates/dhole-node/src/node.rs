@@ -412,6 +412,9 @@ impl State {
                 counting.all.came_along += 1;
                 self.check_owned(sent)?;
                 self.install(sent, step)?;
+                if let Some(coherence) = step.heap.coherence_of(sent.oid) {
+                    self.protocol.meet(sent.oid, coherence);
+                }
             }
             Command::Skip(sent) => {
                 let object = self.take(sent, step)?;

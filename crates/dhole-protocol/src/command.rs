@@ -204,7 +204,7 @@ pub enum Event {
 
 impl Event {
     /// Whether the worker synchronises with others, so that what it wrote must be where they will
-    /// look for it.
+    /// look for it. Who is notified looks when it has the lock, which is released first.
     pub fn synchronises(&self) -> bool {
         !matches!(
             self,
@@ -219,6 +219,7 @@ impl Event {
                 | Event::Free { .. }
                 | Event::Await { .. }
                 | Event::Learn(_)
+                | Event::Notify { .. }
                 | Event::Flush
                 | Event::Switched { .. }
                 | Event::Serve

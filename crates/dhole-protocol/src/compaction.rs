@@ -15,11 +15,11 @@ use crate::reduction::Record;
 ///
 /// Whoever applies a record has heard of its older part, or needs it no more.
 pub(crate) fn keep_newest(records: &mut VecDeque<Record>, whole: usize, freed: &[OidRange]) {
-    let (mut told, mut told_of_arrays) = (Covered::default(), CoveredElements::default());
-    told.add(freed);
+    let (mut told, mut told_of_arrays) = (RangeSet::new(), CoveredElements::default());
+    add(&mut told, freed);
     let mut kept: VecDeque<Record> = VecDeque::with_capacity(records.len());
     for (place, mut record) in records.drain(..).rev().enumerate() {
-        let written = told.add(&record.whole.written);
+        let written = add(&mut told, &record.whole.written);
         let elements = told_of_arrays.add(&record.whole.elements);
         match kept.front_mut() {
             _ if place < whole => kept.push_front(record),
@@ -65,42 +65,18 @@ fn add_freed(freed: &mut Vec<OidRange>, older: &[OidRange]) {
     *freed = parts.collect();
 }
 
-/// Objects, as ranges that do not touch: the first id and the end of each.
-#[derive(Default)]
-struct Covered(BTreeMap<u64, u64>);
-
-impl Covered {
-    /// Adds ranges, and returns the parts of them that were not there.
-    fn add(&mut self, ranges: &[OidRange]) -> Vec<OidRange> {
-        let mut new = Vec::new();
-        for range in ranges {
-            self.add_one(
-                range.first.0,
-                range.first.0 + u64::from(range.count),
-                &mut new,
-            );
-        }
-        new
-    }
-
-    fn add_one(&mut self, first: u64, end: u64, new: &mut Vec<OidRange>) {
-        let (mut all_first, mut all_end, mut next) = (first, end, first);
-        let before = self.0.range(..first).next_back();
-        let reaching = before.filter(|(_, before_end)| **before_end >= first);
-        let from = reaching.map_or(first, |(before, _)| *before);
-        while let Some((&there, &there_end)) = self.0.range(from..=end).next() {
-            if there > next {
-                new.push(range(next, there));
+/// Adds objects to those told of, and returns the parts of them that were not there.
+fn add(told: &mut RangeSet, ranges: &[OidRange]) -> Vec<OidRange> {
+    let mut new = Vec::new();
+    for objects in ranges {
+        let first = objects.first.0;
+        told.update(first..first + u64::from(objects.count), |part, is_told| {
+            if !std::mem::replace(is_told, true) {
+                new.push(range(part.start, part.end));
             }
-            next = next.max(there_end);
-            (all_first, all_end) = (all_first.min(there), all_end.max(there_end));
-            self.0.remove(&there);
-        }
-        if next < end {
-            new.push(range(next, end));
-        }
-        self.0.insert(all_first, all_end);
+        });
     }
+    new
 }
 
 /// Elements of arrays.

@@ -94,6 +94,11 @@ impl Releases {
         }
     }
 
+    /// All nodes have seen `time`.
+    fn forget_up_to(&mut self, time: &VectorTime) {
+        self.0.retain(|(_, released)| !time.covers(released));
+    }
+
     /// Whom to ask, so that a node that has seen `time` sees all releases.
     fn unseen_at(&self, time: &VectorTime) -> Vec<NodeId> {
         let unseen = self.0.iter().filter(|(_, released)| !time.covers(released));
@@ -111,6 +116,27 @@ impl Gates {
             rw_locks: BTreeMap::new(),
             semaphores: BTreeMap::new(),
         }
+    }
+
+    /// All nodes have met at a barrier and seen `time`: forgets the releases before it, and locks
+    /// that nobody holds or waits for.
+    pub fn met(&mut self, time: &VectorTime) {
+        self.rw_locks.retain(|_, gate| {
+            gate.released.forget_up_to(time);
+            gate.state.written.forget_up_to(time);
+            *gate != Gate::default()
+        });
+        for gate in self.semaphores.values_mut() {
+            gate.released.forget_up_to(time);
+        }
+    }
+
+    /// Records of locks, and of releases, that are kept here.
+    pub fn kept(&self) -> [usize; 2] {
+        let of_locks = self.rw_locks.values();
+        let of_locks = of_locks.map(|gate| gate.released.0.len() + gate.state.written.0.len());
+        let of_semaphores = self.semaphores.values().map(|gate| gate.released.0.len());
+        [self.rw_locks.len(), of_locks.chain(of_semaphores).sum()]
     }
 
     pub fn manager(&self, passage: Passage) -> NodeId {

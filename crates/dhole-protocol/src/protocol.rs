@@ -238,6 +238,12 @@ impl Protocol {
         self.locks.kept()
     }
 
+    /// What this node keeps as a manager of gates: records of read-write locks, and releases of
+    /// locks and semaphores, with what their nodes had seen. Neither grows over barriers.
+    pub fn gate_records_kept(&self) -> [usize; 2] {
+        self.gates.kept()
+    }
+
     /// Whether requests wait for the worker's next call ([`Event::Serve`]).
     pub fn has_deferred(&self) -> bool {
         self.lazy.has_deferred()
@@ -304,6 +310,12 @@ impl Protocol {
     pub fn asked(&self) -> impl Iterator<Item = NodeId> {
         let objects = self.lazy.round.asked();
         objects.chain(self.lazy.arrays.round.asked())
+    }
+
+    /// An object came along with its owner that this node may have met for the first time: it was
+    /// allocated to be kept consistent so.
+    pub fn meet(&mut self, oid: Oid, allocated: Coherence) {
+        self.lazy.meet(oid, allocated);
     }
 
     /// The locks that this node holds, and where they were acquired.
@@ -489,6 +501,7 @@ impl Protocol {
         self.barrier.depart(self.lazy.time().of(self.me));
         self.lazy.apply(news, records, out);
         self.lazy.met();
+        self.gates.met(self.lazy.time());
         if collect {
             self.lazy.treadmarks.begin_collection();
         }

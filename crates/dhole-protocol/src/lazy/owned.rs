@@ -37,6 +37,12 @@ impl Lazy {
         })
     }
 
+    /// How an object is kept consistent, which this node may meet for the first time.
+    pub fn meet(&mut self, oid: Oid, allocated: Coherence) {
+        let object = self.objects.get_mut(oid);
+        object.coherence.get_or_insert(allocated);
+    }
+
     /// Takes what came along: the copies that are missing here and are no older than what this
     /// node knows of.
     pub(super) fn take_along(&mut self, along: &[Sent], out: &mut Commands) {

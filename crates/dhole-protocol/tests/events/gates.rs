@@ -267,3 +267,36 @@ fn messages_that_make_no_sense_change_nothing() {
         pack.refuse(2, from(0, grant(wait, parts)));
     }
 }
+
+#[test]
+fn what_all_have_seen_at_a_barrier_is_kept_no_more() {
+    let mut pack = Pack::with_object(3);
+    for round in 0..5 {
+        for node in 0..3 {
+            for passage in [write(3 * round), read(3 * round)] {
+                pack.run(node, enter(passage));
+                if node == 1 && passage == write(3 * round) {
+                    pack.run(node, miss(OBJECT, 0));
+                    pack.write(node, OBJECT);
+                }
+                pack.run(node, leave(passage));
+            }
+            pack.run(node, leave(permit(0, 0)));
+        }
+        let [locks, releases] = pack.nodes[0].gate_records_kept();
+        assert!(locks == 1 && releases > 0, "{locks} and {releases}");
+        pack.barrier();
+        assert_eq!(pack.nodes[0].gate_records_kept(), [0, 0]);
+    }
+}
+
+#[test]
+fn a_lock_that_is_held_over_a_barrier_is_kept() {
+    let mut pack = Pack::new(2);
+    pack.run(1, enter(write(0)));
+    pack.barrier();
+    assert_eq!(pack.nodes[0].gate_records_kept()[0], 1);
+    assert!(!pack.run(0, enter(read(0))).contains(&Command::Done));
+    pack.run(1, leave(write(0)));
+    assert!(passed(&mut pack, 0));
+}

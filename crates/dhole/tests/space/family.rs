@@ -3,7 +3,9 @@
 
 use dhole::Coherence::{Home, Lazy, Update};
 use dhole::sim::Settings;
-use dhole::{Coherence, Config, Lock, MessageKind, Result, Run, RunError, Worker};
+use dhole::{
+    Coherence, Condvar, Config, Lock, MessageKind, Own, Result, Run, RunError, Share, Worker,
+};
 
 /// Runs a program under a protocol on simulated nodes, whose messages arrive in order.
 fn run<R: Send>(
@@ -306,4 +308,65 @@ fn a_reader_that_reads_no_more_drops_out() {
         Ok(())
     });
     assert_eq!(sent(&ran.unwrap()), [2, 2, 3, 1, 0, 0]);
+}
+
+#[test]
+fn a_notification_sends_nothing_home_before_the_lock_is_released() {
+    let config = Config::nodes(2).coherence(Home);
+    let run = config.run(|w| {
+        let lock = Lock::numbered(0);
+        let changed = Condvar::numbered(lock, 0);
+        let pair = w.once(|w| Ok(w.alloc([0_u64; 2])))?;
+        if w.node().index() == 1 {
+            let held = lock.acquire(w)?;
+            pair.get_mut(w)[0] = 1;
+            changed.notify_all(w)?;
+            pair.get_mut(w)[1] = 2;
+            held.release(w)?;
+        }
+        w.barrier()?;
+        Ok(pair.read(w))
+    });
+    let run = run.unwrap();
+    assert_eq!(run.value, [1, 2]);
+    let flushes = run.report.total().sent(MessageKind::Flush);
+    assert_eq!(flushes, 1);
+}
+
+#[derive(Share)]
+struct Owner {
+    part: Own<u64>,
+}
+
+#[test]
+fn what_came_along_with_its_owner_is_pushed_to_its_readers_as_well() {
+    let config = Config::nodes(2).coherence(Update);
+    let run = config.run(|w| {
+        let owner = w.once(|w| {
+            let part = w.alloc_own(1_u64);
+            Ok(w.alloc(Owner { part }))
+        })?;
+        let writer = w.node().index() == 1;
+        if writer {
+            owner.get(w); // its part comes along
+        }
+        let part = *owner.get(w).part;
+        let mut seen = 0;
+        for round in 0..6 {
+            if writer {
+                *part.get_mut(w) = round;
+            }
+            w.barrier()?;
+            seen += part.read(w);
+            w.barrier()?;
+        }
+        Ok(seen)
+    });
+    let run = run.unwrap();
+    assert_eq!(run.value, 15);
+    let [reader, writer] = &run.report.per_node[..] else {
+        panic!()
+    };
+    assert_eq!(writer.came_along, 1);
+    assert_eq!((reader.misses, reader.pushes_read), (1, 5));
 }
