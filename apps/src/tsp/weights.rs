@@ -54,6 +54,7 @@ pub fn planar(metric: Metric, a: (f64, f64), b: (f64, f64)) -> f64 {
 /// A distance on the Earth; places are in degrees and minutes, `DDD.MM`. TSPLIB's own arithmetic,
 /// with its value of pi, is what published optima are for.
 pub fn geo(a: (f64, f64), b: (f64, f64)) -> f64 {
+    #[expect(clippy::approx_constant, reason = "TSPLIB's pi is not pi")]
     const TSPLIB_PI: f64 = 3.141_592;
     const _: () = assert!(PI - TSPLIB_PI < 1e-6);
     const RADIUS_KM: f64 = 6378.388;

@@ -215,8 +215,10 @@ impl Moment {
                 self.fault = self.fault.or(Some(GroupFault::OutOfOrder));
             }
         }
-        let going = (0..self.nodes.len()).filter(|node| self.goes_on(*node));
-        for other in going.filter(|other| *other != at) {
+        for other in (0..self.nodes.len()).filter(|other| *other != at) {
+            if !self.goes_on(other) {
+                continue;
+            }
             let pairs = log.iter().zip(&self.nodes[other].log);
             if self.goes_on(at) && pairs.clone().any(|(one, other)| one != other) {
                 self.fault = self.fault.or(Some(GroupFault::Disagreement));
