@@ -6,6 +6,8 @@ mod inbound;
 mod link;
 mod outbound;
 mod segment;
+#[cfg(test)]
+mod tests;
 
 use std::io;
 use std::mem::MaybeUninit;

@@ -78,16 +78,18 @@ impl Segment {
         })
     }
 
-    /// The ring of one direction: 0 from who made the memory, 1 to it.
-    pub fn ring(&self, direction: usize) -> Ring<'_> {
-        debug_assert!(direction < 2);
+    /// All words of both rings.
+    pub fn words(&self) -> &[AtomicU64] {
         // SAFETY: the mapping has two rings of `ring` words, is page-aligned, lives as long as
         // `self`, and its file cannot shrink, which was seen before it was mapped. Atomics may be
         // written by anybody at any time, other processes included.
-        let words = unsafe {
-            std::slice::from_raw_parts(self.words.as_ptr().add(direction * self.ring), self.ring)
-        };
-        Ring::new(words)
+        unsafe { std::slice::from_raw_parts(self.words.as_ptr(), 2 * self.ring) }
+    }
+
+    /// The ring of one direction: 0 from who made the memory, 1 to it.
+    pub fn ring(&self, direction: usize) -> Ring<'_> {
+        let (from, to) = self.words().split_at(self.ring);
+        Ring::new(if direction == 0 { from } else { to })
     }
 }
 

@@ -1,0 +1,279 @@
+//! Peers that write into the shared memory what no sound one does: each is cut off and told why,
+//! and none makes this side panic, wait or grow.
+
+use std::io::Write;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use dhole_model::NodeId;
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+
+use super::{Shm, ShmError, ShmLink};
+use crate::ring::{CONTROL, Header, Kind, Writer};
+use crate::{Loss, Port, SendError};
+
+/// The largest frame here: one that needs several of the small rings.
+const LARGEST: usize = 64 << 10;
+const PEER: NodeId = NodeId(1);
+
+/// A port, and the bare memory of its peer.
+fn port_and_peer() -> (Shm, ShmLink) {
+    let (here, there) = UnixStream::pair().expect("a pair of sockets");
+    let ours = ShmLink::offer(here, 0).expect("memory");
+    let theirs = ShmLink::accept(there).expect("the same memory");
+    let port = Shm::with_largest(NodeId(0), vec![None, Some(ours)], LARGEST);
+    (port.expect("a port"), theirs)
+}
+
+/// How the peer is lost, after polls that bring no frame.
+fn loss(port: &Shm) -> Option<Loss> {
+    let mut found = None;
+    for _ in 0..10 {
+        port.poll(&mut |_, frame| panic!("a frame of {} bytes", frame.len()));
+        port.lost(&mut |_, loss| found = Some(loss));
+    }
+    found
+}
+
+fn assert_cut_off(port: &Shm, why: &str) {
+    match loss(port) {
+        Some(Loss::CutOff(what)) => assert!(what.contains(why), "\"{why}\" is not in \"{what}\""),
+        other => panic!("{other:?} where it should be cut off for \"{why}\""),
+    }
+}
+
+/// The peer's ring begins with `word`.
+fn begins_with(word: u64) -> Shm {
+    let (port, peer) = port_and_peer();
+    let ring = peer.segment.words().len() / 2;
+    peer.segment.words()[ring + CONTROL].store(word, Ordering::Release);
+    port
+}
+
+/// The peer writes these records, whatever they say, each with as many bytes as it says.
+fn writes(headers: &[Header]) -> Shm {
+    let (port, peer) = port_and_peer();
+    let mut writer = Writer::new();
+    for &header in headers {
+        let bytes = vec![1; header.bytes];
+        let written = writer.write(peer.segment.ring(1), header, [&bytes[..]]);
+        assert_eq!(written, Ok(true));
+    }
+    port
+}
+
+fn header(kind: Kind, bytes: usize) -> Header {
+    Header { kind, bytes }
+}
+
+#[test]
+fn headers_that_cannot_be_are_cut_off() {
+    assert_cut_off(&begins_with(u64::MAX), "a record that begins with");
+    assert_cut_off(&begins_with(9), "a record that begins with");
+    // A whole frame of 16 MiB, of 4,096 bytes, and of as many as there are behind it in all.
+    assert_cut_off(&begins_with(1 | (16 << 20) << 4), "beyond the ring");
+    assert_cut_off(&begins_with(1 | 4_096 << 4), "beyond the ring");
+    assert_cut_off(&begins_with(5), "a record that begins with 0x5");
+}
+
+#[test]
+fn pieces_that_make_no_frame_are_cut_off() {
+    let first = |total| Kind::First(total);
+    assert_cut_off(&writes(&[header(Kind::Piece, 8)]), "belong to no frame");
+    let too_large = writes(&[header(first(LARGEST + 1), 8)]);
+    assert_cut_off(&too_large, "as the beginning of 65537");
+    assert_cut_off(&writes(&[header(first(7), 8)]), "as the beginning of 7");
+    let two = [header(first(100), 8), header(first(100), 8)];
+    assert_cut_off(&writes(&two), "as the beginning of 100");
+    let between = [header(first(100), 8), header(Kind::Whole, 8)];
+    assert_cut_off(&writes(&between), "in the middle of another");
+    let too_much = [header(first(12), 8), header(Kind::Piece, 8)];
+    assert_cut_off(&writes(&too_much), "belong to no frame");
+}
+
+#[test]
+fn a_reader_that_was_never_there_is_cut_off() {
+    for position in [600, 1 << 40, u64::MAX] {
+        let (port, peer) = port_and_peer();
+        let mut sent = Ok(());
+        peer.segment.words()[0].store(position, Ordering::Release);
+        for _ in 0..10 {
+            sent = sent.and_then(|()| port.send(PEER, &[&[1; 1_000]]));
+        }
+        let Err(SendError::Lost { loss, .. }) = sent else {
+            panic!("{position} was taken for a position, with {sent:?}");
+        };
+        assert!(matches!(loss, Loss::CutOff(_)), "{loss:?}");
+    }
+}
+
+#[test]
+fn half_a_frame_and_the_end_is_broken_and_says_so() {
+    let (port, peer) = port_and_peer();
+    let first = header(Kind::First(100), 8);
+    let written = Writer::new().write(peer.segment.ring(1), first, [&[1; 8][..]]);
+    assert_eq!(written, Ok(true));
+    drop(peer);
+    port.park(Duration::from_secs(60));
+    match loss(&port) {
+        Some(Loss::Broken(how)) => assert!(how.contains("8 bytes of a frame"), "{how}"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn bells_without_end_wake_and_do_no_harm() {
+    let (port, mut peer) = port_and_peer();
+    peer.stream.set_nonblocking(true).expect("a socket");
+    while peer.stream.write(&[0; 4_096]).is_ok() {}
+    for _ in 0..100 {
+        port.park(Duration::from_secs(60));
+    }
+    assert_eq!(loss(&port), None);
+}
+
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A word as a peer might write it who knows how words look.
+    fn word(&mut self) -> u64 {
+        match self.next() % 4 {
+            0 => self.next(),
+            1 => self.next() % 64,
+            2 => 1 + self.next() % 5 | (self.next() % 5_000) << 4,
+            _ => 2 | (self.next() % 5_000) << 4 | (self.next() % 70_000) << 34,
+        }
+    }
+}
+
+/// Polls and sends while the words change, and says whether the peer is still there.
+fn use_port(port: &Shm, random: &mut Random) -> bool {
+    let mut bytes = 0;
+    port.poll(&mut |_, frame| bytes += frame.len());
+    assert!(bytes <= 4 << 20, "no poll brings more than its turn");
+    let frame = vec![3; (random.next() % 5_000) as usize];
+    match port.send(PEER, &[&frame]) {
+        Ok(()) | Err(SendError::Busy { .. }) => true,
+        Err(SendError::Lost { .. }) => false,
+        Err(other) => panic!("{other}"),
+    }
+}
+
+#[test]
+fn random_words_anywhere_are_survived() {
+    let seeds = match std::env::var("DHOLE_SEED").map(|seed| seed.parse()) {
+        Ok(Ok(seed)) => seed..seed + 1,
+        _ => 0..1_500,
+    };
+    let mut cut_off = 0;
+    for seed in seeds.clone() {
+        let mut random = Random(seed);
+        let (port, peer) = port_and_peer();
+        let words = peer.segment.words();
+        for _ in 0..60 {
+            for _ in 0..random.next() % 8 {
+                // Half of them where the next things to be read are.
+                let at = match random.next() % 2 {
+                    0 => random.next() as usize % words.len(),
+                    _ => words.len() / 2 + CONTROL + random.next() as usize % 40,
+                };
+                words[at].store(random.word(), Ordering::Release);
+            }
+            if !use_port(&port, &mut random) {
+                cut_off += 1;
+                break;
+            }
+        }
+    }
+    assert!(
+        cut_off * 2 > seeds.end - seeds.start,
+        "only {cut_off} are cut off"
+    );
+}
+
+#[test]
+fn words_that_change_while_they_are_read_are_survived() {
+    for seed in 0..40 {
+        let (port, peer) = port_and_peer();
+        let stop = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut random = Random(seed + 1_000);
+                let words = peer.segment.words();
+                while !stop.load(Ordering::Relaxed) {
+                    let at = words.len() / 2 + CONTROL + random.next() as usize % 40;
+                    words[at].store(random.word(), Ordering::Release);
+                }
+            });
+            let mut random = Random(seed);
+            let mut rounds = 0;
+            while rounds < 2_000 && use_port(&port, &mut random) {
+                rounds += 1;
+            }
+            stop.store(true, Ordering::Relaxed);
+        });
+    }
+}
+
+/// What `accept` says to these bytes and files.
+fn offered(bytes: &[u8], files: &[&OwnedFd]) -> Result<ShmLink, ShmError> {
+    let (here, there) = UnixStream::pair().expect("a pair of sockets");
+    let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    let files: Vec<_> = files.iter().map(|file| file.as_fd()).collect();
+    if !files.is_empty() {
+        control.push(SendAncillaryMessage::ScmRights(&files));
+    }
+    let bytes = [std::io::IoSlice::new(bytes)];
+    sendmsg(&here, &bytes, &mut control, SendFlags::empty()).expect("sent");
+    drop(here);
+    ShmLink::accept(there)
+}
+
+fn memory(bytes: u64, seals: SealFlags) -> OwnedFd {
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    let file = memfd_create("test", flags).expect("memory");
+    ftruncate(&file, bytes).expect("a size");
+    fcntl_add_seals(&file, seals).expect("seals");
+    file
+}
+
+#[test]
+fn what_is_no_shared_memory_is_refused() {
+    let sealed = SealFlags::SHRINK | SealFlags::GROW;
+    let size = 2 * (CONTROL as u64 + 512) * 8;
+    let hello = b"dholeshm";
+    assert!(offered(hello, &[&memory(size, sealed)]).is_ok());
+    let refused = |bytes: &[u8], files: &[&OwnedFd], why: &str| {
+        let error = offered(bytes, files).err().expect("refused").to_string();
+        assert!(error.contains(why), "\"{why}\" is not in \"{error}\"");
+    };
+    refused(hello, &[], "no shared memory");
+    refused(b"dholeshx", &[&memory(size, sealed)], "another greeting");
+    refused(b"dhole", &[&memory(size, sealed)], "another greeting");
+    refused(hello, &[&memory(size, SealFlags::GROW)], "take away again");
+    for wrong in [0, 8, size - 8, size + 8, size + 16 * 500, 1 << 40] {
+        let bytes = format!("{wrong} bytes of shared memory");
+        refused(hello, &[&memory(wrong, sealed)], &bytes);
+    }
+    let (socket, _) = UnixStream::pair().expect("a pair of sockets");
+    refused(
+        hello,
+        &[&socket.into()],
+        "looking at the peer's shared memory",
+    );
+    let (silent, there) = UnixStream::pair().expect("a pair of sockets");
+    drop(silent);
+    assert!(ShmLink::accept(there).is_err(), "nothing was offered");
+}
