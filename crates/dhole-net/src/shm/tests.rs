@@ -151,8 +151,8 @@ impl Random {
         match self.next() % 4 {
             0 => self.next(),
             1 => self.next() % 64,
-            2 => 1 + self.next() % 5 | (self.next() % 5_000) << 4,
-            _ => 2 | (self.next() % 5_000) << 4 | (self.next() % 70_000) << 34,
+            2 => (1 + self.next() % 5) | ((self.next() % 5_000) << 4),
+            _ => 2 | ((self.next() % 5_000) << 4) | ((self.next() % 70_000) << 34),
         }
     }
 }
