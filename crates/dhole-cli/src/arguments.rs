@@ -18,6 +18,8 @@ pub struct Arguments {
 pub enum Command {
     /// Runs a dhole program on processes, of this machine or of several
     Run(Run),
+    /// Makes every node of a `dhole run` write what it does, holds and waits for
+    Dump(Dump),
     /// Runs a dhole program inside a simulated cluster
     Sim(Sim),
     /// Runs a paper's evaluation again: its tables and figures, its numbers beside ours
@@ -101,6 +103,14 @@ pub enum Prefix {
     Others,
     /// None.
     None,
+}
+
+/// `dhole dump`.
+#[derive(Args)]
+pub struct Dump {
+    /// The process number of the `dhole run` [default: the only one]
+    #[arg(value_name = "PROCESS")]
+    pub run: Option<i32>,
 }
 
 /// `dhole node`.

@@ -22,6 +22,7 @@ fn main() -> ExitCode {
     let Arguments { command } = Arguments::parse();
     let ended = match command {
         Command::Run(wanted) => run::run(&wanted).map_err(|e| (e.exit_code(), e.to_string())),
+        Command::Dump(wanted) => run::dump(&wanted).map_err(|e| (e.exit_code(), e.to_string())),
         Command::Node(wanted) => {
             run::become_node(&wanted).map_err(|e| (e.exit_code(), e.to_string()))
         }

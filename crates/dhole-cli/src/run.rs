@@ -2,6 +2,7 @@
 //! left.
 
 mod agent;
+mod dump;
 mod error;
 mod hosts;
 mod node;
@@ -13,7 +14,7 @@ mod supervise;
 
 use std::process::ExitCode;
 
-use crate::arguments::{Node, Run};
+use crate::arguments::{Dump, Node, Run};
 
 pub use error::RunError;
 
@@ -33,6 +34,14 @@ pub fn run(wanted: &Run) -> Result<ExitCode, RunError> {
 /// [`RunError`] when the program cannot be run.
 pub fn become_node(wanted: &Node) -> Result<ExitCode, RunError> {
     Err(node::become_node(wanted))
+}
+
+/// Asks the nodes of a run what they do.
+///
+/// # Errors
+/// [`RunError`] when it is not clear which run, or there is none.
+pub fn dump(wanted: &Dump) -> Result<ExitCode, RunError> {
+    dump::dump(wanted.run).map(|()| ExitCode::SUCCESS)
 }
 
 /// Starts and ends a node as the `dhole run` on another machine says.

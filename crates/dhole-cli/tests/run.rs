@@ -232,6 +232,35 @@ fn sigquit_is_passed_on_and_ends_nothing() {
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }
 
+#[test]
+fn a_dump_goes_to_the_run_that_is_named_and_to_nothing_else() {
+    let text = "trap 'echo what I hold; kill $!; exit 0' QUIT; sleep 1000 & echo ready; wait";
+    let mut child = dhole(&["-n", "2", "--prefix", "none", "--", "/bin/sh", "-c", text])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let stdout = BufReader::new(child.stdout.take().unwrap());
+    let mut said = stdout.lines().map(Result::unwrap);
+    assert_eq!(
+        [said.next().unwrap(), said.next().unwrap()],
+        ["ready", "ready"]
+    );
+    let dump = |process: u32| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_dhole"));
+        command
+            .args(["dump", &process.to_string()])
+            .output()
+            .unwrap()
+    };
+    // This very test is none.
+    let refused = dump(std::process::id());
+    assert_eq!(code(&refused), 2);
+    assert!(lines(&refused.stderr)[0].contains("is no `dhole run` of yours"));
+    assert_eq!(code(&dump(child.id())), 0);
+    assert_eq!(said.collect::<Vec<_>>(), ["what I hold", "what I hold"]);
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
 /// A file of hosts.
 fn hosts(text: &str) -> tempfile::NamedTempFile {
     let mut file = tempfile::NamedTempFile::new().unwrap();

@@ -85,6 +85,21 @@ pub enum RunError {
         /// What was to start it.
         rsh: String,
     },
+    /// No such process is a `dhole run`.
+    #[error("process {process} is no `dhole run` of yours")]
+    NoRun {
+        /// The process.
+        process: i32,
+    },
+    /// There is nothing to be asked.
+    #[error("no `dhole run` of yours runs on this machine")]
+    NothingRuns,
+    /// It is not clear which is meant.
+    #[error("several run: which of them, {runs:?}?")]
+    SeveralRun {
+        /// Their processes.
+        runs: Vec<i32>,
+    },
     /// The process that started this one is gone already.
     #[error("the `dhole run` that started this process is gone")]
     Orphan,
@@ -111,7 +126,10 @@ impl RunError {
             RunError::Hosts { .. }
             | RunError::HostsLine { .. }
             | RunError::Slots { .. }
-            | RunError::Remote { .. } => 2,
+            | RunError::Remote { .. }
+            | RunError::NoRun { .. }
+            | RunError::NothingRuns
+            | RunError::SeveralRun { .. } => 2,
             RunError::NoSuchProgram { .. } => 127,
             RunError::NotExecutable { .. } => 126,
             _ => 125,

@@ -190,7 +190,12 @@ impl Cluster<'_> {
         let sent = agent.write_all(envelope.to_line().as_bytes());
         self.processes
             .push(Process::watch(node, child, Some(agent), self.tell.clone()));
-        sent.map_err(failed("handing over its orders"))?;
+        let not_an_agent = || RunError::NotAnAgent {
+            node,
+            host: host.name.clone(),
+            rsh: self.wanted.rsh.clone(),
+        };
+        sent.map_err(|_| not_an_agent())?;
         if node == 0 {
             let port = self.await_agent(node, host)?;
             let name = host.address.as_deref().unwrap_or(&host.name);
@@ -313,7 +318,10 @@ impl Cluster<'_> {
                 None => break,
             }
         }
-        self.report(ending.is_some_and(|e| e.asked))
+        match killed {
+            true => 0,
+            false => self.report(ending.is_some_and(|e| e.asked)),
+        }
     }
 
     fn next(&self, until: Option<Instant>) -> Option<Event> {

@@ -49,12 +49,13 @@ impl Matrix {
         let what = format!("{how} {when}: {self:?}");
         let mut child = Command::new(env!("CARGO_BIN_EXE_dhole"))
             .args(["run", "-n", &NODES.to_string(), "--prefix", "none"])
-            .args(["--transport", self.transport, "--grace-ms", "2000", "--"])
+            .args(["--transport", self.transport])
+            .args(["--grace-ms", self.grace_ms(), "--"])
             .arg(env::current_exe().unwrap())
             .args(["--exact", self.program, "--nocapture", "--test-threads=1"])
             .env(strike::HOW, how)
             .env(strike::WHEN, when)
-            .envs(BOUNDS.iter().filter(|_| how == "stopped for good").copied())
+            .envs(BOUNDS.iter().filter(|_| self.is_silence(how)).copied())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -88,6 +89,19 @@ impl Matrix {
         assert!(errors.iter().any(blames) || nobody, "{}", all());
         assert_eq!(processes.len(), NODES, "{}", all());
         assert_nothing_is_left(&what, &processes, &meeting.unwrap());
+    }
+
+    /// Whether the others learn of it by hearing nothing: where there is no connection to break.
+    fn is_silence(self, how: &str) -> bool {
+        how == "stopped for good" || self.transport == "udp" && how != "stopped"
+    }
+
+    /// The others are to end by themselves: they need longer where they learn of it by silence.
+    fn grace_ms(self) -> &'static str {
+        match self.transport {
+            "udp" => "8000",
+            _ => "2000",
+        }
     }
 
     /// The row of what ends the victim with `code`; `blames` is what `dhole run` says of it.
@@ -229,6 +243,11 @@ fn a_bare_port_over_tcp() {
 #[test]
 fn a_bare_port_over_shared_memory() {
     over_a_bare_port("shm");
+}
+
+#[test]
+fn a_program_over_udp() {
+    over_a_program("udp");
 }
 
 #[test]
