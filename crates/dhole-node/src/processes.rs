@@ -242,7 +242,9 @@ impl Apart for Processes {
         brings: Result<Vec<u8>, String>,
         judge: &Judge<'_>,
     ) -> Result<Vec<u8>, StartError> {
-        self.begin_together(brings, judge)
+        let begun = self.begin_together(brings, judge);
+        self.give_up_cut_off();
+        begun
     }
 
     fn open(&self, cluster: &Arc<Cluster>, pool: &Arc<PayloadPool>) {
@@ -262,6 +264,7 @@ impl Apart for Processes {
         judge: &Verdict<'_>,
     ) -> Result<Vec<u8>, LostNode> {
         let verdict = self.end_together(receivers, brings, judge);
+        self.give_up_cut_off();
         let mut here = self.here.write().unwrap_or_else(PoisonError::into_inner);
         *here = None;
         verdict

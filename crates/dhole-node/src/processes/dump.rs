@@ -2,6 +2,7 @@
 //! waits for. A thread of its own writes it, so that it is written whatever the others are stuck in,
 //! and waits for no lock for long.
 
+use std::io::Write as _;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -67,7 +68,7 @@ impl Processes {
             return;
         }
         drop(wanted);
-        eprintln!("dhole: {} has no worker at the moment", self.me);
+        write(&format!("dhole: {} has no worker at the moment", self.me));
     }
 
     /// The thread that writes, during a run.
@@ -94,7 +95,12 @@ impl Processes {
             let text: Vec<String> = lines
                 .map(|line| format!("dhole: {me}, run {run}: {line}"))
                 .collect();
-            eprintln!("{}", text.join("\n"));
+            write(&text.join("\n"));
         }
     }
+}
+
+/// Where nobody can read it, it is not written.
+fn write(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{text}");
 }

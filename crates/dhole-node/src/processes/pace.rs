@@ -5,6 +5,7 @@
 //! sleeps in the port; while the worker is in the runtime, it naps, or sleeps until the worker has
 //! rested. Both may be at the port at once for a moment, which costs time and nothing else.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::Thread;
@@ -170,8 +171,17 @@ impl Processes {
         done
     }
 
-    /// The service thread of a run.
+    /// The service thread of a run. What unwinds there is a mistake of ours; it ends the run.
     pub(super) fn serve(&self, receivers: &Receivers<'_>) {
+        let served = catch_unwind(AssertUnwindSafe(|| self.serve_while_computing(receivers)));
+        if served.is_err() {
+            let mut out = Outbox::default();
+            self.fail_here(receivers, "its service thread panicked", &mut out);
+            self.post_all(receivers, &mut out);
+        }
+    }
+
+    fn serve_while_computing(&self, receivers: &Receivers<'_>) {
         let pace = &self.pace;
         let mut out: Outbox<Message> = Outbox::default();
         let (mut seen, mut in_vain) = (0, false);

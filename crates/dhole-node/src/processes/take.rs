@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use dhole_heap::Cluster;
 use dhole_model::NodeId;
-use dhole_net::{Envelope, Outbox};
+use dhole_net::{Envelope, Loss, Outbox};
 use dhole_protocol::{AbortReason, Message};
 
 use super::frame::{Frame, Kind};
@@ -188,6 +188,19 @@ impl Processes {
         *lock(&peer.payload) = Vec::new();
         let how = format!("it was cut off by {}, for it sent {why}", self.me);
         self.lose(receivers, node, &how, out);
+    }
+
+    /// Ends the connections to those that were cut off, now that they have heard why.
+    pub(super) fn give_up_cut_off(&self) {
+        for node in self.others() {
+            if self.desk.peers[node.index()]
+                .cut_off
+                .load(Ordering::Relaxed)
+            {
+                let loss = Loss::CutOff("what no sound process sends".into());
+                self.port.give_up(node, loss);
+            }
+        }
     }
 
     /// A peer is lost: the run is over, unless it is for the peer.

@@ -1,11 +1,13 @@
 //! What the started processes do.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use dhole::{
-    Array, Array2, Coherence, Condvar, Config, Error, Lock, Ref, Result, Row, Rows, Run, RunError,
-    RwLock, Semaphore, Share, Worker,
+    Array, Array2, Coherence, Condvar, Config, Error, Lock, NodeId, Object, Ref, Result, Row, Rows,
+    Run, RunError, RwLock, Semaphore, Share, Worker, on, replicated,
 };
+use serde::{Deserialize, Serialize};
 
 /// Runs a program by its name; the exit code of the process.
 pub fn run(name: &str) -> i32 {
@@ -13,8 +15,11 @@ pub fn run(name: &str) -> i32 {
         "everything" => everything(Coherence::Lazy),
         "everything under update" => everything(Coherence::Update),
         "everything under home" => everything(Coherence::Home),
-        "disjoint" => disjoint(&config()).map(|run| said(&run)),
+        "disjoint" => disjoint(1).map(|run| said(&run)),
         "several runs" => several_runs(),
+        "objects" => config()
+            .run(jobs)
+            .map(|run| vec![format!("value {}", run.value)]),
         "panics" => ending(|w| match w.node().index() {
             1 => panic!("of node 1's own words"),
             _ => Ok(w.barrier()?),
@@ -145,7 +150,9 @@ fn deadlock(w: &mut Worker<'_>) -> Result<()> {
 
 /// Everybody writes its own part of a range, of rows and of an array, and reads its neighbour's:
 /// so what is sent is the same in every run.
-pub fn disjoint(config: &Config) -> std::result::Result<Run<u64>, RunError> {
+pub fn disjoint(nodes: usize) -> std::result::Result<Run<u64>, RunError> {
+    // So long that no probe is sent, however busy the machine is.
+    let config = Config::nodes(nodes).suspect_after(Duration::from_secs(60));
     config.run(|w| {
         let (me, nodes) = (w.node().index(), w.nodes());
         let (numbers, rows, array) = w.once(|w| {
@@ -177,6 +184,63 @@ pub fn disjoint(config: &Config) -> std::result::Result<Run<u64>, RunError> {
         }
         Ok(sum)
     })
+}
+
+#[derive(Serialize, Deserialize, Default)]
+struct Jobs(VecDeque<u64>, bool);
+
+#[dhole::object]
+impl Jobs {
+    pub fn push(&mut self, job: u64) {
+        self.0.push_back(job);
+    }
+
+    pub fn close(&mut self) {
+        self.1 = true;
+    }
+
+    #[when(!self.0.is_empty() || self.1)]
+    pub fn pop(&mut self) -> Option<u64> {
+        self.0.pop_front()
+    }
+}
+
+#[derive(Serialize, Deserialize, Default)]
+struct Sum(u64);
+
+#[dhole::object]
+impl Sum {
+    pub fn add(&mut self, n: u64) {
+        self.0 += n;
+    }
+
+    pub fn get(&self) -> u64 {
+        self.0
+    }
+}
+
+/// Everybody takes jobs from a queue on one node, and adds up what they come to on another and in a
+/// replica; the other has never seen a queue before.
+fn jobs(w: &mut Worker<'_>) -> Result<u64> {
+    let (queue, sum, replica): (Object<Jobs>, Object<Sum>, Object<Sum>) = w.once(|w| {
+        let queue = w.new_object(on(NodeId(1)), Jobs::default())?;
+        let sum = w.new_object(on(NodeId(2)), Sum::default())?;
+        Ok((queue, sum, w.new_object(replicated(), Sum::default())?))
+    })?;
+    if w.node() == NodeId(0) {
+        for job in 1..=100 {
+            queue.push(w, job)?;
+        }
+        queue.close(w)?;
+    }
+    while let Some(job) = queue.pop(w)? {
+        sum.add(w, job)?;
+        replica.add(w, job)?;
+    }
+    w.barrier()?;
+    let (sum, replica) = (sum.get(w)?, replica.get(w)?);
+    assert_eq!(sum, replica);
+    Ok(sum)
 }
 
 /// A run follows on the other, with objects of other types in the same places of the program.

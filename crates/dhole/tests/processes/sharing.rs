@@ -1,9 +1,5 @@
 //! What is shared arrives, whatever it is, and costs what it costs on threads.
 
-use std::time::Duration;
-
-use dhole::Config;
-
 use crate::cluster::succeeds;
 use crate::programs;
 
@@ -22,10 +18,14 @@ fn objects_of_all_kinds_are_shared_under_every_protocol() {
 #[test]
 fn what_is_sent_is_what_is_sent_on_threads() {
     for nodes in [2, 3] {
-        let config = Config::nodes(nodes).suspect_after(Duration::from_secs(1));
-        let on_threads = programs::disjoint(&config).expect("a sound program");
+        let on_threads = programs::disjoint(nodes).expect("a sound program");
         assert_eq!(succeeds(nodes, "disjoint"), programs::said(&on_threads));
     }
+}
+
+#[test]
+fn objects_with_operations_are_shared_of_types_that_a_process_has_never_met() {
+    assert_eq!(succeeds(3, "objects"), ["value 5050"]);
 }
 
 #[test]
