@@ -38,7 +38,8 @@ impl<B: Body> Group<B> {
         let joining = self.wants.joining.iter();
         let fresh = joining.filter(|(node, life)| {
             let lost = self.wants.lost.get(node);
-            **life > self.peers[node.index()].incarnation && lost.is_none_or(|lost| lost < *life)
+            let is_new = **life > self.peers[node.index()].incarnation && **node != self.me;
+            is_new && lost.is_none_or(|lost| lost < *life)
         });
         fresh.map(|(node, life)| (*node, *life)).collect()
     }
@@ -49,7 +50,8 @@ impl<B: Body> Group<B> {
 
     /// The port has lost a node.
     pub(super) fn lose(&mut self, node: NodeId, out: &mut Vec<GroupCommand<B>>) {
-        let Some(peer) = self.peers.get(node.index()) else {
+        let peer = self.peers.get(node.index());
+        let Some(peer) = peer.filter(|_| node != self.me) else {
             return;
         };
         let joining = self.wants.joining.get(&node).copied().unwrap_or(0);

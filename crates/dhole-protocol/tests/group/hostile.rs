@@ -38,30 +38,34 @@ fn views() -> impl Strategy<Value = ViewId> {
     views.prop_map(|(number, sequencer)| ViewId { number, sequencer })
 }
 
-fn parts() -> impl Strategy<Value = Part> {
+fn parts() -> BoxedStrategy<Part> {
     let few = || prop_oneof![8 => 0..3_u32, 1 => any::<u32>()];
-    (nodes(), numbers(), few(), few()).prop_map(|(origin, serial, part, parts)| Part {
-        origin,
-        serial,
-        part,
-        parts,
-    })
+    (nodes(), numbers(), few(), few())
+        .prop_map(|(origin, serial, part, parts)| Part {
+            origin,
+            serial,
+            part,
+            parts,
+        })
+        .boxed()
 }
 
-fn wants() -> impl Strategy<Value = Wants> {
+fn wants() -> BoxedStrategy<Wants> {
     let lives = || proptest::collection::btree_map(nodes(), 0..3_u64, 0..3);
-    (lives(), lives(), lives()).prop_map(|(lost, leaving, joining)| Wants {
-        lost,
-        leaving,
-        joining,
-    })
+    (lives(), lives(), lives())
+        .prop_map(|(lost, leaving, joining)| Wants {
+            lost,
+            leaving,
+            joining,
+        })
+        .boxed()
 }
 
 fn lists() -> impl Strategy<Value = Vec<NodeId>> {
     proptest::collection::vec(nodes(), 0..4)
 }
 
-fn states() -> impl Strategy<Value = State> {
+fn states() -> BoxedStrategy<State> {
     let held = proptest::collection::vec(numbers(), 0..6);
     (
         views(),
@@ -83,6 +87,7 @@ fn states() -> impl Strategy<Value = State> {
                 wants,
             },
         )
+        .boxed()
 }
 
 fn members() -> impl Strategy<Value = Vec<Member>> {
@@ -94,7 +99,7 @@ fn members() -> impl Strategy<Value = Vec<Member>> {
     proptest::collection::vec(member, 0..4)
 }
 
-fn casts() -> impl Strategy<Value = Cast<u8>> {
+fn casts() -> BoxedStrategy<Cast<u8>> {
     prop_oneof![
         (numbers(), parts(), any::<u8>(), numbers()).prop_map(|(number, part, body, stable)| {
             Cast::Data {
@@ -119,9 +124,10 @@ fn casts() -> impl Strategy<Value = Cast<u8>> {
             }
         ),
     ]
+    .boxed()
 }
 
-fn in_order() -> impl Strategy<Value = GroupMessage<u8>> {
+fn in_order() -> BoxedStrategy<GroupMessage<u8>> {
     let three = || (numbers(), numbers(), numbers());
     prop_oneof![
         (views(), parts(), any::<u8>(), numbers()).prop_map(|(view, part, body, done)| {
@@ -201,9 +207,10 @@ fn in_order() -> impl Strategy<Value = GroupMessage<u8>> {
             }
         }),
     ]
+    .boxed()
 }
 
-fn of_changes() -> impl Strategy<Value = GroupMessage<u8>> {
+fn of_changes() -> BoxedStrategy<GroupMessage<u8>> {
     prop_oneof![
         numbers().prop_map(|incarnation| GroupMessage::Join { incarnation }),
         (views(), wants()).prop_map(|(view, wants)| GroupMessage::Suspect { view, wants }),
@@ -248,6 +255,7 @@ fn of_changes() -> impl Strategy<Value = GroupMessage<u8>> {
             }
         }),
     ]
+    .boxed()
 }
 
 fn events() -> impl Strategy<Value = GroupEvent<u8>> {
@@ -261,7 +269,7 @@ fn events() -> impl Strategy<Value = GroupEvent<u8>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2_000))]
+    #![proptest_config(ProptestConfig::with_cases(500))]
 
     #[test]
     fn no_message_makes_a_member_panic_or_grow(
