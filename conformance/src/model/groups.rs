@@ -207,22 +207,22 @@ impl Moment {
     /// Looks at what a member has delivered.
     fn look(&mut self, at: usize, model: &Groups) {
         let log = &self.nodes[at].log;
-        for (origin, sent) in model.broadcasts.iter().enumerate() {
+        let in_order = |(origin, sent): (usize, &Vec<u8>)| {
             let own = log.iter().filter(|(_, from, _)| from.index() == origin);
             let own: Vec<u8> = own.map(|(.., body)| *body).collect();
-            // Of a member that crashed some may be missing, but none before one that is there.
-            if !sent.starts_with(&own) {
-                self.fault = self.fault.or(Some(GroupFault::OutOfOrder));
-            }
-        }
-        for other in (0..self.nodes.len()).filter(|other| *other != at) {
-            if !self.goes_on(other) {
-                continue;
-            }
-            let pairs = log.iter().zip(&self.nodes[other].log);
-            if self.goes_on(at) && pairs.clone().any(|(one, other)| one != other) {
-                self.fault = self.fault.or(Some(GroupFault::Disagreement));
-            }
+            sent.starts_with(&own)
+        };
+        let in_order = model.broadcasts.iter().enumerate().all(in_order);
+        let differs = |other: usize| {
+            let mut pairs = log.iter().zip(&self.nodes[other].log);
+            pairs.any(|(one, other)| one != other)
+        };
+        let mut others = (0..self.nodes.len()).filter(|node| *node != at && self.goes_on(*node));
+        let disagrees = self.goes_on(at) && others.any(differs);
+        if !in_order {
+            self.fault = self.fault.or(Some(GroupFault::OutOfOrder));
+        } else if disagrees {
+            self.fault = self.fault.or(Some(GroupFault::Disagreement));
         }
     }
 
