@@ -236,6 +236,7 @@ fn ablation(page: &mut String, results: &Results<'_>) {
         let _ = writeln!(page, "### {}, {nodes} nodes\n", problem.name);
         table(page, &header, rows);
     }
+    of_table(page, results, "Table 6");
 }
 
 fn over(off: &Measures, on: &Measures) -> Vec<f64> {
@@ -281,8 +282,13 @@ fn hoisting(page: &mut String, results: &Results<'_>) {
         "without / with, here",
     ];
     table(page, &header, rows);
-    let remark = results.paper.remark.iter().find(|r| r.problem == "Table 7");
-    if let Some(remark) = remark.filter(|_| results.are_the_papers()) {
+    of_table(page, results, "Table 7");
+}
+
+/// What is known of a whole table.
+fn of_table(page: &mut String, results: &Results<'_>, name: &str) {
+    let remark = results.paper.remark.iter().find(|r| r.problem == name);
+    if let Some(remark) = remark.filter(|_| results.compare()) {
         let _ = writeln!(page, "{}\n", remark.text);
     }
 }
