@@ -1,67 +1,55 @@
-//! A job queue, four workers, and an object for the result.
+//! A job queue, four workers, and an object for the result: the program of the README.
 
 use std::collections::VecDeque;
 
-use dhole::{Config, NodeId, Object, on, replicated};
+use dhole::{Config, NodeId, on, replicated};
 use serde::{Deserialize, Serialize};
 
-#[derive(Serialize, Deserialize, Default)]
-struct Jobs {
-    numbers: VecDeque<u64>,
-    closed: bool,
-}
+#[derive(Serialize, Deserialize)]
+struct Jobs(VecDeque<u64>);
 
 #[dhole::object]
 impl Jobs {
-    pub fn push(&mut self, number: u64) {
-        self.numbers.push_back(number);
+    pub fn push(&mut self, job: u64) {
+        self.0.push_back(job);
     }
-
-    pub fn close(&mut self) {
-        self.closed = true;
-    }
-
-    #[when(!self.numbers.is_empty() || self.closed)] // whoever pops too early waits
+    #[when(!self.0.is_empty())] // whoever comes too early waits
     pub fn pop(&mut self) -> Option<u64> {
-        self.numbers.pop_front()
+        self.0.pop_front()
     }
 }
 
-#[derive(Serialize, Deserialize, Default)]
-struct Primes(Vec<u64>);
+#[derive(Serialize, Deserialize)]
+struct Sum(u64);
 
 #[dhole::object]
-impl Primes {
-    pub fn add(&mut self, prime: u64) {
-        self.0.push(prime);
+impl Sum {
+    pub fn add(&mut self, n: u64) {
+        self.0 += n;
     }
-
-    pub fn count(&self) -> usize {
-        self.0.len()
+    pub fn get(&self) -> u64 {
+        self.0
     }
 }
 
 fn main() -> Result<(), dhole::RunError> {
     let run = Config::nodes(4).run(|w| {
-        let (jobs, primes): (Object<Jobs>, Object<Primes>) = w.once(|w| {
-            let jobs = w.new_object(on(NodeId(0)), Jobs::default())?; // one copy, on node 0
-            Ok((jobs, w.new_object(replicated(), Primes::default())?)) // a copy everywhere
+        let (jobs, sum) = w.once(|w| {
+            let jobs = w.new_object(on(NodeId(0)), Jobs(VecDeque::new()))?; // one copy
+            Ok((jobs, w.new_object(replicated(), Sum(0))?)) // a copy on every node
         })?;
         if w.node() == NodeId(0) {
-            for number in 2..1000 {
-                jobs.push(w, number)?;
+            for job in (1..=100).chain([0; 4]) {
+                jobs.push(w, job)?; // a 0 tells a worker that there are no more
             }
-            jobs.close(w)?;
         }
-        while let Some(number) = jobs.pop(w)? {
-            if (2..number).all(|divisor| number % divisor != 0) {
-                primes.add(w, number)?;
-            }
+        while let Some(job @ 1..) = jobs.pop(w)? {
+            sum.add(w, job * job)?;
         }
         w.barrier()?;
-        Ok(primes.count(w)?)
+        Ok(sum.get(w)?) // read without a message
     })?;
-    println!("{} primes below 1000", run.value);
-    assert_eq!(run.value, 168);
+    println!("the squares of 1 to 100 add up to {}", run.value);
+    assert_eq!(run.value, 338_350);
     Ok(())
 }
