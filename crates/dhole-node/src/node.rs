@@ -139,7 +139,10 @@ impl Node {
 
     /// What the program should be told.
     pub(crate) fn warnings(&self) -> Vec<String> {
-        self.monitor.lock().split().1.warnings.clone()
+        let mut guard = self.monitor.lock();
+        let state = guard.split().1;
+        state.report_unseen();
+        state.warnings.clone()
     }
 }
 

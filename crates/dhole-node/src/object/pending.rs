@@ -74,7 +74,9 @@ pub fn start<T: ObjectType, A: Serialize, R: DeserializeOwned>(
     };
     let node = w.node();
     w.in_turn(wanted, |link, call| {
-        let here = &mut call.split().1.here;
+        let state = call.split().1;
+        state.report_unseen();
+        let here = &mut state.here;
         here.meet::<T>(wanted.object);
         if here.under_way() >= MOST_CALLS {
             return Ok(Err(Refusal::TooMany(MOST_CALLS)));

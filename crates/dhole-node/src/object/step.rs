@@ -85,19 +85,30 @@ impl ObjectsHere {
     }
 
     /// How many such calls are not over, or not looked after yet.
-    pub fn under_way(&mut self) -> usize {
+    pub fn under_way(&self) -> usize {
+        self.pending.len()
+    }
+
+    /// Forgets the calls that are over and that nobody will look after; those that failed.
+    fn take_unseen(&mut self) -> Vec<(Wanted, Refusal)> {
         let Self {
             pending, finished, ..
         } = self;
-        // Those that are over and that nobody will look after.
-        pending.retain(|call, (_, dropped)| {
-            let forgotten = dropped.load(Ordering::Relaxed) && finished.contains_key(call);
-            if forgotten {
-                finished.remove(call);
+        let mut failed = Vec::new();
+        pending.retain(|call, (wanted, dropped)| {
+            if !dropped.load(Ordering::Relaxed) {
+                return true;
             }
-            !forgotten
+            let outcome = finished.remove(call);
+            let over = outcome.is_some();
+            failed.extend(
+                outcome
+                    .and_then(Result::err)
+                    .map(|refusal| (*wanted, refusal)),
+            );
+            !over
         });
-        pending.len()
+        failed
     }
 
     /// Whether a call is over.
@@ -173,19 +184,17 @@ impl State {
         self.send(to, message, Payload::NONE, step.out);
     }
 
-    fn finished(&mut self, call: u64, outcome: Outcome) {
-        let pending = self.here.pending.get(&call);
-        if let Some((wanted, _)) = pending.filter(|it| it.1.load(Ordering::Relaxed)) {
-            let Wanted { object, name, site } = *wanted;
-            self.here.pending.remove(&call);
-            if let Err(refusal) = outcome {
-                let node = self.id;
-                self.warn(format!(
-                    "{name} of {object}, started on {node} at {site}, failed: {refusal}"
-                ));
-            }
-            return;
+    /// Tells the program of operations that failed and that nobody waited for.
+    pub(crate) fn report_unseen(&mut self) {
+        for (wanted, refusal) in self.here.take_unseen() {
+            let (Wanted { object, name, site }, node) = (wanted, self.id);
+            self.warn(format!(
+                "{name} of {object}, started on {node} at {site}, failed: {refusal}"
+            ));
         }
+    }
+
+    fn finished(&mut self, call: u64, outcome: Outcome) {
         self.here.finished.insert(call, outcome);
         if self.here.awaited == Some(call) {
             self.here.awaited = None;
