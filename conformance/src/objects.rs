@@ -1,6 +1,6 @@
 //! Objects with operations under random schedules: the machines themselves, a network that delivers
-//! in any order, and an order of multicasts that each node follows at its own pace. What the workers
-//! see must be what one copy of everything would have shown them, in one order.
+//! in any order, and an order of multicasts that each node follows at its own pace. What the
+//! workers see must be what one copy of everything would have shown them, in one order.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! The suite between processes: everything that nodes tell each other goes through sockets as bytes.
+//! The suite between processes: everything that nodes tell each other goes through sockets as
+//! bytes.
 
 conformance::suite!(tcp, conformance::OverTcp);
 conformance::suite!(

@@ -1,6 +1,6 @@
 //! All-pairs shortest paths by Floyd's algorithm. Each node has every so-manieth row of the matrix
-//! of distances; in step `k` the node that has row `k` writes it to a replicated object, a multicast,
-//! and all take their rows through vertex `k` where that is shorter.
+//! of distances; in step `k` the node that has row `k` writes it to a replicated object, a
+//! multicast, and all take their rows through vertex `k` where that is shorter.
 
 mod graph;
 mod kernel;

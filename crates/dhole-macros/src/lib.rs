@@ -42,8 +42,8 @@ pub fn derive_share(input: TokenStream) -> TokenStream {
 /// functions without `self`, stay what they are. The state of an object must be the same on every
 /// node: operations must do the same wherever they are executed.
 ///
-/// `#[object(crate = "path")]` names the crate through which the generated code finds its own, where
-/// that is not `dhole`.
+/// `#[object(crate = "path")]` names the crate through which the generated code finds its own,
+/// where that is not `dhole`.
 #[proc_macro_attribute]
 pub fn object(arguments: TokenStream, input: TokenStream) -> TokenStream {
     object::object(arguments.into(), input.into())

@@ -2,9 +2,9 @@ use dhole_model::NodeId;
 
 use crate::{Outbox, PostError, Receiver, Wake};
 
-/// What carries messages between nodes of one process: the thread that sends runs the receiver's handler,
-/// under the receiver's lock, and then whatever that handler wants sent, until nothing is left.
-/// No thread stands between two nodes, and none has to be woken for a request to be served.
+/// What carries messages between nodes of one process: the thread that sends runs the receiver's
+/// handler, under the receiver's lock, and then whatever that handler wants sent, until nothing is
+/// left. No thread stands between two nodes, and none has to be woken for a request to be served.
 pub struct InProcess<'a, M> {
     receivers: &'a [&'a dyn Receiver<M>],
 }

@@ -66,8 +66,8 @@ pub enum Transport {
     Shm,
     /// Shared memory within each machine, TCP between machines.
     Mixed,
-    /// Datagrams between all, acknowledged and sent again by dhole itself. They prove who sent them,
-    /// and are not encrypted.
+    /// Datagrams between all, acknowledged and sent again by dhole itself. They prove who sent
+    /// them, and are not encrypted.
     Udp,
 }
 

@@ -1,5 +1,5 @@
-//! A process that sends what no sound process sends is cut off: the run ends everywhere with an error
-//! that names it.
+//! A process that sends what no sound process sends is cut off: the run ends everywhere with an
+//! error that names it.
 
 use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -2,10 +2,10 @@
 //! section 2.3.1, after the group communication of Amoeba and Panda).
 //!
 //! A [`Group`] is one member's part. One of the members, the *sequencer*, gives out numbers, by one
-//! of three [methods](Method); all deliver by number. A member keeps what it has delivered until all
-//! have, its *history*, so that whatever one lacks another has: a member whose links lose messages
-//! asks for them again, and when a member dies the others end the *view* with the same last number
-//! and go on in the next, under the most senior of them.
+//! of three [methods](Method); all deliver by number. A member keeps what it has delivered until
+//! all have, its *history*, so that whatever one lacks another has: a member whose links lose
+//! messages asks for them again, and when a member dies the others end the *view* with the same
+//! last number and go on in the next, under the most senior of them.
 //!
 //! ```
 //! use dhole_model::NodeId;

@@ -680,7 +680,8 @@ pub enum Message {
     /// About objects with operations.
     Objects(Box<ObjectsMessage>),
     /// A message that also tells what can be collected; counted as what it carries it on.
-    /// On a wire it is told beside the message ([`Message::encode`]), so that none nests in another.
+    /// On a wire it is told beside the message ([`Message::encode`]), so that none nests in
+    /// another.
     #[serde(skip)]
     Gossiped {
         /// What can be collected.

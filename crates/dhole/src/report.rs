@@ -7,7 +7,8 @@ use dhole_sim::{Computation, Sim};
 /// What a run brought: a value, and how it went.
 #[derive(Debug)]
 pub struct Run<R> {
-    /// The result of node 0, or, where nodes are processes, of [the one of this process](Run::node).
+    /// The result of node 0, or, where nodes are processes, of [the one of this
+    /// process](Run::node).
     pub value: R,
     /// How the run went.
     pub report: Report,

@@ -1,6 +1,6 @@
 //! What a process writes when somebody wonders why nothing happens: what its node does, holds and
-//! waits for. A thread of its own writes it, so that it is written whatever the others are stuck in,
-//! and waits for no lock for long.
+//! waits for. A thread of its own writes it, so that it is written whatever the others are stuck
+//! in, and waits for no lock for long.
 
 use std::io::Write as _;
 use std::sync::{Mutex, PoisonError};

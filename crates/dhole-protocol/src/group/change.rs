@@ -247,7 +247,8 @@ impl<B: Body> Group<B> {
     /// Takes over why the view should change; who takes this node for lost is lost to it.
     ///
     /// That the coordinator is lost for which this node has stopped it only believes its own port:
-    /// a member that answers two coordinators which take each other for lost is of no use to either.
+    /// a member that answers two coordinators which take each other for lost is of no use to
+    /// either.
     pub(super) fn adopt_wants(&mut self, from: NodeId, wants: &Wants) {
         let awaited = self
             .awaited()
