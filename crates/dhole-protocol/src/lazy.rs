@@ -63,7 +63,7 @@ pub(crate) struct Lazy {
     pub(crate) dirty: Vec<(Oid, SiteId)>,
     pub races: RaceFinder,
     log: IntervalLog,
-    seen_by_all: VectorTime,
+    pub(crate) seen_by_all: VectorTime,
     bases: Bases,
     collector: Collector,
     /// Requests for dirty objects; at most one from each other node, which waits for it.
@@ -571,11 +571,6 @@ impl Lazy {
         self.seen_by_all.merge(&self.time);
         self.races.seen_by_all(&self.time);
         self.races.met(self.lamport);
-    }
-
-    /// What every node has seen, as far as this one knows.
-    pub fn seen_by_all(&self) -> &VectorTime {
-        &self.seen_by_all
     }
 
     /// How many intervals are kept for nodes that may not have seen them.

@@ -25,7 +25,7 @@ impl Protocol {
 
     /// What every node has seen, as far as this one knows.
     pub fn seen_by_all(&self) -> &VectorTime {
-        self.lazy.seen_by_all()
+        &self.lazy.seen_by_all
     }
 
     /// A message about objects was sent, or received: whoever looks whether anything is on its way
