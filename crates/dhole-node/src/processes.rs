@@ -242,8 +242,12 @@ impl Apart for Processes {
         brings: Result<Vec<u8>, String>,
         judge: &Judge<'_>,
     ) -> Result<Vec<u8>, StartError> {
+        self.pace.wake_up(&*self.port);
         let begun = self.begin_together(brings, judge);
         self.give_up_cut_off();
+        if begun.is_err() {
+            self.pace.idle();
+        }
         begun
     }
 
@@ -267,6 +271,8 @@ impl Apart for Processes {
         self.give_up_cut_off();
         let mut here = self.here.write().unwrap_or_else(PoisonError::into_inner);
         *here = None;
+        drop(here);
+        self.pace.idle();
         verdict
     }
 }

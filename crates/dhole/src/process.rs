@@ -82,6 +82,7 @@ pub(crate) fn joined(seed: u64) -> Result<Option<Arc<Processes>>, RunError> {
             let machine = Arc::new(Processes::new(port, seed)?);
             *state = State::Joined(Arc::clone(&machine));
             dump_when_told(&machine);
+            keep_between_runs(&machine);
             Ok(Some(machine))
         }
         Err(error) => {
@@ -90,6 +91,14 @@ pub(crate) fn joined(seed: u64) -> Result<Option<Arc<Processes>>, RunError> {
             Err(RunError::Join(cause))
         }
     }
+}
+
+/// A process that computes between two runs is heard of meanwhile.
+fn keep_between_runs(machine: &Arc<Processes>) {
+    let machine = Arc::clone(machine);
+    let thread = std::thread::Builder::new().name("dhole-keeper".into());
+    // Without it the others take a process that computes for long between two runs for lost.
+    let _ = thread.spawn(move || machine.keep(&|| false));
 }
 
 /// On SIGQUIT the process writes what its node does, holds and waits for, and goes on. Where that

@@ -23,7 +23,7 @@ pub(super) struct Table {
     verdict: Option<Vec<u8>>,
     byes: Vec<bool>,
     lost: Vec<Option<LostNode>>,
-    /// The worker here has come to the end of its run.
+    /// The worker here has come to the end of its run, or has begun none.
     parting: bool,
 }
 
@@ -36,7 +36,7 @@ impl Table {
             verdict: None,
             byes: vec![false; nodes],
             lost: vec![None; nodes],
-            parting: false,
+            parting: true,
         }
     }
 

@@ -25,6 +25,8 @@ const YIELDS: u32 = 100;
 const LONGEST_REST: Duration = Duration::from_millis(100);
 /// How long the service thread keeps away from the port after the worker was in the runtime.
 const NAP: Duration = Duration::from_micros(100);
+/// After so many naps during one call of the worker it serves all the same.
+const MOST_NAPS: u32 = 64;
 /// The service thread looks whether it is needed this often at the latest.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 
@@ -42,6 +44,11 @@ pub(super) struct Pace {
     bed: Mutex<()>,
     over: AtomicBool,
     service: Mutex<Option<Thread>>,
+    /// No run is on, and none is about to begin.
+    idle: AtomicBool,
+    /// Whoever takes what comes while no run is on has this.
+    between: Mutex<()>,
+    keeper: Mutex<Option<Thread>>,
 }
 
 impl Pace {
@@ -56,6 +63,9 @@ impl Pace {
             bed: Mutex::new(()),
             over: AtomicBool::new(false),
             service: Mutex::new(None),
+            idle: AtomicBool::new(true),
+            between: Mutex::new(()),
+            keeper: Mutex::new(None),
         }
     }
 
@@ -64,6 +74,21 @@ impl Pace {
         self.woken.store(false, Ordering::SeqCst);
         self.over.store(false, Ordering::SeqCst);
         self.inside.store(true, Ordering::SeqCst);
+    }
+
+    /// A run is about to begin: from here on its own threads take what comes, and no other.
+    pub fn wake_up(&self, port: &dyn Port) {
+        self.idle.store(false, Ordering::SeqCst);
+        port.unpark();
+        drop(lock(&self.between));
+    }
+
+    /// No run is on any more.
+    pub fn idle(&self) {
+        self.idle.store(true, Ordering::SeqCst);
+        if let Some(keeper) = &*lock(&self.keeper) {
+            keeper.unpark();
+        }
     }
 
     /// This is the service thread.
@@ -171,6 +196,27 @@ impl Processes {
         done
     }
 
+    /// Takes what comes while no run is on, so that the others hear that this process lives, until
+    /// `over`. One thread of the process is to do so, if it has more to do than run after run.
+    pub fn keep(&self, over: &dyn Fn() -> bool) {
+        let pace = &self.pace;
+        *lock(&pace.keeper) = Some(std::thread::current());
+        let mut out = Outbox::default();
+        while !over() {
+            if !pace.idle.load(Ordering::SeqCst) {
+                std::thread::park_timeout(LONGEST_SLEEP);
+                continue;
+            }
+            let between = lock(&pace.between);
+            if pace.idle.load(Ordering::SeqCst) {
+                self.port.park(LONGEST_SLEEP);
+                self.poll(&[], &mut out);
+                self.post_all(&[], &mut out);
+            }
+            drop(between);
+        }
+    }
+
     /// The service thread of a run. What unwinds there is a mistake of ours; it ends the run.
     pub(super) fn serve(&self, receivers: &Receivers<'_>) {
         let served = catch_unwind(AssertUnwindSafe(|| self.serve_while_computing(receivers)));
@@ -184,7 +230,7 @@ impl Processes {
     fn serve_while_computing(&self, receivers: &Receivers<'_>) {
         let pace = &self.pace;
         let mut out: Outbox<Message> = Outbox::default();
-        let (mut seen, mut in_vain) = (0, false);
+        let (mut seen, mut in_vain, mut naps) = (0, false, 0);
         while !pace.is_over() {
             if pace.resting.load(Ordering::SeqCst) {
                 std::thread::park_timeout(LONGEST_SLEEP);
@@ -193,9 +239,14 @@ impl Processes {
             let entries = pace.entries.load(Ordering::Relaxed);
             let came_in = in_vain && entries != seen;
             if came_in || pace.inside.load(Ordering::Relaxed) {
+                // A call in which the program computes may be long: then the others still hear of
+                // this process.
+                naps = if entries == seen { naps + 1 } else { 0 };
                 seen = entries;
-                std::thread::park_timeout(NAP);
-                continue;
+                if naps < MOST_NAPS {
+                    std::thread::park_timeout(NAP);
+                    continue;
+                }
             }
             {
                 let _bed = lock(&pace.bed);

@@ -17,6 +17,14 @@ pub fn run(name: &str) -> i32 {
         "everything under home" => everything(Coherence::Home),
         "disjoint" => disjoint(1).map(|run| said(&run)),
         "several runs" => several_runs(),
+        "computes between two runs" => ending(|w| Ok(w.barrier()?)).and_then(|_| {
+            let began = std::time::Instant::now();
+            let is_one = dhole::process()?.is_some_and(|process| process.node.0 == 1);
+            while is_one && began.elapsed() < Duration::from_millis(1500) {
+                std::hint::spin_loop();
+            }
+            ending(|w| Ok(w.barrier()?))
+        }),
         "objects" => config()
             .run(jobs)
             .map(|run| vec![format!("value {}", run.value)]),

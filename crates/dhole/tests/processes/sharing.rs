@@ -1,6 +1,6 @@
 //! What is shared arrives, whatever it is, and costs what it costs on threads.
 
-use crate::cluster::succeeds;
+use crate::cluster::{run_with, succeeds};
 use crate::programs;
 
 #[test]
@@ -32,6 +32,16 @@ fn objects_with_operations_are_shared_of_types_that_a_process_has_never_met() {
 fn one_run_follows_on_the_other() {
     let wanted: Vec<String> = (0..20).map(|round| format!("{}", round + 3)).collect();
     assert_eq!(succeeds(3, "several runs"), wanted);
+}
+
+#[test]
+fn who_computes_between_two_runs_for_long_is_not_taken_for_lost() {
+    let ended = run_with(3, "computes between two runs", |_| {
+        vec![("DHOLE_BOUND_MS".to_owned(), "400".to_owned())]
+    });
+    for (node, ended) in ended.iter().enumerate() {
+        assert_eq!(ended.code, Some(0), "node {node}: {}", ended.all);
+    }
 }
 
 #[test]
