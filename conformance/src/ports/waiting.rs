@@ -89,11 +89,8 @@ pub fn an_unpark_ends_a_park_before_and_during_it(make: Make) {
                 parks.fetch_add(1, Ordering::SeqCst);
             }
         });
-        for round in 1..=100 {
+        for _ in 0..100 {
             let before = parks.load(Ordering::SeqCst);
-            if round == 100 {
-                stop.store(true, Ordering::SeqCst);
-            }
             port.unpark();
             let patience = Patience::default();
             while parks.load(Ordering::SeqCst) == before {
@@ -101,6 +98,8 @@ pub fn an_unpark_ends_a_park_before_and_during_it(make: Make) {
                 thread::yield_now();
             }
         }
+        stop.store(true, Ordering::SeqCst);
+        port.unpark();
     });
 }
 

@@ -133,8 +133,19 @@ impl Pace {
     }
 }
 
+/// What a look at the port found.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Found {
+    /// What was waited for.
+    Done,
+    /// Something else.
+    Something,
+    Nothing,
+}
+
 impl Processes {
-    /// Takes what comes until `done`, or until a moment; whether it is done. In ever milder ways.
+    /// Takes what comes until `done`, or until a moment; whether it is done. In ever milder ways,
+    /// as long as nothing comes: what has come is often followed by more.
     pub(super) fn serve_until(
         &self,
         receivers: &Receivers<'_>,
@@ -143,48 +154,71 @@ impl Processes {
     ) -> bool {
         let mut out = Outbox::default();
         let mut look = || {
-            if self.poll(receivers, &mut out) > 0 {
+            let taken = self.poll(receivers, &mut out) > 0;
+            if taken {
                 self.post_all(receivers, &mut out);
             }
-            done()
+            match (done(), taken) {
+                (true, _) => Found::Done,
+                (false, true) => Found::Something,
+                (false, false) => Found::Nothing,
+            }
         };
-        if done() || look() {
+        if done() {
             return true;
         }
-        let began = self.since_made();
         let left = || match until {
             Some(until) => until.saturating_sub(self.since_made()),
             None => LONGEST_REST,
         };
-        while self.pace.spins && self.since_made() - began < SPIN {
-            if look() {
-                return true;
+        loop {
+            let found = match self.spin(&mut look) {
+                Found::Nothing => self.rest(&left, &mut look),
+                found => found,
+            };
+            match found {
+                Found::Done => return true,
+                Found::Something => {}
+                Found::Nothing => return false,
             }
-            std::hint::spin_loop();
         }
-        for _ in 0..YIELDS {
-            if look() {
-                return true;
-            }
-            std::thread::yield_now();
-        }
-        self.rest(&left, &mut look)
     }
 
-    fn rest(&self, left: &dyn Fn() -> Duration, look: &mut dyn FnMut() -> bool) -> bool {
+    /// Looks without sleeping, until nothing has come for a while.
+    fn spin(&self, look: &mut dyn FnMut() -> Found) -> Found {
+        let mut began = self.since_made();
+        while self.pace.spins && self.since_made() - began < SPIN {
+            match look() {
+                Found::Done => return Found::Done,
+                Found::Something => began = self.since_made(),
+                Found::Nothing => std::hint::spin_loop(),
+            }
+        }
+        for _ in 0..YIELDS {
+            match look() {
+                Found::Nothing => std::thread::yield_now(),
+                found => return found,
+            }
+        }
+        Found::Nothing
+    }
+
+    /// Sleeps in the port until something has come, or no time is left.
+    fn rest(&self, left: &dyn Fn() -> Duration, look: &mut dyn FnMut() -> Found) -> Found {
         let pace = &self.pace;
         pace.resting.store(true, Ordering::SeqCst);
         let bed = pace.bed.try_lock().unwrap_or_else(|_taken| {
             self.port.unpark();
             lock(&pace.bed)
         });
-        let done = loop {
-            if look() {
-                break true;
+        let found = loop {
+            match look() {
+                Found::Nothing => {}
+                found => break found,
             }
             let left = left();
             if left.is_zero() {
-                break false;
+                break Found::Nothing;
             }
             self.port.park(left.min(LONGEST_REST));
         };
@@ -193,7 +227,7 @@ impl Processes {
         if let Some(service) = &*lock(&pace.service) {
             service.unpark();
         }
-        done
+        found
     }
 
     /// Takes what comes while no run is on, so that the others hear that this process lives, until
