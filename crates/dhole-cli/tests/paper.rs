@@ -11,7 +11,8 @@ use tempfile::TempDir;
 /// What a program prints: as much as tables need.
 const PRINTED: &str = r#"{"seconds":2.5,"sequential_seconds":10.0,"messages":9999,"measured":{
 "computed_seconds":12.5,"data_bytes":3000000,"messages":1234,"fetch_rounds":77,
-"shared_bytes_per_node":500000,"allotted_bytes":7000000,"write_notice_bytes":40000,"write_faults":9}}"#;
+"shared_bytes_per_node":500000,"allotted_bytes":7000000,"write_notice_bytes":40000,
+"write_faults":9}}"#;
 
 /// A folder with `dhole` and programs that are this script, which may use `$ran`, the file that
 /// has a line for each run.

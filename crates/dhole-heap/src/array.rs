@@ -93,8 +93,8 @@ impl ArrayMiss {
     }
 }
 
-const TOO_LARGE: &str = "the elements of a shared array have 1 to 4096 bytes each: make larger ones \
-     objects of their own, with `alloc_range`, or arrays of what they consist of";
+const TOO_LARGE: &str = "the elements of a shared array have 1 to 4096 bytes each: make larger \
+     ones objects of their own, with `alloc_range`, or arrays of what they consist of";
 
 /// Elements of `element_bytes` bytes that lie in one block: as many as fit a page. `None` for
 /// elements that an array cannot have.
