@@ -3,6 +3,10 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 
+use rustix::process::{Pid, Signal, kill_process};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::{Handle, Signals};
+
 use crate::error::SimError;
 
 /// Starts `command`, which is `program` as the user named it.
@@ -20,6 +24,38 @@ pub fn spawn(command: &mut Command, program: &str) -> Result<Child, SimError> {
             cause,
         },
     })
+}
+
+/// While this lives, signals that would end this command end a child instead, which ends it too.
+pub struct Passing(Option<Handle>);
+
+/// Passes signals on to `child`. Where the system has no room for that, they end this command alone.
+pub fn pass_signals(child: &Child) -> Passing {
+    let pid = Pid::from_child(child);
+    let Ok(mut signals) = Signals::new([SIGINT, SIGTERM, SIGHUP]) else {
+        return Passing(None);
+    };
+    let handle = signals.handle();
+    std::thread::spawn(move || {
+        for number in &mut signals {
+            let signal = match number {
+                SIGINT => Signal::INT,
+                SIGHUP => Signal::HUP,
+                _ => Signal::TERM,
+            };
+            // It may have ended by itself.
+            let _ = kill_process(pid, signal);
+        }
+    });
+    Passing(Some(handle))
+}
+
+impl Drop for Passing {
+    fn drop(&mut self) {
+        if let Some(handle) = &self.0 {
+            handle.close();
+        }
+    }
 }
 
 /// How a child ended, as a shell would say it.

@@ -81,12 +81,14 @@ fn child(wanted: &Sim, settings: &Settings, stdout: Stdio) -> Result<(Heard, End
         .stdout(stdout)
         .env(dhole::sim::ENVIRONMENT_VARIABLE, settings.to_string())
         .env(hello::ENVIRONMENT_VARIABLE, hello.path());
-    let status = child::spawn(&mut command, &program)?
-        .wait()
-        .map_err(|cause| SimError::Wait {
-            program: program.clone(),
-            cause,
-        })?;
+    let mut child = child::spawn(&mut command, &program)?;
+    let passing = child::pass_signals(&child);
+    let status = child.wait();
+    drop(passing);
+    let status = status.map_err(|cause| SimError::Wait {
+        program: program.clone(),
+        cause,
+    })?;
     let end = End::from(status);
     if let Some(signal) = end.signal {
         let signal = child::describe(signal);

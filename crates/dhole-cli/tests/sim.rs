@@ -202,3 +202,26 @@ fn a_program_reads_the_commands_own_input() {
         .unwrap();
     assert_eq!(output.stdout, b"a line\n");
 }
+
+#[test]
+fn a_signal_to_the_command_ends_the_program_too() {
+    use std::io::{BufRead, BufReader};
+    let mut dhole = Command::new(env!("CARGO_BIN_EXE_dhole"))
+        .args(["sim", "--nodes", "2", "--", "/bin/sh", "-c"])
+        .arg("echo run > $DHOLE_HELLO; echo $$; exec sleep 600")
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = String::new();
+    let stdout = dhole.stdout.take().unwrap();
+    BufReader::new(stdout).read_line(&mut said).unwrap();
+    let program = said.trim().to_owned();
+    let kill = |pid: &str, signal| {
+        let mut kill = Command::new("kill");
+        kill.args([signal, pid]).stderr(Stdio::null());
+        kill.status().unwrap().success()
+    };
+    assert!(kill(&dhole.id().to_string(), "-TERM"));
+    assert_eq!(dhole.wait().unwrap().code(), Some(143));
+    assert!(!kill(&program, "-0"), "the program has ended");
+}
