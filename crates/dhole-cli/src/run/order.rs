@@ -72,6 +72,7 @@ impl Order {
             .env("DHOLE_TRANSPORT", &self.transport)
             .env("DHOLE_RUN", &self.run)
             .env("DHOLE_MEETING", &self.meeting)
+            .env_remove(dhole::sim::ENVIRONMENT_VARIABLE)
             .env_remove("DHOLE_SECRET_FILE")
             .env_remove("DHOLE_LISTEN")
             .env_remove("DHOLE_HOST")
