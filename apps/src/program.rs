@@ -38,8 +38,11 @@ pub fn main<P>(
     };
     match solve(cluster, &problem) {
         Ok(report) => {
-            if report.node == 0 {
-                report.print(common.json);
+            if report.node == 0
+                && let Err(cause) = report.print(common.json)
+            {
+                eprintln!("error: writing the report: {cause}");
+                return ExitCode::FAILURE;
             }
             ExitCode::SUCCESS
         }

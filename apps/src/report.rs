@@ -1,6 +1,6 @@
 //! What a program prints when it is done: a table for people, or one JSON object for programs.
 
-use std::io::Write as _;
+use std::io::{self, Write as _};
 
 use std::time::Duration;
 
@@ -82,7 +82,11 @@ impl Report {
 
     /// Prints to standard output the tables, or with `as_json` the one line of JSON; the
     /// warnings go to standard error.
-    pub fn print(&self, as_json: bool) {
+    ///
+    /// # Errors
+    /// When it cannot be written, but for a reader who has closed the pipe: that one has read what
+    /// they wanted.
+    pub fn print(&self, as_json: bool) -> io::Result<()> {
         for warning in &self.warnings {
             eprintln!("warning: {warning}");
         }
@@ -91,8 +95,10 @@ impl Report {
         } else {
             self.tables()
         };
-        // Whoever closes the pipe has read what they wanted.
-        let _ = writeln!(std::io::stdout(), "{text}");
+        match writeln!(io::stdout(), "{text}") {
+            Err(cause) if cause.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            written => written,
+        }
     }
 
     /// The object that `--json` prints. The counters that the papers' tables show are at the top;

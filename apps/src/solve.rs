@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use dhole::{Error, Result, RunError, Worker};
+use dhole::{Error, NodeId, Result, RunError, Worker};
 use serde_json::Value;
 
 use crate::cluster::Cluster;
@@ -22,6 +22,8 @@ pub struct Program<P, R> {
     pub differ: fn(&R, &R) -> Option<String>,
     /// What was found, as it is printed.
     pub result: fn(&P, &R) -> Value,
+    /// Keeps what was found where the problem says; on node 0 alone.
+    pub keep: fn(&P, &R) -> Result<()>,
 }
 
 /// When a program's own steps begin and end, on the clock of node 0, which meets all others.
@@ -85,6 +87,14 @@ impl<P: Sync, R: Send + Sync> Program<P, R> {
             }
         })?;
         let (found, took) = run.value;
+        let node = run.report.node;
+        if node == NodeId(0) {
+            (self.keep)(problem, &found).map_err(|error| RunError::Failed {
+                node,
+                error: Box::new(error),
+                others: Vec::new(),
+            })?;
+        }
         let mut result = (self.result)(problem, &found);
         if common.verify {
             result["verified"] = Value::Bool(true);

@@ -195,3 +195,22 @@ fn a_simulated_cluster_tells_its_speedup_and_repeats_itself() {
         assert!(one["speedup"].is_number(), "{one}");
     }
 }
+
+#[test]
+fn what_cannot_be_written_is_an_error_and_no_silence() {
+    let scene = concat!(env!("CARGO_MANIFEST_DIR"), "/../data/spheres.scene");
+    let size = "--width 8 --height 8 --nodes 2 --output /nowhere/picture.png";
+    let raytrace = env!("CARGO_BIN_EXE_raytrace");
+    let output = run(raytrace, &format!("--input {scene} {size}"));
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("writing /nowhere/picture.png"), "{said}");
+
+    let full = std::fs::File::options().write(true).open("/dev/full");
+    let mut sor = Command::new(SOR);
+    sor.args(["--rows", "4", "--columns", "4", "--json"]);
+    let output = sor.stdout(full.unwrap()).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("writing the report"), "{said}");
+}

@@ -35,6 +35,7 @@ pub const PROGRAM: Program<Position, Found> = Program {
     shared: shared::solve,
     differ: |alone, found| (alone != found).then(|| format!("{alone:?} and {found:?}")),
     result,
+    keep: |_, _| Ok(()),
 };
 
 fn result(position: &Position, found: &Found) -> Value {

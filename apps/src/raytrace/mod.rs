@@ -15,6 +15,7 @@ pub use scene::Scene;
 
 use std::path::PathBuf;
 
+use dhole::Error;
 use serde_json::{Value, json};
 
 use crate::digest::Digest;
@@ -47,6 +48,7 @@ pub const PROGRAM: Program<Problem, Found> = Program {
     shared: shared::solve,
     differ: |alone, found| (alone != found).then(|| "the pictures differ".to_owned()),
     result,
+    keep,
 };
 
 fn result(problem: &Problem, found: &Found) -> Value {
@@ -59,12 +61,15 @@ fn result(problem: &Problem, found: &Found) -> Value {
         "checksum": format!("{:016x}", checksum.value()),
     });
     if let Some(output) = &problem.output {
-        let written = found.picture.write(output);
         result["output"] = json!(output.display().to_string());
-        if let Err(cause) = written {
-            eprintln!("error: writing {}: {cause}", output.display());
-            result["output"] = Value::Null;
-        }
     }
     result
+}
+
+fn keep(problem: &Problem, found: &Found) -> dhole::Result<()> {
+    let Some(output) = &problem.output else {
+        return Ok(());
+    };
+    let written = found.picture.write(output);
+    written.map_err(|cause| Error::program(format!("writing {}: {cause}", output.display())))
 }
