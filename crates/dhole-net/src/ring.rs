@@ -309,13 +309,16 @@ impl Reader {
         }
     }
 
-    /// Lets the writer have what was read. Whether anything was.
-    pub fn publish(&mut self, ring: Ring<'_>) -> bool {
-        let any = self.published != self.position;
-        if any {
+    /// Lets the writer have what was read.
+    pub fn publish(&mut self, ring: Ring<'_>) {
+        if self.published != self.position {
             self.published = self.position;
             ring.control[READ_UP_TO].store(self.position, Ordering::Release);
         }
-        any
+    }
+
+    /// Up to where the writer was let have what was read.
+    pub fn published(&self) -> u64 {
+        self.published
     }
 }

@@ -56,6 +56,7 @@ impl Inbound {
     pub fn poll(&mut self, ring: Ring<'_>, largest: usize, take: &mut dyn FnMut(&[u8])) -> Brought {
         let mut brought = Brought::default();
         let mut bytes = 0;
+        let published = self.reader.published();
         while brought.frames < IN_TURN && bytes < BYTES_IN_TURN {
             match self.reader.peek(ring) {
                 Ok(Some(header)) => {
@@ -72,7 +73,9 @@ impl Inbound {
                 break;
             }
         }
-        brought.freed = self.reader.publish(ring);
+        self.reader.publish(ring);
+        // Also what was published on the way: the writer may sleep for want of it.
+        brought.freed = self.reader.published() != published;
         brought
     }
 
