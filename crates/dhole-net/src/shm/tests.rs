@@ -112,6 +112,21 @@ fn a_reader_that_was_never_there_is_cut_off() {
 }
 
 #[test]
+fn whoever_waits_for_room_is_woken_however_much_was_freed() {
+    for eighths in 1..=8 {
+        let (port, peer) = port_and_peer();
+        let ring = peer.segment.ring(1);
+        let bytes = vec![1; Writer::longest_record(ring) * eighths / 8];
+        let written = Writer::new().write(ring, header(Kind::Whole, bytes.len()), [&bytes[..]]);
+        assert_eq!(written, Ok(true));
+        ring.writer_waits().store(1, Ordering::SeqCst);
+        assert_eq!(port.poll(&mut |_, _| ()), 1);
+        let waits = ring.writer_waits().load(Ordering::SeqCst);
+        assert_eq!(waits, 0, "after a frame of {} bytes", bytes.len());
+    }
+}
+
+#[test]
 fn half_a_frame_and_the_end_is_broken_and_says_so() {
     let (port, peer) = port_and_peer();
     let first = header(Kind::First(100), 8);
