@@ -29,7 +29,8 @@ pub fn spawn(command: &mut Command, program: &str) -> Result<Child, SimError> {
 /// While this lives, signals that would end this command end a child instead, which ends it too.
 pub struct Passing(Option<Handle>);
 
-/// Passes signals on to `child`. Where the system has no room for that, they end this command alone.
+/// Passes signals on to `child`. Where the system has no room for that, they end this command
+/// alone.
 pub fn pass_signals(child: &Child) -> Passing {
     let pid = Pid::from_child(child);
     let Ok(mut signals) = Signals::new([SIGINT, SIGTERM, SIGHUP]) else {
