@@ -77,7 +77,8 @@ fn litmus_outcomes_that_are_forbidden_never_come_under_any_protocol() {
 }
 
 #[test]
-#[ignore = "100,000 seeds a shape and protocol: half an hour; 1,000 run above; see docs/testing.md"]
+#[ignore = "too long for CI: half an hour, and 1,000 seeds of the same run above; \
+            cargo test -p conformance --release --test family -- --ignored"]
 fn forbidden_outcomes_never_come_in_a_hundred_thousand_seeds() {
     forbidden_outcomes_never_come(&Coherence::ALL, 100_000);
 }

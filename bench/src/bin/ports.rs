@@ -85,7 +85,10 @@ fn serve(port: &dyn Port) -> Outcome<()> {
                 failed = port.send(to, &[&[0; 8]]).err();
             }
             (Order::Count(left), _) => order = Order::Count(left - 1),
-            (_, [REST]) => order = Order::Rest,
+            (_, [REST]) => {
+                order = Order::Rest;
+                failed = port.send(to, &[&[REST]]).err();
+            }
             (_, [COUNT, count @ ..]) if count.len() == 8 => {
                 let count = count.try_into().map(u64::from_le_bytes);
                 order = Order::Count(count.unwrap_or(1));
@@ -109,7 +112,7 @@ fn serve(port: &dyn Port) -> Outcome<()> {
 /// Runs a floor while the other process sleeps.
 fn alone<T>(port: &dyn Port, floor: impl FnOnce() -> T) -> Outcome<T> {
     send(port, &[&[REST]])?;
-    thread::sleep(Duration::from_millis(5));
+    take(port, |frame| frame == [REST]);
     let measured = floor();
     // Up and running again before the next measurement.
     round_trips(port, 100)?;

@@ -6,13 +6,15 @@ use conformance::model::programs::*;
 use crate::sound;
 
 #[test]
-#[ignore = "2.3 million states: 17 s in release, thrice that in debug; run as said at the top"]
+#[ignore = "too long for every change: 2.3 million states, 17 s in release; \
+            cargo test -p conformance --release --test models large:: -- --ignored"]
 fn four_nodes_write_under_a_lock_and_meet() {
     sound(barrier_after_lock(4), &[]);
 }
 
 #[test]
-#[ignore = "600 thousand states: 5 s in release, thrice that in debug; run as said at the top"]
+#[ignore = "too long for every change: 600 thousand states, 5 s in release; \
+            cargo test -p conformance --release --test models large:: -- --ignored"]
 fn three_waits_that_seem_long_are_no_deadlock_for_two_nodes() {
     for program in [
         message_passing_by_lock(),
@@ -29,7 +31,8 @@ fn three_waits_that_seem_long_are_no_deadlock_for_two_nodes() {
 }
 
 #[test]
-#[ignore = "2.6 million states: 20 s in release, thrice that in debug; run as said at the top"]
+#[ignore = "too long for every change: 2.6 million states, 20 s in release; \
+            cargo test -p conformance --release --test models large:: -- --ignored"]
 fn a_wait_that_seems_long_is_no_deadlock_for_three_nodes() {
     for program in [
         counter(3, 1),
@@ -42,7 +45,8 @@ fn a_wait_that_seems_long_is_no_deadlock_for_three_nodes() {
 }
 
 #[test]
-#[ignore = "6.3 million states: 85 s in release, thrice that in debug; run as said at the top"]
+#[ignore = "too long for every change: 6.3 million states, 85 s in release; \
+            cargo test -p conformance --release --test models large:: -- --ignored"]
 fn two_waits_that_seem_long_are_no_deadlock_for_three_nodes() {
     for program in [
         contention(3, 1),
@@ -56,7 +60,8 @@ fn two_waits_that_seem_long_are_no_deadlock_for_three_nodes() {
 }
 
 #[test]
-#[ignore = "2.4 million states: 19 s in release, thrice that in debug; run as said at the top"]
+#[ignore = "too long for every change: 2.4 million states, 19 s in release; \
+            cargo test -p conformance --release --test models large:: -- --ignored"]
 fn two_waits_that_seem_long_hide_no_deadlock_of_three_nodes() {
     for program in [
         philosophers(),

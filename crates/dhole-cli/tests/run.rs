@@ -48,6 +48,7 @@ fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
         if holds() {
             return;
         }
+        // Between two looks at what tells nobody when it changes.
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
     panic!("{what} within a minute");

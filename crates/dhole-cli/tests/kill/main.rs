@@ -200,9 +200,16 @@ fn assert_nothing_is_left(what: &str, processes: &[String], meeting: &str) {
 /// Lets a process go on that has stopped itself.
 fn go_on(process: &str) {
     let state = || fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
-    while !state().contains(") T") {
-        thread::sleep(Duration::from_millis(5));
-    }
+    // The kernel tells nobody but its parent that a process has stopped: so it is looked at again
+    // and again, for a minute at most.
+    let stopped = (0..12_000).any(|_| {
+        let stopped = state().contains(") T");
+        if !stopped {
+            thread::sleep(Duration::from_millis(5));
+        }
+        stopped
+    });
+    assert!(stopped, "process {process} has not stopped itself");
     let process = Pid::from_raw(process.parse().unwrap()).unwrap();
     kill_process(process, Signal::CONT).unwrap();
 }

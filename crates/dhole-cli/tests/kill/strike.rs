@@ -40,5 +40,6 @@ pub fn happens(close: impl FnOnce()) {
         }
         other => panic!("{other}"),
     }
+    // Whoever was struck does nothing more, and does not end by itself: the test ends it.
     thread::sleep(Duration::from_secs(600));
 }

@@ -25,7 +25,7 @@ use super::wire::{Came, Wire};
 
 /// How long the last words of a node that cannot join may take.
 const LAST_WORDS_WITHIN: Duration = Duration::from_millis(200);
-/// Between two tries to connect.
+/// Between two tries to connect: a listener that is not there yet tells nobody when it is.
 const BETWEEN_TRIES: Duration = Duration::from_millis(50);
 
 const NODE_0: NodeId = NodeId(0);

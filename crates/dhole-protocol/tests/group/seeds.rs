@@ -229,7 +229,8 @@ fn whatever_goes_wrong_those_that_go_on_deliver_the_same() {
 }
 
 #[test]
-#[ignore = "two minutes; cargo test -p dhole-protocol --test group -- --ignored"]
+#[ignore = "too long for every change: two minutes, and 1,500 seeds of the same run above; \
+            cargo test -p dhole-protocol --test group -- --ignored"]
 fn so_they_do_for_ten_thousand_seeds() {
     sound(1_500..10_000);
 }

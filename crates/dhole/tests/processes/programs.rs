@@ -129,6 +129,7 @@ fn asked(w: &mut Worker<'_>) -> Result<()> {
             for _ in 0..times {
                 let me = rustix::process::getpid();
                 let _ = rustix::process::kill_process(me, rustix::process::Signal::QUIT);
+                // Signals that come at once are one: so they come apart. Nothing waits for this.
                 std::thread::sleep(Duration::from_millis(20));
             }
             times
