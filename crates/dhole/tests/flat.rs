@@ -168,7 +168,7 @@ fn memory_is_flat_over_lock_transfers_and_barriers() {
 }
 
 #[test]
-#[ignore = "too long for every change: a million of each, minutes in release, and 20,000 run above; \
+#[ignore = "too long for every change: a million of each, minutes in release; 20,000 run above; \
             cargo test -p dhole --release --test flat -- --ignored"]
 fn memory_is_flat_over_a_million_lock_transfers_and_barriers() {
     all_flat(1_000_000);
