@@ -57,7 +57,7 @@ pub struct Common {
     #[arg(long)]
     pub verify: bool,
 
-    /// What becomes of races: ignore, warn or fail
+    /// What becomes of races: ignore, warn, warn-all (of what `warn` overlooks too, at a cost) or fail
     #[arg(long, value_name = "WHAT", default_value = "warn", value_parser = races())]
     pub races: Races,
 
@@ -259,9 +259,10 @@ fn nodes() -> RangedU64ValueParser<u16> {
 }
 
 fn races() -> impl TypedValueParser<Value = Races> {
-    PossibleValuesParser::new(["ignore", "warn", "fail"]).map(|what| match &*what {
+    PossibleValuesParser::new(["ignore", "warn", "warn-all", "fail"]).map(|what| match &*what {
         "ignore" => Races::Ignore,
         "warn" => Races::Warn,
+        "warn-all" => Races::WarnAll,
         _ => Races::Fail,
     })
 }

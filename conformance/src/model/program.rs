@@ -205,7 +205,7 @@ impl Program {
     pub(crate) fn tells_all_races(&self) -> bool {
         let locks = |op: &Op| matches!(op, Op::Acquire(_));
         let pairs = self.coherence != Coherence::Home || self.nodes.len() == 2;
-        self.races == Races::Fail && pairs && !self.nodes.iter().flatten().any(locks)
+        self.races.finds_all() && pairs && !self.nodes.iter().flatten().any(locks)
     }
 
     /// Where a miss fetches all objects that were here and are invalid.

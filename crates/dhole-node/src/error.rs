@@ -371,8 +371,8 @@ pub enum ConfigError {
     },
     /// All races are to be found, and writes to be detected by twins.
     #[error(
-        "races are to end the run, and writes are found by comparing with twins, which overlooks \
-         a write of what was there before: detect writes by marks, or only warn of races"
+        "all races are to be found, and writes are found by comparing with twins, which overlooks \
+         a write of what was there before: detect writes by marks, or warn of races that show"
     )]
     TwinsMissRaces,
     /// The views of the detector `vm` lie where a node first touches objects.

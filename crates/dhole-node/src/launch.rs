@@ -84,7 +84,7 @@ impl Settings {
             return Err(ConfigError::VmPlacesByTouch);
         }
         let twins = self.optimisations.write_detection != WriteDetection::Marks;
-        match twins && self.races == Races::Fail {
+        match twins && self.races.finds_all() {
             true => Err(ConfigError::TwinsMissRaces),
             false => check_nodes(self.nodes),
         }

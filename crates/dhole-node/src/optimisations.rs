@@ -28,7 +28,7 @@ pub enum WriteDetection {
     /// A first write makes all clean objects of the page writable, and a comparison with the
     /// page's twin tells which were written (write aggregation; DOSA, section 3.5). An object that
     /// is written with what it holds gives no notice, so not all races are found, and of a race
-    /// not always the line: [`Races::Fail`](dhole_protocol::Races) is refused.
+    /// not always the line: to find [all](dhole_protocol::Races::finds_all) is refused.
     Twins,
     /// The same object by object: a first write makes that object alone writable, and it is
     /// compared with what it was (DOSA without write aggregation, section 9.3).

@@ -48,10 +48,20 @@ pub enum Races {
     /// home before another node first asked for it: these make no fault and no notice.
     #[default]
     Warn,
-    /// The first one ends the run. Every write is announced, so that every race is found that
-    /// nothing but barriers could have ordered. A lock's grant tells also what its holder wrote
-    /// after the release, so a race beside a lock may show in one run and not in another.
+    /// They are reported at the end of the run. Every write is announced, which costs a call at the
+    /// first one of each interval, so that every race is found that nothing but barriers could have
+    /// ordered. A lock's grant tells also what its holder wrote after the release, so a race beside
+    /// a lock may show in one run and not in another.
+    WarnAll,
+    /// The same, and the first one ends the run.
     Fail,
+}
+
+impl Races {
+    /// Whether every write is announced, so that no race is overlooked.
+    pub fn finds_all(self) -> bool {
+        matches!(self, Races::WarnAll | Races::Fail)
+    }
 }
 
 /// A place in the program, by its number on this node; 0 is none.
@@ -209,20 +219,20 @@ impl RaceFinder {
 
     /// Whether writes of a node that has an object to itself may go unannounced.
     pub fn allows_exclusive(&self) -> bool {
-        self.races != Races::Fail
+        !self.races.finds_all()
     }
 
     /// A place from which an object is written.
     pub fn site(&mut self, site: CallSite) -> SiteId {
-        match self.races {
-            Races::Ignore => SiteId::default(),
-            Races::Warn | Races::Fail => self.sites.id(site),
+        match self.is_looking() {
+            true => self.sites.id(site),
+            false => SiteId::default(),
         }
     }
 
     /// An interval of this node ends that wrote these objects, in ascending order.
     pub fn wrote(&mut self, lamport: u64, written: &[(Oid, SiteId)]) {
-        if self.races == Races::Ignore {
+        if !self.is_looking() {
             return;
         }
         for of_chunk in written.chunk_by(|(a, _), (b, _)| a.chunk() == b.chunk()) {
@@ -243,14 +253,14 @@ impl RaceFinder {
 
     /// An interval of this node ends that wrote these elements of arrays.
     pub fn wrote_elements(&mut self, lamport: u64, written: &[(Elements, SiteId)]) {
-        if self.races != Races::Ignore {
+        if self.is_looking() {
             self.own_elements.wrote(lamport, written, false);
         }
     }
 
     /// An interval of this node ends that freed an array, with these elements.
     pub fn freed_elements(&mut self, lamport: u64, elements: Elements, site: SiteId) {
-        if self.races != Races::Ignore {
+        if self.is_looking() {
             self.own_elements.wrote(lamport, &[(elements, site)], true);
         }
     }
@@ -263,11 +273,7 @@ impl RaceFinder {
     /// Whether a home keeps a twin of what it writes, to know which leaves it wrote: where other
     /// nodes may have copies, or where every race must be found.
     pub fn wants_twin_at_home(&self, served: bool) -> bool {
-        match self.races {
-            Races::Ignore => false,
-            Races::Warn => served,
-            Races::Fail => true,
-        }
+        self.is_looking() && (served || self.races.finds_all())
     }
 
     /// Leaves of an object at home here were changed.
@@ -360,7 +366,7 @@ impl RaceFinder {
     /// Whether an object of this newest version may have been written here since the last
     /// barrier, and so be raced for.
     pub fn suspects(&self, newest: u64) -> bool {
-        newest > self.barrier && self.races != Races::Ignore
+        newest > self.barrier && self.is_looking()
     }
 
     /// Another node's interval, heard of for the first time, wrote this version of the object, or

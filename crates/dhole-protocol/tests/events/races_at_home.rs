@@ -105,6 +105,7 @@ fn a_home_keeps_a_twin_of_what_others_have_had() {
         (Races::Ignore, true, false),
         (Races::Warn, false, false),
         (Races::Warn, true, true),
+        (Races::WarnAll, false, true),
         (Races::Fail, false, true),
     ] {
         let mut pack = finding(races);

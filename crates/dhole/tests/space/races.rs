@@ -100,6 +100,32 @@ fn a_thousand_races_are_counted_and_a_few_are_told() {
     assert_eq!(report.warnings.last().unwrap(), "984 more races were found");
 }
 
+/// Node 0 writes an object that it has had to itself for four intervals, and node 1 writes it too.
+fn race_for_ones_own(w: &mut Worker<'_>) -> Result<()> {
+    let number = w.once(|w| Ok(w.alloc(0_u64)))?;
+    for _ in 0..4 {
+        if w.node().index() == 0 {
+            *number.get_mut(w) += 1;
+        }
+        w.barrier()?;
+    }
+    *number.get_mut(w) += 1;
+    w.barrier()?;
+    Ok(())
+}
+
+#[test]
+fn what_a_warning_overlooks_is_found_where_all_races_are_asked_for() {
+    let races = [Races::Ignore, Races::Warn, Races::WarnAll].map(|races| {
+        let settings = sim::Settings::fixed_cost(2);
+        let run = Config::nodes(2)
+            .races(races)
+            .simulate(settings, race_for_ones_own);
+        run.unwrap().report.total().races
+    });
+    assert_eq!(races, [0, 0, 1]);
+}
+
 #[test]
 fn a_lock_makes_it_no_race() {
     let config = Config::nodes(4).races(Races::Fail);
