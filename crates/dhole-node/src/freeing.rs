@@ -78,6 +78,9 @@ impl Worker<'_> {
             heap.cluster().free(all);
             heap.cluster().note_freed(all, heap.node(), site);
             state.counting.of_type(miss.ty.info().name).freed += u64::from(range.count);
+            if state.protocol.has_freed_much() {
+                link.local(call, Some(Event::EndInterval))?;
+            }
             Ok(Ok(()))
         });
         self.accessed(miss, called)

@@ -12,6 +12,9 @@ use crate::command::{Command, Commands, Freed, ProtocolError};
 use crate::lazy::Lazy;
 use crate::{Interval, Message};
 
+/// The most objects that an interval should write or free, if the last thing it does is to free.
+const FREED_IN_AN_INTERVAL: usize = 4096;
+
 impl Lazy {
     /// The worker frees objects.
     ///
@@ -50,6 +53,12 @@ impl Lazy {
         });
         out.push(Command::Free(range));
         Ok(())
+    }
+
+    /// Whether the interval should end, so that what is remembered of each object that it freed
+    /// becomes ranges of ids: a node that synchronises with nobody would remember ever more.
+    pub(crate) fn has_freed_much(&self) -> bool {
+        self.dirty.len() > FREED_IN_AN_INTERVAL
     }
 
     /// Applies what an interval freed; how many of it race with what this node did.

@@ -255,6 +255,11 @@ impl Protocol {
         self.lazy.send_along(oid, to, worker)
     }
 
+    /// Whether so much was freed in this interval that it [should end](Event::EndInterval).
+    pub fn has_freed_much(&self) -> bool {
+        self.lazy.has_freed_much()
+    }
+
     /// Whether an access to an object may be made, as far as it is known here.
     ///
     /// # Errors

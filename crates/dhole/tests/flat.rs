@@ -74,6 +74,18 @@ fn freed(nodes: usize, times: u64) -> (u64, Counters) {
     })
 }
 
+/// Objects come and go on a node that synchronises with nobody meanwhile.
+fn freed_alone(nodes: usize, times: u64) -> (u64, Counters) {
+    peak(nodes, |w| {
+        for i in 0..times {
+            let number = w.alloc(i);
+            *number.get_mut(w) += 1;
+            w.free(number)?;
+        }
+        Ok(())
+    })
+}
+
 /// Arrays of all sizes come and go, freed by each node in turn.
 fn freed_arrays(nodes: usize, times: u64) -> (u64, Counters) {
     peak(nodes, |w| {
@@ -150,6 +162,11 @@ fn all_flat(times: u64) {
         );
         (bytes, counters)
     });
+    assert_flat(
+        "objects that come and go beside nobody",
+        10 * times,
+        |times| freed_alone(2, times),
+    );
     assert_flat("arrays that come and go", times, |times| {
         let (bytes, counters) = freed_arrays(3, times);
         let stored = counters.shared_bytes / 3;
