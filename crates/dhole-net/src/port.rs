@@ -45,6 +45,12 @@ pub trait Port: Send + Sync {
     /// Ends the [`park`](Port::park) of the thread that is in it, or the next.
     fn unpark(&self);
 
+    /// Does what is due by time alone, such as heartbeats, for a thread that neither polls nor
+    /// parks; how long it may take until that is due again.
+    fn beat(&self) -> Duration {
+        Duration::MAX
+    }
+
     /// Gives a peer up, for a reason that was found above: it is lost, nothing of it is taken any
     /// more, and it learns that the connection is gone. Does nothing where it is lost already.
     fn give_up(&self, peer: NodeId, loss: Loss);
@@ -88,6 +94,10 @@ impl<P: Port + ?Sized> Port for Box<P> {
 
     fn unpark(&self) {
         (**self).unpark();
+    }
+
+    fn beat(&self) -> Duration {
+        (**self).beat()
     }
 
     fn give_up(&self, peer: NodeId, loss: Loss) {

@@ -193,6 +193,11 @@ impl<P: Port> Port for Watch<P> {
         self.inner.unpark();
     }
 
+    fn beat(&self) -> Duration {
+        self.tick((self.clock)());
+        self.bound / BEATS
+    }
+
     fn give_up(&self, peer: NodeId, loss: Loss) {
         self.inner.give_up(peer, loss);
     }

@@ -79,7 +79,7 @@ impl Settings {
         }
     }
 
-    fn check(&self) -> Result<usize, ConfigError> {
+    pub(crate) fn check(&self) -> Result<usize, ConfigError> {
         if self.detector == Detector::Vm && self.placement() == Placement::Everywhere {
             return Err(ConfigError::VmPlacesByTouch);
         }
@@ -134,7 +134,7 @@ pub fn run_on<R: Send>(
     settings: &Settings,
     program: impl for<'id> Fn(&mut Worker<'id>) -> Result<R> + Sync,
 ) -> Result<Outcome<R>, RunError> {
-    let nodes = settings.check()?;
+    let nodes = settings.nodes;
     if cfg!(panic = "abort") {
         return Err(ConfigError::PanicAbort.into());
     }
@@ -142,6 +142,7 @@ pub fn run_on<R: Send>(
     let (cluster, first) = match machine.apart() {
         Some(apart) => (together::meet(apart, settings, &pool)?, apart.me().index()),
         None => {
+            settings.check()?;
             let cluster = match settings.placement() {
                 Placement::FirstTouch => Cluster::with_detector(nodes, settings.detector),
                 everywhere => Cluster::placing(everywhere, nodes),

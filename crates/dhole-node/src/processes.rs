@@ -21,7 +21,7 @@ mod post;
 mod take;
 
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
@@ -50,6 +50,8 @@ pub struct Processes {
     began_ns: AtomicU64,
     /// The number of the run, from 1 on.
     run: AtomicU32,
+    /// A run is on, or begins.
+    on: AtomicBool,
     /// What goes, by receiver.
     lanes: Box<[Mutex<Lane>]>,
     /// What comes.
@@ -97,6 +99,7 @@ impl Processes {
             made: Instant::now(),
             began_ns: AtomicU64::new(0),
             run: AtomicU32::new(0),
+            on: AtomicBool::new(false),
             lanes: (0..nodes).map(|_| Mutex::default()).collect(),
             desk: Desk::new(nodes),
             table: Mutex::new(Table::new(nodes)),
@@ -124,9 +127,11 @@ impl Processes {
         self.nodes
     }
 
-    /// Begins the node's random stream anew, from another seed.
+    /// Begins the node's random stream anew, from another seed, for the next run.
     pub fn reseed(&self, seed: u64) {
-        self.random.reseed(seed, self.me);
+        if !self.on.load(Ordering::SeqCst) {
+            self.random.reseed(seed, self.me);
+        }
     }
 
     fn since_made(&self) -> Duration {
@@ -242,16 +247,25 @@ impl Apart for Processes {
         brings: Result<Vec<u8>, String>,
         judge: &Judge<'_>,
     ) -> Result<Vec<u8>, StartError> {
+        if self.on.swap(true, Ordering::SeqCst) {
+            return Err(StartError::Apart {
+                nodes: self.nodes,
+                why: "this process is in a run already, and runs over processes follow each other"
+                    .into(),
+            });
+        }
         self.pace.wake_up(&*self.port);
         let begun = self.begin_together(brings, judge);
         self.give_up_cut_off();
         if begun.is_err() {
             self.pace.idle();
+            self.on.store(false, Ordering::SeqCst);
         }
         begun
     }
 
     fn open(&self, cluster: &Arc<Cluster>, pool: &Arc<PayloadPool>) {
+        self.desk.clear();
         let (cluster, pool) = (Arc::clone(cluster), Arc::clone(pool));
         let mut here = self.here.write().unwrap_or_else(PoisonError::into_inner);
         *here = Some(Here { cluster, pool });
@@ -272,7 +286,9 @@ impl Apart for Processes {
         let mut here = self.here.write().unwrap_or_else(PoisonError::into_inner);
         *here = None;
         drop(here);
+        self.desk.clear();
         self.pace.idle();
+        self.on.store(false, Ordering::SeqCst);
         verdict
     }
 }

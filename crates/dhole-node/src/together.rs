@@ -57,7 +57,10 @@ pub(crate) fn meet(
     pool: &Arc<PayloadPool>,
 ) -> Result<Arc<Cluster>, RunError> {
     let nodes = settings.nodes;
-    let made = settings.check_apart(apart).and_then(|()| {
+    // What cannot be is told to the others, who would wait.
+    let checked = settings.check().map_err(RunError::from);
+    let checked = checked.and_then(|_| settings.check_apart(apart));
+    let made = checked.and_then(|()| {
         let made = Cluster::part(nodes, apart.me(), settings.detector);
         made.map_err(|cause| RunError::Reserve { nodes, cause })
     });

@@ -3,6 +3,7 @@
 //! in, and waits for no lock for long.
 
 use std::io::Write as _;
+use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -68,7 +69,12 @@ impl Processes {
             return;
         }
         drop(wanted);
-        write(&format!("dhole: {} has no worker at the moment", self.me));
+        let words = match self.table.try_lock() {
+            Ok(table) if self.on.load(Ordering::SeqCst) => table.describe(self.me, self.run()),
+            Ok(_) => format!("not in a run; {} were before", self.run()),
+            Err(_taken) => "a run begins or ends".into(),
+        };
+        write(&format!("dhole: {}: {words}", self.me));
     }
 
     /// The thread that writes, during a run.

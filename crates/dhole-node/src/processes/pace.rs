@@ -230,15 +230,16 @@ impl Processes {
         found
     }
 
-    /// Takes what comes while no run is on, so that the others hear that this process lives, until
-    /// `over`. One thread of the process is to do so, if it has more to do than run after run.
+    /// Sees to it that the others hear that this process lives, until `over`: takes what comes while
+    /// no run is on, and [attends](Processes::attend) to those that are. One thread of the process
+    /// is to do so, if the program may be slow between two runs, or within a call.
     pub fn keep(&self, over: &dyn Fn() -> bool) {
         let pace = &self.pace;
         *lock(&pace.keeper) = Some(std::thread::current());
         let mut out = Outbox::default();
         while !over() {
             if !pace.idle.load(Ordering::SeqCst) {
-                std::thread::park_timeout(LONGEST_SLEEP);
+                std::thread::park_timeout(self.attend().min(LONGEST_SLEEP));
                 continue;
             }
             let between = lock(&pace.between);

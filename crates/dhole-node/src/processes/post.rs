@@ -27,8 +27,12 @@ pub(super) struct Lane {
 /// A lane's buffer that has grown past this is not kept.
 const MOST_KEPT: usize = 1 << 20;
 
-/// How long a sender that finds no room and nothing to take sleeps before it tries again.
+/// How long a sender that finds no room and nothing to take sleeps before it tries again. It does
+/// not sleep in the port: whoever gets up there is taken for the one who sleeps, and that may be
+/// another.
 const NO_ROOM: Duration = Duration::from_micros(100);
+/// How often it yields before it sleeps.
+const YIELDS: u32 = 100;
 
 impl Processes {
     /// Sends everything in `out`, and what comes of it meanwhile.
@@ -154,13 +158,19 @@ impl Processes {
         parts: &[&[u8]],
         out: &mut Outbox<Message>,
     ) -> Result<(), SendError> {
+        let mut in_vain = 0;
         loop {
             match self.port.send(to, parts) {
                 Err(SendError::Busy { .. }) => {}
                 sent => return sent,
             }
-            if self.poll(receivers, out) == 0 {
-                self.port.park(NO_ROOM);
+            in_vain = match self.poll(receivers, out) {
+                0 => in_vain + 1,
+                _ => 0,
+            };
+            match in_vain {
+                0..=YIELDS => std::thread::yield_now(),
+                _ => std::thread::sleep(NO_ROOM),
             }
         }
     }
