@@ -1,10 +1,10 @@
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use dhole_model::NodeId;
 
-use crate::sync::try_locked;
+use crate::sync::{locked, try_locked};
 use crate::{Loss, Offers, Port, SendError};
 
 /// Within a bound there are so many heartbeats.
@@ -30,6 +30,9 @@ pub struct Watch<P> {
     peers: Vec<Peer>,
     times: Mutex<Times>,
     polls: AtomicU32,
+    /// Somebody polled since the last look at the clock: what is not read is not held against
+    /// anybody.
+    polled: AtomicBool,
 }
 
 /// What happened with a peer since the last look at the clock.
@@ -77,6 +80,7 @@ impl<P: Port> Watch<P> {
             }),
             clock: Box::new(clock),
             polls: AtomicU32::new(0),
+            polled: AtomicBool::new(false),
             inner,
         }
     }
@@ -84,11 +88,19 @@ impl<P: Port> Watch<P> {
     /// Sends the heartbeats that are due, and gives up the peers that were silent for too long.
     /// Polling and parking do this by themselves.
     pub fn tick(&self, now: Duration) {
-        let Some(mut times) = try_locked(&self.times) else {
-            return;
-        };
+        if let Some(times) = try_locked(&self.times) {
+            self.look(times, now);
+        }
+    }
+
+    fn look(&self, mut times: MutexGuard<'_, Times>, now: Duration) {
         let passed = now.saturating_sub(times.looked);
-        times.looked = now;
+        // Who looked before another and comes after it counts nothing twice.
+        times.looked = times.looked.max(now);
+        let listened = match self.polled.swap(false, Ordering::Relaxed) {
+            true => passed.min(self.bound / COUNTED),
+            false => Duration::ZERO,
+        };
         let me = self.inner.me().index();
         for (node, peer) in self
             .peers
@@ -99,7 +111,7 @@ impl<P: Port> Watch<P> {
             let (silence, node) = (&mut times.each[node], NodeId::at(node));
             silence.theirs = match peer.heard.swap(false, Ordering::Relaxed) {
                 true => Duration::ZERO,
-                false => silence.theirs + passed.min(self.bound / COUNTED),
+                false => silence.theirs + listened,
             };
             if silence.theirs > self.bound {
                 self.inner.give_up(node, Loss::Silent(self.bound));
@@ -174,6 +186,7 @@ impl<P: Port> Port for Watch<P> {
                 frame => take(from, frame),
             }
         });
+        self.polled.store(true, Ordering::Relaxed);
         let polls = self.polls.load(Ordering::Relaxed).wrapping_add(1);
         self.polls.store(polls, Ordering::Relaxed);
         if polls.is_multiple_of(POLLS) {
@@ -194,7 +207,8 @@ impl<P: Port> Port for Watch<P> {
     }
 
     fn beat(&self) -> Duration {
-        self.tick((self.clock)());
+        let times = locked(&self.times);
+        self.look(times, (self.clock)());
         self.bound / BEATS
     }
 
