@@ -81,9 +81,15 @@ fn who_is_slow_within_a_call_is_not_taken_for_lost() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let rounds = Arc::new(Rounds::default());
     let machines = machines(&rounds);
+    let in_the_call = AtomicBool::new(false);
     let ended = both(&machines, &rounds, |w| {
+        // What the other sends comes when this node cannot take it.
+        while w.node() == NodeId(1) && !in_the_call.load(Ordering::SeqCst) {
+            std::thread::yield_now();
+        }
         let array = w.once(|w| {
             Ok(w.alloc_array_with(10, |i| {
+                in_the_call.store(true, Ordering::SeqCst);
                 // Many times the bound.
                 while i == 5 && rounds.both() < 100 {
                     std::thread::yield_now();
