@@ -261,7 +261,7 @@ impl Arrays {
         known.had_home |= before == Coherence::Home;
         self.readers.forget(array);
         self.inbox.forget(array, out);
-        self.home.keeping.forget(array.array);
+        self.home.keeping.switched(array.array);
         let me = self.me;
         self.update(array, |part, state| {
             // A node that left the barrier before this one may have asked for the elements.

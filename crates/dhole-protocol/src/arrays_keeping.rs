@@ -141,7 +141,13 @@ impl ElementKeeping {
         were_kept
     }
 
-    /// The array was freed, or is kept consistent otherwise.
+    /// The array is kept consistent otherwise from now on. What was counted of the others stays: a
+    /// node that left the barrier before this one may have been told to keep its copy.
+    pub fn switched(&mut self, array: Oid) {
+        self.kept.remove(&array);
+    }
+
+    /// The array was freed.
     pub fn forget(&mut self, array: Oid) {
         self.kept.remove(&array);
         self.fetched.retain(|(other, _), _| *other != array);

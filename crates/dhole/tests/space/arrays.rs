@@ -331,3 +331,39 @@ fn objects_and_elements_under_one_lock_go_home_together() {
         ran.unwrap_or_else(|error| panic!("{coherence}: {error}"));
     }
 }
+
+#[test]
+fn an_array_at_home_that_is_switched_to_home_has_one_home() {
+    let run = run(2, Lazy, |w| {
+        let (zero, one) = (w.node().index() == 0, w.node().index() == 1);
+        let given = w.once(|w| Ok(w.alloc((Array::empty(), Array::empty()))))?;
+        if one {
+            let at_home = w.under(Home).alloc_array::<u32>(1);
+            *given.get_mut(w) = (at_home, w.alloc_array::<u32>(1));
+        }
+        w.barrier()?;
+        let (at_home, lazy) = given.read(w);
+        if zero {
+            at_home.slice_mut(w, ..)[0] = 5;
+        }
+        w.barrier()?;
+        if zero {
+            at_home.slice(w, ..);
+        }
+        w.barrier()?;
+        if zero {
+            lazy.slice_mut(w, ..)[0] = 5;
+        }
+        w.switch(at_home, Home)?;
+        if zero {
+            at_home.slice(w, ..);
+        }
+        w.barrier()?;
+        if one {
+            at_home.slice_mut(w, ..)[0] = 9;
+        }
+        w.barrier()?;
+        Ok(at_home.slice(w, ..)[0])
+    });
+    assert_eq!(run.unwrap().value, 9);
+}
