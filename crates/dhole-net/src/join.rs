@@ -18,6 +18,7 @@
 //! | `DHOLE_TRANSPORT` | `tcp` unless set, `udp`, `shm`, or `mixed`: `shm` in a machine, `tcp` between |
 //! | `DHOLE_TLS` | which TCP connections are encrypted: `auto` for those between machines, `always`, `never` |
 //! | `DHOLE_BOUND_MS` | a node of which nothing is heard for so long is lost; 5000 unless set |
+//! | `DHOLE_LAUNCHER_FD` | a socket over which `dhole run` hears how far the process is |
 //! | `DHOLE_JOIN_MS` | the longest that joining may take; 30000 unless set |
 
 use std::net::TcpListener;
@@ -33,6 +34,7 @@ mod environment;
 mod error;
 mod frame;
 mod handshake;
+mod launcher;
 mod lobby;
 mod meeting;
 mod mesh;
@@ -51,6 +53,7 @@ pub use terms::PROTOCOL_VERSION;
 
 use crate::{Port, Watch};
 use channel::Encryption;
+pub(crate) use launcher::Launcher;
 use meeting::{Meeting, Reach};
 use mesh::Mesh;
 use places::Places;
@@ -111,6 +114,7 @@ pub struct Membership {
     bound: Duration,
     build: BuildId,
     settings: Vec<(String, String)>,
+    launcher: Option<Launcher>,
 }
 
 /// Which connections over TCP are encrypted.
@@ -137,7 +141,7 @@ impl Membership {
     /// [`JoinError::Environment`] when it says something that cannot be, or the secret cannot be
     /// read; [`JoinError::System`] when this process cannot read its own executable.
     pub fn from_env() -> Result<Option<Membership>, JoinError> {
-        environment::read(&|name| std::env::var_os(name))
+        environment::read(&|name| std::env::var_os(name), std::env::args_os().skip(1))
     }
 
     /// The node that this process is.
@@ -173,7 +177,10 @@ impl Membership {
     /// # Errors
     /// [`JoinError`]; every node that had proved itself learns of it, and its own call fails too.
     pub fn join(self) -> Result<Box<dyn Port>, JoinError> {
-        let (me, nodes) = (self.node, self.nodes);
+        let (me, nodes, launcher) = (self.node, self.nodes, self.launcher);
+        if let Some(launcher) = &launcher {
+            launcher.meets();
+        }
         let terms = Terms {
             version: PROTOCOL_VERSION,
             build: self.build,
@@ -201,7 +208,8 @@ impl Membership {
             encryption,
             terms,
             self.within,
-        );
+        )
+        .listening_to(launcher.as_ref());
         let mesh = match me {
             _ if nodes == 1 => Mesh::alone(),
             NodeId(0) => meeting.receive(self.listens.listen(&self.meeting, self.within)?)?,
@@ -209,15 +217,24 @@ impl Membership {
         };
         let bound = self.bound;
         Ok(match self.transport {
-            Transport::Tcp => Box::new(Watch::new(mesh.into_tcp(me)?, bound)),
-            Transport::Shm => Box::new(Watch::new(mesh.into_shm(me)?, bound)),
-            Transport::Mixed => Box::new(Watch::new(mesh.into_mixed(me)?, bound)),
-            Transport::Udp => {
-                let port = mesh.into_udp(me, &self.secret, bound)?;
-                Box::new(Watch::new(port, bound))
-            }
+            Transport::Tcp => watched(mesh.into_tcp(me)?, bound, launcher),
+            Transport::Shm => watched(mesh.into_shm(me)?, bound, launcher),
+            Transport::Mixed => watched(mesh.into_mixed(me)?, bound, launcher),
+            Transport::Udp => watched(mesh.into_udp(me, &self.secret, bound)?, bound, launcher),
         })
     }
+}
+
+/// The port of a process that has joined, which hears when others are silent.
+fn watched<P: Port + 'static>(
+    port: P,
+    bound: Duration,
+    launcher: Option<Launcher>,
+) -> Box<dyn Port> {
+    if let Some(launcher) = &launcher {
+        launcher.joined();
+    }
+    Box::new(Watch::new(port, bound).telling(launcher))
 }
 
 impl Listens {

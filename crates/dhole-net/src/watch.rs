@@ -33,6 +33,8 @@ pub struct Watch<P> {
     /// Somebody polled since the last look at the clock: what is not read is not held against
     /// anybody.
     polled: AtomicBool,
+    #[cfg(not(loom))]
+    launcher: Option<crate::join::Launcher>,
 }
 
 /// What happened with a peer since the last look at the clock.
@@ -81,8 +83,17 @@ impl<P: Port> Watch<P> {
             clock: Box::new(clock),
             polls: AtomicU32::new(0),
             polled: AtomicBool::new(false),
+            #[cfg(not(loom))]
+            launcher: None,
             inner,
         }
+    }
+
+    /// Tells the launcher, too, who is lost.
+    #[cfg(not(loom))]
+    pub(crate) fn telling(mut self, launcher: Option<crate::join::Launcher>) -> Self {
+        self.launcher = launcher;
+        self
     }
 
     /// Sends the heartbeats that are due, and gives up the peers that were silent for too long.
@@ -217,7 +228,13 @@ impl<P: Port> Port for Watch<P> {
     }
 
     fn lost(&self, tell: &mut dyn FnMut(NodeId, Loss)) {
-        self.inner.lost(tell);
+        self.inner.lost(&mut |peer, loss| {
+            #[cfg(not(loom))]
+            if let Some(launcher) = self.launcher.as_ref().filter(|_| loss != Loss::Left) {
+                launcher.lost(peer, &loss);
+            }
+            tell(peer, loss);
+        });
     }
 
     fn close(&self, at_most: Duration) {

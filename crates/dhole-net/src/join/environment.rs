@@ -14,7 +14,7 @@ use dhole_model::{MAX_NODES, NodeId};
 
 use super::error::{EnvironmentError, JoinError, SecretError};
 use super::secret::Secret;
-use super::{BuildId, Encrypts, Listens, Membership, Transport};
+use super::{BuildId, Encrypts, Launcher, Listens, Membership, Transport};
 use crate::inherited;
 
 /// How long joining may take unless the environment says it: a batch system may take its time to
@@ -25,12 +25,37 @@ const LONGEST_JOIN_MS: u64 = 3_600_000;
 const BOUND_MS: u64 = 5_000;
 const LONGEST_BOUND_MS: u64 = 3_600_000;
 
+/// What is only said of a node. What may be said of all runs of a user is not among it.
+const OF_A_NODE: [&str; 8] = [
+    "DHOLE_NODES",
+    "DHOLE_MEETING",
+    "DHOLE_MEETING_FD",
+    "DHOLE_LISTEN",
+    "DHOLE_HOST",
+    "DHOLE_SECRET_FILE",
+    "DHOLE_SECRET_FD",
+    "DHOLE_RUN",
+];
+
+/// The setting under which the arguments of the nodes' programs are compared.
+const ARGUMENTS: &str = "program arguments";
+
 /// Looks a variable up.
 type Look<'a> = &'a dyn Fn(&str) -> Option<OsString>;
 
-pub(super) fn read(look: Look<'_>) -> Result<Option<Membership>, JoinError> {
+pub(super) fn read(
+    look: Look<'_>,
+    words: impl Iterator<Item = OsString>,
+) -> Result<Option<Membership>, JoinError> {
     let Some(node) = number(look, "DHOLE_NODE", 0, MAX_NODES as u64 - 1)? else {
-        return Ok(None);
+        let mut alone = OF_A_NODE
+            .iter()
+            .filter(|name| text(look, name).is_ok_and(|v| v.is_some()));
+        let missing = "DHOLE_NODE";
+        return match alone.next() {
+            None => Ok(None),
+            Some(set) => Err(EnvironmentError::Incomplete { set, missing }.into()),
+        };
     };
     let demand = |missing| EnvironmentError::Incomplete {
         set: "DHOLE_NODE",
@@ -91,13 +116,52 @@ pub(super) fn read(look: Look<'_>) -> Result<Option<Membership>, JoinError> {
         bound: Duration::from_millis(bound),
         build,
         settings: Vec::new(),
+        launcher: launcher(look)?,
     };
     let membership = membership
         .setting("DHOLE_RUN", &run)
         .setting("DHOLE_BOUND_MS", &bound.to_string());
-    Ok(Some(
-        membership.setting("DHOLE_TRANSPORT", transport.name()),
-    ))
+    let membership = membership
+        .setting("DHOLE_TRANSPORT", transport.name())
+        .setting(ARGUMENTS, &arguments(words));
+    Ok(Some(membership))
+}
+
+/// The arguments as one text by which they can be compared and, if they are short, read.
+fn arguments(words: impl Iterator<Item = OsString>) -> String {
+    const MOST_SHOWN_BYTES: usize = 80;
+    let mut digest = ring::digest::Context::new(&ring::digest::SHA256);
+    let mut shown = String::new();
+    for word in words {
+        // Each word's length goes before it, so that no two lists of words read alike.
+        digest.update(&(word.len() as u64).to_le_bytes());
+        digest.update(word.as_encoded_bytes());
+        if shown.len() < MOST_SHOWN_BYTES {
+            let space = if shown.is_empty() { "" } else { " " };
+            shown += space;
+            shown += &word.to_string_lossy();
+        }
+    }
+    let cut = shown.floor_char_boundary(MOST_SHOWN_BYTES);
+    if cut < shown.len() {
+        shown.truncate(cut);
+        shown += "..";
+    }
+    let digest = digest.finish();
+    let digest = digest.as_ref()[..8].iter();
+    let digest: String = digest.map(|byte| format!("{byte:02x}")).collect();
+    format!("{shown} (digest {digest})")
+}
+
+/// The line to `dhole run`.
+fn launcher(look: Look<'_>) -> Result<Option<Launcher>, EnvironmentError> {
+    let Some(fd) = number(look, "DHOLE_LAUNCHER_FD", 0, i32::MAX as u64)? else {
+        return Ok(None);
+    };
+    let own = inherited::descriptor(fd as i32).and_then(Launcher::new);
+    let expected = "the descriptor of a socket".to_owned();
+    own.map(Some)
+        .map_err(|_| wrong("DHOLE_LAUNCHER_FD", &fd, expected))
 }
 
 fn wrong(variable: &'static str, value: &dyn ToString, expected: String) -> EnvironmentError {
@@ -215,10 +279,11 @@ mod tests {
             ("DHOLE_SECRET_FILE", path),
         ];
         let all = changed.iter().chain(&sound);
-        read(&|name| {
+        let look = |name: &str| {
             let found = all.clone().find(|(n, _)| *n == name);
             found.map(|(_, value)| OsString::from(value))
-        })
+        };
+        read(&look, std::iter::empty())
     }
 
     #[test]
@@ -226,7 +291,40 @@ mod tests {
         let membership = with(&[]).unwrap().unwrap();
         assert_eq!((membership.node(), membership.nodes()), (NodeId(1), 2));
         assert!(!format!("{membership:?}").contains("enough"));
-        assert!(with(&[("DHOLE_NODE", "")]).unwrap().is_none());
+    }
+
+    #[test]
+    fn whoever_is_told_of_a_cluster_and_not_which_node_it_is_hears_what_is_missing() {
+        assert!(read(&|_| None, std::iter::empty()).unwrap().is_none());
+        // What a user says of all runs makes no node.
+        let look = |name: &str| (name == "DHOLE_TRANSPORT").then(|| OsString::from("udp"));
+        assert!(read(&look, std::iter::empty()).unwrap().is_none());
+        for variable in OF_A_NODE {
+            let look = |name: &str| (name == variable).then(|| OsString::from("1"));
+            let said = read(&look, std::iter::empty()).unwrap_err().to_string();
+            assert_eq!(said, format!("{variable} is set, but DHOLE_NODE is not"));
+        }
+    }
+
+    #[test]
+    fn arguments_that_differ_in_anything_read_differently() {
+        let text = |words: &[&str]| arguments(words.iter().map(OsString::from));
+        let long = ["--rows".to_owned() + &"9".repeat(200), "1".into()];
+        let longer = [long[0].clone(), "2".into()];
+        let [long, longer] = [long, longer].map(|l| text(&[&l[0], &l[1]]));
+        let all = [
+            text(&[]),
+            text(&["a b"]),
+            text(&["a", "b"]),
+            text(&[""]),
+            long,
+            longer,
+        ];
+        for (at, one) in all.iter().enumerate() {
+            assert!(one.len() <= 200, "{one}");
+            assert!(!all[..at].contains(one), "{all:?}");
+        }
+        assert!(text(&["--rows", "8"]).starts_with("--rows 8 (digest "));
     }
 
     #[test]

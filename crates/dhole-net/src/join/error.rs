@@ -79,6 +79,14 @@ pub enum JoinError {
         /// Who came instead.
         refused: Refused,
     },
+    /// The process of a node has ended, and will never join.
+    #[error("{me} waited for {peer}, which ended before it had joined")]
+    Ended {
+        /// This node.
+        me: NodeId,
+        /// Who ended.
+        peer: NodeId,
+    },
     /// A node left before all had joined.
     #[error("{me} lost {peer} before all had joined: {cause}")]
     Lost {

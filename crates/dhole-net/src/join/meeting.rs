@@ -15,6 +15,7 @@ use super::channel::{Channel, Encryption, Listener};
 use super::error::{HandshakeError, JoinError};
 use super::frame::{Body, Kind, Reader, put_run};
 use super::handshake::{Met, Session, Use};
+use super::launcher::Launcher;
 use super::lobby::Lobby;
 use super::mesh::Mesh;
 use super::places::{self, Places};
@@ -60,6 +61,8 @@ pub(crate) struct Meeting<'a> {
     ready: BTreeSet<NodeId>,
     /// Node 0 says that all are.
     go: bool,
+    /// Who says which nodes will never come, as long as there is somebody.
+    launcher: Option<&'a Launcher>,
 }
 
 /// A connection over which node 0 tells another where everybody is.
@@ -94,7 +97,14 @@ impl<'a> Meeting<'a> {
             table: None,
             ready: BTreeSet::new(),
             go: false,
+            launcher: None,
         }
+    }
+
+    /// Does not wait for those of which the launcher says that they are gone.
+    pub fn listening_to(mut self, launcher: Option<&'a Launcher>) -> Meeting<'a> {
+        self.launcher = launcher;
+        self
     }
 
     /// Node 0's part: `listener` is where all meet.
@@ -229,7 +239,7 @@ impl<'a> Meeting<'a> {
 
     /// Connects to where `peer` listens; tries again until the deadline.
     fn connect<C>(
-        &self,
+        &mut self,
         peer: NodeId,
         at: &str,
         connect: impl Fn(&str, Duration) -> io::Result<C>,
@@ -248,6 +258,7 @@ impl<'a> Meeting<'a> {
                     cause,
                 });
             }
+            self.hear_launcher()?;
             std::thread::sleep(BETWEEN_TRIES.min(self.left()));
         }
     }
@@ -329,9 +340,13 @@ impl<'a> Meeting<'a> {
         for guide in self.guides.iter().flatten() {
             sockets.push(PollFd::new(&guide.wire.channel, PollFlags::IN));
         }
+        if let Some(launcher) = self.launcher {
+            sockets.push(PollFd::new(launcher, PollFlags::IN));
+        }
         let at_most = until.saturating_duration_since(Instant::now());
         poll::any(&mut sockets, at_most).map_err(|e| self.system(e))?;
         drop(sockets);
+        self.hear_launcher()?;
         let mut met = Vec::new();
         let (me, guides, channels) = (self.me, &self.guides, &self.channels);
         let expected = |said: NodeId, used| {
@@ -345,6 +360,18 @@ impl<'a> Meeting<'a> {
         self.lobby.turn(&expected, &mut met)?;
         met.into_iter().for_each(|(wire, met)| self.meet(wire, met));
         self.hear_guides()
+    }
+
+    /// A node that ended before it had joined is not waited for.
+    fn hear_launcher(&mut self) -> Result<(), JoinError> {
+        match self.launcher.map(Launcher::ended) {
+            Some(Ok(Some(peer))) => Err(JoinError::Ended { me: self.me, peer }),
+            Some(Err(_gone)) => {
+                self.launcher = None;
+                Ok(())
+            }
+            Some(Ok(None)) | None => Ok(()),
+        }
     }
 
     fn meet(&mut self, mut wire: Wire, met: Met) {

@@ -1,0 +1,146 @@
+//! The line to the `dhole run` that started this process: it hears how far the process has come,
+//! and says which others ended before they had joined.
+//!
+//! | the process says | when |
+//! |---|---|
+//! | `meets` | it begins to join |
+//! | `joined` | it is connected with all |
+//! | `lost N HOW` | node `N` is lost |
+//!
+//! It hears `ended N`: node `N` is gone, and never joined. Nothing depends on the line: whoever has
+//! none waits until the time for joining is over.
+
+use std::io::{ErrorKind, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::Mutex;
+
+use dhole_model::NodeId;
+
+use crate::Loss;
+use crate::sync::locked;
+
+/// A longer line is none of the launcher's.
+const LONGEST_LINE_BYTES: usize = 64;
+/// Bytes of the words with which a loss is told.
+const MOST_HOW_BYTES: usize = 400;
+
+/// This process's end of the line.
+#[derive(Debug)]
+pub(crate) struct Launcher {
+    socket: UnixStream,
+    /// What has come of a line.
+    line: Mutex<Vec<u8>>,
+}
+
+impl Launcher {
+    /// The line at this descriptor, which must be a socket.
+    pub fn new(descriptor: OwnedFd) -> std::io::Result<Launcher> {
+        rustix::net::sockopt::socket_type(&descriptor)?;
+        let socket = UnixStream::from(descriptor);
+        socket.set_nonblocking(true)?;
+        let line = Mutex::default();
+        Ok(Launcher { socket, line })
+    }
+
+    /// This process begins to join.
+    pub fn meets(&self) {
+        self.say("meets\n");
+    }
+
+    /// It has joined.
+    pub fn joined(&self) {
+        self.say("joined\n");
+    }
+
+    /// A peer is lost.
+    pub fn lost(&self, peer: NodeId, how: &Loss) {
+        let how = how.to_string().replace(char::is_control, " ");
+        let how = &how[..how.floor_char_boundary(MOST_HOW_BYTES)];
+        self.say(&format!("lost {} {how}\n", peer.0));
+    }
+
+    /// Says a line, whole, for it is shorter than what a socket takes at once. Who does not listen
+    /// is not waited for.
+    fn say(&self, line: &str) {
+        let _ = (&self.socket).write(line.as_bytes());
+    }
+
+    /// The next node of which the launcher says that it ended before it had joined. An error says
+    /// that nothing more will come.
+    pub fn ended(&self) -> Result<Option<NodeId>, Gone> {
+        let mut line = locked(&self.line);
+        let mut byte = [0];
+        loop {
+            match (&self.socket).read(&mut byte) {
+                Ok(0) => return Err(Gone),
+                Ok(_) if byte != *b"\n" => {
+                    if line.len() == LONGEST_LINE_BYTES {
+                        return Err(Gone);
+                    }
+                    line.extend_from_slice(&byte);
+                }
+                Ok(_) => {
+                    let said = std::mem::take(&mut *line);
+                    let said = std::str::from_utf8(&said).ok();
+                    let node = said.and_then(|said| said.strip_prefix("ended "));
+                    if let Some(node) = node.and_then(|node| node.parse().ok()) {
+                        return Ok(Some(NodeId(node)));
+                    }
+                }
+                Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(None),
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(_) => return Err(Gone),
+            }
+        }
+    }
+}
+
+/// There is nobody at the other end of the line.
+pub(crate) struct Gone;
+
+impl AsFd for Launcher {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn line() -> (Launcher, UnixStream) {
+        let (here, there) = UnixStream::pair().unwrap();
+        (Launcher::new(here.into()).unwrap(), there)
+    }
+
+    #[test]
+    fn a_line_that_comes_in_parts_is_heard_when_it_is_whole() {
+        let (launcher, mut there) = line();
+        assert!(matches!(launcher.ended(), Ok(None)));
+        there.write_all(b"hello\nended 1").unwrap();
+        assert!(matches!(launcher.ended(), Ok(None)));
+        there.write_all(b"7\nended 3\n").unwrap();
+        assert!(matches!(launcher.ended(), Ok(Some(NodeId(17)))));
+        assert!(matches!(launcher.ended(), Ok(Some(NodeId(3)))));
+        drop(there);
+        assert!(launcher.ended().is_err());
+    }
+
+    #[test]
+    fn an_endless_line_is_not_kept_and_nobody_is_waited_for() {
+        let (launcher, mut there) = line();
+        there.write_all(&[b'x'; 2 * LONGEST_LINE_BYTES]).unwrap();
+        assert!(launcher.ended().is_err());
+        // Nobody reads: the line is full some time, and saying more still returns.
+        let loss = Loss::Silent(Duration::from_secs(5));
+        (0..100_000).for_each(|_| launcher.lost(NodeId(2), &loss));
+        let mut said = [0; 50];
+        there.read_exact(&mut said).unwrap();
+        assert_eq!(
+            &said[..47],
+            b"lost 2 nothing was heard of it for 5s\nlost 2 not"
+        );
+    }
+}
