@@ -70,13 +70,13 @@ pub struct Run {
     pub prefix: Prefix,
 
     /// Milliseconds that the others have to come to an end by themselves when one has failed
+    /// [default: 4000, over udp so much longer that they hear the silence]
     #[arg(
         long,
         value_name = "MS",
-        default_value_t = 4000,
         value_parser = clap::value_parser!(u64).range(0..=3_600_000)
     )]
-    pub grace_ms: u64,
+    pub grace_ms: Option<u64>,
 
     /// The program and its arguments
     #[arg(last = true, required = true, num_args = 1.., value_name = "PROGRAM")]
@@ -91,6 +91,20 @@ impl Run {
             Some(_) => "mixed",
         };
         self.transport.as_deref().unwrap_or(usual)
+    }
+
+    /// Milliseconds that the others have to come to an end by themselves when one has failed; a
+    /// node of which nothing is heard is lost after `bound_ms`.
+    pub fn grace_ms(&self, bound_ms: Option<u64>) -> u64 {
+        const USUAL: u64 = 4_000;
+        const BOUND: u64 = 5_000;
+        // After three quarters of it they are asked to end. Over UDP a death is silence: before they
+        // are asked, they are to have heard it.
+        let silence = match self.transport() {
+            "udp" => bound_ms.unwrap_or(BOUND).saturating_mul(4) / 3,
+            _ => 0,
+        };
+        self.grace_ms.unwrap_or(USUAL.saturating_add(silence))
     }
 }
 
@@ -330,6 +344,24 @@ mod tests {
         };
         assert_eq!(sim.program, ["program", "--seed", "3"]);
         sim.settings(Description::find(&sim.network).unwrap())
+    }
+
+    #[test]
+    fn nodes_over_udp_are_given_the_time_to_hear_a_silence() {
+        let grace = |options: &str, bound| {
+            let words = format!("dhole run -n 2 {options} -- program");
+            let Command::Run(run) = Arguments::parse_from(words.split_whitespace()).command else {
+                panic!("these are words of dhole run");
+            };
+            run.grace_ms(bound)
+        };
+        assert_eq!(grace("", None), 4_000);
+        assert_eq!(grace("--transport tcp", Some(60_000)), 4_000);
+        assert_eq!(grace("--transport udp --grace-ms 7", None), 7);
+        for bound in [10, 5_000, 3_600_000] {
+            let asked = grace("--transport udp", Some(bound)) * 3 / 4;
+            assert!(asked >= bound + 2_000, "{bound}: {asked}");
+        }
     }
 
     #[test]

@@ -4,7 +4,9 @@
 mod agent;
 mod dump;
 mod error;
+mod gathering;
 mod hosts;
+mod line;
 mod node;
 mod nodes;
 mod order;

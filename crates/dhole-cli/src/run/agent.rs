@@ -1,8 +1,9 @@
 //! `dhole agent`: starts one node for a `dhole run` on another machine, and ends it when that ends.
 //!
-//! The first line on standard input is an [`Envelope`]. Lines `signal N` follow; the end of the
-//! input ends the node. The agent's first line on standard output is its answer; then the node
-//! prints there.
+//! The first line on standard input is an [`Envelope`]. Lines `signal N` and `ended N` follow; the
+//! end of the input ends the node. The agent's first line on standard output is its answer; then the
+//! node prints there. Between the lines of its standard error the agent passes on what the node
+//! says of itself ([`Word`]).
 
 use std::io::{self, BufRead, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, ToSocketAddrs};
@@ -15,8 +16,10 @@ use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 
 use super::error::RunError;
-use super::nodes::{Event, Process};
+use super::line::Word;
+use super::nodes::{Event, Link, Process};
 use super::order::Order;
+use super::output::pass_on;
 use super::secret::Secret;
 use crate::child::End;
 
@@ -84,12 +87,24 @@ pub fn run() -> Result<u8, RunError> {
     io::stdout().flush().map_err(failed("answering"))?;
 
     let (tell, events) = mpsc::channel();
-    let child = order.start(&Secret::from_hex(secret), listener, |command| {
-        command.stdout(Stdio::inherit()).stderr(Stdio::inherit());
+    let (mut child, line) = order.start(&Secret::from_hex(secret), listener, |command| {
+        command.stdout(Stdio::inherit()).stderr(Stdio::piped());
     })?;
-    let node = Process::watch(order.node, child, None, tell.clone());
+    let mut stderr = child.stderr.take().expect("it was to be piped");
+    let passed = tell.clone();
+    thread::spawn(move || {
+        let _ = pass_on(&mut stderr, &mut io::stderr(), String::new(), &mut |_| {
+            false
+        });
+        let _ = passed.send(Event::Silent);
+    });
+    let node = Process::watch(order.node, child, Link::Line(line), tell.clone());
     thread::spawn(move || {
         for line in input.lines().map_while(Result::ok) {
+            let ended = line.strip_prefix("ended ").and_then(|n| n.parse().ok());
+            if ended.is_some_and(|node| tell.send(Event::Elsewhere(node)).is_err()) {
+                return;
+            }
             let signal = line.strip_prefix("signal ").and_then(|n| n.parse().ok());
             if signal.is_some_and(|signal| tell.send(Event::Signal(signal)).is_err()) {
                 return;
@@ -100,8 +115,13 @@ pub fn run() -> Result<u8, RunError> {
     Ok(see_to_the_end(&node, &events))
 }
 
+/// Passes on what the node says of itself, in one write: so it comes between two lines.
+fn say(word: &Word) {
+    let _ = io::stderr().write_all(format!("{word:#}\n").as_bytes());
+}
+
 fn see_to_the_end(node: &Process, events: &mpsc::Receiver<Event>) -> u8 {
-    let mut alone = false;
+    let (mut alone, mut silent) = (false, false);
     loop {
         let event = match alone {
             false => events.recv().ok(),
@@ -111,7 +131,18 @@ fn see_to_the_end(node: &Process, events: &mpsc::Receiver<Event>) -> u8 {
             Some(Event::Ended {
                 end: End { code, .. },
                 ..
-            }) => return code,
+            }) => {
+                while !silent {
+                    // A process that has left the node's group may hold its standard error.
+                    match events.recv_timeout(ALONE_WITHIN) {
+                        Ok(event) => silent = matches!(event, Event::Silent),
+                        Err(_) => break,
+                    }
+                }
+                return code;
+            }
+            Some(Event::Said { word, .. }) => say(&word),
+            Some(Event::Elsewhere(other)) => node.tell_ended(other),
             Some(Event::Signal(number)) => {
                 if let Some(signal) = Signal::from_named_raw(number) {
                     node.signal(signal);
@@ -121,7 +152,8 @@ fn see_to_the_end(node: &Process, events: &mpsc::Receiver<Event>) -> u8 {
                 node.signal(Signal::TERM);
                 alone = true;
             }
-            Some(Event::Agent { .. } | Event::Silent) => {}
+            Some(Event::Silent) => silent = true,
+            Some(Event::Agent { .. }) => {}
             None => node.kill(),
         }
     }

@@ -2,12 +2,14 @@
 
 use std::io::Write;
 use std::process::{Child, ChildStdin};
-use std::sync::mpsc::Sender;
+use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
+use super::line::{Line, Word};
 use crate::child::End;
 
 /// What happens while nodes run.
@@ -26,12 +28,43 @@ pub enum Event {
         /// The port, or 0.
         port: u16,
     },
+    /// A node says how far it has come.
+    Said {
+        /// Which.
+        node: u16,
+        /// What it says.
+        word: Word,
+    },
+    /// To an agent: a node elsewhere has ended, and will never join.
+    Elsewhere(u16),
     /// All that a node has printed on one of its two streams is passed on.
     Silent,
-    /// Nobody reads what this command prints any more.
+    /// This command cannot print any more, or nobody gives an agent orders.
     Unread,
     /// This command has got a signal.
     Signal(i32),
+}
+
+/// How long the last words of a remote shell that has ended may take to come.
+const LAST_WORDS_WITHIN: Duration = Duration::from_secs(1);
+
+/// What connects this command with a node.
+pub enum Link {
+    /// The line to one that it has started itself.
+    Line(Line),
+    /// The agent of one on another machine.
+    Agent {
+        /// Takes what is to be done.
+        orders: ChildStdin,
+        /// Ends when all is passed on that it has said.
+        said: Receiver<()>,
+    },
+}
+
+/// The half of it through which a node is told something.
+enum Tells {
+    Line(Option<Line>),
+    Agent(Mutex<ChildStdin>),
 }
 
 /// One process, which leads a group of its own: a node, or the remote shell that has one started.
@@ -39,18 +72,33 @@ pub struct Process {
     group: Pid,
     /// The process, until its end has been taken: then its number may be another's.
     child: Arc<Mutex<Option<Child>>>,
-    /// What brings signals to a node on another machine.
-    agent: Option<Mutex<ChildStdin>>,
+    tells: Tells,
 }
 
 impl Process {
-    /// Watches a process that is a node or, with `agent`, has started one elsewhere.
-    pub fn watch(
-        node: u16,
-        child: Child,
-        agent: Option<ChildStdin>,
-        tell: Sender<Event>,
-    ) -> Process {
+    /// Watches a process that is a node, or has started one elsewhere. What it says over its link
+    /// is told before its end.
+    pub fn watch(node: u16, child: Child, link: Link, tell: Sender<Event>) -> Process {
+        let (tells, last_words): (_, Box<dyn FnOnce() + Send>) = match link {
+            Link::Line(line) => {
+                let (tells, heard) = (line.also().ok(), tell.clone());
+                let line = Arc::new(line);
+                let heard_line = Arc::clone(&line);
+                let said = move |word| drop(heard.send(Event::Said { node, word }));
+                let hearing = thread::spawn(move || heard_line.hear(said));
+                let last_words = move || {
+                    line.ended();
+                    let _ = hearing.join();
+                };
+                (Tells::Line(tells), Box::new(last_words))
+            }
+            Link::Agent { orders, said } => {
+                let last_words = move || {
+                    let _ = said.recv_timeout(LAST_WORDS_WITHIN);
+                };
+                (Tells::Agent(Mutex::new(orders)), Box::new(last_words))
+            }
+        };
         let group = Pid::from_child(&child);
         let child = Arc::new(Mutex::new(Some(child)));
         let watched = Arc::clone(&child);
@@ -63,6 +111,7 @@ impl Process {
             let _ = kill_process_group(group, Signal::KILL);
             let status = child.take().and_then(|mut child| child.wait().ok());
             drop(child);
+            last_words();
             let end = status.map_or(
                 End {
                     code: 255,
@@ -76,19 +125,25 @@ impl Process {
         Process {
             group,
             child,
-            agent: agent.map(Mutex::new),
+            tells,
+        }
+    }
+
+    /// Tells the node that another has ended, and will never join.
+    pub fn tell_ended(&self, other: u16) {
+        match &self.tells {
+            Tells::Line(Some(line)) => line.tell_ended(other),
+            Tells::Line(None) => {}
+            Tells::Agent(agent) => order(agent, &format!("ended {other}")),
         }
     }
 
     /// Sends a signal to the node and what it has started, if it still runs.
     pub fn signal(&self, signal: Signal) {
-        if let Some(agent) = &self.agent {
-            let mut agent = agent.lock().unwrap_or_else(|p| p.into_inner());
-            // An agent that is gone has taken its node with it.
-            let _ = writeln!(agent, "signal {}", signal.as_raw());
-            return;
+        match &self.tells {
+            Tells::Agent(agent) => order(agent, &format!("signal {}", signal.as_raw())),
+            Tells::Line(_) => self.signal_here(signal),
         }
-        self.signal_here(signal);
     }
 
     /// Ends the process on this machine at once. An agent that loses it ends its node.
@@ -104,6 +159,12 @@ impl Process {
             let _ = kill_process_group(self.group, signal);
         }
     }
+}
+
+/// Says a line to an agent. One that is gone has taken its node with it.
+fn order(agent: &Mutex<ChildStdin>, what: &str) {
+    let mut agent = agent.lock().unwrap_or_else(|p| p.into_inner());
+    let _ = writeln!(agent, "{what}");
 }
 
 fn locked(child: &Mutex<Option<Child>>) -> MutexGuard<'_, Option<Child>> {

@@ -12,6 +12,7 @@ use std::process::{Command, Stdio};
 use serde::{Deserialize, Serialize};
 
 use super::error::RunError;
+use super::line::Line;
 use super::secret::{Secret, inherit};
 
 /// What one node is.
@@ -39,13 +40,13 @@ pub struct Order {
 
 impl Order {
     /// Starts the node: its process becomes the program, leads a group of its own, and is killed
-    /// when the thread that calls this ends.
+    /// when the thread that calls this ends. With it comes the line to it.
     pub fn start(
         &self,
         secret: &Secret,
         listener: Option<TcpListener>,
         settle: impl FnOnce(&mut Command),
-    ) -> Result<std::process::Child, RunError> {
+    ) -> Result<(std::process::Child, Line), RunError> {
         let failed = |doing| {
             move |cause: io::Error| RunError::Start {
                 node: self.node,
@@ -88,7 +89,10 @@ impl Order {
             .to_be_read()
             .map_err(failed("handing over the secret"))?;
         command.env("DHOLE_SECRET_FD", pipe.as_raw_fd().to_string());
+        let (line, its_end) = Line::new().map_err(failed("making a line to it"))?;
+        command.env("DHOLE_LAUNCHER_FD", its_end.as_raw_fd().to_string());
         settle(&mut command);
-        command.spawn().map_err(failed("starting a process"))
+        let child = command.spawn().map_err(failed("starting a process"))?;
+        Ok((child, line))
     }
 }

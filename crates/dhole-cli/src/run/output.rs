@@ -49,8 +49,16 @@ impl Lines {
     }
 }
 
-/// Passes everything on that comes `from` a node, until it ends. An error is one of writing.
-pub fn pass_on(from: &mut dyn Read, to: &mut dyn Write, prefix: String) -> io::Result<()> {
+/// Passes everything on that comes `from` a node, until it ends, but for the lines that `hears`
+/// takes. When nobody reads it any more, the rest is dropped: an end of reading is no failure of
+/// the program. An error is another one of writing.
+pub fn pass_on(
+    from: &mut dyn Read,
+    to: &mut dyn Write,
+    prefix: String,
+    hears: &mut dyn FnMut(&[u8]) -> bool,
+) -> io::Result<()> {
+    let skip = prefix.len();
     let mut lines = Lines::new(prefix);
     let mut buffer = vec![0; 16 << 10];
     let mut written = Ok(());
@@ -62,7 +70,7 @@ pub fn pass_on(from: &mut dyn Read, to: &mut dyn Write, prefix: String) -> io::R
             Err(_) => 0,
         };
         let mut pass = |line: &[u8]| {
-            if written.is_ok() {
+            if !hears(&line[skip..]) && written.is_ok() {
                 written = to.write_all(line);
             }
         };
@@ -73,10 +81,16 @@ pub fn pass_on(from: &mut dyn Read, to: &mut dyn Write, prefix: String) -> io::R
         if written.is_ok() {
             written = to.flush();
         }
-        if count == 0 || written.is_err() {
-            return written;
+        let unread = written.as_ref().is_err_and(is_unread);
+        if count == 0 || written.is_err() && !unread {
+            return written.or_else(|cause| if unread { Ok(()) } else { Err(cause) });
         }
     }
+}
+
+/// Whether an error of writing means that nobody reads any more.
+fn is_unread(cause: &io::Error) -> bool {
+    cause.kind() == io::ErrorKind::BrokenPipe
 }
 
 #[cfg(test)]
@@ -111,5 +125,45 @@ mod tests {
         assert_eq!(passed.len(), 4);
         assert!(passed.iter().all(|l| l.len() <= LONGEST_LINE_BYTES + 5));
         assert_eq!(passed[3], b"[1] y\n");
+    }
+
+    /// Takes three lines, and is closed then.
+    struct Head(Vec<u8>);
+
+    impl Write for Head {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            if self.0.iter().filter(|b| **b == b'\n').count() >= 3 {
+                return Err(io::ErrorKind::BrokenPipe.into());
+            }
+            self.0.write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn what_nobody_reads_any_more_is_dropped_to_its_end() {
+        let all = "a line\n".repeat(50_000);
+        let mut from = all.as_bytes();
+        let mut head = Head(Vec::new());
+        let mut heard = 0;
+        let mut hears = |_: &[u8]| {
+            heard += 1;
+            false
+        };
+        pass_on(&mut from, &mut head, "[1] ".into(), &mut hears).unwrap();
+        assert_eq!(head.0, b"[1] a line\n".repeat(3));
+        assert_eq!((from.len(), heard), (0, 50_000));
+    }
+
+    #[test]
+    fn a_line_that_is_heard_is_not_passed_on() {
+        let mut from = &b"one\n\x01two\nthree\n"[..];
+        let mut to = Vec::new();
+        let mut hears = |line: &[u8]| line.starts_with(b"\x01");
+        pass_on(&mut from, &mut to, "[1] ".into(), &mut hears).unwrap();
+        assert_eq!(to, b"[1] one\n[1] three\n");
     }
 }

@@ -19,8 +19,10 @@ use signal_hook::iterator::Signals;
 
 use super::agent::{self, Envelope};
 use super::error::RunError;
+use super::gathering::{Gathering, Lost};
 use super::hosts::{Host, Place};
-use super::nodes::{Event, Process};
+use super::line::Word;
+use super::nodes::{Event, Link, Process};
 use super::order::Order;
 use super::output::pass_on;
 use super::secret::{Secret, random_hex};
@@ -31,6 +33,9 @@ use crate::child::End;
 const AGENT_WITHIN: Duration = Duration::from_secs(30);
 /// How long the rest of what ended nodes have printed may take to come.
 const LAST_LINES_WITHIN: Duration = Duration::from_secs(1);
+
+/// The exit code where a node ended without an error before it had joined the others.
+const NEVER_JOINED: u8 = 1;
 
 /// Runs the program at these places and returns the exit code of the first node that failed.
 pub fn run(wanted: &Run, places: &[Place]) -> Result<u8, RunError> {
@@ -46,6 +51,7 @@ pub fn run(wanted: &Run, places: &[Place]) -> Result<u8, RunError> {
         streams: 0,
         ended: BTreeSet::new(),
         failures: Vec::new(),
+        gathering: Gathering::default(),
         signalled: None,
         tell,
         events,
@@ -81,6 +87,7 @@ struct Cluster<'a> {
     ended: BTreeSet<u16>,
     /// Who failed by itself, in the order in which it was seen.
     failures: Vec<(u16, End)>,
+    gathering: Gathering,
     /// The signal that ends the run.
     signalled: Option<i32>,
     tell: Sender<Event>,
@@ -141,7 +148,7 @@ impl Cluster<'_> {
         }
         // What is typed is the shell's business; a file or pipe is node 0's to read.
         let reads = order.node == 0 && !io::stdin().is_terminal();
-        let mut child = order.start(secret, listener, |command| {
+        let (mut child, line) = order.start(secret, listener, |command| {
             command.stdout(Stdio::piped()).stderr(Stdio::piped());
             if reads {
                 command.stdin(Stdio::inherit());
@@ -149,7 +156,7 @@ impl Cluster<'_> {
         })?;
         let stdout = child.stdout.take().expect("it was to be piped");
         self.pass_on(order.node, &mut child, stdout);
-        let process = Process::watch(order.node, child, None, self.tell.clone());
+        let process = Process::watch(order.node, child, Link::Line(line), self.tell.clone());
         self.processes.push(process);
         Ok(())
     }
@@ -173,7 +180,7 @@ impl Cluster<'_> {
         let mut child = command
             .spawn()
             .map_err(failed("starting the remote shell"))?;
-        let mut agent = child.stdin.take().expect("it was to be piped");
+        let mut orders = child.stdin.take().expect("it was to be piped");
         let stdout = child.stdout.take().expect("it was to be piped");
         let tell = self.tell.clone();
         let answers = AgentAnswers {
@@ -182,14 +189,15 @@ impl Cluster<'_> {
             rest: None,
             tell,
         };
-        self.pass_on(node, &mut child, answers);
+        let said = self.pass_on(node, &mut child, answers);
         let envelope = Envelope {
             order: order.clone(),
             secret: secret.as_hex().to_owned(),
         };
-        let sent = agent.write_all(envelope.to_line().as_bytes());
+        let sent = orders.write_all(envelope.to_line().as_bytes());
+        let link = Link::Agent { orders, said };
         self.processes
-            .push(Process::watch(node, child, Some(agent), self.tell.clone()));
+            .push(Process::watch(node, child, link, self.tell.clone()));
         let not_an_agent = || RunError::NotAnAgent {
             node,
             host: host.name.clone(),
@@ -263,26 +271,48 @@ impl Cluster<'_> {
         }
     }
 
-    /// Passes on what the node prints: `stdout`, and its standard error.
-    fn pass_on(&mut self, node: u16, child: &mut Child, mut stdout: impl Read + Send + 'static) {
+    /// Passes on what the node prints: `stdout`, and its standard error, in which an agent says how
+    /// far its node has come. What is returned ends with it.
+    fn pass_on(
+        &mut self,
+        node: u16,
+        child: &mut Child,
+        mut stdout: impl Read + Send + 'static,
+    ) -> Receiver<()> {
         let mark = format!("[{node}] ");
         let (out, err) = match self.wanted.prefix {
             Prefix::Others if node == 0 => (String::new(), mark),
             Prefix::All | Prefix::Others => (mark.clone(), mark),
             Prefix::None => (String::new(), String::new()),
         };
-        let told = |tell: Sender<Event>, passed: io::Result<()>| {
-            if passed.is_err() {
+        let told = move |tell: Sender<Event>, passed: io::Result<()>| {
+            if let Err(cause) = passed {
+                eprintln!("dhole: passing on what node {node} prints: {cause}");
                 let _ = tell.send(Event::Unread);
             }
             let _ = tell.send(Event::Silent);
         };
         let tell = self.tell.clone();
-        thread::spawn(move || told(tell, pass_on(&mut stdout, &mut io::stdout(), out)));
+        thread::spawn(move || {
+            let passed = pass_on(&mut stdout, &mut io::stdout(), out, &mut |_| false);
+            told(tell, passed);
+        });
         let mut stderr = child.stderr.take().expect("it was to be piped");
         let tell = self.tell.clone();
-        thread::spawn(move || told(tell, pass_on(&mut stderr, &mut io::stderr(), err)));
+        let (says, said) = mpsc::channel();
+        let of_an_agent = self.places[usize::from(node)].is_some();
+        thread::spawn(move || {
+            let heard = tell.clone();
+            let mut hears = |line: &[u8]| {
+                let word = Word::passed_on(line).filter(|_| of_an_agent);
+                word.is_some_and(|word| heard.send(Event::Said { node, word }).is_ok())
+            };
+            let passed = pass_on(&mut stderr, &mut io::stderr(), err, &mut hears);
+            drop(says);
+            told(tell, passed);
+        });
         self.streams += 2;
+        said
     }
 
     fn kill_all(&self) {
@@ -295,7 +325,9 @@ impl Cluster<'_> {
 
     /// Sees all nodes end that were started, and returns this command's exit code.
     fn see_to_the_end(&mut self, killed: bool) -> u8 {
-        let grace = Duration::from_millis(self.wanted.grace_ms);
+        let bound = env::var("DHOLE_BOUND_MS").ok();
+        let bound = bound.and_then(|bound| bound.parse().ok());
+        let grace = Duration::from_millis(self.wanted.grace_ms(bound));
         let mut ending = killed.then(Ending::killed);
         while self.ended.len() < self.processes.len() {
             let wakes = ending.as_ref().and_then(|e| e.next(grace));
@@ -307,7 +339,8 @@ impl Cluster<'_> {
                     None => {}
                 },
             }
-            if self.signalled.is_some() || !self.failures.is_empty() {
+            let fails = !self.failures.is_empty() || self.gathering.stood_up().is_some();
+            if self.signalled.is_some() || fails {
                 ending.get_or_insert_with(Ending::begins);
             }
         }
@@ -336,11 +369,15 @@ impl Cluster<'_> {
         match event {
             Event::Ended { node, end } => {
                 self.ended.insert(node);
+                if self.gathering.ended(node, end.is_success()) {
+                    self.processes.iter().for_each(|p| p.tell_ended(node));
+                }
                 if !end.is_success() {
                     self.failures.push((node, end));
                 }
             }
-            Event::Agent { .. } => {}
+            Event::Said { node, word } => self.gathering.said(node, word),
+            Event::Agent { .. } | Event::Elsewhere(_) => {}
             Event::Silent => self.streams -= 1,
             Event::Unread => self.begin_to_end(SIGPIPE),
             Event::Signal(SIGQUIT) => self.signal_all(Signal::QUIT),
@@ -360,30 +397,78 @@ impl Cluster<'_> {
         self.signalled.get_or_insert(signal);
     }
 
-    /// Says who failed, and returns the exit code. A node that a signal ended pulls others down,
-    /// which end with errors of their own and may do so before its own end is seen.
+    /// Says who failed, and returns the exit code. A node that a signal ended, that was lost, or that
+    /// never came pulls others down, which end with errors of their own and may do so before its own
+    /// end is seen.
     fn report(&self, asked: bool) -> u8 {
-        let by_signal = |(_, end): &&(u16, End)| end.signal.is_some() || end.code > 128;
-        let first = match asked || self.signalled.is_some() {
-            true => self.failures.first(),
-            false => self
-                .failures
-                .iter()
-                .find(by_signal)
-                .or(self.failures.first()),
-        };
         if let Some(signal) = self.signalled {
             return 128u8.wrapping_add(signal as u8);
         }
+        let by_signal = |(_, end): &&(u16, End)| end.signal.is_some() || end.code > 128;
+        let by_itself = match asked {
+            true => None,
+            false => self.failures.iter().find(by_signal),
+        };
+        let first = self.failures.first();
+        if let Some((node, end)) = by_itself {
+            eprintln!("dhole: {} {}", self.name(*node), describe(end));
+            return end.code;
+        }
+        if let Some(node) = self.gathering.stood_up() {
+            let name = self.name(node);
+            eprintln!("dhole: {name} ended, without an error, before it had joined the others");
+            return NEVER_JOINED;
+        }
         let Some((node, end)) = first else {
+            if self.gathering.is_empty() {
+                let program = self.wanted.program[0].to_string_lossy();
+                eprintln!(
+                    "dhole: none of the processes joined the others: \
+                     `{program}` ended without calling dhole::run"
+                );
+            }
             return 0;
         };
-        let place = match &self.places[usize::from(*node)] {
-            Some(host) => format!(" on {}", host.name),
-            None => String::new(),
-        };
-        eprintln!("dhole: node {node}{place} {}", describe(end));
+        match self.lost_first(asked) {
+            Some((_, Some((node, end)))) => {
+                eprintln!("dhole: {} {}", self.name(*node), describe(end));
+                return end.code;
+            }
+            Some((Lost { node, by, how }, None)) => {
+                let (name, by) = (self.name(*node), self.name(*by));
+                eprintln!("dhole: {name} was lost to {by}: {how}");
+            }
+            None => {
+                let nodes = self.places.len() as u16;
+                match self.gathering.never_came(nodes, *node) {
+                    Some(missing) => {
+                        let name = self.name(missing);
+                        eprintln!("dhole: {name} did not come to join the others in time");
+                    }
+                    None => eprintln!("dhole: {} {}", self.name(*node), describe(end)),
+                }
+            }
+        }
         end.code
+    }
+
+    /// The node that was lost first, and how it failed if it did so by itself: what went before the
+    /// errors of those that lost it.
+    fn lost_first(&self, asked: bool) -> Option<(&Lost, Option<&(u16, End)>)> {
+        let lost = self.gathering.lost()?;
+        let mut failures = self.failures.iter().filter(|_| !asked);
+        let own = failures.find(|(node, _)| *node == lost.node);
+        let first = self.failures.first().map(|(node, _)| *node);
+        let known = usize::from(lost.node) < self.places.len();
+        (known && first != Some(lost.node)).then_some((lost, own))
+    }
+
+    /// What a node is called.
+    fn name(&self, node: u16) -> String {
+        match &self.places[usize::from(node)] {
+            Some(host) => format!("node {node} on {}", host.name),
+            None => format!("node {node}"),
+        }
     }
 }
 

@@ -144,7 +144,7 @@ impl Matrix {
         let alone = Outcome {
             code: ALONE,
             says: missed,
-            blames: "failed with exit code 3",
+            blames: "node 1 did not come to join the others in time",
         };
         self.cell("stopped for good", "at start-up", &alone);
         self.told("stopped for good");
@@ -156,7 +156,7 @@ impl Matrix {
             let outcome = Outcome {
                 code: TOLD,
                 says: lost,
-                blames: "failed with exit code 4",
+                blames: "node 1 was lost to node ",
             };
             self.cell(how, when, &outcome);
         }

@@ -1,0 +1,154 @@
+//! The line to a node: it says how far it has come, and whom it lost (`dhole-net`, `join/launcher`).
+
+use std::fmt;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+
+use super::secret::inherit;
+
+/// More of a line is not read.
+const LONGEST_LINE_BYTES: u64 = 4 << 10;
+
+/// What a node says.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Word {
+    /// It begins to join the others.
+    Meets,
+    /// It is connected with all.
+    Joined,
+    /// It has lost a node, and how.
+    Lost {
+        /// Which.
+        peer: u16,
+        /// In its words.
+        how: String,
+    },
+}
+
+/// What begins a line in which an agent passes on a word.
+const PASSED_ON: &str = "\u{1}dhole-agent 1 ";
+
+/// As the node says it; with `#` as its agent passes it on.
+impl fmt::Display for Word {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if f.alternate() {
+            f.write_str(PASSED_ON)?;
+        }
+        match self {
+            Word::Meets => f.write_str("meets"),
+            Word::Joined => f.write_str("joined"),
+            Word::Lost { peer, how } => write!(f, "lost {peer} {how}"),
+        }
+    }
+}
+
+impl Word {
+    /// What a line says that an agent passes on, if it is one.
+    pub fn passed_on(line: &[u8]) -> Option<Word> {
+        Word::parse(std::str::from_utf8(line).ok()?.strip_prefix(PASSED_ON)?)
+    }
+
+    /// What a line says, if it says anything.
+    pub fn parse(line: &str) -> Option<Word> {
+        match line.trim_end_matches('\n') {
+            "meets" => Some(Word::Meets),
+            "joined" => Some(Word::Joined),
+            line => {
+                let (peer, how) = line.strip_prefix("lost ")?.split_once(' ')?;
+                let (peer, how) = (peer.parse().ok()?, how.to_owned());
+                Some(Word::Lost { peer, how })
+            }
+        }
+    }
+}
+
+/// This command's end of the line to a node.
+pub struct Line(UnixStream);
+
+impl Line {
+    /// A line, and the node's end of it, which children inherit.
+    pub fn new() -> io::Result<(Line, UnixStream)> {
+        let (own, its) = UnixStream::pair()?;
+        own.set_nonblocking(false)?;
+        inherit(&its)?;
+        Ok((Line(own), its))
+    }
+
+    /// The same line once more.
+    pub fn also(&self) -> io::Result<Line> {
+        self.0.try_clone().map(Line)
+    }
+
+    /// Hears the node until its end.
+    pub fn hear(&self, mut said: impl FnMut(Word)) {
+        let mut lines = BufReader::new(&self.0);
+        let mut line = Vec::new();
+        while let Ok(1..) = (&mut lines)
+            .take(LONGEST_LINE_BYTES)
+            .read_until(b'\n', &mut line)
+        {
+            if let Some(word) = Word::parse(&String::from_utf8_lossy(&line)) {
+                said(word);
+            }
+            line.clear();
+        }
+    }
+
+    /// The node has ended: what it said is all it says, though a process that it has started may
+    /// still hold its end.
+    pub fn ended(&self) {
+        // Where it fails the line is at its end already.
+        let _ = self.0.shutdown(Shutdown::Read);
+    }
+
+    /// Tells the node that another has ended, and will never join.
+    pub fn tell_ended(&self, node: u16) {
+        // Whoever has ended meanwhile need not know.
+        let _ = (&self.0).write_all(format!("ended {node}\n").as_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_say_what_nodes_say_and_others_nothing() {
+        let lost = |peer, how: &str| {
+            let how = how.to_owned();
+            Some(Word::Lost { peer, how })
+        };
+        for (line, word) in [
+            ("meets\n", Some(Word::Meets)),
+            ("joined\n", Some(Word::Joined)),
+            (
+                "lost 2 its connection broke: x\n",
+                lost(2, "its connection broke: x"),
+            ),
+            ("lost 70000 x\n", None),
+            ("lost 2\n", None),
+            ("\n", None),
+            ("joined us\n", None),
+        ] {
+            assert_eq!(Word::parse(line), word, "{line}");
+            if let Some(word) = word {
+                assert_eq!(Word::parse(&word.to_string()), Some(word.clone()));
+                let passed_on = format!("{word:#}\n");
+                assert_eq!(Word::passed_on(passed_on.as_bytes()), Some(word));
+            }
+            assert_eq!(Word::passed_on(line.as_bytes()), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_line_whose_other_end_lives_on_ends_with_its_node() {
+        let (line, mut its) = Line::new().unwrap();
+        its.write_all(b"meets\nhello\nlost 1 it left").unwrap();
+        line.ended();
+        let mut words = Vec::new();
+        line.hear(|word| words.push(word));
+        let how = "it left".to_owned();
+        assert_eq!(words, [Word::Meets, Word::Lost { peer: 1, how }]);
+    }
+}

@@ -1,0 +1,185 @@
+//! What `dhole run` makes of nodes that never meet, do not fit together, or lose each other. The
+//! program is this very test, `member`.
+
+use std::process::{Command, Output, Stdio};
+use std::{env, process};
+
+use dhole::Config;
+
+/// Which program `member` is, on one of the nodes of a `dhole run`.
+const PROGRAM: &str = "DHOLE_TEST_PROGRAM";
+
+/// What runs on each node.
+#[test]
+fn member() {
+    let Ok(program) = env::var(PROGRAM) else {
+        return;
+    };
+    let me = env::var("DHOLE_NODE").unwrap_or_default();
+    let run = Config::nodes(1).run(|w| {
+        w.barrier()?;
+        if program == "stops" && me == "1" {
+            let own = rustix::process::getpid();
+            rustix::process::kill_process(own, rustix::process::Signal::STOP).unwrap();
+        }
+        Ok(w.barrier()?)
+    });
+    if let Err(error) = run {
+        println!("node {me}: {error}");
+        process::exit(9);
+    }
+    println!("node {me} is done");
+}
+
+/// Runs a shell script on processes, in which `$MEMBER` is the program.
+fn run(words: &[&str], script: &str, variables: &[(&str, &str)]) -> Output {
+    let member = format!(
+        "{} --exact member --nocapture --test-threads=1",
+        env::current_exe().unwrap().display()
+    );
+    Command::new(env!("CARGO_BIN_EXE_dhole"))
+        .arg("run")
+        .args(words)
+        .args(["--", "/bin/sh", "-c", script])
+        .env(PROGRAM, "sound")
+        .env("MEMBER", member)
+        .envs(variables.iter().copied())
+        .stdin(Stdio::null())
+        .output()
+        .unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// The last line of `dhole run`, and its exit code.
+fn verdict(output: &Output) -> (String, i32) {
+    let said = text(&output.stderr);
+    let last = said.lines().last().unwrap_or_default().to_owned();
+    (last, output.status.code().unwrap())
+}
+
+const ENDED_EARLY: &str = "dhole: node 1 ended, without an error, before it had joined the others";
+
+#[test]
+fn a_node_that_ends_without_joining_ends_the_wait_of_the_others_and_is_named() {
+    let script = "[ $DHOLE_NODE != 1 ] || exit 0; exec $MEMBER";
+    let output = run(&["-n", "3"], script, &[]);
+    let said = text(&output.stdout);
+    for node in [0, 2] {
+        let heard = format!("node {node} waited for node 1, which ended before it had joined");
+        assert!(said.contains(&heard), "{heard}? {output:?}");
+    }
+    assert_eq!(verdict(&output), (ENDED_EARLY.to_owned(), 1), "{output:?}");
+}
+
+#[test]
+fn an_agent_passes_on_who_ended_without_joining() {
+    // The remote shell runs the command here.
+    let shell = tempfile::Builder::new()
+        .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700))
+        .tempfile()
+        .unwrap();
+    std::fs::write(shell.path(), "#!/bin/sh\nshift; exec \"$@\"\n").unwrap();
+    let shell = shell.into_temp_path();
+    let hosts = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(hosts.path(), "red slots=2 address=127.0.0.1\n").unwrap();
+    let words = [
+        "--hosts",
+        hosts.path().to_str().unwrap(),
+        "--rsh",
+        shell.to_str().unwrap(),
+    ];
+    let script = "[ $DHOLE_NODE != 1 ] || exit 0; exec $MEMBER";
+    let output = run(&words, script, &[]);
+    let heard = "node 0 waited for node 1, which ended before it had joined";
+    assert!(text(&output.stdout).contains(heard), "{output:?}");
+    let named = ENDED_EARLY.replace("node 1", "node 1 on red");
+    assert_eq!(verdict(&output), (named, 1), "{output:?}");
+    // What agents pass on is for this command alone.
+    assert!(!text(&output.stderr).contains("dhole-agent"), "{output:?}");
+}
+
+#[test]
+fn a_program_that_is_none_of_dholes_is_told_so() {
+    let output = run(&["-n", "2"], "true", &[]);
+    let said = "dhole: none of the processes joined the others: \
+                `/bin/sh` ended without calling dhole::run";
+    assert_eq!(verdict(&output), (said.to_owned(), 0));
+    let output = run(&["-n", "2"], "exec $MEMBER", &[]);
+    assert_eq!(verdict(&output), (String::new(), 0), "{output:?}");
+}
+
+#[test]
+fn nodes_whose_arguments_differ_are_told_on_both_sides() {
+    let script = "exec $MEMBER --skip rows=$DHOLE_NODE";
+    let output = run(&["-n", "2", "--prefix", "all"], script, &[]);
+    assert_ne!(verdict(&output).1, 0, "{output:?}");
+    let said = text(&output.stdout);
+    for (node, other) in [(0, 1), (1, 0)] {
+        let mut lines = said.lines();
+        let mine = lines.find(|line| {
+            line.contains(&format!("[{node}]")) && line.contains("its program arguments")
+        });
+        let mine = mine.unwrap_or_else(|| panic!("node {node}: {output:?}"));
+        let theirs = mine.find(&format!("rows={other}"));
+        assert!(
+            theirs.is_some() && theirs < mine.find(&format!("rows={node}")),
+            "{mine}"
+        );
+    }
+}
+
+#[test]
+fn a_node_that_is_stopped_is_named_and_not_who_missed_it() {
+    for transport in ["tcp", "udp"] {
+        let variables = [(PROGRAM, "stops"), ("DHOLE_BOUND_MS", "1000")];
+        let words = ["-n", "3", "--transport", transport, "--grace-ms", "1000"];
+        let output = run(&words, "exec $MEMBER", &variables);
+        let (last, code) = verdict(&output);
+        assert_eq!(code, 9, "{output:?}");
+        assert!(
+            last.starts_with("dhole: node 1 was lost to node "),
+            "{output:?}"
+        );
+        assert!(
+            last.contains("nothing was heard of it for 1s"),
+            "{output:?}"
+        );
+    }
+}
+
+#[test]
+fn variables_of_a_node_that_do_not_say_which_it_is_are_an_error() {
+    let output = Command::new(env::current_exe().unwrap())
+        .args(["--exact", "member", "--nocapture"])
+        .env(PROGRAM, "sound")
+        .env("DHOLE_NODES", "2")
+        .env("DHOLE_MEETING", "127.0.0.1:7")
+        .output()
+        .unwrap();
+    let said = "DHOLE_NODES is set, but DHOLE_NODE is not";
+    assert!(text(&output.stdout).contains(said), "{output:?}");
+    assert_eq!(output.status.code(), Some(9));
+}
+
+#[test]
+fn what_nobody_reads_any_more_ends_no_run() {
+    // The last node writes when the reader is gone, and then ends as it likes.
+    let script = "seq 100000; [ $DHOLE_NODE = 0 ] || exit 0; exit 7";
+    let mut child = Command::new(env!("CARGO_BIN_EXE_dhole"))
+        .args(["run", "-n", "2", "--", "/bin/sh", "-c", script])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut first = [0; 2];
+    let mut stdout = child.stdout.take().unwrap();
+    std::io::Read::read_exact(&mut stdout, &mut first).unwrap();
+    drop(stdout);
+    let output = child.wait_with_output().unwrap();
+    let last = "dhole: node 0 failed with exit code 7".to_owned();
+    assert_eq!(verdict(&output), (last, 7));
+}
