@@ -18,6 +18,17 @@ enum Refused {
     Input(#[from] BadInput),
 }
 
+impl Refused {
+    /// What helps whoever has mistyped: the options say nothing of a cluster that the command, or
+    /// the environment, has decided on.
+    fn advice(&self, name: &str) -> String {
+        match self {
+            Refused::Input(_) => format!("\n\nFor more information, try '{name} --help'."),
+            Refused::Cluster(_) => String::new(),
+        }
+    }
+}
+
 /// Finds out what is to be solved on how many nodes (`problem`), solves it, and prints the report
 /// that `solve` returns. The exit code is 2 when the input is refused and 1 when the run fails.
 pub fn main<P>(
@@ -32,7 +43,7 @@ pub fn main<P>(
     let (cluster, problem) = match asked {
         Ok(asked) => asked,
         Err(wrong) => {
-            eprintln!("error: {wrong}\n\nFor more information, try '{name} --help'.");
+            eprintln!("error: {wrong}{}", wrong.advice(name));
             return ExitCode::from(BAD_INPUT);
         }
     };
