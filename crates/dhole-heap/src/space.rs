@@ -411,15 +411,40 @@ fn map_reservation(slot_bits: u32) -> Result<(NonNull<u8>, u32, u32), ReserveErr
                 0,
             )
         };
-        if at != libc::MAP_FAILED
-            && let Some(base) = NonNull::new(at.cast())
+        if at == libc::MAP_FAILED {
+            continue;
+        }
+        if let Some(base) = NonNull::new(at.cast())
+            && is_room_beside()
         {
             return Ok((base, bits, slot_bits));
         }
+        // SAFETY: nobody knows of the mapping that was just made.
+        unsafe { libc::munmap(at, 1 << bits) };
     }
     Err(ReserveError::Space {
-        cause: std::io::Error::last_os_error().to_string(),
+        cause: std::io::Error::from_raw_os_error(libc::ENOMEM).to_string(),
     })
+}
+
+/// Whether the process can still get memory: a reservation that leaves none, because address space
+/// is limited (`ulimit -v`), would make the next allocation end it.
+#[cfg(not(miri))]
+fn is_room_beside() -> bool {
+    const ROOM: usize = 1 << 30;
+    // SAFETY: an anonymous mapping at an address of the kernel's choice touches nothing else, and
+    // nobody knows of it when it is taken back.
+    unsafe {
+        let at = libc::mmap(
+            std::ptr::null_mut(),
+            ROOM,
+            libc::PROT_NONE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+            -1,
+            0,
+        );
+        at != libc::MAP_FAILED && libc::munmap(at, ROOM) == 0
+    }
 }
 
 /// Miri's reservation: 4 slots of 2^16 ids.

@@ -161,3 +161,23 @@ fn where_the_system_refuses_the_views_the_cluster_says_so() {
     );
     assert!(ended.success(), "{ended}");
 }
+
+#[test]
+fn a_reservation_leaves_room_or_is_refused() {
+    // More than the least reservation, but not by enough for what a program allocates beside it.
+    let ended = apart("a_reservation_leaves_room_or_is_refused", || {
+        let bytes = (1 << 40) + (300 << 20);
+        let most = libc::rlimit {
+            rlim_cur: bytes,
+            rlim_max: bytes,
+        };
+        // SAFETY: it reads the limit, and no other memory.
+        assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &most) }, 0);
+        match Cluster::new(1) {
+            Err(ReserveError::Space { .. }) => {}
+            reserved => panic!("{:?}", reserved.map(drop)),
+        }
+        drop(std::hint::black_box(vec![1_u8; 500 << 20]));
+    });
+    assert!(ended.success(), "{ended}");
+}
