@@ -30,6 +30,7 @@ mod address;
 mod build_id;
 mod channel;
 mod datagrams;
+pub(crate) mod decoders;
 mod environment;
 mod error;
 mod frame;
@@ -154,15 +155,10 @@ impl Membership {
         self.nodes
     }
 
-    /// What will carry the messages.
-    pub fn transport(&self) -> Transport {
-        self.transport
-    }
-
     /// Demands that this setting has the same value on all nodes: joining fails, on both sides,
     /// with [`HandshakeError::Setting`] where it does not. At most 200 bytes of name and of value
     /// count, and at most 30 settings.
-    pub fn setting(mut self, name: &str, value: &str) -> Membership {
+    pub(crate) fn setting(mut self, name: &str, value: &str) -> Membership {
         let cut =
             |text: &str| text[..text.floor_char_boundary(Terms::MOST_SETTING_BYTES)].to_owned();
         if self.settings.len() < Terms::MOST_SETTINGS {

@@ -29,6 +29,9 @@ const LAST_WORDS_WITHIN: Duration = Duration::from_millis(200);
 /// Between two tries to connect: a listener that is not there yet tells nobody when it is.
 const BETWEEN_TRIES: Duration = Duration::from_millis(50);
 
+/// How long one try may take.
+const ONE_TRY: Duration = Duration::from_secs(2);
+
 const NODE_0: NodeId = NodeId(0);
 
 /// What the port needs of the connections between two nodes.
@@ -154,7 +157,7 @@ impl<'a> Meeting<'a> {
             if self.guides[0].is_some() {
                 return self.turn_until(|m| m.table.is_some());
             }
-            std::thread::sleep(BETWEEN_TRIES.min(self.left()));
+            self.rest()?;
         }
     }
 
@@ -180,7 +183,7 @@ impl<'a> Meeting<'a> {
             if self.is_connected() {
                 break;
             }
-            std::thread::sleep(BETWEEN_TRIES.min(self.left()));
+            self.rest()?;
         }
         self.tell(NODE_0, Kind::Ready, &[])?;
         self.turn_until(|m| m.go)
@@ -245,7 +248,7 @@ impl<'a> Meeting<'a> {
         connect: impl Fn(&str, Duration) -> io::Result<C>,
     ) -> Result<C, JoinError> {
         loop {
-            let cause = match connect(at, self.left()) {
+            let cause = match connect(at, self.left().min(ONE_TRY)) {
                 Ok(connected) => return Ok(connected),
                 Err(cause) => cause,
             };
@@ -258,8 +261,7 @@ impl<'a> Meeting<'a> {
                     cause,
                 });
             }
-            self.hear_launcher()?;
-            std::thread::sleep(BETWEEN_TRIES.min(self.left()));
+            self.rest()?;
         }
     }
 
@@ -331,10 +333,24 @@ impl<'a> Meeting<'a> {
         }
     }
 
+    /// Deals with what happens until the next try to connect: a node that looks for one is not deaf
+    /// to the others.
+    fn rest(&mut self) -> Result<(), JoinError> {
+        let until = self.deadline.min(Instant::now() + BETWEEN_TRIES);
+        while Instant::now() < until {
+            self.turn_within(until)?;
+        }
+        Ok(())
+    }
+
     /// Waits until something happens, and deals with it.
     fn turn(&mut self) -> Result<(), JoinError> {
+        self.turn_within(self.deadline)
+    }
+
+    fn turn_within(&mut self, deadline: Instant) -> Result<(), JoinError> {
         let until = self.lobby.patience_ends();
-        let until = until.map_or(self.deadline, |until| until.min(self.deadline));
+        let until = until.map_or(deadline, |until| until.min(deadline));
         let mut sockets = Vec::new();
         self.lobby.sockets(&mut sockets);
         for guide in self.guides.iter().flatten() {

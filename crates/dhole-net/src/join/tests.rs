@@ -32,6 +32,8 @@ struct Node {
     within: Duration,
     reach: Reach,
     encrypts: Encrypts,
+    /// The name by which others are to reach it.
+    host: Option<&'static str>,
 }
 
 fn node(me: u16, nodes: usize) -> Node {
@@ -48,6 +50,7 @@ fn node(me: u16, nodes: usize) -> Node {
         within: LONG,
         reach: Reach::Tcp,
         encrypts: Encrypts::BetweenMachines,
+        host: None,
     }
 }
 
@@ -59,7 +62,7 @@ impl Node {
         let it = Meeting::new(
             me,
             &secret,
-            None,
+            self.host,
             self.reach,
             encryption,
             self.terms,
@@ -261,19 +264,78 @@ fn strangers_of_every_kind_keep_nobody_from_joining() {
     assert_connected(joined);
 }
 
+/// As many connections as the listener takes, up to 600.
+fn flood(at: SocketAddr) -> Vec<TcpStream> {
+    let connect = || TcpStream::connect_timeout(&at, Duration::from_millis(200));
+    // Some fail while the listener's queue is full.
+    (0..600).filter_map(|_| connect().ok()).collect()
+}
+
 #[test]
 fn a_flood_of_strangers_keeps_nobody_from_joining() {
-    let joined = meet(all(3), |at| {
-        let mut held = Vec::new();
-        for _ in 0..600 {
-            // Some fail when the listener's queue is full, and when all have joined.
-            let Ok(stream) = TcpStream::connect_timeout(&at, Duration::from_millis(200)) else {
-                break;
-            };
-            held.push(stream);
-        }
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = listener.local_addr().unwrap();
+    let joined = thread::scope(|scope| {
+        let zero = scope.spawn(move || node(0, 3).join(Ok(listener)));
+        let held = flood(at);
+        assert!(held.len() > 200, "only {} strangers", held.len());
+        let others = [1, 2].map(|me| scope.spawn(move || node(me, 3).join(Err(at))));
+        let nodes = [zero].into_iter().chain(others);
+        nodes.map(|node| node.join().unwrap()).collect()
     });
     assert_connected(joined);
+}
+
+/// Why the last stranger was refused while node 0 waited alone, and how many were.
+fn refused(within: Duration, strangers: impl FnOnce(SocketAddr) + Send) -> (HandshakeError, u64) {
+    let mut zero = node(0, 2);
+    zero.within = within;
+    let mut joined = meet(vec![zero], strangers);
+    match joined.pop().unwrap().unwrap_err() {
+        JoinError::Missing { refused, .. } => (*refused.last.unwrap().1, refused.connections),
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn who_keeps_silent_is_heard_for_so_long_and_no_longer() {
+    let (cause, connections) = refused(Duration::from_secs(7), |at| {
+        let mut silent = TcpStream::connect(at).unwrap();
+        // Until it is refused.
+        let _ = silent.read(&mut [0]);
+    });
+    assert!(matches!(cause, HandshakeError::Silent { .. }), "{cause}");
+    assert_eq!(connections, 1);
+}
+
+#[test]
+fn who_makes_too_many_connections_is_refused_those_that_said_nothing() {
+    let (cause, connections) = refused(Duration::from_secs(3), |at| {
+        let held = flood(at);
+        let _ = (&held[held.len() - 1]).read(&mut [0]);
+    });
+    assert_eq!(cause, HandshakeError::Crowded);
+    assert!(connections > 100, "{connections}");
+}
+
+#[test]
+fn who_looks_for_a_node_in_vain_hears_that_another_gave_up() {
+    let mut nodes = all(3);
+    nodes[0].within = Duration::from_millis(500);
+    // Node 1 listens at another address of the loopback than it says.
+    nodes[1].host = Some("127.0.0.2");
+    let joined = meet(nodes, |_| ());
+    let said = joined[2].as_ref().map(|_| ()).unwrap_err();
+    assert!(
+        matches!(
+            said,
+            JoinError::Elsewhere {
+                peer: NodeId(0),
+                ..
+            }
+        ),
+        "{said}"
+    );
 }
 
 #[test]
