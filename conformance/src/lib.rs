@@ -18,6 +18,7 @@
 #![forbid(unsafe_code)]
 
 mod bug;
+pub mod decoders;
 pub mod litmus;
 pub mod model;
 pub mod objects;

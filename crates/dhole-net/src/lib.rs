@@ -35,6 +35,9 @@
 #![deny(unsafe_code)]
 
 mod bell;
+#[cfg(not(loom))]
+#[doc(hidden)]
+pub mod decoders;
 mod envelope;
 mod in_process;
 #[cfg(not(loom))]

@@ -2,6 +2,7 @@
 //! does not offer, Panda supplies).
 
 mod datagram;
+pub(crate) mod decoders;
 mod flow;
 mod pace;
 mod planted;

@@ -1,5 +1,6 @@
 //! The port over TCP: one connection to each peer, frames behind their lengths.
 
+pub(crate) mod decoders;
 mod frame;
 mod inbound;
 mod outbound;

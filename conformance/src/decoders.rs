@@ -1,0 +1,123 @@
+//! Whatever turns bytes of somebody else into something, as functions of bytes that panic where a
+//! promise is broken: what fuzzers call (`fuzz`), and what the inputs are replayed with that they
+//! kept (`tests/decoders.rs`).
+
+use std::sync::{Arc, OnceLock};
+
+use apps::asp::Graph;
+use apps::input::Lines;
+use apps::raytrace::Scene;
+use apps::tsp::Instance;
+use dhole::sim::Description;
+use dhole_heap::Cluster;
+use dhole_model::{Coherence, Detector, NodeId, Oid};
+use dhole_net::decoders as net;
+use dhole_protocol::{Command, Event, Message, Protocol, Races, Unread, WorkerIs};
+
+/// A decoder: what it is called, and what takes any bytes.
+pub type Decoder = (&'static str, fn(&[u8]));
+
+/// All of them.
+pub const ALL: [Decoder; 12] = [
+    ("message", message),
+    ("deliveries", deliveries),
+    ("told", told),
+    ("frames", net::frames),
+    ("datagrams", net::datagrams),
+    ("ring", net::ring),
+    ("handshake", net::handshake),
+    ("terms", net::terms),
+    ("network", network),
+    ("instance", instance),
+    ("graph", graph),
+    ("scene", scene),
+];
+
+/// A message between protocols: one that is understood comes back from bytes as it was.
+fn message(bytes: &[u8]) {
+    let Ok(message) = Message::decode(bytes) else {
+        return;
+    };
+    let mut again = Vec::new();
+    if message.encode(&mut again).is_ok() {
+        assert_eq!(Message::decode(&again).as_ref(), Ok(&message));
+    }
+}
+
+/// Messages that come to a node of three, each with its sender and length before it: each is taken
+/// or refused, and nothing is sent to nobody. The first byte says what the worker does meanwhile.
+fn deliveries(bytes: &[u8]) {
+    const NODES: usize = 3;
+    let Some((&does, mut rest)) = bytes.split_first() else {
+        return;
+    };
+    let races = [Races::Ignore, Races::Warn][usize::from(does >> 7)];
+    let mut node = Protocol::finding(races, NodeId(1), NODES);
+    let mut out = Vec::new();
+    if does & 1 == 1 {
+        let missed = Event::ReadMiss(Unread {
+            oid: Oid(640),
+            creator: NodeId(u16::from(does >> 1) % NODES as u16),
+            zero_ok: false,
+            coherence: Coherence::Lazy,
+        });
+        let _ = node.step(missed, WorkerIs::InCall, &mut out);
+    }
+    while let Some((&[from, length], behind)) = rest.split_first_chunk() {
+        let (message, behind) = behind.split_at(usize::from(length).min(behind.len()));
+        rest = behind;
+        let Ok(message) = Message::decode(message) else {
+            continue;
+        };
+        let from = NodeId(u16::from(from));
+        let delivered = Event::Deliver { from, message };
+        let _ = node.step(delivered, WorkerIs::InCall, &mut out);
+        for command in out.drain(..) {
+            if let Command::Send { to, .. } | Command::Reply { to, .. } | Command::Push { to, .. } =
+                command
+            {
+                assert!(to.index() < NODES, "something is sent to {to}");
+            }
+        }
+    }
+}
+
+/// What another process tells of objects: it is learnt, or refused.
+fn told(bytes: &[u8]) {
+    // Ids are never used again, so that a cluster for each would use them up.
+    static CLUSTER: OnceLock<Arc<Cluster>> = OnceLock::new();
+    let cluster = CLUSTER.get_or_init(|| {
+        let cluster = Cluster::part(3, NodeId(1), Detector::Check).expect("room for a node");
+        let window = Cluster::window_of(cluster.ids_left());
+        cluster.settle(window, 1).expect("it has none yet");
+        cluster
+    });
+    let _ = cluster.learn(NodeId(2), bytes);
+}
+
+/// The description of a network.
+fn network(bytes: &[u8]) {
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        let _ = Description::parse("a file", text);
+    }
+}
+
+fn lines(bytes: &[u8]) -> Option<Lines> {
+    let text = std::str::from_utf8(bytes).ok()?;
+    Some(Lines::of("a file", text))
+}
+
+/// Cities in TSPLIB's form.
+fn instance(bytes: &[u8]) {
+    let _ = lines(bytes).map(|lines| Instance::parse(&lines).is_ok());
+}
+
+/// A graph in DIMACS's form.
+fn graph(bytes: &[u8]) {
+    let _ = lines(bytes).map(|lines| Graph::parse(&lines).is_ok());
+}
+
+/// A scene for the ray tracer.
+fn scene(bytes: &[u8]) {
+    let _ = lines(bytes).map(|lines| Scene::parse(&lines).is_ok());
+}

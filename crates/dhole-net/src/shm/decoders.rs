@@ -1,0 +1,27 @@
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::inbound::Inbound;
+use crate::ring::{CONTROL, Ring};
+
+/// A ring of shared memory in which a peer wrote these words, some before the first look and some
+/// between looks: what is taken lies within the limits, and every look ends.
+pub fn ring(bytes: &[u8]) {
+    const WORDS: usize = 64;
+    const LARGEST: usize = 4_096;
+    const LOOKS: usize = 8;
+    let words: Vec<AtomicU64> = (0..CONTROL + WORDS).map(|_| AtomicU64::new(0)).collect();
+    let ring = Ring::new(&words);
+    let mut inbound = Inbound::new();
+    for look in bytes.chunks(8 * WORDS).take(LOOKS) {
+        for (word, bytes) in words[CONTROL..].iter().zip(look.chunks(8)) {
+            let mut whole = [0; 8];
+            whole[..bytes.len()].copy_from_slice(bytes);
+            word.store(u64::from_le_bytes(whole), Ordering::Release);
+        }
+        let take = &mut |frame: &[u8]| assert!(frame.len() <= LARGEST);
+        if inbound.poll(ring, LARGEST, take).loss.is_some() {
+            return;
+        }
+        assert!(inbound.of_a_frame() <= LARGEST);
+    }
+}
