@@ -116,6 +116,11 @@ fn the_first_failure_is_named_and_its_exit_code_passed_on() {
         ["dhole: node 1 failed with exit code 7"]
     );
 
+    let output = script(&["-n", "1"], "exit 200");
+    assert_eq!(code(&output), 200);
+    let said = "dhole: node 0 failed with exit code 200";
+    assert_eq!(lines(&output.stderr), [said]);
+
     let output = script(
         &["-n", "3", "--grace-ms", "0"],
         "[ $DHOLE_NODE != 2 ] || kill -9 $$; sleep 1000",
@@ -216,9 +221,34 @@ fn what_a_node_leaves_behind_ends_with_it() {
     }
 }
 
+/// Says, as dhole's programs do, that it answers SIGQUIT.
+const ANSWERS: &str = "trap 'echo what I hold; kill $!; exit 0' QUIT; sleep 1000 & \
+                       eval \"echo meets $$ >&$DHOLE_LAUNCHER_FD\"; echo ready; wait";
+
+#[test]
+fn sigquit_ends_nobody_who_does_not_answer_it() {
+    let text = "echo ready; read -r line; exit 3";
+    let mut child = dhole(&["-n", "1", "--", "/bin/sh", "-c", text])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    let mut stderr = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    stdout.read_line(&mut line).unwrap();
+    kill_process(Pid::from_child(&child), Signal::QUIT).unwrap();
+    line.clear();
+    stderr.read_line(&mut line).unwrap();
+    assert_eq!(line, "dhole: node 0 has not begun to join the others\n");
+    drop(child.stdin.take());
+    assert_eq!(child.wait().unwrap().code(), Some(3));
+}
+
 #[test]
 fn sigquit_is_passed_on_and_ends_nothing() {
-    let text = "trap 'echo what I hold; kill $!; exit 0' QUIT; sleep 1000 & echo ready; wait";
+    let text = ANSWERS;
     let mut child = dhole(&["-n", "2", "--prefix", "none", "--", "/bin/sh", "-c", text])
         .stdout(Stdio::piped())
         .spawn()
@@ -237,7 +267,7 @@ fn sigquit_is_passed_on_and_ends_nothing() {
 
 #[test]
 fn a_dump_goes_to_the_run_that_is_named_and_to_nothing_else() {
-    let text = "trap 'echo what I hold; kill $!; exit 0' QUIT; sleep 1000 & echo ready; wait";
+    let text = ANSWERS;
     let mut child = dhole(&["-n", "2", "--prefix", "none", "--", "/bin/sh", "-c", text])
         .stdout(Stdio::piped())
         .spawn()
@@ -279,7 +309,8 @@ fn nodes_on_hosts_are_started_by_the_remote_shell() {
         .permissions(<fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o700))
         .tempfile()
         .unwrap();
-    let text = b"#!/bin/sh\necho Welcome to $1\nexport SHELL_HOST=$1; shift; exec \"$@\"\n";
+    let text = b"#!/bin/sh\necho Welcome to $1\nhost=$1; shift; \
+        exec env -i PATH=\"$PATH\" SHELL_HOST=$host \"$@\"\n";
     shell.write_all(text).unwrap();
     let shell = shell.into_temp_path();
     let words = [
@@ -297,12 +328,74 @@ fn nodes_on_hosts_are_started_by_the_remote_shell() {
         ["dhole: node 2 on blue failed with exit code 5"]
     );
 
+    // What the user has settled for all nodes reaches them; the remote shell would drop it.
+    let mut command = dhole(&words);
+    command.args([
+        "--",
+        "/bin/sh",
+        "-c",
+        "echo $DHOLE_BOUND_MS $DHOLE_JOIN_MS $DHOLE_TLS",
+    ]);
+    command
+        .env("DHOLE_BOUND_MS", "777")
+        .env("DHOLE_JOIN_MS", "888");
+    let output = command.env("DHOLE_TLS", "always").output().unwrap();
+    assert_eq!(lines(&output.stdout)[0], "777 888 always", "{output:?}");
+
+    // A code above 128 is a signal's where an agent passes it on, as far as there are signals.
+    for (script, said) in [
+        ("kill -9 $$", "was ended by signal 9 (SIGKILL)"),
+        ("exit 200", "failed with exit code 200"),
+    ] {
+        let script = format!("[ $DHOLE_NODE = 2 ] || exit 0; {script}");
+        let output = self::script(&words, &script);
+        assert_eq!(
+            lines(&output.stderr),
+            [format!("dhole: node 2 on blue {said}")]
+        );
+    }
+
     let (mut child, processes) = stubborn(&words);
     child.kill().unwrap();
     child.wait().unwrap();
     for process in processes {
         wait_until("the agent ends what it started", || !runs(&process));
     }
+}
+
+#[test]
+fn a_signal_ends_the_wait_for_the_first_agent() {
+    let file = hosts("red slots=2\n");
+    let path = file.path().to_str().unwrap();
+    // A remote shell that says nothing, as one that looks for its host.
+    let mut shell = tempfile::Builder::new()
+        .permissions(<fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o700))
+        .tempfile()
+        .unwrap();
+    shell
+        .write_all(b"#!/bin/sh\necho looking >&2; exec sleep 1000\n")
+        .unwrap();
+    let shell = shell.into_temp_path();
+    let mut child = dhole(&[
+        "--hosts",
+        path,
+        "--rsh",
+        shell.to_str().unwrap(),
+        "--",
+        "true",
+    ])
+    .stderr(Stdio::piped())
+    .spawn()
+    .unwrap();
+    let mut line = String::new();
+    let mut stderr = BufReader::new(child.stderr.take().unwrap());
+    stderr.read_line(&mut line).unwrap();
+    assert_eq!(line, "[0] looking\n");
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let code = child.wait().unwrap().code();
+    line.clear();
+    stderr.read_line(&mut line).unwrap();
+    assert_eq!((code, &line[..]), (Some(128 + 2), ""));
 }
 
 #[test]

@@ -33,7 +33,10 @@ impl State {
         if let State::Unread = self {
             *self = match Membership::from_env() {
                 Ok(None) => State::Alone,
-                Ok(Some(membership)) => State::Read(Box::new(membership)),
+                Ok(Some(membership)) => {
+                    dump_when_told(membership.node());
+                    State::Read(Box::new(membership))
+                }
                 Err(error) => State::Failed(Arc::new(error)),
             };
         }
@@ -81,7 +84,7 @@ pub(crate) fn joined(seed: u64) -> Result<Option<Arc<Processes>>, RunError> {
         Ok(port) => {
             let machine = Arc::new(Processes::new(port, seed)?);
             *state = State::Joined(Arc::clone(&machine));
-            dump_when_told(&machine);
+            *DUMPED.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&machine));
             keep_between_runs(&machine);
             Ok(Some(machine))
         }
@@ -101,18 +104,30 @@ fn keep_between_runs(machine: &Arc<Processes>) {
     let _ = thread.spawn(move || machine.keep(&|| false));
 }
 
-/// On SIGQUIT the process writes what its node does, holds and waits for, and goes on. Where that
-/// cannot be had the signal ends the process, as it does every other.
+/// Whose doings are written on SIGQUIT, once the process has joined.
+static DUMPED: Mutex<Option<Arc<Processes>>> = Mutex::new(None);
+
+/// From here on the process writes on SIGQUIT what its node does, holds and waits for, and goes on.
+/// Where that cannot be had the signal ends the process, as it does every other.
 #[cfg(unix)]
-fn dump_when_told(machine: &Arc<Processes>) {
+fn dump_when_told(node: NodeId) {
     let Ok(mut signals) = signal_hook::iterator::Signals::new([signal_hook::consts::SIGQUIT])
     else {
         return;
     };
-    let machine = Arc::clone(machine);
+    let dump = move || {
+        let machine = DUMPED
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        match machine {
+            Some(machine) => machine.dump(),
+            None => eprintln!("dhole: {node} has not joined the others yet"),
+        }
+    };
     let thread = std::thread::Builder::new().name("dhole-signals".into());
-    let _ = thread.spawn(move || signals.forever().for_each(|_| machine.dump()));
+    let _ = thread.spawn(move || signals.forever().for_each(|_| dump()));
 }
 
 #[cfg(not(unix))]
-fn dump_when_told(_: &Arc<Processes>) {}
+fn dump_when_told(_: NodeId) {}

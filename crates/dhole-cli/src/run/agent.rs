@@ -141,8 +141,14 @@ fn see_to_the_end(node: &Process, events: &mpsc::Receiver<Event>) -> u8 {
                 }
                 return code;
             }
-            Some(Event::Said { word, .. }) => say(&word),
+            Some(Event::Said { word, .. }) => {
+                if let Word::Meets { process } = word {
+                    node.answers(process);
+                }
+                say(&word);
+            }
             Some(Event::Elsewhere(other)) => node.tell_ended(other),
+            Some(Event::Signal(number)) if number == Signal::QUIT.as_raw() => node.ask(),
             Some(Event::Signal(number)) => {
                 if let Some(signal) = Signal::from_named_raw(number) {
                     node.signal(signal);

@@ -29,7 +29,7 @@ impl Gathering {
     /// Takes what a node says.
     pub fn said(&mut self, node: u16, word: Word) {
         match word {
-            Word::Meets => drop(self.meets.insert(node)),
+            Word::Meets { .. } => drop(self.meets.insert(node)),
             Word::Joined => drop(self.joined.insert(node)),
             Word::Lost { peer, how } => {
                 let lost = Lost {
@@ -67,6 +67,11 @@ impl Gathering {
         missing.next().filter(|_| in_vain)
     }
 
+    /// Whether this node has begun to join.
+    pub fn has_met(&self, node: u16) -> bool {
+        self.meets.contains(&node)
+    }
+
     /// Whether no node has tried to join.
     pub fn is_empty(&self) -> bool {
         self.meets.is_empty()
@@ -87,19 +92,19 @@ mod tests {
         let mut nodes = Gathering::default();
         assert!(nodes.ended(1, true));
         assert!(nodes.is_empty() && nodes.stood_up().is_none());
-        nodes.said(0, Word::Meets);
+        nodes.said(0, Word::Meets { process: 1 });
         assert_eq!(nodes.stood_up(), Some(1));
 
         let mut nodes = Gathering::default();
         for node in 0..3 {
-            nodes.said(node, Word::Meets);
+            nodes.said(node, Word::Meets { process: 1 });
             nodes.said(node, Word::Joined);
         }
         assert!(!nodes.ended(1, true));
         assert!(!nodes.is_empty() && nodes.stood_up().is_none());
 
         let mut nodes = Gathering::default();
-        nodes.said(1, Word::Meets);
+        nodes.said(1, Word::Meets { process: 1 });
         assert!(nodes.ended(1, true));
         assert!(nodes.stood_up().is_none(), "nobody waits for it");
     }
@@ -107,11 +112,11 @@ mod tests {
     #[test]
     fn who_waited_in_vain_is_not_to_blame_for_who_never_came() {
         let mut nodes = Gathering::default();
-        nodes.said(0, Word::Meets);
-        nodes.said(2, Word::Meets);
+        nodes.said(0, Word::Meets { process: 1 });
+        nodes.said(2, Word::Meets { process: 1 });
         assert_eq!(nodes.never_came(3, 0), Some(1));
         assert_eq!(nodes.never_came(3, 1), None, "it failed by itself");
-        nodes.said(1, Word::Meets);
+        nodes.said(1, Word::Meets { process: 1 });
         assert_eq!(nodes.never_came(3, 0), None);
     }
 

@@ -14,7 +14,10 @@ const LONGEST_LINE_BYTES: u64 = 4 << 10;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Word {
     /// It begins to join the others.
-    Meets,
+    Meets {
+        /// Its process, which answers SIGQUIT: the node's first one may be a script around it.
+        process: i32,
+    },
     /// It is connected with all.
     Joined,
     /// It has lost a node, and how.
@@ -36,7 +39,7 @@ impl fmt::Display for Word {
             f.write_str(PASSED_ON)?;
         }
         match self {
-            Word::Meets => f.write_str("meets"),
+            Word::Meets { process } => write!(f, "meets {process}"),
             Word::Joined => f.write_str("joined"),
             Word::Lost { peer, how } => write!(f, "lost {peer} {how}"),
         }
@@ -52,8 +55,11 @@ impl Word {
     /// What a line says, if it says anything.
     pub fn parse(line: &str) -> Option<Word> {
         match line.trim_end_matches('\n') {
-            "meets" => Some(Word::Meets),
             "joined" => Some(Word::Joined),
+            line if line.starts_with("meets ") => {
+                let process = line["meets ".len()..].parse().ok()?;
+                Some(Word::Meets { process })
+            }
             line => {
                 let (peer, how) = line.strip_prefix("lost ")?.split_once(' ')?;
                 let (peer, how) = (peer.parse().ok()?, how.to_owned());
@@ -120,7 +126,8 @@ mod tests {
             Some(Word::Lost { peer, how })
         };
         for (line, word) in [
-            ("meets\n", Some(Word::Meets)),
+            ("meets 77\n", Some(Word::Meets { process: 77 })),
+            ("meets\n", None),
             ("joined\n", Some(Word::Joined)),
             (
                 "lost 2 its connection broke: x\n",
@@ -144,11 +151,14 @@ mod tests {
     #[test]
     fn a_line_whose_other_end_lives_on_ends_with_its_node() {
         let (line, mut its) = Line::new().unwrap();
-        its.write_all(b"meets\nhello\nlost 1 it left").unwrap();
+        its.write_all(b"meets 7\nhello\nlost 1 it left").unwrap();
         line.ended();
         let mut words = Vec::new();
         line.hear(|word| words.push(word));
         let how = "it left".to_owned();
-        assert_eq!(words, [Word::Meets, Word::Lost { peer: 1, how }]);
+        assert_eq!(
+            words,
+            [Word::Meets { process: 7 }, Word::Lost { peer: 1, how }]
+        );
     }
 }

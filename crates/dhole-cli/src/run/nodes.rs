@@ -7,7 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid,
+};
 
 use super::line::{Line, Word};
 use crate::child::End;
@@ -73,6 +75,8 @@ pub struct Process {
     /// The process, until its end has been taken: then its number may be another's.
     child: Arc<Mutex<Option<Child>>>,
     tells: Tells,
+    /// The process that answers SIGQUIT, as it has said.
+    answers: Mutex<Option<Pid>>,
 }
 
 impl Process {
@@ -126,7 +130,30 @@ impl Process {
             group,
             child,
             tells,
+            answers: Mutex::new(None),
         }
+    }
+
+    /// Asks the node what it does, if it has said which process answers: SIGQUIT would end any
+    /// other.
+    pub fn ask(&self) {
+        match &self.tells {
+            Tells::Agent(agent) => order(agent, &format!("signal {}", Signal::QUIT.as_raw())),
+            Tells::Line(_) => {
+                let child = locked(&self.child);
+                let answers = *self.answers.lock().unwrap_or_else(|p| p.into_inner());
+                if let Some(process) = answers.filter(|_| child.is_some()) {
+                    let _ = kill_process(process, Signal::QUIT);
+                }
+            }
+        }
+    }
+
+    /// This process answers SIGQUIT.
+    pub fn answers(&self, process: i32) {
+        let process = Some(process).filter(|process| *process > 1);
+        let process = process.and_then(Pid::from_raw);
+        *self.answers.lock().unwrap_or_else(|p| p.into_inner()) = process;
     }
 
     /// Tells the node that another has ended, and will never join.

@@ -52,6 +52,7 @@ pub fn run(wanted: &Run, places: &[Place]) -> Result<u8, RunError> {
         ended: BTreeSet::new(),
         failures: Vec::new(),
         gathering: Gathering::default(),
+        answered: BTreeSet::new(),
         signalled: None,
         tell,
         events,
@@ -88,6 +89,8 @@ struct Cluster<'a> {
     /// Who failed by itself, in the order in which it was seen.
     failures: Vec<(u16, End)>,
     gathering: Gathering,
+    /// Nodes whose agents have answered.
+    answered: BTreeSet<u16>,
     /// The signal that ends the run.
     signalled: Option<i32>,
     tell: Sender<Event>,
@@ -120,9 +123,15 @@ impl Cluster<'_> {
                 .iter()
                 .map(|w| w.as_bytes().to_vec())
                 .collect(),
-            environment: BTreeMap::new(),
+            environment: settings(),
         };
         for node in 0..order.nodes {
+            while let Ok(event) = self.events.try_recv() {
+                self.take(event);
+            }
+            if self.signalled.is_some() {
+                return Ok(());
+            }
             order.node = node;
             match &self.places[usize::from(node)] {
                 None => self.start_here(&mut order, &secret)?,
@@ -205,7 +214,9 @@ impl Cluster<'_> {
         };
         sent.map_err(|_| not_an_agent())?;
         if node == 0 {
-            let port = self.await_agent(node, host)?;
+            let Some(port) = self.await_agent(node, host)? else {
+                return Ok(());
+            };
             let name = host.address.as_deref().unwrap_or(&host.name);
             order.meeting = match name.contains(':') {
                 true => format!("[{name}]:{port}"),
@@ -244,13 +255,16 @@ impl Cluster<'_> {
         Ok(command)
     }
 
-    /// Waits until the agent of node 0 has said where it listens.
-    fn await_agent(&mut self, node: u16, host: &Host) -> Result<u16, RunError> {
+    /// Waits until the agent of node 0 has said where it listens, or a signal ends the run.
+    fn await_agent(&mut self, node: u16, host: &Host) -> Result<Option<u16>, RunError> {
         let until = Instant::now() + AGENT_WITHIN;
         loop {
             let left = until.saturating_duration_since(Instant::now());
             match self.events.recv_timeout(left) {
-                Ok(Event::Agent { node: of, port }) if of == node => return Ok(port),
+                Ok(Event::Agent { node: of, port }) if of == node => {
+                    self.answered.insert(node);
+                    return Ok(Some(port));
+                }
                 Ok(Event::Ended { node: of, .. }) if of == node => {
                     self.ended.insert(node);
                     return Err(RunError::NotAnAgent {
@@ -259,7 +273,14 @@ impl Cluster<'_> {
                         rsh: self.wanted.rsh.clone(),
                     });
                 }
-                Ok(event) => self.take(event),
+                Ok(event) => {
+                    self.take(event);
+                    if self.signalled.is_some() {
+                        // It takes no orders yet, and neither does the remote shell.
+                        self.kill_all();
+                        return Ok(None);
+                    }
+                }
                 Err(_) => {
                     return Err(RunError::NoAgent {
                         node,
@@ -376,12 +397,32 @@ impl Cluster<'_> {
                     self.failures.push((node, end));
                 }
             }
-            Event::Said { node, word } => self.gathering.said(node, word),
-            Event::Agent { .. } | Event::Elsewhere(_) => {}
+            Event::Said { node, word } => {
+                let process = self.processes.get(usize::from(node));
+                if let (Some(running), Word::Meets { process }) = (process, &word) {
+                    running.answers(*process);
+                }
+                self.gathering.said(node, word);
+            }
+            Event::Agent { node, .. } => drop(self.answered.insert(node)),
+            Event::Elsewhere(_) => {}
             Event::Silent => self.streams -= 1,
             Event::Unread => self.begin_to_end(SIGPIPE),
-            Event::Signal(SIGQUIT) => self.signal_all(Signal::QUIT),
+            Event::Signal(SIGQUIT) => self.ask_all(),
             Event::Signal(signal) => self.begin_to_end(signal),
+        }
+    }
+
+    /// Asks all nodes what they do. One that has not begun to join cannot say it.
+    fn ask_all(&self) {
+        for (node, process) in (0..).zip(&self.processes) {
+            process.ask();
+            if !self.gathering.has_met(node) && !self.ended.contains(&node) {
+                eprintln!(
+                    "dhole: {} has not begun to join the others",
+                    self.name(node)
+                );
+            }
         }
     }
 
@@ -404,14 +445,14 @@ impl Cluster<'_> {
         if let Some(signal) = self.signalled {
             return 128u8.wrapping_add(signal as u8);
         }
-        let by_signal = |(_, end): &&(u16, End)| end.signal.is_some() || end.code > 128;
+        let by_signal = |(node, end): &&(u16, End)| self.signal(*node, end).is_some();
         let by_itself = match asked {
             true => None,
             false => self.failures.iter().find(by_signal),
         };
         let first = self.failures.first();
         if let Some((node, end)) = by_itself {
-            eprintln!("dhole: {} {}", self.name(*node), describe(end));
+            eprintln!("dhole: {} {}", self.name(*node), self.describe(*node, end));
             return end.code;
         }
         if let Some(node) = self.gathering.stood_up() {
@@ -431,7 +472,7 @@ impl Cluster<'_> {
         };
         match self.lost_first(asked) {
             Some((_, Some((node, end)))) => {
-                eprintln!("dhole: {} {}", self.name(*node), describe(end));
+                eprintln!("dhole: {} {}", self.name(*node), self.describe(*node, end));
                 return end.code;
             }
             Some((Lost { node, by, how }, None)) => {
@@ -445,7 +486,7 @@ impl Cluster<'_> {
                         let name = self.name(missing);
                         eprintln!("dhole: {name} did not come to join the others in time");
                     }
-                    None => eprintln!("dhole: {} {}", self.name(*node), describe(end)),
+                    None => eprintln!("dhole: {} {}", self.name(*node), self.describe(*node, end)),
                 }
             }
         }
@@ -463,26 +504,37 @@ impl Cluster<'_> {
         (known && first != Some(lost.node)).then_some((lost, own))
     }
 
+    /// The signal that ended a node. An agent passes it on as shells do; what is beyond such codes
+    /// is the program's own, or the remote shell's.
+    fn signal(&self, node: u16, end: &End) -> Option<i32> {
+        let remote = self.places[usize::from(node)].is_some();
+        let code = i32::from(end.code);
+        let passed_on = remote && (129..=192).contains(&code);
+        end.signal.or(passed_on.then_some(code - 128))
+    }
+
+    /// How a node ended, in words.
+    fn describe(&self, node: u16, end: &End) -> String {
+        let remote = self.places[usize::from(node)].is_some();
+        if remote && !self.answered.contains(&node) {
+            let (rsh, code) = (&self.wanted.rsh, end.code);
+            return format!("was not started: `{rsh}` ended with exit code {code}");
+        }
+        match self.signal(node, end) {
+            Some(signal) => match signal_hook::low_level::signal_name(signal) {
+                Some(name) => format!("was ended by signal {signal} ({name})"),
+                None => format!("was ended by signal {signal}"),
+            },
+            None => format!("failed with exit code {}", end.code),
+        }
+    }
+
     /// What a node is called.
     fn name(&self, node: u16) -> String {
         match &self.places[usize::from(node)] {
             Some(host) => format!("node {node} on {}", host.name),
             None => format!("node {node}"),
         }
-    }
-}
-
-/// How a node ended, in words.
-fn describe(end: &End) -> String {
-    let signal = end
-        .signal
-        .or((end.code > 128).then_some(i32::from(end.code) - 128));
-    match signal {
-        Some(signal) => match signal_hook::low_level::signal_name(signal) {
-            Some(name) => format!("was ended by signal {signal} ({name})"),
-            None => format!("was ended by signal {signal}"),
-        },
-        None => format!("failed with exit code {}", end.code),
     }
 }
 
@@ -576,6 +628,13 @@ impl<R: Read> Read for AgentAnswers<R> {
         }
         self.rest.as_mut().map_or(Ok(0), |rest| rest.read(buffer))
     }
+}
+
+/// What the user has settled for all nodes; it is not the secret, and is no node's own.
+fn settings() -> BTreeMap<String, String> {
+    let names = ["DHOLE_BOUND_MS", "DHOLE_JOIN_MS", "DHOLE_TLS"];
+    let set = names.map(|name| Some((name.to_owned(), env::var(name).ok()?)));
+    set.into_iter().flatten().collect()
 }
 
 /// Looks for the program once, so that it is not missed by every node.

@@ -65,6 +65,7 @@ impl Matrix {
         let stderr = BufReader::new(child.stderr.take().unwrap());
         let errors = thread::spawn(move || stderr.lines().map_while(Result::ok).collect());
         let (mut said, mut processes, mut meeting) = (Vec::new(), Vec::new(), None);
+        let (mut stays, mut done) = (None, 0);
         for line in stdout.lines().map_while(Result::ok) {
             let words: Vec<&str> = line.split(' ').collect();
             match words[..] {
@@ -72,7 +73,15 @@ impl Matrix {
                 [.., "runs", process] => processes.push(process.to_owned()),
                 [.., "meets", "at", address] => meeting = Some(address.to_owned()),
                 [.., "stops", process] => go_on(process),
-                _ => said.push(line),
+                [.., "stays", process] => stays = Some(process.to_owned()),
+                _ => {
+                    done += usize::from(line.contains("is done"));
+                    said.push(line);
+                }
+            }
+            // It is waited for as long as nobody ends it.
+            if let Some(process) = stays.take_if(|_| done == NODES - 1) {
+                signal(&process, Signal::KILL);
             }
         }
         let code = child.wait().unwrap().code();
@@ -148,6 +157,13 @@ impl Matrix {
         };
         self.cell("stopped for good", "at start-up", &alone);
         self.told("stopped for good");
+        // Over UDP nobody need answer a goodbye: the others are done all the same.
+        let waited_for = Outcome {
+            code: 128 + 9,
+            says: done,
+            blames: "node 1 was ended by signal 9 (SIGKILL)",
+        };
+        self.cell("stopped for good", "at exit", &waited_for);
     }
 
     /// The others hear of it; the victim itself, which lives on, is ended by `dhole run`.
@@ -210,8 +226,12 @@ fn go_on(process: &str) {
         stopped
     });
     assert!(stopped, "process {process} has not stopped itself");
+    signal(process, Signal::CONT);
+}
+
+fn signal(process: &str, signal: Signal) {
     let process = Pid::from_raw(process.parse().unwrap()).unwrap();
-    kill_process(process, Signal::CONT).unwrap();
+    kill_process(process, signal).unwrap();
 }
 
 /// Where it happens.

@@ -27,7 +27,10 @@ pub fn happens(close: impl FnOnce()) {
             println!("stops {}", process::id());
             return kill_process(getpid(), Signal::STOP).unwrap();
         }
-        "stopped for good" => kill_process(getpid(), Signal::STOP).unwrap(),
+        "stopped for good" => {
+            println!("stays {}", process::id());
+            kill_process(getpid(), Signal::STOP).unwrap();
+        }
         "closed" => close(),
         "out of memory" => {
             let most = Rlimit {
