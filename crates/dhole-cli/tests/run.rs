@@ -221,9 +221,10 @@ fn what_a_node_leaves_behind_ends_with_it() {
     }
 }
 
-/// Says, as dhole's programs do, that it answers SIGQUIT.
+/// Says, as dhole's programs do, that it answers SIGQUIT. Not every shell takes a descriptor of two
+/// digits.
 const ANSWERS: &str = "trap 'echo what I hold; kill $!; exit 0' QUIT; sleep 1000 & \
-                       eval \"echo meets $$ >&$DHOLE_LAUNCHER_FD\"; echo ready; wait";
+                       eval \"printf 'meets $$\\njoined\\n' >&$DHOLE_LAUNCHER_FD\"; echo ready; wait";
 
 #[test]
 fn sigquit_ends_nobody_who_does_not_answer_it() {
@@ -248,11 +249,19 @@ fn sigquit_ends_nobody_who_does_not_answer_it() {
 
 #[test]
 fn sigquit_is_passed_on_and_ends_nothing() {
-    let text = ANSWERS;
-    let mut child = dhole(&["-n", "2", "--prefix", "none", "--", "/bin/sh", "-c", text])
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child = dhole(&[
+        "-n",
+        "2",
+        "--prefix",
+        "none",
+        "--",
+        "/bin/bash",
+        "-c",
+        ANSWERS,
+    ])
+    .stdout(Stdio::piped())
+    .spawn()
+    .unwrap();
     let pid = Pid::from_child(&child);
     let stdout = BufReader::new(child.stdout.take().unwrap());
     let mut said = stdout.lines().map(Result::unwrap);
@@ -267,11 +276,19 @@ fn sigquit_is_passed_on_and_ends_nothing() {
 
 #[test]
 fn a_dump_goes_to_the_run_that_is_named_and_to_nothing_else() {
-    let text = ANSWERS;
-    let mut child = dhole(&["-n", "2", "--prefix", "none", "--", "/bin/sh", "-c", text])
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child = dhole(&[
+        "-n",
+        "2",
+        "--prefix",
+        "none",
+        "--",
+        "/bin/bash",
+        "-c",
+        ANSWERS,
+    ])
+    .stdout(Stdio::piped())
+    .spawn()
+    .unwrap();
     let stdout = BufReader::new(child.stdout.take().unwrap());
     let mut said = stdout.lines().map(Result::unwrap);
     assert_eq!(
