@@ -1,13 +1,13 @@
 //! Clusters of ports within this process, one for each kind of port.
 
-use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream, UdpSocket};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use dhole_model::NodeId;
 use dhole_net::{
     Chances, Local, Lossy, Mixed, Port, Reliable, ReliableLimits, Shm, ShmLink, Stream, Tcp,
-    TcpLimits, Udp, UdpKey, UdpLimits, UdpPeer, Watch,
+    TcpLimits, Udp, UdpGroup, UdpKey, UdpLimits, UdpPeer, Watch,
 };
 
 /// Ports that copy frames from queue to queue.
@@ -104,6 +104,13 @@ fn udp_with(nodes: usize, limits: UdpLimits, chances: Chances) -> Vec<Box<dyn Po
     let sockets: Vec<UdpSocket> = (0..nodes).map(socket).collect();
     let addresses = sockets.iter().map(UdpSocket::local_addr);
     let addresses: Vec<_> = addresses.map(|a| a.expect("its address")).collect();
+    // Where the system has no groups, the checks are those of a port without one.
+    let group = |port| {
+        let address = SocketAddrV4::new(Ipv4Addr::new(239, 192, 77, 1), port);
+        UdpGroup::join(address, Ipv4Addr::LOCALHOST, UdpKey::new(&[7; 32])).ok()
+    };
+    let first = group(0);
+    let at = first.as_ref().map_or(0, UdpGroup::port);
     let port = |(node, socket)| {
         let peer = |&address| {
             let key = UdpKey::new(&[7; 32]);
@@ -112,6 +119,10 @@ fn udp_with(nodes: usize, limits: UdpLimits, chances: Chances) -> Vec<Box<dyn Po
         let mut peers: Vec<_> = addresses.iter().map(peer).collect();
         peers[node] = None;
         let port = Udp::new(NodeId::at(node), socket, peers, limits).expect("a port");
+        let port = match group(at) {
+            Some(group) => port.with_group(group),
+            None => port,
+        };
         let port = Reliable::new(Lossy::new(port, 7, chances), SMALL);
         // Long enough for a busy machine, and short enough to wait for in a check.
         Box::new(Watch::new(port, Duration::from_secs(8))) as _

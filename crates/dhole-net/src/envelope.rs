@@ -80,6 +80,11 @@ impl<M> Outbox<M> {
         self.envelopes.pop_front()
     }
 
+    /// Takes the first message if it is as wanted.
+    pub fn pop_if(&mut self, wanted: impl FnOnce(&Envelope<M>) -> bool) -> Option<Envelope<M>> {
+        self.envelopes.pop_front_if(|envelope| wanted(envelope))
+    }
+
     /// Whether nothing is to be sent.
     pub fn is_empty(&self) -> bool {
         self.envelopes.is_empty()

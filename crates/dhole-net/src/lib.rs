@@ -81,5 +81,5 @@ pub use reliable::{Reliable, ReliableLimits};
 pub use shm::{Shm, ShmError, ShmLink};
 pub use tcp::{Stream, Tcp, TcpLimits};
 #[cfg(not(loom))]
-pub use udp::{Udp, UdpKey, UdpLimits, UdpPeer};
+pub use udp::{Udp, UdpGroup, UdpKey, UdpLimits, UdpPeer};
 pub use watch::Watch;

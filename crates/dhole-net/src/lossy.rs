@@ -124,6 +124,12 @@ impl<P: Port> Port for Lossy<P> {
         self.inner.send(to, parts)
     }
 
+    /// So that layers above do what they would over such a network. Each of the others gets a frame
+    /// to all of them or not, by a chance of its own.
+    fn multicasts(&self) -> bool {
+        true
+    }
+
     fn poll(&self, take: &mut dyn FnMut(NodeId, &[u8])) -> usize {
         self.step(&mut locked(&self.fate));
         self.inner.poll(take)

@@ -32,6 +32,22 @@ pub trait Port: Send + Sync {
     /// [`SendError::ToItself`], [`SendError::NoSuchNode`], [`SendError::Closed`].
     fn send(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError>;
 
+    /// Whether a frame that [`send_each`](Port::send_each) sends to all others costs about as much as
+    /// one to one of them.
+    fn multicasts(&self) -> bool {
+        false
+    }
+
+    /// Sends one frame to each of `to`, as [`send`](Port::send) would, and takes those out of it to
+    /// whom it is sent or who are lost.
+    ///
+    /// # Errors
+    /// [`SendError::Busy`] when there was no room for some, who are left in `to`; otherwise as
+    /// [`send`](Port::send), but for [`SendError::Lost`].
+    fn send_each(&self, to: &mut Vec<NodeId>, parts: &[&[u8]]) -> Result<(), SendError> {
+        send_one_by_one(self, to, parts)
+    }
+
     /// Takes what has come, in the order in which it came from each peer, and returns how many
     /// frames that were. `take` may send. While one thread polls, another that tries gets 0 at
     /// once.
@@ -63,6 +79,23 @@ pub trait Port: Send + Sync {
     fn close(&self, at_most: Duration);
 }
 
+/// Sends a frame to each of `to` by itself.
+pub(crate) fn send_one_by_one<P: Port + ?Sized>(
+    port: &P,
+    to: &mut Vec<NodeId>,
+    parts: &[&[u8]],
+) -> Result<(), SendError> {
+    let mut failed = None;
+    to.retain(|&peer| match port.send(peer, parts) {
+        Ok(()) | Err(SendError::Lost { .. }) => false,
+        Err(error) => {
+            failed.get_or_insert(error);
+            true
+        }
+    });
+    failed.map_or(Ok(()), Err)
+}
+
 impl<P: Port + ?Sized> Port for Box<P> {
     fn name(&self) -> &'static str {
         (**self).name()
@@ -82,6 +115,14 @@ impl<P: Port + ?Sized> Port for Box<P> {
 
     fn send(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
         (**self).send(to, parts)
+    }
+
+    fn multicasts(&self) -> bool {
+        (**self).multicasts()
+    }
+
+    fn send_each(&self, to: &mut Vec<NodeId>, parts: &[&[u8]]) -> Result<(), SendError> {
+        (**self).send_each(to, parts)
     }
 
     fn poll(&self, take: &mut dyn FnMut(NodeId, &[u8])) -> usize {

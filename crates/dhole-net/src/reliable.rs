@@ -17,8 +17,10 @@ use std::time::{Duration, Instant};
 
 use dhole_model::NodeId;
 
+use self::datagram::{Datagram, OVERHEAD, parse, shared_head, shared_overhead};
 use self::flow::{Flow, FlowLimits, RESET};
 use crate::peers::Peers;
+use crate::port::send_one_by_one;
 use crate::sync::{locked, try_locked};
 use crate::{Loss, Offers, Port, SendError};
 
@@ -54,6 +56,8 @@ pub struct Reliable<P> {
     peers: Peers,
     clock: Box<dyn Fn() -> Duration + Send + Sync>,
     flows: Vec<Mutex<Flow>>,
+    /// The largest frame that goes to several at once, where the port beneath can.
+    shares: Option<usize>,
     polling: Mutex<Polling>,
 }
 
@@ -61,6 +65,14 @@ pub struct Reliable<P> {
 #[derive(Default)]
 struct Polling {
     ready: VecDeque<(NodeId, Vec<u8>)>,
+}
+
+/// The largest frame that fits beside its numbers into one datagram to all. A datagram that is
+/// mostly numbers is worth little.
+fn shares(port: &dyn Port) -> Option<usize> {
+    let (largest, overhead) = (port.offers().largest, shared_overhead(port.nodes()));
+    (port.multicasts() && 2 * overhead <= largest)
+        .then(|| (largest - overhead).min(largest.saturating_sub(OVERHEAD)))
 }
 
 impl<P: Port> Reliable<P> {
@@ -88,6 +100,7 @@ impl<P: Port> Reliable<P> {
             peers: Peers::new(inner.me(), inner.nodes(), largest),
             flows: (0..inner.nodes()).map(flow).collect(),
             clock: Box::new(clock),
+            shares: shares(&inner),
             polling: Mutex::default(),
             inner,
         }
@@ -126,7 +139,13 @@ impl<P: Port> Reliable<P> {
     ) {
         let mut frames = Vec::new();
         let mut flow = locked(&self.flows[from.index()]);
-        let received = flow.receive(now, datagram, &mut frames);
+        let received = match parse(datagram) {
+            Some(Datagram::Shared(numbers, bytes)) => match numbers.of(self.me().index()) {
+                Some(number) => flow.receive_shared(now, number, bytes, &mut frames),
+                None => Ok(()),
+            },
+            _ => flow.receive(now, datagram, &mut frames),
+        };
         match self.peers.loss(from) {
             // It has left, and perhaps does not know that this is known here.
             Some(Loss::Left) => self.transmit(now, from, &mut flow),
@@ -173,6 +192,56 @@ impl<P: Port> Port for Reliable<P> {
         }
         self.transmit(now, to, &mut flow);
         Ok(())
+    }
+
+    fn multicasts(&self) -> bool {
+        self.shares.is_some()
+    }
+
+    /// A frame that is a datagram's goes to all in one, with its number in each flow: what is lost
+    /// of it is missed, acknowledged and sent again as anything else.
+    fn send_each(&self, to: &mut Vec<NodeId>, parts: &[&[u8]]) -> Result<(), SendError> {
+        let bytes: usize = parts.iter().map(|part| part.len()).sum();
+        if to.len() < 2 || self.shares.is_none_or(|most| bytes > most) {
+            return send_one_by_one(self, to, parts);
+        }
+        let now = (self.clock)();
+        // Whoever holds several flows takes them in this order, and everybody else holds one.
+        to.sort_unstable();
+        to.dedup();
+        let mut numbers = vec![None; self.nodes()];
+        let (mut flows, mut failed) = (Vec::new(), None);
+        to.retain(|&peer| {
+            let admitted = self.peers.admit(peer, parts);
+            if let Err(error) = admitted {
+                let lost = matches!(error, SendError::Lost { .. });
+                failed = failed.take().or((!lost).then_some(error));
+                return !lost;
+            }
+            let mut flow = locked(&self.flows[peer.index()]);
+            if !flow.frame(now, parts, bytes) {
+                failed.get_or_insert(SendError::Busy { to: peer });
+                return true;
+            }
+            numbers[peer.index()] = flow.alone();
+            flows.push((peer, flow));
+            false
+        });
+        let sharing = numbers.iter().flatten().count();
+        let head = shared_head(&numbers);
+        let datagram: Vec<&[u8]> = [&head[..]]
+            .into_iter()
+            .chain(parts.iter().copied())
+            .collect();
+        let mut others = self.peers.others().collect();
+        let shared = sharing > 1 && self.inner.send_each(&mut others, &datagram).is_ok();
+        for (peer, mut flow) in flows {
+            if shared && numbers[peer.index()].is_some() {
+                flow.went(now);
+            }
+            self.transmit(now, peer, &mut flow);
+        }
+        failed.map_or(Ok(()), Err)
     }
 
     fn poll(&self, take: &mut dyn FnMut(NodeId, &[u8])) -> usize {

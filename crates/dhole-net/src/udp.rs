@@ -1,6 +1,8 @@
 //! The port over UDP: datagrams of which each proves that a member of the cluster sent it. Neither
 //! reliable nor ordered, which [`Reliable`](crate::Reliable) supplies.
 
+mod group;
+
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
@@ -14,8 +16,11 @@ use rustix::event::PollFlags;
 use rustix::io::Errno;
 use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg_addr, sockopt};
 
+pub use self::group::UdpGroup;
+
 use crate::bell::Bell;
 use crate::peers::Peers;
+use crate::port::send_one_by_one;
 use crate::sync::try_locked;
 use crate::{Loss, Offers, Port, SendError};
 
@@ -23,6 +28,8 @@ use crate::{Loss, Offers, Port, SendError};
 const ADDRESSED: usize = 4;
 const TAG: usize = 32;
 const HEAD: usize = TAG + ADDRESSED;
+/// Stands in the place of a receiver in what goes to all: no cluster has so many nodes.
+const ALL: NodeId = NodeId(u16::MAX);
 /// The largest datagram that UDP carries over IPv4.
 const MOST: usize = 65_507;
 /// Datagrams that are taken in one poll.
@@ -93,6 +100,8 @@ pub struct Udp {
     /// Where a datagram is read to.
     datagram: Mutex<Vec<u8>>,
     refused: AtomicU64,
+    sent: AtomicU64,
+    group: Option<UdpGroup>,
 }
 
 impl Udp {
@@ -124,7 +133,23 @@ impl Udp {
             bell: Bell::new()?,
             datagram: Mutex::new(vec![0; MOST]),
             refused: AtomicU64::new(0),
+            sent: AtomicU64::new(0),
+            group: None,
         })
+    }
+
+    /// Sends what goes to all to a group of which all are members, if the kernel lets it. A member
+    /// that gets nothing there loses what goes to all.
+    pub fn with_group(mut self, group: UdpGroup) -> Udp {
+        if group.open(&self.socket).is_ok() {
+            self.group = Some(group);
+        }
+        self
+    }
+
+    /// Datagrams that were given to the network.
+    pub fn sent(&self) -> u64 {
+        self.sent.load(Ordering::Relaxed)
     }
 
     /// Datagrams that were dropped because no member of the cluster had sent them to this node.
@@ -140,8 +165,103 @@ impl Udp {
         let from = NodeId(u16::from_le_bytes([from_low, from_high]));
         let to = NodeId(u16::from_le_bytes([to_low, to_high]));
         let peer = self.others.get(from.index())?.as_ref()?;
-        hmac::verify(&peer.key.0, rest, tag).ok()?;
-        (from != to && to == self.peers.me()).then_some(from)
+        let (key, is_here) = match &self.group {
+            Some(group) if to == ALL => (&group.key, true),
+            _ => (&peer.key, to == self.peers.me()),
+        };
+        hmac::verify(&key.0, rest, tag).ok()?;
+        (from != to && is_here).then_some(from)
+    }
+
+    /// Whether this is one of this node's own datagrams to all, which come here as well.
+    fn is_own(&self, datagram: &[u8]) -> bool {
+        let own = self.addressed(ALL);
+        datagram
+            .get(TAG..HEAD)
+            .is_some_and(|addressed| addressed == own)
+    }
+
+    fn addressed(&self, to: NodeId) -> [u8; ADDRESSED] {
+        let mut addressed = [0; ADDRESSED];
+        addressed[..2].copy_from_slice(&self.peers.me().0.to_le_bytes());
+        addressed[2..].copy_from_slice(&to.0.to_le_bytes());
+        addressed
+    }
+
+    /// Gives a datagram of `bytes` bytes to the network.
+    fn give(
+        &self,
+        to: NodeId,
+        (address, key): (&SocketAddr, &UdpKey),
+        parts: &[&[u8]],
+        bytes: usize,
+    ) -> Result<(), SendError> {
+        let addressed = self.addressed(to);
+        let tag = key.tag(&addressed, parts);
+        let joined;
+        let joined_part;
+        let mut parts = parts;
+        if parts.len() > PARTS {
+            joined = parts.concat();
+            joined_part = [&joined[..]];
+            parts = &joined_part;
+        }
+        let mut slices = [io::IoSlice::new(&[]); 2 + PARTS];
+        slices[0] = io::IoSlice::new(tag.as_ref());
+        slices[1] = io::IoSlice::new(&addressed);
+        for (slice, part) in slices[2..].iter_mut().zip(parts) {
+            *slice = io::IoSlice::new(part);
+        }
+        let sent = sendmsg_addr(
+            &self.socket,
+            address,
+            &slices[..2 + parts.len()],
+            &mut SendAncillaryBuffer::default(),
+            SendFlags::NOSIGNAL | SendFlags::DONTWAIT,
+        );
+        match sent {
+            Ok(_) => {
+                self.sent.fetch_add(1, Ordering::Relaxed);
+                Ok(())
+            }
+            Err(Errno::AGAIN | Errno::NOBUFS | Errno::INTR) => Err(SendError::Busy { to }),
+            Err(Errno::MSGSIZE) => Err(SendError::TooLarge {
+                to,
+                bytes,
+                largest: self.peers.largest(),
+            }),
+            // Whatever else may be wrong on the way: a datagram may be lost.
+            Err(_) => Ok(()),
+        }
+    }
+
+    /// Takes what has come at one of the sockets.
+    fn take_from(
+        &self,
+        socket: &UdpSocket,
+        buffer: &mut [u8],
+        take: &mut dyn FnMut(NodeId, &[u8]),
+    ) -> usize {
+        let mut frames = 0;
+        for _ in 0..AT_ONCE {
+            let bytes = match socket.recv_from(buffer) {
+                Ok((bytes, _)) => bytes,
+                // That nobody listens at a peer's address is told here, and means nothing yet.
+                Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => continue,
+                Err(_) => break,
+            };
+            let datagram = &buffer[..bytes];
+            match self.sender(datagram) {
+                Some(from) if self.peers.loss(from).is_none() => {
+                    frames += 1;
+                    take(from, &datagram[HEAD..]);
+                }
+                Some(_) => {}
+                None if self.group.is_some() && self.is_own(datagram) => {}
+                None => drop(self.refused.fetch_add(1, Ordering::Relaxed)),
+            }
+        }
+        frames
     }
 }
 
@@ -172,72 +292,43 @@ impl Port for Udp {
             let loss = Loss::Broken("it has no address".into());
             return Err(SendError::Lost { to, loss });
         };
-        let mut addressed = [0; ADDRESSED];
-        addressed[..2].copy_from_slice(&self.peers.me().0.to_le_bytes());
-        addressed[2..].copy_from_slice(&to.0.to_le_bytes());
-        let tag = peer.key.tag(&addressed, parts);
-        let joined;
-        let joined_part;
-        let mut parts = parts;
-        if parts.len() > PARTS {
-            joined = parts.concat();
-            joined_part = [&joined[..]];
-            parts = &joined_part;
+        self.give(to, (&peer.address, &peer.key), parts, bytes)
+    }
+
+    fn multicasts(&self) -> bool {
+        self.group.is_some()
+    }
+
+    fn send_each(&self, to: &mut Vec<NodeId>, parts: &[&[u8]]) -> Result<(), SendError> {
+        let all = self.peers.others().all(|peer| to.contains(&peer));
+        let (Some(group), Some(&first), true) = (&self.group, to.first(), all) else {
+            return send_one_by_one(self, to, parts);
+        };
+        let bytes = parts.iter().map(|part| part.len()).sum();
+        if bytes > self.peers.largest() {
+            return self.peers.admit(first, parts).map(drop);
         }
-        let mut slices = [io::IoSlice::new(&[]); 2 + PARTS];
-        slices[0] = io::IoSlice::new(tag.as_ref());
-        slices[1] = io::IoSlice::new(&addressed);
-        for (slice, part) in slices[2..].iter_mut().zip(parts) {
-            *slice = io::IoSlice::new(part);
-        }
-        let sent = sendmsg_addr(
-            &self.socket,
-            &peer.address,
-            &slices[..2 + parts.len()],
-            &mut SendAncillaryBuffer::default(),
-            SendFlags::NOSIGNAL | SendFlags::DONTWAIT,
-        );
-        match sent {
-            Ok(_) => Ok(()),
-            Err(Errno::AGAIN | Errno::NOBUFS | Errno::INTR) => Err(SendError::Busy { to }),
-            Err(Errno::MSGSIZE) => Err(SendError::TooLarge {
-                to,
-                bytes,
-                largest: self.peers.largest(),
-            }),
-            // Whatever else may be wrong on the way: a datagram may be lost.
-            Err(_) => Ok(()),
-        }
+        self.give(ALL, (&group.address, &group.key), parts, bytes)?;
+        to.clear();
+        Ok(())
     }
 
     fn poll(&self, take: &mut dyn FnMut(NodeId, &[u8])) -> usize {
         let Some(mut buffer) = try_locked(&self.datagram) else {
             return 0;
         };
-        let mut frames = 0;
-        for _ in 0..AT_ONCE {
-            let bytes = match self.socket.recv_from(&mut buffer) {
-                Ok((bytes, _)) => bytes,
-                // That nobody listens at a peer's address is told here, and means nothing yet.
-                Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => continue,
-                Err(_) => break,
-            };
-            let datagram = &buffer[..bytes];
-            match self.sender(datagram) {
-                Some(from) if self.peers.loss(from).is_none() => {
-                    frames += 1;
-                    take(from, &datagram[HEAD..]);
-                }
-                Some(_) => {}
-                None => drop(self.refused.fetch_add(1, Ordering::Relaxed)),
-            }
-        }
-        frames
+        let group = self.group.as_ref().map(|group| &group.socket);
+        let sockets = [Some(&self.socket), group].into_iter().flatten();
+        sockets
+            .map(|socket| self.take_from(socket, &mut buffer, take))
+            .sum()
     }
 
     fn park(&self, at_most: Duration) {
-        let socket = [(self.socket.as_fd(), PollFlags::IN)];
-        self.bell.wait(socket, at_most);
+        let group = self.group.as_ref().map(|group| &group.socket);
+        let sockets = [Some(&self.socket), group].into_iter().flatten();
+        let sockets = sockets.map(|socket| (socket.as_fd(), PollFlags::IN));
+        self.bell.wait(sockets, at_most);
     }
 
     fn unpark(&self) {

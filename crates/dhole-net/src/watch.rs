@@ -184,6 +184,27 @@ impl<P: Port> Port for Watch<P> {
         Ok(())
     }
 
+    fn multicasts(&self) -> bool {
+        self.inner.multicasts()
+    }
+
+    fn send_each(&self, to: &mut Vec<NodeId>, parts: &[&[u8]]) -> Result<(), SendError> {
+        let bytes: usize = parts.iter().map(|part| part.len()).sum();
+        let largest = self.offers().largest;
+        if let Some(&to) = to.first().filter(|_| bytes > largest) {
+            return Err(SendError::TooLarge { to, bytes, largest });
+        }
+        let all = to.clone();
+        let sent = match is_stuffing(parts.iter().copied().flatten()) {
+            true => self.inner.send_each(to, &[&vec![STUFFING; bytes + 1]]),
+            false => self.inner.send_each(to, parts),
+        };
+        for peer in all.iter().filter(|peer| !to.contains(peer)) {
+            self.peers[peer.index()].told.store(true, Ordering::Relaxed);
+        }
+        sent
+    }
+
     fn poll(&self, take: &mut dyn FnMut(NodeId, &[u8])) -> usize {
         let mut heartbeats = 0;
         let frames = self.inner.poll(&mut |from, frame| {

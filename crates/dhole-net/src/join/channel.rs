@@ -152,6 +152,16 @@ impl Channel {
         Ok(socket.peer_addr()?.ip().to_canonical())
     }
 
+    /// The address that this machine has there.
+    pub fn local(&self) -> io::Result<IpAddr> {
+        let socket = match self {
+            Channel::Tcp(stream) => stream,
+            Channel::Tls(session) => session.socket(),
+            Channel::Unix(_) => return Err(ErrorKind::Unsupported.into()),
+        };
+        Ok(socket.local_addr()?.ip().to_canonical())
+    }
+
     /// For the port over TCP.
     pub fn into_stream(self) -> Option<Stream> {
         match self {

@@ -2,7 +2,7 @@
 //! other where its socket is and half of what their key is made of. Then the connections end.
 
 use std::io::{self, ErrorKind};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, UdpSocket};
 use std::time::{Duration, Instant};
 
 use dhole_model::NodeId;
@@ -13,14 +13,17 @@ use super::channel::Channel;
 use super::mesh::Mesh;
 use super::secret::Secret;
 use super::{error::JoinError, poll};
-use crate::{Reliable, ReliableLimits, Udp, UdpKey, UdpLimits, UdpPeer};
+use crate::{Reliable, ReliableLimits, Udp, UdpGroup, UdpKey, UdpLimits, UdpPeer};
 
 /// What a key is made for.
 const PURPOSE: &[u8] = b"dhole datagrams";
 /// Random bytes of each side.
 const HALF: usize = 32;
-/// What is said: a port, and half of what the key is made of.
-const HELLO: usize = 2 + HALF;
+/// What is said: a port, half of what the key is made of, and of node 0 the port and the seed of
+/// the group for what goes to all. Without a group its port is 0.
+const HELLO: usize = 2 + HALF + 2 + HALF;
+/// What the group's key is made for.
+const GROUP: &[u8] = b"dhole datagrams to all";
 /// What was said before is there at once, as a rule: this only keeps a wait from being none.
 const LEAST_WAIT: Duration = Duration::from_millis(100);
 
@@ -58,7 +61,20 @@ impl Mesh {
             .map_err(|_| failed("making a key")(ErrorKind::Other.into()))?;
         let mut hello = [0; HELLO];
         hello[..2].copy_from_slice(&port.to_le_bytes());
-        hello[2..].copy_from_slice(&half);
+        hello[2..2 + HALF].copy_from_slice(&half);
+        let here = self.channels.iter().flatten().next().map(Channel::local);
+        let here = here.and_then(Result::ok);
+        let mut group = None;
+        if me == NodeId(0) && nodes_share(&hosts) {
+            let mut seed = [0; HALF];
+            SystemRandom::new()
+                .fill(&mut seed)
+                .map_err(|_| failed("making a key")(ErrorKind::Other.into()))?;
+            group = join_group(here, 0, &seed, secret);
+            let port = group.as_ref().map_or(0, UdpGroup::port);
+            hello[2 + HALF..4 + HALF].copy_from_slice(&port.to_le_bytes());
+            hello[4 + HALF..].copy_from_slice(&seed);
+        }
         let deadline = self.deadline;
         let exchanging = |peer: NodeId, cause: io::Error| {
             let cause = io::Error::new(cause.kind(), format!("with {peer}: {cause}"));
@@ -79,7 +95,15 @@ impl Mesh {
                 continue;
             };
             let theirs = hear(channel, deadline).map_err(|cause| exchanging(peer, cause))?;
-            let (port, their_half) = theirs.split_at(2);
+            let (port, rest) = theirs.split_at(2);
+            let (their_half, rest) = rest.split_at(HALF);
+            if peer == NodeId(0) {
+                let (port, seed) = rest.split_at(2);
+                let port = u16::from_le_bytes([port[0], port[1]]);
+                if port != 0 {
+                    group = join_group(here, port, seed, secret);
+                }
+            }
             let (lower, higher) = match me < peer {
                 true => (&half[..], their_half),
                 false => (their_half, &half[..]),
@@ -93,13 +117,33 @@ impl Mesh {
                 key: UdpKey::new(&secret.prove(&[PURPOSE, lower, higher])),
             }));
         }
-        let udp = Udp::new(me, socket, peers, limits).map_err(opening)?;
+        let mut udp = Udp::new(me, socket, peers, limits).map_err(opening)?;
+        if let Some(group) = group {
+            udp = udp.with_group(group);
+        }
         let limits = ReliableLimits {
             patience,
             ..ReliableLimits::default()
         };
         Ok(Reliable::new(udp, limits))
     }
+}
+
+/// Whether there are several others, all of which can be in one group.
+fn nodes_share(hosts: &[Option<IpAddr>]) -> bool {
+    let others = || hosts.iter().flatten();
+    others().count() > 1 && others().all(IpAddr::is_ipv4)
+}
+
+/// The group that is made of `seed`, which goes no further than an organisation (RFC 2365); none
+/// where the system has none, and then frames go to each by itself.
+fn join_group(here: Option<IpAddr>, port: u16, seed: &[u8], secret: &Secret) -> Option<UdpGroup> {
+    let Some(IpAddr::V4(interface)) = here else {
+        return None;
+    };
+    let address = Ipv4Addr::new(239, 192 | seed[0] & 3, seed[1], seed[2]);
+    let key = UdpKey::new(&secret.prove(&[GROUP, seed]));
+    UdpGroup::join(SocketAddrV4::new(address, port), interface, key).ok()
 }
 
 /// As a socket that speaks both kinds of addresses names it.

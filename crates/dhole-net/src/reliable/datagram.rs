@@ -12,6 +12,7 @@ const DATA: u8 = 1;
 const FIRST: u8 = 2;
 const GOODBYE: u8 = 8;
 const RESET: u8 = 16;
+const SHARED: u8 = 32;
 
 /// What is known at one end of what came from the other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -48,6 +49,39 @@ pub(super) enum Datagram<'a> {
     Reset,
     /// What has come, and perhaps something new.
     Sound(Acknowledgement, Option<Fragment<&'a [u8]>>),
+    /// A whole frame that went to several: a fragment with another number for each of them.
+    Shared(Numbers<'a>, &'a [u8]),
+}
+
+/// The numbers that a fragment has for each node of the cluster.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Numbers<'a>(&'a [u8]);
+
+/// Stands where a fragment has no number, for it is not for that node.
+const NO_NUMBER: u64 = u64::MAX;
+
+impl Numbers<'_> {
+    /// That of node `index`, if it is for it.
+    pub fn of(self, index: usize) -> Option<u64> {
+        let number = self.0.chunks_exact(8).nth(index)?.first_chunk()?;
+        Some(u64::from_le_bytes(*number)).filter(|number| *number != NO_NUMBER)
+    }
+}
+
+/// Bytes of a shared datagram that are not data.
+pub(super) fn shared_overhead(nodes: usize) -> usize {
+    1 + 2 + 8 * nodes
+}
+
+/// The bytes before a frame that is shared; `numbers[n]` is its number for node `n`.
+pub(super) fn shared_head(numbers: &[Option<u64>]) -> Vec<u8> {
+    let mut head = Vec::with_capacity(shared_overhead(numbers.len()));
+    head.push(SHARED);
+    head.extend_from_slice(&(numbers.len() as u16).to_le_bytes());
+    for number in numbers {
+        head.extend_from_slice(&number.unwrap_or(NO_NUMBER).to_le_bytes());
+    }
+    head
 }
 
 /// The bytes before those of `fragment`.
@@ -81,6 +115,12 @@ pub(super) fn parse(bytes: &[u8]) -> Option<Datagram<'_>> {
         return Some(Datagram::Reset);
     }
     let (&flags, rest) = bytes.split_first()?;
+    if flags == SHARED {
+        let (&nodes, rest) = rest.split_first_chunk()?;
+        let numbers = 8 * usize::from(u16::from_le_bytes(nodes));
+        let (numbers, bytes) = rest.split_at_checked(numbers)?;
+        return Some(Datagram::Shared(Numbers(numbers), bytes));
+    }
     let (&below, rest) = rest.split_first_chunk()?;
     let (&beyond, rest) = rest.split_first_chunk()?;
     let acknowledges = Acknowledgement {

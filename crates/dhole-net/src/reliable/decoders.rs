@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use super::datagram::{Datagram, parse};
 use super::flow::{Flow, FlowLimits};
 
 /// Datagrams of one peer, each with its length before it, among frames of this node's own: what
@@ -28,7 +29,14 @@ pub fn datagrams(bytes: &[u8]) {
             true
         });
         assert!(sent < 1_000, "{sent} datagrams for one");
-        if flow.receive(now, datagram, &mut frames).is_err() {
+        let received = match parse(datagram) {
+            Some(Datagram::Shared(numbers, bytes)) => match numbers.of(1) {
+                Some(number) => flow.receive_shared(now, number, bytes, &mut frames),
+                None => Ok(()),
+            },
+            _ => flow.receive(now, datagram, &mut frames),
+        };
+        if received.is_err() {
             break;
         }
         frames

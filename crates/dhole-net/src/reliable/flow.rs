@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::datagram::{Datagram, OVERHEAD, RESET_DATAGRAM, head, parse};
+use super::datagram::{Datagram, Fragment, OVERHEAD, Place, RESET_DATAGRAM, head, parse};
 use super::receiving::Receiving;
 use super::sending::Sending;
 use crate::Loss;
@@ -62,6 +62,10 @@ impl Flow {
         let cut_off = |what: String| Loss::CutOff(what);
         let (acknowledges, fragment) = match parse(datagram) {
             Some(Datagram::Sound(acknowledges, fragment)) => (acknowledges, fragment),
+            Some(Datagram::Shared(..)) => {
+                let what = "a frame for several where one is spoken to";
+                return Err(cut_off(what.into()));
+            }
             Some(Datagram::Reset) => return Err(Loss::Broken("it gave this node up".into())),
             None => {
                 let bytes = datagram.len();
@@ -76,6 +80,36 @@ impl Flow {
             self.receiving.receive(fragment, frames).map_err(cut_off)?;
         }
         Ok(())
+    }
+
+    /// Takes a whole frame that went to several, of which it is the fragment `number` here.
+    pub fn receive_shared(
+        &mut self,
+        now: Duration,
+        number: u64,
+        bytes: &[u8],
+        frames: &mut Vec<Vec<u8>>,
+    ) -> Result<(), Loss> {
+        self.heard = now;
+        let place = Place::First(bytes.len() as u32);
+        let fragment = Fragment {
+            number,
+            place,
+            bytes,
+        };
+        self.receiving
+            .receive(fragment, frames)
+            .map_err(Loss::CutOff)
+    }
+
+    /// The number of the fragment that alone is to be sent now, if it can go to several at once.
+    pub fn alone(&self) -> Option<u64> {
+        self.sending.alone()
+    }
+
+    /// That fragment went to several.
+    pub fn went(&mut self, now: Duration) {
+        self.sending.went(now);
     }
 
     /// Sends what may be sent now. `send` says whether there was room for the datagram.

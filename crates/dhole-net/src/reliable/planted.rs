@@ -10,6 +10,8 @@ pub(super) enum Planted {
     NoTimeout,
     /// What came beyond a missing fragment is taken for everything below it.
     BeyondIsBelow,
+    /// What went to several at once is taken to have come.
+    SharedIsArrived,
 }
 
 #[cfg(test)]

@@ -9,6 +9,9 @@ use super::receiving::WINDOW;
 /// A missing fragment counts as lost when so many sent after it have come.
 const OVERTAKEN_BY: u64 = 3;
 
+/// Who lost so many shared fragments, one after the other, gets no more of them.
+const DEAF: u32 = 8;
+
 /// The sending half of a flow: cuts frames into fragments, and sends each until it has come.
 pub(super) struct Sending {
     /// Bytes of a fragment, at most.
@@ -25,12 +28,16 @@ pub(super) struct Sending {
     /// How many of those sent are on the way, and how many are lost and not yet sent again.
     on_the_way: usize,
     lost: usize,
+    /// Shared fragments that were lost one after the other.
+    deaf: u32,
 }
 
 struct Sent {
     fragment: Fragment<Vec<u8>>,
     at: Duration,
     times: u32,
+    /// It went to several at once, the first time.
+    shared: bool,
     state: State,
 }
 
@@ -54,6 +61,7 @@ impl Sending {
             bytes: 0,
             on_the_way: 0,
             lost: 0,
+            deaf: 0,
         }
     }
 
@@ -86,6 +94,7 @@ impl Sending {
             },
             at: Duration::ZERO,
             times: 0,
+            shared: false,
             state: State::Unsent,
         });
     }
@@ -163,6 +172,9 @@ impl Sending {
             State::Lost => self.lost -= 1,
             State::OnTheWay | State::Unsent => self.on_the_way -= 1,
         }
+        if sent.times == 1 && sent.shared {
+            self.deaf = 0;
+        }
         if sent.times == 1 {
             self.pace.measured(now.saturating_sub(sent.at));
         }
@@ -180,6 +192,7 @@ impl Sending {
             let again = sent.times > 1 && now < sent.at + self.pace.grace();
             if sent.state == State::OnTheWay && !again {
                 sent.state = State::Lost;
+                self.deaf += u32::from(sent.shared && sent.times == 1);
                 self.on_the_way -= 1;
                 self.lost += 1;
                 self.pace.lost(number, next);
@@ -200,6 +213,27 @@ impl Sending {
         self.on_the_way < self.pace.window() && (self.lost > 0 || unsent)
     }
 
+    /// The number of the last fragment, if that alone is to be sent, and may be: then it can go to
+    /// several at once. Not to one who seems to get nothing of that kind.
+    pub fn alone(&self) -> Option<u64> {
+        let alone = self.sent + 1 == self.fragments.len() && self.lost == 0;
+        let number = self.first + self.sent as u64;
+        (alone && self.may_send() && self.deaf < DEAF).then_some(number)
+    }
+
+    /// That fragment went to several at once.
+    pub fn went(&mut self, now: Duration) {
+        if planted(Planted::SharedIsArrived) {
+            self.fragments[self.sent].state = State::Arrived;
+            self.sent += 1;
+            return;
+        }
+        let sent = &mut self.fragments[self.sent];
+        (sent.state, sent.at, sent.times, sent.shared) = (State::OnTheWay, now, 1, true);
+        self.sent += 1;
+        self.on_the_way += 1;
+    }
+
     /// Sends what may be: first what is lost, then what is new. `send` says whether there was room.
     pub fn transmit(&mut self, now: Duration, send: &mut dyn FnMut(&Fragment<Vec<u8>>) -> bool) {
         let timed_out = self.timeout_at().is_some_and(|at| at <= now);
@@ -208,6 +242,7 @@ impl Sending {
             for sent in self.fragments.iter_mut().take(self.sent) {
                 if sent.state == State::OnTheWay {
                     sent.state = State::Lost;
+                    self.deaf += u32::from(sent.shared && sent.times == 1);
                     self.on_the_way -= 1;
                     self.lost += 1;
                 }

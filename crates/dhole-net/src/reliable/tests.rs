@@ -3,6 +3,7 @@
 use std::panic::catch_unwind;
 use std::time::Duration;
 
+use super::datagram::{Datagram, parse, shared_head};
 use super::flow::{Flow, FlowLimits};
 use super::planted::{PLANTED, Planted};
 use crate::Loss;
@@ -139,6 +140,101 @@ fn exchange(seed: u64) {
     }
 }
 
+/// A node sends the same frames to three others, some of them to all at once, over networks that are
+/// bad each in its own way.
+fn share(seed: u64) {
+    const TO: usize = 3;
+    let mut random = Random(seed);
+    let mut networks: Vec<Network> = (0..TO as u64)
+        .map(|to| Network {
+            drop: random.below(60),
+            duplicate: random.below(30),
+            latest_us: 1 + random.below(20_000),
+            on_the_way: Vec::new(),
+            random: Random(seed ^ to << 32),
+        })
+        .collect();
+    let frames: Vec<Vec<u8>> = (0..1 + random.below(25))
+        .map(|_| frame(&mut random))
+        .collect();
+    let mut here: Vec<Flow> = (0..TO).map(|_| Flow::new(LIMITS)).collect();
+    let mut there: Vec<Flow> = (0..TO).map(|_| Flow::new(LIMITS)).collect();
+    let (mut offered, mut taken) = ([0; TO], [const { Vec::new() }; TO]);
+    let (mut now, mut steps) = (Duration::ZERO, 0);
+    while taken.iter().any(|t: &Vec<Vec<u8>>| t.len() < frames.len()) {
+        steps += 1;
+        assert!(
+            steps < MOST_STEPS,
+            "seed {seed}: the flows turn on the spot"
+        );
+        for (at, next) in frames.iter().enumerate() {
+            let mut numbers = Vec::new();
+            for to in 0..TO {
+                let goes = offered[to] == at && here[to].frame(now, &[next], next.len());
+                offered[to] += usize::from(goes);
+                numbers.push(here[to].alone().filter(|_| goes && next.len() <= 30));
+            }
+            if numbers.iter().flatten().count() > 1 {
+                let head = shared_head(&numbers);
+                for to in 0..TO {
+                    networks[to].send(now, 1, &[&head, next]);
+                    if numbers[to].is_some() {
+                        here[to].went(now);
+                    }
+                }
+            }
+        }
+        for (to, network) in networks.iter_mut().enumerate() {
+            for (side, flow) in [&mut here[to], &mut there[to]].into_iter().enumerate() {
+                flow.transmit(now, &mut |parts| {
+                    network.send(now, 1 - side, parts);
+                    true
+                });
+            }
+        }
+        let flows = here.iter().chain(&there);
+        let timers = flows.filter_map(|flow| flow.wake_at(now));
+        let arrivals = networks
+            .iter()
+            .flat_map(|n| &n.on_the_way)
+            .map(|&(at, ..)| at);
+        let next = timers.chain(arrivals).min();
+        now = next
+            .unwrap_or_else(|| panic!("seed {seed}: nothing is due"))
+            .max(now);
+        assert!(now < FOR_EVER, "seed {seed}: the flows hang");
+        for (to, network) in networks.iter_mut().enumerate() {
+            let due = network.on_the_way.extract_if(.., |&mut (at, ..)| at <= now);
+            let mut due: Vec<_> = due.collect();
+            due.sort_by_key(|&(at, ..)| at);
+            for (_, side, datagram) in due {
+                let received = match (side, parse(&datagram)) {
+                    (0, _) => here[to].receive(now, &datagram, &mut Vec::new()),
+                    (_, Some(Datagram::Shared(numbers, bytes))) => match numbers.of(to) {
+                        Some(number) => {
+                            there[to].receive_shared(now, number, bytes, &mut taken[to])
+                        }
+                        None => Ok(()),
+                    },
+                    _ => there[to].receive(now, &datagram, &mut taken[to]),
+                };
+                assert_eq!(received, Ok(()), "seed {seed}");
+            }
+        }
+    }
+    assert!(taken.iter().all(|taken| *taken == frames), "seed {seed}");
+}
+
+#[test]
+fn what_goes_to_several_at_once_is_lost_to_nobody() {
+    seeds(0..3_000).for_each(share);
+}
+
+#[test]
+fn a_shared_frame_that_is_taken_to_have_come_is_found() {
+    assert!(finds(Planted::SharedIsArrived, share));
+}
+
 fn seeds(all: std::ops::Range<u64>) -> std::ops::Range<u64> {
     match std::env::var("DHOLE_SEED").map(|seed| seed.parse()) {
         Ok(Ok(seed)) => seed..seed + 1,
@@ -153,8 +249,12 @@ fn ten_thousand_bad_networks_lose_nothing() {
 
 /// The first of some seeds that finds what is planted.
 fn is_found(error: Planted) -> bool {
+    finds(error, exchange)
+}
+
+fn finds(error: Planted, run: fn(u64)) -> bool {
     PLANTED.set(error);
-    let found = (0..300).any(|seed| catch_unwind(|| exchange(seed)).is_err());
+    let found = (0..300).any(|seed| catch_unwind(|| run(seed)).is_err());
     PLANTED.set(Planted::Nothing);
     found
 }

@@ -42,9 +42,72 @@ impl Processes {
         while let Some(envelope) = out.pop() {
             if envelope.to == self.me {
                 self.hand_over(receivers, envelope, out);
-            } else {
-                self.post(receivers, envelope, out);
+                continue;
             }
+            match self.alike(&envelope, out) {
+                Some(to) => self.post_alike(receivers, &envelope, to, out),
+                None => self.post(receivers, envelope, out),
+            }
+        }
+    }
+
+    /// To whom else the same message goes at once, as what a group orders does, where the port sends
+    /// to all as easily as to one.
+    fn alike(&self, first: &Envelope<Message>, out: &mut Outbox<Message>) -> Option<Vec<NodeId>> {
+        if !matches!(first.body, Message::Objects(_)) || !self.port.multicasts() {
+            return None;
+        }
+        let me = self.me;
+        let mut to = vec![first.to];
+        while let Some(next) = out.pop_if(|next| {
+            let same = next.body == first.body && *next.payload == *first.payload;
+            same && next.to != me && !to.contains(&next.to)
+        }) {
+            to.push(next.to);
+        }
+        (to.len() > 1).then_some(to)
+    }
+
+    /// Sends one message to several nodes in one frame, but for those that have to be told of
+    /// objects before it. Their lanes are taken in the order of their numbers, and nobody else
+    /// takes several.
+    fn post_alike(
+        &self,
+        receivers: &Receivers<'_>,
+        envelope: &Envelope<Message>,
+        mut to: Vec<NodeId>,
+        out: &mut Outbox<Message>,
+    ) {
+        let (message, payload) = (&envelope.body, &envelope.payload);
+        to.sort_unstable();
+        let lanes = to.iter().filter_map(|to| self.lanes.get(to.index()));
+        let lanes: Vec<_> = lanes.map(lock).collect();
+        let cluster = self.cluster();
+        let mut news = Vec::new();
+        let has_news = |node: &mut NodeId| {
+            news.clear();
+            let telling = cluster
+                .as_ref()
+                .map(|cluster| cluster.tell(*node, &mut news));
+            !news.is_empty() || telling.is_some_and(|telling| telling.more)
+        };
+        let mut apart: Vec<NodeId> = to.extract_if(.., has_news).collect();
+        let mut frame = vec![0; HEADER];
+        let encoded = message.encode(&mut frame);
+        encoded.expect("the protocols make no message that carries gossip twice");
+        let header = self.header(Kind::Message, 0, frame.len() - HEADER);
+        frame[..HEADER].copy_from_slice(&header);
+        if frame.len() + payload.len() > self.port.offers().largest {
+            apart.append(&mut to);
+        }
+        if !to.is_empty() {
+            let send = &mut || self.port.send_each(&mut to, &[&frame, payload]);
+            // Whoever is lost is found out about where losses are told.
+            let _ = self.push_by(receivers, send, out);
+        }
+        drop(lanes);
+        for to in apart {
+            let _ = self.post_message(receivers, to, message, payload, out);
         }
     }
 
@@ -158,9 +221,18 @@ impl Processes {
         parts: &[&[u8]],
         out: &mut Outbox<Message>,
     ) -> Result<(), SendError> {
+        self.push_by(receivers, &mut || self.port.send(to, parts), out)
+    }
+
+    fn push_by(
+        &self,
+        receivers: &Receivers<'_>,
+        send: &mut dyn FnMut() -> Result<(), SendError>,
+        out: &mut Outbox<Message>,
+    ) -> Result<(), SendError> {
         let mut in_vain = 0;
         loop {
-            match self.port.send(to, parts) {
+            match send() {
                 Err(SendError::Busy { .. }) => {}
                 sent => return sent,
             }
