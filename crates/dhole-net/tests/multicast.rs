@@ -93,7 +93,7 @@ fn a_frame_that_is_too_large_for_one_goes_to_each() {
         println!("{PASSED_OVER}");
         return;
     };
-    let frame = vec![7; 1_340];
+    let frame = vec![7; 1_332];
     ports[0].send_each(&mut others(0), &[&frame]).unwrap();
     assert_eq!(ports[0].inner().sent(), 3);
     for port in &ports[1..] {

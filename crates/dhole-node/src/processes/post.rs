@@ -101,7 +101,7 @@ impl Processes {
             apart.append(&mut to);
         }
         if !to.is_empty() {
-            let send = &mut || self.port.send_each(&mut to, &[&frame, payload]);
+            let send = &mut || self.port.send_each(&mut to, &[&frame[..], &payload[..]]);
             // Whoever is lost is found out about where losses are told.
             let _ = self.push_by(receivers, send, out);
         }
