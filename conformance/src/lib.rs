@@ -30,6 +30,7 @@ pub mod suite;
 
 pub use bug::{Bug, Fate};
 pub use platform::{
-    Detected, Impatient, OnThreads, OverTcp, Placed, Platform, Simulated, Tampered, Under, run,
+    Detected, Impatient, OnThreads, OverPorts, OverTcp, Placed, Platform, Simulated, Tampered,
+    Under, run,
 };
 pub use seeds::seeds;

@@ -15,6 +15,7 @@ use dhole_sim::Sim;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 
+use crate::ports::Make;
 use crate::{Bug, Fate};
 
 /// Something that clusters run on.
@@ -162,6 +163,33 @@ impl Platform for OverTcp {
             Box::new(machine.neighbours(nodes)) as Box<dyn Machine + Send>
         };
         streams.into_iter().enumerate().map(machine).collect()
+    }
+}
+
+/// Nodes as processes are, over the ports that are made here, but all in this process.
+#[derive(Clone, Copy, Debug)]
+pub struct OverPorts {
+    /// What the ports are called.
+    pub name: &'static str,
+    /// Makes them.
+    pub make: Make,
+}
+
+impl Platform for OverPorts {
+    fn name(&self) -> String {
+        self.name.into()
+    }
+
+    fn machine(&self, _: usize, _: u64) -> Box<dyn Machine> {
+        unreachable!("every node has a machine of its own")
+    }
+
+    fn machines(&self, nodes: usize, seed: u64) -> Vec<Box<dyn Machine + Send>> {
+        let machine = |port| {
+            let machine = Processes::new(port, seed).expect("the port offers all");
+            Box::new(machine.neighbours(nodes)) as Box<dyn Machine + Send>
+        };
+        (self.make)(nodes).into_iter().map(machine).collect()
     }
 }
 

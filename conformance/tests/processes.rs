@@ -11,13 +11,29 @@ conformance::suite!(
     conformance::Under(conformance::OverTcp, dhole::Coherence::Home)
 );
 
+/// What processes of one machine have as a rule.
+const SHM: conformance::OverPorts = conformance::OverPorts {
+    name: "shm",
+    make: conformance::ports::watched,
+};
+/// Datagrams, those to all among them.
+const UDP: conformance::OverPorts = conformance::OverPorts {
+    name: "udp",
+    make: conformance::ports::udp,
+};
+
+conformance::suite!(shm, super::SHM);
+conformance::suite!(udp, super::UDP);
+
 #[test]
 fn random_programs_between_processes_are_as_if_sequential() {
     use conformance::oracle::{Size, execute, expected, generate};
     use conformance::{OverTcp, Platform, Under, seeds};
     use dhole::Coherence;
 
-    let platforms: [&dyn Platform; 3] = [
+    let platforms: [&dyn Platform; 5] = [
+        &SHM,
+        &UDP,
         &OverTcp,
         &Under(OverTcp, Coherence::Update),
         &Under(OverTcp, Coherence::Home),

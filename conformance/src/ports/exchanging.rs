@@ -243,3 +243,46 @@ pub fn a_taker_that_panics_takes_its_frame_once(make: Make) {
     }
     assert_eq!(taken, (0..10).collect::<Vec<_>>());
 }
+
+/// Whether a frame goes to all at once or to one, each receiver takes its own in their order.
+pub fn frames_to_all_and_to_one_come_once_and_in_order(make: Make) {
+    const NODES: usize = 4;
+    const FRAMES: u64 = 300;
+    // Every fifth frame goes to one node alone, in turn.
+    let goes_to = |number: u64, me: NodeId, node: NodeId| {
+        let others: Vec<NodeId> = (0..NODES).map(NodeId::at).filter(|n| *n != me).collect();
+        number % 5 != 4 || others[number as usize / 5 % others.len()] == node
+    };
+    together(&make(NODES), |node| {
+        let me = node.port.me();
+        let due = |from: NodeId| (0..FRAMES).filter(move |&number| goes_to(number, from, me));
+        let mut missing: Vec<_> = (0..NODES).map(|from| due(NodeId::at(from))).collect();
+        let left = Cell::new(node.others().map(|from| due(from).count()).sum::<usize>());
+        let mut take = |from: NodeId, frame: &[u8]| {
+            let number = Node::number(&frame[..8]);
+            assert_eq!(missing[from.index()].next(), Some(number), "from {from}");
+            assert!(frame[8..].iter().all(|&byte| byte == number as u8));
+            left.set(left.get() - 1);
+        };
+        for number in 0..FRAMES {
+            let rest = vec![number as u8; number as usize * 7 % 2_000];
+            let mut to: Vec<NodeId> = node.others().collect();
+            to.retain(|&to| goes_to(number, me, to));
+            let patience = Patience::default();
+            loop {
+                match node
+                    .port
+                    .send_each(&mut to, &[&number.to_le_bytes(), &rest])
+                {
+                    Ok(()) => break,
+                    Err(SendError::Busy { .. }) => {}
+                    Err(error) => panic!("{me}: {error}"),
+                }
+                patience.for_a("room");
+                node.port.poll(&mut take);
+            }
+            assert!(to.is_empty(), "{to:?} are left");
+        }
+        node.take_until("frames to all", &mut || left.get() == 0, &mut take);
+    });
+}

@@ -39,6 +39,7 @@ macro_rules! port_suite {
                 both_may_flood_each_other
                 many_threads_may_send
                 a_taker_may_send
+                frames_to_all_and_to_one_come_once_and_in_order
                 what_cannot_be_addressed_is_an_error
                 a_taker_that_panics_takes_its_frame_once
                 a_peer_that_takes_nothing_is_busy_after_a_limit

@@ -262,6 +262,46 @@ fn over_a_program(transport: &'static str) {
     matrix.stopped_for_good();
 }
 
+/// The rows that are quick: of the ports that are made of others, for every day.
+fn in_short(program: &'static str, transport: &'static str) {
+    let matrix = Matrix { program, transport };
+    matrix.killed();
+    matrix.stopped();
+}
+
+#[test]
+fn a_bare_port_over_udp_in_short() {
+    in_short("ports::member", "udp");
+}
+
+#[test]
+fn a_bare_port_over_mixed_in_short() {
+    in_short("ports::member", "mixed");
+}
+
+#[test]
+fn a_program_over_mixed_in_short() {
+    in_short("programs::member", "mixed");
+}
+
+#[test]
+#[ignore = "a minute: the rest of the matrix, cargo test -p dhole-cli --test kill -- --ignored"]
+fn a_bare_port_over_udp() {
+    over_a_bare_port("udp");
+}
+
+#[test]
+#[ignore = "half a minute: the rest of the matrix, cargo test -p dhole-cli --test kill -- --ignored"]
+fn a_bare_port_over_mixed() {
+    over_a_bare_port("mixed");
+}
+
+#[test]
+#[ignore = "half a minute: the rest of the matrix, cargo test -p dhole-cli --test kill -- --ignored"]
+fn a_program_over_mixed() {
+    over_a_program("mixed");
+}
+
 #[test]
 fn a_bare_port_over_tcp() {
     over_a_bare_port("tcp");

@@ -224,6 +224,10 @@ impl Processes {
         self.push_by(receivers, &mut || self.port.send(to, parts), out)
     }
 
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a live machine is where threads wait for each other"
+    )]
     fn push_by(
         &self,
         receivers: &Receivers<'_>,
