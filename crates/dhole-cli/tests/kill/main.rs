@@ -157,13 +157,17 @@ impl Matrix {
         };
         self.cell("stopped for good", "at start-up", &alone);
         self.told("stopped for good");
-        // Over UDP nobody need answer a goodbye: the others are done all the same.
-        let waited_for = Outcome {
+        self.waited_for("stopped for good");
+    }
+
+    /// The others are done; who does not end is waited for until somebody ends it.
+    fn waited_for(self, how: &str) {
+        let outcome = Outcome {
             code: 128 + 9,
             says: done,
             blames: "node 1 was ended by signal 9 (SIGKILL)",
         };
-        self.cell("stopped for good", "at exit", &waited_for);
+        self.cell(how, "at exit", &outcome);
     }
 
     /// The others hear of it; the victim itself, which lives on, is ended by `dhole run`.
@@ -251,6 +255,7 @@ fn over_a_bare_port(transport: &'static str) {
     matrix.stopped();
     matrix.stopped_for_good();
     matrix.told("closed");
+    matrix.waited_for("closed");
 }
 
 fn over_a_program(transport: &'static str) {

@@ -31,7 +31,12 @@ pub fn happens(close: impl FnOnce()) {
             println!("stays {}", process::id());
             kill_process(getpid(), Signal::STOP).unwrap();
         }
-        "closed" => close(),
+        "closed" => {
+            close();
+            if env::var(WHEN).unwrap() == "at exit" {
+                println!("stays {}", process::id());
+            }
+        }
         "out of memory" => {
             let most = Rlimit {
                 current: Some(1 << 20),
