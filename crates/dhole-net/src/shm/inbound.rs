@@ -112,6 +112,8 @@ impl Inbound {
                 }
                 self.total = Some(total);
             }
+            // Pieces of nothing could follow each other for ever, and no turn would end.
+            Kind::Piece if bytes == 0 => return cut_off("a piece of 0 bytes".into()),
             Kind::Piece => {}
         }
         let Some(total) = self.total.filter(|total| bytes <= total - self.filled) else {

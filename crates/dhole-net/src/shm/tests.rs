@@ -96,6 +96,23 @@ fn pieces_that_make_no_frame_are_cut_off() {
 }
 
 #[test]
+fn pieces_of_nothing_are_cut_off_and_no_turn_is_without_end() {
+    let nothing = header(Kind::Piece, 0);
+    let first = header(Kind::First(100), 8);
+    assert_cut_off(&writes(&[first, nothing]), "a piece of 0 bytes");
+    // Every word that follows is the header of one more.
+    let (port, peer) = port_and_peer();
+    let words = &peer.segment.words()[peer.segment.words().len() / 2 + CONTROL..];
+    for word in words {
+        word.store(3, Ordering::Relaxed);
+    }
+    let written = Writer::new().write(peer.segment.ring(1), first, [&[1; 8][..]]);
+    assert_eq!(written, Ok(true));
+    words[2].store(3, Ordering::Release);
+    assert_cut_off(&port, "a piece of 0 bytes");
+}
+
+#[test]
 fn a_reader_that_was_never_there_is_cut_off() {
     for position in [600, 1 << 40, u64::MAX] {
         let (port, peer) = port_and_peer();
