@@ -384,7 +384,10 @@ impl Told {
     fn is_possible(&self, info: &TypeInfo, store_bytes: u64) -> bool {
         let bytes = (info.size as u64).checked_mul(self.len);
         let fits = bytes.is_some_and(|bytes| bytes <= store_bytes);
-        let fits = fits && u32::try_from(self.ids).is_ok() && isize::try_from(self.len).is_ok();
+        // First of all: what follows counts with numbers that fit.
+        if !fits || u32::try_from(self.ids).is_err() || isize::try_from(self.len).is_err() {
+            return false;
+        }
         let starts_a_chunk = self.first.is_multiple_of(CHUNK);
         let scalar = info.is_dense() && info.leaves.is_empty() && info.references.is_empty();
         let blocks = per_block(info.size).map(|elements| self.len.div_ceil(elements));
@@ -393,7 +396,7 @@ impl Told {
             Some(1) => self.ids == 1,
             Some(blocks) => starts_a_chunk && blocks.next_multiple_of(CHUNK) == self.ids,
         };
-        fits && match self.shape {
+        match self.shape {
             Shape::Objects => starts_a_chunk && self.len == 1,
             Shape::Rows => starts_a_chunk && scalar,
             Shape::Array => is_array,
@@ -575,6 +578,7 @@ mod tests {
         let cluster = part();
         let (own, theirs) = (first_of(&cluster, 1), first_of(&cluster, 2));
         let (u64s, chars) = (name_of::<u64>(), name_of::<char>());
+        let (pages, nothings) = (name_of::<[u64; 512]>(), name_of::<[u64; 0]>());
         learn(&cluster, objects(theirs, 64, u64s)).unwrap();
         let end = theirs + 4096;
         let not_theirs = [
@@ -614,6 +618,9 @@ mod tests {
             array(1, 513, u64s, Shape::Array),
             array(64, 5, u64s, Shape::Array),
             array(1, 5, chars, Shape::ArrayOfZeros),
+            array(64, u64::MAX, pages, Shape::Array),
+            array(64, u64::MAX, nothings, Shape::Array),
+            rows(u64::MAX, nothings),
         ];
         for (i, lie) in impossible.into_iter().enumerate() {
             let error = learn(&cluster, lie);
