@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::{Duration, Instant};
 
 use dhole_model::NodeId;
@@ -99,6 +100,44 @@ fn bytes_behind_the_goodbye_are_cut_off() {
         .expect("bytes are sent");
     let lost = loss(&port, &mut Vec::new());
     assert_eq!(lost, Loss::CutOff("bytes behind its goodbye".into()));
+}
+
+#[test]
+fn what_was_read_before_a_panic_is_taken_after_it() {
+    // As many bytes as the port reads at once, so that nothing more fits beside them.
+    for (size, frames) in [(60, 1_usize << 10), (124, 1 << 10), ((1 << 20) - 4, 3)] {
+        let (port, mut peer) = port_and_peer();
+        let mut bytes = Vec::new();
+        for number in 0..frames {
+            bytes.extend((size as u32).to_le_bytes());
+            bytes.extend(vec![number as u8; size]);
+        }
+        let writing = std::thread::spawn(move || {
+            peer.write_all(&bytes).expect("bytes are sent");
+            peer
+        });
+        while frames > 3 && !writing.is_finished() {
+            std::thread::yield_now();
+        }
+        let (mut taken, mut panics) = (0, 0);
+        let until = Instant::now() + BOUND;
+        while taken < frames {
+            assert!(Instant::now() < until, "{taken} of {frames} were taken");
+            let polled = catch_unwind(AssertUnwindSafe(|| {
+                port.poll(&mut |_, frame| {
+                    assert_eq!(frame, vec![taken as u8; size]);
+                    taken += 1;
+                    if taken % 97 == 1 {
+                        resume_unwind(Box::new("a taker that fails"));
+                    }
+                })
+            }));
+            panics += usize::from(polled.is_err());
+            port.lost(&mut |_, loss| panic!("{loss}"));
+        }
+        assert_eq!(panics, frames.div_ceil(97), "of frames of {size} bytes");
+        drop(writing.join().expect("the peer"));
+    }
 }
 
 #[test]

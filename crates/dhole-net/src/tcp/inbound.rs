@@ -40,7 +40,7 @@ impl Inbound {
         }
     }
 
-    /// Reads once and takes every frame that is whole.
+    /// Reads once, unless taking was broken off, and takes every frame that is whole.
     pub fn poll(
         &mut self,
         stream: &Stream,
@@ -48,18 +48,22 @@ impl Inbound {
         take: &mut dyn FnMut(&[u8]),
     ) -> Brought {
         let mut brought = Brought::default();
-        if self.end == self.buffer.len() {
-            self.grow(USUAL);
-        }
         let mut end = None;
-        match stream.read(&mut self.buffer[self.end..]) {
-            Ok(0) => end = Some("it closed the connection".to_owned()),
-            Ok(read) => self.end += read,
-            Err(e) if is_passing(e.kind()) && !self.broken_off => return brought,
-            Err(e) if is_passing(e.kind()) => {}
-            Err(e) => end = Some(e.to_string()),
+        if self.broken_off {
+            // What was read before comes first: the buffer may be full of it.
+            brought.more = true;
+        } else {
+            if self.end == self.buffer.len() {
+                self.grow(USUAL);
+            }
+            match stream.read(&mut self.buffer[self.end..]) {
+                Ok(0) => end = Some("it closed the connection".to_owned()),
+                Ok(read) => self.end += read,
+                Err(e) if is_passing(e.kind()) => return brought,
+                Err(e) => end = Some(e.to_string()),
+            }
+            brought.more = self.end == self.buffer.len();
         }
-        brought.more = self.end == self.buffer.len();
         self.broken_off = true;
         match self.take_frames(largest, take) {
             Ok(frames) => {
@@ -143,7 +147,7 @@ impl Inbound {
 
     fn grow(&mut self, needed: usize) {
         let size = needed.min(2 * self.buffer.len()).max(USUAL);
-        self.buffer.resize(size, 0);
+        self.buffer.resize(size.max(self.buffer.len()), 0);
     }
 }
 
