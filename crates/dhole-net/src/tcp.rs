@@ -5,6 +5,8 @@ mod frame;
 mod inbound;
 mod outbound;
 mod stream;
+#[cfg(all(test, not(loom)))]
+mod tests;
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -72,6 +74,8 @@ struct Link {
     outbound: Mutex<Outbound>,
     /// Something is kept back.
     backlog: AtomicBool,
+    /// A frame was refused, and nobody has slept since: the next who does is woken by room.
+    refused: AtomicBool,
 }
 
 impl Tcp {
@@ -107,6 +111,7 @@ impl Tcp {
                         stream,
                         outbound: Mutex::default(),
                         backlog: AtomicBool::new(false),
+                        refused: AtomicBool::new(false),
                     })
                 }
                 Some(_) => None,
@@ -190,9 +195,11 @@ impl Sleeper for Tcp {
             return None;
         }
         wakers.push((self.readable.as_fd(), PollFlags::IN));
-        let waiting = self
-            .living()
-            .filter(|(_, link)| link.backlog.load(Ordering::Relaxed));
+        let waiting = self.living().filter(|(_, link)| {
+            // Whoever was refused tries again after this sleep, and is refused again if it must.
+            let refused = link.refused.swap(false, Ordering::AcqRel);
+            refused || link.backlog.load(Ordering::Relaxed)
+        });
         wakers.extend(waiting.map(|(_, link)| (link.stream.as_fd(), PollFlags::OUT)));
         Some(at_most)
     }
@@ -236,7 +243,10 @@ impl Port for Tcp {
         link.backlog.store(outbound.kept() > 0, Ordering::Relaxed);
         match sent {
             Sent::Yes => Ok(()),
-            Sent::Busy => Err(SendError::Busy { to }),
+            Sent::Busy => {
+                link.refused.store(true, Ordering::Release);
+                Err(SendError::Busy { to })
+            }
             Sent::Broken(how) => Err(broken(how)),
         }
     }
