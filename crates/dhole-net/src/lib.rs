@@ -44,6 +44,7 @@ mod in_process;
 mod inherited;
 #[cfg(not(loom))]
 mod join;
+mod layer;
 mod local;
 mod lossy;
 #[cfg(not(loom))]
@@ -70,6 +71,7 @@ pub use join::{
     BuildId, EnvironmentError, HandshakeError, JoinError, Membership, PROTOCOL_VERSION, Refusal,
     Refused, Secret, SecretError, Transport,
 };
+pub use layer::Layer;
 pub use local::Local;
 pub use lossy::{Chances, Lossy};
 #[cfg(not(loom))]

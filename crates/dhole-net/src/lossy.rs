@@ -3,8 +3,9 @@ use std::time::Duration;
 
 use dhole_model::NodeId;
 
+use crate::port::send_one_by_one;
 use crate::sync::locked;
-use crate::{Loss, Offers, Port, SendError};
+use crate::{Layer, Offers, Port, SendError};
 
 /// Frames that are held back at once; more are lost.
 const MOST_HELD: usize = 4_096;
@@ -85,17 +86,15 @@ impl<P: Port> Lossy<P> {
     }
 }
 
-impl<P: Port> Port for Lossy<P> {
+impl<P: Port> Layer for Lossy<P> {
+    type Inner = P;
+
+    fn inner(&self) -> &P {
+        &self.inner
+    }
+
     fn name(&self) -> &'static str {
         "lossy"
-    }
-
-    fn me(&self) -> NodeId {
-        self.inner.me()
-    }
-
-    fn nodes(&self) -> usize {
-        self.inner.nodes()
     }
 
     fn offers(&self) -> Offers {
@@ -130,6 +129,10 @@ impl<P: Port> Port for Lossy<P> {
         true
     }
 
+    fn send_each(&self, to: &mut Vec<NodeId>, parts: &[&[u8]]) -> Result<(), SendError> {
+        send_one_by_one(self, to, parts)
+    }
+
     fn poll(&self, take: &mut dyn FnMut(NodeId, &[u8])) -> usize {
         self.step(&mut locked(&self.fate));
         self.inner.poll(take)
@@ -141,21 +144,5 @@ impl<P: Port> Port for Lossy<P> {
             true => at_most.min(WHILE_HELD),
             false => at_most,
         });
-    }
-
-    fn unpark(&self) {
-        self.inner.unpark();
-    }
-
-    fn give_up(&self, peer: NodeId, loss: Loss) {
-        self.inner.give_up(peer, loss);
-    }
-
-    fn lost(&self, tell: &mut dyn FnMut(NodeId, Loss)) {
-        self.inner.lost(tell);
-    }
-
-    fn close(&self, at_most: Duration) {
-        self.inner.close(at_most);
     }
 }

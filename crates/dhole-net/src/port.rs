@@ -96,64 +96,6 @@ pub(crate) fn send_one_by_one<P: Port + ?Sized>(
     failed.map_or(Ok(()), Err)
 }
 
-impl<P: Port + ?Sized> Port for Box<P> {
-    fn name(&self) -> &'static str {
-        (**self).name()
-    }
-
-    fn me(&self) -> NodeId {
-        (**self).me()
-    }
-
-    fn nodes(&self) -> usize {
-        (**self).nodes()
-    }
-
-    fn offers(&self) -> Offers {
-        (**self).offers()
-    }
-
-    fn send(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
-        (**self).send(to, parts)
-    }
-
-    fn multicasts(&self) -> bool {
-        (**self).multicasts()
-    }
-
-    fn send_each(&self, to: &mut Vec<NodeId>, parts: &[&[u8]]) -> Result<(), SendError> {
-        (**self).send_each(to, parts)
-    }
-
-    fn poll(&self, take: &mut dyn FnMut(NodeId, &[u8])) -> usize {
-        (**self).poll(take)
-    }
-
-    fn park(&self, at_most: Duration) {
-        (**self).park(at_most);
-    }
-
-    fn unpark(&self) {
-        (**self).unpark();
-    }
-
-    fn beat(&self) -> Duration {
-        (**self).beat()
-    }
-
-    fn give_up(&self, peer: NodeId, loss: Loss) {
-        (**self).give_up(peer, loss);
-    }
-
-    fn lost(&self, tell: &mut dyn FnMut(NodeId, Loss)) {
-        (**self).lost(tell);
-    }
-
-    fn close(&self, at_most: Duration) {
-        (**self).close(at_most);
-    }
-}
-
 /// What a port does for the frames that are sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Offers {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use dhole_model::NodeId;
 
 use crate::sync::{locked, try_locked};
-use crate::{Loss, Offers, Port, SendError};
+use crate::{Layer, Loss, Offers, Port, SendError};
 
 /// Within a bound there are so many heartbeats.
 const BEATS: u32 = 8;
@@ -145,17 +145,11 @@ fn is_stuffing<'a>(mut bytes: impl Iterator<Item = &'a u8>) -> bool {
     bytes.all(|&byte| byte == STUFFING)
 }
 
-impl<P: Port> Port for Watch<P> {
-    fn name(&self) -> &'static str {
-        self.inner.name()
-    }
+impl<P: Port> Layer for Watch<P> {
+    type Inner = P;
 
-    fn me(&self) -> NodeId {
-        self.inner.me()
-    }
-
-    fn nodes(&self) -> usize {
-        self.inner.nodes()
+    fn inner(&self) -> &P {
+        &self.inner
     }
 
     fn offers(&self) -> Offers {
@@ -168,7 +162,7 @@ impl<P: Port> Port for Watch<P> {
 
     fn send(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
         let bytes: usize = parts.iter().map(|part| part.len()).sum();
-        let largest = self.offers().largest;
+        let largest = Layer::offers(self).largest;
         if bytes > largest {
             return Err(SendError::TooLarge { to, bytes, largest });
         }
@@ -184,13 +178,9 @@ impl<P: Port> Port for Watch<P> {
         Ok(())
     }
 
-    fn multicasts(&self) -> bool {
-        self.inner.multicasts()
-    }
-
     fn send_each(&self, to: &mut Vec<NodeId>, parts: &[&[u8]]) -> Result<(), SendError> {
         let bytes: usize = parts.iter().map(|part| part.len()).sum();
-        let largest = self.offers().largest;
+        let largest = Layer::offers(self).largest;
         if let Some(&to) = to.first().filter(|_| bytes > largest) {
             return Err(SendError::TooLarge { to, bytes, largest });
         }
@@ -234,18 +224,10 @@ impl<P: Port> Port for Watch<P> {
         self.polls.store(POLLS - 2, Ordering::Relaxed);
     }
 
-    fn unpark(&self) {
-        self.inner.unpark();
-    }
-
     fn beat(&self) -> Duration {
         let times = locked(&self.times);
         self.look(times, (self.clock)());
         self.bound / BEATS
-    }
-
-    fn give_up(&self, peer: NodeId, loss: Loss) {
-        self.inner.give_up(peer, loss);
     }
 
     fn lost(&self, tell: &mut dyn FnMut(NodeId, Loss)) {
@@ -256,9 +238,5 @@ impl<P: Port> Port for Watch<P> {
             }
             tell(peer, loss);
         });
-    }
-
-    fn close(&self, at_most: Duration) {
-        self.inner.close(at_most);
     }
 }

@@ -4,10 +4,9 @@
 use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use dhole_model::NodeId;
-use dhole_net::{Loss, Offers, Port, SendError, Stream, Tcp};
+use dhole_net::{Layer, Port, SendError, Stream, Tcp};
 use dhole_node::{LostNode, Outcome, Processes, RunError, Settings, StartError, run_on};
 
 /// A port that sends a frame of its own before the next one that it is given, once it is told to.
@@ -17,21 +16,11 @@ struct Lying {
     now: Arc<AtomicBool>,
 }
 
-impl Port for Lying {
-    fn name(&self) -> &'static str {
-        "lying"
-    }
+impl Layer for Lying {
+    type Inner = Tcp;
 
-    fn me(&self) -> NodeId {
-        self.port.me()
-    }
-
-    fn nodes(&self) -> usize {
-        self.port.nodes()
-    }
-
-    fn offers(&self) -> Offers {
-        self.port.offers()
+    fn inner(&self) -> &Tcp {
+        &self.port
     }
 
     fn send(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
@@ -39,30 +28,6 @@ impl Port for Lying {
             self.port.send(to, &[&self.lie])?;
         }
         self.port.send(to, parts)
-    }
-
-    fn poll(&self, take: &mut dyn FnMut(NodeId, &[u8])) -> usize {
-        self.port.poll(take)
-    }
-
-    fn park(&self, at_most: Duration) {
-        self.port.park(at_most);
-    }
-
-    fn unpark(&self) {
-        self.port.unpark();
-    }
-
-    fn give_up(&self, peer: NodeId, loss: Loss) {
-        self.port.give_up(peer, loss);
-    }
-
-    fn lost(&self, tell: &mut dyn FnMut(NodeId, Loss)) {
-        self.port.lost(tell);
-    }
-
-    fn close(&self, at_most: Duration) {
-        self.port.close(at_most);
     }
 }
 

@@ -1,0 +1,131 @@
+use std::time::Duration;
+
+use dhole_model::NodeId;
+
+use crate::{Loss, Offers, Port, SendError};
+
+/// A port over another: what it does not do in its own way, the port beneath does.
+///
+/// Every method but [`inner`](Layer::inner) is the method of [`Port`] of that name.
+#[expect(missing_docs, reason = "they are those of Port")]
+pub trait Layer: Send + Sync {
+    /// What the port beneath is.
+    type Inner: Port + ?Sized;
+
+    /// The port beneath.
+    fn inner(&self) -> &Self::Inner;
+
+    fn name(&self) -> &'static str {
+        self.inner().name()
+    }
+
+    fn offers(&self) -> Offers {
+        self.inner().offers()
+    }
+
+    fn send(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
+        self.inner().send(to, parts)
+    }
+
+    fn multicasts(&self) -> bool {
+        self.inner().multicasts()
+    }
+
+    fn send_each(&self, to: &mut Vec<NodeId>, parts: &[&[u8]]) -> Result<(), SendError> {
+        self.inner().send_each(to, parts)
+    }
+
+    fn poll(&self, take: &mut dyn FnMut(NodeId, &[u8])) -> usize {
+        self.inner().poll(take)
+    }
+
+    fn park(&self, at_most: Duration) {
+        self.inner().park(at_most);
+    }
+
+    fn unpark(&self) {
+        self.inner().unpark();
+    }
+
+    fn beat(&self) -> Duration {
+        self.inner().beat()
+    }
+
+    fn give_up(&self, peer: NodeId, loss: Loss) {
+        self.inner().give_up(peer, loss);
+    }
+
+    fn lost(&self, tell: &mut dyn FnMut(NodeId, Loss)) {
+        self.inner().lost(tell);
+    }
+
+    fn close(&self, at_most: Duration) {
+        self.inner().close(at_most);
+    }
+}
+
+impl<L: Layer> Port for L {
+    fn name(&self) -> &'static str {
+        Layer::name(self)
+    }
+
+    fn me(&self) -> NodeId {
+        self.inner().me()
+    }
+
+    fn nodes(&self) -> usize {
+        self.inner().nodes()
+    }
+
+    fn offers(&self) -> Offers {
+        Layer::offers(self)
+    }
+
+    fn send(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
+        Layer::send(self, to, parts)
+    }
+
+    fn multicasts(&self) -> bool {
+        Layer::multicasts(self)
+    }
+
+    fn send_each(&self, to: &mut Vec<NodeId>, parts: &[&[u8]]) -> Result<(), SendError> {
+        Layer::send_each(self, to, parts)
+    }
+
+    fn poll(&self, take: &mut dyn FnMut(NodeId, &[u8])) -> usize {
+        Layer::poll(self, take)
+    }
+
+    fn park(&self, at_most: Duration) {
+        Layer::park(self, at_most);
+    }
+
+    fn unpark(&self) {
+        Layer::unpark(self);
+    }
+
+    fn beat(&self) -> Duration {
+        Layer::beat(self)
+    }
+
+    fn give_up(&self, peer: NodeId, loss: Loss) {
+        Layer::give_up(self, peer, loss);
+    }
+
+    fn lost(&self, tell: &mut dyn FnMut(NodeId, Loss)) {
+        Layer::lost(self, tell);
+    }
+
+    fn close(&self, at_most: Duration) {
+        Layer::close(self, at_most);
+    }
+}
+
+impl<P: Port + ?Sized> Layer for Box<P> {
+    type Inner = P;
+
+    fn inner(&self) -> &P {
+        self
+    }
+}
