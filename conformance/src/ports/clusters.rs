@@ -56,7 +56,7 @@ pub fn mixed(nodes: usize) -> Vec<Box<dyn Port>> {
             let streams = streams.map(|s| s.map(Stream::Plain)).collect();
             let tcp = Tcp::new(me, streams).expect("a port over sound sockets");
             let is_near = (0..nodes).map(|peer| near(node, peer)).collect();
-            Box::new(Mixed::new(shm, tcp, is_near).expect("a bell")) as _
+            Box::new(Mixed::new(shm, tcp, is_near)) as _
         });
     ports.collect()
 }

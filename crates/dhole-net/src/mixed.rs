@@ -1,4 +1,4 @@
-use std::io;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use dhole_model::NodeId;
@@ -12,7 +12,8 @@ pub struct Mixed {
     near: Shm,
     far: Tcp,
     is_near: Vec<bool>,
-    bell: Bell,
+    /// Both ports' too: whoever sleeps here hears what either has to say.
+    bell: Arc<Bell>,
 }
 
 impl Mixed {
@@ -20,21 +21,20 @@ impl Mixed {
     /// `is_near[n]`, and by TCP otherwise. Neither port needs a link to those that the other
     /// reaches.
     ///
-    /// # Errors
-    /// What the kernel says when no descriptor is left.
-    ///
     /// # Panics
     /// When the ports are not ends of the same node of the same cluster.
-    pub fn new(near: Shm, far: Tcp, is_near: Vec<bool>) -> io::Result<Mixed> {
+    pub fn new(near: Shm, mut far: Tcp, is_near: Vec<bool>) -> Mixed {
         let both = [near.nodes(), far.nodes()];
         assert_eq!(near.me(), far.me(), "ends of one node");
         assert_eq!(both, [is_near.len(); 2], "ends in one cluster");
-        Ok(Mixed {
+        let bell = near.bell();
+        far.share(&bell);
+        Mixed {
             near,
             far,
             is_near,
-            bell: Bell::new()?,
-        })
+            bell,
+        }
     }
 
     fn is_near(&self, node: NodeId) -> bool {
@@ -80,6 +80,9 @@ impl Port for Mixed {
     }
 
     fn park(&self, at_most: Duration) {
+        if self.bell.heard() {
+            return;
+        }
         let mut wakers = Vec::new();
         let near = self.near.lie_down(at_most, &mut wakers);
         let far = self.far.lie_down(at_most, &mut wakers);

@@ -15,8 +15,8 @@ use std::mem::MaybeUninit;
 use std::net::Shutdown;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use dhole_model::NodeId;
@@ -56,7 +56,7 @@ pub struct Shm {
     links: Vec<Option<Link>>,
     /// What names the peers that have rung or are gone.
     doorbells: OwnedFd,
-    bell: Bell,
+    bell: Arc<Bell>,
     barriers: Barriers,
     polling: Mutex<Polling>,
 }
@@ -145,7 +145,7 @@ impl Shm {
             largest,
             links: own,
             doorbells,
-            bell: Bell::new()?,
+            bell: Arc::new(Bell::new()?),
             barriers: Barriers::new(),
             polling: Mutex::new(Polling { inbound, idle: 0 }),
         })
@@ -174,6 +174,19 @@ impl Shm {
         let waits = link.incoming().writer_waits();
         if waits.load(Ordering::Relaxed) != 0 && waits.swap(0, Ordering::Relaxed) != 0 {
             link.ring();
+        }
+    }
+
+    /// What ends a park here, for a port of which this one is a part.
+    pub(crate) fn bell(&self) -> Arc<Bell> {
+        self.bell.clone()
+    }
+
+    /// Notes that a send has found no room. Whoever sleeps lay down without knowing of it, and
+    /// waits for room only when it lies down again.
+    fn note_no_room(&self, link: &Link) {
+        if !link.short_of_room.swap(true, Ordering::AcqRel) {
+            self.bell.ring();
         }
     }
 
@@ -305,11 +318,11 @@ impl Port for Shm {
         match sent {
             Ok(Sent::Yes) if !outbound.keeps() => Ok(()),
             Ok(Sent::Yes) => {
-                link.short_of_room.store(true, Ordering::Relaxed);
+                self.note_no_room(link);
                 Ok(())
             }
             Ok(Sent::Busy) => {
-                link.short_of_room.store(true, Ordering::Relaxed);
+                self.note_no_room(link);
                 Err(SendError::Busy { to })
             }
             Err(what) => Err(self.cut_off(to, what)),
@@ -351,6 +364,9 @@ impl Port for Shm {
     }
 
     fn park(&self, at_most: Duration) {
+        if self.bell.heard() {
+            return;
+        }
         let mut wakers = Vec::new();
         if let Some(at_most) = self.lie_down(at_most, &mut wakers) {
             self.bell.wait(wakers, at_most);

@@ -12,8 +12,8 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::net::Shutdown;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use dhole_model::NodeId;
@@ -62,7 +62,7 @@ pub struct Tcp {
     links: Vec<Option<Link>>,
     /// What names the streams that can be read.
     readable: OwnedFd,
-    bell: Bell,
+    bell: Arc<Bell>,
     /// What has come from each peer: of the one thread that polls.
     inbound: Mutex<Vec<Inbound>>,
     /// A stream held more than one read took.
@@ -131,7 +131,7 @@ impl Tcp {
             limits: TcpLimits { largest, ..limits },
             links,
             readable,
-            bell: Bell::new()?,
+            bell: Arc::new(Bell::new()?),
             // An encrypted stream may have been read further than what was taken of it.
             more: AtomicBool::new(true),
         })
@@ -143,6 +143,22 @@ impl Tcp {
         links
             .filter_map(|(node, link)| Some((NodeId::at(node), link.as_ref()?)))
             .filter(|&(node, _)| self.peers.loss(node).is_none())
+    }
+
+    /// From now on `bell` is this port's too.
+    #[cfg(not(loom))]
+    pub(crate) fn share(&mut self, bell: &Arc<Bell>) {
+        self.bell = bell.clone();
+    }
+
+    /// Notes what a send has left. Whoever sleeps lay down without knowing of it, and waits for
+    /// room only when it lies down again.
+    fn note(&self, link: &Link, keeps: bool, refused: bool) {
+        let kept = link.backlog.swap(keeps, Ordering::AcqRel);
+        let was_refused = refused && link.refused.swap(true, Ordering::AcqRel);
+        if keeps && !kept || refused && !was_refused {
+            self.bell.ring();
+        }
     }
 
     fn flush(&self) {
@@ -240,13 +256,10 @@ impl Port for Tcp {
         let mut outbound = locked(&link.outbound);
         let header = (bytes as u32).to_le_bytes();
         let sent = outbound.send(&link.stream, header, parts, bytes, self.limits.kept_back);
-        link.backlog.store(outbound.kept() > 0, Ordering::Relaxed);
+        self.note(link, outbound.kept() > 0, sent == Sent::Busy);
         match sent {
             Sent::Yes => Ok(()),
-            Sent::Busy => {
-                link.refused.store(true, Ordering::Release);
-                Err(SendError::Busy { to })
-            }
+            Sent::Busy => Err(SendError::Busy { to }),
             Sent::Broken(how) => Err(broken(how)),
         }
     }
@@ -274,6 +287,9 @@ impl Port for Tcp {
     }
 
     fn park(&self, at_most: Duration) {
+        if self.bell.heard() {
+            return;
+        }
         let mut wakers = Vec::new();
         if let Some(at_most) = self.lie_down(at_most, &mut wakers) {
             self.bell.wait(wakers, at_most);

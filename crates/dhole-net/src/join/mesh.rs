@@ -84,7 +84,7 @@ impl Mesh {
         let mesh = |channels| Mesh { channels, deadline };
         let near = mesh(near).into_shm(me)?;
         let far = mesh(far).into_tcp(me)?;
-        Mixed::new(near, far, is_near).map_err(|e| making_the_port(me, e))
+        Ok(Mixed::new(near, far, is_near))
     }
 }
 

@@ -14,6 +14,7 @@ use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg}
 
 use super::{Shm, ShmError, ShmLink};
 use crate::ring::{CONTROL, Header, Kind, Writer};
+use crate::sleeper::Sleeper;
 use crate::{Loss, Port, SendError};
 
 /// The largest frame here: one that needs several of the small rings.
@@ -141,6 +142,30 @@ fn whoever_waits_for_room_is_woken_however_much_was_freed() {
         let waits = ring.writer_waits().load(Ordering::SeqCst);
         assert_eq!(waits, 0, "after a frame of {} bytes", bytes.len());
     }
+}
+
+/// Whether a park would last, after which somebody is as up as before.
+fn sleeps(port: &Shm) -> bool {
+    let lies = port.lie_down(Duration::from_secs(60), &mut Vec::new());
+    port.get_up();
+    !port.bell.heard() && lies.is_some()
+}
+
+#[test]
+fn who_sleeps_already_is_woken_for_the_rest_of_a_frame() {
+    let (port, peer) = port_and_peer();
+    let mut wakers = Vec::new();
+    assert!(
+        port.lie_down(Duration::from_secs(60), &mut wakers)
+            .is_some()
+    );
+    // As another thread would, while the first sleeps.
+    assert_eq!(port.send(PEER, &[&[1; LARGEST]]), Ok(()));
+    assert!(port.bell.heard(), "nobody would send the rest");
+    port.get_up();
+    assert!(sleeps(&port), "there is no room yet");
+    let waits = peer.segment.ring(0).writer_waits();
+    assert_eq!(waits.load(Ordering::SeqCst), 1, "for room");
 }
 
 #[test]

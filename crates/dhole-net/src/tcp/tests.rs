@@ -2,15 +2,18 @@
 
 use std::io::{IoSlice, Read};
 use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
 use dhole_model::NodeId;
 
-use super::{Stream, Tcp, TcpLimits};
+use super::{Link, Stream, Tcp, TcpLimits};
+use crate::peers::Peers;
+use crate::sleeper::Sleeper;
 use crate::sync::locked;
-use crate::{Port, SendError};
+use crate::{Mixed, Port, SendError, Shm, ShmLink};
 
 const BOUND: Duration = Duration::from_secs(20);
 /// Longer than the test may take: a park that ends because of it has failed.
@@ -31,13 +34,68 @@ fn port_and_peer(kept_back: usize) -> (Tcp, TcpStream) {
     )
 }
 
+/// Fills the connection with what is no frame.
+fn fill(port: &Tcp) -> &Link {
+    let link = port.links[1].as_ref().expect("a link");
+    while link.stream.write(&[IoSlice::new(&[0; 4_096])]).is_ok() {}
+    link
+}
+
+#[test]
+fn who_sleeps_already_is_woken_for_what_is_kept_or_refused() {
+    for kept_back in [1_000, 100_000] {
+        let (port, _peer) = port_and_peer(kept_back);
+        let mut wakers = Vec::new();
+        port.poll(&mut |_, _| ());
+        assert_eq!(port.lie_down(LONG, &mut wakers), Some(LONG));
+        assert_eq!(wakers.len(), 1, "nothing waits for room");
+        let link = fill(&port);
+        // As another thread would, while the first sleeps.
+        let kept = port.send(PEER, &[&[7; 2_000]]).is_ok();
+        assert_eq!(kept, kept_back > 2_000);
+        assert_eq!(locked(&link.outbound).kept() > 0, kept);
+        assert!(port.bell.heard(), "nobody would wait for room");
+        port.get_up();
+        let mut wakers = Vec::new();
+        assert_eq!(port.lie_down(LONG, &mut wakers), Some(LONG));
+        assert_eq!(wakers.len(), 2, "the stream is waited for");
+    }
+}
+
+#[test]
+fn both_parts_of_a_mixed_port_wake_who_sleeps_in_it() {
+    let (here, there) = UnixStream::pair().expect("a pair of sockets");
+    let near = ShmLink::offer(here, 0).expect("memory");
+    let _near_peer = ShmLink::accept(there).expect("the same memory");
+    let near = Shm::new(NodeId(0), vec![None, None, Some(near)]).expect("a port");
+    let (mut far, _peer) = port_and_peer(1_000);
+    far.links.push(None);
+    far.peers = Peers::new(NodeId(0), 3, 4 << 20);
+    fill(&far);
+    let mixed = Mixed::new(near, far, vec![false, false, true]);
+    for (to, bytes) in [(NodeId(1), 2_000), (NodeId(2), 1 << 20)] {
+        let _ = mixed.send(to, &[&vec![7; bytes]]);
+        let (up, ups) = mpsc::channel();
+        thread::scope(|scope| {
+            let mixed = &mixed;
+            scope.spawn(move || {
+                mixed.park(LONG);
+                // Nobody waits any more where it is too late.
+                let _ = up.send(());
+            });
+            let in_time = ups.recv_timeout(BOUND);
+            mixed.unpark();
+            in_time.expect("a park that ends at once");
+        });
+    }
+}
+
 #[test]
 fn who_was_refused_while_nothing_was_kept_is_woken_by_room() {
     // More than may be kept: while the kernel takes nothing of it, it is refused with nothing kept.
     let frame = [7; 2_000];
     let (port, peer) = port_and_peer(1_000);
-    let link = port.links[1].as_ref().expect("a link");
-    while link.stream.write(&[IoSlice::new(&[0; 4_096])]).is_ok() {}
+    let link = fill(&port);
     let refused = port.send(PEER, &[&frame]);
     assert_eq!(refused, Err(SendError::Busy { to: PEER }));
     assert_eq!(locked(&link.outbound).kept(), 0);
