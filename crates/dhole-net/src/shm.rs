@@ -231,6 +231,10 @@ impl Shm {
                 let flushed = outbound.flush(link.outgoing(), &mut || self.wake_reader(link));
                 link.short_of_room
                     .store(outbound.keeps(), Ordering::Relaxed);
+                if !outbound.keeps() && outbound.refused() {
+                    // There may be room for it now, of which no peer will tell.
+                    self.bell.ring();
+                }
                 if let Err(what) = flushed {
                     self.cut_off(node, what);
                 }

@@ -15,6 +15,8 @@ pub(super) struct Outbound {
     /// The frame that was begun and found no room, and how much of it has gone.
     kept: Vec<u8>,
     gone: usize,
+    /// The last frame was refused.
+    refused: bool,
     goodbye: bool,
 }
 
@@ -33,6 +35,7 @@ impl Outbound {
             writer: Writer::new(),
             kept: Vec::new(),
             gone: 0,
+            refused: false,
             goodbye: false,
         }
     }
@@ -42,6 +45,11 @@ impl Outbound {
         self.gone < self.kept.len()
     }
 
+    /// Whether the last frame was refused.
+    pub fn refused(&self) -> bool {
+        self.refused
+    }
+
     /// Whether the reader has read on since this side last looked.
     pub fn has_moved(&self, ring: Ring<'_>) -> bool {
         self.writer.has_moved(ring)
@@ -49,6 +57,18 @@ impl Outbound {
 
     /// Sends a frame. `wrote` is called whenever something can be read that could not before.
     pub fn send(
+        &mut self,
+        ring: Ring<'_>,
+        parts: &[&[u8]],
+        bytes: usize,
+        wrote: &mut dyn FnMut(),
+    ) -> Result<Sent, Impossible> {
+        let sent = self.begin(ring, parts, bytes, wrote)?;
+        self.refused = sent == Sent::Busy;
+        Ok(sent)
+    }
+
+    fn begin(
         &mut self,
         ring: Ring<'_>,
         parts: &[&[u8]],

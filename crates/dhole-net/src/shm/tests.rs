@@ -13,7 +13,7 @@ use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 
 use super::{Shm, ShmError, ShmLink};
-use crate::ring::{CONTROL, Header, Kind, Writer};
+use crate::ring::{CONTROL, Header, Kind, Reader, Writer};
 use crate::sleeper::Sleeper;
 use crate::{Loss, Port, SendError};
 
@@ -151,6 +151,21 @@ fn sleeps(port: &Shm) -> bool {
     !port.bell.heard() && lies.is_some()
 }
 
+/// The peer takes what is there for it, as long as the port has more.
+fn take_all(port: &Shm, peer: &ShmLink, reader: &mut Reader) {
+    let ring = peer.segment.ring(0);
+    loop {
+        while let Some(header) = reader.peek(ring).expect("a sound port") {
+            reader.copy(ring, header, &mut vec![0; header.bytes]);
+        }
+        reader.publish(ring);
+        port.poll(&mut |_, _| ());
+        if reader.is_empty(ring) {
+            return;
+        }
+    }
+}
+
 #[test]
 fn who_sleeps_already_is_woken_for_the_rest_of_a_frame() {
     let (port, peer) = port_and_peer();
@@ -166,6 +181,19 @@ fn who_sleeps_already_is_woken_for_the_rest_of_a_frame() {
     assert!(sleeps(&port), "there is no room yet");
     let waits = peer.segment.ring(0).writer_waits();
     assert_eq!(waits.load(Ordering::SeqCst), 1, "for room");
+}
+
+#[test]
+fn who_was_refused_behind_a_rest_does_not_sleep_once_the_rest_has_gone() {
+    let (port, peer) = port_and_peer();
+    assert_eq!(port.send(PEER, &[&[1; LARGEST]]), Ok(()));
+    let refused = port.send(PEER, &[b"end"]);
+    assert_eq!(refused, Err(SendError::Busy { to: PEER }));
+    assert!(port.bell.heard());
+    assert!(sleeps(&port), "there is no room yet");
+    take_all(&port, &peer, &mut Reader::new());
+    assert!(!sleeps(&port), "there is room, and no peer will tell");
+    assert_eq!(port.send(PEER, &[b"end"]), Ok(()));
 }
 
 #[test]
