@@ -13,6 +13,7 @@ mod tests;
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use dhole_model::NodeId;
@@ -58,6 +59,8 @@ pub struct Reliable<P> {
     flows: Vec<Mutex<Flow>>,
     /// The largest frame that goes to several at once, where the port beneath can.
     shares: Option<usize>,
+    /// Threads that sleep until what was to be done when they lay down.
+    asleep: AtomicUsize,
     polling: Mutex<Polling>,
 }
 
@@ -101,6 +104,7 @@ impl<P: Port> Reliable<P> {
             flows: (0..inner.nodes()).map(flow).collect(),
             clock: Box::new(clock),
             shares: shares(&inner),
+            asleep: AtomicUsize::new(0),
             polling: Mutex::default(),
             inner,
         }
@@ -113,6 +117,14 @@ impl<P: Port> Reliable<P> {
 
     fn transmit(&self, now: Duration, peer: NodeId, flow: &mut Flow) {
         flow.transmit(now, &mut |parts| self.inner.send(peer, parts).is_ok());
+    }
+
+    /// After a flow that may have had nothing under way has something: who sleeps does not know
+    /// when it is to be sent again.
+    fn tell_sleepers(&self, was_done: bool) {
+        if was_done && self.asleep.load(Ordering::SeqCst) > 0 {
+            self.inner.unpark();
+        }
     }
 
     fn living(&self) -> impl Iterator<Item = (NodeId, &Mutex<Flow>)> {
@@ -187,10 +199,13 @@ impl<P: Port> Port for Reliable<P> {
         let bytes = self.peers.admit(to, parts)?;
         let now = (self.clock)();
         let mut flow = locked(&self.flows[to.index()]);
+        let was_done = flow.is_done();
         if !flow.frame(now, parts, bytes) {
             return Err(SendError::Busy { to });
         }
         self.transmit(now, to, &mut flow);
+        drop(flow);
+        self.tell_sleepers(was_done);
         Ok(())
     }
 
@@ -275,11 +290,14 @@ impl<P: Port> Port for Reliable<P> {
     }
 
     fn park(&self, at_most: Duration) {
+        // Before the flows are asked: whoever sends later knows of this sleep.
+        self.asleep.fetch_add(1, Ordering::SeqCst);
         let now = (self.clock)();
         let due = |(_, flow): (NodeId, &Mutex<Flow>)| locked(flow).wake_at(now);
         let wake_at = self.living().filter_map(due).min();
         let left = wake_at.map_or(at_most, |at| at.saturating_sub(now).max(NO_ROOM));
         self.inner.park(at_most.min(left));
+        self.asleep.fetch_sub(1, Ordering::SeqCst);
     }
 
     fn unpark(&self) {

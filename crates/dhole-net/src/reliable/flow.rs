@@ -41,6 +41,11 @@ impl Flow {
         }
     }
 
+    /// Whether everything that was to be sent has come.
+    pub fn is_done(&self) -> bool {
+        self.sending.is_done()
+    }
+
     /// Takes a frame to be sent; false when there is no room.
     pub fn frame(&mut self, now: Duration, parts: &[&[u8]], bytes: usize) -> bool {
         if self.sending.is_done() {

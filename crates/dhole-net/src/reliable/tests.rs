@@ -4,6 +4,9 @@ use std::panic::catch_unwind;
 use std::time::Duration;
 
 use super::datagram::{Datagram, parse, shared_head};
+#[path = "tests/beneath.rs"]
+mod beneath;
+
 use super::flow::{Flow, FlowLimits};
 use super::planted::{PLANTED, Planted};
 use crate::Loss;
