@@ -265,7 +265,8 @@ impl<P: Port> Port for Reliable<P> {
         };
         let ready = &mut polling.ready;
         let now = (self.clock)();
-        self.inner
+        let came = self
+            .inner
             .poll(&mut |from, datagram| self.receive(now, from, datagram, ready));
         self.hear_of_losses();
         let mut frames = 0;
@@ -277,7 +278,14 @@ impl<P: Port> Port for Reliable<P> {
         for (peer, flow) in self.living() {
             let mut flow = locked(flow);
             self.transmit(now, peer, &mut flow);
-            let over = flow.is_over(now);
+            // What may lie there unread is not held against anybody.
+            let over = match came {
+                0 => {
+                    flow.look(now);
+                    flow.is_over(now)
+                }
+                _ => flow.has_left(),
+            };
             drop(flow);
             match over {
                 // It has left by itself, and needs to hear nothing more.

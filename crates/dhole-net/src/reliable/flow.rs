@@ -5,6 +5,9 @@ use super::receiving::Receiving;
 use super::sending::Sending;
 use crate::Loss;
 
+/// Time between two looks that counts as silence is at most this part of the patience: who did not
+/// look has not heard the silence.
+const COUNTED: u32 = 4;
 /// Tries of a goodbye that nobody answers, after which there is nobody, as a rule.
 const GOODBYES: u32 = 8;
 
@@ -15,8 +18,9 @@ pub(super) struct Flow {
     receiving: Receiving,
     kept_back: usize,
     patience: Duration,
-    /// When something was heard, or nothing was awaited.
+    /// When something was heard, or nothing was awaited; later by the time in which nobody looked.
     heard: Duration,
+    looked: Duration,
     said_goodbye: bool,
 }
 
@@ -37,6 +41,7 @@ impl Flow {
             kept_back: limits.kept_back,
             patience: limits.patience,
             heard: Duration::ZERO,
+            looked: Duration::ZERO,
             said_goodbye: false,
         }
     }
@@ -139,17 +144,29 @@ impl Flow {
         if self.receiving.owes || self.sending.may_send() {
             return Some(now);
         }
-        let patience = (!self.sending.is_done()).then_some(self.heard + self.patience);
+        let look = (self.heard + self.patience).min(self.looked + self.patience / COUNTED);
+        let patience = (!self.sending.is_done()).then_some(look);
         self.sending.timeout_at().into_iter().chain(patience).min()
+    }
+
+    /// Everything that had come was read by now: what was not heard was not said.
+    pub fn look(&mut self, now: Duration) {
+        let passed = now.saturating_sub(self.looked);
+        self.looked = now;
+        let not_counted = passed.saturating_sub(self.patience / COUNTED);
+        self.heard = (self.heard + not_counted).min(now);
+    }
+
+    /// The other side has left.
+    pub fn has_left(&self) -> Option<Loss> {
+        self.receiving.goodbye().then_some(Loss::Left)
     }
 
     /// The other side is gone: it left, or what was sent to it is unanswered for too long.
     pub fn is_over(&self, now: Duration) -> Option<Loss> {
-        if self.receiving.goodbye() {
-            return Some(Loss::Left);
-        }
         let unanswered = !self.sending.is_done() && now > self.heard + self.patience;
-        unanswered.then_some(Loss::Silent(self.patience))
+        let silent = || unanswered.then_some(Loss::Silent(self.patience));
+        self.has_left().or_else(silent)
     }
 
     /// Says goodbye, once.

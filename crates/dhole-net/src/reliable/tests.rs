@@ -328,6 +328,7 @@ fn who_answers_nothing_is_silent() {
     let mut now = Duration::from_secs(100);
     assert!(flow.frame(now, &[b"anybody?"], 8));
     let mut sent = 0;
+    flow.look(now);
     while flow.is_over(now).is_none() {
         flow.transmit(now, &mut |_| {
             sent += 1;
@@ -337,6 +338,7 @@ fn who_answers_nothing_is_silent() {
             .wake_at(now)
             .expect("a timer")
             .max(now + Duration::from_millis(1));
+        flow.look(now);
         assert!(now < Duration::from_secs(200));
     }
     assert_eq!(flow.is_over(now), Some(Loss::Silent(patience)));

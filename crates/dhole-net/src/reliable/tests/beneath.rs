@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use dhole_model::NodeId;
 
-use crate::{Layer, Local, Port, Reliable, ReliableLimits};
+use crate::{Layer, Local, Loss, Port, Reliable, ReliableLimits};
 
 /// Longer than the test may take.
 const LONG: Duration = Duration::from_secs(3_600);
@@ -69,6 +69,12 @@ fn ports(nodes: usize) -> (Vec<Reliable<Beneath>>, Arc<AtomicU64>, mpsc::Receive
     (ports.map(reliable).collect(), clock.clone(), parked)
 }
 
+fn losses(port: &impl Port) -> Vec<(NodeId, Loss)> {
+    let mut losses = Vec::new();
+    port.lost(&mut |peer, loss| losses.push((peer, loss)));
+    losses
+}
+
 #[test]
 fn who_sleeps_already_is_woken_for_what_may_have_to_be_sent_again() {
     let (ports, _, parked) = ports(2);
@@ -87,4 +93,53 @@ fn who_sleeps_already_is_woken_for_what_may_have_to_be_sent_again() {
         assert_eq!(sent, Ok(()));
         in_time.expect("the sleeper learns that there is something to wait for");
     });
+}
+
+#[test]
+fn time_in_which_nobody_looked_is_not_held_against_a_peer() {
+    let (ports, clock, _parked) = ports(2);
+    let nothing = &mut |_: NodeId, _: &[u8]| ();
+    ports[0].poll(nothing);
+    assert_eq!(ports[0].send(NodeId(1), &[b"hello"]), Ok(()));
+    // It was stopped, and has sent nothing again meanwhile.
+    clock.fetch_add(60_000, Ordering::Relaxed);
+    ports[0].poll(nothing);
+    assert_eq!(losses(&ports[0]), []);
+    // The same while it only sends.
+    clock.fetch_add(60_000, Ordering::Relaxed);
+    assert_eq!(ports[0].send(NodeId(1), &[b"hello"]), Ok(()));
+    ports[0].poll(nothing);
+    assert_eq!(losses(&ports[0]), []);
+    // Now it looks, and nothing comes.
+    let mut steps = 0;
+    let lost = loop {
+        clock.fetch_add(100, Ordering::Relaxed);
+        steps += 1;
+        ports[0].poll(nothing);
+        match losses(&ports[0])[..] {
+            [] => assert!(steps < 100, "it is never lost"),
+            ref lost => break lost.to_vec(),
+        }
+    };
+    assert_eq!(lost, [(NodeId(1), Loss::Silent(PATIENCE))]);
+    assert!(steps > 5, "lost after {steps} tenths of a second");
+}
+
+#[test]
+fn what_has_come_is_read_before_its_absence_is_held_against_anybody() {
+    let (ports, clock, _parked) = ports(3);
+    let nothing = &mut |_: NodeId, _: &[u8]| ();
+    ports[0].poll(nothing);
+    assert_eq!(ports[0].send(NodeId(2), &[b"hello"]), Ok(()));
+    // Between two looks of node 0 time passes, in steps that all count. Then node 2 answers,
+    // behind what node 1 has sent.
+    for _ in 0..30 {
+        assert_eq!(ports[1].send(NodeId(0), &[b"many"]), Ok(()));
+    }
+    while ports[2].poll(nothing) == 0 {}
+    for _ in 0..30 {
+        clock.fetch_add(200, Ordering::Relaxed);
+        ports[0].poll(nothing);
+        assert_eq!(losses(&ports[0]), []);
+    }
 }
