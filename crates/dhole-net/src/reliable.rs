@@ -225,7 +225,7 @@ impl<P: Port> Port for Reliable<P> {
         to.sort_unstable();
         to.dedup();
         let mut numbers = vec![None; self.nodes()];
-        let (mut flows, mut failed) = (Vec::new(), None);
+        let (mut flows, mut failed, mut were_done) = (Vec::new(), None, false);
         to.retain(|&peer| {
             let admitted = self.peers.admit(peer, parts);
             if let Err(error) = admitted {
@@ -234,10 +234,12 @@ impl<P: Port> Port for Reliable<P> {
                 return !lost;
             }
             let mut flow = locked(&self.flows[peer.index()]);
+            let was_done = flow.is_done();
             if !flow.frame(now, parts, bytes) {
                 failed.get_or_insert(SendError::Busy { to: peer });
                 return true;
             }
+            were_done |= was_done;
             numbers[peer.index()] = flow.alone();
             flows.push((peer, flow));
             false
@@ -256,6 +258,7 @@ impl<P: Port> Port for Reliable<P> {
             }
             self.transmit(now, peer, &mut flow);
         }
+        self.tell_sleepers(were_done);
         failed.map_or(Ok(()), Err)
     }
 
