@@ -2,7 +2,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use dhole::sim::{Computation, Description, Settings};
+use dhole::sim::{Computation, Crash, Description, Settings};
 
 /// One object space for a pack of machines.
 #[derive(Parser)]
@@ -249,6 +249,15 @@ pub struct Sim {
     #[arg(long, value_name = "F")]
     jitter: Option<f64>,
 
+    /// Let a node crash at a time in nanoseconds, as 1@2500; may be given several times. Only a
+    /// program that survives it (`Config::survive`) goes on
+    #[arg(long, value_name = "NODE@NS")]
+    crash: Vec<Crash>,
+
+    /// Microseconds until the others are told of a crash; up to twice as many [default: 1000]
+    #[arg(long, value_name = "X", value_parser = micros)]
+    notice_us: Option<u64>,
+
     /// KiB of each node's stack [default: 1024]
     #[arg(long, value_name = "K")]
     stack_kib: Option<usize>,
@@ -276,6 +285,8 @@ impl Sim {
             settings.computation = Computation::FixedCost { unit_ns };
         }
         settings.compute_scale = self.compute_scale.unwrap_or(settings.compute_scale);
+        settings.crashes.clone_from(&self.crash);
+        settings.notice_ns = self.notice_us.unwrap_or(settings.notice_ns);
         if let Some(kib) = self.stack_kib {
             settings.stack_bytes = kib.saturating_mul(1024);
         }

@@ -20,6 +20,7 @@ const QUIET_NS: u64 = 100_000_000;
 pub fn measure(primitive: Primitive, settings: &Settings) -> Result<Option<f64>, RunError> {
     let of = |nodes: usize| Settings {
         nodes,
+        crashes: Vec::new(),
         computation: Computation::FixedCost { unit_ns: 1.0 },
         ..settings.clone()
     };

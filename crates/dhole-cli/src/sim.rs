@@ -47,6 +47,7 @@ pub fn run(wanted: &Sim) -> Result<ExitCode, SimError> {
 fn computed_alone(wanted: &Sim, settings: &Settings) -> Result<u64, SimError> {
     let mut alone = Settings {
         nodes: 1,
+        crashes: Vec::new(),
         compute_scale: 1.0,
         ..settings.clone()
     };

@@ -244,6 +244,12 @@ impl<'id> Worker<'id> {
             },
             Failure::Ended(Ended::Deadlock(cycle)) => AccessError::Deadlock { oid, node, cycle },
             Failure::Ended(Ended::Race(race)) => AccessError::Race { oid, node, race },
+            Failure::Ended(Ended::Out(why)) => AccessError::Out {
+                oid,
+                node,
+                site,
+                why,
+            },
             Failure::Ended(Ended::Elsewhere(ended)) => AccessError::Ended {
                 oid,
                 node,

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use dhole_heap::{Absent, AllocError, BindError, BorrowError, Foreign};
 use dhole_model::{CallSite, Coherence, Elements, NodeId, Oid};
+use dhole_protocol::group::Ending;
+use dhole_protocol::objects::Refusal;
 use dhole_protocol::{AbortReason, ConditionId, ProtocolError, Waiter};
 use thiserror::Error;
 
@@ -154,6 +156,18 @@ pub enum AccessError {
         /// How much.
         cause: OutOfMemory,
     },
+    /// In a run that survives the loss of nodes: this node is no part of it any more.
+    #[error("accessing {oid} on {node} at {site}: this node is out of the run: {why}")]
+    Out {
+        /// The object.
+        oid: Oid,
+        /// The node.
+        node: NodeId,
+        /// Where in the program.
+        site: CallSite,
+        /// Why.
+        why: Ending,
+    },
     /// The run was ended while the access waited.
     #[error("accessing {oid} on {node} at {site}: {ended}")]
     Ended {
@@ -268,6 +282,26 @@ pub enum SyncError {
         /// How much.
         cause: OutOfMemory,
     },
+    /// In a run that survives the loss of nodes: this node is no part of it any more.
+    #[error("calling the runtime on {node} at {site}: this node is out of the run: {why}")]
+    Out {
+        /// The node.
+        node: NodeId,
+        /// Where in the program.
+        site: CallSite,
+        /// Why.
+        why: Ending,
+    },
+    /// In a run that survives the loss of nodes: those that are left cannot meet.
+    #[error("waiting for all nodes on {node} at {site}: {cause}")]
+    Apart {
+        /// The node.
+        node: NodeId,
+        /// Where in the program.
+        site: CallSite,
+        /// Why.
+        cause: Refusal,
+    },
     /// The run was ended on another node.
     #[error("waiting on {node} at {site}: {ended}")]
     Ended {
@@ -381,6 +415,12 @@ pub enum ConfigError {
          everywhere need the detector check"
     )]
     VmPlacesByTouch,
+    /// What keeps whole pages consistent, or copies everywhere, dies with a node.
+    #[error(
+        "a run that survives the loss of nodes keeps what is written in replicated objects with \
+         operations; treadmarks and placement everywhere have none of that: set neither"
+    )]
+    NothingSurvives,
     /// Every process has its own space of addresses.
     #[error(
         "the nodes are processes, and {what} needs one space of addresses for all of them: run it \

@@ -86,22 +86,23 @@ impl Failed {
     }
 }
 
-/// Node 0's value, if no node failed; otherwise the first failure, with those that do not follow
-/// from another.
-pub(crate) fn first_value<R>(results: Vec<Result<R, Failure>>) -> Result<R, RunError> {
+/// The value of the first of these nodes, if none failed; otherwise the first failure, with those
+/// that do not follow from another.
+pub(crate) fn first_value<R>(
+    results: impl IntoIterator<Item = (NodeId, Result<R, Failure>)>,
+) -> Result<R, RunError> {
     let mut value = None;
     let mut failures = Vec::new();
-    for (index, result) in results.into_iter().enumerate() {
+    for (node, result) in results {
         match result {
-            Ok(own) if index == 0 => value = Some(own),
-            Ok(_) => {}
-            Err(failure) => failures.push((NodeId::at(index), failure)),
+            Ok(own) => value = value.or(Some(own)),
+            Err(failure) => failures.push((node, failure)),
         }
     }
     failures.sort_by_key(|(_, failure)| failure.order.unwrap_or(usize::MAX));
     let mut failures = failures.into_iter();
     let Some((node, first)) = failures.next() else {
-        return Ok(value.expect("node 0 has either a value or an error"));
+        return Ok(value.expect("some node has either a value or an error"));
     };
     let others = failures
         .filter(|(_, failure)| failure.order.is_some())

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{ConfigError, Result, RunError};
 use crate::failure::{Failed, Failure, first_value, why};
-use crate::machine::Machine;
+use crate::machine::{LostNode, Machine};
 use crate::node::Node;
 use crate::optimisations::{Optimisations, WriteDetection};
 use crate::race::RaceReport;
@@ -43,6 +43,8 @@ pub struct Settings {
     /// Whether digests of replicas are kept, so that a comparison can name the operation after
     /// which they differ.
     pub watch_objects: bool,
+    /// Whether the run goes on when nodes are lost, with the objects that are replicated.
+    pub survive: bool,
 }
 
 impl Settings {
@@ -58,13 +60,17 @@ impl Settings {
             detector: Detector::default(),
             optimisations: Optimisations::default(),
             watch_objects: false,
+            survive: false,
         }
     }
 
     /// The protocol of one of the nodes, before anything has happened.
     pub(crate) fn protocol(&self, id: NodeId) -> Protocol {
         let limits = self.optimisations.limits();
-        let protocol = Protocol::with(id, self.nodes, limits, self.races);
+        let mut protocol = Protocol::with(id, self.nodes, limits, self.races);
+        if self.survive {
+            protocol.survive();
+        }
         match self.optimisations.write_detection {
             WriteDetection::Marks => protocol,
             WriteDetection::Twins | WriteDetection::Objects => protocol.comparing(),
@@ -83,6 +89,9 @@ impl Settings {
         if self.detector == Detector::Vm && self.placement() == Placement::Everywhere {
             return Err(ConfigError::VmPlacesByTouch);
         }
+        if self.survive && self.placement() == Placement::Everywhere {
+            return Err(ConfigError::NothingSurvives);
+        }
         let twins = self.optimisations.write_detection != WriteDetection::Marks;
         match twins && self.races.finds_all() {
             true => Err(ConfigError::TwinsMissRaces),
@@ -94,7 +103,8 @@ impl Settings {
 /// What a run brought.
 #[derive(Debug)]
 pub struct Outcome<R> {
-    /// Node 0's result, or that of the node in this process.
+    /// Node 0's result, or that of the node in this process. Node 0's is that of the first node
+    /// that is left, where the run went on without node 0.
     pub value: R,
     /// What each node counted, in the order of the nodes; where they are processes, only node 0's
     /// knows of the others.
@@ -108,6 +118,8 @@ pub struct Outcome<R> {
     pub races: Vec<RaceReport>,
     /// What the program should be told, its races among it.
     pub warnings: Vec<String>,
+    /// The nodes that the run went on without, in the order in which they were lost.
+    pub lost: Vec<LostNode>,
 }
 
 /// Checks a number of nodes.
@@ -203,16 +215,46 @@ pub fn run_on<R: Send>(
         races: node.races(),
         warnings: node.warnings(),
     });
-    let results = results
-        .iter()
-        .map(|result| take(result).expect("every node has ended"));
-    let (ends, mut results): (Vec<End>, Vec<_>) = (ends.collect(), results.collect());
+    let ends: Vec<End> = ends.collect();
+    let mut results: Vec<Option<_>> = results.iter().map(take).collect();
     if let Some(apart) = machine.apart()
-        && let Some(result) = results.pop()
+        && let (Some(result), Some(node)) = (results.pop().flatten(), all.first())
     {
-        return together::part(apart, &receivers, result, ends);
+        return together::part(apart, node, &receivers, result, ends);
     }
-    Ok(Outcome::of(first_value(results)?, ends))
+    let (results, lost) = left(settings, &all, results)?;
+    Ok(Outcome::of(first_value(results)?, ends, lost))
+}
+
+type Results<R> = Vec<(NodeId, Result<R, Failure>)>;
+
+/// What the nodes came to that are left, and those that are not.
+fn left<R>(
+    settings: &Settings,
+    all: &[Node],
+    results: Vec<Option<Result<R, Failure>>>,
+) -> Result<(Results<R>, Vec<LostNode>), RunError> {
+    let gone = |result: &Option<_>| result.is_none();
+    let part = all.iter().zip(&results);
+    let part = part.filter(|(node, result)| !gone(result) && !node.is_out());
+    let mut lost = part.map(|(node, _)| node.lost()).next().unwrap_or_default();
+    for (node, result) in all.iter().zip(&results) {
+        if gone(result) && lost.iter().all(|lost| lost.node != node.id) {
+            let (node, how) = (node.id, "it crashed".to_owned());
+            lost.push(LostNode { node, how });
+        }
+    }
+    let is_lost = |id| lost.iter().any(|lost| lost.node == id);
+    let all = all.iter().map(|node| node.id).zip(results);
+    let results: Results<R> = all
+        .filter_map(|(id, result)| Some((id, result?)))
+        .filter(|(id, _)| !is_lost(*id))
+        .collect();
+    if (!settings.survive || results.is_empty()) && !lost.is_empty() {
+        let (lost, others) = (lost.swap_remove(0), Vec::new());
+        return Err(RunError::Lost { lost, others });
+    }
+    Ok((results, lost))
 }
 
 /// What a node has to tell at the end of a run.
@@ -227,12 +269,13 @@ pub(crate) struct End {
 
 impl<R> Outcome<R> {
     /// What a run brought whose nodes ended so.
-    pub(crate) fn of(value: R, ends: Vec<End>) -> Outcome<R> {
+    pub(crate) fn of(value: R, ends: Vec<End>, lost: Vec<LostNode>) -> Outcome<R> {
         let races: BTreeSet<RaceReport> = ends.iter().flat_map(|end| &end.races).cloned().collect();
         let races: Vec<RaceReport> = races.into_iter().collect();
         let elapsed = ends.iter().map(|end| end.clock_ns).max().unwrap_or(0);
         Outcome {
             value,
+            lost,
             measured: ends.iter().map(|end| end.measured.clone()).collect(),
             elapsed: Duration::from_nanos(elapsed),
             warnings: warnings(&ends, &races),
@@ -270,6 +313,13 @@ fn run_node<R>(
     };
     // A node that was told of another's failure, and then failed, failed because of it.
     let follows = worker.link.was_told() || failed.follows();
+    if worker.link.node.is_out() {
+        // The others go on, or end by themselves.
+        return Err(Failure {
+            failed,
+            order: None,
+        });
+    }
     let order = (!follows).then(|| failures.fetch_add(1, Ordering::Relaxed));
     if !follows {
         worker.link.abort(failed.reason());

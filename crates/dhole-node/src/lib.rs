@@ -8,6 +8,7 @@
 //! |---|---|
 //! | `access` | a miss, a first write, an allocation |
 //! | `lock`, `gate` | locks and conditions; read-write locks and semaphores |
+//! | `survival` | runs that go on when nodes are lost |
 //! | `sync` | the barrier, `once` |
 //! | `measure` | which part of a program is measured |
 //! | `worker` | calls of the worker, and its waits |
@@ -58,6 +59,7 @@ mod paged;
 mod processes;
 mod race;
 mod random;
+mod survival;
 mod sync;
 mod threads;
 mod together;

@@ -122,23 +122,30 @@ pub trait Apart: Sync {
 
     /// From here on what goes to other processes says what is in `cluster`, and what they say of
     /// theirs goes there; payloads come out of `pool`.
-    fn open(&self, cluster: &Arc<Cluster>, pool: &Arc<PayloadPool>);
+    /// Where the run `survives` the loss of processes, the node here is told of each by a message
+    /// of its own, and nobody else is.
+    fn open(&self, cluster: &Arc<Cluster>, pool: &Arc<PayloadPool>, survives: bool);
 
     /// Ends a run that has begun and that this process cannot take part in.
     fn abandon(&self, why: &str);
 
-    /// Ends a run, when all processes have come here or are lost: each `brings` what it is to
-    /// tell, and node 0's `judge` is given what has come, in the order of the nodes, and says what
-    /// all take with them. Serves the others until then.
+    /// Ends a run, when all processes have come here or are lost, as those in `without` are: each
+    /// `brings` what it is to tell, and node 0's `judge` is given what has come, in the order of
+    /// the nodes, and says what all take with them. Where the run survives the loss of node 0, the
+    /// first that is left judges. Serves the others until then.
     ///
     /// # Errors
-    /// How node 0 was lost.
+    /// How node 0 was lost, where the run does not survive that.
     fn part(
         &self,
         receivers: &Receivers<'_>,
         brings: Vec<u8>,
+        without: &[LostNode],
         judge: &Verdict<'_>,
     ) -> Result<Vec<u8>, LostNode>;
+
+    /// Ends a run in which this process has no part any more.
+    fn withdraw(&self);
 }
 
 /// What node 0 makes of what all processes bring to a run.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use dhole_heap::{Cluster, HeapMut, Monitor, Presence};
 use dhole_model::{CallSite, Counters, MessageKind, NodeId, Oid};
 use dhole_net::{Envelope, Outbox, Payload, PayloadPool, Receiver, Wake};
+use dhole_protocol::group::Ending;
 use dhole_protocol::{
     AbortReason, ArrayEvent, BarrierId, Command, Commands, Event, Message, PageEvent, Protocol,
     ProtocolError, Races, Sent, Waiter, WorkerIs,
@@ -18,6 +19,7 @@ use crate::launch::Settings;
 use crate::object::ObjectsHere;
 use crate::optimisations::Optimisations;
 use crate::race::RaceReport;
+use crate::survival::Survival;
 use crate::worker::MOST_WARNINGS;
 
 /// A node of a cluster, shared by its worker and by whoever delivers messages to it.
@@ -27,6 +29,8 @@ pub struct Node {
     pub(crate) cluster: Arc<Cluster>,
     pub(crate) monitor: Monitor<State>,
     pub(crate) pool: Arc<PayloadPool>,
+    /// Whether the run goes on when nodes are lost.
+    pub(crate) survives: bool,
 }
 
 /// What the node lock protects beside the heap.
@@ -60,6 +64,7 @@ pub(crate) struct State {
     races: Vec<RaceReport>,
     /// The objects with operations.
     pub(crate) here: ObjectsHere,
+    pub(crate) survival: Survival,
 }
 
 /// How a run ended early, as this node sees it.
@@ -73,6 +78,8 @@ pub(crate) enum Ended {
     Race(Arc<RaceReport>),
     /// The protocol here met something that must not be.
     Broken(ProtocolError),
+    /// The others go on without this node, or could.
+    Out(Ending),
 }
 
 /// What one step works with beside the state.
@@ -111,7 +118,8 @@ impl Node {
             on_race: settings.races,
             optimisations: settings.optimisations,
             races: Vec::new(),
-            here: ObjectsHere::new(id, nodes, settings.watch_objects),
+            here: ObjectsHere::new(id, nodes, settings),
+            survival: Survival::new(settings.survive),
         };
         Node {
             id,
@@ -119,6 +127,7 @@ impl Node {
             cluster: Arc::clone(cluster),
             monitor: Monitor::new(cluster, id, state),
             pool: Arc::clone(pool),
+            survives: settings.survive,
         }
     }
 
@@ -184,6 +193,18 @@ impl State {
     /// Takes a message; the worker is to be woken when its wait is over.
     fn deliver(&mut self, from: NodeId, message: Message, step: &mut Step<'_, '_>) -> Wake {
         let waited = !self.done && self.ended.is_none();
+        let wake = |state: &State| match waited && (state.done || state.ended.is_some()) {
+            true => Wake::Yes,
+            false => Wake::No,
+        };
+        let loss = self.take_loss(from, &message, step);
+        if let Err(cause) = loss {
+            self.broke(cause, step);
+            return wake(self);
+        }
+        if loss == Ok(true) {
+            return wake(self);
+        }
         match &message {
             Message::Abort {
                 node,
@@ -211,13 +232,14 @@ impl State {
             message => self.step(Event::Deliver { from, message }, step),
         };
         if let Err(cause) = taken {
-            self.abort(AbortReason::Failed(cause.to_string().into()), step.out);
-            self.end(Ended::Broken(cause));
+            self.broke(cause, step);
         }
-        match waited && (self.done || self.ended.is_some()) {
-            true => Wake::Yes,
-            false => Wake::No,
-        }
+        wake(self)
+    }
+
+    fn broke(&mut self, cause: ProtocolError, step: &mut Step<'_, '_>) {
+        self.abort(AbortReason::Failed(cause.to_string().into()), step.out);
+        self.end(Ended::Broken(cause));
     }
 
     /// Takes an event and does what it leads to.
@@ -305,8 +327,20 @@ impl State {
         self.done = true;
     }
 
+    /// Whether what the worker waits for has come, or to nothing.
+    pub(crate) fn is_over(&self) -> bool {
+        self.done || self.ended.is_some()
+    }
+
+    /// What the worker waits for comes to nothing.
+    pub(crate) fn refuse_wait(&mut self, why: ProtocolError) {
+        self.refused = Some(why);
+        self.done = true;
+    }
+
     /// What the worker waited for, if it has come; or how the run ended.
     pub fn take_outcome(&mut self) -> Option<Result<(), Ended>> {
+        self.survival.waited();
         if let Some(ended) = &self.ended {
             return Some(Err(ended.clone()));
         }
@@ -347,6 +381,9 @@ impl State {
         payload: Payload,
         out: &mut Outbox<Message>,
     ) {
+        if !self.survival.sends(to, &message) {
+            return;
+        }
         if to != self.id {
             self.counting.sent(&message, payload.len());
         }
@@ -491,6 +528,8 @@ impl State {
                 step.heap.free(range),
                 "who frees or hears of it is in a call with `&mut w`",
             ),
+            // What the protocol waits for was given up.
+            Command::Gone(_) | Command::Done if self.survival.cut().is_err() => {}
             Command::Gone(freed) => {
                 self.refused = Some(ProtocolError::Freed(freed));
                 self.done = true;

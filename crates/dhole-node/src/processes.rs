@@ -52,6 +52,8 @@ pub struct Processes {
     run: AtomicU32,
     /// A run is on, or begins.
     on: AtomicBool,
+    /// Whether it goes on when processes are lost.
+    survives: AtomicBool,
     /// What goes, by receiver.
     lanes: Box<[Mutex<Lane>]>,
     /// What comes.
@@ -100,6 +102,7 @@ impl Processes {
             began_ns: AtomicU64::new(0),
             run: AtomicU32::new(0),
             on: AtomicBool::new(false),
+            survives: AtomicBool::new(false),
             lanes: (0..nodes).map(|_| Mutex::default()).collect(),
             desk: Desk::new(nodes),
             table: Mutex::new(Table::new(nodes)),
@@ -136,6 +139,11 @@ impl Processes {
 
     fn since_made(&self) -> Duration {
         self.made.elapsed()
+    }
+
+    /// Whether the run goes on when processes are lost.
+    fn survives(&self) -> bool {
+        self.survives.load(Ordering::Acquire)
     }
 
     /// The run that is on, or was last.
@@ -264,7 +272,8 @@ impl Apart for Processes {
         begun
     }
 
-    fn open(&self, cluster: &Arc<Cluster>, pool: &Arc<PayloadPool>) {
+    fn open(&self, cluster: &Arc<Cluster>, pool: &Arc<PayloadPool>, survives: bool) {
+        self.survives.store(survives, Ordering::Release);
         self.desk.clear();
         let (cluster, pool) = (Arc::clone(cluster), Arc::clone(pool));
         let mut here = self.here.write().unwrap_or_else(PoisonError::into_inner);
@@ -279,9 +288,16 @@ impl Apart for Processes {
         &self,
         receivers: &Receivers<'_>,
         brings: Vec<u8>,
+        without: &[LostNode],
         judge: &Verdict<'_>,
     ) -> Result<Vec<u8>, LostNode> {
-        let verdict = self.end_together(receivers, brings, judge);
+        let verdict = self.end_together(receivers, brings, without, judge);
+        self.withdraw();
+        verdict
+    }
+
+    fn withdraw(&self) {
+        self.stay_away();
         self.give_up_cut_off();
         let mut here = self.here.write().unwrap_or_else(PoisonError::into_inner);
         *here = None;
@@ -289,6 +305,5 @@ impl Apart for Processes {
         self.desk.clear();
         self.pace.idle();
         self.on.store(false, Ordering::SeqCst);
-        verdict
     }
 }

@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use dhole_heap::Share;
 use dhole_model::CallSite;
 use dhole_protocol::Event;
+use dhole_protocol::objects::Meeting;
 
 use crate::error::{Error, Result, SyncError};
 use crate::worker::Worker;
@@ -31,22 +32,14 @@ impl Worker<'_> {
     #[track_caller]
     pub fn once<T: Share + Copy>(&mut self, f: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let site = CallSite::caller();
-        if self.node().index() == 0 {
-            if let Some(outer) = self.link.in_once {
-                let node = self.node();
-                return Err(SyncError::OnceWithinOnce { node, site, outer }.into());
+        if self.link.survives() {
+            self.once_of_those_left(f, site)?;
+        } else {
+            if self.node().index() == 0 {
+                self.make_for_all(f, site)?;
             }
-            self.link.in_once = Some(site);
-            let made = catch_unwind(AssertUnwindSafe(|| f(self)));
-            self.link.in_once = None;
-            let value = made.unwrap_or_else(|panic| resume_unwind(panic))?;
-            let mut guard = self.link.node.monitor.lock();
-            let packed = &mut guard.split().1.value;
-            packed.clear();
-            packed.extend_from_slice(&fingerprint::<T>());
-            dhole_heap::pack(&value, packed);
+            self.arrive(true, site)?;
         }
-        self.arrive(true, site)?;
         let mut guard = self.link.node.monitor.lock();
         let (heap, state) = guard.split();
         let bad = |what: String| Error::program(format!("the value of once at {site}: {what}"));
@@ -60,7 +53,32 @@ impl Worker<'_> {
             .map_err(|error| bad(error.to_string()))
     }
 
+    /// Makes a value for all, which is kept packed.
+    pub(crate) fn make_for_all<T: Share + Copy>(
+        &mut self,
+        f: impl FnOnce(&mut Self) -> Result<T>,
+        site: CallSite,
+    ) -> Result<()> {
+        if let Some(outer) = self.link.in_once {
+            let node = self.node();
+            return Err(SyncError::OnceWithinOnce { node, site, outer }.into());
+        }
+        self.link.in_once = Some(site);
+        let made = catch_unwind(AssertUnwindSafe(|| f(self)));
+        self.link.in_once = None;
+        let value = made.unwrap_or_else(|panic| resume_unwind(panic))?;
+        let mut guard = self.link.node.monitor.lock();
+        let packed = &mut guard.split().1.value;
+        packed.clear();
+        packed.extend_from_slice(&fingerprint::<T>());
+        dhole_heap::pack(&value, packed);
+        Ok(())
+    }
+
     pub(crate) fn arrive(&mut self, once: bool, site: CallSite) -> Result<(), SyncError> {
+        if self.link.survives() {
+            return self.meet_those_left(Meeting::Barrier, site);
+        }
         let called = self.exclusive(|link, call| {
             link.and_wait(call, Event::Arrive { once, site })?;
             call.split().1.counting.all.barriers += 1;
@@ -73,11 +91,19 @@ impl Worker<'_> {
     /// Waits until every node has finished the program.
     pub(crate) fn finish(&mut self) -> Result<(), SyncError> {
         let site = CallSite::runtime("the end of the run");
+        let survives = self.link.survives();
         let called = self.exclusive(|link, call| {
             link.release_forgotten(call)?;
+            if survives {
+                return Ok(());
+            }
             link.and_wait(call, Event::Finish).map(drop)
         });
-        called.map_err(|failure| self.link.sync_error(failure, site))
+        called.map_err(|failure| self.link.sync_error(failure, site))?;
+        match survives {
+            true => self.meet_those_left(Meeting::End, site),
+            false => Ok(()),
+        }
     }
 }
 

@@ -14,6 +14,7 @@ use crate::error::{ConfigError, Error, RunError, SyncError};
 use crate::failure::{Failed, Failure};
 use crate::launch::{End, Outcome, Settings};
 use crate::machine::{Apart, LostNode, Receivers, StartError};
+use crate::node::Node;
 use crate::object::ObjectError;
 
 /// What a process brings to a run.
@@ -81,7 +82,7 @@ pub(crate) fn meet(
     })?;
     match cluster.settle(window, stamp) {
         Ok(()) => {
-            apart.open(&cluster, pool);
+            apart.open(&cluster, pool, settings.survive);
             Ok(cluster)
         }
         Err(cause) => {
@@ -90,7 +91,7 @@ pub(crate) fn meet(
             let failed = Failed::Error(Box::new(Error::Elsewhere(words)));
             let order = Some(0);
             let failure: Result<(), _> = Err(Failure { failed, order });
-            let _all_fail = part(apart, &[], failure, Vec::new());
+            let _all_fail = end(apart, &[], failure, Vec::new(), None);
             Err(RunError::Reserve { nodes, cause })
         }
     }
@@ -187,9 +188,30 @@ impl FailureTold {
 /// failed, all have.
 pub(crate) fn part<R>(
     apart: &dyn Apart,
+    node: &Node,
+    receivers: &Receivers<'_>,
+    result: Result<R, Failure>,
+    own: Vec<End>,
+) -> Result<Outcome<R>, RunError> {
+    match result {
+        Err(failure) if node.is_out() => {
+            apart.withdraw();
+            Err(failure.failed.into_run_error(node.id, Vec::new()))
+        }
+        result => {
+            let lost = node.survives.then(|| node.lost());
+            end(apart, receivers, result, own, lost)
+        }
+    }
+}
+
+/// As [`part`], without the nodes that are lost, if the run survives that.
+fn end<R>(
+    apart: &dyn Apart,
     receivers: &Receivers<'_>,
     result: Result<R, Failure>,
     mut own: Vec<End>,
+    without: Option<Vec<LostNode>>,
 ) -> Result<Outcome<R>, RunError> {
     let (me, nodes) = (apart.me(), apart.nodes());
     let end = own.pop().unwrap_or_default();
@@ -201,7 +223,10 @@ pub(crate) fn part<R>(
     let mut ends = vec![End::default(); nodes];
     ends[me.index()] = end;
     let ends = RefCell::new(ends);
-    let judged = apart.part(receivers, brings, &|all| judge(all, &mut ends.borrow_mut()));
+    let gone = without.as_deref().unwrap_or_default();
+    let judged = apart.part(receivers, brings, gone, &|all| {
+        judge(all, &mut ends.borrow_mut())
+    });
     let verdict = match judged {
         Ok(verdict) => postcard::from_bytes(&verdict).unwrap_or_else(|cause| Verdict {
             lost: vec![LostNode {
@@ -215,7 +240,14 @@ pub(crate) fn part<R>(
             failures: Vec::new(),
         },
     };
-    let Verdict { lost, failures } = verdict;
+    let Verdict { mut lost, failures } = verdict;
+    // Whoever was lost on the way here has met all others at the end of the program.
+    let survived = without.map(|mut gone| {
+        let known = |lost: &LostNode| gone.iter().any(|gone| gone.node == lost.node);
+        let late: Vec<LostNode> = lost.drain(..).filter(|lost| !known(lost)).collect();
+        gone.extend(late);
+        gone
+    });
     let (value, own) = match result {
         Ok(value) => (Some(value), None),
         Err(failure) => (None, Some(failure)),
@@ -246,7 +278,8 @@ pub(crate) fn part<R>(
                     RunError::Lost { lost, others }
                 })?;
                 drop(failures);
-                return Ok(Outcome::of(value, ends.into_inner()));
+                let survived = survived.unwrap_or_default();
+                return Ok(Outcome::of(value, ends.into_inner(), survived));
             }
         },
     };

@@ -187,6 +187,9 @@ impl Link<'_> {
     }
 
     pub(crate) fn begin(&self, call: &mut Call<'_, State>, event: Event) -> Result<bool, Failure> {
+        if !matches!(event, Event::Learn(_)) {
+            call.split().1.survival.cut()?;
+        }
         self.step(call, Some(event))?;
         self.outcome(call)
     }
@@ -194,7 +197,15 @@ impl Link<'_> {
     /// Sends what the steps before wanted sent, and waits for what they did not bring. Whether it
     /// waited.
     pub(crate) fn outcome(&self, call: &mut Call<'_, State>) -> Result<bool, Failure> {
-        let outcome = outcome(call);
+        let outcome = match outcome(call) {
+            None => call
+                .split()
+                .1
+                .begin_to_wait()
+                .err()
+                .map(|lost| Err(lost.into())),
+            outcome => outcome,
+        };
         self.send(call);
         match outcome {
             Some(outcome) => outcome.map(|()| false),
@@ -211,6 +222,7 @@ impl Link<'_> {
             return Err(Failure::Ended(ended.clone()));
         }
         self.stepping(call, |state, step| {
+            state.survival.worker_begins();
             state.serve(step)?;
             event.map_or(Ok(()), |event| state.step(event, step))
         })?;
@@ -231,7 +243,10 @@ impl Link<'_> {
             out,
             payload: &[],
         };
-        f(state, &mut step)
+        state.survival.worker_steps(true);
+        let stepped = f(state, &mut step);
+        state.survival.worker_steps(false);
+        stepped
     }
 
     /// Sends what the steps before wanted sent, without the lock.
@@ -258,6 +273,7 @@ impl Link<'_> {
             if let Some(outcome) = outcome(call) {
                 break outcome;
             }
+            call.split().1.begin_to_wait()?;
             if woken == Woken::ByTime {
                 self.step(call, Some(Event::WaitedLong))?;
                 self.send(call);
@@ -295,6 +311,7 @@ impl Link<'_> {
             Failure::Memory(cause) => SyncError::Memory { node, site, cause },
             Failure::Ended(Ended::Deadlock(cycle)) => SyncError::Deadlock { node, cycle },
             Failure::Ended(Ended::Race(race)) => SyncError::Race { node, site, race },
+            Failure::Ended(Ended::Out(why)) => SyncError::Out { node, site, why },
             Failure::Ended(Ended::Elsewhere(ended)) => SyncError::Ended { node, site, ended },
         }
     }

@@ -400,6 +400,15 @@ impl fmt::Display for Freed {
 /// Why an event cannot be handled.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Error)]
 pub enum ProtocolError {
+    /// The worker waits for what went with a node, or may have gone with it.
+    #[error(
+        "{node} was lost, and with it what is waited for: of a run that survives the loss of \
+         nodes only objects with operations go on"
+    )]
+    Lost {
+        /// The node.
+        node: NodeId,
+    },
     /// The worker acquires a lock that it holds.
     #[error("acquiring {lock} at {site}: this node has held it since {held_since}")]
     AlreadyHeld {

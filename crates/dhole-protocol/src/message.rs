@@ -269,9 +269,17 @@ pub struct Operation {
     pub name: CallSite,
 }
 
+impl Operation {
+    /// Instead of an object, where the operation is one of the whole run.
+    pub const NO_OBJECT: ObjectId = ObjectId(u64::MAX);
+}
+
 impl fmt::Display for Operation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} of {}", self.name, self.object)
+        match self.object == Operation::NO_OBJECT {
+            true => write!(f, "{}", self.name),
+            false => write!(f, "{} of {}", self.name, self.object),
+        }
     }
 }
 

@@ -177,7 +177,7 @@ impl Protocol {
         };
         if me.waiting_for.any_node_may_end_it() {
             let message = Message::Stall(Box::new(Stall::begin(self.me)));
-            let to = NodeId(0);
+            let to = self.traffic.next_left(0);
             out.push(Command::Send { to, message });
         } else if let Some((Probe { path, confirms }, to)) = self.wait_for.suspect(self.edges()) {
             let message = Message::Probe {
@@ -538,7 +538,9 @@ impl Protocol {
         checked.map_err(|what| ProtocolError::BadMessage { from, what })?;
         let counted = message.may_end_a_wait() && !matches!(message, Message::Gossiped { .. });
         self.handle(from, message, worker, out)?;
-        self.traffic.received += u64::from(counted);
+        if counted {
+            self.traffic.received_from(from);
+        }
         Ok(())
     }
 
@@ -726,7 +728,7 @@ impl Protocol {
             Message::Stall(stall) => {
                 if let Some(me) = self.wait_for.current() {
                     let nodes = self.lazy.time().nodes();
-                    stall.visit(me, self.traffic, nodes, out);
+                    stall.visit(me, &self.traffic, nodes, out);
                 }
                 Ok(())
             }

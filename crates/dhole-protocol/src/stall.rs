@@ -30,6 +30,8 @@ pub struct Stall {
 pub struct Round {
     /// The nodes visited, in order, each in a wait.
     pub waiters: Vec<Waiter>,
+    /// The nodes that are lost: who knows of others has no part in it.
+    pub without: Vec<NodeId>,
     /// Messages that they sent.
     pub sent: u64,
     /// Messages that they received.
@@ -37,25 +39,78 @@ pub struct Round {
 }
 
 /// How many messages that may end a wait this node has sent and received.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(crate) struct Traffic {
-    pub sent: u64,
-    pub received: u64,
+    sent: u64,
+    received: u64,
+    /// As much to each node and from it, where nodes may be lost: what a lost one has not received
+    /// it never will.
+    with: Vec<[u64; 2]>,
+    /// The nodes that are lost, by number.
+    lost: Vec<NodeId>,
 }
 
 impl Traffic {
+    /// Counts for each node, from the beginning on.
+    pub fn of_each(nodes: usize) -> Traffic {
+        Traffic {
+            with: vec![[0; 2]; nodes],
+            ..Traffic::default()
+        }
+    }
+
     /// Counts what a step sends.
     pub fn count_sent(&mut self, commands: &[Command]) {
-        let sent = |command: &&Command| match command {
-            Command::Send { message, .. } => message.may_end_a_wait(),
-            _ => false,
-        };
-        self.sent += commands.iter().filter(sent).count() as u64;
+        for command in commands {
+            if let Command::Send { to, message } = command
+                && message.may_end_a_wait()
+            {
+                self.sent_to(*to);
+            }
+        }
+    }
+
+    pub fn sent_to(&mut self, to: NodeId) {
+        if self.counts(to, 0) {
+            self.sent += 1;
+        }
+    }
+
+    pub fn received_from(&mut self, from: NodeId) {
+        if self.counts(from, 1) {
+            self.received += 1;
+        }
+    }
+
+    fn counts(&mut self, with: NodeId, which: usize) -> bool {
+        if let Some(with) = self.with.get_mut(with.index()) {
+            with[which] += 1;
+        }
+        !self.lost.contains(&with)
+    }
+
+    /// Nothing more goes to these nodes, or comes from them, nor has ever gone.
+    pub fn lose(&mut self, nodes: &[NodeId]) {
+        for node in nodes {
+            if let (Some(with), false) = (self.with.get(node.index()), self.lost.contains(node)) {
+                self.sent -= with[0];
+                self.received -= with[1];
+                self.lost.push(*node);
+            }
+        }
+        self.lost.sort_unstable();
+    }
+
+    /// The first node from this one on that is left.
+    pub fn next_left(&self, from: usize) -> NodeId {
+        let mut all = (from..).map(NodeId::at);
+        let left = all.find(|node| !self.lost.contains(node));
+        left.unwrap_or(NodeId::at(from))
     }
 }
 
 impl Stall {
-    /// The first step of the first round: a probe that goes to node 0.
+    /// The first step of the first round: a probe that goes to the first node.
     pub fn begin(asker: NodeId) -> Stall {
         Stall {
             asker,
@@ -65,21 +120,26 @@ impl Stall {
     }
 
     /// Visits node `me`, one of `nodes`, which is in the wait `me_waiting`.
-    pub(crate) fn visit(mut self, me: Waiter, traffic: Traffic, nodes: usize, out: &mut Commands) {
+    pub(crate) fn visit(mut self, me: Waiter, traffic: &Traffic, nodes: usize, out: &mut Commands) {
         let asks_itself = me.waiting_for.any_node_may_end_it() && me.node < self.asker;
-        if asks_itself || self.round.waiters.len() != me.node.index() {
+        let last = self.round.waiters.last();
+        let expected = traffic.next_left(last.map_or(0, |last| last.node.index() + 1));
+        if asks_itself || expected != me.node {
+            return;
+        }
+        if self.round.waiters.is_empty() {
+            self.round.without.clone_from(&traffic.lost);
+        }
+        if self.round.without != traffic.lost {
             return;
         }
         self.round.waiters.push(me);
         self.round.sent = self.round.sent.wrapping_add(traffic.sent);
         self.round.received = self.round.received.wrapping_add(traffic.received);
-        let visited = self.round.waiters.len();
-        if visited < nodes {
+        let to = traffic.next_left(me.node.index() + 1);
+        if to.index() < nodes {
             let message = Message::Stall(Box::new(self));
-            out.push(Command::Send {
-                to: NodeId::at(visited),
-                message,
-            });
+            out.push(Command::Send { to, message });
             return;
         }
         match &self.first {
@@ -89,10 +149,8 @@ impl Stall {
                     round: Round::default(),
                     first: Some(self.round),
                 }));
-                out.push(Command::Send {
-                    to: NodeId(0),
-                    message,
-                });
+                let to = traffic.next_left(0);
+                out.push(Command::Send { to, message });
             }
             Some(first) if *first == self.round && first.sent == first.received => {
                 tell(self.round.waiters, out);

@@ -65,6 +65,7 @@ enum What {
     Deliver(u32),
     Pass(u32),
     GoOn(NodeId),
+    Crash(NodeId),
 }
 
 /// An event whose time has come.
@@ -75,6 +76,8 @@ pub(crate) enum Event {
     Pass(Flight),
     /// The worker of a node goes on.
     GoOn(NodeId),
+    /// A node crashes.
+    Crash(NodeId),
 }
 
 const GO_ON: u64 = 1 << 63;
@@ -108,6 +111,11 @@ impl Agenda {
         self.entries.push(Reverse(Entry { time, order, what }));
     }
 
+    /// A node will crash.
+    pub(crate) fn crash(&mut self, time: u64, node: NodeId) {
+        self.soon(time, What::Crash(node));
+    }
+
     /// The worker of a node will go on.
     pub(crate) fn go_on(&mut self, time: u64, node: NodeId) {
         let order = self.ties.draw() | GO_ON;
@@ -131,6 +139,7 @@ impl Agenda {
         let Reverse(entry) = self.entries.pop()?;
         let event = match entry.what {
             What::GoOn(node) => Event::GoOn(node),
+            What::Crash(node) => Event::Crash(node),
             What::Deliver(place) => Event::Deliver(self.messages.take(place)),
             What::Pass(place) => Event::Pass(self.flights.take(place)),
         };

@@ -18,11 +18,13 @@ use crate::{Computation, Report, Settings};
 /// Everything that a run knows, except the coroutines and the receivers: no code of a user runs
 /// within a method of this.
 pub(crate) struct Cluster {
-    nodes: Vec<Node>,
-    agenda: Agenda,
-    timers: Timers,
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) agenda: Agenda,
+    pub(crate) timers: Timers,
     transit: Transit,
-    settings: Settings,
+    pub(crate) settings: Settings,
+    /// When nodes are told of crashes.
+    pub(crate) notices: Stream,
     /// Whether every message costs the processors the same.
     plain: bool,
     /// Whether a message's arrival is decided by its sender's link alone.
@@ -30,7 +32,7 @@ pub(crate) struct Cluster {
     /// Whose coroutine runs.
     running: Option<NodeId>,
     /// Bodies that have not returned.
-    unfinished: usize,
+    pub(crate) unfinished: usize,
     /// A body or a handler has unwound: nobody is suspended any more.
     ending: bool,
     /// Suspensions refused to workers that unwind already.
@@ -84,6 +86,9 @@ impl Cluster {
         for node in 0..nodes {
             agenda.go_on(0, NodeId::at(node));
         }
+        for crash in &settings.crashes {
+            agenda.crash(crash.at_ns, crash.node);
+        }
         Cluster {
             nodes: (0..nodes)
                 .map(|node| Node::new(stream(node), compute_scale))
@@ -92,6 +97,7 @@ impl Cluster {
             timers: Timers::new(nodes),
             transit: Transit::new(network, nodes, stream(nodes + 1)),
             settings: settings.clone(),
+            notices: stream(nodes + 2),
             plain: network.is_plain(),
             direct: network.is_direct(),
             running: None,
@@ -139,11 +145,14 @@ impl Cluster {
             }
             let (time, event) = self.agenda.pop().expect("an event that was seen is there");
             match event {
+                Event::Deliver(envelope) if self.went_down(&envelope) => {}
                 Event::Deliver(envelope) => {
                     self.report.messages += 1;
                     return Next::Deliver(self.arrival(time, &envelope), envelope);
                 }
                 Event::Pass(flight) => self.pass(time, flight),
+                Event::Crash(node) => self.crash(time, node),
+                Event::GoOn(node) if self.has_crashed(node) => {}
                 Event::GoOn(node) => {
                     let it = &mut self.nodes[node.index()];
                     if it.clock > time {
@@ -238,7 +247,7 @@ impl Cluster {
                 self.timers.set(node.index(), Timers::NEVER);
                 self.agenda.go_on(it.clock, node);
             }
-            Worker::Waiting | Worker::Done => {}
+            Worker::Waiting | Worker::Done | Worker::Crashed => {}
             Worker::Ready | Worker::Running => {
                 it.steal(begun, done);
                 it.woken |= wake == Wake::Yes;
@@ -309,6 +318,9 @@ impl Cluster {
             envelope, bytes, ..
         } = flight;
         let from = envelope.from;
+        if self.has_crashed(from) {
+            return;
+        }
         let sending_ns = self.settings.network.sending_ns(bytes);
         let begun = self.nodes[from.index()].handle(now, 0);
         let done = self.nodes[from.index()].handle(now, sending_ns);

@@ -66,6 +66,7 @@
 mod agenda;
 mod cluster;
 mod confined;
+mod crash;
 mod network;
 mod node;
 mod random;
@@ -76,6 +77,7 @@ mod sim;
 mod timers;
 mod transit;
 
+pub use crash::{Crash, NoCrash};
 pub use network::{Description, Medium, Network, NetworkError, Primitive, Published};
 pub use report::Report;
 pub use round_trip::round_trip_ns;

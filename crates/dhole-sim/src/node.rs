@@ -18,6 +18,8 @@ pub(crate) enum Worker {
     Waiting,
     /// Its body has returned.
     Done,
+    /// The node has crashed.
+    Crashed,
 }
 
 /// One simulated machine: a processor that its worker and its message handlers share, handlers

@@ -26,6 +26,7 @@ pub fn round_trip_ns(settings: &Settings) -> Result<u64, StartError> {
     const ROUNDS: u32 = 100;
     let mut settings = Settings {
         nodes: 2,
+        crashes: Vec::new(),
         ..settings.clone()
     };
     settings.network.handling_ns = [0; MessageKind::ALL.len()];

@@ -4,6 +4,7 @@ use std::str::FromStr;
 use dhole_model::{MAX_NODES, MessageKind};
 use thiserror::Error;
 
+use crate::crash::Crash;
 use crate::network::{
     Description, Expected, HANDLING, KEYS, Key, LEAST_SCALE, MOST_SCALE, MOST_UNIT_NS, Network,
     Wrong, parsed, set_handling,
@@ -44,8 +45,8 @@ pub enum Computation {
 ///
 /// The keys are `nodes`, `seed`, `fixed_cost` (nanoseconds of a unit of work; without it
 /// computation is measured), `compute_scale`, `alone_ns`, `call_ns`, `stack_bytes`, `network`,
-/// which is only its name, the fields of [`Network`], and `handling_ns.` before the name of a
-/// kind of message.
+/// which is only its name, the fields of [`Network`], `handling_ns.` before the name of a kind of
+/// message, `crash` (as `1@2500+0@7000`, see [`Crash`]), and `notice_ns`.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Settings {
     /// Nodes of the cluster, 1 to [`MAX_NODES`].
@@ -69,6 +70,10 @@ pub struct Settings {
     /// Bytes of each node's stack. Memory is taken only as a stack grows; one that grows past
     /// its end kills the process by SIGSEGV.
     pub stack_bytes: usize,
+    /// Nodes that crash.
+    pub crashes: Vec<Crash>,
+    /// Nanoseconds until the others are told of a crash, at least; twice as many at most.
+    pub notice_ns: u64,
 }
 
 impl Settings {
@@ -90,6 +95,8 @@ impl Settings {
             alone_ns: None,
             call_ns: 20,
             stack_bytes: 1 << 20,
+            crashes: Vec::new(),
+            notice_ns: 1_000_000,
         }
     }
 
@@ -143,6 +150,13 @@ impl Settings {
         let call = 1..=HOUR_NS;
         let fine = call.contains(&self.call_ns);
         within(fine, "call_ns", &self.call_ns, "1 ns to an hour".into())?;
+        let notice = 1..=HOUR_NS;
+        let fine = notice.contains(&self.notice_ns);
+        within(fine, "notice_ns", &self.notice_ns, "1 ns to an hour".into())?;
+        for crash in &self.crashes {
+            let fine = crash.node.index() < self.nodes;
+            within(fine, "crash", crash, "one of the nodes".into())?;
+        }
         let name = &self.network_name;
         let fine = !name.is_empty() && !name.contains([',', '=']);
         within(
@@ -192,6 +206,8 @@ impl fmt::Display for Settings {
             alone_ns,
             call_ns,
             stack_bytes,
+            crashes,
+            notice_ns,
         } = self;
         write!(f, "nodes={nodes},seed={seed},network={network_name},")?;
         if let Computation::FixedCost { unit_ns } = computation {
@@ -199,6 +215,10 @@ impl fmt::Display for Settings {
         }
         if let Some(alone_ns) = alone_ns {
             write!(f, "alone_ns={alone_ns},")?;
+        }
+        if !crashes.is_empty() {
+            let crashes: Vec<String> = crashes.iter().map(Crash::to_string).collect();
+            write!(f, "crash={},notice_ns={notice_ns},", crashes.join("+"))?;
         }
         let plain = Network::default();
         for key in KEYS {
@@ -247,6 +267,17 @@ impl FromStr for Settings {
                 "alone_ns" => settings.alone_ns = Some(whole(key, value)?),
                 "network" => settings.network_name = value.into(),
                 "call_ns" => settings.call_ns = whole(key, value)?,
+                "crash" => {
+                    let crashes = value.split('+').map(str::parse);
+                    let wanted = "node@nanoseconds, with + between several";
+                    let bad = |_| SettingsError::BadValue {
+                        key: key.into(),
+                        value: value.into(),
+                        wanted,
+                    };
+                    settings.crashes = crashes.collect::<Result<_, _>>().map_err(bad)?;
+                }
+                "notice_ns" => settings.notice_ns = whole(key, value)?,
                 "stack_bytes" => settings.stack_bytes = whole(key, value)?,
                 _ => settings.set_of_network(key, value)?,
             }

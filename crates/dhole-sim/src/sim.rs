@@ -149,9 +149,8 @@ impl Sim {
         let ran = catch_unwind(AssertUnwindSafe(|| {
             self.schedule(receivers, &mut coroutines)
         }));
-        if ran.is_err() {
-            self.end(&mut coroutines);
-        }
+        // As well as those of nodes that have crashed.
+        self.end(&mut coroutines);
         let report = self.cluster.with(|cluster| cluster.report());
         *self.report.lock().unwrap_or_else(PoisonError::into_inner) = report;
         ran
@@ -191,7 +190,10 @@ impl Machine for Sim {
     }
 
     fn enter(&self, node: NodeId) {
-        if self.cluster.with(|cluster| cluster.enter(node)) {
+        if self
+            .cluster
+            .with(|cluster| cluster.enter(node) || cluster.is_ending())
+        {
             self.suspend(|cluster| cluster.suspend_until_clock(node));
         }
     }

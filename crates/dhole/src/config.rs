@@ -3,8 +3,8 @@ use std::time::Duration;
 
 use dhole_model::{Coherence, Detector, NodeId, Placement};
 use dhole_node::{
-    Apart, ConfigError, Machine, Optimisations, Outcome, Races, Result, RunError, Settings,
-    Threads, Worker, check_nodes, run_on,
+    Apart, ConfigError, LostNode, Machine, Optimisations, Outcome, Races, Result, RunError,
+    Settings, Threads, Worker, check_nodes, run_on,
 };
 use dhole_sim::{SettingsError, Sim};
 
@@ -24,8 +24,10 @@ pub struct Config {
     detector: Detector,
     optimisations: Optimisations,
     watch_objects: bool,
+    survive: bool,
 }
 
+use dhole_node as _;
 impl Config {
     /// A cluster of `nodes` nodes, 1 to [`MAX_NODES`](crate::MAX_NODES), which are threads of
     /// this process unless the program runs under `dhole sim` or `dhole run`.
@@ -40,6 +42,7 @@ impl Config {
             detector: Detector::default(),
             optimisations: Optimisations::default(),
             watch_objects: false,
+            survive: process::asked_to_survive(),
         }
     }
 
@@ -108,6 +111,24 @@ impl Config {
         self
     }
 
+    /// Whether the run goes on when nodes are lost: off unless set, or asked for by
+    /// `dhole run --survive`. What lives on are objects with operations (`docs/objects.md`):
+    /// replicated ones with every write that was acknowledged, by whichever node. A copy that was
+    /// the only one, references, locks and conditions do not; whoever waits for what is lost gets
+    /// an error that names it. Barriers and [`once`](Worker::once) count those that are left.
+    ///
+    /// More than half of the nodes that were left before must be left after a loss, or half of
+    /// them with the first; others end with an error.
+    ///
+    /// ```
+    /// let config = dhole::Config::nodes(3).survive(true);
+    /// # drop(config);
+    /// ```
+    pub fn survive(mut self, survive: bool) -> Config {
+        self.survive = survive;
+        self
+    }
+
     /// Runs `program` once on every node, and returns when all have finished. It ends in a
     /// barrier, at which a node that has finished still serves the others.
     ///
@@ -170,9 +191,10 @@ impl Config {
             elapsed,
             races,
             warnings,
+            lost,
         } = outcome;
         let report = Report {
-            node: machine.apart().map_or(NodeId(0), Apart::me),
+            node: machine.apart().map_or_else(|| first_left(&lost), Apart::me),
             nodes: counters.len(),
             transport: machine.name(),
             protocol: self.coherence.name(),
@@ -183,6 +205,7 @@ impl Config {
             simulated,
             races,
             warnings,
+            lost,
         };
         Run { value, report }
     }
@@ -197,8 +220,16 @@ impl Config {
             detector: self.detector,
             optimisations: self.optimisations,
             watch_objects: self.watch_objects,
+            survive: self.survive,
         }
     }
+}
+
+/// The first node that is left.
+fn first_left(lost: &[LostNode]) -> NodeId {
+    let mut all = (0..).map(NodeId);
+    let left = all.find(|node| lost.iter().all(|lost| lost.node != *node));
+    left.unwrap_or(NodeId(0))
 }
 
 fn impossible(error: SettingsError) -> ConfigError {

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use dhole_model::{Counters, NodeId};
-use dhole_node::RaceReport;
+use dhole_node::{LostNode, RaceReport};
 use dhole_sim::{Computation, Sim};
 
 /// What a run brought: a value, and how it went.
@@ -50,9 +50,20 @@ pub struct Report {
     pub races: Vec<RaceReport>,
     /// What the program should be told: locks dropped unreleased, races.
     pub warnings: Vec<String>,
+    /// The nodes that the run went on without ([`Config::survive`](crate::Config::survive)), in
+    /// the order in which they were lost.
+    pub lost: Vec<LostNode>,
 }
 
 impl Report {
+    /// Whether this is the report that knows of all nodes, and the process that prints results:
+    /// that of the first node that was left at the end.
+    pub fn is_first(&self) -> bool {
+        let before = (0..self.node.0).map(NodeId);
+        let mut lost = before.map(|node| self.lost.iter().any(|lost| lost.node == node));
+        lost.all(|lost| lost)
+    }
+
     /// What all nodes counted together.
     pub fn total(&self) -> Counters {
         total(&self.per_node)

@@ -18,7 +18,7 @@ use crate::worker::{Failure, Link, Worker};
 
 /// What the worker wants of which object, and where in the program.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wanted {
+pub(crate) struct Wanted {
     pub object: ObjectId,
     pub name: &'static str,
     pub site: CallSite,
@@ -262,7 +262,7 @@ impl State {
 
 impl Link<'_> {
     /// Has an event about objects, and waits until the call that it makes is over.
-    fn operate(
+    pub(crate) fn operate(
         &self,
         call: &mut Call<'_, State>,
         wanted: Wanted,
@@ -285,7 +285,7 @@ impl Link<'_> {
     }
 
     /// Learns what operations told this node.
-    fn learn(&self, call: &mut Call<'_, State>) -> Result<(), Failure> {
+    pub(crate) fn learn(&self, call: &mut Call<'_, State>) -> Result<(), Failure> {
         let state = call.split().1;
         if !state.here.machine.take_acquire_due() {
             return Ok(());
@@ -295,6 +295,9 @@ impl Link<'_> {
             .machine
             .forget_up_to(state.protocol.seen_by_all());
         let news = state.here.machine.unlearned(state.protocol.seen());
+        if state.survival.cut().is_err() {
+            return self.local(call, Some(Event::Learn(news)));
+        }
         self.begin(call, Event::Learn(news)).map(drop)
     }
 }

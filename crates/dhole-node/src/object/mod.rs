@@ -6,6 +6,7 @@
 //! | `copies` | a node's copies, and running operations on them |
 //! | `invoke` | the worker's calls |
 //! | `pending` | calls that are under way while the worker goes on |
+//! | `meeting` | barriers of runs that survive the loss of nodes |
 //! | `step` | the machine of objects in a node: messages, and what it wants done |
 
 mod copies;
@@ -13,6 +14,7 @@ mod error;
 mod handle;
 mod invoke;
 mod kind;
+mod meeting;
 mod pending;
 mod step;
 

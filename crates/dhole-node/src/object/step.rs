@@ -18,6 +18,7 @@ use smallvec::SmallVec;
 use super::copies::{Copies, Hosting};
 use super::invoke::Wanted;
 use super::kind::{self, Kind, ObjectType};
+use crate::launch::Settings as RunSettings;
 use crate::node::{State, Step};
 
 /// A node's objects with operations.
@@ -40,10 +41,13 @@ pub(crate) struct ObjectsHere {
 }
 
 impl ObjectsHere {
-    pub fn new(me: NodeId, nodes: usize, watched: bool) -> ObjectsHere {
+    pub fn new(me: NodeId, nodes: usize, settings: &RunSettings) -> ObjectsHere {
         let mut machine = Objects::new(me, nodes);
-        if watched {
+        if settings.watch_objects {
             machine.keep_digests();
+        }
+        if settings.survive {
+            machine.survive();
         }
         ObjectsHere {
             machine,
@@ -135,7 +139,7 @@ impl State {
         if from.index() >= self.nodes {
             return bad("its sender is not in the cluster");
         }
-        self.protocol.count_objects(message.kind(), false);
+        self.protocol.count_objects(message.kind(), from, false);
         match message {
             ObjectsMessage::Group(message) => {
                 if let Err(what) = check_group(&message, self.nodes) {
@@ -179,7 +183,7 @@ impl State {
     }
 
     fn send_about_objects(&mut self, to: NodeId, message: ObjectsMessage, step: &mut Step<'_, '_>) {
-        self.protocol.count_objects(message.kind(), true);
+        self.protocol.count_objects(message.kind(), to, true);
         let message = Message::Objects(Box::new(message));
         self.send(to, message, Payload::NONE, step.out);
     }
@@ -223,7 +227,7 @@ impl State {
     }
 
     /// Takes an event of the group and does what it leads to.
-    fn step_group(
+    pub(crate) fn step_group(
         &mut self,
         event: GroupEvent<Arc<Ordered>>,
         step: &mut Step<'_, '_>,
@@ -247,7 +251,14 @@ impl State {
                     let delivered = ObjectsEvent::Delivered { sequence, body };
                     done = done.and(self.step_objects(delivered, step));
                 }
-                GroupCommand::WakeAt(_) | GroupCommand::View { .. } => {}
+                // The links are reliable, so nothing is ever sent again.
+                GroupCommand::WakeAt(_) => {}
+                GroupCommand::View { gone, .. } => {
+                    if !gone.is_empty() {
+                        done = done.and(self.go_on_without(gone, step));
+                    }
+                }
+                GroupCommand::Stuck { reason } if self.survival.is_on() => self.is_out(reason),
                 GroupCommand::Stuck { reason } => {
                     done = done.and(Err(self.group_failed(GroupError::Ended(reason))));
                 }

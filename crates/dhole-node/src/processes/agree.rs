@@ -20,7 +20,8 @@ pub(super) struct Table {
     welcome: Option<(u32, Said)>,
     /// What the nodes bring from the run.
     ends: Vec<Option<Vec<u8>>>,
-    verdict: Option<Vec<u8>>,
+    /// And who says so.
+    verdict: Option<(NodeId, Vec<u8>)>,
     byes: Vec<bool>,
     lost: Vec<Option<LostNode>>,
     /// The worker here has come to the end of its run, or has begun none.
@@ -74,12 +75,14 @@ impl Table {
         &mut self,
         me: NodeId,
         from: NodeId,
-        run: u32,
+        (run, survives): (u32, bool),
         frame: Frame<'_>,
     ) -> Result<(), String> {
         let (kind, its) = (frame.header.kind, frame.header.run);
         let of_zero = matches!(kind, Kind::Welcome | Kind::Verdict);
-        if of_zero && from.index() != 0 || !of_zero && me.index() != 0 {
+        // At the end, another node may have taken the place of node 0.
+        let begins = matches!(kind, Kind::Hello | Kind::Welcome) || !survives;
+        if begins && (of_zero && from.index() != 0 || !of_zero && me.index() != 0) {
             return Err(format!("a {kind:?}, which is not its to send"));
         }
         let said = || {
@@ -91,7 +94,7 @@ impl Table {
             Kind::Welcome => self.welcome = Some((its, said()?)),
             _ if its != run => {}
             Kind::End => self.ends[from.index()] = Some(frame.message.to_vec()),
-            Kind::Verdict => self.verdict = Some(frame.message.to_vec()),
+            Kind::Verdict => self.verdict = Some((from, frame.message.to_vec())),
             Kind::Bye => self.byes[from.index()] = true,
             Kind::Message | Kind::Payload => {}
         }
@@ -104,9 +107,10 @@ impl Table {
         lost.find(|lost| of(lost.node)).cloned()
     }
 
-    /// Whether every node but 0 is lost or there already.
-    fn all(&self, there: impl Fn(usize) -> bool) -> bool {
-        (1..self.lost.len()).all(|node| self.lost[node].is_some() || there(node))
+    /// Whether every node but this one is lost or there already.
+    fn all(&self, me: NodeId, there: impl Fn(usize) -> bool) -> bool {
+        let mut others = (0..self.lost.len()).filter(|node| *node != me.index());
+        others.all(|node| self.lost[node].is_some() || there(node))
     }
 }
 
@@ -190,36 +194,61 @@ impl Processes {
         &self,
         receivers: &Receivers<'_>,
         brings: Vec<u8>,
+        without: &[LostNode],
         judge: &Verdict<'_>,
     ) -> Result<Vec<u8>, LostNode> {
-        lock(&self.table).parting = true;
-        if self.me.index() != 0 {
-            self.tell(receivers, NodeId(0), Kind::End, &brings);
+        self.stay_away();
+        for LostNode { node, how } in without {
+            lock(&self.table).lose(*node, how);
+        }
+        loop {
+            let judging = lock(&self.table).judging(self.survives());
+            if judging == self.me {
+                return Ok(self.judge_all(receivers, brings, judge));
+            }
+            self.tell(receivers, judging, Kind::End, &brings);
             let over = || {
                 let table = lock(&self.table);
-                table.verdict.is_some() || table.lost[0].is_some()
+                table.verdict.is_some() || table.lost[judging.index()].is_some()
             };
             self.serve_until(receivers, None, &over);
             let verdict = lock(&self.table).verdict.take();
-            return match verdict {
-                Some(verdict) => {
-                    self.tell(receivers, NodeId(0), Kind::Bye, &[]);
-                    Ok(verdict)
-                }
-                None => Err(lock(&self.table).lost[0].clone().unwrap_or(LostNode {
-                    node: NodeId(0),
+            if let Some((from, verdict)) = verdict {
+                self.tell(receivers, from, Kind::Bye, &[]);
+                return Ok(verdict);
+            }
+            if !self.survives() {
+                let lost = lock(&self.table).lost[judging.index()].clone();
+                return Err(lost.unwrap_or(LostNode {
+                    node: judging,
                     how: "it said nothing".into(),
-                })),
-            };
+                }));
+            }
         }
-        let ended = || lock(&self.table).all_ended();
+    }
+
+    /// The worker here has come to the end of its run.
+    pub(super) fn stay_away(&self) {
+        lock(&self.table).parting = true;
+    }
+
+    fn judge_all(
+        &self,
+        receivers: &Receivers<'_>,
+        brings: Vec<u8>,
+        judge: &Verdict<'_>,
+    ) -> Vec<u8> {
+        let ended = || lock(&self.table).all_ended(self.me);
         self.serve_until(receivers, None, &ended);
-        let mut ends = vec![Ok(brings)];
+        let mut brings = Some(brings);
+        let mut ends = Vec::with_capacity(self.nodes);
         {
             let mut table = lock(&self.table);
-            for node in 1..self.nodes {
+            for node in 0..self.nodes {
+                let own = brings.take_if(|_| node == self.me.index());
                 let lost = table.lost[node].clone();
-                ends.push(table.ends[node].take().ok_or(lost.unwrap_or(LostNode {
+                let brought = own.or_else(|| table.ends[node].take());
+                ends.push(brought.ok_or(lost.unwrap_or(LostNode {
                     node: NodeId::at(node),
                     how: "it said nothing".into(),
                 })));
@@ -230,20 +259,26 @@ impl Processes {
             self.tell(receivers, node, Kind::Verdict, &verdict);
         }
         // A process that ends with something unread breaks its connections, and what was sent
-        // before may be gone: so node 0 stays until all have heard it.
-        let heard = || lock(&self.table).all_heard();
+        // before may be gone: so this one stays until all have heard it.
+        let heard = || lock(&self.table).all_heard(self.me);
         self.serve_until(receivers, None, &heard);
-        Ok(verdict)
+        verdict
     }
 }
 
 impl Table {
-    fn all_ended(&self) -> bool {
-        self.all(|node| self.ends[node].is_some())
+    fn all_ended(&self, me: NodeId) -> bool {
+        self.all(me, |node| self.ends[node].is_some())
     }
 
-    fn all_heard(&self) -> bool {
-        self.all(|node| self.byes[node])
+    fn all_heard(&self, me: NodeId) -> bool {
+        self.all(me, |node| self.byes[node])
+    }
+
+    /// Who says how the run has ended: node 0, or the first that is left where others may.
+    fn judging(&self, survives: bool) -> NodeId {
+        let left = self.lost.iter().position(Option::is_none);
+        NodeId::at(left.filter(|_| survives).unwrap_or(0))
     }
 
     /// What node `me` waits for at the beginning or the end of run `run`, and who is lost.

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use dhole_heap::Cluster;
 use dhole_model::NodeId;
-use dhole_net::{Envelope, Loss, Outbox};
+use dhole_net::{Envelope, Loss, Outbox, Payload};
 use dhole_protocol::{AbortReason, Message};
 
 use super::frame::{Frame, Kind};
@@ -194,7 +194,7 @@ impl Processes {
         }
         let lost: Vec<LostNode> = lock(&self.table).lost().cloned().collect();
         for LostNode { node, how } in lost {
-            self.end_for_all(receivers, node, &AbortReason::Lost(how.into()), &mut out);
+            self.tell_of_loss(receivers, node, &how, &mut out);
         }
         self.deliver(receivers, &mut out);
         self.post_all(receivers, &mut out);
@@ -209,7 +209,8 @@ impl Processes {
         let frame = Frame::parse(bytes).map_err(|error| error.to_string())?;
         let (run, kind) = (self.run(), frame.header.kind);
         if !matches!(kind, Kind::Message | Kind::Payload) {
-            return lock(&self.table).put(self.me, from, run, frame);
+            let of = (run, self.survives());
+            return lock(&self.table).put(self.me, from, of, frame);
         }
         let ready = self.desk.ready.load(Ordering::SeqCst);
         match frame.header.run {
@@ -243,6 +244,7 @@ impl Processes {
         } = &body
             && *node != self.me
             && node.index() < self.nodes
+            && !self.survives()
         {
             lock(&self.table).lose(*node, how);
         }
@@ -308,8 +310,33 @@ impl Processes {
         let mut table = lock(&self.table);
         let (first, parting) = (table.lose(node, how), table.is_parting());
         drop(table);
-        if first && !parting {
-            self.end_for_all(receivers, node, &AbortReason::Lost(how.into()), out);
+        // A run that survives needs the group to its end, and that is when all have ended.
+        if first && (!parting || self.survives()) {
+            self.tell_of_loss(receivers, node, how, out);
         }
+    }
+
+    /// Ends the run for all, or tells the node here alone where it goes on.
+    fn tell_of_loss(
+        &self,
+        receivers: &Receivers<'_>,
+        node: NodeId,
+        how: &str,
+        out: &mut Outbox<Message>,
+    ) {
+        let reason = AbortReason::Lost(how.into());
+        if !self.survives() {
+            return self.end_for_all(receivers, node, &reason, out);
+        }
+        let (from, to) = (self.me, self.me);
+        let body = Message::Abort { node, reason };
+        let payload = Payload::NONE;
+        let envelope = Envelope {
+            from,
+            to,
+            body,
+            payload,
+        };
+        self.hand_over(receivers, envelope, out);
     }
 }

@@ -96,7 +96,8 @@ impl Message {
             Message::Stall(stall) => {
                 const SENT_AND_RECEIVED: u64 = 8 + 8;
                 let round = |round: &crate::stall::Round| {
-                    SENT_AND_RECEIVED + Waiter::all_bytes(&round.waiters)
+                    let without = NODE * round.without.len() as u64;
+                    SENT_AND_RECEIVED + Waiter::all_bytes(&round.waiters) + without
                 };
                 NODE + round(&stall.round) + stall.first.as_ref().map_or(0, round)
             }

@@ -35,11 +35,15 @@ impl Objects {
             Place::Unknown => Place::At(object.creator(self.nodes)),
             place => place,
         };
-        let done = Ok(Bytes::default());
+        let mut done = Ok(Bytes::default());
         match (place, to) {
             (Place::Coming | Place::Spreading(_), _) => {
                 entry.deferred.push_back((sequence, Arc::clone(body)));
                 return;
+            }
+            (Place::Lost(node), _) => done = Err(Refusal::Lost(node)),
+            (_, Strategy::On(node)) if self.gone.get(&node).is_some_and(|at| *at < sequence) => {
+                done = Err(Refusal::NoNode(node));
             }
             (Place::Replicated, Strategy::Replicated) => {}
             (Place::Replicated, Strategy::On(node)) => {
@@ -61,8 +65,9 @@ impl Objects {
                 self.spread(object, host, out);
             }
             (Place::At(from), Strategy::On(node)) if from == node => {}
-            (Place::At(_), Strategy::On(node)) => {
+            (Place::At(from), Strategy::On(node)) => {
                 entry.since = sequence;
+                entry.comes_from = Some(from);
                 entry.place = if node == me {
                     Place::Coming
                 } else {
@@ -75,6 +80,8 @@ impl Objects {
             (Place::Unknown, _) => {}
         }
         self.over(by, done, out);
+        // What was ordered long ago may be done only now.
+        self.lose_copy(object, out);
         self.take_postponed(object, host, out);
     }
 
@@ -179,9 +186,11 @@ impl Objects {
         host: &mut dyn Host,
         out: Out<'_>,
     ) {
+        let gone = &self.gone;
         let entry = self.table.entry(object).or_insert_with(Entry::unknown);
-        entry.place = Place::Here;
-        entry.blocked = blocked.into();
+        (entry.place, entry.comes_from) = (Place::Here, None);
+        let waits = |waiting: &Waiting| !gone.contains_key(&waiting.call.id.node);
+        entry.blocked = blocked.into_iter().filter(waits).collect();
         let requests = std::mem::take(&mut entry.requests);
         if let Err(refusal) = restore(object, &state, host) {
             host.spoil(object, refusal);
@@ -207,7 +216,11 @@ impl Objects {
         let entry = self.table.entry(object).or_insert_with(Entry::unknown);
         (entry.place, entry.since) = (Place::Replicated, sequence);
         // What others only read is tried by them, on their replicas.
-        let mine = |waiting: &&Waiting| waiting.call.writes || waiting.call.id.node == me;
+        let gone = &self.gone;
+        let mine = |waiting: &&Waiting| {
+            let by = waiting.call.id.node;
+            (waiting.call.writes || by == me) && !gone.contains_key(&by)
+        };
         entry.blocked = blocked.iter().filter(mine).cloned().collect();
         entry.digests.clear();
         for Waiting { call, .. } in blocked {

@@ -87,13 +87,27 @@ impl Objects {
         if digests.is_empty() || comparing.told.insert(from, digests).is_some() {
             return bad("no digests, or digests told twice");
         }
-        if comparing.told.len() == self.nodes
-            && let Some(all) = self.comparing.remove(&call)
-        {
+        self.compare_if_all_told(call, host, out);
+        Ok(())
+    }
+
+    fn compare_if_all_told(&mut self, call: u64, host: &dyn Host, out: Out<'_>) {
+        let told = self.comparing.get(&call).map(|comparing| &comparing.told);
+        let all = told.is_some_and(|told| {
+            let mut all = (0..self.nodes).map(NodeId::at);
+            all.all(|node| told.contains_key(&node) || self.gone.contains_key(&node))
+        });
+        if all && let Some(all) = self.comparing.remove(&call) {
             let outcome = all.outcome(self.me, host);
             out.push(ObjectsCommand::Finished { call, outcome });
         }
-        Ok(())
+    }
+
+    /// Nodes are gone that will tell nothing.
+    pub(super) fn compare_without_gone(&mut self, host: &dyn Host, out: Out<'_>) {
+        for call in self.comparing.keys().copied().collect::<Vec<_>>() {
+            self.compare_if_all_told(call, host, out);
+        }
     }
 }
 

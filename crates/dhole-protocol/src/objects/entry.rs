@@ -22,6 +22,8 @@ pub enum Place {
     Coming,
     /// Every node is to have a replica: that node, which had the only copy, multicasts its state.
     Spreading(NodeId),
+    /// The only copy was on that node, which is lost.
+    Lost(NodeId),
 }
 
 /// One object, as a node knows it.
@@ -30,6 +32,8 @@ pub(super) struct Entry {
     pub place: Place,
     /// The ordered message since which it is there.
     pub since: u64,
+    /// The node that is to send the only copy, while it is to come.
+    pub comes_from: Option<NodeId>,
     pub accesses: ObjectCounters,
     /// Calls whose guards were false, in the order of coming.
     pub blocked: VecDeque<Waiting>,
@@ -48,6 +52,7 @@ impl Entry {
         Entry {
             place,
             since,
+            comes_from: None,
             accesses: ObjectCounters::default(),
             blocked: VecDeque::new(),
             requests: Vec::new(),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use dhole_model::{MessageKind, NodeId, ObjectId, VectorTime};
+use dhole_model::{CallSite, MessageKind, NodeId, ObjectId, VectorTime};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -71,6 +71,29 @@ pub enum Refusal {
     /// The only copy was on a node that was lost.
     #[error("its only copy was on {0}, which was lost")]
     Lost(NodeId),
+    /// The node that was asked was lost before it answered, and may have handed the call on.
+    #[error("{0} was lost before it answered: whether the operation was executed is not known")]
+    Unanswered(NodeId),
+    /// An object is to be kept on a node that is lost.
+    #[error("it cannot be kept on {0}, which was lost")]
+    NoNode(NodeId),
+    /// Whoever was to make a value for all was lost.
+    #[error("no node has made the value")]
+    Unmade,
+    /// The nodes wait for all others at different places.
+    #[error("the nodes wait for each other at different places: {0}")]
+    Apart(Arc<str>),
+}
+
+/// Where a node waits until all others do, in a run that survives the loss of nodes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub enum Meeting {
+    /// At a barrier.
+    Barrier,
+    /// Where one node makes a value for all.
+    Once,
+    /// At the end of the run.
+    End,
 }
 
 /// What a call comes to.
@@ -147,6 +170,28 @@ pub enum Ordered {
         by: CallId,
         /// The object.
         object: ObjectId,
+    },
+    /// The only copy of a new object is on this node. Only told where nodes may be lost.
+    Placed {
+        /// The call that makes it.
+        by: CallId,
+        /// The object.
+        object: ObjectId,
+        /// The node.
+        at: NodeId,
+    },
+    /// A node waits until all others do.
+    Meet {
+        /// The call that waits.
+        by: CallId,
+        /// Where.
+        place: Meeting,
+        /// Where in the program.
+        site: CallSite,
+        /// What it has made for all, if it is to do that.
+        value: Option<Bytes>,
+        /// What happened before that may not be known everywhere.
+        news: Option<Arc<News>>,
     },
 }
 
@@ -230,6 +275,7 @@ const NUMBER: u64 = 8;
 const LENGTH: u64 = 4;
 const OBJECT: u64 = 8;
 const KIND: u64 = 8;
+const SITE: u64 = 8;
 
 fn time_bytes(time: &Option<VectorTime>) -> u64 {
     1 + time.as_ref().map_or(0, |time| 4 * time.nodes() as u64)
@@ -273,7 +319,9 @@ impl Refusal {
             Refusal::Malformed(words) | Refusal::OtherType(words) => words_bytes(words),
             Refusal::TooMany(_) => 8,
             Refusal::Diverged { nodes, operation } => words_bytes(nodes) + words_bytes(operation),
-            Refusal::Lost(_) => 2,
+            Refusal::Lost(_) | Refusal::Unanswered(_) | Refusal::NoNode(_) => 2,
+            Refusal::Unmade => 0,
+            Refusal::Apart(words) => words_bytes(words),
         }
     }
 }
@@ -294,13 +342,22 @@ impl Ordered {
                 ..
             } => OBJECT + saved_bytes(state) + blocked_bytes(blocked) + news_bytes(news),
             Ordered::Compare { .. } => 10 + OBJECT,
+            Ordered::Placed { .. } => 12 + OBJECT,
+            Ordered::Meet { value, news, .. } => {
+                let value = value
+                    .as_ref()
+                    .map_or(0, |value| LENGTH + value.len() as u64);
+                10 + 1 + SITE + 1 + value + news_bytes(news)
+            }
         }
     }
 
     /// What it tells of intervals.
     pub fn news(&self) -> Option<&News> {
         match self {
-            Ordered::Operate { news, .. } | Ordered::Install { news, .. } => news.as_deref(),
+            Ordered::Operate { news, .. }
+            | Ordered::Install { news, .. }
+            | Ordered::Meet { news, .. } => news.as_deref(),
             _ => None,
         }
     }
@@ -379,7 +436,9 @@ impl Ordered {
         match self {
             Ordered::Create { by, .. }
             | Ordered::Change { by, .. }
-            | Ordered::Compare { by, .. } => Some(*by),
+            | Ordered::Compare { by, .. }
+            | Ordered::Placed { by, .. }
+            | Ordered::Meet { by, .. } => Some(*by),
             Ordered::Operate { call, .. } => Some(call.id),
             Ordered::Install { .. } => None,
         }
@@ -395,6 +454,9 @@ impl Ordered {
                 to: Strategy::On(node),
                 ..
             } if node.index() >= nodes => return Err("a place that is not in the cluster"),
+            Ordered::Placed { at, .. } if at.index() >= nodes => {
+                return Err("a place that is not in the cluster");
+            }
             Ordered::Install { blocked, .. } => check_blocked(blocked, nodes)?,
             Ordered::Operate { time, .. } => check_time(time, nodes)?,
             _ => {}

@@ -23,8 +23,10 @@ mod change;
 mod check;
 mod compare;
 mod entry;
+mod gone;
 mod heard;
 mod host;
+mod meeting;
 mod message;
 mod ordered;
 mod remote;
@@ -32,7 +34,7 @@ mod remote;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use dhole_model::{NodeId, ObjectCounters, ObjectId, VectorTime};
+use dhole_model::{CallSite, NodeId, ObjectCounters, ObjectId, VectorTime};
 use rustc_hash::FxHashMap;
 
 use crate::ProtocolError;
@@ -40,9 +42,10 @@ use entry::Entry;
 pub use entry::Place;
 use heard::Heard;
 pub use host::{Host, Tried};
+use meeting::Arrived;
 pub use message::{
-    Bytes, Call, CallId, ObjectsMessage, Ordered, Outcome, Refusal, Saved, Strategy, Waiting,
-    check_group,
+    Bytes, Call, CallId, Meeting, ObjectsMessage, Ordered, Outcome, Refusal, Saved, Strategy,
+    Waiting, check_group,
 };
 
 /// So many calls of one node may be under way at a time.
@@ -84,6 +87,19 @@ pub enum ObjectsEvent {
         /// The object.
         object: ObjectId,
     },
+    /// The worker waits until those of all nodes do that are not gone.
+    Meet {
+        /// The number of the call.
+        call: u64,
+        /// Where.
+        place: Meeting,
+        /// Where in the program.
+        site: CallSite,
+        /// What it has made for all.
+        value: Option<Bytes>,
+    },
+    /// These nodes are lost, from this place in the order of multicasts on.
+    Gone(Vec<NodeId>),
     /// A message has come.
     Deliver {
         /// The sender.
@@ -145,6 +161,12 @@ pub struct Objects {
     acquire_due: bool,
     /// Whether digests of replicas are kept.
     digests: bool,
+    /// Whether the run goes on when nodes are lost.
+    survives: bool,
+    /// Nodes that are lost, each since after which ordered message.
+    gone: BTreeMap<NodeId, u64>,
+    /// Who has come to where all are to meet.
+    arrived: BTreeMap<NodeId, Arrived>,
 }
 
 /// A call under way at another node.
@@ -177,6 +199,9 @@ impl Objects {
             told: VectorTime::zero(nodes),
             acquire_due: false,
             digests: false,
+            survives: false,
+            gone: BTreeMap::new(),
+            arrived: BTreeMap::new(),
         }
     }
 
@@ -288,6 +313,13 @@ impl Objects {
                 out.push(ObjectsCommand::Broadcast(Arc::new(change)));
             }
             ObjectsEvent::Compare { call, object } => self.compare(call, object, out),
+            ObjectsEvent::Meet {
+                call,
+                place,
+                site,
+                value,
+            } => self.meet(call, place, site, value, host, out),
+            ObjectsEvent::Gone(nodes) => self.lose(&nodes, host, out),
             ObjectsEvent::Deliver { from, message } => self.deliver(from, message, host, out)?,
             ObjectsEvent::Delivered { sequence, body } => {
                 self.delivered = sequence;
@@ -316,8 +348,16 @@ impl Objects {
     ) {
         let by = self.own(call);
         match strategy {
+            Strategy::On(node) if self.gone.contains_key(&node) => {
+                let outcome = Err(Refusal::NoNode(node));
+                out.push(ObjectsCommand::Finished { call, outcome });
+            }
             Strategy::On(node) if node == self.me => {
                 let outcome = self.keep(object, kind, &state, host);
+                if outcome.is_ok() && self.survives {
+                    self.tell_place(by, object, out);
+                    return;
+                }
                 out.push(ObjectsCommand::Finished { call, outcome });
             }
             Strategy::On(to) => {
@@ -378,6 +418,10 @@ impl Objects {
                 out.push(ObjectsCommand::Broadcast(Arc::new(operate)));
             }
             Place::Coming | Place::Spreading(_) => entry.postponed.push(call),
+            Place::Lost(node) => {
+                let (call, outcome) = (call.id.number, Err(Refusal::Lost(node)));
+                out.push(ObjectsCommand::Finished { call, outcome });
+            }
         }
     }
 

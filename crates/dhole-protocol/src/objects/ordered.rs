@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::entry::{Entry, Place};
 use super::host::{Host, Tried};
+use super::meeting::Arrived;
 use super::message::{Bytes, Call, CallId, Ordered, Outcome, Refusal, Waiting};
 use super::{MOST_CALLS, Objects, ObjectsCommand, Out};
 
@@ -58,6 +59,7 @@ impl Objects {
                         self.awaits(by, to, time);
                     }
                     Place::Unknown => self.over(call.id, Err(Refusal::Unknown), out),
+                    Place::Lost(node) => self.over(call.id, Err(Refusal::Lost(node)), out),
                 }
             }
             Ordered::Change { by, object, to } => {
@@ -73,6 +75,24 @@ impl Objects {
                 self.install(sequence, *object, state, blocked, host, out);
             }
             Ordered::Compare { by, object } => self.send_digests(*by, *object, host, out),
+            Ordered::Placed { by, object, at } => self.placed(sequence, *by, *object, *at, out),
+            Ordered::Meet {
+                by,
+                place,
+                site,
+                value,
+                news,
+            } => {
+                self.hear(news.clone());
+                let arrived = Arrived {
+                    by: *by,
+                    place: *place,
+                    site: *site,
+                    value: value.clone(),
+                };
+                self.arrived.insert(by.node, arrived);
+                self.go_if_all_met(out);
+            }
         }
     }
 

@@ -110,7 +110,11 @@ impl Objects {
             } => {
                 // Whoever was asked may have handed the call on, with the object.
                 let Some(asked) = self.asked.remove(&call) else {
-                    return bad("a result that nobody waits for");
+                    // It may have been given up with the node that was asked first.
+                    return match self.gone.is_empty() {
+                        true => bad("a result that nobody waits for"),
+                        false => Ok(()),
+                    };
                 };
                 if let Some(time) = asked.time.filter(|_| asked.to == from) {
                     let all = self.acknowledged.entry(from);
@@ -124,7 +128,10 @@ impl Objects {
             } => {
                 let asked = self.asked.remove(&call);
                 let Some(again) = asked.and_then(|asked| asked.call) else {
-                    return bad("where an object is that nobody asked for");
+                    return match self.gone.is_empty() {
+                        true => bad("where an object is that nobody asked for"),
+                        false => Ok(()),
+                    };
                 };
                 self.learn_place(&again, from, at, since);
                 self.invoke(again, host, out);
@@ -140,7 +147,10 @@ impl Objects {
                     return bad("an object that exists already");
                 }
                 let outcome = self.keep(object, kind, &state, host);
-                self.reply(by, None, outcome, out);
+                match outcome.is_ok() && self.survives {
+                    true => self.tell_place(by, object, out),
+                    false => self.reply(by, None, outcome, out),
+                }
             }
             ObjectsMessage::Migrate {
                 object,
@@ -193,6 +203,9 @@ impl Objects {
             Place::Unknown => {
                 return self.reply(call.id, time.as_ref(), Err(Refusal::Unknown), out);
             }
+            Place::Lost(node) => {
+                return self.reply(call.id, time.as_ref(), Err(Refusal::Lost(node)), out);
+            }
             Place::At(node) => Strategy::On(node),
             Place::Coming => Strategy::On(self.me),
             Place::Replicated | Place::Spreading(_) => Strategy::Replicated,
@@ -220,6 +233,7 @@ impl Objects {
     fn learn_place(&mut self, call: &Call, from: NodeId, at: Strategy, since: u64) {
         let place = match at {
             Strategy::On(node) if node == self.me => return,
+            Strategy::On(node) if self.gone.contains_key(&node) => Place::Lost(node),
             Strategy::On(node) => Place::At(node),
             Strategy::Replicated => return,
         };

@@ -3,10 +3,11 @@
 
 use std::sync::Arc;
 
-use dhole_model::{CallSite, MessageKind, VectorTime};
+use dhole_model::{CallSite, MessageKind, NodeId, VectorTime};
 
 use super::Protocol;
 use crate::command::{Commands, ProtocolError};
+use crate::stall::Traffic;
 use crate::{News, Operation, WaitingFor};
 
 impl Protocol {
@@ -30,12 +31,22 @@ impl Protocol {
 
     /// A message about objects was sent, or received: whoever looks whether anything is on its way
     /// has to know.
-    pub fn count_objects(&mut self, kind: MessageKind, sent: bool) {
-        let counted = u64::from(!kind.is_diagnostic());
+    pub fn count_objects(&mut self, kind: MessageKind, with: NodeId, sent: bool) {
         match sent {
-            true => self.traffic.sent += counted,
-            false => self.traffic.received += counted,
+            _ if kind.is_diagnostic() => {}
+            true => self.traffic.sent_to(with),
+            false => self.traffic.received_from(with),
         }
+    }
+
+    /// The run goes on when nodes are [lost](Protocol::lose). From the beginning on.
+    pub fn survive(&mut self) {
+        self.traffic = Traffic::of_each(self.lazy.time().nodes());
+    }
+
+    /// These nodes are lost, and the run goes on: no wait can be ended by them any more.
+    pub fn lose(&mut self, nodes: &[NodeId]) {
+        self.traffic.lose(nodes);
     }
 
     /// The operation that the worker [waited](crate::Event::Await) for was executed.

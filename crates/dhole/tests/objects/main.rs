@@ -5,3 +5,4 @@ mod failing;
 mod guards;
 mod handover;
 mod queue;
+mod surviving;

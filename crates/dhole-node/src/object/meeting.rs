@@ -1,0 +1,100 @@
+//! Where all nodes meet, in a run that survives the loss of some: in an order with the operations.
+
+use dhole_heap::Share;
+use dhole_model::{CallSite, NodeId};
+use dhole_protocol::objects::{Bytes, Meeting, ObjectsEvent, Outcome, Refusal};
+use dhole_protocol::{Event, Operation};
+
+use super::invoke::Wanted;
+use crate::error::{Result, SyncError};
+use crate::worker::{Link, Worker};
+
+impl Worker<'_> {
+    /// As [`once`](Worker::once): the first node that is left makes the value. If it is lost
+    /// before it has told it, the next one does.
+    pub(crate) fn once_of_those_left<T: Share + Copy>(
+        &mut self,
+        f: impl FnOnce(&mut Self) -> Result<T>,
+        site: CallSite,
+    ) -> Result<()> {
+        let mut f = Some(f);
+        loop {
+            let mut value = None;
+            if self.link.maker() == self.node()
+                && let Some(f) = f.take()
+            {
+                self.make_for_all(f, site)?;
+                let mut guard = self.link.node.monitor.lock();
+                value = Some(Bytes::from(&guard.split().1.value[..]));
+            }
+            match self.meet(Meeting::Once, site, value)? {
+                Ok(value) => {
+                    let mut guard = self.link.node.monitor.lock();
+                    guard.split().1.value = value.to_vec();
+                    return Ok(());
+                }
+                Err(Refusal::Unmade) => {}
+                Err(cause) => return Err(self.link.apart(site, cause).into()),
+            }
+        }
+    }
+
+    pub(crate) fn meet_those_left(
+        &mut self,
+        place: Meeting,
+        site: CallSite,
+    ) -> Result<(), SyncError> {
+        let met = self.meet(place, site, None)?;
+        met.map(drop).map_err(|cause| self.link.apart(site, cause))
+    }
+
+    fn meet(
+        &mut self,
+        place: Meeting,
+        site: CallSite,
+        value: Option<Bytes>,
+    ) -> Result<Outcome, SyncError> {
+        let wanted = Wanted {
+            object: Operation::NO_OBJECT,
+            name: match place {
+                Meeting::Barrier => "the barrier",
+                Meeting::Once => "once",
+                Meeting::End => "the end of the run",
+            },
+            site,
+        };
+        let called = self.exclusive(|link, call| {
+            link.local(call, Some(Event::EndInterval))?;
+            let event = |call| ObjectsEvent::Meet {
+                call,
+                place,
+                site,
+                value,
+            };
+            let outcome = link.operate(call, wanted, event)?;
+            link.learn(call)?;
+            if place != Meeting::End {
+                call.split().1.counting.all.barriers += 1;
+            }
+            Ok(outcome)
+        });
+        called.map_err(|failure| self.link.sync_error(failure, site))
+    }
+}
+
+impl Link<'_> {
+    /// Whether the run goes on when nodes are lost.
+    pub(crate) fn survives(&self) -> bool {
+        self.node.survives
+    }
+
+    /// The node that makes values for all.
+    fn maker(&self) -> NodeId {
+        self.node.monitor.lock().split().1.here.machine.maker()
+    }
+
+    fn apart(&self, site: CallSite, cause: Refusal) -> SyncError {
+        let node = self.node.id;
+        SyncError::Apart { node, site, cause }
+    }
+}

@@ -1,0 +1,192 @@
+//! Runs that go on when nodes are lost ([`Settings::survive`](crate::Settings)).
+//!
+//! The port, or the simulator, says that a node is lost by a message of this node to itself. Only
+//! the group hears of that: its members agree who is left, and from which place in the order of
+//! multicasts on. From there on objects go on without those that are gone, what they still say
+//! about anything else is not listened to, and whoever waits for them is told.
+
+use std::sync::Arc;
+
+use dhole_model::NodeId;
+use dhole_protocol::group::{Ending, GroupEvent};
+use dhole_protocol::objects::{ObjectsEvent, ObjectsMessage};
+use dhole_protocol::{AbortReason, Message, ProtocolError, WaitingFor};
+use smallvec::SmallVec;
+
+use crate::machine::LostNode;
+use crate::node::{Ended, Node, State, Step};
+
+/// What a node knows of losses.
+#[derive(Default)]
+pub(crate) struct Survival {
+    /// Whether the run goes on when nodes are lost.
+    on: bool,
+    /// The nodes that the group has gone on without, and how they were lost, in order.
+    gone: Vec<LostNode>,
+    /// How the port here lost nodes.
+    told: Vec<(NodeId, Arc<str>)>,
+    /// The worker waits.
+    waits: bool,
+    /// Steps of the worker send, and not those of a handler.
+    worker_steps: bool,
+    /// Whom the worker's last step sent something.
+    sent_to: SmallVec<[NodeId; 4]>,
+    /// What ended a wait of the worker for anything but objects with operations. The protocol
+    /// goes on to wait for it, and so can wait for nothing else.
+    cut: Option<ProtocolError>,
+}
+
+impl Survival {
+    /// Nobody is lost, and the run goes on or not when somebody is.
+    pub fn new(on: bool) -> Survival {
+        Survival {
+            on,
+            ..Survival::default()
+        }
+    }
+
+    /// Whether the run goes on when nodes are lost.
+    pub fn is_on(&self) -> bool {
+        self.on
+    }
+
+    pub fn is_gone(&self, node: NodeId) -> bool {
+        self.gone.iter().any(|gone| gone.node == node)
+    }
+
+    /// The worker's next step begins, or has ended.
+    pub fn worker_steps(&mut self, steps: bool) {
+        self.worker_steps = steps;
+    }
+
+    pub fn worker_begins(&mut self) {
+        self.sent_to.clear();
+    }
+
+    /// A message goes to a node; whether it is worth the while.
+    pub fn sends(&mut self, to: NodeId, message: &Message) -> bool {
+        // Objects know themselves whom they wait for.
+        if self.on && self.worker_steps && !matches!(message, Message::Objects(_)) {
+            self.sent_to.push(to);
+        }
+        !self.is_gone(to)
+    }
+
+    /// The worker's wait is over.
+    pub fn waited(&mut self) {
+        self.waits = false;
+    }
+
+    /// What made it useless to wait for anything but objects with operations.
+    pub fn cut(&self) -> Result<(), ProtocolError> {
+        self.cut.clone().map_or(Ok(()), Err)
+    }
+}
+
+impl Node {
+    /// The nodes that the run went on without.
+    pub(crate) fn lost(&self) -> Vec<LostNode> {
+        self.monitor.lock().split().1.survival.gone.clone()
+    }
+
+    /// Why this node is no part of the run any more, if it is not.
+    pub(crate) fn is_out(&self) -> bool {
+        matches!(self.monitor.lock().split().1.ended(), Some(Ended::Out(_)))
+    }
+}
+
+impl State {
+    /// Takes a message that tells of a loss, or that a lost node has sent; whether it was one.
+    pub(crate) fn take_loss(
+        &mut self,
+        from: NodeId,
+        message: &Message,
+        step: &mut Step<'_, '_>,
+    ) -> Result<bool, ProtocolError> {
+        if !self.survival.is_on() {
+            return Ok(false);
+        }
+        match message {
+            // What others have lost they tell the group.
+            Message::Abort {
+                node,
+                reason: AbortReason::Lost(how),
+            } => {
+                if from == self.id {
+                    self.survival.told.push((*node, Arc::clone(how)));
+                    self.step_group(GroupEvent::Lost(*node), step)?;
+                }
+                Ok(true)
+            }
+            // It may not know that the group has gone on without it.
+            Message::Objects(message) if matches!(**message, ObjectsMessage::Group(_)) => Ok(false),
+            _ => Ok(self.survival.is_gone(from)),
+        }
+    }
+
+    /// The group goes on without these nodes from here on.
+    pub(crate) fn go_on_without(
+        &mut self,
+        nodes: Vec<NodeId>,
+        step: &mut Step<'_, '_>,
+    ) -> Result<(), ProtocolError> {
+        for node in &nodes {
+            let mut told = self.survival.told.iter();
+            let how = told.find(|(lost, _)| lost == node);
+            let how = how.map_or("another node lost it", |(_, how)| how).into();
+            self.survival.gone.push(LostNode { node: *node, how });
+        }
+        self.protocol.lose(&nodes);
+        self.step_objects(ObjectsEvent::Gone(nodes), step)?;
+        // It may just have been ended by that.
+        if self.survival.waits
+            && !self.is_over()
+            && let Some(lost) = self.waits_for_lost()
+        {
+            self.refuse(lost);
+        }
+        Ok(())
+    }
+
+    /// The group has no place for this node any more.
+    pub(crate) fn is_out(&mut self, why: Ending) {
+        self.end(Ended::Out(why));
+    }
+
+    /// The worker is to wait now.
+    ///
+    /// # Errors
+    /// When a node is lost for which it would.
+    pub(crate) fn begin_to_wait(&mut self) -> Result<(), ProtocolError> {
+        if let Some(lost) = self.waits_for_lost() {
+            self.survival.cut = Some(lost.clone());
+            return Err(lost);
+        }
+        self.survival.waits = true;
+        Ok(())
+    }
+
+    /// A lost node for which the worker waits, or may wait: who holds a lock, and who is before
+    /// this node in its queue, nobody knows but those who do.
+    fn waits_for_lost(&mut self) -> Option<ProtocolError> {
+        let first = self.survival.gone.first()?.node;
+        if self.here.awaited.is_some() {
+            return None;
+        }
+        let is_gone = |node: &NodeId| self.survival.is_gone(*node);
+        let asked = self.protocol.asked().find(is_gone);
+        let sent_to = || self.survival.sent_to.iter().copied().find(is_gone);
+        let waits = || {
+            let waiter = self.protocol.wait()?;
+            let operation = matches!(waiter.waiting_for, WaitingFor::Operation(_));
+            (!operation).then_some(first)
+        };
+        let node = asked.or_else(sent_to).or_else(waits)?;
+        Some(ProtocolError::Lost { node })
+    }
+
+    fn refuse(&mut self, lost: ProtocolError) {
+        self.survival.cut = Some(lost.clone());
+        self.refuse_wait(lost);
+    }
+}

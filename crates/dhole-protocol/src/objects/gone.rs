@@ -1,0 +1,97 @@
+//! What becomes of objects when nodes are lost and the run goes on.
+//!
+//! A loss has a place in the order of multicasts, the same on all nodes that are left; where each
+//! copy is they know from that order alone. So all agree on what is lost. Replicas live on. A copy
+//! that was the only one is lost with its node, also while it was on its way there or from there:
+//! whoever waits for it, and whoever calls it later, is told so. What a lost node waited for is
+//! never executed.
+
+use dhole_model::{NodeId, ObjectId};
+
+use super::entry::Place;
+use super::host::Host;
+use super::message::Refusal;
+use super::{Objects, ObjectsCommand, Out};
+
+impl Objects {
+    /// Makes this the part of a node in a run that goes on when nodes are lost.
+    pub fn survive(&mut self) {
+        self.survives = true;
+    }
+
+    /// The nodes that are lost.
+    pub fn gone(&self) -> impl Iterator<Item = NodeId> {
+        self.gone.keys().copied()
+    }
+
+    /// These nodes are lost, at this place in the order.
+    pub(super) fn lose(&mut self, nodes: &[NodeId], host: &mut dyn Host, out: Out<'_>) {
+        for node in nodes {
+            self.gone.entry(*node).or_insert(self.delivered);
+        }
+        let gone = self.gone.clone();
+        self.held.retain(|(from, _)| !gone.contains_key(from));
+        let mut objects: Vec<ObjectId> = self.table.keys().copied().collect();
+        objects.sort_unstable();
+        for object in objects {
+            if let Some(entry) = self.table.get_mut(&object) {
+                let waits = |by: NodeId| !gone.contains_key(&by);
+                entry.blocked.retain(|waiting| waits(waiting.call.id.node));
+                entry.requests.retain(|(call, _)| waits(call.id.node));
+            }
+            self.lose_state(object, host, out);
+            self.lose_copy(object, out);
+            self.take_postponed(object, host, out);
+        }
+        self.give_up_calls(out);
+        self.compare_without_gone(host, out);
+        self.go_if_all_met(out);
+    }
+
+    /// The state of an object was on its way from a node that is gone.
+    fn lose_state(&mut self, object: ObjectId, host: &mut dyn Host, out: Out<'_>) {
+        let Some(entry) = self.table.get(&object) else {
+            return;
+        };
+        match (entry.place, entry.comes_from) {
+            (Place::Coming, Some(from)) if self.gone.contains_key(&from) => {
+                let (state, blocked) = (Err(Refusal::Lost(from)), Vec::new());
+                self.arrived(object, state, blocked, host, out);
+            }
+            (Place::Spreading(from), _) if self.gone.contains_key(&from) => {
+                let state = Err(Refusal::Lost(from));
+                self.install(self.delivered, object, &state, &[], host, out);
+            }
+            _ => {}
+        }
+    }
+
+    /// The only copy of an object was on a node that is gone, if it was.
+    pub(super) fn lose_copy(&mut self, object: ObjectId, _out: Out<'_>) {
+        if let Some(entry) = self.table.get_mut(&object)
+            && let Place::At(node) = entry.place
+            && self.gone.contains_key(&node)
+        {
+            entry.place = Place::Lost(node);
+        }
+    }
+
+    /// Whoever was asked to execute calls of this node's worker is gone.
+    fn give_up_calls(&mut self, out: Out<'_>) {
+        let gone = &self.gone;
+        let lost = self
+            .asked
+            .extract_if(.., |_, asked| gone.contains_key(&asked.to));
+        for (call, asked) in lost.collect::<Vec<_>>() {
+            let object = asked.call.as_ref().map(|call| call.object);
+            let place = object.and_then(|object| self.place(object));
+            let outcome = Err(match place {
+                // It may have gone on with the object, or come back.
+                Some(Place::Lost(node)) if node == asked.to => Refusal::Lost(node),
+                Some(_) => Refusal::Unanswered(asked.to),
+                None => Refusal::Lost(asked.to),
+            });
+            out.push(ObjectsCommand::Finished { call, outcome });
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Nodes that crash: from a moment on they do nothing any more, and some time later each of the
+//! others is told.
+
+use std::fmt;
+use std::str::FromStr;
+
+use dhole_model::NodeId;
+use dhole_net::{Envelope, Payload};
+use dhole_protocol::{AbortReason, Message};
+
+use crate::cluster::Cluster;
+use crate::node::Worker;
+use crate::timers::Timers;
+
+/// A node that crashes: `1@2500` is node 1 after 2,500 ns.
+///
+/// What it has sent before is on its way; nothing that comes to it afterwards is heard. Only a run that survives this goes on (`Config::survive`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Crash {
+    /// The node.
+    pub node: NodeId,
+    /// When, in nanoseconds of virtual time.
+    pub at_ns: u64,
+}
+
+impl fmt::Display for Crash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}@{}", self.node.0, self.at_ns)
+    }
+}
+
+/// What is no [`Crash`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("a crash is a node and a time in nanoseconds, as 1@2500")]
+pub struct NoCrash;
+
+impl FromStr for Crash {
+    type Err = NoCrash;
+
+    fn from_str(text: &str) -> Result<Crash, NoCrash> {
+        let (node, at_ns) = text.split_once('@').ok_or(NoCrash)?;
+        let node = node.trim().parse().map(NodeId).map_err(|_| NoCrash)?;
+        let at_ns = at_ns.trim().parse().map_err(|_| NoCrash)?;
+        Ok(Crash { node, at_ns })
+    }
+}
+
+impl Cluster {
+    /// A node crashes.
+    pub(crate) fn crash(&mut self, now: u64, node: NodeId) {
+        let worker = std::mem::replace(&mut self.node(node).worker, Worker::Crashed);
+        if worker == Worker::Crashed {
+            return;
+        }
+        if worker != Worker::Done {
+            self.unfinished -= 1;
+        }
+        self.timers.set(node.index(), Timers::NEVER);
+        for to in (0..self.nodes.len()).map(NodeId::at) {
+            let late_ns = (self.notices.fraction() * self.settings.notice_ns as f64) as u64;
+            let how = format!("it crashed at {now} ns").into();
+            let notice = Envelope {
+                from: to,
+                to,
+                body: Message::Abort {
+                    node,
+                    reason: AbortReason::Lost(how),
+                },
+                payload: Payload::NONE,
+            };
+            let at = now.saturating_add(self.settings.notice_ns + late_ns);
+            self.agenda.deliver(at, notice);
+        }
+    }
+
+    /// Whether a message that has come is lost with its receiver.
+    pub(crate) fn went_down(&self, envelope: &Envelope<Message>) -> bool {
+        self.has_crashed(envelope.to)
+    }
+
+    pub(crate) fn has_crashed(&self, node: NodeId) -> bool {
+        self.nodes[node.index()].worker == Worker::Crashed
+    }
+}
