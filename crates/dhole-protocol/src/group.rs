@@ -36,6 +36,7 @@ mod install;
 mod message;
 mod own;
 mod receive;
+mod safe;
 mod sequencer;
 mod settings;
 mod tree;
@@ -50,6 +51,7 @@ use clock::Clock;
 use coordinator::Change;
 use history::History;
 use own::Own;
+use safe::Safe;
 use sequencer::{Incoming, Sequencer};
 use tree::Tree;
 
@@ -80,6 +82,7 @@ pub struct Group<B> {
     /// A token that is held until what it acknowledges is delivered: its round and that number.
     token: Option<(u64, u64)>,
     last_round: u64,
+    safe: Safe,
     /// Whether this member wants to leave.
     leaves: bool,
     /// Whether this member has not yet been in a view that is in use.
@@ -197,6 +200,7 @@ impl<B: Body> Group<B> {
             tree: Tree::new(),
             token: None,
             last_round: 0,
+            safe: Safe::default(),
             leaves: false,
             joins,
             wants: Wants::default(),
@@ -290,6 +294,10 @@ impl<B: Body> Group<B> {
             GroupEvent::Message { from, message } => self
                 .receive(from, message, out)
                 .map_err(|what| GroupError::Message { from, what }),
+            GroupEvent::Confirm => {
+                self.confirm(out);
+                Ok(())
+            }
             GroupEvent::Tick => Ok(()),
             GroupEvent::Lost(node) => {
                 self.lose(node, out);
@@ -301,6 +309,7 @@ impl<B: Body> Group<B> {
             }
         };
         self.go_on(out);
+        self.see_what_is_safe(out);
         self.leave_when_done(out);
         self.keep_time(now_ns, out);
         done

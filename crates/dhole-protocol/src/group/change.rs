@@ -82,14 +82,25 @@ impl<B: Body> Group<B> {
         stays.or_else(|| alive().next()).copied()
     }
 
+    /// Whether these members may go on without all others, by themselves.
+    pub(super) fn may_go_on_alone(&self, alive: &[NodeId]) -> bool {
+        let of = &self.view.members;
+        let senior = of.first().is_some_and(|node| alive.contains(node));
+        self.is_enough(alive.len(), of.len(), senior)
+    }
+
+    fn is_enough(&self, alive: usize, of: usize, senior: bool) -> bool {
+        match self.settings.quorum {
+            Quorum::Survivors => alive > 0,
+            Quorum::Majority => 2 * alive > of || (2 * alive == of && senior),
+        }
+    }
+
     /// Whether those that are not lost may go on without the others.
     fn is_quorum(&self, of: &[NodeId]) -> bool {
         let alive = of.iter().filter(|node| !self.is_lost(**node)).count();
         let senior = of.first().is_some_and(|node| !self.is_lost(*node));
-        match self.settings.quorum {
-            Quorum::Survivors => alive > 0,
-            Quorum::Majority => 2 * alive > of.len() || (2 * alive == of.len() && senior),
-        }
+        self.is_enough(alive, of.len(), senior)
     }
 
     /// Ends where too few are left of those whose consent a next view needs.

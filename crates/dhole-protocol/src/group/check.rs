@@ -159,6 +159,7 @@ impl<B> GroupMessage<B> {
                 check_counts(&[*link])
             }
             GroupMessage::Credit { link, .. } => check_counts(&[*link]),
+            GroupMessage::Have { done, .. } => check_counts(&[*done]),
             GroupMessage::Join { incarnation } => check_counts(&[*incarnation]),
             GroupMessage::Suspect { wants, .. } => check_wants(wants, nodes),
             GroupMessage::Collect {
@@ -228,6 +229,7 @@ impl<B> GroupMessage<B> {
             | GroupMessage::Token { view, .. }
             | GroupMessage::Relay { view, .. }
             | GroupMessage::Credit { view, .. }
+            | GroupMessage::Have { view, .. }
             | GroupMessage::Suspect { view, .. }
             | GroupMessage::Collect { view, .. }
             | GroupMessage::Install { view, .. }

@@ -43,6 +43,7 @@ pub(super) struct Clock {
     change: Deadline,
     behind: Deadline,
     credit: Deadline,
+    safe: Deadline,
     told: Option<u64>,
 }
 
@@ -79,6 +80,10 @@ impl<B: Body> Group<B> {
         if self.clock.credit.due(credit, now_ns, resend_ns) {
             self.send_without_credit(out);
         }
+        let waits = going && self.safe.waits();
+        if self.clock.safe.due(waits, now_ns, resend_ns) {
+            self.ask_what_others_have(out);
+        }
         let change = self.is_changing();
         if self.clock.change.due(change, now_ns, resend_ns) {
             self.press_on(out);
@@ -92,7 +97,7 @@ impl<B: Body> Group<B> {
         }
         let clock = &self.clock;
         let own = [clock.own, clock.gap, clock.token, clock.credit];
-        let all = own.into_iter().chain([clock.change, clock.behind]);
+        let all = own.into_iter().chain([clock.change, clock.behind, clock.safe]);
         let next = all.filter_map(|deadline| deadline.at_ns).min();
         if let Some(at_ns) = next.filter(|_| next != self.clock.told) {
             out.push(GroupCommand::WakeAt(at_ns));

@@ -20,6 +20,8 @@ pub enum GroupEvent<B> {
         /// What it says.
         message: GroupMessage<B>,
     },
+    /// The member wants to hear when what it has delivered is [safe](GroupCommand::Safe).
+    Confirm,
     /// The time has come that [`GroupCommand::WakeAt`] named.
     Tick,
     /// A node is lost: nothing will come from it any more.
@@ -53,6 +55,13 @@ pub enum GroupCommand<B> {
         from: NodeId,
         /// What.
         body: B,
+    },
+    /// Everything up to this number will be delivered by whoever goes on when members are lost.
+    /// Said of this member's own broadcasts, and of what it wants
+    /// [confirmed](GroupEvent::Confirm), where [`Settings::confirm`](super::Settings) is set.
+    Safe {
+        /// The number.
+        sequence: u64,
     },
     /// Step with [`GroupEvent::Tick`] at this time, in nanoseconds. The last such command counts.
     WakeAt(u64),

@@ -136,6 +136,7 @@ impl<B: Body> Group<B> {
         self.incoming.clear();
         self.tree = Tree::new();
         self.own.start_over();
+        self.safe.start_over();
         self.deliver_to_end(out);
     }
 

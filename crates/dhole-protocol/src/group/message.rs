@@ -290,6 +290,16 @@ pub enum GroupMessage<B> {
         /// The view that is in use now.
         view: ViewId,
     },
+    /// To whoever broadcast something that the sender has delivered, or to all from whoever wants
+    /// to know what they have.
+    Have {
+        /// The view in which it is said.
+        view: ViewId,
+        /// Up to where the sender has delivered.
+        done: u64,
+        /// Whether the receiver is to say so when it has delivered as much.
+        asks: bool,
+    },
     /// To a node that the sender does not count among the members, or takes for lost.
     Out {
         /// The sender's view.

@@ -95,6 +95,7 @@ impl<B: Body> Group<B> {
                 root, link, cast, ..
             } => self.take_relayed(from, root, link, cast, out),
             GroupMessage::Credit { link, .. } => self.take_credit(from, link, out),
+            GroupMessage::Have { done, asks, .. } => self.take_have(from, done, asks),
             _ => Ok(()),
         }
     }
@@ -106,6 +107,7 @@ impl<B: Body> Group<B> {
             GroupMessage::Accept { first, .. } => *first > self.view.start,
             GroupMessage::Announce { .. }
             | GroupMessage::Token { .. }
+            | GroupMessage::Have { .. }
             | GroupMessage::Relay { .. } => true,
             _ => false,
         }
@@ -352,6 +354,9 @@ impl<B: Body> Group<B> {
             self.incoming.remove(&(from, part.serial));
             if from == self.me {
                 self.own.delivered(part.serial);
+            }
+            if self.settings.confirm {
+                self.safe.delivered(self.me, from, sequence);
             }
             out.push(GroupCommand::Deliver {
                 sequence,

@@ -35,6 +35,9 @@ pub struct Settings {
     pub method: Option<Method>,
     /// Who may go on when members are lost.
     pub quorum: Quorum,
+    /// Whether a member hears when its broadcasts are safe: that costs an answer of each member to
+    /// each broadcast.
+    pub confirm: bool,
     /// Numbers that may be given out before all members have acknowledged them, and so the
     /// longest history.
     pub window: u32,
@@ -64,6 +67,7 @@ impl Settings {
             forward_most: 4 << 10,
             method: None,
             quorum: Quorum::Majority,
+            confirm: false,
             window: 1024,
             acknowledge_every: 256,
             under_way: 16,

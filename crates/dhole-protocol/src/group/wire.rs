@@ -58,6 +58,7 @@ impl<B> GroupMessage<B> {
                 VIEW + NODE + NUMBER + FLAG + cast
             }
             GroupMessage::Credit { .. } => VIEW + NUMBER,
+            GroupMessage::Have { .. } => VIEW + NUMBER + FLAG,
             GroupMessage::Join { .. } => NUMBER,
             GroupMessage::Suspect { wants, .. } => VIEW + wants_bytes(wants),
             GroupMessage::Collect { wants, .. } => VIEW + 2 * NUMBER + wants_bytes(wants),

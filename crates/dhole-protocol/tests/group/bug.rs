@@ -23,6 +23,12 @@ pub enum Bug {
     InstallEarly,
     /// The view ends one number later than the messages that the coordinator has.
     EndLate,
+    /// A member takes its own broadcasts for safe as soon as it has delivered them.
+    SafeAtOnce,
+    /// A member says that it has what it has not.
+    HaveEarly,
+    /// A member does not say what it has.
+    HaveNothing,
     /// Whoever is cut off from most goes on.
     IgnoreMinority,
 }
@@ -70,6 +76,8 @@ impl Bug {
                 | GroupMessage::Ask { done, .. }
                 | GroupMessage::Fetch { done, .. },
             ) => *done += 1,
+            (Bug::HaveEarly, GroupMessage::Have { done, .. }) => *done += 2,
+            (Bug::HaveNothing, GroupMessage::Have { .. }) => return false,
             (Bug::NeverRepair, GroupMessage::Fetch { .. }) => return false,
             (Bug::InstallEarly, GroupMessage::Fetch { view, .. }) => {
                 let view = *view;

@@ -27,6 +27,10 @@ pub enum Fault {
     Unbounded,
     /// It did not come to an end.
     Endless,
+    /// What was safe is not what those have who go on.
+    Unsafe,
+    /// A member that goes on was never told that what it broadcast is safe.
+    NeverSafe,
     /// Nobody goes on who may.
     Stuck,
 }
@@ -51,7 +55,28 @@ impl World {
             .iter()
             .try_for_each(|node| self.check_log(node))?;
         self.check_agreement()?;
-        self.check_uniform()
+        self.check_uniform()?;
+        self.check_safe()
+    }
+
+    fn check_safe(&self) -> Result<(), (Fault, String)> {
+        for (node, of) in self.nodes.iter().enumerate().filter(|(_, of)| of.goes_on()) {
+            let after = self.safe.range(of.began + 1..);
+            for (number, text) in after {
+                let has = |entry: &&(u64, NodeId, _)| (entry.0, &entry.2) == (*number, text);
+                if !of.log.iter().any(|entry| has(&entry)) {
+                    let words = String::from_utf8_lossy(text).into_owned();
+                    return Err((Fault::Unsafe, format!("{number}, {words}, at node {node}")));
+                }
+            }
+            let own = of.log.iter().filter(|(_, from, _)| from.index() == node);
+            let last = own.map(|(number, ..)| *number).max().unwrap_or(0);
+            if self.links.settings.confirm && of.group.safe() < last {
+                let words = format!("{last} of node {node}: {} is safe", of.group.safe());
+                return Err((Fault::NeverSafe, words));
+            }
+        }
+        Ok(())
     }
 
     fn check_log(&self, node: &Node) -> Result<(), (Fault, String)> {

@@ -65,6 +65,7 @@ fn world(seed: u64, trouble: Trouble, reliable: bool, bug: Option<Bug>) -> World
         1 => Some(2),
         _ => None,
     };
+    links.settings.confirm = seed.is_multiple_of(2);
     links.settings.credits = world.random.random_range(1..=6);
     let mut world = World::new(seed, nodes, links);
     world.bug = bug;
@@ -262,6 +263,9 @@ fn planted_bugs_are_caught() {
     caught(Bug::NeverRepair, Trouble::None, false, Fault::Endless);
     caught(Bug::InstallEarly, Trouble::Crash, true, Fault::NotUniform);
     caught(Bug::EndLate, Trouble::Crash, true, Fault::Lost);
+    caught(Bug::SafeAtOnce, Trouble::Crash, true, Fault::Unsafe);
+    caught(Bug::HaveEarly, Trouble::Crash, true, Fault::Unsafe);
+    caught(Bug::HaveNothing, Trouble::None, true, Fault::NeverSafe);
     caught(
         Bug::IgnoreMinority,
         Trouble::Partition,

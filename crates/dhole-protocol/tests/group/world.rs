@@ -134,6 +134,8 @@ pub struct World {
     pub refused: Option<GroupError>,
     /// The longest history that any member has had.
     pub longest: usize,
+    /// What some member was told is safe, by number.
+    pub safe: BTreeMap<u64, Text>,
     /// Messages that were sent, by kind.
     pub counts: BTreeMap<&'static str, u64>,
     /// The last part that was sent with a number, for a planted bug.
@@ -168,6 +170,7 @@ impl World {
             random: Xoshiro256PlusPlus::seed_from_u64(seed),
             refused: None,
             longest: 0,
+            safe: BTreeMap::new(),
             counts: BTreeMap::new(),
             last: None,
             now_ns: 0,
@@ -340,7 +343,17 @@ impl World {
                 sequence,
                 from,
                 body,
-            } => of.log.push((sequence, from, body)),
+            } => {
+                if from == node && self.bug == Some(Bug::SafeAtOnce) {
+                    self.safe.insert(sequence, body.clone());
+                }
+                of.log.push((sequence, from, body));
+            }
+            GroupCommand::Safe { sequence } => {
+                let log = of.log.iter().filter(|(number, ..)| *number <= sequence);
+                let log = log.map(|(number, _, text)| (*number, text.clone()));
+                self.safe.extend(log);
+            }
             GroupCommand::WakeAt(at_ns) => {
                 of.wake_ns = Some(at_ns);
                 self.at(at_ns, Happening::Wake(node));
@@ -405,6 +418,7 @@ fn kind(message: &GroupMessage<Text>) -> &'static str {
         GroupMessage::Token { .. } => "token",
         GroupMessage::Relay { .. } => "relay",
         GroupMessage::Credit { .. } => "credit",
+        GroupMessage::Have { .. } => "have",
         _ => "change",
     }
 }
