@@ -1,7 +1,7 @@
 //! The machine of objects in a node: its events, its messages, and what it wants done.
 
 use std::any::{TypeId, type_name};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -28,6 +28,10 @@ pub(crate) struct ObjectsHere {
     commands: Vec<ObjectsCommand>,
     group: Group<Arc<Ordered>>,
     group_commands: Vec<GroupCommand<Arc<Ordered>>>,
+    /// What the group has delivered and the objects have not taken, in its order.
+    delivered: VecDeque<(u64, Arc<Ordered>)>,
+    /// Whether somebody is taking it.
+    taking: bool,
     /// What calls came to that their worker has not looked at.
     finished: FxHashMap<u64, Outcome>,
     /// The types of objects that the worker has named.
@@ -55,6 +59,8 @@ impl ObjectsHere {
             commands: Vec::new(),
             group: Group::new(me, nodes, Settings::reliable()),
             group_commands: Vec::new(),
+            delivered: VecDeque::new(),
+            taking: false,
             finished: FxHashMap::default(),
             met: FxHashSet::default(),
             named: FxHashMap::default(),
@@ -232,6 +238,16 @@ impl State {
         event: GroupEvent<Arc<Ordered>>,
         step: &mut Step<'_, '_>,
     ) -> Result<(), ProtocolError> {
+        let ordered = self.ask_group(event, step);
+        ordered.and(self.take_delivered(step))
+    }
+
+    /// Takes an event of the group, and what it delivers into the queue.
+    fn ask_group(
+        &mut self,
+        event: GroupEvent<Arc<Ordered>>,
+        step: &mut Step<'_, '_>,
+    ) -> Result<(), ProtocolError> {
         let mut commands = std::mem::take(&mut self.here.group_commands);
         let stepped = self.here.group.step(event, 0, &mut commands);
         let mut done = stepped.map_err(|cause| self.group_failed(cause));
@@ -248,8 +264,7 @@ impl State {
                     }
                 }
                 GroupCommand::Deliver { sequence, body, .. } => {
-                    let delivered = ObjectsEvent::Delivered { sequence, body };
-                    done = done.and(self.step_objects(delivered, step));
+                    self.here.delivered.push_back((sequence, body));
                 }
                 // The links are reliable, so nothing is ever sent again.
                 GroupCommand::WakeAt(_) => {}
@@ -265,6 +280,21 @@ impl State {
             }
         }
         self.here.group_commands = commands;
+        done
+    }
+
+    /// Has the objects take what was delivered. What they multicast meanwhile may be delivered at
+    /// once, at the sequencer: it waits for its turn behind the rest.
+    fn take_delivered(&mut self, step: &mut Step<'_, '_>) -> Result<(), ProtocolError> {
+        let mut done = Ok(());
+        if std::mem::replace(&mut self.here.taking, true) {
+            return done;
+        }
+        while let Some((sequence, body)) = self.here.delivered.pop_front() {
+            let delivered = ObjectsEvent::Delivered { sequence, body };
+            done = done.and(self.step_objects(delivered, step));
+        }
+        self.here.taking = false;
         done
     }
 

@@ -4,5 +4,6 @@ mod changes;
 mod failing;
 mod guards;
 mod handover;
+mod orders;
 mod queue;
 mod surviving;

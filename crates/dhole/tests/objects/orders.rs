@@ -1,0 +1,96 @@
+//! One order for all, on a network where messages overtake each other.
+
+use dhole::sim::Settings;
+use dhole::{Config, NodeId, Object, Strategy, Worker, on, replicated};
+use serde::{Deserialize, Serialize};
+
+/// A list of words, which tells in which order they were said; so much ballast that the sequencer
+/// does not forward its state.
+#[derive(Serialize, Deserialize)]
+struct Record {
+    said: Vec<u32>,
+    ballast: Vec<u8>,
+}
+
+impl Record {
+    fn of(bytes: usize) -> Record {
+        Record {
+            said: Vec::new(),
+            ballast: vec![7; bytes],
+        }
+    }
+}
+
+#[dhole::object]
+impl Record {
+    pub fn say(&mut self, word: u32) {
+        self.said.push(word);
+    }
+
+    pub fn said(&self) -> Vec<u32> {
+        self.said.clone()
+    }
+
+    pub fn length(&self) -> usize {
+        self.said.len()
+    }
+
+    #[when(self.said.len() >= *least)]
+    pub fn at_least(&self, least: usize) -> usize {
+        self.said.len()
+    }
+}
+
+/// A network that lets messages overtake each other.
+fn jitter(nodes: usize, seed: u64) -> Settings {
+    let mut settings = Settings::fixed_cost(nodes);
+    settings.seed = seed;
+    settings.network.jitter = 1.0;
+    settings
+}
+
+fn places(nodes: usize) -> Vec<Strategy> {
+    let nodes = (0..nodes).map(|node| on(NodeId::at(node)));
+    let replicas = std::iter::repeat_n(replicated(), nodes.len());
+    nodes.chain(replicas).collect()
+}
+
+/// All speak, several words under way at a time, while somebody sends the record elsewhere now and
+/// then. In the end each reads its own replica.
+fn speaking(w: &mut Worker<'_>) -> dhole::Result<()> {
+    const EACH: u32 = 16;
+    let record: Object<Record> = w.once(|w| Ok(w.new_object(on(NodeId(1)), Record::of(6000))?))?;
+    let places = places(w.nodes());
+    let (me, mut last) = (w.node().index() as u32, 0);
+    for word in 0..EACH / 2 {
+        let first = record.start_say(w, 1000 * me + 2 * word)?;
+        if w.random().is_multiple_of(3) {
+            let place = places[w.random() as usize % places.len()];
+            Object::strategy(&record, w, place)?;
+        }
+        let second = record.start_say(w, 1000 * me + 2 * word + 1)?;
+        first.wait(w)?;
+        second.wait(w)?;
+        let length = record.length(w)?;
+        assert!(length > last, "{length} after {last}");
+        last = length;
+        w.work(w.random() % 50_000);
+    }
+    let all = EACH as usize * w.nodes();
+    assert_eq!(record.at_least(w, all)?, all);
+    Object::strategy(&record, w, replicated())?;
+    let mut said = record.said(w)?;
+    Object::compare(&record, w)?;
+    said.sort_unstable();
+    said.dedup();
+    assert_eq!(said.len(), all);
+    Ok(())
+}
+
+#[test]
+fn replicas_agree_when_ordered_messages_come_together() {
+    for seed in 0..300 {
+        let run = Config::nodes(4).simulate(jitter(4, seed), speaking);
+        run.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+    }
+}
