@@ -27,6 +27,7 @@ mod platform;
 pub mod ports;
 mod seeds;
 pub mod suite;
+pub mod survivors;
 
 pub use bug::{Bug, Fate};
 pub use platform::{

@@ -197,9 +197,8 @@ impl Moment {
                     node.ended = true;
                     self.fault = self.fault.or(Some(GroupFault::Stuck));
                 }
-                GroupCommand::View { .. }
-                | GroupCommand::Safe { .. }
-                | GroupCommand::WakeAt(_) => {}
+                GroupCommand::View { .. } | GroupCommand::Safe { .. } | GroupCommand::WakeAt(_) => {
+                }
             }
         }
         self.nodes[at] = Sealed::new(node);

@@ -78,6 +78,12 @@ pub struct Run {
     )]
     pub grace_ms: Option<u64>,
 
+    /// The run goes on when nodes die, with the objects that are replicated: the others are not
+    /// ended, and the exit code is 0 if any node ended well. The program asks for the same with
+    /// `Config::survive`
+    #[arg(long)]
+    pub survive: bool,
+
     /// The program and its arguments
     #[arg(last = true, required = true, num_args = 1.., value_name = "PROGRAM")]
     pub program: Vec<OsString>,

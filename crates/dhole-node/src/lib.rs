@@ -67,8 +67,9 @@ mod under;
 mod worker;
 
 pub use access::Cursor;
+pub use dhole_protocol::group::Ending;
 pub use dhole_protocol::objects::{Refusal, Strategy};
-pub use dhole_protocol::{Races, RacingWrite};
+pub use dhole_protocol::{ProtocolError, Races, RacingWrite};
 pub use error::{
     AccessError, ConfigError, Error, MixedProtocols, OutOfMemory, Result, RunEnded, RunError,
     SyncError,

@@ -14,7 +14,8 @@ use crate::timers::Timers;
 
 /// A node that crashes: `1@2500` is node 1 after 2,500 ns.
 ///
-/// What it has sent before is on its way; nothing that comes to it afterwards is heard. Only a run that survives this goes on (`Config::survive`).
+/// Of what it has sent before and is on its way about half is lost; nothing that comes to it
+/// afterwards is heard. Only a run that survives this goes on (`Config::survive`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Crash {
     /// The node.
@@ -73,9 +74,11 @@ impl Cluster {
         }
     }
 
-    /// Whether a message that has come is lost with its receiver.
-    pub(crate) fn went_down(&self, envelope: &Envelope<Message>) -> bool {
-        self.has_crashed(envelope.to)
+    /// Whether a message that has come is lost with its receiver, or its sender: a connection
+    /// that breaks takes with it some of what was on its way.
+    pub(crate) fn went_down(&mut self, envelope: &Envelope<Message>) -> bool {
+        let Envelope { from, to, .. } = *envelope;
+        self.has_crashed(to) || (self.has_crashed(from) && self.notices.fraction() < 0.5)
     }
 
     pub(crate) fn has_crashed(&self, node: NodeId) -> bool {

@@ -57,10 +57,11 @@ pub use dhole_model::{
 pub use dhole_node::object::{Object, ObjectError, ObjectType, Pending, on, replicated};
 pub use dhole_node::{
     AccessError, Condvar, ConfigError, Cursor, Error, Held, HeldExclusive, HeldShared, Holding,
-    Lock, MixedProtocols, Optimisations, OutOfMemory, RaceReport, Races, RacingWrite, Result,
-    RunEnded, RunError, RwLock, Semaphore, StartError, SyncError, Under, Worker, WriteDetection,
+    Lock, LostNode, MixedProtocols, Optimisations, OutOfMemory, RaceReport, Races, RacingWrite,
+    Result, RunEnded, RunError, RwLock, Semaphore, StartError, SyncError, Under, Worker,
+    WriteDetection,
 };
-pub use dhole_node::{HashMap, HashSet, Refusal, Strategy};
+pub use dhole_node::{Ending, HashMap, HashSet, ProtocolError, Refusal, Strategy};
 pub use process::{Process, process};
 pub use report::{Report, Run, Simulated};
 

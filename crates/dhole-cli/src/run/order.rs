@@ -67,6 +67,7 @@ impl Order {
             .current_dir(&self.folder)
             .process_group(0)
             .stdin(Stdio::null())
+            .env_remove("DHOLE_SURVIVE")
             .envs(&self.environment)
             .env("DHOLE_NODE", self.node.to_string())
             .env("DHOLE_NODES", self.nodes.to_string())

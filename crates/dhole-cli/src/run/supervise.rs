@@ -125,6 +125,9 @@ impl Cluster<'_> {
                 .collect(),
             environment: settings(),
         };
+        if self.wanted.survive {
+            order.environment.insert("DHOLE_SURVIVE".into(), "1".into());
+        }
         for node in 0..order.nodes {
             while let Ok(event) = self.events.try_recv() {
                 self.take(event);
@@ -360,7 +363,8 @@ impl Cluster<'_> {
                     None => {}
                 },
             }
-            let fails = !self.failures.is_empty() || self.gathering.stood_up().is_some();
+            let failed = !self.failures.is_empty() && !self.wanted.survive;
+            let fails = failed || self.gathering.stood_up().is_some();
             if self.signalled.is_some() || fails {
                 ending.get_or_insert_with(Ending::begins);
             }
@@ -444,6 +448,13 @@ impl Cluster<'_> {
     fn report(&self, asked: bool) -> u8 {
         if let Some(signal) = self.signalled {
             return 128u8.wrapping_add(signal as u8);
+        }
+        // A node ends well only if its run did, and that goes on only for those who may.
+        if self.wanted.survive && self.failures.len() < self.ended.len() {
+            for (node, end) in &self.failures {
+                eprintln!("dhole: {} {}", self.name(*node), self.describe(*node, end));
+            }
+            return 0;
         }
         let by_signal = |(node, end): &&(u16, End)| self.signal(*node, end).is_some();
         let by_itself = match asked {

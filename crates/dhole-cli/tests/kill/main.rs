@@ -8,6 +8,7 @@
 mod ports;
 mod programs;
 mod strike;
+mod survivors;
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};

@@ -29,7 +29,12 @@ pub(crate) struct ObjectsHere {
     group: Group<Arc<Ordered>>,
     group_commands: Vec<GroupCommand<Arc<Ordered>>>,
     /// What the group has delivered and the objects have not taken, in its order.
-    delivered: VecDeque<(u64, Arc<Ordered>)>,
+    delivered: VecDeque<Turn>,
+    /// The worker's calls that are multicast, and are over when what they did is safe, where nodes
+    /// may be lost.
+    multicast: FxHashSet<u64>,
+    /// Calls that are over but for that, each with the number that has to be safe.
+    unsafe_yet: VecDeque<(u64, u64, Outcome)>,
     /// Whether somebody is taking it.
     taking: bool,
     /// What calls came to that their worker has not looked at.
@@ -42,6 +47,13 @@ pub(crate) struct ObjectsHere {
     pending: BTreeMap<u64, (Wanted, Arc<AtomicBool>)>,
     /// The call that the worker waits for.
     pub awaited: Option<u64>,
+}
+
+/// Something that has its turn in the order of the group.
+enum Turn {
+    Ordered(u64, Arc<Ordered>),
+    /// These nodes are members no longer.
+    Gone(Vec<NodeId>),
 }
 
 impl ObjectsHere {
@@ -57,9 +69,18 @@ impl ObjectsHere {
             machine,
             copies: Copies::default(),
             commands: Vec::new(),
-            group: Group::new(me, nodes, Settings::reliable()),
+            group: Group::new(
+                me,
+                nodes,
+                Settings {
+                    confirm: settings.survive,
+                    ..Settings::reliable()
+                },
+            ),
             group_commands: Vec::new(),
             delivered: VecDeque::new(),
+            multicast: FxHashSet::default(),
+            unsafe_yet: VecDeque::new(),
             taking: false,
             finished: FxHashMap::default(),
             met: FxHashSet::default(),
@@ -178,8 +199,7 @@ impl State {
                 }
                 ObjectsCommand::Broadcast(body) => self.broadcast(body, step),
                 ObjectsCommand::Finished { call, outcome } => {
-                    self.finished(call, outcome);
-                    Ok(())
+                    self.finish_when_safe(call, outcome, step)
                 }
             };
             done = done.and(carried_out);
@@ -204,6 +224,34 @@ impl State {
         }
     }
 
+    /// A call is over, unless nodes may be lost and it is not safe yet: then nobody is told before
+    /// so many have it that no one can go on without it.
+    fn finish_when_safe(
+        &mut self,
+        call: u64,
+        outcome: Outcome,
+        step: &mut Step<'_, '_>,
+    ) -> Result<(), ProtocolError> {
+        let number = self.here.machine.delivered();
+        if !self.here.multicast.remove(&call) || self.here.group.safe() >= number {
+            self.finished(call, outcome);
+            return Ok(());
+        }
+        self.here.unsafe_yet.push_back((number, call, outcome));
+        // What let it happen may be another node's.
+        match self.here.group.will_be_safe(number) {
+            true => Ok(()),
+            false => self.step_group(GroupEvent::Confirm, step),
+        }
+    }
+
+    /// Everything up to this number is safe.
+    fn is_safe(&mut self, number: u64) {
+        while let Some((_, call, outcome)) = self.here.unsafe_yet.pop_front_if(|w| w.0 <= number) {
+            self.finished(call, outcome);
+        }
+    }
+
     fn finished(&mut self, call: u64, outcome: Outcome) {
         self.here.finished.insert(call, outcome);
         if self.here.awaited == Some(call) {
@@ -221,6 +269,9 @@ impl State {
     ) -> Result<(), ProtocolError> {
         let (by, bytes) = (body.by(), body.wire_bytes() as usize);
         self.counting.all.broadcasts += 1;
+        if let Some(by) = by.filter(|by| self.survival.is_on() && by.node == self.id) {
+            self.here.multicast.insert(by.number);
+        }
         let broadcast = GroupEvent::Broadcast { body, bytes };
         match (self.step_group(broadcast, step), by) {
             (Err(cause), Some(by)) if by.node == self.id => {
@@ -250,6 +301,7 @@ impl State {
     ) -> Result<(), ProtocolError> {
         let mut commands = std::mem::take(&mut self.here.group_commands);
         let stepped = self.here.group.step(event, 0, &mut commands);
+        let mut safe = None;
         let mut done = stepped.map_err(|cause| self.group_failed(cause));
         for command in commands.drain(..) {
             match command {
@@ -264,15 +316,16 @@ impl State {
                     }
                 }
                 GroupCommand::Deliver { sequence, body, .. } => {
-                    self.here.delivered.push_back((sequence, body));
+                    self.here.delivered.push_back(Turn::Ordered(sequence, body));
                 }
                 // The links are reliable, so nothing is ever sent again.
                 GroupCommand::WakeAt(_) => {}
                 GroupCommand::View { gone, .. } => {
                     if !gone.is_empty() {
-                        done = done.and(self.go_on_without(gone, step));
+                        self.here.delivered.push_back(Turn::Gone(gone));
                     }
                 }
+                GroupCommand::Safe { sequence } => safe = Some(sequence),
                 GroupCommand::Stuck { reason } if self.survival.is_on() => self.is_out(reason),
                 GroupCommand::Stuck { reason } => {
                     done = done.and(Err(self.group_failed(GroupError::Ended(reason))));
@@ -280,6 +333,9 @@ impl State {
             }
         }
         self.here.group_commands = commands;
+        if let Some(number) = safe {
+            self.is_safe(number);
+        }
         done
     }
 
@@ -290,9 +346,14 @@ impl State {
         if std::mem::replace(&mut self.here.taking, true) {
             return done;
         }
-        while let Some((sequence, body)) = self.here.delivered.pop_front() {
-            let delivered = ObjectsEvent::Delivered { sequence, body };
-            done = done.and(self.step_objects(delivered, step));
+        while let Some(turn) = self.here.delivered.pop_front() {
+            let taken = match turn {
+                Turn::Ordered(sequence, body) => {
+                    self.step_objects(ObjectsEvent::Delivered { sequence, body }, step)
+                }
+                Turn::Gone(gone) => self.go_on_without(gone, step),
+            };
+            done = done.and(taken);
         }
         self.here.taking = false;
         done

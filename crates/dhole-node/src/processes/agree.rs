@@ -282,20 +282,22 @@ impl Table {
     }
 
     /// What node `me` waits for at the beginning or the end of run `run`, and who is lost.
-    pub fn describe(&self, me: NodeId, run: u32) -> String {
+    pub fn describe(&self, me: NodeId, run: u32, survives: bool) -> String {
         let missing = |there: &dyn Fn(usize) -> bool| {
-            let nodes = (1..self.lost.len()).filter(|node| self.lost[*node].is_none());
+            let nodes = (0..self.lost.len()).filter(|node| *node != me.index());
+            let nodes = nodes.filter(|node| self.lost[*node].is_none());
             let nodes = nodes.filter(|node| !there(*node));
             let names: Vec<String> = nodes.map(|node| NodeId::at(node).to_string()).collect();
             names.join(", ")
         };
         let begins = |said: &Option<(u32, Said)>| said.as_ref().is_some_and(|(its, _)| *its >= run);
-        let waits = match (self.parting, me.index()) {
-            (false, 0) => ("begins", missing(&|node| begins(&self.hellos[node]))),
-            (false, _) => ("begins", NodeId(0).to_string()),
-            (true, 0) if !self.all_ended() => ("ends", missing(&|node| self.ends[node].is_some())),
-            (true, 0) => ("ends", missing(&|node| self.byes[node])),
-            (true, _) => ("ends", NodeId(0).to_string()),
+        let judging = self.judging(survives);
+        let waits = match self.parting {
+            false if me == NodeId(0) => ("begins", missing(&|node| begins(&self.hellos[node]))),
+            false => ("begins", NodeId(0).to_string()),
+            true if me != judging => ("ends", judging.to_string()),
+            true if !self.all_ended(me) => ("ends", missing(&|node| self.ends[node].is_some())),
+            true => ("ends", missing(&|node| self.byes[node])),
         };
         let (what, whom) = waits;
         let lost: Vec<String> = self.lost().map(|lost| format!("; {lost}")).collect();

@@ -70,7 +70,9 @@ impl Processes {
         }
         drop(wanted);
         let words = match self.table.try_lock() {
-            Ok(table) if self.on.load(Ordering::SeqCst) => table.describe(self.me, self.run()),
+            Ok(table) if self.on.load(Ordering::SeqCst) => {
+                table.describe(self.me, self.run(), self.survives())
+            }
             Ok(_) => format!("not in a run; {} were before", self.run()),
             Err(_taken) => "a run begins or ends".into(),
         };

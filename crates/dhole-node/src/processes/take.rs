@@ -316,7 +316,8 @@ impl Processes {
         }
     }
 
-    /// Ends the run for all, or tells the node here alone where it goes on.
+    /// Ends the run for all, or tells the node here alone where it goes on, after all that the
+    /// lost one has said.
     fn tell_of_loss(
         &self,
         receivers: &Receivers<'_>,
@@ -337,6 +338,6 @@ impl Processes {
             body,
             payload,
         };
-        self.hand_over(receivers, envelope, out);
+        self.desk.put(envelope);
     }
 }

@@ -97,7 +97,9 @@ impl<B: Body> Group<B> {
         }
         let clock = &self.clock;
         let own = [clock.own, clock.gap, clock.token, clock.credit];
-        let all = own.into_iter().chain([clock.change, clock.behind, clock.safe]);
+        let all = own
+            .into_iter()
+            .chain([clock.change, clock.behind, clock.safe]);
         let next = all.filter_map(|deadline| deadline.at_ns).min();
         if let Some(at_ns) = next.filter(|_| next != self.clock.told) {
             out.push(GroupCommand::WakeAt(at_ns));

@@ -112,7 +112,10 @@ impl<B: Body> Group<B> {
             return;
         }
         let done = self.history.done;
-        let answered = self.safe.wanted_by.extract_if(.., |_, wanted| *wanted <= done);
+        let answered = self
+            .safe
+            .wanted_by
+            .extract_if(.., |_, wanted| *wanted <= done);
         for (to, _) in answered.collect::<Vec<_>>() {
             let message = self.have(false);
             out.push(GroupCommand::Send { to, message });

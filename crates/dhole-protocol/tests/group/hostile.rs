@@ -198,8 +198,11 @@ fn in_order() -> BoxedStrategy<GroupMessage<u8>> {
             }
         }),
         (views(), numbers()).prop_map(|(view, link)| GroupMessage::Credit { view, link }),
-        (views(), numbers(), any::<bool>())
-            .prop_map(|(view, done, asks)| GroupMessage::Have { view, done, asks }),
+        (views(), numbers(), any::<bool>()).prop_map(|(view, done, asks)| GroupMessage::Have {
+            view,
+            done,
+            asks
+        }),
         (views(), three()).prop_map(|(view, (round, high, stable))| {
             GroupMessage::Token {
                 view,

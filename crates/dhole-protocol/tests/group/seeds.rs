@@ -264,7 +264,7 @@ fn planted_bugs_are_caught() {
     caught(Bug::InstallEarly, Trouble::Crash, true, Fault::NotUniform);
     caught(Bug::EndLate, Trouble::Crash, true, Fault::Lost);
     caught(Bug::SafeAtOnce, Trouble::Crash, true, Fault::Unsafe);
-    caught(Bug::HaveEarly, Trouble::Crash, true, Fault::Unsafe);
+    caught(Bug::HaveEarly, Trouble::Crash, true, Fault::Refused);
     caught(Bug::HaveNothing, Trouble::None, true, Fault::NeverSafe);
     caught(
         Bug::IgnoreMinority,

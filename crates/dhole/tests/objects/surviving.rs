@@ -4,7 +4,10 @@
 use std::sync::Mutex;
 
 use dhole::sim::{Crash, Settings};
-use dhole::{Config, NodeId, Run, RunError, replicated};
+use dhole::{
+    AccessError, Config, Error, Lock, NodeId, ObjectError, ProtocolError, Refusal, Run, RunError,
+    SyncError, on, replicated,
+};
 use serde::{Deserialize, Serialize};
 
 #[derive(Serialize, Deserialize, Default)]
@@ -87,4 +90,196 @@ fn what_was_acknowledged_outlives_whoever_dies() {
         assert!(lost.is_empty() || lost == [NodeId(victim)], "seed {seed}");
         assert_eq!(run.node() == NodeId(1), lost == [NodeId(0)], "seed {seed}");
     }
+}
+
+/// Who crashes before half a millisecond is over, and what the others find then.
+const CRASH_NS: u64 = 500_000;
+/// Long after it, also for whoever hears of it late.
+const LATER: u64 = 2 * CRASH_NS;
+
+#[derive(Serialize, Deserialize, Default)]
+struct Slot(Option<u64>);
+
+#[dhole::object]
+impl Slot {
+    pub fn put(&mut self, value: u64) {
+        self.0 = Some(value);
+    }
+
+    #[when(self.0.is_some())]
+    pub fn take(&mut self) -> Option<u64> {
+        self.0.take()
+    }
+}
+
+fn lost<T: std::fmt::Debug>(outcome: Result<T, ObjectError>) -> (&'static str, Refusal) {
+    match outcome {
+        Err(ObjectError::Refused {
+            operation, cause, ..
+        }) => (operation, cause),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn whoever_waits_at_a_copy_that_dies_is_told_and_whoever_calls_it_later() {
+    for seed in 0..50 {
+        let settings = cluster(3, seed, &[(2, CRASH_NS)]);
+        let run = Config::nodes(1).survive(true).simulate(settings, |w| {
+            let only = w.once(|w| Ok(w.new_object(on(NodeId(2)), Slot::default())?))?;
+            let everywhere = w.once(|w| Ok(w.new_object(replicated(), Slot::default())?))?;
+            match w.node().index() {
+                // It waits there when the node dies, beside one that waits for the others.
+                0 => assert_eq!(lost(only.take(w)), ("Slot::take", Refusal::Lost(NodeId(2)))),
+                1 => {
+                    w.work(LATER);
+                    everywhere.put(w, 7)?;
+                    assert_eq!(
+                        lost(only.put(w, 1)),
+                        ("Slot::put", Refusal::Lost(NodeId(2)))
+                    );
+                }
+                _ => drop(everywhere.take(w)?),
+            }
+            // What the dead node waited for is not taken away.
+            if w.node() == NodeId(0) {
+                assert_eq!(everywhere.take(w)?, Some(7));
+            }
+            let moved = dhole::Object::strategy(&only, w, replicated());
+            assert_eq!(lost(moved).1, Refusal::Lost(NodeId(2)));
+            let there = dhole::Object::strategy(&everywhere, w, on(NodeId(2)));
+            assert_eq!(lost(there).1, Refusal::NoNode(NodeId(2)));
+            w.barrier()?;
+            Ok(())
+        });
+        run.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+    }
+}
+
+#[test]
+fn locks_and_references_of_a_dead_node_are_errors_that_name_it() {
+    for seed in 0..50 {
+        let settings = cluster(3, seed, &[(2, CRASH_NS)]);
+        let run = Config::nodes(1).survive(true).simulate(settings, |w| {
+            let lock = Lock::numbered(0);
+            let number = w.once(|w| Ok(w.alloc(0_u64)))?;
+            if w.node() == NodeId(2) {
+                *number.get_mut(w) = 5;
+                let _held = lock.acquire(w)?;
+                w.barrier()?;
+                w.work(LATER);
+                w.barrier()?;
+            }
+            w.barrier()?;
+            let is_lost = |cause: &ProtocolError| *cause == ProtocolError::Lost { node: NodeId(2) };
+            if w.node() == NodeId(0) {
+                // It waits for the lock when the node dies.
+                match lock.acquire(w) {
+                    Err(SyncError::Protocol { cause, .. }) if is_lost(&cause) => {}
+                    other => panic!("{other:?}"),
+                }
+            }
+            w.work(LATER);
+            w.barrier()?;
+            match number.try_get(w) {
+                Err(AccessError::Protocol { oid, cause, .. }) if is_lost(&cause) => {
+                    assert!(format!("{oid}").starts_with("object"), "{oid}");
+                }
+                other => panic!("{other:?}"),
+            }
+            w.barrier()?;
+            Ok(())
+        });
+        run.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+    }
+}
+
+#[test]
+fn the_next_node_makes_a_value_whose_maker_dies() {
+    for seed in 0..50 {
+        let settings = cluster(4, seed, &[(0, CRASH_NS)]);
+        let run = Config::nodes(1).survive(true).simulate(settings, |w| {
+            let made = w.once(|w| {
+                let me = w.node().0;
+                if me == 0 {
+                    w.work(LATER);
+                    w.pause()?;
+                }
+                Ok(me)
+            })?;
+            let again = w.once(|w| Ok(w.node().0))?;
+            Ok((made, again))
+        });
+        let run = run.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        assert_eq!((run.value, run.node()), ((1, 1), NodeId(1)), "seed {seed}");
+        assert!(run.report.is_first());
+    }
+}
+
+#[test]
+fn of_two_nodes_the_first_survives_and_the_second_is_told_that_it_is_out() {
+    for seed in 0..50 {
+        let program = |w: &mut dhole::Worker<'_>| {
+            let it = w.once(|w| Ok(w.new_object(replicated(), Slot::default())?))?;
+            for value in 0..50 {
+                it.put(w, value)?;
+                w.work(LATER / 50);
+            }
+            Ok(it.take(w)?)
+        };
+        let config = Config::nodes(1).survive(true);
+        let run = config.simulate(cluster(2, seed, &[(1, CRASH_NS)]), program);
+        assert_eq!(run.expect("node 0 goes on").value, Some(49), "seed {seed}");
+        let run = config.simulate(cluster(2, seed, &[(0, CRASH_NS)]), program);
+        let Err(RunError::Failed { node, error, .. }) = run else {
+            panic!("seed {seed}: {:?}", run.map(|run| run.value));
+        };
+        assert_eq!(node, NodeId(1));
+        let out = matches!(
+            *error,
+            Error::Object(ObjectError::Sync(SyncError::Out { .. }))
+        );
+        assert!(out, "seed {seed}: {error}");
+        let words = "out of the run: only 1 of 2 members are left";
+        assert!(error.to_string().contains(words), "{error}");
+    }
+}
+
+#[test]
+fn a_guard_that_only_the_dead_could_make_true_is_a_deadlock_of_those_left() {
+    let settings = cluster(3, 1, &[(1, CRASH_NS)]);
+    let run = Config::nodes(1).survive(true).simulate(settings, |w| {
+        let it = w.once(|w| Ok(w.new_object(replicated(), Slot::default())?))?;
+        match w.node().index() {
+            1 => {
+                w.work(LATER);
+                w.pause()?;
+                it.put(w, 1)?;
+            }
+            _ => drop(it.take(w)?),
+        }
+        Ok(())
+    });
+    let words = run.expect_err("nobody puts anything").to_string();
+    let named = ["node 0 waits for Slot::take", "node 2 waits for Slot::take"];
+    assert!(named.iter().all(|name| words.contains(name)), "{words}");
+    assert!(!words.contains("node 1 waits"), "{words}");
+}
+
+#[test]
+fn a_run_that_does_not_survive_ends_with_the_node_that_crashed() {
+    let run = Config::nodes(1).simulate(cluster(3, 1, &[(1, CRASH_NS)]), |w| {
+        w.work(LATER);
+        Ok(w.barrier()?)
+    });
+    match run {
+        Err(RunError::Lost { lost, .. }) => assert_eq!(lost.node, NodeId(1)),
+        other => panic!("{:?}", other.map(|run| run.value)),
+    }
+    let run = Config::nodes(2).survive(true);
+    let run = run.coherence(dhole::Coherence::TreadMarks).run(|_| Ok(()));
+    assert!(matches!(
+        run,
+        Err(RunError::Config(dhole::ConfigError::NothingSurvives))
+    ));
 }

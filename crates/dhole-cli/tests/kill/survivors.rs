@@ -1,0 +1,249 @@
+//! A run that goes on when nodes die: all write a replicated object, one of them is killed or
+//! stopped in the middle, and the others finish with every write that anybody was told is done.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::{env, process, thread};
+
+use dhole::{Config, Result, RunError, Worker, replicated};
+use rustix::process::{Pid, Signal, kill_process};
+use serde::{Deserialize, Serialize};
+
+use crate::{BOUNDS, NODES, TOLD, assert_nothing_is_left, strike};
+
+/// What each node writes.
+const LINES: u32 = 400;
+/// The test that is the program.
+const PROGRAM: &str = "survivors::member";
+const RUNS: &str = "DHOLE_TEST_SURVIVES";
+
+type Lines = Vec<(u16, u32)>;
+
+#[derive(Serialize, Deserialize, Default)]
+struct Log(Lines);
+
+#[dhole::object]
+impl Log {
+    pub fn add(&mut self, node: u16, line: u32) {
+        self.0.push((node, line));
+    }
+
+    pub fn lines(&self) -> Lines {
+        self.0.clone()
+    }
+}
+
+fn program(w: &mut Worker<'_>) -> Result<Lines> {
+    let log = w.once(|w| Ok(w.new_object(replicated(), Log::default())?))?;
+    let me = w.node().0;
+    for line in 0..LINES {
+        log.add(w, me, line)?;
+        println!("wrote {me} {line}");
+    }
+    w.barrier()?;
+    Ok(log.lines(w)?)
+}
+
+#[test]
+fn member() {
+    if env::var(RUNS).is_err() {
+        return;
+    }
+    let me = env::var("DHOLE_NODE").unwrap();
+    println!();
+    strike::introduce();
+    println!("pid {me} {}", process::id());
+    match Config::nodes(NODES).run(program) {
+        Ok(run) => {
+            let words = run
+                .value
+                .iter()
+                .map(|(node, line)| format!("{node}:{line}"));
+            let words: Vec<String> = words.collect();
+            let lost = run.report.lost.iter().map(|lost| lost.node.to_string());
+            let lost: Vec<String> = lost.collect();
+            println!("without {me} {}", lost.join(","));
+            println!("log {me} {}", words.join(" "));
+        }
+        Err(RunError::Failed { error, .. }) => {
+            println!("failed {me} {error}");
+            process::exit(TOLD);
+        }
+        Err(error) => panic!("node {me}: {error}"),
+    }
+}
+
+/// What a run said.
+#[derive(Default, Debug)]
+struct Said {
+    /// Which lines which node was told are written: how many.
+    wrote: BTreeMap<u16, u32>,
+    processes: BTreeMap<u16, i32>,
+    /// What each node that finished found written.
+    logs: BTreeMap<u16, Lines>,
+    without: BTreeMap<u16, String>,
+    failed: BTreeMap<u16, String>,
+    meeting: String,
+    errors: Vec<String>,
+    code: Option<i32>,
+}
+
+impl Said {
+    fn take(&mut self, line: &str) {
+        let words: Vec<&str> = line.split(' ').collect();
+        match words[..] {
+            ["wrote", node, line] => {
+                self.wrote
+                    .insert(number(node) as u16, number(line) as u32 + 1);
+            }
+            ["pid", node, process] => {
+                self.processes.insert(number(node) as u16, number(process));
+            }
+            ["meets", "at", address] => address.clone_into(&mut self.meeting),
+            ["without", node, ref lost @ ..] => {
+                self.without.insert(number(node) as u16, lost.join(" "));
+            }
+            ["log", node, ref lines @ ..] => {
+                let line = |word: &&str| {
+                    let (node, line) = word.split_once(':').unwrap();
+                    (number(node) as u16, number(line) as u32)
+                };
+                let lines = lines.iter().map(line).collect();
+                self.logs.insert(number(node) as u16, lines);
+            }
+            ["failed", node, ..] => {
+                self.failed.insert(number(node) as u16, line.to_owned());
+            }
+            _ => {}
+        }
+    }
+
+    fn signal(&self, node: u16, signal: Signal) {
+        let process = Pid::from_raw(self.processes[&node]).unwrap();
+        kill_process(process, signal).unwrap();
+    }
+}
+
+fn number(word: &str) -> i32 {
+    word.parse().unwrap()
+}
+
+/// Runs the program; `strikes` is asked after each line what is to happen.
+fn run(transport: &str, mut strikes: impl FnMut(&Said)) -> Said {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_dhole"))
+        .args(["run", "--survive", "-n", &NODES.to_string()])
+        .args(["--prefix", "none", "--transport", transport, "--"])
+        .arg(env::current_exe().unwrap())
+        .args(["--exact", PROGRAM, "--nocapture", "--test-threads=1"])
+        .env(RUNS, "1")
+        .envs(BOUNDS)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let stdout = BufReader::new(child.stdout.take().unwrap());
+    let stderr = BufReader::new(child.stderr.take().unwrap());
+    let errors = thread::spawn(move || stderr.lines().map_while(Result::ok).collect());
+    let mut said = Said::default();
+    for line in stdout.lines().map_while(std::result::Result::ok) {
+        said.take(&line);
+        strikes(&said);
+    }
+    said.code = child.wait().unwrap().code();
+    said.errors = errors.join().unwrap();
+    let processes: Vec<String> = said.processes.values().map(i32::to_string).collect();
+    assert_eq!(processes.len(), NODES, "{said:#?}");
+    assert_nothing_is_left(transport, &processes, &said.meeting);
+    said
+}
+
+/// That those who are left have finished, with all that anybody was told is written.
+fn check(said: &Said, victim: u16) {
+    let left: Vec<u16> = (0..NODES as u16).filter(|node| *node != victim).collect();
+    let finished: Vec<u16> = said.logs.keys().copied().collect();
+    assert_eq!((said.code, &finished), (Some(0), &left), "{said:#?}");
+    let all: Vec<&Lines> = said.logs.values().collect();
+    assert!(all.windows(2).all(|two| two[0] == two[1]), "{said:#?}");
+    for node in 0..NODES as u16 {
+        let of_node = all[0].iter().filter(|(by, _)| *by == node);
+        let of_node: Vec<u32> = of_node.map(|(_, line)| *line).collect();
+        let there = of_node.len() as u32;
+        assert!(of_node.iter().copied().eq(0..there), "{said:#?}");
+        let told = said.wrote.get(&node).copied().unwrap_or(0);
+        assert!(there >= told, "node {node} was told of {told}: {said:#?}");
+        assert!(there == LINES || node == victim, "{said:#?}");
+    }
+    let without = format!("node {victim}");
+    assert!(
+        said.without.values().all(|lost| *lost == without),
+        "{said:#?}"
+    );
+}
+
+/// Kills a node when it has written so many lines.
+fn killed(transport: &str, victim: u16, lines: u32) {
+    let mut alive = true;
+    let said = run(transport, |said| {
+        if alive && said.wrote.get(&victim).is_some_and(|wrote| *wrote >= lines) {
+            alive = false;
+            said.signal(victim, Signal::KILL);
+        }
+    });
+    check(&said, victim);
+    let blames = format!("dhole: node {victim} was ended by signal 9 (SIGKILL)");
+    assert!(said.errors.contains(&blames), "{said:#?}");
+}
+
+/// Stops a node for longer than the others wait, and lets it go on when they are done.
+fn stopped(transport: &str, victim: u16) {
+    let (mut stopped, mut goes_on) = (false, false);
+    let said = run(transport, |said| {
+        if !stopped && said.wrote.get(&victim).is_some_and(|wrote| *wrote >= 20) {
+            stopped = true;
+            said.signal(victim, Signal::STOP);
+        }
+        if !goes_on && said.logs.len() == NODES - 1 {
+            goes_on = true;
+            said.signal(victim, Signal::CONT);
+        }
+    });
+    check(&said, victim);
+    let words = said.failed.get(&victim);
+    assert!(
+        words.is_some_and(|words| words.contains("out of the run")),
+        "{said:#?}"
+    );
+}
+
+#[test]
+fn of_a_killed_sequencer_over_shared_memory() {
+    for lines in [1, 40, 150] {
+        killed("shm", 0, lines);
+    }
+}
+
+#[test]
+fn of_a_killed_sequencer_over_tcp() {
+    for lines in [1, 40, 150] {
+        killed("tcp", 0, lines);
+    }
+}
+
+#[test]
+fn of_a_killed_sequencer_over_udp() {
+    killed("udp", 0, 40);
+}
+
+#[test]
+fn of_a_killed_member() {
+    killed("shm", 1, 60);
+    killed("tcp", 2, 60);
+}
+
+#[test]
+fn of_a_stopped_sequencer_which_finds_itself_out() {
+    stopped("shm", 0);
+    stopped("tcp", 0);
+}
