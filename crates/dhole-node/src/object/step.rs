@@ -273,14 +273,17 @@ impl State {
             self.here.multicast.insert(by.number);
         }
         let broadcast = GroupEvent::Broadcast { body, bytes };
-        match (self.step_group(broadcast, step), by) {
+        let (asked, followed) = self.ask_group(broadcast, step);
+        let asked = match (asked, by) {
+            // Refused by the group itself, it will never have a place in the order.
             (Err(cause), Some(by)) if by.node == self.id => {
                 let refusal = Refusal::Malformed(cause.to_string().into());
                 self.finished(by.number, Err(refusal));
                 Ok(())
             }
-            (stepped, _) => stepped,
-        }
+            (asked, _) => asked.map_err(group_failed),
+        };
+        asked.and(followed).and(self.take_delivered(step))
     }
 
     /// Takes an event of the group and does what it leads to.
@@ -289,20 +292,22 @@ impl State {
         event: GroupEvent<Arc<Ordered>>,
         step: &mut Step<'_, '_>,
     ) -> Result<(), ProtocolError> {
-        let ordered = self.ask_group(event, step);
-        ordered.and(self.take_delivered(step))
+        let (asked, followed) = self.ask_group(event, step);
+        let asked = asked.map_err(group_failed);
+        asked.and(followed).and(self.take_delivered(step))
     }
 
-    /// Takes an event of the group, and what it delivers into the queue.
+    /// Takes an event of the group, and what it delivers into the queue. What the group says of
+    /// the event, and what became of the group.
     fn ask_group(
         &mut self,
         event: GroupEvent<Arc<Ordered>>,
         step: &mut Step<'_, '_>,
-    ) -> Result<(), ProtocolError> {
+    ) -> (Result<(), GroupError>, Result<(), ProtocolError>) {
         let mut commands = std::mem::take(&mut self.here.group_commands);
         let stepped = self.here.group.step(event, 0, &mut commands);
         let mut safe = None;
-        let mut done = stepped.map_err(|cause| self.group_failed(cause));
+        let mut followed = Ok(());
         for command in commands.drain(..) {
             match command {
                 GroupCommand::Send { to, message } => {
@@ -328,7 +333,7 @@ impl State {
                 GroupCommand::Safe { sequence } => safe = Some(sequence),
                 GroupCommand::Stuck { reason } if self.survival.is_on() => self.is_out(reason),
                 GroupCommand::Stuck { reason } => {
-                    done = done.and(Err(self.group_failed(GroupError::Ended(reason))));
+                    followed = Err(group_failed(GroupError::Ended(reason)));
                 }
             }
         }
@@ -336,7 +341,7 @@ impl State {
         if let Some(number) = safe {
             self.is_safe(number);
         }
-        done
+        (stepped, followed)
     }
 
     /// Has the objects take what was delivered. What they multicast meanwhile may be delivered at
@@ -358,13 +363,13 @@ impl State {
         self.here.taking = false;
         done
     }
+}
 
-    fn group_failed(&self, cause: GroupError) -> ProtocolError {
-        match cause {
-            GroupError::Message { from, what } => ProtocolError::BadMessage { from, what },
-            cause => ProtocolError::Unordered {
-                cause: cause.to_string(),
-            },
-        }
+fn group_failed(cause: GroupError) -> ProtocolError {
+    match cause {
+        GroupError::Message { from, what } => ProtocolError::BadMessage { from, what },
+        cause => ProtocolError::Unordered {
+            cause: cause.to_string(),
+        },
     }
 }

@@ -86,8 +86,12 @@ impl Objects {
             return Ok(());
         }
         let held: Vec<_> = self.held.extract_if(.., ready).collect();
-        held.into_iter()
-            .try_for_each(|(from, message)| self.take(from, message, host, out))
+        let mut done = Ok(());
+        for (from, message) in held {
+            // One that makes no sense says nothing about the others.
+            done = done.and(self.take(from, message, host, out));
+        }
+        done
     }
 
     fn take(
