@@ -9,7 +9,7 @@ use dhole_net::{Envelope, Outbox, Payload, PayloadPool, Receiver, Wake};
 use dhole_protocol::group::Ending;
 use dhole_protocol::{
     AbortReason, ArrayEvent, BarrierId, Command, Commands, Event, Message, PageEvent, Protocol,
-    ProtocolError, Races, Sent, Waiter, WorkerIs,
+    ProtocolError, Races, Sent, Waiter, WorkerIs, group,
 };
 
 use crate::count::Counting;
@@ -50,6 +50,9 @@ pub(crate) struct State {
     pub(crate) owned: Vec<Oid>,
     /// What the worker waits for has come.
     done: bool,
+    /// The worker goes on when the objects have come so far in their order: others had, before
+    /// what it synchronised with.
+    after: u64,
     /// It has come to nothing.
     refused: Option<ProtocolError>,
     /// The run is over, early: nothing that waits will go on.
@@ -111,6 +114,7 @@ impl Node {
             owned: Vec::new(),
             counting: Counting::default(),
             done: false,
+            after: 0,
             refused: None,
             ended: None,
             value: Vec::new(),
@@ -192,19 +196,25 @@ impl State {
 
     /// Takes a message; the worker is to be woken when its wait is over.
     fn deliver(&mut self, from: NodeId, message: Message, step: &mut Step<'_, '_>) -> Wake {
-        let waited = !self.done && self.ended.is_none();
-        let wake = |state: &State| match waited && (state.done || state.ended.is_some()) {
+        let waited = !self.may_go_on();
+        self.take_message(from, message, step);
+        match waited && self.may_go_on() {
             true => Wake::Yes,
             false => Wake::No,
+        }
+    }
+
+    /// Takes a message.
+    fn take_message(&mut self, from: NodeId, message: Message, step: &mut Step<'_, '_>) {
+        match self.take_loss(from, &message, step) {
+            Err(cause) => return self.broke(cause, step),
+            Ok(true) => return,
+            Ok(false) => {}
+        }
+        let (message, after) = match message {
+            Message::After { delivered, carrier } => (*carrier, delivered),
+            message => (message, 0),
         };
-        let loss = self.take_loss(from, &message, step);
-        if let Err(cause) = loss {
-            self.broke(cause, step);
-            return wake(self);
-        }
-        if loss == Ok(true) {
-            return wake(self);
-        }
         match &message {
             Message::Abort {
                 node,
@@ -228,13 +238,17 @@ impl State {
             _ => {}
         }
         let taken = match message {
+            _ if !self.may_have_come_to(after) => {
+                let what = "an order that its sender cannot have heard of";
+                Err(ProtocolError::BadMessage { from, what })
+            }
             Message::Objects(message) => self.deliver_to_objects(from, *message, step),
             message => self.step(Event::Deliver { from, message }, step),
         };
+        self.after = self.after.max(after);
         if let Err(cause) = taken {
             self.broke(cause, step);
         }
-        wake(self)
     }
 
     fn broke(&mut self, cause: ProtocolError, step: &mut Step<'_, '_>) {
@@ -344,7 +358,23 @@ impl State {
         if let Some(ended) = &self.ended {
             return Some(Err(ended.clone()));
         }
-        std::mem::take(&mut self.done).then_some(Ok(()))
+        match self.may_go_on() {
+            true => std::mem::take(&mut self.done).then_some(Ok(())),
+            false => None,
+        }
+    }
+
+    /// Whether another node may have come so far in the order of the objects: none is a window
+    /// ahead of others.
+    fn may_have_come_to(&self, delivered: u64) -> bool {
+        let window = u64::from(group::Settings::reliable().window);
+        delivered <= self.here.machine.delivered() + window
+    }
+
+    /// Whether the worker need not wait any longer.
+    fn may_go_on(&self) -> bool {
+        let behind = self.here.machine.delivered() < self.after;
+        (self.done && !behind) || self.ended.is_some()
     }
 
     /// Why what the worker waited for has come to nothing.
@@ -384,6 +414,8 @@ impl State {
         if !self.survival.sends(to, &message) {
             return;
         }
+        let ordered = self.after.max(self.here.machine.delivered());
+        let message = message.after(ordered);
         if to != self.id {
             self.counting.sent(&message, payload.len());
         }

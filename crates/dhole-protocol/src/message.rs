@@ -18,6 +18,7 @@ use crate::stall::Stall;
 use crate::{ConditionId, Passage, Raced};
 use serde::{Deserialize, Serialize};
 
+mod carrier;
 mod check;
 mod codec;
 pub(crate) mod few;
@@ -697,22 +698,18 @@ pub enum Message {
         /// The message.
         carrier: Box<Message>,
     },
+    /// A message after which its receiver's worker may go on only when what was ordered before has
+    /// been delivered there; counted as what it carries, and told beside it too.
+    #[serde(skip)]
+    After {
+        /// The last ordered message of the objects that the sender knows of.
+        delivered: u64,
+        /// The message, which may be gossiped.
+        carrier: Box<Message>,
+    },
 }
 
 impl Message {
-    fn may_carry_gossip(&self) -> bool {
-        matches!(
-            self,
-            Message::LockRequest { .. }
-                | Message::LockForward { .. }
-                | Message::LockGrant { .. }
-                | Message::GateRequest { .. }
-                | Message::GateForward { .. }
-                | Message::GateGrant { .. }
-                | Message::GateRelease { .. }
-        )
-    }
-
     /// Whether a wait for a lock, at a barrier, at a gate or on a condition may end because of
     /// the message.
     pub(crate) fn may_end_a_wait(&self) -> bool {
@@ -769,7 +766,7 @@ impl Message {
             Message::Deadlock { .. } => MessageKind::Deadlock,
             Message::Abort { .. } => MessageKind::Abort,
             Message::Objects(message) => message.kind(),
-            Message::Gossiped { carrier, .. } => carrier.kind(),
+            Message::Gossiped { carrier, .. } | Message::After { carrier, .. } => carrier.kind(),
         }
     }
 
@@ -788,7 +785,7 @@ impl Message {
             | Message::GateGrant { news, .. }
             | Message::BarrierArrive { news, .. }
             | Message::BarrierDepart { news, .. } => Some(news),
-            Message::Gossiped { carrier, .. } => carrier.news(),
+            Message::Gossiped { carrier, .. } | Message::After { carrier, .. } => carrier.news(),
             Message::Objects(message) => message.news(),
             _ => None,
         }

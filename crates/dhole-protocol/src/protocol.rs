@@ -765,7 +765,7 @@ impl Protocol {
                 time,
                 site,
             } => self.gate_release(passage, from, &time, site, out),
-            Message::Objects(_) => {
+            Message::Objects(_) | Message::After { .. } => {
                 let what = "a message about objects to a node that has none";
                 Err(ProtocolError::BadMessage { from, what })
             }

@@ -237,6 +237,10 @@ impl Message {
                 true => gossip.check(nodes).and_then(|()| carrier.check(nodes)),
                 false => Err("gossip on a message that carries none"),
             },
+            Message::After { carrier, .. } => match carrier.passes_order_on() {
+                true => carrier.check(nodes),
+                false => Err("an order beside a message that passes none on"),
+            },
             Message::Probe { path, confirms, .. } => {
                 check_waiters(path.iter().chain(confirms), nodes)
             }

@@ -44,17 +44,22 @@ pub enum DecodeError {
 }
 
 impl Message {
-    /// Appends the message to `out`. Gossip stands beside the message that carries it.
+    /// Appends the message to `out`. Gossip, and up to where the order of the objects had come,
+    /// stand beside the message that carries them.
     ///
     /// # Errors
     /// [`EncodeError`] for a message that carries a message that carries gossip: no protocol
     /// makes one. `out` may have grown.
     pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), EncodeError> {
-        let told: (Option<&Gossip>, &Message) = match self {
-            Message::Gossiped { gossip, carrier } => (Some(gossip), carrier),
+        let (delivered, message) = match self {
+            Message::After { delivered, carrier } => (*delivered, &**carrier),
+            message => (0, message),
+        };
+        let (gossip, message): (Option<&Gossip>, _) = match message {
+            Message::Gossiped { gossip, carrier } => (Some(gossip), &**carrier),
             message => (None, message),
         };
-        match postcard::to_extend(&told, std::mem::take(out)) {
+        match postcard::to_extend(&(delivered, gossip, message), std::mem::take(out)) {
             Ok(grown) => {
                 *out = grown;
                 Ok(())
@@ -71,21 +76,29 @@ impl Message {
     /// # Errors
     /// [`DecodeError`]
     pub fn decode(bytes: &[u8]) -> Result<Message, DecodeError> {
-        let decoded = postcard::take_from_bytes::<(Option<Arc<Gossip>>, Message)>(bytes);
-        let ((gossip, message), rest) = decoded.map_err(|cause| DecodeError::Malformed {
-            bytes: bytes.len(),
-            cause,
-        })?;
+        let decoded = postcard::take_from_bytes::<(u64, Option<Arc<Gossip>>, Message)>(bytes);
+        let ((delivered, gossip, message), rest) =
+            decoded.map_err(|cause| DecodeError::Malformed {
+                bytes: bytes.len(),
+                cause,
+            })?;
         if !rest.is_empty() {
             return Err(DecodeError::TooLong {
                 bytes: bytes.len(),
                 rest: rest.len(),
             });
         }
-        Ok(match gossip {
+        let message = match gossip {
             None => message,
             Some(gossip) => Message::Gossiped {
                 gossip,
+                carrier: Box::new(message),
+            },
+        };
+        Ok(match delivered {
+            0 => message,
+            delivered => Message::After {
+                delivered,
                 carrier: Box::new(message),
             },
         })

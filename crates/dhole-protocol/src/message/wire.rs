@@ -20,10 +20,12 @@ impl Message {
         const SITE: u64 = 8;
         const WAIT: u64 = 8;
         const PARTS: u64 = 4;
+        const ORDERED: u64 = 8;
         let body = match self {
             Message::Gossiped { gossip, carrier } => {
                 return gossip.wire_bytes() + carrier.wire_bytes();
             }
+            Message::After { carrier, .. } => return ORDERED + carrier.wire_bytes(),
             // Both counts are small: two bytes each.
             Message::Fetch { wanted, .. } => {
                 ROUND_AND_COUNT + OID_AND_VERSION * wanted.len() as u64

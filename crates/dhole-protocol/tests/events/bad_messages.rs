@@ -220,7 +220,7 @@ fn news(message: &mut Message) -> Option<&mut News> {
         | Message::GateGrant { news, .. }
         | Message::BarrierArrive { news, .. }
         | Message::BarrierDepart { news, .. } => Some(news),
-        Message::Gossiped { carrier, .. } => news(carrier),
+        Message::Gossiped { carrier, .. } | Message::After { carrier, .. } => news(carrier),
         _ => None,
     }
 }
@@ -232,7 +232,7 @@ fn time(message: &mut Message) -> Option<&mut VectorTime> {
         | Message::GateRequest { time, .. }
         | Message::GateForward { time, .. }
         | Message::GateRelease { time, .. } => Some(time),
-        Message::Gossiped { carrier, .. } => time(carrier),
+        Message::Gossiped { carrier, .. } | Message::After { carrier, .. } => time(carrier),
         other => news(other).map(|news| &mut news.time),
     }
 }
@@ -243,7 +243,7 @@ fn passage(message: &mut Message) -> Option<&mut Passage> {
         | Message::GateForward { passage, .. }
         | Message::GateGrant { passage, .. }
         | Message::GateRelease { passage, .. } => Some(passage),
-        Message::Gossiped { carrier, .. } => passage(carrier),
+        Message::Gossiped { carrier, .. } | Message::After { carrier, .. } => passage(carrier),
         _ => None,
     }
 }

@@ -35,7 +35,7 @@ variants! {
     PageRequest PageReply DiffRequest DiffReply LockRequest LockForward LockGrant Notify
     GateRequest GateForward GateGrant GateRelease BarrierArrive BarrierDepart Probe WhereWritten
     WrittenAt Stall Deadlock Abort Gossiped OutdatedElements OutdatedElementsAck
-    Objects
+    Objects After
 }
 
 /// Messages of every variant: those of runs in which everything happens, and those that end runs.
@@ -94,6 +94,9 @@ fn messages() -> Vec<Message> {
         call: 5,
         digests: vec![(1, 2, u64::MAX)],
     })));
+    let granted = all.iter().filter(|message| message.passes_order_on());
+    let after: Vec<Message> = granted.map(|message| message.clone().after(300)).collect();
+    all.extend(after);
     all.push(Message::DropOutElements {
         elements: [elements; 2].into_iter().collect(),
     });

@@ -1,7 +1,9 @@
 //! One order for all, on a network where messages overtake each other.
 
 use dhole::sim::Settings;
-use dhole::{Config, NodeId, Object, Strategy, Worker, on, replicated};
+use dhole::{
+    Config, Lock, NodeId, Object, Ref, RwLock, Semaphore, Strategy, Worker, on, replicated,
+};
 use serde::{Deserialize, Serialize};
 
 /// A list of words, which tells in which order they were said; so much ballast that the sequencer
@@ -93,4 +95,74 @@ fn replicas_agree_when_ordered_messages_come_together() {
         let run = Config::nodes(4).simulate(jitter(4, seed), speaking);
         run.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
     }
+}
+
+/// Says what comes next in a record of which each node has a replica, and reads the own replica
+/// before and after: nothing is missing of what others said who had the turn before.
+fn in_turn(w: &mut Worker<'_>, record: Object<Record>) -> dhole::Result<()> {
+    let before = record.length(w)?;
+    record.say(w, before as u32)?;
+    let said = record.said(w)?;
+    assert_eq!(said.len(), before + 1, "a replica was behind");
+    assert_eq!(said.last(), Some(&(before as u32)));
+    Ok(())
+}
+
+/// Runs a program that is given a replicated record, under many schedules.
+fn sound(program: impl Fn(&mut Worker<'_>, Object<Record>) -> dhole::Result<()> + Sync) {
+    for seed in 0..100 {
+        let run = Config::nodes(3).simulate(jitter(3, seed), |w: &mut Worker<'_>| {
+            let record = w.once(|w| Ok(w.new_object(replicated(), Record::of(0))?))?;
+            w.barrier()?;
+            program(w, record)
+        });
+        run.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+    }
+}
+
+#[test]
+fn a_replica_is_not_behind_a_lock() {
+    sound(|w, record| {
+        for _ in 0..8 {
+            let lock = Lock::numbered(1);
+            lock.with(w, |w| in_turn(w, record))?;
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn a_replica_is_not_behind_a_gate() {
+    sound(|w, record| {
+        for _ in 0..8 {
+            let semaphore = Semaphore::numbered(1, 1);
+            semaphore.acquire(w)?;
+            in_turn(w, record)?;
+            semaphore.release(w)?;
+        }
+        Ok(())
+    });
+    sound(|w, record| {
+        for _ in 0..8 {
+            RwLock::numbered(2).with_write(w, |w| in_turn(w, record))?;
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn a_replica_is_not_behind_a_barrier() {
+    sound(|w, record| {
+        for round in 0..12 {
+            if round % w.nodes() == w.node().index() {
+                // The others have arrived.
+                w.work(1_000_000);
+                record.say(w, round as u32)?;
+            }
+            w.barrier()?;
+            assert_eq!(record.length(w)?, round + 1, "a replica was behind");
+            w.barrier()?;
+        }
+        Ok(())
+    });
 }
