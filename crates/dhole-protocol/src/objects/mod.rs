@@ -426,7 +426,7 @@ impl Objects {
     }
 
     /// What the worker wrote happened before what it now does to a copy here.
-    fn hear_own(&mut self, host: &dyn Host) {
+    pub(super) fn hear_own(&mut self, host: &dyn Host) {
         if let Some(news) = host.news_since(self.heard.time()) {
             self.heard.hear(&news);
         }

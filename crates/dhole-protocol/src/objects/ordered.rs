@@ -19,8 +19,11 @@ impl Objects {
         host: &mut dyn Host,
         out: Out<'_>,
     ) {
+        // Whoever multicasts next takes it for heard by all: so it is, also where the object is not,
+        // and before anything newer.
         if let Some(news) = body.news() {
             self.told.merge(&news.time);
+            self.heard.hear(news);
         }
         match &**body {
             Ordered::Create {
@@ -38,15 +41,15 @@ impl Objects {
                 self.over(*by, created.map(|()| Bytes::default()), out);
                 self.take_postponed(*object, host, out);
             }
-            Ordered::Operate { call, time, news } => {
+            Ordered::Operate { call, time, .. } => {
                 let entry = self.table.entry(call.object).or_insert_with(Entry::unknown);
                 match entry.place {
                     Place::Replicated => {
-                        self.hear(news.clone());
+                        self.acquire_due = true;
                         self.operate(sequence, call, host, out);
                     }
                     Place::Here => {
-                        self.hear(news.clone());
+                        self.acquire_due = true;
                         let time = time.clone().filter(|_| call.id.node != self.me);
                         self.execute(call.clone(), time, host, out);
                     }
@@ -69,9 +72,9 @@ impl Objects {
                 object,
                 state,
                 blocked,
-                news,
+                ..
             } => {
-                self.hear(news.clone());
+                self.acquire_due = true;
                 self.install(sequence, *object, state, blocked, host, out);
             }
             Ordered::Compare { by, object } => self.send_digests(*by, *object, host, out),

@@ -13,6 +13,9 @@ use crate::{News, ProtocolError};
 impl Objects {
     /// Asks another node to execute a call of this node's worker.
     pub(super) fn ask(&mut self, to: NodeId, call: Call, host: &dyn Host, out: Out<'_>) {
+        // The reply leaves out what this node says that it has seen, but may be all that comes
+        // before what it tells: here nothing may be missing then.
+        self.hear_own(host);
         let time = host.time();
         let nothing = VectorTime::zero(self.nodes);
         let news = host.news_since(self.acknowledged.get(&to).unwrap_or(&nothing));
@@ -198,9 +201,10 @@ impl Objects {
             Some(entry) => (entry.since, entry.place),
             None => (0, Place::Unknown),
         };
+        // The caller takes whatever is answered for a sign that it was heard.
+        self.hear(news);
         let at = match place {
             Place::Here => {
-                self.hear(news);
                 self.execute(call, time, host, out);
                 return;
             }
@@ -215,7 +219,6 @@ impl Objects {
             Place::Replicated | Place::Spreading(_) => Strategy::Replicated,
         };
         if place == Place::Coming {
-            self.hear(news);
             if let Some(entry) = self.table.get_mut(&call.object) {
                 entry.requests.push((call, time));
             }

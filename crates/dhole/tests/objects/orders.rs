@@ -166,3 +166,60 @@ fn a_replica_is_not_behind_a_barrier() {
         Ok(())
     });
 }
+
+/// What each node has written last, as it says itself.
+#[derive(Serialize, Deserialize, Default)]
+struct Board {
+    written: Vec<u64>,
+}
+
+#[dhole::object]
+impl Board {
+    pub fn tell(&mut self, node: usize, number: u64) {
+        self.written.resize(self.written.len().max(node + 1), 0);
+        self.written[node] = number;
+    }
+
+    pub fn told(&self) -> Vec<u64> {
+        self.written.clone()
+    }
+}
+
+/// Each node writes objects without operations and says so on boards, one of which wanders. Whoever
+/// reads a board sees what was written before.
+fn telling(w: &mut Worker<'_>) -> dhole::Result<()> {
+    let nodes = w.nodes();
+    let (refs, boards): (Vec<Ref<u64>>, [Object<Board>; 2]) = {
+        let all = w.once(|w| Ok(w.alloc_range(4 * nodes, |_| 0_u64)))?;
+        let wandering = w.once(|w| Ok(w.new_object(replicated(), Board::default())?))?;
+        let staying = w.once(|w| Ok(w.new_object(replicated(), Board::default())?))?;
+        (all.iter().collect(), [wandering, staying])
+    };
+    let (me, places) = (w.node().index(), places(nodes));
+    for number in 1..=24 {
+        *refs[4 * me + number as usize % 4].get_mut(w) = number;
+        let board = boards[w.random() as usize % 2];
+        board.tell(w, me, number)?;
+        if w.random().is_multiple_of(3) {
+            let place = places[w.random() as usize % places.len()];
+            Object::strategy(&boards[0], w, place)?;
+        }
+        let board = boards[w.random() as usize % 2];
+        for (node, told) in board.told(w)?.into_iter().enumerate() {
+            for number in told.saturating_sub(3).max(1)..=told {
+                let read = refs[4 * node + number as usize % 4].read(w);
+                assert!(read >= number, "node {node} wrote {number}, here is {read}");
+            }
+        }
+        w.work(w.random() % 30_000);
+    }
+    Ok(())
+}
+
+#[test]
+fn what_was_written_before_an_operation_is_seen_after_it() {
+    for seed in 0..300 {
+        let run = Config::nodes(3).simulate(jitter(3, seed), telling);
+        run.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+    }
+}
