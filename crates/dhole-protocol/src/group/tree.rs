@@ -93,6 +93,11 @@ impl<B: Body> Group<B> {
         Some((node + members.len() - root) % members.len())
     }
 
+    /// The most messages that a sound group has wait on one link.
+    fn most_waiting(&self) -> usize {
+        (self.peers.len() + 1) * 2 * self.settings.window as usize
+    }
+
     /// Passes a message on to the next members of the tree.
     fn pass_on(&mut self, root: NodeId, cast: &Cast<B>, out: &mut Vec<GroupCommand<B>>) {
         let fanout = self.settings.fanout.unwrap_or(1).max(1) as usize;
@@ -103,6 +108,7 @@ impl<B: Body> Group<B> {
         let start = members.iter().position(|node| *node == root).unwrap_or(0);
         let below = fanout * place + 1..=fanout * place + fanout;
         let below = below.filter(|place| *place < members.len());
+        let most = self.most_waiting();
         let below: Vec<NodeId> = below
             .map(|place| members[(start + place) % members.len()])
             .collect();
@@ -112,7 +118,11 @@ impl<B: Body> Group<B> {
                 credited: 0,
                 waiting: VecDeque::new(),
             });
-            link.waiting.push_back((root, cast.clone()));
+            // Where messages are lost, credits are too, and what is sent again meanwhile waits as
+            // well: who misses what is not passed on asks for it.
+            if self.settings.reliable || link.waiting.len() < most {
+                link.waiting.push_back((root, cast.clone()));
+            }
             self.spend_credits(to, out);
         }
     }
@@ -171,8 +181,7 @@ impl<B: Body> Group<B> {
         if mine == 0 || (mine - 1) / fanout != above {
             return Err("a message from a node that is not above this one in the tree");
         }
-        let most = (self.peers.len() + 1) * 2 * self.settings.window as usize;
-        if self.tree.waiting() > most {
+        if self.settings.reliable && self.tree.waiting() > fanout * self.most_waiting() {
             return Err("more messages to pass on than there may be");
         }
         let message = cast.clone().into_message(self.view.id);
