@@ -131,7 +131,11 @@ pub struct BarnesOptions {
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = size())]
     pub steps: u32,
 
-    /// What of a body is shared: what others need, or all that SPLASH keeps of it
+    /// Steps before those, which are not measured
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub untimed: u32,
+
+    /// What is shared: what objects are best at, or what SPLASH keeps, in one tree
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = Record::Split)]
     pub record: Record,
 
@@ -250,7 +254,19 @@ impl BarnesOptions {
     pub fn problem(&self, nodes: u16) -> Result<barnes::Problem, BadInput> {
         BadInput::unless_one_each(nodes, self.bodies, "bodies")?;
         let (bodies, steps) = (self.bodies as usize, self.steps as usize);
-        Ok(barnes::Problem::new(bodies, steps, self.common.seed))
+        let problem = barnes::Problem::new(bodies, steps, self.common.seed);
+        let problem = barnes::Problem {
+            untimed: self.untimed as usize,
+            ..problem
+        };
+        Ok(match self.record {
+            Record::Split => problem,
+            Record::Splash => barnes::Problem {
+                leaf_bodies: 1,
+                pair: true,
+                ..problem
+            },
+        })
     }
 }
 

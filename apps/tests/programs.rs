@@ -1,6 +1,6 @@
 //! The programs over dhole against their sequential versions, as libraries.
 
-use apps::barnes::body::SplashBody;
+use apps::barnes::splash::objects::SplashBody;
 use apps::{barnes, sor};
 use dhole::sim::Settings;
 use dhole::{Array2, Coherence, Config, Counters, Detector, MessageKind, Optimisations, Rows, Run};
@@ -214,18 +214,23 @@ fn both_programs_find_the_same_under_every_protocol() {
 }
 
 #[test]
-fn bodies_in_splashs_records_move_alike() {
-    let problem = barnes::Problem::new(300, 3, 5);
+fn bodies_move_alike_through_splashs_tree() {
+    let problem = barnes::Problem {
+        leaf_bodies: 1,
+        untimed: 1,
+        ..barnes::Problem::new(300, 3, 5)
+    };
     let moved = barnes::sequential::run(problem, |_| ());
     for coherence in Coherence::ALL {
-        let run = Config::nodes(4).coherence(coherence).run(|w| {
-            barnes::shared::run_with::<SplashBody>(w, &problem, Some(&moved.bodies), |_| ())
-        });
+        let run = Config::nodes(4)
+            .coherence(coherence)
+            .run(|w| barnes::splash::run(w, &problem, Some(&moved.bodies), |_| ()));
         let run = run.unwrap();
         assert_eq!(run.value.max_error, Some(0.0), "{coherence}");
+        assert_eq!(run.value.interactions, moved.interactions, "{coherence}");
         let record = std::any::type_name::<SplashBody>();
         let bodies = &run.report.total().by_type[record];
-        assert_eq!(bodies.installed_bytes, bodies.installed * 112);
+        assert_eq!(bodies.installed_bytes, bodies.installed * 96);
     }
 }
 

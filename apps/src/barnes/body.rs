@@ -21,65 +21,6 @@ pub struct Body {
     pub next: u32,
 }
 
-/// What is shared of a body.
-pub trait Record: Share + Copy + From<Body> {
-    /// The body.
-    fn body(&self) -> &Body;
-
-    /// The body, to change it.
-    fn body_mut(&mut self) -> &mut Body;
-
-    /// How it is pulled, and its potential.
-    fn pulled(&mut self, _acc: Vector, _phi: f64) {}
-}
-
-impl Record for Body {
-    fn body(&self) -> &Body {
-        self
-    }
-
-    fn body_mut(&mut self) -> &mut Body {
-        self
-    }
-}
-
-/// A body as SPLASH-2 keeps it (`bodyptr`): with what was computed of it last, and the header that
-/// it has in common with the cells. 112 bytes, so that a page holds 36.
-#[derive(Share, Clone, Copy, PartialEq, Debug)]
-#[repr(C)]
-pub struct SplashBody {
-    body: Body,
-    acc: Vector,
-    phi: f64,
-    /// `type`, `level`, `parent` and `child_num`, which nothing here needs.
-    header: [u32; 4],
-}
-
-impl From<Body> for SplashBody {
-    fn from(body: Body) -> SplashBody {
-        SplashBody {
-            body,
-            acc: [0.0; 3],
-            phi: 0.0,
-            header: [0; 4],
-        }
-    }
-}
-
-impl Record for SplashBody {
-    fn body(&self) -> &Body {
-        &self.body
-    }
-
-    fn body_mut(&mut self) -> &mut Body {
-        &mut self.body
-    }
-
-    fn pulled(&mut self, acc: Vector, phi: f64) {
-        (self.acc, self.phi) = (acc, phi);
-    }
-}
-
 /// The number of no body.
 pub const NO_BODY: u32 = u32::MAX;
 
@@ -98,6 +39,12 @@ pub struct Problem {
     pub softening: f64,
     /// Time from one step to the next, in the model's units.
     pub time_step: f64,
+    /// The most bodies in a leaf of the tree, at most [`LEAF_BODIES`].
+    pub leaf_bodies: usize,
+    /// Steps before those, which nobody measures: the first fetch all bodies.
+    pub untimed: usize,
+    /// The bodies are two models side by side, alike body for body, as in SPLASH-2.
+    pub pair: bool,
 }
 
 impl Problem {
@@ -110,7 +57,15 @@ impl Problem {
             theta: 1.0,
             softening: 0.05,
             time_step: 0.025,
+            leaf_bodies: LEAF_BODIES,
+            untimed: 0,
+            pair: false,
         }
+    }
+
+    /// All steps.
+    pub const fn all_steps(&self) -> usize {
+        self.untimed + self.steps
     }
 }
 

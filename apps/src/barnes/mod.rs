@@ -11,6 +11,9 @@
 //! the origin whose side is a power of two ([`place::Root`]), a cube is divided exactly where it
 //! holds more bodies than a leaf may, and the bodies of a leaf are in the order of their places.
 //! And masses are added in that order.
+//!
+//! Over shared objects there are two: [`shared`], as one would write it for them, and [`splash`], as
+//! the papers' programs shared their bodies and cells.
 
 pub mod body;
 pub mod gravity;
@@ -20,6 +23,7 @@ pub mod place;
 pub mod plummer;
 pub mod sequential;
 pub mod shared;
+pub mod splash;
 pub mod tree;
 
 pub use body::{Body, Problem};

@@ -20,11 +20,17 @@ pub struct Moment {
 
 impl Moment {
     /// The moment of several parts. The order matters to the last bit, so callers give the bodies
-    /// of a leaf in the order of their places and the octants of a cell in theirs.
+    /// of a leaf in the order of their places and the octants of a cell in theirs. A part alone is
+    /// what it is, not rounded.
     #[inline]
-    pub fn of(parts: impl Iterator<Item = Moment>) -> Moment {
+    pub fn of(mut parts: impl Iterator<Item = Moment>) -> Moment {
+        let first = parts.next().unwrap_or_default();
+        let mut parts = parts.peekable();
+        if parts.peek().is_none() {
+            return first;
+        }
         let mut sum = Moment::default();
-        for part in parts {
+        for part in std::iter::once(first).chain(parts) {
             sum.pos = plus(sum.pos, times(part.pos, part.mass));
             sum.mass += part.mass;
             sum.cost += part.cost;
@@ -38,11 +44,17 @@ impl Moment {
     /// The moment of a leaf of these bodies.
     #[inline]
     pub fn of_bodies<'a>(bodies: impl Iterator<Item = &'a Body>) -> Moment {
-        Moment::of(bodies.map(|body| Moment {
+        Moment::of(bodies.map(Moment::of_body))
+    }
+
+    /// The moment of a body.
+    #[inline]
+    pub fn of_body(body: &Body) -> Moment {
+        Moment {
             pos: body.pos,
             mass: body.mass,
             cost: u64::from(body.cost),
-        }))
+        }
     }
 }
 

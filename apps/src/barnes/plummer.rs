@@ -1,5 +1,5 @@
 //! The initial state: a Plummer model in virial units (Aarseth, Henon and Wielen 1974; `testdata`
-//! of SPLASH-2's Barnes, which places two such models side by side; here it is one).
+//! of SPLASH-2's Barnes), or two of them side by side, as SPLASH-2 has it.
 
 use std::f64::consts::PI;
 
@@ -10,7 +10,10 @@ use crate::vector::{Vector, dot, minus, times};
 /// Bodies further out than this many scale radii are drawn again.
 const FARTHEST: f64 = 9.0;
 
-/// The bodies of `problem` at time 0: total mass, gravitational constant and
+/// How far along each axis the second of two models is from the first.
+const APART: f64 = 4.0;
+
+/// The bodies of `problem` at time 0. Of one model: total mass, gravitational constant and
 /// -4 times the total energy are 1, and the centre of mass rests at the origin.
 pub fn model(problem: &Problem) -> Vec<Body> {
     let length = 3.0 * PI / 16.0;
@@ -18,7 +21,11 @@ pub fn model(problem: &Problem) -> Vec<Body> {
     let mass = 1.0 / problem.bodies as f64;
     let mut random = SplitMix::new(problem.seed);
     let mut bodies = Vec::with_capacity(problem.bodies);
-    for _ in 0..problem.bodies {
+    let of_first = match problem.pair {
+        true => problem.bodies.div_ceil(2),
+        false => problem.bodies,
+    };
+    for _ in 0..of_first {
         let radius = loop {
             let inner_mass = random.between(0.0, 0.999);
             let radius = 1.0 / (inner_mass.powf(-2.0 / 3.0) - 1.0).sqrt();
@@ -42,6 +49,11 @@ pub fn model(problem: &Problem) -> Vec<Body> {
             cost: 1,
             next: NO_BODY,
         });
+    }
+    for number in of_first..problem.bodies {
+        let alike = bodies[number - of_first];
+        let pos = alike.pos.map(|along| along + APART);
+        bodies.push(Body { pos, ..alike });
     }
     let middle = mean(bodies.iter().map(|body| body.pos));
     let drift = mean(bodies.iter().map(|body| body.vel));
@@ -96,6 +108,23 @@ mod tests {
             .filter(|b| dot(b.pos, b.pos) < 0.77 * 0.77)
             .count();
         assert!((1850..2150).contains(&inside), "{inside} of 4000");
+    }
+
+    #[test]
+    fn the_second_model_is_the_first_elsewhere() {
+        let pair = Problem {
+            pair: true,
+            ..Problem::new(2001, 1, 5)
+        };
+        let bodies = model(&pair);
+        let (first, second) = bodies.split_at(1001);
+        for (one, other) in first.iter().zip(second) {
+            let apart = minus(other.pos, one.pos);
+            assert!(apart.iter().all(|along| (along - APART).abs() < 1e-12));
+            assert_eq!(one.vel, other.vel);
+        }
+        let middle = mean(bodies.iter().map(|b| b.pos));
+        assert!(middle.iter().all(|c| c.abs() < 1e-12));
     }
 
     #[test]

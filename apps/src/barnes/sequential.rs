@@ -69,7 +69,8 @@ impl Universe {
         }
         // The order of the previous step is nearly that of this one, which this sort makes use of.
         self.places.sort();
-        (root, Cube::grow(&self.bodies, &self.places, 0))
+        let in_leaf = self.problem.leaf_bodies;
+        (root, Cube::grow(&self.bodies, &self.places, 0, in_leaf))
     }
 
     /// The pull of all others on `body`.
@@ -108,9 +109,14 @@ impl Universe {
     }
 }
 
-/// Solves `problem`; `after_step` is called with the number of steps done after each.
+/// Solves `problem`; `after_step` is called with the number of steps done after each. Time, units
+/// and interactions are those of the measured steps.
 pub fn run(problem: Problem, mut after_step: impl FnMut(usize)) -> Outcome {
     let mut universe = Universe::new(problem);
+    for _ in 0..problem.untimed {
+        universe.step();
+    }
+    let before = (universe.units(), universe.interactions);
     let stepped_from = Instant::now();
     let mut energies = Vec::with_capacity(problem.steps);
     for step in 0..problem.steps {
@@ -119,8 +125,8 @@ pub fn run(problem: Problem, mut after_step: impl FnMut(usize)) -> Outcome {
     }
     Outcome {
         step_seconds: stepped_from.elapsed().as_secs_f64(),
-        units: universe.units(),
-        interactions: universe.interactions,
+        units: universe.units() - before.0,
+        interactions: universe.interactions - before.1,
         energies,
         bodies: universe.bodies,
     }

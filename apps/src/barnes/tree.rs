@@ -22,13 +22,13 @@ pub enum Inside {
     /// No body.
     #[default]
     Nothing,
-    /// Up to [`LEAF_BODIES`] bodies.
+    /// Up to [`Problem::leaf_bodies`](super::Problem) bodies.
     Leaf(Box<Leaf>),
     /// More bodies than that.
     Cell(Box<Cell>),
 }
 
-/// A cube with more than [`LEAF_BODIES`] bodies, divided into its octants. Masses and centres of
+/// A cube with more bodies than a leaf may have, divided into its octants. Masses and centres of
 /// the octants are here and not in the octants, so that those far away need not be touched.
 #[derive(Debug)]
 #[repr(C)]
@@ -50,12 +50,13 @@ pub struct Leaf {
 }
 
 impl Cube {
-    /// The tree over sorted `places`, all of which lie in one cube at `level` (0 is the root).
+    /// The tree over sorted `places`, all of which lie in one cube at `level` (0 is the root), with
+    /// up to `in_leaf` bodies in a leaf.
     ///
     /// # Panics
     /// When two places are equal.
-    pub fn grow(bodies: &[Body], places: &[Place], level: u32) -> Cube {
-        if places.len() <= LEAF_BODIES {
+    pub fn grow(bodies: &[Body], places: &[Place], level: u32, in_leaf: usize) -> Cube {
+        if places.len() <= in_leaf {
             let leaf = Leaf::new(places);
             let moment = Moment::of_bodies(leaf.bodies().iter().map(|&b| &bodies[b as usize]));
             return Cube {
@@ -70,7 +71,7 @@ impl Cube {
         });
         for range in octants(places, level) {
             if !range.is_empty() {
-                let cube = Cube::grow(bodies, &places[range], level + 1);
+                let cube = Cube::grow(bodies, &places[range], level + 1, in_leaf);
                 cell.cubes[cell.count as usize] = cube;
                 cell.count += 1;
             }

@@ -3,10 +3,9 @@
 
 use std::process::ExitCode;
 
-use apps::barnes::body::{Body, Record, SplashBody};
-use apps::barnes::{Problem, sequential, shared};
+use apps::barnes::{Problem, sequential, shared, splash};
 use apps::cluster::Cluster;
-use apps::options::{self, BarnesOptions, Common};
+use apps::options::{BarnesOptions, Record};
 use apps::program;
 use apps::progress::Progress;
 use apps::report::{Report, sequential_seconds};
@@ -18,19 +17,12 @@ fn main() -> ExitCode {
     let asked = BarnesOptions::parse();
     let problem = |nodes| asked.problem(nodes);
     program::main("barnes", &asked.common, problem, |cluster, problem| {
-        let solve = match asked.record {
-            options::Record::Split => solve::<Body>,
-            options::Record::Splash => solve::<SplashBody>,
-        };
-        solve(&asked.common, cluster, problem)
+        solve(&asked, cluster, problem)
     })
 }
 
-fn solve<B: Record>(
-    common: &Common,
-    cluster: Cluster,
-    problem: &Problem,
-) -> Result<Report, RunError> {
+fn solve(asked: &BarnesOptions, cluster: Cluster, problem: &Problem) -> Result<Report, RunError> {
+    let common = &asked.common;
     let alone = (common.verify || cluster.simulated).then(|| {
         let progress = Progress::new("sequential", problem.steps);
         let alone = sequential::run(*problem, |step| progress.done(step));
@@ -44,11 +36,15 @@ fn solve<B: Record>(
     let progress = Progress::new("barnes", problem.steps);
     let run = cluster.config(common).run(|w| {
         let first = w.node().index() == 0;
-        shared::run_with::<B>(w, problem, solution, |step| {
+        let done = |step| {
             if first {
                 progress.done(step);
             }
-        })
+        };
+        match asked.record {
+            Record::Split => shared::run(w, problem, solution, done),
+            Record::Splash => splash::run(w, problem, solution, done),
+        }
     })?;
     progress.finish();
     let found = &run.value;

@@ -5,12 +5,12 @@ use dhole::Worker;
 use super::grow::Grower;
 use super::objects::{Branch, Cube, Cut, Universe};
 use super::parts;
-use crate::barnes::body::{LEAF_BODIES, Record};
+use crate::barnes::body::LEAF_BODIES;
 use crate::barnes::place::{cube_keys, octant_start};
 
 /// Joins the branches of all nodes to one tree, and writes down the next division of space.
 /// Only node 0 calls it.
-pub fn join<B: Record>(w: &mut Worker<'_>, universe: &Universe<B>, grower: &mut Grower) -> Cube {
+pub fn join(w: &mut Worker<'_>, universe: &Universe, grower: &mut Grower) -> Cube {
     let (branches, cuts) = gather(w, universe);
     let nodes = w.nodes();
     universe.parts.get_mut(w)[..nodes - 1].copy_from_slice(&parts::divide(&cuts, nodes));
@@ -18,7 +18,7 @@ pub fn join<B: Record>(w: &mut Worker<'_>, universe: &Universe<B>, grower: &mut 
 }
 
 /// The branches and cuts of all nodes, in the order of keys.
-fn gather<B: Record>(w: &Worker<'_>, universe: &Universe<B>) -> (Vec<Branch>, Vec<Cut>) {
+fn gather(w: &Worker<'_>, universe: &Universe) -> (Vec<Branch>, Vec<Cut>) {
     let (mut branches, mut cuts) = (Vec::new(), Vec::new());
     for first in universe.sheaves.iter() {
         let mut next = Some(first);
@@ -33,9 +33,9 @@ fn gather<B: Record>(w: &Worker<'_>, universe: &Universe<B>) -> (Vec<Branch>, Ve
 }
 
 /// The tree over the cube at `(start, level)`, in which these branches lie.
-fn crown<B: Record>(
+fn crown(
     w: &mut Worker<'_>,
-    universe: &Universe<B>,
+    universe: &Universe,
     grower: &mut Grower,
     branches: &[Branch],
     (start, level): (u64, u32),

@@ -6,7 +6,7 @@ use dhole::{Lock, Worker};
 
 use super::objects::Universe;
 use super::parts::Parts;
-use crate::barnes::body::{NO_BODY, Record};
+use crate::barnes::body::NO_BODY;
 use crate::barnes::place::{Place, Root};
 
 /// Sorts out `places`, those of the bodies that this node owns: those in its own part are
@@ -16,9 +16,9 @@ use crate::barnes::place::{Place, Root};
 ///
 /// # Errors
 /// Those of the locks.
-pub fn hand_on<B: Record>(
+pub fn hand_on(
     w: &mut Worker<'_>,
-    universe: &Universe<B>,
+    universe: &Universe,
     parts: &Parts,
     mut places: Vec<Place>,
 ) -> dhole::Result<Vec<Place>> {
@@ -34,12 +34,7 @@ pub fn hand_on<B: Record>(
     // All chains are made before the first lock is taken: one interval, and no lock is held long.
     for chain in leaving.values() {
         for pair in chain.windows(2) {
-            universe
-                .bodies
-                .at(pair[0] as usize)
-                .get_mut(w)
-                .body_mut()
-                .next = pair[1];
+            universe.bodies.at(pair[0] as usize).get_mut(w).next = pair[1];
         }
     }
     // Each node begins with the one after it, so that not all want the same lock.
@@ -49,7 +44,7 @@ pub fn hand_on<B: Record>(
             let inbox = universe.inboxes.at(node);
             Lock::numbered(node as u32).with(w, |w| {
                 let head = inbox.get(w).head;
-                universe.bodies.at(last as usize).get_mut(w).body_mut().next = head;
+                universe.bodies.at(last as usize).get_mut(w).next = head;
                 inbox.get_mut(w).head = first;
                 Ok(())
             })?;
@@ -60,9 +55,9 @@ pub fn hand_on<B: Record>(
 
 /// The places of all bodies in this node's part, sorted, once all nodes have handed on theirs:
 /// those that stayed and those in its inbox, which is empty afterwards.
-pub fn take_in<B: Record>(
+pub fn take_in(
     w: &mut Worker<'_>,
-    universe: &Universe<B>,
+    universe: &Universe,
     root: Root,
     mut places: Vec<Place>,
 ) -> Vec<Place> {
@@ -73,7 +68,7 @@ pub fn take_in<B: Record>(
     }
     while body != NO_BODY {
         places.push(place_of(w, universe, root, body));
-        body = universe.bodies.at(body as usize).get(w).body().next;
+        body = universe.bodies.at(body as usize).get(w).next;
     }
     places.sort();
     places
@@ -84,9 +79,9 @@ pub fn take_in<B: Record>(
 ///
 /// # Errors
 /// Those of locks and barriers.
-pub fn again<B: Record>(
+pub fn again(
     w: &mut Worker<'_>,
-    universe: &Universe<B>,
+    universe: &Universe,
     root: Root,
     parts: &Parts,
     staying: Vec<Place>,
@@ -102,9 +97,9 @@ pub fn again<B: Record>(
     Ok(staying)
 }
 
-fn place_of<B: Record>(w: &Worker<'_>, universe: &Universe<B>, root: Root, body: u32) -> Place {
+fn place_of(w: &Worker<'_>, universe: &Universe, root: Root, body: u32) -> Place {
     Place {
-        key: root.key(universe.bodies.at(body as usize).get(w).body().pos),
+        key: root.key(universe.bodies.at(body as usize).get(w).pos),
         body,
     }
 }

@@ -6,7 +6,7 @@ use dhole::Worker;
 
 use super::objects::{Branch, Cell, Cube, Leaf, SHEAF, Sheaf, Universe};
 use super::parts;
-use crate::barnes::body::{LEAF_BODIES, Record};
+use crate::barnes::body::LEAF_BODIES;
 use crate::barnes::moment::Moment;
 use crate::barnes::place::{LEVELS, Place, cube_keys, octant_start, octants};
 use crate::pool::Pool;
@@ -29,10 +29,10 @@ impl Grower {
 
     /// Builds the subtrees over `places`, the sorted places in `part`, and lists them and the
     /// node's cuts in its sheaves. `total` is the cost of all bodies of all nodes.
-    pub fn grow_part<B: Record>(
+    pub fn grow_part(
         &mut self,
         w: &mut Worker<'_>,
-        universe: &Universe<B>,
+        universe: &Universe,
         places: &[Place],
         part: Range<u64>,
         total: u64,
@@ -44,7 +44,7 @@ impl Grower {
             .map(|&place| {
                 (
                     place,
-                    u64::from(universe.bodies.at(place.body as usize).get(w).body().cost),
+                    u64::from(universe.bodies.at(place.body as usize).get(w).cost),
                 )
             })
             .collect();
@@ -67,10 +67,10 @@ impl Grower {
 
     /// Adds the branches of the cube at `(start, level)`: one if it lies in `part`, none if it
     /// lies outside, else those of its octants.
-    fn grow_branches<B: Record>(
+    fn grow_branches(
         &mut self,
         w: &mut Worker<'_>,
-        universe: &Universe<B>,
+        universe: &Universe,
         places: &[Place],
         part: &Range<u64>,
         (start, level): (u64, u32),
@@ -97,10 +97,10 @@ impl Grower {
     }
 
     /// The tree over sorted `places`, all of which lie in one cube at `level`.
-    fn grow<B: Record>(
+    fn grow(
         &mut self,
         w: &mut Worker<'_>,
-        universe: &Universe<B>,
+        universe: &Universe,
         places: &[Place],
         level: u32,
     ) -> Cube {
@@ -117,13 +117,13 @@ impl Grower {
     }
 
     /// A leaf of these bodies, given in the order of their places.
-    pub fn leaf<B: Record>(
+    pub fn leaf(
         &mut self,
         w: &mut Worker<'_>,
-        universe: &Universe<B>,
+        universe: &Universe,
         bodies: impl Iterator<Item = u32> + Clone,
     ) -> Cube {
-        let at = |body: u32| universe.bodies.at(body as usize).get(w).body();
+        let at = |body: u32| universe.bodies.at(body as usize).get(w);
         let moment = Moment::of_bodies(bodies.clone().map(at));
         let mut leaf = Leaf::default();
         for body in bodies {

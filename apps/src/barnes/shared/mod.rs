@@ -25,4 +25,4 @@ pub mod run;
 pub mod walk;
 pub mod zone;
 
-pub use run::{Outcome, run, run_with};
+pub use run::{Outcome, run};

@@ -2,6 +2,7 @@
 
 use dhole::{Ref, Refs, Row, Share};
 
+use crate::barnes::Body;
 use crate::barnes::body::LEAF_BODIES;
 use crate::barnes::leapfrog::Energy;
 use crate::barnes::moment::Moment;
@@ -56,7 +57,7 @@ impl Leaf {
 }
 
 /// Where bodies wait for the node whose part of space they have come to: a chain through
-/// [`Body::next`](crate::barnes::Body::next), under the lock of that node's number.
+/// [`Body::next`], under the lock of that node's number.
 #[derive(Share, Clone, Copy, Debug)]
 pub struct Inbox {
     /// The first body, or `NO_BODY`.
@@ -132,9 +133,9 @@ impl Tally {
 
 /// The roots of the shared data: what every node knows from the start.
 #[derive(Share, Clone, Copy, Debug)]
-pub struct Universe<B> {
+pub struct Universe {
     /// The bodies, by their numbers.
-    pub bodies: Refs<B>,
+    pub bodies: Refs<Body>,
     /// For each node, the bodies handed on to it.
     pub inboxes: Refs<Inbox>,
     /// For each node, the first of its sheaves.

@@ -10,7 +10,7 @@ use super::parts::{self, Parts};
 use super::walk::Walk;
 use super::{crown, exchange, zone};
 use crate::barnes::body::{
-    NO_BODY, Record, UNITS_PER_INTERACTION, UNITS_PER_MOVED_BODY, UNITS_PER_PLACED_BODY,
+    NO_BODY, UNITS_PER_INTERACTION, UNITS_PER_MOVED_BODY, UNITS_PER_PLACED_BODY,
 };
 use crate::barnes::gravity::{Law, Pull, Target};
 use crate::barnes::leapfrog::{Energy, drift, kick};
@@ -32,7 +32,8 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    fn count(&mut self, step: &Tally) {
+    /// Counts a step.
+    pub(in crate::barnes) fn count(&mut self, step: &Tally) {
         self.energies.push(step.energy);
         self.interactions += step.interactions;
         self.max_error = Some(step.max_error);
@@ -51,20 +52,7 @@ pub fn run(
     solution: Option<&[Body]>,
     after_step: impl Fn(usize),
 ) -> dhole::Result<Outcome> {
-    run_with::<Body>(w, problem, solution, after_step)
-}
-
-/// As [`run`], where bodies are shared in such records.
-///
-/// # Errors
-/// Those of the runtime.
-pub fn run_with<B: Record>(
-    w: &mut Worker<'_>,
-    problem: &Problem,
-    solution: Option<&[Body]>,
-    after_step: impl Fn(usize),
-) -> dhole::Result<Outcome> {
-    let universe = w.once(|w| Ok(create::<B>(w, problem)))?;
+    let universe = w.once(|w| Ok(create(w, problem)))?;
     let node = w.node().index();
     let mut grower = Grower::default();
     let mut found = Outcome::default();
@@ -72,10 +60,14 @@ pub fn run_with<B: Record>(
     let mut parts = read_parts(w, &universe, root, root);
     let mut total = problem.bodies as u64;
     let mut staying = Vec::new();
-    w.begin_measuring()?;
-    let began = w.now();
-    for step in 0..problem.steps {
-        let last = step + 1 == problem.steps;
+    let mut began = w.now();
+    for step in 0..problem.all_steps() {
+        let last = step + 1 == problem.all_steps();
+        if step == problem.untimed {
+            w.begin_measuring()?;
+            began = w.now();
+            found = Outcome::default();
+        }
         let places = exchange::take_in(w, &universe, root, staying);
         grower.reuse();
         grower.grow_part(w, &universe, &places, parts.part(node), total);
@@ -105,7 +97,9 @@ pub fn run_with<B: Record>(
             staying = exchange::again(w, &universe, now, &parts, staying)?;
             root = now;
         }
-        after_step(step + 1);
+        if step >= problem.untimed {
+            after_step(step + 1 - problem.untimed);
+        }
     }
     w.barrier()?;
     found.steps = w.now().saturating_sub(began);
@@ -116,7 +110,7 @@ pub fn run_with<B: Record>(
 
 /// Makes the initial state. Node 0 writes all of it, as in SPLASH-2, and puts every body into
 /// the inbox of the node that will build the tree around it.
-fn create<B: Record>(w: &mut Worker<'_>, problem: &Problem) -> Universe<B> {
+fn create(w: &mut Worker<'_>, problem: &Problem) -> Universe {
     let mut bodies = plummer::model(problem);
     let nodes = w.nodes();
     let extent = bodies
@@ -144,7 +138,7 @@ fn create<B: Record>(w: &mut Worker<'_>, problem: &Problem) -> Universe<B> {
     let parts = w.alloc_rows(1, nodes).row(0);
     parts.get_mut(w)[..nodes - 1].copy_from_slice(&starts);
     Universe {
-        bodies: w.alloc_range(bodies.len(), |i| B::from(bodies[i])),
+        bodies: w.alloc_range(bodies.len(), |i| bodies[i]),
         inboxes: w.alloc_range(nodes, |node| Inbox { head: heads[node] }),
         sheaves: w.alloc_range(nodes, |_| Sheaf::default()),
         tallies: w.alloc_range(nodes, |_| Tally::default()),
@@ -154,22 +148,22 @@ fn create<B: Record>(w: &mut Worker<'_>, problem: &Problem) -> Universe<B> {
 }
 
 /// The parts of space that were chosen in the cube `then`, in the cube `now`.
-fn read_parts<B: Record>(w: &Worker<'_>, universe: &Universe<B>, then: Root, now: Root) -> Parts {
+fn read_parts(w: &Worker<'_>, universe: &Universe, then: Root, now: Root) -> Parts {
     Parts::new(&universe.parts.get(w)[..w.nodes() - 1], then, now)
 }
 
 /// The pull of all others on each body of `zone`.
-fn pull_all<B: Record>(
+fn pull_all(
     w: &Worker<'_>,
     problem: &Problem,
-    universe: &Universe<B>,
+    universe: &Universe,
     tree: &Cube,
     root: Root,
     zone: &[u32],
 ) -> Vec<Pull> {
     let law = Law::of(problem);
     let pulled = zone.iter().map(|&body| {
-        let mut target = Target::new(law, universe.bodies.at(body as usize).get(w).body().pos);
+        let mut target = Target::new(law, universe.bodies.at(body as usize).get(w).pos);
         let walk = Walk {
             w,
             bodies: universe.bodies,
@@ -185,10 +179,10 @@ fn pull_all<B: Record>(
 }
 
 /// Moves the bodies of `zone`, which are pulled like this, and returns their new places too.
-fn move_all<B: Record>(
+fn move_all(
     w: &mut Worker<'_>,
     problem: &Problem,
-    universe: &Universe<B>,
+    universe: &Universe,
     root: Root,
     pulled: (&[u32], &[Pull]),
     first: bool,
@@ -202,9 +196,7 @@ fn move_all<B: Record>(
     let mut places = vec![Place { key: 0, body: 0 }; zone.len()];
     for (number, index) in by_number {
         let pull = &pulls[index as usize];
-        let record = universe.bodies.at(number as usize).get_mut(w);
-        record.pulled(pull.acc, pull.phi);
-        let body = record.body_mut();
+        let body = universe.bodies.at(number as usize).get_mut(w);
         let now = kick(body, pull.acc, first, problem.time_step);
         drift(body, problem.time_step);
         body.cost = pull.cost();
@@ -222,20 +214,15 @@ fn move_all<B: Record>(
 }
 
 /// The largest difference between a coordinate of a body of `zone` and that of `solution`.
-fn error<B: Record>(
-    w: &Worker<'_>,
-    universe: &Universe<B>,
-    zone: &[u32],
-    solution: &[Body],
-) -> f64 {
+fn error(w: &Worker<'_>, universe: &Universe, zone: &[u32], solution: &[Body]) -> f64 {
     let errors = zone.iter().map(|&body| {
-        let found = universe.bodies.at(body as usize).get(w).body().pos;
+        let found = universe.bodies.at(body as usize).get(w).pos;
         extent(minus(found, solution[body as usize].pos))
     });
     errors.fold(0.0, f64::max)
 }
 
-fn sum<B: Record>(w: &Worker<'_>, universe: &Universe<B>) -> Tally {
+fn sum(w: &Worker<'_>, universe: &Universe) -> Tally {
     let mut all = Tally::default();
     universe
         .tallies

@@ -4,21 +4,21 @@
 use dhole::{Refs, Worker};
 
 use super::objects::{Cell, Cube, Leaf};
-use crate::barnes::body::{Body, Record};
+use crate::barnes::Body;
 use crate::barnes::gravity::Target;
 
 /// A walk for one body.
 #[derive(Clone, Copy)]
-pub struct Walk<'a, 'id, B> {
+pub struct Walk<'a, 'id> {
     /// The node's worker.
     pub w: &'a Worker<'id>,
     /// All bodies.
-    pub bodies: Refs<B>,
+    pub bodies: Refs<Body>,
     /// The number of the body that is pulled.
     pub body: u32,
 }
 
-impl<B: Record> Walk<'_, '_, B> {
+impl Walk<'_, '_> {
     /// Adds to the pull on `target` that of the bodies in `cube`, whose side squared is
     /// `side_squared`.
     #[inline(always)]
@@ -46,7 +46,7 @@ impl<B: Record> Walk<'_, '_, B> {
     fn leaf(&self, leaf: &Leaf, target: &mut Target) {
         for &other in leaf.bodies() {
             if other != self.body {
-                let &Body { pos, mass, .. } = self.bodies.at(other as usize).get(self.w).body();
+                let &Body { pos, mass, .. } = self.bodies.at(other as usize).get(self.w);
                 target.add(target.reach(pos), mass);
             }
         }

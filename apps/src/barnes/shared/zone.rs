@@ -7,10 +7,9 @@ use dhole::Worker;
 
 use super::objects::{Cube, Universe};
 use super::parts::share;
-use crate::barnes::body::Record;
 
 /// The bodies of this node's zone of `tree`, in the order of the tree.
-pub fn find<B: Record>(w: &Worker<'_>, universe: &Universe<B>, tree: &Cube) -> Vec<u32> {
+pub fn find(w: &Worker<'_>, universe: &Universe, tree: &Cube) -> Vec<u32> {
     let (node, nodes) = (w.node().index(), w.nodes());
     let cost = tree.moment.cost;
     let mut finder = Finder {
@@ -24,9 +23,9 @@ pub fn find<B: Record>(w: &Worker<'_>, universe: &Universe<B>, tree: &Cube) -> V
     finder.bodies
 }
 
-struct Finder<'a, 'id, B> {
+struct Finder<'a, 'id> {
     w: &'a Worker<'id>,
-    universe: &'a Universe<B>,
+    universe: &'a Universe,
     /// The zone: a body is in it if what comes before the body costs this much.
     zone: Range<u64>,
     /// The cost of all bodies before the one that is looked at.
@@ -34,7 +33,7 @@ struct Finder<'a, 'id, B> {
     bodies: Vec<u32>,
 }
 
-impl<B: Record> Finder<'_, '_, B> {
+impl Finder<'_, '_> {
     fn search(&mut self, cube: &Cube) {
         let after = self.before + cube.moment.cost;
         if after <= self.zone.start || self.before >= self.zone.end {
@@ -55,13 +54,7 @@ impl<B: Record> Finder<'_, '_, B> {
                 if self.zone.contains(&self.before) {
                     self.bodies.push(body);
                 }
-                let cost = self
-                    .universe
-                    .bodies
-                    .at(body as usize)
-                    .get(self.w)
-                    .body()
-                    .cost;
+                let cost = self.universe.bodies.at(body as usize).get(self.w).cost;
                 self.before += u64::from(cost);
             }
         }
