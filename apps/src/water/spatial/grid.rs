@@ -67,6 +67,32 @@ impl Grid {
         owners
     }
 
+    /// The node of each cell as SPLASH-2 divides them: as many parts along x as the cube root of the
+    /// nodes says, the rest along y and z, all of the same size but for one cell. Along z, in which
+    /// molecules follow on each other, parts are not longer than along x. Where there are too
+    /// few cells for that, as [`Grid::owners`].
+    pub fn splash_owners(&self, nodes: usize) -> Vec<usize> {
+        let parts = parts(nodes);
+        if parts.iter().any(|parts| *parts > self.per_side) {
+            return self.owners(nodes);
+        }
+        // The first parts have the cells that are over.
+        let part = |at: usize, parts: usize| {
+            let (least, over) = (self.per_side / parts, self.per_side % parts);
+            match at < over * (least + 1) {
+                true => at / (least + 1),
+                false => (at - over) / least,
+            }
+        };
+        let n = self.per_side;
+        let owner = |cell: usize| {
+            let at = [cell / (n * n), cell / n % n, cell % n];
+            let [x, y, z] = [0, 1, 2].map(|axis| part(at[axis], parts[axis]));
+            (x * parts[1] + y) * parts[2] + z
+        };
+        (0..self.cells()).map(owner).collect()
+    }
+
     /// The cells of other nodes that touch those of `node`, in the order in which one comes upon
     /// them who looks around one of these after the other.
     pub fn around(&self, owners: &[usize], node: usize) -> Vec<usize> {
@@ -108,6 +134,18 @@ impl Grid {
     const fn number(&self, [x, y, z]: [usize; 3]) -> usize {
         (x * self.per_side + y) * self.per_side + z
     }
+}
+
+/// Into how many parts SPLASH-2 divides each axis among so many nodes.
+fn parts(nodes: usize) -> [usize; 3] {
+    let divisor = |of: usize, up_to: usize| {
+        let mut down = (1..=up_to.max(1)).rev();
+        down.find(|n| of.is_multiple_of(*n)).unwrap_or(1)
+    };
+    let cube_root = (1..=nodes).take_while(|n| n.pow(3) <= nodes).last();
+    let x = divisor(nodes, cube_root.unwrap_or(1));
+    let y = divisor(nodes / x, (nodes / x).isqrt());
+    [x, y, nodes / x / y]
 }
 
 #[cfg(test)]
@@ -176,6 +214,27 @@ mod tests {
             owners.iter().for_each(|&owner| cells[owner] += 1);
             assert!(cells.iter().all(|&count| count == 64 / nodes), "{cells:?}");
         }
+    }
+
+    #[test]
+    fn splash_divides_z_most() {
+        assert_eq!(parts(32), [2, 4, 4]);
+        assert_eq!(parts(16), [2, 2, 4]);
+        assert_eq!([parts(1), parts(7), parts(64)], [[1; 3], [1, 1, 7], [4; 3]]);
+        for (per_side, nodes) in [(16, 32), (5, 6), (3, 32)] {
+            let mut cells = vec![0; nodes];
+            let owners = grid(per_side).splash_owners(nodes.min(27));
+            owners.iter().for_each(|&owner| cells[owner] += 1);
+            assert!(
+                !cells[..nodes.min(27)].contains(&0),
+                "{per_side}: {cells:?}"
+            );
+        }
+        let owners = grid(16).splash_owners(32);
+        assert_eq!(
+            [owners[0], owners[4], owners[16 * 4], owners[8 * 256]],
+            [0, 1, 4, 16]
+        );
     }
 
     #[test]

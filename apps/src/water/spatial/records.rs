@@ -4,11 +4,14 @@
 //! A step, as SPLASH-2's (`mdmain`), with a barrier after each part:
 //!
 //! 1. Each node predicts its molecules' positions, and computes the forces within them.
-//! 2. It reads the records of the molecules in the cells around its block, and computes the forces
-//!    on its own, in its own memory: nobody adds to another node's forces.
-//! 3. It corrects its molecules' motion by them, and takes those that have left a cell from its
-//!    list to that of the other, each under the lock of the cell.
+//! 2. It reads the records of the molecules in the cells around its block, and adds up the forces
+//!    on its own, in their records: nobody adds to another node's forces.
+//! 3. It corrects its molecules' motion by them, takes those that have left a cell from its
+//!    list to that of the other, each under the lock of the cell, and adds up the kinetic energy.
 //! 4. It reads the same records once more and adds up the potential energy (`poteng`).
+//!
+//! Molecules lie as `initia` makes them, along z first, and nodes have blocks as SPLASH-2 cuts them.
+//! So most pages have molecules of several nodes, which three times in a step are written.
 
 use dhole::{Lock, Ref, Refs, Share, Worker};
 
@@ -147,13 +150,11 @@ pub fn run(
         let (_, pairs) = part.look(w)?;
         w.work(pairs.units() + part.molecules() * UNITS_PER_MOLECULE);
         found.count(pairs);
+        part.each(w, |molecule, forces| molecule.forces = *forces);
         w.barrier()?;
-        part.each(w, |molecule, forces| {
-            molecule.forces = *forces;
-            molecule.correct(&system);
-        });
-        found.end = part.kinetic(w);
+        part.each(w, |molecule, _| molecule.correct(&system));
         part.move_on(w)?;
+        found.end = part.kinetic(w);
         w.barrier()?;
         part.list(w);
         let (potential, pairs) = part.look(w)?;
@@ -179,7 +180,7 @@ impl Part {
     fn new(w: &Worker<'_>, problem: &Problem, shared: Shared) -> Part {
         let node = w.node().index();
         let grid = Grid::of(&System::of(problem));
-        let owners = grid.owners(w.nodes());
+        let owners = grid.splash_owners(w.nodes());
         let own = (0..grid.cells()).filter(|&cell| owners[cell] == node);
         Part {
             shared,
