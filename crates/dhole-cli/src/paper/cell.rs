@@ -77,6 +77,20 @@ impl Cell {
         }
     }
 
+    /// The same without hoisting, where that makes a unit of work take so long.
+    pub fn unhoisted(mut self, unit_ns: f64) -> Cell {
+        self.name += ".unhoisted";
+        if let Some(words) = &mut self.cluster {
+            let is_cost = |word: &&mut String| word.starts_with("--fixed-cost=");
+            words
+                .iter_mut()
+                .filter(is_cost)
+                .for_each(|word| *word = format!("--fixed-cost={unit_ns}"));
+        }
+        self.arguments.extend(["--hoist", "no"].map(str::to_owned));
+        self
+    }
+
     /// The problem as it is, on one node of this machine.
     pub fn live(problem: &Problem, options: &[&str], name: &str, turn: usize) -> Cell {
         let of_problem: Vec<&str> = problem.options.iter().map(String::as_str).collect();

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::PaperError;
 use super::cell::{Cell, Outcome};
-use super::published::{Problem, Published};
+use super::published::{Hoisting, Problem, Published};
 use super::shelf::Shelf;
 use super::variant::Variant;
 use crate::arguments::Dosa;
@@ -27,6 +27,8 @@ pub struct Results<'a> {
     /// The large SOR on one node of this machine, under each system: with handles hoisted, and
     /// without.
     pub hoisting: BTreeMap<&'static str, [Option<Here>; 2]>,
+    /// The large SOR without hoisting on the paper's most nodes, under each system.
+    pub unhoisted: BTreeMap<&'static str, Outcome>,
 }
 
 /// A problem on one node of this machine.
@@ -61,6 +63,7 @@ impl<'a> Results<'a> {
             runs: BTreeMap::new(),
             here: Vec::new(),
             hoisting: BTreeMap::new(),
+            unhoisted: BTreeMap::new(),
         };
         // One after the other: these are timed.
         let mut all = results.run_here(shelf)?;
@@ -76,7 +79,43 @@ impl<'a> Results<'a> {
             }
         }
         all += cells.len();
+        let (systems, cells): (Vec<_>, Vec<_>) = results.unhoisted_cells().into_iter().unzip();
+        all += cells.len();
+        for (system, outcome) in systems.into_iter().zip(shelf.fetch(&cells, wanted.jobs())?) {
+            match outcome {
+                Ok(outcome) => drop(results.unhoisted.insert(system, outcome)),
+                Err(_) => failed += 1,
+            }
+        }
         Ok((results, failed, all))
+    }
+
+    /// The large SOR without hoisting on the most nodes, where its sequential run takes as long as
+    /// the paper's: the paper has no other measure of what an access costs.
+    fn unhoisted_cells(&self) -> Vec<(&'static str, Cell)> {
+        if !self.compare() {
+            return Vec::new();
+        }
+        let problems = &self.paper.problem;
+        let Some(place) = problems.iter().rposition(|one| one.program == "sor") else {
+            return Vec::new();
+        };
+        let systems = [Variant::Dosa, Variant::Treadmarks].into_iter();
+        let cells = systems.filter_map(|variant| {
+            let alone = |row: &&Hoisting| row.system == variant.name() && row.nodes == 1;
+            let alone = self.paper.hoisting.iter().find(alone)?;
+            let unit_ns = alone.without * 1e9 / problems[place].units as f64;
+            let cell = self.cell((place, self.most_nodes(), variant));
+            Some((variant.name(), cell.unhoisted(unit_ns)))
+        });
+        cells.collect()
+    }
+
+    /// The large SOR as it is, on the most nodes.
+    pub fn hoisted(&self, variant: Variant) -> Option<&Outcome> {
+        let problems = &self.paper.problem;
+        let place = problems.iter().rposition(|one| one.program == "sor")?;
+        self.run(place, self.most_nodes(), variant)
     }
 
     fn run_here(&mut self, shelf: &Shelf) -> Result<usize, PaperError> {
