@@ -10,7 +10,7 @@ use dhole_protocol::objects::{ObjectsEvent, Refusal, Strategy};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::error::ObjectError;
-use super::invoke::Wanted;
+use super::invoke::{Wanted, malformed};
 use super::kind::{self, Kind, Malformed, ObjectType};
 use crate::worker::Worker;
 
@@ -80,10 +80,12 @@ impl<T: ObjectType> Object<T> {
     }
 
     /// Keeps the object as `strategy` says from here on. It goes there with its state and the
-    /// operations that wait for their guards, in order with all operations.
+    /// operations that wait for their guards, in order with all operations. Should its state turn
+    /// out not to be one that can be written and read again, the object is lost, and every later
+    /// operation says why.
     ///
     /// # Errors
-    /// [`ObjectError`] when there is no such object, or its state cannot be written.
+    /// [`ObjectError`] when there is no such object, or no such node.
     #[track_caller]
     pub fn strategy(
         this: &Object<T>,
@@ -92,6 +94,9 @@ impl<T: ObjectType> Object<T> {
     ) -> Result<(), ObjectError> {
         let (object, site) = (Object::id(this), CallSite::caller());
         let wanted = named(object, "Object::strategy", site);
+        if let Some(cause) = outside(strategy, w.nodes()) {
+            return Err(w.refused(wanted, malformed(cause)));
+        }
         let event = |call| ObjectsEvent::Change {
             call,
             object,
@@ -116,6 +121,17 @@ impl<T: ObjectType> Object<T> {
 
 fn named(object: ObjectId, name: &'static str, site: CallSite) -> Wanted {
     Wanted { object, name, site }
+}
+
+/// What is wrong with a place, in a cluster of so many nodes.
+fn outside(strategy: Strategy, nodes: usize) -> Option<Malformed> {
+    let Strategy::On(node) = strategy else {
+        return None;
+    };
+    (node.index() >= nodes).then(|| Malformed {
+        what: "where it is to be kept",
+        cause: format!("{node} is not one of {nodes} nodes").into(),
+    })
 }
 
 /// A replica on every node: operations that read cost no message, those that write go to all.
@@ -150,12 +166,8 @@ impl Worker<'_> {
             site,
             cause: Refusal::Malformed(cause.to_string().into()),
         };
-        if let Strategy::On(node) = strategy
-            && node.index() >= self.nodes()
-        {
-            let (what, nodes) = ("where it is to be kept", self.nodes());
-            let cause = format!("{node} is not one of {nodes} nodes").into();
-            return Err(not_made(Malformed { what, cause }));
+        if let Some(cause) = outside(strategy, self.nodes()) {
+            return Err(not_made(cause));
         }
         let state = kind::encode("the state of an object", &value).map_err(not_made)?;
         let object = {

@@ -234,7 +234,7 @@ impl<'id> Worker<'id> {
     }
 
     #[cold]
-    fn refused(&self, wanted: Wanted, cause: Refusal) -> ObjectError {
+    pub(super) fn refused(&self, wanted: Wanted, cause: Refusal) -> ObjectError {
         ObjectError::Refused {
             operation: wanted.name,
             object: wanted.object,

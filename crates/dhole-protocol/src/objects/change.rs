@@ -17,25 +17,50 @@ use super::message::{
 use super::{Asked, Objects, ObjectsCommand, Out};
 
 impl Objects {
-    #[expect(clippy::too_many_arguments, reason = "a delivered change, taken apart")]
+    /// The worker says how an object is to be kept.
+    pub(super) fn ask_change(&mut self, call: u64, object: ObjectId, to: Strategy, out: Out<'_>) {
+        let (by, creator) = (self.own(call), object.creator(self.nodes));
+        let known = self.place(object).is_some_and(|it| it != Place::Unknown);
+        if !known && creator == self.me {
+            let outcome = Err(Refusal::Unknown);
+            return out.push(ObjectsCommand::Finished { call, outcome });
+        }
+        if !known {
+            self.awaits(by, creator, None);
+        }
+        let change = Ordered::Change {
+            by,
+            object,
+            to,
+            asks: !known,
+        };
+        out.push(ObjectsCommand::Broadcast(Arc::new(change)));
+    }
+
     pub(super) fn change(
         &mut self,
         sequence: u64,
-        by: CallId,
-        object: ObjectId,
-        to: Strategy,
+        (by, asks): (CallId, bool),
+        (object, to): (ObjectId, Strategy),
         body: &Arc<Ordered>,
         host: &mut dyn Host,
         out: Out<'_>,
     ) {
         let me = self.me;
+        let creator = object.creator(self.nodes);
         let entry = self.table.entry(object).or_insert_with(Entry::unknown);
+        let nowhere = entry.place == Place::Unknown && creator == me;
         let place = match entry.place {
+            // The others take it to be here: what they are sent says that it is nowhere.
+            Place::Unknown if nowhere => Place::Here,
             // Nobody told this node where an object is that has one copy; its creator knows.
-            Place::Unknown => Place::At(object.creator(self.nodes)),
+            Place::Unknown => Place::At(creator),
             place => place,
         };
-        let mut done = Ok(Bytes::default());
+        let mut done = match nowhere {
+            true => Err(Refusal::Unknown),
+            false => Ok(Bytes::default()),
+        };
         match (place, to) {
             (Place::Coming | Place::Spreading(_), _) => {
                 entry.deferred.push_back((sequence, Arc::clone(body)));
@@ -79,7 +104,11 @@ impl Objects {
             }
             (Place::Unknown, _) => {}
         }
-        self.over(by, done, out);
+        match asks {
+            true if creator == me => self.reply(by, None, done, out),
+            true => {}
+            false => self.over(by, done, out),
+        }
         // What was ordered long ago may be done only now.
         self.lose_copy(object, out);
         self.take_postponed(object, host, out);

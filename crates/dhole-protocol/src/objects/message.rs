@@ -152,6 +152,8 @@ pub enum Ordered {
         object: ObjectId,
         /// How.
         to: Strategy,
+        /// Whether its creator answers the call, which nobody else can whom nothing was told of it.
+        asks: bool,
     },
     /// The state of an object that becomes replicated.
     Install {
@@ -334,7 +336,7 @@ impl Ordered {
             Ordered::Operate { call, time, news } => {
                 call.wire_bytes() + time_bytes(time) + news_bytes(news)
             }
-            Ordered::Change { .. } => 10 + OBJECT + 3,
+            Ordered::Change { .. } => 10 + OBJECT + 4,
             Ordered::Install {
                 state,
                 blocked,

@@ -307,11 +307,7 @@ impl Objects {
                 self.hear_own(host);
                 self.retry(object, host, out);
             }
-            ObjectsEvent::Change { call, object, to } => {
-                let by = self.own(call);
-                let change = Ordered::Change { by, object, to };
-                out.push(ObjectsCommand::Broadcast(Arc::new(change)));
-            }
+            ObjectsEvent::Change { call, object, to } => self.ask_change(call, object, to, out),
             ObjectsEvent::Compare { call, object } => self.compare(call, object, out),
             ObjectsEvent::Meet {
                 call,
@@ -330,7 +326,7 @@ impl Objects {
         Ok(())
     }
 
-    fn own(&self, number: u64) -> CallId {
+    pub(super) fn own(&self, number: u64) -> CallId {
         CallId {
             node: self.me,
             number,

@@ -65,9 +65,12 @@ impl Objects {
                     Place::Lost(node) => self.over(call.id, Err(Refusal::Lost(node)), out),
                 }
             }
-            Ordered::Change { by, object, to } => {
-                self.change(sequence, *by, *object, *to, body, host, out);
-            }
+            Ordered::Change {
+                by,
+                object,
+                to,
+                asks,
+            } => self.change(sequence, (*by, *asks), (*object, *to), body, host, out),
             Ordered::Install {
                 object,
                 state,

@@ -109,6 +109,45 @@ fn an_object_that_nobody_made_is_unknown() {
     run.unwrap();
 }
 
+#[test]
+fn an_object_that_nobody_made_can_be_kept_nowhere() {
+    for strategy in [on(NodeId(0)), on(NodeId(1)), on(NodeId(2)), replicated()] {
+        let run = Config::nodes(3).run(|w| {
+            let of_node_1: Object<Account> = postcard_of(3001);
+            if w.node() == NodeId(2) {
+                let error = Object::strategy(&of_node_1, w, strategy).unwrap_err();
+                assert_eq!(*refusal(&error), Refusal::Unknown, "{error}");
+            }
+            w.barrier()?;
+            let error = of_node_1.balance(w).unwrap_err();
+            assert_eq!(*refusal(&error), Refusal::Unknown, "{error}");
+            let own = 6000 + 30 * w.node().index() as u64;
+            let error = Object::strategy(&postcard_of::<Account>(own), w, strategy);
+            assert!(error.is_err());
+            Ok(())
+        });
+        run.unwrap();
+    }
+}
+
+#[test]
+fn an_object_goes_to_no_node_that_is_not_there() {
+    for strategy in [on(NodeId(1)), replicated()] {
+        let run = Config::nodes(2).run(|w| {
+            let account: Object<Account> =
+                w.once(|w| Ok(w.new_object(strategy, Account::default())?))?;
+            let error = Object::strategy(&account, w, on(NodeId(9))).unwrap_err();
+            assert!(
+                error.to_string().contains("node 9 is not one of 2 nodes"),
+                "{error}"
+            );
+            w.barrier()?;
+            Ok(account.balance(w)?)
+        });
+        assert_eq!(run.unwrap().value, 0);
+    }
+}
+
 /// A handle of a number, as nobody should make one.
 fn postcard_of<T: dhole::ObjectType>(number: u64) -> Object<T> {
     use serde::de::IntoDeserializer;
