@@ -189,9 +189,9 @@ struct World {
     nodes: Vec<Node>,
     objects: Vec<ObjectId>,
     flying: Vec<(NodeId, NodeId, ObjectsMessage)>,
-    log: Vec<Arc<Ordered>>,
+    log: Vec<(NodeId, Arc<Ordered>)>,
     /// Multicasts that have no place in the order yet.
-    unordered: Vec<Arc<Ordered>>,
+    unordered: Vec<(NodeId, Arc<Ordered>)>,
     random: Random,
     planted: Planted,
     sequential: SequentialConsistencyTester<usize, OneCopy>,
@@ -336,8 +336,13 @@ impl World {
         if self.planted == Planted::OtherOrder && id == 1 && swapped < self.log.len() {
             place = swapped;
         }
-        let body = Arc::clone(&self.log[place]);
-        self.event(id, ObjectsEvent::Delivered { sequence, body })
+        let (from, body) = self.log[place].clone();
+        let delivered = ObjectsEvent::Delivered {
+            sequence,
+            from,
+            body,
+        };
+        self.event(id, delivered)
     }
 
     fn act(&mut self, id: usize) -> Result<(), String> {
@@ -415,7 +420,7 @@ impl World {
                             self.finished(id, call.id.number, Ok(Bytes::from([told])))?;
                         }
                     }
-                    self.unordered.push(body);
+                    self.unordered.push((me, body));
                 }
                 ObjectsCommand::Finished { call, outcome } => self.finished(id, call, outcome)?,
             }

@@ -51,7 +51,7 @@ pub(crate) struct ObjectsHere {
 
 /// Something that has its turn in the order of the group.
 enum Turn {
-    Ordered(u64, Arc<Ordered>),
+    Ordered(u64, NodeId, Arc<Ordered>),
     /// These nodes are members no longer.
     Gone(Vec<NodeId>),
 }
@@ -320,8 +320,13 @@ impl State {
                         self.send_about_objects(to, message, step);
                     }
                 }
-                GroupCommand::Deliver { sequence, body, .. } => {
-                    self.here.delivered.push_back(Turn::Ordered(sequence, body));
+                GroupCommand::Deliver {
+                    sequence,
+                    from,
+                    body,
+                } => {
+                    let turn = Turn::Ordered(sequence, from, body);
+                    self.here.delivered.push_back(turn);
                 }
                 // The links are reliable, so nothing is ever sent again.
                 GroupCommand::WakeAt(_) => {}
@@ -353,8 +358,13 @@ impl State {
         }
         while let Some(turn) = self.here.delivered.pop_front() {
             let taken = match turn {
-                Turn::Ordered(sequence, body) => {
-                    self.step_objects(ObjectsEvent::Delivered { sequence, body }, step)
+                Turn::Ordered(sequence, from, body) => {
+                    let delivered = ObjectsEvent::Delivered {
+                        sequence,
+                        from,
+                        body,
+                    };
+                    self.step_objects(delivered, step)
                 }
                 Turn::Gone(gone) => self.go_on_without(gone, step),
             };

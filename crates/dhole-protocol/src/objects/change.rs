@@ -89,7 +89,11 @@ impl Objects {
                 (entry.place, entry.since) = (Place::Spreading(me), sequence);
                 self.spread(object, host, out);
             }
-            (Place::At(from), Strategy::On(node)) if from == node => {}
+            (Place::At(from), Strategy::On(node)) if from == node => {
+                if entry.place == Place::Unknown {
+                    (entry.place, entry.since) = (place, sequence);
+                }
+            }
             (Place::At(from), Strategy::On(node)) => {
                 entry.since = sequence;
                 entry.comes_from = Some(from);
@@ -100,6 +104,7 @@ impl Objects {
                 };
             }
             (Place::At(from), Strategy::Replicated) => {
+                entry.guessed = entry.place == Place::Unknown;
                 (entry.place, entry.since) = (Place::Spreading(from), sequence);
             }
             (Place::Unknown, _) => {}

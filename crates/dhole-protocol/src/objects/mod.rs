@@ -111,6 +111,8 @@ pub enum ObjectsEvent {
     Delivered {
         /// Its place in the order.
         sequence: u64,
+        /// Who multicast it.
+        from: NodeId,
         /// What it says.
         body: Arc<Ordered>,
     },
@@ -287,7 +289,7 @@ impl Objects {
     ///
     /// # Errors
     /// [`ProtocolError::BadMessage`] for what no node of a sound cluster says; nothing was done
-    /// then.
+    /// about that.
     pub fn step(
         &mut self,
         event: ObjectsEvent,
@@ -317,10 +319,18 @@ impl Objects {
             } => self.meet(call, place, site, value, host, out),
             ObjectsEvent::Gone(nodes) => self.lose(&nodes, host, out),
             ObjectsEvent::Deliver { from, message } => self.deliver(from, message, host, out)?,
-            ObjectsEvent::Delivered { sequence, body } => {
+            ObjectsEvent::Delivered {
+                sequence,
+                from,
+                body,
+            } => {
                 self.delivered = sequence;
-                self.ordered(sequence, &body, host, out);
-                self.take_held(host, out)?;
+                let checked = self.check_ordered(from, &body);
+                if checked.is_ok() {
+                    self.ordered(sequence, &body, host, out);
+                }
+                let bad = checked.map_err(|what| ProtocolError::BadMessage { from, what });
+                bad.and(self.take_held(host, out))?;
             }
         }
         Ok(())

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use dhole_model::NodeId;
+
 use super::entry::{Entry, Place};
 use super::host::{Host, Tried};
 use super::meeting::Arrived;
@@ -12,6 +14,43 @@ use super::{MOST_CALLS, Objects, ObjectsCommand, Out};
 const MOST_DIGESTS: usize = 64;
 
 impl Objects {
+    /// What no sound node multicasts, as all nodes find alike: they do nothing about it.
+    pub(super) fn check_ordered(&self, from: NodeId, body: &Ordered) -> Result<(), &'static str> {
+        let place = |object| self.place(object).unwrap_or(Place::Unknown);
+        let by = match body {
+            Ordered::Create { by, object, .. } => {
+                if object.creator(self.nodes) != from || place(*object) != Place::Unknown {
+                    return Err("an object that is another's to make, or made already");
+                }
+                by
+            }
+            Ordered::Install { object, .. } => {
+                let entry = self.table.get(object);
+                let told = entry.is_some_and(|entry| match entry.place {
+                    Place::Spreading(source) => source == from || entry.guessed,
+                    _ => false,
+                });
+                return match told {
+                    true => Ok(()),
+                    false => Err("the state of an object that is not its to tell"),
+                };
+            }
+            Ordered::Operate { call, .. } => &call.id,
+            Ordered::Placed { by, object, at } => {
+                return match *at == from && object.creator(self.nodes) == by.node {
+                    true => Ok(()),
+                    false => Err("a place that is not its to tell"),
+                };
+            }
+            Ordered::Change { by, .. } | Ordered::Compare { by, .. } => by,
+            Ordered::Meet { by, .. } => by,
+        };
+        match by.node == from {
+            true => Ok(()),
+            false => Err("a call in another node's name"),
+        }
+    }
+
     pub(super) fn ordered(
         &mut self,
         sequence: u64,

@@ -219,8 +219,10 @@ impl Objects {
             Place::Replicated | Place::Spreading(_) => Strategy::Replicated,
         };
         if place == Place::Coming {
-            if let Some(entry) = self.table.get_mut(&call.object) {
-                entry.requests.push((call, time));
+            let most = MOST_CALLS * self.nodes;
+            match self.table.get_mut(&call.object) {
+                Some(entry) if entry.requests.len() < most => entry.requests.push((call, time)),
+                _ => self.reply(call.id, time.as_ref(), Err(Refusal::TooMany(most)), out),
             }
             return;
         }
