@@ -69,6 +69,13 @@ impl Entry {
         Entry::new(Place::Unknown, 0)
     }
 
+    /// How many calls wait that write, or that only read: of a replica the latter are the own
+    /// worker's alone, and must not count in what all replicas decide alike.
+    pub fn waiting(&self, writes: bool) -> usize {
+        let alike = |waiting: &&Waiting| waiting.call.writes == writes;
+        self.blocked.iter().filter(alike).count()
+    }
+
     /// Whether the worker may execute an operation on the copy here without telling anyone.
     #[inline]
     pub fn is_local(&self, writes: bool) -> bool {

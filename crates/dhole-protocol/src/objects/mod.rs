@@ -48,7 +48,8 @@ pub use message::{
     Waiting, check_group,
 };
 
-/// So many calls of one node may be under way at a time.
+/// So many calls of one node may be under way at a time while its worker goes on; it may wait for
+/// one more.
 pub const MOST_CALLS: usize = 1024;
 
 /// Something that happens to a node's objects.
@@ -431,6 +432,11 @@ impl Objects {
         }
     }
 
+    /// So many calls of all nodes together may be under way.
+    pub(super) fn most_calls(&self) -> usize {
+        (MOST_CALLS + 1) * self.nodes
+    }
+
     /// What the worker wrote happened before what it now does to a copy here.
     pub(super) fn hear_own(&mut self, host: &dyn Host) {
         if let Some(news) = host.news_since(self.heard.time()) {
@@ -449,9 +455,9 @@ impl Objects {
                 }
             }
             Tried::Blocked => {
-                let most = MOST_CALLS * self.nodes;
+                let most = self.most_calls();
                 let entry = self.table.entry(call.object).or_insert_with(Entry::unknown);
-                if entry.blocked.len() >= most {
+                if entry.waiting(call.writes) >= most {
                     let (id, object) = (call.id, call.object);
                     let outcome = Err(Refusal::TooMany(most));
                     return self.finish(id, object, time.as_ref(), outcome, out);

@@ -8,7 +8,7 @@ use super::entry::{Entry, Place};
 use super::host::{Host, Tried};
 use super::meeting::Arrived;
 use super::message::{Bytes, Call, CallId, Ordered, Outcome, Refusal, Waiting};
-use super::{MOST_CALLS, Objects, ObjectsCommand, Out};
+use super::{Objects, ObjectsCommand, Out};
 
 /// So many of the last ordered operations of an object are remembered with their digests.
 const MOST_DIGESTS: usize = 64;
@@ -149,11 +149,11 @@ impl Objects {
                 self.retry_replica(sequence, call, host, out);
             }
             Tried::Blocked => {
-                let most = MOST_CALLS * self.nodes;
+                let most = self.most_calls();
                 let Some(entry) = self.table.get_mut(&call.object) else {
                     return;
                 };
-                if entry.blocked.len() >= most {
+                if entry.waiting(true) >= most {
                     return self.over(call.id, Err(Refusal::TooMany(most)), out);
                 }
                 let (call, time) = (call.clone(), None);

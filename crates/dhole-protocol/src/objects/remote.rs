@@ -7,7 +7,7 @@ use dhole_model::{NodeId, VectorTime};
 use super::entry::{Entry, Place};
 use super::host::Host;
 use super::message::{Call, CallId, ObjectsMessage, Outcome, Refusal, Strategy};
-use super::{Asked, MOST_CALLS, Objects, ObjectsCommand, Out};
+use super::{Asked, Objects, ObjectsCommand, Out};
 use crate::{News, ProtocolError};
 
 impl Objects {
@@ -65,7 +65,8 @@ impl Objects {
             .check(from, self.nodes)
             .map_err(|what| ProtocolError::BadMessage { from, what })?;
         if message.delivered().is_some_and(|it| it > self.delivered) {
-            if self.held.len() >= MOST_CALLS * self.nodes {
+            // Of each node its own calls at most, and answers to those of this one.
+            if self.held.len() >= 2 * self.most_calls() {
                 let what = "more messages about objects than may wait for what was ordered before";
                 return Err(ProtocolError::BadMessage { from, what });
             }
@@ -219,7 +220,7 @@ impl Objects {
             Place::Replicated | Place::Spreading(_) => Strategy::Replicated,
         };
         if place == Place::Coming {
-            let most = MOST_CALLS * self.nodes;
+            let most = self.most_calls();
             match self.table.get_mut(&call.object) {
                 Some(entry) if entry.requests.len() < most => entry.requests.push((call, time)),
                 _ => self.reply(call.id, time.as_ref(), Err(Refusal::TooMany(most)), out),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use dhole_model::{NodeId, ObjectId, VectorTime};
 use dhole_protocol::objects::{
     Bytes, Call, CallId, Host, MOST_CALLS, Objects, ObjectsCommand, ObjectsEvent, ObjectsMessage,
-    Ordered, Place, Refusal, Saved, Strategy, Tried,
+    Ordered, Outcome, Place, Refusal, Saved, Strategy, Tried,
 };
 use dhole_protocol::{News, ProtocolError};
 
@@ -142,6 +142,35 @@ fn replicas(nodes: usize) -> (Vec<Node>, ObjectId) {
     (all, object)
 }
 
+fn refused(commands: &[ObjectsCommand]) -> bool {
+    let refused = |outcome: &Outcome| outcome.is_err();
+    commands.iter().any(
+        |command| matches!(command, ObjectsCommand::Finished { outcome, .. } if refused(outcome)),
+    )
+}
+
+#[test]
+fn replicas_decide_alike_how_many_writes_may_wait() {
+    let (mut nodes, object) = replicas(2);
+    let most = MOST_CALLS as u64 + 1;
+    for number in 1..=most {
+        let read = call(object, id(0, number), AWAIT);
+        assert_eq!(nodes[0].step(ObjectsEvent::Invoke(read)), Ok(vec![]));
+    }
+    for node in &mut nodes {
+        for number in 1..=most {
+            let waits = node.ordered(1, operate(object, id(1, number), TAKE));
+            assert_eq!(waits, Ok(vec![]), "call {number}");
+        }
+        for number in 0..most {
+            let added = node.ordered(0, operate(object, id(0, most + number), ADD));
+            assert!(!refused(&added.unwrap()));
+        }
+    }
+    let left = nodes.iter().map(|node| node.copies.0[&object]);
+    assert_eq!(left.collect::<Vec<_>>(), [0, 0]);
+}
+
 /// The node that is blamed for what is delivered so.
 fn blamed(node: &mut Node, from: u16, body: Ordered) -> Option<NodeId> {
     let before = node.copies.0.clone();
@@ -234,7 +263,7 @@ fn no_more_requests_wait_for_a_copy_than_there_may_be_calls() {
         let from = NodeId(2);
         node.step(ObjectsEvent::Deliver { from, message }).unwrap()
     };
-    let most = 3 * MOST_CALLS as u64;
+    let most = 3 * (MOST_CALLS as u64 + 1);
     assert!((0..most).all(|number| request(number).is_empty()));
     let answer = request(most);
     assert!(
