@@ -94,6 +94,7 @@ impl Worker<'_> {
         let survives = self.link.survives();
         let called = self.exclusive(|link, call| {
             link.release_forgotten(call)?;
+            link.await_all_started(call)?;
             if survives {
                 return Ok(());
             }

@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use dhole_heap::Tag;
+use dhole_heap::{self as heap, Tag};
 use dhole_model::CallSite;
 use dhole_protocol::Event;
 use dhole_protocol::objects::{Call, CallId, MOST_CALLS, ObjectsEvent, Refusal};
@@ -15,12 +15,14 @@ use super::error::ObjectError;
 use super::handle::id_of;
 use super::invoke::{Wanted, malformed};
 use super::kind::{self, ObjectType};
-use crate::worker::Worker;
+use crate::node::State;
+use crate::worker::{Failure, Link, Worker};
 
 /// An operation that is under way: [`wait`](Pending::wait) brings its result. It takes effect at
 /// some time between its start and that, as if another process had called it: operations that are
 /// under way at once have no order among each other, nor with those that the caller calls
-/// meanwhile. Dropped, it is executed all the same; should it fail, the run's report says so.
+/// meanwhile. Dropped, it is executed all the same, before the run ends; should it fail, the run's
+/// report says so.
 #[must_use = "whether the operation was executed is not known before `wait`"]
 #[derive(Debug)]
 pub struct Pending<R> {
@@ -43,14 +45,7 @@ impl<R: DeserializeOwned> Pending<R> {
     /// [`ObjectError`], as the operation itself.
     pub fn wait(self, w: &mut Worker<'_>) -> Result<R, ObjectError> {
         w.in_turn(self.wanted, |link, call| {
-            let here = &mut call.split().1.here;
-            if !here.is_finished(self.call) {
-                here.awaited = Some(self.call);
-                let await_it = link.step(call, Some(self.wanted.awaits()));
-                let waited = await_it.and_then(|()| link.outcome(call));
-                call.split().1.here.awaited = None;
-                waited?;
-            }
+            link.await_started(call, self.call, self.wanted)?;
             let outcome = call.split().1.here.take_finished(self.call);
             let bytes = outcome.unwrap_or(Err(Refusal::Unknown));
             Ok(bytes.and_then(|bytes| kind::decode("the result", &bytes).map_err(malformed)))
@@ -104,6 +99,37 @@ pub fn start<T: ObjectType, A: Serialize, R: DeserializeOwned>(
             of: PhantomData,
         }))
     })
+}
+
+impl Link<'_> {
+    /// Waits until a call that was started is over.
+    fn await_started(
+        &self,
+        call: &mut heap::Call<'_, State>,
+        number: u64,
+        wanted: Wanted,
+    ) -> Result<(), Failure> {
+        let here = &mut call.split().1.here;
+        if here.is_finished(number) {
+            return Ok(());
+        }
+        here.awaited = Some(number);
+        let await_it = self.step(call, Some(wanted.awaits()));
+        let waited = await_it.and_then(|()| self.outcome(call));
+        call.split().1.here.awaited = None;
+        waited.map(drop)
+    }
+
+    /// Waits until all calls that were started are over: those too that nobody looks after.
+    pub(crate) fn await_all_started(
+        &self,
+        call: &mut heap::Call<'_, State>,
+    ) -> Result<(), Failure> {
+        while let Some((number, wanted)) = call.split().1.here.unfinished() {
+            self.await_started(call, number, wanted)?;
+        }
+        Ok(())
+    }
 }
 
 impl Wanted {

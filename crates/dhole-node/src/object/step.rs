@@ -120,6 +120,13 @@ impl ObjectsHere {
         self.pending.len()
     }
 
+    /// A call that is not over.
+    pub(super) fn unfinished(&self) -> Option<(u64, Wanted)> {
+        let mut calls = self.pending.iter();
+        let (call, (wanted, _)) = calls.find(|(call, _)| !self.is_finished(**call))?;
+        Some((*call, *wanted))
+    }
+
     /// Forgets the calls that are over and that nobody will look after; those that failed.
     fn take_unseen(&mut self) -> Vec<(Wanted, Refusal)> {
         let Self {

@@ -135,6 +135,38 @@ fn an_operation_that_fails_unseen_is_reported() {
 }
 
 #[test]
+fn an_operation_that_nobody_waits_for_is_executed_before_the_run_ends() {
+    let mut settings = settings(3, 0);
+    settings.network.jitter = 1.0;
+    for (seed, strategy) in (0..60).zip(places(3).into_iter().cycle()) {
+        settings.seed = seed;
+        let run = Config::nodes(3).simulate(settings.clone(), |w: &mut Worker<'_>| {
+            let counter: Object<Counter> =
+                w.once(|w| Ok(w.new_object(strategy, Counter::default())?))?;
+            drop(counter.start_fail(w)?);
+            Ok(())
+        });
+        let warnings = run.unwrap().report.warnings;
+        assert_eq!(warnings.len(), 3, "seed {seed}, {strategy:?}: {warnings:?}");
+    }
+}
+
+#[test]
+fn an_operation_that_nobody_waits_for_and_that_never_may_be_executed_is_a_deadlock() {
+    let run = Config::nodes(2).simulate(settings(2, 0), |w: &mut Worker<'_>| {
+        let counter: Object<Counter> =
+            w.once(|w| Ok(w.new_object(on(NodeId(0)), Counter::default())?))?;
+        drop(counter.start_at_least(w, 7)?);
+        Ok(())
+    });
+    let error = run.unwrap_err().to_string();
+    assert!(
+        error.contains("waits for Counter::at_least of object"),
+        "{error}"
+    );
+}
+
+#[test]
 fn replicas_that_differ_are_found_with_the_operation() {
     for watched in [true, false] {
         let run = Config::nodes(3).watch_objects(watched).run(|w| {
