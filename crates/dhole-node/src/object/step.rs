@@ -173,7 +173,7 @@ impl State {
         if from.index() >= self.nodes {
             return bad("its sender is not in the cluster");
         }
-        self.protocol.count_objects(message.kind(), from, false);
+        self.protocol.count_objects(from, false);
         match message {
             ObjectsMessage::Group(message) => {
                 if let Err(what) = check_group(&message, self.nodes) {
@@ -216,7 +216,7 @@ impl State {
     }
 
     fn send_about_objects(&mut self, to: NodeId, message: ObjectsMessage, step: &mut Step<'_, '_>) {
-        self.protocol.count_objects(message.kind(), to, true);
+        self.protocol.count_objects(to, true);
         let message = Message::Objects(Box::new(message));
         self.send(to, message, Payload::NONE, step.out);
     }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use dhole_model::{CallSite, MessageKind, NodeId, VectorTime};
+use dhole_model::{CallSite, NodeId, VectorTime};
 
 use super::Protocol;
 use crate::command::{Commands, ProtocolError};
@@ -30,10 +30,9 @@ impl Protocol {
     }
 
     /// A message about objects was sent, or received: whoever looks whether anything is on its way
-    /// has to know.
-    pub fn count_objects(&mut self, kind: MessageKind, with: NodeId, sent: bool) {
+    /// has to know. Any of them may end a wait, also the digests for which a comparison waits.
+    pub fn count_objects(&mut self, with: NodeId, sent: bool) {
         match sent {
-            _ if kind.is_diagnostic() => {}
             true => self.traffic.sent_to(with),
             false => self.traffic.received_from(with),
         }

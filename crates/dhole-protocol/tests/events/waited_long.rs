@@ -1,9 +1,9 @@
 //! `Event::WaitedLong`: probes along the wait-for graph.
 
 use crate::pack::{Pack, acquire, arrive, release};
-use dhole_model::{MessageKind, NodeId};
+use dhole_model::{CallSite, MessageKind, NodeId, ObjectId};
 use dhole_protocol::{
-    Command, ConditionId, Event, LockId, Message, Passage, RwLockId, SemaphoreId,
+    Command, ConditionId, Event, LockId, Message, Operation, Passage, RwLockId, SemaphoreId,
 };
 
 /// Every node that waits has waited long.
@@ -273,6 +273,25 @@ fn when_all_wait_and_none_can_be_woken_all_are_told_of_each_wait() {
             "node 3 waits at the end of the run",
         ]
     );
+}
+
+#[test]
+fn what_a_comparison_waits_for_is_no_deadlock_while_it_is_on_its_way() {
+    let mut pack = Pack::new(2);
+    let operation = Operation {
+        object: ObjectId(0),
+        name: CallSite::runtime("comparing"),
+    };
+    let site = crate::pack::site(3);
+    pack.run(0, Event::Await { operation, site });
+    pack.run(1, Event::Finish);
+    pack.nodes[1].count_objects(NodeId(0), true);
+    all_wait_long(&mut pack);
+    all_wait_long(&mut pack);
+    assert_eq!(told(&pack), [], "digests are in flight");
+    pack.nodes[0].count_objects(NodeId(1), false);
+    all_wait_long(&mut pack);
+    assert_eq!(told(&pack), [0, 1], "and now nothing is");
 }
 
 #[test]
