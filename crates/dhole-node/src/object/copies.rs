@@ -133,7 +133,9 @@ impl Host for Hosting<'_> {
     fn create(&mut self, object: ObjectId, key: u64, state: &[u8]) -> Result<(), Refusal> {
         let kind = kind::find(key)
             .ok_or_else(|| Refusal::Malformed("its type is not known in this process".into()))?;
-        let state = (kind.restore)(state).map_err(malformed)?;
+        let state = catch_unwind(|| (kind.restore)(state))
+            .map_err(|panic| Refusal::Malformed(words(panic)))?
+            .map_err(malformed)?;
         let poisoned = None;
         self.copies.copies.insert(
             object,

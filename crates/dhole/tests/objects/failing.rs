@@ -40,6 +40,46 @@ impl Other {
     }
 }
 
+/// Whoever reads one from bytes panics where its number is 13.
+#[derive(Serialize)]
+struct Fragile(u8);
+
+impl<'de> Deserialize<'de> for Fragile {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Fragile, D::Error> {
+        let number = u8::deserialize(from)?;
+        assert_ne!(number, 13, "an unlucky number");
+        Ok(Fragile(number))
+    }
+}
+
+#[dhole::object]
+impl Fragile {
+    pub fn set(&mut self, to: u8) {
+        self.0 = to;
+    }
+}
+
+#[test]
+fn a_state_that_panics_while_it_is_read_is_an_error_of_the_object() {
+    for strategy in [on(NodeId(0)), on(NodeId(1)), replicated()] {
+        let run = Config::nodes(2).run(|w| {
+            let error = w.new_object(strategy, Fragile(13)).unwrap_err();
+            assert!(error.to_string().contains("an unlucky number"), "{error}");
+            let fragile: Object<Fragile> =
+                w.once(|w| Ok(w.new_object(on(NodeId(0)), Fragile(1))?))?;
+            if w.node() == NodeId(0) {
+                fragile.set(w, 13)?;
+                Object::strategy(&fragile, w, on(NodeId(1)))?;
+            }
+            w.barrier()?;
+            let error = fragile.set(w, 1).unwrap_err();
+            assert!(error.to_string().contains("an unlucky number"), "{error}");
+            Ok(())
+        });
+        run.unwrap();
+    }
+}
+
 fn refusal(error: &ObjectError) -> &Refusal {
     match error {
         ObjectError::Refused { cause, .. } | ObjectError::NotMade { cause, .. } => cause,
