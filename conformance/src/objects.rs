@@ -368,6 +368,7 @@ impl World {
                 let called = Call {
                     id: call,
                     object: self.objects[place],
+                    kind: 0,
                     operation,
                     writes: op.writes(),
                     arguments: Bytes::from([argument]),

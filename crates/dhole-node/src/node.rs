@@ -122,7 +122,7 @@ impl Node {
             on_race: settings.races,
             optimisations: settings.optimisations,
             races: Vec::new(),
-            here: ObjectsHere::new(id, nodes, settings),
+            here: ObjectsHere::new(id, nodes, settings, cluster.number()),
             survival: Survival::new(settings.survive),
         };
         Node {

@@ -23,6 +23,8 @@ pub(crate) struct Copies {
 /// A copy of an object.
 struct Kept {
     kind: &'static Kind,
+    /// What tells the type from others.
+    key: u64,
     state: Box<dyn AnyObject>,
     poisoned: Option<Refusal>,
 }
@@ -141,6 +143,7 @@ impl Host for Hosting<'_> {
             object,
             Kept {
                 kind,
+                key,
                 state,
                 poisoned,
             },
@@ -158,6 +161,9 @@ impl Host for Hosting<'_> {
             return Tried::Done(Err(self.copies.why_not(call.object)));
         };
         let ran = kept.sound().and_then(|kept| {
+            if kept.key != call.kind {
+                return Err(Refusal::OtherType(kept.kind.name().into()));
+            }
             let info = kept.kind.operations.get(usize::from(call.operation));
             // Whoever says that it only reads a replica must not change it.
             if info.is_none_or(|info| info.writes != call.writes) {
@@ -182,7 +188,7 @@ impl Host for Hosting<'_> {
         let kept = kept.sound()?;
         let state = catch_unwind(AssertUnwindSafe(|| kept.state.save()))
             .map_err(|panic| Refusal::Malformed(words(panic)))?;
-        Ok((kept.kind.key(), state.map_err(malformed)?))
+        Ok((kept.key, state.map_err(malformed)?))
     }
 
     fn discard(&mut self, object: ObjectId) {

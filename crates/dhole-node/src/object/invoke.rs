@@ -169,7 +169,7 @@ impl<'id> Worker<'id> {
         } = asked;
         self.in_turn(wanted, |link, call| {
             let state = call.split().1;
-            state.here.meet::<T>(object);
+            let kind = state.here.meet::<T>(object);
             state.here.machine.count(object, writes);
             if state.here.machine.is_local(object, writes) {
                 let tried = try_here(state, object, operation, &mut pending, guard);
@@ -194,6 +194,7 @@ impl<'id> Worker<'id> {
                 ObjectsEvent::Invoke(objects::Call {
                     id: objects::CallId { node, number },
                     object,
+                    kind,
                     operation,
                     writes,
                     arguments,

@@ -72,7 +72,7 @@ pub fn start<T: ObjectType, A: Serialize, R: DeserializeOwned>(
         let state = call.split().1;
         state.report_unseen();
         let here = &mut state.here;
-        here.meet::<T>(wanted.object);
+        let kind = here.meet::<T>(wanted.object);
         if here.under_way() >= MOST_CALLS {
             return Ok(Err(Refusal::TooMany(MOST_CALLS)));
         }
@@ -86,6 +86,7 @@ pub fn start<T: ObjectType, A: Serialize, R: DeserializeOwned>(
         let invoke = ObjectsEvent::Invoke(Call {
             id: CallId { node, number },
             object: wanted.object,
+            kind,
             operation,
             writes,
             arguments,

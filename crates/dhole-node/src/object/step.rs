@@ -39,8 +39,8 @@ pub(crate) struct ObjectsHere {
     taking: bool,
     /// What calls came to that their worker has not looked at.
     finished: FxHashMap<u64, Outcome>,
-    /// The types of objects that the worker has named.
-    met: FxHashSet<TypeId>,
+    /// The types of objects that the worker has named, and what tells each from others.
+    met: FxHashMap<TypeId, u64>,
     /// The types of the objects that it has used.
     named: FxHashMap<ObjectId, &'static str>,
     /// Calls that were started, until they are over and looked after; whether nobody will.
@@ -57,8 +57,8 @@ enum Turn {
 }
 
 impl ObjectsHere {
-    pub fn new(me: NodeId, nodes: usize, settings: &RunSettings) -> ObjectsHere {
-        let mut machine = Objects::new(me, nodes);
+    pub fn new(me: NodeId, nodes: usize, settings: &RunSettings, run: u64) -> ObjectsHere {
+        let mut machine = Objects::new(me, nodes).of_run(run);
         if settings.watch_objects {
             machine.keep_digests();
         }
@@ -83,7 +83,7 @@ impl ObjectsHere {
             unsafe_yet: VecDeque::new(),
             taking: false,
             finished: FxHashMap::default(),
-            met: FxHashSet::default(),
+            met: FxHashMap::default(),
             named: FxHashMap::default(),
             pending: BTreeMap::new(),
             awaited: None,
@@ -91,12 +91,12 @@ impl ObjectsHere {
     }
 
     /// The worker names an object with its type: whoever keeps a copy of one finds the type from
-    /// here on.
-    pub fn meet<T: ObjectType>(&mut self, object: ObjectId) {
-        if self.met.insert(TypeId::of::<T>()) {
-            kind::register(Kind::of::<T>());
-        }
+    /// here on. What tells the type from others.
+    pub fn meet<T: ObjectType>(&mut self, object: ObjectId) -> u64 {
+        let met = self.met.entry(TypeId::of::<T>());
+        let key = *met.or_insert_with(|| kind::register(Kind::of::<T>()));
         self.named.entry(object).or_insert(type_name::<T>());
+        key
     }
 
     /// How often the worker used which objects.

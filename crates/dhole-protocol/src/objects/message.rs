@@ -29,6 +29,8 @@ pub struct Call {
     pub id: CallId,
     /// The object.
     pub object: ObjectId,
+    /// What tells the type that the caller takes it to have from others.
+    pub kind: u64,
     /// The operation's place among those of the object's type.
     pub operation: u16,
     /// Whether the operation may change the object.
@@ -272,7 +274,7 @@ pub enum ObjectsMessage {
 
 impl Body for Arc<Ordered> {}
 
-const CALL: u64 = 8 + 2 + 8 + 2;
+const CALL: u64 = 8 + 2 + 8 + 8 + 2;
 const NUMBER: u64 = 8;
 const LENGTH: u64 = 4;
 const OBJECT: u64 = 8;

@@ -146,6 +146,8 @@ pub struct Objects {
     me: NodeId,
     nodes: usize,
     table: FxHashMap<ObjectId, Entry>,
+    /// The number of the run, which its objects have in theirs.
+    run: u64,
     made: u64,
     calls: u64,
     /// Calls of this node that another node was asked to execute.
@@ -191,6 +193,7 @@ impl Objects {
             me,
             nodes,
             table: FxHashMap::default(),
+            run: 0,
             made: 0,
             calls: 0,
             asked: BTreeMap::new(),
@@ -208,9 +211,14 @@ impl Objects {
         }
     }
 
-    /// An object that no other call gives out.
+    /// The same in the run of this number, which no other run of the process has.
+    pub fn of_run(self, run: u64) -> Objects {
+        Objects { run, ..self }
+    }
+
+    /// An object that no other call gives out, of this run or another.
     pub fn new_object(&mut self) -> ObjectId {
-        let object = ObjectId::new(self.me, self.nodes, self.made);
+        let object = ObjectId::new(self.run, self.me, self.nodes, self.made);
         self.made += 1;
         object
     }

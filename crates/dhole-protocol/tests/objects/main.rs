@@ -109,6 +109,7 @@ fn call(object: ObjectId, by: CallId, operation: u16) -> Call {
     Call {
         id: by,
         object,
+        kind: 0,
         operation,
         writes: operation != AWAIT,
         arguments: Bytes::default(),

@@ -197,12 +197,34 @@ fn postcard_of<T: dhole::ObjectType>(number: u64) -> Object<T> {
 }
 
 #[test]
+fn a_handle_of_another_run_names_nothing_in_this_one() {
+    let make = |w: &mut dhole::Worker<'_>| {
+        let made = w.once(|w| Ok(w.new_object(on(NodeId(1)), Account::default())?))?;
+        Ok(made)
+    };
+    let before: Object<Account> = Config::nodes(2).run(make).unwrap().value;
+    for nodes in [2, 3] {
+        let run = Config::nodes(nodes).run(|w| {
+            make(w)?;
+            let error = before.balance(w).unwrap_err();
+            assert_eq!(*refusal(&error), Refusal::Unknown, "{error}");
+            Ok(())
+        });
+        run.unwrap();
+    }
+}
+
+#[test]
 fn a_handle_of_another_type_is_refused() {
     let run = Config::nodes(2).run(|w| {
         let real: Object<Account> =
             w.once(|w| Ok(w.new_object(on(NodeId(1)), Account::default())?))?;
         let forged: Object<Other> = postcard_of(Object::id(&real).0);
-        assert!(forged.set(w, 9).is_err());
+        let error = forged.set(w, 9).unwrap_err();
+        let Refusal::OtherType(name) = refusal(&error) else {
+            panic!("{error}");
+        };
+        assert!(name.ends_with("Account"), "{name}");
         w.barrier()?;
         Ok(real.balance(w)?)
     });
