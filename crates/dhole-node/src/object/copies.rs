@@ -102,6 +102,11 @@ impl Copies {
             .unwrap_or(Refusal::Unknown)
     }
 
+    /// The name of the type of a copy that is here.
+    pub fn type_name(&self, object: ObjectId) -> Option<&'static str> {
+        self.copies.get(&object).map(|kept| kept.kind.name())
+    }
+
     /// Runs an operation of a known type.
     #[inline]
     pub fn run<T: ObjectType, R>(

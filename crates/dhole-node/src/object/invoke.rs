@@ -141,6 +141,9 @@ impl<'id> Worker<'id> {
                 true => try_here(state, object, operation, &mut pending, guard),
                 false => Ok(None),
             };
+            if let Ok(Some(_)) = &tried {
+                state.here.machine.count(object, false);
+            }
             drop(node);
             machine.leave(id);
             match tried {
@@ -250,14 +253,10 @@ impl State {
     /// Whether the worker may read the copy of an object here and go on as if nothing had
     /// happened: there is nothing to learn, and nobody waits for a call of the worker.
     #[inline]
-    fn may_read_at_once(&mut self, object: ObjectId) -> bool {
+    fn may_read_at_once(&self, object: ObjectId) -> bool {
         let quiet = self.ended().is_none() && !self.protocol.has_deferred();
-        let machine = &mut self.here.machine;
-        let at_once = quiet && !machine.is_acquire_due() && machine.is_local(object, false);
-        if at_once {
-            machine.count(object, false);
-        }
-        at_once
+        let machine = &self.here.machine;
+        quiet && !machine.is_acquire_due() && machine.is_local(object, false)
     }
 }
 

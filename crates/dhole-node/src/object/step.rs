@@ -103,7 +103,10 @@ impl ObjectsHere {
     pub fn by_object(&self) -> BTreeMap<String, ObjectCounters> {
         let used = self.machine.accesses();
         let used = used.filter(|(_, counters)| *counters != ObjectCounters::default());
-        let named = |object| self.named.get(&object).copied().unwrap_or("?");
+        // Who only reads a copy that is here names no type.
+        let kept = |object| self.copies.type_name(object);
+        let named = |object| self.named.get(&object).copied().or_else(|| kept(object));
+        let named = |object| named(object).unwrap_or("?");
         used.map(|(object, counters)| (format!("{object}: {}", named(object)), counters))
             .collect()
     }

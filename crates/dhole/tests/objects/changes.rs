@@ -167,6 +167,31 @@ fn an_operation_that_nobody_waits_for_and_that_never_may_be_executed_is_a_deadlo
 }
 
 #[test]
+fn a_report_names_what_was_only_read_and_counts_a_read_that_waits_once() {
+    let run = Config::nodes(2).simulate(settings(2, 0), |w: &mut Worker<'_>| {
+        let make =
+            |w: &mut Worker<'_>| w.once(|w| Ok(w.new_object(replicated(), Counter::default())?));
+        let (first, second): (Object<Counter>, Object<Counter>) = (make(w)?, make(w)?);
+        if w.node() == NodeId(1) {
+            first.get(w)?;
+            second.get(w)?;
+            second.at_least(w, 1)?;
+        } else {
+            w.work(10_000_000);
+            second.add(w, 1)?;
+        }
+        Ok(())
+    });
+    let report = run.unwrap().report;
+    let counted: Vec<_> = report.per_node[1].by_object.iter().collect();
+    assert_eq!(counted.len(), 2);
+    for ((name, counted), reads) in counted.into_iter().zip([1, 2]) {
+        assert!(name.ends_with("changes::Counter"), "{name}");
+        assert_eq!((counted.reads, counted.writes), (reads, 0), "{name}");
+    }
+}
+
+#[test]
 fn replicas_that_differ_are_found_with_the_operation() {
     for watched in [true, false] {
         let run = Config::nodes(3).watch_objects(watched).run(|w| {
