@@ -138,7 +138,12 @@ impl<'id> Worker<'id> {
             let mut node = self.link.node.monitor.lock();
             let state = node.split().1;
             let tried = match state.may_read_at_once(object) {
-                true => try_here(state, object, operation, &mut pending, guard),
+                true => {
+                    machine.computes(id, true);
+                    let tried = try_here(state, object, operation, &mut pending, guard);
+                    machine.computes(id, false);
+                    tried
+                }
                 false => Ok(None),
             };
             if let Ok(Some(_)) = &tried {
@@ -175,7 +180,10 @@ impl<'id> Worker<'id> {
             let kind = state.here.meet::<T>(object);
             state.here.machine.count(object, writes);
             if state.here.machine.is_local(object, writes) {
+                // The operation is the program's, and takes the time that it takes.
+                link.machine.computes(link.node.id, true);
                 let tried = try_here(state, object, operation, &mut pending, guard);
+                link.machine.computes(link.node.id, false);
                 if let Some(done) = tried.transpose() {
                     if writes {
                         let wrote = ObjectsEvent::Wrote(object);

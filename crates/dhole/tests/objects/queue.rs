@@ -1,6 +1,7 @@
 //! A job queue, the object with which everybody begins.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use dhole::sim::Settings;
 use dhole::{Config, NodeId, Object, on, replicated};
@@ -117,6 +118,42 @@ fn waiting_operations_on_a_replica_go_on_in_order() {
         Ok(sum.get(w)?)
     });
     assert_eq!(run.unwrap().value, 99 * 50);
+}
+
+#[test]
+fn what_an_operation_computes_takes_time_in_a_simulation_that_measures() {
+    const BUSY: Duration = Duration::from_millis(2);
+    let run = Config::nodes(1).simulate(Settings::new(1), |w: &mut dhole::Worker<'_>| {
+        let slow: Object<Slow> = w.new_object(on(NodeId(0)), Slow)?;
+        let before = w.now();
+        slow.read(w)?;
+        let read = w.now();
+        slow.write(w)?;
+        Ok([read - before, w.now() - read])
+    });
+    let took = run.unwrap().value;
+    assert!(took.iter().all(|took| *took >= BUSY), "{took:?}");
+
+    #[derive(Serialize, Deserialize)]
+    struct Slow;
+
+    fn busy() {
+        let began = std::time::Instant::now();
+        while began.elapsed() < BUSY {
+            std::hint::spin_loop();
+        }
+    }
+
+    #[dhole::object]
+    impl Slow {
+        pub fn read(&self) {
+            busy();
+        }
+
+        pub fn write(&mut self) {
+            busy();
+        }
+    }
 }
 
 #[test]
