@@ -170,7 +170,10 @@ impl<B: Body> Group<B> {
         if part.serial < self.peers[origin.index()].serial {
             return Ok(());
         }
-        if let Some(first) = self.history.first_of(part) {
+        // The sequencer knows what it has numbered, and need not look for what is new.
+        let may_be_numbered =
+            !self.is_sequencer() || part.serial < self.sequencer.unnumbered[origin.index()];
+        if may_be_numbered && let Some(first) = self.history.first_of(part) {
             let number = first + u64::from(part.part);
             self.history.check(number, part, self.settings.window)?;
             self.history.put(number, part, Some(body));
