@@ -74,6 +74,7 @@ fn both_parts_of_a_mixed_port_wake_who_sleeps_in_it() {
     fill(&far);
     let mixed = Mixed::new(near, far, vec![false, false, true]);
     for (to, bytes) in [(NodeId(1), 2_000), (NodeId(2), 1 << 20)] {
+        mixed.poll(&mut |_, _| ());
         let _ = mixed.send(to, &[&vec![7; bytes]]);
         let (up, ups) = mpsc::channel();
         thread::scope(|scope| {
