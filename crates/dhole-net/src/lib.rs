@@ -34,6 +34,7 @@
 //! ```
 #![deny(unsafe_code)]
 
+mod atomic;
 mod bell;
 #[cfg(not(loom))]
 #[doc(hidden)]

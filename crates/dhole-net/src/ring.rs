@@ -7,7 +7,7 @@
 //! it will read: a small frame costs one cache line. Each side keeps its own position to itself;
 //! the reader publishes its own, from time to time, for the writer to see what is free.
 
-pub(crate) mod atomic;
+pub(crate) mod asleep;
 #[cfg(all(test, loom))]
 mod model;
 mod pack;
@@ -17,8 +17,8 @@ mod string_move;
 #[path = "ring/word_by_word.rs"]
 mod string_move;
 
-use self::atomic::{AtomicU64, Ordering};
 use self::pack::{Packer, unpack};
+use crate::atomic::{AtomicU64, Ordering};
 
 /// Words before the ring itself. What the reader writes, and the flags, which both write, lie on
 /// lines of their own; two, because lines are fetched in pairs.
@@ -100,6 +100,8 @@ enum Planted {
     HeaderRelaxed,
     /// Where the next header goes lies what was there before.
     NextHeaderNotCleared,
+    /// Who gets up says that nobody sleeps, though another does.
+    SleepersForgotten,
 }
 
 #[cfg(all(test, loom))]

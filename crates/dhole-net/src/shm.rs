@@ -31,6 +31,7 @@ use self::outbound::{Outbound, Sent};
 use self::segment::Segment;
 use crate::bell::{Bell, timespec};
 use crate::peers::Peers;
+use crate::ring::asleep::Asleep;
 use crate::ring::{Impossible, LARGEST, Ring};
 use crate::sleeper::{Sleeper, Wakers};
 use crate::sync::{locked, try_locked};
@@ -57,6 +58,7 @@ pub struct Shm {
     /// What names the peers that have rung or are gone.
     doorbells: OwnedFd,
     bell: Arc<Bell>,
+    asleep: Asleep,
     barriers: Barriers,
     polling: Mutex<Polling>,
 }
@@ -146,6 +148,7 @@ impl Shm {
             links: own,
             doorbells,
             bell: Arc::new(Bell::new()?),
+            asleep: Asleep::new(),
             barriers: Barriers::new(),
             polling: Mutex::new(Polling { inbound, idle: 0 }),
         })
@@ -159,11 +162,14 @@ impl Shm {
             .filter(|&(node, _)| self.peers.loss(node).is_none())
     }
 
+    fn incoming(&self) -> impl Iterator<Item = Ring<'_>> {
+        self.living().map(|(_, link)| link.incoming())
+    }
+
     /// After something was written for `link`'s peer: wakes it if it sleeps.
     fn wake_reader(&self, link: &Link) {
         self.barriers.light();
-        let parked = link.outgoing().reader_parked();
-        if parked.load(Ordering::Relaxed) != 0 && parked.swap(0, Ordering::Relaxed) != 0 {
+        if link.outgoing().rouses_reader() {
             link.ring();
         }
     }
@@ -171,8 +177,7 @@ impl Shm {
     /// After something was read from `link`'s peer: wakes it if it sleeps for want of room.
     fn wake_writer(&self, link: &Link) {
         self.barriers.light();
-        let waits = link.incoming().writer_waits();
-        if waits.load(Ordering::Relaxed) != 0 && waits.swap(0, Ordering::Relaxed) != 0 {
+        if link.incoming().rouses_writer() {
             link.ring();
         }
     }
@@ -267,8 +272,8 @@ impl Shm {
 
 impl Sleeper for Shm {
     fn lie_down<'a>(&'a self, at_most: Duration, wakers: &mut Wakers<'a>) -> Option<Duration> {
+        self.asleep.lie_down(self.incoming());
         for (_, link) in self.living() {
-            link.incoming().reader_parked().store(1, Ordering::Relaxed);
             if link.short_of_room.load(Ordering::Relaxed) {
                 link.outgoing().writer_waits().store(1, Ordering::Relaxed);
             }
@@ -282,8 +287,10 @@ impl Sleeper for Shm {
     }
 
     fn get_up(&self) {
-        for (_, link) in self.living() {
-            link.incoming().reader_parked().store(0, Ordering::Relaxed);
+        if self.asleep.get_up(self.incoming()) {
+            // What comes from now on wakes another. Where the barrier does not reach everybody, no
+            // sleep is long.
+            let _ = self.barriers.heavy();
         }
         self.look();
     }

@@ -5,17 +5,19 @@
 //! reader:  header; bytes; up to where it read              says: asleep; is there a header?
 //! ```
 //!
-//! `RUSTFLAGS="--cfg loom" cargo test -p dhole-net --lib ring`
+//! `RUSTFLAGS="--cfg loom" cargo test -p dhole-net --lib model`
 
 use std::cell::Cell;
 use std::panic::catch_unwind;
 
-use loom::sync::Arc;
 use loom::sync::atomic::{AtomicBool, Ordering, fence};
+use loom::sync::{Arc, Mutex};
 use loom::thread;
 
-use super::atomic::AtomicU64;
+use super::asleep::Asleep;
 use super::{CONTROL, Header, Kind, Planted, Reader, Ring, Writer};
+use crate::atomic::AtomicU64;
+use crate::bell::model::{Up, Waker, explore};
 
 std::thread_local! {
     /// What is planted in this test's model, all of whose threads loom runs on this one.
@@ -35,13 +37,6 @@ fn content(record: usize) -> Vec<u8> {
     (0..RECORDS[record])
         .map(|at| (record * 16 + at + 1) as u8)
         .collect()
-}
-
-/// Explores with at most so many preemptions, which finds what two threads do to each other.
-fn explore(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(preemptions);
-    builder.check(model);
 }
 
 fn pass_all_records() {
@@ -102,7 +97,7 @@ fn write_beside_a_sleeper(barriers: bool) {
             .write(ring, header, [])
             .expect("a sound reader");
         barrier();
-        if ring.reader_parked().load(Ordering::Relaxed) != 0 {
+        if ring.rouses_reader() {
             ringing.store(true, Ordering::Relaxed);
         }
     });
@@ -112,6 +107,109 @@ fn write_beside_a_sleeper(barriers: bool) {
     let sleeps = Reader::new().is_empty(ring);
     writer.join().expect("the writer");
     assert!(!sleeps || rung.load(Ordering::Relaxed), "asleep for ever");
+}
+
+/// Two threads sleep at one port; who is up takes what has come, and does something else. Each
+/// record gets one of them up.
+fn write_beside_two_sleepers() {
+    let words = words();
+    let asleep = Arc::new(Asleep::new());
+    let doorbell = Arc::new(Waker::new());
+    let reader = Arc::new(Mutex::new(Reader::new()));
+    let up = Arc::new(Up::new());
+    let sleepers = [(); 2].map(|()| {
+        let (words, asleep, doorbell) = (words.clone(), asleep.clone(), doorbell.clone());
+        let (reader, up) = (reader.clone(), up.clone());
+        thread::spawn(move || {
+            let ring = Ring::new(&words);
+            let mut took = false;
+            while !took {
+                asleep.lie_down([ring].into_iter());
+                fence(Ordering::SeqCst);
+                let sleeps = reader.try_lock().is_ok_and(|reader| reader.is_empty(ring));
+                if sleeps {
+                    doorbell.sleep();
+                }
+                if asleep.get_up([ring].into_iter()) {
+                    fence(Ordering::SeqCst);
+                }
+                doorbell.hear();
+                match reader.try_lock() {
+                    Ok(mut reader) => {
+                        if let Some(header) = reader.peek(ring).expect("a sound writer") {
+                            reader.copy(ring, header, &mut []);
+                            took = true;
+                        }
+                    }
+                    Err(_) => thread::yield_now(),
+                }
+            }
+            up.one_more();
+        })
+    });
+    let (ring, mut writer) = (Ring::new(&words), Writer::new());
+    for first in [true, false] {
+        let (kind, bytes) = (Kind::Whole, 0);
+        let written = writer.write(ring, Header { kind, bytes }, []);
+        assert_eq!(written, Ok(true));
+        fence(Ordering::SeqCst);
+        if ring.rouses_reader() {
+            doorbell.ring();
+        }
+        if first {
+            up.one();
+        }
+    }
+    for sleeper in sleepers {
+        sleeper.join().expect("a sleeper");
+    }
+}
+
+/// A writer that is refused sleeps until the reader has freed something, record after record.
+fn refused_freed_asleep(barriers: bool) {
+    let barrier = move || {
+        if barriers {
+            fence(Ordering::SeqCst);
+        }
+    };
+    const BYTES: usize = 16;
+    const COUNT: usize = 4;
+    let words = words();
+    let doorbell = Arc::new(Waker::new());
+    let (writing, sleeping) = (words.clone(), doorbell.clone());
+    let writer = thread::spawn(move || {
+        let (ring, mut writer) = (Ring::new(&writing), Writer::new());
+        let (kind, bytes) = (Kind::Whole, BYTES);
+        for _ in 0..COUNT {
+            while !writer
+                .write(ring, Header { kind, bytes }, [&[7; BYTES][..]])
+                .expect("a sound reader")
+            {
+                ring.writer_waits().store(1, Ordering::Relaxed);
+                barrier();
+                if !writer.has_moved(ring) {
+                    sleeping.sleep();
+                }
+                sleeping.hear();
+            }
+        }
+    });
+    let (ring, mut reader) = (Ring::new(&words), Reader::new());
+    for _ in 0..COUNT {
+        let header = loop {
+            match reader.peek(ring).expect("a sound writer") {
+                Some(header) => break header,
+                None => thread::yield_now(),
+            }
+        };
+        reader.copy(ring, header, &mut [0; BYTES]);
+        reader.publish(ring);
+        barrier();
+        if ring.rouses_writer() {
+            doorbell.ring();
+        }
+    }
+    writer.join().expect("the writer");
 }
 
 fn is_caught(error: Planted, model: impl Fn() + Sync + Send + 'static) -> bool {
@@ -146,4 +244,27 @@ fn a_missing_barrier_is_caught() {
     assert!(is_caught(Planted::Nothing, || write_beside_a_sleeper(
         false
     )));
+}
+
+#[test]
+fn each_record_gets_one_of_two_sleepers_up() {
+    explore(2, write_beside_two_sleepers);
+}
+
+#[test]
+fn a_sleeper_that_another_forgets_is_caught() {
+    assert!(is_caught(
+        Planted::SleepersForgotten,
+        write_beside_two_sleepers
+    ));
+}
+
+#[test]
+fn a_writer_that_was_refused_is_rung_when_something_is_freed() {
+    explore(3, || refused_freed_asleep(true));
+}
+
+#[test]
+fn a_barrier_that_is_missing_where_room_is_made_is_caught() {
+    assert!(is_caught(Planted::Nothing, || refused_freed_asleep(false)));
 }

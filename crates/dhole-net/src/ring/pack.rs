@@ -2,8 +2,8 @@
 //! one instruction of which the compiler knows nothing: whoever writes the other side at the same
 //! time spoils the bytes, and nothing else.
 
-use super::atomic::{AtomicU64, Ordering};
 use super::string_move;
+use crate::atomic::{AtomicU64, Ordering};
 
 /// Writes parts, one behind the other, into words.
 pub(crate) struct Packer<'a> {

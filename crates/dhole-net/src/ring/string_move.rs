@@ -6,7 +6,7 @@
 
 use std::arch::asm;
 
-use super::atomic::AtomicU64;
+use crate::atomic::AtomicU64;
 
 /// The fewest words for which it is faster than word by word.
 pub(super) const LEAST: usize = 64;

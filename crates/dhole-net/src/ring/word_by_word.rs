@@ -1,6 +1,6 @@
 //! Where there is no string move, words are moved one by one.
 
-use super::atomic::AtomicU64;
+use crate::atomic::AtomicU64;
 
 /// Never: no frame has as many words.
 pub(super) const LEAST: usize = usize::MAX;

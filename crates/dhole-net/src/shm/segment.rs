@@ -8,7 +8,7 @@ use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat,
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 use super::link::ShmError;
-use crate::ring::atomic::AtomicU64;
+use crate::atomic::AtomicU64;
 use crate::ring::{CONTROL, Ring};
 
 /// Who cut the file short would have us killed (SIGBUS) when we touch it; who made it longer would
