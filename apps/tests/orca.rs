@@ -170,6 +170,10 @@ fn malformed_files_are_refused_with_the_line() {
     for (text, told) in [
         ("DIMENSION: many\n", "x.tsp:1: DIMENSION cannot be \"many\""),
         ("DIMENSION: 1\n", "x.tsp:1: 1 cities"),
+        (
+            "DIMENSION: 3\nDIMENSION: 4\n",
+            "x.tsp:2: DIMENSION comes twice",
+        ),
         ("NAME: a\nTYPE: SOP\n", "x.tsp:2: a problem of type \"SOP\""),
         (
             "EDGE_WEIGHT_TYPE: MOON\n",

@@ -1,8 +1,8 @@
 //! Scenes, and the files that describe them: one thing a line, `#` for comments.
 //!
 //! ```text
-//! camera 0 2 -8  0 1 0  45          place, what it looks at, degrees of the view from top to
-//! bottom sky 0.4 0.6 0.9                   the colour where there is nothing
+//! camera 0 2 -8  0 1 0  45          place, what it looks at, degrees of the view
+//! sky 0.4 0.6 0.9                   the colour where there is nothing
 //! light 5 8 -5  1 1 1               place, colour
 //! sphere 0 1 0  1  0.9 0.2 0.2 0.3  centre, radius, colour, how much of it is a mirror
 //! floor 0  0.8 0.8 0.8 0.1          height, colour, how much of it is a mirror

@@ -1,5 +1,7 @@
 //! TSPLIB's files (Reinelt 1991): a head of keywords, and sections of numbers.
 
+use std::collections::BTreeSet;
+
 use super::weights::{Format, Metric, geo, planar};
 use crate::input::{BadFile, Lines};
 
@@ -58,13 +60,16 @@ impl Instance {
             symmetric: true,
             ..Head::default()
         };
-        let mut distances = None;
+        let (mut distances, mut seen) = (None, BTreeSet::new());
         let mut all = lines.iter().peekable();
         while let Some((line, text)) = all.next() {
             let (keyword, value) = match text.split_once(':') {
                 Some((keyword, value)) => (keyword.trim(), value.trim()),
                 None => (text.trim(), ""),
             };
+            if keyword != "COMMENT" && !keyword.is_empty() && !seen.insert(keyword) {
+                return Err(lines.wrong(line, format!("{keyword} comes twice")));
+            }
             match keyword {
                 "" | "COMMENT" | "DISPLAY_DATA_TYPE" | "NODE_COORD_TYPE" => {}
                 "NAME" => head.name = value.to_owned(),

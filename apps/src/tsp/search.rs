@@ -15,6 +15,8 @@ pub struct Tour {
 
 /// Hops of the beginnings of tours that are jobs.
 const HOPS: usize = 3;
+/// The most jobs: they all lie in a queue.
+const MOST_JOBS: usize = 1 << 20;
 
 /// What a search knows of the rest of the world.
 pub trait Known {
@@ -78,10 +80,14 @@ impl<'a> Search<'a> {
         Tour { length, cities }
     }
 
-    /// The jobs: all beginnings of so many hops, those with short hops first.
+    /// The jobs: all beginnings of so many hops, those with short hops first. Of fewer hops where
+    /// there would be too many.
     pub fn jobs(&self) -> Vec<Vec<u32>> {
         let mut jobs = vec![vec![0]];
         for _ in 0..HOPS.min(self.instance.cities() - 1) {
+            if jobs.len() * self.instance.cities() > MOST_JOBS {
+                break;
+            }
             let longer = |job: &Vec<u32>| {
                 let here = job.last().map_or(0, |city| *city as usize);
                 let next = self.nearest[here].iter().map(|city| *city as u32);

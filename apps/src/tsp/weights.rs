@@ -37,7 +37,8 @@ impl FromStr for Metric {
 pub fn planar(metric: Metric, a: (f64, f64), b: (f64, f64)) -> f64 {
     let (x, y) = (a.0 - b.0, a.1 - b.1);
     match metric {
-        Metric::Ceiling => x.hypot(y).ceil(),
+        // As TSPLIB has it: `hypot` may be a little above the root of an exact square.
+        Metric::Ceiling => (x * x + y * y).sqrt().ceil(),
         Metric::Att => {
             let exact = ((x * x + y * y) / 10.0).sqrt();
             let rounded = (exact + 0.5).floor();

@@ -3,6 +3,7 @@
 //! A token lends one object mutably, or any number shared. [`borrow`] lends a tuple of both, after
 //! it has made sure that nothing that is written is named twice.
 
+use std::ops::Range;
 use std::panic::Location;
 use std::ptr::NonNull;
 
@@ -25,16 +26,28 @@ pub struct Write<R>(pub R);
 pub enum BorrowError<E: std::error::Error + 'static> {
     /// An object that is to be written is named twice; or elements of an array, which has the id
     /// of its first block.
-    #[error("borrowing several objects at {site}: {oid} is to be written and is named twice")]
+    #[error("borrowing several objects at {site}: {}", named_twice(*oid, *both, elements))]
     Overlap {
         /// The object.
         oid: Oid,
+        /// Which of what is borrowed, counted from 0, name it.
+        both: [usize; 2],
+        /// The elements that both name, where they are an array's.
+        elements: Option<Range<u64>>,
         /// Where in the program.
         site: CallSite,
     },
     /// One of the objects cannot be had.
     #[error(transparent)]
     Access(E),
+}
+
+fn named_twice(oid: Oid, [first, second]: [usize; 2], elements: &Option<Range<u64>>) -> String {
+    let what = match elements {
+        Some(Range { start, end }) => format!("elements {start}..{end} of array {oid} are"),
+        None => format!("{oid} is"),
+    };
+    format!("{what} to be written and named twice, as number {first} and number {second}")
 }
 
 pub(crate) use sealed::Target;
@@ -297,12 +310,26 @@ pub trait Borrow: Copy {
     ) -> Result<(), BorrowError<W::Error>>;
 }
 
+/// What is named twice, and written.
+struct Twice {
+    oid: Oid,
+    both: [usize; 2],
+    elements: Option<Range<u64>>,
+}
+
 /// The first object or array of which something is named twice and written.
 #[inline(always)]
-fn overlap(claims: &[(Region, bool)]) -> Option<Oid> {
+fn overlap(claims: &[(Region, bool)]) -> Option<Twice> {
     claims.iter().enumerate().find_map(|(i, (region, writes))| {
         let twice = |(other, also): &(Region, bool)| other.meets(region) && (*writes || *also);
-        claims[..i].iter().any(twice).then_some(region.oid)
+        let before = claims[..i].iter().position(twice)?;
+        let other = &claims[before].0;
+        let elements = region.start.max(other.start)..region.end.min(other.end);
+        Some(Twice {
+            oid: region.oid,
+            both: [before, i],
+            elements: (elements.end < u64::MAX).then_some(elements),
+        })
     })
 }
 
@@ -332,8 +359,9 @@ macro_rules! tuple {
                 w: &'w mut W,
                 site: &'static Location<'static>,
             ) -> Result<Self::Borrowed<'w>, BorrowError<W::Error>> {
-                if let Some(oid) = overlap(&[$((self.$field.of().region(), $claim::WRITES)),+]) {
-                    return Err(BorrowError::Overlap { oid, site: site.into() });
+                let claims = [$((self.$field.of().region(), $claim::WRITES)),+];
+                if let Some(Twice { oid, both, elements }) = overlap(&claims) {
+                    return Err(BorrowError::Overlap { oid, both, elements, site: site.into() });
                 }
                 let mut passes = 0;
                 loop {

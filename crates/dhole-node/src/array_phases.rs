@@ -44,7 +44,11 @@ impl Worker<'_> {
                 cluster.free_array(array);
                 cluster.note_freed(ids, link.node.id, site);
                 let name = miss.ty.info().name;
-                call.split().1.counting.of_type(name).freed += 1;
+                let state = call.split().1;
+                state.counting.of_type(name).freed += 1;
+                if state.protocol.has_freed_much() {
+                    link.local(call, Some(Event::EndInterval))?;
+                }
             }
             Ok(Ok(()))
         });

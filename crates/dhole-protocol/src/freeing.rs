@@ -58,7 +58,7 @@ impl Lazy {
     /// Whether the interval should end, so that what is remembered of each object that it freed
     /// becomes ranges of ids: a node that synchronises with nobody would remember ever more.
     pub(crate) fn has_freed_much(&self) -> bool {
-        self.dirty.len() > FREED_IN_AN_INTERVAL
+        self.dirty.len() + self.arrays.freeing.len() > FREED_IN_AN_INTERVAL
     }
 
     /// Applies what an interval freed; how many of it race with what this node did.

@@ -93,7 +93,16 @@ fn several_objects_are_lent_and_an_overlap_is_an_error() {
         *to += *from;
         assert_eq!(*w.token().get(b).unwrap(), 3);
         let twice = (Read(b), Write(b)).borrow(&mut w, Location::caller());
-        assert!(matches!(twice, Err(BorrowError::Overlap { oid, .. }) if oid == b.oid()));
+        let Err(BorrowError::Overlap {
+            oid,
+            both,
+            elements,
+            ..
+        }) = twice
+        else {
+            panic!("borrowed twice");
+        };
+        assert_eq!((oid, both, elements), (b.oid(), [0, 1], None));
     })
     .unwrap();
 }
