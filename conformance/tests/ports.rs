@@ -12,3 +12,5 @@ conformance::port_suite!(watched, super::ports::watched);
 conformance::port_suite!(udp, super::ports::udp);
 conformance::port_suite!(lossy_udp, super::ports::lossy_udp);
 conformance::port_suite!(lossy, super::ports::lossy);
+#[cfg(feature = "mpi")]
+conformance::port_suite!(mpi, super::ports::mpi);

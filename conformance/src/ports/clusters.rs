@@ -61,6 +61,13 @@ pub fn mixed(nodes: usize) -> Vec<Box<dyn Port>> {
     ports.collect()
 }
 
+/// MPI within this process.
+#[cfg(feature = "mpi")]
+pub fn mpi(nodes: usize) -> Vec<Box<dyn Port>> {
+    let ports = dhole_net::Mpi::cluster(nodes).expect("an MPI library");
+    ports.into_iter().map(|port| Box::new(port) as _).collect()
+}
+
 /// Watched shared memory: nothing that a watch does is seen by who is alive.
 pub fn watched(nodes: usize) -> Vec<Box<dyn Port>> {
     let watch = |port| Box::new(Watch::new(port, Duration::from_secs(60))) as _;

@@ -20,6 +20,10 @@
 //! | `DHOLE_BOUND_MS` | a node of which nothing is heard for so long is lost; 5000 unless set |
 //! | `DHOLE_LAUNCHER_FD` | a socket over which `dhole run` hears how far the process is |
 //! | `DHOLE_JOIN_MS` | the longest that joining may take; 30000 unless set |
+//!
+//! A process that `mpirun` or `srun` started learns it from them instead, unless `DHOLE_NODE` is
+//! set, and MPI carries its messages: this takes the feature `mpi`. Of the variables the last two
+//! and `DHOLE_RUN` count then.
 
 use std::net::TcpListener;
 use std::time::Duration;
@@ -39,6 +43,9 @@ mod launcher;
 mod lobby;
 mod meeting;
 mod mesh;
+#[cfg(feature = "mpi")]
+mod mpi;
+mod mpirun;
 mod places;
 mod poll;
 mod secret;
@@ -105,16 +112,33 @@ impl Transport {
 pub struct Membership {
     node: NodeId,
     nodes: usize,
+    neighbours: usize,
+    way: Way,
+    within: Duration,
+    bound: Duration,
+    build: BuildId,
+    settings: Vec<(String, String)>,
+}
+
+/// How the processes come together.
+#[derive(Debug)]
+enum Way {
+    /// They meet, and prove to each other that they know the secret.
+    Meet(Box<Meet>),
+    /// An MPI launcher has started them.
+    #[cfg(feature = "mpi")]
+    Launched,
+}
+
+/// Where a process meets the others, and what they need for it.
+#[derive(Debug)]
+struct Meet {
     meeting: String,
     listens: Listens,
     host: Option<String>,
     secret: Secret,
     transport: Transport,
     encrypts: Encrypts,
-    within: Duration,
-    bound: Duration,
-    build: BuildId,
-    settings: Vec<(String, String)>,
     launcher: Option<Launcher>,
 }
 
@@ -136,11 +160,13 @@ enum Listens {
 }
 
 impl Membership {
-    /// What the environment says of this process: nothing where `DHOLE_NODE` is not set.
+    /// What the environment says of this process: nothing where `DHOLE_NODE` is not set and no MPI
+    /// launcher started it as one of several.
     ///
     /// # Errors
-    /// [`JoinError::Environment`] when it says something that cannot be, or the secret cannot be
-    /// read; [`JoinError::System`] when this process cannot read its own executable.
+    /// [`JoinError::Environment`] when it says something that cannot be, the secret cannot be
+    /// read, or an MPI launcher started a program without the feature `mpi`;
+    /// [`JoinError::System`] when this process cannot read its own executable.
     pub fn from_env() -> Result<Option<Membership>, JoinError> {
         environment::read(&|name| std::env::var_os(name), std::env::args_os().skip(1))
     }
@@ -153,6 +179,12 @@ impl Membership {
     /// Nodes of the cluster.
     pub fn nodes(&self) -> usize {
         self.nodes
+    }
+
+    /// As many processes of the cluster as share the cores of this one, itself among them, as far
+    /// as is known: what it does while it waits should depend on that.
+    pub fn neighbours(&self) -> usize {
+        self.neighbours
     }
 
     /// Demands that this setting has the same value on all nodes: joining fails, on both sides,
@@ -173,10 +205,8 @@ impl Membership {
     /// # Errors
     /// [`JoinError`]; every node that had proved itself learns of it, and its own call fails too.
     pub fn join(self) -> Result<Box<dyn Port>, JoinError> {
-        let (me, nodes, launcher) = (self.node, self.nodes, self.launcher);
-        if let Some(launcher) = &launcher {
-            launcher.meets();
-        }
+        let (me, nodes) = (self.node, self.nodes);
+        let (within, bound) = (self.within, self.bound);
         let terms = Terms {
             version: PROTOCOL_VERSION,
             build: self.build,
@@ -184,6 +214,26 @@ impl Membership {
             settings: self.settings,
             places: Places::default(),
         };
+        match self.way {
+            Way::Meet(meet) => meet.join(me, terms, within, bound),
+            #[cfg(feature = "mpi")]
+            Way::Launched => mpi::join(me, &terms, within, bound),
+        }
+    }
+}
+
+impl Meet {
+    fn join(
+        self,
+        me: NodeId,
+        terms: Terms,
+        within: Duration,
+        bound: Duration,
+    ) -> Result<Box<dyn Port>, JoinError> {
+        let (nodes, launcher) = (terms.nodes, self.launcher);
+        if let Some(launcher) = &launcher {
+            launcher.meets();
+        }
         let reach = match self.transport {
             Transport::Tcp | Transport::Udp => Reach::Tcp,
             Transport::Shm => Reach::Near,
@@ -196,22 +246,13 @@ impl Membership {
             cause,
         })?;
         let host = self.host.as_deref();
-        let meeting = Meeting::new(
-            me,
-            &self.secret,
-            host,
-            reach,
-            encryption,
-            terms,
-            self.within,
-        )
-        .listening_to(launcher.as_ref());
+        let meeting = Meeting::new(me, &self.secret, host, reach, encryption, terms, within)
+            .listening_to(launcher.as_ref());
         let mesh = match me {
             _ if nodes == 1 => Mesh::alone(),
-            NodeId(0) => meeting.receive(self.listens.listen(&self.meeting, self.within)?)?,
+            NodeId(0) => meeting.receive(self.listens.listen(&self.meeting, within)?)?,
             _ => meeting.attend(&self.meeting)?,
         };
-        let bound = self.bound;
         Ok(match self.transport {
             Transport::Tcp => watched(mesh.into_tcp(me)?, bound, launcher),
             Transport::Shm => watched(mesh.into_shm(me)?, bound, launcher),

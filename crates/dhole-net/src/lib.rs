@@ -50,6 +50,8 @@ mod local;
 mod lossy;
 #[cfg(not(loom))]
 mod mixed;
+#[cfg(all(feature = "mpi", not(loom)))]
+mod mpi;
 mod peers;
 mod port;
 mod receiver;
@@ -77,6 +79,8 @@ pub use local::Local;
 pub use lossy::{Chances, Lossy};
 #[cfg(not(loom))]
 pub use mixed::Mixed;
+#[cfg(all(feature = "mpi", not(loom)))]
+pub use mpi::{Mpi, MpiError, MpiStartError};
 pub use port::{Loss, Offers, Port, SendError};
 pub use receiver::{PostError, Receiver, Wake};
 pub use reliable::{Reliable, ReliableLimits};

@@ -85,9 +85,11 @@ pub(crate) fn joined(seed: u64) -> Result<Option<Arc<Processes>>, RunError> {
     let State::Read(membership) = std::mem::replace(&mut *state, State::Alone) else {
         return Ok(None);
     };
+    let neighbours = membership.neighbours();
     match membership.join() {
         Ok(port) => {
-            let machine = Arc::new(Processes::new(port, seed)?);
+            let machine = Processes::new(port, seed)?.neighbours(neighbours);
+            let machine = Arc::new(machine);
             *state = State::Joined(Arc::clone(&machine));
             *DUMPED.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&machine));
             keep_between_runs(&machine);

@@ -13,8 +13,9 @@ use std::time::Duration;
 use dhole_model::{MAX_NODES, NodeId};
 
 use super::error::{EnvironmentError, JoinError, SecretError};
+use super::mpirun;
 use super::secret::Secret;
-use super::{BuildId, Encrypts, Launcher, Listens, Membership, Transport};
+use super::{BuildId, Encrypts, Launcher, Listens, Meet, Membership, Transport, Way};
 use crate::inherited;
 
 /// How long joining may take unless the environment says it: a batch system may take its time to
@@ -41,7 +42,7 @@ const OF_A_NODE: [&str; 8] = [
 const ARGUMENTS: &str = "program arguments";
 
 /// Looks a variable up.
-type Look<'a> = &'a dyn Fn(&str) -> Option<OsString>;
+pub(super) type Look<'a> = &'a dyn Fn(&str) -> Option<OsString>;
 
 pub(super) fn read(
     look: Look<'_>,
@@ -53,7 +54,7 @@ pub(super) fn read(
             .filter(|name| text(look, name).is_ok_and(|v| v.is_some()));
         let missing = "DHOLE_NODE";
         return match alone.next() {
-            None => Ok(None),
+            None => mpirun::read(look, words),
             Some(set) => Err(EnvironmentError::Incomplete { set, missing }.into()),
         };
     };
@@ -89,6 +90,35 @@ pub(super) fn read(
     if meeting.is_none() && nodes > 1 && !matches!(listens, Listens::Already(_)) {
         return Err(demand("DHOLE_MEETING").into());
     }
+    let host = text(look, "DHOLE_HOST")?;
+    const LONGEST_HOST_BYTES: usize = 255;
+    if let Some(host) = host.as_deref().filter(|h| h.len() > LONGEST_HOST_BYTES) {
+        let expected = format!("a name of at most {LONGEST_HOST_BYTES} bytes");
+        return Err(wrong("DHOLE_HOST", &host, expected).into());
+    }
+    let meet = Meet {
+        meeting: meeting.unwrap_or_default(),
+        listens,
+        host,
+        secret: secret(look)?.ok_or_else(|| demand("DHOLE_SECRET_FILE"))?,
+        transport,
+        encrypts,
+        launcher: launcher(look)?,
+    };
+    let membership = member(look, words, node, nodes, Way::Meet(Box::new(meet)))?;
+    Ok(Some(
+        membership.setting("DHOLE_TRANSPORT", transport.name()),
+    ))
+}
+
+/// What goes for every process of a cluster, however they come together.
+pub(super) fn member(
+    look: Look<'_>,
+    words: impl Iterator<Item = OsString>,
+    node: NodeId,
+    nodes: usize,
+    way: Way,
+) -> Result<Membership, JoinError> {
     let within = number(look, "DHOLE_JOIN_MS", 1, LONGEST_JOIN_MS)?.unwrap_or(JOIN_MS);
     let bound = number(look, "DHOLE_BOUND_MS", 10, LONGEST_BOUND_MS)?.unwrap_or(BOUND_MS);
     let build = BuildId::of_this_process().map_err(|cause| JoinError::System {
@@ -96,35 +126,21 @@ pub(super) fn read(
         doing: "reading its own executable",
         cause,
     })?;
-    let host = text(look, "DHOLE_HOST")?;
-    const LONGEST_HOST_BYTES: usize = 255;
-    if let Some(host) = host.as_deref().filter(|h| h.len() > LONGEST_HOST_BYTES) {
-        let expected = format!("a name of at most {LONGEST_HOST_BYTES} bytes");
-        return Err(wrong("DHOLE_HOST", &host, expected).into());
-    }
     let run = text(look, "DHOLE_RUN")?.unwrap_or_default();
     let membership = Membership {
         node,
         nodes,
-        meeting: meeting.unwrap_or_default(),
-        listens,
-        host,
-        secret: secret(look)?.ok_or_else(|| demand("DHOLE_SECRET_FILE"))?,
-        transport,
-        encrypts,
+        neighbours: nodes,
+        way,
         within: Duration::from_millis(within),
         bound: Duration::from_millis(bound),
         build,
         settings: Vec::new(),
-        launcher: launcher(look)?,
     };
-    let membership = membership
+    Ok(membership
         .setting("DHOLE_RUN", &run)
-        .setting("DHOLE_BOUND_MS", &bound.to_string());
-    let membership = membership
-        .setting("DHOLE_TRANSPORT", transport.name())
-        .setting(ARGUMENTS, &arguments(words));
-    Ok(Some(membership))
+        .setting("DHOLE_BOUND_MS", &bound.to_string())
+        .setting(ARGUMENTS, &arguments(words)))
 }
 
 /// The arguments as one text by which they can be compared and, if they are short, read.
@@ -164,7 +180,11 @@ fn launcher(look: Look<'_>) -> Result<Option<Launcher>, EnvironmentError> {
         .map_err(|_| wrong("DHOLE_LAUNCHER_FD", &fd, expected))
 }
 
-fn wrong(variable: &'static str, value: &dyn ToString, expected: String) -> EnvironmentError {
+pub(super) fn wrong(
+    variable: &'static str,
+    value: &dyn ToString,
+    expected: String,
+) -> EnvironmentError {
     EnvironmentError::Wrong {
         variable,
         value: value.to_string(),
@@ -188,7 +208,7 @@ fn text(look: Look<'_>, variable: &'static str) -> Result<Option<String>, Enviro
     value.into_string().map(Some).map_err(not_text)
 }
 
-fn number(
+pub(super) fn number(
     look: Look<'_>,
     variable: &'static str,
     least: u64,

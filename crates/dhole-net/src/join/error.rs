@@ -105,6 +105,17 @@ pub enum JoinError {
         /// In its own words.
         said: String,
     },
+    /// The MPI library refuses something that joining takes, or knows other processes than its
+    /// launcher says.
+    #[error("{me} {doing}: {cause}")]
+    Mpi {
+        /// This node.
+        me: NodeId,
+        /// What it was doing.
+        doing: &'static str,
+        /// The library's own words, or ours.
+        cause: String,
+    },
     /// The system refuses something that joining takes.
     #[error("{me} {doing}: {cause}")]
     System {
@@ -159,6 +170,20 @@ pub enum EnvironmentError {
         value: String,
         /// What it should say.
         expected: String,
+    },
+    /// An MPI launcher started this process, and the program cannot speak MPI.
+    #[error(
+        "{launcher} started this process as one of {nodes} ({variable} is set), but the program is \
+         built without MPI: build it with dhole's feature `mpi` (`cargo build --features mpi`), \
+         or start it with `dhole run -n {nodes}`"
+    )]
+    WithoutMpi {
+        /// What started it.
+        launcher: &'static str,
+        /// What says so.
+        variable: &'static str,
+        /// Processes that it started.
+        nodes: usize,
     },
     /// The secret cannot be had.
     #[error("the secret of the cluster, from {from}: {cause}")]

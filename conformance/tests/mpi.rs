@@ -1,0 +1,194 @@
+//! The port over MPI between processes that `mpirun` starts: this very program, once more, for
+//! each of them.
+//!
+//! ```text
+//!     the test --- mpirun -n 4 ---+--- role, as node 0
+//!                                 +--- role, as node 1
+//!                                 ...
+//! ```
+
+use std::process::{Command, ExitCode, Output};
+use std::time::Duration;
+
+use conformance::ports::{Node, exchange};
+use dhole_model::NodeId;
+use dhole_net::{JoinError, Loss, Membership, Port};
+
+/// The variable that names a role.
+const ROLE: &str = "DHOLE_TEST_ROLE";
+/// How long nodes may be silent here, in ms.
+const BOUND_MS: u64 = 1_000;
+/// No role here takes a hundredth of it; it turns a hang into a failure.
+const LONGEST: Duration = Duration::from_secs(100);
+
+fn main() -> ExitCode {
+    match std::env::var(ROLE).as_deref() {
+        Ok("exchange") => exchanging(),
+        Ok("different") => differing(),
+        Ok("absent") => absent(),
+        Ok("stopped") => losing("STOP"),
+        Ok("killed") => losing("KILL"),
+        Ok(other) => panic!("there is no role {other}"),
+        Err(_) => check_all(),
+    }
+}
+
+/// What this process is started for, a test each.
+fn check_all() -> ExitCode {
+    let checks: [(&str, fn()); 5] = [
+        ("four_processes_exchange_frames_of_all_sizes", four_exchange),
+        ("settings_that_differ_are_told_to_both_sides", both_are_told),
+        ("who_does_not_join_is_waited_for_in_vain", nobody_comes),
+        ("who_is_silent_is_lost_by_name", the_silent_is_lost),
+        ("who_is_killed_takes_all_along", the_killed_ends_all),
+    ];
+    let only: Vec<String> = std::env::args().skip(1).collect();
+    for (name, check) in checks {
+        let named = |o: &String| o.starts_with('-') || name.contains(o.as_str());
+        if only.is_empty() || only.iter().any(named) {
+            check();
+            println!("test {name} ... ok");
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+/// Starts processes, each `(how many, what DHOLE_RUN says)`.
+fn mpirun(role: &str, parts: &[(usize, &str)], also: &[(&str, &str)]) -> Output {
+    let mut command = Command::new("timeout");
+    command.arg(LONGEST.as_secs().to_string()).arg("mpirun");
+    let me = std::env::current_exe().expect("this program");
+    for (at, (nodes, run)) in parts.iter().enumerate() {
+        if at > 0 {
+            command.arg(":");
+        } else {
+            command.args(["--oversubscribe", "--allow-run-as-root"]);
+        }
+        command.args(["-n", &nodes.to_string(), "-x", &format!("DHOLE_RUN={run}")]);
+        command.arg(&me);
+    }
+    command.env(ROLE, role);
+    command.env("DHOLE_BOUND_MS", BOUND_MS.to_string());
+    command.envs(also.iter().copied());
+    command.output().expect("mpirun is there (openmpi-bin)")
+}
+
+fn said(output: &Output) -> String {
+    let both = [&output.stdout[..], &output.stderr[..]].concat();
+    String::from_utf8_lossy(&both).into_owned()
+}
+
+fn membership() -> Membership {
+    let membership = Membership::from_env().expect("a sound environment");
+    membership.expect("a launcher has started this process")
+}
+
+fn joined() -> Box<dyn Port> {
+    membership().join().expect("all join")
+}
+
+fn exchanging() -> ExitCode {
+    let port = joined();
+    let node = Node::new(&*port);
+    for (seed, frames, large) in [(1, 3_000, 100), (2, 300, 100_000), (3, 20, 5_000_000)] {
+        exchange(&node, seed, frames, large);
+    }
+    let largest = port.offers().largest;
+    let frame = vec![9; largest];
+    let next = NodeId::at((port.me().index() + 1) % port.nodes());
+    let mut taken = 0;
+    let came = std::cell::Cell::new(false);
+    let mut take = |_: NodeId, frame: &[u8]| {
+        taken += 1;
+        came.set(frame.len() == largest && frame.iter().all(|&byte| byte == 9));
+    };
+    node.send(next, &[&frame], &mut take);
+    node.take_until("the largest frame", &mut || came.get(), &mut take);
+    assert_eq!(taken, 1, "nothing comes twice");
+    println!("{} has all", port.me());
+    port.close(LONGEST);
+    ExitCode::SUCCESS
+}
+
+fn four_exchange() {
+    let output = mpirun("exchange", &[(4, "x")], &[("DHOLE_BOUND_MS", "30000")]);
+    let said = said(&output);
+    assert!(output.status.success(), "{said}");
+    assert_eq!(said.matches("has all").count(), 4, "{said}");
+}
+
+fn differing() -> ExitCode {
+    let membership = membership();
+    let me = membership.node();
+    let Err(JoinError::Handshake { cause, peer, .. }) = membership.join() else {
+        panic!("{me} joined");
+    };
+    println!("{me} finds of {peer}: {cause}");
+    ExitCode::SUCCESS
+}
+
+fn both_are_told() {
+    let output = mpirun("different", &[(1, "red"), (1, "blue")], &[]);
+    let said = said(&output);
+    assert!(output.status.success(), "{said}");
+    for (peer, ours, theirs) in [(1, "red", "blue"), (0, "blue", "red")] {
+        let peer = NodeId(peer);
+        let sentence = format!("of {peer}: its DHOLE_RUN is Some({theirs:?}), this node's");
+        assert!(said.contains(&sentence), "{ours} is told {said}");
+    }
+}
+
+/// The last node initialises MPI as another program would, and does not join.
+fn absent() -> ExitCode {
+    let membership = membership();
+    if membership.node().index() + 1 == membership.nodes() {
+        let alone = dhole_net::Mpi::cluster(1).expect("an MPI library");
+        // The launcher ends this process when the others have failed.
+        std::thread::sleep(LONGEST);
+        drop(alone);
+        return ExitCode::SUCCESS;
+    }
+    let error = membership.join().err().expect("nobody joins alone");
+    println!("{error}");
+    ExitCode::from(3)
+}
+
+fn nobody_comes() {
+    let output = mpirun("absent", &[(3, "x")], &[("DHOLE_JOIN_MS", "500")]);
+    let said = said(&output);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    let sentence = "joining the others over MPI: not all processes came within 500ms";
+    assert!(said.contains(sentence), "{said}");
+}
+
+/// One node is stopped or killed; the others find out.
+fn losing(signal: &str) -> ExitCode {
+    let port = joined();
+    let node = Node::new(&*port);
+    exchange(&node, 4, 100, 1_000);
+    if port.me() == NodeId(1) {
+        let itself = std::process::id().to_string();
+        let _ = Command::new("kill").args(["-s", signal, &itself]).status();
+    }
+    let (peer, loss) = node.take_until_lost(&mut |_, _| ());
+    println!("{} lost {peer}: {loss}", port.me());
+    match (peer, loss) {
+        (NodeId(1), Loss::Silent(_)) => ExitCode::from(7),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn the_silent_is_lost() {
+    let output = mpirun("stopped", &[(3, "x")], &[]);
+    let said = said(&output);
+    assert_eq!(output.status.code(), Some(7), "{said}");
+    let sentence = format!("lost {}: nothing was heard of it for 1s", NodeId(1));
+    assert!(said.contains(&sentence), "{said}");
+}
+
+fn the_killed_ends_all() {
+    let output = mpirun("killed", &[(3, "x")], &[("DHOLE_BOUND_MS", "60000")]);
+    let said = said(&output);
+    assert!(!output.status.success(), "{said}");
+    assert!(said.contains("signal 9"), "mpirun says why: {said}");
+}

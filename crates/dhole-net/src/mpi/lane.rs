@@ -1,0 +1,128 @@
+//! What goes to one peer, and how much of it may be on its way.
+//!
+//! MPI says when a message's bytes are not needed any more, and that is before the peer has taken
+//! it: small ones lie in the peer's memory then, in a queue without a limit. So from time to time a
+//! frame is sent such that MPI says when the peer has begun to take it, a *mark*. Messages between
+//! two processes are taken in order, so by then the peer has taken all before it as well.
+
+use std::collections::VecDeque;
+
+use super::library::{Communicator, Inside, MpiError, Sending};
+
+/// What a frame costs in the count beside its bytes, so that empty frames have a limit too.
+const FRAME: usize = 64;
+/// After so much a frame is a mark.
+const BETWEEN_MARKS: usize = 64 << 10;
+/// What may lie before marks that the peer has not come to; one frame may exceed it.
+const ON_THE_WAY: usize = 1 << 20;
+/// A buffer larger than this is not kept for the next frame.
+const MOST_KEPT: usize = 256 << 10;
+
+/// Frames to one peer.
+#[derive(Default)]
+pub(super) struct Lane {
+    /// Marks, and what lies between each and the one before.
+    marks: VecDeque<(Sending, usize)>,
+    before_marks: usize,
+    since_mark: usize,
+    /// Frames whose bytes are still needed.
+    needed: Vec<Sending>,
+    /// Bytes of a frame that is gone, for the next.
+    buffer: Vec<u8>,
+}
+
+/// Where a frame goes to.
+#[derive(Clone, Copy)]
+pub(super) struct Target {
+    pub communicator: Communicator,
+    pub rank: usize,
+    pub tag: i32,
+}
+
+impl Lane {
+    /// Sends `parts` and `last` behind them; not where there is no room, unless it `must`.
+    pub fn send(
+        &mut self,
+        inside: &Inside,
+        target: Target,
+        parts: &[&[u8]],
+        last: u8,
+        must: bool,
+    ) -> Result<bool, MpiError> {
+        let weight = FRAME + parts.iter().map(|part| part.len()).sum::<usize>();
+        if !must && !self.has_room_for(weight) {
+            self.progress(inside)?;
+            if !self.has_room_for(weight) {
+                return Ok(false);
+            }
+        }
+        let mut frame = std::mem::take(&mut self.buffer);
+        frame.clear();
+        parts.iter().for_each(|part| frame.extend_from_slice(part));
+        frame.push(last);
+        self.since_mark += weight;
+        let Target {
+            communicator,
+            rank,
+            tag,
+        } = target;
+        let is_mark = self.since_mark >= BETWEEN_MARKS;
+        let mut sending = communicator.send(inside, frame, rank, tag, is_mark)?;
+        if is_mark {
+            let covers = std::mem::take(&mut self.since_mark);
+            self.before_marks += covers;
+            self.marks.push_back((sending, covers));
+        } else if sending.is_complete(inside)? {
+            self.keep(sending);
+        } else {
+            self.needed.push(sending);
+        }
+        Ok(true)
+    }
+
+    fn has_room_for(&self, weight: usize) -> bool {
+        self.marks.is_empty() || self.before_marks + weight <= ON_THE_WAY
+    }
+
+    fn keep(&mut self, sending: Sending) {
+        let buffer = sending.into_buffer();
+        if buffer.capacity() <= MOST_KEPT {
+            self.buffer = buffer;
+        }
+    }
+
+    /// Whether something is on its way that [`progress`](Lane::progress) may find done.
+    pub fn is_busy(&self) -> bool {
+        !self.marks.is_empty() || !self.needed.is_empty()
+    }
+
+    /// Finds out what the peer has taken.
+    pub fn progress(&mut self, inside: &Inside) -> Result<(), MpiError> {
+        while let Some((mark, _)) = self.marks.front_mut() {
+            if !mark.is_complete(inside)? {
+                break;
+            }
+            if let Some((mark, covers)) = self.marks.pop_front() {
+                self.before_marks -= covers;
+                self.keep(mark);
+            }
+        }
+        for at in (0..self.needed.len()).rev() {
+            if self.needed[at].is_complete(inside)? {
+                let sent = self.needed.swap_remove(at);
+                self.keep(sent);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a frame that was refused would find room now.
+    pub fn has_some_room(&self) -> bool {
+        self.has_room_for(ON_THE_WAY / 2)
+    }
+
+    /// Forgets what is on its way: the peer takes nothing any more.
+    pub fn clear(&mut self) {
+        *self = Lane::default();
+    }
+}
