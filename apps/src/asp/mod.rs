@@ -9,7 +9,7 @@ mod sequential;
 mod shared;
 
 pub use graph::Graph;
-pub use kernel::NO_PATH;
+pub use kernel::{NO_PATH, found, relax};
 pub use options::Options;
 
 use serde_json::{Value, json};

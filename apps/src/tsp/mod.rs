@@ -12,7 +12,7 @@ mod weights;
 
 pub use instance::Instance;
 pub use options::Options;
-pub use search::Tour;
+pub use search::{Known, Search, Tour};
 
 use serde_json::{Value, json};
 

@@ -14,6 +14,7 @@ mod ending;
 mod exchanging;
 mod node;
 mod patience;
+mod remote;
 mod waiting;
 
 use dhole_net::Port;
@@ -23,6 +24,7 @@ pub use ending::*;
 pub use exchanging::*;
 pub use node::{Node, together};
 pub use patience::Patience;
+pub use remote::*;
 pub use waiting::*;
 
 /// Makes the ports of a cluster of so many nodes, in the order of the nodes.
@@ -52,6 +54,14 @@ macro_rules! port_suite {
                 who_ends_without_a_goodbye_is_lost_once
                 the_others_go_on_when_one_is_lost
                 who_is_given_up_is_lost_and_learns_of_it
+                each_calls_each_and_is_answered
+                what_a_peer_refuses_it_says
+                a_peer_that_does_not_serve_is_given_its_time
+                a_lost_peer_ends_the_calls_of_it
+                memory_is_fetched_and_stored_whole
+                memory_is_used_only_as_far_as_allowed
+                memory_in_use_is_waited_for
+                who_says_what_nobody_says_is_cut_off
             );
         }
     };

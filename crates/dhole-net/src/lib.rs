@@ -57,6 +57,7 @@ mod port;
 mod receiver;
 mod reliable;
 mod ring;
+mod rpc;
 #[cfg(not(loom))]
 mod shm;
 mod sleeper;
@@ -84,6 +85,10 @@ pub use mpi::{Mpi, MpiError, MpiStartError};
 pub use port::{Loss, Offers, Port, SendError};
 pub use receiver::{PostError, Receiver, Wake};
 pub use reliable::{Reliable, ReliableLimits};
+pub use rpc::{
+    Capability, Doing, GrantError, Memory, PendingCall, Rights, Rpc, RpcError, RpcLimits,
+    RpcRefusal,
+};
 #[cfg(not(loom))]
 pub use shm::{Shm, ShmError, ShmLink};
 pub use tcp::{Stream, Tcp, TcpLimits};

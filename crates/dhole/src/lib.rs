@@ -40,6 +40,7 @@
 #![forbid(unsafe_code)]
 
 mod config;
+pub mod net;
 mod process;
 mod report;
 

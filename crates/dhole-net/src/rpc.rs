@@ -1,0 +1,424 @@
+//! Active messages over any port: procedures of other nodes are called or told something, and
+//! their memory is fetched from and stored into (Orca's Panda, section 2.3; PEACE's `fetch` and
+//! `store`: VOTE, section 3).
+//!
+//! Whoever waits serves: procedures run in the thread that polls, and must not wait. Large data is
+//! no argument: it goes in pieces, each from the memory it lies in to the port and from the port to
+//! where it belongs, as far as a [`Capability`] allows.
+
+mod calls;
+mod error;
+mod frame;
+mod memory;
+mod serving;
+mod transfer;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use dhole_model::NodeId;
+
+pub use self::error::{Doing, RpcError, RpcRefusal};
+pub use self::memory::{Capability, GrantError, Memory, Rights};
+
+use self::calls::{Calls, Outcome};
+use self::memory::Grants;
+use self::serving::Due;
+use self::transfer::Landing;
+use crate::sync::locked;
+use crate::{Loss, Port, SendError};
+
+/// How long a node that waits spins, if there are as many cores as nodes.
+const SPIN: Duration = Duration::from_micros(100);
+/// How often it yields before it parks.
+const YIELDS: u32 = 100;
+/// The longest that it parks before it looks at the time.
+const LONGEST_PARK: Duration = Duration::from_millis(20);
+/// The same where it waits for room.
+const NO_ROOM: Duration = Duration::from_millis(1);
+
+type Procedure = Box<dyn Fn(NodeId, &[u8]) -> Vec<u8> + Send + Sync>;
+
+/// Limits of what is under way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RpcLimits {
+    /// Calls of one node that another has not answered. All nodes must say the same: who exceeds
+    /// it is cut off.
+    pub unanswered: usize,
+    /// Bytes of a piece of what is fetched or stored.
+    pub piece: usize,
+}
+
+impl Default for RpcLimits {
+    fn default() -> Self {
+        RpcLimits {
+            unanswered: 64,
+            piece: 32 << 10,
+        }
+    }
+}
+
+/// One node's end of remote procedures, over a port that is reliable and ordered.
+pub struct Rpc {
+    port: Box<dyn Port>,
+    limits: RpcLimits,
+    procedures: Vec<Procedure>,
+    grants: Arc<Grants>,
+    calls: Mutex<Calls>,
+    due: Mutex<Due>,
+    spins: bool,
+    /// Threads that are parked.
+    parked: AtomicUsize,
+}
+
+impl Rpc {
+    /// The node at this end of `port`.
+    pub fn new(port: Box<dyn Port>) -> Rpc {
+        Rpc::with_limits(port, RpcLimits::default())
+    }
+
+    /// The same with other limits.
+    pub fn with_limits(port: Box<dyn Port>, limits: RpcLimits) -> Rpc {
+        let nodes = port.nodes();
+        let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
+        let largest = port.offers().largest;
+        let most = largest.saturating_sub(frame::HEAD + frame::PLACE);
+        Rpc {
+            limits: RpcLimits {
+                unanswered: limits.unanswered.max(1),
+                piece: limits.piece.clamp(1, most.max(1)),
+            },
+            procedures: Vec::new(),
+            grants: Arc::default(),
+            calls: Mutex::new(Calls::new(nodes)),
+            due: Mutex::new(Due::new(nodes)),
+            spins: nodes <= cores,
+            parked: AtomicUsize::new(0),
+            port,
+        }
+    }
+
+    /// Adds a procedure that others may call: it gets who calls and the arguments, and returns the
+    /// answer. The first one has the number 0. It must not wait, nor use this `Rpc`.
+    pub fn procedure(
+        mut self,
+        procedure: impl Fn(NodeId, &[u8]) -> Vec<u8> + Send + Sync + 'static,
+    ) -> Rpc {
+        self.procedures.push(Box::new(procedure));
+        self
+    }
+
+    /// This node.
+    pub fn me(&self) -> NodeId {
+        self.port.me()
+    }
+
+    /// Nodes of the cluster.
+    pub fn nodes(&self) -> usize {
+        self.port.nodes()
+    }
+
+    /// What the port is called.
+    pub fn transport(&self) -> &'static str {
+        self.port.name()
+    }
+
+    /// Makes memory of which others may use what they are granted.
+    pub fn memory(&self, bytes: Vec<u8>) -> Memory {
+        Memory::new(self.me(), bytes, &self.grants)
+    }
+
+    /// Calls a procedure of `peer`, and waits for the answer.
+    ///
+    /// # Errors
+    /// [`RpcError`]: late, lost, refused, too much under way, or not to be sent.
+    pub fn call(
+        &self,
+        peer: NodeId,
+        procedure: u16,
+        arguments: &[u8],
+        within: Duration,
+    ) -> Result<Vec<u8>, RpcError> {
+        self.begin(peer, procedure, arguments, within)?.wait()
+    }
+
+    /// Calls a procedure of `peer`, whose answer is taken later. Waits only where too much is
+    /// under way, and while there is no room.
+    ///
+    /// # Errors
+    /// As [`Rpc::call`].
+    pub fn begin(
+        &self,
+        peer: NodeId,
+        procedure: u16,
+        arguments: &[u8],
+        within: Duration,
+    ) -> Result<PendingCall<'_>, RpcError> {
+        let deal = Deal::new(peer, Doing::Calling { procedure }, within);
+        let call = self.begin_call(&deal)?;
+        let mut pending = PendingCall {
+            rpc: self,
+            deal,
+            call,
+            sent: false,
+        };
+        let head = frame::call(procedure, call);
+        self.push(&pending.deal, &[&head, arguments], &mut None)?;
+        pending.sent = true;
+        Ok(pending)
+    }
+
+    /// Tells a procedure of `peer` something, to which there is no answer: nothing says whether it
+    /// came, but that whoever is told something later by this node was told this before.
+    ///
+    /// # Errors
+    /// As [`Rpc::call`], as far as this node can know.
+    pub fn tell(
+        &self,
+        peer: NodeId,
+        procedure: u16,
+        arguments: &[u8],
+        within: Duration,
+    ) -> Result<(), RpcError> {
+        let deal = Deal::new(peer, Doing::Telling { procedure }, within);
+        self.push(&deal, &[&frame::tell(procedure), arguments], &mut None)
+    }
+
+    /// Serves the others once: runs what they call, and takes their answers. Returns how much that
+    /// was.
+    pub fn poll(&self) -> usize {
+        self.poll_with(&mut None)
+    }
+
+    /// Serves the others until `done`, or for so long; whether it is done.
+    pub fn serve_until(&self, within: Duration, done: &dyn Fn() -> bool) -> bool {
+        let until = Instant::now() + within;
+        let done = || done().then_some(());
+        self.wait_for(until, &mut None, done).is_some()
+    }
+
+    /// Ends the park of whoever serves, so that it looks whether it is done.
+    pub fn wake(&self) {
+        self.port.unpark();
+    }
+
+    /// Who is lost, and how, as far as this node knows.
+    pub fn lost(&self, peer: NodeId) -> Option<Loss> {
+        locked(&self.calls).lost(peer)
+    }
+
+    /// Sends what is kept back, and says goodbye.
+    pub fn close(&self, at_most: Duration) {
+        let until = Instant::now() + at_most;
+        self.wait_for(until, &mut None, || {
+            locked(&self.due).is_empty().then_some(())
+        });
+        let left = until.saturating_duration_since(Instant::now());
+        self.port.close(left);
+    }
+
+    /// A call that there is room for, waiting for that if need be.
+    fn begin_call(&self, deal: &Deal) -> Result<u64, RpcError> {
+        let most = self.limits.unanswered;
+        let begin = || locked(&self.calls).begin(deal.peer, most);
+        if let Some(call) = begin() {
+            return Ok(call);
+        }
+        let begun = self.wait_for(deal.until, &mut None, begin);
+        begun.ok_or(RpcError::Crowded {
+            doing: deal.doing,
+            peer: deal.peer,
+            most,
+        })
+    }
+
+    /// Sends a frame as soon as there is room, and serves until then.
+    fn push(
+        &self,
+        deal: &Deal,
+        parts: &[&[u8]],
+        landing: &mut Option<Landing<'_>>,
+    ) -> Result<(), RpcError> {
+        loop {
+            match self.port.send(deal.peer, parts) {
+                Ok(()) => return Ok(()),
+                Err(SendError::Busy { .. }) => {}
+                Err(SendError::Lost { loss, .. }) => return Err(deal.lost(loss)),
+                Err(cause) => return Err(deal.unsent(cause)),
+            }
+            if self.poll_with(landing) == 0 {
+                if Instant::now() >= deal.until {
+                    return Err(deal.late());
+                }
+                self.port.park(NO_ROOM.min(deal.left()));
+            }
+        }
+    }
+
+    /// Serves until something is there, or until a moment, in ever milder ways.
+    fn wait_for<T>(
+        &self,
+        until: Instant,
+        landing: &mut Option<Landing<'_>>,
+        mut there: impl FnMut() -> Option<T>,
+    ) -> Option<T> {
+        let mut idle = Idle::default();
+        loop {
+            if let Some(there) = there() {
+                return Some(there);
+            }
+            if self.poll_with(landing) > 0 {
+                idle = Idle::default();
+                continue;
+            }
+            if Instant::now() >= until {
+                return there();
+            }
+            let mut found = None;
+            idle.pause(self, until, &mut || {
+                found = there();
+                found.is_some()
+            });
+            if found.is_some() {
+                return found;
+            }
+        }
+    }
+
+    /// Something has come that a thread other than this one may wait for.
+    fn wake_waiting(&self) {
+        if self.parked.load(Ordering::SeqCst) > 0 {
+            self.port.unpark();
+        }
+    }
+}
+
+/// How long a thread has waited in vain: it spins, then yields, then parks.
+#[derive(Default)]
+struct Idle {
+    since: Option<Instant>,
+    yields: u32,
+}
+
+impl Idle {
+    /// Lets time pass, but not where there is something after all.
+    fn pause(&mut self, rpc: &Rpc, until: Instant, found: &mut dyn FnMut() -> bool) {
+        let now = Instant::now();
+        let since = *self.since.get_or_insert(now);
+        if rpc.spins && now - since < SPIN {
+            std::hint::spin_loop();
+        } else if self.yields < YIELDS {
+            self.yields += 1;
+            std::thread::yield_now();
+        } else {
+            rpc.parked.fetch_add(1, Ordering::SeqCst);
+            // What another thread has taken since the last look is seen here, or ends the park.
+            if !found() {
+                let left = until.saturating_duration_since(now);
+                rpc.port.park(LONGEST_PARK.min(left));
+            }
+            rpc.parked.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+}
+
+/// What is done with whom, and until when.
+struct Deal {
+    peer: NodeId,
+    doing: Doing,
+    within: Duration,
+    until: Instant,
+}
+
+impl Deal {
+    fn new(peer: NodeId, doing: Doing, within: Duration) -> Deal {
+        /// As good as for ever, and no moment that a clock cannot say.
+        const LONGEST: Duration = Duration::from_secs(1 << 30);
+        Deal {
+            peer,
+            doing,
+            within,
+            until: Instant::now() + within.min(LONGEST),
+        }
+    }
+
+    fn left(&self) -> Duration {
+        self.until.saturating_duration_since(Instant::now())
+    }
+
+    fn late(&self) -> RpcError {
+        RpcError::Late {
+            doing: self.doing,
+            peer: self.peer,
+            within: self.within,
+        }
+    }
+
+    fn lost(&self, loss: Loss) -> RpcError {
+        RpcError::Lost {
+            doing: self.doing,
+            peer: self.peer,
+            loss,
+        }
+    }
+
+    fn refused(&self, refusal: RpcRefusal) -> RpcError {
+        RpcError::Refused {
+            doing: self.doing,
+            peer: self.peer,
+            refusal,
+        }
+    }
+
+    fn unsent(&self, cause: SendError) -> RpcError {
+        RpcError::Unsent {
+            doing: self.doing,
+            peer: self.peer,
+            cause,
+        }
+    }
+
+    /// What the caller is told of an outcome.
+    fn result(&self, outcome: Outcome) -> Result<Vec<u8>, RpcError> {
+        match outcome {
+            Outcome::Answer(answer) => Ok(answer),
+            Outcome::Refused(refusal) => Err(self.refused(refusal)),
+            Outcome::Lost(loss) => Err(self.lost(loss)),
+        }
+    }
+}
+
+/// A call that is under way. Dropping it forgets it; the peer does what it was asked all the same.
+pub struct PendingCall<'a> {
+    rpc: &'a Rpc,
+    deal: Deal,
+    call: u64,
+    sent: bool,
+}
+
+impl PendingCall<'_> {
+    /// Serves once, and says whether there is an answer, or never will be.
+    pub fn is_done(&self) -> bool {
+        self.rpc.poll();
+        locked(&self.rpc.calls).is_over(self.call)
+    }
+
+    /// Waits for the answer, for as long as was said when the call began.
+    ///
+    /// # Errors
+    /// As [`Rpc::call`].
+    pub fn wait(self) -> Result<Vec<u8>, RpcError> {
+        let take = || locked(&self.rpc.calls).take(self.call);
+        match self.rpc.wait_for(self.deal.until, &mut None, take) {
+            Some(outcome) => self.deal.result(outcome),
+            None => Err(self.deal.late()),
+        }
+    }
+}
+
+impl Drop for PendingCall<'_> {
+    fn drop(&mut self) {
+        locked(&self.rpc.calls).abandon(self.call, self.sent);
+    }
+}

@@ -1,0 +1,203 @@
+//! What is done for others: their calls, and their use of memory.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use dhole_model::NodeId;
+
+use super::calls::Outcome;
+use super::frame::{self, Place, Said};
+use super::transfer::Landing;
+use super::{Rpc, RpcRefusal};
+use crate::sync::locked;
+use crate::{Loss, SendError};
+
+/// An answer that found no room yet.
+enum Answer {
+    Bytes(Vec<u8>),
+    Refused(RpcRefusal),
+    /// The bytes are read when there is room.
+    Fetched(Place),
+}
+
+/// What this node owes others.
+pub(super) struct Due {
+    answers: VecDeque<(NodeId, u64, Answer)>,
+    /// How many, by peer.
+    owed: Vec<usize>,
+    /// The last store of each peer that was refused, of which more pieces may come.
+    refused: Vec<u64>,
+}
+
+impl Due {
+    pub fn new(nodes: usize) -> Due {
+        Due {
+            answers: VecDeque::new(),
+            owed: vec![0; nodes],
+            refused: vec![0; nodes],
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.answers.is_empty()
+    }
+}
+
+impl Rpc {
+    pub(super) fn poll_with(&self, landing: &mut Option<Landing<'_>>) -> usize {
+        self.pay();
+        let cut_off: RefCell<Vec<(NodeId, String)>> = RefCell::default();
+        let taken = self.port.poll(&mut |from, frame| {
+            let mut cut_off = cut_off.borrow_mut();
+            if cut_off.iter().any(|(node, _)| *node == from) {
+                return;
+            }
+            if let Err(what) = self.take(from, frame, landing) {
+                cut_off.push((from, what));
+            }
+        });
+        for (node, what) in cut_off.into_inner() {
+            self.port.give_up(node, Loss::CutOff(what));
+        }
+        let mut losses = 0;
+        self.port.lost(&mut |node, loss| {
+            losses += 1;
+            locked(&self.calls).lose(node, &loss);
+            let mut due = locked(&self.due);
+            due.answers.retain(|(to, _, _)| *to != node);
+            due.owed[node.index()] = 0;
+        });
+        if losses > 0 {
+            self.wake_waiting();
+        }
+        taken + losses
+    }
+
+    /// Takes one frame; what no sound node sends.
+    fn take(
+        &self,
+        from: NodeId,
+        bytes: &[u8],
+        landing: &mut Option<Landing<'_>>,
+    ) -> Result<(), String> {
+        let Some((call, said)) = frame::parse(bytes) else {
+            return Err(format!("{} bytes that say nothing", bytes.len()));
+        };
+        match said {
+            Said::Answer(answer) => match landing {
+                Some(landing) if landing.awaits(from, call) => {
+                    locked(&self.calls).landed(from, call);
+                    landing.land(call, answer)?;
+                }
+                _ => self.ended(from, call, Outcome::Answer(answer.to_vec())),
+            },
+            Said::Refused(refusal) => self.ended(from, call, Outcome::Refused(refusal)),
+            Said::Tell {
+                procedure,
+                arguments,
+            } => drop(self.run(from, procedure, arguments)),
+            Said::Call {
+                procedure,
+                arguments,
+            } => {
+                let answer = match self.run(from, procedure, arguments) {
+                    Ok(answer) if answer.len() > self.port.offers().largest - frame::HEAD => {
+                        Answer::Refused(RpcRefusal::AnswerTooLong)
+                    }
+                    Ok(answer) => Answer::Bytes(answer),
+                    Err(refusal) => Answer::Refused(refusal),
+                };
+                self.answer(from, call, answer)?;
+            }
+            Said::Fetch(place) => {
+                let most = self.port.offers().largest - frame::HEAD;
+                let answer = match place.bytes > most as u64 {
+                    true => Answer::Refused(RpcRefusal::TooFar),
+                    false => Answer::Fetched(place),
+                };
+                self.answer(from, call, answer)?;
+            }
+            Said::Store { place, last, bytes } => {
+                // Of a store that was refused nobody waits for the rest.
+                if locked(&self.due).refused[from.index()] == call {
+                    return Ok(());
+                }
+                let answer = match self.grants.write(&place, bytes) {
+                    Ok(()) if !last => return Ok(()),
+                    Ok(()) => Answer::Bytes(Vec::new()),
+                    Err(refusal) => {
+                        locked(&self.due).refused[from.index()] = call;
+                        Answer::Refused(refusal)
+                    }
+                };
+                self.answer(from, call, answer)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn ended(&self, from: NodeId, call: u64, outcome: Outcome) {
+        if locked(&self.calls).end(from, call, outcome) {
+            self.wake_waiting();
+        }
+    }
+
+    /// Runs a procedure for another node.
+    fn run(&self, from: NodeId, procedure: u16, arguments: &[u8]) -> Result<Vec<u8>, RpcRefusal> {
+        let procedure = self.procedures.get(usize::from(procedure));
+        let procedure = procedure.ok_or(RpcRefusal::NoProcedure)?;
+        let ran = catch_unwind(AssertUnwindSafe(|| procedure(from, arguments)));
+        ran.map_err(|_| RpcRefusal::Panicked)
+    }
+
+    /// Answers, now or when there is room.
+    fn answer(&self, to: NodeId, call: u64, answer: Answer) -> Result<(), String> {
+        if self.has_answered(to, call, &answer) {
+            return Ok(());
+        }
+        let mut due = locked(&self.due);
+        if due.owed[to.index()] >= self.limits.unanswered {
+            let most = self.limits.unanswered;
+            return Err(format!("more than {most} calls before it took an answer"));
+        }
+        due.owed[to.index()] += 1;
+        due.answers.push_back((to, call, answer));
+        Ok(())
+    }
+
+    /// Whether an answer is gone: sent, or to nobody.
+    fn has_answered(&self, to: NodeId, call: u64, answer: &Answer) -> bool {
+        let refuse = |refusal| self.port.send(to, &[&frame::refused(call, refusal)]);
+        let head = frame::answer(call);
+        let sent = match answer {
+            Answer::Bytes(bytes) => self.port.send(to, &[&head, bytes]),
+            Answer::Refused(refusal) => refuse(*refusal),
+            Answer::Fetched(place) => {
+                let sent = self
+                    .grants
+                    .read(place, |bytes| self.port.send(to, &[&head, bytes]));
+                sent.unwrap_or_else(refuse)
+            }
+        };
+        !matches!(sent, Err(SendError::Busy { .. }))
+    }
+
+    /// Sends the answers that found no room before.
+    fn pay(&self) {
+        let mut due = locked(&self.due);
+        if due.answers.is_empty() {
+            return;
+        }
+        let mut full = vec![false; self.nodes()];
+        let Due { answers, owed, .. } = &mut *due;
+        answers.retain(|(to, call, answer)| {
+            let full = &mut full[to.index()];
+            *full = *full || !self.has_answered(*to, *call, answer);
+            if !*full {
+                owed[to.index()] -= 1;
+            }
+            *full
+        });
+    }
+}

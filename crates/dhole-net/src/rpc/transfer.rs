@@ -1,0 +1,268 @@
+//! Fetching from and storing into the memory of others.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use dhole_model::NodeId;
+
+use super::calls::Outcome;
+use super::frame::{self, Place};
+use super::memory::Capability;
+use super::{Deal, Doing, Idle, Rpc, RpcError, RpcRefusal};
+use crate::Loss;
+use crate::sync::locked;
+
+/// Pieces of a fetch that are asked for at a time.
+const AT_ONCE: usize = 16;
+
+/// Where the pieces of a fetch belong that are under way.
+pub(super) struct Landing<'a> {
+    owner: NodeId,
+    into: &'a mut [u8],
+    awaited: Vec<(u64, Range<usize>)>,
+}
+
+impl Landing<'_> {
+    pub fn awaits(&self, from: NodeId, call: u64) -> bool {
+        from == self.owner && self.awaited.iter().any(|(awaited, _)| *awaited == call)
+    }
+
+    /// Puts a piece where it belongs; what no sound node sends.
+    pub fn land(&mut self, call: u64, bytes: &[u8]) -> Result<(), String> {
+        let Some(at) = self
+            .awaited
+            .iter()
+            .position(|(awaited, _)| *awaited == call)
+        else {
+            return Ok(());
+        };
+        let (_, range) = self.awaited.swap_remove(at);
+        if range.len() != bytes.len() {
+            let asked = range.len();
+            return Err(format!("{} bytes where {asked} were fetched", bytes.len()));
+        }
+        self.into[range].copy_from_slice(bytes);
+        Ok(())
+    }
+}
+
+impl Rpc {
+    /// Fetches bytes from `offset` on of the memory that `from` is for: as many as fit `into`. If
+    /// this fails, some may have come.
+    ///
+    /// # Errors
+    /// [`RpcError`]; [`RpcError::Refused`] where the capability does not allow it.
+    pub fn fetch(
+        &self,
+        from: &Capability,
+        offset: usize,
+        into: &mut [u8],
+        within: Duration,
+    ) -> Result<(), RpcError> {
+        let bytes = into.len();
+        let deal = Deal::new(from.owner(), Doing::Fetching { bytes }, within);
+        self.until_not_in_use(&deal, || match from.owner() == self.me() {
+            true => {
+                let place = Place::of(from, offset, bytes);
+                let copied = self
+                    .grants
+                    .read(&place, |bytes| into.copy_from_slice(bytes));
+                copied.map_err(|refusal| deal.refused(refusal))
+            }
+            false => self.fetch_once(&deal, from, offset, into),
+        })
+    }
+
+    /// Stores bytes from `offset` on into the memory that `to` is for. When this returns they are
+    /// there; if it fails, some may be.
+    ///
+    /// # Errors
+    /// As [`Rpc::fetch`].
+    pub fn store(
+        &self,
+        to: &Capability,
+        offset: usize,
+        bytes: &[u8],
+        within: Duration,
+    ) -> Result<(), RpcError> {
+        let doing = Doing::Storing { bytes: bytes.len() };
+        let deal = Deal::new(to.owner(), doing, within);
+        self.until_not_in_use(&deal, || match to.owner() == self.me() {
+            true => {
+                let stored = self
+                    .grants
+                    .write(&Place::of(to, offset, bytes.len()), bytes);
+                stored.map_err(|refusal| deal.refused(refusal))
+            }
+            false => self.store_once(&deal, to, offset, bytes),
+        })
+    }
+
+    /// Tries again where the owner is at work on its memory.
+    fn until_not_in_use(
+        &self,
+        deal: &Deal,
+        mut once: impl FnMut() -> Result<(), RpcError>,
+    ) -> Result<(), RpcError> {
+        loop {
+            match once() {
+                Err(RpcError::Refused {
+                    refusal: RpcRefusal::InUse,
+                    ..
+                }) if !deal.left().is_zero() => {
+                    if self.poll() == 0 {
+                        std::thread::yield_now();
+                    }
+                }
+                done => return done,
+            }
+        }
+    }
+
+    fn fetch_once(
+        &self,
+        deal: &Deal,
+        from: &Capability,
+        offset: usize,
+        into: &mut [u8],
+    ) -> Result<(), RpcError> {
+        let mut landing = Some(Landing {
+            owner: deal.peer,
+            into,
+            awaited: Vec::with_capacity(AT_ONCE),
+        });
+        let fetched = self.fetch_pieces(deal, from, offset, &mut landing);
+        let awaited = landing.map(|landing| landing.awaited).unwrap_or_default();
+        let mut calls = locked(&self.calls);
+        for (call, _) in awaited {
+            calls.abandon(call, true);
+        }
+        fetched
+    }
+
+    fn fetch_pieces(
+        &self,
+        deal: &Deal,
+        from: &Capability,
+        offset: usize,
+        landing: &mut Option<Landing<'_>>,
+    ) -> Result<(), RpcError> {
+        let bytes = landing.as_ref().map_or(0, |landing| landing.into.len());
+        let most = AT_ONCE.min(self.limits.unanswered);
+        let (mut asked, mut idle) = (0, Idle::default());
+        // Also of nothing one piece is asked for: the owner says whether that is allowed.
+        let mut all_asked = false;
+        loop {
+            while !all_asked && under_way(landing) < most {
+                let call = locked(&self.calls).begin(deal.peer, self.limits.unanswered);
+                let Some(call) = call else { break };
+                let range = asked..bytes.min(asked + self.limits.piece);
+                let place = Place::of(from, offset.saturating_add(asked), range.len()).to_bytes();
+                asked = range.end;
+                all_asked = asked == bytes;
+                if let Some(landing) = landing {
+                    landing.awaited.push((call, range));
+                }
+                self.push(deal, &[&frame::fetch(call), &place], landing)?;
+            }
+            if all_asked && under_way(landing) == 0 {
+                return Ok(());
+            }
+            if self.poll_with(landing) > 0 {
+                idle = Idle::default();
+            } else if !self.land_what_others_took(deal, landing)? {
+                if deal.left().is_zero() {
+                    return Err(deal.late());
+                }
+                let mut found = || self.has_outcome(landing);
+                idle.pause(self, deal.until, &mut found);
+            }
+        }
+    }
+
+    fn has_outcome(&self, landing: &Option<Landing<'_>>) -> bool {
+        let calls = locked(&self.calls);
+        let mut awaited = landing.iter().flat_map(|landing| &landing.awaited);
+        awaited.any(|(call, _)| calls.is_over(*call))
+    }
+
+    /// Puts the pieces where they belong that another thread has taken, and finds refusals; whether
+    /// there was anything.
+    fn land_what_others_took(
+        &self,
+        deal: &Deal,
+        landing: &mut Option<Landing<'_>>,
+    ) -> Result<bool, RpcError> {
+        let Some(landing) = landing else {
+            return Ok(false);
+        };
+        let mut any = false;
+        for at in (0..landing.awaited.len()).rev() {
+            let call = landing.awaited[at].0;
+            let outcome = locked(&self.calls).take(call);
+            let Some(outcome) = outcome else { continue };
+            any = true;
+            match outcome {
+                Outcome::Answer(bytes) => {
+                    if let Err(what) = landing.land(call, &bytes) {
+                        let loss = Loss::CutOff(what);
+                        self.port.give_up(deal.peer, loss.clone());
+                        return Err(deal.lost(loss));
+                    }
+                }
+                outcome => {
+                    landing.awaited.swap_remove(at);
+                    return deal.result(outcome).map(|_| true);
+                }
+            }
+        }
+        Ok(any)
+    }
+
+    fn store_once(
+        &self,
+        deal: &Deal,
+        to: &Capability,
+        offset: usize,
+        bytes: &[u8],
+    ) -> Result<(), RpcError> {
+        let call = self.begin_call(deal)?;
+        let mut sent = false;
+        let stored = self.store_pieces(deal, to, offset, bytes, call, &mut sent);
+        locked(&self.calls).abandon(call, sent);
+        stored
+    }
+
+    fn store_pieces(
+        &self,
+        deal: &Deal,
+        to: &Capability,
+        offset: usize,
+        bytes: &[u8],
+        call: u64,
+        sent: &mut bool,
+    ) -> Result<(), RpcError> {
+        let mut at = 0;
+        // What was refused already need not be sent to its end.
+        while !locked(&self.calls).is_over(call) {
+            let end = bytes.len().min(at + self.limits.piece);
+            let last = end == bytes.len();
+            let place = Place::of(to, offset.saturating_add(at), end - at).to_bytes();
+            let head = frame::store(call, last);
+            self.push(deal, &[&head, &place, &bytes[at..end]], &mut None)?;
+            // The owner answers a store whose last piece it gets, or one that it refuses.
+            *sent = *sent || last;
+            at = end;
+            if last {
+                break;
+            }
+        }
+        let take = || locked(&self.calls).take(call);
+        let outcome = self.wait_for(deal.until, &mut None, take);
+        deal.result(outcome.ok_or_else(|| deal.late())?).map(drop)
+    }
+}
+
+fn under_way(landing: &Option<Landing<'_>>) -> usize {
+    landing.as_ref().map_or(0, |landing| landing.awaited.len())
+}

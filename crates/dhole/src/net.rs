@@ -1,0 +1,43 @@
+//! Messages between processes without shared objects: remote procedures, and memory that others
+//! fetch from and store into as far as a capability allows.
+//!
+//! ```
+//! use std::time::Duration;
+//! use dhole::net::{Local, Rights, Rpc};
+//!
+//! const SOON: Duration = Duration::from_secs(10);
+//! let mut ports = Local::cluster(2)?.into_iter();
+//! let server = Rpc::new(Box::new(ports.next().unwrap()))
+//!     .procedure(|_from, arguments| arguments.to_ascii_uppercase());
+//! let client = Rpc::new(Box::new(ports.next().unwrap()));
+//! let memory = server.memory(vec![7; 1_000_000]);
+//! let capability = memory.grant(0..500_000, Rights::Read).unwrap();
+//!
+//! std::thread::scope(|scope| {
+//!     scope.spawn(|| server.serve_until(SOON, &|| server.lost(client.me()).is_some()));
+//!     assert_eq!(client.call(server.me(), 0, b"abc", SOON).unwrap(), b"ABC");
+//!     let mut some = vec![0; 1000];
+//!     client.fetch(&capability, 499_000, &mut some, SOON).unwrap();
+//!     assert!(some.iter().all(|&byte| byte == 7));
+//!     assert!(client.fetch(&capability, 499_001, &mut some, SOON).is_err());
+//!     client.close(SOON);
+//! });
+//! # Ok::<(), std::io::Error>(())
+//! ```
+
+pub use dhole_net::{
+    Capability, Doing, GrantError, JoinError, Local, Loss, Memory, Offers, PendingCall, Port,
+    Rights, Rpc, RpcError, RpcLimits, RpcRefusal, SendError,
+};
+
+use dhole_net::Membership;
+
+/// The port of this process to all others of its cluster, where a launcher started it as one of
+/// several (`dhole run`, a batch script, or with the feature `mpi` `mpirun`); nothing where it is
+/// alone. A program has one port: this is for those that do not call [`run`](crate::run).
+///
+/// # Errors
+/// [`JoinError`] when what the environment says cannot be, or the others cannot be joined.
+pub fn join() -> Result<Option<Box<dyn Port>>, JoinError> {
+    Membership::from_env()?.map(Membership::join).transpose()
+}
