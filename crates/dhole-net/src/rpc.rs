@@ -11,6 +11,8 @@ mod error;
 mod frame;
 mod memory;
 mod serving;
+#[cfg(test)]
+mod tests;
 mod transfer;
 
 use std::sync::atomic::{AtomicUsize, Ordering};

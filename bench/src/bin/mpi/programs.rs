@@ -1,6 +1,5 @@
 //! Whole programs: those of dhole under `dhole run`, and the same written with MPI, in turn.
 
-use std::io::Write;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -42,16 +41,9 @@ pub fn measure(what: &str) -> Outcome<()> {
         )?;
     }
     if all || what == "tsp" {
-        let file = cities(17)?;
-        let file = file.to_string_lossy();
-        let by_hand = ["as-tsp", &file];
-        compare(
-            "TSP, 17 cities",
-            "tsp",
-            &["--input", &file],
-            &by_hand,
-            "<= 1.05",
-        )?;
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../data/gr17.tsp");
+        let by_hand = ["as-tsp", file];
+        compare("TSP, gr17", "tsp", &["--input", file], &by_hand, "<= 1.05")?;
     }
     if all || what == "crowd" {
         crowd()?;
@@ -129,24 +121,4 @@ fn crowd() -> Outcome<()> {
     let four = row("SOR 2048x2048, 20 steps: dhole run -n 4", "s", four);
     ratio("four to two", four, two, "<= 3 on two cores");
     Ok(())
-}
-
-/// A file with cities at places that look random.
-fn cities(count: usize) -> Outcome<PathBuf> {
-    let path = std::env::temp_dir().join(format!("dhole-bench-{}.tsp", std::process::id()));
-    let mut file = std::fs::File::create(&path)?;
-    writeln!(file, "NAME: made{count}\nTYPE: TSP\nDIMENSION: {count}")?;
-    writeln!(file, "EDGE_WEIGHT_TYPE: EUC_2D\nNODE_COORD_SECTION")?;
-    let mut random = 12_345_u64;
-    let mut next = || {
-        random = random
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
-        (random >> 40) % 1_000
-    };
-    for city in 1..=count {
-        writeln!(file, "{city} {} {}", next(), next())?;
-    }
-    writeln!(file, "EOF")?;
-    Ok(path)
 }
