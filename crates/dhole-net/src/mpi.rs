@@ -23,8 +23,6 @@ use crate::{Loss, Offers, Port, SendError};
 
 /// The largest frame.
 const LARGEST: usize = 64 << 20;
-/// Frames that are taken in one poll, of each peer or of all.
-const AT_ONCE: usize = 64;
 /// A buffer larger than this is not kept for the next frame.
 const MOST_KEPT: usize = 4 << 20;
 /// How long a sleep between two looks is, the first time and at most.
@@ -258,30 +256,30 @@ impl Shared {
             self.flush(&inside);
         }
         let mut frames = 0;
+        // One of each source: to look in vain for a second costs as much as the first, and whoever
+        // polls comes again.
         for source in self.sources() {
-            for _ in 0..AT_ONCE {
-                let Some((from, frame)) = self.next(source, &mut buffer) else {
-                    break;
-                };
-                if self.peers.loss(from).is_some() {
+            let Some((from, frame)) = self.next(source, &mut buffer) else {
+                continue;
+            };
+            if self.peers.loss(from).is_some() {
+                continue;
+            }
+            let broken = |how: &str| Loss::Broken(how.into());
+            let loss = match frame {
+                None => continue,
+                Some((bytes, FRAME)) => {
+                    frames += 1;
+                    take(from, &buffer[..bytes]);
                     continue;
                 }
-                let broken = |how: &str| Loss::Broken(how.into());
-                let loss = match frame {
-                    None => continue,
-                    Some((bytes, FRAME)) => {
-                        frames += 1;
-                        take(from, &buffer[..bytes]);
-                        continue;
-                    }
-                    Some((_, GOODBYE)) => Loss::Left,
-                    Some((_, GIVEN_UP)) => broken("it gave this node up"),
-                    Some((_, NO_MORE)) => broken("its port is no more"),
-                    Some((_, kind)) => Loss::CutOff(format!("a frame of the kind {kind}")),
-                };
-                self.peers.lose(from, loss);
-                locked(&self.lanes[from.index()]).clear();
-            }
+                Some((_, GOODBYE)) => Loss::Left,
+                Some((_, GIVEN_UP)) => broken("it gave this node up"),
+                Some((_, NO_MORE)) => broken("its port is no more"),
+                Some((_, kind)) => Loss::CutOff(format!("a frame of the kind {kind}")),
+            };
+            self.peers.lose(from, loss);
+            locked(&self.lanes[from.index()]).clear();
         }
         if buffer.len() > MOST_KEPT {
             *buffer = Vec::new();

@@ -231,7 +231,7 @@ pub fn measure(what: &str) -> Outcome<()> {
     let mut columns: Vec<Vec<f64>> = Vec::new();
     if all {
         let shm_port = shm(&world)?;
-        let (mpi_port, _) = Mpi::of_all(b"", LONG)?;
+        let (mpi_port, _) = Mpi::of_all(b"bench", LONG)?;
         let shm_rpc = with_procedures(shm(&world)?);
         let memory = shm_rpc.memory(vec![3; BULK]);
         let mut frame = vec![1; BULK];

@@ -30,6 +30,12 @@ pub fn measure(what: &str) -> Outcome<()> {
         let by_hand = ["as-sor", "2048", "2048", "20"];
         compare("SOR 2048x2048, 20 steps", "sor", &size, &by_hand, "<= 1.10")?;
     }
+    if all || what == "sor" || what == "update" {
+        let size = "--rows 2048 --columns 2048 --steps 20 --protocol update";
+        let size: Vec<&str> = size.split(' ').collect();
+        let by_hand = ["as-sor", "2048", "2048", "20"];
+        compare("SOR, pushed (update)", "sor", &size, &by_hand, "<= 1.10")?;
+    }
     if all || what == "asp" {
         let size = ["--vertices", "2048"];
         compare(

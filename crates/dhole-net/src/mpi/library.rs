@@ -266,6 +266,10 @@ impl Communicator {
         });
         let begins: &[c_int] = begins.collect::<Vec<c_int>>().leak();
         let total: c_int = lengths.iter().sum();
+        if total == 0 {
+            // Open MPI refuses to gather nothing.
+            return Ok(vec![Vec::new(); size]);
+        }
         let (says, all) = (says.to_vec().leak(), vec![0_u8; total as usize].leak());
         // SAFETY: the lengths are those that the processes bring, and `all` has room for their
         // sum; the memory is never given back.
