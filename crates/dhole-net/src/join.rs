@@ -112,7 +112,6 @@ impl Transport {
 pub struct Membership {
     node: NodeId,
     nodes: usize,
-    neighbours: usize,
     way: Way,
     within: Duration,
     bound: Duration,
@@ -127,7 +126,10 @@ enum Way {
     Meet(Box<Meet>),
     /// An MPI launcher has started them.
     #[cfg(feature = "mpi")]
-    Launched,
+    Launched {
+        /// As many of them as share the cores of this one, itself among them.
+        neighbours: usize,
+    },
 }
 
 /// Where a process meets the others, and what they need for it.
@@ -181,12 +183,6 @@ impl Membership {
         self.nodes
     }
 
-    /// As many processes of the cluster as share the cores of this one, itself among them, as far
-    /// as is known: what it does while it waits should depend on that.
-    pub fn neighbours(&self) -> usize {
-        self.neighbours
-    }
-
     /// Demands that this setting has the same value on all nodes: joining fails, on both sides,
     /// with [`HandshakeError::Setting`] where it does not. At most 200 bytes of name and of value
     /// count, and at most 30 settings.
@@ -205,6 +201,15 @@ impl Membership {
     /// # Errors
     /// [`JoinError`]; every node that had proved itself learns of it, and its own call fails too.
     pub fn join(self) -> Result<Box<dyn Port>, JoinError> {
+        self.join_neighbours().map(|(port, _)| port)
+    }
+
+    /// The same, and as many processes of the cluster as share the cores of this one, itself among
+    /// them, as far as is known: what a process does while it waits should depend on that.
+    ///
+    /// # Errors
+    /// As [`join`](Membership::join).
+    pub fn join_neighbours(self) -> Result<(Box<dyn Port>, usize), JoinError> {
         let (me, nodes) = (self.node, self.nodes);
         let (within, bound) = (self.within, self.bound);
         let terms = Terms {
@@ -217,7 +222,10 @@ impl Membership {
         match self.way {
             Way::Meet(meet) => meet.join(me, terms, within, bound),
             #[cfg(feature = "mpi")]
-            Way::Launched => mpi::join(me, &terms, within, bound),
+            Way::Launched { neighbours } => {
+                let port = mpi::join(me, &terms, within, bound)?;
+                Ok((port, neighbours))
+            }
         }
     }
 }
@@ -229,7 +237,7 @@ impl Meet {
         terms: Terms,
         within: Duration,
         bound: Duration,
-    ) -> Result<Box<dyn Port>, JoinError> {
+    ) -> Result<(Box<dyn Port>, usize), JoinError> {
         let (nodes, launcher) = (terms.nodes, self.launcher);
         if let Some(launcher) = &launcher {
             launcher.meets();
@@ -253,12 +261,17 @@ impl Meet {
             NodeId(0) => meeting.receive(self.listens.listen(&self.meeting, within)?)?,
             _ => meeting.attend(&self.meeting)?,
         };
-        Ok(match self.transport {
+        let neighbours = match self.transport {
+            Transport::Mixed => 1 + mesh.near(),
+            Transport::Tcp | Transport::Udp | Transport::Shm => nodes,
+        };
+        let port = match self.transport {
             Transport::Tcp => watched(mesh.into_tcp(me)?, bound, launcher),
             Transport::Shm => watched(mesh.into_shm(me)?, bound, launcher),
             Transport::Mixed => watched(mesh.into_mixed(me)?, bound, launcher),
             Transport::Udp => watched(mesh.into_udp(me, &self.secret, bound)?, bound, launcher),
-        })
+        };
+        Ok((port, neighbours))
     }
 }
 

@@ -85,9 +85,8 @@ pub(crate) fn joined(seed: u64) -> Result<Option<Arc<Processes>>, RunError> {
     let State::Read(membership) = std::mem::replace(&mut *state, State::Alone) else {
         return Ok(None);
     };
-    let neighbours = membership.neighbours();
-    match membership.join() {
-        Ok(port) => {
+    match membership.join_neighbours() {
+        Ok((port, neighbours)) => {
             let machine = Processes::new(port, seed)?.neighbours(neighbours);
             let machine = Arc::new(machine);
             *state = State::Joined(Arc::clone(&machine));

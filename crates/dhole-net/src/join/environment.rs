@@ -130,7 +130,6 @@ pub(super) fn member(
     let membership = Membership {
         node,
         nodes,
-        neighbours: nodes,
         way,
         within: Duration::from_millis(within),
         bound: Duration::from_millis(bound),

@@ -29,6 +29,12 @@ impl Mesh {
         }
     }
 
+    /// The other nodes that share this machine, as far as is known.
+    pub fn near(&self) -> usize {
+        let channels = self.channels.iter().flatten();
+        channels.filter(|c| matches!(c, Channel::Unix(_))).count()
+    }
+
     /// The port over TCP.
     pub fn into_tcp(self, me: NodeId) -> Result<Tcp, JoinError> {
         let channels = self.channels.into_iter();

@@ -93,11 +93,12 @@ fn started(
     node: NodeId,
     nodes: usize,
 ) -> Result<Membership, JoinError> {
-    let mut membership =
-        super::environment::member(look, words, node, nodes, super::Way::Launched)?;
     let here = number(look, "OMPI_COMM_WORLD_LOCAL_SIZE", 1, nodes as u64)?;
     let here = here.map_or(nodes, |here| here as usize);
-    membership.neighbours = sharing(here, cores(), all_cores());
+    let way = super::Way::Launched {
+        neighbours: sharing(here, cores(), all_cores()),
+    };
+    let membership = super::environment::member(look, words, node, nodes, way)?;
     Ok(membership.setting("launcher", launcher.name))
 }
 
