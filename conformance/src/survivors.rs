@@ -187,6 +187,7 @@ pub fn run(shape: Shape, seed: u64, planted: Planted) -> std::result::Result<(),
     settings.seed = seed;
     settings.network.jitter = 1.0;
     settings.network.loss = if seed.is_multiple_of(2) { 0.05 } else { 0.0 };
+    settings.network.retransmit_ns = 40_000;
     settings.notice_ns = 10_000 << random.random_range(0..5);
     for _ in 0..shape.crashes {
         let node = NodeId(random.random_range(0..shape.nodes));

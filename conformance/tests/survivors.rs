@@ -53,6 +53,8 @@ fn histories_with_a_planted_error_are_caught() {
             .flat_map(|shape| (0..300).map(move |seed| (*shape, seed)));
         let caught = all.find_map(|(shape, seed)| run(shape, seed, planted).err());
         let wrong = caught.unwrap_or_else(|| panic!("{planted:?} is not caught"));
+        let words = ["order", "is back"];
+        assert!(words.iter().any(|words| wrong.contains(words)), "{wrong}");
         println!("{planted:?}: {wrong}");
     }
 }

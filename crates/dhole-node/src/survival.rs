@@ -69,7 +69,8 @@ impl Survival {
         if self.on && self.worker_steps && !matches!(message, Message::Objects(_)) {
             self.sent_to.push(to);
         }
-        !self.is_gone(to)
+        // Whoever is gone and lives has to hear of that from the group.
+        !self.is_gone(to) || is_of_group(message)
     }
 
     /// The worker's wait is over.
@@ -81,6 +82,10 @@ impl Survival {
     pub fn cut(&self) -> Result<(), ProtocolError> {
         self.cut.clone().map_or(Ok(()), Err)
     }
+}
+
+fn is_of_group(message: &Message) -> bool {
+    matches!(message, Message::Objects(about) if matches!(**about, ObjectsMessage::Group(_)))
 }
 
 impl Node {
@@ -119,7 +124,7 @@ impl State {
                 Ok(true)
             }
             // It may not know that the group has gone on without it.
-            Message::Objects(message) if matches!(**message, ObjectsMessage::Group(_)) => Ok(false),
+            message if is_of_group(message) => Ok(false),
             _ => Ok(self.survival.is_gone(from)),
         }
     }

@@ -115,7 +115,7 @@ impl Objects {
             false => self.over(by, done, out),
         }
         // What was ordered long ago may be done only now.
-        self.lose_copy(object, out);
+        self.lose_copy(object);
         self.take_postponed(object, host, out);
     }
 

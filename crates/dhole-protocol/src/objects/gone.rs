@@ -40,7 +40,7 @@ impl Objects {
                 entry.requests.retain(|(call, _)| waits(call.id.node));
             }
             self.lose_state(object, host, out);
-            self.lose_copy(object, out);
+            self.lose_copy(object);
             self.take_postponed(object, host, out);
         }
         self.give_up_calls(out);
@@ -67,7 +67,7 @@ impl Objects {
     }
 
     /// The only copy of an object was on a node that is gone, if it was.
-    pub(super) fn lose_copy(&mut self, object: ObjectId, _out: Out<'_>) {
+    pub(super) fn lose_copy(&mut self, object: ObjectId) {
         if let Some(entry) = self.table.get_mut(&object)
             && let Place::At(node) = entry.place
             && self.gone.contains_key(&node)
