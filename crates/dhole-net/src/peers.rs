@@ -92,6 +92,17 @@ impl Peers {
         first
     }
 
+    /// What leads to each peer that is not lost: `links[n]` is node `n`'s.
+    pub fn living<'a, L>(
+        &'a self,
+        links: &'a [Option<L>],
+    ) -> impl Iterator<Item = (NodeId, &'a L)> {
+        let links = links.iter().enumerate();
+        links
+            .filter_map(|(node, link)| Some((NodeId::at(node), link.as_ref()?)))
+            .filter(|&(node, _)| self.loss(node).is_none())
+    }
+
     /// Why `peer` is lost, if it is.
     pub fn loss(&self, peer: NodeId) -> Option<&Loss> {
         self.lost[peer.index()].get()

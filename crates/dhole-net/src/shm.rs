@@ -156,10 +156,7 @@ impl Shm {
 
     /// The links to peers that are not lost.
     fn living(&self) -> impl Iterator<Item = (NodeId, &Link)> {
-        let links = self.links.iter().enumerate();
-        links
-            .filter_map(|(node, link)| Some((NodeId::at(node), link.as_ref()?)))
-            .filter(|&(node, _)| self.peers.loss(node).is_none())
+        self.peers.living(&self.links)
     }
 
     fn incoming(&self) -> impl Iterator<Item = Ring<'_>> {

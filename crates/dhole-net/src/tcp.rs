@@ -139,10 +139,7 @@ impl Tcp {
 
     /// The links to peers that are not lost.
     fn living(&self) -> impl Iterator<Item = (NodeId, &Link)> {
-        let links = self.links.iter().enumerate();
-        links
-            .filter_map(|(node, link)| Some((NodeId::at(node), link.as_ref()?)))
-            .filter(|&(node, _)| self.peers.loss(node).is_none())
+        self.peers.living(&self.links)
     }
 
     /// From now on `bell` is this port's too.
