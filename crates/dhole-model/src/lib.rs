@@ -1,7 +1,7 @@
 //! Plain data that every other crate of dhole speaks: who ([`NodeId`]), what ([`Oid`]), when
 //! ([`VectorTime`], [`Version`]), where in the program ([`CallSite`]), and how much ([`Counters`]).
 //!
-//! Nothing here does anything; nothing here depends on anything else of dhole.
+//! Nothing here does anything, but for [`SplitMix64`], which draws random numbers; nothing here depends on anything else of dhole.
 //!
 //! ```
 //! use dhole_model::{NodeId, Version};
@@ -24,6 +24,7 @@ mod page_work;
 mod placement;
 mod segments;
 mod site;
+mod split_mix;
 mod time;
 
 pub use coherence::{Coherence, UnknownCoherence};
@@ -39,4 +40,5 @@ pub use page_work::PageWork;
 pub use placement::Placement;
 pub use segments::{RangeSet, Segments};
 pub use site::CallSite;
+pub use split_mix::SplitMix64;
 pub use time::{IntervalIndex, VectorTime, Version};

@@ -1,7 +1,7 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
-use dhole_model::NodeId;
+use dhole_model::{NodeId, SplitMix64};
 
 use crate::port::send_one_by_one;
 use crate::sync::locked;
@@ -35,7 +35,7 @@ pub struct Lossy<P> {
 
 /// What decides, and the frames that are on their way for longer.
 struct Fate {
-    random: u64,
+    random: SplitMix64,
     steps: u64,
     held: Vec<Held>,
 }
@@ -47,17 +47,8 @@ struct Held {
 }
 
 impl Fate {
-    /// SplitMix64: one addition and some mixing for each number.
-    fn below(&mut self, limit: u64) -> u64 {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.random;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % limit.max(1)
-    }
-
     fn happens(&mut self, chance: u32) -> bool {
-        self.below(1_000) < u64::from(chance)
+        self.random.below(1_000) < u64::from(chance)
     }
 }
 
@@ -65,7 +56,7 @@ impl<P: Port> Lossy<P> {
     /// Does to the frames sent through `inner` what `seed` says.
     pub fn new(inner: P, seed: u64, chances: Chances) -> Self {
         let fate = Fate {
-            random: seed ^ u64::from(inner.me().0) << 48,
+            random: SplitMix64(seed ^ u64::from(inner.me().0) << 48),
             steps: 0,
             held: Vec::new(),
         };
@@ -112,7 +103,7 @@ impl<P: Port> Layer for Lossy<P> {
             return Ok(());
         }
         if fate.happens(self.chances.delay) && fate.held.len() < MOST_HELD {
-            let until = fate.steps + 1 + fate.below(u64::from(self.chances.latest));
+            let until = fate.steps + 1 + fate.random.below(u64::from(self.chances.latest));
             let frame = parts.concat();
             fate.held.push(Held { until, to, frame });
             return Ok(());

@@ -1,13 +1,15 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use dhole_model::NodeId;
+use dhole_model::{NodeId, SplitMix64};
 
-/// A node's own stream of random numbers (splitmix64), decided by the run's seed.
+/// A node's own stream of random numbers decided by the run's seed.
 pub(crate) struct Random(AtomicU64);
 
 impl Random {
     pub fn new(seed: u64, node: NodeId) -> Random {
-        Random(AtomicU64::new(mix(seed ^ mix(u64::from(node.0) + 1))))
+        Random(AtomicU64::new(SplitMix64::after(
+            seed ^ SplitMix64::after(u64::from(node.0) + 1),
+        )))
     }
 
     /// Begins anew.
@@ -17,13 +19,6 @@ impl Random {
     }
 
     pub fn next(&self) -> u64 {
-        mix(self.0.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed))
+        SplitMix64::after(self.0.fetch_add(SplitMix64::STEP, Ordering::Relaxed))
     }
-}
-
-fn mix(mut z: u64) -> u64 {
-    z = z.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }

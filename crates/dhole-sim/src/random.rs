@@ -1,3 +1,5 @@
+use dhole_model::SplitMix64;
+
 /// A stream of random numbers that a seed and a number decide: xoshiro256++ (Blackman and Vigna,
 /// 2019). It is written out here because a seed must replay the same run with every version of
 /// every library.
@@ -7,8 +9,8 @@ pub(crate) struct Stream([u64; 4]);
 impl Stream {
     /// Stream number `number` of `seed`.
     pub(crate) fn new(seed: u64, number: u64) -> Stream {
-        let mut state = seed ^ split_mix(&mut { number });
-        Stream(std::array::from_fn(|_| split_mix(&mut state)))
+        let mut begins = SplitMix64(seed ^ SplitMix64::after(number));
+        Stream(std::array::from_fn(|_| begins.draw()))
     }
 
     /// The next number.
@@ -30,14 +32,6 @@ impl Stream {
     pub(crate) fn fraction(&mut self) -> f64 {
         (self.draw() >> 11) as f64 / (1u64 << 53) as f64
     }
-}
-
-fn split_mix(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut z = *state;
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 #[cfg(test)]

@@ -7,6 +7,8 @@ use super::datagram::{Datagram, parse, shared_head};
 #[path = "tests/beneath.rs"]
 mod beneath;
 
+use dhole_model::SplitMix64;
+
 use super::flow::{Flow, FlowLimits};
 use super::planted::{PLANTED, Planted};
 use crate::Loss;
@@ -22,21 +24,9 @@ const FOR_EVER: Duration = Duration::from_secs(3_000);
 /// Events after which they never will either.
 const MOST_STEPS: u32 = 20_000;
 
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % limit
-    }
-}
-
 /// What goes wrong on the way, in hundredths, and how long the way takes.
 struct Network {
-    random: Random,
+    random: SplitMix64,
     drop: u64,
     duplicate: u64,
     latest_us: u64,
@@ -55,7 +45,7 @@ impl Network {
     }
 }
 
-fn frame(random: &mut Random) -> Vec<u8> {
+fn frame(random: &mut SplitMix64) -> Vec<u8> {
     let bytes = match random.below(4) {
         0 => random.below(4),
         1 | 2 => random.below(100),
@@ -66,13 +56,13 @@ fn frame(random: &mut Random) -> Vec<u8> {
 
 /// Exchanges frames both ways until everything has come and both have parted.
 fn exchange(seed: u64) {
-    let mut random = Random(seed);
+    let mut random = SplitMix64(seed);
     let mut network = Network {
         drop: random.below(40),
         duplicate: random.below(30),
         latest_us: 1 + random.below(20_000),
         on_the_way: Vec::new(),
-        random: Random(seed ^ 0x5eed),
+        random: SplitMix64(seed ^ 0x5eed),
     };
     let frames = 1 + random.below(25);
     let mut said: [Vec<Vec<u8>>; 2] = [Vec::new(), Vec::new()];
@@ -147,14 +137,14 @@ fn exchange(seed: u64) {
 /// bad each in its own way.
 fn share(seed: u64) {
     const TO: usize = 3;
-    let mut random = Random(seed);
+    let mut random = SplitMix64(seed);
     let mut networks: Vec<Network> = (0..TO as u64)
         .map(|to| Network {
             drop: random.below(60),
             duplicate: random.below(30),
             latest_us: 1 + random.below(20_000),
             on_the_way: Vec::new(),
-            random: Random(seed ^ to << 32),
+            random: SplitMix64(seed ^ to << 32),
         })
         .collect();
     let frames: Vec<Vec<u8>> = (0..1 + random.below(25))
@@ -280,7 +270,7 @@ fn an_acknowledgement_that_says_too_much_is_found() {
 #[test]
 fn random_bytes_and_changed_datagrams_are_refused_or_harmless() {
     for seed in seeds(0..3_000) {
-        let mut random = Random(seed);
+        let mut random = SplitMix64(seed);
         let mut flow = Flow::new(LIMITS);
         let mut sound = Vec::new();
         let mut other = Flow::new(LIMITS);

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use dhole_model::NodeId;
+use dhole_model::{NodeId, SplitMix64};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 
@@ -221,33 +221,22 @@ fn bells_without_end_wake_and_do_no_harm() {
     assert_eq!(loss(&port), None);
 }
 
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// A word as a peer might write it who knows how words look.
-    fn word(&mut self) -> u64 {
-        match self.next() % 4 {
-            0 => self.next(),
-            1 => self.next() % 64,
-            2 => (1 + self.next() % 5) | ((self.next() % 5_000) << 4),
-            _ => 2 | ((self.next() % 5_000) << 4) | ((self.next() % 70_000) << 34),
-        }
+/// A word as a peer might write it who knows how words look.
+fn word(random: &mut SplitMix64) -> u64 {
+    match random.below(4) {
+        0 => random.draw(),
+        1 => random.below(64),
+        2 => (1 + random.below(5)) | (random.below(5_000) << 4),
+        _ => 2 | (random.below(5_000) << 4) | (random.below(70_000) << 34),
     }
 }
 
 /// Polls and sends while the words change, and says whether the peer is still there.
-fn use_port(port: &Shm, random: &mut Random) -> bool {
+fn use_port(port: &Shm, random: &mut SplitMix64) -> bool {
     let mut bytes = 0;
     port.poll(&mut |_, frame| bytes += frame.len());
     assert!(bytes <= 4 << 20, "no poll brings more than its turn");
-    let frame = vec![3; (random.next() % 5_000) as usize];
+    let frame = vec![3; (random.draw() % 5_000) as usize];
     match port.send(PEER, &[&frame]) {
         Ok(()) | Err(SendError::Busy { .. }) => true,
         Err(SendError::Lost { .. }) => false,
@@ -263,17 +252,17 @@ fn random_words_anywhere_are_survived() {
     };
     let mut cut_off = 0;
     for seed in seeds.clone() {
-        let mut random = Random(seed);
+        let mut random = SplitMix64(seed);
         let (port, peer) = port_and_peer();
         let words = peer.segment.words();
         for _ in 0..60 {
-            for _ in 0..random.next() % 8 {
+            for _ in 0..random.draw() % 8 {
                 // Half of them where the next things to be read are.
-                let at = match random.next() % 2 {
-                    0 => random.next() as usize % words.len(),
-                    _ => words.len() / 2 + CONTROL + random.next() as usize % 40,
+                let at = match random.draw() % 2 {
+                    0 => random.draw() as usize % words.len(),
+                    _ => words.len() / 2 + CONTROL + random.draw() as usize % 40,
                 };
-                words[at].store(random.word(), Ordering::Release);
+                words[at].store(word(&mut random), Ordering::Release);
             }
             if !use_port(&port, &mut random) {
                 cut_off += 1;
@@ -294,14 +283,14 @@ fn words_that_change_while_they_are_read_are_survived() {
         let stop = AtomicBool::new(false);
         thread::scope(|scope| {
             scope.spawn(|| {
-                let mut random = Random(seed + 1_000);
+                let mut random = SplitMix64(seed + 1_000);
                 let words = peer.segment.words();
                 while !stop.load(Ordering::Relaxed) {
-                    let at = words.len() / 2 + CONTROL + random.next() as usize % 40;
-                    words[at].store(random.word(), Ordering::Release);
+                    let at = words.len() / 2 + CONTROL + random.draw() as usize % 40;
+                    words[at].store(word(&mut random), Ordering::Release);
                 }
             });
-            let mut random = Random(seed);
+            let mut random = SplitMix64(seed);
             let mut rounds = 0;
             while rounds < 2_000 && use_port(&port, &mut random) {
                 rounds += 1;
