@@ -13,6 +13,7 @@ pub mod cluster;
 pub mod digest;
 pub mod ida;
 pub mod input;
+pub mod mistake;
 pub mod options;
 pub mod pool;
 pub mod program;

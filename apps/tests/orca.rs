@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use apps::input::Lines;
+use apps::mistake::Mistake;
 use apps::solve::{Program, Steps};
 use apps::{asp, ida, raytrace, tsp};
 use dhole::sim::Settings;
@@ -46,6 +47,49 @@ fn the_salesman_finds_the_published_optima() {
             assert!(cities.into_iter().eq(0..instance.cities() as u32));
         }
     }
+}
+
+/// The first of 200 seeds at which a program with a mistake finds something else than it should.
+fn noticed<P: Sync, R: Send + Sync>(
+    program: &Program<P, R>,
+    problem: &P,
+    wrong: impl Fn(&mut dhole::Worker<'_>) -> dhole::Result<R> + Sync,
+) -> Option<u64> {
+    let (alone, _) = (program.sequential)(problem);
+    (0..200).find(|seed| {
+        let mut settings = Settings::fixed_cost(3);
+        (settings.seed, settings.network.jitter) = (*seed, 0.9);
+        let run = Config::nodes(3).simulate(settings, &wrong);
+        run.map_or(true, |run| (program.differ)(&alone, &run.value).is_some())
+    })
+}
+
+#[test]
+fn mistakes_with_objects_are_noticed() {
+    // Many tours, found on all nodes at about the same time.
+    let instance = instance("burma14.tsp");
+    let seed = noticed(&tsp::PROGRAM, &instance, |w| {
+        tsp::solve_with(
+            w,
+            &instance,
+            &mut Steps::default(),
+            Mistake::BoundInTwoSteps,
+        )
+    });
+    println!("{:?}: seed {seed:?}", Mistake::BoundInTwoSteps);
+    assert!(seed.is_some());
+    let position = ida::Position::parse("5,1,3,7,4,2,6,11,8,0,9,10,12,13,14,15").unwrap();
+    let seed = noticed(&ida::PROGRAM, &position, |w| {
+        ida::solve_with(w, &position, &mut Steps::default(), Mistake::StolenJobsStay)
+    });
+    println!("{:?}: seed {seed:?}", Mistake::StolenJobsStay);
+    assert!(seed.is_some());
+    let graph = asp::Graph::made(40, 5);
+    let seed = noticed(&asp::PROGRAM, &graph, |w| {
+        asp::solve_with(w, &graph, &mut Steps::default(), Mistake::RowTooEarly)
+    });
+    println!("{:?}: seed {seed:?}", Mistake::RowTooEarly);
+    assert!(seed.is_some());
 }
 
 #[test]

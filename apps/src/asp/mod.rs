@@ -11,6 +11,7 @@ mod shared;
 pub use graph::Graph;
 pub use kernel::{NO_PATH, found, relax};
 pub use options::Options;
+pub use shared::solve_with;
 
 use serde_json::{Value, json};
 

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::kernel::{found, relax};
 use super::{Found, Graph};
+use crate::mistake::Mistake;
 use crate::solve::Steps;
 
 /// The rows that all nodes work with, one after the other.
@@ -59,6 +60,16 @@ impl Total {
 
 /// All shortest paths.
 pub fn solve(w: &mut Worker<'_>, graph: &Graph, steps: &mut Steps) -> Result<Found> {
+    solve_with(w, graph, steps, Mistake::Nothing)
+}
+
+/// As the program does, but for a mistake.
+pub fn solve_with(
+    w: &mut Worker<'_>,
+    graph: &Graph,
+    steps: &mut Steps,
+    mistake: Mistake,
+) -> Result<Found> {
     let (nodes, me) = (w.nodes(), w.node().index());
     let (channel, total): (Object<Rows>, Object<Total>) = w.once(|w| {
         let rows = Rows {
@@ -71,15 +82,20 @@ pub fn solve(w: &mut Worker<'_>, graph: &Graph, steps: &mut Steps) -> Result<Fou
     })?;
     let mut rows = graph.rows(|row| row % nodes == me);
     steps.begin(w)?;
+    let mut early = None;
     for vertex in 0..graph.vertices {
         let through = match vertex % nodes == me {
             true => {
                 let row = rows[vertex / nodes].1.clone();
+                let row = early.take().unwrap_or(row);
                 channel.put(w, row.clone())?;
                 row
             }
             false => channel.get(w, vertex)?,
         };
+        if mistake == Mistake::RowTooEarly && (vertex + 1) % nodes == me {
+            early = rows.get((vertex + 1) / nodes).map(|(_, row)| row.clone());
+        }
         for (_, row) in &mut rows {
             relax(row, vertex, &through);
         }

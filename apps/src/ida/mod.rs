@@ -11,6 +11,7 @@ mod shared;
 
 pub use options::Options;
 pub use position::Position;
+pub use shared::solve_with;
 
 use serde_json::{Value, json};
 

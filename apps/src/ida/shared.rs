@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::search::{Job, Seen, UNITS};
 use super::{Found, Position};
+use crate::mistake::Mistake;
 use crate::solve::Steps;
 
 /// The jobs of one node, which others take from when they have none.
@@ -29,6 +30,11 @@ impl JobQueue {
     pub fn steal(&mut self) -> Vec<Job> {
         let half = self.jobs.len().div_ceil(2);
         self.jobs.drain(..half).collect()
+    }
+
+    /// Gives the same jobs to who asks, and keeps them.
+    pub fn copy(&self) -> Vec<Job> {
+        self.jobs[..self.jobs.len().div_ceil(2)].to_vec()
     }
 
     pub fn put(&mut self, jobs: Vec<Job>) {
@@ -62,6 +68,16 @@ impl Rounds {
 
 /// The fewest moves.
 pub fn solve(w: &mut Worker<'_>, position: &Position, steps: &mut Steps) -> Result<Found> {
+    solve_with(w, position, steps, Mistake::Nothing)
+}
+
+/// As the program does, but for a mistake.
+pub fn solve_with(
+    w: &mut Worker<'_>,
+    position: &Position,
+    steps: &mut Steps,
+    mistake: Mistake,
+) -> Result<Found> {
     let (me, nodes) = (w.node(), w.nodes());
     let places = w.once(|w| Ok(w.alloc_range(nodes, |_| None::<Object<JobQueue>>)))?;
     let rounds: Object<Rounds> = w.once(|w| Ok(w.new_object(on(NodeId(0)), Rounds::default())?))?;
@@ -86,7 +102,7 @@ pub fn solve(w: &mut Worker<'_>, position: &Position, steps: &mut Steps) -> Resu
         let own = jobs.into_iter().skip(me.index()).step_by(nodes);
         mine.fill(w, own.collect())?;
         w.barrier()?;
-        while let Some(job) = next_job(w, &queues, mine)? {
+        while let Some(job) = next_job(w, &queues, mine, mistake)? {
             let before = seen.expanded;
             seen.look(job, bound);
             w.work((seen.expanded - before) * UNITS);
@@ -111,13 +127,17 @@ fn next_job(
     w: &mut Worker<'_>,
     queues: &[Object<JobQueue>],
     mine: Object<JobQueue>,
+    mistake: Mistake,
 ) -> Result<Option<Job>> {
     if let Some(job) = mine.pop(w)? {
         return Ok(Some(job));
     }
     let me = w.node().index();
     for other in (1..queues.len()).map(|step| (me + step) % queues.len()) {
-        let mut stolen = queues[other].steal(w)?;
+        let mut stolen = match mistake {
+            Mistake::StolenJobsStay => queues[other].copy(w)?,
+            _ => queues[other].steal(w)?,
+        };
         if let Some(job) = stolen.pop() {
             if !stolen.is_empty() {
                 mine.put(w, stolen)?;

@@ -13,6 +13,7 @@ mod weights;
 pub use instance::Instance;
 pub use options::Options;
 pub use search::{Known, Search, Tour};
+pub use shared::solve_with;
 
 use serde_json::{Value, json};
 

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::search::{Known, Search, Tour};
 use super::{Found, Instance};
+use crate::mistake::Mistake;
 use crate::solve::Steps;
 
 /// Jobs, which the master makes and everybody takes.
@@ -46,6 +47,10 @@ impl Bound {
         self.0.clone()
     }
 
+    pub fn set(&mut self, tour: Tour) {
+        self.0 = tour;
+    }
+
     pub fn shorten(&mut self, tour: Tour) {
         if tour.length < self.0.length {
             self.0 = tour;
@@ -71,6 +76,7 @@ impl Sum {
 struct Shared<'a, 'id> {
     w: &'a mut Worker<'id>,
     bound: Object<Bound>,
+    mistake: Mistake,
 }
 
 impl Known for Shared<'_, '_> {
@@ -81,7 +87,13 @@ impl Known for Shared<'_, '_> {
     }
 
     fn found(&mut self, tour: Tour) -> Result<(), ObjectError> {
-        self.bound.shorten(self.w, tour)
+        match self.mistake {
+            Mistake::BoundInTwoSteps => match tour.length < self.bound.length(self.w)? {
+                true => self.bound.set(self.w, tour),
+                false => Ok(()),
+            },
+            _ => self.bound.shorten(self.w, tour),
+        }
     }
 
     fn worked(&mut self, units: u64) {
@@ -91,6 +103,16 @@ impl Known for Shared<'_, '_> {
 
 /// The shortest tour.
 pub fn solve(w: &mut Worker<'_>, instance: &Instance, steps: &mut Steps) -> Result<Found> {
+    solve_with(w, instance, steps, Mistake::Nothing)
+}
+
+/// As the program does, but for a mistake.
+pub fn solve_with(
+    w: &mut Worker<'_>,
+    instance: &Instance,
+    steps: &mut Steps,
+    mistake: Mistake,
+) -> Result<Found> {
     const MASTER: NodeId = NodeId(0);
     let mut search = Search::new(instance);
     let greedy = search.greedy();
@@ -107,7 +129,7 @@ pub fn solve(w: &mut Worker<'_>, instance: &Instance, steps: &mut Steps) -> Resu
         queue.close(w)?;
     }
     while let Some(job) = queue.pop(w)? {
-        search.run(&job, &mut Shared { w, bound })?;
+        search.run(&job, &mut Shared { w, bound, mistake })?;
     }
     sum.add(w, search.expanded)?;
     steps.end(w)?;
