@@ -1,6 +1,8 @@
 use std::sync::Arc;
 
 use dhole_model::{NodeId, VectorTime, Version};
+use dhole_protocol::group::GroupMessage;
+use dhole_protocol::objects::{ObjectsMessage, Ordered};
 use dhole_protocol::{ArrayCommand, Command, Message, News, Passage, Sent, SentDiff};
 
 /// What becomes of a message.
@@ -118,11 +120,19 @@ pub enum Bug {
     ReorderDiffs,
     /// A twin is kept, and its page writable, after the diff was made.
     KeepTwin,
+    /// A process is not told what happened before it was started.
+    HideFromProcess,
+    /// Whoever waits for a process, or for an operation elsewhere, is not told what happened there.
+    HideFromCaller,
+    /// An object elsewhere is not told what happened before it was used.
+    HideFromObject,
+    /// Replicas are not told what happened before an operation.
+    HideFromReplicas,
 }
 
 impl Bug {
     /// Every bug.
-    pub const ALL: [Bug; 50] = [
+    pub const ALL: [Bug; 54] = [
         Bug::LoseInterval,
         Bug::HideInterval,
         Bug::SkipInvalidate,
@@ -173,6 +183,10 @@ impl Bug {
         Bug::LoseDiff,
         Bug::ReorderDiffs,
         Bug::KeepTwin,
+        Bug::HideFromProcess,
+        Bug::HideFromCaller,
+        Bug::HideFromObject,
+        Bug::HideFromReplicas,
     ];
 
     /// What becomes of a command.
@@ -222,6 +236,28 @@ impl Bug {
         }
     }
 
+    /// What becomes of what a message about objects tells.
+    fn hide(self, message: &mut ObjectsMessage) {
+        match (self, message) {
+            (Bug::HideFromProcess, ObjectsMessage::Spawn { news, .. })
+            | (Bug::HideFromCaller, ObjectsMessage::Reply { news, .. })
+            | (Bug::HideFromObject, ObjectsMessage::Request { news, .. }) => *news = None,
+            (
+                Bug::HideFromReplicas,
+                ObjectsMessage::Group(
+                    GroupMessage::Submit { body, .. }
+                    | GroupMessage::Announce { body, .. }
+                    | GroupMessage::Data { body, .. },
+                ),
+            ) => {
+                if let Ordered::Operate { news, .. } = Arc::make_mut(body) {
+                    *news = None;
+                }
+            }
+            _ => {}
+        }
+    }
+
     /// What becomes of a message from `from`: it may be changed, sent to another node, lost, or
     /// followed by one that nobody sent.
     pub fn message(self, from: NodeId, to: &mut NodeId, message: &mut Message) -> Fate {
@@ -256,6 +292,13 @@ impl Bug {
                     Arc::make_mut(interval).lamport = 1;
                 }
             }
+            (
+                Bug::HideFromProcess
+                | Bug::HideFromCaller
+                | Bug::HideFromObject
+                | Bug::HideFromReplicas,
+                Message::Objects(message),
+            ) => self.hide(message),
             (Bug::StaleReply, Message::FetchReply { .. }) => fate.stale = true,
             (
                 Bug::ForgetRange | Bug::WidenRange,

@@ -424,6 +424,8 @@ impl World {
                     self.unordered.push((me, body));
                 }
                 ObjectsCommand::Finished { call, outcome } => self.finished(id, call, outcome)?,
+                ObjectsCommand::Freed(_) => {}
+                ObjectsCommand::Start(_) => return Err("nobody starts a process".into()),
             }
         }
         Ok(())

@@ -8,7 +8,7 @@ use dhole_model::{Coherence, Detector, NodeId, Placement};
 use dhole_net::{Envelope, Outbox, Payload, Receiver, Stream, Tcp, Wake};
 use dhole_node::{
     Apart, Machine, Outcome, Processes, Races, Receivers, Result, RunError, Settings, StartError,
-    Threads, Woken, Worker, run_on,
+    Strand, Threads, Woken, Worker, run_on,
 };
 use dhole_protocol::Message;
 use dhole_sim::Sim;
@@ -482,11 +482,21 @@ impl Machine for TamperedMachine {
         self.on.computes(node, begins);
     }
 
-    fn start(
+    fn start_strands(
         &self,
         receivers: &Receivers<'_>,
-        body: &(dyn Fn(NodeId) + Sync),
+        body: &(dyn Fn(NodeId, Strand) -> Strand + Sync),
     ) -> Result<(), StartError> {
-        self.tampered(receivers, |receivers| self.on.start(receivers, body))
+        self.tampered(receivers, |receivers| {
+            self.on.start_strands(receivers, body)
+        })
+    }
+
+    fn begin(&self, node: NodeId, strand: Strand) -> Result<(), StartError> {
+        self.on.begin(node, strand)
+    }
+
+    fn hand_over(&self, node: NodeId, me: Strand, to: Strand) {
+        self.on.hand_over(node, me, to);
     }
 }

@@ -111,6 +111,36 @@ fn litmus_tests_catch_what_is_planted_in_a_simulated_cluster() {
 }
 
 #[test]
+fn what_is_hidden_from_processes_and_through_objects_is_found() {
+    use conformance::suite::{
+        numbers_are_handed_over_through_an_object, numbers_go_to_processes_and_come_back,
+    };
+    use dhole::{NodeId, on, replicated};
+
+    for bug in [
+        Bug::HideFromProcess,
+        Bug::HideFromCaller,
+        Bug::HideFromObject,
+        Bug::HideFromReplicas,
+    ] {
+        let platform = Tampered {
+            on: Simulated::default(),
+            bug,
+            one_in: 2,
+        };
+        let strategy = match bug {
+            Bug::HideFromReplicas => replicated(),
+            _ => on(NodeId(2)),
+        };
+        let goes_wrong = |seed: &u64| {
+            numbers_go_to_processes_and_come_back(&platform, *seed).is_err()
+                || numbers_are_handed_over_through_an_object(&platform, *seed, strategy).is_err()
+        };
+        report(&platform, (0..100).find(goes_wrong));
+    }
+}
+
+#[test]
 fn an_object_that_nothing_in_its_reply_owns_is_refused() {
     let platform = Tampered {
         on: Simulated::default(),

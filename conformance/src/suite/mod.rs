@@ -16,6 +16,7 @@ mod counting;
 mod failing;
 mod objects;
 mod sharing;
+mod started;
 mod waiting;
 
 pub use arrays::*;
@@ -23,6 +24,7 @@ pub use counting::*;
 pub use failing::*;
 pub use objects::*;
 pub use sharing::*;
+pub use started::*;
 pub use waiting::*;
 
 use dhole::{Coherence, Result, Worker};
@@ -110,6 +112,12 @@ macro_rules! suite {
                 a_deadlock_of_read_write_locks_is_told_with_its_places
                 misused_locks_are_errors_with_their_places
                 a_read_write_lock_dropped_unreleased_is_released_and_told
+                a_process_sees_its_parents_writes_and_its_parent_its_own
+                a_reference_in_an_object_brings_what_it_points_to
+                processes_of_a_node_take_turns_where_they_wait
+                processes_go_on_while_programs_meet
+                processes_start_processes
+                a_panic_in_a_process_is_an_error_of_its_parent
             );
         }
     };

@@ -48,6 +48,17 @@
 //!   exclusive call of the worker. Nor does any thread that reads through
 //!   [`Readers`](crate::Readers): it borrows the token mutably, so the worker computes.
 //!
+//! # Several workers
+//!
+//! A node may have several workers, one of which computes or is in a call, and has the *turn*.
+//! Another
+//! gets a token of its own ([`Monitor::lend_next`]) only while the one before has given the turn
+//! away
+//! ([`Call::give_turn`]), which it does in an exclusive call: its token is borrowed mutably until
+//! that
+//! call has the turn again. So of all the tokens of a node one alone is not borrowed mutably, and
+//! what is said of the worker above is said of the one that has the turn.
+//!
 //! The heap copies bytes through raw pointers and never forms a slice over an object.
 
 use std::fmt;
@@ -84,6 +95,8 @@ impl fmt::Display for Presence {
 struct Inside<S> {
     heap: Heap,
     lent: bool,
+    /// The worker that had the turn has given it away, within an exclusive call.
+    turn_is_free: bool,
     state: S,
 }
 
@@ -120,6 +133,7 @@ impl<S> Monitor<S> {
         let inside = Mutex::new(Inside {
             heap,
             lent: false,
+            turn_is_free: false,
             state,
         });
         Monitor {
@@ -170,6 +184,27 @@ impl<S> Monitor<S> {
         let _lent = Lent(self);
         let extents = Arc::clone(&self.extents);
         let token = Token::new(self.read, self.write, extents);
+        Ok(f(token, Within(PhantomData)))
+    }
+
+    /// Lends a further token to `f`, another worker of the node, while whoever had the turn has
+    /// [given it away](Call::give_turn). The turn is free again when `f` is over.
+    ///
+    /// # Errors
+    /// [`AlreadyLent`] while the turn is not free.
+    pub fn lend_next<'m, R>(
+        &'m self,
+        f: impl for<'id> FnOnce(Token<'id>, Within<'id, 'm>) -> R,
+    ) -> Result<R, AlreadyLent> {
+        let mut inside = self.enter();
+        if !inside.turn_is_free {
+            return Err(AlreadyLent { node: self.node });
+        }
+        inside.turn_is_free = false;
+        inside.heap.set_presence(Presence::Computing);
+        drop(inside);
+        let _turn = Turn(self);
+        let token = Token::new(self.read, self.write, Arc::clone(&self.extents));
         Ok(f(token, Within(PhantomData)))
     }
 
@@ -272,6 +307,33 @@ impl<S> Drop for Lent<'_, S> {
     }
 }
 
+/// Gives the turn back that a further token came with, by unwinding too.
+struct Turn<'m, S>(&'m Monitor<S>);
+
+impl<S> Drop for Turn<'_, S> {
+    fn drop(&mut self) {
+        let mut inside = self.0.enter();
+        inside.heap.set_presence(Presence::Exclusive);
+        inside.turn_is_free = true;
+    }
+}
+
+/// Takes the turn again that a call has given away, by unwinding too.
+struct Regains<'m, S>(&'m Monitor<S>);
+
+impl<S> Drop for Regains<'_, S> {
+    fn drop(&mut self) {
+        let mut inside = self.0.enter();
+        if !inside.turn_is_free {
+            // Two workers would touch the same bytes: there is no way on from here, not by
+            // unwinding either.
+            eprintln!("dhole: {}: a worker goes on that has no turn", self.0.node);
+            std::process::abort();
+        }
+        inside.turn_is_free = false;
+    }
+}
+
 /// Ends a call, by unwinding too.
 struct Entered<'m, S> {
     call: Call<'m, S>,
@@ -324,6 +386,26 @@ impl<'m, S> Call<'m, S> {
     /// Gives the lock up until the next [`split`](Call::split), or the end of the call.
     pub fn unlock(&mut self) {
         self.guard = None;
+    }
+
+    /// Gives the turn away and runs `f`, without the lock: meanwhile another worker of the node may
+    /// have it. It must be free again when `f` is over, or the process is aborted.
+    ///
+    /// # Panics
+    /// Unless the call is exclusive; then nothing has happened.
+    pub fn give_turn<R>(&mut self, f: impl FnOnce() -> R) -> R {
+        let monitor = self.monitor;
+        let inside = &mut self.locked().inside;
+        let presence = inside.heap.presence();
+        assert!(
+            presence == Presence::Exclusive && !inside.turn_is_free,
+            "the turn of {} is given away although {presence}",
+            monitor.node
+        );
+        inside.turn_is_free = true;
+        self.unlock();
+        let _regains = Regains(monitor);
+        f()
     }
 
     fn locked(&mut self) -> &mut Guard<'m, S> {

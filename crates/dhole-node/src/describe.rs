@@ -20,6 +20,9 @@ impl State {
         if !asked.is_empty() {
             let _infallible = write!(text, "\nwaits for objects from {}", asked.join(", "));
         }
+        for waiter in self.protocol.parked() {
+            let _infallible = write!(text, "\nanother of its processes: {waiter}");
+        }
         for (holding, site) in self.held() {
             let _infallible = write!(text, "\nholds {holding}, acquired at {site}");
         }

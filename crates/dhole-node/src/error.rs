@@ -13,6 +13,7 @@ use crate::grip::Holding;
 use crate::machine::{LostNode, StartError};
 use crate::object::ObjectError;
 use crate::race::RaceReport;
+use crate::spawn::ProcessError;
 
 /// A node holds more shared objects than the machine has memory for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
@@ -205,6 +206,19 @@ impl std::fmt::Display for RunEnded {
 /// Acquiring, releasing or waiting failed.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum SyncError {
+    /// All nodes' programs take part in it, and no process that was started during the run.
+    #[error(
+        "{what} on {node} at {site}, in a process that was started during the run: only the \
+             program itself takes part"
+    )]
+    InProcess {
+        /// What.
+        what: &'static str,
+        /// The node.
+        node: NodeId,
+        /// Where in the program.
+        site: CallSite,
+    },
     /// This node waits for itself, through others.
     #[error("{node} is in a deadlock: {}", cycle_text(cycle))]
     Deadlock {
@@ -345,6 +359,9 @@ pub enum Error {
     /// An operation on an object.
     #[error(transparent)]
     Object(#[from] ObjectError),
+    /// Starting a process, or how one ended.
+    #[error(transparent)]
+    Process(#[from] ProcessError),
     /// Borrowing several objects at once.
     #[error(transparent)]
     Borrow(#[from] BorrowError<AccessError>),
@@ -377,6 +394,7 @@ impl Error {
             self,
             Error::Sync(SyncError::Ended { .. })
                 | Error::Object(ObjectError::Sync(SyncError::Ended { .. }))
+                | Error::Process(ProcessError::Sync(SyncError::Ended { .. }))
                 | Error::Access(AccessError::Ended { .. })
                 | Error::Borrow(BorrowError::Access(AccessError::Ended { .. }))
         )

@@ -8,6 +8,7 @@ use dhole_protocol::AbortReason;
 
 use crate::error::{Error, RunError, SyncError};
 use crate::object::ObjectError;
+use crate::spawn::ProcessError;
 
 /// A failure of the program on a node, and which of the run's failures it was.
 pub(crate) struct Failure {
@@ -77,7 +78,8 @@ impl Failed {
             Failed::Panicked(words) => AbortReason::Panicked(Arc::clone(words)),
             Failed::Error(error) => match &**error {
                 Error::Sync(SyncError::Deadlock { cycle, .. })
-                | Error::Object(ObjectError::Sync(SyncError::Deadlock { cycle, .. })) => {
+                | Error::Object(ObjectError::Sync(SyncError::Deadlock { cycle, .. }))
+                | Error::Process(ProcessError::Sync(SyncError::Deadlock { cycle, .. })) => {
                     AbortReason::Deadlocked(Arc::clone(cycle))
                 }
                 error => AbortReason::Failed(error.to_string().into()),

@@ -16,10 +16,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{ConfigError, Result, RunError};
 use crate::failure::{Failed, Failure, first_value, why};
-use crate::machine::{LostNode, Machine};
+use crate::machine::{LostNode, Machine, Strand};
 use crate::node::Node;
 use crate::optimisations::{Optimisations, WriteDetection};
 use crate::race::RaceReport;
+use crate::spawn::{Children, run_processes};
 use crate::together;
 use crate::worker::{LEAST_PATIENCE, LONGEST_PATIENCE, Link, Worker};
 
@@ -175,7 +176,7 @@ pub fn run_on<R: Send>(
     let clocks: Vec<Mutex<u64>> = (0..here).map(|_| Mutex::new(0)).collect();
     let failures = AtomicUsize::new(0);
 
-    machine.start(&receivers, &|id| {
+    machine.start_strands(&receivers, &|id, strand| {
         let seat = id.index() - first;
         let node = &all[seat];
         let link = |receivers| Link {
@@ -187,11 +188,21 @@ pub fn run_on<R: Send>(
             suspect_after: settings
                 .suspect_after
                 .clamp(LEAST_PATIENCE, LONGEST_PATIENCE),
+            strand,
+            children: Children::default(),
             in_once: None,
-            numbers_made: 0,
             memory_bytes: machine.memory_bytes().unwrap_or(u64::MAX),
             coherence: settings.coherence,
         };
+        if strand != Strand::PROGRAM {
+            return run_processes(node, |run| {
+                let lent = node.monitor.lend_next(|token, _| {
+                    let link = link(&receivers[..]);
+                    run(&mut Worker { token, link });
+                });
+                lent.unwrap_or_else(|twice| panic!("{id} hands its turn over: {twice}"));
+            });
+        }
         let lent = node.monitor.lend_within(|token, _| {
             run_node(
                 &mut Worker {
@@ -206,6 +217,7 @@ pub fn run_on<R: Send>(
         put(&results[seat], Some(result));
         put(&clocks[seat], machine.now(id));
         node.has_computed(machine.computed(id));
+        strand
     })?;
 
     let ends = all.iter().zip(&clocks).map(|(node, clock)| End {
@@ -306,7 +318,7 @@ fn run_node<R>(
     let failed = match ended {
         Ok(Ok(value)) => match worker.finish() {
             Ok(()) => return Ok(value),
-            Err(error) => Failed::Error(Box::new(error.into())),
+            Err(error) => Failed::Error(Box::new(error)),
         },
         Ok(Err(error)) => Failed::Error(Box::new(error)),
         Err(payload) => why(payload),
@@ -324,6 +336,7 @@ fn run_node<R>(
     if !follows {
         worker.link.abort(failed.reason());
     }
+    worker.end_others(failed.reason());
     Err(Failure { failed, order })
 }
 

@@ -10,6 +10,7 @@
 //! | `lock`, `gate` | locks and conditions; read-write locks and semaphores |
 //! | `survival` | runs that go on when nodes are lost |
 //! | `sync` | the barrier, `once` |
+//! | `spawn` | processes that are started on nodes during the run, which take turns |
 //! | `measure` | which part of a program is measured |
 //! | `worker` | calls of the worker, and its waits |
 //! | `node` | messages that come; carrying out commands |
@@ -59,6 +60,8 @@ mod paged;
 mod processes;
 mod race;
 mod random;
+mod spawn;
+mod strands;
 mod survival;
 mod sync;
 mod threads;
@@ -78,11 +81,12 @@ pub use gate::{HeldExclusive, HeldShared, RwLock, Semaphore};
 pub use grip::Holding;
 pub use launch::{Outcome, Settings, check_nodes, run_on};
 pub use lock::{Condvar, Held, Lock};
-pub use machine::{Apart, Judge, LostNode, Machine, Receivers, StartError, Verdict, Woken};
+pub use machine::{Apart, Judge, LostNode, Machine, Receivers, StartError, Strand, Verdict, Woken};
 pub use node::Node;
 pub use optimisations::{Optimisations, WriteDetection};
 pub use processes::Processes;
 pub use race::RaceReport;
+pub use spawn::{Op, ProcessError, Spawned, Where, anywhere};
 pub use threads::Threads;
 pub use under::Under;
 pub use worker::Worker;

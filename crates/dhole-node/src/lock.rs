@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::num::{NonZeroU64, NonZeroU128};
+use std::sync::atomic::Ordering;
 
 use dhole_heap::Share;
 use dhole_model::CallSite;
@@ -30,8 +31,8 @@ impl Worker<'_> {
 
     /// A number that no other call gives out; modulo the number of nodes it is this node.
     pub(crate) fn new_number(&mut self) -> u64 {
-        let number = self.link.numbers_made * self.nodes() as u64 + self.node().index() as u64;
-        self.link.numbers_made += 1;
+        let made = self.link.node.numbers_made.fetch_add(1, Ordering::Relaxed);
+        let number = made * self.nodes() as u64 + self.node().index() as u64;
         // So that the number modulo the nodes is this node, whatever number they begin with.
         let first = (self.link.node.cluster.number() + 1) << MADE_BITS;
         first.next_multiple_of(self.nodes() as u64) + number

@@ -19,6 +19,16 @@ pub enum Woken {
 /// at place `i` where it has all, or the one that is [here](Apart::me).
 pub type Receivers<'a> = [&'a dyn Receiver<Message>];
 
+/// One of the bodies that a machine runs for a node: the program's, or that of a process that was
+/// started on the node during the run. Of all bodies of a node one goes on at a time.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Strand(pub u32);
+
+impl Strand {
+    /// The program's body, with which a node begins and ends.
+    pub const PROGRAM: Strand = Strand(0);
+}
+
 /// What the nodes of a cluster run on: threads of one process, processes, or a simulation. The
 /// engine knows nothing else of the world: no clock, no thread, no random number.
 ///
@@ -85,16 +95,44 @@ pub trait Machine: Sync {
         None
     }
 
-    /// Runs `body` once for each of `nodes` nodes, delivering messages to `receivers`, and
-    /// returns when all bodies have returned. Bodies do not unwind.
+    /// Runs `body` once for each of `nodes` nodes, as [`Strand::PROGRAM`], delivering messages to
+    /// `receivers`, and returns when all bodies have returned. Bodies do not unwind. A body of
+    /// another strand, which [began](Machine::begin) meanwhile, answers which strand of the node
+    /// goes on when it is over; the program's, which ends last, itself.
     ///
     /// # Errors
     /// [`StartError`] when the machine cannot run so many nodes; then no body has run.
+    fn start_strands(
+        &self,
+        receivers: &Receivers<'_>,
+        body: &(dyn Fn(NodeId, Strand) -> Strand + Sync),
+    ) -> Result<(), StartError>;
+
+    /// As [`start_strands`](Machine::start_strands), where there are no processes.
+    ///
+    /// # Errors
+    /// As there.
     fn start(
         &self,
         receivers: &Receivers<'_>,
         body: &(dyn Fn(NodeId) + Sync),
-    ) -> Result<(), StartError>;
+    ) -> Result<(), StartError> {
+        self.start_strands(receivers, &|node, strand| {
+            body(node);
+            strand
+        })
+    }
+
+    /// Makes a stack for another body of `node`, which begins when it is first
+    /// [handed over](Machine::hand_over) to. No strand of this number was there before.
+    ///
+    /// # Errors
+    /// [`StartError`] when there is no stack for it.
+    fn begin(&self, node: NodeId, strand: Strand) -> Result<(), StartError>;
+
+    /// The strand `me` of `node` lets another one go on, which has begun and not ended, and returns
+    /// when it is to go on itself. The caller holds no lock.
+    fn hand_over(&self, node: NodeId, me: Strand, to: Strand);
 }
 
 /// What the processes of a cluster have to do with each other beside sending messages: they begin

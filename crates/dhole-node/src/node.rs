@@ -2,6 +2,7 @@
 //! carried out.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use dhole_heap::{Cluster, HeapMut, Monitor, Presence};
 use dhole_model::{CallSite, Counters, MessageKind, NodeId, Oid};
@@ -19,6 +20,7 @@ use crate::launch::Settings;
 use crate::object::ObjectsHere;
 use crate::optimisations::Optimisations;
 use crate::race::RaceReport;
+use crate::spawn::Turns;
 use crate::survival::Survival;
 use crate::worker::MOST_WARNINGS;
 
@@ -31,6 +33,8 @@ pub struct Node {
     pub(crate) pool: Arc<PayloadPool>,
     /// Whether the run goes on when nodes are lost.
     pub(crate) survives: bool,
+    /// Numbers given out to new locks, semaphores and conditions.
+    pub(crate) numbers_made: AtomicU64,
 }
 
 /// What the node lock protects beside the heap.
@@ -68,6 +72,8 @@ pub(crate) struct State {
     /// The objects with operations.
     pub(crate) here: ObjectsHere,
     pub(crate) survival: Survival,
+    /// The processes of this node beside the one that has the turn.
+    pub(crate) turns: Turns,
 }
 
 /// How a run ended early, as this node sees it.
@@ -124,6 +130,7 @@ impl Node {
             races: Vec::new(),
             here: ObjectsHere::new(id, nodes, settings, cluster.number()),
             survival: Survival::new(settings.survive),
+            turns: Turns::default(),
         };
         Node {
             id,
@@ -132,6 +139,7 @@ impl Node {
             monitor: Monitor::new(cluster, id, state),
             pool: Arc::clone(pool),
             survives: settings.survive,
+            numbers_made: AtomicU64::new(0),
         }
     }
 
@@ -197,15 +205,49 @@ impl State {
     /// Takes a message; the worker is to be woken when its wait is over.
     fn deliver(&mut self, from: NodeId, message: Message, step: &mut Step<'_, '_>) -> Wake {
         let waited = !self.may_go_on();
+        let said = match &message {
+            Message::After { carrier, .. } => carrier,
+            message => message,
+        };
+        match said {
+            // Who looks whether all wait for ever must not find that they do.
+            Message::Stall(_) if self.may_let_others() => return Wake::No,
+            said if self.turns.holds(said) => {
+                return self.hold_message(from, message, step);
+            }
+            said if self.turns.program_is_at_barrier() && self.protocol.lacks_of_grant(said) => {
+                let nodes = self.nodes;
+                if !self.turns.hold_grant(from, message, step.payload, nodes) {
+                    self.too_many(from, step);
+                }
+                return Wake::No;
+            }
+            _ => {}
+        }
         self.take_message(from, message, step);
-        match waited && self.may_go_on() {
+        let stirred = self.turns.take_stirred();
+        match stirred || (waited && self.may_go_on()) {
             true => Wake::Yes,
             false => Wake::No,
         }
     }
 
+    /// Keeps a message until the program has the turn, which waits for it.
+    fn hold_message(&mut self, from: NodeId, message: Message, step: &mut Step<'_, '_>) -> Wake {
+        let nodes = self.nodes;
+        if !self.turns.hold(from, message, step.payload, nodes) {
+            self.too_many(from, step);
+        }
+        Wake::Yes
+    }
+
+    fn too_many(&mut self, from: NodeId, step: &mut Step<'_, '_>) {
+        let what = "more messages that end a wait than there are nodes";
+        self.broke(ProtocolError::BadMessage { from, what }, step);
+    }
+
     /// Takes a message.
-    fn take_message(&mut self, from: NodeId, message: Message, step: &mut Step<'_, '_>) {
+    pub(crate) fn take_message(&mut self, from: NodeId, message: Message, step: &mut Step<'_, '_>) {
         match self.take_loss(from, &message, step) {
             Err(cause) => return self.broke(cause, step),
             Ok(true) => return,
@@ -350,6 +392,11 @@ impl State {
     pub(crate) fn refuse_wait(&mut self, why: ProtocolError) {
         self.refused = Some(why);
         self.done = true;
+    }
+
+    /// What has come is another process's; whether anything had.
+    pub(crate) fn not_done(&mut self) -> bool {
+        std::mem::take(&mut self.done)
     }
 
     /// What the worker waited for, if it has come; or how the run ended.

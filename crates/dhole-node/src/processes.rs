@@ -30,8 +30,11 @@ use dhole_model::NodeId;
 use dhole_net::{Outbox, PayloadPool, Port};
 use dhole_protocol::Message;
 
-use crate::machine::{Apart, Judge, LostNode, Machine, Receivers, StartError, Verdict, Woken};
+use crate::machine::{
+    Apart, Judge, LostNode, Machine, Receivers, StartError, Strand, Verdict, Woken,
+};
 use crate::random::Random;
+use crate::strands::{Maker, Turn};
 
 use self::agree::Table;
 use self::dump::Dump;
@@ -64,7 +67,12 @@ pub struct Processes {
     here: RwLock<Option<Here>>,
     pace: Pace,
     dump: Dump,
+    turn: Turn,
+    maker: Maker,
 }
+
+/// Bytes of the stack of a process that was started during the run: what a main thread usually has.
+const STACK: usize = 8 << 20;
 
 /// What goes with the run that is on.
 struct Here {
@@ -109,6 +117,8 @@ impl Processes {
             here: RwLock::new(None),
             pace: Pace::new(nodes),
             dump: Dump::default(),
+            turn: Turn::new(),
+            maker: Maker::new(),
             port,
         })
     }
@@ -208,16 +218,22 @@ impl Machine for Processes {
 
     fn work(&self, _node: NodeId, _units: u64) {}
 
-    fn start(
+    fn start_strands(
         &self,
         receivers: &Receivers<'_>,
-        body: &(dyn Fn(NodeId) + Sync),
+        body: &(dyn Fn(NodeId, Strand) -> Strand + Sync),
     ) -> Result<(), StartError> {
         let now = self.since_made().as_nanos() as u64;
         self.began_ns.store(now, Ordering::Relaxed);
         self.pace.begin();
         self.dump.begin();
         self.take_early(receivers);
+        let wanted = self.maker.open();
+        let run = |node: NodeId, strand: Strand| {
+            self.turn.wait(strand);
+            let next = body(node, strand);
+            self.turn.give(next);
+        };
         std::thread::scope(|scope| {
             let service = std::thread::Builder::new().name("dhole-service".into());
             let serving = service.spawn_scoped(scope, || self.serve(receivers));
@@ -228,11 +244,25 @@ impl Machine for Processes {
             let dump = std::thread::Builder::new().name("dhole-dump".into());
             // Without one, nothing is written when it is asked for.
             let _ = dump.spawn_scoped(scope, || self.write_dumps(receivers));
-            body(self.me);
+            let maker = std::thread::Builder::new().name("dhole-maker".into());
+            // Without one, no process can be started here, and whoever tries is told.
+            let making = move || Maker::make(scope, wanted, STACK, run);
+            let _ = maker.spawn_scoped(scope, making);
+            run(self.me, Strand::PROGRAM);
+            self.maker.close();
             self.pace.end(&*self.port);
             self.dump.end();
         });
         Ok(())
+    }
+
+    fn begin(&self, node: NodeId, strand: Strand) -> Result<(), StartError> {
+        self.maker.want(node, strand, (self.name(), self.nodes))
+    }
+
+    fn hand_over(&self, _node: NodeId, me: Strand, to: Strand) {
+        self.turn.give(to);
+        self.turn.wait(me);
     }
 }
 

@@ -32,6 +32,7 @@ impl Worker<'_> {
     #[track_caller]
     pub fn once<T: Share + Copy>(&mut self, f: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let site = CallSite::caller();
+        self.only_the_program("once", site)?;
         if self.link.survives() {
             self.once_of_those_left(f, site)?;
         } else {
@@ -76,6 +77,7 @@ impl Worker<'_> {
     }
 
     pub(crate) fn arrive(&mut self, once: bool, site: CallSite) -> Result<(), SyncError> {
+        self.only_the_program("a barrier", site)?;
         if self.link.survives() {
             return self.meet_those_left(Meeting::Barrier, site);
         }
@@ -89,7 +91,8 @@ impl Worker<'_> {
     }
 
     /// Waits until every node has finished the program.
-    pub(crate) fn finish(&mut self) -> Result<(), SyncError> {
+    pub(crate) fn finish(&mut self) -> Result<()> {
+        self.join_all()?;
         let site = CallSite::runtime("the end of the run");
         let survives = self.link.survives();
         let called = self.exclusive(|link, call| {
@@ -101,10 +104,10 @@ impl Worker<'_> {
             link.and_wait(call, Event::Finish).map(drop)
         });
         called.map_err(|failure| self.link.sync_error(failure, site))?;
-        match survives {
-            true => self.meet_those_left(Meeting::End, site),
-            false => Ok(()),
+        if survives {
+            self.meet_those_left(Meeting::End, site)?;
         }
+        Ok(())
     }
 }
 

@@ -13,8 +13,9 @@ use dhole_model::NodeId;
 use dhole_net::{InProcess, Outbox};
 use dhole_protocol::Message;
 
-use crate::machine::{Machine, Receivers, StartError, Woken};
+use crate::machine::{Machine, Receivers, StartError, Strand, Woken};
 use crate::random::Random;
+use crate::strands::{Maker, Turn};
 
 /// How often a waiting worker looks again before it takes the next milder way to wait.
 const SPINS: u32 = 2_000;
@@ -32,6 +33,9 @@ pub struct Threads {
     began_ns: AtomicU64,
     waiting: AtomicUsize,
     cores: usize,
+    maker: Maker,
+    /// Nodes whose program has not ended.
+    unfinished: AtomicUsize,
 }
 
 /// One node's own corner of the machine.
@@ -41,6 +45,7 @@ struct Seat {
     parked: AtomicBool,
     /// The thread that is the node in the last run.
     thread: Mutex<Option<Thread>>,
+    turn: Turn,
     random: Random,
 }
 
@@ -67,6 +72,7 @@ impl Threads {
             woken: AtomicBool::new(false),
             parked: AtomicBool::new(false),
             thread: Mutex::new(None),
+            turn: Turn::new(),
             random: Random::new(seed, NodeId::at(node)),
         };
         Threads {
@@ -75,6 +81,8 @@ impl Threads {
             began_ns: AtomicU64::new(0),
             waiting: AtomicUsize::new(0),
             cores: std::thread::available_parallelism().map_or(1, |cores| cores.get()),
+            maker: Maker::new(),
+            unfinished: AtomicUsize::new(0),
         }
     }
 
@@ -85,12 +93,20 @@ impl Threads {
     }
 
     /// A run begins: nothing of the one before is left.
-    fn begin(&self) {
+    fn begin_run(&self) {
+        self.unfinished.store(self.seats.len(), Ordering::SeqCst);
         let now = self.made.elapsed().as_nanos() as u64;
         self.began_ns.store(now, Ordering::Relaxed);
         for seat in &self.seats {
             seat.woken.store(false, Ordering::SeqCst);
         }
+    }
+
+    /// The thread that runs this is the node from here on.
+    fn take_seat(&self, node: NodeId, strand: Strand) {
+        let seat = &self.seats[node.index()];
+        seat.turn.wait(strand);
+        *seat.thread() = Some(std::thread::current());
     }
 
     fn wake(&self, node: NodeId) {
@@ -175,27 +191,33 @@ impl Machine for Threads {
 
     fn work(&self, _node: NodeId, _units: u64) {}
 
-    fn start(
+    fn start_strands(
         &self,
         _receivers: &Receivers<'_>,
-        body: &(dyn Fn(NodeId) + Sync),
+        body: &(dyn Fn(NodeId, Strand) -> Strand + Sync),
     ) -> Result<(), StartError> {
         let go = OnceLock::new();
         let nodes = self.seats.len();
-        self.begin();
-        std::thread::scope(|scope| {
-            for (index, seat) in self.seats.iter().enumerate() {
+        self.begin_run();
+        let wanted = self.maker.open();
+        let run = |node: NodeId, strand: Strand| {
+            self.take_seat(node, strand);
+            let next = body(node, strand);
+            self.seats[node.index()].turn.give(next);
+        };
+        let made = std::thread::scope(|scope| {
+            for index in 0..nodes {
                 let go = &go;
-                let run = move || {
+                let program = move || {
+                    let _ends = Ends(self);
                     if *go.wait() {
-                        *seat.thread() = Some(std::thread::current());
-                        body(NodeId::at(index));
+                        run(NodeId::at(index), Strand::PROGRAM);
                     }
                 };
                 let thread = std::thread::Builder::new()
                     .name(format!("dhole-{index}"))
                     .stack_size(STACK);
-                if let Err(cause) = thread.spawn_scoped(scope, run) {
+                if let Err(cause) = thread.spawn_scoped(scope, program) {
                     let _ = go.set(false);
                     return Err(StartError::Refused {
                         machine: self.name(),
@@ -206,8 +228,32 @@ impl Machine for Threads {
                 }
             }
             let _ = go.set(true);
+            Maker::make(scope, wanted, STACK, run);
             Ok(())
-        })
+        });
+        self.maker.close();
+        made
+    }
+
+    fn begin(&self, node: NodeId, strand: Strand) -> Result<(), StartError> {
+        let whose = (self.name(), self.seats.len());
+        self.maker.want(node, strand, whose)
+    }
+
+    fn hand_over(&self, node: NodeId, me: Strand, to: Strand) {
+        self.seats[node.index()].turn.give(to);
+        self.take_seat(node, me);
+    }
+}
+
+/// The program of a node ends, by unwinding too.
+struct Ends<'a>(&'a Threads);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        if self.0.unfinished.fetch_sub(1, Ordering::SeqCst) == 1 {
+            self.0.maker.close();
+        }
     }
 }
 

@@ -44,6 +44,7 @@ impl<'id> Worker<'id> {
     pub fn switch(&mut self, what: impl Names, to: Coherence) -> Result<()> {
         let at = Location::caller();
         let site = CallSite::from(at);
+        self.only_the_program("switching", site)?;
         if self.is_paged() || to == Coherence::TreadMarks {
             return Err(self.mixed(to, site).into());
         }

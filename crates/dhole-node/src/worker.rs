@@ -8,8 +8,9 @@ use dhole_protocol::{AbortReason, Event, Message, ProtocolError};
 
 use crate::error::{OutOfMemory, SyncError};
 use crate::grip::{Dropped, Holding};
-use crate::machine::{Machine, Receivers, Woken};
+use crate::machine::{Machine, Receivers, Strand, Woken};
 use crate::node::{Ended, Node, State, Step};
+use crate::spawn::Children;
 
 /// A node's worker: the token that lets a program touch shared objects.
 ///
@@ -33,10 +34,12 @@ pub(crate) struct Link<'id> {
     pub dropped: Dropped,
     /// How long a wait lasts before the wait-for graph is searched for a cycle.
     pub suspect_after: Duration,
+    /// Which of the node's processes this is.
+    pub strand: Strand,
+    /// The processes that it has started and not waited for.
+    pub children: Children,
     /// On node 0, where the `once` is whose value it is making.
     pub in_once: Option<CallSite>,
-    /// Numbers given out to new locks, semaphores and conditions.
-    pub numbers_made: u64,
     /// Bytes of pages for which this node has memory.
     pub memory_bytes: u64,
     /// How objects are kept consistent unless their allocation says otherwise.
@@ -79,11 +82,15 @@ impl<'id> Worker<'id> {
         self.link.node.counters()
     }
 
-    /// Ends the borrow epoch and lets what waits for this worker happen, nothing else: no
-    /// synchronisation, no write notices.
+    /// Ends the borrow epoch and lets what waits for this worker happen, another process of this
+    /// node too if it can go on, nothing else: no synchronisation, no write notices.
     #[track_caller]
     pub fn pause(&mut self) -> Result<(), SyncError> {
-        self.local(None, CallSite::caller())
+        let paused = self.exclusive(|link, call| {
+            link.local(call, None)?;
+            link.yield_turn(call)
+        });
+        paused.map_err(|failure| self.link.sync_error(failure, CallSite::caller()))
     }
 
     /// A call with an event that is over at once.
@@ -268,6 +275,13 @@ impl Link<'_> {
         let began = self.machine.now(id);
         let mut patience = self.suspect_after;
         let outcome = loop {
+            if self.let_others(call)? {
+                if let Some(outcome) = outcome(call) {
+                    break outcome;
+                }
+                continue;
+            }
+            self.take_held(call);
             call.unlock();
             let woken = self.machine.wait_polling(self.receivers, id, patience);
             if let Some(outcome) = outcome(call) {

@@ -111,9 +111,6 @@ impl Barrier {
         if place.is_some() {
             return Err(bad("a second arrival at a barrier"));
         }
-        if self.claims_what_nobody_did(from, &news) {
-            return Err(bad("an interval that its own node knows nothing of"));
-        }
         self.arrived[from.index()] = Some(Arrival {
             barrier,
             news,
@@ -135,28 +132,6 @@ impl Barrier {
         Ok(Arrived::Apart(waiters.collect()))
     }
 
-    /// Whether, with this one, all have arrived, and one claims to have seen an interval that its
-    /// own node does not tell of.
-    fn claims_what_nobody_did(&self, from: NodeId, news: &News) -> bool {
-        let missing = self.arrived.iter().filter(|arrival| arrival.is_none());
-        if missing.count() > 1 {
-            return false;
-        }
-        let mut time = news.time.clone();
-        let others = self.arrived.iter().flatten();
-        others.for_each(|arrival| time.merge(&arrival.news.time));
-        let claimed = |(node, arrival): (usize, &Option<Arrival>)| {
-            let node = NodeId::at(node);
-            let own = match arrival {
-                Some(arrival) => arrival.news.time.of(node),
-                None if node == from => news.time.of(node),
-                None => return false,
-            };
-            time.of(node) > own
-        };
-        self.arrived.iter().enumerate().any(claimed)
-    }
-
     /// Whether this node waits at the barrier.
     pub fn check_departure(&self, barrier: BarrierId, from: NodeId) -> Result<(), ProtocolError> {
         if self.waiting_at != Some(barrier) {
@@ -166,7 +141,7 @@ impl Barrier {
         Ok(())
     }
 
-    /// All have arrived; `last_told` is the newest of our own intervals, which all know now.
+    /// All have arrived; `last_told` is the newest of our own intervals that all know now.
     pub fn depart(&mut self, last_told: IntervalIndex) {
         let collects = matches!(self.waiting_at.take(), Some(BarrierId::Collection(_)));
         self.passed += u64::from(!collects);
@@ -191,10 +166,13 @@ impl Barrier {
 
 /// What each node lacks once all have told what they did.
 fn departures(arrivals: &[Arrival]) -> Vec<News> {
+    // What each has told of itself, and no more: processes of a node that has arrived go on, and
+    // others may have seen what they did since.
     let mut time = VectorTime::zero(arrivals.len());
-    arrivals
-        .iter()
-        .for_each(|arrival| time.merge(&arrival.news.time));
+    for (node, arrival) in arrivals.iter().enumerate() {
+        let node = NodeId::at(node);
+        time.see(node, arrival.news.time.of(node));
+    }
     let lamport = arrivals
         .iter()
         .map(|arrival| arrival.news.lamport)

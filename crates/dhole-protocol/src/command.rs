@@ -10,8 +10,8 @@ use thiserror::Error;
 use crate::array_command::{ArrayCommand, ArrayEvent};
 use crate::page_command::{PageCommand, PageEvent};
 use crate::{
-    ConditionId, Flushed, FlushedAt, LockId, Message, News, Operation, Passage, Race, SemaphoreId,
-    Sent, SentList, Waiter,
+    ConditionId, Flushed, FlushedAt, LockId, Message, News, Passage, Race, SemaphoreId, Sent,
+    SentList, Waiter, WaitingFor,
 };
 
 /// What the node's worker is doing while an event is handled, and so which bytes may be touched.
@@ -132,10 +132,10 @@ pub enum Event {
     },
     /// The worker is about to use an object with operations: what it wrote so far happened before.
     EndInterval,
-    /// The worker waits until an operation was executed.
+    /// The worker waits until an operation was executed, or a process has come to its end.
     Await {
         /// Which.
-        operation: Operation,
+        what: WaitingFor,
         /// Where in the program.
         site: CallSite,
     },

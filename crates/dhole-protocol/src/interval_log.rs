@@ -47,16 +47,13 @@ impl Default for LogLimits {
     }
 }
 
-fn weight(interval: &Interval) -> usize {
-    let pages = interval
-        .pages
-        .as_ref()
-        .map_or(0, |pages| pages.ranges.len());
-    1 + interval.written.len()
-        + interval.elements.len()
-        + interval.freed.len()
-        + interval.freed_arrays.len()
-        + pages
+impl Interval {
+    /// What it takes in memory: itself, and ranges of objects.
+    pub(crate) fn weight(&self) -> usize {
+        let pages = self.pages.as_ref().map_or(0, |pages| pages.ranges.len());
+        let ranges = self.written.len() + self.freed.len() + self.freed_arrays.len();
+        1 + ranges + self.elements.len() + pages
+    }
 }
 
 impl IntervalLog {
@@ -78,7 +75,7 @@ impl IntervalLog {
             interval.first <= last.whole.index + 1 && last.whole.index < interval.index
         }));
         self.records += 1;
-        self.weight += weight(interval);
+        self.weight += interval.weight();
         of_node.push_back(record);
         if self.weight >= self.compact_at {
             self.compact();
@@ -102,7 +99,7 @@ impl IntervalLog {
         let nodes = self.nodes.iter_mut();
         nodes.for_each(|records| keep_newest(records, whole, &freed));
         self.records = self.nodes.iter().map(VecDeque::len).sum();
-        self.weight = self.nodes.iter().flatten().map(|r| weight(&r.whole)).sum();
+        self.weight = self.nodes.iter().flatten().map(|r| r.whole.weight()).sum();
         self.compact_at = self.limits.compact_from.max(2 * self.weight);
     }
 
@@ -140,7 +137,7 @@ impl IntervalLog {
             let seen = time.of(NodeId::at(node));
             while let Some(first) = of_node.front().filter(|first| first.whole.index <= seen) {
                 self.records -= 1;
-                self.weight -= weight(&first.whole);
+                self.weight -= first.whole.weight();
                 of_node.pop_front();
             }
         }

@@ -565,12 +565,13 @@ impl Lazy {
     }
 
     /// All have met at a barrier and told each other everything: forgets the intervals, which
-    /// every node has seen.
-    pub fn met(&mut self) {
-        self.log.forget_up_to(&self.time);
-        self.seen_by_all.merge(&self.time);
-        self.races.seen_by_all(&self.time);
-        self.races.met(self.lamport);
+    /// every node has seen. What was told there ends with `told`; processes of this node may have
+    /// gone on since it arrived.
+    pub fn met(&mut self, told: &News) {
+        self.log.forget_up_to(&told.time);
+        self.seen_by_all.merge(&told.time);
+        self.races.seen_by_all(&told.time);
+        self.races.met(told.lamport);
     }
 
     /// How many intervals are kept for nodes that may not have seen them.

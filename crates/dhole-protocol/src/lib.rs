@@ -86,7 +86,7 @@ pub use interval_log::LogLimits;
 pub use lazy::{MOST_ALONG, MOST_BESIDE};
 pub use message::{
     AbortReason, BarrierId, DecodeError, EncodeError, Flushed, FlushedAt, Interval, LockId,
-    Message, News, Operation, Pushed, Sent, SentList, Waiter, Waiting, WaitingFor, Wanted,
+    Message, News, Operation, Pushed, Sent, SentList, Started, Waiter, Waiting, WaitingFor, Wanted,
     WantedList,
 };
 pub use node_set::NodeSet;

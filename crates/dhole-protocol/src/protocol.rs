@@ -1,12 +1,11 @@
 use std::ops::Range;
-use std::sync::Arc;
 
-use dhole_model::{CallSite, Coherence, IntervalIndex, NodeId, Oid, PageId, VectorTime};
+use dhole_model::{CallSite, Coherence, NodeId, Oid, PageId, VectorTime};
 
 use smallvec::SmallVec;
 
 use crate::arrays_home::ElementFlush;
-use crate::barrier::{Arrived, Barrier, MANAGER};
+use crate::barrier::{Barrier, MANAGER};
 use crate::command::{Along, Command, Commands, Event, ProtocolError, WorkerIs};
 use crate::gate::{Gates, Request};
 use crate::home::Flush;
@@ -15,8 +14,9 @@ use crate::lazy::Lazy;
 use crate::lock::{Acquired, Locks, Passed};
 use crate::stall::{Stall, Traffic};
 use crate::wait_for::{Edges, Probe, WaitFor};
-use crate::{BarrierId, Changed, LockId, Message, News, Passage, Races, WaitingFor};
+use crate::{Changed, LockId, Message, Passage, Races, WaitingFor};
 
+mod meeting;
 mod operations;
 mod passing;
 
@@ -32,6 +32,8 @@ pub struct Protocol {
     gates: Gates,
     wait_for: WaitFor,
     traffic: Traffic,
+    /// What the worker waited for has come, but for the other sides of races.
+    withheld: bool,
     /// The run has ended early, and with it the worker's wait.
     over: bool,
 }
@@ -58,6 +60,7 @@ impl Protocol {
             gates: Gates::new(me, nodes),
             wait_for: WaitFor::new(me),
             traffic: Traffic::default(),
+            withheld: false,
             over: false,
         }
     }
@@ -111,7 +114,9 @@ impl Protocol {
                 self.arrive(at, site, out)?
             }
             Event::EndInterval => self.lazy.end_interval(out),
-            Event::Await { operation, site } => self.await_operation(operation, site),
+            Event::Await { what, site } => {
+                self.wait_for.begin(what, site);
+            }
             Event::Learn(news) => self.learn(news.as_deref(), out)?,
             Event::Flush => self.lazy.flush(out),
             Event::SwitchArray {
@@ -175,11 +180,12 @@ impl Protocol {
         let Some(me) = self.wait_for.current() else {
             return;
         };
-        if me.waiting_for.any_node_may_end_it() {
+        if self.wait_for.asks_for_a_stall() {
             let message = Message::Stall(Box::new(Stall::begin(self.me)));
             let to = self.traffic.next_left(0);
             out.push(Command::Send { to, message });
-        } else if let Some((Probe { path, confirms }, to)) = self.wait_for.suspect(self.edges()) {
+        }
+        if let Some((Probe { path, confirms }, to)) = self.wait_for.suspect(self.edges()) {
             let message = Message::Probe {
                 path,
                 confirms,
@@ -423,102 +429,12 @@ impl Protocol {
         Ok(())
     }
 
-    fn arrive(
-        &mut self,
-        (barrier, first_untold): (BarrierId, IntervalIndex),
-        site: CallSite,
-        out: &mut Commands,
-    ) -> Result<(), ProtocolError> {
-        self.lazy.end_interval(out);
-        self.wait_for.begin(WaitingFor::Barrier(barrier), site);
-        let news = self.lazy.own_news_from(first_untold);
-        if self.me == MANAGER {
-            return self.arrived(self.me, barrier, news, site, out);
-        }
-        let message = Message::BarrierArrive {
-            barrier,
-            news,
-            site,
-        };
-        out.push(Command::Send {
-            to: MANAGER,
-            message,
-        });
-        Ok(())
-    }
-
-    fn arrived(
-        &mut self,
-        from: NodeId,
-        barrier: BarrierId,
-        news: News,
-        site: CallSite,
-        out: &mut Commands,
-    ) -> Result<(), ProtocolError> {
-        match self.barrier.arrived(from, barrier, news, site)? {
-            Arrived::NotAll => Ok(()),
-            Arrived::All(barrier, departures) => {
-                let program = matches!(barrier, BarrierId::Program(_) | BarrierId::Once(_));
-                let collect = program && self.lazy.treadmarks.wants_collection();
-                let mut departures = departures.into_iter();
-                let own = departures.next();
-                for (node, news) in departures.enumerate() {
-                    let message = Message::BarrierDepart {
-                        barrier,
-                        news,
-                        collect,
-                    };
-                    out.push(Command::Send {
-                        to: NodeId::at(node + 1),
-                        message,
-                    });
-                }
-                own.map_or(Ok(()), |news| {
-                    self.depart(self.me, barrier, &news, collect, out)
-                })
-            }
-            Arrived::Apart(waiters) => {
-                let cycle: Arc<[_]> = waiters.into();
-                for waiter in cycle.iter() {
-                    let message = Message::Deadlock {
-                        cycle: Arc::clone(&cycle),
-                    };
-                    out.push(Command::Send {
-                        to: waiter.node,
-                        message,
-                    });
-                }
-                Ok(())
-            }
-        }
-    }
-
-    fn depart(
-        &mut self,
-        from: NodeId,
-        barrier: BarrierId,
-        news: &News,
-        collect: bool,
-        out: &mut Commands,
-    ) -> Result<(), ProtocolError> {
-        self.barrier.check_departure(barrier, from)?;
-        let records = self.lazy.check(from, news)?;
-        self.barrier.depart(self.lazy.time().of(self.me));
-        self.lazy.apply(news, records, out);
-        self.lazy.met();
-        self.gates.met(self.lazy.time());
-        if collect {
-            self.lazy.treadmarks.begin_collection();
-        }
-        self.go_on(out);
-        Ok(())
-    }
-
     /// What the worker waited for has come. It goes on once it is known where the other sides of
     /// the races are that were found with it.
     fn go_on(&mut self, out: &mut Commands) {
         self.wait_for.end();
-        if !self.lazy.races.is_asking() {
+        self.withheld = self.lazy.races.is_asking();
+        if !self.withheld {
             out.push(Command::Done);
         }
     }
@@ -720,7 +636,7 @@ impl Protocol {
                 site,
             } => {
                 self.lazy.races.answered(from, raced, lamport, site, out)?;
-                if self.wait_for.current().is_none() {
+                if self.withheld {
                     self.go_on(out);
                 }
                 Ok(())
@@ -728,7 +644,8 @@ impl Protocol {
             Message::Stall(stall) => {
                 if let Some(me) = self.wait_for.current() {
                     let nodes = self.lazy.time().nodes();
-                    stall.visit(me, &self.traffic, nodes, out);
+                    let parked = self.wait_for.parked();
+                    stall.visit(me, parked, &self.traffic, nodes, out);
                 }
                 Ok(())
             }

@@ -32,6 +32,8 @@ pub struct Round {
     pub waiters: Vec<Waiter>,
     /// The nodes that are lost: who knows of others has no part in it.
     pub without: Vec<NodeId>,
+    /// Other processes of these nodes, each in a wait.
+    pub beside: Vec<Waiter>,
     /// Messages that they sent.
     pub sent: u64,
     /// Messages that they received.
@@ -119,9 +121,19 @@ impl Stall {
         }
     }
 
-    /// Visits node `me`, one of `nodes`, which is in the wait `me_waiting`.
-    pub(crate) fn visit(mut self, me: Waiter, traffic: &Traffic, nodes: usize, out: &mut Commands) {
-        let asks_itself = me.waiting_for.any_node_may_end_it() && me.node < self.asker;
+    /// Visits a node, one of `nodes`, whose worker is in the wait `me`, and other processes in
+    /// those that are `beside` it.
+    pub(crate) fn visit(
+        mut self,
+        me: Waiter,
+        beside: &[Waiter],
+        traffic: &Traffic,
+        nodes: usize,
+        out: &mut Commands,
+    ) {
+        let mut waits = [me].into_iter().chain(beside.iter().copied());
+        let asks = waits.any(|wait| wait.waiting_for.any_node_may_end_it());
+        let asks_itself = asks && me.node < self.asker;
         let last = self.round.waiters.last();
         let expected = traffic.next_left(last.map_or(0, |last| last.node.index() + 1));
         if asks_itself || expected != me.node {
@@ -134,6 +146,7 @@ impl Stall {
             return;
         }
         self.round.waiters.push(me);
+        self.round.beside.extend(beside);
         self.round.sent = self.round.sent.wrapping_add(traffic.sent);
         self.round.received = self.round.received.wrapping_add(traffic.received);
         let to = traffic.next_left(me.node.index() + 1);
@@ -153,7 +166,7 @@ impl Stall {
                 out.push(Command::Send { to, message });
             }
             Some(first) if *first == self.round && first.sent == first.received => {
-                tell(self.round.waiters, out);
+                tell(self.round, out);
             }
             Some(_) => {}
         }
@@ -161,9 +174,12 @@ impl Stall {
 }
 
 /// Tells all that none of them will go on.
-fn tell(waiters: Vec<Waiter>, out: &mut Commands) {
-    let cycle: std::sync::Arc<[Waiter]> = waiters.into();
-    for waiter in cycle.iter() {
+fn tell(round: Round, out: &mut Commands) {
+    let Round {
+        waiters, beside, ..
+    } = round;
+    let cycle: std::sync::Arc<[Waiter]> = waiters.iter().copied().chain(beside).collect();
+    for waiter in &waiters {
         out.push(Command::Send {
             to: waiter.node,
             message: Message::Deadlock {

@@ -29,6 +29,8 @@ pub(crate) struct WaitFor {
     current: Option<Waiter>,
     /// Numbers the waits.
     waits: u64,
+    /// The waits of processes that let others of their node go on meanwhile.
+    parked: Vec<Waiter>,
 }
 
 /// What a node knows of locks, gates and the barrier: where the edges of the graph are.
@@ -52,6 +54,7 @@ impl WaitFor {
             me,
             current: None,
             waits: 0,
+            parked: Vec::new(),
         }
     }
 
@@ -69,6 +72,32 @@ impl WaitFor {
 
     pub fn end(&mut self) {
         self.current = None;
+    }
+
+    /// Sets the worker's wait aside.
+    pub fn park(&mut self) -> Option<Waiter> {
+        let wait = self.current.take()?;
+        self.parked.push(wait);
+        Some(wait)
+    }
+
+    /// A wait that was set aside is over, or the worker's `again`.
+    pub fn unpark(&mut self, wait: Waiter, again: bool) {
+        self.parked.retain(|parked| *parked != wait);
+        if again {
+            self.current = Some(wait);
+        }
+    }
+
+    /// Whether it is for this node to ask whether all wait for ever.
+    pub fn asks_for_a_stall(&self) -> bool {
+        let mut waits = self.current.iter().chain(&self.parked);
+        self.current.is_some() && waits.any(|wait| wait.waiting_for.any_node_may_end_it())
+    }
+
+    /// The waits that are set aside.
+    pub fn parked(&self) -> &[Waiter] {
+        &self.parked
     }
 
     /// The wait that the worker is in.
@@ -117,7 +146,9 @@ impl WaitFor {
                     .filter(|node| next.is_none_or(|next| next == *node))
                     .collect()
             }
-            WaitingFor::Condition(_) | WaitingFor::Operation(_) => Vec::new(),
+            WaitingFor::Condition(_) | WaitingFor::Operation(_) | WaitingFor::Process(_) => {
+                Vec::new()
+            }
         };
         for to in awaited {
             let Probe { path, confirms } = probe.clone();
@@ -144,7 +175,9 @@ impl WaitFor {
                     .rw_lock()
                     .is_some_and(|lock| edges.gates.holds(lock)),
                 WaitingFor::Barrier(_) => true,
-                WaitingFor::Condition(_) | WaitingFor::Operation(_) => false,
+                WaitingFor::Condition(_) | WaitingFor::Operation(_) | WaitingFor::Process(_) => {
+                    false
+                }
             });
         if !still_there {
             return;
@@ -212,7 +245,7 @@ fn manager_of(waiting_for: WaitingFor, edges: Edges<'_>) -> Option<NodeId> {
         WaitingFor::Barrier(_) => Some(MANAGER),
         _ if waiting_for.any_node_may_end_it() => None,
         WaitingFor::Gate(passage) => Some(edges.gates.manager(passage)),
-        WaitingFor::Condition(_) | WaitingFor::Operation(_) => None,
+        WaitingFor::Condition(_) | WaitingFor::Operation(_) | WaitingFor::Process(_) => None,
     }
 }
 

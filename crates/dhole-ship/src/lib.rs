@@ -44,8 +44,10 @@
 //! Elsewhere than on Linux and the processors x86-64 and AArch64 there is no table: it is empty,
 //! and nothing can be named.
 
+mod carried;
 mod table;
 
+pub use carried::put_carrying;
 pub use table::{NoEntry, Shipped, all, fingerprint, put};
 
 /// Something that can be named across processes.

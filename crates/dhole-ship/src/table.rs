@@ -14,6 +14,8 @@ struct Described {
     id: TypeId,
     name: &'static str,
     is: &'static (dyn Any + Sync),
+    /// The type of the function that it carries.
+    carries: Option<TypeId>,
 }
 
 /// What an entry leads to.
@@ -24,6 +26,14 @@ fn describe<S: Ship>() -> Described {
         id: TypeId::of::<S>(),
         name: std::any::type_name::<S>(),
         is: S::IS,
+        carries: None,
+    }
+}
+
+fn describe_carrying<S: Ship, F: 'static>() -> Described {
+    Described {
+        carries: Some(TypeId::of::<F>()),
+        ..describe::<S>()
     }
 }
 
@@ -92,6 +102,11 @@ impl Shipped {
     /// The name in a report.
     pub fn name(self) -> &'static str {
         self.described.name
+    }
+
+    /// The type of the function that it carries, if it does.
+    pub(crate) fn carries(self) -> Option<TypeId> {
+        self.described.carries
     }
 
     /// The descriptor, if it is of this kind.
@@ -163,8 +178,8 @@ pub fn put<S: Ship>() {
     any(target_arch = "x86_64", target_arch = "aarch64"),
     not(miri)
 ))]
-mod section {
-    use super::{Describe, Ship, describe};
+pub(crate) mod section {
+    use super::{Describe, Ship, describe, describe_carrying};
 
     /// The distance from an entry to its function.
     type Entry = i32;
@@ -187,6 +202,22 @@ mod section {
                 ".long {describe} - .",
                 ".popsection",
                 describe = sym describe::<S>,
+                options(nomem, nostack, preserves_flags)
+            );
+        }
+    }
+
+    /// As `put`, of what carries a function.
+    #[inline(always)]
+    pub(crate) fn put_carrying<S: Ship, F: 'static>() {
+        // SAFETY: as in `put`.
+        unsafe {
+            std::arch::asm!(
+                ".pushsection dhole_ship,\"aR\",%progbits",
+                ".balign 4",
+                ".long {describe} - .",
+                ".popsection",
+                describe = sym describe_carrying::<S, F>,
                 options(nomem, nostack, preserves_flags)
             );
         }
@@ -223,10 +254,12 @@ mod section {
     any(target_arch = "x86_64", target_arch = "aarch64"),
     not(miri)
 )))]
-mod section {
+pub(crate) mod section {
     use super::{Describe, Ship};
 
     pub(super) fn put<S: Ship>() {}
+
+    pub(crate) fn put_carrying<S: Ship, F: 'static>() {}
 
     pub(super) fn entries() -> impl Iterator<Item = Describe> {
         std::iter::empty()

@@ -1,11 +1,13 @@
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::ptr::NonNull;
 use std::time::{Duration, Instant};
 
 use corosensei::Yielder;
+use corosensei::stack::DefaultStack;
 use dhole_model::NodeId;
 use dhole_net::{Envelope, Outbox, Wake};
-use dhole_node::Woken;
+use dhole_node::{Strand, Woken};
 use dhole_protocol::Message;
 
 use crate::agenda::{Agenda, Event};
@@ -38,6 +40,8 @@ pub(crate) struct Cluster {
     /// Suspensions refused to workers that unwind already.
     refused: u32,
     report: Report,
+    /// Stacks of bodies that have not begun to run.
+    pub(crate) stacks: BTreeMap<(NodeId, Strand), DefaultStack>,
 }
 
 /// What the scheduler does next.
@@ -105,6 +109,7 @@ impl Cluster {
             ending: false,
             refused: 0,
             report: Report::default(),
+            stacks: BTreeMap::new(),
         }
     }
 
@@ -407,10 +412,10 @@ impl Cluster {
 
     fn suspension(&mut self, node: NodeId) -> Suspension {
         let here = 0_u8;
-        let on_its_stack = self
-            .node(node)
-            .stack
-            .contains(&std::ptr::from_ref(&here).addr());
+        let it = &self.nodes[node.index()];
+        let body = it.bodies.get(&it.strand);
+        let address = std::ptr::from_ref(&here).addr();
+        let on_its_stack = body.is_some_and(|(_, stack)| stack.contains(&address));
         assert!(
             self.running == Some(node) && on_its_stack,
             "{node} waits, but {} runs: only a node's own worker may, and on its own stack",
@@ -429,27 +434,48 @@ impl Cluster {
             );
             return Suspension::Refused;
         }
-        match self.nodes[node.index()].yielder {
-            Some(yielder) => Suspension::By(yielder),
+        let it = &self.nodes[node.index()];
+        match it.bodies.get(&it.strand) {
+            Some((yielder, _)) => Suspension::By(*yielder),
             None => unreachable!("{node} runs without a coroutine"),
         }
     }
 
-    /// The coroutine of `node` runs for the first time.
+    /// The coroutine of the present body of `node` runs for the first time.
     pub(crate) fn begin(&mut self, node: NodeId, yielder: &Yielder<(), ()>, stack: Range<usize>) {
         let it = self.node(node);
-        it.yielder = Some(NonNull::from(yielder));
-        it.stack = stack;
+        let body = (NonNull::from(yielder), stack);
+        it.bodies.insert(it.strand, body);
     }
 
-    /// The body of `node` has returned.
-    pub(crate) fn finish(&mut self, node: NodeId) {
+    /// The present body of `node` has returned; `next` goes on, unless it was the program's.
+    pub(crate) fn finish(&mut self, node: NodeId, next: Strand) {
         let it = self.node(node);
         it.stop_computing();
+        it.bodies.remove(&it.strand);
+        if it.strand != Strand::PROGRAM {
+            (it.strand, it.worker) = (next, Worker::Ready);
+            let clock = it.clock;
+            self.agenda.go_on(clock, node);
+            return;
+        }
         it.handlers_done = it.handlers_done.max(it.clock);
         it.worker = Worker::Done;
-        it.yielder = None;
         self.unfinished -= 1;
+    }
+
+    /// Another body of `node` is to go on, when the present one is suspended.
+    pub(crate) fn hand_over(&mut self, node: NodeId, to: Strand) -> Suspension {
+        let suspension = self.suspend_until_clock(node);
+        if let Suspension::By(_) = suspension {
+            self.node(node).strand = to;
+        }
+        suspension
+    }
+
+    /// Which body of `node` goes on.
+    pub(crate) fn strand(&self, node: NodeId) -> Strand {
+        self.nodes[node.index()].strand
     }
 
     /// The scheduler runs again, not a coroutine.
@@ -458,9 +484,10 @@ impl Cluster {
     }
 
     /// The run is ending: the coroutine of `node` is resumed to unwind.
-    pub(crate) fn end(&mut self, node: NodeId) {
+    pub(crate) fn end(&mut self, node: NodeId, strand: Strand) {
         self.ending = true;
         self.running = Some(node);
+        self.node(node).strand = strand;
     }
 
     /// Whether the run is ending.

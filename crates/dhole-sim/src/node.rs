@@ -1,9 +1,10 @@
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::ptr::NonNull;
 use std::time::{Duration, Instant};
 
 use corosensei::Yielder;
-use dhole_node::Woken;
+use dhole_node::{Strand, Woken};
 
 use crate::random::Stream;
 
@@ -47,10 +48,10 @@ pub(crate) struct Node {
     compute_scale: f64,
     /// Since when the program computes, where that is measured.
     pub(crate) computing_since: Option<Instant>,
-    /// What suspends the worker's coroutine, while its body runs.
-    pub(crate) yielder: Option<NonNull<Yielder<(), ()>>>,
-    /// The addresses of the coroutine's stack.
-    pub(crate) stack: Range<usize>,
+    /// Which of the node's bodies goes on.
+    pub(crate) strand: Strand,
+    /// What suspends the coroutine of each body, while that runs, and the addresses of its stack.
+    pub(crate) bodies: BTreeMap<Strand, (NonNull<Yielder<(), ()>>, Range<usize>)>,
 }
 
 impl Node {
@@ -68,8 +69,8 @@ impl Node {
             fraction_ns: 0.0,
             compute_scale,
             computing_since: None,
-            yielder: None,
-            stack: 0..0,
+            strand: Strand::PROGRAM,
+            bodies: BTreeMap::new(),
         }
     }
 

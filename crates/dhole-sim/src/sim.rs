@@ -1,4 +1,5 @@
 use std::any::Any;
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -7,7 +8,7 @@ use corosensei::Coroutine;
 use corosensei::stack::{DefaultStack, Stack};
 use dhole_model::NodeId;
 use dhole_net::Outbox;
-use dhole_node::{Machine, Receivers, StartError, Woken};
+use dhole_node::{Machine, Receivers, StartError, Strand, Woken};
 use dhole_protocol::Message;
 
 use crate::cluster::{Cluster, Next, Suspension};
@@ -96,7 +97,7 @@ impl Sim {
     }
 
     /// Runs the cluster until all bodies have returned.
-    fn schedule(&self, receivers: &Receivers<'_>, coroutines: &mut [Worker]) {
+    fn schedule(&self, receivers: &Receivers<'_>, bodies: &mut Bodies<'_>) {
         let mut out = Outbox::default();
         loop {
             match self.cluster.with(|cluster| cluster.next()) {
@@ -106,21 +107,10 @@ impl Sim {
                         .with(|cluster| cluster.handled(arrival, wake, &mut out));
                 }
                 Next::Resume(node) => {
-                    coroutines[node.index()].resume(());
+                    bodies.resume(node);
                     self.cluster.with(|cluster| cluster.suspended());
                 }
                 Next::Finish => return,
-            }
-        }
-    }
-
-    /// Lets every body that has begun unwind to its end.
-    fn end(&self, coroutines: &mut [Worker]) {
-        for (index, coroutine) in coroutines.iter_mut().enumerate() {
-            if coroutine.started() && !coroutine.done() {
-                self.cluster.with(|cluster| cluster.end(NodeId::at(index)));
-                // The first unwind is the one that `start` passes on.
-                let _ = catch_unwind(AssertUnwindSafe(|| coroutine.resume(())));
             }
         }
     }
@@ -129,31 +119,100 @@ impl Sim {
     fn run(
         &self,
         receivers: &Receivers<'_>,
-        body: &(dyn Fn(NodeId) + Sync),
+        body: &(dyn Fn(NodeId, Strand) -> Strand + Sync),
         stacks: Vec<DefaultStack>,
     ) -> Result<(), Box<dyn Any + Send>> {
-        let on_stack = |(index, stack): (usize, DefaultStack)| {
-            let node = NodeId::at(index);
-            let addresses = stack.limit().get()..stack.base().get();
-            let worker = move |yielder: &_, ()| {
-                self.cluster
-                    .with(|cluster| cluster.begin(node, yielder, addresses));
-                body(node);
-                self.cluster.with(|cluster| cluster.finish(node));
-            };
-            // SAFETY: the coroutine borrows `self` and `body`, which outlive this function, and
-            // it is dropped at the end of this function at the latest.
-            unsafe { Coroutine::with_stack_unchecked(stack, worker) }
+        let mut bodies = Bodies {
+            sim: self,
+            body,
+            programs: Vec::with_capacity(stacks.len()),
+            others: BTreeMap::new(),
         };
-        let mut coroutines: Vec<Worker> = stacks.into_iter().enumerate().map(on_stack).collect();
-        let ran = catch_unwind(AssertUnwindSafe(|| {
-            self.schedule(receivers, &mut coroutines)
-        }));
+        for (index, stack) in stacks.into_iter().enumerate() {
+            // SAFETY: the coroutine is dropped with `bodies`, which borrows what it borrows.
+            let program = unsafe { bodies.make(NodeId::at(index), Strand::PROGRAM, stack) };
+            bodies.programs.push(program);
+        }
+        let ran = catch_unwind(AssertUnwindSafe(|| self.schedule(receivers, &mut bodies)));
         // As well as those of nodes that have crashed.
-        self.end(&mut coroutines);
+        bodies.end();
+        drop(bodies);
         let report = self.cluster.with(|cluster| cluster.report());
         *self.report.lock().unwrap_or_else(PoisonError::into_inner) = report;
         ran
+    }
+}
+
+/// The coroutines of all nodes.
+struct Bodies<'a> {
+    sim: &'a Sim,
+    body: &'a (dyn Fn(NodeId, Strand) -> Strand + Sync),
+    programs: Vec<Worker>,
+    others: BTreeMap<(NodeId, Strand), Worker>,
+}
+
+impl<'a> Bodies<'a> {
+    /// A coroutine for a body.
+    ///
+    /// # Safety
+    /// It borrows `sim` and `body` for `'a`, and must not outlive that.
+    unsafe fn make(&self, node: NodeId, strand: Strand, stack: DefaultStack) -> Worker {
+        let addresses = stack.limit().get()..stack.base().get();
+        let (sim, body) = (self.sim, self.body);
+        let worker = move |yielder: &_, ()| {
+            sim.cluster
+                .with(|cluster| cluster.begin(node, yielder, addresses));
+            let next = body(node, strand);
+            sim.cluster.with(|cluster| cluster.finish(node, next));
+        };
+        // SAFETY: the caller sees to it that it does not outlive what it borrows.
+        unsafe { Coroutine::with_stack_unchecked(stack, worker) }
+    }
+
+    /// Lets the present body of `node` go on until it is suspended or over.
+    fn resume(&mut self, node: NodeId) {
+        let strand = self.sim.cluster.with(|cluster| cluster.strand(node));
+        if strand == Strand::PROGRAM {
+            self.programs[node.index()].resume(());
+            return;
+        }
+        let key = (node, strand);
+        if let Some(stack) = self.sim.cluster.with(|it| it.stacks.remove(&key)) {
+            // SAFETY: the coroutine is dropped with `self`, which borrows what it borrows.
+            let made = unsafe { self.make(node, strand, stack) };
+            self.others.insert(key, made);
+        }
+        let Some(other) = self.others.get_mut(&key) else {
+            unreachable!("{node} hands over to {strand:?}, which did not begin");
+        };
+        other.resume(());
+        if other.done() {
+            self.others.remove(&key);
+        }
+    }
+
+    /// Lets every body that has begun unwind to its end: on each node the one that has the turn,
+    /// then those that wait for it.
+    fn end(&mut self) {
+        for index in 0..self.programs.len() {
+            let node = NodeId::at(index);
+            let present = self.sim.cluster.with(|cluster| cluster.strand(node));
+            let others = self.others.keys().filter(|(of, _)| *of == node);
+            let mut strands: Vec<Strand> = others.map(|(_, strand)| *strand).collect();
+            strands.push(Strand::PROGRAM);
+            strands.sort_by_key(|strand| *strand != present);
+            for strand in strands {
+                let coroutine = match self.others.get_mut(&(node, strand)) {
+                    Some(other) => other,
+                    None => &mut self.programs[index],
+                };
+                if coroutine.started() && !coroutine.done() {
+                    self.sim.cluster.with(|cluster| cluster.end(node, strand));
+                    // The first unwind is the one that `start` passes on.
+                    let _ = catch_unwind(AssertUnwindSafe(|| coroutine.resume(())));
+                }
+            }
+        }
     }
 }
 
@@ -221,10 +280,10 @@ impl Machine for Sim {
         }
     }
 
-    fn start(
+    fn start_strands(
         &self,
         receivers: &Receivers<'_>,
-        body: &(dyn Fn(NodeId) + Sync),
+        body: &(dyn Fn(NodeId, Strand) -> Strand + Sync),
     ) -> Result<(), StartError> {
         self.settings
             .check()
@@ -242,5 +301,16 @@ impl Machine for Sim {
             .map_err(|_| self.refuse("a second run", "this cluster is running".into()))?
             .unwrap_or_else(|unwound| resume_unwind(unwound));
         Ok(())
+    }
+    fn begin(&self, node: NodeId, strand: Strand) -> Result<(), StartError> {
+        let stack = DefaultStack::new(self.settings.stack_bytes)
+            .map_err(|error| self.refuse("memory for a stack", error.to_string()))?;
+        self.cluster
+            .with(|cluster| cluster.stacks.insert((node, strand), stack));
+        Ok(())
+    }
+
+    fn hand_over(&self, node: NodeId, _me: Strand, to: Strand) {
+        self.suspend(|cluster| cluster.hand_over(node, to));
     }
 }

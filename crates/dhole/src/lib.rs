@@ -58,11 +58,11 @@ pub use dhole_model::{
 pub use dhole_node::object::{Object, ObjectError, ObjectType, Pending, on, replicated};
 pub use dhole_node::{
     AccessError, Condvar, ConfigError, Cursor, Error, Held, HeldExclusive, HeldShared, Holding,
-    Lock, LostNode, MixedProtocols, Optimisations, OutOfMemory, RaceReport, Races, RacingWrite,
-    Result, RunEnded, RunError, RwLock, Semaphore, StartError, SyncError, Under, Worker,
-    WriteDetection,
+    Lock, LostNode, MixedProtocols, Op, Optimisations, OutOfMemory, ProcessError, RaceReport,
+    Races, RacingWrite, Result, RunEnded, RunError, RwLock, Semaphore, Spawned, StartError,
+    SyncError, Under, Where, Worker, WriteDetection,
 };
-pub use dhole_node::{Ending, HashMap, HashSet, ProtocolError, Refusal, Strategy};
+pub use dhole_node::{Ending, HashMap, HashSet, ProtocolError, Refusal, Strategy, anywhere, op};
 pub use process::{Process, process};
 pub use report::{Report, Run, Simulated};
 

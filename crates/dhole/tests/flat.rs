@@ -1,7 +1,10 @@
 //! Nothing grows with time: ten times the transfers or barriers take no more memory.
 
 use allocation_counter::measure;
-use dhole::{Config, Counters, Lock, Result, Worker, sim};
+use dhole::{
+    Config, Counters, Lock, NodeId, Object, Result, Strategy, Worker, on, op, replicated, sim,
+};
+use serde::{Deserialize, Serialize};
 
 /// The most bytes that a simulated run had allocated at a time, and what it counted.
 fn peak(nodes: usize, program: impl Fn(&mut Worker<'_>) -> Result<()> + Sync) -> (u64, Counters) {
@@ -93,6 +96,58 @@ fn freed_arrays_alone(nodes: usize, times: u64) -> (u64, Counters) {
             let array = w.alloc_array::<u8>(100);
             array.slice_mut(w, ..)[3] = 1;
             w.free(array)?;
+        }
+        Ok(())
+    })
+}
+
+#[derive(Serialize, Deserialize, Default)]
+struct Tally {
+    of: u64,
+}
+
+#[dhole::object]
+impl Tally {
+    pub fn add(&mut self, n: u64) {
+        self.of += n;
+    }
+}
+
+/// Objects with operations come and go: each node makes some, and the next frees them.
+fn objects(nodes: usize, times: u64) -> (u64, Counters) {
+    let made: fn(&mut Worker<'_>, Strategy) -> Result<Object<Tally>> =
+        |w, strategy| Ok(w.new_object(strategy, Tally::default())?);
+    let frees = op!(|w, tally: Object<Tally>| {
+        tally.add(w, 1)?;
+        Ok(Object::free(&tally, w)?)
+    });
+    peak(nodes, |w| {
+        let me = w.node().index();
+        for step in 0..times / 10 {
+            let next = NodeId::at((me + 1) % nodes);
+            let strategy = [replicated(), on(next), on(w.node())][(step % 3) as usize];
+            let tally = made(w, strategy)?;
+            tally.add(w, step)?;
+            w.spawn(next, tally, frees)?.join(w)?;
+        }
+        Ok(())
+    })
+}
+
+/// What is written is told through objects alone, and one node takes no part.
+fn told_through_objects(nodes: usize, times: u64) -> (u64, Counters) {
+    peak(nodes, |w| {
+        let (numbers, tallies) = w.once(|w| {
+            let one = w.new_object(replicated(), Tally::default())?;
+            let other = w.new_object(on(NodeId(1)), Tally::default())?;
+            Ok((w.alloc_range(5, |_| 0_u64), [one, other]))
+        })?;
+        let me = w.node().index();
+        if me + 1 < nodes {
+            for time in 0..times / 4 {
+                *numbers.at(me + time as usize % 2).get_mut(w) += 1;
+                tallies[(time % 2) as usize].add(w, 1)?;
+            }
         }
         Ok(())
     })
@@ -192,6 +247,13 @@ fn all_flat(times: u64) {
             "{stored} bytes of pages after {times} arrays"
         );
         (bytes, counters)
+    });
+    assert_flat("objects with operations that come and go", times, |times| {
+        objects(3, times)
+    });
+    // What is heard of is compacted at 1,024 records and ranges.
+    assert_flat("writes that objects tell of", 10 * times, |times| {
+        told_through_objects(4, times)
     });
     assert_flat("barriers of 2 nodes", times, |times| barriers(2, times));
 }

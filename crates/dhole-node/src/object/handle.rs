@@ -105,6 +105,21 @@ impl<T: ObjectType> Object<T> {
         w.order(wanted, event)
     }
 
+    /// Gives the object back, wherever it is kept; in order with all operations. Those that wait
+    /// for
+    /// their guards, and all that come later, are refused and told which node has freed it. Of what
+    /// was freed hardly anything is kept: a range for objects that one node has made and one has
+    /// freed one after the other.
+    ///
+    /// # Errors
+    /// [`ObjectError`] when there is no such object, or it was freed before.
+    #[track_caller]
+    pub fn free(this: &Object<T>, w: &mut Worker<'_>) -> Result<(), ObjectError> {
+        let (object, site) = (Object::id(this), CallSite::caller());
+        let wanted = named(object, "Object::free", site);
+        w.order(wanted, |call| ObjectsEvent::Free { call, object })
+    }
+
     /// Whether all replicas of the object are alike, as they are when its operations are
     /// deterministic: they must not ask for the time, random numbers, addresses or the order of a
     /// map whose hasher is random ([`HashMap`](crate::HashMap) has none).

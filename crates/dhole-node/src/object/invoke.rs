@@ -306,6 +306,9 @@ impl Link<'_> {
         if state.survival.cut().is_err() {
             return self.local(call, Some(Event::Learn(news)));
         }
+        if let Some(news) = &news {
+            self.after_the_barrier(call, news)?;
+        }
         self.begin(call, Event::Learn(news)).map(drop)
     }
 }

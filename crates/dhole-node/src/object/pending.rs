@@ -140,7 +140,8 @@ impl Wanted {
             object: self.object,
             name: CallSite::runtime(self.name),
         };
+        let what = dhole_protocol::WaitingFor::Operation(operation);
         let site = self.site;
-        Event::Await { operation, site }
+        Event::Await { what, site }
     }
 }

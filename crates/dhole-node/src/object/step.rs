@@ -9,7 +9,8 @@ use dhole_model::{NodeId, ObjectCounters, ObjectId};
 use dhole_net::Payload;
 use dhole_protocol::group::{Group, GroupCommand, GroupError, GroupEvent, Settings};
 use dhole_protocol::objects::{
-    Objects, ObjectsCommand, ObjectsEvent, ObjectsMessage, Ordered, Outcome, Refusal, check_group,
+    MOST_CALLS, Objects, ObjectsCommand, ObjectsEvent, ObjectsMessage, Ordered, Outcome, Refusal,
+    Start, check_group,
 };
 use dhole_protocol::{Message, ProtocolError};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -107,8 +108,14 @@ impl ObjectsHere {
         let kept = |object| self.copies.type_name(object);
         let named = |object| self.named.get(&object).copied().or_else(|| kept(object));
         let named = |object| named(object).unwrap_or("?");
-        used.map(|(object, counters)| (format!("{object}: {}", named(object)), counters))
-            .collect()
+        let used =
+            used.map(|(object, counters)| (format!("{object}: {}", named(object)), counters));
+        let freed = (
+            "objects that were freed".to_owned(),
+            self.machine.accesses_of_freed(),
+        );
+        let freed = Some(freed).filter(|(_, counters)| *counters != ObjectCounters::default());
+        used.chain(freed).collect()
     }
 
     /// A call begins that its worker may look after later; whether it will not.
@@ -208,6 +215,11 @@ impl State {
                     Ok(())
                 }
                 ObjectsCommand::Broadcast(body) => self.broadcast(body, step),
+                ObjectsCommand::Freed(object) => {
+                    self.here.named.remove(&object);
+                    Ok(())
+                }
+                ObjectsCommand::Start(start) => self.take_in(start, step),
                 ObjectsCommand::Finished { call, outcome } => {
                     self.finish_when_safe(call, outcome, step)
                 }
@@ -269,6 +281,19 @@ impl State {
             self.protocol.operation_over();
             self.woken();
         }
+        if let Some(wait) = self.turns.finished(call) {
+            self.protocol.unpark(wait, false);
+        }
+    }
+
+    /// A process was started here.
+    fn take_in(&mut self, start: Start, step: &mut Step<'_, '_>) -> Result<(), ProtocolError> {
+        let nodes = self.nodes;
+        let Err(Start { by, time, .. }) = self.turns.take_in(start, nodes) else {
+            return Ok(());
+        };
+        let outcome = Err(Refusal::TooMany(MOST_CALLS * nodes));
+        self.step_objects(ObjectsEvent::Ended { by, time, outcome }, step)
     }
 
     /// Multicasts to all nodes in one order.

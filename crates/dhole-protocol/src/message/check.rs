@@ -2,6 +2,7 @@
 
 use dhole_model::{Elements, NodeId, OidRange, PageRange, VectorTime, Version};
 
+use crate::objects::MOST_BEGUN;
 use crate::page_command::PagesOf;
 use crate::round::MOST_WANTED;
 use crate::stall::Stall;
@@ -144,7 +145,17 @@ fn check_stall(stall: &Stall, nodes: usize) -> Result<(), &'static str> {
     let rounds = stall.first.iter().chain([&stall.round]);
     let asker = [stall.asker].into_iter();
     check_nodes(asker, nodes, "an asker that is not in the cluster")?;
-    check_waiters(rounds.flat_map(|round| &round.waiters), nodes)
+    let waiters = |round: &'_ crate::StallRound| round.waiters.len() + round.beside.len();
+    if rounds
+        .clone()
+        .any(|round| waiters(round) > nodes * (1 + MOST_BEGUN))
+    {
+        return Err("more waits than there may be processes");
+    }
+    check_waiters(
+        rounds.flat_map(|round| round.waiters.iter().chain(&round.beside)),
+        nodes,
+    )
 }
 
 impl Message {

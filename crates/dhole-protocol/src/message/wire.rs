@@ -99,7 +99,9 @@ impl Message {
                 const SENT_AND_RECEIVED: u64 = 8 + 8;
                 let round = |round: &crate::stall::Round| {
                     let without = NODE * round.without.len() as u64;
-                    SENT_AND_RECEIVED + Waiter::all_bytes(&round.waiters) + without
+                    let waits = [&round.waiters, &round.beside];
+                    let waits = waits.map(|waits| Waiter::all_bytes(waits));
+                    SENT_AND_RECEIVED + waits.iter().sum::<u64>() + without
                 };
                 NODE + round(&stall.round) + stall.first.as_ref().map_or(0, round)
             }

@@ -47,6 +47,9 @@ impl Objects {
         out: Out<'_>,
     ) {
         let me = self.me;
+        if let why @ Refusal::Freed(_) = self.why_not(object) {
+            return self.over(by, Err(why), out);
+        }
         let creator = object.creator(self.nodes);
         let entry = self.table.entry(object).or_insert_with(Entry::unknown);
         let nowhere = entry.place == Place::Unknown && creator == me;

@@ -38,6 +38,12 @@ impl ObjectsMessage {
                 }
                 check_time(time, nodes)
             }
+            ObjectsMessage::Spawn { start, .. } => {
+                if start.by.node != from {
+                    return Err("a process started in another node's name");
+                }
+                check_time(&start.time, nodes)
+            }
             ObjectsMessage::Elsewhere {
                 at: Strategy::On(node),
                 ..

@@ -51,7 +51,9 @@ impl Objects {
                 self.comparing.remove(&by.number);
                 let unheard_of = entry.is_none_or(|entry| entry.place == Place::Unknown);
                 let unknown = unheard_of && object.creator(self.nodes) == self.me;
-                let outcome = if unknown {
+                let outcome = if let why @ Refusal::Freed(_) = self.why_not(object) {
+                    Err(why)
+                } else if unknown {
                     Objects::nowhere()
                 } else {
                     Ok(Bytes::default())

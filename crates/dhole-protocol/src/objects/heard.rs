@@ -10,6 +10,8 @@ use std::sync::Arc;
 
 use dhole_model::{NodeId, VectorTime};
 
+use crate::compaction::keep_newest;
+use crate::reduction::Record;
 use crate::{Interval, News};
 
 /// The intervals that operations told of, and that someone may not have seen.
@@ -18,7 +20,13 @@ pub(crate) struct Heard {
     time: VectorTime,
     lamport: u64,
     intervals: BTreeMap<NodeId, VecDeque<Arc<Interval>>>,
+    /// What they take in memory, and with how much of it something is done about it.
+    weight: usize,
+    compact_at: usize,
 }
+
+/// As many intervals and ranges of objects are kept before any are left out.
+const COMPACT_FROM: usize = 1024;
 
 impl Heard {
     pub fn new(nodes: usize) -> Heard {
@@ -26,6 +34,8 @@ impl Heard {
             time: VectorTime::zero(nodes),
             lamport: 0,
             intervals: BTreeMap::new(),
+            weight: 0,
+            compact_at: COMPACT_FROM,
         }
     }
 
@@ -42,7 +52,11 @@ impl Heard {
                 self.time.see(interval.node, interval.index);
                 let of_node = self.intervals.entry(interval.node).or_default();
                 of_node.push_back(Arc::clone(interval));
+                self.weight += interval.weight();
             }
+        }
+        if self.weight >= self.compact_at {
+            self.compact();
         }
         self.time.merge(&news.time);
         self.lamport = self.lamport.max(news.lamport);
@@ -72,11 +86,33 @@ impl Heard {
     pub fn forget_up_to(&mut self, time: &VectorTime) {
         self.intervals.retain(|node, intervals| {
             let seen = time.of(*node);
-            while intervals.front().is_some_and(|first| first.index <= seen) {
-                intervals.pop_front();
+            while let Some(first) = intervals.pop_front_if(|first| first.index <= seen) {
+                self.weight -= first.weight();
             }
             !intervals.is_empty()
         });
+    }
+
+    /// Leaves each object in the newest interval of its node alone: while nobody says what all have
+    /// seen, no more is kept than objects were written.
+    fn compact(&mut self) {
+        let all = self.intervals.values().flatten();
+        let freed: Vec<_> = all.flat_map(|interval| &interval.freed).copied().collect();
+        for intervals in self.intervals.values_mut() {
+            // What is told against an earlier one says no more than what differs.
+            if intervals.iter().any(|interval| interval.base.is_some()) {
+                continue;
+            }
+            let records = intervals
+                .drain(..)
+                .map(|interval| Record::new(interval, None));
+            let mut records = records.collect();
+            keep_newest(&mut records, 0, &freed);
+            *intervals = records.into_iter().map(|record| record.whole).collect();
+        }
+        let all = self.intervals.values().flatten();
+        self.weight = all.map(|interval| interval.weight()).sum();
+        self.compact_at = COMPACT_FROM.max(2 * self.weight);
     }
 
     /// How many intervals are kept.

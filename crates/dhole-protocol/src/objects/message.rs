@@ -85,6 +85,15 @@ pub enum Refusal {
     /// The nodes wait for all others at different places.
     #[error("the nodes wait for each other at different places: {0}")]
     Apart(Arc<str>),
+    /// The object was freed.
+    #[error("{0} freed it")]
+    Freed(NodeId),
+    /// The process that was started panicked.
+    #[error("it panicked: {0}")]
+    Panicked(Arc<str>),
+    /// The process that was started returned an error.
+    #[error("it failed: {0}")]
+    Failed(Arc<str>),
 }
 
 /// Where a node waits until all others do, in a run that survives the loss of nodes.
@@ -120,6 +129,21 @@ pub struct Waiting {
     /// The call.
     pub call: Call,
     /// What its caller has seen, if anyone has written anything.
+    pub time: Option<VectorTime>,
+}
+
+/// A process that a worker starts.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct Start {
+    /// The call that starts it, and that its end answers.
+    pub by: CallId,
+    /// What it runs: a name that all processes of the program understand.
+    pub what: u32,
+    /// Its arguments.
+    pub arguments: Bytes,
+    /// Where in the program it was started.
+    pub site: CallSite,
+    /// What who starts it has seen, if anyone has written anything.
     pub time: Option<VectorTime>,
 }
 
@@ -168,6 +192,13 @@ pub enum Ordered {
         /// What happened before that may not be known everywhere.
         news: Option<Arc<News>>,
     },
+    /// The object is no more.
+    Free {
+        /// The call that frees it.
+        by: CallId,
+        /// The object.
+        object: ObjectId,
+    },
     /// Every node tells the digests of its replica.
     Compare {
         /// The call that asks.
@@ -210,6 +241,15 @@ pub enum ObjectsMessage {
         delivered: u64,
         /// What the caller has seen, if anyone has written anything.
         time: Option<VectorTime>,
+        /// What happened before that the receiver may not know.
+        news: Option<Arc<News>>,
+    },
+    /// Starts a process at the receiver; its end is the reply.
+    Spawn {
+        /// What is started.
+        start: Start,
+        /// The last ordered message delivered to the sender.
+        delivered: u64,
         /// What happened before that the receiver may not know.
         news: Option<Arc<News>>,
     },
@@ -320,10 +360,13 @@ impl Refusal {
         1 + match self {
             Refusal::Unknown => 0,
             Refusal::Poisoned { operation, words } => words_bytes(operation) + words_bytes(words),
-            Refusal::Malformed(words) | Refusal::OtherType(words) => words_bytes(words),
+            Refusal::Malformed(words)
+            | Refusal::OtherType(words)
+            | Refusal::Panicked(words)
+            | Refusal::Failed(words) => words_bytes(words),
             Refusal::TooMany(_) => 8,
             Refusal::Diverged { nodes, operation } => words_bytes(nodes) + words_bytes(operation),
-            Refusal::Lost(_) | Refusal::Unanswered(_) | Refusal::NoNode(_) => 2,
+            Refusal::Lost(_) | Refusal::Unanswered(_) | Refusal::NoNode(_) | Refusal::Freed(_) => 2,
             Refusal::Unmade => 0,
             Refusal::Apart(words) => words_bytes(words),
         }
@@ -345,7 +388,7 @@ impl Ordered {
                 news,
                 ..
             } => OBJECT + saved_bytes(state) + blocked_bytes(blocked) + news_bytes(news),
-            Ordered::Compare { .. } => 10 + OBJECT,
+            Ordered::Compare { .. } | Ordered::Free { .. } => 10 + OBJECT,
             Ordered::Placed { .. } => 12 + OBJECT,
             Ordered::Meet { value, news, .. } => {
                 let value = value
@@ -371,7 +414,9 @@ impl ObjectsMessage {
     /// What the message is counted as.
     pub fn kind(&self) -> MessageKind {
         match self {
-            ObjectsMessage::Request { .. } => MessageKind::OperationRequest,
+            ObjectsMessage::Request { .. } | ObjectsMessage::Spawn { .. } => {
+                MessageKind::OperationRequest
+            }
             ObjectsMessage::Reply { .. } | ObjectsMessage::Elsewhere { .. } => {
                 MessageKind::OperationReply
             }
@@ -389,6 +434,13 @@ impl ObjectsMessage {
             ObjectsMessage::Request {
                 call, time, news, ..
             } => call.wire_bytes() + NUMBER + time_bytes(time) + news_bytes(news),
+            ObjectsMessage::Spawn { start, news, .. } => {
+                let Start {
+                    arguments, time, ..
+                } = start;
+                let fixed = 10 + 4 + LENGTH + SITE + NUMBER;
+                fixed + arguments.len() as u64 + time_bytes(time) + news_bytes(news)
+            }
             ObjectsMessage::Reply { outcome, news, .. } => {
                 let outcome = match outcome {
                     Ok(result) => LENGTH + result.len() as u64,
@@ -418,6 +470,7 @@ impl ObjectsMessage {
     pub fn news(&self) -> Option<&News> {
         match self {
             ObjectsMessage::Request { news, .. }
+            | ObjectsMessage::Spawn { news, .. }
             | ObjectsMessage::Reply { news, .. }
             | ObjectsMessage::Migrate { news, .. } => news.as_deref(),
             _ => None,
@@ -440,6 +493,7 @@ impl Ordered {
         match self {
             Ordered::Create { by, .. }
             | Ordered::Change { by, .. }
+            | Ordered::Free { by, .. }
             | Ordered::Compare { by, .. }
             | Ordered::Placed { by, .. }
             | Ordered::Meet { by, .. } => Some(*by),

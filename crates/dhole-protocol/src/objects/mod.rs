@@ -23,12 +23,14 @@ mod change;
 mod check;
 mod compare;
 mod entry;
+mod freeing;
 mod gone;
 mod heard;
 mod host;
 mod meeting;
 mod message;
 mod ordered;
+mod processes;
 mod remote;
 
 use std::collections::BTreeMap;
@@ -44,13 +46,16 @@ use heard::Heard;
 pub use host::{Host, Tried};
 use meeting::Arrived;
 pub use message::{
-    Bytes, Call, CallId, Meeting, ObjectsMessage, Ordered, Outcome, Refusal, Saved, Strategy,
-    Waiting, check_group,
+    Bytes, Call, CallId, Meeting, ObjectsMessage, Ordered, Outcome, Refusal, Saved, Start,
+    Strategy, Waiting, check_group,
 };
 
 /// So many calls of one node may be under way at a time while its worker goes on; it may wait for
 /// one more.
 pub const MOST_CALLS: usize = 1024;
+
+/// So many processes that were started on a node may have begun at a time, and no more.
+pub const MOST_BEGUN: usize = 256;
 
 /// Something that happens to a node's objects.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -81,6 +86,13 @@ pub enum ObjectsEvent {
         /// How.
         to: Strategy,
     },
+    /// The worker frees an object.
+    Free {
+        /// The number of the call.
+        call: u64,
+        /// The object.
+        object: ObjectId,
+    },
     /// The worker asks whether all replicas of an object are alike.
     Compare {
         /// The number of the call.
@@ -101,6 +113,22 @@ pub enum ObjectsEvent {
     },
     /// These nodes are lost, from this place in the order of multicasts on.
     Gone(Vec<NodeId>),
+    /// The worker starts a process on a node.
+    Spawn {
+        /// What is started; `time` is for the machine to say.
+        start: Start,
+        /// Where.
+        to: NodeId,
+    },
+    /// A process that was started here has come to its end.
+    Ended {
+        /// What was [started](ObjectsCommand::Start).
+        by: CallId,
+        /// What who started it had seen.
+        time: Option<VectorTime>,
+        /// What it came to.
+        outcome: Outcome,
+    },
     /// A message has come.
     Deliver {
         /// The sender.
@@ -131,6 +159,10 @@ pub enum ObjectsCommand {
     },
     /// Multicast this to all nodes, this one included, in the order that all agree on.
     Broadcast(Arc<Ordered>),
+    /// Start a process here, when its turn comes.
+    Start(Start),
+    /// An object was freed; nothing need be known of it any more.
+    Freed(ObjectId),
     /// A call of this node's worker is over.
     Finished {
         /// Its number.
@@ -172,6 +204,7 @@ pub struct Objects {
     gone: BTreeMap<NodeId, u64>,
     /// Who has come to where all are to meet.
     arrived: BTreeMap<NodeId, Arrived>,
+    freed: freeing::Freed,
 }
 
 /// A call under way at another node.
@@ -208,6 +241,7 @@ impl Objects {
             survives: false,
             gone: BTreeMap::new(),
             arrived: BTreeMap::new(),
+            freed: freeing::Freed::default(),
         }
     }
 
@@ -243,10 +277,21 @@ impl Objects {
     /// The worker uses an object.
     #[inline]
     pub fn count(&mut self, object: ObjectId, writes: bool) {
-        let entry = self.table.entry(object).or_insert_with(Entry::unknown);
+        // Of what was freed nothing is kept.
+        let Some(entry) = self.table.get_mut(&object) else {
+            return self.count_first(object, writes);
+        };
         match writes {
             true => entry.accesses.writes += 1,
             false => entry.accesses.reads += 1,
+        }
+    }
+
+    #[cold]
+    fn count_first(&mut self, object: ObjectId, writes: bool) {
+        if self.freed.by(object, self.nodes).is_none() {
+            self.table.insert(object, Entry::unknown());
+            self.count(object, writes);
         }
     }
 
@@ -319,6 +364,11 @@ impl Objects {
                 self.retry(object, host, out);
             }
             ObjectsEvent::Change { call, object, to } => self.ask_change(call, object, to, out),
+            ObjectsEvent::Free { call, object } => {
+                let by = self.own(call);
+                let free = Ordered::Free { by, object };
+                out.push(ObjectsCommand::Broadcast(Arc::new(free)));
+            }
             ObjectsEvent::Compare { call, object } => self.compare(call, object, out),
             ObjectsEvent::Meet {
                 call,
@@ -327,6 +377,8 @@ impl Objects {
                 value,
             } => self.meet(call, place, site, value, host, out),
             ObjectsEvent::Gone(nodes) => self.lose(&nodes, host, out),
+            ObjectsEvent::Spawn { start, to } => self.spawn(start, to, host, out),
+            ObjectsEvent::Ended { by, time, outcome } => self.ended(by, time, outcome, host, out),
             ObjectsEvent::Deliver { from, message } => self.deliver(from, message, host, out)?,
             ObjectsEvent::Delivered {
                 sequence,
@@ -408,6 +460,13 @@ impl Objects {
 
     /// The worker calls an operation, or the object has gone where it was called before.
     fn invoke(&mut self, call: Call, host: &mut dyn Host, out: Out<'_>) {
+        if !self.table.contains_key(&call.object)
+            && let why @ Refusal::Freed(_) = self.why_not(call.object)
+        {
+            let (call, outcome) = (call.id.number, Err(why));
+            out.push(ObjectsCommand::Finished { call, outcome });
+            return;
+        }
         let entry = self.table.entry(call.object).or_insert_with(Entry::unknown);
         match entry.place {
             Place::Here => {

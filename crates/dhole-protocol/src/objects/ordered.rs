@@ -19,7 +19,9 @@ impl Objects {
         let place = |object| self.place(object).unwrap_or(Place::Unknown);
         let by = match body {
             Ordered::Create { by, object, .. } => {
-                if object.creator(self.nodes) != from || place(*object) != Place::Unknown {
+                let freed = self.freed.by(*object, self.nodes).is_some();
+                let made = freed || place(*object) != Place::Unknown;
+                if object.creator(self.nodes) != from || made {
                     return Err("an object that is another's to make, or made already");
                 }
                 by
@@ -42,7 +44,9 @@ impl Objects {
                     false => Err("a place that is not its to tell"),
                 };
             }
-            Ordered::Change { by, .. } | Ordered::Compare { by, .. } => by,
+            Ordered::Change { by, .. } | Ordered::Free { by, .. } | Ordered::Compare { by, .. } => {
+                by
+            }
             Ordered::Meet { by, .. } => by,
         };
         match by.node == from {
@@ -79,6 +83,13 @@ impl Objects {
                 }
                 self.over(*by, created.map(|()| Bytes::default()), out);
                 self.take_postponed(*object, host, out);
+            }
+            Ordered::Operate { call, .. }
+                if !self.table.contains_key(&call.object)
+                    && self.freed.by(call.object, self.nodes).is_some() =>
+            {
+                let why = self.why_not(call.object);
+                self.over(call.id, Err(why), out);
             }
             Ordered::Operate { call, time, .. } => {
                 let entry = self.table.entry(call.object).or_insert_with(Entry::unknown);
@@ -118,6 +129,9 @@ impl Objects {
             } => {
                 self.acquire_due = true;
                 self.install(sequence, *object, state, blocked, host, out);
+            }
+            Ordered::Free { by, object } => {
+                self.free(sequence, (*by, *object), body, host, out);
             }
             Ordered::Compare { by, object } => self.send_digests(*by, *object, host, out),
             Ordered::Placed { by, object, at } => self.placed(sequence, *by, *object, *at, out),

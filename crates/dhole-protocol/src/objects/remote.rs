@@ -110,6 +110,10 @@ impl Objects {
             ObjectsMessage::Request {
                 call, time, news, ..
             } => self.requested(call, time, news, host, out),
+            ObjectsMessage::Spawn { start, news, .. } => {
+                self.hear(news);
+                out.push(ObjectsCommand::Start(start));
+            }
             ObjectsMessage::Reply {
                 call,
                 outcome,
@@ -210,7 +214,8 @@ impl Objects {
                 return;
             }
             Place::Unknown => {
-                return self.reply(call.id, time.as_ref(), Err(Refusal::Unknown), out);
+                let why = self.why_not(call.object);
+                return self.reply(call.id, time.as_ref(), Err(why), out);
             }
             Place::Lost(node) => {
                 return self.reply(call.id, time.as_ref(), Err(Refusal::Lost(node)), out);
@@ -260,6 +265,7 @@ impl ObjectsMessage {
     fn delivered(&self) -> Option<u64> {
         match self {
             ObjectsMessage::Request { delivered, .. }
+            | ObjectsMessage::Spawn { delivered, .. }
             | ObjectsMessage::Reply { delivered, .. }
             | ObjectsMessage::Elsewhere { delivered, .. }
             | ObjectsMessage::Migrate { delivered, .. } => Some(*delivered),

@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
-use dhole_model::{CallSite, NodeId, VectorTime};
+use dhole_model::{NodeId, VectorTime};
 
 use super::Protocol;
 use crate::command::{Commands, ProtocolError};
 use crate::stall::Traffic;
-use crate::{News, Operation, WaitingFor};
+use crate::{BarrierId, Message, News, Waiter, WaitingFor};
 
 impl Protocol {
     /// What this node has seen; `None` while nobody has written anything that it knows of.
@@ -53,8 +53,59 @@ impl Protocol {
         self.wait_for.end();
     }
 
-    pub(super) fn await_operation(&mut self, operation: Operation, site: CallSite) {
-        self.wait_for.begin(WaitingFor::Operation(operation), site);
+    /// Whether the worker is in a wait that may be set aside, so that another process of this node
+    /// goes on meanwhile.
+    pub fn may_park(&self) -> bool {
+        let barrier = |barrier| {
+            matches!(
+                barrier,
+                BarrierId::Program(_) | BarrierId::Once(_) | BarrierId::End
+            )
+        };
+        self.wait_for
+            .current()
+            .is_some_and(|wait| match wait.waiting_for {
+                WaitingFor::Operation(_) | WaitingFor::Process(_) => true,
+                WaitingFor::Barrier(at) => barrier(at),
+                _ => false,
+            })
+    }
+
+    /// Sets the worker's wait aside, if it is in one. It may not hold a lock, for whoever waits for
+    /// that waits for this node's worker.
+    pub fn park(&mut self) -> Option<Waiter> {
+        self.wait_for.park()
+    }
+
+    /// Whether something that these tell of rests on what this node has not been told: other nodes
+    /// have left a barrier at which it has arrived, and forgotten what all were told there.
+    pub fn lacks(&self, news: &News) -> bool {
+        self.lazy.check(self.me, news).is_err()
+    }
+
+    /// As [`lacks`](Protocol::lacks), of what gives the worker a lock.
+    pub fn lacks_of_grant(&self, message: &Message) -> bool {
+        match message {
+            Message::LockGrant { news, .. } | Message::GateGrant { news, .. } => self.lacks(news),
+            Message::Gossiped { carrier, .. } => self.lacks_of_grant(carrier),
+            _ => false,
+        }
+    }
+
+    /// Whoever waited goes on before the other sides of races are known; they are told all the
+    /// same.
+    pub fn go_on_at_once(&mut self) {
+        self.withheld = false;
+    }
+
+    /// The waits that are set aside.
+    pub fn parked(&self) -> &[Waiter] {
+        self.wait_for.parked()
+    }
+
+    /// A wait that was set aside is over, or the worker's again.
+    pub fn unpark(&mut self, wait: Waiter, again: bool) {
+        self.wait_for.unpark(wait, again);
     }
 
     pub(super) fn learn(

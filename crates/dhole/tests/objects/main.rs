@@ -2,6 +2,7 @@
 
 mod changes;
 mod failing;
+mod freeing;
 mod guards;
 mod handover;
 mod orders;

@@ -1,0 +1,79 @@
+//! A process, from its beginning to its end.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use dhole_protocol::Event;
+use dhole_protocol::objects::{Bytes, ObjectsEvent, Refusal, Start};
+
+use super::op::Runs;
+use crate::error::Error;
+use crate::failure::{Failed, why};
+use crate::machine::Strand;
+use crate::node::Node;
+use crate::worker::{Failure, Worker};
+
+/// Runs the processes that have not begun, one after the other, as a strand that has just begun;
+/// who goes on then. `lend` lends each a worker.
+pub(crate) fn run_processes(
+    node: &Node,
+    mut lend: impl FnMut(&mut dyn FnMut(&mut Worker<'_>)),
+) -> Strand {
+    let mut next = node.monitor.lock().split().1.turns.take_begins();
+    while let Some(start) = next {
+        lend(&mut |w| w.run_process(&start));
+        let mut guard = node.monitor.lock();
+        let state = guard.split().1;
+        let ended = state.ended().is_some();
+        next = match state.turns.after_end(ended) {
+            Ok(start) => Some(start),
+            Err(strand) => return strand,
+        };
+    }
+    Strand::PROGRAM
+}
+
+impl Worker<'_> {
+    fn run_process(&mut self, start: &Start) {
+        let outcome = self.outcome_of(start);
+        let ended = ObjectsEvent::Ended {
+            by: start.by,
+            time: start.time.clone(),
+            outcome: outcome.map_err(refusal),
+        };
+        // If the run has ended, nobody waits for it any more.
+        let _over = self.exclusive(|link, call| {
+            // Whoever holds a lock keeps the turn, so what this node holds is this process's.
+            link.release_forgotten(call)?;
+            link.local(call, Some(Event::EndInterval))?;
+            link.stepping(call, |state, step| state.step_objects(ended, step))?;
+            link.send(call);
+            Ok(())
+        });
+    }
+
+    fn outcome_of(&mut self, start: &Start) -> Result<Bytes, Failed> {
+        let begun: Result<(), Failure> = self.exclusive(|link, call| {
+            link.local(call, Some(Event::EndInterval))?;
+            link.learn(call)
+        });
+        if let Err(failure) = begun {
+            let error = self.link.sync_error(failure, start.site);
+            return Err(Failed::Error(Box::new(error.into())));
+        }
+        let run = || Runs::run(start.what, self, &start.arguments);
+        let ran = match catch_unwind(AssertUnwindSafe(run)) {
+            Ok(ran) => ran.map_err(|error| Failed::Error(Box::new(error))),
+            Err(payload) => Err(why(payload)),
+        };
+        let joined = self.join_all();
+        let joined = joined.map_err(|error| Failed::Error(Box::new(Error::Process(error))));
+        ran.and_then(|result| joined.map(|()| result))
+    }
+}
+
+fn refusal(failed: Failed) -> Refusal {
+    match failed {
+        Failed::Panicked(words) => Refusal::Panicked(words),
+        Failed::Error(error) => Refusal::Failed(error.to_string().into()),
+    }
+}

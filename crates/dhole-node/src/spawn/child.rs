@@ -1,0 +1,330 @@
+//! Starting processes, and waiting for their end.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::marker::PhantomData;
+
+use dhole_model::{CallSite, NodeId};
+use dhole_protocol::objects::{
+    CallId, MOST_CALLS, ObjectsEvent, Outcome, Refusal, Start, Strategy,
+};
+use dhole_protocol::{AbortReason, Event, Started, WaitingFor};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::error::ProcessError;
+use super::op::Op;
+use crate::error::{RunEnded, SyncError};
+use crate::object::{Malformed, decode, encode};
+use crate::worker::{Failure, Worker};
+
+/// Where a process is started: [`on`](crate::object::on) a node, or [`anywhere`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Where(At);
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum At {
+    On(NodeId),
+    Anywhere,
+    Everywhere,
+}
+
+impl From<Strategy> for Where {
+    fn from(strategy: Strategy) -> Where {
+        Where(match strategy {
+            Strategy::On(node) => At::On(node),
+            Strategy::Replicated => At::Everywhere,
+        })
+    }
+}
+
+impl From<NodeId> for Where {
+    fn from(node: NodeId) -> Where {
+        Where(At::On(node))
+    }
+}
+
+/// On the node on which the fewest of the processes run that this node has started and that have
+/// not
+/// ended; of several the next one after this node.
+pub const fn anywhere() -> Where {
+    Where(At::Anywhere)
+}
+
+/// The processes that a worker has started and not waited for, by call.
+pub(crate) type Children = RefCell<BTreeMap<u64, Child>>;
+
+/// A process, as its parent knows it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Child {
+    on: NodeId,
+    name: &'static str,
+    site: CallSite,
+}
+
+/// A process that was started. [`join`](Spawned::join) waits for its end and brings its result. If
+/// nobody does, its parent waits for it before it ends itself, and then an error of the process is
+/// its parent's.
+#[must_use = "what the process came to is not known before `join`"]
+#[derive(Debug)]
+pub struct Spawned<R> {
+    call: u64,
+    name: &'static str,
+    on: NodeId,
+    /// It stays with the worker that started it.
+    of: PhantomData<(fn() -> R, *mut ())>,
+}
+
+fn malformed(cause: Malformed) -> Refusal {
+    Refusal::Malformed(cause.to_string().into())
+}
+
+impl<R: DeserializeOwned> Spawned<R> {
+    /// Where it runs.
+    pub fn node(&self) -> NodeId {
+        self.on
+    }
+
+    /// Waits for the end of the process; what it wrote is visible then.
+    ///
+    /// # Errors
+    /// [`ProcessError::Ended`] with its words when it panicked or returned an error;
+    /// [`ProcessError::Sync`] with a deadlock when it cannot end any more;
+    /// [`ProcessError::NotHere`] when another worker than `w` started it.
+    #[track_caller]
+    pub fn join(self, w: &mut Worker<'_>) -> Result<R, ProcessError> {
+        let site = CallSite::caller();
+        let child = w.link.children.borrow_mut().remove(&self.call);
+        let Some(child) = child else {
+            return Err(ProcessError::NotHere {
+                name: self.name,
+                node: w.node(),
+                site,
+            });
+        };
+        let bytes = w.end_of(self.call, child, site)?;
+        let result = decode("the result", &bytes).map_err(malformed);
+        result.map_err(|cause| child.ended(w.node(), cause))
+    }
+}
+
+impl Child {
+    fn ended(self, node: NodeId, cause: Refusal) -> ProcessError {
+        let Child { on, name, site } = self;
+        ProcessError::Ended {
+            name,
+            on,
+            node,
+            site,
+            cause,
+        }
+    }
+
+    fn awaited(self, site: CallSite) -> Event {
+        let Child {
+            on,
+            name,
+            site: started,
+        } = self;
+        let what = WaitingFor::Process(Started {
+            on,
+            name: CallSite::runtime(name),
+            site: started,
+        });
+        Event::Await { what, site }
+    }
+}
+
+impl Worker<'_> {
+    /// Starts a process: on the node that `place` says, `op` runs with `arguments` and a worker of
+    /// its own as soon as no other process of that node has the turn. It sees what was written
+    /// before it was started.
+    ///
+    /// # Errors
+    /// [`ProcessError::NotStarted`] when there is no such node, when the arguments cannot be
+    /// written as bytes, or when too many processes that this node started have not ended;
+    /// [`ProcessError::Sync`] when the run has ended.
+    #[track_caller]
+    pub fn spawn<A, R>(
+        &mut self,
+        place: impl Into<Where>,
+        arguments: A,
+        op: Op<A, R>,
+    ) -> Result<Spawned<R>, ProcessError>
+    where
+        A: Serialize + DeserializeOwned + 'static,
+        R: Serialize + DeserializeOwned + 'static,
+    {
+        let (name, node, site) = (op.name(), self.node(), CallSite::caller());
+        let refused = |cause| ProcessError::NotStarted {
+            name,
+            node,
+            site,
+            cause,
+        };
+        let (what, arguments) = self.may_start(op, &arguments).map_err(refused)?;
+        let At::On(on) = self.place(place.into()).map_err(refused)? else {
+            return Err(refused(Refusal::Unknown));
+        };
+        let called = self.exclusive(|link, call| {
+            link.local(call, Some(Event::EndInterval))?;
+            let state = call.split().1;
+            let number = state.here.machine.new_call().number;
+            state.turns.started(number, on);
+            let start = Start {
+                by: CallId { node, number },
+                what,
+                arguments,
+                site,
+                time: None,
+            };
+            let spawn = ObjectsEvent::Spawn { start, to: on };
+            link.stepping(call, |state, step| state.step_objects(spawn, step))?;
+            link.send(call);
+            Ok(number)
+        });
+        let call = called.map_err(|failure| self.link.sync_error(failure, site))?;
+        let child = Child { on, name, site };
+        self.link.children.borrow_mut().insert(call, child);
+        Ok(Spawned {
+            call,
+            name,
+            on,
+            of: PhantomData,
+        })
+    }
+
+    /// What is said of a process that may be started.
+    fn may_start<A, R>(
+        &self,
+        op: Op<A, R>,
+        arguments: &A,
+    ) -> Result<(u32, dhole_protocol::objects::Bytes), Refusal>
+    where
+        A: Serialize + DeserializeOwned + 'static,
+        R: Serialize + DeserializeOwned + 'static,
+    {
+        let refuse = |why: &str| Refusal::Malformed(why.into());
+        if self.is_paged() {
+            return Err(refuse(
+                "a run under treadmarks has no processes, for its nodes meet with whole pages",
+            ));
+        }
+        if self.link.survives() {
+            return Err(refuse(
+                "a run that goes on when nodes are lost has no processes: who has started what, and \
+                 who waits for it, is not agreed on among those left",
+            ));
+        }
+        let no_table = || refuse("functions have no names in this build, on this system");
+        let what = op.place().ok_or_else(no_table)?;
+        let bytes = encode("the arguments", arguments).map_err(malformed)?;
+        let under_way = self.link.node.monitor.lock().split().1.turns.under_way();
+        match under_way < MOST_CALLS {
+            true => Ok((what, bytes)),
+            false => Err(Refusal::TooMany(MOST_CALLS)),
+        }
+    }
+
+    fn place(&self, place: Where) -> Result<At, Refusal> {
+        let (me, nodes) = (self.node().index(), self.nodes());
+        let on = match place.0 {
+            At::On(node) if node.index() < nodes => node,
+            At::On(node) => {
+                let what = format!("{node} is not one of {nodes} nodes");
+                return Err(Refusal::Malformed(what.into()));
+            }
+            At::Everywhere => {
+                let what = "a process runs on one node, and cannot be replicated";
+                return Err(Refusal::Malformed(what.into()));
+            }
+            At::Anywhere => {
+                let mut guard = self.link.node.monitor.lock();
+                let turns = &guard.split().1.turns;
+                let others = (1..=nodes).map(|far| NodeId::at((me + far) % nodes));
+                // Of several the first.
+                let least = others.min_by_key(|node| turns.started_on(*node));
+                least.unwrap_or(self.node())
+            }
+        };
+        Ok(At::On(on))
+    }
+
+    /// Waits for the end of a process; its result.
+    fn end_of(
+        &mut self,
+        number: u64,
+        child: Child,
+        site: CallSite,
+    ) -> Result<dhole_protocol::objects::Bytes, ProcessError> {
+        let called: Result<Outcome, Failure> = self.exclusive(|link, call| {
+            link.local(call, Some(Event::EndInterval))?;
+            let here = &mut call.split().1.here;
+            if !here.is_finished(number) {
+                here.awaited = Some(number);
+                let await_it = link.step(call, Some(child.awaited(site)));
+                let waited = await_it.and_then(|()| link.outcome(call));
+                call.split().1.here.awaited = None;
+                waited?;
+            }
+            let outcome = call.split().1.here.take_finished(number);
+            link.learn(call)?;
+            Ok(outcome.unwrap_or(Err(Refusal::Unknown)))
+        });
+        match called {
+            Ok(outcome) => outcome.map_err(|cause| child.ended(self.node(), cause)),
+            Err(failure) => Err(self.link.sync_error(failure, site).into()),
+        }
+    }
+
+    /// Waits for the end of all processes that this worker has started and not waited for.
+    ///
+    /// # Errors
+    /// Of the first that did not come to a good end.
+    pub(crate) fn join_all(&mut self) -> Result<(), ProcessError> {
+        let site = CallSite::runtime("the end of the process that started it");
+        let mut joined = Ok(());
+        loop {
+            let next = self.link.children.borrow_mut().pop_first();
+            let Some((call, child)) = next else {
+                return joined;
+            };
+            let ended = self.end_of(call, child, site).map(drop);
+            let is_over = matches!(ended, Err(ProcessError::Sync(_)));
+            joined = joined.and(ended);
+            if is_over {
+                return joined;
+            }
+        }
+    }
+
+    /// The program is over, early: whoever still waits here finds out.
+    pub(crate) fn end_others(&mut self, reason: AbortReason) {
+        let why = RunEnded {
+            on: self.node(),
+            reason,
+        };
+        // Releasing them would fail, and who holds what does not matter any more.
+        self.link.dropped.borrow_mut().clear();
+        let _over = self.exclusive(|link, call| {
+            link.end_others(call, why);
+            Ok(())
+        });
+    }
+
+    /// Refuses what only the program may do, in which all nodes take part.
+    pub(crate) fn only_the_program(
+        &self,
+        what: &'static str,
+        site: CallSite,
+    ) -> Result<(), SyncError> {
+        match self.link.strand == crate::machine::Strand::PROGRAM {
+            true => Ok(()),
+            false => Err(SyncError::InProcess {
+                what,
+                node: self.node(),
+                site,
+            }),
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! Giving the turn away, and having it again.
+
+use dhole_heap::Call;
+use dhole_model::NodeId;
+use dhole_protocol::objects::{ObjectsEvent, Refusal};
+use dhole_protocol::{Event, Message, News};
+
+use super::turns::{Next, Parked};
+use crate::error::RunEnded;
+use crate::machine::Strand;
+use crate::node::{Ended, State, Step};
+use crate::worker::{Failure, Link};
+
+impl State {
+    /// Whether somebody else could go on while the worker waits: it is in a wait that may be set
+    /// aside, and nobody waits for what it holds.
+    pub(crate) fn may_let_others(&self) -> bool {
+        self.turns.can_go_on() && self.protocol.may_park() && !self.holds_anything()
+    }
+
+    fn holds_anything(&self) -> bool {
+        self.protocol.held_locks().next().is_some() || self.protocol.held_gates().next().is_some()
+    }
+}
+
+impl Link<'_> {
+    /// While the worker waits, lets another process of this node go on that can; whether there was
+    /// one.
+    pub(crate) fn let_others(&self, call: &mut Call<'_, State>) -> Result<bool, Failure> {
+        let state = call.split().1;
+        if !state.may_let_others() {
+            return Ok(false);
+        }
+        self.give_turn(call)
+    }
+
+    /// Lets others go on that can, one after the other, each until it waits or is over.
+    pub(crate) fn yield_turn(&self, call: &mut Call<'_, State>) -> Result<(), Failure> {
+        let state = call.split().1;
+        if state.turns.can_go_on() && !state.holds_anything() {
+            self.give_turn(call)?;
+            // It parked without a wait, so that nothing has come for it.
+            call.split().1.not_done();
+        }
+        Ok(())
+    }
+
+    fn give_turn(&self, call: &mut Call<'_, State>) -> Result<bool, Failure> {
+        let Some(next) = call.split().1.turns.next() else {
+            return Ok(false);
+        };
+        let (machine, id) = (self.machine, self.node.id);
+        let to = match next {
+            Next::Parked(strand) => strand,
+            Next::New(strand) => {
+                call.unlock();
+                if let Err(cause) = machine.begin(id, strand) {
+                    self.not_begun(call, cause.to_string())?;
+                    return Ok(true);
+                }
+                strand
+            }
+        };
+        self.hand_over(call, to);
+        self.go_on(call)?;
+        Ok(true)
+    }
+
+    fn hand_over(&self, call: &mut Call<'_, State>, to: Strand) {
+        let me = self.strand;
+        let state = call.split().1;
+        let awaited = state.here.awaited.take();
+        let over = state.not_done();
+        let at_barrier = awaited.is_none() && state.protocol.may_park();
+        let wait = match over {
+            true => None,
+            false => state.protocol.park(),
+        };
+        let parked = Parked {
+            wait,
+            awaited,
+            at_barrier,
+        };
+        state.turns.park(me, parked);
+        let (machine, id) = (self.machine, self.node.id);
+        call.give_turn(|| machine.hand_over(id, me, to));
+    }
+
+    /// This strand has the turn again.
+    fn go_on(&self, call: &mut Call<'_, State>) -> Result<(), Failure> {
+        let state = call.split().1;
+        if state.turns.has_held() && self.strand == Strand::PROGRAM && state.ended().is_none() {
+            // Whoever had the turn may have written meanwhile.
+            let ended = self.local(call, Some(Event::EndInterval));
+            if ended.is_err() {
+                call.split().1.turns.unpark(self.strand);
+                return ended;
+            }
+        }
+        let state = call.split().1;
+        let Some(parked) = state.turns.unpark(self.strand) else {
+            return Ok(());
+        };
+        let held = match parked.at_barrier {
+            true => state.turns.take_held(),
+            false => Vec::new(),
+        };
+        if state.ended().is_some() {
+            return Ok(());
+        }
+        state.here.awaited = parked.awaited;
+        match parked.wait {
+            None => state.woken(),
+            Some(wait) => state.protocol.unpark(wait, true),
+        }
+        self.take_messages(call, held);
+        self.send(call);
+        Ok(())
+    }
+
+    fn take_messages(&self, call: &mut Call<'_, State>, held: Vec<(NodeId, Message, Vec<u8>)>) {
+        for (from, message, payload) in held {
+            self.stepping(call, |state, step| {
+                let mut step = Step {
+                    heap: &mut *step.heap,
+                    pool: step.pool,
+                    out: &mut *step.out,
+                    payload: &payload,
+                };
+                state.take_message(from, message, &mut step);
+            });
+        }
+    }
+
+    /// A process that keeps the turn while it waits takes what is kept for the program, in the
+    /// program's place: whom it waits for may wait at that barrier.
+    pub(crate) fn take_held(&self, call: &mut Call<'_, State>) {
+        // In other waits its interval may not have ended.
+        if call.split().1.protocol.wait().is_some() {
+            self.take_held_now(call);
+        }
+    }
+
+    /// Before a process learns what rests on what was told at a barrier at which this node has
+    /// arrived and that others have left: waits until that is told here too, which is on its way.
+    pub(crate) fn after_the_barrier(
+        &self,
+        call: &mut Call<'_, State>,
+        news: &News,
+    ) -> Result<(), Failure> {
+        loop {
+            let state = call.split().1;
+            if !state.turns.program_is_at_barrier() || !state.protocol.lacks(news) {
+                return Ok(());
+            }
+            if let Some(ended) = state.ended() {
+                return Err(Failure::Ended(ended.clone()));
+            }
+            if state.turns.has_held() {
+                self.take_held_now(call);
+                continue;
+            }
+            call.unlock();
+            let (machine, id) = (self.machine, self.node.id);
+            machine.wait_polling(self.receivers, id, self.suspect_after);
+        }
+    }
+
+    fn take_held_now(&self, call: &mut Call<'_, State>) {
+        let state = call.split().1;
+        if !state.turns.has_held() || state.ended().is_some() {
+            return;
+        }
+        let (mine, awaited) = (state.protocol.park(), state.here.awaited.take());
+        let done = state.not_done();
+        if let Some(wait) = state.turns.take_wait_of_program() {
+            state.protocol.unpark(wait, true);
+        }
+        let held = state.turns.take_held();
+        self.take_messages(call, held);
+        let state = call.split().1;
+        let over = state.not_done();
+        let wait = state.protocol.park().filter(|_| !over);
+        state.protocol.go_on_at_once();
+        state.turns.program_waits(wait);
+        state.here.awaited = awaited;
+        if let Some(mine) = mine {
+            state.protocol.unpark(mine, true);
+        }
+        if done {
+            state.woken();
+        }
+        if !state.turns.program_is_at_barrier() {
+            let grants = state.turns.take_grants();
+            self.take_messages(call, grants);
+        }
+        // Not before: whoever sends gives up the lock, and the wait is the worker's own again.
+        self.send(call);
+    }
+
+    /// There is no stack for the process that was to begin.
+    fn not_begun(&self, call: &mut Call<'_, State>, cause: String) -> Result<(), Failure> {
+        let Some(start) = call.split().1.turns.take_begins() else {
+            return Ok(());
+        };
+        let ended = ObjectsEvent::Ended {
+            by: start.by,
+            time: start.time,
+            outcome: Err(Refusal::Malformed(cause.into())),
+        };
+        self.stepping(call, |state, step| state.step_objects(ended, step))?;
+        self.send(call);
+        Ok(())
+    }
+
+    /// The program is over, and with it the run on this node: lets all that still wait here find
+    /// that out.
+    pub(crate) fn end_others(&self, call: &mut Call<'_, State>, why: RunEnded) {
+        loop {
+            let state = call.split().1;
+            let Some(strand) = state.turns.any_parked() else {
+                return;
+            };
+            state.end(Ended::Elsewhere(why.clone()));
+            self.hand_over(call, strand);
+            call.split().1.turns.unpark(self.strand);
+        }
+    }
+}

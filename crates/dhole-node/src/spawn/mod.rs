@@ -1,0 +1,30 @@
+//! Processes that workers start on nodes during a run (Orca, section 2.1).
+//!
+//! A node runs one of its processes at a time, the one that has the *turn*. It gives the turn away
+//! where it waits for an operation, for the end of a process or, if it is the program, at a
+//! barrier;
+//! and where it pauses. Whoever holds a lock keeps the turn, and so does whoever waits for one:
+//! then
+//! it is certain who waits for whom.
+//!
+//! | module | what |
+//! |---|---|
+//! | `op` | functions that travel |
+//! | `child` | starting a process, and waiting for its end |
+//! | `body` | a process, from its beginning to its end |
+//! | `turns` | whose turn it is on a node |
+//! | `hand_over` | giving the turn away, and having it again |
+
+mod body;
+mod child;
+mod error;
+mod hand_over;
+mod op;
+mod turns;
+
+pub(crate) use body::run_processes;
+pub(crate) use child::Children;
+pub use child::{Spawned, Where, anywhere};
+pub use error::ProcessError;
+pub use op::Op;
+pub(crate) use turns::Turns;

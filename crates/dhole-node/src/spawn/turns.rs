@@ -1,0 +1,224 @@
+//! Whose turn it is on a node.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use dhole_model::NodeId;
+use dhole_protocol::objects::{MOST_BEGUN, MOST_CALLS, Start};
+use dhole_protocol::{Message, Waiter};
+
+use crate::machine::Strand;
+
+/// Who waits for the turn on a node, and for what.
+#[derive(Default)]
+pub(crate) struct Turns {
+    /// How many strands the node has had beside the program's.
+    made: u32,
+    parked: BTreeMap<Strand, Parked>,
+    /// Those of them that can go on, the longest waiting first.
+    ready: VecDeque<Strand>,
+    /// Processes that have not begun.
+    queue: VecDeque<Start>,
+    /// What the strand runs that begins now.
+    begins: Option<Start>,
+    /// What would end the program's wait at a barrier, until it has the turn.
+    held: Vec<(NodeId, Message, Vec<u8>)>,
+    /// Locks that were given before what ends that wait has come, on which they rest.
+    grants: Vec<(NodeId, Message, Vec<u8>)>,
+    /// Somebody can go on who could not before.
+    stirred: bool,
+    /// Processes that this node has started somewhere, until they have ended.
+    under_way: BTreeMap<u64, NodeId>,
+}
+
+/// A strand that has given the turn away.
+pub(super) struct Parked {
+    /// Its wait, until that is over.
+    pub wait: Option<Waiter>,
+    /// The call that it waits for.
+    pub awaited: Option<u64>,
+    /// It waits at a barrier.
+    pub at_barrier: bool,
+}
+
+/// Who goes on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Next {
+    Parked(Strand),
+    /// A process that has not begun, on a strand that is new.
+    New(Strand),
+}
+
+impl Turns {
+    /// A process was started here; whether there is room for it.
+    pub fn take_in(&mut self, start: Start, nodes: usize) -> Result<(), Start> {
+        if self.queue.len() >= MOST_CALLS * nodes {
+            return Err(start);
+        }
+        self.queue.push_back(start);
+        self.stirred = true;
+        Ok(())
+    }
+
+    /// Whether somebody else could go on.
+    #[inline]
+    pub fn can_go_on(&self) -> bool {
+        !self.ready.is_empty() || (!self.queue.is_empty() && self.parked.len() < MOST_BEGUN)
+    }
+
+    /// Whether somebody can go on who could not when this was last asked.
+    pub fn take_stirred(&mut self) -> bool {
+        std::mem::take(&mut self.stirred)
+    }
+
+    pub(super) fn next(&mut self) -> Option<Next> {
+        if let Some(strand) = self.ready.pop_front() {
+            return Some(Next::Parked(strand));
+        }
+        if !self.can_go_on() {
+            return None;
+        }
+        self.begins = self.queue.pop_front();
+        self.made += 1;
+        Some(Next::New(Strand(self.made)))
+    }
+
+    /// What the strand runs that has just begun, or has come to the end of what it ran.
+    pub(super) fn take_begins(&mut self) -> Option<Start> {
+        self.begins.take()
+    }
+
+    /// What a strand runs next that has come to the end of a process; else who goes on: the
+    /// program if nobody can, for it waits as long as others live.
+    pub(super) fn after_end(&mut self, ended: bool) -> Result<Start, Strand> {
+        if ended {
+            return Err(self.any_parked().unwrap_or(Strand::PROGRAM));
+        }
+        if let Some(strand) = self.ready.pop_front() {
+            return Err(strand);
+        }
+        match self.can_go_on() {
+            true => self.queue.pop_front().ok_or(Strand::PROGRAM),
+            false => Err(Strand::PROGRAM),
+        }
+    }
+
+    pub(super) fn park(&mut self, strand: Strand, parked: Parked) {
+        if parked.wait.is_none() {
+            self.ready.push_back(strand);
+        }
+        self.parked.insert(strand, parked);
+    }
+
+    /// The strand has the turn again.
+    pub(super) fn unpark(&mut self, strand: Strand) -> Option<Parked> {
+        self.ready.retain(|ready| *ready != strand);
+        self.parked.remove(&strand)
+    }
+
+    /// Whoever has given the turn away.
+    pub(super) fn any_parked(&self) -> Option<Strand> {
+        self.parked.keys().next_back().copied()
+    }
+
+    /// A call is over: who has waited for it without the turn can go on, and no longer waits.
+    pub fn finished(&mut self, call: u64) -> Option<Waiter> {
+        self.under_way.remove(&call);
+        let mut parked = self.parked.iter_mut();
+        let (strand, parked) = parked.find(|(_, parked)| parked.awaited == Some(call))?;
+        parked.awaited = None;
+        self.ready.push_back(*strand);
+        self.stirred = true;
+        parked.wait.take()
+    }
+
+    /// Whether this must wait until the program has the turn: it ends a wait of the program's that
+    /// only who has the turn can end.
+    pub fn holds(&self, message: &Message) -> bool {
+        let barrier = matches!(
+            message,
+            Message::BarrierArrive { .. } | Message::BarrierDepart { .. }
+        );
+        barrier && self.program_is_at_barrier()
+    }
+
+    /// Whether the program waits at a barrier, without the turn.
+    #[inline]
+    pub fn program_is_at_barrier(&self) -> bool {
+        let program = self.parked.get(&Strand::PROGRAM);
+        program.is_some_and(|program| program.at_barrier && program.wait.is_some())
+    }
+
+    /// Keeps a lock that was given until that wait is over; whether there is room.
+    pub fn hold_grant(
+        &mut self,
+        from: NodeId,
+        message: Message,
+        payload: &[u8],
+        nodes: usize,
+    ) -> bool {
+        if self.grants.len() > 2 * nodes {
+            return false;
+        }
+        self.grants.push((from, message, payload.to_vec()));
+        true
+    }
+
+    pub(super) fn take_grants(&mut self) -> Vec<(NodeId, Message, Vec<u8>)> {
+        std::mem::take(&mut self.grants)
+    }
+
+    /// Keeps it until then; whether there is room.
+    pub fn hold(&mut self, from: NodeId, message: Message, payload: &[u8], nodes: usize) -> bool {
+        if self.held.len() > 2 * nodes {
+            return false;
+        }
+        self.held.push((from, message, payload.to_vec()));
+        if !self.ready.contains(&Strand::PROGRAM) {
+            self.ready.push_back(Strand::PROGRAM);
+        }
+        self.stirred = true;
+        true
+    }
+
+    /// Whether something is kept for the program.
+    #[inline]
+    pub fn has_held(&self) -> bool {
+        !self.held.is_empty()
+    }
+
+    /// The wait of the program at a barrier, for whoever takes what is kept in its place.
+    pub(super) fn take_wait_of_program(&mut self) -> Option<Waiter> {
+        self.ready.retain(|ready| *ready != Strand::PROGRAM);
+        self.parked.get_mut(&Strand::PROGRAM)?.wait.take()
+    }
+
+    /// Whether that wait is over: then the program can go on.
+    pub(super) fn program_waits(&mut self, wait: Option<Waiter>) {
+        if wait.is_none() {
+            self.ready.push_back(Strand::PROGRAM);
+            self.stirred = true;
+        }
+        if let Some(program) = self.parked.get_mut(&Strand::PROGRAM) {
+            program.wait = wait;
+        }
+    }
+
+    pub(super) fn take_held(&mut self) -> Vec<(NodeId, Message, Vec<u8>)> {
+        std::mem::take(&mut self.held)
+    }
+
+    /// This node has started a process.
+    pub fn started(&mut self, call: u64, on: NodeId) {
+        self.under_way.insert(call, on);
+    }
+
+    /// Processes that this node has started and that have not ended.
+    pub fn under_way(&self) -> usize {
+        self.under_way.len()
+    }
+
+    /// As many of them are on this node.
+    pub fn started_on(&self, node: NodeId) -> usize {
+        self.under_way.values().filter(|on| **on == node).count()
+    }
+}

@@ -1,0 +1,120 @@
+//! Stacks for processes on live machines: each has a thread, of which one at a time goes on.
+
+#[expect(
+    clippy::disallowed_types,
+    reason = "a live machine is where threads wait for each other"
+)]
+use std::sync::Condvar;
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::Scope;
+
+use dhole_model::NodeId;
+
+use crate::machine::{StartError, Strand};
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Which of a node's strands goes on.
+#[expect(clippy::disallowed_types, reason = "as above")]
+pub(crate) struct Turn {
+    has: Mutex<Strand>,
+    changed: Condvar,
+}
+
+impl Turn {
+    #[expect(clippy::disallowed_types, reason = "as above")]
+    pub fn new() -> Turn {
+        Turn {
+            has: Mutex::new(Strand::PROGRAM),
+            changed: Condvar::new(),
+        }
+    }
+
+    /// Lets another strand go on.
+    pub fn give(&self, to: Strand) {
+        *lock(&self.has) = to;
+        self.changed.notify_all();
+    }
+
+    /// Waits until this one is to go on.
+    pub fn wait(&self, me: Strand) {
+        let mut has = lock(&self.has);
+        while *has != me {
+            let woken = self.changed.wait(has);
+            has = woken.unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+/// A thread that is wanted.
+pub(crate) struct Wanted {
+    node: NodeId,
+    strand: Strand,
+    made: SyncSender<Result<(), String>>,
+}
+
+/// Where threads are asked for during a run: only whoever holds the run's scope can make them.
+pub(crate) struct Maker(Mutex<Option<Sender<Wanted>>>);
+
+impl Maker {
+    pub const fn new() -> Maker {
+        Maker(Mutex::new(None))
+    }
+
+    /// A run begins; where it is told what is wanted.
+    pub fn open(&self) -> Receiver<Wanted> {
+        let (sender, receiver) = channel();
+        *lock(&self.0) = Some(sender);
+        receiver
+    }
+
+    /// Nothing more is wanted.
+    pub fn close(&self) {
+        *lock(&self.0) = None;
+    }
+
+    /// Makes what is wanted, until that is nothing more.
+    pub fn make<'scope>(
+        scope: &'scope Scope<'scope, '_>,
+        wanted: Receiver<Wanted>,
+        stack_bytes: usize,
+        run: impl Fn(NodeId, Strand) + Copy + Send + 'scope,
+    ) {
+        for Wanted { node, strand, made } in wanted {
+            let thread = std::thread::Builder::new()
+                .name(format!("dhole-{}.{}", node.index(), strand.0))
+                .stack_size(stack_bytes);
+            let spawned = thread.spawn_scoped(scope, move || run(node, strand));
+            // Whoever wanted it waits for the answer.
+            let _ = made.send(spawned.map(drop).map_err(|cause| cause.to_string()));
+        }
+    }
+
+    /// Asks for a thread.
+    pub fn want(
+        &self,
+        node: NodeId,
+        strand: Strand,
+        (machine, nodes): (&'static str, usize),
+    ) -> Result<(), StartError> {
+        let (made, answer) = sync_channel(1);
+        let wanted = Wanted { node, strand, made };
+        let sender = lock(&self.0).clone();
+        let asked = sender.is_some_and(|sender| sender.send(wanted).is_ok());
+        let answer = match asked {
+            true => answer.recv().map_err(|gone| gone.to_string()),
+            false => Err("no run is on".to_owned()),
+        };
+        answer
+            .and_then(|made| made)
+            .map_err(|cause| StartError::Refused {
+                machine,
+                nodes,
+                what: "a thread for a process",
+                cause,
+            })
+    }
+}

@@ -1,0 +1,52 @@
+//! Processes that workers start on nodes: a start is told like a request for an operation, and its
+//! end like the result. So a process sees what was written before it was started, and whoever has
+//! waited for its end sees what it wrote.
+
+use dhole_model::{NodeId, VectorTime};
+
+use super::host::Host;
+use super::message::{CallId, ObjectsMessage, Outcome, Start};
+use super::{Asked, Objects, ObjectsCommand, Out};
+
+impl Objects {
+    /// The worker starts a process.
+    pub(super) fn spawn(&mut self, start: Start, to: NodeId, host: &dyn Host, out: Out<'_>) {
+        if to == self.me {
+            out.push(ObjectsCommand::Start(start));
+            return;
+        }
+        let time = host.time();
+        let nothing = VectorTime::zero(self.nodes);
+        let news = host.news_since(self.acknowledged.get(&to).unwrap_or(&nothing));
+        let asked = Asked {
+            to,
+            call: None,
+            time: time.clone(),
+        };
+        self.asked.insert(start.by.number, asked);
+        let message = ObjectsMessage::Spawn {
+            start: Start { time, ..start },
+            delivered: self.delivered,
+            news,
+        };
+        out.push(ObjectsCommand::Send { to, message });
+    }
+
+    /// A process has come to its end here, after the end of its last interval.
+    pub(super) fn ended(
+        &mut self,
+        by: CallId,
+        time: Option<VectorTime>,
+        outcome: Outcome,
+        host: &dyn Host,
+        out: Out<'_>,
+    ) {
+        if by.node == self.me {
+            let call = by.number;
+            out.push(ObjectsCommand::Finished { call, outcome });
+            return;
+        }
+        self.hear_own(host);
+        self.reply(by, time.as_ref(), outcome, out);
+    }
+}

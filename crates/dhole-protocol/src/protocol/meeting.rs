@@ -1,0 +1,103 @@
+//! The barrier: arriving, and leaving when all have.
+
+use std::sync::Arc;
+
+use dhole_model::{CallSite, IntervalIndex, NodeId};
+
+use super::Protocol;
+use crate::barrier::{Arrived, MANAGER};
+use crate::command::{Command, Commands, ProtocolError};
+use crate::{BarrierId, Message, News, WaitingFor};
+
+impl Protocol {
+    pub(super) fn arrive(
+        &mut self,
+        (barrier, first_untold): (BarrierId, IntervalIndex),
+        site: CallSite,
+        out: &mut Commands,
+    ) -> Result<(), ProtocolError> {
+        self.lazy.end_interval(out);
+        self.wait_for.begin(WaitingFor::Barrier(barrier), site);
+        let news = self.lazy.own_news_from(first_untold);
+        if self.me == MANAGER {
+            return self.arrived(self.me, barrier, news, site, out);
+        }
+        let message = Message::BarrierArrive {
+            barrier,
+            news,
+            site,
+        };
+        out.push(Command::Send {
+            to: MANAGER,
+            message,
+        });
+        Ok(())
+    }
+
+    pub(super) fn arrived(
+        &mut self,
+        from: NodeId,
+        barrier: BarrierId,
+        news: News,
+        site: CallSite,
+        out: &mut Commands,
+    ) -> Result<(), ProtocolError> {
+        match self.barrier.arrived(from, barrier, news, site)? {
+            Arrived::NotAll => Ok(()),
+            Arrived::All(barrier, departures) => {
+                let program = matches!(barrier, BarrierId::Program(_) | BarrierId::Once(_));
+                let collect = program && self.lazy.treadmarks.wants_collection();
+                let mut departures = departures.into_iter();
+                let own = departures.next();
+                for (node, news) in departures.enumerate() {
+                    let message = Message::BarrierDepart {
+                        barrier,
+                        news,
+                        collect,
+                    };
+                    out.push(Command::Send {
+                        to: NodeId::at(node + 1),
+                        message,
+                    });
+                }
+                own.map_or(Ok(()), |news| {
+                    self.depart(self.me, barrier, &news, collect, out)
+                })
+            }
+            Arrived::Apart(waiters) => {
+                let cycle: Arc<[_]> = waiters.into();
+                for waiter in cycle.iter() {
+                    let message = Message::Deadlock {
+                        cycle: Arc::clone(&cycle),
+                    };
+                    out.push(Command::Send {
+                        to: waiter.node,
+                        message,
+                    });
+                }
+                Ok(())
+            }
+        }
+    }
+
+    pub(super) fn depart(
+        &mut self,
+        from: NodeId,
+        barrier: BarrierId,
+        news: &News,
+        collect: bool,
+        out: &mut Commands,
+    ) -> Result<(), ProtocolError> {
+        self.barrier.check_departure(barrier, from)?;
+        let records = self.lazy.check(from, news)?;
+        self.barrier.depart(news.time.of(self.me));
+        self.lazy.apply(news, records, out);
+        self.lazy.met(news);
+        self.gates.met(&news.time);
+        if collect {
+            self.lazy.treadmarks.begin_collection();
+        }
+        self.go_on(out);
+        Ok(())
+    }
+}
