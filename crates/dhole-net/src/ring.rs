@@ -100,8 +100,6 @@ enum Planted {
     HeaderRelaxed,
     /// Where the next header goes lies what was there before.
     NextHeaderNotCleared,
-    /// Who gets up says that nobody sleeps, though another does.
-    SleepersForgotten,
 }
 
 #[cfg(all(test, loom))]

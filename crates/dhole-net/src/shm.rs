@@ -284,12 +284,13 @@ impl Sleeper for Shm {
     }
 
     fn get_up(&self) {
+        // Before others are asked to ring: a ring for who sleeps on is not taken from it.
+        self.look();
         if self.asleep.get_up(self.incoming()) {
             // What comes from now on wakes another. Where the barrier does not reach everybody, no
             // sleep is long.
             let _ = self.barriers.heavy();
         }
-        self.look();
     }
 }
 

@@ -8,7 +8,6 @@
 //! `RUSTFLAGS="--cfg loom" cargo test -p dhole-net --lib model`
 
 use std::cell::Cell;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::sync::{Arc, Condvar, Mutex};
@@ -42,57 +41,38 @@ impl Waker {
             up = self.changed.wait(up).expect("a lock");
         }
     }
-}
 
-impl Event for Waker {
-    fn raise(&self) {
+    /// What a doorbell does.
+    pub fn ring(&self) {
         *self.up.lock().expect("a lock") = true;
         self.changed.notify_all();
     }
 
-    fn lower(&self) {
+    /// What who hears it does.
+    pub fn hear(&self) {
         *self.up.lock().expect("a lock") = false;
     }
 }
 
-impl Waker {
-    /// What a doorbell does.
-    pub fn ring(&self) {
-        self.raise();
+impl Event for Waker {
+    fn raise(&self) {
+        self.ring();
     }
 
-    /// What who hears it does.
-    pub fn hear(&self) {
-        self.lower();
+    fn lower(&self) {
+        self.hear();
     }
 }
 
-/// How many are up for good.
-pub(crate) struct Up {
-    count: Mutex<u32>,
-    changed: Condvar,
-}
-
-impl Up {
-    pub fn new() -> Self {
-        Up {
-            count: Mutex::new(0),
-            changed: Condvar::new(),
-        }
-    }
-
-    pub fn one_more(&self) {
-        *self.count.lock().expect("a lock") += 1;
-        self.changed.notify_all();
-    }
-
-    /// Waits until one is.
-    pub fn one(&self) {
-        let mut count = self.count.lock().expect("a lock");
-        while *count == 0 {
-            count = self.changed.wait(count).expect("a lock");
-        }
-    }
+/// Whether the test of this name, which is passed over otherwise, finds a deadlock. In a process of
+/// its own, which loom ends with it.
+pub(crate) fn deadlocks(test: &str) -> bool {
+    let this = std::env::current_exe().expect("a test runs");
+    let ran = std::process::Command::new(this)
+        .args(["--exact", test, "--ignored", "--nocapture"])
+        .output();
+    let ran = ran.expect("a process");
+    !ran.status.success() && String::from_utf8_lossy(&ran.stderr).contains("deadlock")
 }
 
 /// Explores with at most so many preemptions, which finds what a few threads do to each other.
@@ -128,19 +108,20 @@ fn say_and_ring() {
     ringer.join().expect("the ringer");
 }
 
-/// Two sleep; who is up does something else. Each ring gets one of them up.
-fn two_sleepers_and_two_rings() {
+/// Two sleep; who is up does something else. A ring after that gets the other up.
+fn two_sleepers_and_a_ring_for_each() {
     let bell = Arc::new(Rung::new(Waker::new()));
-    let up = Arc::new(Up::new());
+    let up = Arc::new(Waker::new());
     let sleepers = [(); 2].map(|()| {
         let (bell, up) = (bell.clone(), up.clone());
         thread::spawn(move || {
             sleep_at(&bell);
-            up.one_more();
+            up.ring();
         })
     });
     bell.ring();
-    up.one();
+    bell.ring();
+    up.sleep();
     bell.ring();
     for sleeper in sleepers {
         sleeper.join().expect("a sleeper");
@@ -154,13 +135,17 @@ fn what_was_said_before_a_ring_is_heard_after_it() {
 
 #[test]
 fn each_ring_gets_one_of_two_sleepers_up() {
-    explore(3, two_sleepers_and_two_rings);
+    explore(3, two_sleepers_and_a_ring_for_each);
+}
+
+#[test]
+#[ignore = "it deadlocks, which the next test wants"]
+fn with_the_flag_cleared_first() {
+    FLAG_FIRST.set(true);
+    explore(3, two_sleepers_and_a_ring_for_each);
 }
 
 #[test]
 fn a_flag_that_is_cleared_before_the_event_is_caught() {
-    FLAG_FIRST.set(true);
-    let explored = catch_unwind(AssertUnwindSafe(|| explore(3, two_sleepers_and_two_rings)));
-    FLAG_FIRST.set(false);
-    assert!(explored.is_err());
+    assert!(deadlocks("bell::model::with_the_flag_cleared_first"));
 }

@@ -24,7 +24,7 @@ impl Asleep {
         self.say(1, incoming);
     }
 
-    /// One gets up. Whether others sleep on: then a barrier must follow, before what has come is
+    /// One gets up, and has heard the rings so far. Whether others sleep on: then a barrier must follow, before what has come is
     /// taken.
     pub fn get_up<'a>(&self, incoming: impl Iterator<Item = Ring<'a>>) -> bool {
         self.say(-1, incoming)
@@ -34,8 +34,7 @@ impl Asleep {
     fn say<'a>(&self, by: i32, incoming: impl Iterator<Item = Ring<'a>>) -> bool {
         let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
         *threads = threads.saturating_add_signed(by);
-        let anybody =
-            *threads > 0 && (by > 0 || !super::planted(super::Planted::SleepersForgotten));
+        let anybody = *threads > 0;
         for ring in incoming {
             ring.reader_parked()
                 .store(u64::from(anybody), Ordering::Relaxed);

@@ -10,14 +10,13 @@
 use std::cell::Cell;
 use std::panic::catch_unwind;
 
+use loom::sync::Arc;
 use loom::sync::atomic::{AtomicBool, Ordering, fence};
-use loom::sync::{Arc, Mutex};
 use loom::thread;
 
-use super::asleep::Asleep;
 use super::{CONTROL, Header, Kind, Planted, Reader, Ring, Writer};
 use crate::atomic::AtomicU64;
-use crate::bell::model::{Up, Waker, explore};
+use crate::bell::model::{Waker, explore};
 
 std::thread_local! {
     /// What is planted in this test's model, all of whose threads loom runs on this one.
@@ -109,62 +108,6 @@ fn write_beside_a_sleeper(barriers: bool) {
     assert!(!sleeps || rung.load(Ordering::Relaxed), "asleep for ever");
 }
 
-/// Two threads sleep at one port; who is up takes what has come, and does something else. Each
-/// record gets one of them up.
-fn write_beside_two_sleepers() {
-    let words = words();
-    let asleep = Arc::new(Asleep::new());
-    let doorbell = Arc::new(Waker::new());
-    let reader = Arc::new(Mutex::new(Reader::new()));
-    let up = Arc::new(Up::new());
-    let sleepers = [(); 2].map(|()| {
-        let (words, asleep, doorbell) = (words.clone(), asleep.clone(), doorbell.clone());
-        let (reader, up) = (reader.clone(), up.clone());
-        thread::spawn(move || {
-            let ring = Ring::new(&words);
-            let mut took = false;
-            while !took {
-                asleep.lie_down([ring].into_iter());
-                fence(Ordering::SeqCst);
-                let sleeps = reader.try_lock().is_ok_and(|reader| reader.is_empty(ring));
-                if sleeps {
-                    doorbell.sleep();
-                }
-                if asleep.get_up([ring].into_iter()) {
-                    fence(Ordering::SeqCst);
-                }
-                doorbell.hear();
-                match reader.try_lock() {
-                    Ok(mut reader) => {
-                        if let Some(header) = reader.peek(ring).expect("a sound writer") {
-                            reader.copy(ring, header, &mut []);
-                            took = true;
-                        }
-                    }
-                    Err(_) => thread::yield_now(),
-                }
-            }
-            up.one_more();
-        })
-    });
-    let (ring, mut writer) = (Ring::new(&words), Writer::new());
-    for first in [true, false] {
-        let (kind, bytes) = (Kind::Whole, 0);
-        let written = writer.write(ring, Header { kind, bytes }, []);
-        assert_eq!(written, Ok(true));
-        fence(Ordering::SeqCst);
-        if ring.rouses_reader() {
-            doorbell.ring();
-        }
-        if first {
-            up.one();
-        }
-    }
-    for sleeper in sleepers {
-        sleeper.join().expect("a sleeper");
-    }
-}
-
 /// A writer that is refused sleeps until the reader has freed something, record after record.
 fn refused_freed_asleep(barriers: bool) {
     let barrier = move || {
@@ -244,19 +187,6 @@ fn a_missing_barrier_is_caught() {
     assert!(is_caught(Planted::Nothing, || write_beside_a_sleeper(
         false
     )));
-}
-
-#[test]
-fn each_record_gets_one_of_two_sleepers_up() {
-    explore(2, write_beside_two_sleepers);
-}
-
-#[test]
-fn a_sleeper_that_another_forgets_is_caught() {
-    assert!(is_caught(
-        Planted::SleepersForgotten,
-        write_beside_two_sleepers
-    ));
 }
 
 #[test]
