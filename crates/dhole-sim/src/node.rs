@@ -51,8 +51,11 @@ pub(crate) struct Node {
     /// Which of the node's bodies goes on.
     pub(crate) strand: Strand,
     /// What suspends the coroutine of each body, while that runs, and the addresses of its stack.
-    pub(crate) bodies: BTreeMap<Strand, (NonNull<Yielder<(), ()>>, Range<usize>)>,
+    pub(crate) bodies: BTreeMap<Strand, Suspended>,
 }
+
+/// What suspends a coroutine, and the addresses of its stack.
+pub(crate) type Suspended = (NonNull<Yielder<(), ()>>, Range<usize>);
 
 impl Node {
     /// A node at time 0.

@@ -33,7 +33,7 @@ fn longer(queens: &[u8]) -> impl Iterator<Item = Vec<u8>> {
             .all(|(other, rows)| other.abs_diff(column) != rows && *other != column)
     };
     let columns = (0..SIZE as u8).filter(move |column| safe(*column));
-    columns.map(|column| [queens, &[column]].concat())
+    columns.map(move |column| [queens, &[column]].concat())
 }
 
 fn count(queens: &[u8]) -> u64 {

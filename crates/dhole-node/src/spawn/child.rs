@@ -62,6 +62,9 @@ pub(crate) struct Child {
     site: CallSite,
 }
 
+/// What brings an `R`, and stays on the thread that it is on.
+type Brings<R> = (fn() -> R, *mut ());
+
 /// A process that was started. [`join`](Spawned::join) waits for its end and brings its result. If
 /// nobody does, its parent waits for it before it ends itself, and then an error of the process is
 /// its parent's.
@@ -72,7 +75,7 @@ pub struct Spawned<R> {
     name: &'static str,
     on: NodeId,
     /// It stays with the worker that started it.
-    of: PhantomData<(fn() -> R, *mut ())>,
+    of: PhantomData<Brings<R>>,
 }
 
 fn malformed(cause: Malformed) -> Refusal {

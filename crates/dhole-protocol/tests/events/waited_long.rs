@@ -4,6 +4,7 @@ use crate::pack::{Pack, acquire, arrive, release};
 use dhole_model::{CallSite, MessageKind, NodeId, ObjectId};
 use dhole_protocol::{
     Command, ConditionId, Event, LockId, Message, Operation, Passage, RwLockId, SemaphoreId,
+    WaitingFor,
 };
 
 /// Every node that waits has waited long.
@@ -283,7 +284,8 @@ fn what_a_comparison_waits_for_is_no_deadlock_while_it_is_on_its_way() {
         name: CallSite::runtime("comparing"),
     };
     let site = crate::pack::site(3);
-    pack.run(0, Event::Await { operation, site });
+    let what = WaitingFor::Operation(operation);
+    pack.run(0, Event::Await { what, site });
     pack.run(1, Event::Finish);
     pack.nodes[1].count_objects(NodeId(0), true);
     all_wait_long(&mut pack);
