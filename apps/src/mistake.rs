@@ -5,7 +5,8 @@
 pub enum Mistake {
     /// Nothing.
     Nothing,
-    /// `tsp`: the length of the shortest tour is read by one operation and written by another.
+    /// `tsp`: the length of the shortest tour is read by one operation, as a job begins, and written
+    /// by another.
     BoundInTwoSteps,
     /// `ida`: who steals jobs leaves them where they are.
     StolenJobsStay,

@@ -57,7 +57,8 @@ pub struct Common {
     #[arg(long)]
     pub verify: bool,
 
-    /// What becomes of races: ignore, warn, warn-all (of what `warn` overlooks too, at a cost) or fail
+    /// What becomes of races: ignore, warn, warn-all (of what `warn` overlooks too, at a cost) or
+    /// fail
     #[arg(long, value_name = "WHAT", default_value = "warn", value_parser = races())]
     pub races: Races,
 

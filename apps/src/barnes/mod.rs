@@ -12,8 +12,8 @@
 //! holds more bodies than a leaf may, and the bodies of a leaf are in the order of their places.
 //! And masses are added in that order.
 //!
-//! Over shared objects there are two: [`shared`], as one would write it for them, and [`splash`], as
-//! the papers' programs shared their bodies and cells.
+//! Over shared objects there are two: [`shared`], as one would write it for them, and [`splash`],
+//! as the papers' programs shared their bodies and cells.
 
 pub mod body;
 pub mod gravity;

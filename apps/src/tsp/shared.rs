@@ -77,21 +77,27 @@ struct Shared<'a, 'id> {
     w: &'a mut Worker<'id>,
     bound: Object<Bound>,
     mistake: Mistake,
+    /// The length of the shortest tour when the job began, and of those found since in it.
+    seen: u64,
 }
 
 impl Known for Shared<'_, '_> {
     type Error = ObjectError;
 
     fn shortest(&mut self) -> Result<u64, ObjectError> {
-        self.bound.length(self.w)
+        match self.mistake {
+            Mistake::BoundInTwoSteps => Ok(self.seen),
+            _ => self.bound.length(self.w),
+        }
     }
 
     fn found(&mut self, tour: Tour) -> Result<(), ObjectError> {
         match self.mistake {
-            Mistake::BoundInTwoSteps => match tour.length < self.bound.length(self.w)? {
-                true => self.bound.set(self.w, tour),
-                false => Ok(()),
-            },
+            Mistake::BoundInTwoSteps if tour.length < self.seen => {
+                self.seen = tour.length;
+                self.bound.set(self.w, tour)
+            }
+            Mistake::BoundInTwoSteps => Ok(()),
             _ => self.bound.shorten(self.w, tour),
         }
     }
@@ -129,7 +135,14 @@ pub fn solve_with(
         queue.close(w)?;
     }
     while let Some(job) = queue.pop(w)? {
-        search.run(&job, &mut Shared { w, bound, mistake })?;
+        let seen = bound.length(w)?;
+        let mut shared = Shared {
+            w,
+            bound,
+            mistake,
+            seen,
+        };
+        search.run(&job, &mut shared)?;
     }
     sum.add(w, search.expanded)?;
     steps.end(w)?;

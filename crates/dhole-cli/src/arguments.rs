@@ -104,8 +104,8 @@ impl Run {
     pub fn grace_ms(&self, bound_ms: Option<u64>) -> u64 {
         const USUAL: u64 = 4_000;
         const BOUND: u64 = 5_000;
-        // After three quarters of it they are asked to end. Over UDP a death is silence: before they
-        // are asked, they are to have heard it.
+        // After three quarters of it they are asked to end. Over UDP a death is silence: before
+        // they are asked, they are to have heard it.
         let silence = match self.transport() {
             "udp" => bound_ms.unwrap_or(BOUND).saturating_mul(4) / 3,
             _ => 0,

@@ -224,7 +224,8 @@ fn what_a_node_leaves_behind_ends_with_it() {
 /// Says, as dhole's programs do, that it answers SIGQUIT. Not every shell takes a descriptor of two
 /// digits.
 const ANSWERS: &str = "trap 'echo what I hold; kill $!; exit 0' QUIT; sleep 1000 & \
-                       eval \"printf 'meets $$\\njoined\\n' >&$DHOLE_LAUNCHER_FD\"; echo ready; wait";
+                       eval \"printf 'meets $$\\njoined\\n' >&$DHOLE_LAUNCHER_FD\"; \
+                       echo ready; wait";
 
 #[test]
 fn sigquit_ends_nobody_who_does_not_answer_it() {

@@ -1,7 +1,8 @@
 //! Plain data that every other crate of dhole speaks: who ([`NodeId`]), what ([`Oid`]), when
 //! ([`VectorTime`], [`Version`]), where in the program ([`CallSite`]), and how much ([`Counters`]).
 //!
-//! Nothing here does anything, but for [`SplitMix64`], which draws random numbers; nothing here depends on anything else of dhole.
+//! Nothing here does anything, but for [`SplitMix64`], which draws random numbers; nothing here
+//! depends on anything else of dhole.
 //!
 //! ```
 //! use dhole_model::{NodeId, Version};

@@ -13,8 +13,8 @@ pub struct ObjectId(pub u64);
 const OF_RUN_BITS: u32 = 39;
 
 impl ObjectId {
-    /// The object that `creator`, one of `nodes` nodes, makes after `made` others in the run of this
-    /// number, which is below 2^24.
+    /// The object that `creator`, one of `nodes` nodes, makes after `made` others in the run of
+    /// this number, which is below 2^24.
     pub fn new(run: u64, creator: NodeId, nodes: usize, made: u64) -> ObjectId {
         ObjectId(((run + 1) << OF_RUN_BITS) + made * nodes as u64 + creator.index() as u64)
     }

@@ -32,8 +32,8 @@ pub trait Port: Send + Sync {
     /// [`SendError::ToItself`], [`SendError::NoSuchNode`], [`SendError::Closed`].
     fn send(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError>;
 
-    /// Whether a frame that [`send_each`](Port::send_each) sends to all others costs about as much as
-    /// one to one of them.
+    /// Whether a frame that [`send_each`](Port::send_each) sends to all others costs about as much
+    /// as one to one of them.
     fn multicasts(&self) -> bool {
         false
     }

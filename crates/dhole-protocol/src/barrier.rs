@@ -16,8 +16,12 @@ pub(crate) struct Barrier {
     passed: u64,
     /// The barrier this node waits at.
     waiting_at: Option<BarrierId>,
-    /// Our first interval that the manager has not been told of.
+    /// Our first interval that was not told at a barrier that is over.
     first_untold: IntervalIndex,
+    /// Our newest interval that was told at the barrier this node waits at.
+    told: IntervalIndex,
+    /// Where the program arrived there.
+    site: Option<CallSite>,
     /// At the manager: who has arrived.
     arrived: Vec<Option<Arrival>>,
 }
@@ -27,6 +31,27 @@ struct Arrival {
     barrier: BarrierId,
     news: News,
     site: CallSite,
+}
+
+impl BarrierId {
+    /// The number of the program's barrier.
+    fn number(self) -> Option<u64> {
+        match self {
+            BarrierId::Program(number)
+            | BarrierId::Once(number)
+            | BarrierId::Collection(number)
+            | BarrierId::Switch { number, .. }
+            | BarrierId::SwitchArray { number, .. } => Some(number),
+            BarrierId::End => None,
+        }
+    }
+}
+
+impl Arrival {
+    /// The newest interval of a node that it tells of.
+    fn told(&self, node: NodeId) -> IntervalIndex {
+        self.news.time.of(node)
+    }
 }
 
 /// What an arrival leads to.
@@ -46,6 +71,8 @@ impl Barrier {
             passed: 0,
             waiting_at: None,
             first_untold: 1,
+            told: 0,
+            site: None,
             arrived: vec![None; nodes],
         }
     }
@@ -98,7 +125,26 @@ impl Barrier {
         (barrier, self.first_untold)
     }
 
-    /// At the manager: a node, perhaps this one, has arrived.
+    /// What this node tells as it arrives ends with this interval.
+    pub fn tells(&mut self, last: IntervalIndex, site: CallSite) {
+        (self.told, self.site) = (last, Some(site));
+    }
+
+    /// If this node's processes did something since it arrived, of which `last` is the newest
+    /// interval: the barrier, the first interval to tell, and where the program arrived. All that
+    /// was told is told again, so that whatever comes last suffices.
+    pub fn untold(&mut self, last: IntervalIndex) -> Option<(BarrierId, IntervalIndex, CallSite)> {
+        let (barrier, site) = (self.waiting_at?, self.site?);
+        if last <= self.told {
+            return None;
+        }
+        self.told = last;
+        Some((barrier, self.first_untold, site))
+    }
+
+    /// At the manager: a node, perhaps this one, has arrived, or has more to tell since. For
+    /// processes of a node that has arrived go on: who has seen what they did arrives with that,
+    /// and the barrier is not over before they have told of it.
     pub fn arrived(
         &mut self,
         from: NodeId,
@@ -107,16 +153,28 @@ impl Barrier {
         site: CallSite,
     ) -> Result<Arrived, ProtocolError> {
         let bad = |what| ProtocolError::BadMessage { from, what };
-        let place = self.arrived.get(from.index()).ok_or(bad("no such node"))?;
-        if place.is_some() {
-            return Err(bad("a second arrival at a barrier"));
+        let passed = barrier.number().is_some_and(|number| number < self.passed);
+        let place = self.arrived.get_mut(from.index());
+        match place.ok_or(bad("no such node"))? {
+            // It tells of that at the next one, if it has not yet.
+            _ if passed => return Ok(Arrived::NotAll),
+            Some(before)
+                if before.barrier == barrier && before.told(from) != news.time.of(from) =>
+            {
+                if before.told(from) < news.time.of(from) {
+                    before.news = news;
+                }
+            }
+            Some(_) => return Err(bad("a second arrival at a barrier")),
+            place => {
+                *place = Some(Arrival {
+                    barrier,
+                    news,
+                    site,
+                });
+            }
         }
-        self.arrived[from.index()] = Some(Arrival {
-            barrier,
-            news,
-            site,
-        });
-        if self.arrived.iter().any(Option::is_none) {
+        if self.arrived.iter().any(Option::is_none) || self.lacks_what_was_seen() {
             return Ok(Arrived::NotAll);
         }
         let arrivals: Vec<Arrival> = self.arrived.iter_mut().filter_map(Option::take).collect();
@@ -130,6 +188,15 @@ impl Barrier {
             wait: 0,
         });
         Ok(Arrived::Apart(waiters.collect()))
+    }
+
+    /// Whether one has seen what the node that did it has not told of yet.
+    fn lacks_what_was_seen(&self) -> bool {
+        let arrivals = || self.arrived.iter().flatten();
+        arrivals().enumerate().any(|(node, own)| {
+            let node = NodeId::at(node);
+            arrivals().any(|arrival| arrival.told(node) > own.told(node))
+        })
     }
 
     /// Whether this node waits at the barrier.
@@ -166,13 +233,10 @@ impl Barrier {
 
 /// What each node lacks once all have told what they did.
 fn departures(arrivals: &[Arrival]) -> Vec<News> {
-    // What each has told of itself, and no more: processes of a node that has arrived go on, and
-    // others may have seen what they did since.
     let mut time = VectorTime::zero(arrivals.len());
-    for (node, arrival) in arrivals.iter().enumerate() {
-        let node = NodeId::at(node);
-        time.see(node, arrival.news.time.of(node));
-    }
+    arrivals
+        .iter()
+        .for_each(|arrival| time.merge(&arrival.news.time));
     let lamport = arrivals
         .iter()
         .map(|arrival| arrival.news.lamport)

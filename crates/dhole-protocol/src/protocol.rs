@@ -165,7 +165,7 @@ impl Protocol {
             Event::Deliver { from, message } => self.deliver(from, message, worker, out)?,
             Event::WaitedLong => self.suspect(out),
         }
-        Ok(())
+        self.tell_more(out)
     }
 
     fn edges(&self) -> Edges<'_> {

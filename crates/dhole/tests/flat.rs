@@ -89,18 +89,6 @@ fn freed_alone(nodes: usize, times: u64) -> (u64, Counters) {
     })
 }
 
-/// Arrays come and go on a node that synchronises with nobody meanwhile.
-fn freed_arrays_alone(nodes: usize, times: u64) -> (u64, Counters) {
-    peak(nodes, |w| {
-        for _ in 0..times {
-            let array = w.alloc_array::<u8>(100);
-            array.slice_mut(w, ..)[3] = 1;
-            w.free(array)?;
-        }
-        Ok(())
-    })
-}
-
 #[derive(Serialize, Deserialize, Default)]
 struct Tally {
     of: u64,
@@ -233,11 +221,6 @@ fn all_flat(times: u64) {
         "objects that come and go beside nobody",
         10 * times,
         |times| freed_alone(2, times),
-    );
-    assert_flat(
-        "arrays that come and go beside nobody",
-        10 * times,
-        |times| freed_arrays_alone(2, times),
     );
     assert_flat("arrays that come and go", times, |times| {
         let (bytes, counters) = freed_arrays(3, times);

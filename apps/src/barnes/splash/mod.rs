@@ -14,8 +14,8 @@
 //!    forces on the bodies in it. Barrier.
 //! 3. [`mod@run`]: it moves these bodies. Barrier.
 //!
-//! A cell is where its number puts it, and numbers are given in the order in which bodies make cells
-//! necessary. So from step to step another place in space has it: what lies together on a
+//! A cell is where its number puts it, and numbers are given in the order in which bodies make
+//! cells necessary. So from step to step another place in space has it: what lies together on a
 //! node's pages was together once, and is read ahead all the same.
 
 pub mod grow;

@@ -67,9 +67,9 @@ impl Grid {
         owners
     }
 
-    /// The node of each cell as SPLASH-2 divides them: as many parts along x as the cube root of the
-    /// nodes says, the rest along y and z, all of the same size but for one cell. Along z, in which
-    /// molecules follow on each other, parts are not longer than along x. Where there are too
+    /// The node of each cell as SPLASH-2 divides them: as many parts along x as the cube root of
+    /// the nodes says, the rest along y and z, all of the same size but for one cell. Along z, in
+    /// which molecules follow on each other, parts are not longer than along x. Where there are too
     /// few cells for that, as [`Grid::owners`].
     pub fn splash_owners(&self, nodes: usize) -> Vec<usize> {
         let parts = parts(nodes);

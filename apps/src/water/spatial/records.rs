@@ -10,8 +10,8 @@
 //!    list to that of the other, each under the lock of the cell, and adds up the kinetic energy.
 //! 4. It reads the same records once more and adds up the potential energy (`poteng`).
 //!
-//! Molecules lie as `initia` makes them, along z first, and nodes have blocks as SPLASH-2 cuts them.
-//! So most pages have molecules of several nodes, which three times in a step are written.
+//! Molecules lie as `initia` makes them, along z first, and nodes have blocks as SPLASH-2 cuts
+//! them. So most pages have molecules of several nodes, which three times in a step are written.
 
 use dhole::{Lock, Ref, Refs, Share, Worker};
 

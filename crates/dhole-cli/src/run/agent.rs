@@ -1,8 +1,8 @@
 //! `dhole agent`: starts one node for a `dhole run` on another machine, and ends it when that ends.
 //!
 //! The first line on standard input is an [`Envelope`]. Lines `signal N` and `ended N` follow; the
-//! end of the input ends the node. The agent's first line on standard output is its answer; then the
-//! node prints there. Between the lines of its standard error the agent passes on what the node
+//! end of the input ends the node. The agent's first line on standard output is its answer; then
+//! the node prints there. Between the lines of its standard error the agent passes on what the node
 //! says of itself ([`Word`]).
 
 use std::io::{self, BufRead, Read, Write};

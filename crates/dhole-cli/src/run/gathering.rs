@@ -60,7 +60,8 @@ impl Gathering {
             .then_some(first)
     }
 
-    /// Who of so many nodes did not even try to join, where `first`, which did, failed before it had.
+    /// Who of so many nodes did not even try to join, where `first`, which did, failed before it
+    /// had.
     pub fn never_came(&self, nodes: u16, first: u16) -> Option<u16> {
         let in_vain = self.meets.contains(&first) && !self.joined.contains(&first);
         let mut missing = (0..nodes).filter(|node| !self.meets.contains(node));

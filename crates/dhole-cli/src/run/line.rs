@@ -1,4 +1,5 @@
-//! The line to a node: it says how far it has come, and whom it lost (`dhole-net`, `join/launcher`).
+//! The line to a node: it says how far it has come, and whom it lost (`dhole-net`,
+//! `join/launcher`).
 
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Read, Write};

@@ -442,9 +442,9 @@ impl Cluster<'_> {
         self.signalled.get_or_insert(signal);
     }
 
-    /// Says who failed, and returns the exit code. A node that a signal ended, that was lost, or that
-    /// never came pulls others down, which end with errors of their own and may do so before its own
-    /// end is seen.
+    /// Says who failed, and returns the exit code. A node that a signal ended, that was lost, or
+    /// that never came pulls others down, which end with errors of their own and may do so before
+    /// its own end is seen.
     fn report(&self, asked: bool) -> u8 {
         if let Some(signal) = self.signalled {
             return 128u8.wrapping_add(signal as u8);

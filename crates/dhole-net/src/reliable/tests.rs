@@ -133,8 +133,8 @@ fn exchange(seed: u64) {
     }
 }
 
-/// A node sends the same frames to three others, some of them to all at once, over networks that are
-/// bad each in its own way.
+/// A node sends the same frames to three others, some of them to all at once, over networks that
+/// are bad each in its own way.
 fn share(seed: u64) {
     const TO: usize = 3;
     let mut random = SplitMix64(seed);

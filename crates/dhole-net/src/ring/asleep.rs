@@ -24,8 +24,8 @@ impl Asleep {
         self.say(1, incoming);
     }
 
-    /// One gets up, and has heard the rings so far. Whether others sleep on: then a barrier must follow, before what has come is
-    /// taken.
+    /// One gets up, and has heard the rings so far. Whether others sleep on: then a barrier must
+    /// follow, before what has come is taken.
     pub fn get_up<'a>(&self, incoming: impl Iterator<Item = Ring<'a>>) -> bool {
         self.say(-1, incoming)
     }

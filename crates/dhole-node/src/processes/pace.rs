@@ -230,9 +230,9 @@ impl Processes {
         found
     }
 
-    /// Sees to it that the others hear that this process lives, until `over`: takes what comes while
-    /// no run is on, and [attends](Processes::attend) to those that are. One thread of the process
-    /// is to do so, if the program may be slow between two runs, or within a call.
+    /// Sees to it that the others hear that this process lives, until `over`: takes what comes
+    /// while no run is on, and [attends](Processes::attend) to those that are. One thread of the
+    /// process is to do so, if the program may be slow between two runs, or within a call.
     pub fn keep(&self, over: &dyn Fn() -> bool) {
         let pace = &self.pace;
         *lock(&pace.keeper) = Some(std::thread::current());

@@ -51,8 +51,8 @@ impl Processes {
         }
     }
 
-    /// To whom else the same message goes at once, as what a group orders does, where the port sends
-    /// to all as easily as to one.
+    /// To whom else the same message goes at once, as what a group orders does, where the port
+    /// sends to all as easily as to one.
     fn alike(&self, first: &Envelope<Message>, out: &mut Outbox<Message>) -> Option<Vec<NodeId>> {
         if !matches!(first.body, Message::Objects(_)) || !self.port.multicasts() {
             return None;

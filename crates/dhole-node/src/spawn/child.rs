@@ -215,8 +215,8 @@ impl Worker<'_> {
         }
         if self.link.survives() {
             return Err(refuse(
-                "a run that goes on when nodes are lost has no processes: who has started what, and \
-                 who waits for it, is not agreed on among those left",
+                "a run that goes on when nodes are lost has no processes: who has started what, \
+                 and who waits for it, is not agreed on among those left",
             ));
         }
         let no_table = || refuse("functions have no names in this build, on this system");

@@ -22,7 +22,7 @@ impl Objects {
         let (by, creator) = (self.own(call), object.creator(self.nodes));
         let known = self.place(object).is_some_and(|it| it != Place::Unknown);
         if !known && creator == self.me {
-            let outcome = Err(Refusal::Unknown);
+            let outcome = Err(self.why_not(object));
             return out.push(ObjectsCommand::Finished { call, outcome });
         }
         if !known {

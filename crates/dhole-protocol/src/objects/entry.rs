@@ -34,7 +34,8 @@ pub(super) struct Entry {
     pub since: u64,
     /// The node that is to send the only copy, while it is to come.
     pub comes_from: Option<NodeId>,
-    /// Whether nobody had told where it was when it began to spread: then it is not known from where.
+    /// Whether nobody had told where it was when it began to spread: then it is not known from
+    /// where.
     pub guessed: bool,
     pub accesses: ObjectCounters,
     /// Calls whose guards were false, in the order of coming.

@@ -62,8 +62,8 @@ impl Objects {
         host: &mut dyn Host,
         out: Out<'_>,
     ) {
-        // Whoever multicasts next takes it for heard by all: so it is, also where the object is not,
-        // and before anything newer.
+        // Whoever multicasts next takes it for heard by all: so it is, also where the object is
+        // not, and before anything newer.
         if let Some(news) = body.news() {
             self.told.merge(&news.time);
             self.heard.hear(news);

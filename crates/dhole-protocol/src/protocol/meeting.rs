@@ -19,6 +19,27 @@ impl Protocol {
         self.lazy.end_interval(out);
         self.wait_for.begin(WaitingFor::Barrier(barrier), site);
         let news = self.lazy.own_news_from(first_untold);
+        self.barrier.tells(news.time.of(self.me), site);
+        self.tell_arrival(barrier, news, site, out)
+    }
+
+    /// Where this node has arrived at a barrier, tells what its processes did since.
+    pub(super) fn tell_more(&mut self, out: &mut Commands) -> Result<(), ProtocolError> {
+        let last = self.lazy.time().of(self.me);
+        let Some((barrier, first, site)) = self.barrier.untold(last) else {
+            return Ok(());
+        };
+        let news = self.lazy.own_news_from(first);
+        self.tell_arrival(barrier, news, site, out)
+    }
+
+    fn tell_arrival(
+        &mut self,
+        barrier: BarrierId,
+        news: News,
+        site: CallSite,
+        out: &mut Commands,
+    ) -> Result<(), ProtocolError> {
         if self.me == MANAGER {
             return self.arrived(self.me, barrier, news, site, out);
         }
