@@ -5,9 +5,9 @@
 pub enum Mistake {
     /// Nothing.
     Nothing,
-    /// `tsp`: the length of the shortest tour is read by one operation, as a job begins, and written
-    /// by another.
-    BoundInTwoSteps,
+    /// `tsp`: the length of the shortest tour is read once, and written by an operation that does
+    /// not look at it.
+    BoundUnseen,
     /// `ida`: who steals jobs leaves them where they are.
     StolenJobsStay,
     /// `asp`: a row is sent before the paths through the vertex before it are known.

@@ -69,14 +69,9 @@ fn mistakes_with_objects_are_noticed() {
     // Many tours, found on all nodes at about the same time.
     let instance = instance("burma14.tsp");
     let seed = noticed(&tsp::PROGRAM, &instance, |w| {
-        tsp::solve_with(
-            w,
-            &instance,
-            &mut Steps::default(),
-            Mistake::BoundInTwoSteps,
-        )
+        tsp::solve_with(w, &instance, &mut Steps::default(), Mistake::BoundUnseen)
     });
-    println!("{:?}: seed {seed:?}", Mistake::BoundInTwoSteps);
+    println!("{:?}: seed {seed:?}", Mistake::BoundUnseen);
     assert!(seed.is_some());
     let position = ida::Position::parse("5,1,3,7,4,2,6,11,8,0,9,10,12,13,14,15").unwrap();
     let seed = noticed(&ida::PROGRAM, &position, |w| {

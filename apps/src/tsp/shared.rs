@@ -77,7 +77,7 @@ struct Shared<'a, 'id> {
     w: &'a mut Worker<'id>,
     bound: Object<Bound>,
     mistake: Mistake,
-    /// The length of the shortest tour when the job began, and of those found since in it.
+    /// The length of the shortest tour at the beginning, and of those found since in this job.
     seen: u64,
 }
 
@@ -86,18 +86,18 @@ impl Known for Shared<'_, '_> {
 
     fn shortest(&mut self) -> Result<u64, ObjectError> {
         match self.mistake {
-            Mistake::BoundInTwoSteps => Ok(self.seen),
+            Mistake::BoundUnseen => Ok(self.seen),
             _ => self.bound.length(self.w),
         }
     }
 
     fn found(&mut self, tour: Tour) -> Result<(), ObjectError> {
         match self.mistake {
-            Mistake::BoundInTwoSteps if tour.length < self.seen => {
+            Mistake::BoundUnseen if tour.length < self.seen => {
                 self.seen = tour.length;
                 self.bound.set(self.w, tour)
             }
-            Mistake::BoundInTwoSteps => Ok(()),
+            Mistake::BoundUnseen => Ok(()),
             _ => self.bound.shorten(self.w, tour),
         }
     }
@@ -122,6 +122,7 @@ pub fn solve_with(
     const MASTER: NodeId = NodeId(0);
     let mut search = Search::new(instance);
     let greedy = search.greedy();
+    let seen = greedy.length;
     let (queue, bound, sum) = w.once(|w| {
         let queue = w.new_object(on(MASTER), JobQueue::default())?;
         let bound = w.new_object(replicated(), Bound(greedy))?;
@@ -135,7 +136,6 @@ pub fn solve_with(
         queue.close(w)?;
     }
     while let Some(job) = queue.pop(w)? {
-        let seen = bound.length(w)?;
         let mut shared = Shared {
             w,
             bound,

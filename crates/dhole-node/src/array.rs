@@ -13,7 +13,7 @@ use dhole_protocol::{
 use smallvec::{SmallVec, smallvec};
 
 use crate::error::AccessError;
-use crate::node::{State, Step, must};
+use crate::node::{State, Step, must, not_awaited};
 use crate::worker::Worker;
 
 impl Worker<'_> {
@@ -241,7 +241,7 @@ impl State {
                     self.counting.of_type(info.name).invalidated += 1;
                 }
                 let made = step.heap.invalidate_elements(elements);
-                must(made, "an acquirer is in a call with `&mut w`");
+                made.map_err(|_refused| not_awaited(self.id()))?;
             }
             ArrayCommand::MakeWritable(elements) => {
                 counted.write_faults += 1;

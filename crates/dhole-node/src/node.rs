@@ -585,10 +585,9 @@ impl State {
                 if let Some(info) = step.heap.type_of(oid) {
                     counting.of_type(info.name).invalidated += 1;
                 }
-                must(
-                    step.heap.invalidate(oid),
-                    "an acquirer is in a call with `&mut w`",
-                );
+                step.heap
+                    .invalidate(oid)
+                    .map_err(|_refused| not_awaited(self.id))?;
             }
             Command::MakeWritable { oid, pre_image } => {
                 counting.all.pre_images += u64::from(pre_image);
@@ -698,6 +697,14 @@ pub(crate) fn gather(heap: &HeapMut<'_>, oid: Oid, pre_image: bool, payload: &mu
     };
     if let Err(refused) = gathered {
         panic!("{oid}: the protocol sends only what is stored and not being written: {refused}");
+    }
+}
+
+/// News came though the worker computes: its sender says what no sound node says.
+pub(crate) fn not_awaited(node: NodeId) -> ProtocolError {
+    ProtocolError::BadMessage {
+        from: node,
+        what: "news that its worker did not wait for",
     }
 }
 
