@@ -36,13 +36,6 @@ impl Doors {
     }
 }
 
-/// Under TreadMarks there are no processes. On threads that look for deadlocks after a microsecond
-/// one is sometimes imagined, between a turn that is given and the process that has it: a known
-/// fault, which patience of milliseconds does not show.
-fn is_passed_over(on: &dyn Platform) -> bool {
-    keeps_pages(on) || on.name() == "threads, impatient"
-}
-
 /// Adds one to what its parent has written, and hands back what it made.
 fn add(w: &mut Worker<'_>, (number, from): (Ref<u64>, u64)) -> Result<Ref<u64>> {
     if number.read(w) != from {
@@ -115,7 +108,7 @@ pub fn numbers_are_handed_over_through_an_object(
 
 /// What is written before a process starts is read by it, and what it writes by who joins it.
 pub fn a_process_sees_its_parents_writes_and_its_parent_its_own(on: &dyn Platform) {
-    if is_passed_over(on) {
+    if keeps_pages(on) {
         return;
     }
     let outcome = numbers_go_to_processes_and_come_back(on, 1);
@@ -125,7 +118,7 @@ pub fn a_process_sees_its_parents_writes_and_its_parent_its_own(on: &dyn Platfor
 
 /// Whoever takes a reference out of an object sees what it points to.
 pub fn a_reference_in_an_object_brings_what_it_points_to(platform: &dyn Platform) {
-    if is_passed_over(platform) {
+    if keeps_pages(platform) {
         return;
     }
     for strategy in [replicated(), on(NodeId(2))] {
@@ -143,7 +136,7 @@ fn chain(w: &mut Worker<'_>, (doors, door): (Object<Doors>, u32)) -> Result<()> 
 
 /// Each process waits for the one that was started after it, several of them on each node.
 pub fn processes_of_a_node_take_turns_where_they_wait(platform: &dyn Platform) {
-    if is_passed_over(platform) {
+    if keeps_pages(platform) {
         return;
     }
     for strategy in [replicated(), on(NodeId(1))] {
@@ -177,7 +170,7 @@ fn count(w: &mut Worker<'_>, (doors, number, door): (Object<Doors>, Ref<u64>, u3
 
 /// Programs meet at barriers while processes wait and go on.
 pub fn processes_go_on_while_programs_meet(platform: &dyn Platform) {
-    if is_passed_over(platform) {
+    if keeps_pages(platform) {
         return;
     }
     let outcome = succeed(platform, 3, |w| {
@@ -215,7 +208,7 @@ fn sum(w: &mut Worker<'_>, (from, to): (u64, u64)) -> Result<u64> {
 
 /// A tree of processes.
 pub fn processes_start_processes(on: &dyn Platform) {
-    if is_passed_over(on) {
+    if keeps_pages(on) {
         return;
     }
     succeed(on, 3, |w| {
@@ -229,7 +222,7 @@ pub fn processes_start_processes(on: &dyn Platform) {
 
 /// A panic in a process is an error of who joins it, and the run goes on.
 pub fn a_panic_in_a_process_is_an_error_of_its_parent(on: &dyn Platform) {
-    if is_passed_over(on) {
+    if keeps_pages(on) {
         return;
     }
     succeed(on, 2, |w| {

@@ -12,6 +12,11 @@ use crate::node::{Ended, State, Step};
 use crate::worker::{Failure, Link};
 
 impl State {
+    /// Whether somebody else goes on, or could, though the worker waits: then not all wait.
+    pub(crate) fn others_go_on(&self) -> bool {
+        self.turns.begins() || self.may_let_others()
+    }
+
     /// Whether somebody else could go on while the worker waits: it is in a wait that may be set
     /// aside, and nobody waits for what it holds.
     pub(crate) fn may_let_others(&self) -> bool {
@@ -122,6 +127,7 @@ impl Link<'_> {
         for (from, message, payload) in held {
             self.stepping(call, |state, step| {
                 let mut step = Step {
+                    from,
                     heap: &mut *step.heap,
                     pool: step.pool,
                     out: &mut *step.out,

@@ -65,6 +65,11 @@ impl Turns {
         !self.ready.is_empty() || (!self.queue.is_empty() && self.parked.len() < MOST_BEGUN)
     }
 
+    /// Whether somebody is about to have the turn, for whom a stack is made.
+    pub fn begins(&self) -> bool {
+        self.begins.is_some()
+    }
+
     /// Whether somebody can go on who could not when this was last asked.
     pub fn take_stirred(&mut self) -> bool {
         std::mem::take(&mut self.stirred)
