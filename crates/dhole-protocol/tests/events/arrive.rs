@@ -232,3 +232,23 @@ fn a_departure_whose_news_has_a_gap_is_refused() {
         ),
     );
 }
+
+#[test]
+fn an_arrival_may_come_after_what_the_nodes_processes_did_since() {
+    let mut pack = Pack::with_object(2);
+    pack.run(1, miss(OBJECT, 0));
+    pack.begin(1, arrive());
+    let (_, _, arrival) = pack.in_flight.pop_front().expect("an arrival");
+    // A process of node 1 writes while the program waits, and node 0 hears of that by a lock.
+    let wait = pack.nodes[1].park().expect("a wait");
+    pack.run(1, acquire(1));
+    pack.write(1, OBJECT);
+    pack.run(1, release(1));
+    pack.run(0, acquire(1));
+    pack.run(0, release(1));
+    pack.nodes[1].unpark(wait, true);
+    pack.begin(0, from(1, arrival));
+    pack.settle();
+    pack.run(0, arrive());
+    assert_eq!(pack.done[1].last(), Some(&Command::Done));
+}
