@@ -49,7 +49,8 @@ fn the_salesman_finds_the_published_optima() {
     }
 }
 
-/// The first of 200 seeds at which a program with a mistake finds something else than it should.
+/// The first of 200 seeds at which a program with a mistake finds something else than it should,
+/// where the one without finds what it should.
 fn noticed<P: Sync, R: Send + Sync>(
     program: &Program<P, R>,
     problem: &P,
@@ -59,6 +60,11 @@ fn noticed<P: Sync, R: Send + Sync>(
     (0..200).find(|seed| {
         let mut settings = Settings::fixed_cost(3);
         (settings.seed, settings.network.jitter) = (*seed, 0.9);
+        let right = |w: &mut dhole::Worker<'_>| (program.shared)(w, problem, &mut Steps::default());
+        let sound = Config::nodes(3).simulate(settings.clone(), right);
+        let sound = sound.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        let difference = (program.differ)(&alone, &sound.value);
+        assert_eq!(difference, None, "seed {seed}, with no mistake");
         let run = Config::nodes(3).simulate(settings, &wrong);
         run.map_or(true, |run| (program.differ)(&alone, &run.value).is_some())
     })

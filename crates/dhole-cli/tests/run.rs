@@ -66,6 +66,7 @@ fn each_process_is_told_which_node_it_is_and_its_lines_say_so() {
     // The script is no program of dhole's, which is told as well.
     let told = lines(&output.stderr);
     assert_eq!(told[..3], ["[0] oh", "[1] oh", "[2] oh"]);
+    assert_eq!(told.len(), 4, "{told:?}");
 
     let output = script(&["-n", "2", "--prefix", "none"], said);
     assert_eq!(lines(&output.stdout), ["node 0 of 2", "node 1 of 2"]);
