@@ -195,7 +195,7 @@ impl Rpc {
 
     /// Serves the others until `done`, or for so long; whether it is done.
     pub fn serve_until(&self, within: Duration, done: &dyn Fn() -> bool) -> bool {
-        let until = Instant::now() + within;
+        let until = moment(within);
         let done = || done().then_some(());
         self.wait_for(until, &mut None, done).is_some()
     }
@@ -212,7 +212,7 @@ impl Rpc {
 
     /// Sends what is kept back, and says goodbye.
     pub fn close(&self, at_most: Duration) {
-        let until = Instant::now() + at_most;
+        let until = moment(at_most);
         self.wait_for(until, &mut None, || {
             locked(&self.due).is_empty().then_some(())
         });
@@ -249,10 +249,11 @@ impl Rpc {
                 Err(SendError::Lost { loss, .. }) => return Err(deal.lost(loss)),
                 Err(cause) => return Err(deal.unsent(cause)),
             }
-            if self.poll_with(landing) == 0 {
-                if Instant::now() >= deal.until {
-                    return Err(deal.late());
-                }
+            let came = self.poll_with(landing) > 0;
+            if deal.left().is_zero() {
+                return Err(deal.late());
+            }
+            if !came {
                 self.port.park(NO_ROOM.min(deal.left()));
             }
         }
@@ -270,12 +271,16 @@ impl Rpc {
             if let Some(there) = there() {
                 return Some(there);
             }
-            if self.poll_with(landing) > 0 {
-                idle = Idle::default();
-                continue;
+            let came = self.poll_with(landing) > 0;
+            if came && let Some(there) = there() {
+                return Some(there);
             }
             if Instant::now() >= until {
                 return there();
+            }
+            if came {
+                idle = Idle::default();
+                continue;
             }
             let mut found = None;
             idle.pause(self, until, &mut || {
@@ -325,6 +330,12 @@ impl Idle {
     }
 }
 
+/// So long from now on, or as good as for ever: a moment that a clock can say.
+fn moment(within: Duration) -> Instant {
+    const LONGEST: Duration = Duration::from_secs(1 << 30);
+    Instant::now() + within.min(LONGEST)
+}
+
 /// What is done with whom, and until when.
 struct Deal {
     peer: NodeId,
@@ -335,13 +346,11 @@ struct Deal {
 
 impl Deal {
     fn new(peer: NodeId, doing: Doing, within: Duration) -> Deal {
-        /// As good as for ever, and no moment that a clock cannot say.
-        const LONGEST: Duration = Duration::from_secs(1 << 30);
         Deal {
             peer,
             doing,
             within,
-            until: Instant::now() + within.min(LONGEST),
+            until: moment(within),
         }
     }
 

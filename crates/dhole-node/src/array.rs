@@ -241,7 +241,7 @@ impl State {
                     self.counting.of_type(info.name).invalidated += 1;
                 }
                 let made = step.heap.invalidate_elements(elements);
-                made.map_err(|_refused| not_awaited(self.id()))?;
+                made.map_err(|_refused| not_awaited(step.from))?;
             }
             ArrayCommand::MakeWritable(elements) => {
                 counted.write_faults += 1;

@@ -93,6 +93,8 @@ pub(crate) enum Ended {
 
 /// What one step works with beside the state.
 pub(crate) struct Step<'a, 'g> {
+    /// Whose message is taken; this node itself where its worker does something.
+    pub from: NodeId,
     pub heap: &'a mut HeapMut<'g>,
     pub pool: &'a PayloadPool,
     pub out: &'a mut Outbox<Message>,
@@ -178,6 +180,7 @@ impl Receiver<Message> for Node {
         let mut guard = self.monitor.lock();
         let (mut heap, state) = guard.split();
         let mut step = Step {
+            from,
             heap: &mut heap,
             pool: &self.pool,
             out,
@@ -211,7 +214,7 @@ impl State {
         };
         match said {
             // Who looks whether all wait for ever must not find that they do.
-            Message::Stall(_) if self.may_let_others() => return Wake::No,
+            Message::Stall(_) if self.others_go_on() => return Wake::No,
             said if self.turns.holds(said) => {
                 return self.hold_message(from, message, step);
             }
@@ -587,7 +590,7 @@ impl State {
                 }
                 step.heap
                     .invalidate(oid)
-                    .map_err(|_refused| not_awaited(self.id))?;
+                    .map_err(|_refused| not_awaited(step.from))?;
             }
             Command::MakeWritable { oid, pre_image } => {
                 counting.all.pre_images += u64::from(pre_image);
@@ -701,9 +704,9 @@ pub(crate) fn gather(heap: &HeapMut<'_>, oid: Oid, pre_image: bool, payload: &mu
 }
 
 /// News came though the worker computes: its sender says what no sound node says.
-pub(crate) fn not_awaited(node: NodeId) -> ProtocolError {
+pub(crate) fn not_awaited(from: NodeId) -> ProtocolError {
     ProtocolError::BadMessage {
-        from: node,
+        from,
         what: "news that its worker did not wait for",
     }
 }

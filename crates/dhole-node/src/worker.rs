@@ -86,11 +86,12 @@ impl<'id> Worker<'id> {
     /// node too if it can go on, nothing else: no synchronisation, no write notices.
     #[track_caller]
     pub fn pause(&mut self) -> Result<(), SyncError> {
+        let site = CallSite::caller();
         let paused = self.exclusive(|link, call| {
             link.local(call, None)?;
             link.yield_turn(call)
         });
-        paused.map_err(|failure| self.link.sync_error(failure, CallSite::caller()))
+        paused.map_err(|failure| self.link.sync_error(failure, site))
     }
 
     /// A call with an event that is over at once.
@@ -245,6 +246,7 @@ impl Link<'_> {
         let (mut heap, state) = call.split();
         let out = &mut *self.out.borrow_mut();
         let mut step = Step {
+            from: self.node.id,
             heap: &mut heap,
             pool: &self.node.pool,
             out,

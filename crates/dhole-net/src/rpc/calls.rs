@@ -100,6 +100,12 @@ impl Calls {
         Some(outcome)
     }
 
+    /// Whether there are none.
+    #[cfg(test)]
+    pub fn is_empty(&self) -> bool {
+        self.waiting.is_empty() && self.unanswered.iter().all(|unanswered| *unanswered == 0)
+    }
+
     pub fn is_over(&self, call: u64) -> bool {
         self.waiting.get(&call).is_none_or(|w| w.outcome.is_some())
     }

@@ -87,8 +87,8 @@ impl Rpc {
         match said {
             Said::Answer(answer) => match landing {
                 Some(landing) if landing.awaits(from, call) => {
-                    locked(&self.calls).landed(from, call);
                     landing.land(call, answer)?;
+                    locked(&self.calls).landed(from, call);
                 }
                 _ => self.ended(from, call, Outcome::Answer(answer.to_vec())),
             },

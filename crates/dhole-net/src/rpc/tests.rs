@@ -1,34 +1,22 @@
 //! What a node makes of frames that no sound node sends, by seed, and who may touch which bytes.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
-use dhole_model::NodeId;
+use dhole_model::{NodeId, SplitMix64};
 
-use super::frame::{self, Place};
+use super::frame::{self, Place, Said};
 use super::memory::Grants;
-use super::{Memory, Rights, Rpc, RpcRefusal};
+use super::{Capability, Memory, Rights, Rpc, RpcError, RpcRefusal};
+use crate::sync::locked;
 use crate::{Local, Port};
-
-/// SplitMix64.
-struct Seeded(u64);
-
-impl Seeded {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((mixed ^ (mixed >> 31)) % limit.max(1) as u64) as usize
-    }
-}
 
 const ALL: usize = 100;
 const GRANTED: std::ops::Range<usize> = 20..40;
 
 /// A memory of zeros, of which some may be written.
-fn memory(rpc: &Rpc) -> (Memory, super::Capability) {
+fn memory(rpc: &Rpc) -> (Memory, Capability) {
     let memory = rpc.memory(vec![0; ALL]);
     let granted = memory.grant(GRANTED, Rights::Write).expect("a capability");
     (memory, granted)
@@ -40,15 +28,10 @@ fn mutated_frames_take_neither_a_panic_nor_what_was_not_granted() {
         .ok()
         .and_then(|n| n.parse().ok());
     for seed in 0..seeds.unwrap_or(5_000) {
-        let random = &mut Seeded(seed);
+        let random = &mut SplitMix64(seed);
         let mut ports = Local::cluster(2).expect("two bells").into_iter();
-        let told = Arc::new(AtomicU64::new(0));
-        let count = Arc::clone(&told);
         let mut port = || Box::new(ports.next().expect("two ports"));
-        let rpc = Rpc::new(port()).procedure(move |_, arguments| {
-            count.fetch_add(1, Ordering::Relaxed);
-            arguments.to_vec()
-        });
+        let rpc = Rpc::new(port()).procedure(|_, arguments| arguments.to_vec());
         let hostile = port();
         let (memory, granted) = memory(&rpc);
         for _ in 0..10 {
@@ -60,11 +43,12 @@ fn mutated_frames_take_neither_a_panic_nor_what_was_not_granted() {
                 3 => [&frame::fetch(3)[..], &place(4)].concat(),
                 _ => [&frame::store(3, true)[..], &place(4), b"4444"].concat(),
             };
+            let len = sent.len() as u64;
             for _ in 0..random.below(4) {
-                let at = random.below(sent.len());
+                let at = random.below(len) as usize;
                 sent[at] ^= 1 << random.below(8);
             }
-            sent.truncate(sent.len() - random.below(2) * random.below(sent.len()));
+            sent.truncate((len - random.below(2) * random.below(len)) as usize);
             let _ = hostile.send(NodeId(0), &[&sent]);
             rpc.poll();
             hostile.poll(&mut |_, _| ());
@@ -138,4 +122,84 @@ fn a_wait_without_a_peer_ends_at_its_deadline() {
     let wanted = format!("calling procedure 4 of {peer}: no answer within 5ms");
     assert_eq!(error.to_string(), wanted);
     assert!(!rpc.serve_until(within, &|| false));
+}
+
+/// A node, and the other end of its port, at which a test says what it likes.
+fn beside_hostile() -> (Rpc, Local) {
+    let mut ports = Local::cluster(2).expect("two bells").into_iter();
+    let mut port = || ports.next().expect("two ports");
+    (Rpc::new(Box::new(port())), port())
+}
+
+#[test]
+fn a_piece_of_another_length_is_not_taken_for_one() {
+    let whole = GRANTED.len();
+    for said in [0, whole - 1, whole + 1] {
+        let (rpc, hostile) = beside_hostile();
+        let grants = Arc::new(Grants::default());
+        let theirs = Memory::new(NodeId(1), vec![0; ALL], &grants);
+        let granted = theirs.grant(GRANTED, Rights::Read).expect("a capability");
+        let fetched = std::thread::scope(|scope| {
+            let hostile = &hostile;
+            scope.spawn(move || {
+                let mut asked = None;
+                while asked.is_none() {
+                    hostile.park(Duration::from_millis(1));
+                    hostile.poll(&mut |_, bytes| {
+                        if let Some((call, Said::Fetch(_))) = frame::parse(bytes) {
+                            asked = Some(call);
+                        }
+                    });
+                }
+                let call = asked.expect("a fetch");
+                let sent = hostile.send(NodeId(0), &[&frame::answer(call), &vec![7; said]]);
+                sent.expect("room for an answer");
+            });
+            rpc.fetch(&granted, 0, &mut vec![0; whole], Duration::from_secs(60))
+        });
+        let lost = matches!(fetched, Err(RpcError::Lost { .. }));
+        assert!(lost, "{said} bytes for {whole}: {fetched:?}");
+    }
+}
+
+#[test]
+fn a_fetch_that_is_never_sent_leaves_nothing_behind() {
+    let (rpc, _hostile) = beside_hostile();
+    let grants = Arc::new(Grants::default());
+    for _ in 0..100 {
+        let theirs = Memory::new(NodeId(7), vec![0; ALL], &grants);
+        let nobodys = theirs.grant(GRANTED, Rights::Read).expect("a capability");
+        let fetched = rpc.fetch(&nobodys, 0, &mut [0; 4], Duration::from_secs(60));
+        assert!(
+            matches!(fetched, Err(RpcError::Unsent { .. })),
+            "{fetched:?}"
+        );
+    }
+    assert!(locked(&rpc.calls).is_empty());
+}
+
+#[test]
+fn deadlines_are_kept_while_others_say_something_all_the_time() {
+    let (rpc, hostile) = beside_hostile();
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let (hostile, is_over) = (&hostile, &is_over);
+        let telling = scope.spawn(move || {
+            let end = Instant::now() + Duration::from_secs(60);
+            while !is_over.load(Ordering::Relaxed) && Instant::now() < end {
+                let _ = hostile.send(NodeId(0), &[&frame::tell(0)]);
+                hostile.poll(&mut |_, _| ());
+            }
+            is_over.load(Ordering::Relaxed)
+        });
+        let within = Duration::from_millis(20);
+        let called = rpc.call(NodeId(1), 0, b"", within);
+        assert!(matches!(called, Err(RpcError::Late { .. })), "{called:?}");
+        assert!(!rpc.serve_until(within, &|| false));
+        is_over.store(true, Ordering::Relaxed);
+        assert!(
+            telling.join().expect("no panic"),
+            "it outlasted the telling"
+        );
+    });
 }

@@ -36,11 +36,13 @@ impl Landing<'_> {
         else {
             return Ok(());
         };
-        let (_, range) = self.awaited.swap_remove(at);
+        let range = self.awaited[at].1.clone();
+        // What has not landed stays awaited, so that a fetch that lacks it never seems complete.
         if range.len() != bytes.len() {
             let asked = range.len();
             return Err(format!("{} bytes where {asked} were fetched", bytes.len()));
         }
+        self.awaited.swap_remove(at);
         self.into[range].copy_from_slice(bytes);
         Ok(())
     }
@@ -160,20 +162,24 @@ impl Rpc {
                 let place = Place::of(from, offset.saturating_add(asked), range.len()).to_bytes();
                 asked = range.end;
                 all_asked = asked == bytes;
+                if let Err(unsent) = self.push(deal, &[&frame::fetch(call), &place], landing) {
+                    locked(&self.calls).abandon(call, false);
+                    return Err(unsent);
+                }
                 if let Some(landing) = landing {
                     landing.awaited.push((call, range));
                 }
-                self.push(deal, &[&frame::fetch(call), &place], landing)?;
             }
+            let came = self.poll_with(landing) > 0 || self.land_what_others_took(deal, landing)?;
             if all_asked && under_way(landing) == 0 {
                 return Ok(());
             }
-            if self.poll_with(landing) > 0 {
+            if deal.left().is_zero() {
+                return Err(deal.late());
+            }
+            if came {
                 idle = Idle::default();
-            } else if !self.land_what_others_took(deal, landing)? {
-                if deal.left().is_zero() {
-                    return Err(deal.late());
-                }
+            } else {
                 let mut found = || self.has_outcome(landing);
                 idle.pause(self, deal.until, &mut found);
             }
