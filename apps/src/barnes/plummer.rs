@@ -1,5 +1,6 @@
-//! The initial state: a Plummer model in virial units (Aarseth, Henon and Wielen 1974; `testdata`
-//! of SPLASH-2's Barnes), or two of them side by side, as SPLASH-2 has it.
+//! The initial state: a Plummer model in virial units (Aarseth, Henon and Wielen 1974), or two of
+//! them side by side and thrice as large, as `testdata` of SPLASH-2's Barnes makes them: there they
+//! overlap, so that a body's number says little of its place.
 
 use std::f64::consts::PI;
 
@@ -16,7 +17,10 @@ const APART: f64 = 4.0;
 /// The bodies of `problem` at time 0. Of one model: total mass, gravitational constant and
 /// -4 times the total energy are 1, and the centre of mass rests at the origin.
 pub fn model(problem: &Problem) -> Vec<Body> {
-    let length = 3.0 * PI / 16.0;
+    let length = match problem.pair {
+        true => 9.0 * PI / 16.0,
+        false => 3.0 * PI / 16.0,
+    };
     let speed = 1.0 / length.sqrt();
     let mass = 1.0 / problem.bodies as f64;
     let mut random = SplitMix::new(problem.seed);
@@ -125,6 +129,14 @@ mod tests {
         }
         let middle = mean(bodies.iter().map(|b| b.pos));
         assert!(middle.iter().all(|c| c.abs() < 1e-12));
+        // Half of a model's mass is within 1.3 of its lengths: the two reach into each other.
+        let of_first = first.iter().map(|b| minus(b.pos, mean_of(first)));
+        let inside = of_first.filter(|r| dot(*r, *r) < 2.3 * 2.3).count();
+        assert!((470..530).contains(&inside), "{inside} of 1001");
+    }
+
+    fn mean_of(bodies: &[Body]) -> Vector {
+        mean(bodies.iter().map(|b| b.pos))
     }
 
     #[test]
