@@ -46,6 +46,10 @@ pub fn run(
         })?;
         let zone = zone::find(w, &universe, tree);
         let pulls = pull_all(w, problem, (&universe, tree), root, &zone);
+        for (&number, pull) in zone.iter().zip(&pulls) {
+            let pulled = universe.shared(number).get_mut(w);
+            (pulled.acc, pulled.phi) = (pull.acc, pull.phi);
+        }
         w.barrier()?;
         let mut tally = move_all(w, problem, &universe, (&zone, &pulls), step == 0);
         if let Some(bodies) = solution.filter(|_| step + 1 == problem.all_steps()) {
@@ -115,9 +119,7 @@ fn move_all(
 ) -> Tally {
     let mut tally = Tally::default();
     for (&number, pull) in zone.iter().zip(pulls) {
-        let shared = universe.shared(number).get_mut(w);
-        (shared.acc, shared.phi) = (pull.acc, pull.phi);
-        let body = &mut shared.body;
+        let body = &mut universe.shared(number).get_mut(w).body;
         let now = kick(body, pull.acc, first, problem.time_step);
         drift(body, problem.time_step);
         body.cost = pull.cost();
