@@ -100,6 +100,10 @@ pub struct SorOptions {
         action = ArgAction::Set)]
     pub hoist: bool,
 
+    /// Count messages and data from the program's start, and not from the first step
+    #[arg(long)]
+    pub measure_setup: bool,
+
     #[allow(missing_docs, reason = "clap would take the words for the program's")]
     #[command(flatten)]
     pub common: Common,
@@ -227,6 +231,7 @@ impl SorOptions {
             columns,
             steps,
             omega,
+            measure_setup,
             ref common,
             ..
         } = self;
@@ -243,6 +248,7 @@ impl SorOptions {
             steps: steps as usize,
             seed: common.seed,
             omega,
+            setup_measured: measure_setup,
         })
     }
 }

@@ -32,6 +32,7 @@ fn sor_finds_the_same_grid_on_any_number_of_nodes() {
             steps: 5,
             seed: 3,
             omega: 1.5,
+            setup_measured: false,
         };
         for nodes in [1, 2, 3, 4] {
             let (alone, run) = solve_sor::<Rows<f64>>(&problem, nodes);
@@ -55,6 +56,7 @@ fn sor_counts_are_those_of_its_boundary_rows_and_barriers() {
         steps,
         seed: 3,
         omega: 1.5,
+        setup_measured: false,
     };
     // What a page brings beside a row depends on which rows are so short that they share one.
     let by_themselves = Optimisations {
@@ -182,6 +184,7 @@ fn both_programs_find_the_same_under_every_protocol() {
         steps: 3,
         seed: 3,
         omega: 1.5,
+        setup_measured: false,
     };
     let bodies = barnes::Problem::new(150, 3, 5);
     let alone = sor::sequential::run(grid, |_| ());
@@ -238,28 +241,33 @@ fn bodies_move_alike_through_splashs_tree() {
 /// Beside it, each node but one fetches the page of findings, and node 0 all that they found.
 #[test]
 fn sor_under_treadmarks_sends_what_the_formula_says() {
-    let grid = sor::Problem {
-        rows: 16,
-        columns: 2047,
-        steps: 3,
-        seed: 3,
-        omega: 1.5,
-    };
-    let settings = Settings::fixed_cost(4);
-    let config = Config::nodes(4).coherence(Coherence::TreadMarks);
-    let run = config.simulate(settings, |w| {
-        sor::shared::run::<Rows<f64>>(w, &grid, None, |_| ())
-    });
-    let report = run.unwrap().report;
-    let (sides, half_sweeps, others) = (6, 6, 3);
-    let barriers = 2 * others * (half_sweeps + 6);
-    let pairs = sides * half_sweeps * 2 + 2 * others;
-    assert_eq!(report.total().messages, 2 * pairs + barriers);
-    // What is measured is the half-sweeps alone.
-    let measured = report.measured().unwrap();
-    let pairs = sides * half_sweeps * 2;
-    assert_eq!(measured.messages, 2 * pairs + 2 * others * half_sweeps);
-    assert_eq!(measured.fetch_rounds, pairs);
+    for setup_measured in [false, true] {
+        let grid = sor::Problem {
+            rows: 16,
+            columns: 2047,
+            steps: 3,
+            seed: 3,
+            omega: 1.5,
+            setup_measured,
+        };
+        let settings = Settings::fixed_cost(4);
+        let config = Config::nodes(4).coherence(Coherence::TreadMarks);
+        let run = config.simulate(settings, |w| {
+            sor::shared::run::<Rows<f64>>(w, &grid, None, |_| ())
+        });
+        let report = run.unwrap().report;
+        let (sides, half_sweeps, others) = (6, 6, 3);
+        let barriers = 2 * others * (half_sweeps + 6);
+        let pairs = sides * half_sweeps * 2 + 2 * others;
+        assert_eq!(report.total().messages, 2 * pairs + barriers);
+        // What is measured is the half-sweeps, and the two barriers before them if they are asked
+        // for: after the rows were allocated, and after they were filled.
+        let measured = report.measured().unwrap();
+        let pairs = sides * half_sweeps * 2;
+        let barriers = half_sweeps + 2 * u64::from(setup_measured);
+        assert_eq!(measured.messages, 2 * pairs + 2 * others * barriers);
+        assert_eq!(measured.fetch_rounds, pairs);
+    }
 }
 
 /// What a program does under either detector, in a simulation, is the same to the nanosecond.
@@ -271,6 +279,7 @@ fn both_programs_do_the_same_under_either_detector() {
         steps: 4,
         seed: 3,
         omega: 1.5,
+        setup_measured: false,
     };
     let bodies = barnes::Problem::new(300, 3, 5);
     let alone = sor::sequential::run(grid, |_| ());

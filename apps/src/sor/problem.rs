@@ -42,6 +42,9 @@ pub struct Problem {
     /// The over-relaxation factor, between 0 and 2; at 1 a point becomes the average of its
     /// neighbours.
     pub omega: f64,
+    /// What is measured begins before the rows are allocated and filled, and not with the first
+    /// step.
+    pub setup_measured: bool,
 }
 
 /// What one relaxed point costs in a simulation, in units of `Worker::work`. A unit stands for
@@ -124,6 +127,7 @@ mod tests {
             steps: 1,
             seed: 1,
             omega: 1.0,
+            setup_measured: false,
         }
     }
 

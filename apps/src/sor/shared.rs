@@ -69,6 +69,9 @@ pub fn run<L: Layout>(
     solution: Option<&Grid>,
     after_step: impl Fn(usize),
 ) -> dhole::Result<Outcome> {
+    if problem.setup_measured {
+        w.begin_measuring()?;
+    }
     let shared = w.once(|w| Ok(Shared::<L>::new(w, problem)))?;
     let (node, nodes) = (w.node().index(), w.nodes());
     let initial = problem.initial_band(node, nodes);
@@ -78,7 +81,9 @@ pub fn run<L: Layout>(
         }
     }
     w.barrier()?;
-    w.begin_measuring()?;
+    if !problem.setup_measured {
+        w.begin_measuring()?;
+    }
     let began = w.now();
     for step in 0..problem.steps {
         for colour in Colour::BOTH {

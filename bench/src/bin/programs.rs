@@ -51,6 +51,7 @@ fn solve_sor(size: usize) -> Result<(), RunError> {
         steps: 20,
         seed: 1,
         omega: 1.5,
+        setup_measured: false,
     };
     let rows = |nodes| -> Result<f64, RunError> {
         let run = Config::nodes(nodes)

@@ -24,6 +24,7 @@ pub fn run(rows: usize, columns: usize, steps: usize) -> Outcome<()> {
         steps,
         seed: 0,
         omega: 1.0,
+        setup_measured: false,
     };
     let band = problem.band(me, nodes);
     let first = band.start - 1;
