@@ -116,6 +116,8 @@ pub enum Bug {
     HideFreedArray,
     /// An answer lacks the last of the diffs that it should have.
     LoseDiff,
+    /// A node whose memory is full does not say so at the barrier.
+    HideFullMemory,
     /// Diffs are applied in the wrong order.
     ReorderDiffs,
     /// A twin is kept, and its page writable, after the diff was made.
@@ -132,7 +134,7 @@ pub enum Bug {
 
 impl Bug {
     /// Every bug.
-    pub const ALL: [Bug; 54] = [
+    pub const ALL: [Bug; 55] = [
         Bug::LoseInterval,
         Bug::HideInterval,
         Bug::SkipInvalidate,
@@ -181,6 +183,7 @@ impl Bug {
         Bug::SkipElementsInvalidate,
         Bug::HideFreedArray,
         Bug::LoseDiff,
+        Bug::HideFullMemory,
         Bug::ReorderDiffs,
         Bug::KeepTwin,
         Bug::HideFromProcess,
@@ -408,6 +411,7 @@ impl Bug {
                 },
             ) if confirms.is_empty() && path[0].node == *to => confirms.clone_from(path),
             (Bug::LoseDiff, Message::DiffReply { diffs, .. }) => drop(diffs.pop()),
+            (Bug::HideFullMemory, Message::BarrierArrive { full, .. }) => *full = false,
             (Bug::ReorderDiffs, Message::DiffReply { diffs, .. }) => {
                 let by_node = |diff: &SentDiff| u64::MAX - u64::from(diff.id.node.0);
                 let latest_first = |diff: &mut SentDiff| diff.lamport = by_node(diff);

@@ -41,8 +41,9 @@ pub struct PagesModel {
     pub nodes: Vec<Vec<PageOp>>,
     /// Pages that there are.
     pub pages: usize,
-    /// With so many announcements, diffs are collected at the next barrier.
-    pub collect_from: usize,
+    /// A node with so many bytes of diffs, twins and records has them collected at the next
+    /// barrier.
+    pub collect_from: u64,
     /// A mistake that the checker is to find.
     pub bug: Option<Bug>,
 }
@@ -82,6 +83,8 @@ struct Node {
     diffs: BTreeMap<DiffId, Diff>,
     done: usize,
     phase: Phase,
+    /// Its memory was full when it arrived at a barrier.
+    full: bool,
 }
 
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -283,7 +286,7 @@ impl Step<'_> {
             PageCommand::MakeDiff(id) => self.make_diff(id, called)?,
             PageCommand::Keep(SentDiff { id, .. }) => {
                 let diff = self.next_diff()?;
-                self.node().diffs.insert(id, diff);
+                self.node().keep(id, diff);
             }
             PageCommand::PassOver(_) => drop(self.next_diff()?),
             PageCommand::Drop(page) => {
@@ -320,7 +323,7 @@ impl Step<'_> {
         if !kept {
             (page.twin, page.writable) = (None, false);
         }
-        self.node().diffs.insert(id, diff);
+        self.node().keep(id, diff);
         Ok(())
     }
 
@@ -394,7 +397,11 @@ impl Step<'_> {
                 self.moment.nodes[me].done += 1;
             }
             Phase::Waiting(..) if validate.is_some() => {
+                node.full = false;
                 node.phase = Phase::Validating(validate.unwrap_or_default(), false);
+            }
+            Phase::Waiting(..) if node.full => {
+                return Err("a node goes on whose memory was full".into());
             }
             Phase::Waiting(_, done) => {
                 node.done += usize::from(*done);
@@ -436,6 +443,7 @@ impl Step<'_> {
             }
             Some(PageOp::Barrier) => {
                 let (once, site) = (false, site());
+                self.node().full = self.node().protocol.is_full_of_pages();
                 self.wait(InCall, true, Event::Arrive { once, site })
             }
             None => self.wait(InCall, true, Event::Finish),
@@ -489,6 +497,13 @@ impl Step<'_> {
     }
 }
 
+impl Node {
+    fn keep(&mut self, id: DiffId, diff: Diff) {
+        self.protocol.keeps_diff(diff.len() as u64);
+        self.diffs.insert(id, diff);
+    }
+}
+
 fn read(word: u8) -> Event {
     let (page, creator) = (PageId(place(word).0 as u64), None);
     Event::Pages(PageEvent::Read { page, creator })
@@ -525,6 +540,7 @@ impl Model for PagesModel {
             diffs: BTreeMap::new(),
             done: 0,
             phase: Phase::Computing,
+            full: false,
         };
         vec![Moment {
             nodes: (0..nodes).map(node).collect(),

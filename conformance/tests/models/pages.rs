@@ -5,9 +5,9 @@ use conformance::model::pages::PageOp::{Acquire, Barrier, Read, Release, Write};
 use conformance::model::pages::{COLLECTED, PageOp, PagesModel, WAITED, WHOLE_PAGE};
 
 /// Diffs are not collected.
-const NEVER: usize = usize::MAX;
+const NEVER: u64 = u64::MAX;
 
-fn model(nodes: &[&[PageOp]], pages: usize, collect_from: usize) -> PagesModel {
+fn model(nodes: &[&[PageOp]], pages: usize, collect_from: u64) -> PagesModel {
     PagesModel {
         nodes: nodes.iter().map(|ops| ops.to_vec()).collect(),
         pages,
@@ -62,6 +62,13 @@ fn collecting() -> PagesModel {
     model(&[&one, &two], 2, 1)
 }
 
+/// One node fills its memory, which does not manage the barrier.
+fn full() -> PagesModel {
+    let one = [Barrier, Read(0), Barrier, Read(1)];
+    let two = [Write(0), Barrier, Write(1), Barrier, Read(0)];
+    model(&[&one, &two], 1, 4096)
+}
+
 fn three() -> PagesModel {
     let one = [Write(0), Barrier, Read(1)];
     let two = [Write(1), Barrier, Read(0)];
@@ -106,6 +113,7 @@ fn a_page_that_is_written_again_before_its_diff_is_asked_for_is_never_old() {
 #[test]
 fn collections_lose_nothing() {
     sound(collecting(), &[COLLECTED, WHOLE_PAGE]);
+    sound(full(), &[COLLECTED]);
 }
 
 #[test]
@@ -122,6 +130,7 @@ fn a_third_node_reads_what_two_wrote() {
 fn what_is_planted_is_caught() {
     for (bug, model) in [
         (Bug::LoseDiff, false_sharing()),
+        (Bug::HideFullMemory, full()),
         (Bug::KeepTwin, rewriting()),
         (Bug::HideInterval, migration(2)),
         (Bug::ReorderDiffs, reordered()),

@@ -260,6 +260,7 @@ impl State {
                 let bytes = made.map_err(not_stored)?;
                 counted.diffs += 1;
                 counted.diff_bytes += bytes as u64;
+                self.protocol.keeps_diff(bytes as u64);
                 let work = step.out.work();
                 work.made_bytes += bytes as u64;
                 work.protections += 1;
@@ -267,6 +268,7 @@ impl State {
             PageCommand::Keep(SentDiff { id, bytes, .. }) => {
                 let diff = State::next_bytes(step, id.node, u64::from(bytes))?;
                 step.heap.keep_page_diff(key(id), diff);
+                self.protocol.keeps_diff(u64::from(bytes));
             }
             PageCommand::PassOver(SentDiff { id, bytes, .. }) => {
                 State::next_bytes(step, id.node, u64::from(bytes))?;

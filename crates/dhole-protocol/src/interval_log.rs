@@ -29,9 +29,9 @@ pub struct LogLimits {
     /// With so many records and ranges of objects, or twice what was left the last time, a node
     /// leaves each object in the newest record alone.
     pub compact_from: usize,
-    /// With so many announcements of pages heard of since the last one, the next barrier collects
-    /// diffs.
-    pub collect_pages_from: usize,
+    /// Where diffs, twins and records of pages take so many bytes on a node, the next barrier
+    /// collects them.
+    pub collect_pages_from: u64,
     /// Against which earlier intervals one may be told.
     pub reach: Reach,
 }

@@ -536,6 +536,8 @@ pub enum Message {
         news: News,
         /// Where in the program.
         site: CallSite,
+        /// The node's memory for diffs is full.
+        full: bool,
     },
     /// All nodes have reached it. The payload is the value that node 0 brought, if any.
     BarrierDepart {

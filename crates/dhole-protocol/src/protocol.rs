@@ -226,6 +226,17 @@ impl Protocol {
         self.lazy.treadmarks.to_validate()
     }
 
+    /// A diff that was made here, or came and is kept, has so many bytes.
+    pub fn keeps_diff(&mut self, bytes: u64) {
+        self.lazy.treadmarks.keeps_diff(bytes);
+    }
+
+    /// Whether this node's diffs, twins and records of pages take more memory than they may, so
+    /// that they are collected at the next barrier.
+    pub fn is_full_of_pages(&self) -> bool {
+        self.lazy.treadmarks.is_full()
+    }
+
     /// Diffs that are kept, and writers of pages that are remembered. Neither grows over
     /// collections.
     pub fn page_records_kept(&self) -> [usize; 2] {
@@ -601,12 +612,14 @@ impl Protocol {
                 barrier,
                 news,
                 site,
+                full,
             } => {
                 if self.me != MANAGER {
                     let what = "an arrival at a node that does not manage the barrier";
                     return Err(ProtocolError::BadMessage { from, what });
                 }
                 self.lazy.check_own(from, &news)?;
+                self.lazy.treadmarks.arrived(full);
                 self.arrived(from, barrier, news, site, out)
             }
             Message::BarrierDepart {

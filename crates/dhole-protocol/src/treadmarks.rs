@@ -26,6 +26,7 @@ use crate::command::{Command, Commands, ProtocolError};
 use crate::page_command::{DiffId, PageCommand, PageEvent, PagesOf, WantedDiffs, WrittenPages};
 use crate::{Interval, Message};
 
+use collect::Memory;
 use page::{Kept, Known, Page, Twin};
 use serve::Request;
 
@@ -48,10 +49,12 @@ pub(crate) struct TreadMarks {
     deferred: VecDeque<Request>,
     /// What all nodes had seen at the last collection.
     floor: VectorTime,
-    /// Announcements of pages heard of since then.
-    announced: usize,
-    /// How many make the next barrier a collection.
-    collect_from: usize,
+    /// What is kept since then.
+    memory: Memory,
+    /// How many bytes of it make the next barrier a collection.
+    collect_from: u64,
+    /// At the barrier's manager: a node that has arrived is full.
+    somebody_full: bool,
     collecting: bool,
 }
 
@@ -74,7 +77,7 @@ struct Question {
 }
 
 impl TreadMarks {
-    pub fn new(me: NodeId, nodes: usize, collect_from: usize) -> TreadMarks {
+    pub fn new(me: NodeId, nodes: usize, collect_from: u64) -> TreadMarks {
         TreadMarks {
             me,
             pages: BTreeMap::new(),
@@ -84,8 +87,9 @@ impl TreadMarks {
             round: 0,
             deferred: VecDeque::new(),
             floor: VectorTime::zero(nodes),
-            announced: 0,
+            memory: Memory::default(),
             collect_from,
+            somebody_full: false,
             collecting: false,
         }
     }
@@ -216,6 +220,7 @@ impl TreadMarks {
                     writable: true,
                 });
                 self.written.push(page);
+                self.memory.twinned();
                 out.push(Command::Pages(PageCommand::MakeTwin(page)));
             }
         }
@@ -259,12 +264,13 @@ impl TreadMarks {
             .for_each(|page| PageRange::push(&mut ranges, *page));
         let seen = time.clone();
         let pages = Arc::new(WrittenPages { seen, ranges });
-        self.announced += self.written.len();
+        let mut new_writers = 0;
         for page in self.written.drain(..) {
             let state = self.pages.entry(page).or_default();
             if let Some(twin) = &mut state.twin {
                 twin.lamport = Some(lamport);
             }
+            new_writers += usize::from(!state.knows(self.me));
             let writer = state.writer(self.me, &self.floor);
             writer.applied = index;
             let pages = Arc::clone(&pages);
@@ -274,6 +280,8 @@ impl TreadMarks {
                 pages,
             });
         }
+        let (nodes, ranges) = (self.floor.nodes(), pages.ranges.len());
+        self.memory.announced(nodes, ranges, new_writers);
         Some(pages)
     }
 
@@ -281,10 +289,11 @@ impl TreadMarks {
     /// token mutably, and its own interval must have ended.
     pub fn notice(&mut self, interval: &Interval, out: &mut Commands) {
         let Some(pages) = &interval.pages else { return };
+        let mut new_writers = 0;
         for page in pages.ranges.iter().flat_map(|range| range.iter()) {
-            self.announced += 1;
             let state = self.pages.entry(page).or_default();
             let was_valid = state.is_valid();
+            new_writers += usize::from(!state.knows(interval.node));
             let writer = state.writer(interval.node, &self.floor);
             writer.known = Some(Known {
                 index: interval.index,
@@ -296,11 +305,15 @@ impl TreadMarks {
             // here on happens after them, and must not hide in a diff of an older interval.
             if state.twin.is_some() {
                 state.make_diff(page, self.me, out);
+                self.memory.untwinned();
             }
             if was_valid && ahead {
                 out.push(Command::Pages(PageCommand::Invalidate(page)));
             }
         }
+        let nodes = self.floor.nodes();
+        self.memory
+            .announced(nodes, pages.ranges.len(), new_writers);
     }
 }
 

@@ -105,6 +105,7 @@ impl Message {
                 };
                 NODE + round(&stall.round) + stall.first.as_ref().map_or(0, round)
             }
+            // A bit of the barrier's number says whether the node is full.
             Message::BarrierArrive { news, .. } => BARRIER + SITE + news.wire_bytes(),
             // A bit of the barrier's number says whether diffs are collected.
             Message::BarrierDepart { news, .. } => BARRIER + news.wire_bytes(),

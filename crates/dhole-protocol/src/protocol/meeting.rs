@@ -40,13 +40,16 @@ impl Protocol {
         site: CallSite,
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
+        let full = self.lazy.treadmarks.is_full();
         if self.me == MANAGER {
+            self.lazy.treadmarks.arrived(full);
             return self.arrived(self.me, barrier, news, site, out);
         }
         let message = Message::BarrierArrive {
             barrier,
             news,
             site,
+            full,
         };
         out.push(Command::Send {
             to: MANAGER,
@@ -67,7 +70,7 @@ impl Protocol {
             Arrived::NotAll => Ok(()),
             Arrived::All(barrier, departures) => {
                 let program = matches!(barrier, BarrierId::Program(_) | BarrierId::Once(_));
-                let collect = program && self.lazy.treadmarks.wants_collection();
+                let collect = program && self.lazy.treadmarks.collects();
                 let mut departures = departures.into_iter();
                 let own = departures.next();
                 for (node, news) in departures.enumerate() {

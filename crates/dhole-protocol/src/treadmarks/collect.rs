@@ -1,27 +1,72 @@
 //! Collecting diffs, and what is known of them (Keleher 1994, section 4.4).
 //!
-//! At a barrier all nodes have heard of the same announcements. When there are many, the last
-//! writer of each page becomes its *keeper* and brings its copy up to date; then all meet again,
-//! and everybody drops the diffs, what they knew of the writers, and the copies that are not
-//! valid. Whoever needs such a page later asks its keeper for all of it.
+//! A node whose diffs, twins and records take more memory than they may says so as it arrives at a
+//! barrier, where all hear of the same announcements. Then the last writer of each page becomes its
+//! *keeper* and brings its copy up to date; all meet again, and everybody drops the diffs, what
+//! they knew of the writers, and the copies that are not valid. Whoever needs such a page later
+//! asks its keeper for all of it.
 
-use dhole_model::{NodeId, PageId, VectorTime};
+use dhole_model::{NodeId, PageId, PageRange, VectorTime};
 
 use super::TreadMarks;
-use super::page::Page;
+use super::page::{Kept, Page, Writer};
 use crate::command::{Command, Commands};
 use crate::page_command::PageCommand;
 
-/// With so many announcements of pages heard of since the last collection, the next barrier is
-/// one more. Each takes some 64 bytes on every node and leads to at most one diff of its writer:
-/// 16 MB of records, and as much again for diffs of 64 bytes. Programs that share finely make
-/// small ones: those of Barnes-Hut have 230 bytes.
-pub(crate) const COLLECT_FROM: usize = 1 << 18;
+/// From so many bytes of diffs, twins and records on, the next barrier is one more: half of what a
+/// node of DOSA's cluster had.
+pub(crate) const COLLECT_FROM: u64 = 128 << 20;
+
+/// Bytes of a page's twin.
+const TWIN: u64 = 4096;
+
+/// Bytes that are kept until the next collection.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub(super) struct Memory(u64);
+
+impl Memory {
+    /// A page has a twin.
+    pub fn twinned(&mut self) {
+        self.0 += TWIN;
+    }
+
+    /// A page's twin was dropped.
+    pub fn untwinned(&mut self) {
+        self.0 = self.0.saturating_sub(TWIN);
+    }
+
+    /// A diff of so many bytes is kept.
+    pub fn diff(&mut self, bytes: u64) {
+        self.0 += bytes + size_of::<Kept>() as u64;
+    }
+
+    /// An interval of one of `nodes` nodes announced pages, so many of them written by that node
+    /// for the first time.
+    pub fn announced(&mut self, nodes: usize, ranges: usize, new_writers: usize) {
+        let interval = size_of::<u32>() * nodes + size_of::<PageRange>() * ranges;
+        self.0 += (interval + size_of::<Writer>() * new_writers) as u64;
+    }
+}
 
 impl TreadMarks {
-    /// At the barrier's manager, which has heard of everything: whether it is time.
-    pub fn wants_collection(&self) -> bool {
-        self.announced >= self.collect_from
+    /// Whether this node's memory is full.
+    pub fn is_full(&self) -> bool {
+        self.memory.0 >= self.collect_from
+    }
+
+    /// At the barrier's manager: a node has arrived whose memory is full, or is not.
+    pub fn arrived(&mut self, full: bool) {
+        self.somebody_full |= full;
+    }
+
+    /// At the barrier's manager, where all have arrived: whether diffs are collected next.
+    pub fn collects(&mut self) -> bool {
+        std::mem::take(&mut self.somebody_full)
+    }
+
+    /// A diff that was made or kept here has so many bytes.
+    pub fn keeps_diff(&mut self, bytes: u64) {
+        self.memory.diff(bytes);
     }
 
     /// The barrier was one at which diffs are collected.
@@ -59,7 +104,7 @@ impl TreadMarks {
         }
         out.push(Command::Pages(PageCommand::ForgetDiffs));
         self.floor = time.clone();
-        self.announced = 0;
+        self.memory = Memory::default();
         self.collecting = false;
     }
 

@@ -84,6 +84,7 @@ impl TreadMarks {
         let state = self.pages.entry(page).or_default();
         if state.needs_diff(&wanted, self.me) {
             state.make_diff(page, self.me, out);
+            self.memory.untwinned();
         }
         if wanted.is_empty() {
             if !state.here {

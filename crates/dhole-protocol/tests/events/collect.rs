@@ -12,7 +12,7 @@ use dhole_protocol::{
 const SMALL: LogLimits = LogLimits {
     collect_from: 8,
     compact_from: 32,
-    collect_pages_from: usize::MAX,
+    collect_pages_from: u64::MAX,
     reach: Reach::of(0),
 };
 

@@ -295,6 +295,28 @@ fn after_a_collection_nothing_is_kept_but_copies_that_are_valid() {
 }
 
 #[test]
+fn diffs_are_collected_as_soon_as_they_fill_one_nodes_memory() {
+    let limits = LogLimits {
+        collect_pages_from: 5000,
+        ..LogLimits::default()
+    };
+    let mut pack = Pack::with_limits(3, limits);
+    let collects = |pack: &mut Pack| {
+        pack.barrier();
+        let validate = pack.nodes.iter().map(|node| node.pages_to_validate());
+        validate.map(|pages| pages.is_some()).collect::<Vec<_>>()
+    };
+    write(&mut pack, 1);
+    assert_eq!(collects(&mut pack), [false; 3], "a twin and two records");
+    read(&mut pack, 2);
+    pack.nodes[2].keeps_diff(4000);
+    assert_eq!(collects(&mut pack), [false; 3]);
+    pack.nodes[2].keeps_diff(1000);
+    assert!(pack.nodes[2].is_full_of_pages() && !pack.nodes[0].is_full_of_pages());
+    assert_eq!(collects(&mut pack), [true; 3], "node 2 says so");
+}
+
+#[test]
 fn answers_that_nobody_asked_for_are_refused_or_passed_over() {
     let mut pack = pack(3);
     write(&mut pack, 0);
