@@ -10,9 +10,12 @@
 //!
 //! 1. [`grow`]: node 0 reads all bodies, in the order of their numbers, and writes the tree. All
 //!    others wait.
-//! 2. [`zone`], [`walk`]: each node finds its zone of equal cost in the tree, and computes the
-//!    forces on the bodies in it. Barrier.
+//! 2. [`zone`], [`walk`]: each node finds its zone of equal cost in the tree, computes the forces on
+//!    the bodies in it, and writes them there. Barrier.
 //! 3. [`mod@run`]: it moves these bodies. Barrier.
+//!
+//! So a body is written twice in a step, as SPLASH writes it, and as TreadMarks' messages in the
+//! paper say; the barrier between is that of Rice's version for TreadMarks.
 //!
 //! A cell is where its number puts it, and numbers are given in the order in which bodies make
 //! cells necessary. So from step to step another place in space has it: what lies together on a
