@@ -10,6 +10,7 @@ use dhole_protocol::objects::Bytes;
 use dhole_ship::Ship;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use smallvec::SmallVec;
 
 /// A type whose values can be shared as objects with operations. Implemented by
 /// [`#[dhole::object]`](macro@dhole_macros::object), which see; do not implement it by hand.
@@ -74,14 +75,17 @@ impl Malformed {
 #[inline]
 pub const fn travels<V: Serialize + DeserializeOwned>() {}
 
+/// Where a value is written, before it is known how long it becomes.
+type Few = SmallVec<[u8; 64]>;
+
 /// The bytes of a value.
 pub fn encode<V: Serialize + ?Sized>(what: &'static str, value: &V) -> Result<Bytes, Malformed> {
     let cause = |cause: postcard::Error| Malformed {
         what,
         cause: cause.to_string().into(),
     };
-    let bytes = postcard::to_extend(value, Vec::new()).map_err(cause)?;
-    Ok(Bytes::from(bytes))
+    let bytes = postcard::to_extend(value, Few::new()).map_err(cause)?;
+    Ok(Bytes::from(&bytes[..]))
 }
 
 /// The value of these bytes, which are nothing else.

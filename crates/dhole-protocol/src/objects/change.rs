@@ -9,11 +9,10 @@ use std::sync::Arc;
 
 use dhole_model::{NodeId, ObjectId, VectorTime};
 
+use super::bytes::Bytes;
 use super::entry::{Entry, Place};
 use super::host::Host;
-use super::message::{
-    Bytes, CallId, ObjectsMessage, Ordered, Outcome, Refusal, Saved, Strategy, Waiting,
-};
+use super::message::{CallId, ObjectsMessage, Ordered, Outcome, Refusal, Saved, Strategy, Waiting};
 use super::{Asked, Objects, ObjectsCommand, Out};
 
 impl Objects {

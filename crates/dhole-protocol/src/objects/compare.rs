@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use dhole_model::{NodeId, ObjectId};
 
+use super::bytes::Bytes;
 use super::entry::Place;
 use super::host::Host;
-use super::message::{Bytes, CallId, ObjectsMessage, Ordered, Outcome, Refusal};
+use super::message::{CallId, ObjectsMessage, Ordered, Outcome, Refusal};
 use super::{Objects, ObjectsCommand, Out};
 use crate::ProtocolError;
 

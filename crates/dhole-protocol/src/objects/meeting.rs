@@ -9,9 +9,10 @@ use std::sync::Arc;
 
 use dhole_model::{CallSite, NodeId, ObjectId};
 
+use super::bytes::Bytes;
 use super::entry::{Entry, Place};
 use super::host::Host;
-use super::message::{Bytes, CallId, Meeting, Ordered, Outcome, Refusal};
+use super::message::{CallId, Meeting, Ordered, Outcome, Refusal};
 use super::{Objects, ObjectsCommand, Out};
 
 /// A node that has come to where all are to meet.

@@ -6,12 +6,10 @@ use dhole_model::{CallSite, MessageKind, NodeId, ObjectId, VectorTime};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use super::bytes::Bytes;
 use super::check::{check_blocked, check_time};
 use crate::News;
 use crate::group::{Body, GroupMessage};
-
-/// Arguments, results and states, as bytes.
-pub type Bytes = Arc<[u8]>;
 
 /// Which call of an operation.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]

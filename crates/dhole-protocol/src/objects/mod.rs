@@ -19,6 +19,7 @@
 //! wants [multicast](ObjectsCommand::Broadcast) must be [delivered](ObjectsEvent::Delivered) to all
 //! nodes in one order. Nor does it see copies: those are its [`Host`]'s.
 
+mod bytes;
 mod change;
 mod check;
 mod compare;
@@ -40,14 +41,15 @@ use dhole_model::{CallSite, NodeId, ObjectCounters, ObjectId, VectorTime};
 use rustc_hash::FxHashMap;
 
 use crate::ProtocolError;
+pub use bytes::Bytes;
 use entry::Entry;
 pub use entry::Place;
 use heard::Heard;
 pub use host::{Host, Tried};
 use meeting::Arrived;
 pub use message::{
-    Bytes, Call, CallId, Meeting, ObjectsMessage, Ordered, Outcome, Refusal, Saved, Start,
-    Strategy, Waiting, check_group,
+    Call, CallId, Meeting, ObjectsMessage, Ordered, Outcome, Refusal, Saved, Start, Strategy,
+    Waiting, check_group,
 };
 
 /// So many calls of one node may be under way at a time while its worker goes on; it may wait for

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use dhole_model::NodeId;
 
+use super::bytes::Bytes;
 use super::entry::{Entry, Place};
 use super::host::{Host, Tried};
 use super::meeting::Arrived;
-use super::message::{Bytes, Call, CallId, Ordered, Outcome, Refusal, Waiting};
+use super::message::{Call, CallId, Ordered, Outcome, Refusal, Waiting};
 use super::{Objects, ObjectsCommand, Out};
 
 /// So many of the last ordered operations of an object are remembered with their digests.

@@ -1,0 +1,130 @@
+//! Arguments, results and states, as bytes.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::ops::Deref;
+use std::sync::Arc;
+
+use serde::de::{self, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// So many bytes lie in place: the arguments and the result of most calls, for which nothing need
+/// be allocated then.
+const FEW: usize = 22;
+
+/// Arguments, results and states, as bytes that cost little to copy.
+#[derive(Clone)]
+pub struct Bytes(Kept);
+
+#[derive(Clone)]
+enum Kept {
+    Few { length: u8, bytes: [u8; FEW] },
+    Many(Arc<[u8]>),
+}
+
+impl Deref for Bytes {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        match &self.0 {
+            Kept::Few { length, bytes } => &bytes[..usize::from(*length).min(FEW)],
+            Kept::Many(bytes) => bytes,
+        }
+    }
+}
+
+impl From<&[u8]> for Bytes {
+    #[inline]
+    fn from(slice: &[u8]) -> Bytes {
+        if slice.len() > FEW {
+            return Bytes(Kept::Many(slice.into()));
+        }
+        let mut bytes = [0; FEW];
+        bytes[..slice.len()].copy_from_slice(slice);
+        let length = slice.len() as u8;
+        Bytes(Kept::Few { length, bytes })
+    }
+}
+
+impl<const N: usize> From<[u8; N]> for Bytes {
+    fn from(bytes: [u8; N]) -> Bytes {
+        Bytes::from(&bytes[..])
+    }
+}
+
+impl Default for Bytes {
+    fn default() -> Bytes {
+        Bytes::from(&[][..])
+    }
+}
+
+impl PartialEq for Bytes {
+    fn eq(&self, other: &Bytes) -> bool {
+        **self == **other
+    }
+}
+
+impl Eq for Bytes {}
+
+impl Hash for Bytes {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (**self).hash(state);
+    }
+}
+
+impl fmt::Debug for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+/// All at once: byte by byte a long row would take longer than its way.
+impl Serialize for Bytes {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_bytes(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Bytes {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Bytes, D::Error> {
+        from.deserialize_bytes(Slice)
+    }
+}
+
+struct Slice;
+
+impl<'de> Visitor<'de> for Slice {
+    type Value = Bytes;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("bytes")
+    }
+
+    fn visit_bytes<E: de::Error>(self, slice: &[u8]) -> Result<Bytes, E> {
+        Ok(slice.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_come_back_as_they_were_however_many() {
+        for length in [0, 1, FEW - 1, FEW, FEW + 1, 1000] {
+            let all: Vec<u8> = (0..length).map(|it| it as u8).collect();
+            let bytes = Bytes::from(&all[..]);
+            assert_eq!(*bytes, *all);
+            let written = postcard::to_extend(&bytes, Vec::new()).unwrap();
+            assert_eq!(postcard::from_bytes::<Bytes>(&written).unwrap(), bytes);
+            // The form that a sequence of bytes has.
+            assert_eq!(written, postcard::to_extend(&all, Vec::new()).unwrap());
+        }
+    }
+
+    #[test]
+    fn a_length_that_is_only_claimed_is_refused() {
+        assert!(postcard::from_bytes::<Bytes>(&[200, 1, 7]).is_err());
+    }
+}
