@@ -17,6 +17,11 @@ impl VectorTime {
         VectorTime(vec![0; nodes].into())
     }
 
+    /// Whether nothing has been seen.
+    pub fn is_zero(&self) -> bool {
+        self.0.iter().all(|index| *index == 0)
+    }
+
     /// The highest interval of `node` seen.
     #[inline]
     pub fn of(&self, node: NodeId) -> IntervalIndex {

@@ -64,6 +64,11 @@ impl ElementHome {
         !self.awaited.is_empty() || self.keeping.holds_own_flush()
     }
 
+    /// Whether an acquire drops copies.
+    pub fn has_cached(&self) -> bool {
+        !self.cached.is_empty()
+    }
+
     /// Whether a flush waits for the worker.
     pub fn has_deferred(&self) -> bool {
         !self.waiting.is_empty()

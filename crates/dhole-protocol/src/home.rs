@@ -139,6 +139,11 @@ impl Home {
         !self.written.is_empty()
     }
 
+    /// Whether an acquire drops copies.
+    pub fn has_cached(&self) -> bool {
+        !self.cached.is_empty()
+    }
+
     /// Whether homes have yet to acknowledge a flush, or others to know of it.
     pub fn is_flushing(&self) -> bool {
         !self.awaited.is_empty() || self.keeping.holds_own_flush()

@@ -9,6 +9,7 @@
 
 mod aggregation;
 mod owned;
+mod quiet;
 mod twins;
 
 use std::collections::VecDeque;
@@ -448,11 +449,6 @@ impl Lazy {
         self.treadmarks.step(event, &self.time, out)
     }
 
-    /// Whether the worker wrote objects that have a home since their last flush.
-    pub fn has_unflushed(&self) -> bool {
-        self.home.has_written() || !self.arrays.home.written.is_empty()
-    }
-
     /// Everything known here that a node which has seen `time` lacks.
     pub fn news_since(&self, time: &VectorTime) -> News {
         News {
@@ -641,14 +637,6 @@ impl Lazy {
         self.treadmarks.serve(out)?;
         let open = self.time.of(self.me) + 1;
         self.arrays.serve(worker, (&mut self.races, open), out)
-    }
-
-    /// Whether requests wait for the worker.
-    pub fn has_deferred(&self) -> bool {
-        !self.deferred.is_empty()
-            || self.home.has_deferred()
-            || self.treadmarks.has_deferred()
-            || self.arrays.has_deferred()
     }
 
     fn must_wait(&self, request: &Request) -> bool {

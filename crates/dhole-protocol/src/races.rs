@@ -329,6 +329,11 @@ impl RaceFinder {
         }
     }
 
+    /// Whether a race is told when the interval ends, or its other side is not known.
+    pub fn has_to_tell(&self) -> bool {
+        !self.open_at_home.is_empty() || self.is_asking()
+    }
+
     /// The interval ends that goes on here.
     pub fn ends_at_home(&mut self, out: &mut Commands) {
         for (raced, sides) in std::mem::take(&mut self.open_at_home) {

@@ -227,6 +227,11 @@ impl TreadMarks {
         self.writable.push(page);
     }
 
+    /// Whether pages may be written, or were since the interval began.
+    pub fn is_writable(&self) -> bool {
+        !self.writable.is_empty() || self.has_written()
+    }
+
     /// Whether the current interval has something to announce.
     pub fn has_written(&self) -> bool {
         !self.written.is_empty()

@@ -14,8 +14,7 @@ impl Protocol {
     /// What this node has seen; `None` while nobody has written anything that it knows of.
     pub fn seen(&self) -> Option<&VectorTime> {
         let time = self.lazy.time();
-        let nothing = (0..time.nodes()).all(|node| time.of(dhole_model::NodeId::at(node)) == 0);
-        (!nothing).then_some(time)
+        (!time.is_zero()).then_some(time)
     }
 
     /// What this node has seen and someone at `time` has not; `None` if that is nothing.
@@ -51,6 +50,12 @@ impl Protocol {
     /// The operation that the worker [waited](crate::Event::Await) for was executed.
     pub fn operation_over(&mut self) {
         self.wait_for.end();
+    }
+
+    /// Whether an operation neither ends an interval here nor, if it tells nothing, changes what is
+    /// kept: then none of that need be looked at.
+    pub fn is_quiet(&self) -> bool {
+        self.lazy.is_quiet()
     }
 
     /// Whether the worker is in a wait that may be set aside, so that another process of this node

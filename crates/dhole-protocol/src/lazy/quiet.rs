@@ -1,0 +1,31 @@
+//! Whether there is anything to be done when the worker synchronises.
+
+use super::Lazy;
+
+impl Lazy {
+    /// Whether the worker wrote objects that have a home since their last flush.
+    pub fn has_unflushed(&self) -> bool {
+        self.home.has_written() || !self.arrays.home.written.is_empty()
+    }
+
+    /// Whether requests wait for the worker.
+    pub fn has_deferred(&self) -> bool {
+        !self.deferred.is_empty()
+            || self.home.has_deferred()
+            || self.treadmarks.has_deferred()
+            || self.arrays.has_deferred()
+    }
+
+    /// Whether the end of the interval, an acquire and the worker's next call change nothing here:
+    /// nothing was written since the last interval, nothing is kept that an acquire drops, and
+    /// nobody waits for a call.
+    pub fn is_quiet(&self) -> bool {
+        let written = !self.dirty.is_empty()
+            || self.arrays.is_dirty()
+            || self.treadmarks.is_writable()
+            || self.has_unflushed();
+        let to_tell = self.home.tells || self.arrays.home.tells || self.races.has_to_tell();
+        let kept = self.home.has_cached() || self.arrays.home.has_cached();
+        !(written || to_tell || kept || self.has_deferred())
+    }
+}
