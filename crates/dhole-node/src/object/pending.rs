@@ -2,7 +2,6 @@
 
 use std::marker::PhantomData;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use dhole_heap::{self as heap, Tag};
 use dhole_model::CallSite;
@@ -15,6 +14,7 @@ use super::error::ObjectError;
 use super::handle::id_of;
 use super::invoke::{Wanted, malformed};
 use super::kind::{self, ObjectType};
+use super::step::Dropped;
 use crate::node::State;
 use crate::worker::{Failure, Link, Worker};
 
@@ -28,13 +28,16 @@ use crate::worker::{Failure, Link, Worker};
 pub struct Pending<R> {
     call: u64,
     wanted: Wanted,
-    dropped: Arc<AtomicBool>,
+    dropped: Arc<Dropped>,
+    waited: bool,
     of: PhantomData<fn() -> R>,
 }
 
 impl<R> Drop for Pending<R> {
     fn drop(&mut self) {
-        self.dropped.store(true, Ordering::Relaxed);
+        if !self.waited {
+            self.dropped.add(self.call);
+        }
     }
 }
 
@@ -43,9 +46,10 @@ impl<R: DeserializeOwned> Pending<R> {
     ///
     /// # Errors
     /// [`ObjectError`], as the operation itself.
-    pub fn wait(self, w: &mut Worker<'_>) -> Result<R, ObjectError> {
+    pub fn wait(mut self, w: &mut Worker<'_>) -> Result<R, ObjectError> {
         w.in_turn(self.wanted, |link, call| {
             link.await_started(call, self.call, self.wanted)?;
+            self.waited = true;
             let outcome = call.split().1.here.take_finished(self.call);
             let bytes = outcome.unwrap_or(Err(Refusal::Unknown));
             Ok(bytes.and_then(|bytes| kind::decode("the result", &bytes).map_err(malformed)))
@@ -83,7 +87,7 @@ pub fn start<T: ObjectType, A: Serialize, R: DeserializeOwned>(
         here.machine.count(wanted.object, writes);
         let number = here.machine.new_call().number;
         let dropped = here.begin(number, wanted);
-        let invoke = ObjectsEvent::Invoke(Call {
+        let begin = ObjectsEvent::Begin(Call {
             id: CallId { node, number },
             object: wanted.object,
             kind,
@@ -91,12 +95,13 @@ pub fn start<T: ObjectType, A: Serialize, R: DeserializeOwned>(
             writes,
             arguments,
         });
-        link.stepping(call, |state, step| state.step_objects(invoke, step))?;
+        link.stepping(call, |state, step| state.step_objects(begin, step))?;
         link.send(call);
         Ok(Ok(Pending {
             call: number,
             wanted,
             dropped,
+            waited: false,
             of: PhantomData,
         }))
     })

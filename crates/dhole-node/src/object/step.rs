@@ -2,8 +2,8 @@
 
 use std::any::{TypeId, type_name};
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use dhole_model::{NodeId, ObjectCounters, ObjectId};
 use dhole_net::Payload;
@@ -40,14 +40,52 @@ pub(crate) struct ObjectsHere {
     taking: bool,
     /// What calls came to that their worker has not looked at.
     finished: FxHashMap<u64, Outcome>,
+    /// Calls that were started, until they are over and looked after.
+    started: FxHashMap<u64, Started>,
+    /// Those of them that nobody will look after, since they were last looked for.
+    dropped: Arc<Dropped>,
+    /// Those that failed of them.
+    unseen: Vec<(Wanted, Refusal)>,
     /// The types of objects that the worker has named, and what tells each from others.
     met: FxHashMap<TypeId, u64>,
     /// The types of the objects that it has used.
     named: FxHashMap<ObjectId, &'static str>,
-    /// Calls that were started, until they are over and looked after; whether nobody will.
-    pending: BTreeMap<u64, (Wanted, Arc<AtomicBool>)>,
     /// The call that the worker waits for.
     pub awaited: Option<u64>,
+}
+
+/// A call that was started.
+struct Started {
+    wanted: Wanted,
+    /// Nobody will look after it.
+    dropped: bool,
+    outcome: Option<Outcome>,
+}
+
+/// Calls whose [`Pending`](super::Pending) was dropped, which has no worker to say so.
+#[derive(Debug, Default)]
+pub(super) struct Dropped {
+    any: AtomicBool,
+    calls: Mutex<Vec<u64>>,
+}
+
+impl Dropped {
+    /// Nobody will look after this call.
+    pub fn add(&self, call: u64) {
+        let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        calls.push(call);
+        self.any.store(true, Ordering::Release);
+    }
+
+    #[inline]
+    fn take(&self) -> Vec<u64> {
+        if !self.any.load(Ordering::Acquire) {
+            return Vec::new();
+        }
+        let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        self.any.store(false, Ordering::Release);
+        std::mem::take(&mut calls)
+    }
 }
 
 /// Something that has its turn in the order of the group.
@@ -86,7 +124,9 @@ impl ObjectsHere {
             finished: FxHashMap::default(),
             met: FxHashMap::default(),
             named: FxHashMap::default(),
-            pending: BTreeMap::new(),
+            started: FxHashMap::default(),
+            dropped: Arc::default(),
+            unseen: Vec::new(),
             awaited: None,
         }
     }
@@ -118,56 +158,69 @@ impl ObjectsHere {
         used.chain(freed).collect()
     }
 
-    /// A call begins that its worker may look after later; whether it will not.
-    pub(super) fn begin(&mut self, call: u64, wanted: Wanted) -> Arc<AtomicBool> {
-        let dropped = Arc::new(AtomicBool::new(false));
-        self.pending.insert(call, (wanted, Arc::clone(&dropped)));
-        dropped
+    /// A call begins that its worker may look after later; where it is said that it will not.
+    pub(super) fn begin(&mut self, call: u64, wanted: Wanted) -> Arc<Dropped> {
+        let started = Started {
+            wanted,
+            dropped: false,
+            outcome: None,
+        };
+        self.started.insert(call, started);
+        Arc::clone(&self.dropped)
     }
 
     /// How many such calls are not over, or not looked after yet.
     pub fn under_way(&self) -> usize {
-        self.pending.len()
+        self.started.len()
     }
 
-    /// A call that is not over.
+    /// The first such call that is not over.
     pub(super) fn unfinished(&self) -> Option<(u64, Wanted)> {
-        let mut calls = self.pending.iter();
-        let (call, (wanted, _)) = calls.find(|(call, _)| !self.is_finished(**call))?;
-        Some((*call, *wanted))
+        let calls = self.started.iter().filter(|(_, it)| it.outcome.is_none());
+        let first = calls.min_by_key(|(call, _)| **call)?;
+        Some((*first.0, first.1.wanted))
     }
 
-    /// Forgets the calls that are over and that nobody will look after; those that failed.
-    fn take_unseen(&mut self) -> Vec<(Wanted, Refusal)> {
-        let Self {
-            pending, finished, ..
-        } = self;
-        let mut failed = Vec::new();
-        pending.retain(|call, (wanted, dropped)| {
-            if !dropped.load(Ordering::Relaxed) {
-                return true;
+    /// Forgets the calls that are over and that nobody will look after.
+    fn forget_dropped(&mut self) {
+        for call in self.dropped.take() {
+            let Some(started) = self.started.get_mut(&call) else {
+                continue;
+            };
+            started.dropped = true;
+            if let Some(outcome) = started.outcome.take() {
+                self.over(call, outcome);
             }
-            let outcome = finished.remove(call);
-            let over = outcome.is_some();
-            failed.extend(
-                outcome
-                    .and_then(Result::err)
-                    .map(|refusal| (*wanted, refusal)),
-            );
-            !over
-        });
-        failed
+        }
+    }
+
+    /// A call is over.
+    fn over(&mut self, call: u64, outcome: Outcome) {
+        match self.started.get_mut(&call) {
+            None => drop(self.finished.insert(call, outcome)),
+            Some(started) if started.dropped => {
+                let failed = outcome.err().map(|refusal| (started.wanted, refusal));
+                self.unseen.extend(failed);
+                self.started.remove(&call);
+            }
+            Some(started) => started.outcome = Some(outcome),
+        }
     }
 
     /// Whether a call is over.
     pub fn is_finished(&self, call: u64) -> bool {
-        self.finished.contains_key(&call)
+        match self.started.get(&call) {
+            None => self.finished.contains_key(&call),
+            Some(started) => started.outcome.is_some(),
+        }
     }
 
     /// What a call came to, if it is over.
     pub fn take_finished(&mut self, call: u64) -> Option<Outcome> {
-        self.pending.remove(&call);
-        self.finished.remove(&call)
+        match self.started.remove(&call) {
+            None => self.finished.remove(&call),
+            Some(started) => started.outcome,
+        }
     }
 }
 
@@ -238,7 +291,8 @@ impl State {
 
     /// Tells the program of operations that failed and that nobody waited for.
     pub(crate) fn report_unseen(&mut self) {
-        for (wanted, refusal) in self.here.take_unseen() {
+        self.here.forget_dropped();
+        for (wanted, refusal) in std::mem::take(&mut self.here.unseen) {
             let (Wanted { object, name, site }, node) = (wanted, self.id);
             self.warn(format!(
                 "{name} of {object}, started on {node} at {site}, failed: {refusal}"
@@ -275,7 +329,7 @@ impl State {
     }
 
     fn finished(&mut self, call: u64, outcome: Outcome) {
-        self.here.finished.insert(call, outcome);
+        self.here.over(call, outcome);
         if self.here.awaited == Some(call) {
             self.here.awaited = None;
             self.protocol.operation_over();

@@ -32,9 +32,17 @@ impl ObjectsMessage {
             news.check(nodes)?;
         }
         match self {
-            ObjectsMessage::Request { call, time, .. } => {
-                if call.id.node != from {
+            ObjectsMessage::Request {
+                calls,
+                together,
+                time,
+                ..
+            } => {
+                if calls.iter().any(|call| call.id.node != from) {
                     return Err("a request in another node's name");
+                }
+                if calls.is_empty() || (!together && calls.len() > 1) {
+                    return Err("calls that are no batch");
                 }
                 check_time(time, nodes)
             }
@@ -55,6 +63,11 @@ impl ObjectsMessage {
                 }
             }
             ObjectsMessage::Migrate { blocked, .. } => check_blocked(blocked, nodes),
+            ObjectsMessage::Reply {
+                answers,
+                together: false,
+                ..
+            } if answers.len() != 1 => Err("answers to what is no batch"),
             ObjectsMessage::Reply { .. }
             | ObjectsMessage::Elsewhere { .. }
             | ObjectsMessage::Group(_)

@@ -64,14 +64,16 @@ impl Heard {
 
     /// What someone who has seen `time`, or nothing, has not heard.
     pub fn since(&self, time: Option<&VectorTime>) -> Option<Arc<News>> {
-        let nothing = VectorTime::zero(self.time.nodes());
-        let time = time.unwrap_or(&nothing);
-        if time.covers(&self.time) {
+        let has_heard = match time {
+            Some(time) => time.covers(&self.time),
+            None => self.time.is_zero(),
+        };
+        if has_heard {
             return None;
         }
         let of_nodes = self.intervals.iter();
         let intervals = of_nodes.flat_map(|(node, intervals)| {
-            let seen = time.of(*node);
+            let seen = time.map_or(0, |time| time.of(*node));
             let first = intervals.partition_point(|interval| interval.index <= seen);
             intervals.range(first..).cloned()
         });

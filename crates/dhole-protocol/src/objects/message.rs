@@ -4,12 +4,20 @@ use std::sync::Arc;
 
 use dhole_model::{CallSite, MessageKind, NodeId, ObjectId, VectorTime};
 use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
 use thiserror::Error;
 
 use super::bytes::Bytes;
 use super::check::{check_blocked, check_time};
 use crate::News;
 use crate::group::{Body, GroupMessage};
+use crate::message::few;
+
+/// Calls that go together; for one that goes alone nothing is allocated.
+pub type Calls = SmallVec<[Call; 1]>;
+
+/// What calls came to that are answered together, each with its number.
+pub type Answers = SmallVec<[(u64, Outcome); 1]>;
 
 /// Which call of an operation.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -231,10 +239,13 @@ pub enum Ordered {
 /// A message about objects.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum ObjectsMessage {
-    /// Asks the node where an object is to execute an operation.
+    /// Asks the node where objects are to execute operations.
     Request {
-        /// The call.
-        call: Call,
+        /// The calls, in the order in which they are executed.
+        #[serde(with = "few")]
+        calls: Calls,
+        /// Whether they are a batch, whose answer is sent when all were tried; else it is one call.
+        together: bool,
         /// The last ordered message delivered to the caller; nothing happens before it is here.
         delivered: u64,
         /// What the caller has seen, if anyone has written anything.
@@ -251,12 +262,13 @@ pub enum ObjectsMessage {
         /// What happened before that the receiver may not know.
         news: Option<Arc<News>>,
     },
-    /// The result.
+    /// The results.
     Reply {
-        /// The number of the call.
-        call: u64,
-        /// What it came to.
-        outcome: Outcome,
+        /// What calls came to.
+        #[serde(with = "few")]
+        answers: Answers,
+        /// Whether this answers a batch: all that is over of it. Else it is one call.
+        together: bool,
         /// The last ordered message delivered to the sender.
         delivered: u64,
         /// What happened before that the caller may not know.
@@ -343,12 +355,16 @@ fn saved_bytes(saved: &Saved) -> u64 {
     }
 }
 
+fn together_bytes(together: bool) -> u64 {
+    if together { LENGTH } else { 0 }
+}
+
 fn words_bytes(words: &str) -> u64 {
     LENGTH + words.len() as u64
 }
 
 impl Call {
-    fn wire_bytes(&self) -> u64 {
+    pub(super) fn wire_bytes(&self) -> u64 {
         CALL + LENGTH + self.arguments.len() as u64
     }
 }
@@ -430,8 +446,15 @@ impl ObjectsMessage {
     pub fn wire_bytes(&self) -> u64 {
         match self {
             ObjectsMessage::Request {
-                call, time, news, ..
-            } => call.wire_bytes() + NUMBER + time_bytes(time) + news_bytes(news),
+                calls,
+                together,
+                time,
+                news,
+                ..
+            } => {
+                let calls = calls.iter().map(Call::wire_bytes).sum::<u64>();
+                together_bytes(*together) + calls + NUMBER + time_bytes(time) + news_bytes(news)
+            }
             ObjectsMessage::Spawn { start, news, .. } => {
                 let Start {
                     arguments, time, ..
@@ -439,12 +462,18 @@ impl ObjectsMessage {
                 let fixed = 10 + 4 + LENGTH + SITE + NUMBER;
                 fixed + arguments.len() as u64 + time_bytes(time) + news_bytes(news)
             }
-            ObjectsMessage::Reply { outcome, news, .. } => {
-                let outcome = match outcome {
-                    Ok(result) => LENGTH + result.len() as u64,
-                    Err(refusal) => refusal.wire_bytes(),
+            ObjectsMessage::Reply {
+                answers,
+                together,
+                news,
+                ..
+            } => {
+                let outcome = |(_, outcome): &(u64, Outcome)| match outcome {
+                    Ok(result) => NUMBER + LENGTH + result.len() as u64,
+                    Err(refusal) => NUMBER + refusal.wire_bytes(),
                 };
-                2 * NUMBER + outcome + news_bytes(news)
+                let answers = answers.iter().map(outcome).sum::<u64>();
+                together_bytes(*together) + answers + NUMBER + news_bytes(news)
             }
             ObjectsMessage::Elsewhere { .. } => 3 * NUMBER + 3,
             ObjectsMessage::Create { state, .. } => {

@@ -19,6 +19,7 @@
 //! wants [multicast](ObjectsCommand::Broadcast) must be [delivered](ObjectsEvent::Delivered) to all
 //! nodes in one order. Nor does it see copies: those are its [`Host`]'s.
 
+mod batch;
 mod bytes;
 mod change;
 mod check;
@@ -41,6 +42,7 @@ use dhole_model::{CallSite, NodeId, ObjectCounters, ObjectId, VectorTime};
 use rustc_hash::FxHashMap;
 
 use crate::ProtocolError;
+use batch::{Answering, Batch};
 pub use bytes::Bytes;
 use entry::Entry;
 pub use entry::Place;
@@ -48,8 +50,8 @@ use heard::Heard;
 pub use host::{Host, Tried};
 use meeting::Arrived;
 pub use message::{
-    Call, CallId, Meeting, ObjectsMessage, Ordered, Outcome, Refusal, Saved, Start, Strategy,
-    Waiting, check_group,
+    Answers, Call, CallId, Calls, Meeting, ObjectsMessage, Ordered, Outcome, Refusal, Saved, Start,
+    Strategy, Waiting, check_group,
 };
 
 /// So many calls of one node may be under way at a time while its worker goes on; it may wait for
@@ -77,6 +79,8 @@ pub enum ObjectsEvent {
     },
     /// The worker calls an operation.
     Invoke(Call),
+    /// The worker calls an operation and goes on before it is over.
+    Begin(Call),
     /// The worker executed an operation that writes on the only copy, which is here.
     Wrote(ObjectId),
     /// The worker says how an object is to be kept from now on.
@@ -185,10 +189,16 @@ pub struct Objects {
     made: u64,
     calls: u64,
     /// Calls of this node that another node was asked to execute.
-    asked: BTreeMap<u64, Asked>,
+    asked: FxHashMap<u64, Asked>,
+    /// Calls that wait to go together, by the node where they go.
+    batches: BTreeMap<NodeId, Batch>,
+    /// What the calls of a batch have come to that is executed.
+    answering: Option<Answering>,
     comparing: BTreeMap<u64, compare::Comparing>,
     /// The last ordered message delivered here.
     delivered: u64,
+    /// The time at which nothing has been seen.
+    nothing: VectorTime,
     /// What has come from nodes to which more was delivered.
     held: Vec<(NodeId, ObjectsMessage)>,
     heard: Heard,
@@ -231,9 +241,12 @@ impl Objects {
             run: 0,
             made: 0,
             calls: 0,
-            asked: BTreeMap::new(),
+            asked: FxHashMap::default(),
+            batches: BTreeMap::new(),
+            answering: None,
             comparing: BTreeMap::new(),
             delivered: 0,
+            nothing: VectorTime::zero(nodes),
             held: Vec::new(),
             heard: Heard::new(nodes),
             acknowledged: BTreeMap::new(),
@@ -361,6 +374,7 @@ impl Objects {
                 strategy,
             } => self.create((call, object), kind, state, strategy, host, out),
             ObjectsEvent::Invoke(call) => self.invoke(call, host, out),
+            ObjectsEvent::Begin(call) => self.begin(call, host, out),
             ObjectsEvent::Wrote(object) => {
                 self.hear_own(host);
                 self.retry(object, host, out);

@@ -16,8 +16,7 @@ impl Objects {
             return;
         }
         let time = host.time();
-        let nothing = VectorTime::zero(self.nodes);
-        let news = host.news_since(self.acknowledged.get(&to).unwrap_or(&nothing));
+        let news = self.news_for(to, host);
         let asked = Asked {
             to,
             call: None,

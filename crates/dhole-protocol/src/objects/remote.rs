@@ -6,32 +6,27 @@ use dhole_model::{NodeId, VectorTime};
 
 use super::entry::{Entry, Place};
 use super::host::Host;
-use super::message::{Call, CallId, ObjectsMessage, Outcome, Refusal, Strategy};
-use super::{Asked, Objects, ObjectsCommand, Out};
+use super::message::{Answers, Call, CallId, Calls, ObjectsMessage, Outcome, Refusal, Strategy};
+use super::{Objects, ObjectsCommand, Out};
 use crate::{News, ProtocolError};
 
 impl Objects {
     /// Asks another node to execute a call of this node's worker.
     pub(super) fn ask(&mut self, to: NodeId, call: Call, host: &dyn Host, out: Out<'_>) {
-        // The reply leaves out what this node says that it has seen, but may be all that comes
-        // before what it tells: here nothing may be missing then.
-        self.hear_own(host);
-        let time = host.time();
-        let nothing = VectorTime::zero(self.nodes);
-        let news = host.news_since(self.acknowledged.get(&to).unwrap_or(&nothing));
-        let asked = Asked {
-            to,
-            call: Some(call.clone()),
-            time: time.clone(),
-        };
-        self.asked.insert(call.id.number, asked);
-        let message = ObjectsMessage::Request {
-            call,
-            delivered: self.delivered,
-            time,
-            news,
-        };
-        out.push(ObjectsCommand::Send { to, message });
+        let number = call.id.number;
+        self.asks(to, &call, None);
+        let time = self.request(to, Calls::from_buf([call]), false, host, out);
+        if let Some(asked) = self.asked.get_mut(&number) {
+            asked.time = time;
+        }
+    }
+
+    /// What this node has seen and another may not have heard.
+    pub(super) fn news_for(&self, node: NodeId, host: &dyn Host) -> Option<Arc<News>> {
+        match self.acknowledged.get(&node) {
+            Some(acknowledged) => host.news_since(acknowledged),
+            None => host.news_since(&self.nothing),
+        }
     }
 
     /// Tells the caller what its call came to.
@@ -42,16 +37,10 @@ impl Objects {
         outcome: Outcome,
         out: Out<'_>,
     ) {
-        let message = ObjectsMessage::Reply {
-            call: id.number,
-            outcome,
-            delivered: self.delivered,
-            news: self.heard.since(time),
-        };
-        out.push(ObjectsCommand::Send {
-            to: id.node,
-            message,
-        });
+        if let Some(outcome) = self.answers_together(id.node, id.number, outcome) {
+            let answers = Answers::from_buf([(id.number, outcome)]);
+            self.answer(id.node, answers, false, time, out);
+        }
     }
 
     pub(super) fn deliver(
@@ -108,32 +97,39 @@ impl Objects {
         let bad = |what| Err(ProtocolError::BadMessage { from, what });
         match message {
             ObjectsMessage::Request {
-                call, time, news, ..
-            } => self.requested(call, time, news, host, out),
+                calls,
+                together,
+                time,
+                news,
+                ..
+            } => {
+                // The caller takes whatever is answered for a sign that it was heard.
+                self.hear(news);
+                self.requested(from, (calls, together), time, host, out);
+            }
             ObjectsMessage::Spawn { start, news, .. } => {
                 self.hear(news);
                 out.push(ObjectsCommand::Start(start));
             }
             ObjectsMessage::Reply {
-                call,
-                outcome,
+                answers,
+                together,
                 news,
                 ..
             } => {
-                // Whoever was asked may have handed the call on, with the object.
-                let Some(asked) = self.asked.remove(&call) else {
-                    // It may have been given up with the node that was asked first.
-                    return match self.gone.is_empty() {
-                        true => bad("a result that nobody waits for"),
-                        false => Ok(()),
-                    };
-                };
-                if let Some(time) = asked.time.filter(|_| asked.to == from) {
-                    let all = self.acknowledged.entry(from);
-                    all.and_modify(|known| known.merge(&time)).or_insert(time);
+                let asked = |(call, _): &(u64, Outcome)| self.asked.contains_key(call);
+                let mut known = answers.iter().all(asked);
+                // They may have been given up with the node that was asked first.
+                if known || !self.gone.is_empty() {
+                    self.hear(news);
+                    for (call, outcome) in answers {
+                        known &= self.answered(from, call, outcome, out);
+                    }
+                    known &= !together || self.batch_answered(from, host, out);
                 }
-                self.hear(news);
-                out.push(ObjectsCommand::Finished { call, outcome });
+                if !known && self.gone.is_empty() {
+                    return bad("a result that nobody waits for");
+                }
             }
             ObjectsMessage::Elsewhere {
                 call, at, since, ..
@@ -186,6 +182,20 @@ impl Objects {
         Ok(())
     }
 
+    /// A call of this node's worker is over; whether it was under way.
+    fn answered(&mut self, from: NodeId, call: u64, outcome: Outcome, out: Out<'_>) -> bool {
+        // Whoever was asked may have handed the call on, with the object.
+        let Some(asked) = self.asked.remove(&call) else {
+            return false;
+        };
+        if let Some(time) = asked.time.filter(|_| asked.to == from) {
+            let all = self.acknowledged.entry(from);
+            all.and_modify(|known| known.merge(&time)).or_insert(time);
+        }
+        out.push(ObjectsCommand::Finished { call, outcome });
+        true
+    }
+
     pub(super) fn hear(&mut self, news: Option<Arc<News>>) {
         if let Some(news) = news {
             self.heard.hear(&news);
@@ -194,11 +204,10 @@ impl Objects {
     }
 
     /// Another node asks for an operation on an object that it takes to be here.
-    pub(super) fn requested(
+    pub(super) fn requested_one(
         &mut self,
         call: Call,
         time: Option<VectorTime>,
-        news: Option<Arc<News>>,
         host: &mut dyn Host,
         out: Out<'_>,
     ) {
@@ -206,8 +215,6 @@ impl Objects {
             Some(entry) => (entry.since, entry.place),
             None => (0, Place::Unknown),
         };
-        // The caller takes whatever is answered for a sign that it was heard.
-        self.hear(news);
         let at = match place {
             Place::Here => {
                 self.execute(call, time, host, out);

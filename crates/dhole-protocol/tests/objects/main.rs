@@ -1,12 +1,14 @@
 //! The machine of objects alone: what all replicas decide alike, and what no sound node says.
 
+mod batches;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use dhole_model::{NodeId, ObjectId, VectorTime};
 use dhole_protocol::objects::{
-    Bytes, Call, CallId, Host, MOST_CALLS, Objects, ObjectsCommand, ObjectsEvent, ObjectsMessage,
-    Ordered, Outcome, Place, Refusal, Saved, Strategy, Tried,
+    Bytes, Call, CallId, Calls, Host, MOST_CALLS, Objects, ObjectsCommand, ObjectsEvent,
+    ObjectsMessage, Ordered, Outcome, Place, Refusal, Saved, Strategy, Tried,
 };
 use dhole_protocol::{News, ProtocolError};
 
@@ -256,7 +258,8 @@ fn no_more_requests_wait_for_a_copy_than_there_may_be_calls() {
     node.ordered(1, change).unwrap();
     let mut request = |number| {
         let message = ObjectsMessage::Request {
-            call: call(object, id(2, number), ADD),
+            calls: Calls::from_buf([call(object, id(2, number), ADD)]),
+            together: false,
             delivered: 1,
             time: None,
             news: None,
@@ -272,11 +275,8 @@ fn no_more_requests_wait_for_a_copy_than_there_may_be_calls() {
             &answer[..],
             [ObjectsCommand::Send {
                 to: NodeId(2),
-                message: ObjectsMessage::Reply {
-                    outcome: Err(Refusal::TooMany(_)),
-                    ..
-                }
-            }]
+                message: ObjectsMessage::Reply { answers, .. }
+            }] if matches!(answers[..], [(_, Err(Refusal::TooMany(_)))])
         ),
         "{answer:?}"
     );

@@ -1,5 +1,6 @@
 //! Shared objects with operations, through the public interface.
 
+mod batches;
 mod changes;
 mod failing;
 mod freeing;

@@ -1,0 +1,80 @@
+//! Calls that are started while others are under way, and so go together.
+
+use dhole::sim::Settings;
+use dhole::{Config, MessageKind, NodeId, Object, ObjectError, Pending, Worker, on};
+use serde::{Deserialize, Serialize};
+
+#[derive(Serialize, Deserialize, Default)]
+struct Said(Vec<u32>);
+
+#[dhole::object]
+impl Said {
+    pub fn say(&mut self, word: u32) -> usize {
+        self.0.push(word);
+        self.0.len()
+    }
+
+    #[when(self.0.len() >= *least)]
+    pub fn at_least(&self, least: usize) -> Vec<u32> {
+        self.0.clone()
+    }
+}
+
+/// Node 1 says so many words to node 0, all under way at once; the messages that took, there and
+/// back.
+fn say(words: u32) -> [u64; 2] {
+    let run = Config::nodes(2).simulate(Settings::fixed_cost(2), move |w: &mut Worker<'_>| {
+        let said: Object<Said> = w.once(|w| Ok(w.new_object(on(NodeId(0)), Said::default())?))?;
+        if w.node() == NodeId(1) {
+            let started: Result<Vec<Pending<usize>>, ObjectError> =
+                (0..words).map(|word| said.start_say(w, word)).collect();
+            for (place, pending) in (1..).zip(started?) {
+                assert_eq!(pending.wait(w)?, place, "they are executed in their order");
+            }
+        }
+        w.barrier()?;
+        Ok(())
+    });
+    let total = run.unwrap().report.total();
+    let of = |kind| total.by_kind.get(&kind).map_or(0, |of| of.messages);
+    [
+        of(MessageKind::OperationRequest),
+        of(MessageKind::OperationReply),
+    ]
+}
+
+#[test]
+fn calls_under_way_share_messages_there_and_back() {
+    assert_eq!(say(1), [1, 1]);
+    assert_eq!(say(2), [2, 2]);
+    // One alone, one that is answered as a batch, and the rest together.
+    assert_eq!(say(20), [3, 3]);
+    assert_eq!(say(100), [4, 4]);
+}
+
+#[test]
+fn what_a_guard_holds_up_takes_a_message_of_its_own_and_holds_up_nobody() {
+    let program = |w: &mut Worker<'_>| {
+        let said: Object<Said> = w.once(|w| Ok(w.new_object(on(NodeId(0)), Said::default())?))?;
+        if w.node() == NodeId(1) {
+            let all = [said.start_at_least(w, 3)?, said.start_at_least(w, 2)?];
+            let words: Result<Vec<_>, ObjectError> =
+                (0..3).map(|word| said.start_say(w, word)).collect();
+            for (all, least) in all.into_iter().zip([3, 2]) {
+                assert!(all.wait(w)?.len() >= least);
+            }
+            for word in words? {
+                word.wait(w)?;
+            }
+        }
+        w.barrier()?;
+        Ok(())
+    };
+    Config::nodes(2).run(program).unwrap();
+    for seed in 0..100 {
+        let mut settings = Settings::fixed_cost(2);
+        (settings.seed, settings.network.jitter) = (seed, 1.0);
+        let run = Config::nodes(2).simulate(settings, program);
+        run.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+    }
+}
