@@ -8,8 +8,8 @@ use std::sync::Arc;
 use dhole_model::{NodeId, ObjectId, VectorTime};
 use dhole_protocol::News;
 use dhole_protocol::objects::{
-    Bytes, Call, Host, Objects, ObjectsCommand, ObjectsEvent, ObjectsMessage, Ordered, Outcome,
-    Refusal, Saved, Strategy, Tried,
+    Bytes, Call, CallId, Host, Objects, ObjectsCommand, ObjectsEvent, ObjectsMessage, Ordered,
+    Outcome, Place, Refusal, Saved, Strategy, Tried,
 };
 use rand::rngs::Xoshiro256PlusPlus as Random;
 use rand::{RngExt, SeedableRng};
@@ -61,6 +61,8 @@ impl Op {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Act {
     Call(usize, Op),
+    /// Calls it, and goes on.
+    Start(usize, Op),
     Change(usize, Strategy),
 }
 
@@ -81,17 +83,29 @@ pub enum Planted {
     OtherOrder,
     /// Adding adds two on node 2, once.
     NotDeterministic,
+    /// The first call of a batch is executed twice.
+    BatchTwice,
+    /// The calls of a batch are executed from the last to the first.
+    BatchBackwards,
+    /// The first two answers to a batch change places.
+    AnswersSwapped,
+    /// A batch none of whose calls is over is not answered.
+    NoAnswer,
 }
 
 impl Planted {
     /// All of them but nothing.
-    pub const ALL: [Planted; 6] = [
+    pub const ALL: [Planted; 10] = [
         Planted::NoSequence,
         Planted::NoRetry,
         Planted::WaitersStay,
         Planted::TooEarly,
         Planted::OtherOrder,
         Planted::NotDeterministic,
+        Planted::BatchTwice,
+        Planted::BatchBackwards,
+        Planted::AnswersSwapped,
+        Planted::NoAnswer,
     ];
 }
 
@@ -99,6 +113,8 @@ impl Planted {
 struct Counters {
     values: BTreeMap<ObjectId, u8>,
     adds_two: bool,
+    /// Which calls were tried, in their order.
+    tried: Vec<CallId>,
 }
 
 impl Host for Counters {
@@ -110,6 +126,9 @@ impl Host for Counters {
     }
 
     fn apply(&mut self, call: &Call) -> Tried {
+        if !self.tried.contains(&call.id) {
+            self.tried.push(call.id);
+        }
         let Some(value) = self.values.get_mut(&call.object) else {
             return Tried::Done(Err(Refusal::Unknown));
         };
@@ -181,6 +200,8 @@ struct Node {
     program: VecDeque<Act>,
     /// The call that its worker waits for, and the operation, if it is one.
     waiting: Option<(u64, Option<(usize, Op)>)>,
+    /// Calls under way that it does not wait for, each with the thread that it counts as.
+    started: BTreeMap<u64, (usize, (usize, Op))>,
     delivered: usize,
 }
 
@@ -192,6 +213,11 @@ struct World {
     log: Vec<(NodeId, Arc<Ordered>)>,
     /// Multicasts that have no place in the order yet.
     unordered: Vec<(NodeId, Arc<Ordered>)>,
+    /// Who was sent which calls together.
+    batches: Vec<(NodeId, Vec<(ObjectId, CallId)>)>,
+    /// As many threads have made calls.
+    threads: usize,
+    changes: bool,
     random: Random,
     planted: Planted,
     sequential: SequentialConsistencyTester<usize, OneCopy>,
@@ -210,6 +236,8 @@ pub struct Shape {
     pub acts: usize,
     /// Whether objects change where they are kept.
     pub changes: bool,
+    /// Whether workers go on before their calls are over.
+    pub starts: bool,
 }
 
 /// Runs a random program under a random schedule.
@@ -231,9 +259,11 @@ impl World {
                 copies: Counters {
                     values: BTreeMap::new(),
                     adds_two: planted == Planted::NotDeterministic && id == 2,
+                    tried: Vec::new(),
                 },
                 program: program(shape, &mut random),
                 waiting: None,
+                started: BTreeMap::new(),
                 delivered: 0,
             })
             .collect();
@@ -250,6 +280,9 @@ impl World {
             flying: Vec::new(),
             log: Vec::new(),
             unordered: Vec::new(),
+            batches: Vec::new(),
+            threads: shape.nodes,
+            changes: shape.changes,
             random,
             planted,
             sequential: SequentialConsistencyTester::new(zeros.clone()),
@@ -360,21 +393,39 @@ impl World {
             }
             Act::Call(place, op) => {
                 self.nodes[id].waiting = Some((call.number, Some((place, op))));
-                self.sequential.on_invoke(id, (place, op))?;
-                if op.writes() {
-                    self.linear.on_invoke(id, (place, op))?;
-                }
-                let (operation, argument) = op.code();
-                let called = Call {
-                    id: call,
-                    object: self.objects[place],
-                    kind: 0,
-                    operation,
-                    writes: op.writes(),
-                    arguments: Bytes::from([argument]),
-                };
+                self.invoked(id, (place, op))?;
+                let called = self.called(call, (place, op));
                 self.call(id, called)
             }
+            Act::Start(place, op) => {
+                let thread = self.threads;
+                self.threads += 1;
+                let started = (thread, (place, op));
+                self.nodes[id].started.insert(call.number, started);
+                self.invoked(thread, (place, op))?;
+                let called = self.called(call, (place, op));
+                self.event(id, ObjectsEvent::Begin(called))
+            }
+        }
+    }
+
+    fn invoked(&mut self, thread: usize, call: (usize, Op)) -> Result<(), String> {
+        self.sequential.on_invoke(thread, call)?;
+        if call.1.writes() {
+            self.linear.on_invoke(thread, call)?;
+        }
+        Ok(())
+    }
+
+    fn called(&self, id: CallId, (place, op): (usize, Op)) -> Call {
+        let (operation, argument) = op.code();
+        Call {
+            id,
+            object: self.objects[place],
+            kind: 0,
+            operation,
+            writes: op.writes(),
+            arguments: Bytes::from([argument]),
         }
     }
 
@@ -403,8 +454,13 @@ impl World {
         for command in out {
             match command {
                 ObjectsCommand::Send { to, mut message } => {
-                    self.spoil(&mut message);
-                    self.flying.push((me, to, message));
+                    if let ObjectsMessage::Request { calls, .. } = &message {
+                        let calls = calls.iter().map(|call| (call.object, call.id)).collect();
+                        self.batches.push((to, calls));
+                    }
+                    if !self.spoil(&mut message) {
+                        self.flying.push((me, to, message));
+                    }
                 }
                 ObjectsCommand::Broadcast(body) => {
                     if let Ordered::Operate { call, .. } = &*body
@@ -431,7 +487,8 @@ impl World {
         Ok(())
     }
 
-    fn spoil(&self, message: &mut ObjectsMessage) {
+    /// Plants what is wrong with messages; whether this one is lost.
+    fn spoil(&self, message: &mut ObjectsMessage) -> bool {
         match message {
             ObjectsMessage::Request { delivered, .. }
             | ObjectsMessage::Reply { delivered, .. }
@@ -443,21 +500,47 @@ impl World {
             ObjectsMessage::Migrate { blocked, .. } if self.planted == Planted::WaitersStay => {
                 blocked.clear();
             }
+            ObjectsMessage::Request {
+                calls,
+                together: true,
+                ..
+            } => match self.planted {
+                Planted::BatchTwice => calls.extend(calls.first().cloned()),
+                Planted::BatchBackwards => calls.reverse(),
+                _ => {}
+            },
+            ObjectsMessage::Reply {
+                answers,
+                together: true,
+                ..
+            } => match (self.planted, &mut answers[..]) {
+                (Planted::AnswersSwapped, [first, second, ..]) => {
+                    std::mem::swap(&mut first.1, &mut second.1);
+                }
+                (Planted::NoAnswer, []) => return true,
+                _ => {}
+            },
             _ => {}
         }
+        false
+    }
+
+    fn returned(&mut self, thread: usize, op: Op, told: u8) -> Result<(), String> {
+        self.sequential.on_return(thread, told)?;
+        if op.writes() {
+            self.linear.on_return(thread, told)?;
+        }
+        Ok(())
     }
 
     fn finished(&mut self, id: usize, call: u64, outcome: Outcome) -> Result<(), String> {
         let told = outcome.map_err(|refusal| format!("node {id}: {refusal}"))?;
+        if let Some((thread, (_, op))) = self.nodes[id].started.remove(&call) {
+            return self.returned(thread, op, told[0]);
+        }
         match self.nodes[id].waiting.take() {
             Some((number, of)) if number == call => {
-                if let Some((_, op)) = of {
-                    self.sequential.on_return(id, told[0])?;
-                    if op.writes() {
-                        self.linear.on_return(id, told[0])?;
-                    }
-                }
-                Ok(())
+                of.map_or(Ok(()), |(_, op)| self.returned(id, op, told[0]))
             }
             // Planted errors finish calls early.
             before => {
@@ -478,10 +561,12 @@ impl World {
         for place in 0..self.objects.len() {
             self.compare(place)?;
         }
-        for (id, node) in self.nodes.iter().enumerate() {
-            let Some((_, of)) = node.waiting else {
-                continue;
-            };
+        let waits = |(id, node): (usize, &Node)| {
+            let started = node.started.values().map(|(_, of)| Some(*of));
+            let waits = node.waiting.iter().map(|(_, of)| *of).chain(started);
+            waits.map(|of| (id, of)).collect::<Vec<_>>()
+        };
+        for (id, of) in self.nodes.iter().enumerate().flat_map(waits) {
             let Some((place, op)) = of else {
                 return Err(format!("node {id} waits for a change that never comes"));
             };
@@ -500,11 +585,28 @@ impl World {
                 return Err(format!("{object} is nowhere"));
             }
         }
+        self.order_in_batches()?;
         if self.sequential.serialized_history().is_none() {
             return Err(format!("no order explains {:?}", self.sequential));
         }
         if self.linear.serialized_history().is_none() {
             return Err(format!("no order in real time explains {:?}", self.linear));
+        }
+        Ok(())
+    }
+
+    /// The calls of a batch are tried in their order where their objects are: of those that never
+    /// wander, for others may be called elsewhere.
+    fn order_in_batches(&self) -> Result<(), String> {
+        for (to, calls) in self.batches.iter().filter(|_| !self.changes) {
+            let node = &self.nodes[to.index()];
+            let is_here = |object| node.machine.place(object) == Some(Place::Here);
+            let calls = calls.iter().filter(|(object, _)| is_here(*object));
+            let calls: Vec<CallId> = calls.map(|(_, call)| *call).collect();
+            let tried = &node.copies.tried;
+            if !tried.iter().filter(|call| calls.contains(call)).eq(&calls) {
+                return Err(format!("{to} has tried {calls:?} in another order"));
+            }
         }
         Ok(())
     }
@@ -543,6 +645,10 @@ fn program(shape: Shape, random: &mut Random) -> VecDeque<Act> {
             6 => Act::Call(object, Op::Await(random.random_range(1..3))),
             _ => Act::Call(object, Op::Read),
         }
+    };
+    let act = |random: &mut Random| match act(random) {
+        Act::Call(object, op) if shape.starts && random.random_bool(0.8) => Act::Start(object, op),
+        act => act,
     };
     (0..shape.acts).map(|_| act(random)).collect()
 }

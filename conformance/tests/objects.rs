@@ -3,30 +3,55 @@
 use conformance::objects::{Planted, Shape, run};
 use conformance::seeds;
 
-const SHAPES: [Shape; 4] = [
+const SHAPES: [Shape; 7] = [
     Shape {
         nodes: 2,
         objects: 1,
         acts: 6,
         changes: false,
+        starts: false,
     },
     Shape {
         nodes: 3,
         objects: 2,
         acts: 5,
         changes: false,
+        starts: false,
     },
     Shape {
         nodes: 3,
         objects: 2,
         acts: 5,
         changes: true,
+        starts: false,
     },
     Shape {
         nodes: 4,
         objects: 1,
         acts: 4,
         changes: true,
+        starts: false,
+    },
+    Shape {
+        nodes: 2,
+        objects: 1,
+        acts: 6,
+        changes: false,
+        starts: true,
+    },
+    Shape {
+        nodes: 3,
+        objects: 2,
+        acts: 4,
+        changes: false,
+        starts: true,
+    },
+    Shape {
+        nodes: 3,
+        objects: 2,
+        acts: 4,
+        changes: true,
+        starts: true,
     },
 ];
 
