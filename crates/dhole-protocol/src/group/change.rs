@@ -122,8 +122,10 @@ impl<B: Body> Group<B> {
 
     pub(super) fn end(&mut self, reason: Ending, out: &mut Vec<GroupCommand<B>>) {
         if reason != Ending::Left {
-            // Nobody should wait for this node.
-            self.others().for_each(|node| self.refuse(node, out));
+            // Nobody should wait for this node: neither a member, nor who is none and may not know.
+            let mut waiting = std::mem::take(&mut self.accusers);
+            waiting.extend(self.others());
+            waiting.into_iter().for_each(|node| self.refuse(node, out));
         }
         self.phase = Phase::Ended(reason);
         (self.change, self.stopped) = (None, None);

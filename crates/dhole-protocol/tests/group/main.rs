@@ -1,5 +1,6 @@
 //! Totally ordered groups: single steps, and simulated clusters with everything that goes wrong.
 
+mod behind;
 mod bug;
 mod counts;
 mod hostile;
