@@ -4,7 +4,7 @@
 use dhole_model::{CallSite, Coherence, IntervalIndex, NodeId, Oid, OidRange, VectorTime};
 
 use crate::command::ProtocolError;
-use crate::{BarrierId, News, Waiter, WaitingFor};
+use crate::{BarrierId, News, Untold, Waiter, WaitingFor};
 
 /// The node that manages the barrier.
 pub(crate) const MANAGER: NodeId = NodeId(0);
@@ -20,6 +20,8 @@ pub(crate) struct Barrier {
     first_untold: IntervalIndex,
     /// Our newest interval that was told at the barrier this node waits at.
     told: IntervalIndex,
+    /// How often this node has told there what it did.
+    arrivals: u32,
     /// Where the program arrived there.
     site: Option<CallSite>,
     /// At the manager: who has arrived.
@@ -31,6 +33,8 @@ struct Arrival {
     barrier: BarrierId,
     news: News,
     site: CallSite,
+    /// How often the node has told of itself.
+    count: u32,
 }
 
 impl BarrierId {
@@ -72,6 +76,7 @@ impl Barrier {
             waiting_at: None,
             first_untold: 1,
             told: 0,
+            arrivals: 0,
             site: None,
             arrived: vec![None; nodes],
         }
@@ -127,7 +132,7 @@ impl Barrier {
 
     /// What this node tells as it arrives ends with this interval.
     pub fn tells(&mut self, last: IntervalIndex, site: CallSite) {
-        (self.told, self.site) = (last, Some(site));
+        (self.told, self.arrivals, self.site) = (last, 1, Some(site));
     }
 
     /// If this node's processes did something since it arrived, of which `last` is the newest
@@ -139,6 +144,7 @@ impl Barrier {
             return None;
         }
         self.told = last;
+        self.arrivals += 1;
         Some((barrier, self.first_untold, site))
     }
 
@@ -161,6 +167,7 @@ impl Barrier {
             Some(before)
                 if before.barrier == barrier && before.told(from) != news.time.of(from) =>
             {
+                before.count += 1;
                 if before.told(from) < news.time.of(from) {
                     before.news = news;
                 }
@@ -171,6 +178,7 @@ impl Barrier {
                     barrier,
                     news,
                     site,
+                    count: 1,
                 });
             }
         }
@@ -192,11 +200,66 @@ impl Barrier {
 
     /// Whether one has seen what the node that did it has not told of yet.
     fn lacks_what_was_seen(&self) -> bool {
-        let arrivals = || self.arrived.iter().flatten();
-        arrivals().enumerate().any(|(node, own)| {
-            let node = NodeId::at(node);
-            arrivals().any(|arrival| arrival.told(node) > own.told(node))
+        self.untold_by_others().next().is_some()
+    }
+
+    /// At the manager, when all have arrived: what somebody has seen and the node that did it has
+    /// not told of, with that node. It is on its way, or somebody lies: if this takes long, the
+    /// node is asked.
+    pub fn untold_by_others(&self) -> impl Iterator<Item = (NodeId, Untold)> {
+        let all = self.arrived.iter().all(Option::is_some);
+        let arrivals = move || {
+            let known = self.arrived.iter().filter(move |_| all).flatten();
+            known.enumerate().map(|(node, own)| (NodeId::at(node), own))
+        };
+        arrivals().filter_map(move |(node, own)| {
+            let (by, newest) = arrivals().max_by_key(|(_, arrival)| arrival.told(node))?;
+            let (barrier, index) = (own.barrier, newest.told(node));
+            let untold = Untold { barrier, by, index };
+            (index > own.told(node)).then_some((node, untold))
         })
+    }
+
+    /// What this node answers when it is asked for such an interval, if it waits at the barrier:
+    /// how often it has told there what it did. What it did since is told before it answers.
+    pub fn arrivals_at(&self, barrier: BarrierId) -> Option<u32> {
+        (self.waiting_at == Some(barrier)).then_some(self.arrivals)
+    }
+
+    /// At the manager: the answer of a node that was asked.
+    pub fn told_again(
+        &self,
+        from: NodeId,
+        of: Untold,
+        ended: IntervalIndex,
+        arrivals: u32,
+    ) -> Result<(), ProtocolError> {
+        let Untold { barrier, by, index } = of;
+        let at = |node: NodeId| {
+            let arrival = self.arrived.get(node.index()).and_then(Option::as_ref);
+            arrival.filter(|arrival| arrival.barrier == barrier)
+        };
+        // That barrier may be over.
+        let (Some(own), Some(claim)) = (at(from), at(by)) else {
+            return Ok(());
+        };
+        let bad = |what| Err(ProtocolError::BadMessage { from, what });
+        if claim.told(from) < index {
+            return bad("an answer to what was not asked");
+        }
+        if ended < index {
+            return Err(ProtocolError::NeverDone {
+                by,
+                barrier,
+                of: from,
+                claimed: index,
+                ended,
+            });
+        }
+        match own.told(from) < index && own.count >= arrivals {
+            true => bad("an interval that it has ended, and has not told of at a barrier"),
+            false => Ok(()),
+        }
     }
 
     /// Whether this node waits at the barrier.

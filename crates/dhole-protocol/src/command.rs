@@ -3,15 +3,17 @@
 use std::fmt;
 use std::sync::Arc;
 
-use dhole_model::{CallSite, Coherence, Elements, NodeId, Oid, OidRange, PageId, Version};
+use dhole_model::{
+    CallSite, Coherence, Elements, IntervalIndex, NodeId, Oid, OidRange, PageId, Version,
+};
 use smallvec::SmallVec;
 use thiserror::Error;
 
 use crate::array_command::{ArrayCommand, ArrayEvent};
 use crate::page_command::{PageCommand, PageEvent};
 use crate::{
-    ConditionId, Flushed, FlushedAt, LockId, Message, News, Passage, Race, SemaphoreId, Sent,
-    SentList, Waiter, WaitingFor,
+    BarrierId, ConditionId, Flushed, FlushedAt, LockId, Message, News, Passage, Race, SemaphoreId,
+    Sent, SentList, Waiter, WaitingFor,
 };
 
 /// What the node's worker is doing while an event is handled, and so which bytes may be touched.
@@ -528,6 +530,22 @@ pub enum ProtocolError {
     Unordered {
         /// The group's own words.
         cause: String,
+    },
+    /// A node has seen at a barrier what another one has not done.
+    #[error(
+        "{by} tells at {barrier} that {of} has ended its interval {claimed}: it has ended {ended}"
+    )]
+    NeverDone {
+        /// Who says so, and lies or was lied to.
+        by: NodeId,
+        /// At which barrier.
+        barrier: BarrierId,
+        /// Whose interval it would be.
+        of: NodeId,
+        /// Its number.
+        claimed: IntervalIndex,
+        /// How many there are.
+        ended: IntervalIndex,
     },
     /// A message that no node of a sound cluster sends.
     #[error("a message from {from} makes no sense: {what}")]

@@ -86,8 +86,8 @@ pub use interval_log::LogLimits;
 pub use lazy::{MOST_ALONG, MOST_BESIDE};
 pub use message::{
     AbortReason, BarrierId, DecodeError, EncodeError, Flushed, FlushedAt, Interval, LockId,
-    Message, News, Operation, Pushed, Sent, SentList, Started, Waiter, Waiting, WaitingFor, Wanted,
-    WantedList,
+    Message, News, Operation, Pushed, Sent, SentList, Started, Untold, Waiter, Waiting, WaitingFor,
+    Wanted, WantedList,
 };
 pub use node_set::NodeSet;
 pub use page_command::{

@@ -32,6 +32,17 @@ pub use waiting::{Operation, Started, Waiter, WaitingFor};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct LockId(pub u64);
 
+/// An interval that a node has not told of at a barrier, where another one has seen it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct Untold {
+    /// The barrier.
+    pub barrier: BarrierId,
+    /// Who has seen it, or says so.
+    pub by: NodeId,
+    /// Its number.
+    pub index: IntervalIndex,
+}
+
 /// Which barrier a node has reached.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum BarrierId {
@@ -558,6 +569,18 @@ pub enum Message {
         /// path waits for; otherwise the receiver is whom it waits for.
         at_manager_of: Option<WaitingFor>,
     },
+    /// From the manager of a barrier that all have reached: one of them has seen an interval of the
+    /// receiver that the receiver has not told there.
+    Untold(Untold),
+    /// The answer.
+    Told {
+        /// What was asked.
+        of: Untold,
+        /// The newest interval that the sender has ended.
+        ended: IntervalIndex,
+        /// How often it has told at the barrier what it did.
+        arrivals: u32,
+    },
     /// The sender has found a race with a write of the receiver, and asks where that was.
     WhereWritten {
         /// The object, or the elements.
@@ -663,7 +686,10 @@ impl Message {
             Message::GateForward { .. } => MessageKind::GateForward,
             Message::GateGrant { .. } => MessageKind::GateGrant,
             Message::GateRelease { .. } => MessageKind::GateRelease,
-            Message::Probe { .. } | Message::Stall(_) => MessageKind::Probe,
+            Message::Probe { .. }
+            | Message::Stall(_)
+            | Message::Untold(_)
+            | Message::Told { .. } => MessageKind::Probe,
             Message::WhereWritten { .. } => MessageKind::WhereWritten,
             Message::WrittenAt { .. } => MessageKind::WrittenAt,
             Message::Deadlock { .. } => MessageKind::Deadlock,

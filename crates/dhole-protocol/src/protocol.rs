@@ -177,6 +177,10 @@ impl Protocol {
     }
 
     fn suspect(&self, out: &mut Commands) {
+        for (to, untold) in self.barrier.untold_by_others() {
+            let message = Message::Untold(untold);
+            out.push(Command::Send { to, message });
+        }
         let Some(me) = self.wait_for.current() else {
             return;
         };
@@ -639,6 +643,12 @@ impl Protocol {
                 }
                 Ok(())
             }
+            Message::Untold(of) => self.asked_what_it_told(from, of, out),
+            Message::Told {
+                of,
+                ended,
+                arrivals,
+            } => self.barrier.told_again(from, of, ended, arrivals),
             Message::WhereWritten { raced, lamport } => {
                 self.lazy.races.asked(from, raced, lamport, out);
                 Ok(())

@@ -256,6 +256,10 @@ impl Message {
                 check_waiters(path.iter().chain(confirms), nodes)
             }
             Message::Stall(stall) => check_stall(stall, nodes),
+            Message::Untold(of) | Message::Told { of, .. } => {
+                let what = "an interval seen by a node that is not in the cluster";
+                check_nodes([of.by].into_iter(), nodes, what)
+            }
             Message::Deadlock { cycle } => check_waiters(cycle.iter(), nodes),
             // The objects check them, for they need to know the sender.
             Message::Objects(_) => Ok(()),

@@ -113,6 +113,8 @@ impl Message {
                 9 + Waiter::all_bytes(path) + Waiter::all_bytes(confirms)
             }
             Message::Objects(message) => message.wire_bytes(),
+            Message::Untold(_) => BARRIER + NODE + 4,
+            Message::Told { .. } => BARRIER + NODE + 4 + 4 + 4,
             Message::WhereWritten { raced, .. } => raced_bytes(*raced) + LAMPORT,
             Message::WrittenAt { raced, .. } => raced_bytes(*raced) + LAMPORT + SITE,
             Message::Deadlock { cycle } => Waiter::all_bytes(cycle),

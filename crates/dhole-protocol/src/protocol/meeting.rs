@@ -7,7 +7,7 @@ use dhole_model::{CallSite, IntervalIndex, NodeId};
 use super::Protocol;
 use crate::barrier::{Arrived, MANAGER};
 use crate::command::{Command, Commands, ProtocolError};
-use crate::{BarrierId, Message, News, WaitingFor};
+use crate::{BarrierId, Message, News, Untold, WaitingFor};
 
 impl Protocol {
     pub(super) fn arrive(
@@ -55,6 +55,29 @@ impl Protocol {
             to: MANAGER,
             message,
         });
+        Ok(())
+    }
+
+    /// The manager asks for an interval of this node that another one says to have seen.
+    pub(super) fn asked_what_it_told(
+        &mut self,
+        from: NodeId,
+        of: Untold,
+        out: &mut Commands,
+    ) -> Result<(), ProtocolError> {
+        if from != MANAGER {
+            let what = "a question that only the manager of a barrier asks";
+            return Err(ProtocolError::BadMessage { from, what });
+        }
+        if let Some(arrivals) = self.barrier.arrivals_at(of.barrier) {
+            let ended = self.lazy.time().of(self.me);
+            let message = Message::Told {
+                of,
+                ended,
+                arrivals,
+            };
+            out.push(Command::Send { to: from, message });
+        }
         Ok(())
     }
 

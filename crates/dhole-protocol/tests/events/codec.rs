@@ -34,7 +34,7 @@ variants! {
     ElementsReply UpdateElements DropOutElements FlushElements ElementsFlushed ElementsGone Gone
     PageRequest PageReply DiffRequest DiffReply LockRequest LockForward LockGrant Notify
     GateRequest GateForward GateGrant GateRelease BarrierArrive BarrierDepart Probe WhereWritten
-    WrittenAt Stall Deadlock Abort Gossiped OutdatedElements OutdatedElementsAck
+    WrittenAt Stall Untold Told Deadlock Abort Gossiped OutdatedElements OutdatedElementsAck
     Objects After
 }
 

@@ -29,6 +29,7 @@ mod serve;
 mod switch;
 mod treadmarks;
 mod twins;
+mod untold;
 mod update;
 mod waited_long;
 mod write_fault;

@@ -49,7 +49,28 @@ pub fn moments() -> Vec<Moment> {
     let mut moments = locks_and_barriers();
     moments.extend(all_others());
     moments.extend(pages());
+    moments.extend(untold());
     moments
+}
+
+/// A barrier at which node 1 has seen what node 2 has told of by a message that is late.
+fn untold() -> Vec<Moment> {
+    let mut run = Run::new(Pack::with_object(3));
+    run.run(2, miss(OBJECT, 0));
+    run.run(2, arrive());
+    run.pack.write(2, OBJECT);
+    run.pack.begin(2, Event::EndInterval);
+    run.pack.in_flight.clear();
+    run.run(0, arrive());
+    run.pack.begin(1, arrive());
+    for (_, _, message) in &mut run.pack.in_flight {
+        if let Message::BarrierArrive { news, .. } = message {
+            news.time.see(n(2), 1);
+        }
+    }
+    run.pack.settle();
+    run.run(0, Event::WaitedLong);
+    run.moments
 }
 
 /// A page that all write, and what is asked for of it.
