@@ -19,6 +19,7 @@ mod gates;
 mod keeping;
 mod owned;
 mod pack;
+mod quiet;
 mod races;
 mod races_at_home;
 mod read_miss;
