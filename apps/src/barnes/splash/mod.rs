@@ -10,8 +10,8 @@
 //!
 //! 1. [`grow`]: node 0 reads all bodies, in the order of their numbers, and writes the tree. All
 //!    others wait.
-//! 2. [`zone`], [`walk`]: each node finds its zone of equal cost in the tree, computes the forces on
-//!    the bodies in it, and writes them there. Barrier.
+//! 2. [`zone`], [`walk`]: each node finds its zone of equal cost in the tree, computes the forces
+//!    on the bodies in it, and writes them there. Barrier.
 //! 3. [`mod@run`]: it moves these bodies. Barrier.
 //!
 //! So a body is written twice in a step, as SPLASH writes it, and as TreadMarks' messages in the
