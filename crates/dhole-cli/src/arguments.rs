@@ -84,12 +84,47 @@ pub struct Run {
     #[arg(long)]
     pub survive: bool,
 
+    /// Microseconds that a node which waits spins after something has come, where there is a core
+    /// for each process [default: the program's, or 100]
+    #[arg(
+        long,
+        value_name = "US",
+        value_parser = clap::value_parser!(u64).range(0..=60_000_000)
+    )]
+    pub spin_us: Option<u64>,
+
+    /// How often it then yields before it parks [default: the program's, or 100]
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = clap::value_parser!(u64).range(0..=1_000_000_000)
+    )]
+    pub yields: Option<u64>,
+
+    /// Milliseconds after which a node that is parked looks by itself whether its wait is over
+    /// [default: the program's, or 100]
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..=1_000))]
+    pub park_ms: Option<u64>,
+
     /// The program and its arguments
     #[arg(last = true, required = true, num_args = 1.., value_name = "PROGRAM")]
     pub program: Vec<OsString>,
 }
 
 impl Run {
+    /// What the options say that nodes are told by variables of these names.
+    pub fn variables(&self) -> impl Iterator<Item = (String, String)> {
+        let survive = self.survive.then_some(1);
+        let variables = [
+            ("DHOLE_SURVIVE", survive),
+            ("DHOLE_SPIN_US", self.spin_us),
+            ("DHOLE_YIELDS", self.yields),
+            ("DHOLE_PARK_MS", self.park_ms),
+        ];
+        let said = |(name, value): (&str, Option<u64>)| Some((name.to_owned(), value?.to_string()));
+        variables.into_iter().filter_map(said)
+    }
+
     /// What carries messages between the processes.
     pub fn transport(&self) -> &str {
         let usual = match self.hosts {

@@ -78,6 +78,24 @@ fn each_process_is_told_which_node_it_is_and_its_lines_say_so() {
 }
 
 #[test]
+fn each_process_is_told_how_to_wait() {
+    let waits = [
+        "-n",
+        "2",
+        "--spin-us",
+        "0",
+        "--yields",
+        "7",
+        "--park-ms",
+        "8",
+    ];
+    let output = script(&waits, "echo $DHOLE_SPIN_US $DHOLE_YIELDS $DHOLE_PARK_MS");
+    assert_eq!(lines(&output.stdout), ["0 7 8", "[1] 0 7 8"]);
+    let output = script(&["-n", "2", "--park-ms", "0"], "echo");
+    assert_eq!(code(&output), 2);
+}
+
+#[test]
 fn the_secret_goes_through_a_descriptor_and_nowhere_else() {
     // Each process shows the secret that it got, and whether anything else in reach shows it too.
     let text = "eval \"read -r s <&$DHOLE_SECRET_FD\"; echo ${#s}; \

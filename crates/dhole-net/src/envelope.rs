@@ -32,6 +32,11 @@ impl Payload {
         self.0.extend_from_slice(bytes);
     }
 
+    /// Whether there is no buffer that could be used again.
+    pub fn has_no_buffer(&self) -> bool {
+        self.0.capacity() == 0
+    }
+
     /// The buffer itself, for a gatherer that appends.
     pub fn buffer(&mut self) -> &mut Vec<u8> {
         &mut self.0

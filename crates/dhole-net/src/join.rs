@@ -20,10 +20,11 @@
 //! | `DHOLE_BOUND_MS` | a node of which nothing is heard for so long is lost; 5000 unless set |
 //! | `DHOLE_LAUNCHER_FD` | a socket over which `dhole run` hears how far the process is |
 //! | `DHOLE_JOIN_MS` | the longest that joining may take; 30000 unless set |
+//! | `DHOLE_SPIN_US`, `DHOLE_YIELDS`, `DHOLE_PARK_MS` | how threads wait ([`Waiting`](crate::Waiting)) |
 //!
 //! A process that `mpirun` or `srun` started learns it from them instead, unless `DHOLE_NODE` is
-//! set, and MPI carries its messages: this takes the feature `mpi`. Of the variables the last two
-//! and `DHOLE_RUN` count then.
+//! set, and MPI carries its messages: this takes the feature `mpi`. Of the variables
+//! `DHOLE_LAUNCHER_FD`, what stands below it, and `DHOLE_RUN` count then.
 
 use std::net::TcpListener;
 use std::time::Duration;

@@ -2,11 +2,12 @@ use std::time::Duration;
 
 use dhole_model::NodeId;
 
-use crate::{Loss, Offers, Port, SendError};
+use crate::{Incoming, Loss, Offers, Port, SendError};
 
 /// A port over another: what it does not do in its own way, the port beneath does.
 ///
-/// Every method but [`inner`](Layer::inner) is the method of [`Port`] of that name.
+/// Every method but [`inner`](Layer::inner) is the method of [`Port`] of that name. Where a layer
+/// does not say how frames are taken where they lie, they are taken as [`poll`](Layer::poll) says.
 #[expect(missing_docs, reason = "they are those of Port")]
 pub trait Layer: Send + Sync {
     /// What the port beneath is.
@@ -37,6 +38,10 @@ pub trait Layer: Send + Sync {
 
     fn poll(&self, take: &mut dyn FnMut(NodeId, &[u8])) -> usize {
         self.inner().poll(take)
+    }
+
+    fn poll_in_place(&self, take: &mut dyn FnMut(NodeId, Incoming<'_>)) -> usize {
+        self.poll(&mut |from, frame| take(from, Incoming::of(frame)))
     }
 
     fn park(&self, at_most: Duration) {
@@ -97,6 +102,10 @@ impl<L: Layer> Port for L {
         Layer::poll(self, take)
     }
 
+    fn poll_in_place(&self, take: &mut dyn FnMut(NodeId, Incoming<'_>)) -> usize {
+        Layer::poll_in_place(self, take)
+    }
+
     fn park(&self, at_most: Duration) {
         Layer::park(self, at_most);
     }
@@ -127,5 +136,9 @@ impl<P: Port + ?Sized> Layer for Box<P> {
 
     fn inner(&self) -> &P {
         self
+    }
+
+    fn poll_in_place(&self, take: &mut dyn FnMut(NodeId, Incoming<'_>)) -> usize {
+        (**self).poll_in_place(take)
     }
 }

@@ -41,6 +41,7 @@ mod bell;
 pub mod decoders;
 mod envelope;
 mod in_process;
+mod incoming;
 #[cfg(not(loom))]
 mod inherited;
 #[cfg(not(loom))]
@@ -66,10 +67,12 @@ mod tcp;
 mod tls;
 #[cfg(not(loom))]
 mod udp;
+mod waiting;
 mod watch;
 
 pub use envelope::{Envelope, Outbox, Payload, PayloadPool};
 pub use in_process::InProcess;
+pub use incoming::Incoming;
 #[cfg(not(loom))]
 pub use join::{
     BuildId, EnvironmentError, HandshakeError, JoinError, Membership, PROTOCOL_VERSION, Refusal,
@@ -94,4 +97,5 @@ pub use shm::{Shm, ShmError, ShmLink};
 pub use tcp::{Stream, Tcp, TcpLimits};
 #[cfg(not(loom))]
 pub use udp::{Udp, UdpGroup, UdpKey, UdpLimits, UdpPeer};
+pub use waiting::Waiting;
 pub use watch::Watch;

@@ -5,7 +5,7 @@ use dhole_model::NodeId;
 
 use crate::bell::Bell;
 use crate::sleeper::Sleeper;
-use crate::{Loss, Offers, Port, SendError, Shm, Tcp};
+use crate::{Incoming, Loss, Offers, Port, SendError, Shm, Tcp};
 
 /// Shared memory to the nodes of this machine, TCP to the others.
 pub struct Mixed {
@@ -77,6 +77,10 @@ impl Port for Mixed {
 
     fn poll(&self, take: &mut dyn FnMut(NodeId, &[u8])) -> usize {
         self.near.poll(take) + self.far.poll(take)
+    }
+
+    fn poll_in_place(&self, take: &mut dyn FnMut(NodeId, Incoming<'_>)) -> usize {
+        self.near.poll_in_place(take) + self.far.poll_in_place(take)
     }
 
     fn park(&self, at_most: Duration) {

@@ -110,7 +110,9 @@ impl Peers {
 
     /// Tells each peer that was lost since the last call, once.
     pub fn tell(&self, tell: &mut dyn FnMut(NodeId, Loss)) {
-        if !self.any_untold.swap(false, Ordering::AcqRel) {
+        if !self.any_untold.load(Ordering::Relaxed)
+            || !self.any_untold.swap(false, Ordering::AcqRel)
+        {
             return;
         }
         let untold = std::mem::take(&mut *locked(&self.untold));

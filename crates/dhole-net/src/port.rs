@@ -3,6 +3,8 @@ use std::time::Duration;
 use dhole_model::NodeId;
 use thiserror::Error;
 
+use crate::Incoming;
+
 /// Carries frames, which are bytes, between processes: one end of it, that of node [`me`].
 ///
 /// What a port does not [offer](Port::offers) is supplied by a layer above it, which is a port
@@ -52,6 +54,12 @@ pub trait Port: Send + Sync {
     /// frames that were. `take` may send. While one thread polls, another that tries gets 0 at
     /// once.
     fn poll(&self, take: &mut dyn FnMut(NodeId, &[u8])) -> usize;
+
+    /// As [`poll`](Port::poll), for who takes frames where they lie and says where their bytes go,
+    /// where the port can do that.
+    fn poll_in_place(&self, take: &mut dyn FnMut(NodeId, Incoming<'_>)) -> usize {
+        self.poll(&mut |from, frame| take(from, Incoming::of(frame)))
+    }
 
     /// Blocks until something may have come, there may be room for a frame that was refused,
     /// [`unpark`](Port::unpark) is called (also before), or `at_most` is over. May return early for

@@ -17,7 +17,8 @@ mod string_move;
 #[path = "ring/word_by_word.rs"]
 mod string_move;
 
-use self::pack::{Packer, unpack};
+use self::pack::Packer;
+pub(crate) use self::pack::unpack;
 use crate::atomic::{AtomicU64, Ordering};
 
 /// Words before the ring itself. What the reader writes, and the flags, which both write, lie on
@@ -137,6 +138,12 @@ impl<'a> Ring<'a> {
 
     fn at(&self, position: u64) -> &'a AtomicU64 {
         &self.data[self.index(position)]
+    }
+
+    /// Whether no header is where a reader of this process last was, as far as can be seen from
+    /// where nobody reads: that it is elsewhere by now, another thread has found out.
+    pub fn has_nothing_at(&self, position: u64) -> bool {
+        self.at(position).load(Ordering::Acquire) == 0
     }
 
     /// What the reader sets before it sleeps, and the writer clears when it rings.
@@ -269,7 +276,12 @@ impl Reader {
 
     /// Whether there is nothing to read.
     pub fn is_empty(&self, ring: Ring<'_>) -> bool {
-        ring.at(self.position).load(Ordering::Acquire) == 0
+        ring.has_nothing_at(self.position)
+    }
+
+    /// Where the next header is.
+    pub fn position(&self) -> u64 {
+        self.position
     }
 
     /// The next record's header; the record stays.
@@ -300,10 +312,25 @@ impl Reader {
     /// Copies the bytes of the record that `header` begins into `bytes`, which is as long, and goes
     /// on behind it.
     pub fn copy(&mut self, ring: Ring<'_>, header: Header, bytes: &mut [u8]) {
+        unpack(self.body(ring, header), bytes);
+        self.pass(header);
+        self.publish_from_time_to_time(ring);
+    }
+
+    /// The words of the record that `header` begins, in which its bytes lie.
+    pub fn body<'a>(&self, ring: Ring<'a>, header: Header) -> &'a [AtomicU64] {
         let body = ring.index(self.position) + 1;
         let record = words(header.bytes);
-        unpack(&ring.data[body..body + record as usize - 1], bytes);
-        self.position += record;
+        &ring.data[body..body + record as usize - 1]
+    }
+
+    /// Goes on behind the record that `header` begins, of which the writer is not told yet.
+    pub fn pass(&mut self, header: Header) {
+        self.position += words(header.bytes);
+    }
+
+    /// Lets the writer have what was read, if it is much.
+    pub fn publish_from_time_to_time(&mut self, ring: Ring<'_>) {
         if self.position - self.published > ring.capacity() / 4 {
             self.publish(ring);
         }

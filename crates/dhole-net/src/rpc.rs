@@ -29,15 +29,9 @@ use self::memory::Grants;
 use self::serving::Due;
 use self::transfer::Landing;
 use crate::sync::locked;
-use crate::{Loss, Port, SendError};
+use crate::{Loss, Port, SendError, Waiting};
 
-/// How long a node that waits spins, if there are as many cores as nodes.
-const SPIN: Duration = Duration::from_micros(100);
-/// How often it yields before it parks.
-const YIELDS: u32 = 100;
-/// The longest that it parks before it looks at the time.
-const LONGEST_PARK: Duration = Duration::from_millis(20);
-/// The same where it waits for room.
+/// The longest that a node parks where it waits for room.
 const NO_ROOM: Duration = Duration::from_millis(1);
 
 type Procedure = Box<dyn Fn(NodeId, &[u8]) -> Vec<u8> + Send + Sync>;
@@ -56,7 +50,8 @@ impl Default for RpcLimits {
     fn default() -> Self {
         RpcLimits {
             unanswered: 64,
-            piece: 32 << 10,
+            // With its head it goes as one record of a shared ring.
+            piece: (32 << 10) - 64,
         }
     }
 }
@@ -70,6 +65,7 @@ pub struct Rpc {
     calls: Mutex<Calls>,
     due: Mutex<Due>,
     spins: bool,
+    waiting: Waiting,
     /// Threads that are parked.
     parked: AtomicUsize,
 }
@@ -96,9 +92,17 @@ impl Rpc {
             calls: Mutex::new(Calls::new(nodes)),
             due: Mutex::new(Due::new(nodes)),
             spins: nodes <= cores,
+            waiting: Waiting::default(),
             parked: AtomicUsize::new(0),
             port,
         }
+    }
+
+    /// How threads wait here; a node spins if there are as many cores as nodes. What the command
+    /// or the environment says of it is [`Waiting::or_env`]'s to say.
+    pub fn waiting(mut self, waiting: Waiting) -> Rpc {
+        self.waiting = waiting;
+        self
     }
 
     /// Adds a procedure that others may call: it gets who calls and the arguments, and returns the
@@ -313,9 +317,9 @@ impl Idle {
     fn pause(&mut self, rpc: &Rpc, until: Instant, found: &mut dyn FnMut() -> bool) {
         let now = Instant::now();
         let since = *self.since.get_or_insert(now);
-        if rpc.spins && now - since < SPIN {
+        if rpc.spins && now - since < rpc.waiting.spin {
             std::hint::spin_loop();
-        } else if self.yields < YIELDS {
+        } else if self.yields < rpc.waiting.yields {
             self.yields += 1;
             std::thread::yield_now();
         } else {
@@ -323,7 +327,7 @@ impl Idle {
             // What another thread has taken since the last look is seen here, or ends the park.
             if !found() {
                 let left = until.saturating_duration_since(now);
-                rpc.port.park(LONGEST_PARK.min(left));
+                rpc.port.park(rpc.waiting.park.min(left));
             }
             rpc.parked.fetch_sub(1, Ordering::SeqCst);
         }

@@ -15,7 +15,7 @@ use std::mem::MaybeUninit;
 use std::net::Shutdown;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -35,7 +35,7 @@ use crate::ring::asleep::Asleep;
 use crate::ring::{Impossible, LARGEST, Ring};
 use crate::sleeper::{Sleeper, Wakers};
 use crate::sync::{locked, try_locked};
-use crate::{Loss, Offers, Port, SendError};
+use crate::{Incoming, Loss, Offers, Port, SendError};
 
 /// Polls that find nothing before one looks whether a peer has died.
 const LOOK_AFTER: u32 = 4_096;
@@ -49,8 +49,9 @@ const USUAL_LARGEST: usize = 64 << 20;
 
 /// Memory shared with each peer. Reliable and ordered.
 ///
-/// A frame is copied in by the sender and copied out by the receiver, who never lets anybody look
-/// at bytes that another process may still write.
+/// A frame is copied in by the sender and out by the receiver, to where it belongs
+/// ([`poll_in_place`](Port::poll_in_place)); nobody looks at bytes that another process may still
+/// write.
 pub struct Shm {
     peers: Peers,
     largest: usize,
@@ -60,7 +61,9 @@ pub struct Shm {
     bell: Arc<Bell>,
     asleep: Asleep,
     barriers: Barriers,
-    polling: Mutex<Polling>,
+    polling: Mutex<Vec<Inbound>>,
+    /// Polls in a row that found nothing.
+    idle: AtomicU32,
 }
 
 struct Link {
@@ -68,16 +71,12 @@ struct Link {
     stream: UnixStream,
     writes: usize,
     outbound: Mutex<Outbound>,
+    /// Up to where was read from the peer, for whoever looks without reading.
+    read_to: AtomicU64,
     /// A frame was refused, or its rest is kept: room is waited for.
     short_of_room: AtomicBool,
     /// The peer's end of the socket is closed: it will write nothing more.
     gone: AtomicBool,
-}
-
-struct Polling {
-    inbound: Vec<Inbound>,
-    /// Polls in a row that found nothing.
-    idle: u32,
 }
 
 impl Link {
@@ -87,6 +86,14 @@ impl Link {
 
     fn incoming(&self) -> Ring<'_> {
         self.segment.ring(1 - self.writes)
+    }
+
+    /// Whether a poll has nothing to do here.
+    fn is_quiet(&self) -> bool {
+        let read_to = self.read_to.load(Ordering::Relaxed);
+        self.incoming().has_nothing_at(read_to)
+            && !self.short_of_room.load(Ordering::Relaxed)
+            && !self.gone.load(Ordering::Acquire)
     }
 
     /// Rings at the peer, which sleeps or is about to.
@@ -137,6 +144,7 @@ impl Shm {
                 stream: link.stream,
                 writes: link.writes,
                 outbound: Mutex::new(Outbound::new()),
+                read_to: AtomicU64::new(0),
                 short_of_room: AtomicBool::new(false),
                 gone: AtomicBool::new(false),
             }));
@@ -150,7 +158,8 @@ impl Shm {
             bell: Arc::new(Bell::new()?),
             asleep: Asleep::new(),
             barriers: Barriers::new(),
-            polling: Mutex::new(Polling { inbound, idle: 0 }),
+            polling: Mutex::new(inbound),
+            idle: AtomicU32::new(0),
         })
     }
 
@@ -221,6 +230,15 @@ impl Shm {
         }
     }
 
+    /// A poll has found nothing: from time to time one looks who is gone.
+    fn idles(&self) {
+        let idle = self.idle.load(Ordering::Relaxed) + 1;
+        self.idle.store(idle % LOOK_AFTER, Ordering::Relaxed);
+        if idle >= LOOK_AFTER {
+            self.look();
+        }
+    }
+
     fn flush(&self) {
         for (node, link) in self.living() {
             if !link.short_of_room.load(Ordering::Relaxed) {
@@ -252,7 +270,7 @@ impl Shm {
         let mut something = false;
         for (node, link) in self.living() {
             something |= link.gone.load(Ordering::Acquire)
-                || !polling.inbound[node.index()].is_empty(link.incoming());
+                || !polling[node.index()].is_empty(link.incoming());
             if link.short_of_room.load(Ordering::Relaxed) {
                 let outbound = locked(&link.outbound);
                 if outbound.has_moved(link.outgoing()) {
@@ -339,6 +357,15 @@ impl Port for Shm {
     }
 
     fn poll(&self, take: &mut dyn FnMut(NodeId, &[u8])) -> usize {
+        self.poll_in_place(&mut |from, mut frame| take(from, frame.bytes()))
+    }
+
+    fn poll_in_place(&self, take: &mut dyn FnMut(NodeId, Incoming<'_>)) -> usize {
+        // Most looks are in vain, and take no lock.
+        if self.living().all(|(_, link)| link.is_quiet()) {
+            self.idles();
+            return 0;
+        }
         let Some(mut polling) = try_locked(&self.polling) else {
             return 0;
         };
@@ -347,9 +374,10 @@ impl Port for Shm {
         for (node, link) in self.living() {
             // Before the ring is read: what was written before the end is in it.
             let gone = link.gone.load(Ordering::Acquire);
-            let inbound = &mut polling.inbound[node.index()];
+            let inbound = &mut polling[node.index()];
             let ring = link.incoming();
             let brought = inbound.poll(ring, self.largest, &mut |frame| take(node, frame));
+            link.read_to.store(inbound.position(), Ordering::Relaxed);
             frames += brought.frames;
             if brought.freed {
                 self.wake_writer(link);
@@ -364,10 +392,10 @@ impl Port for Shm {
                 self.give_up(node, Loss::Broken(how));
             }
         }
-        polling.idle = if frames == 0 { polling.idle + 1 } else { 0 };
-        if polling.idle >= LOOK_AFTER {
-            polling.idle = 0;
-            self.look();
+        drop(polling);
+        match frames {
+            0 => self.idles(),
+            _ => self.idle.store(0, Ordering::Relaxed),
         }
         frames
     }

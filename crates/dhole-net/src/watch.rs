@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use dhole_model::NodeId;
 
 use crate::sync::{locked, try_locked};
-use crate::{Layer, Loss, Offers, Port, SendError};
+use crate::{Incoming, Layer, Loss, Offers, Port, SendError};
 
 /// Within a bound there are so many heartbeats.
 const BEATS: u32 = 8;
@@ -196,16 +196,23 @@ impl<P: Port> Layer for Watch<P> {
     }
 
     fn poll(&self, take: &mut dyn FnMut(NodeId, &[u8])) -> usize {
+        Layer::poll_in_place(self, &mut |from, mut frame| take(from, frame.bytes()))
+    }
+
+    fn poll_in_place(&self, take: &mut dyn FnMut(NodeId, Incoming<'_>)) -> usize {
         let mut heartbeats = 0;
-        let frames = self.inner.poll(&mut |from, frame| {
+        let frames = self.inner.poll_in_place(&mut |from, mut frame| {
             let heard = &self.peers[from.index()].heard;
             if !heard.load(Ordering::Relaxed) {
                 heard.store(true, Ordering::Relaxed);
             }
-            match frame {
-                [] => heartbeats += 1,
-                [STUFFING, rest @ ..] if is_stuffing(rest.iter()) => take(from, rest),
-                frame => take(from, frame),
+            let begins = frame.first(1).first();
+            match begins.copied() {
+                None => heartbeats += 1,
+                Some(STUFFING) if is_stuffing(frame.bytes().iter()) => {
+                    take(from, Incoming::of(&frame.bytes()[1..]));
+                }
+                Some(_) => take(from, frame),
             }
         });
         self.polled.store(true, Ordering::Relaxed);

@@ -27,7 +27,7 @@ use std::time::{Duration, Instant};
 
 use dhole_heap::Cluster;
 use dhole_model::NodeId;
-use dhole_net::{Outbox, PayloadPool, Port};
+use dhole_net::{Outbox, PayloadPool, Port, Waiting};
 use dhole_protocol::Message;
 
 use crate::machine::{
@@ -130,6 +130,11 @@ impl Processes {
         self
     }
 
+    /// How the worker waits from here on.
+    pub fn waits(&self, how: Waiting) {
+        self.pace.waits(how);
+    }
+
     /// The node of this process.
     pub fn node(&self) -> NodeId {
         self.me
@@ -159,6 +164,13 @@ impl Processes {
     /// The run that is on, or was last.
     fn run(&self) -> u32 {
         self.run.load(Ordering::Acquire)
+    }
+
+    /// What goes to others says from here on what is in this cluster.
+    fn tells_of(&self, cluster: Option<&Arc<Cluster>>) {
+        for lane in &self.lanes {
+            lock(lane).cluster = cluster.cloned();
+        }
     }
 
     fn others(&self) -> impl Iterator<Item = NodeId> + use<> {
@@ -197,8 +209,7 @@ impl Machine for Processes {
     }
 
     fn wait_polling(&self, receivers: &Receivers<'_>, _node: NodeId, at_most: Duration) -> Woken {
-        let until = self.since_made() + at_most;
-        match self.serve_until(receivers, Some(until), &|| self.pace.take_wake()) {
+        match self.serve_until(receivers, Some(at_most), &|| self.pace.take_wake()) {
             true => Woken::ByWake,
             false => Woken::ByTime,
         }
@@ -305,6 +316,7 @@ impl Apart for Processes {
     fn open(&self, cluster: &Arc<Cluster>, pool: &Arc<PayloadPool>, survives: bool) {
         self.survives.store(survives, Ordering::Release);
         self.desk.clear();
+        self.tells_of(Some(cluster));
         let (cluster, pool) = (Arc::clone(cluster), Arc::clone(pool));
         let mut here = self.here.write().unwrap_or_else(PoisonError::into_inner);
         *here = Some(Here { cluster, pool });
@@ -332,6 +344,7 @@ impl Apart for Processes {
         let mut here = self.here.write().unwrap_or_else(PoisonError::into_inner);
         *here = None;
         drop(here);
+        self.tells_of(None);
         self.desk.clear();
         self.pace.idle();
         self.on.store(false, Ordering::SeqCst);

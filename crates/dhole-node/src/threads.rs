@@ -10,20 +10,17 @@ use std::thread::Thread;
 use std::time::{Duration, Instant};
 
 use dhole_model::NodeId;
-use dhole_net::{InProcess, Outbox};
+use dhole_net::{InProcess, Outbox, Waiting};
 use dhole_protocol::Message;
 
 use crate::machine::{Machine, Receivers, StartError, Strand, Woken};
 use crate::random::Random;
 use crate::strands::{Maker, Turn};
 
-/// How often a waiting worker looks again before it takes the next milder way to wait.
-const SPINS: u32 = 2_000;
-const YIELDS: u32 = 200;
+/// Looks of a worker that spins between two at the clock, which takes as long as some of them.
+const LOOKS: u32 = 64;
 /// Bytes of a worker's stack: what a main thread usually has.
 const STACK: usize = 8 << 20;
-/// A parked worker looks at the time this often at the latest.
-const LONGEST_PARK: Duration = Duration::from_millis(100);
 
 /// Nodes as threads of one process, for one run after the other.
 pub struct Threads {
@@ -32,6 +29,7 @@ pub struct Threads {
     /// Nanoseconds from then to the beginning of the last run.
     began_ns: AtomicU64,
     waiting: AtomicUsize,
+    ways: Waiting,
     cores: usize,
     maker: Maker,
     /// Nodes whose program has not ended.
@@ -80,10 +78,17 @@ impl Threads {
             made: Instant::now(),
             began_ns: AtomicU64::new(0),
             waiting: AtomicUsize::new(0),
+            ways: Waiting::default(),
             cores: std::thread::available_parallelism().map_or(1, |cores| cores.get()),
             maker: Maker::new(),
             unfinished: AtomicUsize::new(0),
         }
+    }
+
+    /// How workers wait.
+    pub fn waiting(mut self, ways: Waiting) -> Threads {
+        self.ways = ways;
+        self
     }
 
     /// The time since the last run began.
@@ -119,17 +124,19 @@ impl Threads {
         }
     }
 
-    /// Waits until the worker is woken, or until `deadline`, in ever milder ways.
-    fn wait_until_woken(&self, seat: &Seat, waiting: usize, deadline: Duration) -> Woken {
-        if waiting < self.cores {
-            for _ in 0..SPINS {
+    /// Waits until the worker is woken, or for a time, in ever milder ways.
+    fn wait_until_woken(&self, seat: &Seat, waiting: usize, at_most: Duration) -> Woken {
+        let began = self.elapsed();
+        let deadline = began + at_most;
+        while waiting < self.cores && self.elapsed() - began < self.ways.spin {
+            for _ in 0..LOOKS {
                 if seat.take_wake() {
                     return Woken::ByWake;
                 }
                 std::hint::spin_loop();
             }
         }
-        for _ in 0..YIELDS {
+        for _ in 0..self.ways.yields {
             if seat.take_wake() {
                 return Woken::ByWake;
             }
@@ -146,7 +153,7 @@ impl Threads {
                 seat.parked.store(false, Ordering::SeqCst);
                 return Woken::ByTime;
             }
-            std::thread::park_timeout(left.min(LONGEST_PARK));
+            std::thread::park_timeout(left.min(self.ways.park));
             seat.parked.store(false, Ordering::SeqCst);
         }
     }
@@ -178,9 +185,8 @@ impl Machine for Threads {
         if seat.take_wake() {
             return Woken::ByWake;
         }
-        let deadline = self.elapsed() + at_most;
         let waiting = self.waiting.fetch_add(1, Ordering::Relaxed) + 1;
-        let woken = self.wait_until_woken(seat, waiting, deadline);
+        let woken = self.wait_until_woken(seat, waiting, at_most);
         self.waiting.fetch_sub(1, Ordering::Relaxed);
         woken
     }

@@ -1,7 +1,9 @@
 use std::io::Write as _;
+use std::sync::Arc;
 use std::time::Duration;
 
 use dhole_model::{Coherence, Detector, NodeId, Placement};
+use dhole_net::Waiting;
 use dhole_node::{
     Apart, ConfigError, LostNode, Machine, Optimisations, Outcome, Races, Result, RunError,
     Settings, Threads, Worker, check_nodes, run_on,
@@ -25,6 +27,7 @@ pub struct Config {
     optimisations: Optimisations,
     watch_objects: bool,
     survive: bool,
+    waiting: Waiting,
 }
 
 use dhole_node as _;
@@ -43,6 +46,7 @@ impl Config {
             optimisations: Optimisations::default(),
             watch_objects: false,
             survive: process::asked_to_survive(),
+            waiting: Waiting::default(),
         }
     }
 
@@ -129,6 +133,28 @@ impl Config {
         self
     }
 
+    /// How workers wait: they spin, then yield, then park, each for as long as it says. What the
+    /// command says goes before it (`dhole run --spin-us`, `--yields`, `--park-ms`; `DHOLE_SPIN_US`
+    /// and so on). Nothing but the time depends on it, and in a simulation not even that.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// // Leaves the cores to others at once.
+    /// let waiting = dhole::Waiting {
+    ///     spin: Duration::ZERO,
+    ///     yields: 0,
+    ///     ..dhole::Waiting::default()
+    /// };
+    /// let run = dhole::Config::nodes(2).waiting(waiting).run(|w| Ok(w.barrier()?))?;
+    /// # drop(run);
+    /// # Ok::<(), dhole::RunError>(())
+    /// ```
+    pub fn waiting(mut self, waiting: Waiting) -> Config {
+        self.waiting = waiting;
+        self
+    }
+
     /// Runs `program` once on every node, and returns when all have finished. It ends in a
     /// barrier, at which a node that has finished still serves the others.
     ///
@@ -150,11 +176,12 @@ impl Config {
         }
         if let Some(machine) = process::joined(self.seed)? {
             machine.reseed(self.seed);
+            machine.waits(self.waits()?);
             let settings = self.settings(machine.nodes());
             let outcome = run_on(&*machine, &settings, program)?;
             return Ok(self.report(&*machine, outcome, None));
         }
-        let machine = Threads::new(check_nodes(self.nodes)?, self.seed);
+        let machine = Threads::new(check_nodes(self.nodes)?, self.seed).waiting(self.waits()?);
         let settings = self.settings(self.nodes);
         let outcome = run_on(&machine, &settings, program)?;
         Ok(self.report(&machine, outcome, None))
@@ -176,6 +203,12 @@ impl Config {
         let outcome = run_on(&machine, &settings, program)?;
         let simulated = Simulated::of(&machine);
         Ok(self.report(&machine, outcome, Some(simulated)))
+    }
+
+    /// How workers wait, as the command says or the program.
+    fn waits(&self) -> Result<Waiting, RunError> {
+        let waiting = self.waiting.or_env();
+        waiting.map_err(|wrong| RunError::Join(Arc::new(wrong.into())))
     }
 
     fn report<R>(

@@ -55,6 +55,7 @@ pub use dhole_model::{
     CallSite, Coherence, Counters, Detector, KindCounters, MAX_NODES, MessageKind, NodeId,
     Placement, TypeCounters, UnknownCoherence, UnknownDetector,
 };
+pub use dhole_net::Waiting;
 pub use dhole_node::object::{Object, ObjectError, ObjectType, Pending, on, replicated};
 pub use dhole_node::{
     AccessError, Condvar, ConfigError, Cursor, Error, Held, HeldExclusive, HeldShared, Holding,

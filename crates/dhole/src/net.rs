@@ -26,8 +26,8 @@
 //! ```
 
 pub use dhole_net::{
-    Capability, Doing, GrantError, JoinError, Local, Loss, Memory, Offers, PendingCall, Port,
-    Rights, Rpc, RpcError, RpcLimits, RpcRefusal, SendError,
+    Capability, Doing, EnvironmentError, GrantError, Incoming, JoinError, Local, Loss, Memory,
+    Offers, PendingCall, Port, Rights, Rpc, RpcError, RpcLimits, RpcRefusal, SendError, Waiting,
 };
 
 use dhole_net::Membership;

@@ -125,9 +125,7 @@ impl Cluster<'_> {
                 .collect(),
             environment: settings(),
         };
-        if self.wanted.survive {
-            order.environment.insert("DHOLE_SURVIVE".into(), "1".into());
-        }
+        order.environment.extend(self.wanted.variables());
         for node in 0..order.nodes {
             while let Ok(event) = self.events.try_recv() {
                 self.take(event);
@@ -643,7 +641,14 @@ impl<R: Read> Read for AgentAnswers<R> {
 
 /// What the user has settled for all nodes; it is not the secret, and is no node's own.
 fn settings() -> BTreeMap<String, String> {
-    let names = ["DHOLE_BOUND_MS", "DHOLE_JOIN_MS", "DHOLE_TLS"];
+    let names = [
+        "DHOLE_BOUND_MS",
+        "DHOLE_JOIN_MS",
+        "DHOLE_TLS",
+        "DHOLE_SPIN_US",
+        "DHOLE_YIELDS",
+        "DHOLE_PARK_MS",
+    ];
     let set = names.map(|name| Some((name.to_owned(), env::var(name).ok()?)));
     set.into_iter().flatten().collect()
 }

@@ -16,7 +16,7 @@ use super::error::{EnvironmentError, JoinError, SecretError};
 use super::mpirun;
 use super::secret::Secret;
 use super::{BuildId, Encrypts, Launcher, Listens, Meet, Membership, Transport, Way};
-use crate::inherited;
+use crate::{Waiting, inherited};
 
 /// How long joining may take unless the environment says it: a batch system may take its time to
 /// start the last process.
@@ -25,6 +25,11 @@ const LONGEST_JOIN_MS: u64 = 3_600_000;
 /// How long a node may be silent, unless the environment says it.
 const BOUND_MS: u64 = 5_000;
 const LONGEST_BOUND_MS: u64 = 3_600_000;
+/// The longest that a thread may spin, the most often that it may yield, and the longest that it
+/// may be parked.
+const LONGEST_SPIN_US: u64 = 60_000_000;
+const MOST_YIELDS: u64 = 1_000_000_000;
+const LONGEST_PARK_MS: u64 = 1_000;
 
 /// What is only said of a node. What may be said of all runs of a user is not among it.
 const OF_A_NODE: [&str; 8] = [
@@ -119,6 +124,7 @@ pub(super) fn member(
     nodes: usize,
     way: Way,
 ) -> Result<Membership, JoinError> {
+    waiting(look, Waiting::default())?;
     let within = number(look, "DHOLE_JOIN_MS", 1, LONGEST_JOIN_MS)?.unwrap_or(JOIN_MS);
     let bound = number(look, "DHOLE_BOUND_MS", 10, LONGEST_BOUND_MS)?.unwrap_or(BOUND_MS);
     let build = BuildId::of_this_process().map_err(|cause| JoinError::System {
@@ -140,6 +146,28 @@ pub(super) fn member(
         .setting("DHOLE_RUN", &run)
         .setting("DHOLE_BOUND_MS", &bound.to_string())
         .setting(ARGUMENTS, &arguments(words)))
+}
+
+impl Waiting {
+    /// What the environment says of how threads wait, and this where it says nothing:
+    /// `DHOLE_SPIN_US`, `DHOLE_YIELDS`, `DHOLE_PARK_MS`.
+    ///
+    /// # Errors
+    /// [`EnvironmentError::Wrong`] when it says what cannot be.
+    pub fn or_env(self) -> Result<Waiting, EnvironmentError> {
+        waiting(&|name| std::env::var_os(name), self)
+    }
+}
+
+fn waiting(look: Look<'_>, or: Waiting) -> Result<Waiting, EnvironmentError> {
+    let spin = number(look, "DHOLE_SPIN_US", 0, LONGEST_SPIN_US)?;
+    let yields = number(look, "DHOLE_YIELDS", 0, MOST_YIELDS)?;
+    let park = number(look, "DHOLE_PARK_MS", 1, LONGEST_PARK_MS)?;
+    Ok(Waiting {
+        spin: spin.map_or(or.spin, Duration::from_micros),
+        yields: yields.map_or(or.yields, |yields| yields as u32),
+        park: park.map_or(or.park, Duration::from_millis),
+    })
 }
 
 /// The arguments as one text by which they can be compared and, if they are short, read.
@@ -286,6 +314,28 @@ mod tests {
     use std::io::Write as _;
     use std::os::unix::fs::PermissionsExt as _;
 
+    #[test]
+    fn what_is_said_of_waiting_goes_before_what_a_program_says() {
+        let program = Waiting {
+            spin: Duration::ZERO,
+            yields: 7,
+            park: Duration::from_millis(8),
+        };
+        assert_eq!(waiting(&|_| None, program).unwrap(), program);
+        let said = |name: &str| match name {
+            "DHOLE_SPIN_US" => Some(OsString::from("25")),
+            "DHOLE_PARK_MS" => Some(OsString::from("9")),
+            _ => None,
+        };
+        let (spin, park) = (Duration::from_micros(25), Duration::from_millis(9));
+        let expected = Waiting {
+            spin,
+            park,
+            yields: 7,
+        };
+        assert_eq!(waiting(&said, program).unwrap(), expected);
+    }
+
     /// What `read` makes of these variables beside those of a sound node 1 of 2.
     fn with(changed: &[(&str, &str)]) -> Result<Option<Membership>, JoinError> {
         let mut file = tempfile::NamedTempFile::new().unwrap();
@@ -358,6 +408,9 @@ mod tests {
             ("DHOLE_TLS", "perhaps"),
             ("DHOLE_JOIN_MS", "0"),
             ("DHOLE_BOUND_MS", "1"),
+            ("DHOLE_SPIN_US", "a while"),
+            ("DHOLE_YIELDS", "-1"),
+            ("DHOLE_PARK_MS", "0"),
             ("DHOLE_SECRET_FILE", "/nowhere/at/all"),
             ("DHOLE_SECRET_FD", "987654"),
         ] {

@@ -1,5 +1,7 @@
 //! What nodes say to each other: a head of a fixed size, and bytes behind it.
 
+use crate::Incoming;
+
 use super::RpcRefusal;
 use super::memory::{Capability, KEY};
 
@@ -16,27 +18,26 @@ pub(super) struct Place {
     pub bytes: u64,
 }
 
-/// What a frame says.
+/// What a frame says, which is followed by as many bytes as there are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Said<'a> {
-    /// An answer is wanted.
+pub(super) enum Said {
+    /// An answer is wanted. The arguments follow on the [head](HEAD).
     Call {
         procedure: u16,
-        arguments: &'a [u8],
     },
     /// None is.
     Tell {
         procedure: u16,
-        arguments: &'a [u8],
     },
-    Answer(&'a [u8]),
+    /// The answer follows on the head.
+    Answer,
     Refused(RpcRefusal),
     Fetch(Place),
-    /// The last of a store is answered.
+    /// The last of a store is answered. What is stored follows on the head and the
+    /// [place](PLACE).
     Store {
         place: Place,
         last: bool,
-        bytes: &'a [u8],
     },
 }
 
@@ -97,47 +98,41 @@ impl Place {
         bytes
     }
 
-    fn read(bytes: &[u8]) -> Option<(Place, &[u8])> {
+    fn read(bytes: &[u8]) -> Option<Place> {
         let (key, rest) = bytes.split_first_chunk::<KEY>()?;
         let (offset, rest) = rest.split_first_chunk::<8>()?;
-        let (length, rest) = rest.split_first_chunk::<8>()?;
-        let place = Place {
+        let length = rest.first_chunk::<8>()?;
+        Some(Place {
             key: *key,
             offset: u64::from_le_bytes(*offset),
             bytes: u64::from_le_bytes(*length),
-        };
-        Some((place, rest))
+        })
     }
 }
 
 /// The number of the call and what is said; nothing where no sound node says it.
-pub(super) fn parse(frame: &[u8]) -> Option<(u64, Said<'_>)> {
-    let (head, rest) = frame.split_first_chunk::<HEAD>()?;
+pub(super) fn parse(frame: &mut Incoming<'_>) -> Option<(u64, Said)> {
+    let behind_place = frame.len().checked_sub(HEAD + PLACE);
+    let (head, rest) = frame.first(HEAD + PLACE).split_first_chunk::<HEAD>()?;
     let more = u16::from_le_bytes([head[2], head[3]]);
     let mut call = [0; 8];
     call.copy_from_slice(&head[8..]);
     let said = match head[0] {
-        CALL => Said::Call {
-            procedure: more,
-            arguments: rest,
-        },
-        TELL => Said::Tell {
-            procedure: more,
-            arguments: rest,
-        },
-        ANSWER => Said::Answer(rest),
+        CALL => Said::Call { procedure: more },
+        TELL => Said::Tell { procedure: more },
+        ANSWER => Said::Answer,
         REFUSED if rest.is_empty() => {
             Said::Refused(RpcRefusal::from_code(u8::try_from(more).ok()?)?)
         }
         FETCH => {
-            let (place, rest) = Place::read(rest)?;
-            rest.is_empty().then_some(Said::Fetch(place))?
+            let place = Place::read(rest)?;
+            (behind_place == Some(0)).then_some(Said::Fetch(place))?
         }
         STORE => {
-            let (place, bytes) = Place::read(rest)?;
-            let fits = place.bytes == bytes.len() as u64 && more <= 1;
+            let place = Place::read(rest)?;
+            let fits = behind_place.is_some_and(|bytes| bytes as u64 == place.bytes);
             let last = more == 1;
-            fits.then_some(Said::Store { place, last, bytes })?
+            (fits && more <= 1).then_some(Said::Store { place, last })?
         }
         _ => return None,
     };

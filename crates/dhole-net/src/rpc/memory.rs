@@ -190,11 +190,11 @@ impl Grants {
         Ok(see(&memory[range]))
     }
 
-    /// Stores bytes.
-    pub fn write(&self, place: &Place, bytes: &[u8]) -> Result<(), RpcRefusal> {
+    /// Lets bytes be stored.
+    pub fn write(&self, place: &Place, store: impl FnOnce(&mut [u8])) -> Result<(), RpcRefusal> {
         let (memory, range) = self.find(place, Rights::write)?;
         let mut memory = not_in_use(memory.try_write())?;
-        memory[range].copy_from_slice(bytes);
+        store(&mut memory[range]);
         Ok(())
     }
 }

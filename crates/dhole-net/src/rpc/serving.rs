@@ -11,7 +11,7 @@ use super::frame::{self, Place, Said};
 use super::transfer::Landing;
 use super::{Rpc, RpcRefusal};
 use crate::sync::locked;
-use crate::{Loss, SendError};
+use crate::{Incoming, Loss, SendError};
 
 /// An answer that found no room yet.
 enum Answer {
@@ -48,7 +48,7 @@ impl Rpc {
     pub(super) fn poll_with(&self, landing: &mut Option<Landing<'_>>) -> usize {
         self.pay();
         let cut_off: RefCell<Vec<(NodeId, String)>> = RefCell::default();
-        let taken = self.port.poll(&mut |from, frame| {
+        let taken = self.port.poll_in_place(&mut |from, frame| {
             let mut cut_off = cut_off.borrow_mut();
             if cut_off.iter().any(|(node, _)| *node == from) {
                 return;
@@ -78,29 +78,31 @@ impl Rpc {
     fn take(
         &self,
         from: NodeId,
-        bytes: &[u8],
+        mut frame: Incoming<'_>,
         landing: &mut Option<Landing<'_>>,
     ) -> Result<(), String> {
-        let Some((call, said)) = frame::parse(bytes) else {
-            return Err(format!("{} bytes that say nothing", bytes.len()));
+        let Some((call, said)) = frame::parse(&mut frame) else {
+            return Err(format!("{} bytes that say nothing", frame.len()));
         };
         match said {
-            Said::Answer(answer) => match landing {
+            Said::Answer => match landing {
                 Some(landing) if landing.awaits(from, call) => {
-                    landing.land(call, answer)?;
+                    let bytes = frame.len() - frame::HEAD;
+                    landing.land(call, bytes, |into| frame.copy(frame::HEAD, into))?;
                     locked(&self.calls).landed(from, call);
                 }
-                _ => self.ended(from, call, Outcome::Answer(answer.to_vec())),
+                _ => {
+                    let answer = frame.bytes()[frame::HEAD..].to_vec();
+                    self.ended(from, call, Outcome::Answer(answer));
+                }
             },
             Said::Refused(refusal) => self.ended(from, call, Outcome::Refused(refusal)),
-            Said::Tell {
-                procedure,
-                arguments,
-            } => drop(self.run(from, procedure, arguments)),
-            Said::Call {
-                procedure,
-                arguments,
-            } => {
+            Said::Tell { procedure } => {
+                let arguments = &frame.bytes()[frame::HEAD..];
+                drop(self.run(from, procedure, arguments));
+            }
+            Said::Call { procedure } => {
+                let arguments = &frame.bytes()[frame::HEAD..];
                 let answer = match self.run(from, procedure, arguments) {
                     Ok(answer) if answer.len() > self.port.offers().largest - frame::HEAD => {
                         Answer::Refused(RpcRefusal::AnswerTooLong)
@@ -118,12 +120,13 @@ impl Rpc {
                 };
                 self.answer(from, call, answer)?;
             }
-            Said::Store { place, last, bytes } => {
+            Said::Store { place, last } => {
                 // Of a store that was refused nobody waits for the rest.
                 if locked(&self.due).refused[from.index()] == call {
                     return Ok(());
                 }
-                let answer = match self.grants.write(&place, bytes) {
+                let store = |into: &mut [u8]| frame.copy(frame::HEAD + frame::PLACE, into);
+                let answer = match self.grants.write(&place, store) {
                     Ok(()) if !last => return Ok(()),
                     Ok(()) => Answer::Bytes(Vec::new()),
                     Err(refusal) => {

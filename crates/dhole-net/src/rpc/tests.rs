@@ -10,7 +10,7 @@ use super::frame::{self, Place, Said};
 use super::memory::Grants;
 use super::{Capability, Memory, Rights, Rpc, RpcError, RpcRefusal};
 use crate::sync::locked;
-use crate::{Local, Port};
+use crate::{Incoming, Local, Port};
 
 const ALL: usize = 100;
 const GRANTED: std::ops::Range<usize> = 20..40;
@@ -81,7 +81,7 @@ fn a_range_and_a_right_are_the_owners_to_say() {
     assert_eq!(seen(20, 0), Ok(vec![]));
     assert_eq!(seen(19, 2), Err(RpcRefusal::TooFar));
     assert_eq!(seen(usize::MAX, 2), Err(RpcRefusal::TooFar));
-    let stored = |to, offset| grants.write(&Place::of(to, offset, 1), b"x");
+    let stored = |to, offset| grants.write(&Place::of(to, offset, 1), |into| into.fill(b'x'));
     assert_eq!(stored(&write, 19), Ok(()));
     assert_eq!(stored(&write, 20), Err(RpcRefusal::TooFar));
     assert_eq!(stored(&read, 0), Err(RpcRefusal::NotAllowed));
@@ -146,7 +146,7 @@ fn a_piece_of_another_length_is_not_taken_for_one() {
                 while asked.is_none() {
                     hostile.park(Duration::from_millis(1));
                     hostile.poll(&mut |_, bytes| {
-                        if let Some((call, Said::Fetch(_))) = frame::parse(bytes) {
+                        if let Some((call, Said::Fetch(_))) = frame::parse(&mut Incoming::of(bytes)) {
                             asked = Some(call);
                         }
                     });

@@ -27,8 +27,13 @@ impl Landing<'_> {
         from == self.owner && self.awaited.iter().any(|(awaited, _)| *awaited == call)
     }
 
-    /// Puts a piece where it belongs; what no sound node sends.
-    pub fn land(&mut self, call: u64, bytes: &[u8]) -> Result<(), String> {
+    /// Has a piece of so many bytes put where it belongs; what no sound node sends.
+    pub fn land(
+        &mut self,
+        call: u64,
+        bytes: usize,
+        put: impl FnOnce(&mut [u8]),
+    ) -> Result<(), String> {
         let Some(at) = self
             .awaited
             .iter()
@@ -38,12 +43,12 @@ impl Landing<'_> {
         };
         let range = self.awaited[at].1.clone();
         // What has not landed stays awaited, so that a fetch that lacks it never seems complete.
-        if range.len() != bytes.len() {
+        if range.len() != bytes {
             let asked = range.len();
-            return Err(format!("{} bytes where {asked} were fetched", bytes.len()));
+            return Err(format!("{bytes} bytes where {asked} were fetched"));
         }
         self.awaited.swap_remove(at);
-        self.into[range].copy_from_slice(bytes);
+        put(&mut self.into[range]);
         Ok(())
     }
 }
@@ -91,9 +96,9 @@ impl Rpc {
         let deal = Deal::new(to.owner(), doing, within);
         self.until_not_in_use(&deal, || match to.owner() == self.me() {
             true => {
-                let stored = self
-                    .grants
-                    .write(&Place::of(to, offset, bytes.len()), bytes);
+                let place = Place::of(to, offset, bytes.len());
+                let store = |into: &mut [u8]| into.copy_from_slice(bytes);
+                let stored = self.grants.write(&place, store);
                 stored.map_err(|refusal| deal.refused(refusal))
             }
             false => self.store_once(&deal, to, offset, bytes),
@@ -210,7 +215,8 @@ impl Rpc {
             any = true;
             match outcome {
                 Outcome::Answer(bytes) => {
-                    if let Err(what) = landing.land(call, &bytes) {
+                    let put = |into: &mut [u8]| into.copy_from_slice(&bytes);
+                    if let Err(what) = landing.land(call, bytes.len(), put) {
                         let loss = Loss::CutOff(what);
                         self.port.give_up(deal.peer, loss.clone());
                         return Err(deal.lost(loss));

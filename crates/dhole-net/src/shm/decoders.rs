@@ -1,6 +1,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::inbound::Inbound;
+use crate::Incoming;
 use crate::ring::{CONTROL, Ring};
 
 /// A ring of shared memory in which a peer wrote these words, some before the first look and some
@@ -18,7 +19,7 @@ pub fn ring(bytes: &[u8]) {
             whole[..bytes.len()].copy_from_slice(bytes);
             word.store(u64::from_le_bytes(whole), Ordering::Release);
         }
-        let take = &mut |frame: &[u8]| assert!(frame.len() <= LARGEST);
+        let take = &mut |mut frame: Incoming<'_>| assert!(frame.bytes().len() <= LARGEST);
         if inbound.poll(ring, LARGEST, take).loss.is_some() {
             return;
         }

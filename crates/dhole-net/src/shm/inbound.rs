@@ -1,5 +1,5 @@
-use crate::Loss;
 use crate::ring::{Header, Impossible, Kind, Reader, Ring};
+use crate::{Incoming, Loss};
 
 /// A buffer for the frames of pieces that has grown beyond this is given back.
 const KEPT: usize = 4 << 20;
@@ -11,8 +11,8 @@ const BYTES_IN_TURN: usize = 1 << 20;
 /// The receiving side of a link.
 pub(super) struct Inbound {
     reader: Reader,
-    /// A frame, copied out before anybody looks at it.
-    frame: Vec<u8>,
+    /// What was looked at of a frame, copied out before.
+    seen: Vec<u8>,
     /// The frame whose pieces are coming: the first `filled` bytes of `total`.
     pieces: Vec<u8>,
     filled: usize,
@@ -35,7 +35,7 @@ impl Inbound {
     pub fn new() -> Self {
         Inbound {
             reader: Reader::new(),
-            frame: Vec::new(),
+            seen: Vec::new(),
             pieces: Vec::new(),
             filled: 0,
             total: None,
@@ -47,13 +47,23 @@ impl Inbound {
         self.reader.is_empty(ring)
     }
 
+    /// Where the next record begins.
+    pub fn position(&self) -> u64 {
+        self.reader.position()
+    }
+
     /// Bytes of a frame that have come without the others.
     pub fn of_a_frame(&self) -> usize {
         self.filled
     }
 
     /// Takes what is there, within a turn's limit.
-    pub fn poll(&mut self, ring: Ring<'_>, largest: usize, take: &mut dyn FnMut(&[u8])) -> Brought {
+    pub fn poll(
+        &mut self,
+        ring: Ring<'_>,
+        largest: usize,
+        take: &mut dyn FnMut(Incoming<'_>),
+    ) -> Brought {
         let mut brought = Brought::default();
         let mut bytes = 0;
         let published = self.reader.published();
@@ -84,7 +94,7 @@ impl Inbound {
         ring: Ring<'_>,
         header: Header,
         largest: usize,
-        take: &mut dyn FnMut(&[u8]),
+        take: &mut dyn FnMut(Incoming<'_>),
     ) -> Result<usize, Loss> {
         let bytes = header.bytes;
         let cut_off = |what: String| Err(Loss::CutOff(what));
@@ -99,11 +109,12 @@ impl Inbound {
                 return cut_off("a frame in the middle of another".into());
             }
             Kind::Whole => {
-                if self.frame.len() < bytes {
-                    self.frame.resize(bytes, 0);
-                }
-                self.reader.copy(ring, header, &mut self.frame[..bytes]);
-                take(&self.frame[..bytes]);
+                let body = self.reader.body(ring, header);
+                // Before it is taken, so that it is taken once, also by who panics; the writer gets
+                // the room afterwards.
+                self.reader.pass(header);
+                take(Incoming::shared(body, bytes, &mut self.seen));
+                self.reader.publish_from_time_to_time(ring);
                 return Ok(1);
             }
             Kind::First(total) => {
@@ -133,7 +144,7 @@ impl Inbound {
         }
         self.total = None;
         self.filled = 0;
-        take(&self.pieces[..total]);
+        take(Incoming::of(&self.pieces[..total]));
         if self.pieces.len() > KEPT {
             self.pieces = Vec::new();
         }

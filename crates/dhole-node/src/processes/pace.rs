@@ -7,22 +7,19 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::thread::Thread;
 use std::time::Duration;
 
-use dhole_net::{Outbox, Port};
+use dhole_net::{Outbox, Port, Waiting};
 use dhole_protocol::Message;
 
 use super::{Processes, lock};
 use crate::machine::Receivers;
 
-/// How long a worker spins.
-const SPIN: Duration = Duration::from_micros(100);
-/// How often it yields before it rests.
-const YIELDS: u32 = 100;
-/// A worker that rests looks at the time this often at the latest.
-const LONGEST_REST: Duration = Duration::from_millis(100);
+/// Looks between two at the clock, which takes as long as some of them, and between two yields of
+/// a worker that spins.
+const LOOKS: u32 = 64;
 /// How long the service thread keeps away from the port after the worker was in the runtime.
 const NAP: Duration = Duration::from_micros(100);
 /// After so many naps during one call of the worker it serves all the same.
@@ -33,6 +30,10 @@ const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 /// What worker and service thread know of each other.
 pub(super) struct Pace {
     spins: bool,
+    /// How the worker waits: nanoseconds of spinning, yields, and nanoseconds of rest.
+    spin_ns: AtomicU64,
+    yields: AtomicU32,
+    rest_ns: AtomicU64,
     woken: AtomicBool,
     /// The worker is in the runtime.
     inside: AtomicBool,
@@ -54,8 +55,11 @@ pub(super) struct Pace {
 impl Pace {
     pub fn new(neighbours: usize) -> Pace {
         let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
-        Pace {
+        let pace = Pace {
             spins: neighbours <= cores,
+            spin_ns: AtomicU64::new(0),
+            yields: AtomicU32::new(0),
+            rest_ns: AtomicU64::new(0),
             woken: AtomicBool::new(false),
             inside: AtomicBool::new(true),
             entries: AtomicU64::new(0),
@@ -66,7 +70,26 @@ impl Pace {
             idle: AtomicBool::new(true),
             between: Mutex::new(()),
             keeper: Mutex::new(None),
-        }
+        };
+        pace.waits(Waiting::default());
+        pace
+    }
+
+    /// From here on the worker waits so.
+    pub fn waits(&self, how: Waiting) {
+        let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        self.spin_ns.store(ns(how.spin), Ordering::Relaxed);
+        self.yields.store(how.yields, Ordering::Relaxed);
+        self.rest_ns.store(ns(how.park), Ordering::Relaxed);
+    }
+
+    fn spin(&self) -> Duration {
+        Duration::from_nanos(self.spin_ns.load(Ordering::Relaxed))
+    }
+
+    /// A worker that rests looks at the time this often at the latest.
+    fn longest_rest(&self) -> Duration {
+        Duration::from_nanos(self.rest_ns.load(Ordering::Relaxed))
     }
 
     /// A run begins: nothing of the one before is left.
@@ -144,12 +167,12 @@ enum Found {
 }
 
 impl Processes {
-    /// Takes what comes until `done`, or until a moment; whether it is done. In ever milder ways,
+    /// Takes what comes until `done`, or for a time; whether it is done. In ever milder ways,
     /// as long as nothing comes: what has come is often followed by more.
     pub(super) fn serve_until(
         &self,
         receivers: &Receivers<'_>,
-        until: Option<Duration>,
+        at_most: Option<Duration>,
         done: &dyn Fn() -> bool,
     ) -> bool {
         let mut out = Outbox::default();
@@ -167,13 +190,18 @@ impl Processes {
         if done() {
             return true;
         }
-        let left = || match until {
-            Some(until) => until.saturating_sub(self.since_made()),
-            None => LONGEST_REST,
-        };
+        // A wait that is soon over never looks at the clock.
+        let mut began = None;
         loop {
-            let found = match self.spin(&mut look) {
-                Found::Nothing => self.rest(&left, &mut look),
+            let found = match self.spin(&mut began, &mut look) {
+                Found::Nothing => {
+                    let began = *began.get_or_insert_with(|| self.since_made());
+                    let left = || match at_most {
+                        Some(at_most) => (began + at_most).saturating_sub(self.since_made()),
+                        None => self.pace.longest_rest(),
+                    };
+                    self.rest(&left, &mut look)
+                }
                 found => found,
             };
             match found {
@@ -184,17 +212,29 @@ impl Processes {
         }
     }
 
-    /// Looks without sleeping, until nothing has come for a while.
-    fn spin(&self, look: &mut dyn FnMut() -> Found) -> Found {
-        let mut began = self.since_made();
-        while self.pace.spins && self.since_made() - began < SPIN {
+    /// Looks without sleeping, until nothing has come for a while. Notes when the wait began,
+    /// when it looks at the clock for the first time.
+    fn spin(&self, began: &mut Option<Duration>, look: &mut dyn FnMut() -> Found) -> Found {
+        let pace = &self.pace;
+        let (mut looks, mut since) = (0_u32, None);
+        while pace.spins && !pace.spin().is_zero() {
             match look() {
                 Found::Done => return Found::Done,
-                Found::Something => began = self.since_made(),
+                Found::Something => (looks, since) = (0, None),
                 Found::Nothing => std::hint::spin_loop(),
             }
+            looks += 1;
+            if looks.is_multiple_of(LOOKS) {
+                let now = self.since_made();
+                began.get_or_insert(now);
+                if now - *since.get_or_insert(now) >= pace.spin() {
+                    break;
+                }
+                // What is waited for may be done by a service thread that has no core.
+                std::thread::yield_now();
+            }
         }
-        for _ in 0..YIELDS {
+        for _ in 0..pace.yields.load(Ordering::Relaxed) {
             match look() {
                 Found::Nothing => std::thread::yield_now(),
                 found => return found,
@@ -220,7 +260,7 @@ impl Processes {
             if left.is_zero() {
                 break Found::Nothing;
             }
-            self.port.park(left.min(LONGEST_REST));
+            self.port.park(left.min(pace.longest_rest()));
         };
         drop(bed);
         pace.resting.store(false, Ordering::SeqCst);
@@ -296,6 +336,67 @@ impl Processes {
             let taken = self.poll(receivers, &mut out);
             self.post_all(receivers, &mut out);
             (seen, in_vain) = (entries, taken == 0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use dhole_net::{Layer, Local};
+
+    use super::*;
+
+    /// Counts how often who waits looks before it parks for the first time.
+    struct Counted {
+        port: Local,
+        looks: Arc<AtomicU32>,
+        parked: Arc<AtomicBool>,
+    }
+
+    impl Layer for Counted {
+        type Inner = Local;
+
+        fn inner(&self) -> &Local {
+            &self.port
+        }
+
+        fn poll(&self, take: &mut dyn FnMut(dhole_model::NodeId, &[u8])) -> usize {
+            if !self.parked.load(Ordering::SeqCst) {
+                self.looks.fetch_add(1, Ordering::SeqCst);
+            }
+            Port::poll(&self.port, take)
+        }
+
+        fn park(&self, at_most: Duration) {
+            self.parked.store(true, Ordering::SeqCst);
+            assert!(at_most <= Duration::from_millis(3), "{at_most:?}");
+            Port::park(&self.port, at_most);
+        }
+    }
+
+    #[test]
+    fn a_worker_waits_as_it_is_told() {
+        for yields in [0, 7] {
+            // The other node stays: its loss would be something to take.
+            let mut ports = Local::cluster(2).unwrap();
+            let port = ports.swap_remove(0);
+            let (looks, parked) = (Arc::<AtomicU32>::default(), Arc::<AtomicBool>::default());
+            let counted = Counted {
+                port,
+                looks: Arc::clone(&looks),
+                parked: Arc::clone(&parked),
+            };
+            let machine = Processes::new(Box::new(counted), 0).unwrap();
+            machine.waits(Waiting {
+                spin: Duration::ZERO,
+                yields,
+                park: Duration::from_millis(3),
+            });
+            machine.serve_until(&[], None, &|| parked.load(Ordering::SeqCst));
+            // Once for each yield, and once before it parks.
+            assert_eq!(looks.load(Ordering::SeqCst), yields + 1);
         }
     }
 }

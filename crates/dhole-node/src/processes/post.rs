@@ -6,9 +6,10 @@
 //! peer may be in the same position; what that leads to goes to the outbox that is being sent, and
 //! so a sender never holds two lanes.
 
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
+use dhole_heap::Cluster;
 use dhole_model::NodeId;
 use dhole_net::{Envelope, Outbox, Payload, Receiver, SendError, Wake};
 use dhole_protocol::{AbortReason, Message};
@@ -22,6 +23,8 @@ use crate::machine::Receivers;
 pub(super) struct Lane {
     /// The beginning of the frame that is made.
     buffer: Vec<u8>,
+    /// What it is told of, while a run is on.
+    pub cluster: Option<Arc<Cluster>>,
 }
 
 /// A lane's buffer that has grown past this is not kept.
@@ -82,13 +85,11 @@ impl Processes {
         to.sort_unstable();
         let lanes = to.iter().filter_map(|to| self.lanes.get(to.index()));
         let lanes: Vec<_> = lanes.map(lock).collect();
-        let cluster = self.cluster();
+        let cluster = lanes.first().and_then(|lane| lane.cluster.as_ref());
         let mut news = Vec::new();
         let has_news = |node: &mut NodeId| {
             news.clear();
-            let telling = cluster
-                .as_ref()
-                .map(|cluster| cluster.tell(*node, &mut news));
+            let telling = cluster.map(|cluster| cluster.tell(*node, &mut news));
             !news.is_empty() || telling.is_some_and(|telling| telling.more)
         };
         let mut apart: Vec<NodeId> = to.extract_if(.., has_news).collect();
@@ -135,11 +136,12 @@ impl Processes {
             to, body, payload, ..
         } = envelope;
         let sent = self.post_message(receivers, to, &body, &payload, out);
-        let here = self.here.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(here) = &*here {
-            here.pool.give_back(payload);
+        if !payload.has_no_buffer() {
+            let here = self.here.read().unwrap_or_else(PoisonError::into_inner);
+            if let Some(here) = &*here {
+                here.pool.give_back(payload);
+            }
         }
-        drop(here);
         // Whoever is lost is found out about where losses are told.
         if let Err(error @ (SendError::TooLarge { .. } | SendError::NoSuchNode { .. })) = sent {
             self.fail_here(receivers, &error.to_string(), out);
@@ -157,12 +159,12 @@ impl Processes {
         let nodes = self.nodes;
         let lane = self.lanes.get(to.index());
         let mut lane = lock(lane.ok_or(SendError::NoSuchNode { to, nodes })?);
+        let Lane { buffer, cluster } = &mut *lane;
         let largest = self.port.offers().largest;
         loop {
-            let mut frame = std::mem::take(&mut lane.buffer);
+            let mut frame = std::mem::take(buffer);
             frame.clear();
             frame.extend_from_slice(&[0; HEADER]);
-            let cluster = self.cluster();
             let telling = cluster.as_ref().map(|cluster| cluster.tell(to, &mut frame));
             let told = frame.len() - HEADER;
             let more = telling.is_some_and(|telling| telling.more);
@@ -189,10 +191,10 @@ impl Processes {
                 out,
             );
             if frame.capacity() <= MOST_KEPT {
-                lane.buffer = frame;
+                *buffer = frame;
             }
             sent?;
-            if let (Some(cluster), Some(telling)) = (cluster, telling) {
+            if let (Some(cluster), Some(telling)) = (&cluster, telling) {
                 cluster.told(to, telling);
             }
             if !more {

@@ -3,14 +3,14 @@
 //!
 //! What comes is *collected* first, which takes a moment, and then *delivered*, in its order and by
 //! one thread at a time, which takes as long as the node takes: it may be in a call of the program,
-//! or execute an operation. Meanwhile others can go on to collect.
+//! or execute an operation. Meanwhile others can go on to collect. Who delivers has a tray of its
+//! own for what it collects itself, which is all that comes as a rule.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, TryLockError};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
-use dhole_heap::Cluster;
 use dhole_model::NodeId;
 use dhole_net::{Envelope, Loss, Outbox, Payload};
 use dhole_protocol::{AbortReason, Message};
@@ -37,15 +37,20 @@ pub(super) struct Desk {
     /// The node is ready for messages.
     ready: AtomicBool,
     early: Mutex<Early>,
-    /// What is collected, in the order in which it came.
+    /// What others than who delivers have collected, in the order in which it came, and behind
+    /// what lies in the tray.
     collected: Mutex<VecDeque<Envelope<Message>>>,
     /// What that counts.
     waits: AtomicUsize,
     /// Whoever delivers has this.
-    delivering: Mutex<()>,
+    tray: Mutex<Tray>,
     /// Who was cut off since losses were last looked at, and why.
     cut_off: Mutex<Vec<(NodeId, String)>>,
+    any_cut_off: AtomicBool,
 }
+
+/// What who delivers has collected, in the order in which it came.
+type Tray = VecDeque<Envelope<Message>>;
 
 /// Frames of messages that came before this process was ready for them, in order.
 #[derive(Default)]
@@ -61,6 +66,8 @@ struct Peer {
     cut_off: AtomicBool,
     /// The payload of its next message, as far as it has come.
     payload: Mutex<Vec<u8>>,
+    /// There is some of it.
+    begun: AtomicBool,
 }
 
 fn counts(envelope: &Envelope<Message>) -> usize {
@@ -78,19 +85,34 @@ impl Desk {
             }),
             collected: Mutex::default(),
             waits: AtomicUsize::new(0),
-            delivering: Mutex::default(),
+            tray: Mutex::default(),
             cut_off: Mutex::default(),
+            any_cut_off: AtomicBool::new(false),
         }
     }
 
     /// A run begins or is over: nothing of the one before is left, and its node is gone.
     pub fn clear(&self) {
         self.ready.store(false, Ordering::SeqCst);
+        lock(&self.tray).clear();
         lock(&self.collected).clear();
         self.waits.store(0, Ordering::SeqCst);
         for peer in &self.peers {
-            *lock(&peer.payload) = Vec::new();
+            peer.begin_anew();
         }
+    }
+
+    /// The tray, where nobody has it.
+    fn try_tray(&self) -> Option<MutexGuard<'_, Tray>> {
+        match self.tray.try_lock() {
+            Ok(tray) => Some(tray),
+            Err(TryLockError::Poisoned(tray)) => Some(tray.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    fn has_collected(&self) -> bool {
+        self.waits.load(Ordering::SeqCst) > 0
     }
 
     fn put(&self, envelope: Envelope<Message>) {
@@ -106,18 +128,54 @@ impl Desk {
     }
 }
 
-impl Processes {
-    pub(super) fn cluster(&self) -> Option<Arc<Cluster>> {
-        let here = self.here.read().unwrap_or_else(PoisonError::into_inner);
-        here.as_ref().map(|here| Arc::clone(&here.cluster))
+impl Peer {
+    fn begin_anew(&self) {
+        *lock(&self.payload) = Vec::new();
+        self.begun.store(false, Ordering::Release);
     }
+}
 
+impl Processes {
     /// Takes what has come, and returns how much that was. What it leads to goes to `out`.
     pub(super) fn poll(&self, receivers: &Receivers<'_>, out: &mut Outbox<Message>) -> usize {
-        let mut taken = self.collect();
-        let cut_off = std::mem::take(&mut *lock(&self.desk.cut_off));
-        for (node, why) in cut_off {
+        let desk = &self.desk;
+        let mut tray = None;
+        let mut taken = self.collect(&mut |envelope| {
+            if tray.is_none() {
+                tray = desk.try_tray();
+            }
+            match &mut tray {
+                // What was collected before by others goes first. No frame is taken by two threads
+                // at once, so none of them comes in between.
+                Some(tray) if !desk.has_collected() => tray.push_back(envelope),
+                _ => desk.put(envelope),
+            }
+        });
+        if desk.any_cut_off.load(Ordering::Relaxed) {
+            taken += self.lose_cut_off(receivers, out);
+        }
+        self.port.lost(&mut |node, loss| {
             taken += 1;
+            self.lose(receivers, node, &loss.to_string(), out);
+        });
+        taken + self.deliver(tray, receivers, out)
+    }
+
+    /// Takes what has come from the port, and returns how many frames that were.
+    fn collect(&self, put: &mut dyn FnMut(Envelope<Message>)) -> usize {
+        if self.desk.waits.load(Ordering::SeqCst) > MOST_COLLECTED {
+            return 0;
+        }
+        self.port
+            .poll(&mut |from, frame| self.take(from, frame, put))
+    }
+
+    /// Those that were cut off are lost to the run; how many they are.
+    fn lose_cut_off(&self, receivers: &Receivers<'_>, out: &mut Outbox<Message>) -> usize {
+        self.desk.any_cut_off.store(false, Ordering::SeqCst);
+        let cut_off = std::mem::take(&mut *lock(&self.desk.cut_off));
+        let many = cut_off.len();
+        for (node, why) in cut_off {
             let how = format!("it was cut off by {}, for it sent {why}", self.me);
             self.lose(receivers, node, &how, out);
             // Nobody is told why while the run is parted from, and the others wait for the peer.
@@ -125,52 +183,42 @@ impl Processes {
                 self.give_up_cut_off();
             }
         }
-        self.port.lost(&mut |node, loss| {
-            taken += 1;
-            self.lose(receivers, node, &loss.to_string(), out);
-        });
-        taken + self.deliver(receivers, out)
+        many
     }
 
-    /// Takes what has come from the port, and returns how many frames that were.
-    fn collect(&self) -> usize {
-        if self.desk.waits.load(Ordering::SeqCst) > MOST_COLLECTED {
-            return 0;
-        }
-        self.port.poll(&mut |from, frame| {
-            if let Err(why) = self.take(from, frame) {
-                self.cut_off(from, why);
-            }
-        })
-    }
-
-    /// Gives what was collected to the node, and returns how many messages that were: none while
-    /// another thread does so, which will find what was collected meanwhile.
-    fn deliver(&self, receivers: &Receivers<'_>, out: &mut Outbox<Message>) -> usize {
+    /// Gives what was collected to the node, first what lies in the tray of who has it, and returns
+    /// how many messages that were: none while another thread does so, which will find what was
+    /// collected meanwhile.
+    fn deliver<'a>(
+        &'a self,
+        mut tray: Option<MutexGuard<'a, Tray>>,
+        receivers: &Receivers<'_>,
+        out: &mut Outbox<Message>,
+    ) -> usize {
         let mut delivered = 0;
-        while self.desk.waits.load(Ordering::SeqCst) > 0 {
-            let _alone = match self.desk.delivering.try_lock() {
-                Ok(alone) => alone,
-                Err(TryLockError::Poisoned(alone)) => alone.into_inner(),
-                Err(TryLockError::WouldBlock) => break,
-            };
-            while let Some(envelope) = self.desk.next() {
-                self.hand_over(receivers, envelope, out);
-                delivered += 1;
+        loop {
+            if let Some(mut tray) = tray {
+                while let Some(envelope) = tray.pop_front().or_else(|| self.desk.next()) {
+                    self.hand_over(receivers, envelope, out);
+                    delivered += 1;
+                }
+            }
+            if !self.desk.has_collected() {
+                return delivered;
+            }
+            tray = self.desk.try_tray();
+            if tray.is_none() {
+                return delivered;
             }
         }
-        delivered
     }
 
     /// Does what is due by time alone, for a thread that does so however long the others are stuck
     /// in the node or in the program; how long it may take until it does so again.
     pub fn attend(&self) -> Duration {
         let due = self.port.beat();
-        let stuck = matches!(
-            self.desk.delivering.try_lock(),
-            Err(TryLockError::WouldBlock)
-        );
-        if stuck && self.collect() > 0 {
+        let stuck = self.desk.try_tray().is_none();
+        if stuck && self.collect(&mut |envelope| self.desk.put(envelope)) > 0 {
             // Whoever was stuck may have looked for the last time before.
             self.port.unpark();
         }
@@ -188,54 +236,78 @@ impl Processes {
             std::mem::take(&mut early.frames)
         };
         for (from, frame) in early {
-            if let Err(why) = self.take(from, &frame) {
-                self.cut_off(from, why);
-            }
+            self.take(from, &frame, &mut |envelope| self.desk.put(envelope));
         }
         let lost: Vec<LostNode> = lock(&self.table).lost().cloned().collect();
         for LostNode { node, how } in lost {
             self.tell_of_loss(receivers, node, &how, &mut out);
         }
-        self.deliver(receivers, &mut out);
+        self.deliver(None, receivers, &mut out);
         self.post_all(receivers, &mut out);
     }
 
-    /// Takes one frame; why it is one that no sound process sends.
-    fn take(&self, from: NodeId, bytes: &[u8]) -> Result<(), String> {
-        let peer = &self.desk.peers[from.index()];
-        if peer.cut_off.load(Ordering::Relaxed) {
-            return Ok(());
+    /// Takes one frame, and cuts its sender off if it is one that no sound process sends.
+    fn take(&self, from: NodeId, bytes: &[u8], put: &mut dyn FnMut(Envelope<Message>)) {
+        if self.desk.peers[from.index()]
+            .cut_off
+            .load(Ordering::Relaxed)
+        {
+            return;
         }
+        match self.understand(from, bytes) {
+            Ok(None) => {}
+            Ok(Some(envelope)) => put(envelope),
+            Err(why) => self.cut_off(from, why),
+        }
+    }
+
+    /// The message that a frame brings, if it does; or why it is one that no sound process sends.
+    fn understand(&self, from: NodeId, bytes: &[u8]) -> Result<Option<Envelope<Message>>, String> {
+        let peer = &self.desk.peers[from.index()];
         let frame = Frame::parse(bytes).map_err(|error| error.to_string())?;
         let (run, kind) = (self.run(), frame.header.kind);
         if !matches!(kind, Kind::Message | Kind::Payload) {
             let of = (run, self.survives());
-            return lock(&self.table).put(self.me, from, of, frame);
+            let put = lock(&self.table).put(self.me, from, of, frame);
+            return put.map(|()| None);
         }
         let ready = self.desk.ready.load(Ordering::SeqCst);
         match frame.header.run {
-            its if its < run => Ok(()),
+            its if its < run => Ok(None),
             its if its > run + 1 => Err(format!("a message of run {its} in run {run}")),
-            its if its > run || !ready => self.keep_early(from, bytes),
+            its if its > run || !ready => self.keep_early(from, bytes).map(|()| None),
             _ if kind == Kind::Payload => {
                 let mut payload = lock(&peer.payload);
                 if payload.len() + frame.payload.len() > MOST_PAYLOAD {
                     return Err(format!("a payload of more than {MOST_PAYLOAD} bytes"));
                 }
                 payload.extend_from_slice(frame.payload);
-                Ok(())
+                peer.begun.store(true, Ordering::Release);
+                Ok(None)
             }
             _ => self.take_message(from, frame),
         }
     }
 
-    fn take_message(&self, from: NodeId, frame: Frame<'_>) -> Result<(), String> {
-        let here = self.here.read().unwrap_or_else(PoisonError::into_inner);
-        let Some(here) = &*here else { return Ok(()) };
-        let learnt = here.cluster.learn(from, frame.told);
-        learnt.map_err(|error| error.to_string())?;
+    fn take_message(
+        &self,
+        from: NodeId,
+        frame: Frame<'_>,
+    ) -> Result<Option<Envelope<Message>>, String> {
+        let peer = &self.desk.peers[from.index()];
+        let has_payload = !frame.payload.is_empty() || peer.begun.load(Ordering::Acquire);
+        let mut payload = Payload::NONE;
+        if has_payload || !frame.told.is_empty() {
+            let here = self.here.read().unwrap_or_else(PoisonError::into_inner);
+            let Some(here) = &*here else { return Ok(None) };
+            let learnt = here.cluster.learn(from, frame.told);
+            learnt.map_err(|error| error.to_string())?;
+            if has_payload {
+                payload = here.pool.take();
+            }
+        }
         if frame.message.is_empty() {
-            return Ok(());
+            return Ok(None);
         }
         let body = Message::decode(frame.message).map_err(|error| error.to_string())?;
         if let Message::Abort {
@@ -248,23 +320,18 @@ impl Processes {
         {
             lock(&self.table).lose(*node, how);
         }
-        let mut payload = here.pool.take();
-        let begun = &self.desk.peers[from.index()].payload;
-        let mut begun = lock(begun);
-        if !begun.is_empty() {
-            payload.extend(&begun);
-            *begun = Vec::new();
+        if peer.begun.load(Ordering::Acquire) {
+            payload.extend(&lock(&peer.payload));
+            peer.begin_anew();
         }
-        drop(begun);
         payload.extend(frame.payload);
         let to = self.me;
-        self.desk.put(Envelope {
+        Ok(Some(Envelope {
             from,
             to,
             body,
             payload,
-        });
-        Ok(())
+        }))
     }
 
     /// Keeps a message until the node is ready for it.
@@ -288,8 +355,9 @@ impl Processes {
     fn cut_off(&self, node: NodeId, why: String) {
         let peer = &self.desk.peers[node.index()];
         peer.cut_off.store(true, Ordering::Relaxed);
-        *lock(&peer.payload) = Vec::new();
+        peer.begin_anew();
         lock(&self.desk.cut_off).push((node, why));
+        self.desk.any_cut_off.store(true, Ordering::SeqCst);
     }
 
     /// Ends the connections to those that were cut off, now that they have heard why.
