@@ -104,6 +104,11 @@ pub struct SorOptions {
     #[arg(long)]
     pub measure_setup: bool,
 
+    /// Relax the rows first that need a row of another node, so that all fetch right after the
+    /// barrier and answer each other while they wait
+    #[arg(long)]
+    pub edges_first: bool,
+
     #[allow(missing_docs, reason = "clap would take the words for the program's")]
     #[command(flatten)]
     pub common: Common,
@@ -232,6 +237,7 @@ impl SorOptions {
             steps,
             omega,
             measure_setup,
+            edges_first,
             ref common,
             ..
         } = self;
@@ -249,6 +255,7 @@ impl SorOptions {
             seed: common.seed,
             omega,
             setup_measured: measure_setup,
+            edges_first,
         })
     }
 }

@@ -33,12 +33,18 @@ fn sor_finds_the_same_grid_on_any_number_of_nodes() {
             seed: 3,
             omega: 1.5,
             setup_measured: false,
+            edges_first: false,
+        };
+        let edges_first = sor::Problem {
+            edges_first: true,
+            ..problem
         };
         for nodes in [1, 2, 3, 4] {
             let (alone, run) = solve_sor::<Rows<f64>>(&problem, nodes);
+            let (_, in_order) = solve_sor::<Rows<f64>>(&edges_first, nodes);
             let (_, in_arrays) = solve_sor::<Array2<f64>>(&problem, nodes);
             let (_, by_points) = solve_sor::<sor::PointByPoint<Rows<f64>>>(&problem, nodes);
-            for found in [run.value, in_arrays.value, by_points.value] {
+            for found in [run.value, in_order.value, in_arrays.value, by_points.value] {
                 let error = found.max_error;
                 assert_eq!(error, Some(0.0), "{rows} x {columns} on {nodes}");
                 assert_eq!(found.digest, alone.grid.digest());
@@ -57,6 +63,7 @@ fn sor_counts_are_those_of_its_boundary_rows_and_barriers() {
         seed: 3,
         omega: 1.5,
         setup_measured: false,
+        edges_first: false,
     };
     // What a page brings beside a row depends on which rows are so short that they share one.
     let by_themselves = Optimisations {
@@ -73,6 +80,17 @@ fn sor_counts_are_those_of_its_boundary_rows_and_barriers() {
             (same.misses, same.fetch_rounds, same.messages),
             (total.misses, total.fetch_rounds, total.messages),
             "an array costs what its rows would"
+        );
+        let edges_first = sor::Problem {
+            edges_first: true,
+            ..problem
+        };
+        let (_, in_order) = solve_sor_on::<Rows<f64>>(&edges_first, config());
+        let same = in_order.report.total();
+        assert_eq!(
+            (same.misses, same.fetch_rounds, same.messages),
+            (total.misses, total.fetch_rounds, total.messages),
+            "the order of rows costs nothing"
         );
         let bytes = |all: &Counters| all.by_type["f64"].installed_bytes;
         assert_eq!(bytes(&same), bytes(&total));
@@ -185,6 +203,7 @@ fn both_programs_find_the_same_under_every_protocol() {
         seed: 3,
         omega: 1.5,
         setup_measured: false,
+        edges_first: false,
     };
     let bodies = barnes::Problem::new(150, 3, 5);
     let alone = sor::sequential::run(grid, |_| ());
@@ -249,6 +268,7 @@ fn sor_under_treadmarks_sends_what_the_formula_says() {
             seed: 3,
             omega: 1.5,
             setup_measured,
+            edges_first: false,
         };
         let settings = Settings::fixed_cost(4);
         let config = Config::nodes(4).coherence(Coherence::TreadMarks);
@@ -280,6 +300,7 @@ fn both_programs_do_the_same_under_either_detector() {
         seed: 3,
         omega: 1.5,
         setup_measured: false,
+        edges_first: false,
     };
     let bodies = barnes::Problem::new(300, 3, 5);
     let alone = sor::sequential::run(grid, |_| ());

@@ -45,6 +45,9 @@ pub struct Problem {
     /// What is measured begins before the rows are allocated and filled, and not with the first
     /// step.
     pub setup_measured: bool,
+    /// Each node relaxes the rows first that need a row of another node, as who exchanges edges
+    /// does: then all ask each other at once, right after the barrier, and answer while they wait.
+    pub edges_first: bool,
 }
 
 /// What one relaxed point costs in a simulation, in units of `Worker::work`. A unit stands for
@@ -70,6 +73,15 @@ impl Problem {
     /// The interior rows that node `node` of `nodes` relaxes; bands differ by at most one row.
     pub const fn band(&self, node: usize, nodes: usize) -> Range<usize> {
         1 + self.rows * node / nodes..1 + self.rows * (node + 1) / nodes
+    }
+
+    /// The same, in the order in which the node relaxes them. What comes of it does not depend on
+    /// that, for a half-sweep reads what it does not write.
+    pub fn order(&self, node: usize, nodes: usize) -> impl Iterator<Item = usize> + use<> {
+        let Range { start, end } = self.band(node, nodes);
+        let edge = self.edges_first && node + 1 < nodes && start + 1 < end;
+        let first = edge.then_some(end - 1);
+        first.into_iter().chain(start..end - usize::from(edge))
     }
 
     /// The rows that node `node` of `nodes` fills in: its band, and the wall beside it.
@@ -128,6 +140,27 @@ mod tests {
             seed: 1,
             omega: 1.0,
             setup_measured: false,
+            edges_first: false,
+        }
+    }
+
+    #[test]
+    fn edges_first_or_not_each_row_has_its_turn_once() {
+        for edges_first in [false, true] {
+            let p = Problem {
+                edges_first,
+                ..problem(7, 3)
+            };
+            for (nodes, node) in [(1, 0), (2, 0), (2, 1), (3, 1), (7, 3)] {
+                let order: Vec<usize> = p.order(node, nodes).collect();
+                let band = p.band(node, nodes);
+                let other = edges_first && node + 1 < nodes;
+                let first = if other { band.end - 1 } else { band.start };
+                assert_eq!(order[0], first, "{node} of {nodes}");
+                let mut sorted = order;
+                sorted.sort_unstable();
+                assert!(sorted.into_iter().eq(band), "{node} of {nodes}");
+            }
         }
     }
 

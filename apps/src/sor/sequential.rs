@@ -132,6 +132,7 @@ mod tests {
             steps,
             seed: 42,
             omega: 1.5,
+            edges_first: false,
         }
     }
 

@@ -125,7 +125,7 @@ fn half_sweep<L: Layout>(
     };
     let band = problem.band(w.node().index(), w.nodes());
     let points = band.len() * problem.columns / 2;
-    for row in band {
+    for row in problem.order(w.node().index(), w.nodes()) {
         write.relax(w, read, row, colour.columns(row), problem)?;
     }
     w.work(points as u64 * UNITS_PER_POINT);

@@ -52,6 +52,7 @@ fn solve_sor(size: usize) -> Result<(), RunError> {
         seed: 1,
         omega: 1.5,
         setup_measured: false,
+        edges_first: false,
     };
     let rows = |nodes| -> Result<f64, RunError> {
         let run = Config::nodes(nodes)

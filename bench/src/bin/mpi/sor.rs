@@ -25,6 +25,7 @@ pub fn run(rows: usize, columns: usize, steps: usize) -> Outcome<()> {
         seed: 0,
         omega: 1.0,
         setup_measured: false,
+        edges_first: false,
     };
     let band = problem.band(me, nodes);
     let first = band.start - 1;
