@@ -1,6 +1,6 @@
-//! What a miss costs between two processes, on every port, beside the port's own round trip: an
-//! object of 64 bytes is fetched from a node whose worker waits, and so polls, and from one whose
-//! worker computes, so that its service thread has to wake up.
+//! What a barrier and a miss cost between two processes, on every port, beside the port's own round
+//! trip: an object of 64 bytes is fetched from a node whose worker waits, and so polls, and from one
+//! whose worker computes, so that its service thread has to wake up.
 //!
 //! Nothing is pinned: the service thread needs a core. Workers spin for 100 us while they wait.
 #![forbid(unsafe_code)]
@@ -21,6 +21,7 @@ type Outcome<T> = Result<T, Box<dyn Error>>;
 
 const ROUNDS: usize = 7;
 const TRIPS: u32 = 20_000;
+const BARRIERS: u32 = 20_000;
 const MISSES: usize = 20_000;
 /// Misses at a node that computes, each of which may take a wake-up.
 const SLOW_MISSES: usize = 2_000;
@@ -56,8 +57,8 @@ fn round_trips(port: &dyn Port, trips: u32) -> Outcome<Duration> {
     Ok(began.elapsed() / trips)
 }
 
-/// What one node measured: a miss at a node that waits, and at one that computes.
-fn misses(machine: &Processes) -> Outcome<[Duration; 2]> {
+/// What one node measured: a barrier, a miss at a node that waits, and at one that computes.
+fn run(machine: &Processes) -> Outcome<[Duration; 3]> {
     let mut settings = Settings::nodes(2);
     // Otherwise what lies beside a missed object comes with it.
     settings.optimisations.read_aggregation = false;
@@ -69,14 +70,19 @@ fn misses(machine: &Processes) -> Outcome<[Duration; 2]> {
             }
         }
         w.barrier()?;
-        let mut times = [Duration::ZERO; 2];
+        let mut times = [Duration::ZERO; 3];
+        let began = Instant::now();
+        for _ in 0..BARRIERS {
+            w.barrier()?;
+        }
+        times[0] = began.elapsed() / BARRIERS;
         let mut all = objects.iter();
         if w.node().index() == 0 {
             let began = Instant::now();
             for object in all.by_ref().take(MISSES) {
                 black_box(object.get(w)[0]);
             }
-            times[0] = began.elapsed() / MISSES as u32;
+            times[1] = began.elapsed() / MISSES as u32;
         }
         w.barrier()?;
         let long = Duration::from_millis(200);
@@ -85,7 +91,7 @@ fn misses(machine: &Processes) -> Outcome<[Duration; 2]> {
             for object in all {
                 black_box(object.get(w)[0]);
             }
-            times[1] = began.elapsed() / SLOW_MISSES as u32;
+            times[2] = began.elapsed() / SLOW_MISSES as u32;
         } else {
             while began.elapsed() < long {
                 spin_loop();
@@ -114,17 +120,17 @@ fn measure(port: Box<dyn Port>, mut child: Child) -> Outcome<()> {
         trips?.iter().map(micros).collect(),
     );
     let machine = Processes::new(port, 0)?;
-    let measured: Outcome<Vec<[Duration; 2]>> = (0..ROUNDS).map(|_| misses(&machine)).collect();
+    let measured: Outcome<Vec<[Duration; 3]>> = (0..ROUNDS).map(|_| run(&machine)).collect();
     let measured = measured?;
     let of = |which: usize| measured.iter().map(|times| micros(&times[which])).collect();
-    row(
-        &format!("{name}: a miss of 64 bytes, the owner waits"),
-        of(0),
-    );
-    row(
-        &format!("{name}: a miss of 64 bytes, the owner computes"),
-        of(1),
-    );
+    let names = [
+        "a barrier of two",
+        "a miss of 64 bytes, the owner waits",
+        "a miss of 64 bytes, the owner computes",
+    ];
+    for (which, what) in names.into_iter().enumerate() {
+        row(&format!("{name}: {what}"), of(which));
+    }
     drop(machine);
     child.wait()?;
     Ok(())
@@ -134,7 +140,7 @@ fn serve(port: Box<dyn Port>) -> Outcome<()> {
     echo(&*port)?;
     let machine = Processes::new(port, 0)?;
     for _ in 0..ROUNDS {
-        misses(&machine)?;
+        run(&machine)?;
     }
     Ok(())
 }
