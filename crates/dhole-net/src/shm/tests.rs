@@ -4,6 +4,7 @@
 use std::io::Write;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -79,6 +80,17 @@ fn headers_that_cannot_be_are_cut_off() {
     assert_cut_off(&begins_with(1 | (16 << 20) << 4), "beyond the ring");
     assert_cut_off(&begins_with(1 | 4_096 << 4), "beyond the ring");
     assert_cut_off(&begins_with(5), "a record that begins with 0x5");
+}
+
+#[test]
+fn who_panics_over_a_frame_where_it_lies_has_taken_it() {
+    let frame = |bytes| header(Kind::Whole, bytes);
+    let port = writes(&[frame(8), frame(16)]);
+    let panics = || port.poll_in_place(&mut |_, _| panic!("on purpose"));
+    assert!(catch_unwind(AssertUnwindSafe(panics)).is_err());
+    let mut taken = Vec::new();
+    port.poll(&mut |_, frame| taken.push(frame.len()));
+    assert_eq!(taken, [16]);
 }
 
 #[test]
