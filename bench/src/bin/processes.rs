@@ -1,6 +1,6 @@
-//! What a barrier and a miss cost between two processes, on every port, beside the port's own round
-//! trip: an object of 64 bytes is fetched from a node whose worker waits, and so polls, and from one
-//! whose worker computes, so that its service thread has to wake up.
+//! What a barrier and a miss cost between two processes, on every port, beside the port's own
+//! round trip: an object of 64 bytes is fetched from a node whose worker waits, and so polls, and
+//! from one whose worker computes, so that its service thread has to wake up.
 //!
 //! Nothing is pinned: the service thread needs a core. Workers spin for 100 us while they wait.
 #![forbid(unsafe_code)]
