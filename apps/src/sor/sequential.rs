@@ -133,6 +133,7 @@ mod tests {
             seed: 42,
             omega: 1.5,
             edges_first: false,
+            setup_measured: false,
         }
     }
 
