@@ -440,6 +440,7 @@ impl State {
     /// Ends the run for this node; the first reason stays.
     pub fn end(&mut self, ended: Ended) {
         self.ended.get_or_insert(ended);
+        self.protocol.give_up();
     }
 
     /// Tells all other nodes that the run is over.

@@ -31,8 +31,8 @@ pub(crate) struct Survival {
     worker_steps: bool,
     /// Whom the worker's last step sent something.
     sent_to: SmallVec<[NodeId; 4]>,
-    /// What ended a wait of the worker for anything but objects with operations. The protocol
-    /// goes on to wait for it, and so can wait for nothing else.
+    /// What ended a wait of the worker for anything but objects with operations. The protocol has
+    /// given up, and waits for nothing else.
     cut: Option<ProtocolError>,
 }
 
@@ -164,7 +164,7 @@ impl State {
     /// When a node is lost for which it would.
     pub(crate) fn begin_to_wait(&mut self) -> Result<(), ProtocolError> {
         if let Some(lost) = self.waits_for_lost() {
-            self.survival.cut = Some(lost.clone());
+            self.give_up(lost.clone());
             return Err(lost);
         }
         self.survival.waits = true;
@@ -191,7 +191,12 @@ impl State {
     }
 
     fn refuse(&mut self, lost: ProtocolError) {
-        self.survival.cut = Some(lost.clone());
+        self.give_up(lost.clone());
         self.refuse_wait(lost);
+    }
+
+    fn give_up(&mut self, lost: ProtocolError) {
+        self.survival.cut = Some(lost);
+        self.protocol.give_up();
     }
 }

@@ -655,6 +655,23 @@ impl Message {
         )
     }
 
+    /// Whether the message brings what its receiver's worker waits for.
+    pub(crate) fn ends_a_wait(&self) -> bool {
+        matches!(
+            self,
+            Message::FetchReply { .. }
+                | Message::ElementsReply { .. }
+                | Message::PageReply { .. }
+                | Message::DiffReply { .. }
+                | Message::Gone { .. }
+                | Message::ElementsGone { .. }
+                | Message::LockGrant { .. }
+                | Message::GateGrant { .. }
+                | Message::BarrierDepart { .. }
+                | Message::Notify { .. }
+        )
+    }
+
     /// Bytes of a message's frame: length, kind, sender, receiver, sequence.
     pub const HEADER_BYTES: u64 = 16;
 

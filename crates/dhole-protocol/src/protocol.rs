@@ -34,7 +34,7 @@ pub struct Protocol {
     traffic: Traffic,
     /// What the worker waited for has come, but for the other sides of races.
     withheld: bool,
-    /// The run has ended early, and with it the worker's wait.
+    /// The worker's wait was [given up](Protocol::give_up), or the run has ended early.
     over: bool,
 }
 
@@ -483,6 +483,8 @@ impl Protocol {
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
         match message {
+            // The worker computes, and what it sees may not change.
+            message if self.over && message.ends_a_wait() => Ok(()),
             Message::Gossiped { gossip, carrier } => {
                 self.lazy.check_gossip(from, &gossip)?;
                 self.deliver(from, *carrier, worker, out)?;
@@ -711,19 +713,21 @@ impl Protocol {
             }
             Message::Deadlock { cycle } => {
                 if self.is_on(&cycle) {
-                    self.end();
+                    self.give_up();
                     out.push(Command::Deadlock(cycle));
                 }
                 Ok(())
             }
             Message::Abort { .. } => {
-                self.end();
+                self.give_up();
                 Ok(())
             }
         }
     }
 
-    fn end(&mut self) {
+    /// The worker goes on without what it waits for, and will never wait for a lock, at a barrier
+    /// or a gate, or on a condition again. What it was to get may be on its way all the same.
+    pub fn give_up(&mut self) {
         self.wait_for.end();
         self.over = true;
     }

@@ -135,6 +135,9 @@ impl Protocol {
         collect: bool,
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
+        if self.over {
+            return Ok(());
+        }
         self.barrier.check_departure(barrier, from)?;
         let records = self.lazy.check(from, news)?;
         self.barrier.depart(news.time.of(self.me));

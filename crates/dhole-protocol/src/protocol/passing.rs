@@ -109,6 +109,9 @@ impl Protocol {
     }
 
     fn pass_without_news(&mut self, request: &Request, out: &mut Commands) {
+        if request.requester == self.me && self.over {
+            return;
+        }
         if request.requester == self.me {
             self.lazy.acquired(out);
             self.gates.granted(1);
@@ -206,9 +209,6 @@ impl Protocol {
         condition: ConditionId,
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
-        if self.over {
-            return Ok(());
-        }
         let waits = WaitingFor::Condition(condition);
         let Some(me) = self.wait_for.current().filter(|me| me.waiting_for == waits) else {
             let what = "a notification of a condition that this node does not wait on";

@@ -16,6 +16,7 @@ mod finish;
 mod flush;
 mod freeing;
 mod gates;
+mod given_up;
 mod keeping;
 mod owned;
 mod pack;
