@@ -327,6 +327,7 @@ fn run_node<R>(
     let follows = worker.link.was_told() || failed.follows();
     if worker.link.node.is_out() {
         // The others go on, or end by themselves.
+        worker.end_others(failed.reason());
         return Err(Failure {
             failed,
             order: None,

@@ -4,8 +4,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use dhole_heap::Share;
 use dhole_model::CallSite;
-use dhole_protocol::Event;
 use dhole_protocol::objects::Meeting;
+use dhole_protocol::{AbortReason, Event};
 
 use crate::error::{Error, Result, SyncError};
 use crate::worker::Worker;
@@ -106,6 +106,8 @@ impl Worker<'_> {
         called.map_err(|failure| self.link.sync_error(failure, site))?;
         if survives {
             self.meet_those_left(Meeting::End, site)?;
+            // Their parents are lost, and nobody waits for them.
+            self.end_others(AbortReason::Failed("the run has ended".into()));
         }
         Ok(())
     }

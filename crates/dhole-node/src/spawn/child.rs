@@ -213,12 +213,6 @@ impl Worker<'_> {
                 "a run under treadmarks has no processes, for its nodes meet with whole pages",
             ));
         }
-        if self.link.survives() {
-            return Err(refuse(
-                "a run that goes on when nodes are lost has no processes: who has started what, \
-                 and who waits for it, is not agreed on among those left",
-            ));
-        }
         let no_table = || refuse("functions have no names in this build, on this system");
         let what = op.place().ok_or_else(no_table)?;
         let bytes = encode("the arguments", arguments).map_err(malformed)?;
@@ -232,6 +226,7 @@ impl Worker<'_> {
     fn place(&self, place: Where) -> Result<At, Refusal> {
         let (me, nodes) = (self.node().index(), self.nodes());
         let on = match place.0 {
+            At::On(node) if self.is_gone(node) => return Err(Refusal::NoNode(node)),
             At::On(node) if node.index() < nodes => node,
             At::On(node) => {
                 let what = format!("{node} is not one of {nodes} nodes");
@@ -243,14 +238,27 @@ impl Worker<'_> {
             }
             At::Anywhere => {
                 let mut guard = self.link.node.monitor.lock();
-                let turns = &guard.split().1.turns;
+                let state = guard.split().1;
+                let turns = &state.turns;
                 let others = (1..=nodes).map(|far| NodeId::at((me + far) % nodes));
+                let others = others.filter(|node| !state.survival.is_gone(*node));
                 // Of several the first.
                 let least = others.min_by_key(|node| turns.started_on(*node));
                 least.unwrap_or(self.node())
             }
         };
         Ok(At::On(on))
+    }
+
+    fn is_gone(&self, node: NodeId) -> bool {
+        self.link
+            .node
+            .monitor
+            .lock()
+            .split()
+            .1
+            .survival
+            .is_gone(node)
     }
 
     /// Waits for the end of a process; its result.
@@ -275,7 +283,10 @@ impl Worker<'_> {
             Ok(outcome.unwrap_or(Err(Refusal::Unknown)))
         });
         match called {
-            Ok(outcome) => outcome.map_err(|cause| child.ended(self.node(), cause)),
+            Ok(outcome) => outcome.map_err(|cause| match cause {
+                Refusal::Lost(node) => child.ended(self.node(), Refusal::WentWith(node)),
+                cause => child.ended(self.node(), cause),
+            }),
             Err(failure) => Err(self.link.sync_error(failure, site).into()),
         }
     }

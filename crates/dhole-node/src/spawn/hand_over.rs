@@ -86,6 +86,8 @@ impl Link<'_> {
             awaited,
             at_barrier,
         };
+        // Who has the turn next computes.
+        state.survival.waited();
         state.turns.park(me, parked);
         let (machine, id) = (self.machine, self.node.id);
         call.give_turn(|| machine.hand_over(id, me, to));

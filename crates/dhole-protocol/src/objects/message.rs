@@ -94,6 +94,9 @@ pub enum Refusal {
     /// The object was freed.
     #[error("{0} freed it")]
     Freed(NodeId),
+    /// The node on which the process ran was lost.
+    #[error("it went with {0}, which was lost: how far it had come is not known")]
+    WentWith(NodeId),
     /// The process that was started panicked.
     #[error("it panicked: {0}")]
     Panicked(Arc<str>),
@@ -380,7 +383,11 @@ impl Refusal {
             | Refusal::Failed(words) => words_bytes(words),
             Refusal::TooMany(_) => 8,
             Refusal::Diverged { nodes, operation } => words_bytes(nodes) + words_bytes(operation),
-            Refusal::Lost(_) | Refusal::Unanswered(_) | Refusal::NoNode(_) | Refusal::Freed(_) => 2,
+            Refusal::Lost(_)
+            | Refusal::Unanswered(_)
+            | Refusal::NoNode(_)
+            | Refusal::Freed(_)
+            | Refusal::WentWith(_) => 2,
             Refusal::Unmade => 0,
             Refusal::Apart(words) => words_bytes(words),
         }

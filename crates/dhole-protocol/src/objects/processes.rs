@@ -5,7 +5,7 @@
 use dhole_model::{NodeId, VectorTime};
 
 use super::host::Host;
-use super::message::{CallId, ObjectsMessage, Outcome, Start};
+use super::message::{CallId, ObjectsMessage, Outcome, Refusal, Start};
 use super::{Asked, Objects, ObjectsCommand, Out};
 
 impl Objects {
@@ -13,6 +13,11 @@ impl Objects {
     pub(super) fn spawn(&mut self, start: Start, to: NodeId, host: &dyn Host, out: Out<'_>) {
         if to == self.me {
             out.push(ObjectsCommand::Start(start));
+            return;
+        }
+        if self.gone.contains_key(&to) {
+            let (call, outcome) = (start.by.number, Err(Refusal::Lost(to)));
+            out.push(ObjectsCommand::Finished { call, outcome });
             return;
         }
         let time = host.time();

@@ -2,6 +2,7 @@
 
 mod ending;
 mod running;
+mod surviving;
 mod turns;
 
 use dhole::{Config, Result, Run, RunError, Worker};
