@@ -195,6 +195,39 @@ fn locks_and_references_of_a_dead_node_are_errors_that_name_it() {
 }
 
 #[test]
+fn a_lock_that_comes_when_its_waiter_has_been_refused_ends_no_run() {
+    for seed in 0..50 {
+        let settings = cluster(3, seed, &[(2, CRASH_NS)]);
+        let run = Config::nodes(1).survive(true).simulate(settings, |w| {
+            let lock = Lock::numbered(0);
+            let number = w.once(|w| Ok(w.alloc(0_u64)))?;
+            let held = match w.node().index() {
+                0 => Some(lock.acquire(w)?),
+                _ => None,
+            };
+            number.read(w);
+            w.barrier()?;
+            if let Some(held) = held {
+                *number.get_mut(w) = 1;
+                w.work(LATER);
+                // Node 1 is told what this node wrote, and computes.
+                held.release(w)?;
+            } else if w.node() == NodeId(1) {
+                assert!(lock.acquire(w).is_err(), "node 2 dies meanwhile");
+                let before = number.read(w);
+                w.work(2 * LATER);
+                assert_eq!(number.read(w), before);
+            } else {
+                w.work(LATER);
+            }
+            w.barrier()?;
+            Ok(())
+        });
+        run.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+    }
+}
+
+#[test]
 fn the_next_node_makes_a_value_whose_maker_dies() {
     for seed in 0..50 {
         let settings = cluster(4, seed, &[(0, CRASH_NS)]);
