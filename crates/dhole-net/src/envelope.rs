@@ -3,7 +3,7 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Mutex;
 
-use dhole_model::{NodeId, PageWork};
+use dhole_model::{NodeId, Work};
 
 /// One message on its way: who, to whom, the protocols' part, and the bytes of objects that
 /// travel with it.
@@ -62,14 +62,14 @@ impl fmt::Debug for Payload {
 #[derive(Debug)]
 pub struct Outbox<M> {
     envelopes: VecDeque<Envelope<M>>,
-    work: PageWork,
+    work: Work,
 }
 
 impl<M> Default for Outbox<M> {
     fn default() -> Self {
         Outbox {
             envelopes: VecDeque::new(),
-            work: PageWork::default(),
+            work: Work::default(),
         }
     }
 }
@@ -96,17 +96,17 @@ impl<M> Outbox<M> {
     }
 
     /// What was done before the messages are sent, for machines that charge it.
-    pub fn work(&mut self) -> &mut PageWork {
+    pub fn work(&mut self) -> &mut Work {
         &mut self.work
     }
 
     /// Whether a machine has to be told of [`work`](Outbox::work).
     pub fn has_work(&self) -> bool {
-        self.work != PageWork::default()
+        self.work != Work::default()
     }
 
     /// Takes what was done.
-    pub fn take_work(&mut self) -> PageWork {
+    pub fn take_work(&mut self) -> Work {
         std::mem::take(&mut self.work)
     }
 }

@@ -168,7 +168,11 @@ pub fn run_on<R: Send>(
     };
     let here = machine.apart().map_or(nodes, |_| 1);
     let all: Vec<Node> = (first..first + here)
-        .map(|id| Node::new(NodeId::at(id), nodes, settings, &cluster, &pool))
+        .map(|id| {
+            let node = Node::new(NodeId::at(id), nodes, settings, &cluster, &pool);
+            node.time_operations(machine.stopwatch());
+            node
+        })
         .collect();
     let receivers: Vec<&dyn Receiver<Message>> = all.iter().map(|node| node as _).collect();
     let results: Vec<Mutex<Option<Result<R, Failure>>>> =

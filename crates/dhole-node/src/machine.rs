@@ -85,6 +85,12 @@ pub trait Machine: Sync {
     /// happens, so the caller may hold the node's lock. Nothing on a live machine.
     fn computes(&self, _node: NodeId, _begins: bool) {}
 
+    /// A clock in nanoseconds by which operations are timed that messages bring, where what the
+    /// program computes is measured. Told by [`Outbox::work`](dhole_net::Outbox::work).
+    fn stopwatch(&self) -> Option<fn() -> u64> {
+        None
+    }
+
     /// Nanoseconds for which the program has computed on `node`, where the machine knows.
     fn computed(&self, _node: NodeId) -> u64 {
         0

@@ -145,6 +145,11 @@ impl Node {
         }
     }
 
+    /// Operations that messages bring are timed by this clock, if by any.
+    pub(crate) fn time_operations(&self, stopwatch: Option<fn() -> u64>) {
+        self.monitor.lock().split().1.here.copies.stopwatch = stopwatch;
+    }
+
     /// What this node did so far.
     pub(crate) fn counters(&self) -> Counters {
         let mut guard = self.monitor.lock();

@@ -231,7 +231,7 @@ impl Cluster {
         let Arrival { to, at, .. } = arrival;
         let handling_ns = self.interrupt_ns(arrival, wake) + arrival.receive_ns;
         let begun = self.nodes[to.index()].handle(at, 0);
-        let work_ns = self.settings.network.page_work_ns(out.take_work());
+        let work_ns = self.work_ns(to, out);
         let mut done = self.nodes[to.index()].handle(at, handling_ns.saturating_add(work_ns));
         while let Some(envelope) = out.pop() {
             done = self.post(to, done, envelope);
@@ -263,12 +263,23 @@ impl Cluster {
     /// The worker of `node` sends what is in `out`.
     pub(crate) fn send(&mut self, node: NodeId, out: &mut Outbox<Message>) {
         self.node(node).stop_computing();
-        let work_ns = self.settings.network.page_work_ns(out.take_work());
+        let work_ns = self.work_ns(node, out);
         let mut clock = self.node(node).clock.saturating_add(work_ns);
         while let Some(envelope) = out.pop() {
             clock = self.post(node, clock, envelope);
         }
         self.node(node).clock = clock;
+    }
+
+    /// How long a node's processor was busy before what it wants sent. Operations that it executed,
+    /// for whomever, are computation.
+    fn work_ns(&mut self, node: NodeId, out: &mut Outbox<Message>) -> u64 {
+        let work = out.take_work();
+        let it = self.node(node);
+        let operations_ns = it.scaled_ns(Duration::from_nanos(work.operations_ns));
+        it.computed_ns = it.computed_ns.saturating_add(operations_ns);
+        let pages_ns = self.settings.network.page_work_ns(work);
+        pages_ns.saturating_add(operations_ns)
     }
 
     /// Puts a message on its way at `at`; returns when the sender's processor is done with it.

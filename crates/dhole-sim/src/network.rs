@@ -1,4 +1,4 @@
-use dhole_model::{MessageKind, PageWork};
+use dhole_model::{MessageKind, Work};
 
 mod description;
 mod keys;
@@ -218,7 +218,7 @@ impl Network {
     }
 
     /// Nanoseconds of a processor that keeping pages takes beside messages.
-    pub fn page_work_ns(&self, work: PageWork) -> u64 {
+    pub fn page_work_ns(&self, work: Work) -> u64 {
         let per_byte = [
             (work.twin_bytes, self.twin_ns_per_byte),
             (work.made_bytes, self.diff_make_ns_per_byte),

@@ -1,8 +1,8 @@
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
 use corosensei::Coroutine;
 use corosensei::stack::{DefaultStack, Stack};
@@ -13,7 +13,7 @@ use dhole_protocol::Message;
 
 use crate::cluster::{Cluster, Next, Suspension};
 use crate::confined::Confined;
-use crate::{Report, Settings};
+use crate::{Computation, Report, Settings};
 
 /// A simulated cluster. One thread, the one that calls [`start`](Machine::start), runs
 /// everything: each body as a coroutine with a stack of its own, and the handlers on the
@@ -31,6 +31,13 @@ pub struct Sim {
     settings: Settings,
     cluster: Confined<Cluster>,
     report: Mutex<Report>,
+}
+
+/// Nanoseconds on this machine's clock.
+fn here_ns() -> u64 {
+    static BEGAN: OnceLock<Instant> = OnceLock::new();
+    let elapsed = BEGAN.get_or_init(Instant::now).elapsed();
+    u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// What workers unwind with when the run is ending because another body or a handler unwound.
@@ -267,6 +274,10 @@ impl Machine for Sim {
 
     fn computes(&self, node: NodeId, begins: bool) {
         self.cluster.with(|cluster| cluster.computes(node, begins));
+    }
+
+    fn stopwatch(&self) -> Option<fn() -> u64> {
+        (self.settings.computation == Computation::Measured).then_some(here_ns)
     }
 
     fn computed(&self, node: NodeId) -> u64 {

@@ -261,6 +261,7 @@ impl State {
             protocol: &self.protocol,
         };
         let mut done = here.machine.step(event, &mut host, &mut commands);
+        step.out.work().operations_ns += std::mem::take(&mut here.copies.executed_ns);
         for command in commands.drain(..) {
             let carried_out = match command {
                 ObjectsCommand::Send { to, message } => {

@@ -122,7 +122,6 @@ fn waiting_operations_on_a_replica_go_on_in_order() {
 
 #[test]
 fn what_an_operation_computes_takes_time_in_a_simulation_that_measures() {
-    const BUSY: Duration = Duration::from_millis(2);
     let run = Config::nodes(1).simulate(Settings::new(1), |w: &mut dhole::Worker<'_>| {
         let slow: Object<Slow> = w.new_object(on(NodeId(0)), Slow)?;
         let before = w.now();
@@ -133,26 +132,55 @@ fn what_an_operation_computes_takes_time_in_a_simulation_that_measures() {
     });
     let took = run.unwrap().value;
     assert!(took.iter().all(|took| *took >= BUSY), "{took:?}");
+}
 
-    #[derive(Serialize, Deserialize)]
-    struct Slow;
+#[test]
+fn what_is_executed_for_others_takes_the_time_of_who_executes_it() {
+    let run = |strategy| {
+        Config::nodes(3).simulate(Settings::new(3), move |w: &mut dhole::Worker<'_>| {
+            let slow: Object<Slow> = w.once(|w| Ok(w.new_object(strategy, Slow)?))?;
+            let before = w.now();
+            if w.node().index() == 0 {
+                slow.write(w)?;
+            }
+            let called = w.now() - before;
+            w.barrier()?;
+            Ok(called)
+        })
+    };
+    let computed = |report: dhole::Report| report.simulated.unwrap().computed;
+    let alone = run(on(NodeId(1))).unwrap();
+    assert!(alone.value >= BUSY, "its caller waits: {:?}", alone.value);
+    let there = computed(alone.report)[1];
+    assert!(there >= BUSY, "{there:?}");
+    let everywhere = computed(run(replicated()).unwrap().report);
+    assert!(
+        everywhere.iter().all(|computed| *computed >= BUSY),
+        "{everywhere:?}"
+    );
+}
 
-    fn busy() {
-        let began = std::time::Instant::now();
-        while began.elapsed() < BUSY {
-            std::hint::spin_loop();
-        }
+const BUSY: Duration = Duration::from_millis(2);
+
+/// Both operations compute.
+#[derive(Serialize, Deserialize)]
+struct Slow;
+
+fn busy() {
+    let began = std::time::Instant::now();
+    while began.elapsed() < BUSY {
+        std::hint::spin_loop();
+    }
+}
+
+#[dhole::object]
+impl Slow {
+    pub fn read(&self) {
+        busy();
     }
 
-    #[dhole::object]
-    impl Slow {
-        pub fn read(&self) {
-            busy();
-        }
-
-        pub fn write(&mut self) {
-            busy();
-        }
+    pub fn write(&mut self) {
+        busy();
     }
 }
 
