@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use dhole::sim::Settings;
-use dhole::{Config, NodeId, Object, Strategy, Worker, on, replicated};
+use dhole::{Config, NodeId, Object, ObjectError, Strategy, Worker, on, replicated};
 use serde::{Deserialize, Serialize};
 
 #[derive(Serialize, Deserialize, Default)]
@@ -22,6 +22,12 @@ impl Buffer {
         self.most = self.most.max(self.items.len());
     }
 
+    /// A mistake: it does not look whether there is room.
+    pub fn put_anyway(&mut self, item: u32) {
+        self.items.push_back(item);
+        self.most = self.most.max(self.items.len());
+    }
+
     #[when(!self.items.is_empty())]
     pub fn get(&mut self) -> u32 {
         self.items.pop_front().unwrap_or(u32::MAX)
@@ -35,12 +41,16 @@ impl Buffer {
 const EACH: u32 = 12;
 
 /// Half of the nodes produce and half consume; what each consumer gets of one producer is in order.
-fn bounded_buffer(w: &mut Worker<'_>, strategy: Strategy) -> dhole::Result<usize> {
+fn bounded_buffer(
+    w: &mut Worker<'_>,
+    strategy: Strategy,
+    put: fn(&Object<Buffer>, &mut Worker<'_>, u32) -> Result<(), ObjectError>,
+) -> dhole::Result<usize> {
     let buffer: Object<Buffer> = w.once(|w| Ok(w.new_object(strategy, Buffer::default())?))?;
     let me = w.node().0 as u32;
     if me.is_multiple_of(2) {
         for item in 0..EACH {
-            buffer.put(w, me * 1000 + item)?;
+            put(&buffer, w, me * 1000 + item)?;
             w.work(w.random() % 3000);
         }
     } else {
@@ -70,6 +80,12 @@ struct Room {
 impl Room {
     #[when(self.writers == 0 && self.waiting_writers == 0)]
     pub fn begin_read(&mut self) {
+        self.readers += 1;
+        self.look();
+    }
+
+    /// A mistake: it does not look whether somebody writes.
+    pub fn begin_read_anyway(&mut self) {
         self.readers += 1;
         self.look();
     }
@@ -105,7 +121,11 @@ impl Room {
 }
 
 /// Writers are alone in the room, and readers do not keep them out for ever.
-fn readers_writers(w: &mut Worker<'_>, strategy: Strategy) -> dhole::Result<(u32, u32)> {
+fn readers_writers(
+    w: &mut Worker<'_>,
+    strategy: Strategy,
+    begin_read: fn(&Object<Room>, &mut Worker<'_>) -> Result<(), ObjectError>,
+) -> dhole::Result<(u32, u32)> {
     let room: Object<Room> = w.once(|w| Ok(w.new_object(strategy, Room::default())?))?;
     let plain = w.once(|w| Ok(w.alloc(0_u32)))?;
     for round in 0..4 {
@@ -116,7 +136,7 @@ fn readers_writers(w: &mut Worker<'_>, strategy: Strategy) -> dhole::Result<(u32
             w.work(w.random() % 2000);
             room.end_write(w)?;
         } else {
-            room.begin_read(w)?;
+            begin_read(&room, w)?;
             let before = plain.read(w);
             w.work(w.random() % 2000);
             assert_eq!(plain.read(w), before);
@@ -127,17 +147,50 @@ fn readers_writers(w: &mut Worker<'_>, strategy: Strategy) -> dhole::Result<(u32
     Ok(room.found(w)?)
 }
 
+fn put(buffer: &Object<Buffer>, w: &mut Worker<'_>, item: u32) -> Result<(), ObjectError> {
+    buffer.put(w, item)
+}
+
+fn begin_read(room: &Object<Room>, w: &mut Worker<'_>) -> Result<(), ObjectError> {
+    room.begin_read(w)
+}
+
 fn settings(nodes: usize, seed: u64) -> Settings {
     let mut settings = Settings::fixed_cost(nodes);
     settings.seed = seed;
+    settings.network.jitter = 1.0;
     settings
+}
+
+/// How objects are kept in the run of a seed.
+fn strategy(nodes: u64, seed: u64) -> Strategy {
+    [replicated(), on(NodeId((seed % nodes) as u16))][seed as usize % 2]
+}
+
+#[test]
+fn guards_that_are_forgotten_are_noticed() {
+    let full = (0..1000).find(|seed| {
+        let run = Config::nodes(4).simulate(settings(4, *seed), |w| {
+            bounded_buffer(w, strategy(4, *seed), |b, w, item| b.put_anyway(w, item))
+        });
+        run.is_ok_and(|run| run.value > ROOM)
+    });
+    let together = (0..1000).find(|seed| {
+        let run = Config::nodes(3).simulate(settings(3, *seed), |w| {
+            readers_writers(w, strategy(3, *seed), |room, w| room.begin_read_anyway(w))
+        });
+        run.map_or(true, |run| run.value.0 > 0)
+    });
+    println!("seeds {full:?}, {together:?}");
+    assert!(full.is_some() && together.is_some());
 }
 
 #[test]
 fn a_bounded_buffer_holds_no_more_than_it_may_in_1000_seeds() {
     for seed in 0..1000 {
-        let strategy = [replicated(), on(NodeId((seed % 4) as u16))][seed as usize % 2];
-        let run = Config::nodes(4).simulate(settings(4, seed), |w| bounded_buffer(w, strategy));
+        let strategy = strategy(4, seed);
+        let run =
+            Config::nodes(4).simulate(settings(4, seed), |w| bounded_buffer(w, strategy, put));
         let most = run
             .unwrap_or_else(|error| panic!("seed {seed}: {error}"))
             .value;
@@ -148,8 +201,10 @@ fn a_bounded_buffer_holds_no_more_than_it_may_in_1000_seeds() {
 #[test]
 fn writers_are_alone_in_1000_seeds() {
     for seed in 0..1000 {
-        let strategy = [replicated(), on(NodeId((seed % 3) as u16))][seed as usize % 2];
-        let run = Config::nodes(3).simulate(settings(3, seed), |w| readers_writers(w, strategy));
+        let strategy = strategy(3, seed);
+        let run = Config::nodes(3).simulate(settings(3, seed), |w| {
+            readers_writers(w, strategy, begin_read)
+        });
         let found = run
             .unwrap_or_else(|error| panic!("seed {seed}: {error}"))
             .value;
@@ -161,11 +216,11 @@ fn writers_are_alone_in_1000_seeds() {
 fn both_work_on_threads() {
     for strategy in [replicated(), on(NodeId(1))] {
         let run = Config::nodes(4)
-            .run(|w| bounded_buffer(w, strategy))
+            .run(|w| bounded_buffer(w, strategy, put))
             .unwrap();
         assert!(run.value <= ROOM);
         let run = Config::nodes(3)
-            .run(|w| readers_writers(w, strategy))
+            .run(|w| readers_writers(w, strategy, begin_read))
             .unwrap();
         assert_eq!(run.value, (0, 12));
     }
