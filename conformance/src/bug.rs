@@ -253,11 +253,17 @@ impl Bug {
                     | GroupMessage::Data { body, .. },
                 ),
             ) => {
-                if let Ordered::Operate { news, .. } = Arc::make_mut(body) {
-                    *news = None;
-                }
+                self.ordered(body);
             }
             _ => {}
+        }
+    }
+
+    /// What becomes of what is multicast.
+    pub fn ordered(self, body: &mut Arc<Ordered>) {
+        if let (Bug::HideFromReplicas, Ordered::Operate { news, .. }) = (self, Arc::make_mut(body))
+        {
+            *news = None;
         }
     }
 

@@ -18,7 +18,7 @@ use stateright::semantics::{
 };
 
 /// What is done to a counter.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Op {
     /// Tells its value.
     Read,
@@ -31,7 +31,16 @@ pub enum Op {
 }
 
 impl Op {
-    fn code(self) -> (u16, u8) {
+    pub(crate) fn of(code: u16, argument: u8) -> Op {
+        match code {
+            0 => Op::Read,
+            1 => Op::Add,
+            2 => Op::Take,
+            _ => Op::Await(argument),
+        }
+    }
+
+    pub(crate) fn code(self) -> (u16, u8) {
         match self {
             Op::Read => (0, 0),
             Op::Add => (1, 0),
@@ -40,12 +49,12 @@ impl Op {
         }
     }
 
-    fn writes(self) -> bool {
+    pub(crate) fn writes(self) -> bool {
         matches!(self, Op::Add | Op::Take)
     }
 
     /// What it does to a value, and tells; `None` while its guard is false.
-    fn apply(self, value: &mut u8) -> Option<u8> {
+    pub(crate) fn apply(self, value: &mut u8) -> Option<u8> {
         match self {
             Op::Read => {}
             Op::Add => *value += 1,
@@ -132,12 +141,7 @@ impl Host for Counters {
         let Some(value) = self.values.get_mut(&call.object) else {
             return Tried::Done(Err(Refusal::Unknown));
         };
-        let op = match (call.operation, call.arguments[0]) {
-            (0, _) => Op::Read,
-            (1, _) => Op::Add,
-            (2, _) => Op::Take,
-            (_, least) => Op::Await(least),
-        };
+        let op = Op::of(call.operation, call.arguments[0]);
         if op == Op::Add && std::mem::take(&mut self.adds_two) {
             *value += 1;
         }

@@ -1,5 +1,6 @@
 use std::fmt;
 
+use dhole_model::NodeId;
 use dhole_protocol::{Event, Interval, Message};
 use stateright::{Model, Property};
 
@@ -7,7 +8,7 @@ use crate::Bug;
 use crate::model::node::{Around, Failed};
 use crate::model::sealed::Sealed;
 use crate::model::waits::Waits;
-use crate::model::{Fault, History, Network, Node, Parcel, Phase, Program, Sight, Wait};
+use crate::model::{Fault, History, Network, Node, Parcel, Phase, Program, Sight, Wait, calls};
 
 /// A program on a cluster: the system whose runs are explored.
 #[derive(Clone, Debug)]
@@ -48,6 +49,10 @@ pub enum Action {
     Deliver(usize, Sealed<Parcel>),
     /// A wait has lasted long.
     WaitedLong(usize),
+    /// The next multicast of a node gets its place in the order of all.
+    Order(NodeId),
+    /// The next one of that order is delivered to a node.
+    Follow(usize),
 }
 
 impl fmt::Debug for Action {
@@ -57,6 +62,8 @@ impl fmt::Debug for Action {
             Action::Resume(node) => write!(f, "n{node}'s call returns"),
             Action::Deliver(_, parcel) => write!(f, "{:?}", **parcel),
             Action::WaitedLong(node) => write!(f, "n{node} has waited long"),
+            Action::Order(node) => write!(f, "a multicast of {node:?} gets its place"),
+            Action::Follow(node) => write!(f, "n{node} gets a multicast"),
         }
     }
 }
@@ -106,11 +113,22 @@ impl Cluster {
 
 impl State {
     fn first(program: &Program) -> State {
-        let node = |me| Sealed::new(Node::new(me, program));
+        let mut nodes: Vec<Node> = (0..program.nodes.len())
+            .map(|me| Node::new(me, program))
+            .collect();
+        let (mut network, mut history) = (Network::default(), History::default());
+        let mut around = Around {
+            program,
+            bug: None,
+            network: &mut network,
+            history: &mut history,
+        };
+        let made = calls::make(&mut nodes, &mut around);
+        made.expect("a node may make objects");
         State {
-            nodes: (0..program.nodes.len()).map(node).collect(),
-            network: Network::default(),
-            history: Sealed::new(History::default()),
+            nodes: nodes.into_iter().map(Sealed::new).collect(),
+            network,
+            history: Sealed::new(history),
             steps: 0,
             impatience: program.impatience,
             asked: 0,
@@ -140,13 +158,15 @@ impl State {
                 Phase::Computing | Phase::Flushed | Phase::Call(_, None)
             )
         };
-        let rests = |node: &Node| !moves(node.phase);
+        let rests = |node: &Node| !moves(node.phase) && !node.lags(&self.network);
         self.network.is_empty() && self.nodes().all(rests)
     }
 
     fn may_seem_long(&self, node: usize, program: &Program) -> bool {
         let waits = match self.nodes[node].phase {
-            Phase::Call(_, Some(Wait::Object | Wait::Flush)) => return false,
+            Phase::Call(_, Some(Wait::Object | Wait::Flush | Wait::Operation | Wait::Learning)) => {
+                return false;
+            }
             Phase::Call(_, Some(_)) => true,
             _ => return false,
         };
@@ -285,13 +305,20 @@ impl Model for Cluster {
         for (number, node) in state.nodes().enumerate() {
             match node.phase {
                 Phase::Computing => actions.push(Action::Compute(number)),
-                Phase::Flushed | Phase::Call(_, None) => actions.push(Action::Resume(number)),
+                Phase::Flushed => actions.push(Action::Resume(number)),
+                Phase::Call(_, None) if !node.calls.is_behind() => {
+                    actions.push(Action::Resume(number));
+                }
                 _ => {}
+            }
+            if node.lags(&state.network) {
+                actions.push(Action::Follow(number));
             }
             if state.may_seem_long(number, &self.program) {
                 actions.push(Action::WaitedLong(number));
             }
         }
+        actions.extend(state.network.order.waits().map(Action::Order));
         let deliver = |at| Action::Deliver(at, state.network.at(at).clone());
         actions.extend(state.network.places().map(deliver));
     }
@@ -317,6 +344,8 @@ impl Model for Cluster {
                 let to = parcel.to.index();
                 state.act(to, self, |node, around| node.deliver(&parcel, around));
             }
+            Action::Order(node) => state.network.order.order(node),
+            Action::Follow(node) => state.act(node, self, Node::follow),
             Action::WaitedLong(node) => {
                 state.steps -= 1;
                 if state.is_at_rest() && !self.program.deadlock_free {
@@ -361,7 +390,7 @@ fn never(fault: Fault) -> fn(&Cluster, &State) -> bool {
         };
     }
     in_no_step!(StaleRead TwoHolders LeftBarrierEarly Presence Heap Refused Panicked
-        PhantomDeadlock PhantomFree PhantomRace Race)
+        PhantomDeadlock PhantomFree PhantomRace OtherOrder Race)
 }
 
 /// As above, one for each sight.

@@ -28,13 +28,15 @@ pub enum Fault {
     PhantomRace,
     /// All have finished, and nobody has told of a race.
     UntoldRace,
+    /// Two copies of a counter were written by different operations at one place of its order.
+    OtherOrder,
     /// The program claims to be race-free and is not: a mistake in the program.
     Race,
 }
 
 impl Fault {
     /// All faults.
-    pub const ALL: [Fault; 14] = [
+    pub const ALL: [Fault; 15] = [
         Fault::StaleRead,
         Fault::TwoHolders,
         Fault::LeftBarrierEarly,
@@ -48,6 +50,7 @@ impl Fault {
         Fault::PhantomFree,
         Fault::PhantomRace,
         Fault::UntoldRace,
+        Fault::OtherOrder,
         Fault::Race,
     ];
 
@@ -69,6 +72,7 @@ impl Fault {
             Fault::PhantomFree => "only what was freed is told of as freed",
             Fault::PhantomRace => "only writes that nothing orders are told of as a race",
             Fault::UntoldRace => "every race is told of",
+            Fault::OtherOrder => "operations that write have one order on all copies",
             Fault::Race => "a program that claims to be race-free is",
         }
     }

@@ -2,6 +2,7 @@
 
 use dhole_protocol::{Race, RacingWrite};
 
+use crate::model::calls::Operations;
 use crate::model::waiting::Turnstiles;
 use crate::model::{Fault, MOST_NODES};
 
@@ -90,6 +91,8 @@ pub struct History {
     races: Vec<(u8, [u8; 2])>,
     /// Read-write locks, semaphores and conditions.
     pub(crate) turnstiles: Turnstiles,
+    /// Operations of counters.
+    pub(crate) operations: Operations,
 }
 
 impl History {

@@ -10,12 +10,16 @@
 //! the true wait-for graph. The first thing that goes wrong is a [`Fault`], the name of a
 //! property; the path to it is printed.
 //!
+//! Objects with operations ([`Op::Call`]) are the machines that run, too; what is multicast has one
+//! order, which each node follows at its own pace.
+//!
 //! Pages, under TreadMarks, have a model of their own: [`pages`]; so have totally ordered groups:
 //! [`groups`].
 //!
 //! A [`Bug`](crate::Bug) planted in the messages or commands must be caught: a checker that finds
 //! nothing has to show that it would.
 
+mod calls;
 mod cluster;
 mod elements;
 mod explore;

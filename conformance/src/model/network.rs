@@ -5,6 +5,7 @@ use dhole_model::NodeId;
 use dhole_protocol::Message;
 
 use crate::model::WriteId;
+use crate::model::calls::Order;
 use crate::model::sealed::Sealed;
 
 /// A message on its way, with the objects' values that are its payload.
@@ -37,6 +38,7 @@ impl fmt::Debug for Parcel {
 pub struct Network {
     /// In the order of their hashes, so that the order of sending is forgotten.
     parcels: Vec<Sealed<Parcel>>,
+    pub(crate) order: Order,
 }
 
 impl Network {
@@ -76,19 +78,20 @@ impl Network {
 
     /// Whether nothing is in flight.
     pub fn is_empty(&self) -> bool {
-        self.parcels.is_empty()
+        self.parcels.is_empty() && self.order.is_empty()
     }
 }
 
 impl Hash for Network {
     fn hash<H: Hasher>(&self, hasher: &mut H) {
         self.parcels.hash(hasher);
+        self.order.hash(hasher);
     }
 }
 
 impl PartialEq for Network {
     fn eq(&self, other: &Self) -> bool {
-        self.parcels == other.parcels
+        self.parcels == other.parcels && self.order == other.order
     }
 }
 

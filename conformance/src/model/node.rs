@@ -1,11 +1,13 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use dhole_model::{Coherence, NodeId, OidRange};
+use dhole_protocol::objects::ObjectsEvent;
 use dhole_protocol::{
     BarrierId, Command, Commands, Event, Freed, Message, Protocol, ProtocolError, Sent, SentList,
     WorkerIs,
 };
 
+use crate::model::calls::Calls;
 use crate::model::elements;
 use crate::model::worker::allocated;
 use crate::model::{Fault, Heap, History, Network, Op, Parcel, Presence, Program, WriteId};
@@ -30,6 +32,10 @@ pub enum Wait {
     Permit(u8),
     /// A barrier.
     Barrier(BarrierId),
+    /// An operation of a counter, or a change of where it is kept.
+    Operation,
+    /// What operations told, with the other sides of races.
+    Learning,
 }
 
 /// Where a worker is.
@@ -66,6 +72,8 @@ pub struct Node {
     pub held: Vec<(NodeId, Vec<WriteId>)>,
     /// As above, of elements.
     pub held_elements: Vec<(NodeId, Vec<WriteId>)>,
+    /// Its part in keeping counters.
+    pub calls: Calls,
 }
 
 /// A fault, and the words for it where there are any.
@@ -110,6 +118,7 @@ impl Node {
             phase: Phase::Computing,
             held: Vec::new(),
             held_elements: Vec::new(),
+            calls: Calls::new(me, program.nodes.len()),
         };
         for oid in program.allocated_before(me) {
             let allocated = allocated(oid, program);
@@ -158,11 +167,19 @@ impl Node {
         parcel: &Parcel,
         around: &mut Around<'_>,
     ) -> Result<(), Failed> {
-        let event = Event::Deliver {
-            from: parcel.from,
-            message: parcel.message.clone(),
+        let from = parcel.from;
+        let message = match parcel.message.clone() {
+            Message::After { delivered, carrier } => {
+                self.calls.is_after(delivered);
+                *carrier
+            }
+            Message::Objects(message) => {
+                let message = *message;
+                return self.step_objects(ObjectsEvent::Deliver { from, message }, around);
+            }
+            message => message,
         };
-        self.step(event, &parcel.payload, around)
+        self.step(Event::Deliver { from, message }, &parcel.payload, around)
     }
 
     /// Takes an event and does what it leads to, as the engine does.
@@ -378,7 +395,7 @@ impl Node {
             _ => Phase::Call(presence, None),
         };
         match wait {
-            Wait::Object | Wait::Flush => Ok(()),
+            Wait::Object | Wait::Flush | Wait::Operation | Wait::Learning => Ok(()),
             Wait::Lock(lock) => around.history.acquired(self.me, lock),
             Wait::Condition(lock) => {
                 around.history.turnstiles.woken &= !(1 << self.me);
@@ -407,6 +424,7 @@ impl Node {
         around: &mut Around<'_>,
     ) {
         let from = NodeId::at(self.me);
+        message = message.after(self.calls.order());
         let fate = match around.bug {
             Some(bug) => bug.message(from, &mut to, &mut message),
             None => Fate::default(),

@@ -1,7 +1,10 @@
 use std::ops::Range;
 
 use dhole_model::{Coherence, NodeId, Oid, OidRange};
+use dhole_protocol::objects::Strategy;
 use dhole_protocol::{LockId, LogLimits, Raced, Races, Reach};
+
+use crate::objects::Op as Do;
 
 /// The most nodes of a model; clocks have a fixed size.
 pub const MOST_NODES: usize = 4;
@@ -61,6 +64,14 @@ pub enum Op {
     FreeArray,
     /// Ends the borrow epoch.
     Pause,
+    /// Calls an operation of a counter.
+    Call(u8, Do),
+    /// Starts one, and goes on.
+    Start(u8, Do),
+    /// Waits for the first that was started and not waited for.
+    AwaitStarted,
+    /// Says where a counter is to be kept from now on.
+    Move(u8, Strategy),
 }
 
 /// The elements of the array from the first number up to the second.
@@ -103,6 +114,8 @@ pub struct Program {
     pub elements: usize,
     /// Objects that travel with another one, each behind its owner.
     pub owned: Vec<(u8, u8)>,
+    /// Counters with operations, and where each is kept at first.
+    pub counters: Vec<Strategy>,
     /// No two nodes access an object at once, one of them writing.
     pub race_free: bool,
     /// Every run ends with all nodes finished.
@@ -134,6 +147,7 @@ impl Program {
             leaves: 1,
             elements: 0,
             owned: Vec::new(),
+            counters: Vec::new(),
             race_free: true,
             deadlock_free: true,
             races: Races::Ignore,

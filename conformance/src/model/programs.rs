@@ -1,6 +1,7 @@
 //! The programs that are explored.
 
 mod family;
+mod handing;
 mod lifetimes;
 mod parts;
 mod racing;
@@ -10,6 +11,7 @@ mod turnstiles;
 mod waits;
 
 pub use family::*;
+pub use handing::*;
 pub use lifetimes::*;
 pub use parts::*;
 pub use racing::*;

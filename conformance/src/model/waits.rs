@@ -19,7 +19,8 @@ impl<'a> Waits<'a> {
     /// The nodes that a waiting node needs to move; none when what it waits for is on its way.
     fn needed_by(&self, node: usize) -> Vec<usize> {
         match self.nodes[node].waits_for() {
-            None | Some(Wait::Object | Wait::Flush) => vec![],
+            None | Some(Wait::Object | Wait::Flush | Wait::Learning) => vec![],
+            Some(Wait::Operation) => self.others(node),
             Some(Wait::Condition(_)) if !self.is_woken(node) => self.others(node),
             Some(Wait::Permit(semaphore)) => match self.history.turnstiles.has_permit(semaphore) {
                 true => vec![],

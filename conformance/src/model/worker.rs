@@ -16,6 +16,11 @@ impl Node {
         use Presence::{Exclusive, Shared};
         let wait_at = |id| (Exclusive, Some(Wait::Barrier(id)));
         let site = self.site();
+        if let Some(Op::Call(number, what)) = self.next(around.program)
+            && self.looks_at_once(number, what, around)?
+        {
+            return Ok(());
+        }
         let (call, event) = match self.next(around.program) {
             Some(Op::Read(object) | Op::ReadOrSkip(object, _) | Op::SkipIfWritten(object, _)) => {
                 if self.heap.readable(usize::from(object)).is_some() {
@@ -117,6 +122,9 @@ impl Node {
                 (wait_at(id), Some(switch(to, site, around.program)))
             }
             Some(Op::Pause) => ((Exclusive, None), None),
+            Some(Op::Call(..) | Op::Start(..) | Op::AwaitStarted | Op::Move(..)) => {
+                ((Exclusive, None), Some(Event::EndInterval))
+            }
             None => (wait_at(BarrierId::End), Some(Event::Finish)),
             Some(op) => {
                 let (wait, event) = waiting::event(op).expect("no other operations are left");
@@ -148,7 +156,13 @@ impl Node {
         if let Some(Wait::Barrier(barrier)) = call.1 {
             around.history.arrived(self.me, number(barrier));
         }
-        self.call(event, around)
+        self.call(event, around)?;
+        match self.next(around.program) {
+            Some(op @ (Op::Call(..) | Op::Start(..) | Op::AwaitStarted | Op::Move(..))) => {
+                self.use_counter(op, around)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Where misses are aggregated, all objects lie on one page, in the order of their numbers.
@@ -231,6 +245,9 @@ impl Node {
             ) => {
                 self.phase = Phase::Computing;
                 self.access(around)
+            }
+            Some(Op::Call(..) | Op::Start(..) | Op::AwaitStarted | Op::Move(..)) => {
+                self.learn(around)
             }
             next => {
                 if let Some(Op::Switch(to)) = next {

@@ -6,6 +6,7 @@ mod bugs;
 mod collection;
 mod family;
 mod freeing;
+mod handing;
 mod large;
 mod objects;
 mod pages;

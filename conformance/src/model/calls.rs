@@ -1,0 +1,495 @@
+//! Objects with operations beside references: counters that nodes call, as the engine calls them,
+//! and what is handed over through them.
+//!
+//! Multicasts have one order, which each node follows at its own pace; those of one node keep
+//! theirs. The ghosts are [`Operations`]: whoever executes an operation must see what happened
+//! before those that were executed on its object before.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use dhole_model::{CallSite, NodeId, ObjectId, VectorTime};
+use dhole_protocol::objects::{
+    Bytes, Call, Host, Objects as Machine, ObjectsCommand, ObjectsEvent, Ordered, Refusal, Saved,
+    Strategy, Tried,
+};
+use dhole_protocol::{Event, Message, News, Operation, Protocol, WaitingFor};
+
+use crate::model::node::{Around, Failed};
+use crate::model::{Clock, Fault, History, Network, Node, Op, Phase, Presence, Program, Wait};
+use crate::objects::Op as Do;
+
+/// A node's part in keeping counters.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Calls {
+    machine: Printed<Machine>,
+    copies: Counters,
+    /// The call that the worker waits for.
+    awaited: Option<u64>,
+    /// Calls that were started and that nobody has looked after, in order; whether each is over.
+    started: VecDeque<(u64, bool)>,
+    /// How many multicasts were delivered here.
+    delivered: usize,
+    /// What the node is to have delivered before its worker goes on.
+    after: u64,
+    /// The worker's call has learnt what operations told.
+    learnt: bool,
+}
+
+/// What is compared by how it prints.
+#[derive(Clone, Debug)]
+struct Printed<T>(T);
+
+impl<T: std::fmt::Debug> Hash for Printed<T> {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        format!("{:?}", self.0).hash(hasher);
+    }
+}
+
+impl<T: std::fmt::Debug> PartialEq for Printed<T> {
+    fn eq(&self, other: &Self) -> bool {
+        format!("{:?}", self.0) == format!("{:?}", other.0)
+    }
+}
+
+impl<T: std::fmt::Debug> Eq for Printed<T> {}
+
+/// The copies here: the value of each, and how many operations have written it.
+type Counters = BTreeMap<ObjectId, [u8; 2]>;
+
+/// The order of multicasts.
+#[derive(Clone, PartialEq, Hash, Default, Debug)]
+pub(crate) struct Order {
+    /// What has no place yet, in the order of each node.
+    unordered: VecDeque<(NodeId, Arc<Ordered>)>,
+    log: Vec<(NodeId, Arc<Ordered>)>,
+}
+
+impl Order {
+    /// The nodes whose next multicast has no place yet.
+    pub fn waits(&self) -> impl Iterator<Item = NodeId> {
+        let mut nodes: Vec<_> = self.unordered.iter().map(|(node, _)| *node).collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        nodes.into_iter()
+    }
+
+    /// The next multicast of a node gets its place.
+    pub fn order(&mut self, node: NodeId) {
+        let place = self.unordered.iter().position(|(from, _)| *from == node);
+        self.log
+            .extend(place.and_then(|place| self.unordered.remove(place)));
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.unordered.is_empty()
+    }
+}
+
+/// What happened before the operations of each counter.
+#[derive(Clone, PartialEq, Eq, Hash, Default, Debug)]
+pub(crate) struct Operations {
+    /// Those that wrote, in order, and what happened before each and itself.
+    written: BTreeMap<ObjectId, Vec<((u16, u64), Clock)>>,
+    /// Calls under way: what happened before them, and what their callers will have to see.
+    under_way: BTreeMap<(u16, u64), [Clock; 2]>,
+}
+
+impl History {
+    fn calls(&mut self, node: usize, number: u64) {
+        let clocks = [self.clock(node), Clock::default()];
+        let calls = &mut self.operations.under_way;
+        calls.insert((node as u16, number), clocks);
+    }
+
+    /// An operation was executed on a copy that `index` others have written.
+    fn executes(&mut self, ran: Ran) -> Result<(), Fault> {
+        let Ran {
+            object,
+            call,
+            writes,
+            index,
+        } = ran;
+        let Operations { written, under_way } = &mut self.operations;
+        let written = written.entry(object).or_default();
+        let index = usize::from(index);
+        let before = index.checked_sub(1).map(|last| written.get(last));
+        let before = match before {
+            Some(Some((_, clock))) => *clock,
+            Some(None) => return Err(Fault::OtherOrder),
+            None => Clock::default(),
+        };
+        let Some([began, seen]) = under_way.get_mut(&call) else {
+            // Its caller knows that it is over.
+            let same = written.get(index).is_some_and(|(other, _)| *other == call);
+            return same.then_some(()).ok_or(Fault::OtherOrder);
+        };
+        seen.merge(&before);
+        if !writes {
+            return Ok(());
+        }
+        seen.merge(began);
+        match written.get(index) {
+            None => written.push((call, *seen)),
+            Some((other, _)) if *other == call => {}
+            Some(_) => return Err(Fault::OtherOrder),
+        }
+        Ok(())
+    }
+
+    /// A node's worker is told what a call came to.
+    fn called(&mut self, node: usize, number: u64) {
+        let call = (node as u16, number);
+        if let Some([_, seen]) = self.operations.under_way.remove(&call) {
+            self.hear(node, &seen);
+        }
+    }
+}
+
+/// An operation that was executed on a copy.
+struct Ran {
+    object: ObjectId,
+    call: (u16, u64),
+    writes: bool,
+    /// How many have written the copy before.
+    index: u8,
+}
+
+/// The copies while the machine works with them.
+struct Hosting<'a> {
+    copies: &'a mut Counters,
+    protocol: &'a Protocol,
+    ran: Vec<Ran>,
+}
+
+impl Host for Hosting<'_> {
+    fn create(&mut self, object: ObjectId, _: u64, state: &[u8]) -> Result<(), Refusal> {
+        let [value, index] = *state else {
+            return Err(Refusal::Malformed("no counter".into()));
+        };
+        self.copies.insert(object, [value, index]);
+        Ok(())
+    }
+
+    fn spoil(&mut self, _: ObjectId, _: Refusal) {}
+
+    fn apply(&mut self, call: &Call) -> Tried {
+        let Some([value, index]) = self.copies.get_mut(&call.object) else {
+            return Tried::Done(Err(Refusal::Unknown));
+        };
+        let Some(told) = Do::of(call.operation, call.arguments[0]).apply(value) else {
+            return Tried::Blocked;
+        };
+        self.ran.push(Ran {
+            object: call.object,
+            call: (call.id.node.0, call.id.number),
+            writes: call.writes,
+            index: *index,
+        });
+        *index += u8::from(call.writes);
+        Tried::Done(Ok(Bytes::from([told])))
+    }
+
+    fn save(&mut self, object: ObjectId) -> Saved {
+        let counter = self.copies.get(&object).ok_or(Refusal::Unknown)?;
+        Ok((0, Bytes::from(*counter)))
+    }
+
+    fn discard(&mut self, object: ObjectId) {
+        self.copies.remove(&object);
+    }
+
+    fn digest(&mut self, _: ObjectId) -> u64 {
+        0
+    }
+
+    fn name_of(&self, _: ObjectId, _: u16) -> Arc<str> {
+        "an operation".into()
+    }
+
+    fn time(&self) -> Option<VectorTime> {
+        self.protocol.seen().cloned()
+    }
+
+    fn news_since(&self, seen: &VectorTime) -> Option<Arc<News>> {
+        self.protocol.news_for(seen)
+    }
+}
+
+/// The counter of this number, which node 0 makes before anything else happens.
+fn counter(number: u8, nodes: usize) -> ObjectId {
+    ObjectId::new(0, NodeId(0), nodes, u64::from(number))
+}
+
+/// Makes the counters of a program.
+pub(crate) fn make(nodes: &mut [Node], around: &mut Around<'_>) -> Result<(), Failed> {
+    for strategy in around.program.counters.iter().copied() {
+        let machine = &mut nodes[0].calls.machine.0;
+        let (object, call) = (machine.new_object(), machine.new_call().number);
+        let event = ObjectsEvent::Create {
+            call,
+            object,
+            kind: 0,
+            state: Bytes::from([0, 0]),
+            strategy,
+        };
+        nodes[0].step_objects(event, around)?;
+        loop {
+            let (place, waits) = {
+                let network = &around.network;
+                (network.places().next(), network.order.waits().next())
+            };
+            if let Some(place) = place {
+                let parcel = around.network.take(place);
+                nodes[parcel.to.index()].deliver(&parcel, around)?;
+            } else if let Some(node) = waits {
+                around.network.order.order(node);
+            } else if let Some(node) = nodes.iter_mut().find(|n| n.lags(around.network)) {
+                node.follow(around)?;
+            } else {
+                break;
+            }
+        }
+    }
+    Ok(())
+}
+
+impl Calls {
+    pub fn new(me: usize, nodes: usize) -> Calls {
+        Calls {
+            machine: Printed(Machine::new(NodeId::at(me), nodes)),
+            copies: Counters::new(),
+            awaited: None,
+            started: VecDeque::new(),
+            delivered: 0,
+            after: 0,
+            learnt: false,
+        }
+    }
+
+    /// What a message that passes an order on is told after.
+    pub fn order(&self) -> u64 {
+        self.after.max(self.machine.0.delivered())
+    }
+
+    /// A message was told after this.
+    pub fn is_after(&mut self, delivered: u64) {
+        self.after = self.after.max(delivered);
+    }
+
+    /// Whether the worker has to wait for what was ordered before.
+    pub fn is_behind(&self) -> bool {
+        self.machine.0.delivered() < self.after
+    }
+}
+
+impl Node {
+    /// Whether there is a multicast that is not delivered here.
+    pub(crate) fn lags(&self, network: &Network) -> bool {
+        self.calls.delivered < network.order.log.len()
+    }
+
+    /// The next multicast is delivered here.
+    pub(crate) fn follow(&mut self, around: &mut Around<'_>) -> Result<(), Failed> {
+        let place = self.calls.delivered;
+        self.calls.delivered += 1;
+        let (from, body) = around.network.order.log[place].clone();
+        let sequence = self.calls.delivered as u64;
+        let delivered = ObjectsEvent::Delivered {
+            sequence,
+            from,
+            body,
+        };
+        self.step_objects(delivered, around)
+    }
+
+    /// Takes an event of the objects and does what it leads to, as the engine does.
+    pub(crate) fn step_objects(
+        &mut self,
+        event: ObjectsEvent,
+        around: &mut Around<'_>,
+    ) -> Result<(), Failed> {
+        let mut host = Hosting {
+            copies: &mut self.calls.copies,
+            protocol: &self.protocol,
+            ran: Vec::new(),
+        };
+        let mut out = Vec::new();
+        let stepped = self.calls.machine.0.step(event, &mut host, &mut out);
+        stepped.map_err(|refused| (Fault::Refused, refused.to_string()))?;
+        let me = NodeId::at(self.me);
+        for ran in host.ran {
+            let words = format!("call {:?} on {me}", ran.call);
+            let executed = around.history.executes(ran);
+            executed.map_err(|fault| (fault, words))?;
+        }
+        for command in out {
+            match command {
+                ObjectsCommand::Send { to, message } => {
+                    let message = Message::Objects(Box::new(message));
+                    self.send(to, message, vec![], false, around);
+                }
+                ObjectsCommand::Broadcast(mut body) => {
+                    around.bug.iter().for_each(|bug| bug.ordered(&mut body));
+                    around.network.order.unordered.push_back((me, body));
+                }
+                ObjectsCommand::Finished { call, outcome } => {
+                    let words = |why: Refusal| (Fault::Refused, why.to_string());
+                    outcome.map_err(words)?;
+                    self.is_over(call);
+                }
+                ObjectsCommand::Freed(_) | ObjectsCommand::Start(_) => {
+                    let words = "nothing is freed and nothing started";
+                    return Err((Fault::Refused, words.to_owned()));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn is_over(&mut self, number: u64) {
+        let mut started = self.calls.started.iter_mut();
+        if let Some((_, over)) = started.find(|(call, _)| *call == number) {
+            *over = true;
+        }
+        if self.calls.awaited == Some(number)
+            && let Phase::Call(presence, Some(Wait::Operation)) = self.phase
+        {
+            self.protocol.operation_over();
+            self.phase = Phase::Call(presence, None);
+        }
+    }
+
+    /// The worker uses a counter, or says where it is to be kept, in a call that has begun.
+    pub(crate) fn use_counter(&mut self, op: Op, around: &mut Around<'_>) -> Result<(), Failed> {
+        self.calls.learnt = false;
+        self.phase = Phase::Call(Presence::Exclusive, None);
+        let nodes = around.program.nodes.len();
+        match op {
+            Op::Call(number, what) => {
+                let made = self.new_call(counter(number, nodes), what, around);
+                self.calls.awaited = Some(made.id.number);
+                if self.is_done_here(&made, around)? {
+                    return Ok(());
+                }
+                self.awaits(made.object, around)?;
+                self.step_objects(ObjectsEvent::Invoke(made), around)
+            }
+            Op::Start(number, what) => {
+                let made = self.new_call(counter(number, nodes), what, around);
+                self.calls.awaited = None;
+                self.calls.started.push_back((made.id.number, false));
+                self.step_objects(ObjectsEvent::Invoke(made), around)
+            }
+            Op::AwaitStarted => {
+                let Some((number, over)) = self.calls.started.pop_front() else {
+                    return Ok(());
+                };
+                self.calls.awaited = Some(number);
+                match over {
+                    true => Ok(()),
+                    false => self.awaits(counter(0, nodes), around),
+                }
+            }
+            Op::Move(number, to) => {
+                let call = self.calls.machine.0.new_call().number;
+                self.calls.awaited = Some(call);
+                let object = counter(number, nodes);
+                self.awaits(object, around)?;
+                self.step_objects(ObjectsEvent::Change { call, object, to }, around)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn new_call(&mut self, object: ObjectId, what: Do, around: &mut Around<'_>) -> Call {
+        let id = self.calls.machine.0.new_call();
+        let (operation, argument) = what.code();
+        around.history.calls(self.me, id.number);
+        Call {
+            id,
+            object,
+            kind: 0,
+            operation,
+            writes: what.writes(),
+            arguments: Bytes::from([argument]),
+        }
+    }
+
+    fn awaits(&mut self, object: ObjectId, around: &mut Around<'_>) -> Result<(), Failed> {
+        self.phase = Phase::Call(Presence::Exclusive, Some(Wait::Operation));
+        let name = CallSite::runtime("model");
+        let what = WaitingFor::Operation(Operation { object, name });
+        self.step(Event::Await { what, site: name }, &[], around)
+    }
+
+    /// Whether an operation could be executed on the copy here, and was.
+    fn is_done_here(&mut self, call: &Call, around: &mut Around<'_>) -> Result<bool, Failed> {
+        if !self.calls.machine.0.is_local(call.object, call.writes) {
+            return Ok(false);
+        }
+        let mut host = Hosting {
+            copies: &mut self.calls.copies,
+            protocol: &self.protocol,
+            ran: Vec::new(),
+        };
+        let done = matches!(host.apply(call), Tried::Done(_));
+        for ran in host.ran {
+            let executed = around.history.executes(ran);
+            executed.map_err(|fault| (fault, String::new()))?;
+        }
+        if done && call.writes {
+            self.step_objects(ObjectsEvent::Wrote(call.object), around)?;
+        }
+        Ok(done)
+    }
+
+    /// Whether the worker may look at the copy here as if nothing had happened, and has done so.
+    pub(crate) fn looks_at_once(
+        &mut self,
+        number: u8,
+        what: Do,
+        around: &mut Around<'_>,
+    ) -> Result<bool, Failed> {
+        let object = counter(number, around.program.nodes.len());
+        let machine = &self.calls.machine.0;
+        let quiet = !self.protocol.has_deferred() && !machine.is_acquire_due();
+        if what.writes() || !quiet || !machine.is_local(object, false) {
+            return Ok(false);
+        }
+        let call = self.new_call(object, what, around);
+        let done = self.is_done_here(&call, around)?;
+        around.history.called(self.me, call.id.number);
+        self.done += usize::from(done);
+        Ok(done)
+    }
+
+    /// The worker's call returns; before, it learns what operations told.
+    pub(crate) fn learn(&mut self, around: &mut Around<'_>) -> Result<(), Failed> {
+        let machine = &mut self.calls.machine.0;
+        if !self.calls.learnt && machine.take_acquire_due() {
+            self.calls.learnt = true;
+            machine.forget_up_to(self.protocol.seen_by_all());
+            let news = machine.unlearned(self.protocol.seen());
+            self.phase = Phase::Call(Presence::Exclusive, Some(Wait::Learning));
+            return self.step(Event::Learn(news), &[], around);
+        }
+        if let Some(number) = self.calls.awaited.take() {
+            around.history.called(self.me, number);
+        }
+        self.phase = Phase::Computing;
+        self.done += 1;
+        Ok(())
+    }
+}
+
+impl Program {
+    /// With counters, kept so.
+    pub fn counters(self, counters: &[Strategy]) -> Program {
+        Program {
+            counters: counters.to_vec(),
+            ..self
+        }
+    }
+}

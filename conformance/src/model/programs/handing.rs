@@ -1,0 +1,91 @@
+//! References that are handed over through objects with operations.
+
+use dhole_protocol::objects::Strategy;
+
+use crate::model::Op::{self, *};
+use crate::model::Program;
+use crate::objects::Op as Do;
+
+/// Every node has a copy of the object, and all have met.
+fn after_all_have_read(bodies: Vec<Vec<Op>>) -> Vec<Vec<Op>> {
+    let both = |body: Vec<Op>| [vec![Read(0), Barrier], body].concat();
+    bodies.into_iter().map(both).collect()
+}
+
+/// Node 0 writes an object and hands it over through a counter; node 1, which has an old copy,
+/// takes it. Any others look on.
+pub fn handed_over(kept: Strategy, nodes: usize) -> Program {
+    let mut bodies = vec![vec![]; nodes];
+    bodies[0] = vec![Write(0), Call(0, Do::Add)];
+    bodies[1] = vec![Call(0, Do::Take), Read(0)];
+    let nodes = after_all_have_read(bodies);
+    let program = Program::new("handed over through a counter", nodes);
+    program.objects(&[0]).counters(&[kept])
+}
+
+/// Handed over, written, and handed back.
+pub fn handed_back(kept: [Strategy; 2]) -> Program {
+    let there = vec![Write(0), Call(0, Do::Add), Call(1, Do::Take), Read(0)];
+    let back = vec![Call(0, Do::Take), Write(0), Call(1, Do::Add)];
+    let nodes = after_all_have_read(vec![there, back]);
+    let program = Program::new("handed over and back", nodes);
+    program.objects(&[0]).counters(&kept)
+}
+
+/// Node 1 hands on what it was handed, and has not looked at: happens-before passes through it.
+pub fn handed_on(kept: [Strategy; 2]) -> Program {
+    let nodes = vec![
+        vec![Write(0), Call(0, Do::Add)],
+        vec![Call(0, Do::Take), Call(1, Do::Add)],
+        vec![Read(0), Pause, Call(1, Do::Take), Read(0)],
+    ];
+    let program = Program::new("handed on by a node in between", nodes);
+    program.objects(&[0]).counters(&kept).racy()
+}
+
+/// As [`handed_over`], to a node that waits by a guard while others go on.
+pub fn awaited(kept: Strategy) -> Program {
+    let writer = vec![Write(0), Call(0, Do::Add)];
+    let reader = vec![Call(0, Do::Await(1)), Read(0)];
+    let nodes = after_all_have_read(vec![writer, reader.clone(), reader]);
+    let program = Program::new("awaited by two", nodes);
+    program.objects(&[0]).counters(&[kept])
+}
+
+/// As [`handed_over`], while somebody says that the counter is to be kept elsewhere, or otherwise.
+pub fn handed_over_while_it_moves(kept: Strategy, to: Strategy, nodes: usize) -> Program {
+    let mut bodies = vec![vec![]; nodes];
+    bodies[0] = vec![Write(0), Call(0, Do::Add)];
+    bodies[1] = vec![Call(0, Do::Take), Read(0)];
+    bodies[nodes - 1].insert(0, Move(0, to));
+    let program = Program::new(
+        "handed over while the counter moves",
+        after_all_have_read(bodies),
+    );
+    program.objects(&[0]).counters(&[kept])
+}
+
+/// Node 0 has two calls under way at once; what it wrote before comes with either.
+pub fn two_under_way(kept: [Strategy; 2]) -> Program {
+    let writer = vec![
+        Write(0),
+        Start(0, Do::Add),
+        Start(1, Do::Add),
+        AwaitStarted,
+        AwaitStarted,
+    ];
+    let reader = vec![Call(1, Do::Take), Read(0), Call(0, Do::Take)];
+    let nodes = after_all_have_read(vec![writer, reader]);
+    let program = Program::new("two calls under way", nodes);
+    program.objects(&[0]).counters(&kept)
+}
+
+/// A call waits for its guard while its caller makes another, without which that would wait for
+/// ever.
+pub fn called_while_another_waits(kept: [Strategy; 2]) -> Program {
+    let writer = vec![Call(1, Do::Take), Write(0), Call(0, Do::Add)];
+    let reader = vec![Start(0, Do::Take), Call(1, Do::Add), AwaitStarted, Read(0)];
+    let nodes = after_all_have_read(vec![writer, reader]);
+    let program = Program::new("called while another call waits", nodes);
+    program.objects(&[0]).counters(&kept)
+}
