@@ -492,22 +492,18 @@ impl Lazy {
     }
 
     /// Whether what a node tells at a barrier are its own intervals, without a gap, and no more of
-    /// ours than there are.
+    /// ours than there are. What its processes did since may have been seen here before.
     pub fn check_own(&self, from: NodeId, news: &News) -> Result<(), ProtocolError> {
         let bad = |what| Err(ProtocolError::BadMessage { from, what });
-        let (mut seen, mut told) = (self.time.of(from), 0);
+        let (mut seen, mut last) = (self.time.of(from), 0);
         for interval in &news.intervals {
-            let known = interval.first <= seen;
-            if interval.node != from || !(known || interval.first - seen == 1) {
+            if interval.node != from || (interval.first > seen && interval.first - seen != 1) {
                 return bad("an interval is missing");
             }
-            seen = seen.max(interval.index);
-            told = told.max(interval.index);
+            (seen, last) = (seen.max(interval.index), last.max(interval.index));
         }
-        // A process of that node may have told this one since of what it did after the program
-        // arrived: then more is known of it here than it says of itself.
-        let newest = news.time.of(from);
-        match told <= newest && newest <= seen && news.time.of(self.me) <= self.time.of(self.me) {
+        let newest = (last..=seen).contains(&news.time.of(from));
+        match newest && news.time.of(self.me) <= self.time.of(self.me) {
             true => Ok(()),
             false => bad("the newest interval is missing"),
         }

@@ -101,6 +101,31 @@ fn what_is_on_its_way_is_no_lie() {
     }
 }
 
+/// ```text
+/// node 0 ------ learns of intervals 1 and 2 ---- the arrival that tells of 1 ---- that tells of 2
+/// node 1 arrives, ends interval 1, tells (late), ends interval 2, tells (late)
+/// ```
+#[test]
+fn an_arrival_may_tell_less_than_was_seen_meanwhile() {
+    let mut pack = Pack::with_object(2);
+    pack.run(1, miss(OBJECT, 0));
+    pack.run(1, arrive());
+    let mut late = Vec::new();
+    for _ in 0..2 {
+        pack.write(1, OBJECT);
+        pack.begin(1, Event::EndInterval);
+        late.push(only(&mut pack).2);
+        let news = pack.nodes[1].news_for(&VectorTime::zero(2));
+        pack.local(0, Event::Learn(news));
+        pack.run(0, miss(OBJECT, 0));
+    }
+    for arrival in late {
+        assert_eq!(pack.local(0, from(1, arrival)), []);
+    }
+    pack.run(0, arrive());
+    assert!((0..2).all(|node| pack.nodes[node].wait().is_none()));
+}
+
 #[test]
 fn who_does_not_tell_at_a_barrier_what_another_has_seen_is_named() {
     let mut pack = claimed(2);
