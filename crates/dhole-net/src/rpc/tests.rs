@@ -146,7 +146,8 @@ fn a_piece_of_another_length_is_not_taken_for_one() {
                 while asked.is_none() {
                     hostile.park(Duration::from_millis(1));
                     hostile.poll(&mut |_, bytes| {
-                        if let Some((call, Said::Fetch(_))) = frame::parse(&mut Incoming::of(bytes)) {
+                        if let Some((call, Said::Fetch(_))) = frame::parse(&mut Incoming::of(bytes))
+                        {
                             asked = Some(call);
                         }
                     });
