@@ -1,6 +1,5 @@
 //! A counter on one process that two others add to, beside INCR of Redis with two clients: first
-//! each
-//! waits for its result before it goes on, then many are under way at a time.
+//! each waits for its result before it goes on, then many are under way at a time.
 //!
 //! Run as `dhole run -n 3 -- target/release/redis`. Node 0 keeps the counter, and starts a
 //! `redis-server` of its own, if there is one, on a free port of the loopback; its clients are

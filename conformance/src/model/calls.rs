@@ -87,13 +87,16 @@ impl Order {
     }
 }
 
+/// A call: who makes it, and its number.
+type CallOf = (u16, u64);
+
 /// What happened before the operations of each counter.
 #[derive(Clone, PartialEq, Eq, Hash, Default, Debug)]
 pub(crate) struct Operations {
     /// Those that wrote, in order, and what happened before each and itself.
-    written: BTreeMap<ObjectId, Vec<((u16, u64), Clock)>>,
+    written: BTreeMap<ObjectId, Vec<(CallOf, Clock)>>,
     /// Calls under way: what happened before them, and what their callers will have to see.
-    under_way: BTreeMap<(u16, u64), [Clock; 2]>,
+    under_way: BTreeMap<CallOf, [Clock; 2]>,
 }
 
 impl History {
@@ -150,7 +153,7 @@ impl History {
 /// An operation that was executed on a copy.
 struct Ran {
     object: ObjectId,
-    call: (u16, u64),
+    call: CallOf,
     writes: bool,
     /// How many have written the copy before.
     index: u8,

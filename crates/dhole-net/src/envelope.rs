@@ -57,8 +57,7 @@ impl fmt::Debug for Payload {
 }
 
 /// Messages that a handler wants sent, in order, and what it did for them. Reused, so that sending
-/// allocates nothing once
-/// it is warm.
+/// allocates nothing once it is warm.
 #[derive(Debug)]
 pub struct Outbox<M> {
     envelopes: VecDeque<Envelope<M>>,

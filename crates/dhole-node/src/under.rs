@@ -105,8 +105,8 @@ impl<'id> Worker<'id> {
 }
 
 /// Every allocation here fails as its model in [`Worker`]; and with
-/// [`MixedProtocols`](crate::MixedProtocols), as
-/// [`Error::Mixed`], where the protocol or the run's is TreadMarks and the other one is not.
+/// [`MixedProtocols`](crate::MixedProtocols), as [`Error::Mixed`], where the protocol or the run's
+/// is TreadMarks and the other one is not.
 impl Under<'_, '_> {
     /// As [`Worker::alloc`].
     #[track_caller]

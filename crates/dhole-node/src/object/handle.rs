@@ -106,10 +106,9 @@ impl<T: ObjectType> Object<T> {
     }
 
     /// Gives the object back, wherever it is kept; in order with all operations. Those that wait
-    /// for
-    /// their guards, and all that come later, are refused and told which node has freed it. Of what
-    /// was freed hardly anything is kept: a range for objects that one node has made and one has
-    /// freed one after the other.
+    /// for their guards, and all that come later, are refused and told which node has freed it. Of
+    /// what was freed hardly anything is kept: a range for objects that one node has made and one
+    /// has freed one after the other.
     ///
     /// # Errors
     /// [`ObjectError`] when there is no such object, or it was freed before.

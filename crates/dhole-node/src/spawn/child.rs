@@ -45,8 +45,7 @@ impl From<NodeId> for Where {
 }
 
 /// On the node on which the fewest of the processes run that this node has started and that have
-/// not
-/// ended; of several the next one after this node.
+/// not ended; of several the next one after this node.
 pub const fn anywhere() -> Where {
     Where(At::Anywhere)
 }

@@ -2,10 +2,8 @@
 //!
 //! A node runs one of its processes at a time, the one that has the *turn*. It gives the turn away
 //! where it waits for an operation, for the end of a process or, if it is the program, at a
-//! barrier;
-//! and where it pauses. Whoever holds a lock keeps the turn, and so does whoever waits for one:
-//! then
-//! it is certain who waits for whom.
+//! barrier; and where it pauses. Whoever holds a lock keeps the turn, and so does whoever waits for
+//! one: then it is certain who waits for whom.
 //!
 //! | module | what |
 //! |---|---|

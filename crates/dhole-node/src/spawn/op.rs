@@ -107,8 +107,7 @@ where
 
 /// A function, or a closure that captures nothing, as something that travels to other nodes: for
 /// [`Worker::spawn`](crate::Worker::spawn). It takes the worker of the node on which it runs and
-/// one
-/// argument, and returns a [`Result`](crate::Result); argument and result go by value (serde).
+/// one argument, and returns a [`Result`](crate::Result); argument and result go by value (serde).
 ///
 /// ```
 /// # use dhole_node::{Result, Worker, op};

@@ -3,9 +3,9 @@
 //!
 //! The root is whoever multicasts; the members, in the order of seniority from the root on, are the
 //! tree's nodes level by level. What waits for credits is a message that the history keeps anyway,
-//! or an announced one. A receiver gives credits back when it has passed on half of them.
-//! Links that
-//! lose messages lose credits too: then one message goes without, now and then, until some come.
+//! or an announced one. A receiver gives credits back when it has passed on half of them. Links
+//! that lose messages lose credits too: then one message goes without, now and then, until some
+//! come.
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -1,7 +1,6 @@
 //! Objects that are given back. That is ordered with their operations: what was ordered before
-//! takes
-//! effect, and whoever comes later is told who freed the object. Of what was freed only ranges of
-//! numbers are kept.
+//! takes effect, and whoever comes later is told who freed the object. Of what was freed only
+//! ranges of numbers are kept.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
