@@ -12,9 +12,9 @@
 //! - [`ports`] is a list of checks for whatever carries frames between processes.
 //! - [`Bug`]s are planted, in the model and between live nodes ([`Tampered`]), and must be caught.
 //!
-//! Fast checks run with `cargo test -p conformance`. The large explorations and the long litmus runs
-//! are ignored tests, each marked with its reason; docs/testing.md has their commands, some of which
-//! need a process of their own. A seed that fails is printed;
+//! Fast checks run with `cargo test -p conformance`. The large explorations and the long litmus
+//! runs are ignored tests, each marked with its reason; docs/testing.md has their commands, some of
+//! which need a process of their own. A seed that fails is printed;
 //! `DHOLE_SEED=<seed> cargo test -p conformance <test>` runs that one alone.
 #![forbid(unsafe_code)]
 
