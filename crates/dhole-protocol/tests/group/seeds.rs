@@ -229,8 +229,9 @@ fn whatever_goes_wrong_those_that_go_on_deliver_the_same() {
     sound(0..1_500);
 }
 
-/// Credits were lost, and what was sent again meanwhile took a sound member for a liar. A member that
-/// ended told those of its view, and not who was left behind by that and had asked it for another.
+/// Credits were lost, and what was sent again meanwhile took a sound member for a liar. A member
+/// that ended told those of its view, and not who was left behind by that and had asked it for
+/// another.
 #[test]
 fn what_went_wrong_once_goes_well() {
     sound(1_846..1_847);
