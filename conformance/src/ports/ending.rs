@@ -1,4 +1,5 @@
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use dhole_model::NodeId;
@@ -45,6 +46,27 @@ pub fn all_may_close_at_once(make: Make) {
     });
     for port in &ports {
         port.lost(&mut |peer, loss| assert_eq!((peer, &loss), (peer, &Loss::Left)));
+    }
+}
+
+/// As where a program says goodbye and the process then exits, while another thread polls.
+pub fn who_closes_twice_says_one_goodbye(make: Make) {
+    for _ in 0..20 {
+        let ports = make(2);
+        let (leaving, stays) = (&ports[0], Node::new(&*ports[1]));
+        let left = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| leaving.close(BOUND));
+            scope.spawn(|| leaving.close(BOUND));
+            scope.spawn(|| {
+                while !left.load(Ordering::SeqCst) {
+                    leaving.poll(&mut |_, _| ());
+                }
+            });
+            let lost = stays.take_until_lost(&mut |_, _| panic!("nothing was sent"));
+            left.store(true, Ordering::SeqCst);
+            assert_eq!(lost, (NodeId(0), Loss::Left));
+        });
     }
 }
 

@@ -53,6 +53,7 @@ macro_rules! port_suite {
                 all_may_close_at_once
                 who_ends_without_a_goodbye_is_lost_once
                 the_others_go_on_when_one_is_lost
+                who_closes_twice_says_one_goodbye
                 who_is_given_up_is_lost_and_learns_of_it
                 each_calls_each_and_is_answered
                 what_a_peer_refuses_it_says

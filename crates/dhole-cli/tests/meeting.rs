@@ -22,10 +22,27 @@ fn member() {
             let own = rustix::process::getpid();
             rustix::process::kill_process(own, rustix::process::Signal::STOP).unwrap();
         }
-        Ok(w.barrier()?)
+        if program == "leaves" && me == "1" {
+            process::exit(0);
+        }
+        let process = w.once(|w| Ok(w.alloc(0_u32)))?;
+        if me == "1" {
+            *process.get_mut(w) = process::id();
+        }
+        w.barrier()?;
+        Ok(process.read(w))
     });
     if let Err(error) = run {
         println!("node {me}: {error}");
+        process::exit(9);
+    }
+    if let (Ok(run), "fails later", "0") = (run, &program[..], &me[..]) {
+        // Until node 1 is gone, and what its end leads to has come here.
+        let other = format!("/proc/{}/stat", run.value);
+        let there = || std::fs::read_to_string(&other).is_ok_and(|s| !s.contains(") Z"));
+        while there() {
+            std::thread::yield_now();
+        }
         process::exit(9);
     }
     println!("node {me} is done");
@@ -147,6 +164,29 @@ fn a_node_that_is_stopped_is_named_and_not_who_missed_it() {
             last.contains("nothing was heard of it for 1s"),
             "{output:?}"
         );
+    }
+}
+
+#[test]
+fn a_node_that_has_ended_is_not_blamed_for_what_others_do_later() {
+    for transport in ["tcp", "shm", "udp", "mixed"] {
+        let words = ["-n", "2", "--transport", transport];
+        let output = run(&words, "exec $MEMBER", &[(PROGRAM, "fails later")]);
+        let last = "dhole: node 0 failed with exit code 9".to_owned();
+        assert_eq!(verdict(&output), (last, 9), "{transport}: {output:?}");
+        assert!(text(&output.stdout).contains("node 1 is done"));
+    }
+}
+
+#[test]
+fn a_node_that_ends_in_the_middle_of_a_run_is_named_though_it_fails_in_nothing() {
+    for transport in ["tcp", "shm", "udp", "mixed"] {
+        let words = ["-n", "3", "--transport", transport];
+        let output = run(&words, "exec $MEMBER", &[(PROGRAM, "leaves")]);
+        let (last, code) = verdict(&output);
+        assert_eq!(code, 9, "{output:?}");
+        let named = last.starts_with("dhole: node 1 was lost to node ");
+        assert!(named && last.ends_with(": it left early"), "{output:?}");
     }
 }
 

@@ -64,6 +64,10 @@ pub trait Layer: Send + Sync {
         self.inner().lost(tell);
     }
 
+    fn missed(&self, peer: NodeId, how: &str) {
+        self.inner().missed(peer, how);
+    }
+
     fn close(&self, at_most: Duration) {
         self.inner().close(at_most);
     }
@@ -124,6 +128,10 @@ impl<L: Layer> Port for L {
 
     fn lost(&self, tell: &mut dyn FnMut(NodeId, Loss)) {
         Layer::lost(self, tell);
+    }
+
+    fn missed(&self, peer: NodeId, how: &str) {
+        Layer::missed(self, peer, how);
     }
 
     fn close(&self, at_most: Duration) {

@@ -46,6 +46,8 @@ mod incoming;
 mod inherited;
 #[cfg(not(loom))]
 mod join;
+#[cfg(not(loom))]
+mod last_words;
 mod layer;
 mod local;
 mod lossy;
@@ -78,6 +80,8 @@ pub use join::{
     BuildId, EnvironmentError, HandshakeError, JoinError, Membership, PROTOCOL_VERSION, Refusal,
     Refused, Secret, SecretError, Transport,
 };
+#[cfg(not(loom))]
+pub use last_words::at_exit;
 pub use layer::Layer;
 pub use local::Local;
 pub use lossy::{Chances, Lossy};

@@ -311,8 +311,9 @@ impl Shared {
     }
 
     fn close(&self, at_most: Duration) {
-        self.peers.close();
-        self.tell_all(GOODBYE);
+        if self.peers.close() {
+            self.tell_all(GOODBYE);
+        }
         let until = Instant::now() + at_most;
         loop {
             // Who says goodbye takes nothing any more, and is not waited for.

@@ -1,10 +1,14 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock};
+use std::time::Duration;
 
 use dhole_model::NodeId;
 
 use crate::sync::locked;
 use crate::{Loss, SendError};
+
+/// How long who closes a port sleeps at most: another thread may take what it would wake up for.
+pub(crate) const CLOSING_NAP: Duration = Duration::from_millis(1);
 
 /// What every port keeps of the nodes at the other ends: who is lost, and who was told of it.
 pub(crate) struct Peers {
@@ -76,9 +80,9 @@ impl Peers {
         Ok(bytes)
     }
 
-    /// From now on nothing is sent.
-    pub fn close(&self) {
-        self.closed.store(true, Ordering::Relaxed);
+    /// From now on nothing is sent; whether that is new.
+    pub fn close(&self) -> bool {
+        !self.closed.swap(true, Ordering::Relaxed)
     }
 
     /// Notes that `peer` is lost, and whether it was not before: only the first reason counts.

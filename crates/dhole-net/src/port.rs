@@ -82,8 +82,13 @@ pub trait Port: Send + Sync {
     /// Tells each peer that was lost since the last call, once.
     fn lost(&self, tell: &mut dyn FnMut(NodeId, Loss));
 
+    /// A peer that is lost is missed above, in the words of `how`, also where it has said goodbye:
+    /// whoever started this process is told.
+    fn missed(&self, _peer: NodeId, _how: &str) {}
+
     /// Sends what is still kept back and says goodbye, so that the peers do not take the end for a
-    /// loss. Blocks for `at_most`; then what could not be sent is dropped.
+    /// loss. Blocks for `at_most`; then what could not be sent is dropped. Others may go on to poll
+    /// meanwhile, and whoever closes twice says one goodbye.
     fn close(&self, at_most: Duration);
 }
 

@@ -20,7 +20,7 @@ use dhole_model::NodeId;
 
 use self::datagram::{Datagram, OVERHEAD, parse, shared_head, shared_overhead};
 use self::flow::{Flow, FlowLimits, RESET};
-use crate::peers::Peers;
+use crate::peers::{CLOSING_NAP, Peers};
 use crate::port::send_one_by_one;
 use crate::sync::{locked, try_locked};
 use crate::{Loss, Offers, Port, SendError};
@@ -343,7 +343,7 @@ impl<P: Port> Port for Reliable<P> {
             if left.is_zero() {
                 break;
             }
-            self.park(left);
+            self.park(left.min(CLOSING_NAP));
         }
         self.inner.close(Duration::ZERO);
     }

@@ -30,7 +30,7 @@ use self::inbound::Inbound;
 use self::outbound::{Outbound, Sent};
 use self::segment::Segment;
 use crate::bell::{Bell, timespec};
-use crate::peers::Peers;
+use crate::peers::{CLOSING_NAP, Peers};
 use crate::ring::asleep::Asleep;
 use crate::ring::{Impossible, LARGEST, Ring};
 use crate::sleeper::{Sleeper, Wakers};
@@ -451,7 +451,7 @@ impl Port for Shm {
                 return;
             }
             if self.poll(&mut |_, _| ()) == 0 {
-                self.park(left);
+                self.park(left.min(CLOSING_NAP));
             }
         }
     }

@@ -25,7 +25,7 @@ use self::frame::{GOODBYE, LARGEST};
 use self::inbound::{Brought, Inbound};
 use self::outbound::{Outbound, Sent};
 use crate::bell::{Bell, timespec};
-use crate::peers::Peers;
+use crate::peers::{CLOSING_NAP, Peers};
 use crate::sleeper::{Sleeper, Wakers};
 use crate::sync::{locked, try_locked};
 use crate::{Loss, Offers, Port, SendError};
@@ -313,9 +313,9 @@ impl Port for Tcp {
     }
 
     fn close(&self, at_most: Duration) {
-        self.peers.close();
         let until = Instant::now() + at_most;
-        for (_, link) in self.living() {
+        let speaks = self.peers.close();
+        for (_, link) in self.living().filter(|_| speaks) {
             let mut outbound = locked(&link.outbound);
             let goodbye = GOODBYE.to_le_bytes();
             // Whatever the limit, for it is the last.
@@ -337,7 +337,7 @@ impl Port for Tcp {
             if left.is_zero() || self.living().next().is_none() {
                 return;
             }
-            self.park(left);
+            self.park(left.min(CLOSING_NAP));
         }
     }
 }

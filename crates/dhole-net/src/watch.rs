@@ -35,6 +35,8 @@ pub struct Watch<P> {
     polled: AtomicBool,
     #[cfg(not(loom))]
     launcher: Option<crate::join::Launcher>,
+    /// This end was closed: that the others end their sides is no loss.
+    closed: AtomicBool,
 }
 
 /// What happened with a peer since the last look at the clock.
@@ -85,6 +87,7 @@ impl<P: Port> Watch<P> {
             polled: AtomicBool::new(false),
             #[cfg(not(loom))]
             launcher: None,
+            closed: AtomicBool::new(false),
             inner,
         }
     }
@@ -240,10 +243,23 @@ impl<P: Port> Layer for Watch<P> {
     fn lost(&self, tell: &mut dyn FnMut(NodeId, Loss)) {
         self.inner.lost(&mut |peer, loss| {
             #[cfg(not(loom))]
-            if let Some(launcher) = self.launcher.as_ref().filter(|_| loss != Loss::Left) {
-                launcher.lost(peer, &loss);
+            if loss != Loss::Left {
+                Layer::missed(self, peer, &loss.to_string());
             }
             tell(peer, loss);
         });
+    }
+
+    #[cfg(not(loom))]
+    fn missed(&self, peer: NodeId, how: &str) {
+        let launcher = self.launcher.as_ref();
+        if let Some(launcher) = launcher.filter(|_| !self.closed.load(Ordering::Relaxed)) {
+            launcher.lost(peer, how);
+        }
+    }
+
+    fn close(&self, at_most: Duration) {
+        self.closed.store(true, Ordering::Relaxed);
+        self.inner.close(at_most);
     }
 }

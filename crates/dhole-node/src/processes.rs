@@ -145,6 +145,13 @@ impl Processes {
         self.nodes
     }
 
+    /// Says goodbye to the others, for this process ends: none that does not need it any more is
+    /// told of a loss, and one that does hears that it has left. Waits a second at most, for those
+    /// that have not heard it; nothing is sent afterwards.
+    pub fn leave(&self) {
+        self.port.close(GOODBYE);
+    }
+
     /// Begins the node's random stream anew, from another seed, for the next run.
     pub fn reseed(&self, seed: u64) {
         if !self.on.load(Ordering::SeqCst) {
@@ -179,9 +186,12 @@ impl Processes {
     }
 }
 
+/// How long a goodbye may take.
+const GOODBYE: Duration = Duration::from_secs(1);
+
 impl Drop for Processes {
     fn drop(&mut self) {
-        self.port.close(Duration::from_secs(1));
+        self.leave();
     }
 }
 
@@ -305,6 +315,9 @@ impl Apart for Processes {
         }
         self.pace.wake_up(&*self.port);
         let begun = self.begin_together(brings, judge);
+        if let Err(StartError::Lost { lost, .. }) = &begun {
+            self.port.missed(lost.node, &lost.how);
+        }
         self.give_up_cut_off();
         if begun.is_err() {
             self.pace.idle();

@@ -15,7 +15,8 @@ pub struct Process {
     pub nodes: usize,
 }
 
-/// What is known of the cluster. A process joins it at its first run, and stays for later ones.
+/// What is known of the cluster. A process joins it at its first run, stays for later ones, and
+/// says goodbye when it exits.
 enum State {
     Unread,
     /// This process is all there is.
@@ -92,6 +93,8 @@ pub(crate) fn joined(seed: u64) -> Result<Option<Arc<Processes>>, RunError> {
             *state = State::Joined(Arc::clone(&machine));
             *DUMPED.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&machine));
             keep_between_runs(&machine);
+            let leaving = Arc::clone(&machine);
+            dhole_net::at_exit(move || leaving.leave());
             Ok(Some(machine))
         }
         Err(error) => {

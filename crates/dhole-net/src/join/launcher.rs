@@ -17,7 +17,6 @@ use std::sync::Mutex;
 
 use dhole_model::NodeId;
 
-use crate::Loss;
 use crate::sync::locked;
 
 /// A longer line is none of the launcher's.
@@ -54,8 +53,8 @@ impl Launcher {
     }
 
     /// A peer is lost.
-    pub fn lost(&self, peer: NodeId, how: &Loss) {
-        let how = how.to_string().replace(char::is_control, " ");
+    pub fn lost(&self, peer: NodeId, how: &str) {
+        let how = how.replace(char::is_control, " ");
         let how = &how[..how.floor_char_boundary(MOST_HOW_BYTES)];
         self.say(&format!("lost {} {how}\n", peer.0));
     }
@@ -108,6 +107,7 @@ impl AsFd for Launcher {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Loss;
     use std::time::Duration;
 
     fn line() -> (Launcher, UnixStream) {
@@ -134,7 +134,7 @@ mod tests {
         there.write_all(&[b'x'; 2 * LONGEST_LINE_BYTES]).unwrap();
         assert!(launcher.ended().is_err());
         // Nobody reads: the line is full some time, and saying more still returns.
-        let loss = Loss::Silent(Duration::from_secs(5));
+        let loss = Loss::Silent(Duration::from_secs(5)).to_string();
         (0..100_000).for_each(|_| launcher.lost(NodeId(2), &loss));
         let mut said = [0; 48];
         there.read_exact(&mut said).unwrap();

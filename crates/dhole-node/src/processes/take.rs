@@ -378,6 +378,9 @@ impl Processes {
         let mut table = lock(&self.table);
         let (first, parting) = (table.lose(node, how), table.is_parting());
         drop(table);
+        if first && !parting {
+            self.port.missed(node, how);
+        }
         // A run that survives needs the group to its end, and that is when all have ended.
         if first && (!parting || self.survives()) {
             self.tell_of_loss(receivers, node, how, out);

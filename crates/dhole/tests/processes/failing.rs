@@ -1,6 +1,6 @@
 //! What goes wrong anywhere ends the run everywhere, and every process says what it was.
 
-use crate::cluster::{Ended, run};
+use crate::cluster::{Ended, run, run_with};
 
 /// Every process ends with this error of this kind; those in `gone` were gone.
 fn all_say(ended: &[Ended], kind: &str, words: &[&str], gone: &[usize]) {
@@ -50,13 +50,17 @@ fn a_deadlock_across_processes_is_told_with_its_places() {
 
 #[test]
 fn whoever_leaves_early_is_named_by_all() {
-    all_say(&run(3, "leaves"), "lost", &["node 1 is lost"], &[1]);
-    all_say(
-        &run(3, "leaves with a lock"),
-        "lost",
-        &["node 1 is lost"],
-        &[1],
-    );
+    for transport in ["tcp", "shm", "udp", "mixed"] {
+        let over = |program| {
+            run_with(3, program, |_| {
+                vec![("DHOLE_TRANSPORT".into(), transport.into())]
+            })
+        };
+        let words = ["node 1 is lost", "it left early"];
+        all_say(&over("leaves"), "lost", &words, &[1]);
+        all_say(&over("leaves with a lock"), "lost", &words, &[1]);
+        all_say(&over("leaves between runs"), "not started", &words, &[1]);
+    }
 }
 
 #[test]

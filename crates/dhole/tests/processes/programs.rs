@@ -44,6 +44,12 @@ pub fn run(name: &str) -> i32 {
             }
             Ok(w.barrier()?)
         }),
+        "leaves between runs" => ending(|w| Ok(w.barrier()?)).and_then(|_| {
+            if dhole::process()?.is_some_and(|process| process.node.0 == 1) {
+                std::process::exit(77);
+            }
+            ending(|w| Ok(w.barrier()?))
+        }),
         "leaves with a lock" => ending(|w| {
             let lock = Lock::numbered(3);
             if w.node().index() == 1 {
