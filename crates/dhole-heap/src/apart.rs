@@ -5,13 +5,14 @@
 //! whoever sees an id knows its node, and each node allocates without asking, as much as it likes.
 
 use std::ops::Range;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Mutex, OnceLock};
 
 use dhole_model::{NodeId, Oid};
 
 use crate::ReserveError;
 use crate::cluster::Extent;
-use crate::told::Log;
+use crate::told::{Log, MOST_LEARNT};
 
 /// Ids that each node has in the first extent.
 const FIRST_PER_NODE: u64 = 4096;
@@ -25,6 +26,8 @@ pub(crate) struct Apart {
     window: OnceLock<Range<u64>>,
     pub(crate) log: Mutex<Log>,
     pub(crate) lines: Box<[crate::told::Line]>,
+    /// With so many runs known, others may tell of no more.
+    pub(crate) most_learnt: AtomicUsize,
 }
 
 impl Apart {
@@ -35,6 +38,7 @@ impl Apart {
             window: OnceLock::new(),
             log: Mutex::default(),
             lines: (0..nodes).map(|_| crate::told::Line::default()).collect(),
+            most_learnt: AtomicUsize::new(MOST_LEARNT),
         }
     }
 

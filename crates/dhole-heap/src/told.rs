@@ -33,8 +33,10 @@ use crate::{ArrayBinding, Binding, Cluster, TypeInfo, TypeRef};
 /// The most runs that one message tells of; more go in messages of their own.
 const MOST_RUNS: usize = 2048;
 
-/// The most runs that are learnt, and the most ranges of ids that are known to be null for ever.
-const MOST_LEARNT: usize = 1 << 24;
+/// The most runs that are known where others tell of more, unless something else is said.
+pub(crate) const MOST_LEARNT: usize = 1 << 22;
+
+/// The most ranges of ids that are known to be null for ever.
 pub(crate) const MOST_BURIED: usize = 1 << 20;
 
 /// The runs that others may have to be told of, in the order in which they became known.
@@ -140,8 +142,11 @@ pub enum LearnError {
         told: String,
     },
     /// It tells of more than a node keeps in mind.
-    #[error("it tells of more than {MOST_LEARNT} runs of objects")]
-    TooMany,
+    #[error("it tells of one run of objects more than the {most} that may be known")]
+    TooMany {
+        /// The most there may be.
+        most: usize,
+    },
 }
 
 impl Log {
@@ -314,8 +319,9 @@ impl Cluster {
         if freed.covers(ids.clone()) {
             return Ok(());
         }
-        if directory.runs_kept() >= MOST_LEARNT {
-            return Err(LearnError::TooMany);
+        let most = self.most_learnt();
+        if directory.runs_kept() >= most {
+            return Err(LearnError::TooMany { most });
         }
         match told.shape {
             Shape::Objects | Shape::Rows => directory.add(
@@ -355,6 +361,18 @@ impl Cluster {
         drop(directory);
         self.note(first, creator, from);
         Ok(())
+    }
+
+    /// From now on others are not believed who tell of runs when so many are known.
+    pub fn learn_at_most(&self, runs: usize) {
+        if let Some(apart) = &self.apart {
+            apart.most_learnt.store(runs, Ordering::Relaxed);
+        }
+    }
+
+    fn most_learnt(&self) -> usize {
+        let apart = self.apart.as_ref();
+        apart.map_or(0, |apart| apart.most_learnt.load(Ordering::Relaxed))
     }
 
     /// The node in whose part all these ids are, if it is another than this one.

@@ -18,13 +18,16 @@
 //! | `DHOLE_TRANSPORT` | `tcp` unless set, `udp`, `shm`, or `mixed`: `shm` in a machine, `tcp` between |
 //! | `DHOLE_TLS` | which TCP connections are encrypted: `auto` for those between machines, `always`, `never` |
 //! | `DHOLE_BOUND_MS` | a node of which nothing is heard for so long is lost; 5000 unless set |
+//! | `DHOLE_MESSAGE_MIB` | the longest message, with its payload, in MiB; 256 unless set |
+//! | `DHOLE_LEARNT_RUNS` | runs of objects that may be known where others tell of more; 4194304 unless set |
 //! | `DHOLE_LAUNCHER_FD` | a socket over which `dhole run` hears how far the process is |
 //! | `DHOLE_JOIN_MS` | the longest that joining may take; 30000 unless set |
 //! | `DHOLE_SPIN_US`, `DHOLE_YIELDS`, `DHOLE_PARK_MS` | how threads wait ([`Waiting`](crate::Waiting)) |
 //!
 //! A process that `mpirun` or `srun` started learns it from them instead, unless `DHOLE_NODE` is
 //! set, and MPI carries its messages: this takes the feature `mpi`. Of the variables
-//! `DHOLE_LAUNCHER_FD`, what stands below it, and `DHOLE_RUN` count then.
+//! `DHOLE_MESSAGE_MIB`, `DHOLE_LEARNT_RUNS`, what stands below `DHOLE_LAUNCHER_FD`, and `DHOLE_RUN`
+//! count then.
 
 use std::net::TcpListener;
 use std::time::Duration;
@@ -118,6 +121,8 @@ pub struct Membership {
     bound: Duration,
     build: BuildId,
     settings: Vec<(String, String)>,
+    longest_message: Option<usize>,
+    learnt_runs: Option<usize>,
 }
 
 /// How the processes come together.
@@ -182,6 +187,16 @@ impl Membership {
     /// Nodes of the cluster.
     pub fn nodes(&self) -> usize {
         self.nodes
+    }
+
+    /// Bytes of the longest message with its payload, where that was said: the same on all nodes.
+    pub fn longest_message(&self) -> Option<usize> {
+        self.longest_message
+    }
+
+    /// Runs of objects that may be known where others tell of more, where that was said.
+    pub fn learnt_runs(&self) -> Option<usize> {
+        self.learnt_runs
     }
 
     /// Demands that this setting has the same value on all nodes: joining fails, on both sides,

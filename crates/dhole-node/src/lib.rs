@@ -84,7 +84,7 @@ pub use lock::{Condvar, Held, Lock};
 pub use machine::{Apart, Judge, LostNode, Machine, Receivers, StartError, Strand, Verdict, Woken};
 pub use node::Node;
 pub use optimisations::{Optimisations, WriteDetection};
-pub use processes::Processes;
+pub use processes::{ProcessLimits, Processes};
 pub use race::RaceReport;
 pub use spawn::{Op, ProcessError, Spawned, Where, anywhere};
 pub use threads::Threads;

@@ -69,6 +69,35 @@ pub struct Processes {
     dump: Dump,
     turn: Turn,
     maker: Maker,
+    limits: ProcessLimits,
+}
+
+/// What another process may make this one keep. Who exceeds it is cut off: it is lost to all, with
+/// an error that names it and the limit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ProcessLimits {
+    /// Bytes of a message with its payload, in however many frames it comes. All processes must say
+    /// the same: a longer one is not sent, and is an error of the run.
+    pub message: usize,
+    /// Bytes of messages of one process that are kept while it is in a run that has not begun here.
+    pub early: usize,
+    /// With so many bytes of messages to deliver, nothing more is taken from the port, and the
+    /// others find no room. What one look at the port brings may exceed it.
+    pub collected: usize,
+    /// Runs of objects, allocated together, that are known here, and the most that another process
+    /// may tell of.
+    pub learnt: usize,
+}
+
+impl Default for ProcessLimits {
+    fn default() -> Self {
+        ProcessLimits {
+            message: 256 << 20,
+            early: 64 << 20,
+            collected: 64 << 20,
+            learnt: 1 << 22,
+        }
+    }
 }
 
 /// Bytes of the stack of a process that was started during the run: what a main thread usually has.
@@ -119,6 +148,7 @@ impl Processes {
             dump: Dump::default(),
             turn: Turn::new(),
             maker: Maker::new(),
+            limits: ProcessLimits::default(),
             port,
         })
     }
@@ -133,6 +163,12 @@ impl Processes {
     /// How the worker waits from here on.
     pub fn waits(&self, how: Waiting) {
         self.pace.waits(how);
+    }
+
+    /// The same with other limits.
+    pub fn limits(mut self, limits: ProcessLimits) -> Processes {
+        self.limits = limits;
+        self
     }
 
     /// The node of this process.
@@ -330,6 +366,7 @@ impl Apart for Processes {
         self.survives.store(survives, Ordering::Release);
         self.desk.clear();
         self.tells_of(Some(cluster));
+        cluster.learn_at_most(self.limits.learnt);
         let (cluster, pool) = (Arc::clone(cluster), Arc::clone(pool));
         let mut here = self.here.write().unwrap_or_else(PoisonError::into_inner);
         *here = Some(Here { cluster, pool });

@@ -7,12 +7,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use dhole_model::NodeId;
 use dhole_net::{Layer, Port, SendError, Stream, Tcp};
-use dhole_node::{LostNode, Outcome, Processes, RunError, Settings, StartError, run_on};
+use dhole_node::{
+    LostNode, Outcome, ProcessLimits, Processes, Result, RunError, Settings, StartError, Worker,
+    run_on,
+};
 
-/// A port that sends a frame of its own before the next one that it is given, once it is told to.
+/// What both nodes come to.
+type Ended = [std::result::Result<Outcome<()>, RunError>; 2];
+
+/// A port that sends frames of its own before the next one that it is given, once it is told to.
 struct Lying {
     port: Tcp,
-    lie: Vec<u8>,
+    lies: Vec<Vec<u8>>,
     now: Arc<AtomicBool>,
 }
 
@@ -23,16 +29,46 @@ impl Layer for Lying {
         &self.port
     }
 
-    fn send(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
+    fn send(&self, to: NodeId, parts: &[&[u8]]) -> std::result::Result<(), SendError> {
         if self.now.swap(false, Ordering::SeqCst) {
-            self.port.send(to, &[&self.lie])?;
+            for lie in &self.lies {
+                // There is no room for more than who is to take it has been lied to.
+                while let Err(SendError::Busy { .. }) = self.port.send(to, &[lie]) {
+                    std::thread::yield_now();
+                }
+            }
         }
         self.port.send(to, parts)
     }
 }
 
 /// What both nodes come to when node 1 sends `lie` in the middle of a run, or before it has begun.
-fn both(lie: &[u8], before: bool) -> [Result<Outcome<()>, RunError>; 2] {
+fn both(lie: &[u8], before: bool) -> Ended {
+    within(ProcessLimits::default(), &[lie.to_vec()], before)
+}
+
+/// The same with these limits, and more than one frame.
+fn within(limits: ProcessLimits, lies: &[Vec<u8>], before: bool) -> Ended {
+    run(limits, lies, before, |w, now| {
+        let one = w.once(|w| Ok(w.alloc(0_u64)))?;
+        if w.node().index() == 1 {
+            now.store(true, Ordering::SeqCst);
+        }
+        for _ in 0..10 {
+            w.barrier()?;
+            one.read(w);
+        }
+        Ok(())
+    })
+}
+
+/// Runs a program on two nodes, of which node 1 sends `lies` when the program says so.
+fn run(
+    limits: ProcessLimits,
+    lies: &[Vec<u8>],
+    before: bool,
+    program: impl for<'id> Fn(&mut Worker<'id>, &AtomicBool) -> Result<()> + Sync,
+) -> Ended {
     // Two clusters of one process at once would not agree on ids.
     static ALONE: Mutex<()> = Mutex::new(());
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -43,22 +79,12 @@ fn both(lie: &[u8], before: bool) -> [Result<Outcome<()>, RunError>; 2] {
     let now = Arc::new(AtomicBool::new(before));
     let lying = Lying {
         port: Tcp::new(NodeId(1), vec![Some(Stream::Plain(there)), None]).unwrap(),
-        lie: lie.to_vec(),
+        lies: lies.to_vec(),
         now: Arc::clone(&now),
     };
     let node = |port: Box<dyn Port>| {
-        let machine = Processes::new(port, 0).unwrap();
-        run_on(&machine, &Settings::nodes(2), |w| {
-            let one = w.once(|w| Ok(w.alloc(0_u64)))?;
-            if w.node().index() == 1 {
-                now.store(true, Ordering::SeqCst);
-            }
-            for _ in 0..10 {
-                w.barrier()?;
-                one.read(w);
-            }
-            Ok(())
-        })
+        let machine = Processes::new(port, 0).unwrap().limits(limits);
+        run_on(&machine, &Settings::nodes(2), |w| program(w, &now))
     };
     std::thread::scope(|scope| {
         let zero = scope.spawn(|| node(Box::new(sound)));
@@ -110,4 +136,81 @@ fn a_lie_before_a_run_keeps_it_from_beginning() {
     let LostNode { node, how } = lost;
     assert!(node == NodeId(1) && how.contains("cut off"), "{how}");
     assert!(one.is_err());
+}
+
+/// Both nodes say that node 1 is lost, and why.
+fn all_name_who_exceeds(ended: Ended, words: &str) {
+    for (node, ended) in ended.into_iter().enumerate() {
+        let Err(RunError::Lost { lost, .. }) = ended else {
+            panic!("{words}: node {node}: {ended:?}");
+        };
+        assert_eq!(lost.node, NodeId(1), "{words}: {lost}");
+        assert!(lost.how.contains(words), "node {node}: {lost}");
+    }
+}
+
+#[test]
+fn a_payload_without_an_end_is_cut_off_at_the_limit() {
+    let limits = ProcessLimits {
+        message: 1 << 20,
+        ..ProcessLimits::default()
+    };
+    // 64 KiB at a time, of a payload that never comes to its message.
+    let lies = vec![frame(2, 1, 0, 0, &[7; 64 << 10]); 17];
+    let words = "a message of 1114112 bytes, where 1048576 are allowed";
+    all_name_who_exceeds(within(limits, &lies, false), words);
+    // In one frame, before anything of it is understood.
+    let lies = [frame(1, 1, 0, 1 << 20, &[0; (1 << 20) + 1])];
+    let words = "a message of 1048577 bytes, where 1048576 are allowed";
+    all_name_who_exceeds(within(limits, &lies, false), words);
+}
+
+#[test]
+fn messages_of_a_run_to_come_are_kept_up_to_the_limit() {
+    let limits = ProcessLimits {
+        early: 1 << 20,
+        ..ProcessLimits::default()
+    };
+    let lies = vec![frame(1, 2, 0, 0, &[7; 64 << 10]); 17];
+    let words = "more than 1048576 bytes before the run has begun";
+    all_name_who_exceeds(within(limits, &lies, false), words);
+}
+
+#[test]
+fn who_tells_of_more_objects_than_may_be_known_is_cut_off() {
+    let limits = ProcessLimits {
+        learnt: 20,
+        ..ProcessLimits::default()
+    };
+    let ended = run(limits, &[], false, |w, _| {
+        if w.node().index() == 1 {
+            for i in 0..40_u64 {
+                let _ = w.alloc_range(2, |_| i);
+            }
+        }
+        Ok(w.barrier()?)
+    });
+    let words = "it tells of one run of objects more than the 20 that may be known";
+    all_name_who_exceeds(ended, words);
+}
+
+#[test]
+fn a_message_that_no_other_would_take_is_an_error_of_who_would_send_it() {
+    let limits = ProcessLimits {
+        message: 1 << 20,
+        ..ProcessLimits::default()
+    };
+    let ended = run(limits, &[], false, |w, _| {
+        let array = w.once(|w| Ok(w.alloc_array_with(1 << 20, |i| i as u64)))?;
+        if w.node().index() == 1 {
+            let _ = array.slice(w, ..);
+        }
+        Ok(w.barrier()?)
+    });
+    for ended in ended {
+        let error = ended.expect_err("8 MiB do not go").to_string();
+        let words = "bytes to node 1, where 1048576 are allowed";
+        assert!(error.contains("node 0 failed: a message of 8"), "{error}");
+        assert!(error.contains(words), "{error}");
+    }
 }

@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use dhole_model::{CallSite, NodeId, VectorTime};
 
 use crate::command::ProtocolError;
+use crate::lock::MOST_MANAGED;
 use crate::{Passage, RwLockId, SemaphoreId};
 
 /// The most permits that a semaphore may have at a time.
@@ -28,6 +29,8 @@ pub(crate) struct Gates {
     entering: Option<Entering>,
     rw_locks: BTreeMap<RwLockId, Gate<RwLock>>,
     semaphores: BTreeMap<u64, Gate<Semaphore>>,
+    /// Gates of each kind that this node manages.
+    most: usize,
 }
 
 /// What the worker waits for.
@@ -55,6 +58,13 @@ pub(crate) struct Request {
 pub(crate) struct Pass {
     pub request: Request,
     pub sources: Vec<NodeId>,
+}
+
+fn too_many(from: NodeId) -> ProtocolError {
+    ProtocolError::BadMessage {
+        from,
+        what: "a request at one gate more than a node manages (2^22)",
+    }
 }
 
 /// What the manager knows of a gate.
@@ -115,6 +125,7 @@ impl Gates {
             entering: None,
             rw_locks: BTreeMap::new(),
             semaphores: BTreeMap::new(),
+            most: MOST_MANAGED,
         }
     }
 
@@ -267,6 +278,10 @@ impl Gates {
         };
         match request.passage {
             Passage::Read(lock) | Passage::Write(lock) => {
+                let many = self.rw_locks.len() >= self.most;
+                if many && !self.rw_locks.contains_key(&lock) {
+                    return Err(too_many(from));
+                }
                 let gate = self.rw_locks.entry(lock).or_default();
                 if asks(&gate.queue) {
                     return Err(twice);
@@ -369,6 +384,10 @@ impl Gates {
         from: NodeId,
     ) -> Result<&mut Gate<Semaphore>, ProtocolError> {
         self.check_permits(semaphore, from)?;
+        let many = self.semaphores.len() >= self.most;
+        if many && !self.semaphores.contains_key(&semaphore.number) {
+            return Err(too_many(from));
+        }
         let gate = self.semaphores.entry(semaphore.number);
         Ok(gate.or_insert_with(|| Gate {
             state: Semaphore {
@@ -463,6 +482,29 @@ mod tests {
         releases.add(NodeId(0), &time([1, 1, 0]));
         assert_eq!(releases.unseen_at(&time([0, 0, 0])), [NodeId(2)]);
         assert_eq!(releases.unseen_at(&time([2, 2, 2])), []);
+    }
+
+    #[test]
+    fn who_asks_at_more_gates_than_a_node_manages_is_not_believed() {
+        let mut gates = Gates::new(NodeId(0), 3);
+        gates.most = 2;
+        let mut ask = |passage| {
+            gates.requested(Request {
+                passage,
+                requester: NodeId(1),
+                wait: 1,
+                time: time([0, 0, 0]),
+            })
+        };
+        let semaphore = |number| Passage::Permit(SemaphoreId { number, permits: 1 });
+        for passage in [|n| Passage::Read(RwLockId(n)), semaphore] {
+            assert!(ask(passage(0)).is_ok() && ask(passage(3)).is_ok());
+            let Err(ProtocolError::BadMessage { from, what }) = ask(passage(6)) else {
+                panic!("a third gate");
+            };
+            assert_eq!(from, NodeId(1));
+            assert!(what.contains("one gate more"), "{what}");
+        }
     }
 
     #[test]

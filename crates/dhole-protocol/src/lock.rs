@@ -9,6 +9,9 @@ use dhole_model::{CallSite, NodeId, VectorTime};
 use crate::command::ProtocolError;
 use crate::{ConditionId, LockId, Waiting};
 
+/// Locks that one node manages, and gates of each kind: whoever asks for another is not believed.
+pub(crate) const MOST_MANAGED: usize = 1 << 22;
+
 /// One node's view of all locks, and its part as the manager of some.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Locks {
@@ -16,6 +19,8 @@ pub(crate) struct Locks {
     nodes: usize,
     here: BTreeMap<LockId, Local>,
     managed: BTreeMap<LockId, Managed>,
+    /// Locks that this node manages for others.
+    most: usize,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -70,6 +75,7 @@ impl Locks {
             nodes,
             here: BTreeMap::new(),
             managed: BTreeMap::new(),
+            most: MOST_MANAGED,
         }
     }
 
@@ -131,6 +137,11 @@ impl Locks {
         if self.managed.get(&lock).map_or(me, |managed| managed.last) == requester {
             return Err(bad(
                 "a request for a lock that is already on its way to the requester",
+            ));
+        }
+        if self.managed.len() >= self.most && !self.managed.contains_key(&lock) {
+            return Err(bad(
+                "a request for one lock more than a node manages (2^22)",
             ));
         }
         let managed = self.managed.entry(lock).or_insert_with(|| Managed {
@@ -260,5 +271,23 @@ impl Locks {
     /// At the manager: whom `waiter` waits for.
     pub fn awaited_by(&self, lock: LockId, waiter: NodeId) -> Option<NodeId> {
         self.managed.get(&lock)?.before.get(&waiter).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_asks_for_more_locks_than_a_node_manages_is_not_believed() {
+        let mut locks = Locks::new(NodeId(0), 2);
+        locks.most = 2;
+        let mut ask = |lock| locks.requested(LockId(lock), NodeId(1));
+        assert!(ask(0).is_ok() && ask(2).is_ok());
+        let Err(ProtocolError::BadMessage { from, what }) = ask(4) else {
+            panic!("a third lock");
+        };
+        assert_eq!(from, NodeId(1));
+        assert!(what.contains("one lock more"), "{what}");
     }
 }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use dhole_model::NodeId;
 use dhole_net::Membership;
-use dhole_node::{Processes, RunError};
+use dhole_node::{ProcessLimits, Processes, RunError};
 
 /// Which node of how many this process is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -86,10 +86,16 @@ pub(crate) fn joined(seed: u64) -> Result<Option<Arc<Processes>>, RunError> {
     let State::Read(membership) = std::mem::replace(&mut *state, State::Alone) else {
         return Ok(None);
     };
+    let usual = ProcessLimits::default();
+    let limits = ProcessLimits {
+        message: membership.longest_message().unwrap_or(usual.message),
+        learnt: membership.learnt_runs().unwrap_or(usual.learnt),
+        ..usual
+    };
     match membership.join_neighbours() {
         Ok((port, neighbours)) => {
             let machine = Processes::new(port, seed)?.neighbours(neighbours);
-            let machine = Arc::new(machine);
+            let machine = Arc::new(machine.limits(limits));
             *state = State::Joined(Arc::clone(&machine));
             *DUMPED.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&machine));
             keep_between_runs(&machine);

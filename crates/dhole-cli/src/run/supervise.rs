@@ -644,6 +644,8 @@ fn settings() -> BTreeMap<String, String> {
     let names = [
         "DHOLE_BOUND_MS",
         "DHOLE_JOIN_MS",
+        "DHOLE_LEARNT_RUNS",
+        "DHOLE_MESSAGE_MIB",
         "DHOLE_TLS",
         "DHOLE_SPIN_US",
         "DHOLE_YIELDS",

@@ -31,6 +31,10 @@ const LONGEST_SPIN_US: u64 = 60_000_000;
 const MOST_YIELDS: u64 = 1_000_000_000;
 const LONGEST_PARK_MS: u64 = 1_000;
 
+/// Limits of what others may make a process keep.
+const MOST_MESSAGE_MIB: u64 = 1 << 20;
+const MOST_LEARNT_RUNS: u64 = 1 << 32;
+
 /// What is only said of a node. What may be said of all runs of a user is not among it.
 const OF_A_NODE: [&str; 8] = [
     "DHOLE_NODES",
@@ -127,6 +131,9 @@ pub(super) fn member(
     waiting(look, Waiting::default())?;
     let within = number(look, "DHOLE_JOIN_MS", 1, LONGEST_JOIN_MS)?.unwrap_or(JOIN_MS);
     let bound = number(look, "DHOLE_BOUND_MS", 10, LONGEST_BOUND_MS)?.unwrap_or(BOUND_MS);
+    let message = number(look, "DHOLE_MESSAGE_MIB", 1, MOST_MESSAGE_MIB)?;
+    let learnt = number(look, "DHOLE_LEARNT_RUNS", 1, MOST_LEARNT_RUNS)?;
+    let said = |limit: Option<u64>| limit.map_or("unset".to_owned(), |limit| limit.to_string());
     let build = BuildId::of_this_process().map_err(|cause| JoinError::System {
         me: node,
         doing: "reading its own executable",
@@ -141,10 +148,14 @@ pub(super) fn member(
         bound: Duration::from_millis(bound),
         build,
         settings: Vec::new(),
+        longest_message: message.map(|mib| (mib as usize) << 20),
+        learnt_runs: learnt.map(|runs| runs as usize),
     };
     Ok(membership
         .setting("DHOLE_RUN", &run)
         .setting("DHOLE_BOUND_MS", &bound.to_string())
+        .setting("DHOLE_MESSAGE_MIB", &said(message))
+        .setting("DHOLE_LEARNT_RUNS", &said(learnt))
         .setting(ARGUMENTS, &arguments(words)))
 }
 

@@ -98,7 +98,8 @@ impl Processes {
         encoded.expect("the protocols make no message that carries gossip twice");
         let header = self.header(Kind::Message, 0, frame.len() - HEADER);
         frame[..HEADER].copy_from_slice(&header);
-        if frame.len() + payload.len() > self.port.offers().largest {
+        let bytes = frame.len() + payload.len();
+        if bytes > self.port.offers().largest.min(self.limits.message) {
             apart.append(&mut to);
         }
         if !to.is_empty() {
@@ -108,7 +109,8 @@ impl Processes {
         }
         drop(lanes);
         for to in apart {
-            let _ = self.post_message(receivers, to, message, payload, out);
+            let sent = self.post_message(receivers, to, message, payload, out);
+            self.fail_if_impossible(receivers, sent, out);
         }
     }
 
@@ -142,10 +144,25 @@ impl Processes {
                 here.pool.give_back(payload);
             }
         }
-        // Whoever is lost is found out about where losses are told.
-        if let Err(error @ (SendError::TooLarge { .. } | SendError::NoSuchNode { .. })) = sent {
-            self.fail_here(receivers, &error.to_string(), out);
-        }
+        self.fail_if_impossible(receivers, sent, out);
+    }
+
+    /// Ends the run where a message cannot be sent at all.
+    fn fail_if_impossible(
+        &self,
+        receivers: &Receivers<'_>,
+        sent: Result<(), SendError>,
+        out: &mut Outbox<Message>,
+    ) {
+        let why = match sent {
+            Err(SendError::TooLarge { to, bytes, largest }) => {
+                format!("a message of {bytes} bytes to {to}, where {largest} are allowed")
+            }
+            Err(error @ SendError::NoSuchNode { .. }) => error.to_string(),
+            // Whoever is lost is found out about where losses are told.
+            _ => return,
+        };
+        self.fail_here(receivers, &why, out);
     }
 
     fn post_message(
@@ -172,6 +189,15 @@ impl Processes {
             if !more {
                 let encoded = message.encode(&mut frame);
                 encoded.expect("the protocols make no message that carries gossip twice");
+                let bytes = frame.len() - HEADER - told + payload.len();
+                let most = self.limits.message;
+                if bytes > most {
+                    return Err(SendError::TooLarge {
+                        to,
+                        bytes,
+                        largest: most,
+                    });
+                }
                 // What does not fit goes before.
                 while frame.len() + payload.len() > largest && !payload.is_empty() {
                     let fits = (largest - HEADER).min(payload.len());

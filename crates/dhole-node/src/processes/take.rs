@@ -19,17 +19,8 @@ use super::frame::{Frame, Kind};
 use super::{Processes, lock};
 use crate::machine::{LostNode, Receivers};
 
-/// Bytes of messages that are kept of each peer that is in the next run already.
-const MOST_EARLY: usize = 64 << 20;
-
-/// With so many bytes to deliver nothing more is collected.
-const MOST_COLLECTED: usize = 64 << 20;
-
 /// What a message counts beside its bytes.
 const EACH: usize = 128;
-
-/// The largest payload that is put together.
-const MOST_PAYLOAD: usize = 4 << 30;
 
 /// Where what comes is put that cannot be given to the node at once.
 pub(super) struct Desk {
@@ -39,7 +30,7 @@ pub(super) struct Desk {
     early: Mutex<Early>,
     /// What others than who delivers have collected, in the order in which it came, and behind
     /// what lies in the tray.
-    collected: Mutex<VecDeque<Envelope<Message>>>,
+    collected: Mutex<VecDeque<Counted>>,
     /// What that counts.
     waits: AtomicUsize,
     /// Whoever delivers has this.
@@ -70,8 +61,15 @@ struct Peer {
     begun: AtomicBool,
 }
 
-fn counts(envelope: &Envelope<Message>) -> usize {
-    EACH + envelope.payload.len()
+/// A message, and what it counts.
+struct Counted(Envelope<Message>, usize);
+
+impl Counted {
+    /// A message whose body was `bytes` long.
+    fn new(envelope: Envelope<Message>, bytes: usize) -> Counted {
+        let counts = EACH + bytes + envelope.payload.len();
+        Counted(envelope, counts)
+    }
 }
 
 impl Desk {
@@ -115,15 +113,15 @@ impl Desk {
         self.waits.load(Ordering::SeqCst) > 0
     }
 
-    fn put(&self, envelope: Envelope<Message>) {
-        let counts = counts(&envelope);
-        lock(&self.collected).push_back(envelope);
+    fn put(&self, message: Counted) {
+        let counts = message.1;
+        lock(&self.collected).push_back(message);
         self.waits.fetch_add(counts, Ordering::SeqCst);
     }
 
     fn next(&self) -> Option<Envelope<Message>> {
-        let envelope = lock(&self.collected).pop_front()?;
-        self.waits.fetch_sub(counts(&envelope), Ordering::SeqCst);
+        let Counted(envelope, counts) = lock(&self.collected).pop_front()?;
+        self.waits.fetch_sub(counts, Ordering::SeqCst);
         Some(envelope)
     }
 }
@@ -140,15 +138,15 @@ impl Processes {
     pub(super) fn poll(&self, receivers: &Receivers<'_>, out: &mut Outbox<Message>) -> usize {
         let desk = &self.desk;
         let mut tray = None;
-        let mut taken = self.collect(&mut |envelope| {
+        let mut taken = self.collect(&mut |message| {
             if tray.is_none() {
                 tray = desk.try_tray();
             }
             match &mut tray {
                 // What was collected before by others goes first. No frame is taken by two threads
                 // at once, so none of them comes in between.
-                Some(tray) if !desk.has_collected() => tray.push_back(envelope),
-                _ => desk.put(envelope),
+                Some(tray) if !desk.has_collected() => tray.push_back(message.0),
+                _ => desk.put(message),
             }
         });
         if desk.any_cut_off.load(Ordering::Relaxed) {
@@ -162,8 +160,8 @@ impl Processes {
     }
 
     /// Takes what has come from the port, and returns how many frames that were.
-    fn collect(&self, put: &mut dyn FnMut(Envelope<Message>)) -> usize {
-        if self.desk.waits.load(Ordering::SeqCst) > MOST_COLLECTED {
+    fn collect(&self, put: &mut dyn FnMut(Counted)) -> usize {
+        if self.desk.waits.load(Ordering::SeqCst) > self.limits.collected {
             return 0;
         }
         self.port
@@ -218,7 +216,7 @@ impl Processes {
     pub fn attend(&self) -> Duration {
         let due = self.port.beat();
         let stuck = self.desk.try_tray().is_none();
-        if stuck && self.collect(&mut |envelope| self.desk.put(envelope)) > 0 {
+        if stuck && self.collect(&mut |message| self.desk.put(message)) > 0 {
             // Whoever was stuck may have looked for the last time before.
             self.port.unpark();
         }
@@ -236,7 +234,7 @@ impl Processes {
             std::mem::take(&mut early.frames)
         };
         for (from, frame) in early {
-            self.take(from, &frame, &mut |envelope| self.desk.put(envelope));
+            self.take(from, &frame, &mut |message| self.desk.put(message));
         }
         let lost: Vec<LostNode> = lock(&self.table).lost().cloned().collect();
         for LostNode { node, how } in lost {
@@ -247,7 +245,7 @@ impl Processes {
     }
 
     /// Takes one frame, and cuts its sender off if it is one that no sound process sends.
-    fn take(&self, from: NodeId, bytes: &[u8], put: &mut dyn FnMut(Envelope<Message>)) {
+    fn take(&self, from: NodeId, bytes: &[u8], put: &mut dyn FnMut(Counted)) {
         if self.desk.peers[from.index()]
             .cut_off
             .load(Ordering::Relaxed)
@@ -256,13 +254,13 @@ impl Processes {
         }
         match self.understand(from, bytes) {
             Ok(None) => {}
-            Ok(Some(envelope)) => put(envelope),
+            Ok(Some(message)) => put(message),
             Err(why) => self.cut_off(from, why),
         }
     }
 
     /// The message that a frame brings, if it does; or why it is one that no sound process sends.
-    fn understand(&self, from: NodeId, bytes: &[u8]) -> Result<Option<Envelope<Message>>, String> {
+    fn understand(&self, from: NodeId, bytes: &[u8]) -> Result<Option<Counted>, String> {
         let peer = &self.desk.peers[from.index()];
         let frame = Frame::parse(bytes).map_err(|error| error.to_string())?;
         let (run, kind) = (self.run(), frame.header.kind);
@@ -278,9 +276,7 @@ impl Processes {
             its if its > run || !ready => self.keep_early(from, bytes).map(|()| None),
             _ if kind == Kind::Payload => {
                 let mut payload = lock(&peer.payload);
-                if payload.len() + frame.payload.len() > MOST_PAYLOAD {
-                    return Err(format!("a payload of more than {MOST_PAYLOAD} bytes"));
-                }
+                self.check_message(payload.len() + frame.payload.len())?;
                 payload.extend_from_slice(frame.payload);
                 peer.begun.store(true, Ordering::Release);
                 Ok(None)
@@ -289,13 +285,28 @@ impl Processes {
         }
     }
 
-    fn take_message(
-        &self,
-        from: NodeId,
-        frame: Frame<'_>,
-    ) -> Result<Option<Envelope<Message>>, String> {
+    /// Whether a message may be so long.
+    fn check_message(&self, bytes: usize) -> Result<(), String> {
+        let most = self.limits.message;
+        match bytes <= most {
+            true => Ok(()),
+            false => Err(format!(
+                "a message of {bytes} bytes, where {most} are allowed"
+            )),
+        }
+    }
+
+    fn take_message(&self, from: NodeId, frame: Frame<'_>) -> Result<Option<Counted>, String> {
         let peer = &self.desk.peers[from.index()];
-        let has_payload = !frame.payload.is_empty() || peer.begun.load(Ordering::Acquire);
+        let begun = match peer.begun.load(Ordering::Acquire) {
+            true => lock(&peer.payload).len(),
+            false => 0,
+        };
+        let bytes = frame.message.len();
+        if bytes > 0 {
+            self.check_message(bytes + begun + frame.payload.len())?;
+        }
+        let has_payload = !frame.payload.is_empty() || begun > 0;
         let mut payload = Payload::NONE;
         if has_payload || !frame.told.is_empty() {
             let here = self.here.read().unwrap_or_else(PoisonError::into_inner);
@@ -320,18 +331,19 @@ impl Processes {
         {
             lock(&self.table).lose(*node, how);
         }
-        if peer.begun.load(Ordering::Acquire) {
+        if begun > 0 {
             payload.extend(&lock(&peer.payload));
             peer.begin_anew();
         }
         payload.extend(frame.payload);
         let to = self.me;
-        Ok(Some(Envelope {
+        let envelope = Envelope {
             from,
             to,
             body,
             payload,
-        }))
+        };
+        Ok(Some(Counted::new(envelope, bytes)))
     }
 
     /// Keeps a message until the node is ready for it.
@@ -341,10 +353,9 @@ impl Processes {
         }
         let mut early = lock(&self.desk.early);
         let kept = &mut early.bytes[from.index()];
-        if *kept + EACH + bytes.len() > MOST_EARLY {
-            return Err(format!(
-                "more than {MOST_EARLY} bytes before the run has begun"
-            ));
+        let most = self.limits.early;
+        if *kept + EACH + bytes.len() > most {
+            return Err(format!("more than {most} bytes before the run has begun"));
         }
         *kept += EACH + bytes.len();
         early.frames.push((from, bytes.to_vec()));
@@ -409,6 +420,6 @@ impl Processes {
             body,
             payload,
         };
-        self.desk.put(envelope);
+        self.desk.put(Counted::new(envelope, 0));
     }
 }
