@@ -360,6 +360,8 @@ pub fn who_says_what_nobody_says_is_cut_off(make: Make) {
         &[&head(5, 0)[..], b"no place"].concat(),
         &store,
     ];
+    let much = [&head(3, 0)[..], &vec![1; (1 << 20) + 1]].concat();
+    let cut_off = cut_off.into_iter().chain([&much[..]]);
     let told: [&[u8]; 4] = [
         // Answers and refusals of what nobody asked.
         &[&head(3, 0)[..], b"here you are"].concat(),
@@ -367,13 +369,13 @@ pub fn who_says_what_nobody_says_is_cut_off(make: Make) {
         &[&head(5, 0)[..], &place(u64::MAX)].concat(),
         &[&head(6, 1)[..], &place(4), b"four"].concat(),
     ];
-    for (frames, goes_on) in cut_off
-        .iter()
-        .map(|f| (f, false))
-        .chain(told.iter().map(|f| (f, true)))
-    {
+    let told = told.iter().map(|f| (*f, true));
+    for (frames, goes_on) in cut_off.map(|f| (f, false)).chain(told) {
         let mut ports = make(2);
         let hostile = ports.pop().expect("two ports");
+        if frames.len() > hostile.offers().largest {
+            continue;
+        }
         let node = Remote::new(ports.pop().expect("two ports"), RpcLimits::default());
         let patience = Patience::default();
         let refused = hostile.send(NodeId(0), &[frames]);

@@ -44,6 +44,8 @@ pub struct RpcLimits {
     pub unanswered: usize,
     /// Bytes of a piece of what is fetched or stored.
     pub piece: usize,
+    /// Bytes of an answer. All nodes must say the same: who answers with more is cut off.
+    pub answer: usize,
 }
 
 impl Default for RpcLimits {
@@ -52,6 +54,7 @@ impl Default for RpcLimits {
             unanswered: 64,
             // With its head it goes as one record of a shared ring.
             piece: (32 << 10) - 64,
+            answer: 1 << 20,
         }
     }
 }
@@ -86,6 +89,7 @@ impl Rpc {
             limits: RpcLimits {
                 unanswered: limits.unanswered.max(1),
                 piece: limits.piece.clamp(1, most.max(1)),
+                answer: limits.answer.min(largest.saturating_sub(frame::HEAD)),
             },
             procedures: Vec::new(),
             grants: Arc::default(),

@@ -92,6 +92,13 @@ impl Rpc {
                     locked(&self.calls).landed(from, call);
                 }
                 _ => {
+                    let bytes = frame.len() - frame::HEAD;
+                    let most = self.limits.answer.max(self.limits.piece);
+                    if bytes > most {
+                        return Err(format!(
+                            "an answer of {bytes} bytes, where {most} are allowed"
+                        ));
+                    }
                     let answer = frame.bytes()[frame::HEAD..].to_vec();
                     self.ended(from, call, Outcome::Answer(answer));
                 }
@@ -104,7 +111,7 @@ impl Rpc {
             Said::Call { procedure } => {
                 let arguments = &frame.bytes()[frame::HEAD..];
                 let answer = match self.run(from, procedure, arguments) {
-                    Ok(answer) if answer.len() > self.port.offers().largest - frame::HEAD => {
+                    Ok(answer) if answer.len() > self.limits.answer => {
                         Answer::Refused(RpcRefusal::AnswerTooLong)
                     }
                     Ok(answer) => Answer::Bytes(answer),
