@@ -12,6 +12,7 @@
 mod clusters;
 mod ending;
 mod exchanging;
+mod mistaken;
 mod node;
 mod patience;
 mod remote;
@@ -22,6 +23,7 @@ use dhole_net::Port;
 pub use clusters::*;
 pub use ending::*;
 pub use exchanging::*;
+pub use mistaken::{Mistake, is_found};
 pub use node::{Node, together};
 pub use patience::Patience;
 pub use remote::*;
@@ -51,9 +53,9 @@ macro_rules! port_suite {
                 while_one_polls_another_gets_nothing
                 who_closes_has_left_when_its_frames_are_taken
                 all_may_close_at_once
+                who_closes_twice_says_one_goodbye
                 who_ends_without_a_goodbye_is_lost_once
                 the_others_go_on_when_one_is_lost
-                who_closes_twice_says_one_goodbye
                 who_is_given_up_is_lost_and_learns_of_it
                 each_calls_each_and_is_answered
                 what_a_peer_refuses_it_says

@@ -15,7 +15,10 @@ use rand::{RngExt, SeedableRng};
 use super::{Make, Patience};
 
 /// What no call here takes.
-const LONG: Duration = Duration::from_secs(100);
+fn long() -> Duration {
+    Patience::bound()
+}
+
 const ECHO: u16 = 0;
 const NOTE: u16 = 1;
 const PANIC: u16 = 2;
@@ -95,19 +98,19 @@ pub fn each_calls_each_and_is_answered(make: Make) {
                 let asked = [&call.to_le_bytes()[..], &[rpc.me().0 as u8]].concat();
                 let mut wanted = asked.clone();
                 wanted.reverse();
-                assert_eq!(rpc.call(peer, ECHO, &asked, LONG), Ok(wanted));
+                assert_eq!(rpc.call(peer, ECHO, &asked, long()), Ok(wanted));
             }
-            let begin = |call: u64| rpc.begin(peer, ECHO, &call.to_le_bytes(), LONG);
+            let begin = |call: u64| rpc.begin(peer, ECHO, &call.to_le_bytes(), long());
             let many: Vec<_> = (0..60).map(|c| (c, begin(c).expect("room"))).collect();
             for (call, pending) in many.into_iter().rev() {
                 assert_eq!(pending.wait(), Ok(call.to_be_bytes().to_vec()));
             }
             for number in 0..TOLD {
-                let told = rpc.tell(peer, NOTE, &number.to_le_bytes(), LONG);
+                let told = rpc.tell(peer, NOTE, &number.to_le_bytes(), long());
                 assert_eq!(told, Ok(()));
             }
             // What was told before a call came before it.
-            assert_eq!(rpc.call(peer, ECHO, b"", LONG), Ok(Vec::new()));
+            assert_eq!(rpc.call(peer, ECHO, b"", long()), Ok(Vec::new()));
         }
     });
     for remote in &remotes {
@@ -136,13 +139,13 @@ pub fn what_a_peer_refuses_it_says(make: Make) {
                 peer,
                 refusal,
             });
-            assert_eq!(rpc.call(peer, procedure, b"x", LONG), refused);
+            assert_eq!(rpc.call(peer, procedure, b"x", long()), refused);
         }
-        assert_eq!(rpc.call(peer, ECHO, b"ab", LONG), Ok(b"ba".to_vec()));
+        assert_eq!(rpc.call(peer, ECHO, b"ab", long()), Ok(b"ba".to_vec()));
         let peer = rpc.me();
-        let itself = rpc.call(peer, ECHO, b"", LONG);
+        let itself = rpc.call(peer, ECHO, b"", long());
         assert!(matches!(itself, Err(RpcError::Unsent { .. })), "{itself:?}");
-        let nobody = rpc.call(NodeId(9), ECHO, b"", LONG);
+        let nobody = rpc.call(NodeId(9), ECHO, b"", long());
         assert!(matches!(nobody, Err(RpcError::Unsent { .. })), "{nobody:?}");
     });
 }
@@ -175,7 +178,7 @@ pub fn a_peer_that_does_not_serve_is_given_its_time(make: Make) {
         if remote.rpc.me() == NodeId(0) {
             for call in 0..10u64 {
                 let asked = call.to_le_bytes();
-                let answer = remote.rpc.call(peer, ECHO, &asked, LONG);
+                let answer = remote.rpc.call(peer, ECHO, &asked, long());
                 assert_eq!(answer, Ok(call.to_be_bytes().to_vec()));
             }
         }
@@ -187,7 +190,7 @@ pub fn a_lost_peer_ends_the_calls_of_it(make: Make) {
     let mut remotes = remotes(make, 2, RpcLimits::default());
     let gone = remotes.pop();
     let (rpc, peer) = (&remotes[0].rpc, NodeId(1));
-    let pending = rpc.begin(peer, ECHO, b"x", LONG).expect("room");
+    let pending = rpc.begin(peer, ECHO, b"x", long()).expect("room");
     drop(gone);
     let lost = pending.wait();
     let is_lost = |e: &Result<Vec<u8>, RpcError>| {
@@ -201,7 +204,7 @@ pub fn a_lost_peer_ends_the_calls_of_it(make: Make) {
     };
     assert!(is_lost(&lost), "{lost:?}");
     for _ in 0..2 * RpcLimits::default().unanswered {
-        let lost = rpc.call(peer, ECHO, b"x", LONG);
+        let lost = rpc.call(peer, ECHO, b"x", long());
         assert!(is_lost(&lost), "{lost:?}");
     }
     assert!(rpc.lost(peer).is_some());
@@ -239,15 +242,16 @@ pub fn memory_is_fetched_and_stored_whole(make: Make) {
             _ => half..BYTES,
         };
         let mut all = vec![0; BYTES];
-        rpc.fetch(&read, 0, &mut all, LONG).expect("all of it");
+        rpc.fetch(&read, 0, &mut all, long()).expect("all of it");
         assert!(all == original, "{} has what node 0 has", rpc.me());
         let mut some = vec![0; 1_000];
         let from = mine.start + 77;
-        rpc.fetch(&read, from, &mut some, LONG).expect("some of it");
+        rpc.fetch(&read, from, &mut some, long())
+            .expect("some of it");
         assert!(some == original[from..from + 1_000]);
-        let stored = rpc.store(&write, mine.start, &all[mine.clone()], LONG);
+        let stored = rpc.store(&write, mine.start, &all[mine.clone()], long());
         assert_eq!(stored, Ok(()));
-        assert_eq!(rpc.fetch(&read, BYTES, &mut [], LONG), Ok(()));
+        assert_eq!(rpc.fetch(&read, BYTES, &mut [], long()), Ok(()));
     });
     target.read(|bytes| assert!(bytes == original, "both halves are there"));
 }
@@ -283,10 +287,10 @@ pub fn memory_is_used_only_as_far_as_allowed(make: Make) {
         };
         let fetch = |from, offset, bytes| {
             let mut into = vec![0; bytes];
-            rpc.fetch(from, offset, &mut into, LONG).map(|()| into)
+            rpc.fetch(from, offset, &mut into, long()).map(|()| into)
         };
         let refused = |from, offset, bytes| refusal(fetch(from, offset, bytes).map(drop));
-        let stored = |to, offset, bytes: &[u8]| rpc.store(to, offset, bytes, LONG);
+        let stored = |to, offset, bytes: &[u8]| rpc.store(to, offset, bytes, long());
         assert_eq!(fetch(&read, 0, 10), Ok((10..20).collect()));
         assert_eq!(refused(&read, 0, 11), RpcRefusal::TooFar);
         assert_eq!(refused(&read, 11, 0), RpcRefusal::TooFar);
@@ -332,7 +336,7 @@ pub fn memory_in_use_is_waited_for(make: Make) {
         }
         asked.fetch_add(1, Ordering::SeqCst);
         let mut into = [0; 1_000];
-        assert_eq!(rpc.fetch(&capability, 0, &mut into, LONG), Ok(()));
+        assert_eq!(rpc.fetch(&capability, 0, &mut into, long()), Ok(()));
         assert!(
             into.iter().all(|&byte| byte == 2),
             "never what is half done"
