@@ -275,7 +275,7 @@ impl TreadMarks {
             if let Some(twin) = &mut state.twin {
                 twin.lamport = Some(lamport);
             }
-            new_writers += usize::from(!state.knows(self.me));
+            let before = state.writers.len();
             let writer = state.writer(self.me, &self.floor);
             writer.applied = index;
             let pages = Arc::clone(&pages);
@@ -284,6 +284,7 @@ impl TreadMarks {
                 lamport,
                 pages,
             });
+            new_writers += state.writers.len() - before;
         }
         let (nodes, ranges) = (self.floor.nodes(), pages.ranges.len());
         self.memory.announced(nodes, ranges, new_writers);
@@ -298,7 +299,7 @@ impl TreadMarks {
         for page in pages.ranges.iter().flat_map(|range| range.iter()) {
             let state = self.pages.entry(page).or_default();
             let was_valid = state.is_valid();
-            new_writers += usize::from(!state.knows(interval.node));
+            let before = state.writers.len();
             let writer = state.writer(interval.node, &self.floor);
             writer.known = Some(Known {
                 index: interval.index,
@@ -306,6 +307,7 @@ impl TreadMarks {
                 pages: Arc::clone(pages),
             });
             let ahead = writer.is_ahead();
+            new_writers += state.writers.len() - before;
             // Whole pages may bring changes before their notices. Even so, what is written from
             // here on happens after them, and must not hide in a diff of an older interval.
             if state.twin.is_some() {

@@ -49,9 +49,9 @@ impl Memory {
 }
 
 impl TreadMarks {
-    /// Whether this node's memory is full.
+    /// Whether this node's memory is full, and nobody empties it yet.
     pub fn is_full(&self) -> bool {
-        self.memory.0 >= self.collect_from
+        !self.collecting && self.memory.0 >= self.collect_from
     }
 
     /// At the barrier's manager: a node has arrived whose memory is full, or is not.

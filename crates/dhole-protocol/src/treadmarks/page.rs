@@ -105,14 +105,6 @@ impl Page {
         &mut self.writers[at]
     }
 
-    /// Whether there is a state of this writer.
-    pub fn knows(&self, node: NodeId) -> bool {
-        let found = self
-            .writers
-            .binary_search_by_key(&node, |writer| writer.node);
-        found.is_ok()
-    }
-
     /// Whether the copy here contains everything that is known to have been written.
     pub fn is_valid(&self) -> bool {
         self.here && !self.writers.iter().any(Writer::is_ahead)

@@ -314,6 +314,10 @@ fn diffs_are_collected_as_soon_as_they_fill_one_nodes_memory() {
     pack.nodes[2].keeps_diff(1000);
     assert!(pack.nodes[2].is_full_of_pages() && !pack.nodes[0].is_full_of_pages());
     assert_eq!(collects(&mut pack), [true; 3], "node 2 says so");
+    (0..3).for_each(|node| drop(pack.begin(node, Event::ArriveToCollect { site: site(1) })));
+    pack.settle();
+    (0..3).for_each(|node| drop(pack.local(node, Event::Pages(PageEvent::Collect))));
+    assert_eq!(collects(&mut pack), [false; 3], "once is enough");
 }
 
 #[test]
