@@ -235,12 +235,10 @@ impl Barrier {
         arrivals: u32,
     ) -> Result<(), ProtocolError> {
         let Untold { barrier, by, index } = of;
-        let at = |node: NodeId| {
-            let arrival = self.arrived.get(node.index()).and_then(Option::as_ref);
-            arrival.filter(|arrival| arrival.barrier == barrier)
-        };
-        // That barrier may be over.
-        let (Some(own), Some(claim)) = (at(from), at(by)) else {
+        let at = |node: NodeId| self.arrived.get(node.index()).and_then(Option::as_ref);
+        // That barrier may be over; where it is not, whoever claims it may stand at another one.
+        let own = at(from).filter(|own| own.barrier == barrier);
+        let (Some(own), Some(claim)) = (own, at(by)) else {
             return Ok(());
         };
         let bad = |what| Err(ProtocolError::BadMessage { from, what });

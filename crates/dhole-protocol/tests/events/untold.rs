@@ -1,18 +1,23 @@
 //! A barrier at which one node tells of what another one has not told there: it is on its way, or
 //! it was never done, and then somebody lies.
 
-use crate::pack::{OBJECT, Pack, arrive, from, miss, n};
+use crate::pack::{OBJECT, Pack, arrive, from, miss, n, site};
 use dhole_model::{MessageKind, NodeId, VectorTime};
 use dhole_protocol::{BarrierId, Command, Event, Message, ProtocolError, Untold};
 
 /// Three nodes at a barrier, of which node 1 says that node 2 has ended so many intervals.
 fn claimed(index: u32) -> Pack {
+    claimed_where(index, arrive())
+}
+
+/// The same, where node 1 arrives so.
+fn claimed_where(index: u32, arrival: Event) -> Pack {
     let mut pack = Pack::with_object(3);
     pack.run(2, miss(OBJECT, 0));
     pack.done[2].clear();
     pack.write(2, OBJECT);
-    for node in 0..3 {
-        pack.begin(node, arrive());
+    for (node, arrival) in [arrive(), arrival, arrive()].into_iter().enumerate() {
+        pack.begin(node, arrival);
     }
     for (from, _, message) in &mut pack.in_flight {
         if let (NodeId(1), Message::BarrierArrive { news, .. }) = (*from, message) {
@@ -64,6 +69,22 @@ fn who_claims_what_nobody_did_is_named() {
         error.to_string(),
         "node 1 tells at barrier 0 that node 2 has ended its interval 5: it has ended 1"
     );
+}
+
+#[test]
+fn who_claims_it_at_another_barrier_is_named_too() {
+    let (once, site) = (true, site(2));
+    let mut pack = claimed_where(5, Event::Arrive { once, site });
+    assert!(nobody_passed(&pack));
+    pack.begin(0, Event::WaitedLong);
+    let (_, to, question) = pack.in_flight.pop_front().expect("a question");
+    assert_eq!(to, n(2));
+    pack.settle();
+    pack.begin(2, from(0, question));
+    let (_, _, answer) = only(&mut pack);
+    let error = pack.refuse(0, from(2, answer));
+    let words = "node 1 tells at barrier 0 that node 2 has ended its interval 5: it has ended 1";
+    assert_eq!(error.to_string(), words);
 }
 
 /// ```text
