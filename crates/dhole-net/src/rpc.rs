@@ -31,6 +31,8 @@ use self::transfer::Landing;
 use crate::sync::locked;
 use crate::{Loss, Port, SendError, Waiting};
 
+/// The longest that a thread parks: of two that do, a bell wakes one, which may be the wrong one.
+const LONGEST_PARK: Duration = Duration::from_millis(20);
 /// The longest that a node parks where it waits for room.
 const NO_ROOM: Duration = Duration::from_millis(1);
 
@@ -331,7 +333,7 @@ impl Idle {
             // What another thread has taken since the last look is seen here, or ends the park.
             if !found() {
                 let left = until.saturating_duration_since(now);
-                rpc.port.park(rpc.waiting.park.min(left));
+                rpc.port.park(rpc.waiting.park.min(LONGEST_PARK).min(left));
             }
             rpc.parked.fetch_sub(1, Ordering::SeqCst);
         }

@@ -182,20 +182,40 @@ fn a_fetch_that_is_never_sent_leaves_nothing_behind() {
 #[test]
 fn deadlines_are_kept_while_others_say_something_all_the_time() {
     let (rpc, hostile) = beside_hostile();
-    let is_over = AtomicBool::new(false);
+    let (is_over, refuses) = (AtomicBool::new(false), AtomicBool::new(false));
+    let theirs = Memory::new(NodeId(1), vec![0; ALL], &Arc::default());
+    let granted = theirs.grant(GRANTED, Rights::Read).expect("a capability");
     std::thread::scope(|scope| {
-        let (hostile, is_over) = (&hostile, &is_over);
+        let (hostile, is_over, refuses) = (&hostile, &is_over, &refuses);
         let telling = scope.spawn(move || {
             let end = Instant::now() + Duration::from_secs(60);
             while !is_over.load(Ordering::Relaxed) && Instant::now() < end {
                 let _ = hostile.send(NodeId(0), &[&frame::tell(0)]);
-                hostile.poll(&mut |_, _| ());
+                let mut asked = None;
+                hostile.poll(&mut |_, bytes| {
+                    if let Some((call, Said::Fetch(_))) = frame::parse(&mut Incoming::of(bytes)) {
+                        asked = Some(call);
+                    }
+                });
+                if let Some(call) = asked.filter(|_| refuses.load(Ordering::Relaxed)) {
+                    let refused = frame::refused(call, RpcRefusal::NotAllowed);
+                    while hostile.send(NodeId(0), &[&refused]).is_err() {}
+                }
             }
             is_over.load(Ordering::Relaxed)
         });
         let within = Duration::from_millis(20);
         let called = rpc.call(NodeId(1), 0, b"", within);
         assert!(matches!(called, Err(RpcError::Late { .. })), "{called:?}");
+        let fetch = |within| rpc.fetch(&granted, 0, &mut [0; 4], within);
+        let fetched = fetch(within);
+        assert!(matches!(fetched, Err(RpcError::Late { .. })), "{fetched:?}");
+        refuses.store(true, Ordering::Relaxed);
+        let fetched = fetch(Duration::from_secs(60));
+        assert!(
+            matches!(fetched, Err(RpcError::Refused { .. })),
+            "{fetched:?}"
+        );
         assert!(!rpc.serve_until(within, &|| false));
         is_over.store(true, Ordering::Relaxed);
         assert!(

@@ -175,7 +175,12 @@ impl Rpc {
                     landing.awaited.push((call, range));
                 }
             }
-            let came = self.poll_with(landing) > 0 || self.land_what_others_took(deal, landing)?;
+            let before = under_way(landing);
+            let polled = self.poll_with(landing) > 0;
+            // However much comes, what was refused or lost is seen, and what another thread took.
+            let others =
+                under_way(landing) == before && self.land_what_others_took(deal, landing)?;
+            let came = polled || others;
             if all_asked && under_way(landing) == 0 {
                 return Ok(());
             }
