@@ -322,11 +322,7 @@ impl Node {
         let stepped = self.calls.machine.0.step(event, &mut host, &mut out);
         stepped.map_err(|refused| (Fault::Refused, refused.to_string()))?;
         let me = NodeId::at(self.me);
-        for ran in host.ran {
-            let words = format!("call {:?} on {me}", ran.call);
-            let executed = around.history.executes(ran);
-            executed.map_err(|fault| (fault, words))?;
-        }
+        executed(self.me, host.ran, around)?;
         for command in out {
             match command {
                 ObjectsCommand::Send { to, message } => {
@@ -402,7 +398,7 @@ impl Node {
                 self.awaits(object, around)?;
                 self.step_objects(ObjectsEvent::Change { call, object, to }, around)
             }
-            _ => Ok(()),
+            other => unreachable!("{other:?} uses no counter"),
         }
     }
 
@@ -438,10 +434,7 @@ impl Node {
             ran: Vec::new(),
         };
         let done = matches!(host.apply(call), Tried::Done(_));
-        for ran in host.ran {
-            let executed = around.history.executes(ran);
-            executed.map_err(|fault| (fault, String::new()))?;
-        }
+        executed(self.me, host.ran, around)?;
         if done && call.writes {
             self.step_objects(ObjectsEvent::Wrote(call.object), around)?;
         }
@@ -475,8 +468,10 @@ impl Node {
             self.calls.learnt = true;
             machine.forget_up_to(self.protocol.seen_by_all());
             let news = machine.unlearned(self.protocol.seen());
-            self.phase = Phase::Call(Presence::Exclusive, Some(Wait::Learning));
-            return self.step(Event::Learn(news), &[], around);
+            if news.is_some() || !self.protocol.is_quiet() {
+                self.phase = Phase::Call(Presence::Exclusive, Some(Wait::Learning));
+                return self.step(Event::Learn(news), &[], around);
+            }
         }
         if let Some(number) = self.calls.awaited.take() {
             around.history.called(self.me, number);
@@ -485,6 +480,15 @@ impl Node {
         self.done += 1;
         Ok(())
     }
+}
+
+/// Operations were executed on copies on a node.
+fn executed(me: usize, ran: Vec<Ran>, around: &mut Around<'_>) -> Result<(), Failed> {
+    ran.into_iter().try_for_each(|ran| {
+        let words = format!("call {:?} on {}", ran.call, NodeId::at(me));
+        let executed = around.history.executes(ran);
+        executed.map_err(|fault| (fault, words))
+    })
 }
 
 impl Program {

@@ -74,6 +74,16 @@ pub enum Op {
     Move(u8, Strategy),
 }
 
+impl Op {
+    /// Whether this is something that is done with a counter.
+    pub(crate) fn uses_counter(self) -> bool {
+        matches!(
+            self,
+            Op::Call(..) | Op::Start(..) | Op::AwaitStarted | Op::Move(..)
+        )
+    }
+}
+
 /// The elements of the array from the first number up to the second.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Part(pub u8, pub u8);

@@ -122,8 +122,10 @@ impl Node {
                 (wait_at(id), Some(switch(to, site, around.program)))
             }
             Some(Op::Pause) => ((Exclusive, None), None),
-            Some(Op::Call(..) | Op::Start(..) | Op::AwaitStarted | Op::Move(..)) => {
-                ((Exclusive, None), Some(Event::EndInterval))
+            // As the engine does: where there is nothing to end, nothing is ended.
+            Some(op) if op.uses_counter() => {
+                let quiet = self.protocol.is_quiet();
+                ((Exclusive, None), (!quiet).then_some(Event::EndInterval))
             }
             None => (wait_at(BarrierId::End), Some(Event::Finish)),
             Some(op) => {
@@ -158,9 +160,7 @@ impl Node {
         }
         self.call(event, around)?;
         match self.next(around.program) {
-            Some(op @ (Op::Call(..) | Op::Start(..) | Op::AwaitStarted | Op::Move(..))) => {
-                self.use_counter(op, around)
-            }
+            Some(op) if op.uses_counter() => self.use_counter(op, around),
             _ => Ok(()),
         }
     }
@@ -246,9 +246,7 @@ impl Node {
                 self.phase = Phase::Computing;
                 self.access(around)
             }
-            Some(Op::Call(..) | Op::Start(..) | Op::AwaitStarted | Op::Move(..)) => {
-                self.learn(around)
-            }
+            Some(op) if op.uses_counter() => self.learn(around),
             next => {
                 if let Some(Op::Switch(to)) = next {
                     self.call(Some(switched(to, around.program)), around)?;
