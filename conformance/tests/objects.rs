@@ -3,55 +3,39 @@
 use conformance::objects::{Planted, Shape, run};
 use conformance::seeds;
 
+const fn shape(nodes: usize, objects: usize, acts: usize) -> Shape {
+    Shape {
+        nodes,
+        objects,
+        acts,
+        changes: false,
+        starts: false,
+    }
+}
+
 const SHAPES: [Shape; 7] = [
+    shape(2, 1, 6),
+    shape(3, 2, 5),
     Shape {
-        nodes: 2,
-        objects: 1,
-        acts: 6,
-        changes: false,
-        starts: false,
-    },
-    Shape {
-        nodes: 3,
-        objects: 2,
-        acts: 5,
-        changes: false,
-        starts: false,
-    },
-    Shape {
-        nodes: 3,
-        objects: 2,
-        acts: 5,
         changes: true,
-        starts: false,
+        ..shape(3, 2, 5)
     },
     Shape {
-        nodes: 4,
-        objects: 1,
-        acts: 4,
         changes: true,
-        starts: false,
+        ..shape(4, 1, 4)
     },
     Shape {
-        nodes: 2,
-        objects: 1,
-        acts: 6,
-        changes: false,
         starts: true,
+        ..shape(2, 1, 6)
     },
     Shape {
-        nodes: 3,
-        objects: 2,
-        acts: 4,
-        changes: false,
         starts: true,
+        ..shape(3, 2, 4)
     },
     Shape {
-        nodes: 3,
-        objects: 2,
-        acts: 4,
         changes: true,
         starts: true,
+        ..shape(3, 2, 4)
     },
 ];
 
