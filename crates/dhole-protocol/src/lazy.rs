@@ -502,7 +502,13 @@ impl Lazy {
             }
             (seen, last) = (seen.max(interval.index), last.max(interval.index));
         }
-        let newest = (last..=seen).contains(&news.time.of(from));
+        // Who tells of nothing may have been overtaken by what its processes told since.
+        let told = news.time.of(from);
+        let newest = if last == 0 {
+            told <= seen
+        } else {
+            told == last
+        };
         match newest && news.time.of(self.me) <= self.time.of(self.me) {
             true => Ok(()),
             false => bad("the newest interval is missing"),

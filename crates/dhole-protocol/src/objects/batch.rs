@@ -46,7 +46,7 @@ impl Objects {
         if self.asked.is_empty() {
             return self.ask(to, call, host, out);
         }
-        self.asks(to, &call, None);
+        self.asks(to, call.clone(), None);
         let batch = self.batches.entry(to).or_default();
         batch.bytes += call.wire_bytes();
         batch.calls.push(call);
@@ -57,13 +57,10 @@ impl Objects {
     }
 
     /// Another node is to execute a call of this node's worker.
-    pub(super) fn asks(&mut self, to: NodeId, call: &Call, time: Option<VectorTime>) {
-        let asked = Asked {
-            to,
-            call: Some(call.clone()),
-            time,
-        };
-        self.asked.insert(call.id.number, asked);
+    pub(super) fn asks(&mut self, to: NodeId, call: Call, time: Option<VectorTime>) {
+        let number = call.id.number;
+        let call = Some(call);
+        self.asked.insert(number, Asked { to, call, time });
     }
 
     fn send_batch(&mut self, to: NodeId, host: &dyn Host, out: Out<'_>) {
@@ -110,12 +107,16 @@ impl Objects {
     pub(super) fn requested(
         &mut self,
         from: NodeId,
-        (calls, together): (Calls, bool),
+        (mut calls, together): (Calls, bool),
         time: Option<VectorTime>,
         host: &mut dyn Host,
         out: Out<'_>,
     ) {
-        self.answering = together.then(|| Answering {
+        if !together && let Some(call) = calls.pop() {
+            // The only one.
+            return self.requested_one(call, time, host, out);
+        }
+        self.answering = Some(Answering {
             to: from,
             answers: Answers::with_capacity(calls.len()),
         });

@@ -13,12 +13,9 @@ use crate::{News, ProtocolError};
 impl Objects {
     /// Asks another node to execute a call of this node's worker.
     pub(super) fn ask(&mut self, to: NodeId, call: Call, host: &dyn Host, out: Out<'_>) {
-        let number = call.id.number;
-        self.asks(to, &call, None);
+        let again = call.clone();
         let time = self.request(to, Calls::from_buf([call]), false, host, out);
-        if let Some(asked) = self.asked.get_mut(&number) {
-            asked.time = time;
-        }
+        self.asks(to, again, time);
     }
 
     /// What this node has seen and another may not have heard.

@@ -109,13 +109,12 @@ impl Protocol {
     }
 
     fn pass_without_news(&mut self, request: &Request, out: &mut Commands) {
-        if request.requester == self.me && self.over {
-            return;
-        }
         if request.requester == self.me {
-            self.lazy.acquired(out);
-            self.gates.granted(1);
-            self.go_on(out);
+            if !self.over {
+                self.lazy.acquired(out);
+                self.gates.granted(1);
+                self.go_on(out);
+            }
             return;
         }
         let message = Message::GateGrant {
