@@ -135,7 +135,7 @@ pub use share::{MAX_ALIGN, Nullable, Share};
 pub use space::ReserveError;
 pub use tag::Tag;
 pub use token::Token;
-pub use told::{LearnError, Telling};
+pub use told::{LearnError, MOST_LEARNT, Telling};
 pub use transfer::{GatherError, InstallError};
 pub use type_map::{DataRange, Invalid, ReferenceForm, ReferenceSlot, TypeInfo, TypeMap, TypeRef};
 pub use value::{UnpackError, pack};

@@ -34,7 +34,7 @@ use crate::{ArrayBinding, Binding, Cluster, TypeInfo, TypeRef};
 const MOST_RUNS: usize = 2048;
 
 /// The most runs that are known where others tell of more, unless something else is said.
-pub(crate) const MOST_LEARNT: usize = 1 << 22;
+pub const MOST_LEARNT: usize = 1 << 22;
 
 /// The most ranges of ids that are known to be null for ever.
 pub(crate) const MOST_BURIED: usize = 1 << 20;

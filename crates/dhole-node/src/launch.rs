@@ -329,16 +329,10 @@ fn run_node<R>(
     };
     // A node that was told of another's failure, and then failed, failed because of it.
     let follows = worker.link.was_told() || failed.follows();
-    if worker.link.node.is_out() {
-        // The others go on, or end by themselves.
-        worker.end_others(failed.reason());
-        return Err(Failure {
-            failed,
-            order: None,
-        });
-    }
-    let order = (!follows).then(|| failures.fetch_add(1, Ordering::Relaxed));
-    if !follows {
+    // Where this node is out, the others go on, or end by themselves.
+    let is_first = !follows && !worker.link.node.is_out();
+    let order = is_first.then(|| failures.fetch_add(1, Ordering::Relaxed));
+    if is_first {
         worker.link.abort(failed.reason());
     }
     worker.end_others(failed.reason());

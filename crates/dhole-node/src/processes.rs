@@ -95,7 +95,7 @@ impl Default for ProcessLimits {
             message: 256 << 20,
             early: 64 << 20,
             collected: 64 << 20,
-            learnt: 1 << 22,
+            learnt: dhole_heap::MOST_LEARNT,
         }
     }
 }

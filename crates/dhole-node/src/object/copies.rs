@@ -180,9 +180,9 @@ impl Host for Hosting<'_> {
                 return Err(Refusal::Malformed(what.into()));
             }
             let (operation, arguments) = (call.operation, &call.arguments);
-            let began = self.copies.stopwatch.map(|now| now());
+            let began = self.copies.stopwatch.map(|now| (now, now()));
             let applied = kept.run(operation, |state| state.apply(operation, arguments));
-            if let (Some(now), Some(began)) = (self.copies.stopwatch, began) {
+            if let Some((now, began)) = began {
                 self.copies.executed_ns += now().saturating_sub(began);
             }
             applied?.map_err(malformed)

@@ -234,7 +234,7 @@ impl<'id> Worker<'id> {
         f: impl FnOnce(&Link<'id>, &mut Call<'_, State>) -> Result<Result<R, Refusal>, Failure>,
     ) -> Result<R, ObjectError> {
         let called = self.exclusive(|link, call| {
-            if !link.is_quiet(call) {
+            if !call.split().1.is_quiet() {
                 link.local(call, Some(Event::EndInterval))?;
             }
             let outcome = f(link, call)?;
@@ -268,6 +268,12 @@ impl State {
         let machine = &self.here.machine;
         quiet && !machine.is_acquire_due() && machine.is_local(object, false)
     }
+
+    /// Whether there is nothing to be done here before an operation, or after one that tells
+    /// nothing.
+    fn is_quiet(&self) -> bool {
+        self.ended().is_none() && self.protocol.is_quiet()
+    }
 }
 
 impl Link<'_> {
@@ -294,14 +300,6 @@ impl Link<'_> {
         Ok(outcome.unwrap_or(Err(Refusal::Unknown)))
     }
 
-    /// Whether there is nothing to be done here before an operation, or after one that tells
-    /// nothing.
-    fn is_quiet(&self, call: &mut Call<'_, State>) -> bool {
-        let state = call.split().1;
-        state.survival.worker_begins();
-        state.ended().is_none() && state.protocol.is_quiet()
-    }
-
     /// Learns what operations told this node.
     pub(crate) fn learn(&self, call: &mut Call<'_, State>) -> Result<(), Failure> {
         let state = call.split().1;
@@ -313,10 +311,9 @@ impl Link<'_> {
             .machine
             .forget_up_to(state.protocol.seen_by_all());
         let news = state.here.machine.unlearned(state.protocol.seen());
-        if news.is_none() && self.is_quiet(call) {
+        if news.is_none() && state.is_quiet() {
             return Ok(());
         }
-        let state = call.split().1;
         if state.survival.cut().is_err() {
             return self.local(call, Some(Event::Learn(news)));
         }
