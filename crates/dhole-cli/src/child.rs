@@ -9,9 +9,13 @@ use signal_hook::iterator::{Handle, Signals};
 
 use crate::error::SimError;
 
-/// Starts `command`, which is `program` as the user named it.
-pub fn spawn(command: &mut Command, program: &str) -> Result<Child, SimError> {
-    command.spawn().map_err(|cause| match cause.kind() {
+/// Starts `command`, which is `program` as the user named it. From here on signals that would end
+/// this command end the child instead, which ends it too; where the system has no room for that,
+/// they end this command alone.
+pub fn spawn(command: &mut Command, program: &str) -> Result<(Child, Passing), SimError> {
+    // Before there is a child that would be left behind; what comes meanwhile is kept for it.
+    let signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).ok();
+    let child = command.spawn().map_err(|cause| match cause.kind() {
         io::ErrorKind::NotFound if !Path::new(program).exists() => SimError::NoSuchProgram {
             program: program.into(),
         },
@@ -23,19 +27,15 @@ pub fn spawn(command: &mut Command, program: &str) -> Result<Child, SimError> {
             program: program.into(),
             cause,
         },
-    })
+    })?;
+    let passing = Passing(signals.map(|signals| pass(signals, Pid::from_child(&child))));
+    Ok((child, passing))
 }
 
 /// While this lives, signals that would end this command end a child instead, which ends it too.
 pub struct Passing(Option<Handle>);
 
-/// Passes signals on to `child`. Where the system has no room for that, they end this command
-/// alone.
-pub fn pass_signals(child: &Child) -> Passing {
-    let pid = Pid::from_child(child);
-    let Ok(mut signals) = Signals::new([SIGINT, SIGTERM, SIGHUP]) else {
-        return Passing(None);
-    };
+fn pass(mut signals: Signals, to: Pid) -> Handle {
     let handle = signals.handle();
     std::thread::spawn(move || {
         for number in &mut signals {
@@ -45,10 +45,10 @@ pub fn pass_signals(child: &Child) -> Passing {
                 _ => Signal::TERM,
             };
             // It may have ended by itself.
-            let _ = kill_process(pid, signal);
+            let _ = kill_process(to, signal);
         }
     });
-    Passing(Some(handle))
+    handle
 }
 
 impl Drop for Passing {

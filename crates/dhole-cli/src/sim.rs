@@ -82,8 +82,7 @@ fn child(wanted: &Sim, settings: &Settings, stdout: Stdio) -> Result<(Heard, End
         .stdout(stdout)
         .env(dhole::sim::ENVIRONMENT_VARIABLE, settings.to_string())
         .env(hello::ENVIRONMENT_VARIABLE, hello.path());
-    let mut child = child::spawn(&mut command, &program)?;
-    let passing = child::pass_signals(&child);
+    let (mut child, passing) = child::spawn(&mut command, &program)?;
     let status = child.wait();
     drop(passing);
     let status = status.map_err(|cause| SimError::Wait {
