@@ -52,17 +52,32 @@ impl Cluster {
 
     /// How to run a program on it, as the options say.
     pub fn config(self, common: &Common) -> Config {
-        let optimisations = Optimisations {
-            read_aggregation: common.read_aggregation,
-            notice_reduction: common.notice_reduction,
-            write_detection: common.write_detection,
-        };
-        Config::nodes(self.nodes.into())
+        let mut config = Config::nodes(self.nodes.into())
             .seed(common.seed)
-            .coherence(common.protocol)
-            .placement(common.allocation)
-            .races(common.races)
-            .detector(common.detector)
-            .optimisations(optimisations)
+            .coherence(common.protocol);
+        let Common {
+            read_aggregation,
+            notice_reduction,
+            write_detection,
+            ..
+        } = *common;
+        if read_aggregation.is_some() || notice_reduction.is_some() || write_detection.is_some() {
+            let usual = Optimisations::default();
+            config = config.optimisations(Optimisations {
+                read_aggregation: read_aggregation.unwrap_or(usual.read_aggregation),
+                notice_reduction: notice_reduction.unwrap_or(usual.notice_reduction),
+                write_detection: write_detection.unwrap_or(usual.write_detection),
+            });
+        }
+        if let Some(placement) = common.allocation {
+            config = config.placement(placement);
+        }
+        if let Some(races) = common.races {
+            config = config.races(races);
+        }
+        if let Some(detector) = common.detector {
+            config = config.detector(detector);
+        }
+        config
     }
 }

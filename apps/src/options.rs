@@ -30,37 +30,38 @@ pub struct Common {
     #[arg(long, value_name = "NAME", default_value_t = Coherence::Lazy)]
     pub protocol: Coherence,
 
-    /// How accesses are detected: check or vm
-    #[arg(long, value_name = "NAME", default_value_t = Detector::Check)]
-    pub detector: Detector,
+    /// How accesses are detected: check, which is the default, or vm (not under treadmarks)
+    #[arg(long, value_name = "NAME")]
+    pub detector: Option<Detector>,
 
-    /// Fetch with a missed object all invalid objects of its page, under lazy: on or off
-    #[arg(long, value_name = "WHAT", default_value = "on", value_parser = switch(),
-        action = ArgAction::Set)]
-    pub read_aggregation: bool,
+    /// Fetch with a missed object all invalid objects of its page, under lazy: on, which is the
+    /// default, or off
+    #[arg(long, value_name = "WHAT", value_parser = switch(), action = ArgAction::Set)]
+    pub read_aggregation: Option<bool>,
 
-    /// Tell of what was written in an interval as the difference against one of the node's last N;
-    /// never at 0
-    #[arg(long, value_name = "N", default_value_t = 16, value_parser = reach())]
-    pub notice_reduction: u32,
+    /// Tell of what was written in an interval as the difference against one of the node's last N,
+    /// under lazy and update: 16 unless said, never at 0
+    #[arg(long, value_name = "N", value_parser = reach())]
+    pub notice_reduction: Option<u32>,
 
-    /// Where copies lie: where a node first touches them, or at one place everywhere
-    #[arg(long, value_name = "WHERE", default_value = "first-touch", value_parser = placement())]
-    pub allocation: Placement,
+    /// Where copies lie: where a node first touches them, which is the default and not to be had
+    /// under treadmarks, or at one place everywhere
+    #[arg(long, value_name = "WHERE", value_parser = placement())]
+    pub allocation: Option<Placement>,
 
-    /// How it is found what was written, under lazy: marked object by object, compared with what
-    /// was there page by page (twins), or compared object by object
-    #[arg(long, value_name = "HOW", default_value = "marks", value_parser = write_detection())]
-    pub write_detection: WriteDetection,
+    /// How it is found what was written, under lazy: marked object by object, which is the
+    /// default, compared with what was there page by page (twins), or compared object by object
+    #[arg(long, value_name = "HOW", value_parser = write_detection())]
+    pub write_detection: Option<WriteDetection>,
 
     /// Run the sequential version too, and compare
     #[arg(long)]
     pub verify: bool,
 
-    /// What becomes of races: ignore, warn, warn-all (of what `warn` overlooks too, at a cost) or
-    /// fail
-    #[arg(long, value_name = "WHAT", default_value = "warn", value_parser = races())]
-    pub races: Races,
+    /// What becomes of races: ignore, warn, which is the default, warn-all (of what `warn`
+    /// overlooks too, at a cost) or fail. Under treadmarks none are looked for
+    #[arg(long, value_name = "WHAT", value_parser = races())]
+    pub races: Option<Races>,
 
     /// Print one JSON object instead of a table
     #[arg(long)]
@@ -204,6 +205,16 @@ pub enum BadInput {
         /// What is wrong.
         what: String,
     },
+    /// A switch that was given changes nothing under the protocol.
+    #[error("--{switch}: {protocol} {why}")]
+    NoSwitch {
+        /// The protocol.
+        protocol: Coherence,
+        /// The switch, and its value where that decides.
+        switch: &'static str,
+        /// What the protocol does instead.
+        why: &'static str,
+    },
     /// No water has such a cut-off radius.
     #[error("a cut-off radius of {cutoff} angstrom: it must be at least 1, or 0 for the largest")]
     Cutoff {
@@ -221,6 +232,60 @@ impl BadInput {
         match nodes {
             _ if u32::from(nodes) > count => Err(BadInput::TooManyNodes { nodes, count, of }),
             _ => Ok(()),
+        }
+    }
+}
+
+impl Common {
+    /// Whether the protocol has what is switched, where anything is.
+    ///
+    /// # Errors
+    /// [`BadInput::NoSwitch`] names the first switch that would change nothing.
+    pub fn check_switches(&self) -> Result<(), BadInput> {
+        use Coherence::{Lazy, TreadMarks, Update};
+        let protocol = self.protocol;
+        let (lazy, paged) = (protocol == Lazy, protocol == TreadMarks);
+        let first_touch = self.allocation == Some(Placement::FirstTouch);
+        let looks_for_races = self.races.is_some_and(|races| races != Races::Ignore);
+        let lacked = [
+            (
+                !lazy && self.read_aggregation.is_some(),
+                "read-aggregation",
+                "does not aggregate reads, as lazy does",
+            ),
+            (
+                !lazy && self.write_detection.is_some(),
+                "write-detection",
+                "finds in one way what was written, lazy in several",
+            ),
+            (
+                !matches!(protocol, Lazy | Update) && self.notice_reduction.is_some(),
+                "notice-reduction",
+                "gives no notices of objects, as lazy and update do",
+            ),
+            (
+                paged && first_touch,
+                "allocation first-touch",
+                "has every page at one place everywhere",
+            ),
+            (
+                paged && self.detector == Some(Detector::Vm),
+                "detector vm",
+                "needs the detector check, for vm stores objects where a node touches them",
+            ),
+            (
+                paged && looks_for_races,
+                "races",
+                "looks for none, for its pages have several writers",
+            ),
+        ];
+        match lacked.into_iter().find(|(is_lacked, ..)| *is_lacked) {
+            None => Ok(()),
+            Some((_, switch, why)) => Err(BadInput::NoSwitch {
+                protocol,
+                switch,
+                why,
+            }),
         }
     }
 }

@@ -37,8 +37,9 @@ pub fn main<P>(
     problem: impl FnOnce(u16) -> Result<P, BadInput>,
     solve: impl FnOnce(Cluster, &P) -> Result<Report, RunError>,
 ) -> ExitCode {
-    let asked = Cluster::of(common)
-        .map_err(Refused::from)
+    let switched = common.check_switches().map_err(Refused::from);
+    let asked = switched
+        .and_then(|()| Ok(Cluster::of(common)?))
         .and_then(|cluster| Ok((cluster, problem(cluster.nodes)?)));
     let (cluster, problem) = match asked {
         Ok(asked) => asked,

@@ -93,6 +93,49 @@ fn bad_input_is_refused_with_the_value_that_is_wrong() {
 }
 
 #[test]
+fn a_switch_that_the_protocol_lacks_is_refused_and_a_default_is_silent() {
+    let lacked = [
+        ("treadmarks", "--read-aggregation on"),
+        ("treadmarks", "--read-aggregation off"),
+        ("treadmarks", "--notice-reduction 16"),
+        ("treadmarks", "--write-detection marks"),
+        ("treadmarks", "--allocation first-touch"),
+        ("treadmarks", "--detector vm"),
+        ("treadmarks", "--races warn-all"),
+        ("update", "--read-aggregation on"),
+        ("update", "--write-detection twins"),
+        ("home", "--read-aggregation off"),
+        ("home", "--write-detection objects"),
+        ("home", "--notice-reduction 0"),
+    ];
+    for (protocol, switch) in lacked {
+        for program in [SOR, BARNES, NSQUARED, SPATIAL] {
+            let error = refused(program, &format!("--protocol {protocol} {switch}"));
+            let name = switch.split(' ').next().unwrap();
+            let named = error.starts_with(&format!("error: {name}")) && error.contains(protocol);
+            assert!(named, "{protocol} {switch}: {error}");
+        }
+    }
+    for (protocol, switches) in [
+        ("treadmarks", ""),
+        (
+            "treadmarks",
+            "--allocation everywhere --detector check --races ignore",
+        ),
+        ("update", "--notice-reduction 4 --allocation everywhere"),
+        ("home", "--detector vm --races fail"),
+        (
+            "lazy",
+            "--read-aggregation off --notice-reduction 0 --write-detection twins",
+        ),
+    ] {
+        let args = format!("--rows 8 --columns 9 --steps 1 --nodes 2 --protocol {protocol}");
+        let output = run(SOR, &format!("{args} {switches}"));
+        assert!(output.status.success(), "{protocol} {switches}: {output:?}");
+    }
+}
+
+#[test]
 fn a_bad_cluster_in_the_environment_is_refused() {
     let output = Command::new(SOR)
         .env("DHOLE_SIM", "nodes=5000")

@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
@@ -124,6 +125,32 @@ fn ctrl_c_keeps_what_is_done_and_says_how_to_go_on() {
     let output = run(folder.path(), &["--small"]);
     assert!(output.status.success());
     assert_eq!(runs(folder.path()), 80, "each ran once");
+}
+
+#[test]
+fn ctrl_c_in_a_terminal_ends_the_runs_under_way_too_and_keeps_what_is_done() {
+    let folder = bench("[ $(wc -l < $ran) -ge 40 ] && [ ! -e $ran.on ] && exec sleep 600");
+    let child = Command::new(folder.path().join("dhole"))
+        .args(["paper", "dosa", "--nodes=4,8", "--small", "--jobs", "1"])
+        .current_dir(folder.path())
+        .process_group(0)
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    while runs(folder.path()) < 40 {
+        std::thread::yield_now();
+    }
+    // A terminal tells everything that the command has started.
+    let group = format!("-{}", child.id());
+    let told = Command::new("kill").args(["-INT", "--", &group]).status();
+    assert!(told.unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", said(&output));
+    assert!(said(&output).contains("the same command goes on from there"));
+    fs::write(folder.path().join("ran.on"), "").unwrap();
+    let output = run(folder.path(), &["--small"]);
+    assert!(output.status.success(), "{}", said(&output));
+    assert_eq!(runs(folder.path()), 81, "what was interrupted ran twice");
 }
 
 #[test]

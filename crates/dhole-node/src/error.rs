@@ -433,6 +433,12 @@ pub enum ConfigError {
          everywhere need the detector check"
     )]
     VmPlacesByTouch,
+    /// Something was set that only protocols of objects have.
+    #[error("treadmarks has no {setting}: it keeps whole pages consistent, with several writers")]
+    PagesHaveNo {
+        /// What was set.
+        setting: &'static str,
+    },
     /// What keeps whole pages consistent, or copies everywhere, dies with a node.
     #[error(
         "a run that survives the loss of nodes keeps what is written in replicated objects with \

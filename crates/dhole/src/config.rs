@@ -21,10 +21,10 @@ pub struct Config {
     seed: u64,
     suspect_after: Duration,
     coherence: Coherence,
-    placement: Placement,
-    races: Races,
+    placement: Option<Placement>,
+    races: Option<Races>,
     detector: Detector,
-    optimisations: Optimisations,
+    optimisations: Option<Optimisations>,
     watch_objects: bool,
     survive: bool,
     waiting: Waiting,
@@ -40,10 +40,10 @@ impl Config {
             seed: 0,
             suspect_after: Duration::from_secs(1),
             coherence: Coherence::Lazy,
-            placement: Placement::FirstTouch,
-            races: Races::default(),
+            placement: None,
+            races: None,
             detector: Detector::default(),
-            optimisations: Optimisations::default(),
+            optimisations: None,
             watch_objects: false,
             survive: process::asked_to_survive(),
             waiting: Waiting::default(),
@@ -75,7 +75,7 @@ impl Config {
     /// [`Placement::Everywhere`] at the same place on every node, in the order in which the
     /// program allocated them (DOSA, section 3.3).
     pub fn placement(mut self, placement: Placement) -> Config {
-        self.placement = placement;
+        self.placement = Some(placement);
         self
     }
 
@@ -90,7 +90,7 @@ impl Config {
     /// What becomes of races: [`Races::Warn`] unless set. They are reported with the object, its
     /// type, the line that allocated it, and both nodes and lines that wrote it.
     pub fn races(mut self, races: Races) -> Config {
-        self.races = races;
+        self.races = Some(races);
         self
     }
 
@@ -103,7 +103,7 @@ impl Config {
     /// # drop(config);
     /// ```
     pub fn optimisations(mut self, optimisations: Optimisations) -> Config {
-        self.optimisations = optimisations;
+        self.optimisations = Some(optimisations);
         self
     }
 
@@ -177,12 +177,12 @@ impl Config {
         if let Some(machine) = process::joined(self.seed)? {
             machine.reseed(self.seed);
             machine.waits(self.waits()?);
-            let settings = self.settings(machine.nodes());
+            let settings = self.settings(machine.nodes())?;
             let outcome = run_on(&*machine, &settings, program)?;
             return Ok(self.report(&*machine, outcome, None));
         }
         let machine = Threads::new(check_nodes(self.nodes)?, self.seed).waiting(self.waits()?);
-        let settings = self.settings(self.nodes);
+        let settings = self.settings(self.nodes)?;
         let outcome = run_on(&machine, &settings, program)?;
         Ok(self.report(&machine, outcome, None))
     }
@@ -199,7 +199,7 @@ impl Config {
     ) -> Result<Run<R>, RunError> {
         settings.check().map_err(impossible)?;
         let machine = Sim::new(settings);
-        let settings = self.settings(machine.settings().nodes);
+        let settings = self.settings(machine.settings().nodes)?;
         let outcome = run_on(&machine, &settings, program)?;
         let simulated = Simulated::of(&machine);
         Ok(self.report(&machine, outcome, Some(simulated)))
@@ -243,18 +243,35 @@ impl Config {
         Run { value, report }
     }
 
-    fn settings(&self, nodes: usize) -> Settings {
-        Settings {
+    fn settings(&self, nodes: usize) -> Result<Settings, ConfigError> {
+        if let Some(setting) = self.lacked() {
+            return Err(ConfigError::PagesHaveNo { setting });
+        }
+        Ok(Settings {
             nodes,
             suspect_after: self.suspect_after,
             coherence: self.coherence,
-            placement: self.placement,
-            races: self.races,
+            placement: self.placement.unwrap_or(Placement::FirstTouch),
+            races: self.races.unwrap_or_default(),
             detector: self.detector,
-            optimisations: self.optimisations,
+            optimisations: self.optimisations.unwrap_or_default(),
             watch_objects: self.watch_objects,
             survive: self.survive,
-        }
+        })
+    }
+
+    /// What was set and means nothing where pages are kept consistent and not objects.
+    fn lacked(&self) -> Option<&'static str> {
+        let placed = self.placement == Some(Placement::FirstTouch);
+        let looked_for = self.races.is_some_and(|races| races != Races::Ignore);
+        let lacked = [
+            (self.optimisations.is_some(), "optimisations of objects"),
+            (placed, "placement by first touch"),
+            (looked_for, "races that are looked for"),
+        ];
+        let paged = self.coherence == Coherence::TreadMarks;
+        let mut lacked = lacked.iter().filter(|(is_set, _)| paged && *is_set);
+        lacked.next().map(|(_, setting)| *setting)
     }
 }
 

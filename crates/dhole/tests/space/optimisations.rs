@@ -1,7 +1,8 @@
 //! DOSA's optimisations of the lazy protocol: each changes what is counted, and no result.
 
 use dhole::{
-    Config, ConfigError, Counters, Optimisations, Races, Ref, RunError, Share, WriteDetection,
+    Coherence, Config, ConfigError, Counters, Optimisations, Placement, Races, Ref, RunError,
+    Share, WriteDetection,
 };
 
 #[derive(Share, Clone, Copy)]
@@ -114,4 +115,28 @@ fn twins_are_refused_where_all_races_are_to_be_found() {
         RunError::Config(ConfigError::TwinsMissRaces)
     ));
     assert!(refused.to_string().contains("twins"), "{refused}");
+}
+
+#[test]
+fn what_pages_have_not_is_refused_and_what_is_not_set_is_no_setting() {
+    let pages = || Config::nodes(2).coherence(Coherence::TreadMarks);
+    for (config, named) in [
+        (
+            pages().optimisations(Optimisations::default()),
+            "optimisations",
+        ),
+        (pages().placement(Placement::FirstTouch), "first touch"),
+        (pages().races(Races::Warn), "races"),
+    ] {
+        let refused = config.run(|_| Ok(())).expect_err(named);
+        let typed = matches!(refused, RunError::Config(ConfigError::PagesHaveNo { .. }));
+        assert!(typed && refused.to_string().contains(named), "{refused}");
+    }
+    for fine in [
+        pages(),
+        pages().placement(Placement::Everywhere),
+        pages().races(Races::Ignore),
+    ] {
+        fine.run(|w| Ok(w.barrier()?)).unwrap();
+    }
 }
