@@ -344,12 +344,8 @@ impl Page {
     fn apply(&mut self, page: PageId, me: NodeId, out: &mut Commands) {
         let mut new: SmallVec<[Kept; 4]> = SmallVec::new();
         for writer in self.writers.iter_mut().filter(|writer| writer.node != me) {
-            let of_writer = |kept: &&Kept| {
-                kept.node == writer.node
-                    && kept.index > writer.applied
-                    && kept.index <= writer.fetched
-            };
-            new.extend(self.diffs.iter().filter(of_writer).copied());
+            let (after, up_to) = (writer.applied, writer.fetched);
+            new.extend_from_slice(self.diffs.of(writer.node, after, up_to));
             writer.applied = writer.applied.max(writer.fetched);
         }
         new.sort_unstable();
@@ -365,7 +361,7 @@ impl Page {
         };
         let lamport = lamport.expect("a diff is made of what was announced");
         let node = me;
-        self.diffs.push(Kept {
+        self.diffs.keep(Kept {
             lamport,
             node,
             index,

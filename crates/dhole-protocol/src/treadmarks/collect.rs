@@ -100,7 +100,7 @@ impl TreadMarks {
             }
             page.keeper = Some(keeper);
             page.writers.clear();
-            page.diffs = Vec::new();
+            page.diffs.forget();
         }
         out.push(Command::Pages(PageCommand::ForgetDiffs));
         self.floor = time.clone();

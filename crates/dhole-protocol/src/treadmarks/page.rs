@@ -17,8 +17,7 @@ pub(super) struct Page {
     pub twin: Option<Twin>,
     /// Who has a valid copy since the last collection, if the page was written before it.
     pub keeper: Option<NodeId>,
-    /// The diffs that are kept here, in the order in which they came.
-    pub diffs: Vec<Kept>,
+    pub diffs: KeptDiffs,
 }
 
 /// A node that has written the page, perhaps this one.
@@ -61,6 +60,47 @@ pub(super) struct Kept {
     pub lamport: u64,
     pub node: NodeId,
     pub index: IntervalIndex,
+}
+
+/// The diffs of a page that are kept here, by writer and interval: many nodes write a page many
+/// times before a collection, and each answer looks for those of one.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub(super) struct KeptDiffs(Vec<Kept>);
+
+impl KeptDiffs {
+    fn place(&self, node: NodeId, index: IntervalIndex) -> Result<usize, usize> {
+        let key = |kept: &Kept| (kept.node, kept.index);
+        self.0.binary_search_by_key(&(node, index), key)
+    }
+
+    /// Keeps a diff; false if it is kept already.
+    pub fn keep(&mut self, kept: Kept) -> bool {
+        let place = self.place(kept.node, kept.index);
+        let is_new = place.is_err();
+        if let Err(place) = place {
+            self.0.insert(place, kept);
+        }
+        is_new
+    }
+
+    /// Those of a writer that were announced after one interval and up to another, in order.
+    pub fn of(&self, node: NodeId, after: IntervalIndex, up_to: IntervalIndex) -> &[Kept] {
+        let end = |index| match self.place(node, index) {
+            Ok(last) => last + 1,
+            Err(next) => next,
+        };
+        self.0.get(end(after)..end(up_to)).unwrap_or_default()
+    }
+
+    /// How many.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Forgets all.
+    pub fn forget(&mut self) {
+        self.0 = Vec::new();
+    }
 }
 
 impl Writer {
@@ -142,5 +182,45 @@ impl Page {
         let mut all: SmallVec<_> = all.collect();
         all.sort_by_key(|(ask, writer): &(NodeId, Writer)| (*ask, writer.node));
         all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kept_diffs_are_found_by_writer_and_interval_whatever_order_they_came_in() {
+        let all: Vec<Kept> = (0..60_u32)
+            .map(|i| Kept {
+                lamport: u64::from(i),
+                node: NodeId((i * 7 % 5) as u16),
+                index: i * 11 % 17,
+            })
+            .collect();
+        let mut kept = KeptDiffs::default();
+        let mut expected: Vec<Kept> = Vec::new();
+        for one in all {
+            let same = |other: &Kept| (other.node, other.index) == (one.node, one.index);
+            let is_new = !expected.iter().any(same);
+            assert_eq!(kept.keep(one), is_new, "{one:?}");
+            expected.extend(is_new.then_some(one));
+        }
+        expected.sort_by_key(|kept| (kept.node, kept.index));
+        assert_eq!(kept.len(), expected.len());
+        for node in (0..6).map(NodeId) {
+            for (after, up_to) in (0..18).flat_map(|a| (0..18).map(move |b| (a, b))) {
+                let within =
+                    |one: &&Kept| one.node == node && one.index > after && one.index <= up_to;
+                let expected: Vec<Kept> = expected.iter().filter(within).copied().collect();
+                assert_eq!(
+                    kept.of(node, after, up_to),
+                    expected,
+                    "{node}: {after} to {up_to}"
+                );
+            }
+        }
+        kept.forget();
+        assert_eq!((kept.len(), kept.of(NodeId(0), 0, 99)), (0, &[][..]));
     }
 }

@@ -105,11 +105,8 @@ impl TreadMarks {
             if !state.has_all(wanted) {
                 continue;
             }
-            let asked = |kept: &&Kept| {
-                kept.node == wanted.node && kept.index > wanted.after && kept.index <= wanted.up_to
-            };
-            let of_writer = state.diffs.iter().filter(asked);
-            diffs.extend(of_writer.map(|kept| {
+            let of_writer = state.diffs.of(wanted.node, wanted.after, wanted.up_to);
+            diffs.extend(of_writer.iter().map(|kept| {
                 let Kept { node, index, .. } = *kept;
                 (DiffId { page, node, index }, kept.lamport)
             }));
@@ -185,19 +182,15 @@ impl TreadMarks {
         let state = self.pages.entry(page).or_default();
         for &diff in diffs {
             let DiffId { node, index, .. } = diff.id;
-            let (lamport, kept) = (diff.lamport, &mut state.diffs);
-            let is_same = |kept: &Kept| kept.node == node && kept.index == index;
-            out.push(Command::Pages(match kept.iter().any(is_same) {
-                true => PageCommand::PassOver(diff),
-                false => PageCommand::Keep(diff),
+            let kept = Kept {
+                lamport: diff.lamport,
+                node,
+                index,
+            };
+            out.push(Command::Pages(match state.diffs.keep(kept) {
+                true => PageCommand::Keep(diff),
+                false => PageCommand::PassOver(diff),
             }));
-            if !kept.iter().any(is_same) {
-                kept.push(Kept {
-                    lamport,
-                    node,
-                    index,
-                });
-            }
         }
         for got in got {
             state.writer(got.node, &self.floor).fetched = got.up_to;
