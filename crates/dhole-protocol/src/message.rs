@@ -189,8 +189,8 @@ impl News {
     }
 }
 
-/// Array, first and count.
-const ELEMENTS: u64 = 8 + 8 + 8;
+/// Array, first and count; as of objects, what is counted takes four bytes.
+const ELEMENTS: u64 = 8 + 8 + 4;
 
 fn raced_bytes(raced: Raced) -> u64 {
     raced.elements().map_or(8, |_| ELEMENTS)
