@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use dhole::sim::{Computation, Primitive, Settings, round_trip_ns};
-use dhole::{Coherence, Config, Lock, Result, RunError, Worker};
+use dhole::{Coherence, Config, Lock, Result, RunError, Worker, replicated};
+use serde::{Deserialize, Serialize};
 
 /// A page, of which the papers fetch all or nothing.
 const PAGE_BYTES: u64 = 4_096;
@@ -34,7 +35,9 @@ pub fn measure(primitive: Primitive, settings: &Settings) -> Result<Option<f64>,
         Primitive::EmptyDiffFault => fault_us(of(2), Fault::EmptyDiff)?,
         Primitive::FullDiffFault => fault_us(of(2), Fault::FullDiff)?,
         Primitive::Throughput => LARGE_BYTES as f64 / fetch_us(of(2), LARGE_BYTES)?,
-        Primitive::GroupWrite(_) | Primitive::SequenceNumber => return Ok(None),
+        Primitive::GroupWrite(nodes) => group_write_us(of(nodes.into()))?,
+        Primitive::SequenceNumber if settings.network.card_sequencer => sequence_number_us(of(2))?,
+        Primitive::SequenceNumber => return Ok(None),
     };
     Ok(Some(us))
 }
@@ -110,6 +113,61 @@ fn fetch_us(settings: Settings, bytes: u64) -> Result<f64, RunError> {
             w.work(QUIET_NS);
             let begun = w.now();
             let _row = rows.row(0).get(w);
+            took(w.now() - begun);
+        }
+        Ok(w.barrier()?)
+    })
+}
+
+/// A counter of which every node has a copy.
+#[derive(Serialize, Deserialize)]
+struct Counter(u64);
+
+#[dhole::object]
+impl Counter {
+    pub fn increment(&mut self) {
+        self.0 += 1;
+    }
+    #[when(self.0 >= *count)]
+    pub fn reach(&self, count: u64) {
+        let _ = count;
+    }
+}
+
+/// Two nodes in turn increment a counter of which all have a copy, each when it sees what the other
+/// did: from an increment to that moment, on the average over all pairs.
+fn group_write_us(settings: Settings) -> Result<f64, RunError> {
+    let (begun_ns, took_ns) = (AtomicU64::new(0), AtomicU64::new(0));
+    let nodes = settings.nodes;
+    Config::nodes(nodes).simulate(settings, |w| {
+        let counter = w.once(|w| Ok(w.new_object(replicated(), Counter(0))?))?;
+        for turn in 0..nodes {
+            w.barrier()?;
+            if w.node().index() == turn {
+                w.work(QUIET_NS);
+                begun_ns.store(w.now().as_nanos() as u64, Ordering::Relaxed);
+                counter.increment(w)?;
+            } else {
+                counter.reach(w, turn as u64 + 1)?;
+                let took = w.now().as_nanos() as u64 - begun_ns.load(Ordering::Relaxed);
+                took_ns.fetch_add(took, Ordering::Relaxed);
+            }
+        }
+        Ok(w.barrier()?)
+    })?;
+    let pairs = nodes * (nodes - 1);
+    Ok(took_ns.into_inner() as f64 / pairs as f64 / 1e3)
+}
+
+/// Node 1 increments the same on two nodes, where the network gives the number; it has done so as
+/// soon as it has that.
+fn sequence_number_us(settings: Settings) -> Result<f64, RunError> {
+    measured_us(settings, |w, took| {
+        let counter = w.once(|w| Ok(w.new_object(replicated(), Counter(0))?))?;
+        if w.node().index() == 1 {
+            w.work(QUIET_NS);
+            let begun = w.now();
+            counter.increment(w)?;
             took(w.now() - begun);
         }
         Ok(w.barrier()?)

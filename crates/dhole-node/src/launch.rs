@@ -171,6 +171,9 @@ pub fn run_on<R: Send>(
         .map(|id| {
             let node = Node::new(NodeId::at(id), nodes, settings, &cluster, &pool);
             node.time_operations(machine.stopwatch());
+            if machine.numbers_broadcasts() {
+                node.ask_for_numbers();
+            }
             node
         })
         .collect();

@@ -85,6 +85,12 @@ pub trait Machine: Sync {
     /// happens, so the caller may hold the node's lock. Nothing on a live machine.
     fn computes(&self, _node: NodeId, _begins: bool) {}
 
+    /// Whether the network gives the numbers of broadcasts itself, so that asking for one disturbs
+    /// no node: then nodes ask, whatever the size of what they broadcast.
+    fn numbers_broadcasts(&self) -> bool {
+        false
+    }
+
     /// A clock in nanoseconds by which operations are timed that messages bring, where what the
     /// program computes is measured. Told by [`Outbox::work`](dhole_net::Outbox::work).
     fn stopwatch(&self) -> Option<fn() -> u64> {

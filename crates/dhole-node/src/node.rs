@@ -150,6 +150,11 @@ impl Node {
         self.monitor.lock().split().1.here.copies.stopwatch = stopwatch;
     }
 
+    /// Numbers of broadcasts are asked for, as the machine wants it.
+    pub(crate) fn ask_for_numbers(&self) {
+        self.monitor.lock().split().1.here.ask_for_numbers();
+    }
+
     /// What this node did so far.
     pub(crate) fn counters(&self) -> Counters {
         let mut guard = self.monitor.lock();

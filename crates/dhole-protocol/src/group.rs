@@ -159,6 +159,12 @@ impl<B: Body> Group<B> {
         Group::of(me, 0, nodes, settings, id, members)
     }
 
+    /// From now on this member asks for the numbers of all that it broadcasts, whatever the size:
+    /// for networks that give numbers themselves, as Orca's on Myrinet (section 2.4).
+    pub fn ask_for_numbers(&mut self) {
+        self.settings.method = Some(Method::Ask);
+    }
+
     /// A node that joins the group of some nodes of a cluster, out of `nodes`, or joins it again.
     /// `incarnation` is greater than 0, and than in each of this node's lives before. It asks to be
     /// let in at the first step, which may be a tick.

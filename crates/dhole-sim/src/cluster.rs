@@ -63,6 +63,10 @@ pub(crate) struct Arrival {
     pub at: u64,
     /// What it costs its receiver, without an interrupt.
     pub receive_ns: u64,
+    /// What of it was spent before the last of the message came.
+    early_ns: u64,
+    /// The network's own processor handles it, and not the node's.
+    by_card: bool,
 }
 
 /// Whether a worker that wants to be suspended is.
@@ -192,19 +196,24 @@ impl Cluster {
             payload,
         } = envelope;
         let network = &self.settings.network;
-        let receive_ns = match from == to {
-            true => 0,
-            false if self.plain => network.receive_ns,
+        let asks = |body: &Message| matches!(body, Message::Objects(it) if it.asks_for_number());
+        let by_card = network.card_sequencer && asks(body);
+        let (receive_ns, early_ns) = match from == to || by_card {
+            true => (0, 0),
+            false if self.plain => (network.receive_ns, 0),
             false => {
                 let bytes = body.wire_bytes() + payload.len() as u64;
-                network.receiving_ns(body.kind(), bytes)
+                let early_ns = network.receiving_early_ns(bytes);
+                (network.receiving_ns(body.kind(), bytes), early_ns)
             }
         };
         Arrival {
             from: *from,
             to: *to,
             at,
-            receive_ns,
+            receive_ns: receive_ns - early_ns,
+            early_ns,
+            by_card,
         }
     }
 
@@ -228,13 +237,23 @@ impl Cluster {
     /// A message has been handled by its receiver, which answered `wake` and wants `out` sent.
     /// Charges all that to the node's processor.
     pub(crate) fn handled(&mut self, arrival: Arrival, wake: Wake, out: &mut Outbox<Message>) {
-        let Arrival { to, at, .. } = arrival;
+        let Arrival {
+            to, at, by_card, ..
+        } = arrival;
+        if by_card {
+            let mut done = at;
+            while let Some(envelope) = out.pop() {
+                done = self.post(to, done, envelope, out);
+            }
+            return;
+        }
         let handling_ns = self.interrupt_ns(arrival, wake) + arrival.receive_ns;
         let begun = self.nodes[to.index()].handle(at, 0);
+        let begun = begun.saturating_sub(arrival.early_ns);
         let work_ns = self.work_ns(to, out);
         let mut done = self.nodes[to.index()].handle(at, handling_ns.saturating_add(work_ns));
         while let Some(envelope) = out.pop() {
-            done = self.post(to, done, envelope);
+            done = self.post(to, done, envelope, out);
         }
         self.occupied(to, begun, done, wake);
     }
@@ -266,7 +285,7 @@ impl Cluster {
         let work_ns = self.work_ns(node, out);
         let mut clock = self.node(node).clock.saturating_add(work_ns);
         while let Some(envelope) = out.pop() {
-            clock = self.post(node, clock, envelope);
+            clock = self.post(node, clock, envelope, out);
         }
         self.node(node).clock = clock;
     }
@@ -282,8 +301,16 @@ impl Cluster {
         pages_ns.saturating_add(operations_ns)
     }
 
-    /// Puts a message on its way at `at`; returns when the sender's processor is done with it.
-    fn post(&mut self, from: NodeId, at: u64, envelope: Envelope<Message>) -> u64 {
+    /// Puts a message on its way at `at`, and with it what follows in `out` and is the same message
+    /// to another node, where the medium carries that at once; returns when the sender's processor
+    /// is done with it.
+    fn post(
+        &mut self,
+        from: NodeId,
+        at: u64,
+        envelope: Envelope<Message>,
+        out: &mut Outbox<Message>,
+    ) -> u64 {
         let (to, nodes) = (envelope.to, self.nodes.len());
         assert!(
             to.index() < nodes,
@@ -293,19 +320,39 @@ impl Cluster {
             self.agenda.deliver(at, envelope);
             return at;
         }
+        let others = match self.settings.network.multicast {
+            true => alike(&envelope, out),
+            false => Vec::new(),
+        };
         let bytes = envelope.body.wire_bytes() + envelope.payload.len() as u64;
+        let network = &self.settings.network;
+        let gives = |body: &Message| matches!(body, Message::Objects(it) if it.gives_number());
         let sending_ns = match self.plain {
-            true => self.settings.network.send_ns,
-            false => self.settings.network.sending_ns(bytes),
+            _ if network.card_sequencer && gives(&envelope.body) => 0,
+            true => network.send_ns,
+            false => network.sending_ns(bytes),
         };
         let departs = at.saturating_add(sending_ns);
         self.report.bytes += bytes;
-        if self.direct {
+        if !self.direct {
+            let late_ns = self.settings.network.sending_late_ns(bytes).min(sending_ns);
+            let last_ns = match late_ns {
+                0 => 0,
+                _ => self.settings.network.last_packet_ns(bytes),
+            };
+            let whole_at = departs.saturating_add(last_ns);
+            let flight = Flight::to_many(envelope, others, bytes, departs, whole_at);
+            self.agenda.pass(departs - late_ns, flight);
+        } else if others.is_empty() {
             let arrives = self.transit.arrival(from, departs, bytes);
             self.agenda.deliver(arrives, envelope);
         } else {
-            let flight = Flight::new(envelope, bytes, departs);
-            self.agenda.pass(departs, flight);
+            let to = 1 + others.len();
+            let arrivals = self.transit.arrivals(from, departs, bytes, to);
+            let copies = std::iter::once(envelope).chain(others);
+            for (arrives, copy) in arrivals.into_iter().zip(copies) {
+                self.agenda.deliver(arrives, copy);
+            }
         }
         departs
     }
@@ -316,10 +363,24 @@ impl Cluster {
             self.send_again(now, flight);
             return;
         }
+        if flight.is_shared() {
+            let (parts, queued_ns) = self.transit.pass_shared(now, flight);
+            self.report.queued_ns = self.report.queued_ns.saturating_add(queued_ns);
+            for (onward, part) in parts {
+                self.passed(onward, part);
+            }
+            return;
+        }
         let (onward, queued_ns) = self.transit.pass(now, &mut flight);
         self.report.queued_ns = self.report.queued_ns.saturating_add(queued_ns);
+        self.passed(onward, flight);
+    }
+
+    fn passed(&mut self, onward: Onward, flight: Flight) {
         match onward {
-            Onward::Arrives(at) => self.agenda.deliver(at, flight.envelope),
+            Onward::Arrives(at) => flight
+                .into_copies()
+                .for_each(|copy| self.agenda.deliver(at, copy)),
             Onward::Flies(at) => self.agenda.pass(at, flight),
             Onward::Lost(again_at) => {
                 self.report.lost += 1;
@@ -330,10 +391,7 @@ impl Cluster {
 
     /// The sender of a message that was lost sends it again, as it would handle a message.
     fn send_again(&mut self, now: u64, flight: Flight) {
-        let Flight {
-            envelope, bytes, ..
-        } = flight;
-        let from = envelope.from;
+        let (from, bytes) = (flight.envelope.from, flight.bytes());
         if self.has_crashed(from) {
             return;
         }
@@ -341,7 +399,7 @@ impl Cluster {
         let begun = self.nodes[from.index()].handle(now, 0);
         let done = self.nodes[from.index()].handle(now, sending_ns);
         self.report.bytes += bytes;
-        self.agenda.pass(done, Flight::new(envelope, bytes, done));
+        self.agenda.pass(done, flight.again(done));
         self.occupied(from, begun, done, Wake::No);
     }
 
@@ -513,4 +571,20 @@ impl Cluster {
         report.computed_ns = self.nodes.iter().map(|node| node.computed_ns).collect();
         report
     }
+}
+
+/// What follows in `out` and is the same message to other nodes, as what a group orders is.
+fn alike(first: &Envelope<Message>, out: &mut Outbox<Message>) -> Vec<Envelope<Message>> {
+    let mut others: Vec<Envelope<Message>> = Vec::new();
+    if !matches!(first.body, Message::Objects(_)) {
+        return others;
+    }
+    while let Some(next) = out.pop_if(|next| {
+        let same = next.body == first.body && *next.payload == *first.payload;
+        let mut told = std::iter::once(first).chain(&others);
+        same && next.to != first.from && told.all(|told| told.to != next.to)
+    }) {
+        others.push(next);
+    }
+    others
 }

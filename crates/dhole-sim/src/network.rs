@@ -54,6 +54,10 @@ pub struct Network {
     pub packet_send_ns: u64,
     /// Nanoseconds of the receiver's processor for every packet after a message's first.
     pub packet_receive_ns: u64,
+    /// Whether the processors work on a message's packets one by one, so that one is sent while
+    /// another is transmitted and a third received; if not, a message is handed on as a whole at
+    /// either end, as UDP takes and gives it.
+    pub pipelined: bool,
     /// What messages share on their way.
     pub medium: Medium,
     /// Nanoseconds in a switch, from a packet's arrival to the earliest start of its departure.
@@ -62,6 +66,18 @@ pub struct Network {
     pub cut_through: bool,
     /// Nodes at a hub: node `i` is at hub `i / hub_nodes`.
     pub hub_nodes: u64,
+    /// Whether the medium carries one message to many nodes at once, as IP's multicast and the
+    /// cards of some networks do. Its sender pays and transmits once, and so does a hub; a switch
+    /// copies it to the ports of its receivers. If not, it is as many messages as receivers.
+    pub multicast: bool,
+    /// Receivers to each of which a network's own processor passes such a message on, along a tree
+    /// whose root is the sender's; 0 if it reaches all at once.
+    pub multicast_fanout: u64,
+    /// Nanoseconds for each such passing on, on top of the latency.
+    pub multicast_hop_ns: u64,
+    /// Whether the network's own processors give the numbers of broadcasts: who asks for one waits
+    /// for the way there and back, and no node's processor is disturbed.
+    pub card_sequencer: bool,
     /// Bytes that may queue for a switch's port or a hub before a message that comes is lost;
     /// 0 if any number may.
     pub queue_bytes: u64,
@@ -84,8 +100,7 @@ pub struct Network {
     pub diff_apply_ns_per_byte: f64,
 }
 
-/// What messages share on their way. To send one message to many nodes at once is no part of the
-/// model yet: on a hub it would be one transmission, and one more for each further hub.
+/// What messages share on their way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Medium {
     /// Nothing but their sender's link; a receiver takes in any number at once.
@@ -126,10 +141,15 @@ impl Default for Network {
             packet_header_bytes: 0,
             packet_send_ns: 0,
             packet_receive_ns: 0,
+            pipelined: false,
             medium: Medium::Links,
             switch_ns: 0,
             cut_through: false,
             hub_nodes: 0,
+            multicast: false,
+            multicast_fanout: 0,
+            multicast_hop_ns: 0,
+            card_sequencer: false,
             queue_bytes: 0,
             loss: 0.0,
             retransmit_ns: 0,
@@ -170,6 +190,26 @@ impl Network {
             .saturating_add(self.handling_ns[kind as usize])
     }
 
+    /// Nanoseconds of the sender's processor that are left when the first packet is handed to the
+    /// link: those for the others, where messages are [pipelined](Network::pipelined).
+    pub(crate) fn sending_late_ns(&self, bytes: u64) -> u64 {
+        match self.pipelined {
+            true => self.sending_ns(bytes) - self.sending_ns(bytes.min(self.packet_bytes)),
+            false => 0,
+        }
+    }
+
+    /// Nanoseconds of the receiver's processor that were spent when the last packet comes, likewise.
+    pub(crate) fn receiving_early_ns(&self, bytes: u64) -> u64 {
+        let packets = self.packets(bytes);
+        if !self.pipelined || packets == 1 {
+            return 0;
+        }
+        let before = (packets - 1).saturating_mul(self.packet_bytes);
+        ((before as f64 * self.receive_ns_per_byte) as u64)
+            .saturating_add((packets - 1).saturating_mul(self.packet_receive_ns))
+    }
+
     /// Packets of a message of `bytes` bytes.
     #[inline]
     pub fn packets(&self, bytes: u64) -> u64 {
@@ -199,6 +239,29 @@ impl Network {
             0 => self.occupancy_ns(bytes),
             most => self.occupancy_ns(bytes.min(most)),
         }
+    }
+
+    /// Nanoseconds for which a message to many is passed on before the receiver at this place, from
+    /// 0 on, has it.
+    pub(crate) fn passing_on_ns(&self, place: usize) -> u64 {
+        let Some(fanout) = std::num::NonZeroU64::new(self.multicast_fanout) else {
+            return 0;
+        };
+        // The root's children are not passed anything on, their children once.
+        let (mut level, mut before) = (0_u64, place as u64);
+        let mut wide = fanout.get();
+        while before >= wide {
+            before -= wide;
+            wide = wide.saturating_mul(fanout.get());
+            level += 1;
+        }
+        level.saturating_mul(self.multicast_hop_ns)
+    }
+
+    /// Nanoseconds for which the last packet of a message occupies a port.
+    pub(crate) fn last_packet_ns(&self, bytes: u64) -> u64 {
+        let before = (self.packets(bytes) - 1).saturating_mul(self.packet_bytes);
+        self.occupancy_ns(bytes.saturating_sub(before))
     }
 
     /// The part of the messages of `bytes` bytes that are lost at random.
@@ -238,12 +301,13 @@ impl Network {
         per_byte == 0.0
             && self.packet_send_ns == 0
             && self.packet_receive_ns == 0
+            && !self.pipelined
             && self.handling_ns == [0; MessageKind::ALL.len()]
     }
 
     /// Whether a message's arrival is decided by its sender's link alone.
     pub(crate) fn is_direct(&self) -> bool {
-        self.medium == Medium::Links && self.loss == 0.0
+        self.medium == Medium::Links && self.loss == 0.0 && !self.pipelined
     }
 
     /// Whether the numbers make a network together; each by itself is checked with its key.
@@ -274,7 +338,8 @@ impl Network {
     /// Whether a number is said that this network would not look at.
     fn check_unused(&self) -> Result<(), Wrong> {
         let of_switches = &["switch_ns", "cut_through", "queue_bytes"][..];
-        let of_packets = &["packet_send_ns", "packet_receive_ns"][..];
+        let of_packets = &["packet_send_ns", "packet_receive_ns", "pipelined"][..];
+        let of_multicast = &["multicast_fanout", "multicast_hop_ns"][..];
         let plain = Network::default();
         for (used, names, what) in [
             (
@@ -284,6 +349,7 @@ impl Network {
             ),
             (self.medium == Medium::Hubs, &["hub_nodes"], "hubs"),
             (self.packet_bytes > 0, of_packets, "packet_bytes"),
+            (self.multicast, of_multicast, "multicast"),
         ] {
             let unused = KEYS.iter().filter(|key| !used && names.contains(&key.name));
             for key in unused {
@@ -360,6 +426,27 @@ mod tests {
             200 + 6_000 + 2 * 11
         );
         assert_eq!(network.receiving_ns(MessageKind::LockGrant, 0), 5_200);
+    }
+
+    #[test]
+    fn a_tree_passes_on_once_a_level() {
+        let tree = Network {
+            multicast: true,
+            multicast_fanout: 2,
+            multicast_hop_ns: 10,
+            ..Network::default()
+        };
+        let hops: Vec<u64> = (0..15).map(|place| tree.passing_on_ns(place)).collect();
+        assert_eq!(hops[..2], [0; 2]);
+        assert_eq!(hops[2..6], [10; 4]);
+        assert_eq!(hops[6..14], [20; 8]);
+        assert_eq!(hops[14], 30);
+        let chain = Network {
+            multicast_fanout: 1,
+            ..tree
+        };
+        assert_eq!(chain.passing_on_ns(30), 300);
+        assert_eq!(Network::default().passing_on_ns(30), 0);
     }
 
     #[test]

@@ -280,6 +280,10 @@ impl Machine for Sim {
         (self.settings.computation == Computation::Measured).then_some(here_ns)
     }
 
+    fn numbers_broadcasts(&self) -> bool {
+        self.settings.network.card_sequencer
+    }
+
     fn computed(&self, node: NodeId) -> u64 {
         self.cluster.with(|cluster| cluster.node(node).computed_ns)
     }

@@ -20,11 +20,21 @@ pub(crate) struct Transit {
 /// A message on its way through more than its sender's link.
 pub(crate) struct Flight {
     pub envelope: Envelope<Message>,
-    pub bytes: u64,
+    /// The same message to other nodes, which is transmitted with it.
+    others: Vec<Envelope<Message>>,
+    /// Its place among the copies of a message to many.
+    place: usize,
+    trip: Trip,
+}
+
+/// How far a message is.
+#[derive(Clone, Copy)]
+struct Trip {
+    bytes: u64,
     /// When its sender's processor was done with it.
-    pub departed: u64,
+    departed: u64,
     stage: Stage,
-    /// When all of it has passed the switch.
+    /// Its last packet has passed its next channel no earlier than this.
     whole_at: u64,
 }
 
@@ -51,19 +61,57 @@ pub(crate) enum Onward {
 
 impl Flight {
     /// A message that its sender's processor is done with.
+    #[cfg(test)]
     pub fn new(envelope: Envelope<Message>, bytes: u64, departed: u64) -> Flight {
-        Flight {
-            envelope,
+        Flight::to_many(envelope, Vec::new(), bytes, departed, departed)
+    }
+
+    /// The same, with the copies of it that go to other nodes; the last of its packets passes the
+    /// sender's channel at `whole_at` at the earliest.
+    pub fn to_many(
+        envelope: Envelope<Message>,
+        others: Vec<Envelope<Message>>,
+        bytes: u64,
+        departed: u64,
+        whole_at: u64,
+    ) -> Flight {
+        let trip = Trip {
             bytes,
             departed,
             stage: Stage::Sent,
-            whole_at: 0,
+            whole_at,
+        };
+        Flight {
+            envelope,
+            others,
+            place: 0,
+            trip,
         }
     }
 
     /// Whether the sender has to send it again.
     pub fn is_lost(&self) -> bool {
-        self.stage == Stage::Lost
+        self.trip.stage == Stage::Lost
+    }
+
+    /// Whether it goes to several nodes.
+    pub fn is_shared(&self) -> bool {
+        !self.others.is_empty()
+    }
+
+    /// The same on its way again, once its sender's processor was done with it at `departed`.
+    pub fn again(self, departed: u64) -> Flight {
+        Flight::to_many(self.envelope, self.others, self.trip.bytes, departed, 0)
+    }
+
+    /// Bytes of the message.
+    pub fn bytes(&self) -> u64 {
+        self.trip.bytes
+    }
+
+    /// All copies, in the order in which they were sent.
+    pub fn into_copies(self) -> impl Iterator<Item = Envelope<Message>> {
+        std::iter::once(self.envelope).chain(self.others)
     }
 }
 
@@ -94,47 +142,127 @@ impl Transit {
         sent.saturating_add(self.latency_ns())
     }
 
+    /// When each of so many nodes has a message that its sender hands to its link at `departs`, once
+    /// for all of them; as [`arrival`](Transit::arrival).
+    pub fn arrivals(&mut self, from: NodeId, departs: u64, bytes: u64, to: usize) -> Vec<u64> {
+        let first = self.arrival(from, departs, bytes);
+        let sent = self.free_at[from.index()];
+        let arrival = |place| match place {
+            0 => first,
+            _ => {
+                let latency_ns = self.latency_ns();
+                sent.saturating_add(latency_ns)
+                    .saturating_add(self.network.passing_on_ns(place))
+            }
+        };
+        (0..to).map(arrival).collect()
+    }
+
     /// Takes a message, which has come to its next channel at `now`, through it. Called in the
     /// order of time, so that messages queue in the order in which they come. The second number
     /// is the time for which it queued.
     pub fn pass(&mut self, now: u64, flight: &mut Flight) -> (Onward, u64) {
+        let Some((begins, ends)) = self.occupy(now, flight) else {
+            return (self.lose(now, flight), 0);
+        };
+        let queued = begins - now;
+        if !self.is_last(flight) {
+            return (Onward::Flies(self.switched(begins, ends, flight)), queued);
+        }
+        (self.heard(begins, ends, flight), queued)
+    }
+
+    /// The same of a message to several nodes, which takes the channel once: what becomes of each
+    /// copy, or of those together that are for another hub. What is lost of them at random is sent
+    /// again to those alone for whom it was lost.
+    pub fn pass_shared(&mut self, now: u64, mut flight: Flight) -> (Vec<(Onward, Flight)>, u64) {
+        let Some((begins, ends)) = self.occupy(now, &flight) else {
+            let lost = self.lose(now, &mut flight);
+            return (vec![(lost, flight)], 0);
+        };
+        let trip = flight.trip;
+        let per_hub = self.network.hub_nodes.max(1) as usize;
+        let hub = |flight: &Flight| flight.envelope.to.index() / per_hub;
+        let by_hub = trip.stage == Stage::Sent && self.network.medium == Medium::Hubs;
+        let mut parts: Vec<Flight> = Vec::new();
+        for (place, envelope) in flight.into_copies().enumerate() {
+            let part = Flight {
+                envelope,
+                others: Vec::new(),
+                place,
+                trip,
+            };
+            let far = by_hub && !self.is_last(&part);
+            let together = |other: &&mut Flight| far && hub(other) == hub(&part);
+            match parts.iter_mut().find(together) {
+                Some(other) => other.others.push(part.envelope),
+                None => parts.push(part),
+            }
+        }
+        let on = |mut part: Flight| {
+            let onward = match self.is_last(&part) {
+                true => self.heard(begins, ends, &mut part),
+                false => Onward::Flies(self.switched(begins, ends, &mut part)),
+            };
+            (onward, part)
+        };
+        (parts.into_iter().map(on).collect(), begins - now)
+    }
+
+    /// Has a message take its channel: from when to when, unless too much waits there.
+    fn occupy(&mut self, now: u64, flight: &Flight) -> Option<(u64, u64)> {
+        let occupied = self.network.occupancy_ns(flight.trip.bytes);
+        let channel = self.channel(flight);
+        let begins = now.max(self.free_at[channel]);
+        let buffered = self.network.medium == Medium::Hubs || flight.trip.stage == Stage::Switched;
+        if buffered && self.overflows(begins - now) {
+            return None;
+        }
+        let ends = begins.saturating_add(occupied).max(flight.trip.whole_at);
+        self.free_at[channel] = ends;
+        Some((begins, ends))
+    }
+
+    /// When a message that has passed its sender's channel comes to its receiver's.
+    fn switched(&self, begins: u64, ends: u64, flight: &mut Flight) -> u64 {
         let Network {
-            medium,
             switch_ns,
             cut_through,
             ..
         } = self.network;
-        let occupied = self.network.occupancy_ns(flight.bytes);
-        let channel = self.channel(flight);
-        let begins = now.max(self.free_at[channel]);
-        let queued = begins - now;
-        let buffered = medium == Medium::Hubs || flight.stage == Stage::Switched;
-        if buffered && self.overflows(queued) {
-            return (self.lose(now, flight), 0);
+        let bytes = flight.trip.bytes;
+        let (first, last) = match cut_through {
+            true => (0, 0),
+            false => (
+                self.network.first_packet_ns(bytes),
+                self.network.last_packet_ns(bytes),
+            ),
+        };
+        flight.trip.stage = Stage::Switched;
+        flight.trip.whole_at = ends.saturating_add(switch_ns).saturating_add(last);
+        begins.saturating_add(first).saturating_add(switch_ns)
+    }
+
+    /// What has passed its last channel arrives, or is lost.
+    fn heard(&mut self, begins: u64, ends: u64, flight: &mut Flight) -> Onward {
+        if self.network.loss > 0.0
+            && self.random.fraction() < self.network.loss_of(flight.trip.bytes)
+        {
+            return self.lose(ends, flight);
         }
-        let ends = begins.saturating_add(occupied).max(flight.whole_at);
-        self.free_at[channel] = ends;
-        if !self.is_last(flight) {
-            let first = match cut_through {
-                true => 0,
-                false => self.network.first_packet_ns(flight.bytes),
-            };
-            flight.stage = Stage::Switched;
-            flight.whole_at = ends.saturating_add(switch_ns);
-            let at_port = begins.saturating_add(first).saturating_add(switch_ns);
-            return (Onward::Flies(at_port), queued);
-        }
-        if self.network.loss > 0.0 && self.random.fraction() < self.network.loss_of(flight.bytes) {
-            return (self.lose(ends, flight), queued);
-        }
-        let arrives = ends.saturating_add(self.latency_ns());
-        (Onward::Arrives(arrives), queued)
+        // The receiver has worked on the packets before the last one while that was on its way.
+        let bytes = flight.trip.bytes;
+        let early_ns = self.network.receiving_early_ns(bytes);
+        let first = begins.saturating_add(self.network.first_packet_ns(bytes));
+        let taken = ends.max(first.saturating_add(early_ns));
+        let arrives = taken.saturating_add(self.latency_ns());
+        Onward::Arrives(arrives.saturating_add(self.network.passing_on_ns(flight.place)))
     }
 
     fn channel(&self, flight: &Flight) -> usize {
         let (from, to) = (flight.envelope.from.index(), flight.envelope.to.index());
         let hub = |node| node / self.network.hub_nodes as usize;
-        match (self.network.medium, flight.stage) {
+        match (self.network.medium, flight.trip.stage) {
             (Medium::Hubs, Stage::Switched) => hub(to),
             (Medium::Hubs, _) => hub(from),
             (Medium::Switch, Stage::Switched) => self.nodes + to,
@@ -146,7 +274,7 @@ impl Transit {
     fn is_last(&self, flight: &Flight) -> bool {
         let (from, to) = (flight.envelope.from.index(), flight.envelope.to.index());
         let per_hub = self.network.hub_nodes as usize;
-        flight.stage == Stage::Switched
+        flight.trip.stage == Stage::Switched
             || match self.network.medium {
                 Medium::Links => true,
                 Medium::Switch => false,
@@ -166,8 +294,11 @@ impl Transit {
     }
 
     fn lose(&mut self, now: u64, flight: &mut Flight) -> Onward {
-        flight.stage = Stage::Lost;
-        let again = flight.departed.saturating_add(self.network.retransmit_ns);
+        flight.trip.stage = Stage::Lost;
+        let again = flight
+            .trip
+            .departed
+            .saturating_add(self.network.retransmit_ns);
         Onward::Lost(again.max(now))
     }
 
@@ -225,7 +356,7 @@ mod tests {
         let mut on_way: Vec<(u64, usize, Flight)> = flights
             .into_iter()
             .enumerate()
-            .map(|(place, flight)| (flight.departed, place, flight))
+            .map(|(place, flight)| (flight.trip.departed, place, flight))
             .collect();
         while let Some(next) = (0..on_way.len()).min_by_key(|i| (on_way[*i].0, on_way[*i].1)) {
             let (now, place, mut flight) = on_way.swap_remove(next);
@@ -313,6 +444,114 @@ mod tests {
         let mut hubs = transit(network, 5);
         let across = vec![flight(0, 2, 1_000, 0), flight(2, 3, 1_000, 500)];
         assert_eq!(arrivals(&mut hubs, across), [2_600, 1_600]);
+    }
+
+    /// When each of these nodes hears one message to all of them that node 0 sends at 0.
+    fn heard(transit: &mut Transit, to: &[u16], bytes: u64) -> Vec<u64> {
+        let one = |to: u16| flight(0, to, bytes, 0).envelope;
+        let mut others: Vec<_> = to.iter().map(|to| one(*to)).collect();
+        let first = others.remove(0);
+        let mut heard = vec![0; to.len()];
+        let mut on_way = vec![(0, Flight::to_many(first, others, bytes, 0, 0))];
+        while let Some(next) = (0..on_way.len()).min_by_key(|i| on_way[*i].0) {
+            let (now, mut flight) = on_way.swap_remove(next);
+            let parts = match flight.is_shared() {
+                true => transit.pass_shared(now, flight).0,
+                false => vec![(transit.pass(now, &mut flight).0, flight)],
+            };
+            for (onward, part) in parts {
+                match onward {
+                    Onward::Arrives(at) => part.into_copies().for_each(|copy| {
+                        let place = to.iter().position(|to| *to == copy.to.0).unwrap();
+                        assert_eq!(std::mem::replace(&mut heard[place], at), 0, "once");
+                    }),
+                    Onward::Flies(at) => on_way.push((at, part)),
+                    Onward::Lost(_) => panic!("nothing is lost here"),
+                }
+            }
+        }
+        heard
+    }
+
+    #[test]
+    fn a_message_to_many_takes_its_senders_port_once_and_that_of_each_receiver() {
+        let network = Network {
+            medium: Medium::Switch,
+            switch_ns: 10,
+            multicast: true,
+            ..PLAIN()
+        };
+        let mut switch = transit(network, 4);
+        let all = 1_000 + 10 + 1_000 + 100;
+        assert_eq!(heard(&mut switch, &[1, 2, 3], 1_000), [all; 3]);
+        assert_eq!(switch.free_at[..4], [1_000, 0, 0, 0], "sent once");
+        assert_eq!(switch.free_at[4..], [0, 2_010, 2_010, 2_010]);
+        let tree = Network {
+            multicast_fanout: 2,
+            multicast_hop_ns: 7,
+            ..network
+        };
+        let late: Vec<u64> = heard(&mut transit(tree, 8), &[1, 2, 3, 4, 5, 6, 7], 1_000);
+        assert_eq!(late[..2], [all; 2]);
+        assert_eq!(late[2..6], [all + 7; 4]);
+        assert_eq!(late[6], all + 14);
+    }
+
+    #[test]
+    fn a_message_to_many_takes_each_hub_once() {
+        let network = Network {
+            medium: Medium::Hubs,
+            hub_nodes: 3,
+            switch_ns: 10,
+            multicast: true,
+            ..PLAIN()
+        };
+        let mut hubs = transit(network, 9);
+        let (near, far) = (1_100, 1_000 + 10 + 1_000 + 100);
+        let to = [1, 2, 3, 4, 5, 6, 7, 8];
+        let expected = [near, near, far, far, far, far, far, far];
+        assert_eq!(heard(&mut hubs, &to, 1_000), expected);
+        assert_eq!(hubs.free_at, [1_000, 2_010, 2_010]);
+    }
+
+    #[test]
+    fn a_message_to_many_takes_its_senders_link_once() {
+        let mut links = transit(PLAIN(), 4);
+        assert_eq!(links.arrivals(NodeId(0), 10, 50, 3), [160; 3]);
+        assert_eq!(links.arrival(NodeId(0), 10, 50), 210);
+    }
+
+    #[test]
+    fn what_is_lost_of_a_message_to_many_is_sent_again_to_whom_it_was_lost_for() {
+        let network = Network {
+            loss: 0.3,
+            retransmit_ns: 5_000,
+            medium: Medium::Switch,
+            multicast: true,
+            ..PLAIN()
+        };
+        let mut switch = transit(network, 4);
+        let (mut arrived, mut lost) = (0, 0);
+        for round in 0..1_000 {
+            let now = round * 100_000;
+            let one = |to| flight(0, to, 100, now).envelope;
+            let shared = Flight::to_many(one(1), vec![one(2), one(3)], 100, now, 0);
+            let (parts, _) = switch.pass_shared(now, shared);
+            assert_eq!(parts.len(), 3);
+            for (onward, mut part) in parts {
+                let Onward::Flies(at) = onward else {
+                    panic!("it is lost at its end")
+                };
+                assert!(!part.is_shared());
+                match switch.pass(at, &mut part).0 {
+                    Onward::Arrives(_) => arrived += 1,
+                    Onward::Lost(_) => lost += u32::from(part.is_lost()),
+                    Onward::Flies(_) => panic!("it has passed the switch"),
+                }
+            }
+        }
+        assert_eq!(arrived + lost, 3_000);
+        assert!((850..950).contains(&lost), "{lost}");
     }
 
     #[test]

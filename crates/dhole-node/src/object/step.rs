@@ -96,6 +96,11 @@ enum Turn {
 }
 
 impl ObjectsHere {
+    /// Numbers of broadcasts are asked for, whatever the size.
+    pub fn ask_for_numbers(&mut self) {
+        self.group.ask_for_numbers();
+    }
+
     pub fn new(me: NodeId, nodes: usize, settings: &RunSettings, run: u64) -> ObjectsHere {
         let mut machine = Objects::new(me, nodes).of_run(run);
         if settings.watch_objects {

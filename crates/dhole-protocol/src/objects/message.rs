@@ -432,6 +432,16 @@ impl Ordered {
 }
 
 impl ObjectsMessage {
+    /// Whether it asks the sequencer for numbers.
+    pub fn asks_for_number(&self) -> bool {
+        matches!(self, ObjectsMessage::Group(GroupMessage::Ask { .. }))
+    }
+
+    /// Whether it is the sequencer's answer to that.
+    pub fn gives_number(&self) -> bool {
+        matches!(self, ObjectsMessage::Group(GroupMessage::Grant { .. }))
+    }
+
     /// What the message is counted as.
     pub fn kind(&self) -> MessageKind {
         match self {

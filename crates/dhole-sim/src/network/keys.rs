@@ -113,9 +113,14 @@ pub(crate) const KEYS: &[Key] = keys! {
     whole packet_header_bytes, 1_000_000;
     whole packet_send_ns, HOUR_NS;
     whole packet_receive_ns, HOUR_NS;
+    flag pipelined;
     whole switch_ns, HOUR_NS;
     flag cut_through;
     whole hub_nodes, 1_024;
+    flag multicast;
+    whole multicast_fanout, 1_024;
+    whole multicast_hop_ns, HOUR_NS;
+    flag card_sequencer;
     whole queue_bytes, TERABYTE;
     number loss, 0.5;
     whole retransmit_ns, HOUR_NS;

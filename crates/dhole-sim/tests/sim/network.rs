@@ -1,11 +1,15 @@
 //! What the network's costs do to a run: interrupts, kinds, packets, hubs, losses.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::stage::{ask, reply, run, settings, wake_up};
 use dhole_model::{MessageKind, NodeId};
+use dhole_net::{Envelope, Outbox, Payload};
 use dhole_node::{Machine, Woken};
+use dhole_protocol::Message;
+use dhole_protocol::group::{GroupMessage, ViewId};
+use dhole_protocol::objects::{ObjectsMessage, Ordered};
 use dhole_sim::{Description, Medium, Network, Report, Settings, Sim};
 
 const LONG: Duration = Duration::from_secs(1_000);
@@ -125,6 +129,149 @@ fn who_shares_a_hub_waits_for_it() {
     assert_eq!(apart.queued_ns, 0);
     assert_eq!(shared.queued_ns, (1 + 2 + 3) * message);
     assert_eq!(shared.elapsed_ns - apart.elapsed_ns, 3 * message);
+}
+
+#[test]
+fn packets_are_sent_transmitted_and_received_side_by_side() {
+    const PACKETS: u64 = 10;
+    // Nanoseconds a byte for the sender, the wire, whose byte takes 1, and the receiver.
+    for (send, receive) in [(0.5, 0.25), (2.0, 1.0), (0.5, 3.0)] {
+        for pipelined in [false, true] {
+            let sim = with(2, |network| {
+                network.medium = Medium::Switch;
+                network.packet_bytes = 1_000;
+                network.send_ns_per_byte = send;
+                network.receive_ns_per_byte = receive;
+                network.pipelined = pipelined;
+            });
+            let payload = (PACKETS * 1_000 - wake_up().wire_bytes()) as usize;
+            run(&sim, |actor| {
+                if actor.node == NodeId(1) {
+                    actor.send_with(0, wake_up(), payload);
+                    let sending = 700 + (send * 10_000.0) as u64;
+                    assert_eq!(actor.now(), sending, "the processor is taken for all of it");
+                    return;
+                }
+                assert_eq!(actor.sim.wait(actor.node, LONG), Woken::ByWake);
+                let [send, receive] = [send, receive].map(|ns| (ns * 1_000.0) as u64);
+                let fixed = 700 + 10_000 + 900;
+                let packets = match pipelined {
+                    // All one after the other; the switch sends on what it has.
+                    false => PACKETS * send + 1_000 + PACKETS * 1_000 + PACKETS * receive,
+                    // The slowest for all packets, the others for one.
+                    true => {
+                        let all = [send, 1_000, 1_000, receive];
+                        let slowest = all.into_iter().max().unwrap();
+                        all.iter().sum::<u64>() + (PACKETS - 1) * slowest
+                    }
+                };
+                assert_eq!(
+                    actor.now(),
+                    fixed + packets,
+                    "{pipelined}: {send}, {receive}"
+                );
+            });
+        }
+    }
+}
+
+#[test]
+fn packets_that_come_while_the_worker_computes_take_its_time_all_the_same() {
+    for pipelined in [false, true] {
+        let sim = with(2, |network| {
+            network.medium = Medium::Switch;
+            network.packet_bytes = 1_000;
+            network.receive_ns_per_byte = 2.0;
+            network.pipelined = pipelined;
+        });
+        let payload = 5_000 - wake_up().wire_bytes() as usize;
+        run(&sim, |actor| {
+            let (sim, node) = (actor.sim, actor.node);
+            if node == NodeId(1) {
+                actor.send_with(0, wake_up(), payload);
+            } else {
+                sim.leave(node);
+                sim.work(node, 100_000);
+                sim.enter(node);
+                assert_eq!(actor.now(), 100_000 + 20 + 900 + 10_000, "{pipelined}");
+            }
+        });
+    }
+}
+
+/// What a group says to a member, which a machine may send to all at once.
+fn to_group(body: GroupMessage<Arc<Ordered>>) -> Message {
+    Message::Objects(ObjectsMessage::Group(body).into())
+}
+
+const VIEW: ViewId = ViewId {
+    number: 1,
+    sequencer: NodeId(0),
+};
+
+#[test]
+fn a_message_to_all_is_sent_and_transmitted_once_where_the_medium_carries_that() {
+    let token = to_group(GroupMessage::Token {
+        view: VIEW,
+        round: 1,
+        high: 2,
+        stable: 0,
+    });
+    let bytes = token.wire_bytes();
+    for (multicast, sent) in [(true, [1, 1, 1]), (false, [1, 2, 3])] {
+        let sim = with(4, |network| network.multicast = multicast);
+        run(&sim, |actor| {
+            let (sim, node) = (actor.sim, actor.node);
+            if node == NodeId(0) {
+                let mut out = Outbox::default();
+                for to in 1..4 {
+                    out.push(Envelope {
+                        from: node,
+                        to: NodeId(to),
+                        body: token.clone(),
+                        payload: Payload::NONE,
+                    });
+                }
+                sim.send(actor.receivers, node, &mut out);
+                assert_eq!(actor.now(), 700 * sent[2]);
+            } else {
+                assert_eq!(sim.wait(node, LONG), Woken::ByWake);
+                // A message is shorter than what sending it takes, so none waits for the link.
+                assert!(bytes < 700);
+                let departed = 700 * sent[node.index() - 1];
+                assert_eq!(actor.now(), departed + bytes + 10_000 + 900);
+            }
+        });
+        assert_eq!(sim.report().bytes, bytes * sent[2]);
+    }
+}
+
+#[test]
+fn who_asks_the_networks_own_sequencer_disturbs_no_processor() {
+    let ask = to_group(GroupMessage::Ask {
+        view: VIEW,
+        serial: 0,
+        parts: 1,
+        done: 0,
+    });
+    for by_card in [true, false] {
+        let sim = with(2, |network| {
+            network.card_sequencer = by_card;
+            network.interrupt_ns = 5_000;
+        });
+        run(&sim, |actor| {
+            let (sim, node) = (actor.sim, actor.node);
+            if node == NodeId(0) {
+                sim.leave(node);
+                sim.work(node, 100_000);
+                sim.enter(node);
+                let disturbed = if by_card { 0 } else { 5_000 + 900 };
+                assert_eq!(actor.now(), 100_000 + 20 + disturbed);
+            } else {
+                actor.send(0, ask.clone());
+            }
+        });
+    }
 }
 
 /// Every node asks every other some times and waits for each answer.
