@@ -36,8 +36,10 @@ impl Asleep {
         *threads = threads.saturating_add_signed(by);
         let anybody = *threads > 0;
         for ring in incoming {
+            // Read as well as written, as by who rings: so it is what was written last that is
+            // changed, and what is said here is never older than a flag that was taken before.
             ring.reader_parked()
-                .store(u64::from(anybody), Ordering::Relaxed);
+                .swap(u64::from(anybody), Ordering::Relaxed);
         }
         anybody
     }

@@ -10,13 +10,14 @@
 use std::cell::Cell;
 use std::panic::catch_unwind;
 
-use loom::sync::Arc;
 use loom::sync::atomic::{AtomicBool, Ordering, fence};
+use loom::sync::{Arc, Mutex};
 use loom::thread;
 
+use super::asleep::Asleep;
 use super::{CONTROL, Header, Kind, Planted, Reader, Ring, Writer};
 use crate::atomic::AtomicU64;
-use crate::bell::model::{Waker, explore};
+use crate::bell::model::{Waker, deadlocks, explore};
 
 std::thread_local! {
     /// What is planted in this test's model, all of whose threads loom runs on this one.
@@ -155,6 +156,97 @@ fn refused_freed_asleep(barriers: bool) {
     writer.join().expect("the writer");
 }
 
+/// What two sleepers at one port can do wrong.
+#[derive(Clone, Copy, PartialEq)]
+enum Mistake {
+    Nothing,
+    /// No barrier between lying down and the look whether there is something.
+    LooksTooEarly,
+    /// Nor between what is said for who sleeps on and taking what has come.
+    TakesTooEarly,
+    /// Who gets up forgets who sleeps on.
+    ForgetsTheOther,
+    /// Rings are heard when all was taken: one of them may be for who sleeps on.
+    HearsTooLate,
+}
+
+/// Two threads sleep at one port. Who has taken something does something else from then on, and
+/// the other is rung for the rest.
+///
+/// ```text
+/// sleeper:  takes what is there; asleep: one more; is there something? sleeps until a ring;
+///           hears it; asleep: one less; takes
+/// writer:   writes; is somebody asleep? then rings; once more
+/// ```
+fn two_sleepers_at_one_port(mistake: Mistake) {
+    const COUNT: usize = 2;
+    let words = words();
+    let doorbell = Arc::new(Waker::new());
+    let port = Arc::new((Asleep::new(), Mutex::new((Reader::new(), 0))));
+    let sleepers = [(); 2].map(|()| {
+        let (words, doorbell, port) = (words.clone(), doorbell.clone(), port.clone());
+        thread::spawn(move || {
+            let (ring, (asleep, reader)) = (Ring::new(&words), &*port);
+            let barrier_unless = |without| {
+                if mistake != without {
+                    fence(Ordering::SeqCst);
+                }
+            };
+            loop {
+                let (took, all) = take_all(ring, &mut reader.lock().expect("a lock"));
+                if mistake == Mistake::HearsTooLate {
+                    doorbell.hear();
+                }
+                if all == COUNT {
+                    // The other has nothing to wait for.
+                    doorbell.ring();
+                }
+                if took > 0 || all == COUNT {
+                    break;
+                }
+                asleep.lie_down([ring].into_iter());
+                barrier_unless(Mistake::LooksTooEarly);
+                if reader.lock().expect("a lock").0.is_empty(ring) {
+                    doorbell.sleep();
+                }
+                if mistake != Mistake::HearsTooLate {
+                    doorbell.hear();
+                }
+                if asleep.get_up([ring].into_iter()) {
+                    barrier_unless(Mistake::TakesTooEarly);
+                }
+                if mistake == Mistake::ForgetsTheOther {
+                    ring.reader_parked().swap(0, Ordering::Relaxed);
+                }
+            }
+        })
+    });
+    let (ring, mut writer) = (Ring::new(&words), Writer::new());
+    for _ in 0..COUNT {
+        let (kind, bytes) = (Kind::Whole, 0);
+        let written = writer.write(ring, Header { kind, bytes }, []);
+        assert!(written.expect("a sound reader"), "there is room");
+        fence(Ordering::SeqCst);
+        if ring.rouses_reader() {
+            doorbell.ring();
+        }
+    }
+    for sleeper in sleepers {
+        sleeper.join().expect("a sleeper");
+    }
+}
+
+/// Takes the records that are there: how many they are, and how many were ever taken.
+fn take_all(ring: Ring<'_>, (reader, taken): &mut (Reader, usize)) -> (usize, usize) {
+    let before = *taken;
+    while let Some(header) = reader.peek(ring).expect("a sound writer") {
+        reader.copy(ring, header, &mut []);
+        *taken += 1;
+    }
+    reader.publish(ring);
+    (*taken - before, *taken)
+}
+
 fn is_caught(error: Planted, model: impl Fn() + Sync + Send + 'static) -> bool {
     PLANTED.set(error);
     let caught = catch_unwind(std::panic::AssertUnwindSafe(|| explore(2, model))).is_err();
@@ -197,4 +289,32 @@ fn a_writer_that_was_refused_is_rung_when_something_is_freed() {
 #[test]
 fn a_barrier_that_is_missing_where_room_is_made_is_caught() {
     assert!(is_caught(Planted::Nothing, || refused_freed_asleep(false)));
+}
+
+#[test]
+fn what_is_written_beside_two_sleepers_is_taken() {
+    explore(3, || two_sleepers_at_one_port(Mistake::Nothing));
+}
+
+/// Each deadlocks, which the test that follows on it wants.
+macro_rules! caught {
+    ($($mistake:ident: $planted:ident, $caught:ident;)*) => {$(
+        #[test]
+        #[ignore = "it deadlocks, which the next test wants"]
+        fn $planted() {
+            explore(3, || two_sleepers_at_one_port(Mistake::$mistake));
+        }
+
+        #[test]
+        fn $caught() {
+            assert!(deadlocks(concat!("ring::model::", stringify!($planted))));
+        }
+    )*};
+}
+
+caught! {
+    LooksTooEarly: looking_too_early, a_look_without_a_barrier_is_caught;
+    TakesTooEarly: taking_too_early, taking_without_a_barrier_is_caught;
+    ForgetsTheOther: forgetting_the_other, a_sleeper_that_is_forgotten_by_the_other_is_caught;
+    HearsTooLate: hearing_too_late, a_ring_that_is_heard_after_all_was_taken_is_caught;
 }
