@@ -14,8 +14,8 @@ use dhole_model::NodeId;
 
 pub use self::library::MpiError;
 
-use self::lane::{Lane, Target};
-use self::library::{Come, Communicator, Finalise, Inside, inside};
+use self::lane::{Lane, SMALL, Target};
+use self::library::{Communicator, Finalise, Inside, Posted, inside};
 use crate::bell::Bell;
 use crate::peers::Peers;
 use crate::sync::{locked, try_locked};
@@ -30,14 +30,17 @@ const FIRST_NAP: Duration = Duration::from_micros(20);
 const LONGEST_NAP: Duration = Duration::from_micros(250);
 /// How long the goodbyes may take when the process exits.
 const LAST_WORDS: Duration = Duration::from_secs(1);
-/// The tag of everything between processes.
+/// The tags of everything between processes: what is small, and what is not.
 const TAG: i32 = 1;
+const LARGE_TAG: i32 = 2;
 
 /// The last byte of a frame says what it is.
 const FRAME: u8 = 0;
 const GOODBYE: u8 = 1;
 const GIVEN_UP: u8 = 2;
 const NO_MORE: u8 = 3;
+/// What follows is not small, and comes by itself.
+const ANNOUNCED: u8 = 4;
 
 /// MPI between the processes of a cluster. Reliable and ordered.
 ///
@@ -55,8 +58,36 @@ struct Shared {
     lanes: Vec<Mutex<Lane>>,
     /// A frame was refused to this peer.
     refused: Vec<AtomicBool>,
-    polling: Mutex<Vec<u8>>,
+    /// Something may be on its way.
+    busy: AtomicBool,
+    polling: Mutex<Polling>,
     bell: Bell,
+}
+
+/// What whoever polls has.
+struct Polling {
+    sources: Vec<Source>,
+    /// Where what is not small is received.
+    large: Vec<u8>,
+}
+
+/// Where messages come from: one node, or all.
+struct Source {
+    small: Posted,
+    /// The node, if all are in this process.
+    node: Option<NodeId>,
+    large_tag: i32,
+    /// Who has announced what is not small.
+    announced: Option<NodeId>,
+}
+
+/// What has come.
+enum Message {
+    /// So many bytes, and what it says of itself.
+    Small(usize, u8),
+    Large(usize, u8),
+    /// Nothing that could be received.
+    Nothing,
 }
 
 /// Why no port over MPI could be made.
@@ -107,18 +138,49 @@ impl Mpi {
         me: usize,
         nodes: usize,
     ) -> Result<Mpi, MpiStartError> {
+        let peers = Peers::new(NodeId::at(me), nodes, LARGEST);
+        let inside = inside()?;
+        let from = |node: Option<NodeId>| {
+            let (rank, tag, large_tag) = match node {
+                Some(node) => between(node.index(), me, nodes),
+                None => (None, TAG, LARGE_TAG),
+            };
+            let small = communicator.post(&inside, rank, tag, SMALL)?;
+            Ok(Source {
+                small,
+                node,
+                large_tag,
+                announced: None,
+            })
+        };
+        let sources: Result<Vec<Source>, MpiError> = match within {
+            true => peers.others().map(|node| from(Some(node))).collect(),
+            false => from(None).map(|all| vec![all]),
+        };
+        let polling = Polling {
+            sources: sources?,
+            large: Vec::new(),
+        };
+        drop(inside);
         let shared = Shared {
-            peers: Peers::new(NodeId::at(me), nodes, LARGEST),
+            peers,
             communicator,
             within,
             lanes: (0..nodes).map(|_| Mutex::default()).collect(),
             refused: (0..nodes).map(|_| AtomicBool::new(false)).collect(),
-            polling: Mutex::default(),
+            busy: AtomicBool::new(false),
+            polling: Mutex::new(polling),
             bell: Bell::new()?,
         };
         let shared = Arc::new(shared);
         Ok(Mpi { shared })
     }
+}
+
+/// The process, and the tags, of what goes from one node of this process to another.
+fn between(from: usize, to: usize, nodes: usize) -> (Option<usize>, i32, i32) {
+    let tag = (from * nodes + to) as i32;
+    (Some(0), tag, tag + (nodes * nodes) as i32)
 }
 
 /// A process that waits for others in vain does not wait for them at its end again.
@@ -133,26 +195,17 @@ impl Drop for Mpi {
 }
 
 impl Shared {
-    /// Sources and tags under which messages come.
-    fn sources(&self) -> impl Iterator<Item = (Option<usize>, i32)> + use<'_> {
-        let (me, nodes) = (self.peers.me().index(), self.peers.nodes());
-        let within = (0..if self.within { nodes } else { 0 })
-            .filter(move |&from| from != me)
-            .map(move |from| (Some(0), (from * nodes + me) as i32));
-        let between = (!self.within).then_some((None, TAG));
-        within.chain(between)
-    }
-
     fn target(&self, to: NodeId) -> Target {
         let (me, nodes) = (self.peers.me().index(), self.peers.nodes());
-        let (rank, tag) = match self.within {
-            true => (0, (me * nodes + to.index()) as i32),
-            false => (to.index(), TAG),
+        let (rank, tag, large_tag) = match self.within {
+            true => between(me, to.index(), nodes),
+            false => (Some(to.index()), TAG, LARGE_TAG),
         };
         Target {
             communicator: self.communicator,
-            rank,
+            rank: rank.unwrap_or_default(),
             tag,
+            large_tag,
         }
     }
 
@@ -177,11 +230,14 @@ impl Shared {
         if let Ok(inside) = inside() {
             let mut lane = locked(&self.lanes[peer.index()]);
             let _ = lane.send(&inside, self.target(peer), &[], what, true);
+            self.busy.store(true, Ordering::SeqCst);
         }
     }
 
     /// Finds out what peers have taken; whether something is still on its way.
     fn flush(&self, inside: &Inside) -> bool {
+        // Before the lanes are looked at: who sends meanwhile says it again.
+        self.busy.store(false, Ordering::SeqCst);
         let mut busy = false;
         for peer in self.living() {
             let Some(mut lane) = try_locked(&self.lanes[peer.index()]) else {
@@ -194,105 +250,161 @@ impl Shared {
                 busy |= lane.is_busy();
             }
         }
+        if busy {
+            self.busy.store(true, Ordering::SeqCst);
+        }
         busy
     }
 
-    /// Receives a message: how long it is without what it says of itself, and that.
-    fn receive(
+    /// The next message of a source.
+    fn next(&self, source: &mut Source, large: &mut Vec<u8>) -> Option<(NodeId, Message)> {
+        let inside = inside().ok()?;
+        let next = match source.announced {
+            Some(from) => self.next_large(&inside, from, source.large_tag, large),
+            None => source.small.come(&inside).map(|come| {
+                let (rank, bytes) = come?;
+                let from = source.node.unwrap_or_else(|| NodeId::at(rank));
+                let kind = bytes.checked_sub(1).map(|at| source.small.bytes()[at]);
+                let small = kind.map_or(Message::Nothing, |kind| Message::Small(bytes - 1, kind));
+                Some((from, small))
+            }),
+        };
+        match next {
+            Ok(next) => {
+                if next.is_some() {
+                    source.announced = None;
+                }
+                next
+            }
+            Err(MpiError::Over) => None,
+            Err(error) => {
+                // Nobody in particular is at fault, and nobody can be heard any more.
+                self.living()
+                    .for_each(|peer| drop(self.broken(peer, &error)));
+                None
+            }
+        }
+    }
+
+    /// The message that was announced, when it has come.
+    fn next_large(
         &self,
         inside: &Inside,
-        come: Come,
         from: NodeId,
+        tag: i32,
         buffer: &mut Vec<u8>,
-    ) -> Option<(usize, u8)> {
+    ) -> Result<Option<(NodeId, Message)>, MpiError> {
+        if self.peers.loss(from).is_some() {
+            // It may never come.
+            return Ok(Some((from, Message::Nothing)));
+        }
+        let rank = if self.within { 0 } else { from.index() };
+        let Some(come) = self.communicator.come(inside, rank, tag)? else {
+            return Ok(None);
+        };
         let bytes = come.bytes;
         if bytes == 0 || bytes > LARGEST + 1 {
             // Its rest is dropped by the library.
             let _ = come.receive(inside, &mut []);
             let what = format!("a message of {bytes} bytes");
             self.peers.lose(from, Loss::CutOff(what));
-            return None;
+            return Ok(Some((from, Message::Nothing)));
         }
         if buffer.len() < bytes {
             buffer.resize(bytes, 0);
         }
-        match come.receive(inside, &mut buffer[..bytes]) {
-            Ok(()) => Some((bytes - 1, buffer[bytes - 1])),
+        let received = come.receive(inside, &mut buffer[..bytes]);
+        Ok(Some(match received {
+            Ok(()) => (from, Message::Large(bytes - 1, buffer[bytes - 1])),
             Err(error) => {
                 self.broken(from, &error);
-                None
+                (from, Message::Nothing)
             }
-        }
-    }
-
-    /// The next message under a tag.
-    fn next(
-        &self,
-        source: (Option<usize>, i32),
-        buffer: &mut Vec<u8>,
-    ) -> Option<(NodeId, Option<(usize, u8)>)> {
-        let inside = inside().ok()?;
-        let come = match self.communicator.come(&inside, source.0, source.1) {
-            Ok(come) => come?,
-            Err(error) => {
-                // Nobody in particular is at fault, and nobody can be heard any more.
-                self.living()
-                    .for_each(|peer| drop(self.broken(peer, &error)));
-                return None;
-            }
-        };
-        let from = match self.within {
-            true => NodeId::at(source.1 as usize / self.peers.nodes()),
-            false => NodeId::at(come.from),
-        };
-        Some((from, self.receive(&inside, come, from, buffer)))
+        }))
     }
 
     fn poll(&self, take: &mut dyn FnMut(NodeId, &[u8])) -> usize {
-        let Some(mut buffer) = try_locked(&self.polling) else {
+        let Some(mut polling) = try_locked(&self.polling) else {
             return 0;
         };
-        if let Ok(inside) = inside() {
+        if self.busy.load(Ordering::Relaxed)
+            && let Ok(inside) = inside()
+        {
             self.flush(&inside);
         }
         let mut frames = 0;
+        let Polling { sources, large } = &mut *polling;
         // One of each source: to look in vain for a second costs as much as the first, and whoever
         // polls comes again.
-        for source in self.sources() {
-            let Some((from, frame)) = self.next(source, &mut buffer) else {
+        for source in sources {
+            let Some((from, message)) = self.next(source, large) else {
                 continue;
             };
-            if self.peers.loss(from).is_some() {
-                continue;
-            }
-            let broken = |how: &str| Loss::Broken(how.into());
-            let loss = match frame {
-                None => continue,
-                Some((bytes, FRAME)) => {
-                    frames += 1;
-                    take(from, &buffer[..bytes]);
-                    continue;
+            let (frame, kind) = match message {
+                Message::Small(bytes, kind) => (&source.small.bytes()[..bytes], kind),
+                Message::Large(bytes, kind) => (&large[..bytes], kind),
+                Message::Nothing => continue,
+            };
+            if self.peers.loss(from).is_none() {
+                match kind {
+                    FRAME => {
+                        frames += 1;
+                        take(from, frame);
+                    }
+                    ANNOUNCED => source.announced = Some(from),
+                    kind => self.ended(from, kind),
                 }
-                Some((_, GOODBYE)) => Loss::Left,
-                Some((_, GIVEN_UP)) => broken("it gave this node up"),
-                Some((_, NO_MORE)) => broken("its port is no more"),
-                Some((_, kind)) => Loss::CutOff(format!("a frame of the kind {kind}")),
-            };
-            self.peers.lose(from, loss);
-            locked(&self.lanes[from.index()]).clear();
+            }
+            // What comes next may come there from here on.
+            if source.announced.is_none()
+                && let Ok(inside) = inside()
+            {
+                let _ = source.small.wait(&inside);
+            }
         }
-        if buffer.len() > MOST_KEPT {
-            *buffer = Vec::new();
+        if large.len() > MOST_KEPT {
+            *large = Vec::new();
         }
         frames
+    }
+
+    /// A peer says that nothing will follow.
+    fn ended(&self, peer: NodeId, how: u8) {
+        let broken = |how: &str| Loss::Broken(how.into());
+        let loss = match how {
+            GOODBYE => Loss::Left,
+            GIVEN_UP => broken("it gave this node up"),
+            NO_MORE => broken("its port is no more"),
+            kind => Loss::CutOff(format!("a frame of the kind {kind}")),
+        };
+        self.peers.lose(peer, loss);
+        locked(&self.lanes[peer.index()]).clear();
+    }
+
+    /// Whether something has come that nobody has taken.
+    fn has_come(&self, inside: &Inside) -> bool {
+        // Who polls takes it.
+        let Some(mut polling) = try_locked(&self.polling) else {
+            return false;
+        };
+        polling.sources.iter_mut().any(|source| {
+            let come = match source.announced {
+                Some(from) if self.peers.loss(from).is_some() => Ok(true),
+                Some(from) => {
+                    let rank = if self.within { 0 } else { from.index() };
+                    let tag = source.large_tag;
+                    self.communicator.has_come(inside, rank, tag)
+                }
+                None => source.small.has_come(inside),
+            };
+            !matches!(come, Ok(false) | Err(MpiError::Over))
+        })
     }
 
     /// Whether there is something to do for whoever would sleep.
     fn has_something_to_do(&self) -> bool {
         let Ok(inside) = inside() else { return false };
-        let mut sources = self.sources();
-        let come = |(from, tag)| self.communicator.has_come(&inside, from, tag) != Ok(false);
-        if sources.any(come) {
+        if self.has_come(&inside) {
             return true;
         }
         self.flush(&inside);
@@ -327,11 +439,28 @@ impl Shared {
         }
     }
 
+    /// Nothing is received any more; whether that came about.
+    fn end_receives(&self, at_most: Duration) -> bool {
+        let until = Instant::now() + at_most;
+        let mut polling = loop {
+            match try_locked(&self.polling) {
+                Some(polling) => break polling,
+                None if Instant::now() >= until => return false,
+                None => std::thread::yield_now(),
+            }
+        };
+        let Ok(inside) = inside() else { return false };
+        let mut sources = polling.sources.iter_mut();
+        sources.all(|source| source.small.end(&inside).is_ok())
+    }
+
     /// Says goodbye at the end of the process, and whether all others will as well.
     fn leave(&self) -> Finalise {
         self.close(LAST_WORDS);
         let left = |peer| matches!(self.peers.loss(peer), None | Some(Loss::Left));
-        match self.peers.others().all(left) {
+        // The library would wait for what others never send.
+        let ended = self.end_receives(LAST_WORDS);
+        match ended && self.peers.others().all(left) {
             true => Finalise::Yes,
             false => Finalise::No,
         }
@@ -366,7 +495,11 @@ impl Port for Mpi {
             return Err(SendError::Closed { to });
         };
         let mut lane = locked(&shared.lanes[to.index()]);
-        match lane.send(&inside, shared.target(to), parts, FRAME, false) {
+        let sent = lane.send(&inside, shared.target(to), parts, FRAME, false);
+        if lane.is_busy() {
+            shared.busy.store(true, Ordering::SeqCst);
+        }
+        match sent {
             Ok(true) => Ok(()),
             Ok(false) => {
                 shared.refused[to.index()].store(true, Ordering::Relaxed);

@@ -7,6 +7,7 @@
 
 use std::collections::VecDeque;
 
+use super::ANNOUNCED;
 use super::library::{Communicator, Inside, MpiError, Sending};
 
 /// What a frame costs in the count beside its bytes, so that empty frames have a limit too.
@@ -15,6 +16,9 @@ const FRAME: usize = 64;
 const BETWEEN_MARKS: usize = 64 << 10;
 /// What may lie before marks that the peer has not come to; one frame may exceed it.
 const ON_THE_WAY: usize = 1 << 20;
+/// A message of at most so many bytes is received where one waits for it; a longer one is announced
+/// by such a message and goes beside it.
+pub(super) const SMALL: usize = 4 << 10;
 /// A buffer larger than this is not kept for the next frame.
 const MOST_KEPT: usize = 256 << 10;
 
@@ -37,6 +41,8 @@ pub(super) struct Target {
     pub communicator: Communicator,
     pub rank: usize,
     pub tag: i32,
+    /// What is not small goes under this one.
+    pub large_tag: i32,
 }
 
 impl Lane {
@@ -65,19 +71,32 @@ impl Lane {
             communicator,
             rank,
             tag,
+            large_tag,
         } = target;
+        let small = frame.len() <= SMALL;
+        if !small {
+            let announced = communicator.send(inside, vec![ANNOUNCED], rank, tag, false)?;
+            self.keep_until_sent(inside, announced)?;
+        }
+        let tag = if small { tag } else { large_tag };
         let is_mark = self.since_mark >= BETWEEN_MARKS;
-        let mut sending = communicator.send(inside, frame, rank, tag, is_mark)?;
+        let sending = communicator.send(inside, frame, rank, tag, is_mark)?;
         if is_mark {
             let covers = std::mem::take(&mut self.since_mark);
             self.before_marks += covers;
             self.marks.push_back((sending, covers));
-        } else if sending.is_complete(inside)? {
-            self.keep(sending);
         } else {
-            self.needed.push(sending);
+            self.keep_until_sent(inside, sending)?;
         }
         Ok(true)
+    }
+
+    fn keep_until_sent(&mut self, inside: &Inside, mut sending: Sending) -> Result<(), MpiError> {
+        match sending.is_complete(inside)? {
+            true => self.keep(sending),
+            false => self.needed.push(sending),
+        }
+        Ok(())
     }
 
     fn has_room_for(&self, weight: usize) -> bool {

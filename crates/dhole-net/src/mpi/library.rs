@@ -5,7 +5,7 @@
 
 use std::ffi::{c_char, c_int, c_void};
 use std::mem::MaybeUninit;
-use std::ptr;
+use std::ptr::{self, NonNull};
 use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard};
 use std::time::{Duration, Instant};
 
@@ -336,19 +336,43 @@ impl Communicator {
         Ok(sending)
     }
 
-    /// Takes hold of a message that has come, if one has: of any process, or of one.
-    pub fn come(
+    /// A receive of messages of at most `room` bytes, of any process or of one, that lies ready.
+    pub fn post(
         self,
         _: &Inside,
         from: Option<usize>,
         tag: c_int,
-    ) -> Result<Option<Come>, MpiError> {
+        room: usize,
+    ) -> Result<Posted, MpiError> {
+        let bytes = NonNull::from(vec![0_u8; room].leak()).cast::<u8>();
+        let count = c_int::try_from(room).unwrap_or(c_int::MAX);
+        // SAFETY: a communicator of ours; as many bytes are there as the library is told, and they
+        // are given back only when it has forgotten the request. Nothing is received yet.
+        unsafe {
+            let from = from.map_or(ffi::RSMPI_ANY_SOURCE, |from| from as c_int);
+            let mut posted = Posted {
+                request: ffi::RSMPI_REQUEST_NULL,
+                bytes,
+                room,
+                waits: false,
+                over: false,
+            };
+            let (into, kind) = (bytes.as_ptr().cast::<c_void>(), ffi::RSMPI_UINT8_T);
+            let request = &mut posted.request;
+            let code = ffi::MPI_Recv_init(into, count, kind, from, tag, self.0, request);
+            checked("MPI_Recv_init", code)?;
+            Ok(posted)
+        }
+    }
+
+    /// Takes hold of a message that has come, if one has, of a process.
+    pub fn come(self, _: &Inside, from: usize, tag: c_int) -> Result<Option<Come>, MpiError> {
         let mut status = MaybeUninit::<ffi::MPI_Status>::uninit();
         let mut flag: c_int = 0;
         // SAFETY: a communicator of ours; what is written outlives the call; the status is read
         // only where the library says that it has written it.
         unsafe {
-            let from = from.map_or(ffi::RSMPI_ANY_SOURCE, |from| from as c_int);
+            let from = from as c_int;
             let mut message = ffi::RSMPI_MESSAGE_NULL;
             let status = status.as_mut_ptr();
             let code = ffi::MPI_Improbe(from, tag, self.0, &mut flag, &mut message, status);
@@ -361,19 +385,23 @@ impl Communicator {
             checked("MPI_Get_count", code)?;
             Ok(Some(Come {
                 message,
-                from: (*status).MPI_SOURCE.max(0) as usize,
                 bytes: bytes.max(0) as usize,
             }))
         }
     }
 
     /// Whether a message has come, which is left where it is.
-    pub fn has_come(self, _: &Inside, from: Option<usize>, tag: c_int) -> Result<bool, MpiError> {
+    pub fn has_come(self, _: &Inside, from: usize, tag: c_int) -> Result<bool, MpiError> {
         let mut flag: c_int = 0;
         // SAFETY: a communicator of ours; the number outlives the call.
         let code = unsafe {
-            let from = from.map_or(ffi::RSMPI_ANY_SOURCE, |from| from as c_int);
-            ffi::MPI_Iprobe(from, tag, self.0, &mut flag, ffi::RSMPI_STATUS_IGNORE)
+            ffi::MPI_Iprobe(
+                from as c_int,
+                tag,
+                self.0,
+                &mut flag,
+                ffi::RSMPI_STATUS_IGNORE,
+            )
         };
         checked("MPI_Iprobe", code)?;
         Ok(flag != 0)
@@ -447,11 +475,116 @@ impl Drop for Sending {
     }
 }
 
+/// A receive that is used again and again. While it waits, the library puts the next message where
+/// it is read, which takes half as long as to look for one and then to receive it.
+pub(super) struct Posted {
+    request: ffi::MPI_Request,
+    bytes: NonNull<u8>,
+    room: usize,
+    /// The library may write the bytes at any time.
+    waits: bool,
+    /// The library knows nothing of it any more.
+    over: bool,
+}
+
+// SAFETY: a request is a handle that any thread may use; whoever has it has it alone, and the bytes
+// with it.
+unsafe impl Send for Posted {}
+
+impl Posted {
+    /// Waits for the next message, unless it does: what was received is gone.
+    pub fn wait(&mut self, _: &Inside) -> Result<(), MpiError> {
+        if self.over {
+            return Err(MpiError::Over);
+        }
+        if self.waits {
+            return Ok(());
+        }
+        // SAFETY: the request is ours and not active; its bytes are there, and nobody looks at
+        // them, for that borrows this.
+        let code = unsafe { ffi::MPI_Start(&mut self.request) };
+        checked("MPI_Start", code)?;
+        self.waits = true;
+        Ok(())
+    }
+
+    /// Who sent the message that has come since it waits, if one has, and how long that is.
+    pub fn come(&mut self, inside: &Inside) -> Result<Option<(usize, usize)>, MpiError> {
+        self.wait(inside)?;
+        let mut status = MaybeUninit::<ffi::MPI_Status>::uninit();
+        let (mut flag, mut bytes): (c_int, c_int) = (0, 0);
+        // SAFETY: the request is active; what is written outlives the call; the status is read
+        // only where the library says that it has written it.
+        unsafe {
+            let code = ffi::MPI_Test(&mut self.request, &mut flag, status.as_mut_ptr());
+            let tested = checked("MPI_Test", code);
+            self.waits = tested.is_ok() && flag == 0;
+            tested?;
+            if self.waits {
+                return Ok(None);
+            }
+            let status = status.as_ptr();
+            let code = ffi::MPI_Get_count(status, ffi::RSMPI_UINT8_T, &mut bytes);
+            checked("MPI_Get_count", code)?;
+            let (from, bytes) = ((*status).MPI_SOURCE.max(0) as usize, bytes.max(0) as usize);
+            Ok(Some((from, bytes.min(self.room))))
+        }
+    }
+
+    /// Whether one has come, which is left where it is.
+    pub fn has_come(&mut self, inside: &Inside) -> Result<bool, MpiError> {
+        self.wait(inside)?;
+        let mut flag: c_int = 0;
+        // SAFETY: the request is active; the number outlives the call.
+        let code = unsafe {
+            ffi::MPI_Request_get_status(self.request, &mut flag, ffi::RSMPI_STATUS_IGNORE)
+        };
+        checked("MPI_Request_get_status", code)?;
+        Ok(flag != 0)
+    }
+
+    /// What was received last; nothing while it waits for more.
+    pub fn bytes(&self) -> &[u8] {
+        let bytes = if self.waits { 0 } else { self.room };
+        // SAFETY: so many are there, written when they were made; the library writes them only
+        // while this waits, which begins with this borrowed mutably.
+        unsafe { std::slice::from_raw_parts(self.bytes.as_ptr(), bytes) }
+    }
+
+    /// Waits for no more, ever.
+    pub fn end(&mut self, _: &Inside) -> Result<(), MpiError> {
+        if self.over {
+            return Ok(());
+        }
+        // SAFETY: the request is ours; it is waited for, which is over at once, for what is
+        // cancelled either was received or never will be. It is null then.
+        unsafe {
+            if std::mem::take(&mut self.waits) {
+                checked("MPI_Cancel", ffi::MPI_Cancel(&mut self.request))?;
+                let code = ffi::MPI_Wait(&mut self.request, ffi::RSMPI_STATUS_IGNORE);
+                checked("MPI_Wait", code)?;
+            }
+            checked("MPI_Request_free", ffi::MPI_Request_free(&mut self.request))?;
+        }
+        self.over = true;
+        Ok(())
+    }
+}
+
+impl Drop for Posted {
+    fn drop(&mut self) {
+        let _ = inside().and_then(|inside| self.end(&inside));
+        if self.over {
+            let bytes = ptr::slice_from_raw_parts_mut(self.bytes.as_ptr(), self.room);
+            // SAFETY: made of a box of so many bytes, and the library has forgotten them.
+            drop(unsafe { Box::from_raw(bytes) });
+        }
+    }
+}
+
 /// A message that has come and is nobody else's any more.
 pub(super) struct Come {
     message: ffi::MPI_Message,
-    /// The process that sent it.
-    pub from: usize,
     /// How long it is.
     pub bytes: usize,
 }
