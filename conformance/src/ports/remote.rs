@@ -37,6 +37,7 @@ impl Remote {
         let notes = Arc::clone(&noted);
         let largest = port.offers().largest;
         let rpc = Rpc::with_limits(port, limits)
+            .expect("a port that is reliable and ordered")
             .procedure(|_, arguments| arguments.iter().rev().copied().collect())
             .procedure(move |from, arguments| {
                 let number = super::Node::number(arguments);

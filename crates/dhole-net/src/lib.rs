@@ -94,7 +94,7 @@ pub use receiver::{PostError, Receiver, Wake};
 pub use reliable::{Reliable, ReliableLimits};
 pub use rpc::{
     Capability, Doing, GrantError, Memory, PendingCall, Rights, Rpc, RpcError, RpcLimits,
-    RpcRefusal,
+    RpcRefusal, UnfitPort,
 };
 #[cfg(not(loom))]
 pub use shm::{Shm, ShmError, ShmLink};

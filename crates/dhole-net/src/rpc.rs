@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 use dhole_model::NodeId;
 
-pub use self::error::{Doing, RpcError, RpcRefusal};
+pub use self::error::{Doing, RpcError, RpcRefusal, UnfitPort};
 pub use self::memory::{Capability, GrantError, Memory, Rights};
 
 use self::calls::{Calls, Outcome};
@@ -77,17 +77,27 @@ pub struct Rpc {
 
 impl Rpc {
     /// The node at this end of `port`.
-    pub fn new(port: Box<dyn Port>) -> Rpc {
+    ///
+    /// # Errors
+    /// [`UnfitPort`] when it is not reliable and ordered.
+    pub fn new(port: Box<dyn Port>) -> Result<Rpc, UnfitPort> {
         Rpc::with_limits(port, RpcLimits::default())
     }
 
     /// The same with other limits.
-    pub fn with_limits(port: Box<dyn Port>, limits: RpcLimits) -> Rpc {
-        let nodes = port.nodes();
+    ///
+    /// # Errors
+    /// As [`Rpc::new`].
+    pub fn with_limits(port: Box<dyn Port>, limits: RpcLimits) -> Result<Rpc, UnfitPort> {
+        let (nodes, offers) = (port.nodes(), port.offers());
+        if !offers.reliable || !offers.ordered {
+            let port = port.name();
+            return Err(UnfitPort { port, offers });
+        }
         let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
-        let largest = port.offers().largest;
+        let largest = offers.largest;
         let most = largest.saturating_sub(frame::HEAD + frame::PLACE);
-        Rpc {
+        Ok(Rpc {
             limits: RpcLimits {
                 unanswered: limits.unanswered.max(1),
                 piece: limits.piece.clamp(1, most.max(1)),
@@ -101,7 +111,7 @@ impl Rpc {
             waiting: Waiting::default(),
             parked: AtomicUsize::new(0),
             port,
-        }
+        })
     }
 
     /// How threads wait here; a node spins if there are as many cores as nodes. What the command

@@ -47,7 +47,7 @@ fn node(port: Box<dyn Port>) -> Outcome {
     let done = Arc::new(AtomicUsize::new(0));
     let task = Arc::new(Mutex::new(None));
     let (counted, kept) = (Arc::clone(&done), Arc::clone(&task));
-    let rpc = Rpc::new(port)
+    let rpc = Rpc::new(port)?
         .procedure(move |_, arguments| {
             let halves = arguments.split_at_checked(Capability::BYTES);
             if let (Some((read, write)), Ok(mut task)) = (halves, kept.lock()) {

@@ -7,9 +7,9 @@
 //!
 //! const SOON: Duration = Duration::from_secs(10);
 //! let mut ports = Local::cluster(2)?.into_iter();
-//! let server = Rpc::new(Box::new(ports.next().unwrap()))
+//! let server = Rpc::new(Box::new(ports.next().unwrap()))?
 //!     .procedure(|_from, arguments| arguments.to_ascii_uppercase());
-//! let client = Rpc::new(Box::new(ports.next().unwrap()));
+//! let client = Rpc::new(Box::new(ports.next().unwrap()))?;
 //! let memory = server.memory(vec![7; 1_000_000]);
 //! let capability = memory.grant(0..500_000, Rights::Read).unwrap();
 //!
@@ -22,12 +22,13 @@
 //!     assert!(client.fetch(&capability, 499_001, &mut some, SOON).is_err());
 //!     client.close(SOON);
 //! });
-//! # Ok::<(), std::io::Error>(())
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 pub use dhole_net::{
     Capability, Doing, EnvironmentError, GrantError, Incoming, JoinError, Local, Loss, Memory,
-    Offers, PendingCall, Port, Rights, Rpc, RpcError, RpcLimits, RpcRefusal, SendError, Waiting,
+    Offers, PendingCall, Port, Rights, Rpc, RpcError, RpcLimits, RpcRefusal, SendError, UnfitPort,
+    Waiting,
 };
 
 use dhole_net::Membership;

@@ -4,7 +4,7 @@ use std::time::Duration;
 use dhole_model::NodeId;
 use thiserror::Error;
 
-use crate::{Loss, SendError};
+use crate::{Loss, Offers, SendError};
 
 /// What a node was doing with another.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -40,6 +40,16 @@ impl fmt::Display for Doing {
             Doing::Storing { bytes } => write!(f, "storing {bytes} bytes at"),
         }
     }
+}
+
+/// A port is not what remote procedures need: reliable and ordered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
+#[error("the port {port} offers too little for remote procedures: {offers:?}")]
+pub struct UnfitPort {
+    /// What it is called.
+    pub port: &'static str,
+    /// What it offers.
+    pub offers: Offers,
 }
 
 /// Why a remote operation has no result.

@@ -10,7 +10,7 @@ use super::frame::{self, Place, Said};
 use super::memory::Grants;
 use super::{Capability, Memory, Rights, Rpc, RpcError, RpcRefusal};
 use crate::sync::locked;
-use crate::{Incoming, Local, Port};
+use crate::{Chances, Incoming, Local, Lossy, Port};
 
 const ALL: usize = 100;
 const GRANTED: std::ops::Range<usize> = 20..40;
@@ -31,7 +31,8 @@ fn mutated_frames_take_neither_a_panic_nor_what_was_not_granted() {
         let random = &mut SplitMix64(seed);
         let mut ports = Local::cluster(2).expect("two bells").into_iter();
         let mut port = || Box::new(ports.next().expect("two ports"));
-        let rpc = Rpc::new(port()).procedure(|_, arguments| arguments.to_vec());
+        let rpc = Rpc::new(port()).expect("a fit port");
+        let rpc = rpc.procedure(|_, arguments| arguments.to_vec());
         let hostile = port();
         let (memory, granted) = memory(&rpc);
         for _ in 0..10 {
@@ -113,7 +114,7 @@ fn keys_differ_and_are_not_shown() {
 #[test]
 fn a_wait_without_a_peer_ends_at_its_deadline() {
     let mut ports = Local::cluster(2).expect("two bells").into_iter();
-    let rpc = Rpc::new(Box::new(ports.next().expect("a port")));
+    let rpc = Rpc::new(Box::new(ports.next().expect("a port"))).expect("a fit port");
     let within = Duration::from_millis(5);
     let error = rpc
         .call(NodeId(1), 4, b"", within)
@@ -128,7 +129,8 @@ fn a_wait_without_a_peer_ends_at_its_deadline() {
 fn beside_hostile() -> (Rpc, Local) {
     let mut ports = Local::cluster(2).expect("two bells").into_iter();
     let mut port = || ports.next().expect("two ports");
-    (Rpc::new(Box::new(port())), port())
+    let rpc = Rpc::new(Box::new(port())).expect("a fit port");
+    (rpc, port())
 }
 
 #[test]
@@ -223,4 +225,16 @@ fn deadlines_are_kept_while_others_say_something_all_the_time() {
             "it outlasted the telling"
         );
     });
+}
+
+#[test]
+fn a_port_that_may_lose_frames_is_refused() {
+    let mut ports = Local::cluster(2).expect("two bells").into_iter();
+    let inner = ports.next().expect("a port");
+    let Err(unfit) = Rpc::new(Box::new(Lossy::new(inner, 1, Chances::default()))) else {
+        panic!("it is taken");
+    };
+    assert_eq!((unfit.port, unfit.offers.reliable), ("lossy", false));
+    let words = "the port lossy offers too little for remote procedures";
+    assert!(unfit.to_string().starts_with(words), "{unfit}");
 }
