@@ -40,6 +40,7 @@ mod bell;
 #[doc(hidden)]
 pub mod decoders;
 mod envelope;
+mod handover;
 mod in_process;
 mod incoming;
 #[cfg(not(loom))]
@@ -73,6 +74,7 @@ mod waiting;
 mod watch;
 
 pub use envelope::{Envelope, Outbox, Payload, PayloadPool};
+pub use handover::Handover;
 pub use in_process::InProcess;
 pub use incoming::Incoming;
 #[cfg(not(loom))]

@@ -12,10 +12,12 @@
 //! | `agree` | beginning and ending a run together |
 //! | `dump` | what is written when somebody wonders why nothing happens |
 //! | `pace` | how a worker waits, and when the service thread serves |
+//! | `naps` | how long the service thread keeps away from a worker that may serve itself |
 
 mod agree;
 mod dump;
 mod frame;
+mod naps;
 mod pace;
 mod post;
 mod take;
@@ -219,6 +221,28 @@ impl Processes {
     fn others(&self) -> impl Iterator<Item = NodeId> + use<> {
         let me = self.me;
         (0..self.nodes).map(NodeId::at).filter(move |id| *id != me)
+    }
+}
+
+/// Lets the threads of a run come to their end, when its program has, also where that unwinds.
+struct Over<'a>(&'a Processes);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.maker.close();
+        self.0.pace.end(&*self.0.port);
+        self.0.dump.end();
+    }
+}
+
+/// Lets the strands of a node come to their end where one unwinds, whose turn it was.
+struct Unwinds<'a>(&'a Processes);
+
+impl Drop for Unwinds<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.turn.lose();
+        }
     }
 }
 

@@ -11,9 +11,10 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::thread::Thread;
 use std::time::Duration;
 
-use dhole_net::{Outbox, Port, Waiting};
+use dhole_net::{Handover, Outbox, Port, Waiting};
 use dhole_protocol::Message;
 
+use super::naps::Naps;
 use super::{Processes, lock};
 use crate::machine::Receivers;
 
@@ -22,8 +23,6 @@ use crate::machine::Receivers;
 const LOOKS: u32 = 64;
 /// How long the service thread keeps away from the port after the worker was in the runtime.
 const NAP: Duration = Duration::from_micros(100);
-/// After so many naps during one call of the worker it serves all the same.
-const MOST_NAPS: u32 = 64;
 /// The service thread looks whether it is needed this often at the latest.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 
@@ -34,16 +33,11 @@ pub(super) struct Pace {
     spin_ns: AtomicU64,
     yields: AtomicU32,
     rest_ns: AtomicU64,
-    woken: AtomicBool,
+    handover: Handover,
     /// The worker is in the runtime.
     inside: AtomicBool,
     /// How often it came.
     entries: AtomicU64,
-    /// The worker rests in the port.
-    resting: AtomicBool,
-    /// Whoever sleeps in the port has this.
-    bed: Mutex<()>,
-    over: AtomicBool,
     service: Mutex<Option<Thread>>,
     /// No run is on, and none is about to begin.
     idle: AtomicBool,
@@ -60,12 +54,9 @@ impl Pace {
             spin_ns: AtomicU64::new(0),
             yields: AtomicU32::new(0),
             rest_ns: AtomicU64::new(0),
-            woken: AtomicBool::new(false),
+            handover: Handover::default(),
             inside: AtomicBool::new(true),
             entries: AtomicU64::new(0),
-            resting: AtomicBool::new(false),
-            bed: Mutex::new(()),
-            over: AtomicBool::new(false),
             service: Mutex::new(None),
             idle: AtomicBool::new(true),
             between: Mutex::new(()),
@@ -94,8 +85,7 @@ impl Pace {
 
     /// A run begins: nothing of the one before is left.
     pub fn begin(&self) {
-        self.woken.store(false, Ordering::SeqCst);
-        self.over.store(false, Ordering::SeqCst);
+        self.handover.begin();
         self.inside.store(true, Ordering::SeqCst);
     }
 
@@ -121,8 +111,7 @@ impl Pace {
 
     /// The worker has come to its end: nobody need serve while it computes.
     pub fn end(&self, port: &dyn Port) {
-        self.over.store(true, Ordering::SeqCst);
-        port.unpark();
+        self.handover.end(|| port.unpark());
         if let Some(service) = lock(&self.service).take() {
             service.unpark();
         }
@@ -141,18 +130,15 @@ impl Pace {
 
     /// Whether the worker was woken since the last time.
     pub fn take_wake(&self) -> bool {
-        self.woken.load(Ordering::SeqCst) && self.woken.swap(false, Ordering::SeqCst)
+        self.handover.take_wake()
     }
 
     pub fn wake(&self, port: &dyn Port) {
-        self.woken.store(true, Ordering::SeqCst);
-        if self.resting.load(Ordering::SeqCst) {
-            port.unpark();
-        }
+        self.handover.wake(|| port.unpark());
     }
 
     fn is_over(&self) -> bool {
-        self.over.load(Ordering::SeqCst)
+        self.handover.is_over()
     }
 }
 
@@ -246,28 +232,23 @@ impl Processes {
     /// Sleeps in the port until something has come, or no time is left.
     fn rest(&self, left: &dyn Fn() -> Duration, look: &mut dyn FnMut() -> Found) -> Found {
         let pace = &self.pace;
-        pace.resting.store(true, Ordering::SeqCst);
-        let bed = pace.bed.try_lock().unwrap_or_else(|_taken| {
-            self.port.unpark();
-            lock(&pace.bed)
-        });
-        let found = loop {
+        let sleep = || loop {
             match look() {
                 Found::Nothing => {}
-                found => break found,
+                found => return found,
             }
             let left = left();
             if left.is_zero() {
-                break Found::Nothing;
+                return Found::Nothing;
             }
             self.port.park(left.min(pace.longest_rest()));
         };
-        drop(bed);
-        pace.resting.store(false, Ordering::SeqCst);
-        if let Some(service) = &*lock(&pace.service) {
-            service.unpark();
-        }
-        found
+        let serve = || {
+            if let Some(service) = &*lock(&pace.service) {
+                service.unpark();
+            }
+        };
+        pace.handover.rest(|| self.port.unpark(), sleep, serve)
     }
 
     /// Sees to it that the others hear that this process lives, until `over`: takes what comes
@@ -305,37 +286,28 @@ impl Processes {
     fn serve_while_computing(&self, receivers: &Receivers<'_>) {
         let pace = &self.pace;
         let mut out: Outbox<Message> = Outbox::default();
-        let (mut seen, mut in_vain, mut naps) = (0, false, 0);
+        let mut naps = Naps::default();
         while !pace.is_over() {
-            if pace.resting.load(Ordering::SeqCst) {
+            if pace.handover.is_resting() {
+                naps.worker_rests();
                 std::thread::park_timeout(LONGEST_SLEEP);
                 continue;
             }
             let entries = pace.entries.load(Ordering::Relaxed);
-            let came_in = in_vain && entries != seen;
-            if came_in || pace.inside.load(Ordering::Relaxed) {
-                // A call in which the program computes may be long: then the others still hear of
-                // this process.
-                naps = if entries == seen { naps + 1 } else { 0 };
-                seen = entries;
-                if naps < MOST_NAPS {
-                    std::thread::park_timeout(NAP);
-                    continue;
-                }
+            if naps.keep_away(entries, pace.inside.load(Ordering::Relaxed)) {
+                std::thread::park_timeout(NAP);
+                continue;
             }
-            {
-                let _bed = lock(&pace.bed);
-                if pace.resting.load(Ordering::SeqCst) || pace.is_over() {
-                    continue;
-                }
-                self.port.park(LONGEST_SLEEP);
+            let park = || self.port.park(LONGEST_SLEEP);
+            if !pace.handover.sleep(park) {
+                continue;
             }
             if pace.is_over() {
                 return;
             }
             let taken = self.poll(receivers, &mut out);
             self.post_all(receivers, &mut out);
-            (seen, in_vain) = (entries, taken == 0);
+            naps.served(entries, taken == 0);
         }
     }
 }
