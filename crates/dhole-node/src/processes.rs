@@ -311,9 +311,11 @@ impl Machine for Processes {
         self.take_early(receivers);
         let wanted = self.maker.open();
         let run = |node: NodeId, strand: Strand| {
+            let unwinds = Unwinds(self);
             self.turn.wait(strand);
             let next = body(node, strand);
             self.turn.give(next);
+            drop(unwinds);
         };
         std::thread::scope(|scope| {
             let service = std::thread::Builder::new().name("dhole-service".into());
@@ -329,10 +331,9 @@ impl Machine for Processes {
             // Without one, no process can be started here, and whoever tries is told.
             let making = move || Maker::make(scope, wanted, STACK, run);
             let _ = maker.spawn_scoped(scope, making);
+            let over = Over(self);
             run(self.me, Strand::PROGRAM);
-            self.maker.close();
-            self.pace.end(&*self.port);
-            self.dump.end();
+            drop(over);
         });
         Ok(())
     }
@@ -422,5 +423,50 @@ impl Apart for Processes {
         self.desk.clear();
         self.pace.idle();
         self.on.store(false, Ordering::SeqCst);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::sync::mpsc::channel;
+
+    use dhole_net::Local;
+
+    use super::*;
+
+    /// Whether a run whose node does this ends by unwinding, and does not hang.
+    fn unwinds(body: impl Fn(&Processes, Strand) -> Strand + Send + Sync + 'static) -> bool {
+        let (ended, end) = channel();
+        let thread = std::thread::Builder::new().spawn(move || {
+            let mut ports = Local::cluster(1).expect("a bell");
+            let machine = Processes::new(Box::new(ports.remove(0)), 0).expect("a fit port");
+            let runs = || machine.start_strands(&[], &|_, strand| body(&machine, strand));
+            ended.send(catch_unwind(AssertUnwindSafe(runs)).is_err())
+        });
+        thread.expect("a thread");
+        end.recv_timeout(Duration::from_secs(60)).expect("it hangs")
+    }
+
+    #[test]
+    fn a_body_that_unwinds_leaves_nobody_asleep() {
+        assert!(unwinds(|_, _| panic!("as intended")));
+        // Beside a strand that waits for its turn.
+        assert!(unwinds(|machine, strand| {
+            if strand == Strand::PROGRAM {
+                machine.begin(NodeId(0), Strand(1)).expect("a thread");
+                panic!("as intended");
+            }
+            Strand::PROGRAM
+        }));
+        // A strand, for whose end the program waits.
+        assert!(unwinds(|machine, strand| {
+            if strand != Strand::PROGRAM {
+                panic!("as intended");
+            }
+            machine.begin(NodeId(0), Strand(1)).expect("a thread");
+            Machine::hand_over(machine, NodeId(0), strand, Strand(1));
+            Strand::PROGRAM
+        }));
     }
 }

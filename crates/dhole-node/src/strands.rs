@@ -5,6 +5,7 @@
     reason = "a live machine is where threads wait for each other"
 )]
 use std::sync::Condvar;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::Scope;
@@ -22,6 +23,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub(crate) struct Turn {
     has: Mutex<Strand>,
     changed: Condvar,
+    /// One has unwound, and gave the turn to nobody.
+    lost: AtomicBool,
 }
 
 impl Turn {
@@ -30,6 +33,7 @@ impl Turn {
         Turn {
             has: Mutex::new(Strand::PROGRAM),
             changed: Condvar::new(),
+            lost: AtomicBool::new(false),
         }
     }
 
@@ -39,10 +43,24 @@ impl Turn {
         self.changed.notify_all();
     }
 
+    /// No strand goes on any more: one has unwound, which none does but by a mistake of ours.
+    pub fn lose(&self) {
+        let _has = lock(&self.has);
+        self.lost.store(true, Ordering::SeqCst);
+        self.changed.notify_all();
+    }
+
     /// Waits until this one is to go on.
+    ///
+    /// # Panics
+    /// When the turn is [lost](Turn::lose).
     pub fn wait(&self, me: Strand) {
         let mut has = lock(&self.has);
         while *has != me {
+            assert!(
+                !self.lost.load(Ordering::SeqCst),
+                "another process of the node has unwound"
+            );
             let woken = self.changed.wait(has);
             has = woken.unwrap_or_else(PoisonError::into_inner);
         }
