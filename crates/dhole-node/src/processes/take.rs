@@ -6,6 +6,9 @@
 //! or execute an operation. Meanwhile others can go on to collect. Who delivers has a tray of its
 //! own for what it collects itself, which is all that comes as a rule.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};

@@ -1,0 +1,66 @@
+//! What is collected while somebody is stuck in the node, and how much.
+
+use dhole_net::{Local, Port, SendError};
+
+use super::super::ProcessLimits;
+use super::super::frame::Header;
+use super::*;
+
+/// A message as node 1 sends it in run 1, and what it counts where it is collected.
+fn message() -> (Vec<u8>, usize) {
+    let reason = AbortReason::Failed("words".repeat(200).into());
+    let node = NodeId(1);
+    let mut body = Vec::new();
+    Message::Abort { node, reason }.encode(&mut body).unwrap();
+    let header = Header {
+        kind: Kind::Message,
+        run: 1,
+        told: 0,
+        message: body.len() as u32,
+    };
+    let frame = [&header.to_bytes()[..], &body].concat();
+    (frame, EACH + body.len())
+}
+
+#[test]
+fn no_more_is_collected_than_may_be_and_nothing_of_it_is_lost() {
+    const WITHIN: usize = 10;
+    let (frame, counts) = message();
+    let limits = ProcessLimits {
+        collected: WITHIN * counts,
+        ..ProcessLimits::default()
+    };
+    let mut ports = Local::cluster(2).unwrap();
+    let (peer, port) = (ports.pop().unwrap(), ports.pop().unwrap());
+    let machine = Processes::new(Box::new(port), 0).unwrap().limits(limits);
+    machine.run.store(1, Ordering::SeqCst);
+    machine.desk.ready.store(true, Ordering::SeqCst);
+    let stuck = machine.desk.try_tray().unwrap();
+    // One at a time: what one look brings may exceed the limit.
+    let mut sent = 0;
+    while sent < 10 * WITHIN {
+        peer.send(NodeId(0), &[&frame]).unwrap();
+        sent += 1;
+        machine.attend();
+        let kept = sent.min(WITHIN + 1);
+        assert_eq!(machine.desk.waits.load(Ordering::SeqCst), kept * counts);
+        assert_eq!(lock(&machine.desk.collected).len(), kept);
+    }
+    // The others find no room.
+    while peer.send(NodeId(0), &[&frame]).is_ok() {
+        sent += 1;
+    }
+    let refused = peer.send(NodeId(0), &[&frame]);
+    assert_eq!(refused, Err(SendError::Busy { to: NodeId(0) }));
+    machine.attend();
+    assert_eq!(lock(&machine.desk.collected).len(), WITHIN + 1);
+
+    drop(stuck);
+    let mut out = Outbox::default();
+    let delivered = machine.poll(&[], &mut out);
+    assert_eq!(delivered, WITHIN + 1, "first what was collected");
+    peer.send(NodeId(0), &[&frame]).unwrap_err();
+    assert_eq!(machine.poll(&[], &mut out), 2 * (sent - delivered));
+    assert!(!machine.desk.has_collected());
+    peer.send(NodeId(0), &[&frame]).unwrap();
+}
