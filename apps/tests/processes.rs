@@ -1,6 +1,6 @@
 //! The programs on processes, over every transport, against their sequential versions: as a user
-//! starts them, with `dhole run`. Where that command is not built beside the programs, as when this
-//! crate is tested alone, nothing is run.
+//! starts them, with `dhole run`, which is to be built before where this crate is tested alone
+//! (`cargo build -p dhole-cli`).
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -9,22 +9,24 @@ use serde_json::Value;
 
 const TRANSPORTS: [&str; 4] = ["shm", "tcp", "udp", "mixed"];
 
-/// The command, if it is there.
-fn dhole() -> Option<PathBuf> {
+/// The command, which `cargo test --workspace` builds beside the programs.
+///
+/// # Panics
+/// Where it is not there: a test that does not run does not pass.
+fn dhole() -> PathBuf {
     let command = Path::new(env!("CARGO_BIN_EXE_sor")).with_file_name("dhole");
-    let there = command.exists();
-    if !there {
-        println!("passed over: there is no {}", command.display());
-    }
-    there.then_some(command)
+    let path = command.display();
+    assert!(
+        command.exists(),
+        "no {path}: cargo build -p dhole-cli makes it"
+    );
+    command
 }
 
 /// Runs a program on three processes over each transport: none may be further from its sequential
 /// version than `most`.
 fn verify(program: &str, options: &[&str], most: f64) {
-    let Some(dhole) = dhole() else {
-        return;
-    };
+    let dhole = dhole();
     for transport in TRANSPORTS {
         let output = Command::new(&dhole)
             .args(["run", "-n", "3", "--transport", transport, "--", program])

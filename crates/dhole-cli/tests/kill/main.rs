@@ -9,6 +9,7 @@ mod ports;
 mod programs;
 mod strike;
 mod survivors;
+mod watchdog;
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
@@ -62,6 +63,7 @@ impl Matrix {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
+        let _watchdog = watchdog::watch(child.id(), &what);
         let stdout = BufReader::new(child.stdout.take().unwrap());
         let stderr = BufReader::new(child.stderr.take().unwrap());
         let errors = thread::spawn(move || stderr.lines().map_while(Result::ok).collect());

@@ -10,7 +10,7 @@ use dhole::{Config, Result, RunError, Worker, replicated};
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
 
-use crate::{BOUNDS, NODES, TOLD, assert_nothing_is_left, strike};
+use crate::{BOUNDS, NODES, TOLD, assert_nothing_is_left, strike, watchdog};
 
 /// What each node writes.
 const LINES: u32 = 400;
@@ -143,6 +143,8 @@ fn run(transport: &str, mut strikes: impl FnMut(&Said)) -> Said {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
+    let what = format!("a run that survives, over {transport}");
+    let _watchdog = watchdog::watch(child.id(), &what);
     let stdout = BufReader::new(child.stdout.take().unwrap());
     let stderr = BufReader::new(child.stderr.take().unwrap());
     let errors = thread::spawn(move || stderr.lines().map_while(Result::ok).collect());
