@@ -130,11 +130,13 @@ pub enum Bug {
     HideFromObject,
     /// Replicas are not told what happened before an operation.
     HideFromReplicas,
+    /// Requests and replies do not say up to where the order had come for their senders.
+    ForgetOrder,
 }
 
 impl Bug {
     /// Every bug.
-    pub const ALL: [Bug; 55] = [
+    pub const ALL: [Bug; 56] = [
         Bug::LoseInterval,
         Bug::HideInterval,
         Bug::SkipInvalidate,
@@ -190,6 +192,7 @@ impl Bug {
         Bug::HideFromCaller,
         Bug::HideFromObject,
         Bug::HideFromReplicas,
+        Bug::ForgetOrder,
     ];
 
     /// What becomes of a command.
@@ -245,6 +248,10 @@ impl Bug {
             (Bug::HideFromProcess, ObjectsMessage::Spawn { news, .. })
             | (Bug::HideFromCaller, ObjectsMessage::Reply { news, .. })
             | (Bug::HideFromObject, ObjectsMessage::Request { news, .. }) => *news = None,
+            (
+                Bug::ForgetOrder,
+                ObjectsMessage::Request { delivered, .. } | ObjectsMessage::Reply { delivered, .. },
+            ) => *delivered = 0,
             (
                 Bug::HideFromReplicas,
                 ObjectsMessage::Group(
@@ -305,7 +312,8 @@ impl Bug {
                 Bug::HideFromProcess
                 | Bug::HideFromCaller
                 | Bug::HideFromObject
-                | Bug::HideFromReplicas,
+                | Bug::HideFromReplicas
+                | Bug::ForgetOrder,
                 Message::Objects(message),
             ) => self.hide(message),
             (Bug::StaleReply, Message::FetchReply { .. }) => fate.stale = true,

@@ -17,7 +17,9 @@ use dhole_protocol::objects::{
 use dhole_protocol::{Event, Message, News, Operation, Protocol, WaitingFor};
 
 use crate::model::node::{Around, Failed};
-use crate::model::{Clock, Fault, History, Network, Node, Op, Phase, Presence, Program, Wait};
+use crate::model::{
+    Clock, Fault, History, MOST_NODES, Network, Node, Op, Phase, Presence, Program, Wait,
+};
 use crate::objects::Op as Do;
 
 /// A node's part in keeping counters.
@@ -95,15 +97,30 @@ type CallOf = (u16, u64);
 pub(crate) struct Operations {
     /// Those that wrote, in order, and what happened before each and itself.
     written: BTreeMap<ObjectId, Vec<(CallOf, Clock)>>,
-    /// Calls under way: what happened before them, and what their callers will have to see.
-    under_way: BTreeMap<CallOf, [Clock; 2]>,
+    /// Calls under way.
+    under_way: BTreeMap<CallOf, UnderWay>,
+    /// What the calls of each node have told, of a litmus test.
+    told: [Vec<u8>; MOST_NODES],
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Default, Debug)]
+struct UnderWay {
+    /// What happened before it.
+    began: Clock,
+    /// What its caller will have to see.
+    seen: Clock,
+    /// What it told where it was executed.
+    told: u8,
 }
 
 impl History {
     fn calls(&mut self, node: usize, number: u64) {
-        let clocks = [self.clock(node), Clock::default()];
+        let call = UnderWay {
+            began: self.clock(node),
+            ..UnderWay::default()
+        };
         let calls = &mut self.operations.under_way;
-        calls.insert((node as u16, number), clocks);
+        calls.insert((node as u16, number), call);
     }
 
     /// An operation was executed on a copy that `index` others have written.
@@ -113,8 +130,11 @@ impl History {
             call,
             writes,
             index,
+            told,
         } = ran;
-        let Operations { written, under_way } = &mut self.operations;
+        let Operations {
+            written, under_way, ..
+        } = &mut self.operations;
         let written = written.entry(object).or_default();
         let index = usize::from(index);
         let before = index.checked_sub(1).map(|last| written.get(last));
@@ -123,18 +143,19 @@ impl History {
             Some(None) => return Err(Fault::OtherOrder),
             None => Clock::default(),
         };
-        let Some([began, seen]) = under_way.get_mut(&call) else {
+        let Some(running) = under_way.get_mut(&call) else {
             // Its caller knows that it is over.
             let same = written.get(index).is_some_and(|(other, _)| *other == call);
             return same.then_some(()).ok_or(Fault::OtherOrder);
         };
-        seen.merge(&before);
+        running.told = told;
+        running.seen.merge(&before);
         if !writes {
             return Ok(());
         }
-        seen.merge(began);
+        running.seen.merge(&running.began);
         match written.get(index) {
-            None => written.push((call, *seen)),
+            None => written.push((call, running.seen)),
             Some((other, _)) if *other == call => {}
             Some(_) => return Err(Fault::OtherOrder),
         }
@@ -142,11 +163,19 @@ impl History {
     }
 
     /// A node's worker is told what a call came to.
-    fn called(&mut self, node: usize, number: u64) {
+    fn called(&mut self, node: usize, number: u64, litmus: bool) {
         let call = (node as u16, number);
-        if let Some([_, seen]) = self.operations.under_way.remove(&call) {
+        if let Some(UnderWay { seen, told, .. }) = self.operations.under_way.remove(&call) {
             self.hear(node, &seen);
+            if litmus {
+                self.operations.told[node].push(told);
+            }
         }
+    }
+
+    /// What the calls of each node have told, of a litmus test.
+    pub(crate) fn told(&self) -> &[Vec<u8>] {
+        &self.operations.told
     }
 }
 
@@ -157,6 +186,8 @@ struct Ran {
     writes: bool,
     /// How many have written the copy before.
     index: u8,
+    /// What it told.
+    told: u8,
 }
 
 /// The copies while the machine works with them.
@@ -189,6 +220,7 @@ impl Host for Hosting<'_> {
             call: (call.id.node.0, call.id.number),
             writes: call.writes,
             index: *index,
+            told,
         });
         *index += u8::from(call.writes);
         Tried::Done(Ok(Bytes::from([told])))
@@ -456,7 +488,8 @@ impl Node {
         }
         let call = self.new_call(object, what, around);
         let done = self.is_done_here(&call, around)?;
-        around.history.called(self.me, call.id.number);
+        let litmus = around.program.litmus;
+        around.history.called(self.me, call.id.number, litmus);
         self.done += usize::from(done);
         Ok(done)
     }
@@ -474,7 +507,8 @@ impl Node {
             }
         }
         if let Some(number) = self.calls.awaited.take() {
-            around.history.called(self.me, number);
+            let litmus = around.program.litmus;
+            around.history.called(self.me, number, litmus);
         }
         self.phase = Phase::Computing;
         self.done += 1;

@@ -8,7 +8,9 @@ use crate::Bug;
 use crate::model::node::{Around, Failed};
 use crate::model::sealed::Sealed;
 use crate::model::waits::Waits;
-use crate::model::{Fault, History, Network, Node, Parcel, Phase, Program, Sight, Wait, calls};
+use crate::model::{
+    Fault, History, Network, Node, Parcel, Phase, Program, Sight, Wait, calls, order,
+};
 
 /// A program on a cluster: the system whose runs are explored.
 #[derive(Clone, Debug)]
@@ -206,6 +208,13 @@ impl State {
         all_finished && self.history.keeps_a_race()
     }
 
+    /// Whether all have finished, and no order explains what a litmus test's operations told.
+    fn has_no_order(&self, program: &Program) -> bool {
+        program.litmus
+            && self.nodes().all(|node| node.phase == Phase::Finished)
+            && !order::explains(&program.nodes, self.history.told())
+    }
+
     fn shows(&self, sight: Sight) -> bool {
         let sent = |is: fn(&Message) -> bool| self.network.parcels().any(|p| is(&p.message));
         match sight {
@@ -382,6 +391,7 @@ fn never(fault: Fault) -> fn(&Cluster, &State) -> bool {
                 Fault::Stuck => |cluster, state| {
                     state.fault.is_some() || !state.is_stuck(&cluster.program)
                 },
+                Fault::NoOrder => |cluster, state| !state.has_no_order(&cluster.program),
                 Fault::Undecided => |cluster, state| !state.is_undecided(&cluster.program),
                 Fault::UntoldRace => |cluster, state| {
                     !(cluster.program.tells_all_races() && state.keeps_a_race())

@@ -30,13 +30,15 @@ pub enum Fault {
     UntoldRace,
     /// Two copies of a counter were written by different operations at one place of its order.
     OtherOrder,
+    /// All have finished, and no one order of all operations explains what they told.
+    NoOrder,
     /// The program claims to be race-free and is not: a mistake in the program.
     Race,
 }
 
 impl Fault {
     /// All faults.
-    pub const ALL: [Fault; 15] = [
+    pub const ALL: [Fault; 16] = [
         Fault::StaleRead,
         Fault::TwoHolders,
         Fault::LeftBarrierEarly,
@@ -51,6 +53,7 @@ impl Fault {
         Fault::PhantomRace,
         Fault::UntoldRace,
         Fault::OtherOrder,
+        Fault::NoOrder,
         Fault::Race,
     ];
 
@@ -73,6 +76,7 @@ impl Fault {
             Fault::PhantomRace => "only writes that nothing orders are told of as a race",
             Fault::UntoldRace => "every race is told of",
             Fault::OtherOrder => "operations that write have one order on all copies",
+            Fault::NoOrder => "one order of all operations explains what they told",
             Fault::Race => "a program that claims to be race-free is",
         }
     }

@@ -30,6 +30,7 @@ mod heap;
 mod history;
 mod network;
 mod node;
+mod order;
 pub mod pages;
 mod program;
 pub mod programs;

@@ -126,6 +126,8 @@ pub struct Program {
     pub owned: Vec<(u8, u8)>,
     /// Counters with operations, and where each is kept at first.
     pub counters: Vec<Strategy>,
+    /// What its operations tell is looked at: it does nothing but call counters.
+    pub litmus: bool,
     /// No two nodes access an object at once, one of them writing.
     pub race_free: bool,
     /// Every run ends with all nodes finished.
@@ -158,6 +160,7 @@ impl Program {
             elements: 0,
             owned: Vec::new(),
             counters: Vec::new(),
+            litmus: false,
             race_free: true,
             deadlock_free: true,
             races: Races::Ignore,

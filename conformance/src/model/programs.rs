@@ -3,6 +3,7 @@
 mod family;
 mod handing;
 mod lifetimes;
+mod litmus;
 mod parts;
 mod racing;
 mod sharing;
@@ -13,6 +14,7 @@ mod waits;
 pub use family::*;
 pub use handing::*;
 pub use lifetimes::*;
+pub use litmus::*;
 pub use parts::*;
 pub use racing::*;
 pub use sharing::*;

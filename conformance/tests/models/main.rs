@@ -8,6 +8,7 @@ mod family;
 mod freeing;
 mod handing;
 mod large;
+mod litmus;
 mod objects;
 mod pages;
 mod races;

@@ -1,0 +1,74 @@
+use std::collections::BTreeMap;
+
+use crate::model::Op;
+
+/// Whether one order of all operations, in which those of each node follow each other as its
+/// program says, explains what they `told`: sequential consistency, for programs that do nothing
+/// but call counters.
+pub(crate) fn explains(nodes: &[Vec<Op>], told: &[Vec<u8>]) -> bool {
+    let mut order = Order {
+        nodes,
+        told,
+        done: vec![0; nodes.len()],
+        values: BTreeMap::new(),
+    };
+    order.goes_on()
+}
+
+struct Order<'a> {
+    nodes: &'a [Vec<Op>],
+    told: &'a [Vec<u8>],
+    /// How many operations of each node are in the order.
+    done: Vec<usize>,
+    values: BTreeMap<u8, u8>,
+}
+
+impl Order<'_> {
+    /// Whether what is not in the order yet can follow on what is.
+    fn goes_on(&mut self) -> bool {
+        let done = |node: usize| self.done[node] == self.nodes[node].len();
+        (0..self.nodes.len()).all(done) || (0..self.nodes.len()).any(|node| self.goes_on_by(node))
+    }
+
+    fn goes_on_by(&mut self, node: usize) -> bool {
+        let at = self.done[node];
+        let Some(Op::Call(counter, what)) = self.nodes[node].get(at).copied() else {
+            return false;
+        };
+        let before = self.values.get(&counter).copied().unwrap_or(0);
+        let mut value = before;
+        let tells = what.apply(&mut value);
+        if tells.is_none() || tells != self.told[node].get(at).copied() {
+            return false;
+        }
+        self.values.insert(counter, value);
+        self.done[node] += 1;
+        let explained = self.goes_on();
+        self.done[node] -= 1;
+        self.values.insert(counter, before);
+        explained
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::objects::Op as Do;
+
+    #[test]
+    fn what_no_order_explains_is_told_from_what_one_does() {
+        let (set, get) = (|c| Op::Call(c, Do::Add), |c| Op::Call(c, Do::Read));
+        let buffering = [vec![set(0), get(1)], vec![set(1), get(0)]];
+        for (told, so) in [([0, 0], false), ([0, 1], true), ([1, 1], true)] {
+            let told = told.map(|read| vec![1, read]);
+            assert_eq!(explains(&buffering, &told), so, "{told:?}");
+        }
+        let both = [get(0), get(1)];
+        let turned = [get(1), get(0)];
+        let independent = [vec![set(0)], vec![set(1)], both.to_vec(), turned.to_vec()];
+        for (third, fourth, so) in [([1, 0], [1, 0], false), ([1, 0], [0, 1], true)] {
+            let told = [vec![1], vec![1], third.to_vec(), fourth.to_vec()];
+            assert_eq!(explains(&independent, &told), so, "{told:?}");
+        }
+    }
+}
