@@ -4,7 +4,8 @@ use std::time::Duration;
 /// then it parks until something comes.
 ///
 /// It spins only where all who might can: while fewer threads wait than there are cores, or where
-/// there is a core for each process of the machine.
+/// there is a core for each process of the machine. Processes that are more than the cores look for
+/// a moment before each yield, no longer than they would spin.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Waiting {
     /// How long it spins after something has come last; 100 us unless set.

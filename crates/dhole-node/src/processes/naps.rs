@@ -1,48 +1,56 @@
-/// After so many naps in a row the service thread serves all the same. The worker need not take
-/// what comes, though it is in the runtime, or comes often: it may compute within one long call, or
-/// do nothing but read what is here.
-const MOST: u32 = 64;
+//! When the service thread keeps away from the port, though the worker does not rest there.
 
-/// When the service thread keeps away from the port, though the worker does not rest there.
+use std::time::Duration;
+
+/// How long the service thread keeps away from the port after the worker was in the runtime.
+const NAP: Duration = Duration::from_micros(100);
+/// A worker that waited or took something so often during a nap takes what comes soon enough: the
+/// service thread naps once more, twice as long, and looks for twice as much of it then.
+const OFTEN: u64 = 2;
+/// A nap is doubled so many times at most.
+const DOUBLINGS: u32 = 3;
+/// After so many naps in a row during which the worker took nothing it serves all the same.
+const MOST_NAPS: u32 = 64;
+
+/// How long the service thread keeps away from the port.
 #[derive(Default)]
 pub(super) struct Naps {
-    /// How often the worker had come at the last look.
+    /// How often the worker had waited when it was last looked.
     seen: u64,
-    /// What woke the service thread last, the worker took.
+    /// There was nothing to take when it last served.
     in_vain: bool,
-    /// Naps in a row.
-    naps: u32,
-    /// It has served since they began.
-    served: bool,
+    /// Naps in a row during which the worker took nothing.
+    alone: u32,
+    /// The last nap was doubled so many times.
+    doubled: u32,
 }
 
 impl Naps {
-    /// Whether to nap rather than to serve, where the worker has come `entries` times and is
-    /// `inside` the runtime or not.
-    pub fn keep_away(&mut self, entries: u64, inside: bool) -> bool {
-        let another = entries != self.seen;
-        if !inside && !(self.in_vain && another) {
-            return false;
+    /// For how long a worker that has waited so often, and is inside or not, needs nobody to serve;
+    /// `None` where it does.
+    pub fn next(&mut self, waits: u64, inside: bool) -> Option<Duration> {
+        let came = waits.wrapping_sub(self.seen);
+        let often = came >= OFTEN << self.doubled;
+        self.doubled = if often {
+            DOUBLINGS.min(self.doubled + 1)
+        } else {
+            0
+        };
+        let takes_soon = inside || often || (self.in_vain && came > 0);
+        if !takes_soon {
+            return None;
         }
-        if another && std::mem::take(&mut self.served) {
-            self.naps = 0;
-        }
-        self.seen = entries;
-        self.naps = self.naps.saturating_add(1);
-        self.naps < MOST
+        // A call in which the program computes may be long: then the others still hear of this
+        // process.
+        self.alone = if came == 0 { self.alone + 1 } else { 0 };
+        self.seen = waits;
+        (self.alone < MOST_NAPS).then_some(NAP * (1 << self.doubled))
     }
 
-    /// The worker rests in the port: it takes what comes.
-    pub fn worker_rests(&mut self) {
-        self.naps = 0;
-    }
-
-    /// The service thread has slept in the port, since the worker had come `entries` times, and
-    /// then taken what there was, if not `in_vain`.
-    pub fn served(&mut self, entries: u64, in_vain: bool) {
-        self.seen = entries;
-        self.in_vain = in_vain;
-        self.served = true;
+    /// The service thread has taken so much, of a worker that had waited so often before.
+    pub fn served(&mut self, waits: u64, taken: usize) {
+        self.seen = waits;
+        self.in_vain = taken == 0;
     }
 }
 
@@ -50,49 +58,63 @@ impl Naps {
 mod tests {
     use super::*;
 
-    /// How many naps follow on each other where the worker comes anew during each.
-    fn in_a_row(naps: &mut Naps, entries: &mut u64, inside: bool) -> u32 {
-        (0..10 * MOST)
-            .take_while(|_| {
-                *entries += 1;
-                naps.keep_away(*entries, inside)
-            })
-            .count() as u32
-    }
-
     #[test]
-    fn a_worker_that_comes_often_and_takes_nothing_is_served_in_the_end() {
-        for inside in [false, true] {
-            let (mut naps, mut entries) = (Naps::default(), 0);
-            naps.served(entries, true);
-            for _ in 0..3 {
-                assert_eq!(in_a_row(&mut naps, &mut entries, inside), MOST - 1);
-                naps.served(entries, true);
-            }
-        }
-    }
-
-    #[test]
-    fn within_a_call_that_is_long_it_is_served_all_the_time() {
+    fn a_worker_that_takes_what_comes_needs_no_service_thread() {
         let mut naps = Naps::default();
-        let many = (0..10 * MOST).take_while(|_| naps.keep_away(1, true));
-        assert_eq!(many.count() as u32, MOST - 1);
-        for _ in 0..10 {
-            naps.served(1, true);
-            assert!(!naps.keep_away(1, true));
+        // It waits, and takes something now and then.
+        for waits in 1..10 * u64::from(MOST_NAPS) {
+            assert!(naps.next(waits, true).is_some());
         }
-        naps.served(1, false);
-        assert!(naps.keep_away(2, true), "the call after it may be short");
+        // Nothing comes, or it computes in a call.
+        let waits = 10 * u64::from(MOST_NAPS) - 1;
+        for _ in 1..MOST_NAPS {
+            assert_eq!(naps.next(waits, true), Some(NAP));
+        }
+        assert_eq!(naps.next(waits, true), None);
+    }
+
+    #[test]
+    fn a_worker_that_waits_often_is_left_alone_longer() {
+        let mut naps = Naps::default();
+        let mut waits = 0;
+        for doubled in [1, 2, 3, 3] {
+            waits += OFTEN << DOUBLINGS;
+            assert_eq!(naps.next(waits, false), Some(NAP * (1 << doubled)));
+        }
+        // It has to wait as often in a longer nap.
+        assert_eq!(naps.next(waits + OFTEN, false), None);
+        let mut naps = Naps::default();
+        assert_eq!(naps.next(OFTEN - 1, false), None);
     }
 
     #[test]
     fn a_worker_that_computes_is_served_at_once() {
         let mut naps = Naps::default();
-        assert!(!naps.keep_away(7, false));
-        naps.served(7, true);
-        assert!(!naps.keep_away(7, false), "it has not come since");
-        assert!(naps.keep_away(8, false), "it took what came, and may again");
-        naps.served(8, false);
-        assert!(!naps.keep_away(9, false), "it did not take what came");
+        assert_eq!(naps.next(0, false), None);
+        naps.served(0, 0);
+        assert_eq!(naps.next(0, false), None, "it has not waited since");
+        assert_eq!(
+            naps.next(1, false),
+            Some(NAP),
+            "it took what came, and may again"
+        );
+        naps.served(1, 1);
+        assert_eq!(naps.next(2, false), None, "it did not take what came");
+    }
+
+    #[test]
+    fn within_a_call_that_is_long_it_is_served_all_the_time() {
+        let mut naps = Naps::default();
+        let many = (0..10 * MOST_NAPS).take_while(|_| naps.next(0, true).is_some());
+        assert_eq!(many.count() as u32, MOST_NAPS - 1);
+        for _ in 0..10 {
+            naps.served(0, 0);
+            assert_eq!(naps.next(0, true), None);
+        }
+        naps.served(0, 1);
+        assert!(
+            naps.next(1, true).is_some(),
+            "the call after it may be short"
+        );
     }
 }

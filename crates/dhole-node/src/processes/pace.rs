@@ -2,8 +2,9 @@
 //!
 //! A worker that waits takes what comes: first it spins, if there are as many cores as processes,
 //! then it yields, then it *rests* in the port. While the worker computes, the service thread
-//! sleeps in the port; while the worker is in the runtime, it naps, or sleeps until the worker has
-//! rested. Both may be at the port at once for a moment, which costs time and nothing else.
+//! sleeps in the port; while the worker is in the runtime, or waits so often that it takes soon
+//! what is there, it naps, or sleeps until the worker has rested. Both may be at the port at once
+//! for a moment, which costs time and nothing else.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
@@ -18,11 +19,17 @@ use super::naps::Naps;
 use super::{Processes, lock};
 use crate::machine::Receivers;
 
-/// Looks between two at the clock, which takes as long as some of them, and between two yields of
-/// a worker that spins.
+/// Looks between two at the clock, which takes as long as some of them.
 const LOOKS: u32 = 64;
-/// How long the service thread keeps away from the port after the worker was in the runtime.
-const NAP: Duration = Duration::from_micros(100);
+/// Looks between two yields of a worker that spins: while it yields, it is deaf for as long as an
+/// answer takes.
+const LOOKS_A_YIELD: u32 = 256;
+/// Where there are more processes than cores, a worker looks so long before each time that it
+/// yields: as long as it takes to hand a core over a few times. Yielding at once would have it
+/// handed over for every answer; and who has no core is waited for no longer than this.
+const BRIEFLY: Duration = Duration::from_micros(8);
+/// Looks between two at the clock meanwhile. With some ports a look is a system call.
+const FEW_LOOKS: u32 = 4;
 /// The service thread looks whether it is needed this often at the latest.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 
@@ -36,8 +43,9 @@ pub(super) struct Pace {
     handover: Handover,
     /// The worker is in the runtime.
     inside: AtomicBool,
-    /// How often it came.
-    entries: AtomicU64,
+    /// How often it waited, looking at the port itself, or took something then. That it comes is
+    /// not enough: most calls take nothing.
+    waits: AtomicU64,
     service: Mutex<Option<Thread>>,
     /// No run is on, and none is about to begin.
     idle: AtomicBool,
@@ -56,7 +64,7 @@ impl Pace {
             rest_ns: AtomicU64::new(0),
             handover: Handover::default(),
             inside: AtomicBool::new(true),
-            entries: AtomicU64::new(0),
+            waits: AtomicU64::new(0),
             service: Mutex::new(None),
             idle: AtomicBool::new(true),
             between: Mutex::new(()),
@@ -118,10 +126,14 @@ impl Pace {
     }
 
     pub fn enter(&self) {
-        // There is one worker, so nobody else counts.
-        let entries = self.entries.load(Ordering::Relaxed);
-        self.entries.store(entries + 1, Ordering::Relaxed);
         self.inside.store(true, Ordering::Relaxed);
+    }
+
+    /// The worker takes what comes.
+    fn serves_itself(&self) {
+        // There is one worker, so nobody else counts.
+        let waits = self.waits.load(Ordering::Relaxed);
+        self.waits.store(waits + 1, Ordering::Relaxed);
     }
 
     pub fn leave(&self) {
@@ -176,6 +188,7 @@ impl Processes {
         if done() {
             return true;
         }
+        self.pace.serves_itself();
         // A wait that is soon over never looks at the clock.
         let mut began = None;
         loop {
@@ -192,7 +205,7 @@ impl Processes {
             };
             match found {
                 Found::Done => return true,
-                Found::Something => {}
+                Found::Something => self.pace.serves_itself(),
                 Found::Nothing => return false,
             }
         }
@@ -206,7 +219,10 @@ impl Processes {
         while pace.spins && !pace.spin().is_zero() {
             match look() {
                 Found::Done => return Found::Done,
-                Found::Something => (looks, since) = (0, None),
+                Found::Something => {
+                    pace.serves_itself();
+                    (looks, since) = (0, None);
+                }
                 Found::Nothing => std::hint::spin_loop(),
             }
             looks += 1;
@@ -216,17 +232,40 @@ impl Processes {
                 if now - *since.get_or_insert(now) >= pace.spin() {
                     break;
                 }
-                // What is waited for may be done by a service thread that has no core.
-                std::thread::yield_now();
+                if looks.is_multiple_of(LOOKS_A_YIELD) {
+                    // What is waited for may be done by a service thread that has no core.
+                    std::thread::yield_now();
+                }
             }
         }
         for _ in 0..pace.yields.load(Ordering::Relaxed) {
-            match look() {
+            match self.look_briefly(look) {
                 Found::Nothing => std::thread::yield_now(),
                 found => return found,
             }
         }
         Found::Nothing
+    }
+
+    /// Looks once, or for a moment where it has not spun before.
+    fn look_briefly(&self, look: &mut dyn FnMut() -> Found) -> Found {
+        let spin = self.pace.spin().min(BRIEFLY);
+        if self.pace.spins || spin.is_zero() {
+            return look();
+        }
+        let mut since = None;
+        loop {
+            for _ in 0..FEW_LOOKS {
+                match look() {
+                    Found::Nothing => std::hint::spin_loop(),
+                    found => return found,
+                }
+            }
+            let now = self.since_made();
+            if now - *since.get_or_insert(now) >= spin {
+                return Found::Nothing;
+            }
+        }
     }
 
     /// Sleeps in the port until something has come, or no time is left.
@@ -289,13 +328,12 @@ impl Processes {
         let mut naps = Naps::default();
         while !pace.is_over() {
             if pace.handover.is_resting() {
-                naps.worker_rests();
                 std::thread::park_timeout(LONGEST_SLEEP);
                 continue;
             }
-            let entries = pace.entries.load(Ordering::Relaxed);
-            if naps.keep_away(entries, pace.inside.load(Ordering::Relaxed)) {
-                std::thread::park_timeout(NAP);
+            let waits = pace.waits.load(Ordering::Relaxed);
+            if let Some(nap) = naps.next(waits, pace.inside.load(Ordering::Relaxed)) {
+                std::thread::park_timeout(nap);
                 continue;
             }
             let park = || self.port.park(LONGEST_SLEEP);
@@ -307,7 +345,7 @@ impl Processes {
             }
             let taken = self.poll(receivers, &mut out);
             self.post_all(receivers, &mut out);
-            naps.served(entries, taken == 0);
+            naps.served(waits, taken);
         }
     }
 }
@@ -318,6 +356,7 @@ mod tests {
 
     use dhole_net::{Layer, Local};
 
+    use super::super::frame::{HEADER, Kind};
     use super::*;
 
     /// Counts how often who waits looks before it parks for the first time.
@@ -369,6 +408,55 @@ mod tests {
             machine.serve_until(&[], None, &|| parked.load(Ordering::SeqCst));
             // Once for each yield, and once before it parks.
             assert_eq!(looks.load(Ordering::SeqCst), yields + 1);
+        }
+    }
+
+    /// A node of two that waits in these ways, and the other node's port.
+    fn waiting(how: Waiting, processes: usize) -> (Processes, Local, Arc<AtomicU32>) {
+        let mut ports = Local::cluster(2).unwrap();
+        let other = ports.pop().unwrap();
+        let looks = Arc::<AtomicU32>::default();
+        let counted = Counted {
+            port: ports.pop().unwrap(),
+            looks: Arc::clone(&looks),
+            parked: Arc::default(),
+        };
+        let machine = Processes::new(Box::new(counted), 0).unwrap();
+        let machine = machine.neighbours(processes);
+        machine.waits(how);
+        (machine, other, looks)
+    }
+
+    #[test]
+    fn who_shares_its_core_looks_more_than_once_before_it_yields() {
+        let how = Waiting {
+            spin: Duration::from_nanos(1),
+            yields: 7,
+            park: Duration::from_millis(3),
+        };
+        let (machine, _other, looks) = waiting(how, usize::MAX);
+        machine.serve_until(&[], Some(Duration::from_millis(1)), &|| false);
+        // Between two looks at the clock or more, for each yield, and once before it parks.
+        let looks = looks.load(Ordering::SeqCst);
+        assert_eq!(looks % FEW_LOOKS, 1);
+        assert!(looks > 7 * 2 * FEW_LOOKS, "{looks}");
+    }
+
+    #[test]
+    fn a_worker_that_takes_something_while_it_waits_serves_itself() {
+        for processes in [1, usize::MAX] {
+            let (machine, other, _) = waiting(Waiting::default(), processes);
+            let waits = || machine.pace.waits.load(Ordering::SeqCst);
+            let mut frame = [0; HEADER];
+            frame[0] = Kind::Message as u8;
+            for taken in 1..=3 {
+                Port::send(&other, machine.node(), &[&frame]).unwrap();
+                assert!(machine.serve_until(&[], None, &|| waits() == 2 * taken));
+            }
+            // A call that does not wait takes nothing: others may wait for what it leaves.
+            machine.pace.enter();
+            machine.pace.leave();
+            assert_eq!(waits(), 6);
         }
     }
 }
