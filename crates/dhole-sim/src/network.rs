@@ -199,7 +199,7 @@ impl Network {
         }
     }
 
-    /// Nanoseconds of the receiver's processor that were spent when the last packet comes, likewise.
+    /// Nanoseconds of the receiver's processor that are spent when the last packet comes, likewise.
     pub(crate) fn receiving_early_ns(&self, bytes: u64) -> u64 {
         let packets = self.packets(bytes);
         if !self.pipelined || packets == 1 {

@@ -142,8 +142,8 @@ impl Transit {
         sent.saturating_add(self.latency_ns())
     }
 
-    /// When each of so many nodes has a message that its sender hands to its link at `departs`, once
-    /// for all of them; as [`arrival`](Transit::arrival).
+    /// When each of so many nodes has a message that its sender hands to its link at `departs`,
+    /// once for all of them; as [`arrival`](Transit::arrival).
     pub fn arrivals(&mut self, from: NodeId, departs: u64, bytes: u64, to: usize) -> Vec<u64> {
         let first = self.arrival(from, departs, bytes);
         let sent = self.free_at[from.index()];
