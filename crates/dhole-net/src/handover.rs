@@ -4,12 +4,12 @@
 //! One of them sleeps in the port at a time. Who is to be woken there is the one or the other, so
 //! the one that keeps away is told when it is its turn again.
 
+mod bed;
 #[cfg(all(test, loom))]
 mod model;
 
-use std::sync::PoisonError;
-
-use crate::atomic::{AtomicBool, Mutex, MutexGuard, Ordering, fence};
+use self::bed::Bed;
+use crate::atomic::{AtomicBool, Ordering, fence};
 
 /// What worker and service thread hand their port to each other with.
 ///
@@ -21,7 +21,7 @@ pub struct Handover {
     /// The worker rests in the port.
     resting: AtomicBool,
     /// Whoever sleeps in the port has this.
-    bed: Mutex<()>,
+    bed: Bed,
     over: AtomicBool,
 }
 
@@ -30,7 +30,7 @@ impl Default for Handover {
         Handover {
             woken: AtomicBool::new(false),
             resting: AtomicBool::new(false),
-            bed: Mutex::new(()),
+            bed: Bed::default(),
             over: AtomicBool::new(false),
         }
     }
@@ -90,11 +90,11 @@ impl Handover {
     ) -> R {
         self.resting.store(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);
-        let bed = self.bed.try_lock().unwrap_or_else(|_taken| {
+        let bed = self.bed.try_to_lie_down().unwrap_or_else(|| {
             if !planted(Planted::NobodyGetsUp) {
                 unpark();
             }
-            self.lie_down()
+            self.bed.lie_down()
         });
         let slept = sleep();
         drop(bed);
@@ -108,16 +108,12 @@ impl Handover {
     /// The service thread parks in the port, unless the worker rests there or it is over; whether
     /// it did. Then it is to take what has come.
     pub fn sleep(&self, park: impl FnOnce()) -> bool {
-        let _bed = self.lie_down();
+        let _bed = self.bed.lie_down();
         let sleeps = !self.is_resting() && !self.is_over();
         if sleeps {
             park();
         }
         sleeps
-    }
-
-    fn lie_down(&self) -> MutexGuard<'_, ()> {
-        self.bed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
