@@ -187,7 +187,7 @@ fn takes_in_vain(error: &RunError) -> bool {
     };
     let waits: Vec<String> = cycle.iter().map(ToString::to_string).collect();
     let takes = |words: &String| words.contains("Sum::take");
-    let meets = |words: &String| words.contains(" waits at ");
+    let meets = |words: &String| words.contains(" waits for the barrier at ");
     waits.iter().any(takes) && waits.iter().all(|words| takes(words) || meets(words))
 }
 
