@@ -235,14 +235,13 @@ impl Drop for Over<'_> {
     }
 }
 
-/// Lets the strands of a node come to their end where one unwinds, whose turn it was.
+/// Lets the strands of a node come to their end where one unwinds, whose turn it was. Forgotten
+/// where it does not.
 struct Unwinds<'a>(&'a Processes);
 
 impl Drop for Unwinds<'_> {
     fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.0.turn.lose();
-        }
+        self.0.turn.lose();
     }
 }
 
@@ -314,8 +313,8 @@ impl Machine for Processes {
             let unwinds = Unwinds(self);
             self.turn.wait(strand);
             let next = body(node, strand);
+            std::mem::forget(unwinds);
             self.turn.give(next);
-            drop(unwinds);
         };
         std::thread::scope(|scope| {
             let service = std::thread::Builder::new().name("dhole-service".into());
@@ -468,5 +467,33 @@ mod tests {
             Machine::hand_over(machine, NodeId(0), strand, Strand(1));
             Strand::PROGRAM
         }));
+    }
+
+    /// Notes whether another unwinds while this does.
+    struct Alone(Arc<[AtomicBool; 2]>);
+
+    impl Drop for Alone {
+        fn drop(&mut self) {
+            let [unwinds, beside] = &*self.0;
+            beside.fetch_or(unwinds.swap(true, Ordering::SeqCst), Ordering::SeqCst);
+            (0..1_000).for_each(|_| std::thread::yield_now());
+            unwinds.store(false, Ordering::SeqCst);
+        }
+    }
+
+    #[test]
+    fn those_that_wait_beside_one_that_unwinds_do_so_one_after_the_other() {
+        let both = Arc::<[AtomicBool; 2]>::default();
+        let noted = Arc::clone(&both);
+        // Two wait for the third.
+        assert!(unwinds(move |machine, strand| {
+            let next = Strand(strand.0 + 1);
+            assert!(next != Strand(3), "as intended");
+            machine.begin(NodeId(0), next).expect("a thread");
+            let _alone = Alone(Arc::clone(&noted));
+            Machine::hand_over(machine, NodeId(0), strand, next);
+            Strand::PROGRAM
+        }));
+        assert!(!both[1].load(Ordering::SeqCst), "two had the turn");
     }
 }

@@ -5,7 +5,6 @@
     reason = "a live machine is where threads wait for each other"
 )]
 use std::sync::Condvar;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::Scope;
@@ -21,46 +20,45 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// Which of a node's strands goes on.
 #[expect(clippy::disallowed_types, reason = "as above")]
 pub(crate) struct Turn {
-    has: Mutex<Strand>,
+    /// Which, and whether it has unwound and given the turn to nobody.
+    has: Mutex<(Strand, bool)>,
     changed: Condvar,
-    /// One has unwound, and gave the turn to nobody.
-    lost: AtomicBool,
 }
 
 impl Turn {
     #[expect(clippy::disallowed_types, reason = "as above")]
     pub fn new() -> Turn {
         Turn {
-            has: Mutex::new(Strand::PROGRAM),
+            has: Mutex::new((Strand::PROGRAM, false)),
             changed: Condvar::new(),
-            lost: AtomicBool::new(false),
         }
     }
 
     /// Lets another strand go on.
     pub fn give(&self, to: Strand) {
-        *lock(&self.has) = to;
+        lock(&self.has).0 = to;
         self.changed.notify_all();
     }
 
-    /// No strand goes on any more: one has unwound, which none does but by a mistake of ours.
+    /// Whose turn it was has unwound, which none does but by a mistake of ours. One of those that
+    /// wait has it then, to unwind in its turn and lose it again.
     pub fn lose(&self) {
-        let _has = lock(&self.has);
-        self.lost.store(true, Ordering::SeqCst);
+        lock(&self.has).1 = true;
         self.changed.notify_all();
     }
 
     /// Waits until this one is to go on.
     ///
     /// # Panics
-    /// When the turn is [lost](Turn::lose).
+    /// When the turn is [lost](Turn::lose), and has come to this one.
     pub fn wait(&self, me: Strand) {
         let mut has = lock(&self.has);
-        while *has != me {
-            assert!(
-                !self.lost.load(Ordering::SeqCst),
-                "another process of the node has unwound"
-            );
+        while has.0 != me {
+            if has.1 {
+                *has = (me, false);
+                drop(has);
+                panic!("another process of the node has unwound");
+            }
             let woken = self.changed.wait(has);
             has = woken.unwrap_or_else(PoisonError::into_inner);
         }
