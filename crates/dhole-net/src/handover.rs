@@ -16,6 +16,7 @@ use crate::atomic::{AtomicBool, Ordering, fence};
 /// `unpark` ends the sleep of who is in the port, or the next, as [`Port::unpark`] does.
 ///
 /// [`Port::unpark`]: crate::Port::unpark
+#[derive(Default)]
 pub struct Handover {
     woken: AtomicBool,
     /// The worker rests in the port.
@@ -23,17 +24,6 @@ pub struct Handover {
     /// Whoever sleeps in the port has this.
     bed: Bed,
     over: AtomicBool,
-}
-
-impl Default for Handover {
-    fn default() -> Handover {
-        Handover {
-            woken: AtomicBool::new(false),
-            resting: AtomicBool::new(false),
-            bed: Bed::default(),
-            over: AtomicBool::new(false),
-        }
-    }
 }
 
 impl Handover {

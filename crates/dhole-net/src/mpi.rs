@@ -139,13 +139,12 @@ impl Mpi {
         nodes: usize,
     ) -> Result<Mpi, MpiStartError> {
         let peers = Peers::new(NodeId::at(me), nodes, LARGEST);
-        let inside = inside()?;
         let from = |node: Option<NodeId>| {
-            let (rank, tag, large_tag) = match node {
-                Some(node) => between(node.index(), me, nodes),
-                None => (None, TAG, LARGE_TAG),
+            let (rank, (tag, large_tag)) = match node {
+                Some(node) => (Some(0), tags_within(node.index(), me, nodes)),
+                None => (None, (TAG, LARGE_TAG)),
             };
-            let small = communicator.post(&inside, rank, tag, SMALL)?;
+            let small = communicator.post(&inside()?, rank, tag, SMALL)?;
             Ok(Source {
                 small,
                 node,
@@ -161,7 +160,6 @@ impl Mpi {
             sources: sources?,
             large: Vec::new(),
         };
-        drop(inside);
         let shared = Shared {
             peers,
             communicator,
@@ -177,10 +175,10 @@ impl Mpi {
     }
 }
 
-/// The process, and the tags, of what goes from one node of this process to another.
-fn between(from: usize, to: usize, nodes: usize) -> (Option<usize>, i32, i32) {
+/// The tags of what goes from one node of this process to another.
+fn tags_within(from: usize, to: usize, nodes: usize) -> (i32, i32) {
     let tag = (from * nodes + to) as i32;
-    (Some(0), tag, tag + (nodes * nodes) as i32)
+    (tag, tag + (nodes * nodes) as i32)
 }
 
 /// A process that waits for others in vain does not wait for them at its end again.
@@ -195,15 +193,20 @@ impl Drop for Mpi {
 }
 
 impl Shared {
+    /// The process in which a node is.
+    fn rank_of(&self, node: NodeId) -> usize {
+        if self.within { 0 } else { node.index() }
+    }
+
     fn target(&self, to: NodeId) -> Target {
         let (me, nodes) = (self.peers.me().index(), self.peers.nodes());
-        let (rank, tag, large_tag) = match self.within {
-            true => between(me, to.index(), nodes),
-            false => (Some(to.index()), TAG, LARGE_TAG),
+        let (tag, large_tag) = match self.within {
+            true => tags_within(me, to.index(), nodes),
+            false => (TAG, LARGE_TAG),
         };
         Target {
             communicator: self.communicator,
-            rank: rank.unwrap_or_default(),
+            rank: self.rank_of(to),
             tag,
             large_tag,
         }
@@ -298,7 +301,7 @@ impl Shared {
             // It may never come.
             return Ok(Some((from, Message::Nothing)));
         }
-        let rank = if self.within { 0 } else { from.index() };
+        let rank = self.rank_of(from);
         let Some(come) = self.communicator.come(inside, rank, tag)? else {
             return Ok(None);
         };
@@ -391,8 +394,7 @@ impl Shared {
             let come = match source.announced {
                 Some(from) if self.peers.loss(from).is_some() => Ok(true),
                 Some(from) => {
-                    let rank = if self.within { 0 } else { from.index() };
-                    let tag = source.large_tag;
+                    let (rank, tag) = (self.rank_of(from), source.large_tag);
                     self.communicator.has_come(inside, rank, tag)
                 }
                 None => source.small.has_come(inside),
@@ -451,7 +453,8 @@ impl Shared {
         };
         let Ok(inside) = inside() else { return false };
         let mut sources = polling.sources.iter_mut();
-        sources.all(|source| source.small.end(&inside).is_ok())
+        let left = || until.saturating_duration_since(Instant::now());
+        sources.all(|source| source.small.end(&inside, left()).is_ok())
     }
 
     /// Says goodbye at the end of the process, and whether all others will as well.

@@ -16,9 +16,9 @@ const FRAME: usize = 64;
 const BETWEEN_MARKS: usize = 64 << 10;
 /// What may lie before marks that the peer has not come to; one frame may exceed it.
 const ON_THE_WAY: usize = 1 << 20;
-/// A message of at most so many bytes is received where one waits for it; a longer one is announced
-/// by such a message and goes beside it.
-pub(super) const SMALL: usize = 4 << 10;
+/// A message of at most so many bytes is received where one waits for it, and is short enough for
+/// libraries to send it at once; a longer one goes beside it, and is announced by such a message.
+pub(super) const SMALL: usize = 3 << 10;
 /// A buffer larger than this is not kept for the next frame.
 const MOST_KEPT: usize = 256 << 10;
 
@@ -74,19 +74,22 @@ impl Lane {
             large_tag,
         } = target;
         let small = frame.len() <= SMALL;
-        if !small {
-            let announced = communicator.send(inside, vec![ANNOUNCED], rank, tag, false)?;
-            self.keep_until_sent(inside, announced)?;
-        }
-        let tag = if small { tag } else { large_tag };
+        let its_tag = if small { tag } else { large_tag };
         let is_mark = self.since_mark >= BETWEEN_MARKS;
-        let sending = communicator.send(inside, frame, rank, tag, is_mark)?;
+        let sending = communicator.send(inside, frame, rank, its_tag, is_mark)?;
         if is_mark {
             let covers = std::mem::take(&mut self.since_mark);
             self.before_marks += covers;
             self.marks.push_back((sending, covers));
         } else {
             self.keep_until_sent(inside, sending)?;
+        }
+        if !small {
+            // Behind it: who hears this waits for nothing that is not on its way.
+            let mut announced = communicator.send(inside, vec![ANNOUNCED], rank, tag, false)?;
+            if !announced.is_complete(inside)? {
+                self.needed.push(announced);
+            }
         }
         Ok(true)
     }

@@ -344,25 +344,25 @@ impl Communicator {
         tag: c_int,
         room: usize,
     ) -> Result<Posted, MpiError> {
-        let bytes = NonNull::from(vec![0_u8; room].leak()).cast::<u8>();
         let count = c_int::try_from(room).unwrap_or(c_int::MAX);
+        let bytes = NonNull::from(Box::leak(vec![0_u8; room].into_boxed_slice()));
+        let into = bytes.cast::<c_void>().as_ptr();
         // SAFETY: a communicator of ours; as many bytes are there as the library is told, and they
         // are given back only when it has forgotten the request. Nothing is received yet.
-        unsafe {
+        let request = unsafe {
+            let mut request = ffi::RSMPI_REQUEST_NULL;
             let from = from.map_or(ffi::RSMPI_ANY_SOURCE, |from| from as c_int);
-            let mut posted = Posted {
-                request: ffi::RSMPI_REQUEST_NULL,
-                bytes,
-                room,
-                waits: false,
-                over: false,
-            };
-            let (into, kind) = (bytes.as_ptr().cast::<c_void>(), ffi::RSMPI_UINT8_T);
-            let request = &mut posted.request;
-            let code = ffi::MPI_Recv_init(into, count, kind, from, tag, self.0, request);
+            let kind = ffi::RSMPI_UINT8_T;
+            let code = ffi::MPI_Recv_init(into, count, kind, from, tag, self.0, &mut request);
             checked("MPI_Recv_init", code)?;
-            Ok(posted)
-        }
+            request
+        };
+        let phase = Ready::Idle;
+        Ok(Posted {
+            request,
+            bytes,
+            phase,
+        })
     }
 
     /// Takes hold of a message that has come, if one has, of a process.
@@ -479,12 +479,20 @@ impl Drop for Sending {
 /// it is read, which takes half as long as to look for one and then to receive it.
 pub(super) struct Posted {
     request: ffi::MPI_Request,
-    bytes: NonNull<u8>,
-    room: usize,
-    /// The library may write the bytes at any time.
-    waits: bool,
-    /// The library knows nothing of it any more.
-    over: bool,
+    bytes: NonNull<[u8]>,
+    phase: Ready,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ready {
+    /// The library has the request, and does not use it.
+    Idle,
+    /// It may write the bytes at any time.
+    Waits,
+    /// It did not do as it was told, and may do anything with the bytes for ever.
+    Broken,
+    /// It knows nothing of it any more.
+    Over,
 }
 
 // SAFETY: a request is a handle that any thread may use; whoever has it has it alone, and the bytes
@@ -494,40 +502,49 @@ unsafe impl Send for Posted {}
 impl Posted {
     /// Waits for the next message, unless it does: what was received is gone.
     pub fn wait(&mut self, _: &Inside) -> Result<(), MpiError> {
-        if self.over {
-            return Err(MpiError::Over);
-        }
-        if self.waits {
-            return Ok(());
+        match self.phase {
+            Ready::Waits => return Ok(()),
+            Ready::Broken | Ready::Over => return Err(MpiError::Over),
+            Ready::Idle => self.phase = Ready::Broken,
         }
         // SAFETY: the request is ours and not active; its bytes are there, and nobody looks at
         // them, for that borrows this.
         let code = unsafe { ffi::MPI_Start(&mut self.request) };
         checked("MPI_Start", code)?;
-        self.waits = true;
+        self.phase = Ready::Waits;
         Ok(())
+    }
+
+    /// Whether the request is complete, which waits, and then waits no more.
+    fn is_complete(&mut self, status: *mut ffi::MPI_Status) -> Result<bool, MpiError> {
+        let mut flag: c_int = 0;
+        // SAFETY: the request is active; where the status is written, it outlives the call.
+        let code = unsafe { ffi::MPI_Test(&mut self.request, &mut flag, status) };
+        let tested = checked("MPI_Test", code);
+        self.phase = match (&tested, flag) {
+            (Err(_), _) => Ready::Broken,
+            (Ok(()), 0) => Ready::Waits,
+            (Ok(()), _) => Ready::Idle,
+        };
+        tested.map(|()| flag != 0)
     }
 
     /// Who sent the message that has come since it waits, if one has, and how long that is.
     pub fn come(&mut self, inside: &Inside) -> Result<Option<(usize, usize)>, MpiError> {
         self.wait(inside)?;
         let mut status = MaybeUninit::<ffi::MPI_Status>::uninit();
-        let (mut flag, mut bytes): (c_int, c_int) = (0, 0);
-        // SAFETY: the request is active; what is written outlives the call; the status is read
-        // only where the library says that it has written it.
+        if !self.is_complete(status.as_mut_ptr())? {
+            return Ok(None);
+        }
+        let mut bytes: c_int = 0;
+        // SAFETY: the library has written the status, for the request is complete; the number
+        // outlives the call.
         unsafe {
-            let code = ffi::MPI_Test(&mut self.request, &mut flag, status.as_mut_ptr());
-            let tested = checked("MPI_Test", code);
-            self.waits = tested.is_ok() && flag == 0;
-            tested?;
-            if self.waits {
-                return Ok(None);
-            }
             let status = status.as_ptr();
             let code = ffi::MPI_Get_count(status, ffi::RSMPI_UINT8_T, &mut bytes);
             checked("MPI_Get_count", code)?;
             let (from, bytes) = ((*status).MPI_SOURCE.max(0) as usize, bytes.max(0) as usize);
-            Ok(Some((from, bytes.min(self.room))))
+            Ok(Some((from, bytes.min(self.bytes.len()))))
         }
     }
 
@@ -545,39 +562,51 @@ impl Posted {
 
     /// What was received last; nothing while it waits for more.
     pub fn bytes(&self) -> &[u8] {
-        let bytes = if self.waits { 0 } else { self.room };
-        // SAFETY: so many are there, written when they were made; the library writes them only
-        // while this waits, which begins with this borrowed mutably.
-        unsafe { std::slice::from_raw_parts(self.bytes.as_ptr(), bytes) }
+        match self.phase {
+            // SAFETY: they are there, written when they were made; the library writes them only
+            // while this waits, which begins with this borrowed mutably.
+            Ready::Idle => unsafe { self.bytes.as_ref() },
+            Ready::Waits | Ready::Broken | Ready::Over => &[],
+        }
     }
 
-    /// Waits for no more, ever.
-    pub fn end(&mut self, _: &Inside) -> Result<(), MpiError> {
-        if self.over {
-            return Ok(());
-        }
-        // SAFETY: the request is ours; it is waited for, which is over at once, for what is
-        // cancelled either was received or never will be. It is null then.
-        unsafe {
-            if std::mem::take(&mut self.waits) {
-                checked("MPI_Cancel", ffi::MPI_Cancel(&mut self.request))?;
-                let code = ffi::MPI_Wait(&mut self.request, ffi::RSMPI_STATUS_IGNORE);
-                checked("MPI_Wait", code)?;
+    /// Waits for no more, ever. What a message is being received into may stay with the library:
+    /// then this is an error, after so long.
+    pub fn end(&mut self, _: &Inside, within: Duration) -> Result<(), MpiError> {
+        if self.phase == Ready::Waits {
+            self.phase = Ready::Broken;
+            // SAFETY: the request is ours, and active.
+            checked("MPI_Cancel", unsafe { ffi::MPI_Cancel(&mut self.request) })?;
+            let begun = Instant::now();
+            // SAFETY: the library is initialised, so its constants are.
+            while !self.is_complete(unsafe { ffi::RSMPI_STATUS_IGNORE })? {
+                if begun.elapsed() > within {
+                    self.phase = Ready::Broken;
+                    return Err(MpiError::Late(within));
+                }
+                std::thread::yield_now();
             }
-            checked("MPI_Request_free", ffi::MPI_Request_free(&mut self.request))?;
         }
-        self.over = true;
+        match self.phase {
+            Ready::Over => return Ok(()),
+            Ready::Broken | Ready::Waits => return Err(MpiError::Over),
+            Ready::Idle => self.phase = Ready::Broken,
+        }
+        // SAFETY: the request is ours, and not active. It is null then.
+        let code = unsafe { ffi::MPI_Request_free(&mut self.request) };
+        checked("MPI_Request_free", code)?;
+        self.phase = Ready::Over;
         Ok(())
     }
 }
 
 impl Drop for Posted {
     fn drop(&mut self) {
-        let _ = inside().and_then(|inside| self.end(&inside));
-        if self.over {
-            let bytes = ptr::slice_from_raw_parts_mut(self.bytes.as_ptr(), self.room);
-            // SAFETY: made of a box of so many bytes, and the library has forgotten them.
-            drop(unsafe { Box::from_raw(bytes) });
+        const LONGEST: Duration = Duration::from_secs(1);
+        let _ = inside().and_then(|inside| self.end(&inside, LONGEST));
+        if self.phase == Ready::Over {
+            // SAFETY: made of a box, and the library has forgotten them.
+            drop(unsafe { Box::from_raw(self.bytes.as_ptr()) });
         }
     }
 }
