@@ -248,10 +248,12 @@ impl Cluster {
             return;
         }
         let handling_ns = self.interrupt_ns(arrival, wake) + arrival.receive_ns;
-        let begun = self.nodes[to.index()].handle(at, 0);
-        let begun = begun.saturating_sub(arrival.early_ns);
-        let work_ns = self.work_ns(to, out);
-        let mut done = self.nodes[to.index()].handle(at, handling_ns.saturating_add(work_ns));
+        // What was done before all of it was there waited for the processor too.
+        let early_at = at.saturating_sub(arrival.early_ns);
+        let begun = self.nodes[to.index()].handle(early_at, 0);
+        let work_ns = self.work_ns(to, out).saturating_add(arrival.early_ns);
+        let all_ns = handling_ns.saturating_add(work_ns);
+        let mut done = self.nodes[to.index()].handle(early_at, all_ns);
         while let Some(envelope) = out.pop() {
             done = self.post(to, done, envelope, out);
         }

@@ -350,6 +350,16 @@ impl Network {
             (self.medium == Medium::Hubs, &["hub_nodes"], "hubs"),
             (self.packet_bytes > 0, of_packets, "packet_bytes"),
             (self.multicast, of_multicast, "multicast"),
+            (
+                self.medium != Medium::Hubs,
+                &["multicast_fanout"],
+                "another medium than hubs",
+            ),
+            (
+                self.multicast_fanout > 0,
+                &["multicast_hop_ns"],
+                "multicast_fanout",
+            ),
         ] {
             let unused = KEYS.iter().filter(|key| !used && names.contains(&key.name));
             for key in unused {
@@ -504,6 +514,26 @@ mod tests {
             ("queue_bytes", "9", "0 without a switch or hubs", ethernet()),
             ("hub_nodes", "12", "0 without hubs", ethernet()),
             ("packet_send_ns", "5", "0 without packet_bytes", unpacked()),
+            (
+                "multicast_hop_ns",
+                "5",
+                "0 without multicast_fanout",
+                Network {
+                    multicast: true,
+                    ..ethernet()
+                },
+            ),
+            (
+                "multicast_fanout",
+                "2",
+                "0 without another medium than hubs",
+                Network {
+                    multicast: true,
+                    medium: Medium::Hubs,
+                    hub_nodes: 12,
+                    ..ethernet()
+                },
+            ),
             (
                 "packet_receive_ns",
                 "5",

@@ -176,6 +176,28 @@ fn packets_are_sent_transmitted_and_received_side_by_side() {
 }
 
 #[test]
+fn a_processor_takes_one_packet_after_the_other_whoever_sends_them() {
+    const PACKETS: u64 = 10;
+    let sim = with(3, |network| {
+        network.medium = Medium::Switch;
+        network.packet_bytes = 1_000;
+        network.receive_ns_per_byte = 3.0;
+        network.pipelined = true;
+    });
+    let payload = (PACKETS * 1_000 - wake_up().wire_bytes()) as usize;
+    run(&sim, |actor| {
+        if actor.node != NodeId(0) {
+            actor.send_with(0, wake_up(), payload);
+            return;
+        }
+        assert_eq!(actor.sim.wait(actor.node, LONG), Woken::ByWake);
+        let first = actor.now();
+        assert_eq!(actor.sim.wait(actor.node, LONG), Woken::ByWake);
+        assert_eq!(actor.now(), first + 900 + PACKETS * 3_000);
+    });
+}
+
+#[test]
 fn packets_that_come_while_the_worker_computes_take_its_time_all_the_same() {
     for pipelined in [false, true] {
         let sim = with(2, |network| {
