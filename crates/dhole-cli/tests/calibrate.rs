@@ -37,6 +37,10 @@ fn meets(network: &str, there: &[&str], outside: &[&str]) {
         }
     }
     assert_eq!((&met[..], &missed[..]), (there, outside), "{primitives}");
+    for name in outside {
+        let ratio = primitives[name]["ratio"].as_f64().unwrap_or_default();
+        assert!((0.7..=1.3).contains(&ratio), "{name}: {ratio}");
+    }
 }
 
 #[test]

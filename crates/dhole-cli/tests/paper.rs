@@ -55,6 +55,15 @@ fn runs(folder: &Path) -> usize {
     ran.lines().count()
 }
 
+/// Waits until so many have run, of a command that goes on meanwhile.
+fn await_runs(count: usize, folder: &Path, command: &mut Child) {
+    while runs(folder) < count {
+        let ended = command.try_wait().expect("a child");
+        assert!(ended.is_none(), "it has ended: {ended:?}");
+        std::thread::yield_now();
+    }
+}
+
 fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
@@ -112,10 +121,8 @@ fn a_run_that_fails_is_named_and_the_others_go_on() {
 #[test]
 fn ctrl_c_keeps_what_is_done_and_says_how_to_go_on() {
     let folder = bench("[ $(wc -l < $ran) -ge 40 ] && [ ! -e $ran.on ] && sleep 1");
-    let child = dosa(folder.path(), &["--small", "--jobs", "1"]);
-    while runs(folder.path()) < 40 {
-        std::thread::yield_now();
-    }
+    let mut child = dosa(folder.path(), &["--small", "--jobs", "1"]);
+    await_runs(40, folder.path(), &mut child);
     let pid = child.id().to_string();
     Command::new("kill").args(["-INT", &pid]).status().unwrap();
     let output = child.wait_with_output().unwrap();
@@ -129,17 +136,15 @@ fn ctrl_c_keeps_what_is_done_and_says_how_to_go_on() {
 
 #[test]
 fn ctrl_c_in_a_terminal_ends_the_runs_under_way_too_and_keeps_what_is_done() {
-    let folder = bench("[ $(wc -l < $ran) -ge 40 ] && [ ! -e $ran.on ] && sleep 2");
-    let child = Command::new(folder.path().join("dhole"))
+    let folder = bench("[ $(wc -l < $ran) -ge 40 ] && [ ! -e $ran.on ] && sleep 10");
+    let mut child = Command::new(folder.path().join("dhole"))
         .args(["paper", "dosa", "--nodes=4,8", "--small", "--jobs", "1"])
         .current_dir(folder.path())
         .process_group(0)
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    while runs(folder.path()) < 40 {
-        std::thread::yield_now();
-    }
+    await_runs(40, folder.path(), &mut child);
     // A terminal tells everything that the command has started.
     let group = format!("-{}", child.id());
     let told = Command::new("kill").args(["-INT", "--", &group]).status();

@@ -21,13 +21,15 @@ fn every_example_runs() {
     let names = sources();
     assert!(names.len() >= 4, "{names:?}");
     // As `cargo test --workspace` has built them.
+    let here = std::env::current_exe().expect("this program");
+    let folder = here.parent().and_then(Path::parent).expect("its folder");
+    let target = folder.parent().expect("what is built");
     let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["build", "--quiet", "--workspace", "--examples"]);
+    cargo.args(["build", "--quiet", "--locked", "--workspace", "--examples"]);
+    cargo.arg("--target-dir").arg(target);
     cargo.args((!cfg!(debug_assertions)).then_some("--release"));
     let built = cargo.status().expect("cargo");
     assert!(built.success(), "the examples cannot be built");
-    let here = std::env::current_exe().expect("this program");
-    let folder = here.parent().and_then(Path::parent).expect("its folder");
     for name in names {
         let output = Command::new(folder.join("examples").join(&name)).output();
         let output = output.unwrap_or_else(|error| panic!("{name}: {error}"));

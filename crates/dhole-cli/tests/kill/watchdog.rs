@@ -32,10 +32,10 @@ impl Over {
 
 /// Watches `command`, which does `what`.
 pub fn watch(command: u32, what: &str) -> Watchdog {
-    watch_for(LONGEST, command, what)
+    watch_for(LONGEST, GRACE, command, what)
 }
 
-fn watch_for(longest: Duration, command: u32, what: &str) -> Watchdog {
+fn watch_for(longest: Duration, grace: Duration, command: u32, what: &str) -> Watchdog {
     let over = Arc::new(Over::default());
     let (watched, what) = (Arc::clone(&over), what.to_owned());
     thread::spawn(move || {
@@ -48,7 +48,7 @@ fn watch_for(longest: Duration, command: u32, what: &str) -> Watchdog {
         let command = Pid::from_raw(command as i32);
         let told = command.is_some_and(|pid| kill_process(pid, Signal::TERM).is_ok());
         if told {
-            watched.comes_within(GRACE);
+            watched.comes_within(grace);
         }
         process::exit(1);
     });
@@ -72,7 +72,8 @@ fn hangs() {
     }
     let sleep = process::Command::new("sleep").arg("600").spawn();
     let mut sleep = sleep.expect("a command");
-    let _watchdog = watch_for(Duration::from_millis(100), sleep.id(), "a sleep");
+    let soon = Duration::from_millis(100);
+    let _watchdog = watch_for(soon, soon, sleep.id(), "a sleep");
     let ended = sleep.wait().expect("a child");
     // The command has ended, and the watchdog has not seen that its test is over.
     assert!(!ended.success());

@@ -201,7 +201,7 @@ fn deadlines_are_kept_while_others_say_something_all_the_time() {
                 });
                 if let Some(call) = asked.filter(|_| refuses.load(Ordering::Relaxed)) {
                     let refused = frame::refused(call, RpcRefusal::NotAllowed);
-                    while hostile.send(NodeId(0), &[&refused]).is_err() {}
+                    while hostile.send(NodeId(0), &[&refused]).is_err() && Instant::now() < end {}
                 }
             }
             is_over.load(Ordering::Relaxed)
