@@ -86,7 +86,7 @@ fn table(described: &Description, settings: &Settings, all: &[Compared]) -> Stri
         let line = format!(
             "\n{:<24} {:>10} {:>10} {:>6}",
             it.primitive.name(),
-            shown(it.simulated, 2, "not built"),
+            shown(it.simulated, 2, "-"),
             shown(it.published, 2, "-"),
             shown(it.ratio(), 3, "-"),
         );

@@ -134,8 +134,8 @@ impl Counter {
     }
 }
 
-/// Two nodes in turn increment a counter of which all have a copy, each when it sees what the other
-/// did: from an increment to that moment, on the average over all pairs.
+/// The nodes in turn increment a counter of which all have a copy, while the others wait to see
+/// that: from an increment to that moment, on the average over all pairs.
 fn group_write_us(settings: Settings) -> Result<f64, RunError> {
     let (begun_ns, took_ns) = (AtomicU64::new(0), AtomicU64::new(0));
     let nodes = settings.nodes;

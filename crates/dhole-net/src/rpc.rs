@@ -115,7 +115,8 @@ impl Rpc {
     }
 
     /// How threads wait here; a node spins if there are as many cores as nodes. What the command
-    /// or the environment says of it is [`Waiting::or_env`]'s to say.
+    /// or the environment says of it is [`Waiting::or_env`]'s to say. Here nobody parks for more
+    /// than 20 ms at a time.
     pub fn waiting(mut self, waiting: Waiting) -> Rpc {
         self.waiting = waiting;
         self

@@ -73,7 +73,8 @@ impl Config {
 
     /// Where copies of objects lie: where each node first touched them unless set, or with
     /// [`Placement::Everywhere`] at the same place on every node, in the order in which the
-    /// program allocated them (DOSA, section 3.3).
+    /// program allocated them (DOSA, section 3.3), which is how TreadMarks' pages always lie: a run
+    /// under it refuses the other ([`ConfigError::PagesHaveNo`]).
     pub fn placement(mut self, placement: Placement) -> Config {
         self.placement = Some(placement);
         self
@@ -88,13 +89,16 @@ impl Config {
     }
 
     /// What becomes of races: [`Races::Warn`] unless set. They are reported with the object, its
-    /// type, the line that allocated it, and both nodes and lines that wrote it.
+    /// type, the line that allocated it, and both nodes and lines that wrote it. TreadMarks, whose
+    /// pages have several writers, looks for none, and refuses to
+    /// ([`ConfigError::PagesHaveNo`]).
     pub fn races(mut self, races: Races) -> Config {
         self.races = Some(races);
         self
     }
 
-    /// Which of DOSA's optimisations the lazy protocol uses: all that gain, unless set.
+    /// Which of DOSA's optimisations the lazy protocol uses: all that gain, unless set. TreadMarks
+    /// has none of them, and refuses that they are set ([`ConfigError::PagesHaveNo`]).
     ///
     /// ```
     /// let mut optimisations = dhole::Optimisations::default();
