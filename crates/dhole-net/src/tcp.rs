@@ -74,6 +74,8 @@ struct Link {
     outbound: Mutex<Outbound>,
     /// Something is kept back.
     backlog: AtomicBool,
+    /// The goodbye is sent, or kept back, and nothing follows it.
+    goodbye_said: AtomicBool,
     /// A frame was refused, and nobody has slept since: the next who does is woken by room.
     refused: AtomicBool,
 }
@@ -111,6 +113,7 @@ impl Tcp {
                         stream,
                         outbound: Mutex::default(),
                         backlog: AtomicBool::new(false),
+                        goodbye_said: AtomicBool::new(false),
                         refused: AtomicBool::new(false),
                     })
                 }
@@ -321,6 +324,7 @@ impl Port for Tcp {
             // Whatever the limit, for it is the last.
             outbound.send(&link.stream, goodbye, &[], 0, usize::MAX);
             link.backlog.store(outbound.kept() > 0, Ordering::Relaxed);
+            link.goodbye_said.store(true, Ordering::Release);
         }
         // Until the peers have ended their side too: a socket that is closed while something
         // unread is in it breaks the connection, and what the peer has not yet read is gone.
@@ -328,7 +332,9 @@ impl Port for Tcp {
         loop {
             self.poll(&mut |_, _| ());
             for (node, link) in self.living() {
-                if !ended[node.index()] && !link.backlog.load(Ordering::Relaxed) {
+                // Another thread may be about to say it.
+                let said = link.goodbye_said.load(Ordering::Acquire);
+                if said && !ended[node.index()] && !link.backlog.load(Ordering::Relaxed) {
                     link.stream.shutdown(Shutdown::Write);
                     ended[node.index()] = true;
                 }
