@@ -241,9 +241,15 @@ impl Cluster {
             to, at, by_card, ..
         } = arrival;
         if by_card {
-            let mut done = at;
+            let mut answered = at;
             while let Some(envelope) = out.pop() {
-                done = self.post(to, done, envelope, out);
+                answered = self.post(to, answered, envelope, out);
+            }
+            // What else the question brought about is the processor's.
+            let work_ns = self.work_ns(to, out);
+            if work_ns > 0 || wake == Wake::Yes {
+                let begun = self.nodes[to.index()].handle(at, 0);
+                self.occupied(to, begun, begun.saturating_add(work_ns), wake);
             }
             return;
         }
