@@ -35,8 +35,11 @@ const LONGEST_PARK_MS: u64 = 1_000;
 const MOST_MESSAGE_MIB: u64 = 1 << 20;
 const MOST_LEARNT_RUNS: u64 = 1 << 32;
 
-/// What is only said of a node. What may be said of all runs of a user is not among it.
-const OF_A_NODE: [&str; 8] = [
+/// Names the run, for nodes that MPI's launchers start too.
+const RUN: &str = "DHOLE_RUN";
+
+/// What else is only said of a node. What may be said of all runs of a user is not among it.
+const OF_A_NODE: [&str; 7] = [
     "DHOLE_NODES",
     "DHOLE_MEETING",
     "DHOLE_MEETING_FD",
@@ -44,7 +47,6 @@ const OF_A_NODE: [&str; 8] = [
     "DHOLE_HOST",
     "DHOLE_SECRET_FILE",
     "DHOLE_SECRET_FD",
-    "DHOLE_RUN",
 ];
 
 /// The setting under which the arguments of the nodes' programs are compared.
@@ -58,14 +60,16 @@ pub(super) fn read(
     words: impl Iterator<Item = OsString>,
 ) -> Result<Option<Membership>, JoinError> {
     let Some(node) = number(look, "DHOLE_NODE", 0, MAX_NODES as u64 - 1)? else {
-        let mut alone = OF_A_NODE
-            .iter()
-            .filter(|name| text(look, name).is_ok_and(|v| v.is_some()));
+        let is_set = |name: &&'static str| text(look, name).is_ok_and(|value| value.is_some());
         let missing = "DHOLE_NODE";
-        return match alone.next() {
-            None => mpirun::read(look, words),
-            Some(set) => Err(EnvironmentError::Incomplete { set, missing }.into()),
-        };
+        if let Some(set) = OF_A_NODE.into_iter().find(is_set) {
+            return Err(EnvironmentError::Incomplete { set, missing }.into());
+        }
+        let launched = mpirun::read(look, words)?;
+        if launched.is_none() && is_set(&RUN) {
+            return Err(EnvironmentError::Incomplete { set: RUN, missing }.into());
+        }
+        return Ok(launched);
     };
     let demand = |missing| EnvironmentError::Incomplete {
         set: "DHOLE_NODE",
@@ -139,7 +143,7 @@ pub(super) fn member(
         doing: "reading its own executable",
         cause,
     })?;
-    let run = text(look, "DHOLE_RUN")?.unwrap_or_default();
+    let run = text(look, RUN)?.unwrap_or_default();
     let membership = Membership {
         node,
         nodes,
@@ -152,7 +156,7 @@ pub(super) fn member(
         learnt_runs: learnt.map(|runs| runs as usize),
     };
     Ok(membership
-        .setting("DHOLE_RUN", &run)
+        .setting(RUN, &run)
         .setting("DHOLE_BOUND_MS", &bound.to_string())
         .setting("DHOLE_MESSAGE_MIB", &said(message))
         .setting("DHOLE_LEARNT_RUNS", &said(learnt))
@@ -379,9 +383,32 @@ mod tests {
         // What a user says of all runs makes no node.
         let look = |name: &str| (name == "DHOLE_TRANSPORT").then(|| OsString::from("udp"));
         assert!(read(&look, std::iter::empty()).unwrap().is_none());
-        for variable in OF_A_NODE {
+        for variable in OF_A_NODE.into_iter().chain([RUN]) {
             let look = |name: &str| (name == variable).then(|| OsString::from("1"));
             let said = read(&look, std::iter::empty()).unwrap_err().to_string();
+            assert_eq!(said, format!("{variable} is set, but DHOLE_NODE is not"));
+        }
+    }
+
+    #[test]
+    fn what_mpis_launchers_start_may_have_the_name_of_a_run_and_nothing_else_of_a_node() {
+        let launched = [("OMPI_COMM_WORLD_SIZE", "2"), ("OMPI_COMM_WORLD_RANK", "1")];
+        let beside = |variable: &str| {
+            let all = launched.into_iter().chain([(variable, "x")]);
+            let all: Vec<_> = all.collect();
+            let look = |name: &str| {
+                let found = all.iter().find(|(n, _)| *n == name);
+                found.map(|(_, value)| OsString::from(value))
+            };
+            read(&look, std::iter::empty())
+        };
+        match beside(RUN) {
+            Ok(member) => assert_eq!(member.map(|it| it.node()), Some(NodeId(1))),
+            // Where there is no MPI in the program, that is what is told.
+            Err(error) => assert!(error.to_string().contains("feature `mpi`"), "{error}"),
+        }
+        for variable in OF_A_NODE {
+            let said = beside(variable).unwrap_err().to_string();
             assert_eq!(said, format!("{variable} is set, but DHOLE_NODE is not"));
         }
     }
