@@ -41,9 +41,9 @@ fn only(pack: &mut Pack) -> (NodeId, NodeId, Message) {
     only
 }
 
-#[test]
-fn who_claims_what_nobody_did_is_named() {
-    let mut pack = claimed(5);
+/// The manager waits long, asks node 2, and refuses what that answers: so.
+#[track_caller]
+fn refused(mut pack: Pack) -> ProtocolError {
     assert!(nobody_passed(&pack));
     pack.begin(0, Event::WaitedLong);
     let (_, to, question) = pack.in_flight.pop_front().expect("a question");
@@ -51,7 +51,12 @@ fn who_claims_what_nobody_did_is_named() {
     pack.settle();
     pack.begin(2, from(0, question));
     let (_, _, answer) = only(&mut pack);
-    let error = pack.refuse(0, from(2, answer));
+    pack.refuse(0, from(2, answer))
+}
+
+#[test]
+fn who_claims_what_nobody_did_is_named() {
+    let error = refused(claimed(5));
     assert!(
         matches!(
             error,
@@ -74,15 +79,7 @@ fn who_claims_what_nobody_did_is_named() {
 #[test]
 fn who_claims_it_at_another_barrier_is_named_too() {
     let (once, site) = (true, site(2));
-    let mut pack = claimed_where(5, Event::Arrive { once, site });
-    assert!(nobody_passed(&pack));
-    pack.begin(0, Event::WaitedLong);
-    let (_, to, question) = pack.in_flight.pop_front().expect("a question");
-    assert_eq!(to, n(2));
-    pack.settle();
-    pack.begin(2, from(0, question));
-    let (_, _, answer) = only(&mut pack);
-    let error = pack.refuse(0, from(2, answer));
+    let error = refused(claimed_where(5, Event::Arrive { once, site }));
     let words = "node 1 tells at barrier 0 that node 2 has ended its interval 5: it has ended 1";
     assert_eq!(error.to_string(), words);
 }

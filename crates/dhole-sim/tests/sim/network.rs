@@ -32,9 +32,7 @@ fn a_message_interrupts_a_worker_that_computes_and_none_that_waits() {
                     assert_eq!(actor.now(), 100_000);
                 }
                 0 => {
-                    sim.leave(node);
-                    sim.work(node, 100_000);
-                    sim.enter(node);
+                    actor.computes(100_000);
                     assert_eq!(actor.now(), 100_000 + 20 + 5_000 + 900 + 700);
                 }
                 _ => {
@@ -53,11 +51,9 @@ fn a_message_interrupts_a_worker_that_computes_and_none_that_waits() {
 fn messages_that_come_while_one_is_handled_cost_no_further_interrupt() {
     let sim = with(4, |network| network.interrupt_ns = 5_000);
     run(&sim, |actor| {
-        let (sim, node) = (actor.sim, actor.node);
+        let node = actor.node;
         if node == NodeId(0) {
-            sim.leave(node);
-            sim.work(node, 100_000);
-            sim.enter(node);
+            actor.computes(100_000);
             assert_eq!(actor.now(), 100_000 + 20 + 5_000 + 3 * (900 + 700));
         } else {
             actor.send(0, ask(node.0.into()));
@@ -208,13 +204,11 @@ fn packets_that_come_while_the_worker_computes_take_its_time_all_the_same() {
         });
         let payload = 5_000 - wake_up().wire_bytes() as usize;
         run(&sim, |actor| {
-            let (sim, node) = (actor.sim, actor.node);
+            let node = actor.node;
             if node == NodeId(1) {
                 actor.send_with(0, wake_up(), payload);
             } else {
-                sim.leave(node);
-                sim.work(node, 100_000);
-                sim.enter(node);
+                actor.computes(100_000);
                 assert_eq!(actor.now(), 100_000 + 20 + 900 + 10_000, "{pipelined}");
             }
         });
@@ -282,11 +276,9 @@ fn who_asks_the_networks_own_sequencer_disturbs_no_processor() {
             network.interrupt_ns = 5_000;
         });
         run(&sim, |actor| {
-            let (sim, node) = (actor.sim, actor.node);
+            let node = actor.node;
             if node == NodeId(0) {
-                sim.leave(node);
-                sim.work(node, 100_000);
-                sim.enter(node);
+                actor.computes(100_000);
                 let disturbed = if by_card { 0 } else { 5_000 + 900 };
                 assert_eq!(actor.now(), 100_000 + 20 + disturbed);
             } else {
@@ -294,6 +286,26 @@ fn who_asks_the_networks_own_sequencer_disturbs_no_processor() {
             }
         });
     }
+}
+
+#[test]
+fn what_the_networks_own_sequencer_brings_about_wakes_who_waits() {
+    let ask = to_group(GroupMessage::Ask {
+        view: VIEW,
+        serial: 0,
+        parts: 1,
+        done: 0,
+    });
+    let arrives = 700 + ask.wire_bytes() + 10_000;
+    let sim = with(2, |network| network.card_sequencer = true);
+    run(&sim, |actor| {
+        if actor.node == NodeId(1) {
+            actor.send(0, ask.clone());
+            return;
+        }
+        assert_eq!(actor.sim.wait(actor.node, LONG), Woken::ByWake);
+        assert_eq!(actor.now(), arrives, "the processor does nothing");
+    });
 }
 
 /// Every node asks every other some times and waits for each answer.
@@ -304,9 +316,7 @@ fn everybody_asks(sim: &Sim) -> Report {
         let (mut before, node) = (0, actor.node);
         for round in 0..ROUNDS {
             for other in (0..nodes).filter(|other| *other != node.0) {
-                actor.sim.leave(node);
-                actor.sim.work(node, 3_000);
-                actor.sim.enter(node);
+                actor.computes(3_000);
                 actor.send_with(other, ask(round), 3_000);
                 assert_eq!(actor.sim.wait(node, LONG), Woken::ByWake);
                 assert!(actor.now() > before, "time runs forward");

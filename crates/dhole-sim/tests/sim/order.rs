@@ -16,9 +16,7 @@ fn order(settings: Settings) -> (Vec<(u16, u16, u32)>, u64) {
             for other in (0..NODES).filter(|other| *other != node.0) {
                 actor.send(other, ask(round));
             }
-            sim.leave(node);
-            sim.work(node, sim.random(node) % 4 * 10_000);
-            sim.enter(node);
+            actor.computes(sim.random(node) % 4 * 10_000);
             sim.wait(node, std::time::Duration::from_micros(70));
         }
         sim.wait(node, std::time::Duration::from_millis(10));

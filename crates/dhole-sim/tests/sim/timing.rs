@@ -74,9 +74,7 @@ fn a_handler_takes_its_time_from_a_worker_that_computes() {
     run(&sim, |actor| {
         let (sim, node) = (actor.sim, actor.node);
         if node == NodeId(0) {
-            sim.leave(node);
-            sim.work(node, 100_000);
-            sim.enter(node);
+            actor.computes(100_000);
             assert_eq!(actor.now(), 100_000 + 20 + 900 + 700);
         } else {
             actor.send(0, ask(0));

@@ -33,9 +33,7 @@ fn a_wake_before_the_wait_is_kept_and_two_are_one() {
             actor.send(0, wake_up());
             return;
         }
-        sim.leave(node);
-        sim.work(node, 100_000);
-        sim.enter(node);
+        actor.computes(100_000);
         let entered = actor.now();
         assert_eq!(sim.wait(node, Duration::from_secs(1)), Woken::ByWake);
         assert_eq!(actor.now(), entered, "the wait ends at once");

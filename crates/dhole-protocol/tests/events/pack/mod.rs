@@ -1,5 +1,4 @@
 //! A pack of protocols whose messages arrive at once and in order, and are counted.
-#![allow(dead_code, reason = "each test file uses a part of it")]
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -1,5 +1,8 @@
 //! Nodes that ask each other, for the tests of the simulator.
-#![allow(dead_code, reason = "every test uses its own part of the stage")]
+#![allow(
+    dead_code,
+    reason = "each of the two tests that stand on it uses its own part"
+)]
 
 use std::sync::{Arc, Mutex};
 
@@ -89,6 +92,13 @@ impl Actor<'_> {
         });
         self.sim.send(self.receivers, self.node, &mut out);
         assert!(out.is_empty());
+    }
+
+    /// Leaves the runtime, computes so many units there, and comes back.
+    pub fn computes(&self, units: u64) {
+        self.sim.leave(self.node);
+        self.sim.work(self.node, units);
+        self.sim.enter(self.node);
     }
 
     pub fn now(&self) -> u64 {
