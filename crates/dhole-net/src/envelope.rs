@@ -89,6 +89,16 @@ impl<M> Outbox<M> {
         self.envelopes.pop_front_if(|envelope| wanted(envelope))
     }
 
+    /// What is to be sent but for the first `before` messages.
+    pub fn since(&self, before: usize) -> impl Iterator<Item = &Envelope<M>> {
+        self.envelopes.iter().skip(before)
+    }
+
+    /// How many messages are to be sent.
+    pub fn len(&self) -> usize {
+        self.envelopes.len()
+    }
+
     /// Whether nothing is to be sent.
     pub fn is_empty(&self) -> bool {
         self.envelopes.is_empty()

@@ -7,7 +7,9 @@ use crate::{Incoming, Loss, Offers, Port, SendError};
 /// A port over another: what it does not do in its own way, the port beneath does.
 ///
 /// Every method but [`inner`](Layer::inner) is the method of [`Port`] of that name. Where a layer
-/// does not say how frames are taken where they lie, they are taken as [`poll`](Layer::poll) says.
+/// does not say how frames are taken where they lie, they are taken as [`poll`](Layer::poll) says;
+/// where it does not say how they are sent at leisure, as [`send`](Layer::send) says, and a sound
+/// sleep is a [`park`](Layer::park).
 #[expect(missing_docs, reason = "they are those of Port")]
 pub trait Layer: Send + Sync {
     /// What the port beneath is.
@@ -28,6 +30,10 @@ pub trait Layer: Send + Sync {
         self.inner().send(to, parts)
     }
 
+    fn send_at_leisure(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
+        self.send(to, parts)
+    }
+
     fn multicasts(&self) -> bool {
         self.inner().multicasts()
     }
@@ -46,6 +52,10 @@ pub trait Layer: Send + Sync {
 
     fn park(&self, at_most: Duration) {
         self.inner().park(at_most);
+    }
+
+    fn park_soundly(&self, at_most: Duration) {
+        self.park(at_most);
     }
 
     fn unpark(&self) {
@@ -94,6 +104,10 @@ impl<L: Layer> Port for L {
         Layer::send(self, to, parts)
     }
 
+    fn send_at_leisure(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
+        Layer::send_at_leisure(self, to, parts)
+    }
+
     fn multicasts(&self) -> bool {
         Layer::multicasts(self)
     }
@@ -112,6 +126,10 @@ impl<L: Layer> Port for L {
 
     fn park(&self, at_most: Duration) {
         Layer::park(self, at_most);
+    }
+
+    fn park_soundly(&self, at_most: Duration) {
+        Layer::park_soundly(self, at_most);
     }
 
     fn unpark(&self) {
@@ -144,6 +162,14 @@ impl<P: Port + ?Sized> Layer for Box<P> {
 
     fn inner(&self) -> &P {
         self
+    }
+
+    fn send_at_leisure(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
+        (**self).send_at_leisure(to, parts)
+    }
+
+    fn park_soundly(&self, at_most: Duration) {
+        (**self).park_soundly(at_most);
     }
 
     fn poll_in_place(&self, take: &mut dyn FnMut(NodeId, Incoming<'_>)) -> usize {

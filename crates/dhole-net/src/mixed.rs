@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 use dhole_model::NodeId;
 
 use crate::bell::Bell;
-use crate::sleeper::Sleeper;
+use crate::sleeper::{Sleep, Sleeper};
 use crate::{Incoming, Loss, Offers, Port, SendError, Shm, Tcp};
 
 /// Shared memory to the nodes of this machine, TCP to the others.
@@ -47,6 +47,20 @@ impl Mixed {
             false => &self.far,
         }
     }
+
+    fn sleep(&self, sleep: Sleep, at_most: Duration) {
+        if self.bell.heard() {
+            return;
+        }
+        let mut wakers = Vec::new();
+        let near = self.near.lie_down(sleep, at_most, &mut wakers);
+        let far = self.far.lie_down(sleep, at_most, &mut wakers);
+        if let (Some(near), Some(far)) = (near, far) {
+            self.bell.wait(wakers, near.min(far));
+        }
+        self.near.get_up(sleep);
+        self.far.get_up(sleep);
+    }
 }
 
 impl Port for Mixed {
@@ -75,6 +89,10 @@ impl Port for Mixed {
         self.to(to).send(to, parts)
     }
 
+    fn send_at_leisure(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
+        self.to(to).send_at_leisure(to, parts)
+    }
+
     fn poll(&self, take: &mut dyn FnMut(NodeId, &[u8])) -> usize {
         self.near.poll(take) + self.far.poll(take)
     }
@@ -84,17 +102,11 @@ impl Port for Mixed {
     }
 
     fn park(&self, at_most: Duration) {
-        if self.bell.heard() {
-            return;
-        }
-        let mut wakers = Vec::new();
-        let near = self.near.lie_down(at_most, &mut wakers);
-        let far = self.far.lie_down(at_most, &mut wakers);
-        if let (Some(near), Some(far)) = (near, far) {
-            self.bell.wait(wakers, near.min(far));
-        }
-        self.near.get_up();
-        self.far.get_up();
+        self.sleep(Sleep::Light, at_most);
+    }
+
+    fn park_soundly(&self, at_most: Duration) {
+        self.sleep(Sleep::Sound, at_most);
     }
 
     fn unpark(&self) {

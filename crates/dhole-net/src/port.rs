@@ -34,6 +34,16 @@ pub trait Port: Send + Sync {
     /// [`SendError::ToItself`], [`SendError::NoSuchNode`], [`SendError::Closed`].
     fn send(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError>;
 
+    /// As [`send`](Port::send), for what the receiver needs only when it waits or looks by itself:
+    /// whoever [sleeps soundly](Port::park_soundly) there is not woken for it, where the sender can
+    /// tell.
+    ///
+    /// # Errors
+    /// As [`send`](Port::send).
+    fn send_at_leisure(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
+        self.send(to, parts)
+    }
+
     /// Whether a frame that [`send_each`](Port::send_each) sends to all others costs about as much
     /// as one to one of them.
     fn multicasts(&self) -> bool {
@@ -65,6 +75,12 @@ pub trait Port: Send + Sync {
     /// [`unpark`](Port::unpark) is called (also before), or `at_most` is over. May return early for
     /// no reason. One thread at a time: of two, one may sleep on.
     fn park(&self, at_most: Duration);
+
+    /// As [`park`](Port::park), where nobody waits for what comes: what is sent
+    /// [at leisure](Port::send_at_leisure) need not end it.
+    fn park_soundly(&self, at_most: Duration) {
+        self.park(at_most);
+    }
 
     /// Ends the [`park`](Port::park) of the thread that is in it, or the next.
     fn unpark(&self);

@@ -101,6 +101,8 @@ enum Planted {
     HeaderRelaxed,
     /// Where the next header goes lies what was there before.
     NextHeaderNotCleared,
+    /// What was said for who sleeps soundly is taken by who writes at leisure, and nobody rings.
+    TakenInSilence,
 }
 
 #[cfg(all(test, loom))]

@@ -27,13 +27,13 @@ pub use self::link::{ShmError, ShmLink};
 
 use self::barrier::Barriers;
 use self::inbound::Inbound;
-use self::outbound::{Outbound, Sent};
+use self::outbound::{Outbound, PIECE, Sent};
 use self::segment::Segment;
 use crate::bell::{Bell, timespec};
 use crate::peers::{CLOSING_NAP, Peers};
 use crate::ring::asleep::Asleep;
 use crate::ring::{Impossible, LARGEST, Ring};
-use crate::sleeper::{Sleeper, Wakers};
+use crate::sleeper::{Sleep, Sleeper, Wakers};
 use crate::sync::{locked, try_locked};
 use crate::{Incoming, Loss, Offers, Port, SendError};
 
@@ -180,6 +180,14 @@ impl Shm {
         }
     }
 
+    /// The same, after something was written at leisure.
+    fn wake_light_reader(&self, link: &Link) {
+        self.barriers.light();
+        if link.outgoing().rouses_light_reader() {
+            link.ring();
+        }
+    }
+
     /// After something was read from `link`'s peer: wakes it if it sleeps for want of room.
     fn wake_writer(&self, link: &Link) {
         self.barriers.light();
@@ -194,8 +202,9 @@ impl Shm {
     }
 
     /// Notes that a send has found no room. Whoever sleeps lay down without knowing of it, and
-    /// waits for room only when it lies down again.
+    /// waits for room only when it lies down again. A peer that sleeps soundly has much to read.
     fn note_no_room(&self, link: &Link) {
+        self.wake_reader(link);
         if !link.short_of_room.swap(true, Ordering::AcqRel) {
             self.bell.ring();
         }
@@ -205,6 +214,42 @@ impl Shm {
         let loss = Loss::CutOff(what);
         self.give_up(node, loss.clone());
         SendError::Lost { to: node, loss }
+    }
+
+    /// Sends a frame, and has its reader woken by `wake` where it sleeps.
+    #[inline]
+    fn send_by(&self, to: NodeId, parts: &[&[u8]], wake: impl Fn(&Link)) -> Result<(), SendError> {
+        let bytes = self.peers.admit(to, parts)?;
+        let Some(link) = &self.links[to.index()] else {
+            let loss = Loss::Broken("there is none".into());
+            return Err(SendError::Lost { to, loss });
+        };
+        let mut outbound = locked(&link.outbound);
+        let ring = link.outgoing();
+        let sent = outbound.send(ring, parts, bytes, &mut || wake(link));
+        match sent {
+            Ok(Sent::Yes) if !outbound.keeps() => Ok(()),
+            Ok(Sent::Yes) => {
+                self.note_no_room(link);
+                Ok(())
+            }
+            Ok(Sent::Busy) => {
+                self.note_no_room(link);
+                Err(SendError::Busy { to })
+            }
+            Err(what) => Err(self.cut_off(to, what)),
+        }
+    }
+
+    fn sleep(&self, sleep: Sleep, at_most: Duration) {
+        if self.bell.heard() {
+            return;
+        }
+        let mut wakers = Vec::new();
+        if let Some(at_most) = self.lie_down(sleep, at_most, &mut wakers) {
+            self.bell.wait(wakers, at_most);
+        }
+        self.get_up(sleep);
     }
 
     /// Hears who has rung, and who is gone.
@@ -286,8 +331,13 @@ impl Shm {
 }
 
 impl Sleeper for Shm {
-    fn lie_down<'a>(&'a self, at_most: Duration, wakers: &mut Wakers<'a>) -> Option<Duration> {
-        self.asleep.lie_down(self.incoming());
+    fn lie_down<'a>(
+        &'a self,
+        sleep: Sleep,
+        at_most: Duration,
+        wakers: &mut Wakers<'a>,
+    ) -> Option<Duration> {
+        self.asleep.lie_down(sleep, self.incoming());
         for (_, link) in self.living() {
             if link.short_of_room.load(Ordering::Relaxed) {
                 link.outgoing().writer_waits().store(1, Ordering::Relaxed);
@@ -301,10 +351,10 @@ impl Sleeper for Shm {
         (!self.has_something_to_do()).then_some(at_most)
     }
 
-    fn get_up(&self) {
+    fn get_up(&self, sleep: Sleep) {
         // Before others are asked to ring: a ring for who sleeps on is not taken from it.
         self.look();
-        if self.asleep.get_up(self.incoming()) {
+        if self.asleep.get_up(sleep, self.incoming()) {
             // What comes from now on wakes another. Where the barrier does not reach everybody, no
             // sleep is long.
             let _ = self.barriers.heavy();
@@ -334,25 +384,14 @@ impl Port for Shm {
     }
 
     fn send(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
-        let bytes = self.peers.admit(to, parts)?;
-        let Some(link) = &self.links[to.index()] else {
-            let loss = Loss::Broken("there is none".into());
-            return Err(SendError::Lost { to, loss });
-        };
-        let mut outbound = locked(&link.outbound);
-        let ring = link.outgoing();
-        let sent = outbound.send(ring, parts, bytes, &mut || self.wake_reader(link));
-        match sent {
-            Ok(Sent::Yes) if !outbound.keeps() => Ok(()),
-            Ok(Sent::Yes) => {
-                self.note_no_room(link);
-                Ok(())
-            }
-            Ok(Sent::Busy) => {
-                self.note_no_room(link);
-                Err(SendError::Busy { to })
-            }
-            Err(what) => Err(self.cut_off(to, what)),
+        self.send_by(to, parts, |link| self.wake_reader(link))
+    }
+
+    fn send_at_leisure(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
+        // Of what goes in pieces the first are read while the others are written.
+        match parts.iter().map(|part| part.len()).sum::<usize>() <= PIECE {
+            true => self.send_by(to, parts, |link| self.wake_light_reader(link)),
+            false => self.send(to, parts),
         }
     }
 
@@ -401,14 +440,11 @@ impl Port for Shm {
     }
 
     fn park(&self, at_most: Duration) {
-        if self.bell.heard() {
-            return;
-        }
-        let mut wakers = Vec::new();
-        if let Some(at_most) = self.lie_down(at_most, &mut wakers) {
-            self.bell.wait(wakers, at_most);
-        }
-        self.get_up();
+        self.sleep(Sleep::Light, at_most);
+    }
+
+    fn park_soundly(&self, at_most: Duration) {
+        self.sleep(Sleep::Sound, at_most);
     }
 
     fn unpark(&self) {

@@ -8,10 +8,24 @@ use rustix::event::PollFlags;
 pub(crate) trait Sleeper {
     /// Begins a sleep, and adds what may end it to `wakers`; how long it may last, or none where
     /// there is something to do.
-    fn lie_down<'a>(&'a self, at_most: Duration, wakers: &mut Wakers<'a>) -> Option<Duration>;
+    fn lie_down<'a>(
+        &'a self,
+        sleep: Sleep,
+        at_most: Duration,
+        wakers: &mut Wakers<'a>,
+    ) -> Option<Duration>;
 
     /// Ends the sleep, also one that was over at once.
-    fn get_up(&self);
+    fn get_up(&self, sleep: Sleep);
+}
+
+/// How a thread sleeps in a port.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Sleep {
+    /// Whatever comes wakes it.
+    Light,
+    /// What is [sent at leisure](crate::Port::send_at_leisure) does not.
+    Sound,
 }
 
 /// Descriptors, and what of each is waited for.

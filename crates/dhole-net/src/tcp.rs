@@ -26,7 +26,7 @@ use self::inbound::{Brought, Inbound};
 use self::outbound::{Outbound, Sent};
 use crate::bell::{Bell, timespec};
 use crate::peers::{CLOSING_NAP, Peers};
-use crate::sleeper::{Sleeper, Wakers};
+use crate::sleeper::{Sleep, Sleeper, Wakers};
 use crate::sync::{locked, try_locked};
 use crate::{Loss, Offers, Port, SendError};
 
@@ -206,7 +206,13 @@ impl Tcp {
 }
 
 impl Sleeper for Tcp {
-    fn lie_down<'a>(&'a self, at_most: Duration, wakers: &mut Wakers<'a>) -> Option<Duration> {
+    /// What comes makes the socket readable, however it was sent: every sleep is light.
+    fn lie_down<'a>(
+        &'a self,
+        _: Sleep,
+        at_most: Duration,
+        wakers: &mut Wakers<'a>,
+    ) -> Option<Duration> {
         if self.more.load(Ordering::Relaxed) {
             return None;
         }
@@ -220,7 +226,7 @@ impl Sleeper for Tcp {
         Some(at_most)
     }
 
-    fn get_up(&self) {}
+    fn get_up(&self, _: Sleep) {}
 }
 
 impl Port for Tcp {
@@ -291,10 +297,10 @@ impl Port for Tcp {
             return;
         }
         let mut wakers = Vec::new();
-        if let Some(at_most) = self.lie_down(at_most, &mut wakers) {
+        if let Some(at_most) = self.lie_down(Sleep::Light, at_most, &mut wakers) {
             self.bell.wait(wakers, at_most);
         }
-        self.get_up();
+        self.get_up(Sleep::Light);
     }
 
     fn unpark(&self) {

@@ -107,6 +107,37 @@ impl<P: Port> Watch<P> {
         }
     }
 
+    /// Sends a frame, stuffed where it could be taken for a heartbeat.
+    fn send_by(
+        &self,
+        to: NodeId,
+        parts: &[&[u8]],
+        send: impl FnOnce(&[&[u8]]) -> Result<(), SendError>,
+    ) -> Result<(), SendError> {
+        let bytes: usize = parts.iter().map(|part| part.len()).sum();
+        let largest = Layer::offers(self).largest;
+        if bytes > largest {
+            return Err(SendError::TooLarge { to, bytes, largest });
+        }
+        if is_stuffing(parts.iter().copied().flatten()) {
+            send(&[&vec![STUFFING; bytes + 1]])?;
+        } else {
+            send(parts)?;
+        }
+        let told = &self.peers[to.index()].told;
+        if !told.load(Ordering::Relaxed) {
+            told.store(true, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    fn park_by(&self, at_most: Duration, park: impl FnOnce(Duration)) {
+        self.tick((self.clock)());
+        park(at_most.min(self.bound / BEATS));
+        // What has come is read before its absence is held against anybody.
+        self.polls.store(POLLS - 2, Ordering::Relaxed);
+    }
+
     fn look(&self, mut times: MutexGuard<'_, Times>, now: Duration) {
         let passed = now.saturating_sub(times.looked);
         // Who looked before another and comes after it counts nothing twice.
@@ -164,21 +195,11 @@ impl<P: Port> Layer for Watch<P> {
     }
 
     fn send(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
-        let bytes: usize = parts.iter().map(|part| part.len()).sum();
-        let largest = Layer::offers(self).largest;
-        if bytes > largest {
-            return Err(SendError::TooLarge { to, bytes, largest });
-        }
-        if is_stuffing(parts.iter().copied().flatten()) {
-            self.inner.send(to, &[&vec![STUFFING; bytes + 1]])?;
-        } else {
-            self.inner.send(to, parts)?;
-        }
-        let told = &self.peers[to.index()].told;
-        if !told.load(Ordering::Relaxed) {
-            told.store(true, Ordering::Relaxed);
-        }
-        Ok(())
+        self.send_by(to, parts, |parts| self.inner.send(to, parts))
+    }
+
+    fn send_at_leisure(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
+        self.send_by(to, parts, |parts| self.inner.send_at_leisure(to, parts))
     }
 
     fn send_each(&self, to: &mut Vec<NodeId>, parts: &[&[u8]]) -> Result<(), SendError> {
@@ -228,10 +249,11 @@ impl<P: Port> Layer for Watch<P> {
     }
 
     fn park(&self, at_most: Duration) {
-        self.tick((self.clock)());
-        self.inner.park(at_most.min(self.bound / BEATS));
-        // What has come is read before its absence is held against anybody.
-        self.polls.store(POLLS - 2, Ordering::Relaxed);
+        self.park_by(at_most, |at_most| self.inner.park(at_most));
+    }
+
+    fn park_soundly(&self, at_most: Duration) {
+        self.park_by(at_most, |at_most| self.inner.park_soundly(at_most));
     }
 
     fn beat(&self) -> Duration {

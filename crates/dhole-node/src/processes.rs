@@ -338,6 +338,7 @@ impl Machine for Processes {
     }
 
     fn begin(&self, node: NodeId, strand: Strand) -> Result<(), StartError> {
+        self.pace.has_several(&*self.port);
         self.maker.want(node, strand, (self.name(), self.nodes))
     }
 

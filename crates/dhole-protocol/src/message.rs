@@ -636,6 +636,29 @@ pub enum Message {
 }
 
 impl Message {
+    /// Whether its receiver needs it only when its worker waits for it, or synchronises: nothing
+    /// comes of it before that another node could wait for.
+    pub fn is_for_who_waits(&self) -> bool {
+        use MessageKind::*;
+        match self {
+            Message::Objects(message) => message.is_for_who_waits(),
+            message => matches!(
+                message.kind(),
+                FetchReply
+                    | PageReply
+                    | DiffReply
+                    | Gone
+                    | Update
+                    | DropOut
+                    | FlushAck
+                    | LockGrant
+                    | GateGrant
+                    | BarrierArrive
+                    | BarrierDepart
+            ),
+        }
+    }
+
     /// Whether a wait for a lock, at a barrier, at a gate or on a condition may end because of
     /// the message.
     pub(crate) fn may_end_a_wait(&self) -> bool {

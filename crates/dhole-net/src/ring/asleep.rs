@@ -1,63 +1,93 @@
 use std::sync::PoisonError;
 
-use super::Ring;
+use super::{Planted, Ring, planted};
 use crate::atomic::{AtomicU64, Mutex, Ordering};
+use crate::sleeper::Sleep;
+
+/// Said to the peers: somebody sleeps lightly.
+const LIGHT: u64 = 1;
+/// Somebody sleeps soundly.
+const SOUND: u64 = 2;
 
 /// The threads of this process that sleep until a peer rings, as its peers see them in the rings.
 ///
 /// More than one may sleep at a port for a moment. Who gets up then says to the peers that somebody
 /// sleeps on.
 pub(crate) struct Asleep {
-    threads: Mutex<u32>,
+    threads: Mutex<Threads>,
+}
+
+#[derive(Default)]
+struct Threads {
+    light: u32,
+    sound: u32,
 }
 
 impl Asleep {
     pub fn new() -> Self {
         Asleep {
-            threads: Mutex::new(0),
+            threads: Mutex::new(Threads::default()),
         }
     }
 
     /// One more lies down: those who write into `incoming` are to ring. A barrier must follow, and
     /// then a look whether something is there already.
-    pub fn lie_down<'a>(&self, incoming: impl Iterator<Item = Ring<'a>>) {
-        self.say(1, incoming);
+    pub fn lie_down<'a>(&self, sleep: Sleep, incoming: impl Iterator<Item = Ring<'a>>) {
+        self.say(sleep, 1, incoming);
     }
 
     /// One gets up, and has heard the rings so far. Whether others sleep on: then a barrier must
     /// follow, before what has come is taken.
-    pub fn get_up<'a>(&self, incoming: impl Iterator<Item = Ring<'a>>) -> bool {
-        self.say(-1, incoming)
+    pub fn get_up<'a>(&self, sleep: Sleep, incoming: impl Iterator<Item = Ring<'a>>) -> bool {
+        self.say(sleep, -1, incoming)
     }
 
     /// Under the lock, so that nobody lies down between the count and what is said of it.
-    fn say<'a>(&self, by: i32, incoming: impl Iterator<Item = Ring<'a>>) -> bool {
+    fn say<'a>(&self, sleep: Sleep, by: i32, incoming: impl Iterator<Item = Ring<'a>>) -> bool {
         let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
-        *threads = threads.saturating_add_signed(by);
-        let anybody = *threads > 0;
+        let alike = match sleep {
+            Sleep::Light => &mut threads.light,
+            Sleep::Sound => &mut threads.sound,
+        };
+        *alike = alike.saturating_add_signed(by);
+        let said = |threads: u32, flag| if threads > 0 { flag } else { 0 };
+        let flags = said(threads.light, LIGHT) | said(threads.sound, SOUND);
         for ring in incoming {
             // Read as well as written, as by who rings: so it is what was written last that is
             // changed, and what is said here is never older than a flag that was taken before.
-            ring.reader_parked()
-                .swap(u64::from(anybody), Ordering::Relaxed);
+            ring.reader_parked().swap(flags, Ordering::Relaxed);
         }
-        anybody
+        flags != 0
     }
 }
 
 impl Ring<'_> {
     /// After something was written, and a barrier: whether the reader sleeps and is to be rung.
     pub fn rouses_reader(&self) -> bool {
-        rouses(self.reader_parked())
+        rouses(self.reader_parked(), LIGHT | SOUND)
+    }
+
+    /// The same, after something was written at leisure.
+    pub fn rouses_light_reader(&self) -> bool {
+        rouses(self.reader_parked(), LIGHT)
     }
 
     /// After something was read, and a barrier: whether the writer sleeps for want of room and is
     /// to be rung.
     pub fn rouses_writer(&self) -> bool {
-        rouses(self.writer_waits())
+        rouses(self.writer_waits(), u64::MAX)
     }
 }
 
-fn rouses(sleeps: &AtomicU64) -> bool {
-    sleeps.load(Ordering::Relaxed) != 0 && sleeps.swap(0, Ordering::Relaxed) != 0
+/// Takes all that is said where some of it asks for a ring: who has taken it is to ring, also
+/// where somebody else lay down meanwhile.
+fn rouses(sleeps: &AtomicU64, asks: u64) -> bool {
+    if sleeps.load(Ordering::Relaxed) & asks == 0 {
+        return false;
+    }
+    let taken = sleeps.swap(0, Ordering::Relaxed);
+    match planted(Planted::TakenInSilence) {
+        true => taken & asks != 0,
+        false => taken != 0,
+    }
 }

@@ -18,6 +18,7 @@ use super::asleep::Asleep;
 use super::{CONTROL, Header, Kind, Planted, Reader, Ring, Writer};
 use crate::atomic::AtomicU64;
 use crate::bell::model::{Waker, deadlocks, explore};
+use crate::sleeper::Sleep;
 
 std::thread_local! {
     /// What is planted in this test's model, all of whose threads loom runs on this one.
@@ -179,11 +180,20 @@ enum Mistake {
 /// writer:   writes; is somebody asleep? then rings; once more
 /// ```
 fn two_sleepers_at_one_port(mistake: Mistake) {
+    sleepers_at_one_port([Sleep::Light; 2], mistake);
+}
+
+/// As above. One of them sleeps soundly, and the first record is written at leisure.
+fn one_of_two_sleeps_soundly(mistake: Mistake) {
+    sleepers_at_one_port([Sleep::Light, Sleep::Sound], mistake);
+}
+
+fn sleepers_at_one_port(sleeps: [Sleep; 2], mistake: Mistake) {
     const COUNT: usize = 2;
     let words = words();
     let doorbell = Arc::new(Waker::new());
     let port = Arc::new((Asleep::new(), Mutex::new((Reader::new(), 0))));
-    let sleepers = [(); 2].map(|()| {
+    let sleepers = sleeps.map(|sleep| {
         let (words, doorbell, port) = (words.clone(), doorbell.clone(), port.clone());
         thread::spawn(move || {
             let (ring, (asleep, reader)) = (Ring::new(&words), &*port);
@@ -204,7 +214,7 @@ fn two_sleepers_at_one_port(mistake: Mistake) {
                 if took > 0 || all == COUNT {
                     break;
                 }
-                asleep.lie_down([ring].into_iter());
+                asleep.lie_down(sleep, [ring].into_iter());
                 barrier_unless(Mistake::LooksTooEarly);
                 if reader.lock().expect("a lock").0.is_empty(ring) {
                     doorbell.sleep();
@@ -212,7 +222,7 @@ fn two_sleepers_at_one_port(mistake: Mistake) {
                 if mistake != Mistake::HearsTooLate {
                     doorbell.hear();
                 }
-                if asleep.get_up([ring].into_iter()) {
+                if asleep.get_up(sleep, [ring].into_iter()) {
                     barrier_unless(Mistake::TakesTooEarly);
                 }
                 if mistake == Mistake::ForgetsTheOther {
@@ -222,12 +232,16 @@ fn two_sleepers_at_one_port(mistake: Mistake) {
         })
     });
     let (ring, mut writer) = (Ring::new(&words), Writer::new());
-    for _ in 0..COUNT {
+    for record in 0..COUNT {
         let (kind, bytes) = (Kind::Whole, 0);
         let written = writer.write(ring, Header { kind, bytes }, []);
         assert!(written.expect("a sound reader"), "there is room");
         fence(Ordering::SeqCst);
-        if ring.rouses_reader() {
+        let rouses = match record == 0 && sleeps.contains(&Sleep::Sound) {
+            true => ring.rouses_light_reader(),
+            false => ring.rouses_reader(),
+        };
+        if rouses {
             doorbell.ring();
         }
     }
@@ -294,6 +308,23 @@ fn a_barrier_that_is_missing_where_room_is_made_is_caught() {
 #[test]
 fn what_is_written_beside_two_sleepers_is_taken() {
     explore(3, || two_sleepers_at_one_port(Mistake::Nothing));
+}
+
+#[test]
+fn what_is_written_beside_one_who_sleeps_soundly_is_taken() {
+    explore(3, || one_of_two_sleeps_soundly(Mistake::Nothing));
+}
+
+#[test]
+#[ignore = "it deadlocks, which the next test wants"]
+fn taking_in_silence() {
+    PLANTED.set(Planted::TakenInSilence);
+    explore(3, || one_of_two_sleeps_soundly(Mistake::Nothing));
+}
+
+#[test]
+fn a_sound_sleep_that_is_taken_in_silence_is_caught() {
+    assert!(deadlocks("ring::model::taking_in_silence"));
 }
 
 /// Each deadlocks, which the test that follows on it wants.

@@ -4,7 +4,7 @@ use crate::ring::{Header, Impossible, Kind, Ring, Writer};
 
 /// Larger frames go in pieces of so many bytes: the reader copies one out while the next is copied
 /// in, and no large frame needs a large ring.
-const PIECE: usize = 32 << 10;
+pub(super) const PIECE: usize = 32 << 10;
 /// Looks for room in the middle of a large frame before the rest of it is copied aside. The reader
 /// is copying at that moment, as a rule.
 const LOOKS: u32 = 20_000;

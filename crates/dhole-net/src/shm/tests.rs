@@ -15,7 +15,7 @@ use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg}
 
 use super::{Shm, ShmError, ShmLink};
 use crate::ring::{CONTROL, Header, Kind, Reader, Writer};
-use crate::sleeper::Sleeper;
+use crate::sleeper::{Sleep, Sleeper};
 use crate::{Loss, Port, SendError};
 
 /// The largest frame here: one that needs several of the small rings.
@@ -158,8 +158,8 @@ fn whoever_waits_for_room_is_woken_however_much_was_freed() {
 
 /// Whether a park would last, after which somebody is as up as before.
 fn sleeps(port: &Shm) -> bool {
-    let lies = port.lie_down(Duration::from_secs(60), &mut Vec::new());
-    port.get_up();
+    let lies = port.lie_down(Sleep::Light, Duration::from_secs(60), &mut Vec::new());
+    port.get_up(Sleep::Light);
     !port.bell.heard() && lies.is_some()
 }
 
@@ -183,13 +183,13 @@ fn who_sleeps_already_is_woken_for_the_rest_of_a_frame() {
     let (port, peer) = port_and_peer();
     let mut wakers = Vec::new();
     assert!(
-        port.lie_down(Duration::from_secs(60), &mut wakers)
+        port.lie_down(Sleep::Light, Duration::from_secs(60), &mut wakers)
             .is_some()
     );
     // As another thread would, while the first sleeps.
     assert_eq!(port.send(PEER, &[&[1; LARGEST]]), Ok(()));
     assert!(port.bell.heard(), "nobody would send the rest");
-    port.get_up();
+    port.get_up(Sleep::Light);
     assert!(sleeps(&port), "there is no room yet");
     let waits = peer.segment.ring(0).writer_waits();
     assert_eq!(waits.load(Ordering::SeqCst), 1, "for room");
@@ -206,6 +206,42 @@ fn who_was_refused_behind_a_rest_does_not_sleep_once_the_rest_has_gone() {
     take_all(&port, &peer, &mut Reader::new());
     assert!(!sleeps(&port), "there is room, and no peer will tell");
     assert_eq!(port.send(PEER, &[b"end"]), Ok(()));
+}
+
+#[test]
+fn what_is_sent_at_leisure_wakes_only_who_sleeps_lightly() {
+    let two = || {
+        let (here, there) = UnixStream::pair().expect("a pair of sockets");
+        let links = [ShmLink::offer(here, 0), ShmLink::accept(there)].map(Result::ok);
+        let [ours, theirs] = links;
+        let [port, peer] = [vec![None, ours], vec![theirs, None]];
+        let port = Shm::with_largest(NodeId(0), port, LARGEST).expect("a port");
+        let peer = Shm::with_largest(PEER, peer, LARGEST).expect("a port");
+        (port, peer)
+    };
+    for sleep in [Sleep::Light, Sleep::Sound] {
+        let (port, peer) = two();
+        let mut wakers = Vec::new();
+        assert!(port.lie_down(sleep, Duration::MAX, &mut wakers).is_some());
+        let rung = |peer: &Shm| {
+            let link = peer.links[0].as_ref().expect("a link");
+            link.outgoing().reader_parked().load(Ordering::SeqCst) == 0
+        };
+        let me = NodeId(0);
+        assert_eq!(peer.send_at_leisure(me, &[b"later"]), Ok(()));
+        assert_eq!(rung(&peer), sleep == Sleep::Light, "{sleep:?}");
+        assert_eq!(peer.send(me, &[b"now"]), Ok(()));
+        assert!(rung(&peer), "{sleep:?}");
+        port.get_up(sleep);
+        let mut frames = Vec::new();
+        port.poll(&mut |_, frame| frames.push(frame.to_vec()));
+        assert_eq!(frames, [&b"later"[..], b"now"]);
+        // Who fills the ring at leisure wakes a sound sleeper when nothing more fits.
+        assert!(port.lie_down(sleep, Duration::MAX, &mut wakers).is_some());
+        while peer.send_at_leisure(me, &[&[0; 4096]]) == Ok(()) {}
+        assert!(rung(&peer), "{sleep:?}");
+        port.get_up(sleep);
+    }
 }
 
 #[test]

@@ -43,6 +43,8 @@ pub(super) struct Pace {
     handover: Handover,
     /// The worker is in the runtime.
     inside: AtomicBool,
+    /// Processes were started on this node beside the program.
+    several: AtomicBool,
     /// How often it waited, looking at the port itself, or took something then. That it comes is
     /// not enough: most calls take nothing.
     waits: AtomicU64,
@@ -64,6 +66,7 @@ impl Pace {
             rest_ns: AtomicU64::new(0),
             handover: Handover::default(),
             inside: AtomicBool::new(true),
+            several: AtomicBool::new(false),
             waits: AtomicU64::new(0),
             service: Mutex::new(None),
             idle: AtomicBool::new(true),
@@ -95,6 +98,15 @@ impl Pace {
     pub fn begin(&self) {
         self.handover.begin();
         self.inside.store(true, Ordering::SeqCst);
+        self.several.store(false, Ordering::SeqCst);
+    }
+
+    /// A process begins beside the program: from here on somebody may wait for what comes while
+    /// another computes.
+    pub fn has_several(&self, port: &dyn Port) {
+        if !self.several.swap(true, Ordering::SeqCst) {
+            port.unpark();
+        }
     }
 
     /// A run is about to begin: from here on its own threads take what comes, and no other.
@@ -336,7 +348,12 @@ impl Processes {
                 std::thread::park_timeout(nap);
                 continue;
             }
-            let park = || self.port.park(LONGEST_SLEEP);
+            // Of several processes one may wait while another computes; and where nodes may be
+            // lost, what comes is confirmed. Asked where nobody else can be unparked any more.
+            let park = || match pace.several.load(Ordering::SeqCst) || self.survives() {
+                true => self.port.park(LONGEST_SLEEP),
+                false => self.port.park_soundly(LONGEST_SLEEP),
+            };
             if !pace.handover.sleep(park) {
                 continue;
             }

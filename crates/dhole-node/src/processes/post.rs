@@ -178,6 +178,7 @@ impl Processes {
         let mut lane = lock(lane.ok_or(SendError::NoSuchNode { to, nodes })?);
         let Lane { buffer, cluster } = &mut *lane;
         let largest = self.port.offers().largest;
+        let at_leisure = message.is_for_who_waits();
         loop {
             let mut frame = std::mem::take(buffer);
             frame.clear();
@@ -210,12 +211,12 @@ impl Processes {
             let message = frame.len() - HEADER - told;
             let header = self.header(Kind::Message, told, message);
             frame[..HEADER].copy_from_slice(&header);
-            let sent = self.push(
-                receivers,
-                to,
-                &[&frame, if more { &[] } else { payload }],
-                out,
-            );
+            let parts: &[&[u8]] = &[&frame, if more { &[] } else { payload }];
+            let send = &mut || match at_leisure {
+                true => self.port.send_at_leisure(to, parts),
+                false => self.port.send(to, parts),
+            };
+            let sent = self.push_by(receivers, send, out);
             if frame.capacity() <= MOST_KEPT {
                 *buffer = frame;
             }

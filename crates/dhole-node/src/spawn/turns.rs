@@ -59,6 +59,11 @@ impl Turns {
         Ok(())
     }
 
+    /// Whether no process was ever begun here: all turns are the program's.
+    pub fn are_the_programs(&self) -> bool {
+        self.made == 0
+    }
+
     /// Whether somebody else could go on.
     #[inline]
     pub fn can_go_on(&self) -> bool {

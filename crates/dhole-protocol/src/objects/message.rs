@@ -432,6 +432,13 @@ impl Ordered {
 }
 
 impl ObjectsMessage {
+    /// Whether its receiver needs it only when its worker waits for it. Where a batch is answered,
+    /// the next goes; and what is ordered may let others go on, and is read without looking at the
+    /// port.
+    pub(crate) fn is_for_who_waits(&self) -> bool {
+        matches!(self, ObjectsMessage::Reply { together, .. } if !together)
+    }
+
     /// Whether it asks the sequencer for numbers.
     pub fn asks_for_number(&self) -> bool {
         matches!(self, ObjectsMessage::Group(GroupMessage::Ask { .. }))
