@@ -1,7 +1,7 @@
 //! What operations on objects cost, beside a bare lock: reads of a replica and of an own copy, one
 //! thread; calls of a copy elsewhere and ordered writes, two threads.
 //!
-//! The fastest of several runs counts, in nanoseconds.
+//! The fastest of several runs counts, in nanoseconds. An argument chooses those whose names begin so.
 #![forbid(unsafe_code)]
 
 use std::hint::black_box;
@@ -27,31 +27,23 @@ impl Counter {
 }
 
 fn main() {
+    // All of them, or those whose names begin so.
+    let only = std::env::args().nth(1).unwrap_or_default();
+    let row = |name: &str, measure: &dyn Fn() -> f64| {
+        if name.starts_with(&only) {
+            println!("{name:<22} {:9.1} ns", measure());
+        }
+    };
     let bare = Mutex::new(1_u64);
-    let took = best(1_000_000, || {
-        let lock = black_box(&bare);
-        lock.lock().map_or(0, |value| *value)
-    });
-    println!("a bare lock                {took:8.1} ns");
+    let lock = || black_box(&bare).lock().map_or(0, |value| *value);
     let (alone, here) = (1, on(NodeId(0)));
-    println!("read, own copy             {:8.1} ns", read(alone, here));
-    println!(
-        "read, replica              {:8.1} ns",
-        read(alone, replicated())
-    );
-    println!("write, own copy            {:8.1} ns", write(alone, here));
-    println!(
-        "write, ordered, of 1       {:8.1} ns",
-        write(alone, replicated())
-    );
-    println!(
-        "write, ordered, of 2       {:8.1} ns",
-        write(2, replicated())
-    );
-    println!(
-        "write, copy elsewhere      {:8.1} ns",
-        write(2, on(NodeId(1)))
-    );
+    row("a bare lock", &|| best(1_000_000, lock));
+    row("read, own copy", &|| read(alone, here));
+    row("read, replica", &|| read(alone, replicated()));
+    row("write, own copy", &|| write(alone, here));
+    row("write, ordered, of 1", &|| write(alone, replicated()));
+    row("write, ordered, of 2", &|| write(2, replicated()));
+    row("write, copy elsewhere", &|| write(2, on(NodeId(1))));
 }
 
 fn read(nodes: usize, strategy: Strategy) -> f64 {

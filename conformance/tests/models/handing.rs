@@ -42,7 +42,7 @@ fn what_is_handed_back_is_seen() {
 }
 
 #[test]
-#[ignore = "minutes: three nodes and two objects; \
+#[ignore = "two minutes: three nodes and two objects; \
             cargo test -p conformance --release --test models handing -- --ignored"]
 fn what_is_handed_on_is_seen() {
     for kept in [
@@ -107,7 +107,7 @@ fn what_is_not_told_with_operations_makes_a_stale_read() {
 }
 
 #[test]
-#[ignore = "minutes: three nodes, of which one moves the counter; \
+#[ignore = "two minutes: three nodes, of which one moves the counter; \
             cargo test -p conformance --release --test models handing -- --ignored"]
 fn what_is_handed_over_is_seen_while_a_third_moves_the_object() {
     for (kept, to) in [(REPLICATED, on(2)), (on(2), REPLICATED), (on(0), on(2))] {
