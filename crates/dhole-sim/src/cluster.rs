@@ -333,24 +333,17 @@ impl Cluster {
             false => Vec::new(),
         };
         let bytes = envelope.body.wire_bytes() + envelope.payload.len() as u64;
-        let network = &self.settings.network;
-        let gives = |body: &Message| matches!(body, Message::Objects(it) if it.gives_number());
-        let sending_ns = match self.plain {
-            _ if network.card_sequencer && gives(&envelope.body) => 0,
-            true => network.send_ns,
-            false => network.sending_ns(bytes),
+        let sending_ns = match self.is_cards(&envelope.body) {
+            true => 0,
+            false if self.plain => self.settings.network.send_ns,
+            false => self.settings.network.sending_ns(bytes),
         };
         let departs = at.saturating_add(sending_ns);
         self.report.bytes += bytes;
         if !self.direct {
-            let late_ns = self.settings.network.sending_late_ns(bytes).min(sending_ns);
-            let last_ns = match late_ns {
-                0 => 0,
-                _ => self.settings.network.last_packet_ns(bytes),
-            };
-            let whole_at = departs.saturating_add(last_ns);
+            let (passes, whole_at) = self.handed_on(bytes, sending_ns, departs);
             let flight = Flight::to_many(envelope, others, bytes, departs, whole_at);
-            self.agenda.pass(departs - late_ns, flight);
+            self.agenda.pass(passes, flight);
         } else if others.is_empty() {
             let arrives = self.transit.arrival(from, departs, bytes);
             self.agenda.deliver(arrives, envelope);
@@ -363,6 +356,24 @@ impl Cluster {
             }
         }
         departs
+    }
+
+    /// Whether the network's own processor sends this, and not the node's.
+    fn is_cards(&self, body: &Message) -> bool {
+        let gives = |body: &Message| matches!(body, Message::Objects(it) if it.gives_number());
+        self.settings.network.card_sequencer && gives(body)
+    }
+
+    /// When a message, with which its sender's processor is done at `departs`, comes to the channel
+    /// that its sender transmits on; and when the last of its packets has passed that at the
+    /// earliest.
+    fn handed_on(&self, bytes: u64, sending_ns: u64, departs: u64) -> (u64, u64) {
+        let late_ns = self.settings.network.sending_late_ns(bytes).min(sending_ns);
+        let last_ns = match late_ns {
+            0 => 0,
+            _ => self.settings.network.last_packet_ns(bytes),
+        };
+        (departs - late_ns, departs.saturating_add(last_ns))
     }
 
     /// A message comes to its next channel, or its sender's patience is over.
@@ -397,17 +408,23 @@ impl Cluster {
         }
     }
 
-    /// The sender of a message that was lost sends it again, as it would handle a message.
+    /// The sender of a message that was lost sends it again, as it would handle a message, or the
+    /// network's own processor does, whose message it was.
     fn send_again(&mut self, now: u64, flight: Flight) {
         let (from, bytes) = (flight.envelope.from, flight.bytes());
         if self.has_crashed(from) {
             return;
         }
+        self.report.bytes += bytes;
+        if self.is_cards(&flight.envelope.body) {
+            self.agenda.pass(now, flight.again(now, now));
+            return;
+        }
         let sending_ns = self.settings.network.sending_ns(bytes);
         let begun = self.nodes[from.index()].handle(now, 0);
         let done = self.nodes[from.index()].handle(now, sending_ns);
-        self.report.bytes += bytes;
-        self.agenda.pass(done, flight.again(done));
+        let (passes, whole_at) = self.handed_on(bytes, sending_ns, done);
+        self.agenda.pass(passes, flight.again(done, whole_at));
         self.occupied(from, begun, done, Wake::No);
     }
 

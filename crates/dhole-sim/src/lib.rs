@@ -18,7 +18,8 @@
 //! - A message occupies its sender's link, or the ports of a switch, or hubs ([`Medium`]), for its
 //!   bytes divided by the bandwidth, behind those before it, and arrives `latency_ns` after that,
 //!   and later by the jitter. A message of a node to itself takes no time.
-//! - A message that is lost is sent again after `retransmit_ns`: a receiver gets each once.
+//! - A message that is lost is sent again after `retransmit_ns`, as it was sent the first time: a
+//!   receiver gets each once.
 //! - Before a worker's call into the runtime goes on, everything has happened that comes before the
 //!   worker's clock. At one instant deliveries come first, then waits that expire, then workers.
 //! - When all bodies have returned the run is over, whatever messages are still on their way.

@@ -99,9 +99,11 @@ impl Flight {
         !self.others.is_empty()
     }
 
-    /// The same on its way again, once its sender's processor was done with it at `departed`.
-    pub fn again(self, departed: u64) -> Flight {
-        Flight::to_many(self.envelope, self.others, self.trip.bytes, departed, 0)
+    /// The same on its way again, once its sender's processor was done with it at `departed`; as
+    /// [`to_many`](Flight::to_many).
+    pub fn again(self, departed: u64, whole_at: u64) -> Flight {
+        let bytes = self.trip.bytes;
+        Flight::to_many(self.envelope, self.others, bytes, departed, whole_at)
     }
 
     /// Bytes of the message.

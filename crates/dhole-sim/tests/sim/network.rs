@@ -386,3 +386,89 @@ fn a_lost_message_is_sent_again_after_the_timeout_at_the_senders_cost() {
         assert_eq!(end, 700 + 20 + report.lost * 700);
     }
 }
+
+#[test]
+fn packets_that_are_sent_again_are_sent_transmitted_and_received_side_by_side() {
+    const PACKETS: u64 = 10;
+    const RETRANSMIT_NS: u64 = 1_000_000;
+    let mut most = 0;
+    for (send, receive) in [(0.5, 0.25), (2.0, 1.0), (0.5, 3.0)] {
+        for seed in 0..10 {
+            let mut settings = Settings {
+                seed,
+                ..settings(2)
+            };
+            let network = &mut settings.network;
+            network.medium = Medium::Switch;
+            network.packet_bytes = 1_000;
+            network.send_ns_per_byte = send;
+            network.receive_ns_per_byte = receive;
+            network.pipelined = true;
+            network.loss = 0.05;
+            network.retransmit_ns = RETRANSMIT_NS;
+            let sim = Sim::new(settings);
+            let payload = (PACKETS * 1_000 - wake_up().wire_bytes()) as usize;
+            run(&sim, |actor| {
+                if actor.node == NodeId(1) {
+                    actor.send_with(0, wake_up(), payload);
+                    return;
+                }
+                assert_eq!(actor.sim.wait(actor.node, LONG), Woken::ByWake);
+                let lost = actor.now() / RETRANSMIT_NS;
+                let all = [send * 1_000.0, 1_000.0, 1_000.0, receive * 1_000.0].map(|ns| ns as u64);
+                // The slowest for all packets, the others for one: once, for what is sent again is
+                // on its way like the first time when its sender's processor is done with it.
+                let slowest = all.into_iter().max().unwrap();
+                let packets = all.iter().sum::<u64>() + (PACKETS - 1) * slowest;
+                let sending = 700 + (send * 10_000.0) as u64;
+                let again = lost * (RETRANSMIT_NS + sending);
+                assert_eq!(actor.now(), again + 700 + 10_000 + 900 + packets);
+            });
+            most = most.max(sim.report().lost);
+        }
+    }
+    assert!(most > 1, "some are lost more than once");
+}
+
+#[test]
+fn what_the_networks_own_sequencer_sends_again_disturbs_no_processor() {
+    const RETRANSMIT_NS: u64 = 1_000_000;
+    let number = to_group(GroupMessage::Grant {
+        view: VIEW,
+        serial: 0,
+        first: 1,
+        stable: 0,
+    });
+    let mut all_lost = 0;
+    for by_card in [true, false] {
+        for seed in 0..20 {
+            let mut settings = Settings {
+                seed,
+                ..settings(2)
+            };
+            settings.network.card_sequencer = by_card;
+            settings.network.loss = 0.3;
+            settings.network.retransmit_ns = RETRANSMIT_NS;
+            let sim = Sim::new(settings);
+            let ended = Mutex::new([0; 2]);
+            run(&sim, |actor| {
+                if actor.node == NodeId(0) {
+                    actor.send(1, number.clone());
+                    actor.computes(20 * RETRANSMIT_NS);
+                } else {
+                    actor.sim.wait(actor.node, LONG);
+                }
+                ended.lock().unwrap()[actor.node.index()] = actor.now();
+            });
+            let lost = sim.report().lost;
+            let sending = if by_card { 0 } else { 700 };
+            let computed = 20 * RETRANSMIT_NS + 20 + (1 + lost) * sending;
+            let bytes = number.wire_bytes();
+            let came = lost * RETRANSMIT_NS + (1 + lost) * sending + bytes + 10_000 + 900;
+            assert_eq!(ended.into_inner().unwrap(), [computed, came], "{by_card}");
+            assert_eq!(sim.report().bytes, (1 + lost) * bytes);
+            all_lost += lost;
+        }
+    }
+    assert!(all_lost > 0);
+}
