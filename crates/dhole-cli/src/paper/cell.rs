@@ -10,6 +10,10 @@ use super::PaperError;
 use super::published::{Measures, Problem};
 use super::variant::Variant;
 
+/// Has the C library's allocator ask the system for huge pages, as the space of objects does, so
+/// that a plain program beside it has the same.
+const HUGE_PAGES: (&str, &str) = ("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1");
+
 /// One run.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Cell {
@@ -106,10 +110,14 @@ impl Cell {
 
     /// What a user would type.
     pub fn shown(&self) -> String {
+        let huge_pages = format!("{}={}", HUGE_PAGES.0, HUGE_PAGES.1);
         let mut words: Vec<&str> = Vec::new();
-        if let Some(cluster) = &self.cluster {
-            words.push("dhole");
-            words.extend(cluster.iter().map(String::as_str));
+        match &self.cluster {
+            None => words.push(&huge_pages),
+            Some(cluster) => {
+                words.push("dhole");
+                words.extend(cluster.iter().map(String::as_str));
+            }
         }
         words.push(&self.program);
         words.extend(self.arguments.iter().map(String::as_str));
@@ -127,7 +135,11 @@ impl Cell {
         };
         let program = folder.join(&self.program);
         let mut command = match &self.cluster {
-            None => Command::new(program),
+            None => {
+                let mut command = Command::new(program);
+                command.env(HUGE_PAGES.0, HUGE_PAGES.1);
+                command
+            }
             Some(words) => {
                 let mut command = Command::new(folder.join("dhole"));
                 command.args(words).arg(program);
