@@ -8,21 +8,49 @@ use smallvec::SmallVec;
 
 /// What an interval wrote, by pages.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(from = "Told")]
 pub struct WrittenPages {
     /// What the writer had seen when the interval ended, the interval itself included.
     pub seen: VectorTime,
     /// The pages of which it made a twin, in ascending order.
     pub ranges: Vec<PageRange>,
+    /// Bytes of both in a message. All nodes are told of every interval, so that to count anew for
+    /// each of them takes time with the cube of their number.
+    #[serde(skip_serializing)]
+    wire_bytes: u64,
+}
+
+/// What is sent of [`WrittenPages`].
+#[derive(Deserialize)]
+struct Told {
+    seen: VectorTime,
+    ranges: Vec<PageRange>,
+}
+
+impl From<Told> for WrittenPages {
+    fn from(Told { seen, ranges }: Told) -> WrittenPages {
+        WrittenPages::new(seen, ranges)
+    }
 }
 
 impl WrittenPages {
-    pub(crate) fn wire_bytes(&self) -> u64 {
+    /// What was written, by a node that had seen this when its interval ended.
+    pub fn new(seen: VectorTime, ranges: Vec<PageRange>) -> WrittenPages {
         const COUNT: u64 = 4;
         const FIRST_AND_COUNT: u64 = 4 + 2;
         // Most of these numbers are small, and are sent by seven bits a byte.
-        let seen = |node| u64::from((self.seen.of(NodeId::at(node)) | 1).ilog2() / 7 + 1);
-        let seen: u64 = (0..self.seen.nodes()).map(seen).sum();
-        seen + COUNT + FIRST_AND_COUNT * self.ranges.len() as u64
+        let of = |node| u64::from((seen.of(NodeId::at(node)) | 1).ilog2() / 7 + 1);
+        let bytes: u64 = (0..seen.nodes()).map(of).sum();
+        let wire_bytes = bytes + COUNT + FIRST_AND_COUNT * ranges.len() as u64;
+        WrittenPages {
+            seen,
+            ranges,
+            wire_bytes,
+        }
+    }
+
+    pub(crate) fn wire_bytes(&self) -> u64 {
+        self.wire_bytes
     }
 }
 

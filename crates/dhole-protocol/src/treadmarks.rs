@@ -268,7 +268,7 @@ impl TreadMarks {
             .iter()
             .for_each(|page| PageRange::push(&mut ranges, *page));
         let seen = time.clone();
-        let pages = Arc::new(WrittenPages { seen, ranges });
+        let pages = Arc::new(WrittenPages::new(seen, ranges));
         let mut new_writers = 0;
         for page in self.written.drain(..) {
             let state = self.pages.entry(page).or_default();
