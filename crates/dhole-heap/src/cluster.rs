@@ -12,6 +12,7 @@ use crate::TypeRef;
 use crate::apart::Apart;
 use crate::directory::{ArrayBinding, ArrayRun, BindError, Binding, Directory, Run};
 use crate::global::GlobalSpace;
+use crate::page_diffs::MadeDiffs;
 use crate::space::{self, IDS_PER_PAGE, Owner, ReserveError, Slot};
 use crate::told::MOST_BURIED;
 use crate::type_map::Named;
@@ -52,6 +53,7 @@ pub struct Cluster {
     taken: Box<[AtomicBool]>,
     extents: RwLock<Vec<Extent>>,
     pub(crate) directory: RwLock<Directory>,
+    pub(crate) made_diffs: MadeDiffs,
     /// Where objects lie on all nodes alike.
     global: Option<GlobalSpace>,
     /// What goes with the other nodes being in other processes, if they are.
@@ -192,6 +194,7 @@ impl Cluster {
             views: OnceLock::new(),
             extents: RwLock::new(Vec::new()),
             directory: RwLock::new(Directory::default()),
+            made_diffs: MadeDiffs::default(),
             global,
             apart,
         })

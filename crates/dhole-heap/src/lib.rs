@@ -16,7 +16,7 @@
 //! | `array`, `array2`, `array_access`, `array_store`, `array_free`, `array_kept`, `extent` | shared arrays, and their storage by blocks |
 //! | `value` | single values as bytes, for those that travel beside objects |
 //! | `global` | where objects lie that lie at the same place on every node |
-//! | `paged`, `paged_arrays`, `page_diff` | pages that are valid, twinned and compared as a whole |
+//! | `paged`, `paged_arrays`, `page_diff`, `page_diffs` | pages that are valid, twinned and compared as a whole |
 //! | `token`, `monitor`, `readers` | who may touch bytes, and when |
 //! | `touch`, `views`, `fault` | the detector `vm`: what may not be touched faults |
 //! | `heap`, `alloc`, `free`, `transfer`, `handle`, `chunk`, `page_store`, `pre_image`, `diff` | one node's objects |
@@ -87,6 +87,7 @@ pub mod monitor;
 mod named;
 mod own;
 mod page_diff;
+mod page_diffs;
 mod page_store;
 mod paged;
 mod paged_arrays;

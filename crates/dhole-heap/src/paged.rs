@@ -13,6 +13,7 @@ use rustc_hash::FxHashMap;
 
 use crate::heap::{Heap, Place};
 use crate::page_diff::{self, BYTES, PageDiffError, Snapshot, WORD};
+use crate::page_diffs::{Diff, DiffKey, PageDiffs};
 use crate::transfer::InstallError;
 use crate::{AllocError, Binding, HeapMut, PAGE_BYTES, Presence, TypeInfo};
 
@@ -24,12 +25,8 @@ const SPARE: usize = 64;
 pub(crate) struct Pages {
     known: FxHashMap<PageId, Page>,
     twins: FxHashMap<PageId, Snapshot>,
-    diffs: FxHashMap<DiffKey, Box<[u8]>>,
     spare: Vec<Snapshot>,
 }
-
-/// A diff's page, writer and number.
-type DiffKey = (PageId, NodeId, u32);
 
 /// What a node knows of a page.
 #[derive(Default)]
@@ -46,6 +43,7 @@ struct Page {
     holes: Vec<(u16, u16)>,
     /// Parts of values smaller than a word were written here.
     fine: bool,
+    diffs: PageDiffs,
 }
 
 /// Why something cannot be done to a page. Nothing was done.
@@ -142,6 +140,21 @@ impl Heap {
             to.add(offset)
                 .copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
         }
+    }
+
+    /// Keeps a diff that this node has made.
+    pub(crate) fn keep_made_diff(&mut self, key: DiffKey, diff: Diff) {
+        let (page, node, number) = key;
+        self.cluster.made_diffs.made(key, &diff);
+        self.page(page).diffs.keep(node, number, diff);
+    }
+
+    /// A diff that is kept here.
+    fn page_diff(&self, key: DiffKey) -> Option<Diff> {
+        let (page, node, number) = key;
+        let known = self.pages.known.get(&page);
+        let kept = known.and_then(|page| page.diffs.get(node, number));
+        kept.cloned().or_else(|| self.cluster.made_diffs.get(key))
     }
 
     fn clear_written(&mut self, id: PageId) {
@@ -403,7 +416,7 @@ impl HeapMut<'_> {
             let mut diff = Vec::new();
             page_diff::diff(&twin, &new, grain, &mut diff);
             let bytes = diff.len();
-            heap.pages.diffs.insert((page, node, number), diff.into());
+            heap.keep_made_diff((page, node, number), diff.into());
             heap.pages.recycle(twin);
             heap.pages.recycle(new);
             if heap.page(page).writable {
@@ -443,17 +456,26 @@ impl HeapMut<'_> {
 
     /// Keeps a diff that another node made.
     pub fn keep_page_diff(&mut self, key: DiffKey, bytes: &[u8]) {
-        self.heap.pages.diffs.insert(key, bytes.into());
+        if !self.heap.cluster.made_diffs.has(key, bytes) {
+            let (page, node, number) = key;
+            let page = self.heap.page(page);
+            page.diffs.keep(node, number, bytes.into());
+        }
     }
 
     /// A diff that is kept here.
-    pub fn page_diff(&self, key: DiffKey) -> Option<&[u8]> {
-        self.heap.pages.diffs.get(&key).map(|diff| &**diff)
+    pub fn page_diff(&self, key: DiffKey) -> Option<Diff> {
+        self.heap.page_diff(key)
     }
 
     /// Forgets all diffs.
     pub fn forget_page_diffs(&mut self) {
-        self.heap.pages.diffs = FxHashMap::default();
+        let heap = &mut *self.heap;
+        for (&id, page) in &mut heap.pages.known {
+            let own = page.diffs.forget(heap.node);
+            let keys = own.map(|number| (id, heap.node, number));
+            heap.cluster.made_diffs.forget(keys);
+        }
     }
 
     /// Changes a page that is not valid by a diff that is kept here. How many bytes it has.
@@ -466,13 +488,10 @@ impl HeapMut<'_> {
             heap.in_call()?;
             only(!heap.page(page).valid, PageRefusal::Valid)?;
             let at = heap.touch(page)?;
-            let diff = heap.pages.diffs.remove(&key);
+            let diff = heap.page_diff(key);
             let diff = diff.ok_or(PageRefusal::Lacks("such diff"))?;
-            let applied = page_diff::runs(&diff, |offset, run| heap.overwrite(at, offset, run));
-            let bytes = diff.len();
-            heap.pages.diffs.insert(key, diff);
-            applied?;
-            Ok(bytes)
+            page_diff::runs(&diff, |offset, run| heap.overwrite(at, offset, run))?;
+            Ok(diff.len())
         })
     }
 

@@ -317,7 +317,7 @@ impl State {
             } => {
                 let sent = diffs.into_iter().map(|(id, lamport)| {
                     let diff = step.heap.page_diff(key(id)).unwrap_or_default();
-                    payload.extend(diff);
+                    payload.extend(&diff);
                     let bytes = diff.len() as u32;
                     SentDiff { id, lamport, bytes }
                 });
