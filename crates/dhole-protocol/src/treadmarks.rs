@@ -27,7 +27,7 @@ use crate::page_command::{DiffId, PageCommand, PageEvent, PagesOf, WantedDiffs, 
 use crate::{Interval, Message};
 
 use collect::Memory;
-use page::{Kept, Known, Page, Twin};
+use page::{Kept, Known, Page, Twin, Writer};
 use serve::Request;
 
 pub(crate) use collect::COLLECT_FROM;
@@ -311,7 +311,7 @@ impl TreadMarks {
             // Whole pages may bring changes before their notices. Even so, what is written from
             // here on happens after them, and must not hide in a diff of an older interval.
             if state.twin.is_some() {
-                state.make_diff(page, self.me, out);
+                state.make_diff(page, self.me, &self.floor, out);
                 self.memory.untwinned();
             }
             if was_valid && ahead {
@@ -326,46 +326,52 @@ impl TreadMarks {
 
 impl Page {
     /// What has to be asked for, each beside the node that should have it: all changes that are
-    /// known of, and neither applied nor kept here.
+    /// known of, and neither applied nor kept here. That node is the writer, or one that had seen
+    /// its changes when it wrote: so none is asked whose announced changes all precede another's.
     fn missing(&self) -> Vec<(NodeId, WantedDiffs)> {
-        let wanted = |(ask, writer): (NodeId, page::Writer)| {
-            let up_to = writer.known.as_ref()?.index;
+        let ahead = || self.writers.iter().filter(|writer| writer.is_ahead());
+        let last_after = |writer: &Writer| {
+            let after = ahead().filter(|other| writer.precedes(other));
+            // What nobody precedes in turn knows all that came before.
+            after.max_by_key(|other| other.newest().map(|known| (known.lamport, other.node)))
+        };
+        let wanted = |writer: &Writer| {
+            let up_to = writer.newest()?.index;
             let wanted = WantedDiffs {
                 node: writer.node,
                 after: writer.applied,
                 up_to,
             };
-            (writer.fetched < up_to).then_some((ask, wanted))
+            let ask = || last_after(writer).unwrap_or(writer).node;
+            (writer.fetched < up_to).then(|| (ask(), wanted))
         };
-        self.ahead().into_iter().filter_map(wanted).collect()
+        ahead().filter_map(wanted).collect()
     }
 
     /// Applies all diffs that are kept and not applied, in the order of happens-before.
     fn apply(&mut self, page: PageId, me: NodeId, out: &mut Commands) {
-        let mut new: SmallVec<[Kept; 4]> = SmallVec::new();
+        let mut new: SmallVec<[(u64, NodeId, IntervalIndex); 4]> = SmallVec::new();
         for writer in self.writers.iter_mut().filter(|writer| writer.node != me) {
-            let (after, up_to) = (writer.applied, writer.fetched);
-            new.extend_from_slice(self.diffs.of(writer.node, after, up_to));
+            let kept = writer.diffs.of(writer.applied, writer.fetched);
+            let node = writer.node;
+            new.extend(kept.iter().map(|kept| (kept.lamport, node, kept.index)));
             writer.applied = writer.applied.max(writer.fetched);
         }
         new.sort_unstable();
-        out.extend(new.into_iter().map(|Kept { node, index, .. }| {
+        out.extend(new.into_iter().map(|(_, node, index)| {
             Command::Pages(PageCommand::Apply(DiffId { page, node, index }))
         }));
     }
 
     /// Makes the diff of this node's own changes, which an interval has announced.
-    fn make_diff(&mut self, page: PageId, me: NodeId, out: &mut Commands) {
+    fn make_diff(&mut self, page: PageId, me: NodeId, floor: &VectorTime, out: &mut Commands) {
         let Some(Twin { index, lamport, .. }) = self.twin.take() else {
             return;
         };
         let lamport = lamport.expect("a diff is made of what was announced");
         let node = me;
-        self.diffs.keep(Kept {
-            lamport,
-            node,
-            index,
-        });
+        let own = self.writer(me, floor);
+        own.diffs.keep(Kept { index, lamport });
         out.push(Command::Pages(PageCommand::MakeDiff(DiffId {
             page,
             node,

@@ -9,7 +9,7 @@
 use dhole_model::{NodeId, PageId, PageRange, VectorTime};
 
 use super::TreadMarks;
-use super::page::{Kept, Page, Writer};
+use super::page::Page;
 use crate::command::{Command, Commands};
 use crate::page_command::PageCommand;
 
@@ -19,6 +19,11 @@ pub(crate) const COLLECT_FROM: u64 = 128 << 20;
 
 /// Bytes of a page's twin.
 const TWIN: u64 = 4096;
+
+/// Bytes of what is known of a diff, and of a writer of a page, as they are counted: when diffs are
+/// collected does not depend on how they are laid out here.
+const DIFF: u64 = 16;
+const WRITER: u64 = 40;
 
 /// Bytes that are kept until the next collection.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
@@ -37,14 +42,14 @@ impl Memory {
 
     /// A diff of so many bytes is kept.
     pub fn diff(&mut self, bytes: u64) {
-        self.0 += bytes + size_of::<Kept>() as u64;
+        self.0 += bytes + DIFF;
     }
 
     /// An interval of one of `nodes` nodes announced pages, so many of them written by that node
     /// for the first time.
     pub fn announced(&mut self, nodes: usize, ranges: usize, new_writers: usize) {
         let interval = size_of::<u32>() * nodes + size_of::<PageRange>() * ranges;
-        self.0 += (interval + size_of::<Writer>() * new_writers) as u64;
+        self.0 += interval as u64 + WRITER * new_writers as u64;
     }
 }
 
@@ -100,7 +105,6 @@ impl TreadMarks {
             }
             page.keeper = Some(keeper);
             page.writers.clear();
-            page.diffs.forget();
         }
         out.push(Command::Pages(PageCommand::ForgetDiffs));
         self.floor = time.clone();
@@ -110,7 +114,8 @@ impl TreadMarks {
 
     /// Diffs that are kept here, and writers of pages that are remembered.
     pub fn kept(&self) -> [usize; 2] {
-        let diffs = self.pages.values().map(|page| page.diffs.len()).sum();
+        let writers = self.pages.values().flat_map(|page| &page.writers);
+        let diffs = writers.map(|writer| writer.diffs.len()).sum();
         let writers = self.pages.values().map(|page| page.writers.len()).sum();
         [diffs, writers]
     }

@@ -17,7 +17,6 @@ pub(super) struct Page {
     pub twin: Option<Twin>,
     /// Who has a valid copy since the last collection, if the page was written before it.
     pub keeper: Option<NodeId>,
-    pub diffs: KeptDiffs,
 }
 
 /// A node that has written the page, perhaps this one.
@@ -33,6 +32,8 @@ pub(super) struct Writer {
     pub kept_after: IntervalIndex,
     /// Its newest announcement that this node has heard of.
     pub known: Option<Known>,
+    /// Its diffs that are kept here.
+    pub diffs: KeptDiffs,
 }
 
 /// An interval that announced the page.
@@ -54,38 +55,41 @@ pub(super) struct Twin {
     pub writable: bool,
 }
 
-/// A diff that is kept here.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+/// A diff that is kept here: the interval that announced it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Kept {
-    pub lamport: u64,
-    pub node: NodeId,
     pub index: IntervalIndex,
+    pub lamport: u64,
 }
 
-/// The diffs of a page that are kept here, by writer and interval: many nodes write a page many
-/// times before a collection, and each answer looks for those of one.
+/// The diffs of a page by one writer that are kept here, in its order. They lie with what is known
+/// of the writer: many nodes write a page many times before a collection, and what is asked for is
+/// one's.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct KeptDiffs(Vec<Kept>);
 
 impl KeptDiffs {
-    fn place(&self, node: NodeId, index: IntervalIndex) -> Result<usize, usize> {
-        let key = |kept: &Kept| (kept.node, kept.index);
-        self.0.binary_search_by_key(&(node, index), key)
+    fn place(&self, index: IntervalIndex) -> Result<usize, usize> {
+        self.0.binary_search_by_key(&index, |kept| kept.index)
     }
 
     /// Keeps a diff; false if it is kept already.
     pub fn keep(&mut self, kept: Kept) -> bool {
-        let place = self.place(kept.node, kept.index);
+        let place = self.place(kept.index);
         let is_new = place.is_err();
         if let Err(place) = place {
+            // There are many such lists, so that room for twice as many would be much.
+            if self.0.len() == self.0.capacity() {
+                self.0.reserve_exact(2 + self.0.len() / 4);
+            }
             self.0.insert(place, kept);
         }
         is_new
     }
 
-    /// Those of a writer that were announced after one interval and up to another, in order.
-    pub fn of(&self, node: NodeId, after: IntervalIndex, up_to: IntervalIndex) -> &[Kept] {
-        let end = |index| match self.place(node, index) {
+    /// Those that were announced after one interval and up to another, in order.
+    pub fn of(&self, after: IntervalIndex, up_to: IntervalIndex) -> &[Kept] {
+        let end = |index| match self.place(index) {
             Ok(last) => last + 1,
             Err(next) => next,
         };
@@ -96,11 +100,6 @@ impl KeptDiffs {
     pub fn len(&self) -> usize {
         self.0.len()
     }
-
-    /// Forgets all.
-    pub fn forget(&mut self) {
-        self.0 = Vec::new();
-    }
 }
 
 impl Writer {
@@ -110,16 +109,18 @@ impl Writer {
             .is_some_and(|known| known.index > self.applied)
     }
 
-    fn newest(&self) -> Option<&Known> {
+    pub fn newest(&self) -> Option<&Known> {
         self.known.as_ref()
     }
 
-    /// Whether its newest announced changes happened before those of `other`.
+    /// Whether its newest announced changes happened before those of `other`, whose Lamport time is
+    /// the greater one then: of many writers between the same two barriers no other is looked at.
     pub fn precedes(&self, other: &Writer) -> bool {
         let (Some(mine), Some(theirs)) = (self.newest(), other.newest()) else {
             return false;
         };
-        self.node != other.node && theirs.pages.seen.of(self.node) >= mine.index
+        let later = self.node != other.node && theirs.lamport > mine.lamport;
+        later && theirs.pages.seen.of(self.node) >= mine.index
     }
 }
 
@@ -138,7 +139,11 @@ impl Page {
                 fetched: applied,
                 kept_after: applied,
                 known: None,
+                diffs: KeptDiffs::default(),
             };
+            if self.writers.len() == self.writers.capacity() {
+                self.writers.reserve_exact(4 + self.writers.len() / 4);
+            }
             self.writers.insert(at, writer);
             at
         });
@@ -167,22 +172,6 @@ impl Page {
         let all = self.writers.iter().filter(|writer| writer.applied > 0);
         all.map(|writer| (writer.node, writer.applied)).collect()
     }
-
-    /// Those writers that are ahead of the copy here, each beside the one to ask for its changes:
-    /// itself, or one that had seen them when it wrote. So no node is asked whose announced
-    /// changes all precede another's.
-    pub fn ahead(&self) -> SmallVec<[(NodeId, Writer); 2]> {
-        let ahead = || self.writers.iter().filter(|writer| writer.is_ahead());
-        let last_after = |writer: &Writer| {
-            let after = ahead().filter(|other| writer.precedes(other));
-            // What nobody precedes in turn knows all that came before.
-            after.max_by_key(|other| other.newest().map(|known| (known.lamport, other.node)))
-        };
-        let all = ahead().map(|writer| (last_after(writer).unwrap_or(writer).node, writer.clone()));
-        let mut all: SmallVec<_> = all.collect();
-        all.sort_by_key(|(ask, writer): &(NodeId, Writer)| (*ask, writer.node));
-        all
-    }
 }
 
 #[cfg(test)]
@@ -190,37 +179,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kept_diffs_are_found_by_writer_and_interval_whatever_order_they_came_in() {
-        let all: Vec<Kept> = (0..60_u32)
-            .map(|i| Kept {
-                lamport: u64::from(i),
-                node: NodeId((i * 7 % 5) as u16),
-                index: i * 11 % 17,
-            })
-            .collect();
+    fn kept_diffs_are_found_by_interval_whatever_order_they_came_in() {
+        let all = (0..60_u32).map(|i| Kept {
+            index: i * 11 % 17,
+            lamport: u64::from(i),
+        });
         let mut kept = KeptDiffs::default();
         let mut expected: Vec<Kept> = Vec::new();
         for one in all {
-            let same = |other: &Kept| (other.node, other.index) == (one.node, one.index);
-            let is_new = !expected.iter().any(same);
+            let is_new = !expected.iter().any(|other| other.index == one.index);
             assert_eq!(kept.keep(one), is_new, "{one:?}");
             expected.extend(is_new.then_some(one));
         }
-        expected.sort_by_key(|kept| (kept.node, kept.index));
+        expected.sort_by_key(|kept| kept.index);
         assert_eq!(kept.len(), expected.len());
-        for node in (0..6).map(NodeId) {
-            for (after, up_to) in (0..18).flat_map(|a| (0..18).map(move |b| (a, b))) {
-                let within =
-                    |one: &&Kept| one.node == node && one.index > after && one.index <= up_to;
-                let expected: Vec<Kept> = expected.iter().filter(within).copied().collect();
-                assert_eq!(
-                    kept.of(node, after, up_to),
-                    expected,
-                    "{node}: {after} to {up_to}"
-                );
-            }
+        for (after, up_to) in (0..18).flat_map(|a| (0..18).map(move |b| (a, b))) {
+            let within = |one: &&Kept| one.index > after && one.index <= up_to;
+            let expected: Vec<Kept> = expected.iter().filter(within).copied().collect();
+            assert_eq!(kept.of(after, up_to), expected, "{after} to {up_to}");
         }
-        kept.forget();
-        assert_eq!((kept.len(), kept.of(NodeId(0), 0, 99)), (0, &[][..]));
     }
 }

@@ -83,7 +83,7 @@ impl TreadMarks {
         }
         let state = self.pages.entry(page).or_default();
         if state.needs_diff(&wanted, self.me) {
-            state.make_diff(page, self.me, out);
+            state.make_diff(page, self.me, &self.floor, out);
             self.memory.untwinned();
         }
         if wanted.is_empty() {
@@ -102,13 +102,13 @@ impl TreadMarks {
         }
         let (mut got, mut diffs) = (SmallVec::new(), SmallVec::new());
         for wanted in wanted {
-            if !state.has_all(wanted) {
+            let WantedDiffs { node, .. } = wanted;
+            let Some(kept) = state.all(wanted) else {
                 continue;
-            }
-            let of_writer = state.diffs.of(wanted.node, wanted.after, wanted.up_to);
-            diffs.extend(of_writer.iter().map(|kept| {
-                let Kept { node, index, .. } = *kept;
-                (DiffId { page, node, index }, kept.lamport)
+            };
+            diffs.extend(kept.iter().map(|&Kept { index, lamport }| {
+                let id = DiffId { page, node, index };
+                (id, lamport)
             }));
             got.push(wanted);
         }
@@ -183,11 +183,11 @@ impl TreadMarks {
         for &diff in diffs {
             let DiffId { node, index, .. } = diff.id;
             let kept = Kept {
-                lamport: diff.lamport,
-                node,
                 index,
+                lamport: diff.lamport,
             };
-            out.push(Command::Pages(match state.diffs.keep(kept) {
+            let writer = state.writer(node, &self.floor);
+            out.push(Command::Pages(match writer.diffs.keep(kept) {
                 true => PageCommand::Keep(diff),
                 false => PageCommand::PassOver(diff),
             }));
@@ -233,14 +233,14 @@ impl Page {
         })
     }
 
-    /// Whether all these diffs are kept here.
-    fn has_all(&self, wanted: WantedDiffs) -> bool {
-        let writer = self
+    /// These diffs, if all of them are kept here.
+    fn all(&self, wanted: WantedDiffs) -> Option<&[Kept]> {
+        let WantedDiffs { node, after, up_to } = wanted;
+        let found = self
             .writers
-            .iter()
-            .find(|writer| writer.node == wanted.node);
-        writer.is_some_and(|writer| {
-            writer.kept_after <= wanted.after && wanted.up_to <= writer.applied
-        })
+            .binary_search_by_key(&node, |writer| writer.node);
+        let writer = self.writers.get(found.ok()?)?;
+        let has_all = writer.kept_after <= after && up_to <= writer.applied;
+        has_all.then(|| writer.diffs.of(after, up_to))
     }
 }
