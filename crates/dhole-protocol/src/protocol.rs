@@ -114,9 +114,7 @@ impl Protocol {
                 self.arrive(at, site, out)?
             }
             Event::EndInterval => self.lazy.end_interval(out),
-            Event::Await { what, site } => {
-                self.wait_for.begin(what, site);
-            }
+            Event::Await { what, site } => self.awaits(what, site),
             Event::Learn(news) => self.learn(news.as_deref(), out)?,
             Event::Flush => self.lazy.flush(out),
             Event::SwitchArray {

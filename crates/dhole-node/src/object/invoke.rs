@@ -284,8 +284,9 @@ impl Link<'_> {
         wanted: Wanted,
         event: impl FnOnce(u64) -> ObjectsEvent,
     ) -> Result<Outcome, Failure> {
-        self.step(call, Some(wanted.awaits()))?;
-        let here = &mut call.split().1.here;
+        self.step(call, None)?;
+        let State { protocol, here, .. } = call.split().1;
+        protocol.awaits(wanted.awaits(), wanted.site);
         let number = here.machine.new_call().number;
         here.awaited = Some(number);
         let event = event(number);

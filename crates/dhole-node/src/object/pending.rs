@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use dhole_heap::{self as heap, Tag};
 use dhole_model::CallSite;
-use dhole_protocol::Event;
+use dhole_protocol::WaitingFor;
 use dhole_protocol::objects::{Call, CallId, MOST_CALLS, ObjectsEvent, Refusal};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -120,8 +120,12 @@ impl Link<'_> {
             return Ok(());
         }
         here.awaited = Some(number);
-        let await_it = self.step(call, Some(wanted.awaits()));
-        let waited = await_it.and_then(|()| self.outcome(call));
+        let stepped = self.step(call, None);
+        let waited = stepped.and_then(|()| {
+            let protocol = &mut call.split().1.protocol;
+            protocol.awaits(wanted.awaits(), wanted.site);
+            self.outcome(call)
+        });
         call.split().1.here.awaited = None;
         waited.map(drop)
     }
@@ -140,13 +144,11 @@ impl Link<'_> {
 
 impl Wanted {
     /// That the worker waits for it.
-    pub(super) fn awaits(self) -> Event {
+    pub(super) fn awaits(self) -> WaitingFor {
         let operation = dhole_protocol::Operation {
             object: self.object,
             name: CallSite::runtime(self.name),
         };
-        let what = dhole_protocol::WaitingFor::Operation(operation);
-        let site = self.site;
-        Event::Await { what, site }
+        WaitingFor::Operation(operation)
     }
 }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use dhole_model::{NodeId, VectorTime};
+use dhole_model::{CallSite, NodeId, VectorTime};
 
 use super::Protocol;
 use crate::command::{Commands, ProtocolError};
@@ -45,6 +45,11 @@ impl Protocol {
     /// These nodes are lost, and the run goes on: no wait can be ended by them any more.
     pub fn lose(&mut self, nodes: &[NodeId]) {
         self.traffic.lose(nodes);
+    }
+
+    /// The worker waits for an operation, or for a process: [`Event::Await`](crate::Event::Await).
+    pub fn awaits(&mut self, what: WaitingFor, site: CallSite) {
+        self.wait_for.begin(what, site);
     }
 
     /// The operation that the worker [waited](crate::Event::Await) for was executed.
