@@ -256,7 +256,12 @@ impl Cluster {
     pub fn told(&self, to: NodeId, telling: Telling) {
         let Some(apart) = &self.apart else { return };
         let line = &apart.lines[to.index()];
-        let before = line.next.swap(telling.next, Ordering::AcqRel);
+        // Who tells this node of it does so alone.
+        let before = line.next.load(Ordering::Relaxed);
+        if before == telling.next {
+            return;
+        }
+        line.next.store(telling.next, Ordering::Release);
         if before / MOST_RUNS as u64 != telling.next / MOST_RUNS as u64 {
             let others = apart.lines.iter().enumerate();
             let others = others.filter(|(node, _)| *node != apart.me.index());

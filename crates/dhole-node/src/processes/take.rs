@@ -123,6 +123,9 @@ impl Desk {
     }
 
     fn next(&self) -> Option<Envelope<Message>> {
+        if !self.has_collected() {
+            return None;
+        }
         let Counted(envelope, counts) = lock(&self.collected).pop_front()?;
         self.waits.fetch_sub(counts, Ordering::SeqCst);
         Some(envelope)
@@ -255,36 +258,39 @@ impl Processes {
         {
             return;
         }
-        match self.understand(from, bytes) {
-            Ok(None) => {}
-            Ok(Some(message)) => put(message),
-            Err(why) => self.cut_off(from, why),
+        if let Err(why) = self.understand(from, bytes, put) {
+            self.cut_off(from, why);
         }
     }
 
-    /// The message that a frame brings, if it does; or why it is one that no sound process sends.
-    fn understand(&self, from: NodeId, bytes: &[u8]) -> Result<Option<Counted>, String> {
+    /// Puts the message that a frame brings, if it does; or why it is one that no sound process
+    /// sends.
+    fn understand(
+        &self,
+        from: NodeId,
+        bytes: &[u8],
+        put: &mut dyn FnMut(Counted),
+    ) -> Result<(), String> {
         let peer = &self.desk.peers[from.index()];
         let frame = Frame::parse(bytes).map_err(|error| error.to_string())?;
         let (run, kind) = (self.run(), frame.header.kind);
         if !matches!(kind, Kind::Message | Kind::Payload) {
             let of = (run, self.survives());
-            let put = lock(&self.table).put(self.me, from, of, frame);
-            return put.map(|()| None);
+            return lock(&self.table).put(self.me, from, of, frame);
         }
         let ready = self.desk.ready.load(Ordering::SeqCst);
         match frame.header.run {
-            its if its < run => Ok(None),
+            its if its < run => Ok(()),
             its if its > run + 1 => Err(format!("a message of run {its} in run {run}")),
-            its if its > run || !ready => self.keep_early(from, bytes).map(|()| None),
+            its if its > run || !ready => self.keep_early(from, bytes),
             _ if kind == Kind::Payload => {
                 let mut payload = lock(&peer.payload);
                 self.check_message(payload.len() + frame.payload.len())?;
                 payload.extend_from_slice(frame.payload);
                 peer.begun.store(true, Ordering::Release);
-                Ok(None)
+                Ok(())
             }
-            _ => self.take_message(from, frame),
+            _ => self.take_message(from, frame, put),
         }
     }
 
@@ -299,7 +305,12 @@ impl Processes {
         }
     }
 
-    fn take_message(&self, from: NodeId, frame: Frame<'_>) -> Result<Option<Counted>, String> {
+    fn take_message(
+        &self,
+        from: NodeId,
+        frame: Frame<'_>,
+        put: &mut dyn FnMut(Counted),
+    ) -> Result<(), String> {
         let peer = &self.desk.peers[from.index()];
         let begun = match peer.begun.load(Ordering::Acquire) {
             true => lock(&peer.payload).len(),
@@ -313,7 +324,7 @@ impl Processes {
         let mut payload = Payload::NONE;
         if has_payload || !frame.told.is_empty() {
             let here = self.here.read().unwrap_or_else(PoisonError::into_inner);
-            let Some(here) = &*here else { return Ok(None) };
+            let Some(here) = &*here else { return Ok(()) };
             let learnt = here.cluster.learn(from, frame.told);
             learnt.map_err(|error| error.to_string())?;
             if has_payload {
@@ -321,7 +332,7 @@ impl Processes {
             }
         }
         if frame.message.is_empty() {
-            return Ok(None);
+            return Ok(());
         }
         let body = Message::decode(frame.message).map_err(|error| error.to_string())?;
         if let Message::Abort {
@@ -346,7 +357,8 @@ impl Processes {
             body,
             payload,
         };
-        Ok(Some(Counted::new(envelope, bytes)))
+        put(Counted::new(envelope, bytes));
+        Ok(())
     }
 
     /// Keeps a message until the node is ready for it.

@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 
+use serde::Deserialize;
 use thiserror::Error;
 
 use super::Message;
@@ -76,12 +77,16 @@ impl Message {
     /// # Errors
     /// [`DecodeError`]
     pub fn decode(bytes: &[u8]) -> Result<Message, DecodeError> {
-        let decoded = postcard::take_from_bytes::<(u64, Option<Arc<Gossip>>, Message)>(bytes);
-        let ((delivered, gossip, message), rest) =
-            decoded.map_err(|cause| DecodeError::Malformed {
-                bytes: bytes.len(),
-                cause,
-            })?;
+        let malformed = |cause| DecodeError::Malformed {
+            bytes: bytes.len(),
+            cause,
+        };
+        // One after the other: a message is not small, and a tuple of it is moved several times.
+        let mut from = postcard::Deserializer::from_bytes(bytes);
+        let delivered = u64::deserialize(&mut from).map_err(malformed)?;
+        let gossip = Option::<Arc<Gossip>>::deserialize(&mut from).map_err(malformed)?;
+        let message = Message::deserialize(&mut from).map_err(malformed)?;
+        let rest = from.finalize().map_err(malformed)?;
         if !rest.is_empty() {
             return Err(DecodeError::TooLong {
                 bytes: bytes.len(),
