@@ -56,6 +56,11 @@ impl VectorTime {
             .all(|(mine, theirs)| mine >= theirs)
     }
 
+    /// The highest interval of each node seen, from the first node on.
+    pub fn indices(&self) -> impl Iterator<Item = IntervalIndex> {
+        self.0.iter().copied()
+    }
+
     /// How many nodes the time speaks of.
     pub fn nodes(&self) -> usize {
         self.0.len()

@@ -39,8 +39,8 @@ impl WrittenPages {
         const COUNT: u64 = 4;
         const FIRST_AND_COUNT: u64 = 4 + 2;
         // Most of these numbers are small, and are sent by seven bits a byte.
-        let of = |node| u64::from((seen.of(NodeId::at(node)) | 1).ilog2() / 7 + 1);
-        let bytes: u64 = (0..seen.nodes()).map(of).sum();
+        let of = |index: IntervalIndex| u64::from((index | 1).ilog2() / 7 + 1);
+        let bytes: u64 = seen.indices().map(of).sum();
         let wire_bytes = bytes + COUNT + FIRST_AND_COUNT * ranges.len() as u64;
         WrittenPages {
             seen,

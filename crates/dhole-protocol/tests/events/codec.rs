@@ -4,11 +4,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use dhole_model::{CallSite, Elements, NodeId, Oid, VectorTime, Version};
+use dhole_model::{CallSite, Elements, MAX_NODES, NodeId, Oid, VectorTime, Version};
 use dhole_protocol::objects::ObjectsMessage;
 use dhole_protocol::{
-    AbortReason, BarrierId, DecodeError, FlushedAt, FlushedElements, Message, PushedElements,
-    SentElements, Waiter, WaitingFor,
+    AbortReason, BarrierId, DecodeError, FlushedAt, FlushedElements, Interval, Message, News,
+    PushedElements, SentElements, Waiter, WaitingFor, WrittenPages,
 };
 use proptest::prelude::*;
 
@@ -172,6 +172,34 @@ fn a_length_that_is_not_there_takes_no_memory() {
             decodes_within_bounds(&spoiled);
         }
     }
+}
+
+#[test]
+fn times_of_more_nodes_than_there_can_be_are_decoded_and_left_to_be_refused() {
+    let time = || VectorTime::zero(MAX_NODES + 1);
+    let interval = Interval {
+        node: n(1),
+        first: 1,
+        index: 1,
+        lamport: 1,
+        written: Vec::new(),
+        base: None,
+        elements: Vec::new(),
+        freed: Vec::new(),
+        freed_arrays: Vec::new(),
+        pages: Some(Arc::new(WrittenPages::new(time(), Vec::new()))),
+    };
+    let message = Message::BarrierArrive {
+        barrier: BarrierId::Program(0),
+        news: News {
+            time: time(),
+            lamport: 1,
+            intervals: vec![Arc::new(interval)],
+        },
+        site: site(1),
+        full: false,
+    };
+    assert_eq!(Message::decode(&encoded(&message)).as_ref(), Ok(&message));
 }
 
 #[test]
