@@ -93,17 +93,18 @@ impl TreadMarks {
     /// All keepers have done so; `time` is what all nodes have seen.
     pub(super) fn collected(&mut self, time: &VectorTime, out: &mut Commands) {
         for (&id, page) in &mut self.pages {
-            let Some(keeper) = page.last_writer() else {
-                continue;
-            };
-            if page.twin.take().is_some() {
-                out.push(Command::Pages(PageCommand::DropTwin(id)));
+            if let Some(keeper) = page.last_writer() {
+                if page.twin.take().is_some() {
+                    out.push(Command::Pages(PageCommand::DropTwin(id)));
+                }
+                if page.here && !page.is_valid() {
+                    page.here = false;
+                    out.push(Command::Pages(PageCommand::Drop(id)));
+                }
+                page.keeper = Some(keeper);
             }
-            if page.here && !page.is_valid() {
-                page.here = false;
-                out.push(Command::Pages(PageCommand::Drop(id)));
-            }
-            page.keeper = Some(keeper);
+            // Also of who announced nothing, but is in a page that came since the last collection:
+            // that would be taken for what is known of what it announces from here on.
             page.writers.clear();
         }
         out.push(Command::Pages(PageCommand::ForgetDiffs));

@@ -294,6 +294,52 @@ fn after_a_collection_nothing_is_kept_but_copies_that_are_valid() {
     assert_eq!(applied(&read(&mut pack, 0)), [id(2, 2)]);
 }
 
+/// All meet, keep what they are to keep, and collect: node 0 before the others, and then it does
+/// something.
+fn collect_and_then(pack: &mut Pack, then: impl FnOnce(&mut Pack)) {
+    pack.barrier();
+    for node in 0..3 {
+        let keeps = pack.nodes[node].pages_to_validate().expect("it collects");
+        keeps.into_iter().for_each(|page| {
+            assert_eq!(page, PAGE);
+            read(pack, node);
+        });
+    }
+    (0..3).for_each(|node| drop(pack.begin(node, Event::ArriveToCollect { site: site(1) })));
+    pack.settle();
+    pack.local(0, Event::Pages(PageEvent::Collect));
+    then(pack);
+    (1..3).for_each(|node| drop(pack.local(node, Event::Pages(PageEvent::Collect))));
+}
+
+#[test]
+fn writers_who_are_in_a_page_of_a_keeper_that_collects_later_are_forgotten_in_their_turn() {
+    let limits = LogLimits {
+        collect_pages_from: 1,
+        ..LogLimits::default()
+    };
+    let mut pack = Pack::with_limits(3, limits);
+    write(&mut pack, 1);
+    write(&mut pack, 2);
+    // Node 2 keeps the page, and has not forgotten that node 1 is in it.
+    collect_and_then(&mut pack, |pack| drop(read(pack, 0)));
+    let creator = None;
+    let other = PageId(8);
+    pack.run(
+        1,
+        Event::Pages(PageEvent::Read {
+            page: other,
+            creator,
+        }),
+    );
+    pack.local(1, Event::Pages(PageEvent::Write { page: other }));
+    collect_and_then(&mut pack, |_| {});
+    assert_eq!(pack.nodes[0].page_records_kept(), [0, 0]);
+    write(&mut pack, 1);
+    pack.barrier();
+    assert_eq!(applied(&read(&mut pack, 0)).len(), 1);
+}
+
 #[test]
 fn diffs_are_collected_as_soon_as_they_fill_one_nodes_memory() {
     let limits = LogLimits {
