@@ -1,7 +1,8 @@
 //! What operations on objects cost, beside a bare lock: reads of a replica and of an own copy, one
 //! thread; calls of a copy elsewhere and ordered writes, two threads.
 //!
-//! The fastest of several runs counts, in nanoseconds. An argument chooses those whose names begin so.
+//! The fastest of several runs counts, in nanoseconds. An argument chooses those whose names
+//! begin so.
 #![forbid(unsafe_code)]
 
 use std::hint::black_box;
