@@ -172,18 +172,10 @@ impl Shm {
         self.living().map(|(_, link)| link.incoming())
     }
 
-    /// After something was written for `link`'s peer: wakes it if it sleeps.
-    fn wake_reader(&self, link: &Link) {
+    /// After something was written for `link`'s peer: wakes it if it sleeps at most so soundly.
+    fn wake_reader(&self, link: &Link, at_most: Sleep) {
         self.barriers.light();
-        if link.outgoing().rouses_reader() {
-            link.ring();
-        }
-    }
-
-    /// The same, after something was written at leisure.
-    fn wake_light_reader(&self, link: &Link) {
-        self.barriers.light();
-        if link.outgoing().rouses_light_reader() {
+        if link.outgoing().rouses_reader(at_most) {
             link.ring();
         }
     }
@@ -204,7 +196,7 @@ impl Shm {
     /// Notes that a send has found no room. Whoever sleeps lay down without knowing of it, and
     /// waits for room only when it lies down again. A peer that sleeps soundly has much to read.
     fn note_no_room(&self, link: &Link) {
-        self.wake_reader(link);
+        self.wake_reader(link, Sleep::Sound);
         if !link.short_of_room.swap(true, Ordering::AcqRel) {
             self.bell.ring();
         }
@@ -216,17 +208,19 @@ impl Shm {
         SendError::Lost { to: node, loss }
     }
 
-    /// Sends a frame, and has its reader woken by `wake` where it sleeps.
+    /// Sends a frame, which wakes its reader where that sleeps at most so soundly.
     #[inline]
-    fn send_by(&self, to: NodeId, parts: &[&[u8]], wake: impl Fn(&Link)) -> Result<(), SendError> {
+    fn send_waking(&self, to: NodeId, parts: &[&[u8]], at_most: Sleep) -> Result<(), SendError> {
         let bytes = self.peers.admit(to, parts)?;
+        // Of what goes in pieces the first are read while the others are written.
+        let at_most = if bytes > PIECE { Sleep::Sound } else { at_most };
         let Some(link) = &self.links[to.index()] else {
             let loss = Loss::Broken("there is none".into());
             return Err(SendError::Lost { to, loss });
         };
         let mut outbound = locked(&link.outbound);
         let ring = link.outgoing();
-        let sent = outbound.send(ring, parts, bytes, &mut || wake(link));
+        let sent = outbound.send(ring, parts, bytes, &mut || self.wake_reader(link, at_most));
         match sent {
             Ok(Sent::Yes) if !outbound.keeps() => Ok(()),
             Ok(Sent::Yes) => {
@@ -293,7 +287,9 @@ impl Shm {
                 continue;
             };
             if outbound.keeps() {
-                let flushed = outbound.flush(link.outgoing(), &mut || self.wake_reader(link));
+                let flushed = outbound.flush(link.outgoing(), &mut || {
+                    self.wake_reader(link, Sleep::Sound)
+                });
                 link.short_of_room
                     .store(outbound.keeps(), Ordering::Relaxed);
                 if !outbound.keeps() && outbound.refused() {
@@ -384,15 +380,11 @@ impl Port for Shm {
     }
 
     fn send(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
-        self.send_by(to, parts, |link| self.wake_reader(link))
+        self.send_waking(to, parts, Sleep::Sound)
     }
 
     fn send_at_leisure(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
-        // Of what goes in pieces the first are read while the others are written.
-        match parts.iter().map(|part| part.len()).sum::<usize>() <= PIECE {
-            true => self.send_by(to, parts, |link| self.wake_light_reader(link)),
-            false => self.send(to, parts),
-        }
+        self.send_waking(to, parts, Sleep::Light)
     }
 
     fn poll(&self, take: &mut dyn FnMut(NodeId, &[u8])) -> usize {
@@ -472,7 +464,9 @@ impl Port for Shm {
             let mut unsaid = false;
             for (node, link) in self.living() {
                 let mut outbound = locked(&link.outbound);
-                match outbound.goodbye(link.outgoing(), &mut || self.wake_reader(link)) {
+                match outbound.goodbye(link.outgoing(), &mut || {
+                    self.wake_reader(link, Sleep::Sound)
+                }) {
                     Ok(true) => {}
                     Ok(false) => {
                         unsaid = true;

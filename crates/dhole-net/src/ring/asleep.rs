@@ -62,14 +62,14 @@ impl Asleep {
 }
 
 impl Ring<'_> {
-    /// After something was written, and a barrier: whether the reader sleeps and is to be rung.
-    pub fn rouses_reader(&self) -> bool {
-        rouses(self.reader_parked(), LIGHT | SOUND)
-    }
-
-    /// The same, after something was written at leisure.
-    pub fn rouses_light_reader(&self) -> bool {
-        rouses(self.reader_parked(), LIGHT)
+    /// After something was written, and a barrier: whether the reader sleeps, at most so soundly,
+    /// and is to be rung.
+    pub fn rouses_reader(&self, at_most: Sleep) -> bool {
+        let asks = match at_most {
+            Sleep::Light => LIGHT,
+            Sleep::Sound => LIGHT | SOUND,
+        };
+        rouses(self.reader_parked(), asks)
     }
 
     /// After something was read, and a barrier: whether the writer sleeps for want of room and is

@@ -98,7 +98,7 @@ fn write_beside_a_sleeper(barriers: bool) {
             .write(ring, header, [])
             .expect("a sound reader");
         barrier();
-        if ring.rouses_reader() {
+        if ring.rouses_reader(Sleep::Sound) {
             ringing.store(true, Ordering::Relaxed);
         }
     });
@@ -237,11 +237,13 @@ fn sleepers_at_one_port(sleeps: [Sleep; 2], mistake: Mistake) {
         let written = writer.write(ring, Header { kind, bytes }, []);
         assert!(written.expect("a sound reader"), "there is room");
         fence(Ordering::SeqCst);
-        let rouses = match record == 0 && sleeps.contains(&Sleep::Sound) {
-            true => ring.rouses_light_reader(),
-            false => ring.rouses_reader(),
+        let at_leisure = record == 0 && sleeps.contains(&Sleep::Sound);
+        let wakes = if at_leisure {
+            Sleep::Light
+        } else {
+            Sleep::Sound
         };
-        if rouses {
+        if ring.rouses_reader(wakes) {
             doorbell.ring();
         }
     }

@@ -13,7 +13,7 @@ use dhole_model::{NodeId, SplitMix64};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 
-use super::{Shm, ShmError, ShmLink};
+use super::{PIECE, Shm, ShmError, ShmLink};
 use crate::ring::{CONTROL, Header, Kind, Reader, Writer};
 use crate::sleeper::{Sleep, Sleeper};
 use crate::{Loss, Port, SendError};
@@ -210,24 +210,24 @@ fn who_was_refused_behind_a_rest_does_not_sleep_once_the_rest_has_gone() {
 
 #[test]
 fn what_is_sent_at_leisure_wakes_only_who_sleeps_lightly() {
-    let two = || {
+    let two = |ring_bytes| {
         let (here, there) = UnixStream::pair().expect("a pair of sockets");
-        let links = [ShmLink::offer(here, 0), ShmLink::accept(there)].map(Result::ok);
+        let links = [ShmLink::offer(here, ring_bytes), ShmLink::accept(there)].map(Result::ok);
         let [ours, theirs] = links;
         let [port, peer] = [vec![None, ours], vec![theirs, None]];
         let port = Shm::with_largest(NodeId(0), port, LARGEST).expect("a port");
         let peer = Shm::with_largest(PEER, peer, LARGEST).expect("a port");
         (port, peer)
     };
+    let rung = |peer: &Shm| {
+        let link = peer.links[0].as_ref().expect("a link");
+        link.outgoing().reader_parked().load(Ordering::SeqCst) == 0
+    };
+    let me = NodeId(0);
     for sleep in [Sleep::Light, Sleep::Sound] {
-        let (port, peer) = two();
+        let (port, peer) = two(0);
         let mut wakers = Vec::new();
         assert!(port.lie_down(sleep, Duration::MAX, &mut wakers).is_some());
-        let rung = |peer: &Shm| {
-            let link = peer.links[0].as_ref().expect("a link");
-            link.outgoing().reader_parked().load(Ordering::SeqCst) == 0
-        };
-        let me = NodeId(0);
         assert_eq!(peer.send_at_leisure(me, &[b"later"]), Ok(()));
         assert_eq!(rung(&peer), sleep == Sleep::Light, "{sleep:?}");
         assert_eq!(peer.send(me, &[b"now"]), Ok(()));
@@ -242,6 +242,15 @@ fn what_is_sent_at_leisure_wakes_only_who_sleeps_lightly() {
         assert!(rung(&peer), "{sleep:?}");
         port.get_up(sleep);
     }
+    // What goes in pieces wakes whoever is to make room for the next.
+    let (port, peer) = two(ShmLink::RING_BYTES);
+    let said = port.lie_down(Sleep::Sound, Duration::MAX, &mut Vec::new());
+    assert!(said.is_some());
+    for (bytes, wakes) in [(PIECE, false), (PIECE + 1, true)] {
+        assert_eq!(peer.send_at_leisure(me, &[&vec![1; bytes]]), Ok(()));
+        assert_eq!(rung(&peer), wakes, "{bytes}");
+    }
+    port.get_up(Sleep::Sound);
 }
 
 #[test]
