@@ -242,14 +242,13 @@ impl State {
             && step.heap.presence() == Presence::Computing
             && self.turns.are_the_programs()
             && !self.survival.is_on();
-        let (kind, sent) = (message.kind(), step.out.len());
+        let before = nobody_waits.then(|| (message.kind(), step.out.len()));
         self.take_message(from, message, step);
-        if nobody_waits && self.ended.is_none() {
+        if let Some((kind, sent)) = before.filter(|_| self.ended.is_none()) {
             // Nobody waits to hear that a push was not read.
-            let others = step.out.since(sent);
-            let matters = |sent: &Message| sent.kind() != MessageKind::DropOut;
-            let mut brought = others.map(|sent| &sent.body).filter(|sent| matters(sent));
-            debug_assert!(brought.next().is_none(), "{kind:?} brought something about");
+            let matters = |sent: &Envelope<Message>| sent.body.kind() != MessageKind::DropOut;
+            let nothing = !step.out.since(sent).any(matters);
+            debug_assert!(nothing, "{kind:?} brought something about");
         }
         let stirred = self.turns.take_stirred();
         match stirred || (waited && self.may_go_on()) {
