@@ -36,7 +36,7 @@ fn one_order_explains_what_is_passed_on() {
 }
 
 #[test]
-#[ignore = "minutes: four nodes; \
+#[ignore = "more than two minutes, and not run to its end yet: four nodes; \
             cargo test -p conformance --release --test models litmus -- --ignored"]
 fn one_order_explains_independent_reads_of_independent_writes() {
     for kept in mixed(4) {

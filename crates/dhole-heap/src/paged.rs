@@ -471,11 +471,12 @@ impl HeapMut<'_> {
     /// Forgets all diffs.
     pub fn forget_page_diffs(&mut self) {
         let heap = &mut *self.heap;
-        for (&id, page) in &mut heap.pages.known {
-            let own = page.diffs.forget(heap.node);
-            let keys = own.map(|number| (id, heap.node, number));
-            heap.cluster.made_diffs.forget(keys);
-        }
+        let (node, pages) = (heap.node, &mut heap.pages.known);
+        let own = pages.iter_mut().flat_map(|(&id, page)| {
+            let numbers = page.diffs.forget(node);
+            numbers.map(move |number| (id, node, number))
+        });
+        heap.cluster.made_diffs.forget(own);
     }
 
     /// Changes a page that is not valid by a diff that is kept here. How many bytes it has.

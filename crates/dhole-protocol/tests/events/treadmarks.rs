@@ -55,6 +55,15 @@ fn pack(nodes: usize) -> Pack {
     pack
 }
 
+/// A pack of three that collects diffs when one of them has so many bytes of them.
+fn collecting(from: u64) -> Pack {
+    let limits = LogLimits {
+        collect_pages_from: from,
+        ..LogLimits::default()
+    };
+    Pack::with_limits(3, limits)
+}
+
 #[test]
 fn a_page_that_nobody_wrote_is_zeros_and_costs_no_message() {
     let mut pack = Pack::new(2);
@@ -257,11 +266,7 @@ fn an_object_that_must_not_be_zeros_is_asked_for_where_it_was_made() {
 
 #[test]
 fn after_a_collection_nothing_is_kept_but_copies_that_are_valid() {
-    let limits = LogLimits {
-        collect_pages_from: 1,
-        ..LogLimits::default()
-    };
-    let mut pack = Pack::with_limits(3, limits);
+    let mut pack = collecting(1);
     (0..3).for_each(|node| drop(write(&mut pack, node)));
     pack.barrier();
     let to_validate: Vec<_> = pack
@@ -314,11 +319,7 @@ fn collect_and_then(pack: &mut Pack, then: impl FnOnce(&mut Pack)) {
 
 #[test]
 fn writers_who_are_in_a_page_of_a_keeper_that_collects_later_are_forgotten_in_their_turn() {
-    let limits = LogLimits {
-        collect_pages_from: 1,
-        ..LogLimits::default()
-    };
-    let mut pack = Pack::with_limits(3, limits);
+    let mut pack = collecting(1);
     write(&mut pack, 1);
     write(&mut pack, 2);
     // Node 2 keeps the page, and has not forgotten that node 1 is in it.
@@ -342,11 +343,7 @@ fn writers_who_are_in_a_page_of_a_keeper_that_collects_later_are_forgotten_in_th
 
 #[test]
 fn diffs_are_collected_as_soon_as_they_fill_one_nodes_memory() {
-    let limits = LogLimits {
-        collect_pages_from: 5000,
-        ..LogLimits::default()
-    };
-    let mut pack = Pack::with_limits(3, limits);
+    let mut pack = collecting(5000);
     let collects = |pack: &mut Pack| {
         pack.barrier();
         let validate = pack.nodes.iter().map(|node| node.pages_to_validate());
