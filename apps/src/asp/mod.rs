@@ -5,6 +5,7 @@
 mod graph;
 mod kernel;
 mod options;
+mod row;
 mod sequential;
 mod shared;
 

@@ -6,6 +6,7 @@ use dhole::{NodeId, Object, Result, Worker, on, replicated};
 use serde::{Deserialize, Serialize};
 
 use super::kernel::{found, relax};
+use super::row::Row;
 use super::{Found, Graph};
 use crate::mistake::Mistake;
 use crate::solve::Steps;
@@ -15,7 +16,7 @@ use crate::solve::Steps;
 struct Rows {
     /// The first that is kept.
     first: usize,
-    rows: VecDeque<Vec<u32>>,
+    rows: VecDeque<Row>,
     /// So many are kept. Of as many rows in succession every node writes one, and has by then read
     /// all before it: nobody needs an older one.
     kept: usize,
@@ -23,7 +24,7 @@ struct Rows {
 
 #[dhole::object]
 impl Rows {
-    pub fn put(&mut self, row: Vec<u32>) {
+    pub fn put(&mut self, row: Row) {
         self.rows.push_back(row);
         if self.rows.len() > self.kept {
             self.rows.pop_front();
@@ -32,7 +33,7 @@ impl Rows {
     }
 
     #[when(*number < self.first + self.rows.len())]
-    pub fn get(&self, number: usize) -> Vec<u32> {
+    pub fn get(&self, number: usize) -> Row {
         let place = number.checked_sub(self.first);
         let row = place.and_then(|place| self.rows.get(place));
         row.cloned().unwrap_or_default()
@@ -87,7 +88,7 @@ pub fn solve_with(
         let through = match vertex % nodes == me {
             true => {
                 let row = rows[vertex / nodes].1.clone();
-                let row = early.take().unwrap_or(row);
+                let row = Row(early.take().unwrap_or(row));
                 channel.put(w, row.clone())?;
                 row
             }
@@ -97,7 +98,7 @@ pub fn solve_with(
             early = rows.get((vertex + 1) / nodes).map(|(_, row)| row.clone());
         }
         for (_, row) in &mut rows {
-            relax(row, vertex, &through);
+            relax(row, vertex, &through.0);
         }
         w.work((rows.len() * graph.vertices) as u64);
     }

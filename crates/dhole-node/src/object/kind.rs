@@ -10,7 +10,6 @@ use dhole_protocol::objects::Bytes;
 use dhole_ship::Ship;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use smallvec::SmallVec;
 
 /// A type whose values can be shared as objects with operations. Implemented by
 /// [`#[dhole::object]`](macro@dhole_macros::object), which see; do not implement it by hand.
@@ -75,8 +74,8 @@ impl Malformed {
 #[inline]
 pub const fn travels<V: Serialize + DeserializeOwned>() {}
 
-/// Where a value is written, before it is known how long it becomes.
-type Few = SmallVec<[u8; 64]>;
+/// So many bytes are written where they cost no allocation, before it is known how many they become.
+const FEW: usize = 64;
 
 /// The bytes of a value.
 pub fn encode<V: Serialize + ?Sized>(what: &'static str, value: &V) -> Result<Bytes, Malformed> {
@@ -84,8 +83,15 @@ pub fn encode<V: Serialize + ?Sized>(what: &'static str, value: &V) -> Result<By
         what,
         cause: cause.to_string().into(),
     };
-    let bytes = postcard::to_extend(value, Few::new()).map_err(cause)?;
-    Ok(Bytes::from(&bytes[..]))
+    match postcard::to_slice(value, &mut [0; FEW]) {
+        Ok(bytes) => Ok(Bytes::from(&*bytes)),
+        // Into a vector whole slices go at once: one that is anything else takes byte by byte.
+        Err(postcard::Error::SerializeBufferFull) => {
+            let bytes = postcard::to_allocvec(value).map_err(cause)?;
+            Ok(Bytes::from(&bytes[..]))
+        }
+        Err(other) => Err(cause(other)),
+    }
 }
 
 /// The value of these bytes, which are nothing else.
