@@ -95,7 +95,7 @@ impl<B: Body> Group<B> {
             body,
             bytes,
             parts,
-            method: self.settings.method_for(bytes),
+            method: self.settings.method_for(bytes, self.view.members.len()),
             numbered: false,
         });
         Ok(())

@@ -9,6 +9,10 @@ pub enum Method {
     Announce,
 }
 
+/// In a group of so many, to tell all others of a number costs no more messages than to ask for it
+/// and be answered.
+const FEW_MEMBERS: usize = 3;
+
 /// Who may go on when members are lost.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Quorum {
@@ -89,16 +93,18 @@ impl Settings {
         }
     }
 
-    /// How a body of so many bytes gets its number.
+    /// How a body of so many bytes gets its number in a group of so many members.
     ///
     /// Through the sequencer when it is small: one message more than the multicast. Otherwise its
     /// bytes travel once: announced where one packet reaches all and it fits one, for then two
-    /// packets do; and with numbers asked for where that costs fewer messages, or many parts.
-    pub fn method_for(&self, bytes: usize) -> Method {
+    /// packets do, and where few are told of the number, for then nobody waits for it who has the
+    /// bytes; and with numbers asked for where that costs fewer messages, or many parts.
+    pub fn method_for(&self, bytes: usize, members: usize) -> Method {
+        let tells_all = self.multicast || members <= FEW_MEMBERS;
         match self.method {
             Some(method) => method,
             None if bytes <= self.forward_most => Method::Forward,
-            None if self.multicast && bytes <= self.largest => Method::Announce,
+            None if tells_all && bytes <= self.largest => Method::Announce,
             None => Method::Ask,
         }
     }

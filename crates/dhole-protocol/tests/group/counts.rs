@@ -169,17 +169,29 @@ fn whoever_gets_no_credit_sends_no_more_than_it_has() {
 #[test]
 fn the_method_follows_from_the_size_and_from_what_the_port_offers() {
     let pairs = Settings::reliable();
-    assert_eq!(pairs.method_for(100), Method::Forward);
-    assert_eq!(pairs.method_for(100_000), Method::Ask);
+    assert_eq!(pairs.method_for(100, 4), Method::Forward);
+    assert_eq!(pairs.method_for(100_000, 4), Method::Ask);
     let datagrams = Settings::datagrams(60_000, 1_000_000);
-    assert_eq!(datagrams.method_for(100), Method::Forward);
+    assert_eq!(datagrams.method_for(100, 4), Method::Forward);
     let multicast = Settings {
         multicast: true,
         ..datagrams
     };
-    assert_eq!(multicast.method_for(50_000), Method::Announce);
-    assert_eq!(multicast.method_for(500_000), Method::Ask);
-    assert_eq!(by(Method::Ask).method_for(1), Method::Ask);
+    assert_eq!(multicast.method_for(50_000, 4), Method::Announce);
+    assert_eq!(multicast.method_for(500_000, 4), Method::Ask);
+    assert_eq!(by(Method::Ask).method_for(1, 4), Method::Ask);
+}
+
+#[test]
+fn few_are_told_of_a_number_that_many_would_ask_for() {
+    for nodes in [2, 3, 4] {
+        let counts = one_broadcast(nodes, Settings::reliable(), 100_000);
+        let others = nodes as u64 - 1;
+        match nodes {
+            4 => assert_eq!(counts, [("ask", 1), ("data", others), ("grant", 1)]),
+            _ => assert_eq!(counts, [("accept", others), ("announce", others)]),
+        }
+    }
 }
 
 /// A crash of the sequencer among `nodes`, when nothing is on its way.
