@@ -53,6 +53,17 @@ impl Bell {
         others: impl IntoIterator<Item = (BorrowedFd<'a>, PollFlags)>,
         at_most: Duration,
     ) -> bool {
+        self.wait_looking(others, at_most, at_most, || true)
+    }
+
+    /// As [`wait`](Bell::wait), or until `look` finds something, which is asked `every` so often.
+    pub fn wait_looking<'a>(
+        &'a self,
+        others: impl IntoIterator<Item = (BorrowedFd<'a>, PollFlags)>,
+        at_most: Duration,
+        every: Duration,
+        look: impl Fn() -> bool,
+    ) -> bool {
         self.rung.wait(|| {
             let mut fds = vec![PollFd::from_borrowed_fd(self.as_fd(), PollFlags::IN)];
             fds.extend(
@@ -60,9 +71,16 @@ impl Bell {
                     .into_iter()
                     .map(|(fd, flags)| PollFd::from_borrowed_fd(fd, flags)),
             );
-            // A signal ends the wait early, which a park may.
-            let _ = poll(&mut fds, Some(&timespec(at_most)));
-            !fds[0].revents().is_empty()
+            let mut left = at_most;
+            loop {
+                let next = left.min(every);
+                left -= next;
+                // A signal ends the wait early, which a park may.
+                let timed_out = poll(&mut fds, Some(&timespec(next))) == Ok(0);
+                if !timed_out || left.is_zero() || look() {
+                    return !fds[0].revents().is_empty();
+                }
+            }
         })
     }
 }

@@ -34,6 +34,10 @@ pub trait Layer: Send + Sync {
         self.send(to, parts)
     }
 
+    fn rouse(&self, to: NodeId) {
+        self.inner().rouse(to);
+    }
+
     fn multicasts(&self) -> bool {
         self.inner().multicasts()
     }
@@ -48,6 +52,10 @@ pub trait Layer: Send + Sync {
 
     fn poll_in_place(&self, take: &mut dyn FnMut(NodeId, Incoming<'_>)) -> usize {
         self.poll(&mut |from, frame| take(from, Incoming::of(frame)))
+    }
+
+    fn has_come_at_leisure(&self) -> bool {
+        self.inner().has_come_at_leisure()
     }
 
     fn park(&self, at_most: Duration) {
@@ -108,6 +116,10 @@ impl<L: Layer> Port for L {
         Layer::send_at_leisure(self, to, parts)
     }
 
+    fn rouse(&self, to: NodeId) {
+        Layer::rouse(self, to);
+    }
+
     fn multicasts(&self) -> bool {
         Layer::multicasts(self)
     }
@@ -122,6 +134,10 @@ impl<L: Layer> Port for L {
 
     fn poll_in_place(&self, take: &mut dyn FnMut(NodeId, Incoming<'_>)) -> usize {
         Layer::poll_in_place(self, take)
+    }
+
+    fn has_come_at_leisure(&self) -> bool {
+        Layer::has_come_at_leisure(self)
     }
 
     fn park(&self, at_most: Duration) {

@@ -56,7 +56,10 @@ impl Mixed {
         let near = self.near.lie_down(sleep, at_most, &mut wakers);
         let far = self.far.lie_down(sleep, at_most, &mut wakers);
         if let (Some(near), Some(far)) = (near, far) {
-            self.bell.wait(wakers, near.min(far));
+            let look = || self.near.has_come_at_leisure();
+            let at_most = near.min(far);
+            self.bell
+                .wait_looking(wakers, at_most, sleep.looks_every(), look);
         }
         self.near.get_up(sleep);
         self.far.get_up(sleep);
@@ -93,12 +96,20 @@ impl Port for Mixed {
         self.to(to).send_at_leisure(to, parts)
     }
 
+    fn rouse(&self, to: NodeId) {
+        self.to(to).rouse(to);
+    }
+
     fn poll(&self, take: &mut dyn FnMut(NodeId, &[u8])) -> usize {
         self.near.poll(take) + self.far.poll(take)
     }
 
     fn poll_in_place(&self, take: &mut dyn FnMut(NodeId, Incoming<'_>)) -> usize {
         self.near.poll_in_place(take) + self.far.poll_in_place(take)
+    }
+
+    fn has_come_at_leisure(&self) -> bool {
+        self.near.has_come_at_leisure()
     }
 
     fn park(&self, at_most: Duration) {

@@ -44,6 +44,10 @@ pub trait Port: Send + Sync {
         self.send(to, parts)
     }
 
+    /// Wakes the receiver of what was sent at leisure as [`send`](Port::send) would have: its sender
+    /// has waited in vain for it to look by itself.
+    fn rouse(&self, _to: NodeId) {}
+
     /// Whether a frame that [`send_each`](Port::send_each) sends to all others costs about as much
     /// as one to one of them.
     fn multicasts(&self) -> bool {
@@ -71,13 +75,19 @@ pub trait Port: Send + Sync {
         self.poll(&mut |from, frame| take(from, Incoming::of(frame)))
     }
 
+    /// Whether something may have come [at leisure](Port::send_at_leisure), for which nobody is
+    /// woken: asked by who does not wait, at the cost of a few loads.
+    fn has_come_at_leisure(&self) -> bool {
+        false
+    }
+
     /// Blocks until something may have come, there may be room for a frame that was refused,
     /// [`unpark`](Port::unpark) is called (also before), or `at_most` is over. May return early for
     /// no reason. One thread at a time: of two, one may sleep on.
     fn park(&self, at_most: Duration);
 
     /// As [`park`](Port::park), where nobody waits for what comes: what is sent
-    /// [at leisure](Port::send_at_leisure) need not end it.
+    /// [at leisure](Port::send_at_leisure) ends it a few milliseconds later.
     fn park_soundly(&self, at_most: Duration) {
         self.park(at_most);
     }

@@ -241,7 +241,9 @@ impl Shm {
         }
         let mut wakers = Vec::new();
         if let Some(at_most) = self.lie_down(sleep, at_most, &mut wakers) {
-            self.bell.wait(wakers, at_most);
+            let look = || self.has_come_at_leisure();
+            self.bell
+                .wait_looking(wakers, at_most, sleep.looks_every(), look);
         }
         self.get_up(sleep);
     }
@@ -387,6 +389,12 @@ impl Port for Shm {
         self.send_waking(to, parts, Sleep::Light)
     }
 
+    fn rouse(&self, to: NodeId) {
+        if let Some(link) = self.links.get(to.index()).and_then(Option::as_ref) {
+            self.wake_reader(link, Sleep::Sound);
+        }
+    }
+
     fn poll(&self, take: &mut dyn FnMut(NodeId, &[u8])) -> usize {
         self.poll_in_place(&mut |from, mut frame| take(from, frame.bytes()))
     }
@@ -429,6 +437,16 @@ impl Port for Shm {
             _ => self.idle.store(0, Ordering::Relaxed),
         }
         frames
+    }
+
+    #[inline]
+    fn has_come_at_leisure(&self) -> bool {
+        let mut links = self.links.iter().flatten();
+        links.any(|link| {
+            !link
+                .incoming()
+                .has_nothing_at(link.read_to.load(Ordering::Relaxed))
+        })
     }
 
     fn park(&self, at_most: Duration) {

@@ -28,5 +28,19 @@ pub(crate) enum Sleep {
     Sound,
 }
 
+/// Who sleeps soundly looks this often whether something has come at leisure: a sleep that goes on
+/// costs the time of a system call.
+const SOON: Duration = Duration::from_millis(4);
+
+impl Sleep {
+    /// How often who sleeps so looks for what does not wake it.
+    pub fn looks_every(self) -> Duration {
+        match self {
+            Sleep::Light => Duration::MAX,
+            Sleep::Sound => SOON,
+        }
+    }
+}
+
 /// Descriptors, and what of each is waited for.
 pub(crate) type Wakers<'a> = Vec<(BorrowedFd<'a>, PollFlags)>;

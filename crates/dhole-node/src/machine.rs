@@ -53,6 +53,12 @@ pub trait Machine: Sync {
     /// to [`start`](Machine::start).
     fn send(&self, receivers: &Receivers<'_>, node: NodeId, out: &mut Outbox<Message>);
 
+    /// As [`send`](Machine::send), of a worker that [waits](Machine::wait_polling) next for what
+    /// comes of it.
+    fn send_and_wait(&self, receivers: &Receivers<'_>, node: NodeId, out: &mut Outbox<Message>) {
+        self.send(receivers, node, out);
+    }
+
     /// Blocks the worker of `node` until a delivery wakes it, or for `at_most`. A delivery that
     /// woke it before it waited ends the wait at once, and waking twice is waking once. The
     /// caller holds no lock.
@@ -63,6 +69,10 @@ pub trait Machine: Sync {
     fn wait_polling(&self, _receivers: &Receivers<'_>, node: NodeId, at_most: Duration) -> Woken {
         self.wait(node, at_most)
     }
+
+    /// Takes what has come to `node` and is to be seen by who looks: the worker is about to read
+    /// what operations of others write. The caller holds no lock.
+    fn look(&self, _receivers: &Receivers<'_>, _node: NodeId) {}
 
     /// What there is beside messages between the processes over which the nodes are spread; `None`
     /// where all are in this one.
@@ -84,6 +94,12 @@ pub trait Machine: Sync {
     /// worker's time is the program's (`begins`), or the runtime's again. That is all that
     /// happens, so the caller may hold the node's lock. Nothing on a live machine.
     fn computes(&self, _node: NodeId, _begins: bool) {}
+
+    /// Whether it is of account that the worker is in the runtime for a moment in which it neither
+    /// sends nor waits, as where the program's time is measured apart from the runtime's.
+    fn counts_moments(&self) -> bool {
+        false
+    }
 
     /// Whether the network gives the numbers of broadcasts itself, so that asking for one disturbs
     /// no node: then nodes ask, whatever the size of what they broadcast.

@@ -9,8 +9,8 @@ use dhole_model::{CallSite, Counters, MessageKind, NodeId, Oid};
 use dhole_net::{Envelope, Outbox, Payload, PayloadPool, Receiver, Wake};
 use dhole_protocol::group::Ending;
 use dhole_protocol::{
-    AbortReason, ArrayEvent, BarrierId, Command, Commands, Event, Message, PageEvent, Protocol,
-    ProtocolError, Races, Sent, Waiter, WorkerIs, group,
+    AbortReason, ArrayEvent, BarrierId, Command, Commands, Event, Haste, Message, PageEvent,
+    Protocol, ProtocolError, Races, Sent, Waiter, WorkerIs, group,
 };
 
 use crate::count::Counting;
@@ -238,7 +238,7 @@ impl State {
             _ => {}
         }
         let nobody_waits = cfg!(debug_assertions)
-            && message.is_for_who_waits()
+            && message.haste(self.id) == Haste::AtLeisure
             && step.heap.presence() == Presence::Computing
             && self.turns.are_the_programs()
             && !self.survival.is_on();

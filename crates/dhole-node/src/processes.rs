@@ -272,6 +272,13 @@ impl Machine for Processes {
         self.post_all(receivers, out);
     }
 
+    fn send_and_wait(&self, receivers: &Receivers<'_>, _node: NodeId, out: &mut Outbox<Message>) {
+        match out.len() {
+            1 if self.pace.may_be_patient() => self.post_patiently(receivers, out),
+            _ => self.post_all(receivers, out),
+        }
+    }
+
     /// Nobody can wait here who does not take what comes.
     fn wait(&self, node: NodeId, at_most: Duration) -> Woken {
         self.wait_polling(&[], node, at_most)
@@ -281,6 +288,13 @@ impl Machine for Processes {
         match self.serve_until(receivers, Some(at_most), &|| self.pace.take_wake()) {
             true => Woken::ByWake,
             false => Woken::ByTime,
+        }
+    }
+
+    #[inline]
+    fn look(&self, receivers: &Receivers<'_>, _node: NodeId) {
+        if self.port.has_come_at_leisure() {
+            self.take_what_came(receivers);
         }
     }
 

@@ -1,4 +1,4 @@
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
 use dhole_heap::{Call, Token};
@@ -32,6 +32,10 @@ pub(crate) struct Link<'id> {
     pub out: RefCell<Outbox<Message>>,
     /// Locks whose `Held` was dropped unreleased, with the place where they were acquired.
     pub dropped: Dropped,
+    /// Whether the [machine counts moments](Machine::counts_moments).
+    pub counts_moments: bool,
+    /// How often it read at once.
+    pub reads: Cell<u32>,
     /// How long a wait lasts before the wait-for graph is searched for a cycle.
     pub suspect_after: Duration,
     /// Which of the node's processes this is.
@@ -145,7 +149,10 @@ impl From<ProtocolError> for Failure {
     }
 }
 
-impl Link<'_> {
+/// How a machine sends what an outbox holds.
+type Send<'id> = fn(&(dyn Machine + 'id), &Receivers<'_>, NodeId, &mut Outbox<Message>);
+
+impl<'id> Link<'id> {
     /// An event that is over at once.
     pub fn local(&self, call: &mut Call<'_, State>, event: Option<Event>) -> Result<(), Failure> {
         self.flush_before(call, event.as_ref())?;
@@ -214,10 +221,15 @@ impl Link<'_> {
                 .map(|lost| Err(lost.into())),
             outcome => outcome,
         };
-        self.send(call);
         match outcome {
-            Some(outcome) => outcome.map(|()| false),
-            None => self.wait(call).map(|()| true),
+            Some(outcome) => {
+                self.send(call);
+                outcome.map(|()| false)
+            }
+            None => {
+                self.send_by(call, Machine::send_and_wait);
+                self.wait(call).map(|()| true)
+            }
         }
     }
 
@@ -260,16 +272,16 @@ impl Link<'_> {
 
     /// Sends what the steps before wanted sent, without the lock.
     pub(crate) fn send(&self, call: &mut Call<'_, State>) {
+        self.send_by(call, Machine::send);
+    }
+
+    fn send_by(&self, call: &mut Call<'_, State>, send: Send<'id>) {
         let to_do = |out: &Outbox<Message>| !out.is_empty() || out.has_work();
         if to_do(&self.out.borrow()) {
             call.unlock();
-            self.post();
+            let out = &mut self.out.borrow_mut();
+            send(self.machine, self.receivers, self.node.id, out);
         }
-    }
-
-    fn post(&self) {
-        self.machine
-            .send(self.receivers, self.node.id, &mut self.out.borrow_mut());
     }
 
     fn wait(&self, call: &mut Call<'_, State>) -> Result<(), Failure> {

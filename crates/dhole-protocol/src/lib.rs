@@ -85,7 +85,7 @@ pub use command::{Along, Command, Commands, Event, Freed, ProtocolError, Unread,
 pub use interval_log::LogLimits;
 pub use lazy::{MOST_ALONG, MOST_BESIDE};
 pub use message::{
-    AbortReason, BarrierId, DecodeError, EncodeError, Flushed, FlushedAt, Interval, LockId,
+    AbortReason, BarrierId, DecodeError, EncodeError, Flushed, FlushedAt, Haste, Interval, LockId,
     Message, News, Operation, Pushed, Sent, SentList, Started, Untold, Waiter, Waiting, WaitingFor,
     Wanted, WantedList,
 };

@@ -635,27 +635,30 @@ pub enum Message {
     },
 }
 
+/// How soon the receiver of a message has to take it while its worker computes.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Haste {
+    /// When its worker waits or synchronises: nothing comes of it before that another node could
+    /// wait for.
+    AtLeisure,
+    /// When its worker looks at an object that is replicated, or a moment later: hardly ever does
+    /// something come of it that another node waits for.
+    Soon,
+    /// At once: others may wait for what comes of it.
+    AtOnce,
+}
+
 impl Message {
-    /// Whether its receiver needs it only when its worker waits for it, or synchronises: nothing
-    /// comes of it before that another node could wait for.
-    pub fn is_for_who_waits(&self) -> bool {
+    /// How soon node `to` has to take it.
+    pub fn haste(&self, to: NodeId) -> Haste {
         use MessageKind::*;
         match self {
-            Message::Objects(message) => message.is_for_who_waits(),
-            message => matches!(
-                message.kind(),
-                FetchReply
-                    | PageReply
-                    | DiffReply
-                    | Gone
-                    | Update
-                    | DropOut
-                    | FlushAck
-                    | LockGrant
-                    | GateGrant
-                    | BarrierArrive
-                    | BarrierDepart
-            ),
+            Message::Objects(message) => message.haste(to),
+            message => match message.kind() {
+                FetchReply | PageReply | DiffReply | Gone | Update | DropOut | FlushAck
+                | LockGrant | GateGrant | BarrierArrive | BarrierDepart => Haste::AtLeisure,
+                _ => Haste::AtOnce,
+            },
         }
     }
 

@@ -236,6 +236,16 @@ fn what_is_sent_at_leisure_wakes_only_who_sleeps_lightly() {
         let mut frames = Vec::new();
         port.poll(&mut |_, frame| frames.push(frame.to_vec()));
         assert_eq!(frames, [&b"later"[..], b"now"]);
+        // Who looks without waiting sees that something has come; its sender can have it woken.
+        assert!(port.lie_down(sleep, Duration::MAX, &mut wakers).is_some());
+        assert!(!port.has_come_at_leisure());
+        assert_eq!(peer.send_at_leisure(me, &[b"later"]), Ok(()));
+        assert!(port.has_come_at_leisure());
+        peer.rouse(me);
+        assert!(rung(&peer), "{sleep:?}");
+        port.get_up(sleep);
+        assert_eq!(port.poll(&mut |_, _| ()), 1);
+        assert!(!port.has_come_at_leisure());
         // Who fills the ring at leisure wakes a sound sleeper when nothing more fits.
         assert!(port.lie_down(sleep, Duration::MAX, &mut wakers).is_some());
         while peer.send_at_leisure(me, &[&[0; 4096]]) == Ok(()) {}
@@ -251,6 +261,34 @@ fn what_is_sent_at_leisure_wakes_only_who_sleeps_lightly() {
         assert_eq!(rung(&peer), wakes, "{bytes}");
     }
     port.get_up(Sleep::Sound);
+}
+
+#[test]
+fn who_sleeps_soundly_looks_by_itself_from_time_to_time() {
+    let (here, there) = UnixStream::pair().expect("a pair of sockets");
+    let [ours, theirs] = [ShmLink::offer(here, 0), ShmLink::accept(there)].map(Result::ok);
+    let port = Shm::with_largest(NodeId(0), vec![None, ours], LARGEST).expect("a port");
+    let peer = Shm::with_largest(PEER, vec![theirs, None], LARGEST).expect("a port");
+    let (slept, sleep) = std::sync::mpsc::channel();
+    let given_up = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while port.poll(&mut |_, _| ()) == 0 && !given_up.load(Ordering::SeqCst) {
+                port.park_soundly(Duration::MAX);
+            }
+            slept.send(())
+        });
+        let link = peer.links[0].as_ref().expect("a link");
+        let asleep = || link.outgoing().reader_parked().load(Ordering::SeqCst) != 0;
+        while !asleep() {
+            std::thread::yield_now();
+        }
+        assert_eq!(peer.send_at_leisure(NodeId(0), &[b"later"]), Ok(()));
+        let woke = sleep.recv_timeout(Duration::from_secs(60));
+        given_up.store(true, Ordering::SeqCst);
+        port.unpark();
+        woke.expect("it looks");
+    });
 }
 
 #[test]

@@ -123,14 +123,14 @@ impl Copies {
             return Err(self.why_not(object));
         };
         let kept = kept.sound()?;
-        if !(&*kept.state as &dyn Any).is::<T>() {
+        let state: &mut dyn Any = &mut *kept.state;
+        let Some(state) = state.downcast_mut::<T>() else {
             return Err(Refusal::OtherType(kept.kind.name().into()));
+        };
+        match catch_unwind(AssertUnwindSafe(|| f(state))) {
+            Ok(result) => Ok(result),
+            Err(panic) => Err(kept.panicked(operation, panic)),
         }
-        kept.run(operation, |state| {
-            let state: &mut dyn Any = state;
-            let state = state.downcast_mut::<T>();
-            state.map_or(Here::Blocked, f)
-        })
     }
 }
 

@@ -9,10 +9,11 @@ use dhole_protocol::objects::{self, ObjectsEvent, Outcome, Refusal};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::copies::Here;
+use super::copies::{Copies, Here};
 use super::error::ObjectError;
 use super::handle::id_of;
 use super::kind::{self, Malformed, ObjectType};
+use super::step::ObjectsHere;
 use crate::node::State;
 use crate::worker::{Failure, Link, Worker};
 
@@ -23,6 +24,10 @@ pub(crate) struct Wanted {
     pub name: &'static str,
     pub site: CallSite,
 }
+
+/// A worker that reads looks so seldom for what operations of others have written meanwhile and it
+/// is not woken for: a look takes a third of a read.
+const READS_A_LOOK: u32 = 8;
 
 /// An operation that is called.
 struct Asked<T> {
@@ -94,13 +99,13 @@ type Pending<A, F> = Option<(A, F)>;
 /// Tries an operation on the copy here, by itself and without making bytes of anything.
 #[inline]
 fn try_here<T: ObjectType, A, R>(
-    state: &mut State,
+    copies: &mut Copies,
     object: ObjectId,
     operation: u16,
     pending: &mut Pending<A, impl FnOnce(&mut T, A) -> R>,
     guard: fn(&T, &A) -> bool,
 ) -> Result<Option<R>, Refusal> {
-    let tried = state.here.copies.run(object, operation, |copy: &mut T| {
+    let tried = copies.run(object, operation, |copy: &mut T| {
         let may = pending
             .as_ref()
             .is_some_and(|(arguments, _)| guard(copy, arguments));
@@ -133,31 +138,63 @@ impl<'id> Worker<'id> {
         } = asked;
         let mut pending = Some((arguments, run));
         if !asked.writes && self.link.dropped.borrow().is_empty() {
-            let (machine, id) = (self.link.machine, self.link.node.id);
-            machine.enter(id);
-            let mut node = self.link.node.monitor.lock();
-            let state = node.split().1;
-            let tried = match state.may_read_at_once(object) {
-                true => {
-                    machine.computes(id, true);
-                    let tried = try_here(state, object, operation, &mut pending, guard);
-                    machine.computes(id, false);
-                    tried
-                }
-                false => Ok(None),
-            };
-            if let Ok(Some(_)) = &tried {
-                state.here.machine.count(object, false);
-            }
-            drop(node);
-            machine.leave(id);
-            match tried {
+            match self.read_at_once(object, operation, &mut pending, guard) {
                 Ok(Some(result)) => return Ok(result),
                 Ok(None) => {}
                 Err(cause) => return Err(self.refused(asked.wanted(), cause)),
             }
         }
         self.call_in_turn(asked, pending, guard)
+    }
+
+    /// Reads the copy here as if nothing else happened, where that may be, and its guard is true.
+    #[inline]
+    fn read_at_once<T: ObjectType, A, R>(
+        &self,
+        object: ObjectId,
+        operation: u16,
+        pending: &mut Pending<A, impl FnOnce(&mut T, A) -> R>,
+        guard: fn(&T, &A) -> bool,
+    ) -> Result<Option<R>, Refusal> {
+        let link = &self.link;
+        let (machine, id, counted) = (link.machine, link.node.id, link.counts_moments);
+        if counted {
+            machine.enter(id);
+        }
+        let reads = link.reads.get().wrapping_add(1);
+        link.reads.set(reads);
+        if reads.is_multiple_of(READS_A_LOOK) {
+            machine.look(link.receivers, id);
+        }
+        let mut node = link.node.monitor.lock();
+        let state = node.split().1;
+        let quiet = state.may_read_at_once();
+        let ObjectsHere {
+            machine: objects,
+            copies,
+            ..
+        } = &mut state.here;
+        let tried = match objects.reads_here(object) {
+            Some(reads) if quiet => {
+                if counted {
+                    machine.computes(id, true);
+                }
+                let tried = try_here(copies, object, operation, pending, guard);
+                if counted {
+                    machine.computes(id, false);
+                }
+                if let Ok(Some(_)) = &tried {
+                    *reads += 1;
+                }
+                tried
+            }
+            _ => Ok(None),
+        };
+        drop(node);
+        if counted {
+            machine.leave(id);
+        }
+        tried
     }
 
     /// Calls an operation as a synchronisation: what was written before is told, and what happened
@@ -182,7 +219,13 @@ impl<'id> Worker<'id> {
             if state.here.machine.is_local(object, writes) {
                 // The operation is the program's, and takes the time that it takes.
                 link.machine.computes(link.node.id, true);
-                let tried = try_here(state, object, operation, &mut pending, guard);
+                let tried = try_here(
+                    &mut state.here.copies,
+                    object,
+                    operation,
+                    &mut pending,
+                    guard,
+                );
                 link.machine.computes(link.node.id, false);
                 if let Some(done) = tried.transpose() {
                     if writes {
@@ -260,13 +303,12 @@ impl<'id> Worker<'id> {
 }
 
 impl State {
-    /// Whether the worker may read the copy of an object here and go on as if nothing had
-    /// happened: there is nothing to learn, and nobody waits for a call of the worker.
+    /// Whether the worker may read a copy that is here and go on as if nothing had happened: there
+    /// is nothing to learn, and nobody waits for a call of the worker.
     #[inline]
-    fn may_read_at_once(&self, object: ObjectId) -> bool {
+    fn may_read_at_once(&self) -> bool {
         let quiet = self.ended().is_none() && !self.protocol.has_deferred();
-        let machine = &self.here.machine;
-        quiet && !machine.is_acquire_due() && machine.is_local(object, false)
+        quiet && !self.here.machine.is_acquire_due()
     }
 
     /// Whether there is nothing to be done here before an operation, or after one that tells

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::thread::Thread;
 use std::time::Duration;
 
+use dhole_model::NodeId;
 use dhole_net::{Handover, Outbox, Port, Waiting};
 use dhole_protocol::Message;
 
@@ -33,6 +34,10 @@ const FEW_LOOKS: u32 = 4;
 /// The service thread looks whether it is needed this often at the latest.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 
+/// A worker that waits looks so long for an answer of who computes, and may look by itself, before
+/// it wakes somebody there: a quarter of what that takes.
+const PATIENCE: Duration = Duration::from_micros(10);
+
 /// What worker and service thread know of each other.
 pub(super) struct Pace {
     spins: bool,
@@ -45,6 +50,11 @@ pub(super) struct Pace {
     inside: AtomicBool,
     /// Processes were started on this node beside the program.
     several: AtomicBool,
+    /// To whom something was sent that it was not woken for, though it is waited for: its number,
+    /// and one; or 0.
+    owed: AtomicU32,
+    /// Something has come from there since.
+    heard: AtomicBool,
     /// How often it waited, looking at the port itself, or took something then. That it comes is
     /// not enough: most calls take nothing.
     waits: AtomicU64,
@@ -67,6 +77,8 @@ impl Pace {
             handover: Handover::default(),
             inside: AtomicBool::new(true),
             several: AtomicBool::new(false),
+            owed: AtomicU32::new(0),
+            heard: AtomicBool::new(false),
             waits: AtomicU64::new(0),
             service: Mutex::new(None),
             idle: AtomicBool::new(true),
@@ -107,6 +119,34 @@ impl Pace {
         if !self.several.swap(true, Ordering::SeqCst) {
             port.unpark();
         }
+    }
+
+    /// Whether a worker that waits can look for an answer before it has somebody woken: it has a
+    /// core to itself, and nobody else goes on here meanwhile.
+    pub fn may_be_patient(&self) -> bool {
+        self.spins && self.spin() > PATIENCE && !self.several.load(Ordering::SeqCst)
+    }
+
+    /// `to` is not woken for what goes to it, and the worker waits for that.
+    pub fn owes(&self, to: NodeId) {
+        self.heard.store(false, Ordering::Relaxed);
+        self.owed.store(u32::from(to.0) + 1, Ordering::Relaxed);
+    }
+
+    /// Something has come from there.
+    #[inline]
+    pub fn has_heard(&self, from: NodeId) {
+        if self.owed.load(Ordering::Relaxed) == u32::from(from.0) + 1 {
+            self.heard.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Who is to be woken now for what was sent there.
+    fn take_owed(&self) -> Option<NodeId> {
+        // There is one worker, and most waits owe nothing.
+        let owed = self.owed.load(Ordering::Relaxed).checked_sub(1)?;
+        self.owed.store(0, Ordering::Relaxed);
+        Some(NodeId(owed as u16))
     }
 
     /// A run is about to begin: from here on its own threads take what comes, and no other.
@@ -185,6 +225,28 @@ impl Processes {
         at_most: Option<Duration>,
         done: &dyn Fn() -> bool,
     ) -> bool {
+        let done = self.serve_and_wait(receivers, at_most, done);
+        // What was waited for has come, and something from there: it looked by itself.
+        if done && self.pace.heard.load(Ordering::Relaxed) {
+            self.pace.take_owed();
+        }
+        self.rouse_owed();
+        done
+    }
+
+    /// Has whoever was sent something at leisure woken for it, where that has not been done.
+    fn rouse_owed(&self) {
+        if let Some(owed) = self.pace.take_owed() {
+            self.port.rouse(owed);
+        }
+    }
+
+    fn serve_and_wait(
+        &self,
+        receivers: &Receivers<'_>,
+        at_most: Option<Duration>,
+        done: &dyn Fn() -> bool,
+    ) -> bool {
         let mut out = Outbox::default();
         let mut look = || {
             let taken = self.poll(receivers, &mut out) > 0;
@@ -217,10 +279,20 @@ impl Processes {
             };
             match found {
                 Found::Done => return true,
-                Found::Something => self.pace.serves_itself(),
+                Found::Something => {
+                    self.pace.serves_itself();
+                    self.rouse_owed();
+                }
                 Found::Nothing => return false,
             }
         }
+    }
+
+    /// Takes what has come, of a worker that goes on at once.
+    pub(super) fn take_what_came(&self, receivers: &Receivers<'_>) {
+        let mut out = Outbox::default();
+        self.poll(receivers, &mut out);
+        self.post_all(receivers, &mut out);
     }
 
     /// Looks without sleeping, until nothing has come for a while. Notes when the wait began,
@@ -233,6 +305,7 @@ impl Processes {
                 Found::Done => return Found::Done,
                 Found::Something => {
                     pace.serves_itself();
+                    self.rouse_owed();
                     (looks, since) = (0, None);
                 }
                 Found::Nothing => std::hint::spin_loop(),
@@ -241,7 +314,11 @@ impl Processes {
             if looks.is_multiple_of(LOOKS) {
                 let now = self.since_made();
                 began.get_or_insert(now);
-                if now - *since.get_or_insert(now) >= pace.spin() {
+                let looked = now - *since.get_or_insert(now);
+                if looked >= PATIENCE {
+                    self.rouse_owed();
+                }
+                if looked >= pace.spin() {
                     break;
                 }
                 if looks.is_multiple_of(LOOKS_A_YIELD) {
@@ -250,6 +327,7 @@ impl Processes {
                 }
             }
         }
+        self.rouse_owed();
         for _ in 0..pace.yields.load(Ordering::Relaxed) {
             match self.look_briefly(look) {
                 Found::Nothing => std::thread::yield_now(),
@@ -375,6 +453,7 @@ mod tests {
 
     use super::super::frame::{HEADER, Kind};
     use super::*;
+    use crate::machine::Machine;
 
     /// Counts how often who waits looks before it parks for the first time.
     struct Counted {
@@ -442,6 +521,86 @@ mod tests {
         let machine = machine.neighbours(processes);
         machine.waits(how);
         (machine, other, looks)
+    }
+
+    /// What is done with a port beside sending and taking.
+    struct Asked {
+        port: Local,
+        has_come: bool,
+        polls: Arc<AtomicU32>,
+        roused: Arc<Mutex<Vec<NodeId>>>,
+    }
+
+    impl Layer for Asked {
+        type Inner = Local;
+
+        fn inner(&self) -> &Local {
+            &self.port
+        }
+
+        fn poll(&self, take: &mut dyn FnMut(NodeId, &[u8])) -> usize {
+            self.polls.fetch_add(1, Ordering::SeqCst);
+            Port::poll(&self.port, take)
+        }
+
+        fn has_come_at_leisure(&self) -> bool {
+            self.has_come
+        }
+
+        fn rouse(&self, to: NodeId) {
+            lock(&self.roused).push(to);
+        }
+    }
+
+    #[test]
+    fn who_is_waited_for_is_roused_once_unless_it_answers() {
+        for (answers, done) in [(false, false), (false, true), (true, false), (true, true)] {
+            let mut ports = Local::cluster(2).unwrap();
+            let other = ports.pop().unwrap();
+            let roused: Arc<Mutex<Vec<NodeId>>> = Arc::default();
+            let asked = Asked {
+                port: ports.pop().unwrap(),
+                has_come: false,
+                polls: Arc::default(),
+                roused: Arc::clone(&roused),
+            };
+            let machine = Processes::new(Box::new(asked), 0).unwrap().neighbours(1);
+            assert!(machine.pace.may_be_patient());
+            machine.pace.owes(Port::me(&other));
+            if answers {
+                let mut frame = [0; HEADER];
+                frame[0] = Kind::Message as u8;
+                Port::send(&other, machine.node(), &[&frame]).unwrap();
+            }
+            let has_come = || !answers || machine.pace.heard.load(Ordering::SeqCst);
+            let time = Some(Duration::from_millis(1));
+            machine.serve_until(&[], time, &|| done && has_come());
+            // What came, and did not end the wait, may have been sent before.
+            let by_itself = answers && done;
+            let expected = if by_itself {
+                vec![]
+            } else {
+                vec![Port::me(&other)]
+            };
+            assert_eq!(*lock(&roused), expected, "answers {answers}, done {done}");
+        }
+    }
+
+    #[test]
+    fn who_looks_takes_what_came_at_leisure() {
+        for has_come in [false, true] {
+            let mut ports = Local::cluster(2).unwrap();
+            let polls: Arc<AtomicU32> = Arc::default();
+            let asked = Asked {
+                port: ports.swap_remove(0),
+                has_come,
+                polls: Arc::clone(&polls),
+                roused: Arc::default(),
+            };
+            let machine = Processes::new(Box::new(asked), 0).unwrap();
+            Machine::look(&machine, &[], machine.node());
+            assert_eq!(polls.load(Ordering::SeqCst), u32::from(has_come));
+        }
     }
 
     #[test]

@@ -12,7 +12,7 @@ use std::time::Duration;
 use dhole_heap::Cluster;
 use dhole_model::NodeId;
 use dhole_net::{Envelope, Outbox, Payload, Receiver, SendError, Wake};
-use dhole_protocol::{AbortReason, Message};
+use dhole_protocol::{AbortReason, Haste, Message};
 
 use super::frame::{HEADER, Header, Kind};
 use super::{Processes, lock};
@@ -52,6 +52,22 @@ impl Processes {
                 None => self.post(receivers, envelope, out),
             }
         }
+    }
+
+    /// Sends the one message in `out`, for which its sender waits next: whoever computes is woken
+    /// for it only where it has not looked by itself after a moment.
+    pub(super) fn post_patiently(&self, receivers: &Receivers<'_>, out: &mut Outbox<Message>) {
+        let next =
+            out.pop_if(|next| next.to != self.me && next.body.haste(next.to) == Haste::AtOnce);
+        if let Some(Envelope {
+            to, body, payload, ..
+        }) = next
+        {
+            self.pace.owes(to);
+            let sent = self.post_message(receivers, to, &body, &payload, true, out);
+            self.after_posting(receivers, payload, sent, out);
+        }
+        self.post_all(receivers, out);
     }
 
     /// To whom else the same message goes at once, as what a group orders does, where the port
@@ -109,7 +125,7 @@ impl Processes {
         }
         drop(lanes);
         for to in apart {
-            let sent = self.post_message(receivers, to, message, payload, out);
+            let sent = self.post_message(receivers, to, message, payload, false, out);
             self.fail_if_impossible(receivers, sent, out);
         }
     }
@@ -137,7 +153,18 @@ impl Processes {
         let Envelope {
             to, body, payload, ..
         } = envelope;
-        let sent = self.post_message(receivers, to, &body, &payload, out);
+        let at_leisure = body.haste(to) != Haste::AtOnce;
+        let sent = self.post_message(receivers, to, &body, &payload, at_leisure, out);
+        self.after_posting(receivers, payload, sent, out);
+    }
+
+    fn after_posting(
+        &self,
+        receivers: &Receivers<'_>,
+        payload: Payload,
+        sent: Result<(), SendError>,
+        out: &mut Outbox<Message>,
+    ) {
         if !payload.has_no_buffer() {
             let here = self.here.read().unwrap_or_else(PoisonError::into_inner);
             if let Some(here) = &*here {
@@ -171,6 +198,7 @@ impl Processes {
         to: NodeId,
         message: &Message,
         payload: &[u8],
+        at_leisure: bool,
         out: &mut Outbox<Message>,
     ) -> Result<(), SendError> {
         let nodes = self.nodes;
@@ -178,7 +206,6 @@ impl Processes {
         let mut lane = lock(lane.ok_or(SendError::NoSuchNode { to, nodes })?);
         let Lane { buffer, cluster } = &mut *lane;
         let largest = self.port.offers().largest;
-        let at_leisure = message.is_for_who_waits();
         loop {
             let mut frame = std::mem::take(buffer);
             frame.clear();

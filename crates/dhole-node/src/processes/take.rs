@@ -258,6 +258,7 @@ impl Processes {
         {
             return;
         }
+        self.pace.has_heard(from);
         if let Err(why) = self.understand(from, bytes, put) {
             self.cut_off(from, why);
         }

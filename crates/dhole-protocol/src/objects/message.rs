@@ -9,9 +9,9 @@ use thiserror::Error;
 
 use super::bytes::Bytes;
 use super::check::{check_blocked, check_time};
-use crate::News;
 use crate::group::{Body, GroupMessage};
 use crate::message::few;
+use crate::{Haste, News};
 
 /// Calls that go together; for one that goes alone nothing is allocated.
 pub type Calls = SmallVec<[Call; 1]>;
@@ -432,11 +432,18 @@ impl Ordered {
 }
 
 impl ObjectsMessage {
-    /// Whether its receiver needs it only when its worker waits for it. Where a batch is answered,
-    /// the next goes; and what is ordered may let others go on, and is read without looking at the
-    /// port.
-    pub(crate) fn is_for_who_waits(&self) -> bool {
-        matches!(self, ObjectsMessage::Reply { together, .. } if !together)
+    /// How soon node `to` has to take it. Where a batch is answered, the next goes. An operation on
+    /// a replica is seen by who reads that; only where the replica has become the only copy is
+    /// somebody answered. Who broadcast it may have more to broadcast that waits for it.
+    pub(crate) fn haste(&self, to: NodeId) -> Haste {
+        match self {
+            ObjectsMessage::Reply { together, .. } if !together => Haste::AtLeisure,
+            ObjectsMessage::Group(GroupMessage::Data { part, body, .. }) => match **body {
+                Ordered::Operate { .. } if part.origin != to => Haste::Soon,
+                _ => Haste::AtOnce,
+            },
+            _ => Haste::AtOnce,
+        }
     }
 
     /// Whether it asks the sequencer for numbers.

@@ -289,6 +289,14 @@ impl Objects {
         entry.is_some_and(|entry| entry.is_local(writes))
     }
 
+    /// Where the worker may [read at once](Objects::is_local) an object: how often it has, which is
+    /// for the caller to count.
+    #[inline]
+    pub fn reads_here(&mut self, object: ObjectId) -> Option<&mut u64> {
+        let entry = self.table.get_mut(&object)?;
+        entry.is_local(false).then_some(&mut entry.accesses.reads)
+    }
+
     /// The worker uses an object.
     #[inline]
     pub fn count(&mut self, object: ObjectId, writes: bool) {

@@ -1,6 +1,7 @@
 //! The machine of objects alone: what all replicas decide alike, and what no sound node says.
 
 mod batches;
+mod haste;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
