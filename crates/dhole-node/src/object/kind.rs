@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use dhole_heap::{Nullable, Share, Tag};
 use dhole_protocol::objects::Bytes;
 use dhole_ship::Ship;
+use postcard::ser_flavors::Flavor;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -74,7 +75,7 @@ impl Malformed {
 #[inline]
 pub const fn travels<V: Serialize + DeserializeOwned>() {}
 
-/// So many bytes are written where they cost no allocation, before it is known how many they become.
+/// So many bytes are gathered in place, which costs no allocation.
 const FEW: usize = 64;
 
 /// The bytes of a value.
@@ -83,14 +84,64 @@ pub fn encode<V: Serialize + ?Sized>(what: &'static str, value: &V) -> Result<By
         what,
         cause: cause.to_string().into(),
     };
-    match postcard::to_slice(value, &mut [0; FEW]) {
-        Ok(bytes) => Ok(Bytes::from(&*bytes)),
-        // Into a vector whole slices go at once: one that is anything else takes byte by byte.
-        Err(postcard::Error::SerializeBufferFull) => {
-            let bytes = postcard::to_allocvec(value).map_err(cause)?;
-            Ok(Bytes::from(&bytes[..]))
+    let gathered = Gathered {
+        few: [0; FEW],
+        length: 0,
+        many: Vec::new(),
+    };
+    postcard::serialize_with_flavor(value, gathered).map_err(cause)
+}
+
+/// The bytes of a value, before it is known how many they become: the last few in place, those
+/// before them in a vector. What comes as a slice goes there at once.
+struct Gathered {
+    few: [u8; FEW],
+    length: usize,
+    many: Vec<u8>,
+}
+
+impl Gathered {
+    fn spill(&mut self) {
+        self.many.extend_from_slice(&self.few[..self.length]);
+        self.length = 0;
+    }
+}
+
+impl Flavor for Gathered {
+    type Output = Bytes;
+
+    #[inline]
+    fn try_push(&mut self, byte: u8) -> postcard::Result<()> {
+        if self.length == FEW {
+            self.spill();
         }
-        Err(other) => Err(cause(other)),
+        self.few[self.length] = byte;
+        self.length += 1;
+        Ok(())
+    }
+
+    #[inline]
+    fn try_extend(&mut self, bytes: &[u8]) -> postcard::Result<()> {
+        let end = self.length + bytes.len();
+        match self.few.get_mut(self.length..end) {
+            Some(room) => {
+                room.copy_from_slice(bytes);
+                self.length = end;
+            }
+            None => {
+                self.spill();
+                self.many.extend_from_slice(bytes);
+            }
+        }
+        Ok(())
+    }
+
+    fn finalize(mut self) -> postcard::Result<Bytes> {
+        if self.many.is_empty() {
+            return Ok(Bytes::from(&self.few[..self.length]));
+        }
+        self.spill();
+        Ok(Bytes::from(&self.many[..]))
     }
 }
 
@@ -199,4 +250,34 @@ pub(crate) fn find(key: u64) -> Option<&'static Kind> {
         }
     }
     kinds.get(&key).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A text that says itself what it is, as dates and versions do.
+    struct Said(usize);
+
+    impl Serialize for Said {
+        fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+            to.collect_str(&format_args!("{:>1$}", "x", self.0))
+        }
+    }
+
+    #[test]
+    fn a_value_has_the_same_bytes_wherever_they_are_gathered() {
+        for length in 0..3 * FEW {
+            let numbers: Vec<u32> = (0..length as u32).map(|it| it << (it % 23)).collect();
+            let texts = [Said(length), Said(1), Said(FEW - 1)];
+            let bytes = vec![7_u8; length];
+            let value = (&numbers[..], &texts, 300_u16, &bytes[..], "end");
+            let expected = postcard::to_allocvec(&value).unwrap();
+            assert_eq!(
+                &*encode("a value", &value).unwrap(),
+                &expected[..],
+                "{length}"
+            );
+        }
+    }
 }
