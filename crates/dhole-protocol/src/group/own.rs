@@ -12,7 +12,8 @@ pub(super) struct Pending<B> {
     body: B,
     bytes: usize,
     parts: u32,
-    method: Method,
+    /// How it gets its numbers in this view, once it is sent there.
+    method: Option<Method>,
     /// Whether this view's sequencer has given it its numbers.
     pub(super) numbered: bool,
 }
@@ -95,7 +96,7 @@ impl<B: Body> Group<B> {
             body,
             bytes,
             parts,
-            method: self.settings.method_for(bytes, self.view.members.len()),
+            method: None,
             numbered: false,
         });
         Ok(())
@@ -143,10 +144,14 @@ impl<B: Body> Group<B> {
 
     fn send_own(&mut self, place: usize, out: &mut Vec<GroupCommand<B>>) {
         let (view, done) = (self.view.id, self.history.done);
-        let Some(pending) = self.own.pending.get(place) else {
+        let Some(pending) = self.own.pending.get_mut(place) else {
             return;
         };
-        let (serial, parts, method) = (pending.serial, pending.parts, pending.method);
+        let (serial, parts) = (pending.serial, pending.parts);
+        let method = self
+            .settings
+            .method_for(pending.bytes, self.view.members.len());
+        pending.method = Some(method);
         if self.is_sequencer() {
             let bodies = self.parts_of(place).into_iter().map(|(_, body)| Some(body));
             let incoming = Incoming::whole(Method::Forward, bodies.collect());
@@ -213,7 +218,7 @@ impl<B: Body> Group<B> {
         let Some(place) = pending.position(|pending| pending.serial == serial) else {
             return Ok(());
         };
-        if place >= self.own.under_way || self.own.pending[place].method != Method::Ask {
+        if place >= self.own.under_way || self.own.pending[place].method != Some(Method::Ask) {
             return Err("numbers that nobody asked for");
         }
         if self.own.pending[place].numbered {

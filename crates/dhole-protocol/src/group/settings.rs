@@ -9,9 +9,9 @@ pub enum Method {
     Announce,
 }
 
-/// In a group of so many, to tell all others of a number costs no more messages than to ask for it
-/// and be answered.
-const FEW_MEMBERS: usize = 3;
+/// In a group of so many, to tell the other of a number costs a message less than to ask for it, and
+/// nobody is woken for it who did not broadcast.
+const FEW_MEMBERS: usize = 2;
 
 /// Who may go on when members are lost.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -96,9 +96,9 @@ impl Settings {
     /// How a body of so many bytes gets its number in a group of so many members.
     ///
     /// Through the sequencer when it is small: one message more than the multicast. Otherwise its
-    /// bytes travel once: announced where one packet reaches all and it fits one, for then two
-    /// packets do, and where few are told of the number, for then nobody waits for it who has the
-    /// bytes; and with numbers asked for where that costs fewer messages, or many parts.
+    /// bytes travel once: announced, if it fits one message, where one packet reaches all, for then
+    /// two packets do, and where there are but two, of whom the sequencer need not wait then; and
+    /// with numbers asked for where that costs fewer messages, or many parts.
     pub fn method_for(&self, bytes: usize, members: usize) -> Method {
         let tells_all = self.multicast || members <= FEW_MEMBERS;
         match self.method {

@@ -433,8 +433,8 @@ impl Ordered {
 
 impl ObjectsMessage {
     /// How soon node `to` has to take it. Where a batch is answered, the next goes. An operation on
-    /// a replica is seen by who reads that; only where the replica has become the only copy is
-    /// somebody answered. Who broadcast it may have more to broadcast that waits for it.
+    /// a replica is seen by who reads that. Who broadcast it may have more to broadcast that waits
+    /// for it.
     pub(crate) fn haste(&self, to: NodeId) -> Haste {
         match self {
             ObjectsMessage::Reply { together, .. } if !together => Haste::AtLeisure,
