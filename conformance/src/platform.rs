@@ -452,8 +452,22 @@ impl Machine for TamperedMachine {
         self.tampered(receivers, |receivers| self.on.send(receivers, node, out));
     }
 
+    fn send_and_wait(&self, receivers: &Receivers<'_>, node: NodeId, out: &mut Outbox<Message>) {
+        self.tampered(receivers, |receivers| {
+            self.on.send_and_wait(receivers, node, out);
+        });
+    }
+
     fn wait(&self, node: NodeId, at_most: Duration) -> Woken {
         self.on.wait(node, at_most)
+    }
+
+    fn look(&self, receivers: &Receivers<'_>, node: NodeId) {
+        self.tampered(receivers, |receivers| self.on.look(receivers, node));
+    }
+
+    fn counts_moments(&self) -> bool {
+        self.on.counts_moments()
     }
 
     fn wait_polling(&self, receivers: &Receivers<'_>, node: NodeId, at_most: Duration) -> Woken {

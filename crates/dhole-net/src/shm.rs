@@ -441,11 +441,9 @@ impl Port for Shm {
 
     #[inline]
     fn has_come_at_leisure(&self) -> bool {
-        let mut links = self.links.iter().flatten();
-        links.any(|link| {
-            !link
-                .incoming()
-                .has_nothing_at(link.read_to.load(Ordering::Relaxed))
+        self.living().any(|(_, link)| {
+            let read_to = link.read_to.load(Ordering::Relaxed);
+            !link.incoming().has_nothing_at(read_to)
         })
     }
 

@@ -96,9 +96,10 @@ pub trait Machine: Sync {
     fn computes(&self, _node: NodeId, _begins: bool) {}
 
     /// Whether it is of account that the worker is in the runtime for a moment in which it neither
-    /// sends nor waits, as where the program's time is measured apart from the runtime's.
+    /// sends nor waits: where others go on meanwhile, or the program's time is measured apart from
+    /// the runtime's.
     fn counts_moments(&self) -> bool {
-        false
+        true
     }
 
     /// Whether the network gives the numbers of broadcasts itself, so that asking for one disturbs

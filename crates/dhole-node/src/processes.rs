@@ -298,6 +298,10 @@ impl Machine for Processes {
         }
     }
 
+    fn counts_moments(&self) -> bool {
+        false
+    }
+
     fn apart(&self) -> Option<&dyn Apart> {
         Some(self)
     }
@@ -357,6 +361,7 @@ impl Machine for Processes {
     }
 
     fn hand_over(&self, _node: NodeId, me: Strand, to: Strand) {
+        self.rouse_owed();
         self.turn.give(to);
         self.turn.wait(me);
     }

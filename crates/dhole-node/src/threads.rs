@@ -195,6 +195,10 @@ impl Machine for Threads {
 
     fn leave(&self, _node: NodeId) {}
 
+    fn counts_moments(&self) -> bool {
+        false
+    }
+
     fn work(&self, _node: NodeId, _units: u64) {}
 
     fn start_strands(

@@ -276,10 +276,6 @@ impl Machine for Sim {
         self.cluster.with(|cluster| cluster.computes(node, begins));
     }
 
-    fn counts_moments(&self) -> bool {
-        true
-    }
-
     fn stopwatch(&self) -> Option<fn() -> u64> {
         (self.settings.computation == Computation::Measured).then_some(here_ns)
     }

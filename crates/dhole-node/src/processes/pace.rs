@@ -29,7 +29,7 @@ const LOOKS_A_YIELD: u32 = 256;
 /// yields: as long as it takes to hand a core over a few times. Yielding at once would have it
 /// handed over for every answer; and who has no core is waited for no longer than this.
 const BRIEFLY: Duration = Duration::from_micros(8);
-/// Looks between two at the clock meanwhile. With some ports a look is a system call.
+/// Looks between two at the clock meanwhile, and while an answer is patiently waited for. With some ports a look is a system call.
 const FEW_LOOKS: u32 = 4;
 /// The service thread looks whether it is needed this often at the latest.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
@@ -55,6 +55,8 @@ pub(super) struct Pace {
     owed: AtomicU32,
     /// Something has come from there since.
     heard: AtomicBool,
+    /// That ended a wait.
+    looked: AtomicBool,
     /// How often it waited, looking at the port itself, or took something then. That it comes is
     /// not enough: most calls take nothing.
     waits: AtomicU64,
@@ -79,6 +81,7 @@ impl Pace {
             several: AtomicBool::new(false),
             owed: AtomicU32::new(0),
             heard: AtomicBool::new(false),
+            looked: AtomicBool::new(false),
             waits: AtomicU64::new(0),
             service: Mutex::new(None),
             idle: AtomicBool::new(true),
@@ -130,6 +133,7 @@ impl Pace {
     /// `to` is not woken for what goes to it, and the worker waits for that.
     pub fn owes(&self, to: NodeId) {
         self.heard.store(false, Ordering::Relaxed);
+        self.looked.store(false, Ordering::Relaxed);
         self.owed.store(u32::from(to.0) + 1, Ordering::Relaxed);
     }
 
@@ -189,6 +193,8 @@ impl Pace {
     }
 
     pub fn leave(&self) {
+        // It waits no longer for what it asked.
+        self.owed.store(0, Ordering::Relaxed);
         self.inside.store(false, Ordering::Relaxed);
     }
 
@@ -225,17 +231,22 @@ impl Processes {
         at_most: Option<Duration>,
         done: &dyn Fn() -> bool,
     ) -> bool {
-        let done = self.serve_and_wait(receivers, at_most, done);
-        // What was waited for has come, and something from there: it looked by itself.
-        if done && self.pace.heard.load(Ordering::Relaxed) {
-            self.pace.take_owed();
+        if self.pace.looked.swap(false, Ordering::Relaxed) {
+            // What came was not what is waited for.
+            self.rouse_owed();
         }
-        self.rouse_owed();
+        let done = self.serve_and_wait(receivers, at_most, done);
+        // Something has come from there, and ends the wait: it looked by itself, unless the worker
+        // waits again.
+        match done && self.pace.heard.load(Ordering::Relaxed) {
+            true => self.pace.looked.store(true, Ordering::Relaxed),
+            false => self.rouse_owed(),
+        }
         done
     }
 
     /// Has whoever was sent something at leisure woken for it, where that has not been done.
-    fn rouse_owed(&self) {
+    pub(super) fn rouse_owed(&self) {
         if let Some(owed) = self.pace.take_owed() {
             self.port.rouse(owed);
         }
@@ -311,7 +322,8 @@ impl Processes {
                 Found::Nothing => std::hint::spin_loop(),
             }
             looks += 1;
-            if looks.is_multiple_of(LOOKS) {
+            let owes = pace.owed.load(Ordering::Relaxed) != 0;
+            if looks.is_multiple_of(if owes { FEW_LOOKS } else { LOOKS }) {
                 let now = self.since_made();
                 began.get_or_insert(now);
                 let looked = now - *since.get_or_insert(now);
@@ -584,6 +596,56 @@ mod tests {
             };
             assert_eq!(*lock(&roused), expected, "answers {answers}, done {done}");
         }
+    }
+
+    #[test]
+    fn who_is_waited_for_is_roused_before_the_wait_is_over() {
+        for another_came in [false, true] {
+            let mut ports = Local::cluster(3).unwrap();
+            let [other, another] = [ports.pop().unwrap(), ports.pop().unwrap()];
+            let roused: Arc<Mutex<Vec<NodeId>>> = Arc::default();
+            let asked = Asked {
+                port: ports.pop().unwrap(),
+                has_come: false,
+                polls: Arc::default(),
+                roused: Arc::clone(&roused),
+            };
+            let machine = Processes::new(Box::new(asked), 0).unwrap().neighbours(1);
+            machine.pace.owes(Port::me(&other));
+            if another_came {
+                let mut frame = [0; HEADER];
+                frame[0] = Kind::Message as u8;
+                Port::send(&another, machine.node(), &[&frame]).unwrap();
+            }
+            let is_roused = || !lock(&roused).is_empty();
+            let time = Some(Duration::from_secs(60));
+            assert!(machine.serve_until(&[], time, &is_roused));
+            assert_eq!(*lock(&roused), [Port::me(&other)]);
+        }
+    }
+
+    #[test]
+    fn a_wait_that_ended_by_something_else_goes_on_with_rousing() {
+        let mut ports = Local::cluster(2).unwrap();
+        let other = ports.pop().unwrap();
+        let roused: Arc<Mutex<Vec<NodeId>>> = Arc::default();
+        let asked = Asked {
+            port: ports.pop().unwrap(),
+            has_come: false,
+            polls: Arc::default(),
+            roused: Arc::clone(&roused),
+        };
+        let machine = Processes::new(Box::new(asked), 0).unwrap().neighbours(1);
+        for waits_again in [true, false] {
+            machine.pace.owes(Port::me(&other));
+            machine.pace.has_heard(Port::me(&other));
+            assert!(machine.serve_until(&[], None, &|| true));
+            if !waits_again {
+                machine.pace.leave();
+            }
+            machine.serve_until(&[], Some(Duration::ZERO), &|| false);
+        }
+        assert_eq!(*lock(&roused), [Port::me(&other)], "once, of two");
     }
 
     #[test]
