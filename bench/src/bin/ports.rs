@@ -1,6 +1,6 @@
 //! What carrying a frame costs between two processes, on every port, beside its floor: 8 bytes
-//! there and back against a bare word in shared memory or a bare socket, small frames one way, and
-//! frames of 1 MiB against a copy in memory.
+//! there and back against a bare word in shared memory or a bare socket, a remote procedure called
+//! with 8 bytes against both, small frames one way, and frames of 1 MiB against a copy in memory.
 //!
 //! Both sides poll without pause and each is pinned to a core of its own. Floors and ports take
 //! turns, and of each the best and the middle round are printed: other work on the machine makes
@@ -19,13 +19,15 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use dhole_model::NodeId;
-use dhole_net::{Port, SendError, Shm, ShmLink, Stream, Tcp};
+use dhole_net::{Port, Rpc, SendError, Shm, ShmLink, Stream, Tcp};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
 const ROUNDS: usize = 9;
 const BULK: usize = 1 << 20;
+/// Longer than any measurement.
+const LONG: Duration = Duration::from_secs(60);
 /// The first byte of frames that are orders, of one byte and of nine.
 const REST: u8 = 1;
 const COUNT: u8 = 2;
@@ -131,6 +133,21 @@ fn round_trips(port: &dyn Port, trips: u32) -> Outcome<Duration> {
     Ok(begun.elapsed() / trips)
 }
 
+fn calls(rpc: &Rpc, calls: u32) -> Outcome<Duration> {
+    let begun = Instant::now();
+    for call in 0..u64::from(calls) {
+        black_box(rpc.call(NodeId(1), 0, &call.to_le_bytes(), LONG)?);
+    }
+    Ok(begun.elapsed() / calls)
+}
+
+/// The other process: answers calls, and parks where none come, so that the others have the core.
+fn serve_calls(rpc: &Rpc) {
+    while rpc.lost(NodeId(0)).is_none() {
+        rpc.serve_until(Duration::from_millis(100), &|| false);
+    }
+}
+
 fn one_way(port: &dyn Port, frames: u64, bytes: usize) -> Outcome<Duration> {
     let frame = vec![0; bytes];
     let begun = Instant::now();
@@ -227,9 +244,9 @@ fn other_process(kind: &str, stdin: OwnedFd) -> Outcome<Child> {
     Ok(command.arg(kind).stdin(Stdio::from(stdin)).spawn()?)
 }
 
-fn shm() -> Outcome<(Shm, Child)> {
+fn shm(serve: &str) -> Outcome<(Shm, Child)> {
     let (here, there) = UnixStream::pair()?;
-    let child = other_process("serve-shm", there.into())?;
+    let child = other_process(serve, there.into())?;
     let link = ShmLink::offer(here, ShmLink::RING_BYTES)?;
     Ok((Shm::new(NodeId(0), vec![None, Some(link)])?, child))
 }
@@ -277,11 +294,14 @@ fn micros(time: Duration) -> f64 {
 }
 
 fn measure_shm() -> Outcome<()> {
-    let (port, mut child) = shm()?;
+    let (port, mut child) = shm("serve-shm")?;
+    let (called, mut serving) = shm("serve-calls")?;
+    let rpc = Rpc::new(Box::new(called))?.neighbours(1);
     let mut columns = measure(ROUNDS, || {
         Ok(vec![
             micros(alone(&port, || bare_memory(200_000))?),
             micros(round_trips(&port, 200_000)?),
+            micros(alone(&port, || calls(&rpc, 200_000))??),
             micros(one_way(&port, 2_000_000, 8)?) / 2.0,
             micros(alone(&port, || bare_copy(500))?),
             micros(one_way(&port, 1_000, BULK)?) / 1_000.0,
@@ -292,13 +312,18 @@ fn measure_shm() -> Outcome<()> {
     let floor = row("a word to and fro in shared memory", "us", next());
     let trip = row("shm: 8 bytes there and back", "us", next());
     ratio("to the floor", trip, floor, "<= 1.5");
+    let call = row("shm: a remote procedure, 8 bytes", "us", next());
+    ratio("to the floor", call, floor, "<= 1.5");
+    ratio("to the port's 8 bytes", call, trip, "none");
     let million = row("shm: a million times 8 bytes, one way", "us", next());
     ratio("millions a second", (1e6, 1e6), million, ">= 15");
     let copy = row("a copy of 1 MiB", "us", next());
     let bulk = row("shm: 1 MiB, one way", "us", next());
     ratio("bandwidth to that of the copy", copy, bulk, ">= 0.8");
     port.close(Duration::from_secs(5));
+    rpc.close(Duration::from_secs(5));
     child.wait()?;
+    serving.wait()?;
     Ok(())
 }
 
@@ -331,6 +356,16 @@ fn main() -> Outcome<()> {
             pin(1);
             let link = ShmLink::accept(UnixStream::from(stdin()?))?;
             serve(&Shm::new(NodeId(1), vec![Some(link), None])?)
+        }
+        Some("serve-calls") => {
+            pin(1);
+            let link = ShmLink::accept(UnixStream::from(stdin()?))?;
+            let rpc = Rpc::new(Box::new(Shm::new(NodeId(1), vec![Some(link), None])?))?;
+            serve_calls(
+                &rpc.neighbours(1)
+                    .procedure(|_, arguments| arguments.to_vec()),
+            );
+            Ok(())
         }
         Some("serve-tcp") => {
             pin(1);

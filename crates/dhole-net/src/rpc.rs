@@ -15,7 +15,8 @@ mod serving;
 mod tests;
 mod transfer;
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::cell::OnceCell;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -35,6 +36,8 @@ use crate::{Loss, Port, SendError, Waiting};
 const LONGEST_PARK: Duration = Duration::from_millis(20);
 /// The longest that a node parks where it waits for room.
 const NO_ROOM: Duration = Duration::from_millis(1);
+/// Looks in vain, while a thread spins, to one at the clock, which takes as long as many of them.
+const LOOKS: u32 = 16;
 
 type Procedure = Box<dyn Fn(NodeId, &[u8]) -> Vec<u8> + Send + Sync>;
 
@@ -68,7 +71,11 @@ pub struct Rpc {
     procedures: Vec<Procedure>,
     grants: Arc<Grants>,
     calls: Mutex<Calls>,
+    /// How often something has come of a call that somebody may wait for.
+    outcomes: AtomicU64,
     due: Mutex<Due>,
+    /// Something may be due.
+    owes: AtomicBool,
     spins: bool,
     waiting: Waiting,
     /// Threads that are parked.
@@ -94,7 +101,6 @@ impl Rpc {
             let port = port.name();
             return Err(UnfitPort { port, offers });
         }
-        let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
         let largest = offers.largest;
         let most = largest.saturating_sub(frame::HEAD + frame::PLACE);
         Ok(Rpc {
@@ -106,8 +112,10 @@ impl Rpc {
             procedures: Vec::new(),
             grants: Arc::default(),
             calls: Mutex::new(Calls::new(nodes)),
+            outcomes: AtomicU64::new(0),
             due: Mutex::new(Due::new(nodes)),
-            spins: nodes <= cores,
+            owes: AtomicBool::new(false),
+            spins: nodes <= cores(),
             waiting: Waiting::default(),
             parked: AtomicUsize::new(0),
             port,
@@ -119,6 +127,13 @@ impl Rpc {
     /// than 20 ms at a time.
     pub fn waiting(mut self, waiting: Waiting) -> Rpc {
         self.waiting = waiting;
+        self
+    }
+
+    /// How many nodes share the cores that this process may run on, if not all do: 1 where each is
+    /// bound to a core of its own.
+    pub fn neighbours(mut self, nodes: usize) -> Rpc {
+        self.spins = nodes <= cores();
         self
     }
 
@@ -185,10 +200,13 @@ impl Rpc {
             deal,
             call,
             sent: false,
+            taken: false,
         };
         let head = frame::call(procedure, call);
         self.push(&pending.deal, &[&head, arguments], &mut None)?;
         pending.sent = true;
+        // The clock is looked at while the call is on its way.
+        pending.deal.until();
         Ok(pending)
     }
 
@@ -248,7 +266,7 @@ impl Rpc {
         if let Some(call) = begin() {
             return Ok(call);
         }
-        let begun = self.wait_for(deal.until, &mut None, begin);
+        let begun = self.wait_for(deal.until(), &mut None, begin);
         begun.ok_or(RpcError::Crowded {
             doing: deal.doing,
             peer: deal.peer,
@@ -296,26 +314,36 @@ impl Rpc {
             if came && let Some(there) = there() {
                 return Some(there);
             }
-            if Instant::now() >= until {
-                return there();
-            }
-            if came {
-                idle = Idle::default();
-                continue;
-            }
             let mut found = None;
-            idle.pause(self, until, &mut || {
+            let goes_on = idle.goes_on(self, until, came, &mut || {
                 found = there();
                 found.is_some()
             });
             if found.is_some() {
                 return found;
             }
+            if !goes_on {
+                return there();
+            }
         }
     }
 
-    /// Something has come that a thread other than this one may wait for.
+    /// Takes what has come of a call, and looks for it only where something has come of any.
+    fn taking(&self, call: u64) -> impl FnMut() -> Option<Outcome> {
+        let mut seen = None;
+        move || {
+            let outcomes = Some(self.outcomes.load(Ordering::SeqCst));
+            if seen == outcomes {
+                return None;
+            }
+            seen = outcomes;
+            locked(&self.calls).take(call)
+        }
+    }
+
+    /// Something has come of calls that a thread other than this one may wait for.
     fn wake_waiting(&self) {
+        self.outcomes.fetch_add(1, Ordering::SeqCst);
         if self.parked.load(Ordering::SeqCst) > 0 {
             self.port.unpark();
         }
@@ -325,13 +353,40 @@ impl Rpc {
 /// How long a thread has waited in vain: it spins, then yields, then parks.
 #[derive(Default)]
 struct Idle {
+    looks: u32,
     since: Option<Instant>,
     yields: u32,
 }
 
 impl Idle {
-    /// Lets time pass, but not where there is something after all.
-    fn pause(&mut self, rpc: &Rpc, until: Instant, found: &mut dyn FnMut() -> bool) {
+    /// After a look at the port: whether it is not over yet. Where nothing `came` time passes, but
+    /// not where there is something after all.
+    #[inline]
+    fn goes_on(
+        &mut self,
+        rpc: &Rpc,
+        until: Instant,
+        came: bool,
+        found: &mut dyn FnMut() -> bool,
+    ) -> bool {
+        if came {
+            *self = Idle::default();
+            return Instant::now() < until;
+        }
+        self.looks += 1;
+        if rpc.spins && !self.looks.is_multiple_of(LOOKS) {
+            std::hint::spin_loop();
+            return true;
+        }
+        self.lets_time_pass(rpc, until, found)
+    }
+
+    fn lets_time_pass(
+        &mut self,
+        rpc: &Rpc,
+        until: Instant,
+        found: &mut dyn FnMut() -> bool,
+    ) -> bool {
         let now = Instant::now();
         let since = *self.since.get_or_insert(now);
         if rpc.spins && now - since < rpc.waiting.spin {
@@ -339,16 +394,22 @@ impl Idle {
         } else if self.yields < rpc.waiting.yields {
             self.yields += 1;
             std::thread::yield_now();
-        } else {
+        } else if now < until {
             rpc.parked.fetch_add(1, Ordering::SeqCst);
             // What another thread has taken since the last look is seen here, or ends the park.
             if !found() {
-                let left = until.saturating_duration_since(now);
-                rpc.port.park(rpc.waiting.park.min(LONGEST_PARK).min(left));
+                rpc.port
+                    .park(rpc.waiting.park.min(LONGEST_PARK).min(until - now));
             }
             rpc.parked.fetch_sub(1, Ordering::SeqCst);
         }
+        now < until
     }
+}
+
+/// Cores that this process may run on.
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, |cores| cores.get())
 }
 
 /// So long from now on, or as good as for ever: a moment that a clock can say.
@@ -357,12 +418,13 @@ fn moment(within: Duration) -> Instant {
     Instant::now() + within.min(LONGEST)
 }
 
-/// What is done with whom, and until when.
+/// What is done with whom, and until when: for so long from when it was sent, or first had to
+/// wait.
 struct Deal {
     peer: NodeId,
     doing: Doing,
     within: Duration,
-    until: Instant,
+    until: OnceCell<Instant>,
 }
 
 impl Deal {
@@ -371,12 +433,16 @@ impl Deal {
             peer,
             doing,
             within,
-            until: moment(within),
+            until: OnceCell::new(),
         }
     }
 
+    fn until(&self) -> Instant {
+        *self.until.get_or_init(|| moment(self.within))
+    }
+
     fn left(&self) -> Duration {
-        self.until.saturating_duration_since(Instant::now())
+        self.until().saturating_duration_since(Instant::now())
     }
 
     fn late(&self) -> RpcError {
@@ -427,6 +493,8 @@ pub struct PendingCall<'a> {
     deal: Deal,
     call: u64,
     sent: bool,
+    /// What came of it.
+    taken: bool,
 }
 
 impl PendingCall<'_> {
@@ -440,17 +508,18 @@ impl PendingCall<'_> {
     ///
     /// # Errors
     /// As [`Rpc::call`].
-    pub fn wait(self) -> Result<Vec<u8>, RpcError> {
-        let take = || locked(&self.rpc.calls).take(self.call);
-        match self.rpc.wait_for(self.deal.until, &mut None, take) {
-            Some(outcome) => self.deal.result(outcome),
-            None => Err(self.deal.late()),
-        }
+    pub fn wait(mut self) -> Result<Vec<u8>, RpcError> {
+        let take = self.rpc.taking(self.call);
+        let outcome = self.rpc.wait_for(self.deal.until(), &mut None, take);
+        self.taken = outcome.is_some();
+        self.deal.result(outcome.ok_or_else(|| self.deal.late())?)
     }
 }
 
 impl Drop for PendingCall<'_> {
     fn drop(&mut self) {
-        locked(&self.rpc.calls).abandon(self.call, self.sent);
+        if !self.taken {
+            locked(&self.rpc.calls).abandon(self.call, self.sent);
+        }
     }
 }

@@ -203,6 +203,7 @@ static GRANTED: std::sync::Mutex<Option<dhole_net::Capability>> = std::sync::Mut
 fn with_procedures(port: impl Port + 'static) -> Rpc {
     Rpc::new(Box::new(port))
         .expect("a port that is reliable and ordered")
+        .neighbours(1)
         .procedure(|_, arguments| arguments.to_vec())
         .procedure(|_, arguments| {
             if let Ok(mut granted) = GRANTED.lock() {

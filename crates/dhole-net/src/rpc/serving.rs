@@ -1,8 +1,8 @@
 //! What is done for others: their calls, and their use of memory.
 
-use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering;
 
 use dhole_model::NodeId;
 
@@ -47,9 +47,8 @@ impl Due {
 impl Rpc {
     pub(super) fn poll_with(&self, landing: &mut Option<Landing<'_>>) -> usize {
         self.pay();
-        let cut_off: RefCell<Vec<(NodeId, String)>> = RefCell::default();
+        let mut cut_off: Vec<(NodeId, String)> = Vec::new();
         let taken = self.port.poll_in_place(&mut |from, frame| {
-            let mut cut_off = cut_off.borrow_mut();
             if cut_off.iter().any(|(node, _)| *node == from) {
                 return;
             }
@@ -57,7 +56,7 @@ impl Rpc {
                 cut_off.push((from, what));
             }
         });
-        for (node, what) in cut_off.into_inner() {
+        for (node, what) in cut_off {
             self.port.give_up(node, Loss::CutOff(what));
         }
         let mut losses = 0;
@@ -173,6 +172,7 @@ impl Rpc {
         }
         due.owed[to.index()] += 1;
         due.answers.push_back((to, call, answer));
+        self.owes.store(true, Ordering::Relaxed);
         Ok(())
     }
 
@@ -195,10 +195,10 @@ impl Rpc {
 
     /// Sends the answers that found no room before.
     fn pay(&self) {
-        let mut due = locked(&self.due);
-        if due.answers.is_empty() {
+        if !self.owes.load(Ordering::Relaxed) {
             return;
         }
+        let mut due = locked(&self.due);
         let mut full = vec![false; self.nodes()];
         let Due { answers, owed, .. } = &mut *due;
         answers.retain(|(to, call, answer)| {
@@ -209,5 +209,6 @@ impl Rpc {
             }
             *full
         });
+        self.owes.store(!answers.is_empty(), Ordering::Relaxed);
     }
 }

@@ -184,14 +184,9 @@ impl Rpc {
             if all_asked && under_way(landing) == 0 {
                 return Ok(());
             }
-            if deal.left().is_zero() {
+            let mut found = || self.has_outcome(landing);
+            if !idle.goes_on(self, deal.until(), came, &mut found) {
                 return Err(deal.late());
-            }
-            if came {
-                idle = Idle::default();
-            } else {
-                let mut found = || self.has_outcome(landing);
-                idle.pause(self, deal.until, &mut found);
             }
         }
     }
@@ -274,8 +269,7 @@ impl Rpc {
                 break;
             }
         }
-        let take = || locked(&self.calls).take(call);
-        let outcome = self.wait_for(deal.until, &mut None, take);
+        let outcome = self.wait_for(deal.until(), &mut None, self.taking(call));
         deal.result(outcome.ok_or_else(|| deal.late())?).map(drop)
     }
 }
