@@ -1,8 +1,7 @@
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::hash::{BuildHasherDefault, Hasher};
 
 use dhole_model::NodeId;
+use rustc_hash::FxHashMap;
 
 use super::RpcRefusal;
 use crate::Loss;
@@ -22,32 +21,11 @@ struct Waiting {
     abandoned: bool,
 }
 
-/// Spreads the numbers of calls. This node gives them itself, one after the other: nobody can have
-/// them collide.
-#[derive(Default)]
-struct OfNumber(u64);
-
-impl Hasher for OfNumber {
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.write_u64(u64::from(*byte));
-        }
-    }
-
-    fn write_u64(&mut self, number: u64) {
-        // An odd number close to 2^64 divided by the golden ratio.
-        self.0 = (self.0 ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
-    }
-}
-
 /// The calls of this node that the others have not answered, or whose answer nobody took.
 pub(super) struct Calls {
     next: u64,
-    waiting: HashMap<u64, Waiting, BuildHasherDefault<OfNumber>>,
+    /// By number, which this node gives itself: nobody can have them collide.
+    waiting: FxHashMap<u64, Waiting>,
     /// Unanswered, by peer.
     unanswered: Vec<usize>,
     lost: Vec<Option<Loss>>,
@@ -57,7 +35,7 @@ impl Calls {
     pub fn new(nodes: usize) -> Calls {
         Calls {
             next: 1,
-            waiting: HashMap::default(),
+            waiting: FxHashMap::default(),
             unanswered: vec![0; nodes],
             lost: vec![None; nodes],
         }
