@@ -7,6 +7,7 @@
 //!                                 ...
 //! ```
 
+use std::cell::Cell;
 use std::process::{Command, ExitCode, Output};
 use std::time::Duration;
 
@@ -28,6 +29,7 @@ fn main() -> ExitCode {
         Ok("absent") => absent(),
         Ok("stopped") => losing("STOP"),
         Ok("killed") => losing("KILL"),
+        Ok("halfway") => stopping_halfway(),
         Ok(other) => panic!("there is no role {other}"),
         Err(_) => check_all(),
     }
@@ -35,12 +37,16 @@ fn main() -> ExitCode {
 
 /// What this process is started for, a test each.
 fn check_all() -> ExitCode {
-    let checks: [(&str, fn()); 5] = [
+    let checks: [(&str, fn()); 6] = [
         ("four_processes_exchange_frames_of_all_sizes", four_exchange),
         ("settings_that_differ_are_told_to_both_sides", both_are_told),
         ("who_does_not_join_is_waited_for_in_vain", nobody_comes),
         ("who_is_silent_is_lost_by_name", the_silent_is_lost),
         ("who_is_killed_takes_all_along", the_killed_ends_all),
+        (
+            "who_is_silent_in_a_long_frame_is_lost_alone",
+            the_silent_halfway_is_lost,
+        ),
     ];
     let only: Vec<String> = std::env::args().skip(1).collect();
     for (name, check) in checks {
@@ -177,4 +183,48 @@ fn the_killed_ends_all() {
     let said = said(&output);
     assert!(!output.status.success(), "{said}");
     assert!(said.contains("signal 9"), "mpirun says why: {said}");
+}
+
+/// One node is stopped while a long frame of it is on its way: the library moves its bytes only
+/// while the sender runs. The others find out, and still hear each other.
+fn stopping_halfway() -> ExitCode {
+    const WORD: &[u8] = b"still there";
+    let port = joined();
+    let node = Node::new(&*port);
+    if port.me() == NodeId(1) {
+        let ready = Cell::new(0);
+        let take = &mut |_: NodeId, _: &[u8]| ready.set(ready.get() + 1);
+        node.take_until("the others", &mut || ready.get() == 2, take);
+        node.send(NodeId(0), &[&vec![7; 16 << 20]], &mut |_, _| ());
+        let itself = std::process::id().to_string();
+        let _ = Command::new("kill").args(["-s", "STOP", &itself]).status();
+        // The launcher has it go on only to end it.
+        std::thread::sleep(LONGEST);
+        return ExitCode::FAILURE;
+    }
+    node.send(NodeId(1), &[b"ready"], &mut |_, _| ());
+    let heard = Cell::new(false);
+    let take = &mut |_: NodeId, frame: &[u8]| heard.set(heard.get() || frame == WORD);
+    let (peer, loss) = node.take_until_lost(take);
+    println!("{} lost {peer}: {loss}", port.me());
+    let other = NodeId(2 - port.me().0);
+    node.send(other, &[WORD], take);
+    node.take_until("the other", &mut || heard.get(), take);
+    println!("{} hears {other}", port.me());
+    ExitCode::from(7)
+}
+
+fn the_silent_halfway_is_lost() {
+    // Where one process may read another's memory, who has stopped cannot keep its bytes back.
+    let copies = ("OMPI_MCA_btl_vader_single_copy_mechanism", "none");
+    let output = mpirun("halfway", &[(3, "x")], &[copies]);
+    let said = said(&output);
+    assert_eq!(output.status.code(), Some(7), "{said}");
+    let (lost, other) = (NodeId(1), NodeId(2));
+    for sentence in [
+        format!("{} lost {lost}: nothing was heard of it for 1s", NodeId(0)),
+        format!("{} hears {other}", NodeId(0)),
+    ] {
+        assert!(said.contains(&sentence), "{said}");
+    }
 }

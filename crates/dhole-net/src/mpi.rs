@@ -5,6 +5,8 @@
 
 mod lane;
 mod library;
+#[cfg(test)]
+mod tests;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -15,7 +17,7 @@ use dhole_model::NodeId;
 pub use self::library::MpiError;
 
 use self::lane::{Lane, SMALL, Target};
-use self::library::{Communicator, Finalise, Inside, Posted, inside};
+use self::library::{Communicator, Finalise, Inside, Posted, Receiving, inside};
 use crate::bell::Bell;
 use crate::peers::Peers;
 use crate::sync::{locked, try_locked};
@@ -66,28 +68,26 @@ struct Shared {
 
 /// What whoever polls has.
 struct Polling {
+    /// Where what is small is received, of each source.
+    small: Posted,
     sources: Vec<Source>,
-    /// Where what is not small is received.
+    /// Where the next message that is not small is received.
     large: Vec<u8>,
 }
 
-/// Where messages come from: one node, or all.
+/// Another node.
 struct Source {
-    small: Posted,
-    /// The node, if all are in this process.
-    node: Option<NodeId>,
+    node: NodeId,
     large_tag: i32,
-    /// Who has announced what is not small.
-    announced: Option<NodeId>,
+    long: Option<Long>,
 }
 
-/// What has come.
-enum Message {
-    /// So many bytes, and what it says of itself.
-    Small(usize, u8),
-    Large(usize, u8),
-    /// Nothing that could be received.
-    Nothing,
+/// A message that is not small. Until it is there, nothing else of its sender is taken, and all of
+/// the others is.
+enum Long {
+    Announced,
+    /// Some of its bytes may lie with the sender.
+    Coming(Receiving),
 }
 
 /// Why no port over MPI could be made.
@@ -139,25 +139,23 @@ impl Mpi {
         nodes: usize,
     ) -> Result<Mpi, MpiStartError> {
         let peers = Peers::new(NodeId::at(me), nodes, LARGEST);
-        let from = |node: Option<NodeId>| {
-            let (rank, (tag, large_tag)) = match node {
-                Some(node) => (Some(0), tags_within(node.index(), me, nodes)),
-                None => (None, (TAG, LARGE_TAG)),
-            };
-            let small = communicator.post(&inside()?, rank, tag, SMALL)?;
-            Ok(Source {
-                small,
-                node,
-                large_tag,
-                announced: None,
-            })
+        let from = |node: NodeId| match within {
+            true => (0, tags_within(node.index(), me, nodes)),
+            false => (node.index(), (TAG, LARGE_TAG)),
         };
-        let sources: Result<Vec<Source>, MpiError> = match within {
-            true => peers.others().map(|node| from(Some(node))).collect(),
-            false => from(None).map(|all| vec![all]),
+        let small = |node| {
+            let (rank, (tag, _)) = from(node);
+            (rank, tag)
+        };
+        let senders: Vec<_> = peers.others().map(small).collect();
+        let source = |node| Source {
+            node,
+            large_tag: from(node).1.1,
+            long: None,
         };
         let polling = Polling {
-            sources: sources?,
+            small: communicator.post(&inside()?, &senders, SMALL)?,
+            sources: peers.others().map(source).collect(),
             large: Vec::new(),
         };
         let shared = Shared {
@@ -173,6 +171,11 @@ impl Mpi {
         let shared = Arc::new(shared);
         Ok(Mpi { shared })
     }
+}
+
+/// An error is something that whoever polls finds out.
+fn is_something(come: Result<bool, MpiError>) -> bool {
+    !matches!(come, Ok(false) | Err(MpiError::Over))
 }
 
 /// The tags of what goes from one node of this process to another.
@@ -259,116 +262,145 @@ impl Shared {
         busy
     }
 
-    /// The next message of a source.
-    fn next(&self, source: &mut Source, large: &mut Vec<u8>) -> Option<(NodeId, Message)> {
+    /// The long message that a source has announced, when all of it is there, and how long it is.
+    fn next_long(&self, source: &mut Source, spare: &mut Vec<u8>) -> Option<(Vec<u8>, usize)> {
+        let long = source.long.take()?;
+        if self.peers.loss(source.node).is_some() {
+            // It may never come, or never end.
+            return None;
+        }
         let inside = inside().ok()?;
-        let next = match source.announced {
-            Some(from) => self.next_large(&inside, from, source.large_tag, large),
-            None => source.small.come(&inside).map(|come| {
-                let (rank, bytes) = come?;
-                let from = source.node.unwrap_or_else(|| NodeId::at(rank));
-                let kind = bytes.checked_sub(1).map(|at| source.small.bytes()[at]);
-                let small = kind.map_or(Message::Nothing, |kind| Message::Small(bytes - 1, kind));
-                Some((from, small))
-            }),
-        };
-        match next {
-            Ok(next) => {
-                if next.is_some() {
-                    source.announced = None;
-                }
-                next
-            }
-            Err(MpiError::Over) => None,
+        match self.proceed(&inside, source, long, spare) {
+            Ok(come) => come,
             Err(error) => {
-                // Nobody in particular is at fault, and nobody can be heard any more.
-                self.living()
-                    .for_each(|peer| drop(self.broken(peer, &error)));
+                self.broken(source.node, &error);
                 None
             }
         }
     }
 
-    /// The message that was announced, when it has come.
-    fn next_large(
+    fn proceed(
         &self,
         inside: &Inside,
-        from: NodeId,
-        tag: i32,
-        buffer: &mut Vec<u8>,
-    ) -> Result<Option<(NodeId, Message)>, MpiError> {
-        if self.peers.loss(from).is_some() {
-            // It may never come.
-            return Ok(Some((from, Message::Nothing)));
-        }
-        let rank = self.rank_of(from);
-        let Some(come) = self.communicator.come(inside, rank, tag)? else {
-            return Ok(None);
-        };
-        let bytes = come.bytes;
-        if bytes == 0 || bytes > LARGEST + 1 {
-            // Its rest is dropped by the library.
-            let _ = come.receive(inside, &mut []);
-            let what = format!("a message of {bytes} bytes");
-            self.peers.lose(from, Loss::CutOff(what));
-            return Ok(Some((from, Message::Nothing)));
-        }
-        if buffer.len() < bytes {
-            buffer.resize(bytes, 0);
-        }
-        let received = come.receive(inside, &mut buffer[..bytes]);
-        Ok(Some(match received {
-            Ok(()) => (from, Message::Large(bytes - 1, buffer[bytes - 1])),
-            Err(error) => {
-                self.broken(from, &error);
-                (from, Message::Nothing)
+        source: &mut Source,
+        long: Long,
+        spare: &mut Vec<u8>,
+    ) -> Result<Option<(Vec<u8>, usize)>, MpiError> {
+        let mut receiving = match long {
+            Long::Coming(receiving) => receiving,
+            Long::Announced => {
+                let rank = self.rank_of(source.node);
+                let Some(come) = self.communicator.come(inside, rank, source.large_tag)? else {
+                    source.long = Some(Long::Announced);
+                    return Ok(None);
+                };
+                if come.bytes == 0 || come.bytes > LARGEST + 1 {
+                    let what = format!("a message of {} bytes", come.bytes);
+                    self.peers.lose(source.node, Loss::CutOff(what));
+                    return Ok(None);
+                }
+                come.receive(inside, std::mem::take(spare))?
             }
-        }))
+        };
+        if receiving.is_complete(inside)? {
+            return Ok(receiving.into_buffer());
+        }
+        source.long = Some(Long::Coming(receiving));
+        Ok(None)
+    }
+
+    /// Has the library put what comes next of each source where it is read.
+    fn wait_for_more(&self, inside: &Inside, polling: &mut Polling) {
+        for (at, source) in polling.sources.iter().enumerate() {
+            // What follows on a long message is taken behind it.
+            if source.long.is_none()
+                && let Err(error) = polling.small.wait(inside, at)
+                && error != MpiError::Over
+            {
+                self.broken(source.node, &error);
+            }
+        }
+    }
+
+    /// Whether something small has come.
+    fn small_has_come(&self, inside: &Inside, small: &mut Posted) -> bool {
+        let come = small.has_come(inside);
+        if let Err(error) = &come {
+            // Nobody in particular is at fault, and nobody can be heard any more.
+            self.living()
+                .for_each(|peer| drop(self.broken(peer, error)));
+        }
+        come == Ok(true)
     }
 
     fn poll(&self, take: &mut dyn FnMut(NodeId, &[u8])) -> usize {
         let Some(mut polling) = try_locked(&self.polling) else {
             return 0;
         };
-        if self.busy.load(Ordering::Relaxed)
-            && let Ok(inside) = inside()
-        {
+        let Ok(inside) = library::inside() else {
+            return 0;
+        };
+        if self.busy.load(Ordering::Relaxed) {
             self.flush(&inside);
         }
+        self.wait_for_more(&inside, &mut polling);
+        let is_long = polling.sources.iter().any(|source| source.long.is_some());
+        let is_small = self.small_has_come(&inside, &mut polling.small);
+        drop(inside);
+        if !is_small && !is_long {
+            return 0;
+        }
         let mut frames = 0;
-        let Polling { sources, large } = &mut *polling;
-        // One of each source: to look in vain for a second costs as much as the first, and whoever
-        // polls comes again.
-        for source in sources {
-            let Some((from, message)) = self.next(source, large) else {
-                continue;
-            };
-            let (frame, kind) = match message {
-                Message::Small(bytes, kind) => (&source.small.bytes()[..bytes], kind),
-                Message::Large(bytes, kind) => (&large[..bytes], kind),
-                Message::Nothing => continue,
-            };
-            if self.peers.loss(from).is_none() {
-                match kind {
-                    FRAME => {
-                        frames += 1;
-                        take(from, frame);
-                    }
-                    ANNOUNCED => source.announced = Some(from),
-                    kind => self.ended(from, kind),
+        // Before what is small, which may announce another.
+        let Polling {
+            small,
+            sources,
+            large,
+        } = &mut *polling;
+        for source in sources.iter_mut() {
+            if let Some((buffer, bytes)) = self.next_long(source, large) {
+                frames += self.take_one(source, &buffer[..bytes], take);
+                if buffer.len() <= MOST_KEPT {
+                    *large = buffer;
                 }
             }
-            // What comes next may come there from here on.
-            if source.announced.is_none()
-                && let Ok(inside) = inside()
-            {
-                let _ = source.small.wait(&inside);
+        }
+        // One of each source at most: none of them waits for more meanwhile.
+        while let Some((at, bytes)) = small.take() {
+            frames += self.take_one(&mut sources[at], &small.bytes(at)[..bytes], take);
+            if let Ok(inside) = library::inside() {
+                self.small_has_come(&inside, small);
             }
         }
-        if large.len() > MOST_KEPT {
-            *large = Vec::new();
+        // What comes next may come there from here on.
+        if let Ok(inside) = library::inside() {
+            self.wait_for_more(&inside, &mut polling);
         }
         frames
+    }
+
+    /// Takes what a source has said; how many frames that is.
+    fn take_one(
+        &self,
+        source: &mut Source,
+        said: &[u8],
+        take: &mut dyn FnMut(NodeId, &[u8]),
+    ) -> usize {
+        let Some((kind, frame)) = said.split_last() else {
+            return 0;
+        };
+        if self.peers.loss(source.node).is_some() {
+            return 0;
+        }
+        match *kind {
+            FRAME => {
+                take(source.node, frame);
+                return 1;
+            }
+            ANNOUNCED => source.long = Some(Long::Announced),
+            kind => self.ended(source.node, kind),
+        }
+        0
     }
 
     /// A peer says that nothing will follow.
@@ -390,17 +422,20 @@ impl Shared {
         let Some(mut polling) = try_locked(&self.polling) else {
             return false;
         };
-        polling.sources.iter_mut().any(|source| {
-            let come = match source.announced {
-                Some(from) if self.peers.loss(from).is_some() => Ok(true),
-                Some(from) => {
-                    let (rank, tag) = (self.rank_of(from), source.large_tag);
-                    self.communicator.has_come(inside, rank, tag)
+        self.wait_for_more(inside, &mut polling);
+        let come = polling.sources.iter_mut().any(|source| {
+            let come = match &mut source.long {
+                None => Ok(false),
+                Some(_) if self.peers.loss(source.node).is_some() => Ok(true),
+                Some(Long::Announced) => {
+                    let rank = self.rank_of(source.node);
+                    self.communicator.has_come(inside, rank, source.large_tag)
                 }
-                None => source.small.has_come(inside),
+                Some(Long::Coming(receiving)) => receiving.is_complete(inside),
             };
-            !matches!(come, Ok(false) | Err(MpiError::Over))
-        })
+            is_something(come)
+        });
+        come || is_something(polling.small.has_come(inside))
     }
 
     /// Whether there is something to do for whoever would sleep.
@@ -452,9 +487,9 @@ impl Shared {
             }
         };
         let Ok(inside) = inside() else { return false };
-        let mut sources = polling.sources.iter_mut();
-        let left = || until.saturating_duration_since(Instant::now());
-        sources.all(|source| source.small.end(&inside, left()).is_ok())
+        let left = until.saturating_duration_since(Instant::now());
+        let coming = |source: &Source| matches!(source.long, Some(Long::Coming(_)));
+        !polling.sources.iter().any(coming) && polling.small.end(&inside, left).is_ok()
     }
 
     /// Says goodbye at the end of the process, and whether all others will as well.

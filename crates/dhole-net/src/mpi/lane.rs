@@ -85,7 +85,8 @@ impl Lane {
             self.keep_until_sent(inside, sending)?;
         }
         if !small {
-            // Behind it: who hears this waits for nothing that is not on its way.
+            // Behind it: who hears this waits for nothing that is not on its way. It may stay there
+            // all the same, for this node may be lost.
             let mut announced = communicator.send(inside, vec![ANNOUNCED], rank, tag, false)?;
             if !announced.is_complete(inside)? {
                 self.needed.push(announced);

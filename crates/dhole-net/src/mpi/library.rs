@@ -336,33 +336,33 @@ impl Communicator {
         Ok(sending)
     }
 
-    /// A receive of messages of at most `room` bytes, of any process or of one, that lies ready.
+    /// Receives of messages of at most `room` bytes, one for each sender and its tag. Nothing is
+    /// received yet.
     pub fn post(
         self,
         _: &Inside,
-        from: Option<usize>,
-        tag: c_int,
+        senders: &[(usize, c_int)],
         room: usize,
     ) -> Result<Posted, MpiError> {
         let count = c_int::try_from(room).unwrap_or(c_int::MAX);
-        let bytes = NonNull::from(Box::leak(vec![0_u8; room].into_boxed_slice()));
-        let into = bytes.cast::<c_void>().as_ptr();
-        // SAFETY: a communicator of ours; as many bytes are there as the library is told, and they
-        // are given back only when it has forgotten the request. Nothing is received yet.
-        let request = unsafe {
-            let mut request = ffi::RSMPI_REQUEST_NULL;
-            let from = from.map_or(ffi::RSMPI_ANY_SOURCE, |from| from as c_int);
-            let kind = ffi::RSMPI_UINT8_T;
-            let code = ffi::MPI_Recv_init(into, count, kind, from, tag, self.0, &mut request);
-            checked("MPI_Recv_init", code)?;
-            request
-        };
-        let phase = Ready::Idle;
-        Ok(Posted {
-            request,
-            bytes,
-            phase,
-        })
+        let mut posted = Posted::default();
+        for &(from, tag) in senders {
+            let bytes = NonNull::from(Box::leak(vec![0_u8; room].into_boxed_slice()));
+            let into = bytes.cast::<c_void>().as_ptr();
+            // SAFETY: a communicator of ours; as many bytes are there as the library is told, and
+            // they are given back only when it has forgotten the request.
+            let request = unsafe {
+                let mut request = ffi::RSMPI_REQUEST_NULL;
+                let (from, kind) = (from as c_int, ffi::RSMPI_UINT8_T);
+                let code = ffi::MPI_Recv_init(into, count, kind, from, tag, self.0, &mut request);
+                checked("MPI_Recv_init", code)?;
+                request
+            };
+            posted.requests.push(request);
+            posted.bytes.push(bytes);
+            posted.phases.push(Ready::Idle);
+        }
+        Ok(posted)
     }
 
     /// Takes hold of a message that has come, if one has, of a process.
@@ -475,12 +475,16 @@ impl Drop for Sending {
     }
 }
 
-/// A receive that is used again and again. While it waits, the library puts the next message where
-/// it is read, which takes half as long as to look for one and then to receive it.
+/// Receives that are used again and again, each of one sender, so that nobody waits behind another.
+/// While they wait, the library puts the next message where it is read, which takes half as long as
+/// to look for one and then to receive it.
+#[derive(Default)]
 pub(super) struct Posted {
-    request: ffi::MPI_Request,
-    bytes: NonNull<[u8]>,
-    phase: Ready,
+    requests: Vec<ffi::MPI_Request>,
+    bytes: Vec<NonNull<[u8]>>,
+    phases: Vec<Ready>,
+    /// Which has received something that nobody has taken, and how many bytes.
+    found: Option<(usize, usize)>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -495,107 +499,134 @@ enum Ready {
     Over,
 }
 
-// SAFETY: a request is a handle that any thread may use; whoever has it has it alone, and the bytes
-// with it.
+// SAFETY: requests are handles that any thread may use; whoever has them has them alone, and the
+// bytes with them.
 unsafe impl Send for Posted {}
 
 impl Posted {
-    /// Waits for the next message, unless it does: what was received is gone.
-    pub fn wait(&mut self, _: &Inside) -> Result<(), MpiError> {
-        match self.phase {
+    /// Receive `at` waits for the next message, unless it does, or has one that nobody has taken:
+    /// what it received before is gone.
+    pub fn wait(&mut self, _: &Inside, at: usize) -> Result<(), MpiError> {
+        if self.found.is_some_and(|(found, _)| found == at) {
+            return Ok(());
+        }
+        match self.phases[at] {
             Ready::Waits => return Ok(()),
             Ready::Broken | Ready::Over => return Err(MpiError::Over),
-            Ready::Idle => self.phase = Ready::Broken,
+            Ready::Idle => self.phases[at] = Ready::Broken,
         }
         // SAFETY: the request is ours and not active; its bytes are there, and nobody looks at
         // them, for that borrows this.
-        let code = unsafe { ffi::MPI_Start(&mut self.request) };
+        let code = unsafe { ffi::MPI_Start(&mut self.requests[at]) };
         checked("MPI_Start", code)?;
-        self.phase = Ready::Waits;
+        self.phases[at] = Ready::Waits;
         Ok(())
     }
 
-    /// Whether the request is complete, which waits, and then waits no more.
-    fn is_complete(&mut self, status: *mut ffi::MPI_Status) -> Result<bool, MpiError> {
-        let mut flag: c_int = 0;
-        // SAFETY: the request is active; where the status is written, it outlives the call.
-        let code = unsafe { ffi::MPI_Test(&mut self.request, &mut flag, status) };
-        let tested = checked("MPI_Test", code);
-        self.phase = match (&tested, flag) {
-            (Err(_), _) => Ready::Broken,
-            (Ok(()), 0) => Ready::Waits,
-            (Ok(()), _) => Ready::Idle,
+    /// Whether something has come for one that waits, which is left there.
+    pub fn has_come(&mut self, _: &Inside) -> Result<bool, MpiError> {
+        if self.found.is_some() {
+            return Ok(true);
+        }
+        let waits = |at: &usize| self.phases[*at] == Ready::Waits;
+        let mut waiting = (0..self.phases.len()).filter(waits);
+        let Some(first) = waiting.next() else {
+            return Ok(false);
         };
-        tested.map(|()| flag != 0)
-    }
-
-    /// Who sent the message that has come since it waits, if one has, and how long that is.
-    pub fn come(&mut self, inside: &Inside) -> Result<Option<(usize, usize)>, MpiError> {
-        self.wait(inside)?;
+        let alone = waiting.next().is_none();
         let mut status = MaybeUninit::<ffi::MPI_Status>::uninit();
-        if !self.is_complete(status.as_mut_ptr())? {
-            return Ok(None);
-        }
-        let mut bytes: c_int = 0;
-        // SAFETY: the library has written the status, for the request is complete; the number
-        // outlives the call.
-        unsafe {
-            let status = status.as_ptr();
-            let code = ffi::MPI_Get_count(status, ffi::RSMPI_UINT8_T, &mut bytes);
-            checked("MPI_Get_count", code)?;
-            let (from, bytes) = ((*status).MPI_SOURCE.max(0) as usize, bytes.max(0) as usize);
-            Ok(Some((from, bytes.min(self.bytes.len()))))
-        }
-    }
-
-    /// Whether one has come, which is left where it is.
-    pub fn has_come(&mut self, inside: &Inside) -> Result<bool, MpiError> {
-        self.wait(inside)?;
-        let mut flag: c_int = 0;
-        // SAFETY: the request is active; the number outlives the call.
+        let (mut at, mut flag): (c_int, c_int) = (first as c_int, 0);
+        let (count, status_at) = (self.requests.len() as c_int, status.as_mut_ptr());
+        // Of one it is seen at once what comes while one looks; of many, in Open MPI, with the next
+        // look.
+        // SAFETY: the requests are ours, and as many, and the one is active; those that are not, or
+        // null, the library passes over. What is written outlives the call.
         let code = unsafe {
-            ffi::MPI_Request_get_status(self.request, &mut flag, ffi::RSMPI_STATUS_IGNORE)
+            match alone {
+                true => ffi::MPI_Test(&mut self.requests[first], &mut flag, status_at),
+                false => {
+                    let requests = self.requests.as_mut_ptr();
+                    ffi::MPI_Testany(count, requests, &mut at, &mut flag, status_at)
+                }
+            }
         };
-        checked("MPI_Request_get_status", code)?;
-        Ok(flag != 0)
+        if let Err(error) = checked("MPI_Testany", code) {
+            // Of which of them that is, nobody knows.
+            let waiting = self.phases.iter_mut().filter(|p| **p == Ready::Waits);
+            waiting.for_each(|phase| *phase = Ready::Broken);
+            return Err(error);
+        }
+        let at = usize::try_from(at).ok().filter(|_| flag != 0);
+        let Some((at, phase)) = at.and_then(|at| Some((at, self.phases.get_mut(at)?))) else {
+            return Ok(false);
+        };
+        *phase = Ready::Idle;
+        let mut bytes: c_int = 0;
+        // SAFETY: the library has written the status, for a request is complete; the number
+        // outlives the call.
+        let code = unsafe { ffi::MPI_Get_count(status.as_ptr(), ffi::RSMPI_UINT8_T, &mut bytes) };
+        checked("MPI_Get_count", code)?;
+        self.found = Some((at, (bytes.max(0) as usize).min(self.bytes[at].len())));
+        Ok(true)
     }
 
-    /// What was received last; nothing while it waits for more.
-    pub fn bytes(&self) -> &[u8] {
-        match self.phase {
+    /// For which a message has been found to have come, and how long that is. It waits no more.
+    pub fn take(&mut self) -> Option<(usize, usize)> {
+        self.found.take()
+    }
+
+    /// What receive `at` received last; nothing while it waits for more.
+    pub fn bytes(&self, at: usize) -> &[u8] {
+        match self.phases[at] {
             // SAFETY: they are there, written when they were made; the library writes them only
             // while this waits, which begins with this borrowed mutably.
-            Ready::Idle => unsafe { self.bytes.as_ref() },
+            Ready::Idle => unsafe { self.bytes[at].as_ref() },
             Ready::Waits | Ready::Broken | Ready::Over => &[],
         }
     }
 
     /// Waits for no more, ever. What a message is being received into may stay with the library:
     /// then this is an error, after so long.
-    pub fn end(&mut self, _: &Inside, within: Duration) -> Result<(), MpiError> {
-        if self.phase == Ready::Waits {
-            self.phase = Ready::Broken;
+    pub fn end(&mut self, inside: &Inside, within: Duration) -> Result<(), MpiError> {
+        let begun = Instant::now();
+        let mut ended = Ok(());
+        for at in 0..self.requests.len() {
+            let left = within.saturating_sub(begun.elapsed());
+            // Whatever becomes of one, the others end.
+            ended = ended.and(self.end_one(inside, at, left));
+        }
+        ended
+    }
+
+    fn end_one(&mut self, _: &Inside, at: usize, within: Duration) -> Result<(), MpiError> {
+        let (request, phase) = (&mut self.requests[at], &mut self.phases[at]);
+        if *phase == Ready::Waits {
+            *phase = Ready::Broken;
             // SAFETY: the request is ours, and active.
-            checked("MPI_Cancel", unsafe { ffi::MPI_Cancel(&mut self.request) })?;
+            checked("MPI_Cancel", unsafe { ffi::MPI_Cancel(request) })?;
             let begun = Instant::now();
-            // SAFETY: the library is initialised, so its constants are.
-            while !self.is_complete(unsafe { ffi::RSMPI_STATUS_IGNORE })? {
-                if begun.elapsed() > within {
-                    self.phase = Ready::Broken;
+            let mut flag: c_int = 0;
+            while flag == 0 {
+                // SAFETY: the request is ours, and active; the number outlives the call.
+                let code = unsafe { ffi::MPI_Test(request, &mut flag, ffi::RSMPI_STATUS_IGNORE) };
+                checked("MPI_Test", code)?;
+                if flag == 0 && begun.elapsed() > within {
                     return Err(MpiError::Late(within));
                 }
                 std::thread::yield_now();
             }
+            *phase = Ready::Idle;
         }
-        match self.phase {
+        match *phase {
             Ready::Over => return Ok(()),
             Ready::Broken | Ready::Waits => return Err(MpiError::Over),
-            Ready::Idle => self.phase = Ready::Broken,
+            Ready::Idle => *phase = Ready::Broken,
         }
         // SAFETY: the request is ours, and not active. It is null then.
-        let code = unsafe { ffi::MPI_Request_free(&mut self.request) };
-        checked("MPI_Request_free", code)?;
-        self.phase = Ready::Over;
+        checked("MPI_Request_free", unsafe {
+            ffi::MPI_Request_free(request)
+        })?;
+        *phase = Ready::Over;
         Ok(())
     }
 }
@@ -604,9 +635,11 @@ impl Drop for Posted {
     fn drop(&mut self) {
         const LONGEST: Duration = Duration::from_secs(1);
         let _ = inside().and_then(|inside| self.end(&inside, LONGEST));
-        if self.phase == Ready::Over {
-            // SAFETY: made of a box, and the library has forgotten them.
-            drop(unsafe { Box::from_raw(self.bytes.as_ptr()) });
+        for (bytes, phase) in self.bytes.iter().zip(&self.phases) {
+            if *phase == Ready::Over {
+                // SAFETY: made of a box, and the library has forgotten them.
+                drop(unsafe { Box::from_raw(bytes.as_ptr()) });
+            }
         }
     }
 }
@@ -619,21 +652,74 @@ pub(super) struct Come {
 }
 
 impl Come {
-    /// Receives it at the beginning of `into`. Of one that does not fit the rest is lost, and that
-    /// is an error.
-    pub fn receive(mut self, _: &Inside, into: &mut [u8]) -> Result<(), MpiError> {
-        let room = c_int::try_from(into.len()).unwrap_or(c_int::MAX);
+    /// Begins to receive it at the beginning of `into`, which is made as long where it is shorter:
+    /// its bytes may still lie with the sender, who may stop at any time.
+    pub fn receive(mut self, _: &Inside, mut into: Vec<u8>) -> Result<Receiving, MpiError> {
+        if into.len() < self.bytes {
+            into.resize(self.bytes, 0);
+        }
+        let mut receiving = Receiving {
+            // SAFETY: the library is initialised, so its constants are.
+            request: unsafe { ffi::RSMPI_REQUEST_NULL },
+            into,
+            bytes: self.bytes,
+            under_way: true,
+        };
         // SAFETY: the message is received once, for this consumes it; the room is as much as there
-        // is.
+        // is, belongs to `receiving`, and is given back only when the request is complete.
         let code = unsafe {
-            ffi::MPI_Mrecv(
-                into.as_mut_ptr().cast::<c_void>(),
-                room,
+            ffi::MPI_Imrecv(
+                receiving.into.as_mut_ptr().cast::<c_void>(),
+                c_int::try_from(self.bytes).unwrap_or(c_int::MAX),
                 ffi::RSMPI_UINT8_T,
                 &mut self.message,
-                ffi::RSMPI_STATUS_IGNORE,
+                &mut receiving.request,
             )
         };
-        checked("MPI_Mrecv", code)
+        // Where this fails, nobody knows what the library does with the room.
+        checked("MPI_Imrecv", code)?;
+        Ok(receiving)
+    }
+}
+
+/// A message that is being received, and where to, which stays where it is until it is complete.
+pub(super) struct Receiving {
+    request: ffi::MPI_Request,
+    into: Vec<u8>,
+    bytes: usize,
+    under_way: bool,
+}
+
+// SAFETY: a request is a handle that any thread may use; whoever has it has it alone, and the room
+// with it.
+unsafe impl Send for Receiving {}
+
+impl Receiving {
+    /// Whether all of it has come.
+    pub fn is_complete(&mut self, _: &Inside) -> Result<bool, MpiError> {
+        if !self.under_way {
+            return Ok(true);
+        }
+        let mut flag: c_int = 0;
+        // SAFETY: the request is that of a message and not complete yet.
+        let code = unsafe { ffi::MPI_Test(&mut self.request, &mut flag, ffi::RSMPI_STATUS_IGNORE) };
+        checked("MPI_Test", code)?;
+        self.under_way = flag == 0;
+        Ok(!self.under_way)
+    }
+
+    /// What it was received into, and how much of that it is, once it is complete.
+    pub fn into_buffer(mut self) -> Option<(Vec<u8>, usize)> {
+        let complete = !self.under_way;
+        complete.then(|| (std::mem::take(&mut self.into), self.bytes))
+    }
+}
+
+impl Drop for Receiving {
+    fn drop(&mut self) {
+        if self.under_way {
+            // The library may still write there.
+            std::mem::forget(std::mem::take(&mut self.into));
+        }
     }
 }

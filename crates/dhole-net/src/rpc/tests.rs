@@ -238,3 +238,11 @@ fn a_port_that_may_lose_frames_is_refused() {
     let words = "the port lossy offers too little for remote procedures";
     assert!(unfit.to_string().starts_with(words), "{unfit}");
 }
+
+#[test]
+fn a_node_spins_only_while_as_many_as_share_its_cores_could() {
+    let (rpc, _other) = beside_hostile();
+    let rpc = rpc.neighbours(1);
+    assert!(rpc.spins, "bound to a core of its own");
+    assert!(!rpc.neighbours(1 << 20).spins, "among more than any cores");
+}
