@@ -44,8 +44,8 @@ pub trait Port: Send + Sync {
         self.send(to, parts)
     }
 
-    /// Wakes the receiver of what was sent at leisure as [`send`](Port::send) would have: its sender
-    /// has waited in vain for it to look by itself.
+    /// Wakes the receiver of what was sent at leisure as [`send`](Port::send) would have: its
+    /// sender has waited in vain for it to look by itself.
     fn rouse(&self, _to: NodeId) {}
 
     /// Whether a frame that [`send_each`](Port::send_each) sends to all others costs about as much

@@ -641,9 +641,9 @@ pub enum Haste {
     /// When its worker waits or synchronises: nothing comes of it before that another node could
     /// wait for.
     AtLeisure,
-    /// When its worker looks at an object that is replicated, or a few milliseconds later: something
-    /// comes of it that another node waits for only where it was overtaken by what it goes before,
-    /// or where the replica has become the only copy.
+    /// When its worker looks at an object that is replicated, or a few milliseconds later:
+    /// something comes of it that another node waits for only where it was overtaken by what it
+    /// goes before, or where the replica has become the only copy.
     Soon,
     /// At once: others may wait for what comes of it.
     AtOnce,

@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 
 use super::ANNOUNCED;
-use super::library::{Communicator, Inside, MpiError, Sending};
+use super::library::{Communicator, Inside, MpiError, UnderWay};
 
 /// What a frame costs in the count beside its bytes, so that empty frames have a limit too.
 const FRAME: usize = 64;
@@ -26,11 +26,11 @@ const MOST_KEPT: usize = 256 << 10;
 #[derive(Default)]
 pub(super) struct Lane {
     /// Marks, and what lies between each and the one before.
-    marks: VecDeque<(Sending, usize)>,
+    marks: VecDeque<(UnderWay, usize)>,
     before_marks: usize,
     since_mark: usize,
     /// Frames whose bytes are still needed.
-    needed: Vec<Sending>,
+    needed: Vec<UnderWay>,
     /// Bytes of a frame that is gone, for the next.
     buffer: Vec<u8>,
 }
@@ -95,7 +95,7 @@ impl Lane {
         Ok(true)
     }
 
-    fn keep_until_sent(&mut self, inside: &Inside, mut sending: Sending) -> Result<(), MpiError> {
+    fn keep_until_sent(&mut self, inside: &Inside, mut sending: UnderWay) -> Result<(), MpiError> {
         match sending.is_complete(inside)? {
             true => self.keep(sending),
             false => self.needed.push(sending),
@@ -107,7 +107,7 @@ impl Lane {
         self.marks.is_empty() || self.before_marks + weight <= ON_THE_WAY
     }
 
-    fn keep(&mut self, sending: Sending) {
+    fn keep(&mut self, sending: UnderWay) {
         let buffer = sending.into_buffer();
         if buffer.capacity() <= MOST_KEPT {
             self.buffer = buffer;

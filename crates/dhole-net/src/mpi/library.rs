@@ -303,12 +303,12 @@ impl Communicator {
         to: usize,
         tag: c_int,
         matched: bool,
-    ) -> Result<Sending, MpiError> {
+    ) -> Result<UnderWay, MpiError> {
         let bytes = c_int::try_from(message.len()).unwrap_or(c_int::MAX);
-        let mut sending = Sending {
+        let mut sending = UnderWay {
             // SAFETY: the library is initialised, so its constants are.
             request: unsafe { ffi::RSMPI_REQUEST_NULL },
-            message,
+            bytes: message,
             under_way: true,
         };
         let start = match matched {
@@ -319,7 +319,7 @@ impl Communicator {
         // complete, and changes them no more; as many are there.
         let code = unsafe {
             start(
-                sending.message.as_ptr().cast::<c_void>(),
+                sending.bytes.as_ptr().cast::<c_void>(),
                 bytes,
                 ffi::RSMPI_UINT8_T,
                 to as c_int,
@@ -433,18 +433,19 @@ unsafe fn wait(
     }
 }
 
-/// A message on its way out, and its bytes, which stay where they are until it is complete.
-pub(super) struct Sending {
+/// A message on its way out or in, and its bytes, which stay where they are until it is complete.
+pub(super) struct UnderWay {
     request: ffi::MPI_Request,
-    message: Vec<u8>,
+    bytes: Vec<u8>,
     under_way: bool,
 }
 
-// SAFETY: a request is a handle that any thread may use; whoever has it has it alone.
-unsafe impl Send for Sending {}
+// SAFETY: a request is a handle that any thread may use; whoever has it has it alone, and the bytes
+// with it.
+unsafe impl Send for UnderWay {}
 
-impl Sending {
-    /// Whether the bytes are not needed any more.
+impl UnderWay {
+    /// Whether the library needs the bytes no more.
     pub fn is_complete(&mut self, _: &Inside) -> Result<bool, MpiError> {
         if !self.under_way {
             return Ok(true);
@@ -461,16 +462,16 @@ impl Sending {
     pub fn into_buffer(mut self) -> Vec<u8> {
         match self.under_way {
             true => Vec::new(),
-            false => std::mem::take(&mut self.message),
+            false => std::mem::take(&mut self.bytes),
         }
     }
 }
 
-impl Drop for Sending {
+impl Drop for UnderWay {
     fn drop(&mut self) {
         if self.under_way {
-            // The library may still read the bytes.
-            std::mem::forget(std::mem::take(&mut self.message));
+            // The library may still read the bytes, or write them.
+            std::mem::forget(std::mem::take(&mut self.bytes));
         }
     }
 }
@@ -658,18 +659,17 @@ impl Come {
         if into.len() < self.bytes {
             into.resize(self.bytes, 0);
         }
-        let mut receiving = Receiving {
+        let mut receiving = UnderWay {
             // SAFETY: the library is initialised, so its constants are.
             request: unsafe { ffi::RSMPI_REQUEST_NULL },
-            into,
-            bytes: self.bytes,
+            bytes: into,
             under_way: true,
         };
         // SAFETY: the message is received once, for this consumes it; the room is as much as there
         // is, belongs to `receiving`, and is given back only when the request is complete.
         let code = unsafe {
             ffi::MPI_Imrecv(
-                receiving.into.as_mut_ptr().cast::<c_void>(),
+                receiving.bytes.as_mut_ptr().cast::<c_void>(),
                 c_int::try_from(self.bytes).unwrap_or(c_int::MAX),
                 ffi::RSMPI_UINT8_T,
                 &mut self.message,
@@ -678,48 +678,28 @@ impl Come {
         };
         // Where this fails, nobody knows what the library does with the room.
         checked("MPI_Imrecv", code)?;
-        Ok(receiving)
+        Ok(Receiving {
+            room: receiving,
+            bytes: self.bytes,
+        })
     }
 }
 
-/// A message that is being received, and where to, which stays where it is until it is complete.
+/// A message that is being received, and how long it is.
 pub(super) struct Receiving {
-    request: ffi::MPI_Request,
-    into: Vec<u8>,
+    room: UnderWay,
     bytes: usize,
-    under_way: bool,
 }
-
-// SAFETY: a request is a handle that any thread may use; whoever has it has it alone, and the room
-// with it.
-unsafe impl Send for Receiving {}
 
 impl Receiving {
     /// Whether all of it has come.
-    pub fn is_complete(&mut self, _: &Inside) -> Result<bool, MpiError> {
-        if !self.under_way {
-            return Ok(true);
-        }
-        let mut flag: c_int = 0;
-        // SAFETY: the request is that of a message and not complete yet.
-        let code = unsafe { ffi::MPI_Test(&mut self.request, &mut flag, ffi::RSMPI_STATUS_IGNORE) };
-        checked("MPI_Test", code)?;
-        self.under_way = flag == 0;
-        Ok(!self.under_way)
+    pub fn is_complete(&mut self, inside: &Inside) -> Result<bool, MpiError> {
+        self.room.is_complete(inside)
     }
 
     /// What it was received into, and how much of that it is, once it is complete.
-    pub fn into_buffer(mut self) -> Option<(Vec<u8>, usize)> {
-        let complete = !self.under_way;
-        complete.then(|| (std::mem::take(&mut self.into), self.bytes))
-    }
-}
-
-impl Drop for Receiving {
-    fn drop(&mut self) {
-        if self.under_way {
-            // The library may still write there.
-            std::mem::forget(std::mem::take(&mut self.into));
-        }
+    pub fn into_buffer(self) -> Option<(Vec<u8>, usize)> {
+        let complete = !self.room.under_way;
+        complete.then(|| (self.room.into_buffer(), self.bytes))
     }
 }

@@ -20,7 +20,7 @@ fn cluster<const N: usize>() -> [Mpi; N] {
 }
 
 /// The first half of what a node does for a long frame, without what announces it.
-fn begin_long(from: &Mpi, to: NodeId) -> library::Sending {
+fn begin_long(from: &Mpi, to: NodeId) -> library::UnderWay {
     let target = from.shared.target(to);
     let (rank, tag) = (target.rank, target.large_tag);
     let message = [vec![7; LONG], vec![FRAME]].concat();

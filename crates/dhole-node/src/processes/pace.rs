@@ -29,7 +29,8 @@ const LOOKS_A_YIELD: u32 = 256;
 /// yields: as long as it takes to hand a core over a few times. Yielding at once would have it
 /// handed over for every answer; and who has no core is waited for no longer than this.
 const BRIEFLY: Duration = Duration::from_micros(8);
-/// Looks between two at the clock meanwhile, and while an answer is patiently waited for. With some ports a look is a system call.
+/// Looks between two at the clock meanwhile, and while an answer is patiently waited for. With some
+/// ports a look is a system call.
 const FEW_LOOKS: u32 = 4;
 /// The service thread looks whether it is needed this often at the latest.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
@@ -536,14 +537,19 @@ mod tests {
     }
 
     /// What is done with a port beside sending and taking.
-    struct Asked {
-        port: Local,
-        has_come: bool,
-        polls: Arc<AtomicU32>,
-        roused: Arc<Mutex<Vec<NodeId>>>,
+    #[derive(Default)]
+    struct Noted {
+        polls: AtomicU32,
+        roused: Mutex<Vec<NodeId>>,
     }
 
-    impl Layer for Asked {
+    struct Notes {
+        port: Local,
+        noted: Arc<Noted>,
+        has_come: bool,
+    }
+
+    impl Layer for Notes {
         type Inner = Local;
 
         fn inner(&self) -> &Local {
@@ -551,7 +557,7 @@ mod tests {
         }
 
         fn poll(&self, take: &mut dyn FnMut(NodeId, &[u8])) -> usize {
-            self.polls.fetch_add(1, Ordering::SeqCst);
+            self.noted.polls.fetch_add(1, Ordering::SeqCst);
             Port::poll(&self.port, take)
         }
 
@@ -560,108 +566,91 @@ mod tests {
         }
 
         fn rouse(&self, to: NodeId) {
-            lock(&self.roused).push(to);
+            lock(&self.noted.roused).push(to);
         }
     }
+
+    /// Node 0 of three with a core to itself, the ports of the others, and what is noted of its own.
+    fn noting(has_come: bool) -> (Processes, Vec<Local>, Arc<Noted>) {
+        let mut others = Local::cluster(3).unwrap();
+        let noted: Arc<Noted> = Arc::default();
+        let port = others.remove(0);
+        let notes = Notes {
+            port,
+            noted: Arc::clone(&noted),
+            has_come,
+        };
+        let machine = Processes::new(Box::new(notes), 0).unwrap();
+        (machine.neighbours(1), others, noted)
+    }
+
+    fn send_something(from: &Local) {
+        let mut frame = [0; HEADER];
+        frame[0] = Kind::Message as u8;
+        Port::send(from, NodeId(0), &[&frame]).unwrap();
+    }
+
+    const ASKED: NodeId = NodeId(1);
 
     #[test]
     fn who_is_waited_for_is_roused_once_unless_it_answers() {
         for (answers, done) in [(false, false), (false, true), (true, false), (true, true)] {
-            let mut ports = Local::cluster(2).unwrap();
-            let other = ports.pop().unwrap();
-            let roused: Arc<Mutex<Vec<NodeId>>> = Arc::default();
-            let asked = Asked {
-                port: ports.pop().unwrap(),
-                has_come: false,
-                polls: Arc::default(),
-                roused: Arc::clone(&roused),
-            };
-            let machine = Processes::new(Box::new(asked), 0).unwrap().neighbours(1);
+            let (machine, others, noted) = noting(false);
             assert!(machine.pace.may_be_patient());
-            machine.pace.owes(Port::me(&other));
+            machine.pace.owes(ASKED);
             if answers {
-                let mut frame = [0; HEADER];
-                frame[0] = Kind::Message as u8;
-                Port::send(&other, machine.node(), &[&frame]).unwrap();
+                send_something(&others[0]);
             }
             let has_come = || !answers || machine.pace.heard.load(Ordering::SeqCst);
             let time = Some(Duration::from_millis(1));
             machine.serve_until(&[], time, &|| done && has_come());
             // What came, and did not end the wait, may have been sent before.
-            let by_itself = answers && done;
-            let expected = if by_itself {
-                vec![]
-            } else {
-                vec![Port::me(&other)]
-            };
-            assert_eq!(*lock(&roused), expected, "answers {answers}, done {done}");
+            let expected = if answers && done { 0 } else { 1 };
+            let roused = lock(&noted.roused);
+            assert_eq!(
+                *roused,
+                [ASKED][..expected],
+                "answers {answers}, done {done}"
+            );
         }
     }
 
     #[test]
     fn who_is_waited_for_is_roused_before_the_wait_is_over() {
-        for another_came in [false, true] {
-            let mut ports = Local::cluster(3).unwrap();
-            let [other, another] = [ports.pop().unwrap(), ports.pop().unwrap()];
-            let roused: Arc<Mutex<Vec<NodeId>>> = Arc::default();
-            let asked = Asked {
-                port: ports.pop().unwrap(),
-                has_come: false,
-                polls: Arc::default(),
-                roused: Arc::clone(&roused),
-            };
-            let machine = Processes::new(Box::new(asked), 0).unwrap().neighbours(1);
-            machine.pace.owes(Port::me(&other));
-            if another_came {
-                let mut frame = [0; HEADER];
-                frame[0] = Kind::Message as u8;
-                Port::send(&another, machine.node(), &[&frame]).unwrap();
+        for another_says_something in [false, true] {
+            let (machine, others, noted) = noting(false);
+            machine.pace.owes(ASKED);
+            if another_says_something {
+                send_something(&others[1]);
             }
-            let is_roused = || !lock(&roused).is_empty();
+            let is_roused = || !lock(&noted.roused).is_empty();
             let time = Some(Duration::from_secs(60));
             assert!(machine.serve_until(&[], time, &is_roused));
-            assert_eq!(*lock(&roused), [Port::me(&other)]);
+            assert_eq!(*lock(&noted.roused), [ASKED]);
         }
     }
 
     #[test]
     fn a_wait_that_ended_by_something_else_goes_on_with_rousing() {
-        let mut ports = Local::cluster(2).unwrap();
-        let other = ports.pop().unwrap();
-        let roused: Arc<Mutex<Vec<NodeId>>> = Arc::default();
-        let asked = Asked {
-            port: ports.pop().unwrap(),
-            has_come: false,
-            polls: Arc::default(),
-            roused: Arc::clone(&roused),
-        };
-        let machine = Processes::new(Box::new(asked), 0).unwrap().neighbours(1);
+        let (machine, _others, noted) = noting(false);
         for waits_again in [true, false] {
-            machine.pace.owes(Port::me(&other));
-            machine.pace.has_heard(Port::me(&other));
+            machine.pace.owes(ASKED);
+            machine.pace.has_heard(ASKED);
             assert!(machine.serve_until(&[], None, &|| true));
             if !waits_again {
                 machine.pace.leave();
             }
             machine.serve_until(&[], Some(Duration::ZERO), &|| false);
         }
-        assert_eq!(*lock(&roused), [Port::me(&other)], "once, of two");
+        assert_eq!(*lock(&noted.roused), [ASKED], "once, of two");
     }
 
     #[test]
     fn who_looks_takes_what_came_at_leisure() {
         for has_come in [false, true] {
-            let mut ports = Local::cluster(2).unwrap();
-            let polls: Arc<AtomicU32> = Arc::default();
-            let asked = Asked {
-                port: ports.swap_remove(0),
-                has_come,
-                polls: Arc::clone(&polls),
-                roused: Arc::default(),
-            };
-            let machine = Processes::new(Box::new(asked), 0).unwrap();
+            let (machine, _others, noted) = noting(has_come);
             Machine::look(&machine, &[], machine.node());
-            assert_eq!(polls.load(Ordering::SeqCst), u32::from(has_come));
+            assert_eq!(noted.polls.load(Ordering::SeqCst), u32::from(has_come));
         }
     }
 

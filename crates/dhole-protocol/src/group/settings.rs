@@ -9,8 +9,8 @@ pub enum Method {
     Announce,
 }
 
-/// In a group of so many, to tell the other of a number costs a message less than to ask for it, and
-/// nobody is woken for it who did not broadcast.
+/// In a group of so many, to tell the other of a number costs a message less than to ask for it,
+/// and nobody is woken for it who did not broadcast.
 const FEW_MEMBERS: usize = 2;
 
 /// Who may go on when members are lost.
