@@ -570,7 +570,8 @@ mod tests {
         }
     }
 
-    /// Node 0 of three with a core to itself, the ports of the others, and what is noted of its own.
+    /// Node 0 of three with a core to itself, the ports of the others, and what is noted of its
+    /// own.
     fn noting(has_come: bool) -> (Processes, Vec<Local>, Arc<Noted>) {
         let mut others = Local::cluster(3).unwrap();
         let noted: Arc<Noted> = Arc::default();
