@@ -56,8 +56,6 @@ pub(super) struct Pace {
     owed: AtomicU32,
     /// Something has come from there since.
     heard: AtomicBool,
-    /// That ended a wait.
-    looked: AtomicBool,
     /// How often it waited, looking at the port itself, or took something then. That it comes is
     /// not enough: most calls take nothing.
     waits: AtomicU64,
@@ -82,7 +80,6 @@ impl Pace {
             several: AtomicBool::new(false),
             owed: AtomicU32::new(0),
             heard: AtomicBool::new(false),
-            looked: AtomicBool::new(false),
             waits: AtomicU64::new(0),
             service: Mutex::new(None),
             idle: AtomicBool::new(true),
@@ -134,7 +131,6 @@ impl Pace {
     /// `to` is not woken for what goes to it, and the worker waits for that.
     pub fn owes(&self, to: NodeId) {
         self.heard.store(false, Ordering::Relaxed);
-        self.looked.store(false, Ordering::Relaxed);
         self.owed.store(u32::from(to.0) + 1, Ordering::Relaxed);
     }
 
@@ -232,16 +228,11 @@ impl Processes {
         at_most: Option<Duration>,
         done: &dyn Fn() -> bool,
     ) -> bool {
-        if self.pace.looked.swap(false, Ordering::Relaxed) {
-            // What came was not what is waited for.
-            self.rouse_owed();
-        }
         let done = self.serve_and_wait(receivers, at_most, done);
-        // Something has come from there, and ends the wait: it looked by itself, unless the worker
-        // waits again.
-        match done && self.pace.heard.load(Ordering::Relaxed) {
-            true => self.pace.looked.store(true, Ordering::Relaxed),
-            false => self.rouse_owed(),
+        // Where something has come from there, and ends the wait, it looked by itself: unless the
+        // worker waits again.
+        if !(done && self.pace.heard.load(Ordering::Relaxed)) {
+            self.rouse_owed();
         }
         done
     }
@@ -624,9 +615,16 @@ mod tests {
             if another_says_something {
                 send_something(&others[1]);
             }
+            // While it spins, which it does for longer than so many looks take.
+            const LOOKS: u32 = 1_000_000;
+            machine.waits(Waiting {
+                spin: Duration::from_secs(60),
+                ..Waiting::default()
+            });
+            let looks = || noted.polls.load(Ordering::SeqCst);
             let is_roused = || !lock(&noted.roused).is_empty();
-            let time = Some(Duration::from_secs(60));
-            assert!(machine.serve_until(&[], time, &is_roused));
+            machine.serve_until(&[], None, &|| is_roused() || looks() >= LOOKS);
+            assert!(looks() < LOOKS, "{another_says_something}");
             assert_eq!(*lock(&noted.roused), [ASKED]);
         }
     }
