@@ -123,14 +123,11 @@ impl Copies {
             return Err(self.why_not(object));
         };
         let kept = kept.sound()?;
-        let state: &mut dyn Any = &mut *kept.state;
-        let Some(state) = state.downcast_mut::<T>() else {
-            return Err(Refusal::OtherType(kept.kind.name().into()));
-        };
-        match catch_unwind(AssertUnwindSafe(|| f(state))) {
-            Ok(result) => Ok(result),
-            Err(panic) => Err(kept.panicked(operation, panic)),
-        }
+        let ran = kept.run(operation, |state| {
+            let state: &mut dyn Any = state;
+            state.downcast_mut().map(f)
+        })?;
+        ran.ok_or_else(|| Refusal::OtherType(kept.kind.name().into()))
     }
 }
 

@@ -12,8 +12,6 @@ pub(super) struct Pending<B> {
     body: B,
     bytes: usize,
     parts: u32,
-    /// How it gets its numbers in this view, once it is sent there.
-    method: Option<Method>,
     /// Whether this view's sequencer has given it its numbers.
     pub(super) numbered: bool,
 }
@@ -96,7 +94,6 @@ impl<B: Body> Group<B> {
             body,
             bytes,
             parts,
-            method: None,
             numbered: false,
         });
         Ok(())
@@ -142,16 +139,18 @@ impl<B: Body> Group<B> {
         (0..pending.parts).map(cut).collect()
     }
 
+    /// How a broadcast gets its numbers in this view, whose members stay the same.
+    fn method_of(&self, pending: &Pending<B>) -> Method {
+        let members = self.view.members.len();
+        self.settings.method_for(pending.bytes, members)
+    }
+
     fn send_own(&mut self, place: usize, out: &mut Vec<GroupCommand<B>>) {
         let (view, done) = (self.view.id, self.history.done);
-        let Some(pending) = self.own.pending.get_mut(place) else {
+        let Some(pending) = self.own.pending.get(place) else {
             return;
         };
-        let (serial, parts) = (pending.serial, pending.parts);
-        let method = self
-            .settings
-            .method_for(pending.bytes, self.view.members.len());
-        pending.method = Some(method);
+        let (serial, parts, method) = (pending.serial, pending.parts, self.method_of(pending));
         if self.is_sequencer() {
             let bodies = self.parts_of(place).into_iter().map(|(_, body)| Some(body));
             let incoming = Incoming::whole(Method::Forward, bodies.collect());
@@ -218,7 +217,8 @@ impl<B: Body> Group<B> {
         let Some(place) = pending.position(|pending| pending.serial == serial) else {
             return Ok(());
         };
-        if place >= self.own.under_way || self.own.pending[place].method != Some(Method::Ask) {
+        let method = self.method_of(&self.own.pending[place]);
+        if place >= self.own.under_way || method != Method::Ask {
             return Err("numbers that nobody asked for");
         }
         if self.own.pending[place].numbered {
