@@ -4,8 +4,9 @@ use std::time::Duration;
 
 /// How long the service thread keeps away from the port after the worker was in the runtime.
 const NAP: Duration = Duration::from_micros(100);
-/// A worker that waited or took something so often during a nap takes what comes soon enough: the
-/// service thread naps once more, twice as long, and looks for twice as much of it then.
+/// A worker that waited or took something so often during a nap, or in each nap's time of a sleep,
+/// takes what comes soon enough: the service thread naps once more, twice as long, and looks for
+/// twice as much of it then.
 const OFTEN: u64 = 2;
 /// A nap is doubled so many times at most.
 const DOUBLINGS: u32 = 3;
@@ -23,6 +24,9 @@ pub(super) struct Naps {
     alone: u32,
     /// The last nap was doubled so many times.
     doubled: u32,
+    /// So many naps would have been over in the sleep since it was looked how often the worker had
+    /// waited.
+    slept: u64,
 }
 
 impl Naps {
@@ -30,7 +34,8 @@ impl Naps {
     /// `None` where it does.
     pub fn next(&mut self, waits: u64, inside: bool) -> Option<Duration> {
         let came = waits.wrapping_sub(self.seen);
-        let often = came >= OFTEN << self.doubled;
+        let often = came >= (OFTEN << self.doubled).max(OFTEN.saturating_mul(self.slept));
+        self.slept = 0;
         self.doubled = if often {
             DOUBLINGS.min(self.doubled + 1)
         } else {
@@ -47,9 +52,11 @@ impl Naps {
         (self.alone < MOST_NAPS).then_some(NAP * (1 << self.doubled))
     }
 
-    /// The service thread has taken so much, of a worker that had waited so often before.
-    pub fn served(&mut self, waits: u64, taken: usize) {
+    /// The service thread has taken so much after it slept, of a worker that had waited so often
+    /// before that.
+    pub fn served(&mut self, waits: u64, taken: usize, slept: Duration) {
         self.seen = waits;
+        self.slept = (slept.as_nanos() / NAP.as_nanos()) as u64;
         self.in_vain = taken == 0;
     }
 }
@@ -91,15 +98,27 @@ mod tests {
     fn a_worker_that_computes_is_served_at_once() {
         let mut naps = Naps::default();
         assert_eq!(naps.next(0, false), None);
-        naps.served(0, 0);
+        naps.served(0, 0, NAP);
         assert_eq!(naps.next(0, false), None, "it has not waited since");
         assert_eq!(
             naps.next(1, false),
             Some(NAP),
             "it took what came, and may again"
         );
-        naps.served(1, 1);
+        naps.served(1, 1, NAP);
         assert_eq!(naps.next(2, false), None, "it did not take what came");
+    }
+
+    #[test]
+    fn who_waited_now_and_then_in_a_long_sleep_does_not_wait_often() {
+        let mut naps = Naps::default();
+        let waits = 10 * OFTEN - 1;
+        naps.served(0, 1, 10 * NAP);
+        assert_eq!(naps.next(waits, false), None);
+        naps.served(0, 1, 10 * NAP);
+        assert_eq!(naps.next(waits + 1, false), Some(2 * NAP));
+        // How long the sleep was counts once.
+        assert_eq!(naps.next(waits + 1 + 2 * OFTEN, false), Some(4 * NAP));
     }
 
     #[test]
@@ -108,10 +127,10 @@ mod tests {
         let many = (0..10 * MOST_NAPS).take_while(|_| naps.next(0, true).is_some());
         assert_eq!(many.count() as u32, MOST_NAPS - 1);
         for _ in 0..10 {
-            naps.served(0, 0);
+            naps.served(0, 0, NAP);
             assert_eq!(naps.next(0, true), None);
         }
-        naps.served(0, 1);
+        naps.served(0, 1, NAP);
         assert!(
             naps.next(1, true).is_some(),
             "the call after it may be short"

@@ -436,15 +436,17 @@ impl Processes {
                 true => self.port.park(LONGEST_SLEEP),
                 false => self.port.park_soundly(LONGEST_SLEEP),
             };
+            let began = self.since_made();
             if !pace.handover.sleep(park) {
                 continue;
             }
             if pace.is_over() {
                 return;
             }
+            let slept = self.since_made() - began;
             let taken = self.poll(receivers, &mut out);
             self.post_all(receivers, &mut out);
-            naps.served(waits, taken);
+            naps.served(waits, taken, slept);
         }
     }
 }
