@@ -22,8 +22,8 @@ const MOST_JOBS: usize = 1 << 20;
 pub trait Known {
     /// Why knowledge cannot be had.
     type Error;
-    /// The length of the shortest tour that anyone has found.
-    fn shortest(&mut self) -> Result<u64, Self::Error>;
+    /// Whether a tour of this length is shorter than all that anyone has found.
+    fn is_shorter(&mut self, length: u64) -> Result<bool, Self::Error>;
     /// A shorter one is found.
     fn found(&mut self, tour: Tour) -> Result<(), Self::Error>;
     /// So much work was done.
@@ -142,10 +142,9 @@ impl<'a> Search<'a> {
         let cities = self.instance.cities();
         self.expanded += 1;
         let here = self.path[self.path.len() - 1];
-        let shortest = known.shortest()?;
         if self.path.len() == cities {
             let length = self.length + u64::from(self.instance.distance(here, 0));
-            if length < shortest {
+            if known.is_shorter(length)? {
                 let cities = self.path.iter().map(|city| *city as u32).collect();
                 known.found(Tour { length, cities })?;
             }
@@ -153,7 +152,8 @@ impl<'a> Search<'a> {
         }
         let left = (cities - self.path.len()) as u64;
         known.worked(3 * left * left);
-        if self.length + self.at_least(here) >= shortest {
+        let length = self.length + self.at_least(here);
+        if !known.is_shorter(length)? {
             return Ok(());
         }
         for next in 0..cities - 1 {

@@ -77,18 +77,20 @@ struct Shared<'a, 'id> {
     w: &'a mut Worker<'id>,
     bound: Object<Bound>,
     mistake: Mistake,
-    /// The length of the shortest tour at the beginning, and of those found since in this job.
+    /// The length of the shortest tour that was seen here.
     seen: u64,
 }
 
 impl Known for Shared<'_, '_> {
     type Error = ObjectError;
 
-    fn shortest(&mut self) -> Result<u64, ObjectError> {
-        match self.mistake {
-            Mistake::BoundUnseen => Ok(self.seen),
-            _ => self.bound.length(self.w),
+    /// The shortest only ever gets shorter: what was none before is none now, whatever others have
+    /// found meanwhile, and most beginnings are given up for that.
+    fn is_shorter(&mut self, length: u64) -> Result<bool, ObjectError> {
+        if length < self.seen && self.mistake != Mistake::BoundUnseen {
+            self.seen = self.bound.length(self.w)?;
         }
+        Ok(length < self.seen)
     }
 
     fn found(&mut self, tour: Tour) -> Result<(), ObjectError> {

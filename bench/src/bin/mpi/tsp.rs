@@ -66,12 +66,12 @@ impl Cluster<'_> {
 impl Known for Cluster<'_> {
     type Error = Infallible;
 
-    fn shortest(&mut self) -> Result<u64, Infallible> {
+    fn is_shorter(&mut self, length: u64) -> Result<bool, Infallible> {
         self.until_look -= 1;
         if self.until_look == 0 {
             self.look();
         }
-        Ok(self.shortest)
+        Ok(length < self.shortest)
     }
 
     fn found(&mut self, tour: Tour) -> Result<(), Infallible> {
