@@ -1,6 +1,7 @@
 //! All-pairs shortest paths by Floyd's algorithm. Each node has every so-manieth row of the matrix
-//! of distances; in step `k` the node that has row `k` writes it to a replicated object, a
-//! multicast, and all take their rows through vertex `k` where that is shorter.
+//! of distances, and writes each to a replicated object, a multicast, when the paths through all
+//! vertices before it are known; in step `k` all take their rows through vertex `k` where that is
+//! shorter, the row that is wanted next before the others.
 
 mod graph;
 mod kernel;

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use dhole::{NodeId, Object, Result, Worker, on, replicated};
+use dhole::{NodeId, Object, Pending, Result, Worker, on, replicated};
 use serde::{Deserialize, Serialize};
 
 use super::kernel::{found, relax};
@@ -83,24 +83,38 @@ pub fn solve_with(
     })?;
     let mut rows = graph.rows(|row| row % nodes == me);
     steps.begin(w)?;
-    let mut early = None;
+    if me == 0
+        && let Some((_, first)) = rows.first()
+    {
+        channel.put(w, Row(first.clone()))?;
+    }
+    let mut under_way: Option<Pending<()>> = None;
     for vertex in 0..graph.vertices {
         let through = match vertex % nodes == me {
-            true => {
-                let row = rows[vertex / nodes].1.clone();
-                let row = Row(early.take().unwrap_or(row));
-                channel.put(w, row.clone())?;
-                row
-            }
+            true => Row(rows[vertex / nodes].1.clone()),
             false => channel.get(w, vertex)?,
         };
-        if mistake == Mistake::RowTooEarly && (vertex + 1) % nodes == me {
-            early = rows.get((vertex + 1) / nodes).map(|(_, row)| row.clone());
+        // The row that is wanted next goes first, and is on its way while the others are improved.
+        let next = (vertex + 1) % nodes == me;
+        let next = Some((vertex + 1) / nodes).filter(|place| next && *place < rows.len());
+        if let Some(place) = next {
+            let row = &mut rows[place].1;
+            let early = (mistake == Mistake::RowTooEarly).then(|| row.clone());
+            relax(row, vertex, &through.0);
+            let row = Row(early.unwrap_or_else(|| row.clone()));
+            let put = channel.start_put(w, row)?;
+            if let Some(before) = under_way.replace(put) {
+                before.wait(w)?;
+            }
         }
-        for (_, row) in &mut rows {
+        let others = rows.iter_mut().enumerate();
+        for (_, (_, row)) in others.filter(|(place, _)| Some(*place) != next) {
             relax(row, vertex, &through.0);
         }
         w.work((rows.len() * graph.vertices) as u64);
+    }
+    if let Some(last) = under_way {
+        last.wait(w)?;
     }
     let mine = found(rows.iter().map(|(from, row)| (*from, row)));
     total.add(w, mine.checksum, mine.pairs)?;
