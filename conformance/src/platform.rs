@@ -462,6 +462,10 @@ impl Machine for TamperedMachine {
         self.on.wait(node, at_most)
     }
 
+    fn presses(&self, node: NodeId, of: NodeId) {
+        self.on.presses(node, of);
+    }
+
     fn look(&self, receivers: &Receivers<'_>, node: NodeId) {
         self.tampered(receivers, |receivers| self.on.look(receivers, node));
     }

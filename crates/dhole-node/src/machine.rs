@@ -70,6 +70,10 @@ pub trait Machine: Sync {
         self.wait(node, at_most)
     }
 
+    /// The worker of `node`, which waits next, waits for what comes of something that it has
+    /// [sent](Machine::send) to `of` before, in no haste. The caller holds no lock.
+    fn presses(&self, _node: NodeId, _of: NodeId) {}
+
     /// Takes what has come to `node` and is to be seen by who looks: the worker is about to read
     /// what operations of others write. The caller holds no lock.
     fn look(&self, _receivers: &Receivers<'_>, _node: NodeId) {}

@@ -273,9 +273,17 @@ impl Machine for Processes {
     }
 
     fn send_and_wait(&self, receivers: &Receivers<'_>, _node: NodeId, out: &mut Outbox<Message>) {
+        self.pace.awaits(true);
         match out.len() {
             1 if self.pace.may_be_patient() => self.post_patiently(receivers, out),
             _ => self.post_all(receivers, out),
+        }
+    }
+
+    fn presses(&self, _node: NodeId, of: NodeId) {
+        match self.pace.may_be_patient() {
+            true => self.owes(of),
+            false => self.port.rouse(of),
         }
     }
 

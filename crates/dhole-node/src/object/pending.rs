@@ -97,6 +97,9 @@ pub fn start<T: ObjectType, A: Serialize, R: DeserializeOwned>(
         });
         link.stepping(call, |state, step| state.step_objects(begin, step))?;
         link.send(call);
+        // What was started before may be over by now, for which nobody is woken.
+        call.unlock();
+        link.machine.look(link.receivers, node);
         Ok(Ok(Pending {
             call: number,
             wanted,
@@ -122,6 +125,10 @@ impl Link<'_> {
         here.awaited = Some(number);
         let stepped = self.step(call, None);
         let waited = stepped.and_then(|()| {
+            if let Some(of) = call.split().1.here.numbers_at() {
+                call.unlock();
+                self.machine.presses(self.node.id, of);
+            }
             let protocol = &mut call.split().1.protocol;
             protocol.awaits(wanted.awaits(), wanted.site);
             self.outcome(call)

@@ -212,6 +212,13 @@ impl ObjectsHere {
         }
     }
 
+    /// Which other node may have to number something that this one has broadcast.
+    pub(super) fn numbers_at(&self) -> Option<NodeId> {
+        let sequencer = self.group.view().sequencer;
+        let mut others = self.group.others();
+        (self.group.waiting() > 0 && others.any(|node| node == sequencer)).then_some(sequencer)
+    }
+
     /// Whether a call is over.
     pub fn is_finished(&self, call: u64) -> bool {
         match self.started.get(&call) {

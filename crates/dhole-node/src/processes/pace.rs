@@ -49,6 +49,8 @@ pub(super) struct Pace {
     handover: Handover,
     /// The worker is in the runtime.
     inside: AtomicBool,
+    /// It waits, or does so next.
+    awaits: AtomicBool,
     /// Processes were started on this node beside the program.
     several: AtomicBool,
     /// To whom something was sent that it was not woken for, though it is waited for: its number,
@@ -77,6 +79,7 @@ impl Pace {
             rest_ns: AtomicU64::new(0),
             handover: Handover::default(),
             inside: AtomicBool::new(true),
+            awaits: AtomicBool::new(false),
             several: AtomicBool::new(false),
             owed: AtomicU32::new(0),
             heard: AtomicBool::new(false),
@@ -128,10 +131,25 @@ impl Pace {
         self.spins && self.spin() > PATIENCE && !self.several.load(Ordering::SeqCst)
     }
 
-    /// `to` is not woken for what goes to it, and the worker waits for that.
-    pub fn owes(&self, to: NodeId) {
+    /// Whether the worker waits.
+    pub fn awaits(&self, awaits: bool) {
+        self.awaits.store(awaits, Ordering::Relaxed);
+    }
+
+    /// Whether the worker waits, or does so next.
+    pub fn is_awaiting(&self) -> bool {
+        self.awaits.load(Ordering::Relaxed)
+    }
+
+    /// `to` is not woken for what goes to it, and the worker waits for that. Whom it owed before,
+    /// and has not heard from.
+    #[must_use = "another may have to be woken now"]
+    pub fn owes(&self, to: NodeId) -> Option<NodeId> {
+        let before = self.take_owed();
+        let heard = self.heard.load(Ordering::Relaxed);
         self.heard.store(false, Ordering::Relaxed);
         self.owed.store(u32::from(to.0) + 1, Ordering::Relaxed);
+        before.filter(|before| *before != to && !heard)
     }
 
     /// Something has come from there.
@@ -192,6 +210,7 @@ impl Pace {
     pub fn leave(&self) {
         // It waits no longer for what it asked.
         self.owed.store(0, Ordering::Relaxed);
+        self.awaits.store(false, Ordering::Relaxed);
         self.inside.store(false, Ordering::Relaxed);
     }
 
@@ -228,13 +247,22 @@ impl Processes {
         at_most: Option<Duration>,
         done: &dyn Fn() -> bool,
     ) -> bool {
+        self.pace.awaits(true);
         let done = self.serve_and_wait(receivers, at_most, done);
+        self.pace.awaits(false);
         // Where something has come from there, and ends the wait, it looked by itself: unless the
         // worker waits again.
         if !(done && self.pace.heard.load(Ordering::Relaxed)) {
             self.rouse_owed();
         }
         done
+    }
+
+    /// Notes that the worker waits for something that `to` was sent at leisure.
+    pub(super) fn owes(&self, to: NodeId) {
+        if let Some(before) = self.pace.owes(to) {
+            self.port.rouse(before);
+        }
     }
 
     /// Has whoever was sent something at leisure woken for it, where that has not been done.
@@ -591,7 +619,7 @@ mod tests {
         for (answers, done) in [(false, false), (false, true), (true, false), (true, true)] {
             let (machine, others, noted) = noting(false);
             assert!(machine.pace.may_be_patient());
-            machine.pace.owes(ASKED);
+            machine.owes(ASKED);
             if answers {
                 send_something(&others[0]);
             }
@@ -613,7 +641,7 @@ mod tests {
     fn who_is_waited_for_is_roused_before_the_wait_is_over() {
         for another_says_something in [false, true] {
             let (machine, others, noted) = noting(false);
-            machine.pace.owes(ASKED);
+            machine.owes(ASKED);
             if another_says_something {
                 send_something(&others[1]);
             }
@@ -635,7 +663,7 @@ mod tests {
     fn a_wait_that_ended_by_something_else_goes_on_with_rousing() {
         let (machine, _others, noted) = noting(false);
         for waits_again in [true, false] {
-            machine.pace.owes(ASKED);
+            machine.owes(ASKED);
             machine.pace.has_heard(ASKED);
             assert!(machine.serve_until(&[], None, &|| true));
             if !waits_again {
@@ -644,6 +672,23 @@ mod tests {
             machine.serve_until(&[], Some(Duration::ZERO), &|| false);
         }
         assert_eq!(*lock(&noted.roused), [ASKED], "once, of two");
+    }
+
+    #[test]
+    fn whoever_else_was_waited_for_is_roused_before_it_is_forgotten() {
+        for (asks, heard, roused) in [
+            (NodeId(2), false, true),
+            (NodeId(2), true, false),
+            (ASKED, false, false),
+        ] {
+            let (machine, _others, noted) = noting(false);
+            machine.owes(ASKED);
+            if heard {
+                machine.pace.has_heard(ASKED);
+            }
+            machine.owes(asks);
+            assert_eq!(*lock(&noted.roused), [ASKED][..usize::from(roused)]);
+        }
     }
 
     #[test]

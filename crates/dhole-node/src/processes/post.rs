@@ -57,13 +57,12 @@ impl Processes {
     /// Sends the one message in `out`, for which its sender waits next: whoever computes is woken
     /// for it only where it has not looked by itself after a moment.
     pub(super) fn post_patiently(&self, receivers: &Receivers<'_>, out: &mut Outbox<Message>) {
-        let next =
-            out.pop_if(|next| next.to != self.me && next.body.haste(next.to) == Haste::AtOnce);
+        let next = out.pop_if(|next| next.to != self.me && !self.goes_at_leisure(next));
         if let Some(Envelope {
             to, body, payload, ..
         }) = next
         {
-            self.pace.owes(to);
+            self.owes(to);
             let sent = self.post_message(receivers, to, &body, &payload, true, out);
             self.after_posting(receivers, payload, sent, out);
         }
@@ -150,12 +149,21 @@ impl Processes {
         envelope: Envelope<Message>,
         out: &mut Outbox<Message>,
     ) {
+        let at_leisure = self.goes_at_leisure(&envelope);
         let Envelope {
             to, body, payload, ..
         } = envelope;
-        let at_leisure = body.haste(to) != Haste::AtOnce;
         let sent = self.post_message(receivers, to, &body, &payload, at_leisure, out);
         self.after_posting(receivers, payload, sent, out);
+    }
+
+    /// Whether nobody who computes is to be woken for a message.
+    fn goes_at_leisure(&self, envelope: &Envelope<Message>) -> bool {
+        match envelope.body.haste(envelope.to) {
+            Haste::AtLeisure | Haste::Soon => true,
+            Haste::WhenAwaited => !self.pace.is_awaiting(),
+            Haste::AtOnce => false,
+        }
     }
 
     fn after_posting(

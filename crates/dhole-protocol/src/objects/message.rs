@@ -433,8 +433,9 @@ impl Ordered {
 
 impl ObjectsMessage {
     /// How soon node `to` has to take it. Where a batch is answered, the next goes. An operation on
-    /// a replica is seen by who reads that. Who broadcast it may have more to broadcast that waits
-    /// for it.
+    /// a replica is seen by who reads that; that it gets its number is waited for by its caller, and
+    /// by nobody else. Who broadcast it may have more to broadcast that waits for it: little, where
+    /// it was announced, for then it is large.
     pub(crate) fn haste(&self, to: NodeId) -> Haste {
         match self {
             ObjectsMessage::Reply { together, .. } if !together => Haste::AtLeisure,
@@ -442,6 +443,15 @@ impl ObjectsMessage {
                 Ordered::Operate { .. } if part.origin != to => Haste::Soon,
                 _ => Haste::AtOnce,
             },
+            ObjectsMessage::Group(
+                GroupMessage::Submit { body, .. } | GroupMessage::Announce { body, .. },
+            ) => match **body {
+                Ordered::Operate { .. } => Haste::WhenAwaited,
+                _ => Haste::AtOnce,
+            },
+            ObjectsMessage::Group(GroupMessage::Accept { origin, .. }) if *origin == to => {
+                Haste::Soon
+            }
             _ => Haste::AtOnce,
         }
     }

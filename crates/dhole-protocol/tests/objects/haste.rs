@@ -7,25 +7,50 @@ use dhole_protocol::group::{GroupMessage, Part, ViewId};
 use dhole_protocol::objects::{Call, CallId, ObjectsMessage, Ordered};
 use dhole_protocol::{Haste, Message};
 
-fn data(origin: NodeId, body: Ordered) -> Message {
-    let part = Part {
+const VIEW: ViewId = ViewId {
+    number: 1,
+    sequencer: NodeId(0),
+};
+
+fn of_group(message: GroupMessage<Arc<Ordered>>) -> Message {
+    Message::Objects(Box::new(ObjectsMessage::Group(message)))
+}
+
+fn part(origin: NodeId) -> Part {
+    Part {
         origin,
         serial: 0,
         part: 0,
         parts: 1,
-    };
-    let view = ViewId {
+    }
+}
+
+fn data(origin: NodeId, body: Ordered) -> Message {
+    of_group(GroupMessage::Data {
+        view: VIEW,
         number: 1,
-        sequencer: NodeId(0),
-    };
-    let message = GroupMessage::Data {
-        view,
-        number: 1,
-        part,
+        part: part(origin),
         body: Arc::new(body),
         stable: 0,
+    })
+}
+
+/// Both ways in which node 1 has something numbered, bytes and all.
+fn to_be_numbered(body: Ordered) -> [Message; 2] {
+    let (view, part, body, done) = (VIEW, part(NodeId(1)), Arc::new(body), 0);
+    let submit = GroupMessage::Submit {
+        view,
+        part,
+        body: Arc::clone(&body),
+        done,
     };
-    Message::Objects(Box::new(ObjectsMessage::Group(message)))
+    let announce = GroupMessage::Announce {
+        view,
+        part,
+        body,
+        done,
+    };
+    [submit, announce].map(of_group)
 }
 
 #[test]
@@ -47,6 +72,22 @@ fn nobody_is_woken_for_an_operation_on_a_replica_but_who_broadcast_it() {
         time: None,
         news: None,
     };
+    for message in to_be_numbered(operate.clone()) {
+        assert_eq!(message.haste(NodeId(0)), Haste::WhenAwaited);
+    }
+    for message in to_be_numbered(Ordered::Free { by: id, object }) {
+        assert_eq!(message.haste(NodeId(0)), Haste::AtOnce);
+    }
+    let accept = of_group(GroupMessage::Accept {
+        view: VIEW,
+        origin: NodeId(1),
+        serial: 0,
+        parts: 1,
+        first: 1,
+        stable: 0,
+    });
+    assert_eq!(accept.haste(NodeId(1)), Haste::Soon);
+    assert_eq!(accept.haste(NodeId(2)), Haste::AtOnce);
     let operate = data(NodeId(1), operate);
     assert_eq!(operate.haste(NodeId(2)), Haste::Soon);
     assert_eq!(operate.haste(NodeId(1)), Haste::AtOnce, "more may follow");

@@ -1,0 +1,107 @@
+//! An operation on replicas that was started wakes nobody before somebody waits for it.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use conformance::{OverPorts, ports};
+use dhole::{NodeId, replicated};
+use dhole_net::{Layer, Port, SendError};
+
+/// Node 1 is starting an operation.
+static STARTING: AtomicBool = AtomicBool::new(false);
+/// What it sent meanwhile for which its receiver was to be woken.
+static WOKEN_FOR: AtomicU32 = AtomicU32::new(0);
+/// What it sent at leisure meanwhile, and when.
+static KEPT: Mutex<Option<(Vec<u8>, Instant)>> = Mutex::new(None);
+/// Its receiver was woken for that later.
+static ROUSED: AtomicBool = AtomicBool::new(false);
+
+/// Keeps what is sent at leisure while an operation is started, until its receiver is roused.
+struct Keeps(Box<dyn Port>);
+
+impl Keeps {
+    fn let_go(&self, roused: bool) {
+        let mut kept = KEPT.lock().unwrap();
+        // Nobody is to hang where nobody is roused.
+        let late = |(_, since): &mut (Vec<u8>, Instant)| since.elapsed() > Duration::from_secs(10);
+        if self.0.me() == NodeId(1)
+            && let Some((frame, _)) = kept.take_if(|kept| roused || late(kept))
+        {
+            ROUSED.store(roused, Ordering::SeqCst);
+            Port::send(&self.0, NodeId(0), &[&frame]).unwrap();
+        }
+    }
+}
+
+impl Layer for Keeps {
+    type Inner = Box<dyn Port>;
+
+    fn inner(&self) -> &Box<dyn Port> {
+        &self.0
+    }
+
+    fn send(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
+        if self.0.me() == NodeId(1) && STARTING.load(Ordering::SeqCst) {
+            WOKEN_FOR.fetch_add(1, Ordering::SeqCst);
+        }
+        Port::send(&self.0, to, parts)
+    }
+
+    fn send_at_leisure(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
+        if self.0.me() == NodeId(1) && STARTING.load(Ordering::SeqCst) {
+            *KEPT.lock().unwrap() = Some((parts.concat(), Instant::now()));
+            return Ok(());
+        }
+        Port::send_at_leisure(&self.0, to, parts)
+    }
+
+    fn rouse(&self, to: NodeId) {
+        self.let_go(true);
+        Port::rouse(&self.0, to);
+    }
+
+    fn poll(&self, take: &mut dyn FnMut(NodeId, &[u8])) -> usize {
+        self.let_go(false);
+        Port::poll(&self.0, take)
+    }
+}
+
+fn keeping(nodes: usize) -> Vec<Box<dyn Port>> {
+    let keeping = |port| Box::new(Keeps(port)) as _;
+    ports::local(nodes).into_iter().map(keeping).collect()
+}
+
+#[derive(serde::Serialize, serde::Deserialize)]
+struct Sum(u64);
+
+#[dhole::object]
+impl Sum {
+    pub fn add(&mut self, more: u64) -> u64 {
+        self.0 += more;
+        self.0
+    }
+}
+
+#[test]
+fn what_was_started_wakes_nobody_before_it_is_waited_for() {
+    let on = OverPorts {
+        name: "local",
+        make: keeping,
+    };
+    let run = conformance::run(&on, 2, 1, |w| {
+        let sum = w.once(|w| Ok(w.new_object(replicated(), Sum(7))?))?;
+        w.barrier()?;
+        if w.node() == NodeId(1) {
+            STARTING.store(true, Ordering::SeqCst);
+            let started = sum.start_add(w, 1)?;
+            STARTING.store(false, Ordering::SeqCst);
+            assert!(!ROUSED.load(Ordering::SeqCst));
+            assert_eq!(started.wait(w)?, 8);
+        }
+        Ok(w.barrier()?)
+    });
+    run.unwrap();
+    assert_eq!(WOKEN_FOR.load(Ordering::SeqCst), 0, "woken for a start");
+    assert!(ROUSED.load(Ordering::SeqCst), "not roused by who waits");
+}
