@@ -1,6 +1,6 @@
 //! A cluster's life: made, run, ended.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
@@ -193,7 +193,6 @@ pub fn run_on<R: Send>(
             out: RefCell::new(Outbox::default()),
             dropped: Rc::default(),
             counts_moments: machine.counts_moments(),
-            reads: Cell::new(0),
             suspect_after: settings
                 .suspect_after
                 .clamp(LEAST_PATIENCE, LONGEST_PATIENCE),

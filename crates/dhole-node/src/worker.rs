@@ -1,4 +1,4 @@
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::time::Duration;
 
 use dhole_heap::{Call, Token};
@@ -34,8 +34,6 @@ pub(crate) struct Link<'id> {
     pub dropped: Dropped,
     /// Whether the [machine counts moments](Machine::counts_moments).
     pub counts_moments: bool,
-    /// How often it read at once.
-    pub reads: Cell<u32>,
     /// How long a wait lasts before the wait-for graph is searched for a cycle.
     pub suspect_after: Duration,
     /// Which of the node's processes this is.

@@ -25,10 +25,6 @@ pub(crate) struct Wanted {
     pub site: CallSite,
 }
 
-/// A worker that reads looks so seldom for what operations of others have written meanwhile and it
-/// is not woken for: a look takes a third of a read.
-const READS_A_LOOK: u32 = 8;
-
 /// An operation that is called.
 struct Asked<T> {
     object: ObjectId,
@@ -161,11 +157,9 @@ impl<'id> Worker<'id> {
         if counted {
             machine.enter(id);
         }
-        let reads = link.reads.get().wrapping_add(1);
-        link.reads.set(reads);
-        if reads.is_multiple_of(READS_A_LOOK) {
-            machine.look(link.receivers, id);
-        }
+        // For what operations of others have written meanwhile, and for who asks for something,
+        // the worker is not woken.
+        machine.look(link.receivers, id);
         let mut node = link.node.monitor.lock();
         let state = node.split().1;
         let quiet = state.may_read_at_once();
