@@ -1,6 +1,6 @@
 //! All shortest paths as one writes it with MPI: every so-manieth row on each process, which sends
-//! each to the others as soon as it is wanted next, and improves the rest of its rows meanwhile. The
-//! inner loop is that of dhole's program.
+//! each to the others as soon as it is wanted next, and improves the rest of its rows meanwhile.
+//! The inner loop is that of dhole's program.
 
 use std::time::Instant;
 
