@@ -16,7 +16,7 @@ use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg}
 use super::{PIECE, Shm, ShmError, ShmLink};
 use crate::ring::{CONTROL, Header, Kind, Reader, Writer};
 use crate::sleeper::{Sleep, Sleeper};
-use crate::{Loss, Port, SendError};
+use crate::{Loss, Mixed, Port, SendError, Tcp};
 
 /// The largest frame here: one that needs several of the small rings.
 const LARGEST: usize = 64 << 10;
@@ -265,30 +265,39 @@ fn what_is_sent_at_leisure_wakes_only_who_sleeps_lightly() {
 
 #[test]
 fn who_sleeps_soundly_looks_by_itself_from_time_to_time() {
-    let (here, there) = UnixStream::pair().expect("a pair of sockets");
-    let [ours, theirs] = [ShmLink::offer(here, 0), ShmLink::accept(there)].map(Result::ok);
-    let port = Shm::with_largest(NodeId(0), vec![None, ours], LARGEST).expect("a port");
-    let peer = Shm::with_largest(PEER, vec![theirs, None], LARGEST).expect("a port");
-    let (slept, sleep) = std::sync::mpsc::channel();
-    let given_up = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            while port.poll(&mut |_, _| ()) == 0 && !given_up.load(Ordering::SeqCst) {
-                port.park_soundly(Duration::MAX);
+    let alone = |port: Shm| -> Box<dyn Port> { Box::new(port) };
+    let mixed = |port: Shm| -> Box<dyn Port> {
+        let far = Tcp::new(NodeId(0), vec![None, None]).expect("a port");
+        Box::new(Mixed::new(port, far, vec![true; 2]))
+    };
+    let both: [fn(Shm) -> Box<dyn Port>; 2] = [alone, mixed];
+    for of in both {
+        let (here, there) = UnixStream::pair().expect("a pair of sockets");
+        let [ours, theirs] = [ShmLink::offer(here, 0), ShmLink::accept(there)].map(Result::ok);
+        let port = Shm::with_largest(NodeId(0), vec![None, ours], LARGEST).expect("a port");
+        let port = of(port);
+        let peer = Shm::with_largest(PEER, vec![theirs, None], LARGEST).expect("a port");
+        let (slept, sleep) = std::sync::mpsc::channel();
+        let given_up = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while port.poll(&mut |_, _| ()) == 0 && !given_up.load(Ordering::SeqCst) {
+                    port.park_soundly(Duration::MAX);
+                }
+                slept.send(())
+            });
+            let link = peer.links[0].as_ref().expect("a link");
+            let asleep = || link.outgoing().reader_parked().load(Ordering::SeqCst) != 0;
+            while !asleep() {
+                std::thread::yield_now();
             }
-            slept.send(())
+            assert_eq!(peer.send_at_leisure(NodeId(0), &[b"later"]), Ok(()));
+            let woke = sleep.recv_timeout(Duration::from_secs(60));
+            given_up.store(true, Ordering::SeqCst);
+            port.unpark();
+            woke.expect("it looks");
         });
-        let link = peer.links[0].as_ref().expect("a link");
-        let asleep = || link.outgoing().reader_parked().load(Ordering::SeqCst) != 0;
-        while !asleep() {
-            std::thread::yield_now();
-        }
-        assert_eq!(peer.send_at_leisure(NodeId(0), &[b"later"]), Ok(()));
-        let woke = sleep.recv_timeout(Duration::from_secs(60));
-        given_up.store(true, Ordering::SeqCst);
-        port.unpark();
-        woke.expect("it looks");
-    });
+    }
 }
 
 #[test]
