@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::{PoisonError, RwLock};
 
 use tempfile::TempDir;
 
@@ -15,10 +16,20 @@ const PRINTED: &str = r#"{"seconds":2.5,"sequential_seconds":10.0,"messages":999
 "shared_bytes_per_node":500000,"allotted_bytes":7000000,"write_notice_bytes":40000,
 "write_faults":9}}"#;
 
+/// Whoever writes a program has this, for itself. A process that another thread starts meanwhile
+/// holds the file open until it is another program, and nobody can run what is open for writing.
+static WRITES: RwLock<()> = RwLock::new(());
+
+fn spawned(command: &mut Command) -> Child {
+    let _nobody_writes = WRITES.read().unwrap_or_else(PoisonError::into_inner);
+    command.spawn().unwrap()
+}
+
 /// A folder with `dhole` and programs that are this script, which may use `$ran`, the file that
 /// has a line for each run.
 fn bench(script: &str) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
+    let _alone = WRITES.write().unwrap_or_else(PoisonError::into_inner);
     fs::copy(env!("CARGO_BIN_EXE_dhole"), folder.path().join("dhole")).unwrap();
     let ran = folder.path().join("ran");
     let printed = PRINTED.replace('\n', "");
@@ -36,14 +47,10 @@ fn bench(script: &str) -> TempDir {
 }
 
 fn dosa(folder: &Path, words: &[&str]) -> Child {
-    Command::new(folder.join("dhole"))
-        .args(["paper", "dosa", "--nodes=4,8"])
-        .args(words)
-        .current_dir(folder)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap()
+    let mut command = Command::new(folder.join("dhole"));
+    command.args(["paper", "dosa", "--nodes=4,8"]).args(words);
+    command.current_dir(folder);
+    spawned(command.stdout(Stdio::piped()).stderr(Stdio::piped()))
 }
 
 fn run(folder: &Path, words: &[&str]) -> Output {
@@ -124,7 +131,8 @@ fn ctrl_c_keeps_what_is_done_and_says_how_to_go_on() {
     let mut child = dosa(folder.path(), &["--small", "--jobs", "1"]);
     await_runs(40, folder.path(), &mut child);
     let pid = child.id().to_string();
-    Command::new("kill").args(["-INT", &pid]).status().unwrap();
+    let told = spawned(Command::new("kill").args(["-INT", &pid])).wait();
+    assert!(told.unwrap().success());
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130));
     assert!(said(&output).contains("the same command goes on from there"));
@@ -137,17 +145,14 @@ fn ctrl_c_keeps_what_is_done_and_says_how_to_go_on() {
 #[test]
 fn ctrl_c_in_a_terminal_ends_the_runs_under_way_too_and_keeps_what_is_done() {
     let folder = bench("[ $(wc -l < $ran) -ge 40 ] && [ ! -e $ran.on ] && sleep 10");
-    let mut child = Command::new(folder.path().join("dhole"))
-        .args(["paper", "dosa", "--nodes=4,8", "--small", "--jobs", "1"])
-        .current_dir(folder.path())
-        .process_group(0)
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut command = Command::new(folder.path().join("dhole"));
+    command.args(["paper", "dosa", "--nodes=4,8", "--small", "--jobs", "1"]);
+    command.current_dir(folder.path()).process_group(0);
+    let mut child = spawned(command.stderr(Stdio::piped()));
     await_runs(40, folder.path(), &mut child);
     // A terminal tells everything that the command has started.
     let group = format!("-{}", child.id());
-    let told = Command::new("kill").args(["-INT", "--", &group]).status();
+    let told = spawned(Command::new("kill").args(["-INT", "--", &group])).wait();
     assert!(told.unwrap().success());
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130), "{}", said(&output));
