@@ -462,8 +462,8 @@ impl Machine for TamperedMachine {
         self.on.wait(node, at_most)
     }
 
-    fn presses(&self, node: NodeId, of: NodeId) {
-        self.on.presses(node, of);
+    fn presses(&self, node: NodeId, of: NodeId, just_that: bool) {
+        self.on.presses(node, of, just_that);
     }
 
     fn look(&self, receivers: &Receivers<'_>, node: NodeId) {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use conformance::{OverPorts, ports};
-use dhole::{NodeId, replicated};
+use dhole::{NodeId, Object, Pending, Worker, replicated};
 use dhole_net::{Layer, Port, SendError};
 
 /// Node 1 is starting an operation.
@@ -50,7 +50,8 @@ impl Layer for Keeps {
 
     fn send_at_leisure(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
         if self.0.me() == NodeId(1) && STARTING.load(Ordering::SeqCst) {
-            *KEPT.lock().unwrap() = Some((parts.concat(), Instant::now()));
+            let kept = (parts.concat(), Instant::now());
+            assert!(KEPT.lock().unwrap().replace(kept).is_none());
             return Ok(());
         }
         Port::send_at_leisure(&self.0, to, parts)
@@ -81,10 +82,19 @@ impl Sum {
         self.0 += more;
         self.0
     }
+
+    #[when(self.0 >= *least)]
+    pub fn at_least(&self, least: u64) -> u64 {
+        self.0
+    }
 }
 
-#[test]
-fn what_was_started_wakes_nobody_before_it_is_waited_for() {
+type Waits = fn(&mut Worker<'_>, Object<Sum>, Pending<u64>) -> dhole::Result<()>;
+
+/// Node 1 starts an operation, and then waits so.
+fn starts_and(waits: Waits) {
+    WOKEN_FOR.store(0, Ordering::SeqCst);
+    ROUSED.store(false, Ordering::SeqCst);
     let on = OverPorts {
         name: "local",
         make: keeping,
@@ -97,11 +107,21 @@ fn what_was_started_wakes_nobody_before_it_is_waited_for() {
             let started = sum.start_add(w, 1)?;
             STARTING.store(false, Ordering::SeqCst);
             assert!(!ROUSED.load(Ordering::SeqCst));
-            assert_eq!(started.wait(w)?, 8);
+            waits(w, sum, started)?;
         }
         Ok(w.barrier()?)
     });
     run.unwrap();
     assert_eq!(WOKEN_FOR.load(Ordering::SeqCst), 0, "woken for a start");
     assert!(ROUSED.load(Ordering::SeqCst), "not roused by who waits");
+}
+
+#[test]
+fn what_was_started_wakes_nobody_before_it_is_waited_for() {
+    starts_and(|w, _, started| Ok(assert_eq!(started.wait(w)?, 8)));
+    // Something else may need it.
+    starts_and(|w, sum, started| {
+        assert_eq!(sum.at_least(w, 8)?, 8);
+        Ok(assert_eq!(started.wait(w)?, 8))
+    });
 }

@@ -77,7 +77,7 @@ struct Shared<'a, 'id> {
     w: &'a mut Worker<'id>,
     bound: Object<Bound>,
     mistake: Mistake,
-    /// The length of the shortest tour that was seen here.
+    /// The length of the shortest tour that was seen in this job, or of the first.
     seen: u64,
 }
 

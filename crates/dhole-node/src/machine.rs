@@ -70,12 +70,13 @@ pub trait Machine: Sync {
         self.wait(node, at_most)
     }
 
-    /// The worker of `node`, which waits next, waits for what comes of something that it has
-    /// [sent](Machine::send) to `of` before, in no haste. The caller holds no lock.
-    fn presses(&self, _node: NodeId, _of: NodeId) {}
+    /// The worker of `node`, which waits next, has [sent](Machine::send) something to `of` before in
+    /// no haste: it waits for just what comes of that, or for something else for which that may be
+    /// needed. The caller holds no lock.
+    fn presses(&self, _node: NodeId, _of: NodeId, _just_that: bool) {}
 
     /// Takes what has come to `node` and is to be seen by who looks: the worker is about to read
-    /// what operations of others write. The caller holds no lock.
+    /// what operations of others write, or has started one. The caller holds no lock.
     fn look(&self, _receivers: &Receivers<'_>, _node: NodeId) {}
 
     /// What there is beside messages between the processes over which the nodes are spread; `None`

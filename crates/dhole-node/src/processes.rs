@@ -273,16 +273,17 @@ impl Machine for Processes {
     }
 
     fn send_and_wait(&self, receivers: &Receivers<'_>, _node: NodeId, out: &mut Outbox<Message>) {
-        self.pace.awaits(true);
+        self.pace.set_awaiting(true);
         match out.len() {
             1 if self.pace.may_be_patient() => self.post_patiently(receivers, out),
             _ => self.post_all(receivers, out),
         }
     }
 
-    fn presses(&self, _node: NodeId, of: NodeId) {
+    fn presses(&self, _node: NodeId, of: NodeId, just_that: bool) {
+        self.pace.set_awaiting(true);
         match self.pace.may_be_patient() {
-            true => self.owes(of),
+            true => self.owes(of, just_that),
             false => self.port.rouse(of),
         }
     }

@@ -225,6 +225,11 @@ impl<'id> Link<'id> {
                 outcome.map(|()| false)
             }
             None => {
+                // What was started before woke nobody, and may be what is waited for.
+                if let Some((of, just_that)) = call.split().1.here.numbered_by() {
+                    call.unlock();
+                    self.machine.presses(self.node.id, of, just_that);
+                }
                 self.send_by(call, Machine::send_and_wait);
                 self.wait(call).map(|()| true)
             }

@@ -253,6 +253,11 @@ impl<B: Body> Group<B> {
         self.own.pending.len()
     }
 
+    /// The same, the oldest first.
+    pub fn broadcasts(&self) -> impl Iterator<Item = &B> {
+        self.own.pending.iter().map(|pending| &pending.body)
+    }
+
     /// Broadcasts without number that have come, of this member and others.
     pub fn unnumbered(&self) -> usize {
         self.incoming.len()

@@ -645,8 +645,8 @@ pub enum Haste {
     /// something comes of it that another node waits for only where it was overtaken by what it
     /// goes before, or where the replica has become the only copy.
     Soon,
-    /// At once where the worker that sent it waits for what comes of it, and otherwise soon: who
-    /// comes to wait for it later says so then.
+    /// At once where the worker that sent it waits for what comes of it, and otherwise soon, though
+    /// others may wait for that: who sent it and comes to wait for it later says so then.
     WhenAwaited,
     /// At once: others may wait for what comes of it.
     AtOnce,

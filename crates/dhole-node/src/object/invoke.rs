@@ -157,8 +157,8 @@ impl<'id> Worker<'id> {
         if counted {
             machine.enter(id);
         }
-        // For what operations of others have written meanwhile, and for who asks for something,
-        // the worker is not woken.
+        // For what operations of others have written meanwhile the worker is not woken, and for who
+        // asks for something only after a while.
         machine.look(link.receivers, id);
         let mut node = link.node.monitor.lock();
         let state = node.split().1;

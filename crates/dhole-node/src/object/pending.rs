@@ -97,7 +97,7 @@ pub fn start<T: ObjectType, A: Serialize, R: DeserializeOwned>(
         });
         link.stepping(call, |state, step| state.step_objects(begin, step))?;
         link.send(call);
-        // What was started before may be over by now, for which nobody is woken.
+        // For what the sequencer says of large ones that were started before, nobody is woken.
         call.unlock();
         link.machine.look(link.receivers, node);
         Ok(Ok(Pending {
@@ -125,10 +125,6 @@ impl Link<'_> {
         here.awaited = Some(number);
         let stepped = self.step(call, None);
         let waited = stepped.and_then(|()| {
-            if let Some(of) = call.split().1.here.numbers_at() {
-                call.unlock();
-                self.machine.presses(self.node.id, of);
-            }
             let protocol = &mut call.split().1.protocol;
             protocol.awaits(wanted.awaits(), wanted.site);
             self.outcome(call)

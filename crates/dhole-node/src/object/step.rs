@@ -212,11 +212,19 @@ impl ObjectsHere {
         }
     }
 
-    /// Which other node may have to number something that this one has broadcast.
-    pub(super) fn numbers_at(&self) -> Option<NodeId> {
+    /// Which other node may have to number something that this one has broadcast, and whether the
+    /// worker waits for just that.
+    pub fn numbered_by(&self) -> Option<(NodeId, bool)> {
         let sequencer = self.group.view().sequencer;
-        let mut others = self.group.others();
-        (self.group.waiting() > 0 && others.any(|node| node == sequencer)).then_some(sequencer)
+        if self.group.waiting() == 0 || !self.group.others().any(|node| node == sequencer) {
+            return None;
+        }
+        let calls = self.group.broadcasts().filter_map(|body| body.by());
+        let mut numbers = calls.map(|call| call.number);
+        Some((
+            sequencer,
+            numbers.any(|number| self.awaited == Some(number)),
+        ))
     }
 
     /// Whether a call is over.

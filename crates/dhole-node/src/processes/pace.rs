@@ -58,6 +58,8 @@ pub(super) struct Pace {
     owed: AtomicU32,
     /// Something has come from there since.
     heard: AtomicBool,
+    /// Something else is waited for: who is owed is woken when the worker has spun in vain.
+    in_no_hurry: AtomicBool,
     /// How often it waited, looking at the port itself, or took something then. That it comes is
     /// not enough: most calls take nothing.
     waits: AtomicU64,
@@ -83,6 +85,7 @@ impl Pace {
             several: AtomicBool::new(false),
             owed: AtomicU32::new(0),
             heard: AtomicBool::new(false),
+            in_no_hurry: AtomicBool::new(false),
             waits: AtomicU64::new(0),
             service: Mutex::new(None),
             idle: AtomicBool::new(true),
@@ -131,25 +134,31 @@ impl Pace {
         self.spins && self.spin() > PATIENCE && !self.several.load(Ordering::SeqCst)
     }
 
-    /// Whether the worker waits.
-    pub fn awaits(&self, awaits: bool) {
+    /// The worker waits, or does so next; or goes on.
+    pub fn set_awaiting(&self, awaits: bool) {
         self.awaits.store(awaits, Ordering::Relaxed);
     }
 
-    /// Whether the worker waits, or does so next.
-    pub fn is_awaiting(&self) -> bool {
-        self.awaits.load(Ordering::Relaxed)
+    /// Whether a worker of this node may wait, or does so next.
+    pub fn may_be_awaiting(&self) -> bool {
+        self.awaits.load(Ordering::Relaxed) || self.several.load(Ordering::Relaxed)
     }
 
-    /// `to` is not woken for what goes to it, and the worker waits for that. Whom it owed before,
-    /// and has not heard from.
+    /// `to` is not woken for what goes to it, and the worker waits for just that, or for something
+    /// else. Whom it owed before in a hurry, and has not heard from.
     #[must_use = "another may have to be woken now"]
-    pub fn owes(&self, to: NodeId) -> Option<NodeId> {
+    pub fn owes(&self, to: NodeId, just_that: bool) -> Option<NodeId> {
         let before = self.take_owed();
-        let heard = self.heard.load(Ordering::Relaxed);
+        let heard = self.heard.load(Ordering::Relaxed) || self.is_in_no_hurry();
+        self.in_no_hurry.store(!just_that, Ordering::Relaxed);
         self.heard.store(false, Ordering::Relaxed);
         self.owed.store(u32::from(to.0) + 1, Ordering::Relaxed);
         before.filter(|before| *before != to && !heard)
+    }
+
+    /// Whether something else is waited for than what is owed.
+    fn is_in_no_hurry(&self) -> bool {
+        self.in_no_hurry.load(Ordering::Relaxed)
     }
 
     /// Something has come from there.
@@ -247,20 +256,22 @@ impl Processes {
         at_most: Option<Duration>,
         done: &dyn Fn() -> bool,
     ) -> bool {
-        self.pace.awaits(true);
+        self.pace.set_awaiting(true);
         let done = self.serve_and_wait(receivers, at_most, done);
-        self.pace.awaits(false);
+        self.pace.set_awaiting(false);
         // Where something has come from there, and ends the wait, it looked by itself: unless the
-        // worker waits again.
-        if !(done && self.pace.heard.load(Ordering::Relaxed)) {
+        // worker waits again. What else was waited for may have come from anywhere.
+        let heard = self.pace.heard.load(Ordering::Relaxed) || self.pace.is_in_no_hurry();
+        if !(done && heard) {
             self.rouse_owed();
         }
         done
     }
 
-    /// Notes that the worker waits for something that `to` was sent at leisure.
-    pub(super) fn owes(&self, to: NodeId) {
-        if let Some(before) = self.pace.owes(to) {
+    /// Notes that `to` was sent something at leisure, and that the worker waits for just that, or
+    /// for something else.
+    pub(super) fn owes(&self, to: NodeId, just_that: bool) {
+        if let Some(before) = self.pace.owes(to, just_that) {
             self.port.rouse(before);
         }
     }
@@ -269,6 +280,13 @@ impl Processes {
     pub(super) fn rouse_owed(&self) {
         if let Some(owed) = self.pace.take_owed() {
             self.port.rouse(owed);
+        }
+    }
+
+    /// The same, where the worker waits for just that.
+    fn rouse_in_a_hurry(&self) {
+        if !self.pace.is_in_no_hurry() {
+            self.rouse_owed();
         }
     }
 
@@ -312,7 +330,7 @@ impl Processes {
                 Found::Done => return true,
                 Found::Something => {
                     self.pace.serves_itself();
-                    self.rouse_owed();
+                    self.rouse_in_a_hurry();
                 }
                 Found::Nothing => return false,
             }
@@ -336,7 +354,7 @@ impl Processes {
                 Found::Done => return Found::Done,
                 Found::Something => {
                     pace.serves_itself();
-                    self.rouse_owed();
+                    self.rouse_in_a_hurry();
                     (looks, since) = (0, None);
                 }
                 Found::Nothing => std::hint::spin_loop(),
@@ -348,7 +366,7 @@ impl Processes {
                 began.get_or_insert(now);
                 let looked = now - *since.get_or_insert(now);
                 if looked >= PATIENCE {
-                    self.rouse_owed();
+                    self.rouse_in_a_hurry();
                 }
                 if looked >= pace.spin() {
                     break;
@@ -619,7 +637,7 @@ mod tests {
         for (answers, done) in [(false, false), (false, true), (true, false), (true, true)] {
             let (machine, others, noted) = noting(false);
             assert!(machine.pace.may_be_patient());
-            machine.owes(ASKED);
+            machine.owes(ASKED, true);
             if answers {
                 send_something(&others[0]);
             }
@@ -641,7 +659,7 @@ mod tests {
     fn who_is_waited_for_is_roused_before_the_wait_is_over() {
         for another_says_something in [false, true] {
             let (machine, others, noted) = noting(false);
-            machine.owes(ASKED);
+            machine.owes(ASKED, true);
             if another_says_something {
                 send_something(&others[1]);
             }
@@ -663,7 +681,7 @@ mod tests {
     fn a_wait_that_ended_by_something_else_goes_on_with_rousing() {
         let (machine, _others, noted) = noting(false);
         for waits_again in [true, false] {
-            machine.owes(ASKED);
+            machine.owes(ASKED, true);
             machine.pace.has_heard(ASKED);
             assert!(machine.serve_until(&[], None, &|| true));
             if !waits_again {
@@ -676,18 +694,34 @@ mod tests {
 
     #[test]
     fn whoever_else_was_waited_for_is_roused_before_it_is_forgotten() {
-        for (asks, heard, roused) in [
-            (NodeId(2), false, true),
-            (NodeId(2), true, false),
-            (ASKED, false, false),
+        for (just_that, asks, heard, roused) in [
+            (true, NodeId(2), false, true),
+            (true, NodeId(2), true, false),
+            (true, ASKED, false, false),
+            (false, NodeId(2), false, false),
         ] {
             let (machine, _others, noted) = noting(false);
-            machine.owes(ASKED);
+            machine.owes(ASKED, just_that);
             if heard {
                 machine.pace.has_heard(ASKED);
             }
-            machine.owes(asks);
+            machine.owes(asks, true);
             assert_eq!(*lock(&noted.roused), [ASKED][..usize::from(roused)]);
+        }
+    }
+
+    #[test]
+    fn who_may_be_needed_is_roused_where_the_wait_is_long() {
+        for (answers, done) in [(false, false), (false, true), (true, false), (true, true)] {
+            let (machine, others, noted) = noting(false);
+            machine.owes(ASKED, false);
+            if answers {
+                send_something(&others[0]);
+            }
+            let time = Some(Duration::from_millis(1));
+            machine.serve_until(&[], time, &|| done);
+            let roused = lock(&noted.roused);
+            assert_eq!(*roused, [ASKED][..usize::from(!done)], "{answers}, {done}");
         }
     }
 

@@ -62,7 +62,7 @@ impl Processes {
             to, body, payload, ..
         }) = next
         {
-            self.owes(to);
+            self.owes(to, true);
             let sent = self.post_message(receivers, to, &body, &payload, true, out);
             self.after_posting(receivers, payload, sent, out);
         }
@@ -161,7 +161,7 @@ impl Processes {
     fn goes_at_leisure(&self, envelope: &Envelope<Message>) -> bool {
         match envelope.body.haste(envelope.to) {
             Haste::AtLeisure | Haste::Soon => true,
-            Haste::WhenAwaited => !self.pace.is_awaiting(),
+            Haste::WhenAwaited => !self.pace.may_be_awaiting(),
             Haste::AtOnce => false,
         }
     }

@@ -9,7 +9,7 @@ use super::{Body, Ending, Group, GroupCommand, GroupError, Incoming, Method, Pha
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Pending<B> {
     serial: u64,
-    body: B,
+    pub(super) body: B,
     bytes: usize,
     parts: u32,
     /// Whether this view's sequencer has given it its numbers.

@@ -434,8 +434,9 @@ impl Ordered {
 impl ObjectsMessage {
     /// How soon node `to` has to take it. Where a batch is answered, the next goes. An operation on
     /// a replica is seen by who reads that; that it gets its number is waited for by its caller,
-    /// and by nobody else. Who broadcast it may have more to broadcast that waits for it: little,
-    /// where it was announced, for then it is large.
+    /// who presses for it, and by whoever waits until it is executed, for a few milliseconds at
+    /// most. Who broadcast it may have more to broadcast that waits for it: little, where it was
+    /// announced, for then it is large.
     pub(crate) fn haste(&self, to: NodeId) -> Haste {
         match self {
             ObjectsMessage::Reply { together, .. } if !together => Haste::AtLeisure,
