@@ -70,9 +70,9 @@ pub trait Machine: Sync {
         self.wait(node, at_most)
     }
 
-    /// The worker of `node`, which waits next, has [sent](Machine::send) something to `of` before in
-    /// no haste: it waits for just what comes of that, or for something else for which that may be
-    /// needed. The caller holds no lock.
+    /// The worker of `node`, which waits next, has [sent](Machine::send) something to `of` before
+    /// in no haste: it waits for just what comes of that, or for something else for which that may
+    /// be needed. The caller holds no lock.
     fn presses(&self, _node: NodeId, _of: NodeId, _just_that: bool) {}
 
     /// Takes what has come to `node` and is to be seen by who looks: the worker is about to read
