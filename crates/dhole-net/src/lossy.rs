@@ -108,10 +108,13 @@ impl<P: Port> Layer for Lossy<P> {
             fate.held.push(Held { until, to, frame });
             return Ok(());
         }
-        if fate.happens(self.chances.duplicate) {
-            self.inner.send(to, parts)?;
+        let twice = fate.happens(self.chances.duplicate);
+        self.inner.send(to, parts)?;
+        if twice {
+            // It was sent, whether there is room for another or not.
+            let _ = self.inner.send(to, parts);
         }
-        self.inner.send(to, parts)
+        Ok(())
     }
 
     /// So that layers above do what they would over such a network. Each of the others gets a frame
@@ -135,5 +138,53 @@ impl<P: Port> Layer for Lossy<P> {
             true => at_most.min(WHILE_HELD),
             false => at_most,
         });
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+    use crate::Local;
+
+    /// Has room for so many frames.
+    struct Room(Local, AtomicU32);
+
+    impl Layer for Room {
+        type Inner = Local;
+
+        fn inner(&self) -> &Local {
+            &self.0
+        }
+
+        fn send(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
+            let room = self.1.load(Ordering::SeqCst);
+            let left = room.checked_sub(1).ok_or(SendError::Busy { to })?;
+            self.1.store(left, Ordering::SeqCst);
+            Port::send(&self.0, to, parts)
+        }
+    }
+
+    #[test]
+    fn what_is_sent_once_and_finds_no_room_the_second_time_was_sent() {
+        let to = NodeId(0);
+        for (room, comes, sent) in [
+            (0, 0, Err(SendError::Busy { to })),
+            (1, 1, Ok(())),
+            (2, 2, Ok(())),
+        ] {
+            let mut ports = Local::cluster(2).expect("a bell");
+            let (port, receiver) = (ports.remove(1), ports.remove(0));
+            let chances = Chances {
+                drop: 0,
+                duplicate: 1_000,
+                delay: 0,
+                latest: 1,
+            };
+            let lossy = Lossy::new(Room(port, AtomicU32::new(room)), 0, chances);
+            assert_eq!(Port::send(&lossy, to, &[b"frame"]), sent);
+            assert_eq!(receiver.poll(&mut |_, _| ()), comes);
+        }
     }
 }
