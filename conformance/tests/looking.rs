@@ -1,4 +1,4 @@
-//! Who reads a replica looks for what operations of others have written.
+//! Who reads a replica, or starts an operation, looks for what others have written.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -37,10 +37,14 @@ impl Sum {
     pub fn get(&self) -> u64 {
         self.0
     }
+
+    pub fn add(&mut self, more: u64) {
+        self.0 += more;
+    }
 }
 
-/// Looks in a run that reads a replica so often.
-fn looks(reads: u64) -> u64 {
+/// Looks in a run that reads a replica so often, and starts so many operations.
+fn looks(reads: u64, starts: u64) -> u64 {
     let before = LOOKS.load(Ordering::Relaxed);
     let on = OverPorts {
         name: "local",
@@ -51,6 +55,9 @@ fn looks(reads: u64) -> u64 {
         for _ in 0..reads {
             assert_eq!(sum.get(w)?, 7);
         }
+        for _ in 0..starts {
+            sum.start_add(w, 1)?.wait(w)?;
+        }
         Ok(())
     });
     run.unwrap();
@@ -58,7 +65,7 @@ fn looks(reads: u64) -> u64 {
 }
 
 #[test]
-fn every_read_looks() {
-    let (few, many) = (looks(16), looks(96));
-    assert_eq!(many - few, 80);
+fn every_read_and_every_start_looks() {
+    let (few, many, starts) = (looks(16, 0), looks(96, 0), looks(16, 30));
+    assert_eq!((many - few, starts - few), (80, 30));
 }

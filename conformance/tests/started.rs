@@ -4,9 +4,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use conformance::{OverPorts, ports};
+use conformance::{Platform, ports};
 use dhole::{NodeId, Object, Pending, Worker, replicated};
 use dhole_net::{Layer, Port, SendError};
+use dhole_node::{Machine, Processes};
 
 /// Node 1 is starting an operation.
 static STARTING: AtomicBool = AtomicBool::new(false);
@@ -16,6 +17,8 @@ static WOKEN_FOR: AtomicU32 = AtomicU32::new(0);
 static KEPT: Mutex<Option<(Vec<u8>, Instant)>> = Mutex::new(None);
 /// Its receiver was woken for that later.
 static ROUSED: AtomicBool = AtomicBool::new(false);
+/// How often node 1 had somebody woken for what it had sent before.
+static ROUSES: AtomicU32 = AtomicU32::new(0);
 
 /// Keeps what is sent at leisure while an operation is started, until its receiver is roused.
 struct Keeps(Box<dyn Port>);
@@ -59,6 +62,7 @@ impl Layer for Keeps {
 
     fn rouse(&self, to: NodeId) {
         self.let_go(true);
+        ROUSES.fetch_add(u32::from(self.0.me() == NodeId(1)), Ordering::SeqCst);
         Port::rouse(&self.0, to);
     }
 
@@ -68,9 +72,29 @@ impl Layer for Keeps {
     }
 }
 
-fn keeping(nodes: usize) -> Vec<Box<dyn Port>> {
-    let keeping = |port| Box::new(Keeps(port)) as _;
-    ports::local(nodes).into_iter().map(keeping).collect()
+/// Nodes that have a core each, or share one with many others.
+struct Cores {
+    each: bool,
+}
+
+impl Platform for Cores {
+    fn name(&self) -> String {
+        "local".into()
+    }
+
+    fn machine(&self, _: usize, _: u64) -> Box<dyn Machine> {
+        unreachable!("every node has a machine of its own")
+    }
+
+    fn machines(&self, nodes: usize, seed: u64) -> Vec<Box<dyn Machine + Send>> {
+        let neighbours = if self.each { 1 } else { usize::MAX };
+        let machine = |port| -> Box<dyn Machine + Send> {
+            let port = Box::new(Keeps(port));
+            let machine = Processes::new(port, seed).unwrap();
+            Box::new(machine.neighbours(neighbours))
+        };
+        ports::local(nodes).into_iter().map(machine).collect()
+    }
 }
 
 #[derive(serde::Serialize, serde::Deserialize)]
@@ -92,14 +116,10 @@ impl Sum {
 type Waits = fn(&mut Worker<'_>, Object<Sum>, Pending<u64>) -> dhole::Result<()>;
 
 /// Node 1 starts an operation, and then waits so.
-fn starts_and(waits: Waits) {
+fn starts_and(on: &Cores, waits: Waits) {
     WOKEN_FOR.store(0, Ordering::SeqCst);
     ROUSED.store(false, Ordering::SeqCst);
-    let on = OverPorts {
-        name: "local",
-        make: keeping,
-    };
-    let run = conformance::run(&on, 2, 1, |w| {
+    let run = conformance::run(on, 2, 1, |w| {
         let sum = w.once(|w| Ok(w.new_object(replicated(), Sum(7))?))?;
         w.barrier()?;
         if w.node() == NodeId(1) {
@@ -118,14 +138,28 @@ fn starts_and(waits: Waits) {
 
 #[test]
 fn what_was_started_wakes_nobody_before_it_is_waited_for() {
-    starts_and(|w, _, started| {
-        assert_eq!(started.wait(w)?, 8);
-        Ok(())
+    for on in [Cores { each: true }, Cores { each: false }] {
+        starts_and(&on, |w, _, started| {
+            assert_eq!(started.wait(w)?, 8);
+            Ok(())
+        });
+        // Something else may need it.
+        starts_and(&on, |w, sum, started| {
+            assert_eq!(sum.at_least(w, 8)?, 8);
+            assert_eq!(started.wait(w)?, 8);
+            Ok(())
+        });
+    }
+    // Who cannot look for long has everybody woken at once, and nobody twice.
+    let run = conformance::run(&Cores { each: false }, 2, 1, |w| {
+        let sum = w.once(|w| Ok(w.new_object(replicated(), Sum(7))?))?;
+        w.barrier()?;
+        if w.node() == NodeId(1) {
+            let before = ROUSES.load(Ordering::SeqCst);
+            assert_eq!(sum.add(w, 1)?, 8);
+            assert_eq!(ROUSES.load(Ordering::SeqCst), before);
+        }
+        Ok(w.barrier()?)
     });
-    // Something else may need it.
-    starts_and(|w, sum, started| {
-        assert_eq!(sum.at_least(w, 8)?, 8);
-        assert_eq!(started.wait(w)?, 8);
-        Ok(())
-    });
+    run.unwrap();
 }

@@ -225,8 +225,12 @@ impl<'id> Link<'id> {
                 outcome.map(|()| false)
             }
             None => {
-                // What was started before woke nobody, and may be what is waited for.
-                if let Some((of, just_that)) = call.split().1.here.numbered_by() {
+                // What was started before woke nobody, and may be what is waited for; what goes
+                // only now is waited for as it goes.
+                let goes_to = |of| self.out.borrow().since(0).any(|next| next.to == of);
+                if let Some((of, just_that)) = call.split().1.here.numbered_by()
+                    && !(just_that && goes_to(of))
+                {
                     call.unlock();
                     self.machine.presses(self.node.id, of, just_that);
                 }

@@ -171,12 +171,23 @@ impl Pace {
     /// else. Whom it owed before in a hurry, and has not heard from.
     #[must_use = "another may have to be woken now"]
     pub fn owes(&self, to: NodeId, just_that: bool) -> Option<NodeId> {
-        let before = self.take_owed();
-        let heard = self.heard.load(Ordering::Relaxed) || self.is_in_no_hurry();
+        let before = self.settle();
         self.in_no_hurry.store(!just_that, Ordering::Relaxed);
         self.heard.store(false, Ordering::Relaxed);
         self.owed.store(u32::from(to.0) + 1, Ordering::Relaxed);
-        before.filter(|before| *before != to && !heard)
+        before.filter(|before| *before != to)
+    }
+
+    /// Nothing is owed any more. Who was waited for in a hurry, was not woken, and did not answer.
+    fn settle(&self) -> Option<NodeId> {
+        let owed = self.take_owed().filter(|_| !self.is_in_no_hurry())?;
+        match self.heard.load(Ordering::Relaxed) {
+            true => {
+                self.learns_patience(true);
+                None
+            }
+            false => Some(owed),
+        }
     }
 
     /// Whether something else is waited for than what is owed.
@@ -245,7 +256,7 @@ impl Pace {
 
     pub fn leave(&self) {
         // It waits no longer for what it asked.
-        self.owed.store(0, Ordering::Relaxed);
+        let _answered_or_not = self.settle();
         self.awaits.store(false, Ordering::Relaxed);
         self.inside.store(false, Ordering::Relaxed);
     }
@@ -288,11 +299,9 @@ impl Processes {
         self.pace.set_awaiting(false);
         // Where something has come from there, and ends the wait, it looked by itself: unless the
         // worker waits again. What else was waited for may have come from anywhere.
-        let in_no_hurry = self.pace.is_in_no_hurry();
-        if !(done && (self.pace.heard.load(Ordering::Relaxed) || in_no_hurry)) {
+        let heard = self.pace.heard.load(Ordering::Relaxed) || self.pace.is_in_no_hurry();
+        if !(done && heard) {
             self.rouse_owed();
-        } else if !in_no_hurry && self.pace.owes_somebody() {
-            self.pace.learns_patience(true);
         }
         done
     }
