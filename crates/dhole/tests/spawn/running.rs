@@ -59,17 +59,36 @@ fn what_the_parent_wrote_is_seen_and_what_the_child_wrote_after_its_end() {
     assert!(all.iter().all(|value| *value == 501), "{all:?}");
 }
 
+#[derive(Serialize, Deserialize, Default)]
+struct Gate {
+    open: bool,
+}
+
+#[dhole::object]
+impl Gate {
+    pub fn open(&mut self) {
+        self.open = true;
+    }
+
+    #[when(self.open)]
+    pub fn pass(&mut self) {}
+}
+
 #[test]
 fn anywhere_spreads_over_the_nodes() {
     let all = values(4, |w| {
         if w.node().0 != 0 {
             return Ok(());
         }
-        let started = (0..8).map(|_| w.spawn(anywhere(), 0_u64, op!(where_am_i)));
+        // Whoever ends is no longer counted, so none ends before all have been started.
+        let gate: Object<Gate> = w.new_object(replicated(), Gate::default())?;
+        let passes = op!(|w, gate: Object<Gate>| Ok(gate.pass(w)?));
+        let started = (0..8).map(|_| w.spawn(anywhere(), gate, passes));
         let started: Vec<_> = started.collect::<Result<_, _>>()?;
         let mut nodes: Vec<u16> = started.iter().map(|process| process.node().0).collect();
         nodes.sort_unstable();
         assert_eq!(nodes, [0, 0, 1, 1, 2, 2, 3, 3]);
+        gate.open(w)?;
         for process in started {
             process.join(w)?;
         }
