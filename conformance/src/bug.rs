@@ -128,6 +128,8 @@ pub enum Bug {
     HideFromCaller,
     /// An object elsewhere is not told what happened before it was used.
     HideFromObject,
+    /// Calls and their replies are bare though there is something to tell.
+    BareDespiteNews,
     /// Replicas are not told what happened before an operation.
     HideFromReplicas,
     /// Requests and replies do not say up to where the order had come for their senders.
@@ -136,7 +138,7 @@ pub enum Bug {
 
 impl Bug {
     /// Every bug.
-    pub const ALL: [Bug; 56] = [
+    pub const ALL: [Bug; 57] = [
         Bug::LoseInterval,
         Bug::HideInterval,
         Bug::SkipInvalidate,
@@ -191,6 +193,7 @@ impl Bug {
         Bug::HideFromProcess,
         Bug::HideFromCaller,
         Bug::HideFromObject,
+        Bug::BareDespiteNews,
         Bug::HideFromReplicas,
         Bug::ForgetOrder,
     ];
@@ -245,12 +248,16 @@ impl Bug {
     /// What becomes of what a message about objects tells.
     fn hide(self, message: &mut ObjectsMessage) {
         match (self, message) {
+            (Bug::BareDespiteNews, message) => bare(message),
             (Bug::HideFromProcess, ObjectsMessage::Spawn { news, .. })
             | (Bug::HideFromCaller, ObjectsMessage::Reply { news, .. })
             | (Bug::HideFromObject, ObjectsMessage::Request { news, .. }) => *news = None,
             (
                 Bug::ForgetOrder,
-                ObjectsMessage::Request { delivered, .. } | ObjectsMessage::Reply { delivered, .. },
+                ObjectsMessage::Request { delivered, .. }
+                | ObjectsMessage::Bare { delivered, .. }
+                | ObjectsMessage::Reply { delivered, .. }
+                | ObjectsMessage::BareReply { delivered, .. },
             ) => *delivered = 0,
             (
                 Bug::HideFromReplicas,
@@ -312,6 +319,7 @@ impl Bug {
                 Bug::HideFromProcess
                 | Bug::HideFromCaller
                 | Bug::HideFromObject
+                | Bug::BareDespiteNews
                 | Bug::HideFromReplicas
                 | Bug::ForgetOrder,
                 Message::Objects(message),
@@ -552,5 +560,37 @@ fn no_news(nodes: usize) -> News {
         time: VectorTime::zero(nodes),
         lamport: 0,
         intervals: Vec::<Arc<_>>::new(),
+    }
+}
+
+/// Leaves out what a call, or its reply, tells.
+fn bare(message: &mut ObjectsMessage) {
+    let bare = match message {
+        ObjectsMessage::Request {
+            calls,
+            together: false,
+            delivered,
+            ..
+        } => calls.pop().map(|call| ObjectsMessage::Bare {
+            call,
+            delivered: *delivered,
+        }),
+        ObjectsMessage::Reply {
+            answers,
+            together: false,
+            delivered,
+            ..
+        } => match &answers[..] {
+            [(call, Ok(result))] => Some(ObjectsMessage::BareReply {
+                call: *call,
+                delivered: *delivered,
+                result: result.clone(),
+            }),
+            _ => None,
+        },
+        _ => None,
+    };
+    if let Some(bare) = bare {
+        *message = bare;
     }
 }

@@ -495,7 +495,9 @@ impl World {
     fn spoil(&self, message: &mut ObjectsMessage) -> bool {
         match message {
             ObjectsMessage::Request { delivered, .. }
+            | ObjectsMessage::Bare { delivered, .. }
             | ObjectsMessage::Reply { delivered, .. }
+            | ObjectsMessage::BareReply { delivered, .. }
             | ObjectsMessage::Elsewhere { delivered, .. }
                 if self.planted == Planted::NoSequence =>
             {

@@ -121,6 +121,7 @@ fn what_is_hidden_from_processes_and_through_objects_is_found() {
         Bug::HideFromProcess,
         Bug::HideFromCaller,
         Bug::HideFromObject,
+        Bug::BareDespiteNews,
         Bug::HideFromReplicas,
     ] {
         let platform = Tampered {

@@ -94,6 +94,9 @@ fn calls_that_are_under_way_at_once_hand_over_too() {
 fn what_is_not_told_with_operations_makes_a_stale_read() {
     caught(Bug::HideFromObject, handed_over(on(1), 2), Fault::StaleRead);
     caught(Bug::HideFromCaller, handed_over(on(0), 2), Fault::StaleRead);
+    for kept in [on(0), on(1)] {
+        caught(Bug::BareDespiteNews, handed_over(kept, 2), Fault::StaleRead);
+    }
     caught(
         Bug::HideFromReplicas,
         handed_over(REPLICATED, 2),

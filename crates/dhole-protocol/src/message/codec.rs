@@ -1,6 +1,7 @@
 //! Messages as bytes, for nodes in other processes.
 //!
-//! The form is [postcard]'s: compact, and without names. What is decoded is a message, not a sound
+//! The form is [postcard]'s: compact, and without names; but for [bare](bare) calls of operations,
+//! of which there are many. What is decoded is a message, not a sound
 //! one: that is for the protocol to judge (`check`), as with every message that comes. Decoding
 //! takes no more memory than a small multiple of the bytes that are there, whatever lengths these
 //! claim, and does not nest deeper than the types do.
@@ -12,6 +13,7 @@ use thiserror::Error;
 
 use super::Message;
 use crate::collection::Gossip;
+use crate::objects::bare;
 
 /// A message could not be put into bytes.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
@@ -34,6 +36,12 @@ pub enum DecodeError {
         /// What is wrong.
         cause: postcard::Error,
     },
+    /// They begin as those of a bare call or its reply do, and form none.
+    #[error("{bytes} bytes that are no bare call and no reply to one")]
+    Bare {
+        /// How many.
+        bytes: usize,
+    },
     /// There are more than the message has.
     #[error("{rest} of {bytes} bytes are left behind a message")]
     TooLong {
@@ -52,6 +60,11 @@ impl Message {
     /// [`EncodeError`] for a message that carries a message that carries gossip: no protocol
     /// makes one. `out` may have grown.
     pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+        if let Message::Objects(message) = self
+            && message.encode_bare(out)
+        {
+            return Ok(());
+        }
         let (delivered, message) = match self {
             Message::After { delivered, carrier } => (*delivered, &**carrier),
             message => (0, message),
@@ -77,6 +90,11 @@ impl Message {
     /// # Errors
     /// [`DecodeError`]
     pub fn decode(bytes: &[u8]) -> Result<Message, DecodeError> {
+        if bare::is_begun_by(bytes) {
+            let message = bare::decode(bytes);
+            let message = message.ok_or(DecodeError::Bare { bytes: bytes.len() })?;
+            return Ok(Message::Objects(Box::new(message)));
+        }
         let malformed = |cause| DecodeError::Malformed {
             bytes: bytes.len(),
             cause,

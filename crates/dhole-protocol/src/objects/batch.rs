@@ -56,8 +56,8 @@ impl Objects {
         }
     }
 
-    /// Another node is to execute a call of this node's worker.
-    pub(super) fn asks(&mut self, to: NodeId, call: Call, time: Option<VectorTime>) {
+    /// Another node is to execute a call of this node's worker, and was told this with it.
+    pub fn asks(&mut self, to: NodeId, call: Call, time: Option<VectorTime>) {
         let number = call.id.number;
         let call = Some(call);
         self.asked.insert(number, Asked { to, call, time });
@@ -153,12 +153,8 @@ impl Objects {
         time: Option<&VectorTime>,
         out: Out<'_>,
     ) {
-        let message = ObjectsMessage::Reply {
-            answers,
-            together,
-            delivered: self.delivered,
-            news: self.heard.since(time),
-        };
+        let news = self.heard.since(time);
+        let message = ObjectsMessage::replies(answers, together, self.delivered, news);
         out.push(ObjectsCommand::Send { to, message });
     }
 

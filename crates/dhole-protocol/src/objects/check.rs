@@ -46,6 +46,9 @@ impl ObjectsMessage {
                 }
                 check_time(time, nodes)
             }
+            ObjectsMessage::Bare { call, .. } if call.id.node != from => {
+                Err("a request in another node's name")
+            }
             ObjectsMessage::Spawn { start, .. } => {
                 if start.by.node != from {
                     return Err("a process started in another node's name");
@@ -68,7 +71,9 @@ impl ObjectsMessage {
                 together: false,
                 ..
             } if answers.len() != 1 => Err("answers to what is no batch"),
-            ObjectsMessage::Reply { .. }
+            ObjectsMessage::Bare { .. }
+            | ObjectsMessage::Reply { .. }
+            | ObjectsMessage::BareReply { .. }
             | ObjectsMessage::Elsewhere { .. }
             | ObjectsMessage::Group(_)
             | ObjectsMessage::Digests { .. } => Ok(()),

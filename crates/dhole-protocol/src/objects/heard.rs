@@ -62,13 +62,17 @@ impl Heard {
         self.lamport = self.lamport.max(news.lamport);
     }
 
+    /// Whether someone who has seen `time`, or nothing, has not heard something.
+    pub fn is_more(&self, time: Option<&VectorTime>) -> bool {
+        match time {
+            Some(time) => !time.covers(&self.time),
+            None => !self.time.is_zero(),
+        }
+    }
+
     /// What someone who has seen `time`, or nothing, has not heard.
     pub fn since(&self, time: Option<&VectorTime>) -> Option<Arc<News>> {
-        let has_heard = match time {
-            Some(time) => time.covers(&self.time),
-            None => self.time.is_zero(),
-        };
-        if has_heard {
+        if !self.is_more(time) {
             return None;
         }
         let of_nodes = self.intervals.iter();

@@ -49,6 +49,11 @@ pub trait Host {
     /// What the worker has seen; `None` while nobody has written anything.
     fn time(&self) -> Option<VectorTime>;
 
+    /// Whether the worker has seen something that someone at `seen` has not.
+    fn has_news_since(&self, seen: &VectorTime) -> bool {
+        self.news_since(seen).is_some()
+    }
+
     /// What the worker has seen and someone at `seen` has not; `None` if that is nothing.
     fn news_since(&self, seen: &VectorTime) -> Option<Arc<News>>;
 }

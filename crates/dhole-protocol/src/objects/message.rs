@@ -256,6 +256,14 @@ pub enum ObjectsMessage {
         /// What happened before that the receiver may not know.
         news: Option<Arc<News>>,
     },
+    /// As a request for one call, whose caller has nothing to tell that the receiver has not heard
+    /// from it, and has seen all that it said to it.
+    Bare {
+        /// The call.
+        call: Call,
+        /// The last ordered message delivered to the caller.
+        delivered: u64,
+    },
     /// Starts a process at the receiver; its end is the reply.
     Spawn {
         /// What is started.
@@ -276,6 +284,15 @@ pub enum ObjectsMessage {
         delivered: u64,
         /// What happened before that the caller may not know.
         news: Option<Arc<News>>,
+    },
+    /// As the reply to one call, of which there is a result, and nothing else to tell.
+    BareReply {
+        /// The number of the call.
+        call: u64,
+        /// The last ordered message delivered to the sender.
+        delivered: u64,
+        /// The result.
+        result: Bytes,
     },
     /// The object is not here (any more).
     Elsewhere {
@@ -432,6 +449,28 @@ impl Ordered {
 }
 
 impl ObjectsMessage {
+    /// What tells a node the outcomes of its calls.
+    pub(super) fn replies(
+        mut answers: Answers,
+        together: bool,
+        delivered: u64,
+        news: Option<Arc<News>>,
+    ) -> ObjectsMessage {
+        match &mut answers[..] {
+            [(call, Ok(result))] if !together && news.is_none() => ObjectsMessage::BareReply {
+                call: *call,
+                delivered,
+                result: std::mem::take(result),
+            },
+            _ => ObjectsMessage::Reply {
+                answers,
+                together,
+                delivered,
+                news,
+            },
+        }
+    }
+
     /// How soon node `to` has to take it. Where a batch is answered, the next goes. An operation on
     /// a replica is seen by who reads that; that it gets its number is waited for by its caller,
     /// who presses for it, and by whoever waits until it is executed, for a few milliseconds at
@@ -440,6 +479,7 @@ impl ObjectsMessage {
     pub(crate) fn haste(&self, to: NodeId) -> Haste {
         match self {
             ObjectsMessage::Reply { together, .. } if !together => Haste::AtLeisure,
+            ObjectsMessage::BareReply { .. } => Haste::AtLeisure,
             ObjectsMessage::Group(GroupMessage::Data { part, body, .. }) => match **body {
                 Ordered::Operate { .. } if part.origin != to => Haste::Soon,
                 _ => Haste::AtOnce,
@@ -470,12 +510,12 @@ impl ObjectsMessage {
     /// What the message is counted as.
     pub fn kind(&self) -> MessageKind {
         match self {
-            ObjectsMessage::Request { .. } | ObjectsMessage::Spawn { .. } => {
-                MessageKind::OperationRequest
-            }
-            ObjectsMessage::Reply { .. } | ObjectsMessage::Elsewhere { .. } => {
-                MessageKind::OperationReply
-            }
+            ObjectsMessage::Request { .. }
+            | ObjectsMessage::Bare { .. }
+            | ObjectsMessage::Spawn { .. } => MessageKind::OperationRequest,
+            ObjectsMessage::Reply { .. }
+            | ObjectsMessage::BareReply { .. }
+            | ObjectsMessage::Elsewhere { .. } => MessageKind::OperationReply,
             ObjectsMessage::Create { .. } | ObjectsMessage::Migrate { .. } => {
                 MessageKind::ObjectState
             }
@@ -517,6 +557,8 @@ impl ObjectsMessage {
                 let answers = answers.iter().map(outcome).sum::<u64>();
                 together_bytes(*together) + answers + NUMBER + news_bytes(news)
             }
+            ObjectsMessage::Bare { call, .. } => call.wire_bytes() + NUMBER + time_bytes(&None),
+            ObjectsMessage::BareReply { result, .. } => 2 * NUMBER + LENGTH + result.len() as u64,
             ObjectsMessage::Elsewhere { .. } => 3 * NUMBER + 3,
             ObjectsMessage::Create { state, .. } => {
                 10 + OBJECT + KIND + LENGTH + state.len() as u64

@@ -19,6 +19,7 @@
 //! wants [multicast](ObjectsCommand::Broadcast) must be [delivered](ObjectsEvent::Delivered) to all
 //! nodes in one order. Nor does it see copies: those are its [`Host`]'s.
 
+pub mod bare;
 mod batch;
 mod bytes;
 mod change;
@@ -204,6 +205,8 @@ pub struct Objects {
     heard: Heard,
     /// What each node's objects have surely been told of ours.
     acknowledged: BTreeMap<NodeId, VectorTime>,
+    /// What each node said that it had seen.
+    told_by: BTreeMap<NodeId, VectorTime>,
     /// What ordered messages have told to all.
     told: VectorTime,
     /// Something happened to an object here since the worker last looked.
@@ -250,6 +253,7 @@ impl Objects {
             held: Vec::new(),
             heard: Heard::new(nodes),
             acknowledged: BTreeMap::new(),
+            told_by: BTreeMap::new(),
             told: VectorTime::zero(nodes),
             acquire_due: false,
             digests: false,

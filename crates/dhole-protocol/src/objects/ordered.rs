@@ -102,6 +102,7 @@ impl Objects {
                     Place::Here => {
                         self.acquire_due = true;
                         let time = time.clone().filter(|_| call.id.node != self.me);
+                        self.says_it_saw(call.id.node, time.as_ref());
                         self.execute(call.clone(), time, host, out);
                     }
                     Place::Coming | Place::Spreading(_) => {

@@ -10,9 +10,17 @@ use super::message::{Answers, Call, CallId, Calls, ObjectsMessage, Outcome, Refu
 use super::{Objects, ObjectsCommand, Out};
 use crate::{News, ProtocolError};
 
+const NOT_ASKED: &str = "a result that nobody waits for";
+
 impl Objects {
     /// Asks another node to execute a call of this node's worker.
     pub(super) fn ask(&mut self, to: NodeId, call: Call, host: &dyn Host, out: Out<'_>) {
+        if self.has_nothing_to_tell(to, host) {
+            self.asks(to, call.clone(), None);
+            let delivered = self.delivered;
+            let message = ObjectsMessage::Bare { call, delivered };
+            return out.push(ObjectsCommand::Send { to, message });
+        }
         let again = call.clone();
         let time = self.request(to, Calls::from_buf([call]), false, host, out);
         self.asks(to, again, time);
@@ -102,10 +110,22 @@ impl Objects {
             } => {
                 // The caller takes whatever is answered for a sign that it was heard.
                 self.hear(news);
+                self.says_it_saw(from, time.as_ref());
                 self.requested(from, (calls, together), time, host, out);
+            }
+            ObjectsMessage::Bare { call, .. } => {
+                let time = self.told_by.get(&from).cloned();
+                self.requested_one(call, time, host, out);
+            }
+            ObjectsMessage::BareReply { call, result, .. } => {
+                let known = self.answered(from, call, Ok(result), out);
+                if !known && self.gone.is_empty() {
+                    return bad(NOT_ASKED);
+                }
             }
             ObjectsMessage::Spawn { start, news, .. } => {
                 self.hear(news);
+                self.says_it_saw(from, start.time.as_ref());
                 out.push(ObjectsCommand::Start(start));
             }
             ObjectsMessage::Reply {
@@ -125,7 +145,7 @@ impl Objects {
                     known &= !together || self.batch_answered(from, host, out);
                 }
                 if !known && self.gone.is_empty() {
-                    return bad("a result that nobody waits for");
+                    return bad(NOT_ASKED);
                 }
             }
             ObjectsMessage::Elsewhere {
@@ -189,8 +209,19 @@ impl Objects {
             let all = self.acknowledged.entry(from);
             all.and_modify(|known| known.merge(&time)).or_insert(time);
         }
+        self.acquire_due = true;
         out.push(ObjectsCommand::Finished { call, outcome });
         true
+    }
+
+    /// What a node has seen, as it says: all that need not be told it with what comes of its bare
+    /// calls.
+    pub(super) fn says_it_saw(&mut self, node: NodeId, time: Option<&VectorTime>) {
+        if let Some(time) = time {
+            let told = self.told_by.entry(node);
+            let told = told.or_insert_with(|| self.nothing.clone());
+            told.merge(time);
+        }
     }
 
     pub(super) fn hear(&mut self, news: Option<Arc<News>>) {
@@ -269,8 +300,10 @@ impl ObjectsMessage {
     fn delivered(&self) -> Option<u64> {
         match self {
             ObjectsMessage::Request { delivered, .. }
+            | ObjectsMessage::Bare { delivered, .. }
             | ObjectsMessage::Spawn { delivered, .. }
             | ObjectsMessage::Reply { delivered, .. }
+            | ObjectsMessage::BareReply { delivered, .. }
             | ObjectsMessage::Elsewhere { delivered, .. }
             | ObjectsMessage::Migrate { delivered, .. } => Some(*delivered),
             ObjectsMessage::Create { .. }

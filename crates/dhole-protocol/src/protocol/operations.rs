@@ -19,8 +19,13 @@ impl Protocol {
 
     /// What this node has seen and someone at `time` has not; `None` if that is nothing.
     pub fn news_for(&self, time: &VectorTime) -> Option<Arc<News>> {
-        let nothing = time.covers(self.lazy.time());
-        (!nothing).then(|| Arc::new(self.lazy.news_since(time)))
+        let news = self.has_news_for(time);
+        news.then(|| Arc::new(self.lazy.news_since(time)))
+    }
+
+    /// Whether there is something that this node has seen and someone who has seen `time` has not.
+    pub fn has_news_for(&self, time: &VectorTime) -> bool {
+        !time.covers(self.lazy.time())
     }
 
     /// What every node has seen, as far as this one knows.

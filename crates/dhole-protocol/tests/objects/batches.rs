@@ -48,6 +48,7 @@ fn requested(messages: &[ObjectsMessage]) -> Option<(Vec<u64>, bool)> {
                 calls, together, ..
             },
         ] => Some((calls.iter().map(|call| call.id.number).collect(), *together)),
+        [ObjectsMessage::Bare { call, .. }] => Some((vec![call.id.number], false)),
         other => panic!("{other:?}"),
     }
 }
@@ -60,6 +61,7 @@ fn replied(messages: &[ObjectsMessage]) -> (Vec<u64>, bool) {
                 answers, together, ..
             },
         ] => (answers.iter().map(|answer| answer.0).collect(), *together),
+        [ObjectsMessage::BareReply { call, .. }] => (vec![*call], false),
         other => panic!("{other:?}"),
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use dhole::sim::Settings;
-use dhole::{Coherence, Config, NodeId, Object, Ref, Strategy, Worker, on, replicated};
+use dhole::{Coherence, Config, NodeId, Object, Races, Ref, Strategy, Worker, on, replicated};
 use serde::{Deserialize, Serialize};
 
 #[derive(Serialize, Deserialize, Default)]
@@ -111,6 +111,48 @@ fn a_reader_of_a_replica_sees_what_the_writer_had_written() {
         Ok(())
     });
     run.unwrap();
+}
+
+/// Node 0 writes, and says so; node 2, which has an old copy, asks until it hears of it. Operations
+/// have nothing to tell but that: what has a home is written without notices.
+fn flagged(w: &mut Worker<'_>) -> dhole::Result<u64> {
+    let (flag, number) = w.once(|w| {
+        let flag = w.new_object(on(NodeId(1)), Mailbox::default())?;
+        Ok((flag, w.alloc(0_u64)))
+    })?;
+    let _old = number.read(w);
+    w.barrier()?;
+    if w.node() == NodeId(0) {
+        *number.get_mut(w) = 1;
+        let letter = w.alloc([0; 4]);
+        flag.send(w, 0, letter)?;
+    }
+    if w.node() == NodeId(2) {
+        while flag.len(w)? == 0 {}
+    } else {
+        let _letter = flag.look(w, 0)?;
+    }
+    Ok(number.read(w))
+}
+
+#[test]
+fn what_was_written_before_is_seen_where_operations_have_nothing_to_tell() {
+    for coherence in [Coherence::Lazy, Coherence::Update, Coherence::Home] {
+        let config = Config::nodes(3).coherence(coherence).races(Races::Ignore);
+        let seen = |w: &mut Worker<'_>| {
+            let number = flagged(w)?;
+            assert_eq!(number, 1, "{coherence:?}, {}", w.node());
+            Ok(())
+        };
+        for _ in 0..20 {
+            config.run(seen).unwrap();
+        }
+        for seed in 0..40 {
+            let mut settings = Settings::fixed_cost(3);
+            settings.seed = seed;
+            config.simulate(settings, seen).unwrap();
+        }
+    }
 }
 
 #[test]
