@@ -12,6 +12,7 @@
 //! processes as well.
 
 mod arrays;
+mod calls;
 mod counting;
 mod failing;
 mod objects;
@@ -20,6 +21,7 @@ mod started;
 mod waiting;
 
 pub use arrays::*;
+pub use calls::*;
 pub use counting::*;
 pub use failing::*;
 pub use objects::*;
@@ -118,6 +120,7 @@ macro_rules! suite {
                 processes_go_on_while_programs_meet
                 processes_start_processes
                 a_panic_in_a_process_is_an_error_of_its_parent
+                calls_take_effect_once_and_tell_all_wherever_an_object_is
             );
         }
     };

@@ -210,6 +210,15 @@ impl Cluster {
         self.tell_from(next, to, out)
     }
 
+    /// Whether another process has to be [told](Cluster::tell) something.
+    pub fn has_to_tell(&self, to: NodeId) -> bool {
+        let line = self.apart.as_ref().and_then(|a| a.lines.get(to.index()));
+        line.is_some_and(|line| {
+            let next = line.next.load(Ordering::Acquire);
+            line.behind.load(Ordering::Acquire) > next
+        })
+    }
+
     #[cold]
     fn tell_from(&self, next: u64, to: NodeId, out: &mut Vec<u8>) -> Telling {
         let Some(apart) = &self.apart else {

@@ -9,6 +9,20 @@ pub trait Receiver<M>: Sync {
     /// longer than it takes to get the node's lock.
     fn deliver(&self, envelope: Envelope<M>, out: &mut Outbox<M>) -> Wake;
 
+    /// Takes a message by its bytes, if the node can do that at once; what its sender is to be
+    /// answered is given to `answer`, at most once, in two parts, of which the second follows on
+    /// the first. `None` where it cannot: then nothing has happened, and the message is to be
+    /// [delivered](Receiver::deliver). `answer` may wait for no lock of a node, nor for whoever has
+    /// one.
+    fn deliver_bytes(
+        &self,
+        _from: NodeId,
+        _bytes: &[u8],
+        _answer: &mut dyn FnMut([&[u8]; 2]),
+    ) -> Option<Wake> {
+        None
+    }
+
     /// What the node does, holds and waits for, for somebody who wonders why nothing happens.
     /// `None` while its lock is taken: this does not wait for it.
     fn describe(&self) -> Option<String> {

@@ -31,17 +31,23 @@ impl Counting {
     /// Counts a message that goes to another node.
     pub fn sent(&mut self, message: &Message, payload_bytes: usize) {
         let kind = message.kind();
-        let bytes = message.wire_bytes() + payload_bytes as u64;
+        self.sent_of(kind, message.wire_bytes() + payload_bytes as u64);
+        if !kind.is_diagnostic() {
+            self.all.write_notice_bytes += message.notice_bytes();
+        }
+        if self.measured.begins_behind(kind) {
+            self.measured = Measured::Behind(Some(Box::new(self.counters(0))));
+        }
+    }
+
+    /// Counts a message of this kind, which tells of no writes.
+    pub fn sent_of(&mut self, kind: MessageKind, bytes: u64) {
         let of_kind = &mut self.by_kind[kind as usize];
         of_kind.messages += 1;
         of_kind.bytes += bytes;
         if !kind.is_diagnostic() {
             self.all.messages += 1;
             self.all.data_bytes += bytes;
-            self.all.write_notice_bytes += message.notice_bytes();
-        }
-        if self.measured.begins_behind(kind) {
-            self.measured = Measured::Behind(Some(Box::new(self.counters(0))));
         }
     }
 

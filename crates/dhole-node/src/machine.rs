@@ -59,6 +59,18 @@ pub trait Machine: Sync {
         self.send(receivers, node, out);
     }
 
+    /// Whether a message may go [as bytes](Machine::send_bytes).
+    fn sends_bytes(&self) -> bool {
+        false
+    }
+
+    /// Sends a message whose bytes are these, one behind the other, of a worker that waits next for
+    /// what comes of it, if that can be done at once; whether it was sent. The caller may hold the
+    /// node's lock.
+    fn send_bytes(&self, _node: NodeId, _to: NodeId, _parts: [&[u8]; 2]) -> bool {
+        false
+    }
+
     /// Blocks the worker of `node` until a delivery wakes it, or for `at_most`. A delivery that
     /// woke it before it waited ends the wait at once, and waking twice is waking once. The
     /// caller holds no lock.

@@ -202,6 +202,15 @@ impl Receiver<Message> for Node {
         wake
     }
 
+    fn deliver_bytes(
+        &self,
+        from: NodeId,
+        bytes: &[u8],
+        answer: &mut dyn FnMut([&[u8]; 2]),
+    ) -> Option<Wake> {
+        self.monitor.lock().split().1.take_bare(from, bytes, answer)
+    }
+
     fn describe(&self) -> Option<String> {
         let mut guard = self.monitor.try_lock()?;
         let (heap, state) = guard.split();
@@ -444,7 +453,7 @@ impl State {
     }
 
     /// Whether the worker need not wait any longer.
-    fn may_go_on(&self) -> bool {
+    pub(crate) fn may_go_on(&self) -> bool {
         let behind = self.here.machine.delivered() < self.after;
         (self.done && !behind) || self.ended.is_some()
     }

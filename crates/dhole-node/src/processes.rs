@@ -280,6 +280,24 @@ impl Machine for Processes {
         }
     }
 
+    fn sends_bytes(&self) -> bool {
+        true
+    }
+
+    fn send_bytes(&self, _node: NodeId, to: NodeId, parts: [&[u8]; 2]) -> bool {
+        self.pace.set_awaiting(true);
+        let patient = self.pace.may_be_patient();
+        // Before: the reply may be heard at once.
+        if patient {
+            self.owes(to, true);
+        }
+        let sent = self.post_bytes(to, parts, patient);
+        if patient && !sent {
+            self.pace.owes_nothing();
+        }
+        sent
+    }
+
     fn presses(&self, _node: NodeId, of: NodeId, just_that: bool) {
         self.pace.set_awaiting(true);
         match self.pace.may_be_patient() {

@@ -42,6 +42,13 @@ impl<'a> Packer<'a> {
             }
         }
         self.at += whole.len();
+        if self.held == 0 && !rest.is_empty() {
+            let mut last = [0; 8];
+            last[..rest.len()].copy_from_slice(rest);
+            self.begun = u64::from_le_bytes(last);
+            self.held = 8 * rest.len() as u32;
+            return;
+        }
         for &byte in rest {
             self.begun |= u64::from(byte) << self.held;
             self.held += 8;

@@ -226,6 +226,10 @@ impl Host for Hosting<'_> {
         self.protocol.seen().cloned()
     }
 
+    fn has_news_since(&self, seen: &VectorTime) -> bool {
+        self.protocol.has_news_for(seen)
+    }
+
     fn news_since(&self, seen: &VectorTime) -> Option<Arc<News>> {
         self.protocol.news_for(seen)
     }

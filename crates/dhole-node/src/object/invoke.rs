@@ -238,17 +238,21 @@ impl<'id> Worker<'id> {
                 Err(cause) => return Ok(Err(malformed(cause))),
             };
             let node = link.node.id;
-            let event = |number| {
-                ObjectsEvent::Invoke(objects::Call {
-                    id: objects::CallId { node, number },
-                    object,
-                    kind,
-                    operation,
-                    writes,
-                    arguments,
-                })
+            let called = |number| objects::Call {
+                id: objects::CallId { node, number },
+                object,
+                kind,
+                operation,
+                writes,
+                arguments,
             };
-            let outcome = link.operate(call, wanted, event)?;
+            let outcome = match link.goes_bare(call, object) {
+                Some(to) => link.operate_bare(call, to, wanted, called)?,
+                None => {
+                    let event = |number| ObjectsEvent::Invoke(called(number));
+                    link.operate(call, wanted, event)?
+                }
+            };
             Ok(outcome.and_then(|bytes| kind::decode("the result", &bytes).map_err(malformed)))
         })
     }

@@ -5,10 +5,12 @@
 //! | `kind` | types of objects, found by their keys; arguments and states as bytes |
 //! | `copies` | a node's copies, and running operations on them |
 //! | `invoke` | the worker's calls |
+//! | `bare` | calls that go, and are executed, with as little about them as can be |
 //! | `pending` | calls that are under way while the worker goes on |
 //! | `meeting` | barriers of runs that survive the loss of nodes |
 //! | `step` | the machine of objects in a node: messages, and what it wants done |
 
+mod bare;
 mod copies;
 mod error;
 mod handle;

@@ -9,8 +9,8 @@ use dhole_model::{NodeId, ObjectCounters, ObjectId};
 use dhole_net::Payload;
 use dhole_protocol::group::{Group, GroupCommand, GroupError, GroupEvent, Settings};
 use dhole_protocol::objects::{
-    MOST_CALLS, Objects, ObjectsCommand, ObjectsEvent, ObjectsMessage, Ordered, Outcome, Refusal,
-    Start, check_group,
+    Bytes, Call, MOST_CALLS, Objects, ObjectsCommand, ObjectsEvent, ObjectsMessage, Ordered,
+    Outcome, Refusal, Start, check_group,
 };
 use dhole_protocol::{Message, ProtocolError};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -52,6 +52,10 @@ pub(crate) struct ObjectsHere {
     named: FxHashMap<ObjectId, &'static str>,
     /// The call that the worker waits for.
     pub awaited: Option<u64>,
+    /// The call that it waits for went there, bare, and the machine has not heard of it.
+    pub bare: Option<(NodeId, Call)>,
+    /// What that came to.
+    pub bare_result: Option<Bytes>,
 }
 
 /// A call that was started.
@@ -133,6 +137,8 @@ impl ObjectsHere {
             dropped: Arc::default(),
             unseen: Vec::new(),
             awaited: None,
+            bare: None,
+            bare_result: None,
         }
     }
 
@@ -274,6 +280,7 @@ impl State {
         event: ObjectsEvent,
         step: &mut Step<'_, '_>,
     ) -> Result<(), ProtocolError> {
+        self.hears_of_bare();
         let mut commands = std::mem::take(&mut self.here.commands);
         let here = &mut self.here;
         let mut host = Hosting {

@@ -203,6 +203,11 @@ impl Pace {
         }
     }
 
+    /// What was to be owed was not sent.
+    pub fn owes_nothing(&self) {
+        self.owed.store(0, Ordering::Relaxed);
+    }
+
     fn owes_somebody(&self) -> bool {
         self.owed.load(Ordering::Relaxed) != 0
     }

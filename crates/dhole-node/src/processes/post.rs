@@ -4,9 +4,9 @@
 //! has to be told of objects until that is on its way: so nothing that goes there later can name
 //! an object before it is told of. A sender that finds no room takes what comes meanwhile, for its
 //! peer may be in the same position; what that leads to goes to the outbox that is being sent, and
-//! so a sender never holds two lanes.
+//! so a sender waits for no lane while it holds one.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use dhole_heap::Cluster;
@@ -88,7 +88,7 @@ impl Processes {
 
     /// Sends one message to several nodes in one frame, but for those that have to be told of
     /// objects before it. Their lanes are taken in the order of their numbers, and nobody else
-    /// takes several.
+    /// waits for one while it has others.
     fn post_alike(
         &self,
         receivers: &Receivers<'_>,
@@ -263,6 +263,30 @@ impl Processes {
                 return Ok(());
             }
         }
+    }
+
+    /// Sends a message whose bytes are these, if nothing has to go before it, nobody sends there
+    /// and there is room; whether it was sent. Waits for nobody: whoever has a lane may wait for the
+    /// node's lock, which the caller may hold.
+    pub(super) fn post_bytes(&self, to: NodeId, parts: [&[u8]; 2], at_leisure: bool) -> bool {
+        let lane = self.lanes.get(to.index());
+        let Some(Ok(lane)) = lane.map(Mutex::try_lock) else {
+            return false;
+        };
+        let [first, second] = parts;
+        let bytes = first.len() + second.len();
+        let cluster = lane.cluster.as_ref();
+        let most = self.port.offers().largest.min(self.limits.message);
+        if HEADER + bytes > most || cluster.is_some_and(|cluster| cluster.has_to_tell(to)) {
+            return false;
+        }
+        let header = self.header(Kind::Message, 0, bytes);
+        let parts = &[&header[..], first, second];
+        let sent = match at_leisure {
+            true => self.port.send_at_leisure(to, parts),
+            false => self.port.send(to, parts),
+        };
+        sent.is_ok()
     }
 
     fn header(&self, kind: Kind, told: usize, message: usize) -> [u8; HEADER] {

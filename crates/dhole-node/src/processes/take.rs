@@ -15,8 +15,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
 use dhole_model::NodeId;
-use dhole_net::{Envelope, Loss, Outbox, Payload};
+use dhole_net::{Envelope, Loss, Outbox, Payload, Wake};
+use dhole_protocol::objects::bare;
 use dhole_protocol::{AbortReason, Message};
+use smallvec::SmallVec;
 
 use super::frame::{Frame, Kind};
 use super::{Processes, lock};
@@ -44,7 +46,17 @@ pub(super) struct Desk {
 }
 
 /// What who delivers has collected, in the order in which it came.
-type Tray = VecDeque<Envelope<Message>>;
+type Tray = VecDeque<Came>;
+
+/// A message that has come.
+enum Came {
+    Whole(Envelope<Message>),
+    /// By its bytes, which the node may take at once.
+    Bytes(NodeId, SmallVec<[u8; FEW]>),
+}
+
+/// As long a message is kept by its bytes in place.
+const FEW: usize = 64;
 
 /// Frames of messages that came before this process was ready for them, in order.
 #[derive(Default)]
@@ -65,13 +77,13 @@ struct Peer {
 }
 
 /// A message, and what it counts.
-struct Counted(Envelope<Message>, usize);
+struct Counted(Came, usize);
 
 impl Counted {
     /// A message whose body was `bytes` long.
     fn new(envelope: Envelope<Message>, bytes: usize) -> Counted {
         let counts = EACH + bytes + envelope.payload.len();
-        Counted(envelope, counts)
+        Counted(Came::Whole(envelope), counts)
     }
 }
 
@@ -122,13 +134,13 @@ impl Desk {
         self.waits.fetch_add(counts, Ordering::SeqCst);
     }
 
-    fn next(&self) -> Option<Envelope<Message>> {
+    fn next(&self) -> Option<Came> {
         if !self.has_collected() {
             return None;
         }
-        let Counted(envelope, counts) = lock(&self.collected).pop_front()?;
+        let Counted(came, counts) = lock(&self.collected).pop_front()?;
         self.waits.fetch_sub(counts, Ordering::SeqCst);
-        Some(envelope)
+        Some(came)
     }
 }
 
@@ -202,8 +214,13 @@ impl Processes {
         let mut delivered = 0;
         loop {
             if let Some(mut tray) = tray {
-                while let Some(envelope) = tray.pop_front().or_else(|| self.desk.next()) {
-                    self.hand_over(receivers, envelope, out);
+                while let Some(came) = tray.pop_front().or_else(|| self.desk.next()) {
+                    match came {
+                        Came::Whole(envelope) => self.hand_over(receivers, envelope, out),
+                        Came::Bytes(from, bytes) => {
+                            self.hand_over_bytes(receivers, from, &bytes, out);
+                        }
+                    }
                     delivered += 1;
                 }
             }
@@ -214,6 +231,30 @@ impl Processes {
             if tray.is_none() {
                 return delivered;
             }
+        }
+    }
+
+    /// Gives a message to the node that is here by its bytes, or as it does with others.
+    fn hand_over_bytes(
+        &self,
+        receivers: &Receivers<'_>,
+        from: NodeId,
+        bytes: &[u8],
+        out: &mut Outbox<Message>,
+    ) {
+        let Some(node) = receivers.first() else {
+            return;
+        };
+        // Whoever is answered waits for it; and for what goes before.
+        let answer = &mut |parts: [&[u8]; 2]| {
+            if !out.is_empty() || !self.post_bytes(from, parts, true) {
+                out.push(whole(self.me, from, &parts.concat()));
+            }
+        };
+        match node.deliver_bytes(from, bytes, answer) {
+            Some(Wake::Yes) => self.pace.wake(&*self.port),
+            Some(Wake::No) => {}
+            None => self.hand_over(receivers, whole(from, self.me, bytes), out),
         }
     }
 
@@ -335,6 +376,11 @@ impl Processes {
         if frame.message.is_empty() {
             return Ok(());
         }
+        if bare::is_whole(frame.message) && begun == 0 && frame.payload.is_empty() {
+            let came = Came::Bytes(from, frame.message.into());
+            put(Counted(came, EACH + bytes));
+            return Ok(());
+        }
         let body = Message::decode(frame.message).map_err(|error| error.to_string())?;
         if let Message::Abort {
             node,
@@ -437,5 +483,17 @@ impl Processes {
             payload,
         };
         self.desk.put(Counted::new(envelope, 0));
+    }
+}
+
+/// The message of these bytes, which are one.
+fn whole(from: NodeId, to: NodeId, bytes: &[u8]) -> Envelope<Message> {
+    let body = Message::decode(bytes).expect("they were looked at, or a node has made them");
+    let payload = Payload::NONE;
+    Envelope {
+        from,
+        to,
+        body,
+        payload,
     }
 }

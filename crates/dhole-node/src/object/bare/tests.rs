@@ -1,0 +1,205 @@
+//! What goes past the machine, and what does not.
+
+use std::sync::Arc;
+
+use dhole_heap::{Cluster, Tag};
+use dhole_net::{Outbox, PayloadPool, Receiver};
+use dhole_protocol::objects::{CallId, ObjectsEvent, Strategy};
+use serde::{Deserialize, Serialize};
+
+use super::super::kind::{self, Applied, Kind, Malformed, ObjectType, OperationInfo};
+use super::*;
+use crate::launch::Settings;
+use crate::node::{Node, Step};
+
+#[derive(Serialize, Deserialize)]
+struct Counter(u64);
+
+const ADD: u16 = 0;
+const TAKE: u16 = 1;
+const PANICS: u16 = 2;
+
+impl ObjectType for Counter {
+    type Operations = Tag<Counter>;
+
+    const OPERATIONS: &'static [OperationInfo] = &{
+        const fn writes(name: &'static str) -> OperationInfo {
+            OperationInfo {
+                name,
+                writes: true,
+                signature: "",
+            }
+        }
+        [writes("add"), writes("take"), writes("panics")]
+    };
+
+    fn apply(&mut self, operation: u16, _: &[u8]) -> Result<Applied, Malformed> {
+        match operation {
+            ADD => self.0 += 1,
+            TAKE if self.0 == 0 => return Ok(Applied::Blocked),
+            TAKE => self.0 -= 1,
+            _ => panic!("on purpose"),
+        }
+        kind::encode("the number", &self.0).map(Applied::Result)
+    }
+}
+
+const COUNTER: ObjectId = ObjectId(0);
+
+/// Node 0 of three, on which the counter is.
+fn node() -> Node {
+    let cluster = Cluster::new(3).unwrap();
+    let pool = Arc::new(PayloadPool::default());
+    let node = Node::new(NodeId(0), 3, &Settings::nodes(3), &cluster, &pool);
+    let create = ObjectsEvent::Create {
+        call: 1,
+        object: COUNTER,
+        kind: kind::register(Kind::of::<Counter>()),
+        state: kind::encode("the counter", &Counter(0)).unwrap(),
+        strategy: Strategy::On(NodeId(0)),
+    };
+    step(&node, |state, step| state.step_objects(create, step)).unwrap();
+    node
+}
+
+fn step<R>(node: &Node, f: impl FnOnce(&mut State, &mut Step<'_, '_>) -> R) -> R {
+    let mut guard = node.monitor.lock();
+    let (mut heap, state) = guard.split();
+    let mut step = Step {
+        from: NodeId(0),
+        heap: &mut heap,
+        pool: &node.pool,
+        out: &mut Outbox::default(),
+        payload: &[],
+    };
+    f(state, &mut step)
+}
+
+fn call(from: u16, number: u64, operation: u16) -> Call {
+    Call {
+        id: CallId {
+            node: NodeId(from),
+            number,
+        },
+        object: COUNTER,
+        kind: kind::register(Kind::of::<Counter>()),
+        operation,
+        writes: true,
+        arguments: Bytes::default(),
+    }
+}
+
+/// What node 1 is answered at once, if it is.
+fn answer(node: &Node, call: &Call, delivered: u64) -> Option<Message> {
+    let mut answer = None;
+    let head = bare::call_head(call, delivered);
+    let bytes = [&head[..], &call.arguments].concat();
+    let taken = node.deliver_bytes(NodeId(1), &bytes, &mut |parts| {
+        answer = Some(Message::decode(&parts.concat()).unwrap());
+    });
+    assert_eq!(taken.is_some(), answer.is_some());
+    answer
+}
+
+fn told(message: Message) -> ObjectsMessage {
+    match message {
+        Message::Objects(message) => *message,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_call_is_executed_at_once_where_its_result_is_all_that_comes_of_it() {
+    let node = node();
+    let added = answer(&node, &call(1, 7, ADD), 0).map(told);
+    let reply = ObjectsMessage::BareReply {
+        call: 7,
+        delivered: 0,
+        result: Bytes::from([1]),
+    };
+    assert_eq!(added, Some(reply));
+    let panicked = answer(&node, &call(1, 8, PANICS), 0).map(told);
+    assert!(
+        matches!(
+            &panicked,
+            Some(ObjectsMessage::Reply { answers, .. })
+                if matches!(&answers[..], [(8, Err(Refusal::Poisoned { .. }))])
+        ),
+        "{panicked:?}"
+    );
+    // Its copy is here, so nobody is asked.
+    assert!(!step(&node, |state, _| state.here.bare.is_some()));
+    let counters = node.counters();
+    assert_eq!(counters.messages, 2);
+}
+
+#[test]
+fn nothing_happens_where_more_comes_of_a_call() {
+    let node = node();
+    let none = |call: &Call, delivered| assert_eq!(answer(&node, call, delivered), None);
+    // Its guard is false; what was ordered before it has not come; it is another node's; there is no
+    // such object.
+    none(&call(1, 1, TAKE), 0);
+    none(&call(1, 1, ADD), 1);
+    none(&call(2, 1, ADD), 0);
+    let unknown = ObjectId(3);
+    none(
+        &Call {
+            object: unknown,
+            ..call(1, 1, ADD)
+        },
+        0,
+    );
+    assert_eq!(node.deliver_bytes(NodeId(1), &[], &mut |_| ()), None);
+    // Another waits for its guard, which it may make true.
+    step(&node, |state, step| {
+        let message = ObjectsMessage::Bare {
+            call: call(1, 1, TAKE),
+            delivered: 0,
+        };
+        state.deliver_to_objects(NodeId(1), message, step).unwrap();
+    });
+    none(&call(1, 2, ADD), 0);
+    assert_eq!(node.counters().messages, 0);
+}
+
+/// What node 1's reply is to node 0, which has made a call there, bare.
+fn reply(node: &Node, from: u16, number: u64, delivered: u64) -> Option<Wake> {
+    let bytes = [&bare::reply_head(number, delivered)[..], &[9]].concat();
+    node.deliver_bytes(NodeId(from), &bytes, &mut |_| {
+        panic!("an answer to a reply")
+    })
+}
+
+#[test]
+fn only_the_reply_that_is_waited_for_is_taken_and_once() {
+    let node = node();
+    assert_eq!(reply(&node, 1, 5, 0), None);
+    let waits = |state: &mut State| {
+        state.here.awaited = Some(5);
+        state.here.bare = Some((NodeId(1), call(0, 5, ADD)));
+    };
+    step(&node, |state, _| waits(state));
+    assert_eq!(reply(&node, 1, 4, 0), None);
+    assert_eq!(reply(&node, 2, 5, 0), None);
+    assert_eq!(reply(&node, 1, 5, 1), None);
+    assert_eq!(reply(&node, 1, 5, 0), Some(Wake::Yes));
+    step(&node, |state, _| {
+        assert_eq!(state.here.bare_result.take(), Some(Bytes::from([9])));
+        assert!(state.here.machine.is_acquire_due());
+        assert!(state.not_done());
+        waits(state);
+        // From here on it is the machine's.
+        state.hears_of_bare();
+    });
+    assert_eq!(reply(&node, 1, 5, 0), None);
+    step(&node, |state, step| {
+        let message = ObjectsMessage::BareReply {
+            call: 5,
+            delivered: 0,
+            result: Bytes::from([9]),
+        };
+        state.deliver_to_objects(NodeId(1), message, step).unwrap();
+        assert_eq!(state.here.take_finished(5), Some(Ok(Bytes::from([9]))));
+    });
+}
