@@ -32,8 +32,8 @@ impl State {
         }
     }
 
-    /// Takes a bare message by its bytes, where that is all that happens; `answer` is given what its
-    /// sender is to be told.
+    /// Takes a bare message by its bytes, where that is all that happens; `answer` is given what
+    /// its sender is to be told.
     pub(crate) fn take_bare(
         &mut self,
         from: NodeId,

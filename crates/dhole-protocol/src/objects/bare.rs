@@ -1,6 +1,6 @@
 //! Bare calls: of those that wait for one operation on a copy elsewhere most have nothing to tell
-//! with it, nor has whoever executes it with the result. Their bytes are as few as can be, and where
-//! nothing stands in the way they are executed without an event of the machine.
+//! with it, nor has whoever executes it with the result. Their bytes are as few as can be, and
+//! where nothing stands in the way they are executed without an event of the machine.
 
 use dhole_model::{NodeId, ObjectId};
 

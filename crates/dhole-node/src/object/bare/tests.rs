@@ -137,8 +137,8 @@ fn a_call_is_executed_at_once_where_its_result_is_all_that_comes_of_it() {
 fn nothing_happens_where_more_comes_of_a_call() {
     let node = node();
     let none = |call: &Call, delivered| assert_eq!(answer(&node, call, delivered), None);
-    // Its guard is false; what was ordered before it has not come; it is another node's; there is no
-    // such object.
+    // Its guard is false; what was ordered before it has not come; it is another node's; there is
+    // no such object.
     none(&call(1, 1, TAKE), 0);
     none(&call(1, 1, ADD), 1);
     none(&call(2, 1, ADD), 0);
