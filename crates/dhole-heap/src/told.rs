@@ -567,6 +567,7 @@ mod tests {
         let node = Monitor::new(&cluster, NodeId(1), ());
         let own = node.lock().split().0.alloc(5_u8).unwrap();
         let mut told = Vec::new();
+        assert!(cluster.has_to_tell(NodeId(2)));
         let telling = cluster.tell(NodeId(2), &mut told);
         let (_, runs): (Vec<CallSite>, Vec<Told>) = postcard::from_bytes(&told).unwrap();
         assert_eq!((runs.len(), runs[0].first), (1, own.oid().0));
@@ -574,8 +575,9 @@ mod tests {
         let mut again = Vec::new();
         assert_eq!(cluster.tell(NodeId(2), &mut again), telling);
         assert_eq!(again, told);
+        assert!(cluster.has_to_tell(NodeId(2)));
         cluster.told(NodeId(2), telling);
-        assert!(!telling.more);
+        assert!(!telling.more && !cluster.has_to_tell(NodeId(2)));
         again.clear();
         cluster.tell(NodeId(2), &mut again);
         assert!(again.is_empty());

@@ -64,3 +64,23 @@ fn no_more_is_collected_than_may_be_and_nothing_of_it_is_lost() {
     assert!(!machine.desk.has_collected());
     peer.send(NodeId(0), &[&frame]).unwrap();
 }
+
+#[test]
+fn bytes_go_where_there_is_room_and_nobody_sends_and_wait_for_nothing() {
+    let mut ports = Local::cluster(2).unwrap();
+    let (peer, port) = (ports.pop().unwrap(), ports.pop().unwrap());
+    let machine = Processes::new(Box::new(port), 0).unwrap();
+    let post = |to| machine.post_bytes(NodeId(to), [b"first ", b"second"], true);
+    assert!(post(1));
+    let mut came = Vec::new();
+    peer.poll(&mut |_, frame| came.push(frame.to_vec()));
+    let frame = Frame::parse(&came[0]).unwrap();
+    assert_eq!((came.len(), frame.message), (1, &b"first second"[..]));
+    assert!(!post(2), "there is no such node");
+    let lane = lock(&machine.lanes[1]);
+    assert!(!post(1), "somebody sends there");
+    drop(lane);
+    let went = (0..).take_while(|_| post(1)).count();
+    assert_eq!(peer.poll(&mut |_, _| ()), went);
+    assert!(post(1), "there is room again");
+}
