@@ -30,6 +30,9 @@ pub(super) struct Lane {
 /// A lane's buffer that has grown past this is not kept.
 const MOST_KEPT: usize = 1 << 20;
 
+/// A frame that is longer takes its time, for which nobody is to wait who needs the node's lock.
+const AT_ONCE: usize = 4096;
+
 /// How long a sender that finds no room and nothing to take sleeps before it tries again. It does
 /// not sleep in the port: whoever gets up there is taken for the one who sleeps, and that may be
 /// another.
@@ -277,7 +280,9 @@ impl Processes {
         let bytes = first.len() + second.len();
         let cluster = lane.cluster.as_ref();
         let most = self.port.offers().largest.min(self.limits.message);
-        if HEADER + bytes > most || cluster.is_some_and(|cluster| cluster.has_to_tell(to)) {
+        if HEADER + bytes > most.min(AT_ONCE)
+            || cluster.is_some_and(|cluster| cluster.has_to_tell(to))
+        {
             return false;
         }
         let header = self.header(Kind::Message, 0, bytes);

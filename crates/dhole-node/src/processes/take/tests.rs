@@ -77,6 +77,11 @@ fn bytes_go_where_there_is_room_and_nobody_sends_and_wait_for_nothing() {
     let frame = Frame::parse(&came[0]).unwrap();
     assert_eq!((came.len(), frame.message), (1, &b"first second"[..]));
     assert!(!post(2), "there is no such node");
+    let long = [0; 4096];
+    assert!(
+        !machine.post_bytes(NodeId(1), [&long, &[]], true),
+        "it takes long"
+    );
     let lane = lock(&machine.lanes[1]);
     assert!(!post(1), "somebody sends there");
     drop(lane);
