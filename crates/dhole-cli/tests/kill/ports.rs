@@ -24,6 +24,7 @@ const HAS_LOCK: u8 = 4;
 const GIVES_LOCK: u8 = 5;
 const FETCH: u8 = 6;
 const VALUE: u8 = 7;
+const PASSED: u8 = 8;
 /// And the number of the node that is lost.
 const LOST: u8 = 100;
 
@@ -170,6 +171,12 @@ fn member() {
     }
     it.barrier();
 
+    // Whoever has not yet passed the barrier would find the victim lost in it.
+    if me == VICTIM {
+        it.hear(PASSED, NODES - 1);
+    } else {
+        it.say(VICTIM, PASSED);
+    }
     let mut last = Some(it);
     if strikes("at exit") {
         happens(|| drop(last.take()));
