@@ -14,7 +14,8 @@ use super::message::{Answers, Call, CallId, ObjectsMessage};
 const CALL: [u8; 2] = [0x80, 0];
 const REPLY: [u8; 8] = [0x81, 0, 0, 0, 0, 0, 0, 0];
 
-const CALL_HEAD: usize = 40;
+/// As many bytes stand before the arguments of a bare call.
+pub const CALL_HEAD: usize = 40;
 const REPLY_HEAD: usize = 24;
 
 /// What stands before the arguments of a bare call.
@@ -120,17 +121,14 @@ impl ObjectsMessage {
 impl Objects {
     /// Whether another node has heard all that this one has seen.
     pub(super) fn has_nothing_to_tell(&self, node: NodeId, host: &dyn Host) -> bool {
-        let told = self.acknowledged.get(&node).unwrap_or(&self.nothing);
-        !host.has_news_since(told)
+        !host.has_news_since(self.told_to(node))
     }
 
     /// Where a call of an operation on this object goes bare. Whoever sends it there says that it
     /// [asks](Objects::asks), before anything else but the [reply](Objects::bare_reply) comes.
     pub fn goes_bare(&self, object: ObjectId, host: &dyn Host) -> Option<NodeId> {
-        match self.table.get(&object)?.place {
-            Place::At(to) if self.has_nothing_to_tell(to, host) => Some(to),
-            _ => None,
-        }
+        self.asked_at(object)
+            .filter(|to| self.has_nothing_to_tell(*to, host))
     }
 
     /// The reply to a bare call of the worker has come, of which the machine was not told that it

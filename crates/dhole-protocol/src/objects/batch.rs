@@ -7,7 +7,7 @@
 //! for it and goes as the next batch, unless it is so much that it goes before. So whatever waits
 //! here waits for a message that is on its way, and that no guard can hold up.
 
-use dhole_model::{NodeId, VectorTime};
+use dhole_model::{NodeId, ObjectId, VectorTime};
 
 use super::host::Host;
 use super::message::{Answers, Call, Calls, ObjectsMessage, Outcome};
@@ -37,11 +37,8 @@ pub(super) struct Answering {
 impl Objects {
     /// The worker calls an operation and goes on.
     pub(super) fn begin(&mut self, call: Call, host: &mut dyn Host, out: Out<'_>) {
-        let creator = call.object.creator(self.nodes);
-        let to = match self.place(call.object) {
-            Some(Place::At(to)) => to,
-            Some(Place::Unknown) if creator != self.me => creator,
-            _ => return self.invoke(call, host, out),
+        let Some(to) = self.asked_at(call.object) else {
+            return self.invoke(call, host, out);
         };
         if self.asked.is_empty() {
             return self.ask(to, call, host, out);
@@ -53,6 +50,17 @@ impl Objects {
         let much = batch.calls.len() >= MOST_TOGETHER || batch.bytes >= MOST_BYTES;
         if much || batch.unanswered == 0 {
             self.send_batch(to, host, out);
+        }
+    }
+
+    /// The other node that is asked to execute operations on an object: where it is, or who made it,
+    /// while nothing is known of it.
+    pub(super) fn asked_at(&self, object: ObjectId) -> Option<NodeId> {
+        let creator = object.creator(self.nodes);
+        match self.place(object)? {
+            Place::At(to) => Some(to),
+            Place::Unknown if creator != self.me => Some(creator),
+            _ => None,
         }
     }
 

@@ -387,6 +387,11 @@ impl Call {
     pub(super) fn wire_bytes(&self) -> u64 {
         CALL + LENGTH + self.arguments.len() as u64
     }
+
+    /// Bytes that it takes on a wire where it goes bare, without the header.
+    pub fn bare_bytes(&self) -> u64 {
+        self.wire_bytes() + NUMBER + time_bytes(&None)
+    }
 }
 
 impl Refusal {
@@ -557,7 +562,7 @@ impl ObjectsMessage {
                 let answers = answers.iter().map(outcome).sum::<u64>();
                 together_bytes(*together) + answers + NUMBER + news_bytes(news)
             }
-            ObjectsMessage::Bare { call, .. } => call.wire_bytes() + NUMBER + time_bytes(&None),
+            ObjectsMessage::Bare { call, .. } => call.bare_bytes(),
             ObjectsMessage::BareReply { result, .. } => 2 * NUMBER + LENGTH + result.len() as u64,
             ObjectsMessage::Elsewhere { .. } => 3 * NUMBER + 3,
             ObjectsMessage::Create { state, .. } => {

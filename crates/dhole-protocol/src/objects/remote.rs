@@ -28,10 +28,12 @@ impl Objects {
 
     /// What this node has seen and another may not have heard.
     pub(super) fn news_for(&self, node: NodeId, host: &dyn Host) -> Option<Arc<News>> {
-        match self.acknowledged.get(&node) {
-            Some(acknowledged) => host.news_since(acknowledged),
-            None => host.news_since(&self.nothing),
-        }
+        host.news_since(self.told_to(node))
+    }
+
+    /// What another node has surely been told of what this one has seen.
+    pub(super) fn told_to(&self, node: NodeId) -> &VectorTime {
+        self.acknowledged.get(&node).unwrap_or(&self.nothing)
     }
 
     /// Tells the caller what its call came to.
@@ -214,8 +216,8 @@ impl Objects {
         true
     }
 
-    /// What a node has seen, as it says: all that need not be told it with what comes of its bare
-    /// calls.
+    /// What a node has seen, as it says, and has [heard of](Objects::hear_own) then: all that need
+    /// not be told it with what comes of its bare calls.
     pub(super) fn says_it_saw(&mut self, node: NodeId, time: Option<&VectorTime>) {
         if let Some(time) = time {
             let told = self.told_by.entry(node);

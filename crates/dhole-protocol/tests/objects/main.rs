@@ -2,6 +2,7 @@
 
 mod batches;
 mod haste;
+mod news;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use dhole_protocol::objects::{
     Bytes, Call, CallId, Calls, Host, MOST_CALLS, Objects, ObjectsCommand, ObjectsEvent,
     ObjectsMessage, Ordered, Outcome, Place, Refusal, Saved, Strategy, Tried,
 };
-use dhole_protocol::{News, ProtocolError};
+use dhole_protocol::{Interval, News, ProtocolError};
 
 /// Tells the value when there is one.
 const AWAIT: u16 = 0;
@@ -19,9 +20,9 @@ const AWAIT: u16 = 0;
 const TAKE: u16 = 1;
 const ADD: u16 = 2;
 
-/// Copies of counters.
+/// Copies of counters, and what the worker has seen.
 #[derive(Default)]
-struct Counters(BTreeMap<ObjectId, u32>);
+struct Counters(BTreeMap<ObjectId, u32>, Option<News>);
 
 impl Host for Counters {
     fn create(&mut self, object: ObjectId, _: u64, _: &[u8]) -> Result<(), Refusal> {
@@ -62,11 +63,15 @@ impl Host for Counters {
     }
 
     fn time(&self) -> Option<VectorTime> {
-        None
+        self.1.as_ref().map(|seen| seen.time.clone())
     }
 
-    fn news_since(&self, _: &VectorTime) -> Option<Arc<News>> {
-        None
+    fn news_since(&self, time: &VectorTime) -> Option<Arc<News>> {
+        let seen = self.1.as_ref().filter(|seen| !time.covers(&seen.time))?;
+        let mut news = seen.clone();
+        let lacks = |interval: &Arc<Interval>| interval.index > time.of(interval.node);
+        news.intervals.retain(lacks);
+        Some(Arc::new(news))
     }
 }
 
