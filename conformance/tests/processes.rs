@@ -26,15 +26,6 @@ conformance::suite!(shm, super::SHM);
 conformance::suite!(udp, super::UDP);
 
 #[test]
-fn a_process_begins_though_its_nodes_program_only_asks() {
-    use conformance::suite::a_process_begins_though_its_nodes_program_only_asks;
-
-    for platform in [&SHM, &UDP] {
-        a_process_begins_though_its_nodes_program_only_asks(platform);
-    }
-}
-
-#[test]
 fn random_programs_between_processes_are_as_if_sequential() {
     use conformance::oracle::{Size, execute, expected, generate};
     use conformance::{OverTcp, Platform, Under, seeds};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use dhole::{NodeId, Object, Ref, Result, Worker, on, op, replicated};
+use dhole::{NodeId, Object, Ref, on, replicated};
 use serde::{Deserialize, Serialize};
 
 use super::{keeps_pages, succeed};
@@ -12,9 +12,14 @@ use crate::Platform;
 #[derive(Serialize, Deserialize, Default)]
 struct Desk {
     calls: u64,
-    left: Option<(u64, Ref<u64>)>,
+    left: Option<Left>,
+    /// Of each node, whether what it left was not taken, or not read yet.
+    unread: [bool; 3],
     stamps: u64,
 }
+
+/// Who left a number, which, and where it is written too.
+type Left = (usize, u64, Ref<u64>);
 
 #[dhole::object(crate = "dhole")]
 impl Desk {
@@ -28,9 +33,19 @@ impl Desk {
         self.calls
     }
 
+    /// Whether a node may write its number anew, and leave it.
+    pub fn may_leave(&self, node: usize) -> bool {
+        !self.unread[node]
+    }
+
     /// Leaves a number, written in shared memory too, and takes the one that was left before.
-    pub fn swap(&mut self, number: u64, written: Ref<u64>) -> Option<(u64, Ref<u64>)> {
-        self.left.replace((number, written))
+    pub fn swap(&mut self, node: usize, number: u64, written: Ref<u64>) -> Option<Left> {
+        self.unread[node] = true;
+        self.left.replace((node, number, written))
+    }
+
+    pub fn was_read(&mut self, node: usize) {
+        self.unread[node] = false;
     }
 
     pub fn stamp(&mut self) {
@@ -58,6 +73,54 @@ impl Seen {
     }
 }
 
+#[derive(Serialize, Deserialize, Default)]
+struct Flags([bool; 2]);
+
+#[dhole::object(crate = "dhole")]
+impl Flags {
+    pub fn raise(&mut self, flag: usize) {
+        self.0[flag] = true;
+    }
+
+    pub fn is_up(&self, flag: usize) -> bool {
+        self.0[flag]
+    }
+
+    #[when(self.0[*flag])]
+    pub fn await_up(&self, flag: usize) {}
+}
+
+/// Node 0 writes when node 2 has a copy, and says so; node 2 asks until it hears of it. Node 2 meets
+/// nobody after it has got its copy but the flags, and has nothing to tell with what it asks.
+pub fn who_asks_until_it_hears_that_something_was_written_sees_it(platform: &dyn Platform) {
+    if keeps_pages(platform) {
+        return;
+    }
+    succeed(platform, 3, |w| {
+        let numbers = w.once(|w| Ok(w.alloc_range(20, |_| 0_u64)))?;
+        for number in numbers.iter() {
+            let flags: Object<Flags> =
+                w.once(|w| Ok(w.new_object(on(NodeId(1)), Flags::default())?))?;
+            w.barrier()?;
+            match w.node() {
+                NodeId(0) => {
+                    flags.await_up(w, 0)?;
+                    *number.get_mut(w) = 1;
+                    flags.raise(w, 1)?;
+                }
+                NodeId(2) => {
+                    assert_eq!(number.read(w), 0);
+                    flags.raise(w, 0)?;
+                    while !flags.is_up(w, 1)? {}
+                }
+                _ => flags.await_up(w, 1)?,
+            }
+            assert_eq!(number.read(w), 1);
+        }
+        Ok(())
+    });
+}
+
 /// Calls of which most have nothing to tell, others hand over what was written before them, or wait
 /// for their guards, while the object moves: each takes effect once, and tells what it should.
 pub fn calls_take_effect_once_and_tell_all_wherever_an_object_is(platform: &dyn Platform) {
@@ -70,21 +133,26 @@ pub fn calls_take_effect_once_and_tell_all_wherever_an_object_is(platform: &dyn 
             let desk = w.new_object(on(NodeId(1)), Desk::default())?;
             Ok((desk, w.new_object(on(NodeId(0)), Seen::default())?))
         })?;
-        let me = u64::from(w.node().0);
+        // Everybody has a copy of what others write before they leave it.
+        let cells = w.once(|w| Ok(w.alloc_range(3, |_| u64::MAX)))?;
+        assert!(cells.iter().all(|cell| cell.read(w) == u64::MAX));
+        w.barrier()?;
+        let me = w.node().index();
         for round in 0..ROUNDS {
             match w.random() % 10 {
-                0 => {
-                    let number = me * ROUNDS + round;
-                    let mine = w.alloc(number);
-                    if let Some((number, written)) = desk.swap(w, number, mine)? {
+                0 | 1 if desk.may_leave(w, me)? => {
+                    let mine = cells.at(me);
+                    *mine.get_mut(w) = round;
+                    if let Some((node, number, written)) = desk.swap(w, me, round, mine)? {
                         assert_eq!(written.read(w), number, "what was left is not visible");
+                        desk.was_read(w, node)?;
                     }
                 }
-                1 => {
+                2 => {
                     desk.stamp(w)?;
                     desk.take_stamp(w)?;
                 }
-                2 if me == 0 => {
+                3 if me == 0 => {
                     let place = w.random() % 4;
                     let to = match place {
                         3 => replicated(),
@@ -103,26 +171,4 @@ pub fn calls_take_effect_once_and_tell_all_wherever_an_object_is(platform: &dyn 
         Ok(())
     });
     assert!(outcome.races.is_empty(), "{:?}", outcome.races);
-}
-
-fn call(w: &mut Worker<'_>, desk: Object<Desk>) -> Result<u64> {
-    Ok(desk.call(w)?)
-}
-
-/// A process is started on a node whose program does nothing but ask another whether it has begun,
-/// and so waits: between processes, that is, where an answer has to come.
-pub fn a_process_begins_though_its_nodes_program_only_asks(platform: &dyn Platform) {
-    succeed(platform, 2, |w| {
-        let desk: Object<Desk> = w.once(|w| Ok(w.new_object(on(NodeId(0)), Desk::default())?))?;
-        for round in 1..=20 {
-            w.barrier()?;
-            if w.node().0 == 0 {
-                let number = w.spawn(NodeId(1), desk, op!(call))?.join(w)?;
-                assert_eq!(number, round);
-            } else {
-                while desk.calls(w)? < round {}
-            }
-        }
-        Ok(())
-    });
 }

@@ -199,24 +199,23 @@ impl Cluster {
     /// where it knows all. The caller sends it, in order with all that it sends there, and says so
     /// ([`told`](Cluster::told)); it lets no one else tell `to` meanwhile.
     pub fn tell(&self, to: NodeId, out: &mut Vec<u8>) -> Telling {
-        let line = self.apart.as_ref().and_then(|a| a.lines.get(to.index()));
-        let Some(line) = line else {
-            return Telling::default();
-        };
-        let next = line.next.load(Ordering::Acquire);
-        if line.behind.load(Ordering::Acquire) <= next {
-            return Telling { next, more: false };
+        match self.next_for(to) {
+            None => Telling::default(),
+            Some((next, false)) => Telling { next, more: false },
+            Some((next, true)) => self.tell_from(next, to, out),
         }
-        self.tell_from(next, to, out)
+    }
+
+    /// From where on another process has not been told, and whether there is anything.
+    fn next_for(&self, to: NodeId) -> Option<(u64, bool)> {
+        let line = self.apart.as_ref()?.lines.get(to.index())?;
+        let next = line.next.load(Ordering::Acquire);
+        Some((next, line.behind.load(Ordering::Acquire) > next))
     }
 
     /// Whether another process has to be [told](Cluster::tell) something.
     pub fn has_to_tell(&self, to: NodeId) -> bool {
-        let line = self.apart.as_ref().and_then(|a| a.lines.get(to.index()));
-        line.is_some_and(|line| {
-            let next = line.next.load(Ordering::Acquire);
-            line.behind.load(Ordering::Acquire) > next
-        })
+        self.next_for(to).is_some_and(|(_, any)| any)
     }
 
     #[cold]

@@ -7,13 +7,12 @@ mod tests;
 
 use dhole_heap as heap;
 use dhole_model::{MessageKind, NodeId, ObjectId};
-use dhole_net::{Envelope, Payload, Wake};
-use dhole_protocol::objects::{Bytes, Call, ObjectsMessage, Outcome, Refusal, bare};
-use dhole_protocol::{Event, Message};
+use dhole_net::Wake;
+use dhole_protocol::Message;
+use dhole_protocol::objects::{Bytes, Call, ObjectsMessage, Outcome, bare};
 
 use super::copies::Hosting;
 use super::invoke::Wanted;
-use crate::machine::Woken;
 use crate::node::State;
 use crate::worker::{Failure, Link};
 
@@ -103,12 +102,9 @@ impl State {
         }
         let is_it = |(to, it): &mut (NodeId, Call)| *to == from && it.id.number == call;
         here.bare.take_if(is_it)?;
-        here.bare_result = Some(result);
-        here.awaited = None;
         here.machine.bare_reply();
         self.protocol.count_objects(from, false);
-        self.protocol.operation_over();
-        self.woken();
+        self.finished(call, Ok(result));
         Some(match self.may_go_on() {
             true => Wake::Yes,
             false => Wake::No,
@@ -117,18 +113,20 @@ impl State {
 }
 
 impl Link<'_> {
-    /// Where a call of the worker's goes bare, past the machine. Not where another process of this
-    /// node could go on meanwhile.
-    pub(super) fn goes_bare(
+    /// Where a call of the worker's goes bare that takes so many bytes.
+    fn goes_bare(
         &self,
         call: &mut heap::Call<'_, State>,
         object: ObjectId,
+        bytes: usize,
     ) -> Option<NodeId> {
         let state = call.split().1;
-        let may = self.machine.sends_bytes() && state.may_be_bare() && !state.turns.can_go_on();
-        if !may || state.protocol.has_deferred() || !self.out.borrow().is_empty() {
+        let may = self.machine.sends_bytes(bytes) && state.may_be_bare();
+        if !may {
             return None;
         }
+        // The interval is over, where anything was written or anybody waited for the worker's call.
+        debug_assert!(!state.protocol.has_deferred() && self.out.borrow().is_empty());
         let host = Hosting {
             copies: &mut state.here.copies,
             protocol: &state.protocol,
@@ -136,74 +134,33 @@ impl Link<'_> {
         state.here.machine.goes_bare(object, &host)
     }
 
-    /// Sends a call there, past the machine, and waits until it is over.
+    /// Sends a call past the machine, where that can be done at once, and waits until it is over.
     pub(super) fn operate_bare(
         &self,
         call: &mut heap::Call<'_, State>,
-        to: NodeId,
         wanted: Wanted,
         called: impl FnOnce(u64) -> Call,
-    ) -> Result<Outcome, Failure> {
-        let node = self.node.id;
+        arguments: usize,
+    ) -> Result<Option<Outcome>, Failure> {
+        let bytes = bare::CALL_HEAD + arguments;
+        let Some(to) = self.goes_bare(call, wanted.object, bytes) else {
+            return Ok(None);
+        };
         let state = call.split().1;
         let number = state.here.machine.new_call().number;
         let called = called(number);
-        let delivered = state.here.machine.delivered();
-        let head = bare::call_head(&called, delivered);
-        let sent = (self.machine).send_bytes(node, to, [&head, &called.arguments]);
+        let head = bare::call_head(&called, state.here.machine.delivered());
+        let parts = [&head[..], &called.arguments];
+        if !self.machine.send_bytes(self.node.id, to, parts) {
+            return Ok(None);
+        }
         // What else there is to do is done while the call is on its way.
         state.here.awaited = Some(number);
-        state.here.bare = Some((to, called.clone()));
         state.protocol.awaits(wanted.awaits(), wanted.site);
         state.protocol.count_objects(to, true);
-        let bare = ObjectsMessage::Bare {
-            call: called,
-            delivered,
-        };
-        let bytes = Message::HEADER_BYTES + bare.wire_bytes();
-        let kind = MessageKind::OperationRequest;
-        state.counting.sent_of(kind, bytes);
-        if !sent {
-            state.hears_of_bare();
-            self.out.borrow_mut().push(Envelope {
-                from: node,
-                to,
-                body: Message::Objects(Box::new(bare)),
-                payload: Payload::NONE,
-            });
-        }
-        let waited = self.wait_for_bare(call, sent);
-        let state = call.split().1;
-        // Where the run has ended, the reply may come nevertheless.
-        state.hears_of_bare();
-        state.here.awaited = None;
-        let outcome = match state.here.bare_result.take() {
-            Some(result) => Some(Ok(result)),
-            None => state.here.take_finished(number),
-        };
-        waited?;
-        Ok(outcome.unwrap_or(Err(Refusal::Unknown)))
-    }
-
-    /// Waits until a call that went bare is over: as for others, unless its reply is all that
-    /// comes.
-    fn wait_for_bare(&self, call: &mut heap::Call<'_, State>, sent: bool) -> Result<(), Failure> {
-        if sent && call.split().1.here.numbered_by().is_none() {
-            call.unlock();
-            let node = self.node.id;
-            let began = self.machine.now(node);
-            let woken = (self.machine).wait_polling(self.receivers, node, self.suspect_after);
-            let waited = self.machine.now(node).saturating_sub(began);
-            let state = call.split().1;
-            state.counting.all.waited_ns += waited;
-            if state.here.bare_result.is_some() && state.may_go_on() {
-                state.not_done();
-                return Ok(());
-            }
-            if woken == Woken::ByTime {
-                self.step(call, Some(Event::WaitedLong))?;
-            }
-        }
-        self.outcome(call).map(drop)
+        let (kind, bytes) = (MessageKind::OperationRequest, called.bare_bytes());
+        state.counting.sent_of(kind, Message::HEADER_BYTES + bytes);
+        state.here.bare = Some((to, called));
+        self.over(call, number, Ok(())).map(Some)
     }
 }

@@ -244,13 +244,12 @@ impl<'id> Worker<'id> {
                 kind,
                 operation,
                 writes,
-                arguments,
+                arguments: arguments.clone(),
             };
-            let outcome = match link.goes_bare(call, object) {
-                Some(to) => link.operate_bare(call, to, wanted, called)?,
+            let outcome = match link.operate_bare(call, wanted, called, arguments.len())? {
+                Some(outcome) => outcome,
                 None => {
-                    let event = |number| ObjectsEvent::Invoke(called(number));
-                    link.operate(call, wanted, event)?
+                    link.operate(call, wanted, |number| ObjectsEvent::Invoke(called(number)))?
                 }
             };
             Ok(outcome.and_then(|bytes| kind::decode("the result", &bytes).map_err(malformed)))
@@ -331,10 +330,20 @@ impl Link<'_> {
         here.awaited = Some(number);
         let event = event(number);
         let stepped = self.stepping(call, |state, step| state.step_objects(event, step));
-        let waited = stepped
-            .map_err(Failure::from)
-            .and_then(|()| self.outcome(call));
+        self.over(call, number, stepped.map_err(Failure::from))
+    }
+
+    /// Waits until a call is over that was made, if it was.
+    pub(super) fn over(
+        &self,
+        call: &mut Call<'_, State>,
+        number: u64,
+        made: Result<(), Failure>,
+    ) -> Result<Outcome, Failure> {
+        let waited = made.and_then(|()| self.outcome(call));
         let state = call.split().1;
+        // Where the run has ended, the reply may come nevertheless.
+        state.hears_of_bare();
         state.here.awaited = None;
         let outcome = state.here.take_finished(number);
         waited?;

@@ -9,8 +9,8 @@ use dhole_model::{NodeId, ObjectCounters, ObjectId};
 use dhole_net::Payload;
 use dhole_protocol::group::{Group, GroupCommand, GroupError, GroupEvent, Settings};
 use dhole_protocol::objects::{
-    Bytes, Call, MOST_CALLS, Objects, ObjectsCommand, ObjectsEvent, ObjectsMessage, Ordered,
-    Outcome, Refusal, Start, check_group,
+    Call, MOST_CALLS, Objects, ObjectsCommand, ObjectsEvent, ObjectsMessage, Ordered, Outcome,
+    Refusal, Start, check_group,
 };
 use dhole_protocol::{Message, ProtocolError};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -54,8 +54,6 @@ pub(crate) struct ObjectsHere {
     pub awaited: Option<u64>,
     /// The call that it waits for went there, bare, and the machine has not heard of it.
     pub bare: Option<(NodeId, Call)>,
-    /// What that came to.
-    pub bare_result: Option<Bytes>,
 }
 
 /// A call that was started.
@@ -138,7 +136,6 @@ impl ObjectsHere {
             unseen: Vec::new(),
             awaited: None,
             bare: None,
-            bare_result: None,
         }
     }
 
@@ -356,7 +353,8 @@ impl State {
         }
     }
 
-    fn finished(&mut self, call: u64, outcome: Outcome) {
+    /// A call of the worker's is over.
+    pub(super) fn finished(&mut self, call: u64, outcome: Outcome) {
         self.here.over(call, outcome);
         if self.here.awaited == Some(call) {
             self.here.awaited = None;

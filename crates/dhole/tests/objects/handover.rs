@@ -113,24 +113,46 @@ fn a_reader_of_a_replica_sees_what_the_writer_had_written() {
     run.unwrap();
 }
 
-/// Node 0 writes, and says so; node 2, which has an old copy, asks until it hears of it. Operations
-/// have nothing to tell but that: what has a home is written without notices.
-fn flagged(w: &mut Worker<'_>) -> dhole::Result<u64> {
-    let (flag, number) = w.once(|w| {
-        let flag = w.new_object(on(NodeId(1)), Mailbox::default())?;
-        Ok((flag, w.alloc(0_u64)))
-    })?;
-    let _old = number.read(w);
-    w.barrier()?;
-    if w.node() == NodeId(0) {
-        *number.get_mut(w) = 1;
-        let letter = w.alloc([0; 4]);
-        flag.send(w, 0, letter)?;
+#[derive(Serialize, Deserialize, Default)]
+struct Flags {
+    up: [bool; 2],
+}
+
+#[dhole::object]
+impl Flags {
+    pub fn raise(&mut self, flag: usize) {
+        self.up[flag] = true;
     }
-    if w.node() == NodeId(2) {
-        while flag.len(w)? == 0 {}
-    } else {
-        let _letter = flag.look(w, 0)?;
+
+    pub fn is_up(&self, flag: usize) -> bool {
+        self.up[flag]
+    }
+
+    #[when(self.up[*flag])]
+    pub fn await_up(&self, flag: usize) {}
+}
+
+/// Node 0 writes when node 2 has a copy, and says so; node 2 asks until it hears of it. What has a
+/// home is written without notices, so that nothing is told but that; and node 2 meets nobody after
+/// it has got its copy but the flags.
+fn flagged(w: &mut Worker<'_>) -> dhole::Result<u64> {
+    let (flags, number) = w.once(|w| {
+        let flags = w.new_object(on(NodeId(1)), Flags::default())?;
+        Ok((flags, w.alloc(0_u64)))
+    })?;
+    w.barrier()?;
+    match w.node() {
+        NodeId(0) => {
+            flags.await_up(w, 0)?;
+            *number.get_mut(w) = 1;
+            flags.raise(w, 1)?;
+        }
+        NodeId(2) => {
+            assert_eq!(number.read(w), 0);
+            flags.raise(w, 0)?;
+            while !flags.is_up(w, 1)? {}
+        }
+        _ => flags.await_up(w, 1)?,
     }
     Ok(number.read(w))
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use dhole_heap::{Cluster, Tag};
 use dhole_net::{Outbox, PayloadPool, Receiver};
-use dhole_protocol::objects::{CallId, ObjectsEvent, Strategy};
+use dhole_protocol::objects::{CallId, ObjectsEvent, Refusal, Strategy};
 use serde::{Deserialize, Serialize};
 
 use super::super::kind::{self, Applied, Kind, Malformed, ObjectType, OperationInfo};
@@ -118,6 +118,10 @@ fn a_call_is_executed_at_once_where_its_result_is_all_that_comes_of_it() {
         result: Bytes::from([1]),
     };
     assert_eq!(added, Some(reply));
+    assert!(step(&node, |state, _| state
+        .here
+        .machine
+        .take_acquire_due()));
     let panicked = answer(&node, &call(1, 8, PANICS), 0).map(told);
     assert!(
         matches!(
@@ -185,7 +189,7 @@ fn only_the_reply_that_is_waited_for_is_taken_and_once() {
     assert_eq!(reply(&node, 1, 5, 1), None);
     assert_eq!(reply(&node, 1, 5, 0), Some(Wake::Yes));
     step(&node, |state, _| {
-        assert_eq!(state.here.bare_result.take(), Some(Bytes::from([9])));
+        assert_eq!(state.here.take_finished(5), Some(Ok(Bytes::from([9]))));
         assert!(state.here.machine.is_acquire_due());
         assert!(state.not_done());
         waits(state);

@@ -1,5 +1,9 @@
 //! What is collected while somebody is stuck in the node, and how much.
 
+use std::sync::Arc;
+
+use dhole_heap::{Cluster, Monitor};
+use dhole_model::Detector;
 use dhole_net::{Local, Port, SendError};
 
 use super::super::ProcessLimits;
@@ -88,4 +92,13 @@ fn bytes_go_where_there_is_room_and_nobody_sends_and_wait_for_nothing() {
     let went = (0..).take_while(|_| post(1)).count();
     assert_eq!(peer.poll(&mut |_, _| ()), went);
     assert!(post(1), "there is room again");
+    let cluster = Cluster::part(2, NodeId(0), Detector::Check).unwrap();
+    // Other tests of this process take ids meanwhile.
+    let settled = || cluster.settle(Cluster::window_of(cluster.ids_left()), 1);
+    while settled().is_err() {}
+    let node = Monitor::new(&cluster, NodeId(0), ());
+    lock(&machine.lanes[1]).cluster = Some(Arc::clone(&cluster));
+    assert!(post(1), "there is nothing to tell");
+    node.lock().split().0.alloc(7_u64).unwrap();
+    assert!(!post(1), "who gets a reference has to know of what");
 }
