@@ -1,11 +1,16 @@
-//! A process begins on a node whose program does nothing but ask another whether it has.
+//! Calls between processes, where what they need comes as it rarely does.
 
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use conformance::suite::{
+    calls_take_effect_once_and_tell_all_wherever_an_object_is,
+    who_asks_until_it_hears_that_something_was_written_sees_it,
+};
 use conformance::{OverPorts, ports, run};
 use dhole::{NodeId, Object, Result, Worker, on, op};
-use dhole_net::{Layer, Port};
+use dhole_net::{Layer, Port, SendError};
 use dhole_protocol::Message;
 use dhole_protocol::objects::ObjectsMessage;
 
@@ -25,20 +30,24 @@ impl Layer for Together {
 
     fn poll(&self, take: &mut dyn FnMut(NodeId, &[u8])) -> usize {
         let mut kept = self.kept.lock().unwrap();
-        let came = Port::poll(&self.port, &mut |from, frame| {
+        Port::poll(&self.port, &mut |from, frame| {
             kept.push((from, frame.to_vec()));
         });
-        let last = kept.last();
-        if came == 0 || last.is_some_and(|(_, frame)| starts_a_process(frame)) {
-            return 0;
-        }
-        let came = kept.len();
-        for (from, frame) in kept.drain(..) {
+        let given = match kept.last() {
+            Some((_, last)) if starts_a_process(last) => kept.len() - 1,
+            _ => kept.len(),
+        };
+        for (from, frame) in kept.drain(..given) {
+            let starts = starts_a_process(&frame);
+            TOGETHER.fetch_add(usize::from(starts), Ordering::Relaxed);
             take(from, &frame);
         }
-        came
+        given
     }
 }
+
+/// How often what starts a process came together with what came next.
+static TOGETHER: AtomicUsize = AtomicUsize::new(0);
 
 /// Whether a frame brings what starts a process. Before its message stand a header, which says at
 /// its end how long the others are, and what is told of objects.
@@ -105,4 +114,51 @@ fn a_process_begins_though_its_nodes_program_only_asks() {
         });
         ran.unwrap();
     }
+    let together = TOGETHER.load(Ordering::Relaxed);
+    assert_eq!(together, 10, "each is to come together with something");
+}
+
+/// Of two frames that would go at leisure one finds no room.
+struct Narrow {
+    port: Box<dyn Port>,
+    went: AtomicBool,
+}
+
+impl Layer for Narrow {
+    type Inner = Box<dyn Port>;
+
+    fn inner(&self) -> &Box<dyn Port> {
+        &self.port
+    }
+
+    fn send_at_leisure(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
+        match self.went.fetch_xor(true, Ordering::Relaxed) {
+            true => {
+                REFUSED.store(true, Ordering::Relaxed);
+                Err(SendError::Busy { to })
+            }
+            false => Port::send_at_leisure(&self.port, to, parts),
+        }
+    }
+}
+
+static REFUSED: AtomicBool = AtomicBool::new(false);
+
+fn narrow(nodes: usize) -> Vec<Box<dyn Port>> {
+    let narrow = |port| {
+        let went = AtomicBool::new(false);
+        Box::new(Narrow { port, went }) as _
+    };
+    ports::local(nodes).into_iter().map(narrow).collect()
+}
+
+#[test]
+fn calls_that_find_no_room_at_once_are_made_nevertheless() {
+    let on_ports = OverPorts {
+        name: "narrow",
+        make: narrow,
+    };
+    calls_take_effect_once_and_tell_all_wherever_an_object_is(&on_ports);
+    who_asks_until_it_hears_that_something_was_written_sees_it(&on_ports);
+    assert!(REFUSED.load(Ordering::Relaxed));
 }

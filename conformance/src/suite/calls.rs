@@ -90,8 +90,8 @@ impl Flags {
     pub fn await_up(&self, flag: usize) {}
 }
 
-/// Node 0 writes when node 2 has a copy, and says so; node 2 asks until it hears of it. Node 2 meets
-/// nobody after it has got its copy but the flags, and has nothing to tell with what it asks.
+/// Node 0 writes when node 2 has a copy, and says so; node 2 asks until it hears of it. Node 2
+/// meets nobody after it has got its copy but the flags, and has nothing to tell with what it asks.
 pub fn who_asks_until_it_hears_that_something_was_written_sees_it(platform: &dyn Platform) {
     if keeps_pages(platform) {
         return;

@@ -110,8 +110,8 @@ impl<'id> Worker<'id> {
         let Worker { token, link } = self;
         link.machine.enter(link.node.id);
         let result = link.node.monitor.exclusive_call(token, |call| {
-            link.release_dropped(call)?;
-            f(link, call)
+            let result = link.release_dropped(call).and_then(|()| f(link, call));
+            link.over(call, result)
         });
         link.machine.leave(link.node.id);
         result
@@ -124,7 +124,10 @@ impl<'id> Worker<'id> {
     ) -> Result<R, Failure> {
         let Worker { token, link } = self;
         link.machine.enter(link.node.id);
-        let result = link.node.monitor.shared_call(token, |call| f(link, call));
+        let result = link.node.monitor.shared_call(token, |call| {
+            let result = f(link, call);
+            link.over(call, result)
+        });
         link.machine.leave(link.node.id);
         result
     }
@@ -151,6 +154,19 @@ impl From<ProtocolError> for Failure {
 type Send<'id> = fn(&(dyn Machine + 'id), &Receivers<'_>, NodeId, &mut Outbox<Message>);
 
 impl<'id> Link<'id> {
+    /// A call of the program's is over. Where it failed, others may have been answered before, and
+    /// wait for that.
+    fn over<R>(
+        &self,
+        call: &mut Call<'_, State>,
+        result: Result<R, Failure>,
+    ) -> Result<R, Failure> {
+        if result.is_err() {
+            self.send(call);
+        }
+        result
+    }
+
     /// An event that is over at once.
     pub fn local(&self, call: &mut Call<'_, State>, event: Option<Event>) -> Result<(), Failure> {
         self.flush_before(call, event.as_ref())?;

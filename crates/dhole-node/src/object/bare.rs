@@ -17,7 +17,7 @@ use crate::node::State;
 use crate::worker::{Failure, Link};
 
 impl State {
-    /// Whether calls may come and go past the machine: nobody else goes on here meanwhile, and no
+    /// Whether calls may come and go past the machine: no process has begun here so far, and no
     /// node may be lost.
     fn may_be_bare(&self) -> bool {
         self.ended().is_none() && self.turns.are_the_programs() && !self.survival.is_on()
@@ -161,6 +161,6 @@ impl Link<'_> {
         let (kind, bytes) = (MessageKind::OperationRequest, called.bare_bytes());
         state.counting.sent_of(kind, Message::HEADER_BYTES + bytes);
         state.here.bare = Some((to, called));
-        self.over(call, number, Ok(())).map(Some)
+        self.outcome_of(call, number, Ok(())).map(Some)
     }
 }

@@ -330,11 +330,11 @@ impl Link<'_> {
         here.awaited = Some(number);
         let event = event(number);
         let stepped = self.stepping(call, |state, step| state.step_objects(event, step));
-        self.over(call, number, stepped.map_err(Failure::from))
+        self.outcome_of(call, number, stepped.map_err(Failure::from))
     }
 
     /// Waits until a call is over that was made, if it was.
-    pub(super) fn over(
+    pub(super) fn outcome_of(
         &self,
         call: &mut Call<'_, State>,
         number: u64,

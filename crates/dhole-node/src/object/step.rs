@@ -52,7 +52,7 @@ pub(crate) struct ObjectsHere {
     named: FxHashMap<ObjectId, &'static str>,
     /// The call that the worker waits for.
     pub awaited: Option<u64>,
-    /// The call that it waits for went there, bare, and the machine has not heard of it.
+    /// A call that was waited for went there, bare, and the machine has not heard of it.
     pub bare: Option<(NodeId, Call)>,
 }
 

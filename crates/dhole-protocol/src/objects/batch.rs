@@ -53,8 +53,8 @@ impl Objects {
         }
     }
 
-    /// The other node that is asked to execute operations on an object: where it is, or who made it,
-    /// while nothing is known of it.
+    /// The other node that is asked to execute operations on an object: where it is, or who made
+    /// it, while nothing is known of it.
     pub(super) fn asked_at(&self, object: ObjectId) -> Option<NodeId> {
         let creator = object.creator(self.nodes);
         match self.place(object)? {
@@ -95,11 +95,7 @@ impl Objects {
         host: &dyn Host,
         out: Out<'_>,
     ) -> Option<VectorTime> {
-        // The reply leaves out what this node says that it has seen, but may be all that comes
-        // before what it tells: here nothing may be missing then.
-        self.hear_own(host);
-        let time = host.time();
-        let news = self.news_for(to, host);
+        let (time, news) = self.tells(to, host);
         let message = ObjectsMessage::Request {
             calls,
             together,

@@ -20,9 +20,7 @@ impl Objects {
             out.push(ObjectsCommand::Finished { call, outcome });
             return;
         }
-        self.hear_own(host);
-        let time = host.time();
-        let news = self.news_for(to, host);
+        let (time, news) = self.tells(to, host);
         let asked = Asked {
             to,
             call: None,

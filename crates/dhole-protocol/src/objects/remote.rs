@@ -26,9 +26,16 @@ impl Objects {
         self.asks(to, again, time);
     }
 
-    /// What this node has seen and another may not have heard.
-    pub(super) fn news_for(&self, node: NodeId, host: &dyn Host) -> Option<Arc<News>> {
-        host.news_since(self.told_to(node))
+    /// What this node has seen, and what of that another may not have heard, which it is told now.
+    /// What comes back leaves out all of it, and may be all that comes before this node tells
+    /// others what it has heard: there nothing may be missing then.
+    pub(super) fn tells(
+        &mut self,
+        node: NodeId,
+        host: &dyn Host,
+    ) -> (Option<VectorTime>, Option<Arc<News>>) {
+        self.hear_own(host);
+        (host.time(), host.news_since(self.told_to(node)))
     }
 
     /// What another node has surely been told of what this one has seen.
@@ -216,8 +223,10 @@ impl Objects {
         true
     }
 
-    /// What a node has seen, as it says, and has [heard of](Objects::hear_own) then: all that need
-    /// not be told it with what comes of its bare calls.
+    /// What a node has seen, as it says: all that need not be told it with what comes of its bare
+    /// calls. It must have heard of all that itself, for it tells others no more than that: it has
+    /// where it [tells](Objects::tells) another node; and what it multicasts it hears of as all
+    /// others do, before which it takes no reply that tells of it.
     pub(super) fn says_it_saw(&mut self, node: NodeId, time: Option<&VectorTime>) {
         if let Some(time) = time {
             let told = self.told_by.entry(node);

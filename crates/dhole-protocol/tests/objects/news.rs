@@ -1,5 +1,7 @@
 //! What is told of intervals with calls and their results, and what need not be.
 
+use std::collections::VecDeque;
+
 use dhole_model::CallSite;
 use dhole_protocol::objects::Start;
 
@@ -10,15 +12,35 @@ const ONE: NodeId = NodeId(1);
 const TWO: NodeId = NodeId(2);
 const ALL: [NodeId; 3] = [ZERO, ONE, TWO];
 
-struct Nodes(Vec<Node>);
+struct Nodes {
+    all: Vec<Node>,
+    /// What is to be multicast, and was not yet.
+    broadcast: VecDeque<Arc<Ordered>>,
+}
 
 impl Nodes {
     fn new() -> Nodes {
-        Nodes(ALL.iter().map(|id| Node::new(id.0, ALL.len())).collect())
+        Nodes {
+            all: ALL.iter().map(|id| Node::new(id.0, ALL.len())).collect(),
+            broadcast: VecDeque::new(),
+        }
     }
 
     fn node(&mut self, id: NodeId) -> &mut Node {
-        &mut self.0[id.index()]
+        &mut self.all[id.index()]
+    }
+
+    fn multicast(&mut self, from: NodeId, body: Arc<Ordered>) {
+        let sequence = self.node(ZERO).machine.delivered() + 1;
+        for id in ALL {
+            let body = Arc::clone(&body);
+            let delivered = ObjectsEvent::Delivered {
+                sequence,
+                from,
+                body,
+            };
+            self.has(id, delivered);
+        }
     }
 
     /// An object that is on the node that makes it.
@@ -61,18 +83,19 @@ impl Nodes {
     /// Something happens, and all that comes of it. What was sent.
     fn has(&mut self, id: NodeId, event: ObjectsEvent) -> Vec<ObjectsMessage> {
         let mut sent = Vec::new();
-        let mut coming = vec![(id, event)];
-        while let Some((id, event)) = coming.pop() {
+        let mut coming = VecDeque::from([(id, event)]);
+        while let Some((id, event)) = coming.pop_front() {
             for command in self.node(id).step(event).unwrap() {
                 match command {
                     ObjectsCommand::Send { to, message } => {
                         sent.push(message.clone());
-                        coming.push((to, ObjectsEvent::Deliver { from: id, message }));
+                        coming.push_back((to, ObjectsEvent::Deliver { from: id, message }));
                     }
                     ObjectsCommand::Start(Start { by, time, .. }) => {
                         let outcome = Ok(Bytes::default());
-                        coming.push((id, ObjectsEvent::Ended { by, time, outcome }));
+                        coming.push_back((id, ObjectsEvent::Ended { by, time, outcome }));
                     }
+                    ObjectsCommand::Broadcast(body) => self.broadcast.push_back(body),
                     _ => {}
                 }
             }
@@ -133,12 +156,8 @@ fn told_of(sent: &[ObjectsMessage]) -> Vec<NodeId> {
     }
 }
 
-#[test]
-fn a_process_is_told_what_its_starter_can_tell_others_after_any_reply() {
-    let mut nodes = Nodes::new();
-    let (there, here) = (nodes.object(ZERO), nodes.object(ONE));
-    nodes.writes(ONE);
-    nodes.starts(ONE, 1, ZERO);
+/// Node 1 has told node 0 of its interval: after any reply of node 0 it can tell others too.
+fn can_tell_others(mut nodes: Nodes, there: ObjectId, here: ObjectId) {
     nodes.writes(TWO);
     nodes.adds(TWO, 1, there);
     // What node 1 itself wrote need not be told it with this.
@@ -150,6 +169,37 @@ fn a_process_is_told_what_its_starter_can_tell_others_after_any_reply() {
     // But others have to be told it.
     let sent = nodes.adds(TWO, 2, here);
     assert_eq!(told_of(&sent), [ONE]);
+}
+
+#[test]
+fn who_has_started_a_process_can_tell_others_what_it_told_with_that() {
+    let mut nodes = Nodes::new();
+    let (there, here) = (nodes.object(ZERO), nodes.object(ONE));
+    nodes.writes(ONE);
+    nodes.starts(ONE, 1, ZERO);
+    can_tell_others(nodes, there, here);
+}
+
+#[test]
+fn who_has_multicast_an_operation_can_tell_others_what_it_told_with_that() {
+    let mut nodes = Nodes::new();
+    let here = nodes.object(ONE);
+    let there = nodes.node(ZERO).machine.new_object();
+    nodes.multicast(ZERO, Arc::new(create(there, id(0, 1))));
+    nodes.writes(ONE);
+    nodes.adds(ONE, 1, there);
+    let operate = nodes.broadcast.pop_front().unwrap();
+    // It comes when only node 0 has a copy.
+    let change = Ordered::Change {
+        by: id(0, 2),
+        object: there,
+        to: Strategy::On(ZERO),
+        asks: false,
+    };
+    nodes.multicast(ZERO, Arc::new(change));
+    nodes.multicast(ONE, operate);
+    assert_eq!(nodes.node(ZERO).copies.0[&there], 1);
+    can_tell_others(nodes, there, here);
 }
 
 #[test]
