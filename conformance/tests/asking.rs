@@ -1,4 +1,4 @@
-//! Calls between processes, where what they need comes as it rarely does.
+//! What is asked of other processes, where it comes as it rarely does.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -9,7 +9,7 @@ use conformance::suite::{
     who_asks_until_it_hears_that_something_was_written_sees_it,
 };
 use conformance::{OverPorts, ports, run};
-use dhole::{NodeId, Object, Result, Worker, on, op};
+use dhole::{NodeId, Object, Read, Result, Worker, Write, on, op};
 use dhole_net::{Layer, Port, SendError};
 use dhole_protocol::Message;
 use dhole_protocol::objects::ObjectsMessage;
@@ -161,4 +161,54 @@ fn calls_that_find_no_room_at_once_are_made_nevertheless() {
     calls_take_effect_once_and_tell_all_wherever_an_object_is(&on_ports);
     who_asks_until_it_hears_that_something_was_written_sees_it(&on_ports);
     assert!(REFUSED.load(Ordering::Relaxed));
+}
+
+/// Who sleeps soundly is not woken before the test is over.
+struct Sound(Box<dyn Port>);
+
+static ANSWERED: AtomicBool = AtomicBool::new(false);
+
+impl Layer for Sound {
+    type Inner = Box<dyn Port>;
+
+    fn inner(&self) -> &Box<dyn Port> {
+        &self.0
+    }
+
+    fn park_soundly(&self, _: Duration) {
+        let since = Instant::now();
+        while !ANSWERED.load(Ordering::SeqCst) && since.elapsed() < Duration::from_secs(20) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+fn sound(nodes: usize) -> Vec<Box<dyn Port>> {
+    let sound = |port| Box::new(Sound(port)) as _;
+    ports::shm(nodes).into_iter().map(sound).collect()
+}
+
+#[test]
+fn who_borrows_row_by_row_answers_others() {
+    let on_ports = OverPorts {
+        name: "sound",
+        make: sound,
+    };
+    let ran = run(&on_ports, 2, 1, |w| {
+        let (number, rows) = w.once(|w| Ok((w.alloc(7_u64), w.alloc_rows::<u64>(2, 8))))?;
+        if w.node() == NodeId(1) {
+            assert_eq!(number.read(w), 7);
+            ANSWERED.store(true, Ordering::SeqCst);
+            return Ok(());
+        }
+        let since = Instant::now();
+        while !ANSWERED.load(Ordering::SeqCst) {
+            let (one, other) = w.borrow((Write(rows.row(0)), Read(rows.row(1))))?;
+            one[0] += other[0];
+            let late = since.elapsed() > Duration::from_secs(10);
+            assert!(!late, "nobody answers");
+        }
+        Ok(())
+    });
+    ran.unwrap();
 }

@@ -260,7 +260,10 @@ impl<'id> Worker<'id> {
     }
 
     /// Borrows several objects at once: `w.borrow((Write(a), Read(b)))` gives
-    /// `(&mut A, &B)`, of up to eight [`Ref`]s, rows and ranges of arrays.
+    /// `(&mut A, &B)`, of up to eight [`Ref`]s, rows and ranges of arrays. Processes of the same
+    /// machine that have asked for something meanwhile are answered first, which costs a look at
+    /// the port: so a loop that borrows what it works on, row by row, keeps nobody waiting until
+    /// another thread is woken for that.
     ///
     /// # Errors
     /// [`BorrowError::Overlap`] when an object or element that is to be written is named twice;
@@ -271,6 +274,8 @@ impl<'id> Worker<'id> {
         &'w mut self,
         objects: B,
     ) -> Result<B::Borrowed<'w>, BorrowError<AccessError>> {
+        let link = &self.link;
+        link.machine.look(link.receivers, link.node.id);
         objects.borrow(self, Location::caller())
     }
 

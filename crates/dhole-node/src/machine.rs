@@ -88,7 +88,8 @@ pub trait Machine: Sync {
     fn presses(&self, _node: NodeId, _of: NodeId, _just_that: bool) {}
 
     /// Takes what has come to `node` and is to be seen by who looks: the worker is about to read
-    /// what operations of others write, or has started one. The caller holds no lock.
+    /// what operations of others write, or has started one, or is between two steps of what it
+    /// computes. The caller holds no lock.
     fn look(&self, _receivers: &Receivers<'_>, _node: NodeId) {}
 
     /// What there is beside messages between the processes over which the nodes are spread; `None`

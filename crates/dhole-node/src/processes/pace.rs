@@ -40,10 +40,11 @@ const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 
 /// A worker that waits looks for an answer of who computes, and may look by itself, before it wakes
 /// somebody there: so long at first, twice as long after each answer that came by itself, half as
-/// long after each that did not. At most about as long as it takes to wake somebody.
+/// long after each that did not. At most about as long as it takes to wake somebody; at least as
+/// long as a worker computes that looks often, between two rows of a grid say.
 const PATIENCE: Duration = Duration::from_micros(10);
 const MOST_PATIENCE: Duration = Duration::from_micros(40);
-const LEAST_PATIENCE: Duration = Duration::from_micros(2);
+const LEAST_PATIENCE: Duration = Duration::from_micros(8);
 
 /// What worker and service thread know of each other.
 pub(super) struct Pace {

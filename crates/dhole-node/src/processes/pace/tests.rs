@@ -239,7 +239,7 @@ fn whoever_looks_by_itself_is_waited_for_longer_the_next_time() {
     patience.push(machine.pace.patience());
     let nanos = patience.iter().map(|it| it.as_nanos() as u64);
     let expected = [
-        10_000, 5_000, 2_500, 2_000, 4_000, 8_000, 16_000, 32_000, 40_000, 20_000, 20_000,
+        10_000, 8_000, 8_000, 8_000, 16_000, 32_000, 40_000, 40_000, 40_000, 20_000, 20_000,
     ];
     assert_eq!(nanos.collect::<Vec<_>>(), expected);
 }
