@@ -178,6 +178,7 @@ impl Layer for Sound {
     fn park_soundly(&self, _: Duration) {
         let since = Instant::now();
         while !ANSWERED.load(Ordering::SeqCst) && since.elapsed() < Duration::from_secs(20) {
+            // It is what a port does here that is asked to: this one lets nothing end it.
             std::thread::sleep(Duration::from_millis(1));
         }
     }

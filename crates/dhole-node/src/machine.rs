@@ -59,8 +59,8 @@ pub trait Machine: Sync {
         self.send(receivers, node, out);
     }
 
-    /// Whether a message of so many bytes may go [at once](Machine::send_bytes).
-    fn sends_bytes(&self, _bytes: usize) -> bool {
+    /// Whether a message may go [as bytes](Machine::send_bytes).
+    fn sends_bytes(&self) -> bool {
         false
     }
 

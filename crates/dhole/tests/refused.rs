@@ -1,5 +1,6 @@
 //! What others wait for goes though the call fails in which they are answered.
 
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -8,15 +9,13 @@ use dhole::{Config, Races};
 
 #[test]
 fn who_is_refused_has_answered_others_before() {
-    let (wants, has) = (AtomicBool::new(false), AtomicBool::new(false));
+    let (written, has) = (Barrier::new(2), AtomicBool::new(false));
     let config = Config::nodes(2).races(Races::Ignore);
     let ran = config.run(|w| {
         let (number, lock) = w.once(|w| Ok((w.alloc(0_u64), w.new_lock())))?;
         w.barrier()?;
         if w.node().0 == 1 {
-            while !wants.load(SeqCst) {
-                sleep(Duration::from_millis(1));
-            }
+            written.wait();
             assert_eq!(number.read(w), 7);
             has.store(true, SeqCst);
             return Ok(());
@@ -24,10 +23,11 @@ fn who_is_refused_has_answered_others_before() {
         let guard = lock.acquire(w)?;
         // It is written without a copy of what was: so nobody gets it before a call of this worker.
         *number.get_mut(w) = 7;
-        wants.store(true, SeqCst);
+        written.wait();
         let since = Instant::now();
         while !has.load(SeqCst) {
             assert!(since.elapsed() < Duration::from_secs(10), "it waits");
+            // The worker computes, so that what comes is put off until its next call.
             sleep(Duration::from_millis(10));
             assert!(lock.acquire(w).is_err(), "it has the lock");
         }

@@ -113,16 +113,10 @@ impl State {
 }
 
 impl Link<'_> {
-    /// Where a call of the worker's goes bare that takes so many bytes.
-    fn goes_bare(
-        &self,
-        call: &mut heap::Call<'_, State>,
-        object: ObjectId,
-        bytes: usize,
-    ) -> Option<NodeId> {
+    /// Where a call of the worker's goes bare.
+    fn goes_bare(&self, call: &mut heap::Call<'_, State>, object: ObjectId) -> Option<NodeId> {
         let state = call.split().1;
-        let may = self.machine.sends_bytes(bytes) && state.may_be_bare();
-        if !may {
+        if !self.machine.sends_bytes() || !state.may_be_bare() {
             return None;
         }
         // The interval is over, where anything was written or anybody waited for the worker's call.
@@ -140,10 +134,8 @@ impl Link<'_> {
         call: &mut heap::Call<'_, State>,
         wanted: Wanted,
         called: impl FnOnce(u64) -> Call,
-        arguments: usize,
     ) -> Result<Option<Outcome>, Failure> {
-        let bytes = bare::CALL_HEAD + arguments;
-        let Some(to) = self.goes_bare(call, wanted.object, bytes) else {
+        let Some(to) = self.goes_bare(call, wanted.object) else {
             return Ok(None);
         };
         let state = call.split().1;

@@ -246,7 +246,7 @@ impl<'id> Worker<'id> {
                 writes,
                 arguments: arguments.clone(),
             };
-            let outcome = match link.operate_bare(call, wanted, called, arguments.len())? {
+            let outcome = match link.operate_bare(call, wanted, called)? {
                 Some(outcome) => outcome,
                 None => {
                     link.operate(call, wanted, |number| ObjectsEvent::Invoke(called(number)))?
@@ -342,8 +342,6 @@ impl Link<'_> {
     ) -> Result<Outcome, Failure> {
         let waited = made.and_then(|()| self.outcome(call));
         let state = call.split().1;
-        // Where the run has ended, the reply may come nevertheless.
-        state.hears_of_bare();
         state.here.awaited = None;
         let outcome = state.here.take_finished(number);
         waited?;

@@ -279,7 +279,10 @@ impl Processes {
         let [first, second] = parts;
         let bytes = first.len() + second.len();
         let cluster = lane.cluster.as_ref();
-        if !self.fits_at_once(bytes) || cluster.is_some_and(|cluster| cluster.has_to_tell(to)) {
+        let most = self.port.offers().largest.min(self.limits.message);
+        if HEADER + bytes > most.min(AT_ONCE)
+            || cluster.is_some_and(|cluster| cluster.has_to_tell(to))
+        {
             return false;
         }
         let header = self.header(Kind::Message, 0, bytes);
@@ -289,12 +292,6 @@ impl Processes {
             false => self.port.send(to, parts),
         };
         sent.is_ok()
-    }
-
-    /// Whether a message of so many bytes may go [at once](Processes::post_bytes).
-    pub(super) fn fits_at_once(&self, bytes: usize) -> bool {
-        let most = self.port.offers().largest.min(self.limits.message);
-        HEADER + bytes <= most.min(AT_ONCE)
     }
 
     fn header(&self, kind: Kind, told: usize, message: usize) -> [u8; HEADER] {

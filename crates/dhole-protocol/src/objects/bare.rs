@@ -14,8 +14,7 @@ use super::message::{Answers, Call, CallId, ObjectsMessage};
 const CALL: [u8; 2] = [0x80, 0];
 const REPLY: [u8; 8] = [0x81, 0, 0, 0, 0, 0, 0, 0];
 
-/// As many bytes stand before the arguments of a bare call.
-pub const CALL_HEAD: usize = 40;
+const CALL_HEAD: usize = 40;
 const REPLY_HEAD: usize = 24;
 
 /// What stands before the arguments of a bare call.
