@@ -6,6 +6,11 @@
 //! reader looks at one word to learn that there is something, and that word lies beside the bytes
 //! it will read: a small frame costs one cache line. Each side keeps its own position to itself;
 //! the reader publishes its own, from time to time, for the writer to see what is free.
+//!
+//! A writer of whose records all were read goes back to the beginning before it has come far: where
+//! little is under way little of the ring is used, and that is in the caches, and mapped. Until the
+//! reader has followed, only what it came back over is free; who finds that too little goes farther
+//! from then on.
 
 pub(crate) mod asleep;
 #[cfg(all(test, loom))]
@@ -101,6 +106,8 @@ enum Planted {
     HeaderRelaxed,
     /// Where the next header goes lies what was there before.
     NextHeaderNotCleared,
+    /// A writer goes back to the beginning as if all before it had been read.
+    TakenForRead,
     /// What was said for who sleeps soundly is taken by who writes at leisure, and nobody rings.
     TakenInSilence,
 }
@@ -159,12 +166,20 @@ impl<'a> Ring<'a> {
     }
 }
 
+/// A writer has come far, at first, when it has used a part of its ring of two to the minus this:
+/// 32 KiB of 1 MiB.
+const FAR: u32 = 5;
+
 /// The writing side of a ring.
 pub(crate) struct Writer {
     /// Where the next header goes.
     position: u64,
     /// Up to where the reader had read when this side last looked.
     read_up_to: u64,
+    /// It has come far when it has used a part of two to the minus this.
+    far: u32,
+    /// Where it is asked next whether all was read.
+    asks_at: u64,
 }
 
 impl Writer {
@@ -172,6 +187,8 @@ impl Writer {
         Writer {
             position: 0,
             read_up_to: 0,
+            far: FAR,
+            asks_at: 0,
         }
     }
 
@@ -180,6 +197,16 @@ impl Writer {
         if self.position + words - self.read_up_to <= ring.capacity() {
             return Ok(true);
         }
+        self.look(ring)?;
+        let is_free = self.position + words - self.read_up_to <= ring.capacity();
+        if !is_free {
+            self.far = self.far.saturating_sub(1);
+        }
+        Ok(is_free)
+    }
+
+    /// Looks up to where the reader has read.
+    fn look(&mut self, ring: Ring<'_>) -> Result<(), Impossible> {
         let read_up_to = ring.control[READ_UP_TO].load(Ordering::Acquire);
         if read_up_to < self.read_up_to || read_up_to > self.position {
             let (from, to) = (self.read_up_to, self.position);
@@ -188,7 +215,7 @@ impl Writer {
             )));
         }
         self.read_up_to = read_up_to;
-        Ok(self.position + words - self.read_up_to <= ring.capacity())
+        Ok(())
     }
 
     /// Whether the reader has read on since this side last looked.
@@ -198,10 +225,28 @@ impl Writer {
 
     /// Words that a record takes where it would go now: with what is skipped before it, and with
     /// the word behind it where the next header goes.
-    fn needs(&self, ring: Ring<'_>, record: u64) -> (u64, u64) {
+    fn needs(&self, ring: Ring<'_>, record: u64, goes_back: bool) -> (u64, u64) {
         let to_the_end = ring.capacity() - ring.index(self.position) as u64;
-        let skipped = if record > to_the_end { to_the_end } else { 0 };
+        let skips = goes_back || record > to_the_end;
+        let skipped = if skips { to_the_end } else { 0 };
         (skipped, skipped + record + 1)
+    }
+
+    /// Whether a record that is no part of a longer frame goes to the beginning of the ring,
+    /// because all before it were read. The reader is asked that only every so often, for the
+    /// answer lies where it writes.
+    fn goes_back(&mut self, ring: Ring<'_>, record: u64) -> Result<bool, Impossible> {
+        let (place, far) = (ring.index(self.position) as u64, ring.capacity() >> self.far);
+        // Where it starts must be free, and so must the word behind it.
+        if place <= far || place <= record || self.position < self.asks_at {
+            return Ok(false);
+        }
+        self.asks_at = self.position + far / 4;
+        match planted(Planted::TakenForRead) {
+            true => self.read_up_to = self.position,
+            false => self.look(ring)?,
+        }
+        Ok(self.read_up_to == self.position)
     }
 
     /// Whether there is room for a frame of `bytes` bytes, in pieces of `piece`.
@@ -231,7 +276,10 @@ impl Writer {
         parts: impl IntoIterator<Item = &'p [u8]>,
     ) -> Result<bool, Impossible> {
         let record = words(header.bytes);
-        let (skipped, needed) = self.needs(ring, record);
+        // Whoever has begun a long frame has seen that there is room for it, if nothing is skipped.
+        let alone = header.kind == Kind::Whole;
+        let goes_back = alone && self.goes_back(ring, record)?;
+        let (skipped, needed) = self.needs(ring, record, goes_back);
         if !self.is_free(ring, needed)? {
             return Ok(false);
         }

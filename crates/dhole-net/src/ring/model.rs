@@ -27,7 +27,8 @@ std::thread_local! {
 
 /// Words of the ring: three of the records below do not fit.
 const WORDS: usize = 8;
-/// How many bytes each record has; some must skip the end of the ring.
+/// How many bytes each record has; some must skip the end of the ring, or go back to its beginning
+/// because all before them were read.
 const RECORDS: [usize; 4] = [8, 16, 8, 5];
 
 fn words() -> Arc<Vec<AtomicU64>> {
@@ -283,6 +284,11 @@ fn a_header_that_is_published_too_early_is_caught() {
 #[test]
 fn a_next_header_that_is_not_cleared_is_caught() {
     assert!(is_caught(Planted::NextHeaderNotCleared, pass_all_records));
+}
+
+#[test]
+fn going_back_over_what_was_not_read_is_caught() {
+    assert!(is_caught(Planted::TakenForRead, pass_all_records));
 }
 
 #[test]

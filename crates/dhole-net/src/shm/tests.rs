@@ -208,17 +208,55 @@ fn who_was_refused_behind_a_rest_does_not_sleep_once_the_rest_has_gone() {
     assert_eq!(port.send(PEER, &[b"end"]), Ok(()));
 }
 
+/// Two ports, with rings of so many bytes between them.
+fn two(ring_bytes: usize) -> (Shm, Shm) {
+    let (here, there) = UnixStream::pair().expect("a pair of sockets");
+    let links = [ShmLink::offer(here, ring_bytes), ShmLink::accept(there)].map(Result::ok);
+    let [ours, theirs] = links;
+    let [port, peer] = [vec![None, ours], vec![theirs, None]];
+    let port = Shm::with_largest(NodeId(0), port, LARGEST).expect("a port");
+    let peer = Shm::with_largest(PEER, peer, LARGEST).expect("a port");
+    (port, peer)
+}
+
+#[test]
+fn where_little_is_under_way_little_of_the_ring_is_used() {
+    const FRAME: usize = 4096;
+    let (port, peer) = two(ShmLink::RING_BYTES);
+    let frame = |number: usize| vec![number as u8; FRAME - number % 100];
+    let (mut sent, mut taken, mut refused) = (0, 0, 0);
+    // Up to where the ring was ever written to, when at most so many frames are under way.
+    let mut used = |under_way: usize| {
+        for _ in 0..1_000 / under_way {
+            for _ in 0..under_way {
+                match port.send(PEER, &[&frame(sent)]) {
+                    Ok(()) => sent += 1,
+                    Err(SendError::Busy { .. }) => refused += 1,
+                    Err(other) => panic!("{other}"),
+                }
+            }
+            peer.poll(&mut |_, bytes| {
+                assert!(bytes == frame(taken), "frame {taken}");
+                taken += 1;
+            });
+            assert_eq!(taken, sent);
+        }
+        let link = port.links[1].as_ref().expect("a link");
+        let all = &link.segment.words()[CONTROL..link.segment.words().len() / 2];
+        let last = all.iter().rposition(|word| word.load(Ordering::SeqCst) != 0);
+        (last.expect("something was written") + 1) * 8
+    };
+    assert!(used(1) <= (32 << 10) + 2 * FRAME);
+    // It is asked for at every third frame whether all were read: soon that is a round's first.
+    assert!(used(10) <= (32 << 10) + 4 * 10 * FRAME);
+    // Who finds no room because it went back goes back later.
+    assert!(used(100) > 100 * (FRAME - 100));
+    used(100);
+    assert!((1..5 * 100).contains(&refused), "{refused}");
+}
+
 #[test]
 fn what_is_sent_at_leisure_wakes_only_who_sleeps_lightly() {
-    let two = |ring_bytes| {
-        let (here, there) = UnixStream::pair().expect("a pair of sockets");
-        let links = [ShmLink::offer(here, ring_bytes), ShmLink::accept(there)].map(Result::ok);
-        let [ours, theirs] = links;
-        let [port, peer] = [vec![None, ours], vec![theirs, None]];
-        let port = Shm::with_largest(NodeId(0), port, LARGEST).expect("a port");
-        let peer = Shm::with_largest(PEER, peer, LARGEST).expect("a port");
-        (port, peer)
-    };
     let rung = |peer: &Shm| {
         let link = peer.links[0].as_ref().expect("a link");
         link.outgoing().reader_parked().load(Ordering::SeqCst) == 0

@@ -392,26 +392,34 @@ impl Processes {
     /// when it looks at the clock for the first time.
     fn spin(&self, began: &mut Option<Duration>, look: &mut dyn FnMut() -> Found) -> Found {
         let pace = &self.pace;
-        let (mut looks, mut since) = (0_u32, None);
+        let (mut looks, mut since, mut patient_since) = (0_u32, None, None);
+        let mut roused = false;
         while pace.spins && !pace.spin().is_zero() {
-            match look() {
+            let found = look();
+            if std::mem::take(&mut roused) {
+                // What is there already came of no waking, which takes longer.
+                pace.learns_patience(found != Found::Nothing);
+            }
+            match found {
                 Found::Done => return Found::Done,
                 Found::Something => {
                     pace.serves_itself();
-                    self.rouse_in_a_hurry();
                     (looks, since) = (0, None);
                 }
                 Found::Nothing => std::hint::spin_loop(),
             }
             looks += 1;
             let owes = pace.owes_somebody();
-            if looks.is_multiple_of(if owes { FEW_LOOKS } else { LOOKS }) {
+            // What else comes makes nobody wait longer for who was not woken.
+            let owes_on = owes && found == Found::Something;
+            if owes_on || looks.is_multiple_of(if owes { FEW_LOOKS } else { LOOKS }) {
                 let now = self.since_made();
                 began.get_or_insert(now);
                 let looked = now - *since.get_or_insert(now);
-                if owes && !pace.is_in_no_hurry() && looked >= pace.patience() {
-                    pace.learns_patience(false);
+                let patient = now - *patient_since.get_or_insert(now);
+                if owes && !pace.is_in_no_hurry() && patient >= pace.patience() {
                     self.rouse_owed();
+                    roused = true;
                 }
                 if looked >= pace.spin() {
                     break;

@@ -1,5 +1,6 @@
 //! How long somebody is waited for, and who is woken.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use dhole_net::{Layer, Local};
@@ -242,6 +243,38 @@ fn whoever_looks_by_itself_is_waited_for_longer_the_next_time() {
         10_000, 8_000, 8_000, 8_000, 16_000, 32_000, 40_000, 40_000, 40_000, 20_000, 20_000,
     ];
     assert_eq!(nanos.collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn what_else_comes_has_nobody_roused() {
+    let (machine, others, noted) = noting(false);
+    machine.owes(ASKED, true);
+    send_something(&others[1]);
+    // So soon nobody has lost patience: at the first look at the clock none has passed.
+    let nobody_yet = || lock(&noted.roused).is_empty();
+    machine.serve_until(&[], None, &|| match noted.polls.load(Ordering::SeqCst) {
+        0 | 1 => false,
+        _ => {
+            assert!(nobody_yet());
+            true
+        }
+    });
+}
+
+#[test]
+fn an_answer_that_lay_there_when_its_sender_was_woken_had_come_by_itself() {
+    for (lay_there, patience) in [(true, 20_000), (false, 8_000)] {
+        let (machine, _others, noted) = noting(false);
+        machine.owes(ASKED, true);
+        let looks = Cell::new(0);
+        let done = || {
+            let roused = !lock(&noted.roused).is_empty();
+            looks.set(looks.get() + u32::from(roused));
+            looks.get() > u32::from(!lay_there)
+        };
+        machine.serve_until(&[], None, &done);
+        assert_eq!(machine.pace.patience(), Duration::from_nanos(patience));
+    }
 }
 
 #[test]
