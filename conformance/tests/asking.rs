@@ -9,7 +9,7 @@ use conformance::suite::{
     who_asks_until_it_hears_that_something_was_written_sees_it,
 };
 use conformance::{OverPorts, ports, run};
-use dhole::{NodeId, Object, Read, Result, Worker, Write, on, op};
+use dhole::{NodeId, Object, Read, Result, Rows, Worker, Write, on, op};
 use dhole_net::{Layer, Port, SendError};
 use dhole_protocol::Message;
 use dhole_protocol::objects::ObjectsMessage;
@@ -189,12 +189,13 @@ fn sound(nodes: usize) -> Vec<Box<dyn Port>> {
     ports::shm(nodes).into_iter().map(sound).collect()
 }
 
-#[test]
-fn who_borrows_row_by_row_answers_others() {
+/// Node 1 reads what node 0 has, which computes and does this all the time.
+fn answers_because_it(looks: impl Fn(&mut Worker<'_>, Rows<u64>) + Sync) {
     let on_ports = OverPorts {
         name: "sound",
         make: sound,
     };
+    ANSWERED.store(false, Ordering::SeqCst);
     let ran = run(&on_ports, 2, 1, |w| {
         let (number, rows) = w.once(|w| Ok((w.alloc(7_u64), w.alloc_rows::<u64>(2, 8))))?;
         if w.node() == NodeId(1) {
@@ -204,12 +205,27 @@ fn who_borrows_row_by_row_answers_others() {
         }
         let since = Instant::now();
         while !ANSWERED.load(Ordering::SeqCst) {
-            let (one, other) = w.borrow((Write(rows.row(0)), Read(rows.row(1))))?;
-            one[0] += other[0];
+            looks(w, rows);
             let late = since.elapsed() > Duration::from_secs(10);
             assert!(!late, "nobody answers");
         }
         Ok(())
     });
     ran.unwrap();
+}
+
+#[test]
+fn who_looks_now_and_then_answers_others() {
+    // Row by row.
+    answers_because_it(|w, rows| {
+        let borrowed = w.borrow((Write(rows.row(0)), Read(rows.row(1))));
+        let (one, other) = borrowed.expect("two rows");
+        one[0] += other[0];
+    });
+    // By itself, also while it has borrowed something.
+    answers_because_it(|w, rows| {
+        let row = rows.row(1).get(w);
+        w.poll();
+        assert_eq!(row[0], 0);
+    });
 }

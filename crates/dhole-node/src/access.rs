@@ -274,8 +274,7 @@ impl<'id> Worker<'id> {
         &'w mut self,
         objects: B,
     ) -> Result<B::Borrowed<'w>, BorrowError<AccessError>> {
-        let link = &self.link;
-        link.machine.look(link.receivers, link.node.id);
+        self.poll();
         objects.borrow(self, Location::caller())
     }
 

@@ -170,6 +170,7 @@ fn pull_all(
             body,
         };
         walk.cube(tree, &mut target, root.side_squared());
+        w.poll();
         target.pull
     });
     let pulls: Vec<Pull> = pulled.collect();
