@@ -236,7 +236,8 @@ impl Writer {
     /// because all before it were read. The reader is asked that only every so often, for the
     /// answer lies where it writes.
     fn goes_back(&mut self, ring: Ring<'_>, record: u64) -> Result<bool, Impossible> {
-        let (place, far) = (ring.index(self.position) as u64, ring.capacity() >> self.far);
+        let place = ring.index(self.position) as u64;
+        let far = ring.capacity() >> self.far;
         // Where it starts must be free, and so must the word behind it.
         if place <= far || place <= record || self.position < self.asks_at {
             return Ok(false);

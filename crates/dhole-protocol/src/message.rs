@@ -22,6 +22,7 @@ mod carrier;
 mod check;
 mod codec;
 pub(crate) mod few;
+mod single;
 mod waiting;
 mod wire;
 

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -243,7 +243,8 @@ fn where_little_is_under_way_little_of_the_ring_is_used() {
         }
         let link = port.links[1].as_ref().expect("a link");
         let all = &link.segment.words()[CONTROL..link.segment.words().len() / 2];
-        let last = all.iter().rposition(|word| word.load(Ordering::SeqCst) != 0);
+        let is_used = |word: &AtomicU64| word.load(Ordering::SeqCst) != 0;
+        let last = all.iter().rposition(is_used);
         (last.expect("something was written") + 1) * 8
     };
     assert!(used(1) <= (32 << 10) + 2 * FRAME);

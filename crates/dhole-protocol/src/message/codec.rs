@@ -1,17 +1,18 @@
 //! Messages as bytes, for nodes in other processes.
 //!
-//! The form is [postcard]'s: compact, and without names; but for [bare](bare) calls of operations,
-//! of which there are many. What is decoded is a message, not a sound
+//! The form is [postcard]'s: compact, and without names; but for [bare](bare) calls of operations
+//! and fetches of one object, of which there are many. What is decoded is a message, not a sound
 //! one: that is for the protocol to judge (`check`), as with every message that comes. Decoding
 //! takes no more memory than a small multiple of the bytes that are there, whatever lengths these
 //! claim, and does not nest deeper than the types do.
 
 use std::sync::Arc;
 
+use postcard::ser_flavors::Flavor;
 use serde::Deserialize;
 use thiserror::Error;
 
-use super::Message;
+use super::{Message, single};
 use crate::collection::Gossip;
 use crate::objects::bare;
 
@@ -42,6 +43,12 @@ pub enum DecodeError {
         /// How many.
         bytes: usize,
     },
+    /// They begin as a fetch of one object does, or the reply that brings it, and are neither.
+    #[error("{bytes} bytes that are no fetch of one object and no reply to one")]
+    Single {
+        /// How many.
+        bytes: usize,
+    },
     /// There are more than the message has.
     #[error("{rest} of {bytes} bytes are left behind a message")]
     TooLong {
@@ -50,6 +57,33 @@ pub enum DecodeError {
         /// Those behind it.
         rest: usize,
     },
+}
+
+/// Appends what postcard writes: numbers for the most part, of a byte or two.
+struct Appending<'a>(&'a mut Vec<u8>);
+
+impl Flavor for Appending<'_> {
+    type Output = ();
+
+    #[inline]
+    fn try_push(&mut self, byte: u8) -> postcard::Result<()> {
+        self.0.push(byte);
+        Ok(())
+    }
+
+    #[inline]
+    fn try_extend(&mut self, bytes: &[u8]) -> postcard::Result<()> {
+        match *bytes {
+            [one] => self.0.push(one),
+            [one, two] => self.0.extend_from_slice(&[one, two]),
+            _ => self.0.extend_from_slice(bytes),
+        }
+        Ok(())
+    }
+
+    fn finalize(self) -> postcard::Result<()> {
+        Ok(())
+    }
 }
 
 impl Message {
@@ -65,6 +99,10 @@ impl Message {
         {
             return Ok(());
         }
+        if let Some(bytes) = single::encode(self) {
+            out.extend_from_slice(&bytes);
+            return Ok(());
+        }
         let (delivered, message) = match self {
             Message::After { delivered, carrier } => (*delivered, &**carrier),
             message => (0, message),
@@ -73,16 +111,12 @@ impl Message {
             Message::Gossiped { gossip, carrier } => (Some(gossip), &**carrier),
             message => (None, message),
         };
-        match postcard::to_extend(&(delivered, gossip, message), std::mem::take(out)) {
-            Ok(grown) => {
-                *out = grown;
-                Ok(())
-            }
-            Err(cause) => Err(EncodeError {
-                kind: self.kind().name(),
-                cause,
-            }),
-        }
+        let encoded =
+            postcard::serialize_with_flavor(&(delivered, gossip, message), Appending(out));
+        encoded.map_err(|cause| EncodeError {
+            kind: self.kind().name(),
+            cause,
+        })
     }
 
     /// The message that is all of `bytes`.
@@ -94,6 +128,10 @@ impl Message {
             let message = bare::decode(bytes);
             let message = message.ok_or(DecodeError::Bare { bytes: bytes.len() })?;
             return Ok(Message::Objects(Box::new(message)));
+        }
+        if single::is_begun_by(bytes) {
+            let message = single::decode(bytes);
+            return message.ok_or(DecodeError::Single { bytes: bytes.len() });
         }
         let malformed = |cause| DecodeError::Malformed {
             bytes: bytes.len(),

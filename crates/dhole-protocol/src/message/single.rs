@@ -1,0 +1,149 @@
+//! Fetches of one object, and replies that bring one, which are most: their bytes are whole words,
+//! so that neither they nor the object behind them are put together piece by piece.
+
+use dhole_model::{NodeId, Oid, Version};
+use smallvec::smallvec;
+
+use super::{Message, Sent, Wanted};
+
+/// How they begin: no other message's bytes do, for these are numbers that are written longer than
+/// need be.
+const FETCH: [u8; 2] = [0x82, 0];
+const REPLY: [u8; 2] = [0x83, 0];
+
+const BYTES: usize = 32;
+
+/// Whether bytes are those of such a message, if they are a message.
+#[inline]
+pub fn is_begun_by(bytes: &[u8]) -> bool {
+    bytes.starts_with(&FETCH) || bytes.starts_with(&REPLY)
+}
+
+/// The bytes of a message, if it is such a one.
+pub fn encode(message: &Message) -> Option<[u8; BYTES]> {
+    let (first, few, round, oid, version) = match message {
+        Message::Fetch {
+            round,
+            wanted,
+            beside,
+        } => match wanted[..] {
+            [Wanted { oid, need }] => (FETCH, *beside, round, oid, need),
+            _ => return None,
+        },
+        Message::FetchReply { round, sent, keep } => match sent[..] {
+            [Sent { oid, version }] => (REPLY, u16::from(*keep), round, oid, version),
+            _ => return None,
+        },
+        _ => return None,
+    };
+    let mut bytes = [0; BYTES];
+    bytes[..2].copy_from_slice(&first);
+    bytes[2..4].copy_from_slice(&few.to_le_bytes());
+    bytes[4..8].copy_from_slice(&round.to_le_bytes());
+    bytes[8..16].copy_from_slice(&oid.0.to_le_bytes());
+    bytes[16..24].copy_from_slice(&version.lamport.to_le_bytes());
+    bytes[24..26].copy_from_slice(&version.node.0.to_le_bytes());
+    Some(bytes)
+}
+
+/// The message of these bytes, if they are all of one.
+pub fn decode(bytes: &[u8]) -> Option<Message> {
+    let bytes: &[u8; BYTES] = bytes.try_into().ok()?;
+    let [a, b, few @ ..] = *bytes.first_chunk::<4>()?;
+    let (_, rest) = bytes.split_first_chunk::<4>()?;
+    let (round, rest) = rest.split_first_chunk()?;
+    let (oid, rest) = rest.split_first_chunk()?;
+    let (lamport, rest) = rest.split_first_chunk()?;
+    let (node, rest) = rest.split_first_chunk()?;
+    let oid = Oid(u64::from_le_bytes(*oid));
+    let version = Version {
+        lamport: u64::from_le_bytes(*lamport),
+        node: NodeId(u16::from_le_bytes(*node)),
+    };
+    let (round, few) = (u32::from_le_bytes(*round), u16::from_le_bytes(few));
+    match ([a, b], few) {
+        _ if rest.iter().any(|byte| *byte != 0) => None,
+        (FETCH, beside) => Some(Message::Fetch {
+            round,
+            wanted: smallvec![Wanted { oid, need: version }],
+            beside,
+        }),
+        (REPLY, keep @ (0 | 1)) => Some(Message::FetchReply {
+            round,
+            sent: smallvec![Sent { oid, version }],
+            keep: keep == 1,
+        }),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NEED: Version = Version {
+        lamport: 1 << 40,
+        node: NodeId(700),
+    };
+
+    fn fetch(objects: u64) -> Message {
+        let wanted = (0..objects).map(|oid| (Oid(u64::MAX - oid), NEED));
+        Message::Fetch {
+            round: u32::MAX - 1,
+            wanted: wanted.map(|(oid, need)| Wanted { oid, need }).collect(),
+            beside: 1,
+        }
+    }
+
+    fn reply(objects: u64, keep: bool) -> Message {
+        let sent = (0..objects).map(|oid| (Oid(oid + 300), NEED));
+        Message::FetchReply {
+            round: 7,
+            sent: sent.map(|(oid, version)| Sent { oid, version }).collect(),
+            keep,
+        }
+    }
+
+    fn bytes_of(message: &Message) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        message.encode(&mut bytes).unwrap();
+        assert_eq!(Message::decode(&bytes).as_ref(), Ok(message));
+        bytes
+    }
+
+    #[test]
+    fn messages_of_one_object_come_back_as_they_were_and_no_others_begin_so() {
+        for one in [fetch(1), reply(1, true), reply(1, false)] {
+            let bytes = bytes_of(&one);
+            assert!(is_begun_by(&bytes) && bytes.len() == BYTES);
+        }
+        for other in [fetch(0), fetch(2), reply(0, true), reply(2, false)] {
+            assert!(!is_begun_by(&bytes_of(&other)));
+        }
+        for delivered in (1..1 << 16).chain([u64::MAX]) {
+            let carrier = Box::new(fetch(1));
+            let after = Message::After { delivered, carrier };
+            assert!(!is_begun_by(&bytes_of(&after)), "{delivered}");
+        }
+    }
+
+    #[test]
+    fn what_is_too_short_or_says_what_nobody_says_is_no_message_of_one_object() {
+        for one in [fetch(1), reply(1, true)] {
+            let bytes = bytes_of(&one);
+            for end in 2..BYTES {
+                assert!(Message::decode(&bytes[..end]).is_err());
+            }
+            let longer = [&bytes[..], &[0]].concat();
+            assert!(Message::decode(&longer).is_err());
+            for place in 26..BYTES {
+                let mut bytes = bytes.clone();
+                bytes[place] = 1;
+                assert!(Message::decode(&bytes).is_err());
+            }
+        }
+        let mut bytes = bytes_of(&reply(1, true));
+        bytes[2] = 2;
+        assert!(Message::decode(&bytes).is_err());
+    }
+}
