@@ -466,8 +466,8 @@ impl Machine for TamperedMachine {
         self.on.presses(node, of, just_that);
     }
 
-    fn look(&self, receivers: &Receivers<'_>, node: NodeId) {
-        self.tampered(receivers, |receivers| self.on.look(receivers, node));
+    fn look(&self, receivers: &Receivers<'_>, node: NodeId) -> bool {
+        self.tampered(receivers, |receivers| self.on.look(receivers, node))
     }
 
     fn counts_moments(&self) -> bool {

@@ -163,10 +163,13 @@ fn calls_that_find_no_room_at_once_are_made_nevertheless() {
     assert!(REFUSED.load(Ordering::Relaxed));
 }
 
-/// Who sleeps soundly is not woken before the test is over.
+/// Who sleeps soundly while node 0 looks by itself is not woken before the test is over.
 struct Sound(Box<dyn Port>);
 
+static LOOKS: AtomicBool = AtomicBool::new(false);
 static ANSWERED: AtomicBool = AtomicBool::new(false);
+/// So long another sleep takes.
+const SHORT: Duration = Duration::from_millis(1);
 
 impl Layer for Sound {
     type Inner = Box<dyn Port>;
@@ -175,7 +178,10 @@ impl Layer for Sound {
         &self.0
     }
 
-    fn park_soundly(&self, _: Duration) {
+    fn park_soundly(&self, at_most: Duration) {
+        if !LOOKS.load(Ordering::SeqCst) {
+            return Port::park_soundly(&*self.0, at_most.min(SHORT));
+        }
         let since = Instant::now();
         while !ANSWERED.load(Ordering::SeqCst) && since.elapsed() < Duration::from_secs(20) {
             // It is what a port does here that is asked to: this one lets nothing end it.
@@ -184,25 +190,38 @@ impl Layer for Sound {
     }
 }
 
+/// Node 0's.
 fn sound(nodes: usize) -> Vec<Box<dyn Port>> {
-    let sound = |port| Box::new(Sound(port)) as _;
-    ports::shm(nodes).into_iter().map(sound).collect()
+    let mut ports = ports::shm(nodes);
+    let first = ports.remove(0);
+    ports.insert(0, Box::new(Sound(first)));
+    ports
 }
 
-/// Node 1 reads what node 0 has, which computes and does this all the time.
-fn answers_because_it(looks: impl Fn(&mut Worker<'_>, Rows<u64>) + Sync) {
+/// Node 1 reads what node 0 has, and may be writing, which computes and does this all the time.
+fn answers_because_it(writes: bool, looks: impl Fn(&mut Worker<'_>, Rows<u64>) + Sync) {
     let on_ports = OverPorts {
         name: "sound",
         make: sound,
     };
+    LOOKS.store(false, Ordering::SeqCst);
     ANSWERED.store(false, Ordering::SeqCst);
     let ran = run(&on_ports, 2, 1, |w| {
         let (number, rows) = w.once(|w| Ok((w.alloc(7_u64), w.alloc_rows::<u64>(2, 8))))?;
         if w.node() == NodeId(1) {
+            while !LOOKS.load(Ordering::SeqCst) {
+                std::thread::yield_now();
+            }
+            // By then whoever would answer beside the program sleeps, as a rule.
+            std::thread::sleep(10 * SHORT);
             assert_eq!(number.read(w), 7);
             ANSWERED.store(true, Ordering::SeqCst);
             return Ok(());
         }
+        if writes {
+            *number.get_mut(w) = 7;
+        }
+        LOOKS.store(true, Ordering::SeqCst);
         let since = Instant::now();
         while !ANSWERED.load(Ordering::SeqCst) {
             looks(w, rows);
@@ -217,15 +236,17 @@ fn answers_because_it(looks: impl Fn(&mut Worker<'_>, Rows<u64>) + Sync) {
 #[test]
 fn who_looks_now_and_then_answers_others() {
     // Row by row.
-    answers_because_it(|w, rows| {
+    answers_because_it(false, |w, rows| {
         let borrowed = w.borrow((Write(rows.row(0)), Read(rows.row(1))));
         let (one, other) = borrowed.expect("two rows");
         one[0] += other[0];
     });
-    // By itself, also while it has borrowed something.
-    answers_because_it(|w, rows| {
-        let row = rows.row(1).get(w);
-        w.poll();
-        assert_eq!(row[0], 0);
-    });
+    // By itself, also while it has borrowed something, and what it could write till then.
+    for writes in [false, true] {
+        answers_because_it(writes, |w, rows| {
+            let row = rows.row(1).get(w);
+            w.poll().expect("a run that goes on");
+            assert_eq!(row[0], 0);
+        });
+    }
 }

@@ -178,6 +178,8 @@ pub(crate) struct Writer {
     read_up_to: u64,
     /// It has come far when it has used a part of two to the minus this.
     far: u32,
+    /// Where it went back to last, until that left it too little room.
+    went_back_to: u64,
     /// Where it is asked next whether all was read.
     asks_at: u64,
 }
@@ -188,6 +190,7 @@ impl Writer {
             position: 0,
             read_up_to: 0,
             far: FAR,
+            went_back_to: 0,
             asks_at: 0,
         }
     }
@@ -199,7 +202,8 @@ impl Writer {
         }
         self.look(ring)?;
         let is_free = self.position + words - self.read_up_to <= ring.capacity();
-        if !is_free {
+        if !is_free && self.read_up_to < self.went_back_to {
+            self.went_back_to = 0;
             self.far = self.far.saturating_sub(1);
         }
         Ok(is_free)
@@ -242,7 +246,9 @@ impl Writer {
         if place <= far || place <= record || self.position < self.asks_at {
             return Ok(false);
         }
-        self.asks_at = self.position + far / 4;
+        // At places that no rhythm of frames keeps in step with.
+        let mixed = self.position.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        self.asks_at = self.position + mixed % (far / 2).max(1);
         match planted(Planted::TakenForRead) {
             true => self.read_up_to = self.position,
             false => self.look(ring)?,
@@ -285,6 +291,9 @@ impl Writer {
             return Ok(false);
         }
         let begin = self.position + skipped;
+        if goes_back {
+            self.went_back_to = begin;
+        }
         if !planted(Planted::NextHeaderNotCleared) {
             ring.at(begin + record).store(0, Ordering::Relaxed);
         }

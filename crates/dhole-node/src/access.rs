@@ -274,7 +274,7 @@ impl<'id> Worker<'id> {
         &'w mut self,
         objects: B,
     ) -> Result<B::Borrowed<'w>, BorrowError<AccessError>> {
-        self.poll();
+        self.looks();
         objects.borrow(self, Location::caller())
     }
 

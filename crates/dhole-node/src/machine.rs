@@ -89,8 +89,10 @@ pub trait Machine: Sync {
 
     /// Takes what has come to `node` and is to be seen by who looks: the worker is about to read
     /// what operations of others write, or has started one, or is between two steps of what it
-    /// computes. The caller holds no lock.
-    fn look(&self, _receivers: &Receivers<'_>, _node: NodeId) {}
+    /// computes. Whether something may have been there. The caller holds no lock.
+    fn look(&self, _receivers: &Receivers<'_>, _node: NodeId) -> bool {
+        false
+    }
 
     /// What there is beside messages between the processes over which the nodes are spread; `None`
     /// where all are in this one.

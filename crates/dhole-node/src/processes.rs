@@ -319,10 +319,12 @@ impl Machine for Processes {
     }
 
     #[inline]
-    fn look(&self, receivers: &Receivers<'_>, _node: NodeId) {
-        if self.port.has_come_at_leisure() {
+    fn look(&self, receivers: &Receivers<'_>, _node: NodeId) -> bool {
+        let has_come = self.port.has_come_at_leisure();
+        if has_come {
             self.take_what_came(receivers);
         }
+        has_come
     }
 
     fn counts_moments(&self) -> bool {

@@ -84,11 +84,32 @@ impl<'id> Worker<'id> {
     /// node that computes is answered by another thread there, which has to be woken for it, or by
     /// the next access there that has to ask for something itself. So a computation that is long
     /// and reads what others read should call this every few microseconds: once for a body, a
-    /// molecule, a row.
+    /// molecule, a row. It ends no borrow, and does not synchronise.
+    ///
+    /// # Errors
+    /// [`SyncError`] where something had come, and the run is over or what came must not be. Where
+    /// nothing has it does not look for that.
     #[inline]
-    pub fn poll(&self) {
+    #[track_caller]
+    pub fn poll(&self) -> Result<(), SyncError> {
+        match self.looks() {
+            true => self.serve(CallSite::caller()),
+            false => Ok(()),
+        }
+    }
+
+    /// Takes what has come; whether something may have been there.
+    #[inline]
+    pub(crate) fn looks(&self) -> bool {
         let link = &self.link;
-        link.machine.look(link.receivers, link.node.id);
+        link.machine.look(link.receivers, link.node.id)
+    }
+
+    /// Answers what could not be while the worker computed, for it could write what is asked for.
+    #[cold]
+    fn serve(&self, site: CallSite) -> Result<(), SyncError> {
+        let served = self.shared(|link, call| link.local(call, None));
+        served.map_err(|failure| self.link.sync_error(failure, site))
     }
 
     /// What this node has counted so far.

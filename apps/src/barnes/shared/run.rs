@@ -75,7 +75,7 @@ pub fn run(
         w.barrier()?;
         let tree = w.once(|w| Ok(crown::join(w, &universe, &mut grower)))?;
         let zone = zone::find(w, &universe, &tree);
-        let pulls = pull_all(w, problem, &universe, &tree, root, &zone);
+        let pulls = pull_all(w, problem, &universe, &tree, root, &zone)?;
         w.barrier()?;
         let (mut tally, places) = move_all(w, problem, &universe, root, (&zone, &pulls), step == 0);
         if let Some(bodies) = solution.filter(|_| last) {
@@ -160,7 +160,7 @@ fn pull_all(
     tree: &Cube,
     root: Root,
     zone: &[u32],
-) -> Vec<Pull> {
+) -> dhole::Result<Vec<Pull>> {
     let law = Law::of(problem);
     let pulled = zone.iter().map(|&body| {
         let mut target = Target::new(law, universe.bodies.at(body as usize).get(w).pos);
@@ -170,13 +170,13 @@ fn pull_all(
             body,
         };
         walk.cube(tree, &mut target, root.side_squared());
-        w.poll();
-        target.pull
+        w.poll()?;
+        Ok(target.pull)
     });
-    let pulls: Vec<Pull> = pulled.collect();
+    let pulls = pulled.collect::<dhole::Result<Vec<Pull>>>()?;
     let interactions: u64 = pulls.iter().map(|pull| pull.interactions).sum();
     w.work(interactions * UNITS_PER_INTERACTION);
-    pulls
+    Ok(pulls)
 }
 
 /// Moves the bodies of `zone`, which are pulled like this, and returns their new places too.

@@ -219,41 +219,107 @@ fn two(ring_bytes: usize) -> (Shm, Shm) {
     (port, peer)
 }
 
+/// Two ports with rings of 1 MiB between them, of which one sends rounds of frames to the other.
+struct Rounds {
+    port: Shm,
+    peer: Shm,
+    sent: usize,
+    taken: usize,
+}
+
+impl Rounds {
+    const FRAME: usize = 4096;
+
+    fn new() -> Rounds {
+        let (port, peer) = two(ShmLink::RING_BYTES);
+        Rounds {
+            port,
+            peer,
+            sent: 0,
+            taken: 0,
+        }
+    }
+
+    /// Sends so many frames, which are taken then; whether there was room for all.
+    fn pass(&mut self, frames: usize) -> bool {
+        let frame = |number: usize| vec![number as u8; Self::FRAME - number % 100];
+        let mut had_room = true;
+        for _ in 0..frames {
+            match self.port.send(PEER, &[&frame(self.sent)]) {
+                Ok(()) => self.sent += 1,
+                Err(SendError::Busy { .. }) => had_room = false,
+                Err(other) => panic!("{other}"),
+            }
+        }
+        self.peer.poll(&mut |_, bytes| {
+            assert!(bytes == frame(self.taken), "frame {}", self.taken);
+            self.taken += 1;
+        });
+        assert_eq!(self.taken, self.sent);
+        had_room
+    }
+
+    /// Up to where the ring was ever written to.
+    fn used(&self) -> usize {
+        let link = self.port.links[1].as_ref().expect("a link");
+        let words = link.segment.words();
+        let is_used = |word: &AtomicU64| word.load(Ordering::SeqCst) != 0;
+        let last = words[CONTROL..words.len() / 2].iter().rposition(is_used);
+        8 * (1 + last.expect("something was written"))
+    }
+}
+
 #[test]
 fn where_little_is_under_way_little_of_the_ring_is_used() {
-    const FRAME: usize = 4096;
-    let (port, peer) = two(ShmLink::RING_BYTES);
-    let frame = |number: usize| vec![number as u8; FRAME - number % 100];
-    let (mut sent, mut taken, mut refused) = (0, 0, 0);
-    // Up to where the ring was ever written to, when at most so many frames are under way.
-    let mut used = |under_way: usize| {
-        for _ in 0..1_000 / under_way {
-            for _ in 0..under_way {
-                match port.send(PEER, &[&frame(sent)]) {
-                    Ok(()) => sent += 1,
-                    Err(SendError::Busy { .. }) => refused += 1,
-                    Err(other) => panic!("{other}"),
-                }
-            }
-            peer.poll(&mut |_, bytes| {
-                assert!(bytes == frame(taken), "frame {taken}");
-                taken += 1;
-            });
-            assert_eq!(taken, sent);
-        }
-        let link = port.links[1].as_ref().expect("a link");
-        let all = &link.segment.words()[CONTROL..link.segment.words().len() / 2];
-        let is_used = |word: &AtomicU64| word.load(Ordering::SeqCst) != 0;
-        let last = all.iter().rposition(is_used);
-        (last.expect("something was written") + 1) * 8
+    let mut rounds = Rounds::new();
+    assert!((0..1_000).all(|_| rounds.pass(1)));
+    assert!(rounds.used() <= (32 << 10) + 4 * Rounds::FRAME);
+    // Now and then it is a round's first that is asked whether all before it were read.
+    let mut rounds = Rounds::new();
+    assert!((0..1_000).all(|_| rounds.pass(2)));
+    assert!(rounds.used() <= 128 << 10);
+    let mut rounds = Rounds::new();
+    assert!((0..10).filter(|_| !rounds.pass(100)).count() <= 2);
+    assert!(rounds.used() > 100 * (Rounds::FRAME - 100));
+}
+
+#[test]
+fn who_finds_no_room_because_it_went_back_goes_back_later() {
+    const BYTES: usize = 504;
+    const SKIP: u64 = 5;
+    let (here, there) = UnixStream::pair().expect("a pair of sockets");
+    let ours = ShmLink::offer(here, ShmLink::RING_BYTES).expect("memory");
+    let _theirs = ShmLink::accept(there).expect("the same memory");
+    let (ring, mut writer, mut reader) = (ours.segment.ring(0), Writer::new(), Reader::new());
+    let mut write = || {
+        let record = header(Kind::Whole, BYTES);
+        writer.write(ring, record, [&[1; BYTES][..]]) == Ok(true)
     };
-    assert!(used(1) <= (32 << 10) + 2 * FRAME);
-    // It is asked for at every third frame whether all were read: soon that is a round's first.
-    assert!(used(10) <= (32 << 10) + 4 * 10 * FRAME);
-    // Who finds no room because it went back goes back later.
-    assert!(used(100) > 100 * (FRAME - 100));
-    used(100);
-    assert!((1..5 * 100).contains(&refused), "{refused}");
+    let mut read_all = || {
+        while let Ok(Some(header)) = reader.peek(ring) {
+            reader.copy(ring, header, &mut [0; BYTES]);
+        }
+        reader.publish(ring);
+        reader.position() as usize % (ShmLink::RING_BYTES / 8)
+    };
+    for far in [32 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10] {
+        let mut place = 0;
+        // That it goes back stands where the reader is.
+        let goes_back = (0..1 << 16).any(|_| {
+            place = read_all();
+            assert!(write());
+            ours.segment.words()[CONTROL + place].load(Ordering::SeqCst) == SKIP
+        });
+        assert!(goes_back, "{far} bytes");
+        assert!(
+            (far..2 * far).contains(&(8 * place)),
+            "{place} words of {far} bytes"
+        );
+        // However often it tries it has gone too far back once.
+        while write() {}
+        assert!((0..10).all(|_| !write()));
+        read_all();
+    }
 }
 
 #[test]

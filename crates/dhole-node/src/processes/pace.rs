@@ -327,13 +327,6 @@ impl Processes {
         }
     }
 
-    /// The same, where the worker waits for just that.
-    fn rouse_in_a_hurry(&self) {
-        if !self.pace.is_in_no_hurry() {
-            self.rouse_owed();
-        }
-    }
-
     fn serve_and_wait(
         &self,
         receivers: &Receivers<'_>,
@@ -372,10 +365,7 @@ impl Processes {
             };
             match found {
                 Found::Done => return true,
-                Found::Something => {
-                    self.pace.serves_itself();
-                    self.rouse_in_a_hurry();
-                }
+                Found::Something => self.pace.serves_itself(),
                 Found::Nothing => return false,
             }
         }
@@ -397,8 +387,8 @@ impl Processes {
         while pace.spins && !pace.spin().is_zero() {
             let found = look();
             if std::mem::take(&mut roused) {
-                // What is there already came of no waking, which takes longer.
-                pace.learns_patience(found != Found::Nothing);
+                // What is there already came of no waking as a rule, for that takes longer.
+                pace.learns_patience(found == Found::Done);
             }
             match found {
                 Found::Done => return Found::Done,
@@ -421,7 +411,7 @@ impl Processes {
                     self.rouse_owed();
                     roused = true;
                 }
-                if looked >= pace.spin() {
+                if looked >= pace.spin() && !roused {
                     break;
                 }
                 if looks.is_multiple_of(LOOKS_A_YIELD) {

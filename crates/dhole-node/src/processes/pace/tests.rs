@@ -265,6 +265,10 @@ fn what_else_comes_has_nobody_roused() {
 fn an_answer_that_lay_there_when_its_sender_was_woken_had_come_by_itself() {
     for (lay_there, patience) in [(true, 20_000), (false, 8_000)] {
         let (machine, _others, noted) = noting(false);
+        machine.waits(Waiting {
+            spin: Duration::from_secs(60),
+            ..Waiting::default()
+        });
         machine.owes(ASKED, true);
         let looks = Cell::new(0);
         let done = || {
