@@ -169,6 +169,8 @@ impl<'a> Ring<'a> {
 /// A writer has come far, at first, when it has used a part of its ring of two to the minus this:
 /// 32 KiB of 1 MiB.
 const FAR: u32 = 5;
+/// And never with fewer words, for so much must be free behind it: a small ring is cached as it is.
+const LEAST_FAR: u64 = if cfg!(loom) { 0 } else { 4096 };
 
 /// The writing side of a ring.
 pub(crate) struct Writer {
@@ -241,7 +243,7 @@ impl Writer {
     /// answer lies where it writes.
     fn goes_back(&mut self, ring: Ring<'_>, record: u64) -> Result<bool, Impossible> {
         let place = ring.index(self.position) as u64;
-        let far = ring.capacity() >> self.far;
+        let far = (ring.capacity() >> self.far).max(LEAST_FAR);
         // Where it starts must be free, and so must the word behind it.
         if place <= far || place <= record || self.position < self.asks_at {
             return Ok(false);
