@@ -130,8 +130,12 @@ impl Message {
             return Ok(Message::Objects(Box::new(message)));
         }
         if single::is_begun_by(bytes) {
-            let message = single::decode(bytes);
-            return message.ok_or(DecodeError::Single { bytes: bytes.len() });
+            let (bytes, decoded) = (bytes.len(), single::decode(bytes));
+            let (message, behind) = decoded.ok_or(DecodeError::Single { bytes })?;
+            return match behind.len() {
+                0 => Ok(message),
+                rest => Err(DecodeError::TooLong { bytes, rest }),
+            };
         }
         let malformed = |cause| DecodeError::Malformed {
             bytes: bytes.len(),

@@ -46,11 +46,10 @@ pub fn encode(message: &Message) -> Option<[u8; BYTES]> {
     Some(bytes)
 }
 
-/// The message of these bytes, if they are all of one.
-pub fn decode(bytes: &[u8]) -> Option<Message> {
-    let bytes: &[u8; BYTES] = bytes.try_into().ok()?;
-    let [a, b, few @ ..] = *bytes.first_chunk::<4>()?;
-    let (_, rest) = bytes.split_first_chunk::<4>()?;
+/// The message that these bytes begin with, and what is behind it.
+pub fn decode(bytes: &[u8]) -> Option<(Message, &[u8])> {
+    let (bytes, behind) = bytes.split_first_chunk::<BYTES>()?;
+    let ([a, b, few @ ..], rest) = bytes.split_first_chunk::<4>()?;
     let (round, rest) = rest.split_first_chunk()?;
     let (oid, rest) = rest.split_first_chunk()?;
     let (lamport, rest) = rest.split_first_chunk()?;
@@ -60,21 +59,22 @@ pub fn decode(bytes: &[u8]) -> Option<Message> {
         lamport: u64::from_le_bytes(*lamport),
         node: NodeId(u16::from_le_bytes(*node)),
     };
-    let (round, few) = (u32::from_le_bytes(*round), u16::from_le_bytes(few));
-    match ([a, b], few) {
-        _ if rest.iter().any(|byte| *byte != 0) => None,
-        (FETCH, beside) => Some(Message::Fetch {
+    let (round, few) = (u32::from_le_bytes(*round), u16::from_le_bytes(*few));
+    let message = match ([*a, *b], few) {
+        _ if rest.iter().any(|byte| *byte != 0) => return None,
+        (FETCH, beside) => Message::Fetch {
             round,
             wanted: smallvec![Wanted { oid, need: version }],
             beside,
-        }),
-        (REPLY, keep @ (0 | 1)) => Some(Message::FetchReply {
+        },
+        (REPLY, keep @ (0 | 1)) => Message::FetchReply {
             round,
             sent: smallvec![Sent { oid, version }],
             keep: keep == 1,
-        }),
-        _ => None,
-    }
+        },
+        _ => return None,
+    };
+    Some((message, behind))
 }
 
 #[cfg(test)]
