@@ -167,6 +167,7 @@ fn calls_that_find_no_room_at_once_are_made_nevertheless() {
 struct Sound(Box<dyn Port>);
 
 static LOOKS: AtomicBool = AtomicBool::new(false);
+static SLEEPS: AtomicBool = AtomicBool::new(false);
 static ANSWERED: AtomicBool = AtomicBool::new(false);
 /// So long another sleep takes.
 const SHORT: Duration = Duration::from_millis(1);
@@ -182,10 +183,11 @@ impl Layer for Sound {
         if !LOOKS.load(Ordering::SeqCst) {
             return Port::park_soundly(&*self.0, at_most.min(SHORT));
         }
+        SLEEPS.store(true, Ordering::SeqCst);
         let since = Instant::now();
         while !ANSWERED.load(Ordering::SeqCst) && since.elapsed() < Duration::from_secs(20) {
-            // It is what a port does here that is asked to: this one lets nothing end it.
-            std::thread::sleep(Duration::from_millis(1));
+            // To sleep is what a port does that is asked to: this one lets nothing end it.
+            std::thread::sleep(SHORT);
         }
     }
 }
@@ -205,15 +207,18 @@ fn answers_because_it(writes: bool, looks: impl Fn(&mut Worker<'_>, Rows<u64>) +
         make: sound,
     };
     LOOKS.store(false, Ordering::SeqCst);
+    SLEEPS.store(false, Ordering::SeqCst);
     ANSWERED.store(false, Ordering::SeqCst);
     let ran = run(&on_ports, 2, 1, |w| {
         let (number, rows) = w.once(|w| Ok((w.alloc(7_u64), w.alloc_rows::<u64>(2, 8))))?;
+        let since = Instant::now();
+        let late = || since.elapsed() > Duration::from_secs(10);
         if w.node() == NodeId(1) {
-            while !LOOKS.load(Ordering::SeqCst) {
+            // Until whoever would answer beside the program sleeps.
+            while !SLEEPS.load(Ordering::SeqCst) {
+                assert!(!late(), "nobody sleeps");
                 std::thread::yield_now();
             }
-            // By then whoever would answer beside the program sleeps, as a rule.
-            std::thread::sleep(10 * SHORT);
             assert_eq!(number.read(w), 7);
             ANSWERED.store(true, Ordering::SeqCst);
             return Ok(());
@@ -222,11 +227,9 @@ fn answers_because_it(writes: bool, looks: impl Fn(&mut Worker<'_>, Rows<u64>) +
             *number.get_mut(w) = 7;
         }
         LOOKS.store(true, Ordering::SeqCst);
-        let since = Instant::now();
         while !ANSWERED.load(Ordering::SeqCst) {
             looks(w, rows);
-            let late = since.elapsed() > Duration::from_secs(10);
-            assert!(!late, "nobody answers");
+            assert!(!late(), "nobody answers");
         }
         Ok(())
     });

@@ -166,11 +166,9 @@ impl<'a> Ring<'a> {
     }
 }
 
-/// A writer has come far, at first, when it has used a part of its ring of two to the minus this:
-/// 32 KiB of 1 MiB.
-const FAR: u32 = 5;
-/// And never with fewer words, for so much must be free behind it: a small ring is cached as it is.
-const LEAST_FAR: u64 = if cfg!(loom) { 0 } else { 4096 };
+/// A writer has come far, at first, when it has used more words than these, 32 KiB: so much is free
+/// then for who goes back, and a ring that is no larger is gone through from end to end.
+const FAR: u64 = if cfg!(loom) { 0 } else { 4096 };
 
 /// The writing side of a ring.
 pub(crate) struct Writer {
@@ -178,8 +176,8 @@ pub(crate) struct Writer {
     position: u64,
     /// Up to where the reader had read when this side last looked.
     read_up_to: u64,
-    /// It has come far when it has used a part of two to the minus this.
-    far: u32,
+    /// It has come far when it has used more words than these.
+    far: u64,
     /// Where it went back to last, until that left it too little room.
     went_back_to: u64,
     /// Where it is asked next whether all was read.
@@ -206,7 +204,7 @@ impl Writer {
         let is_free = self.position + words - self.read_up_to <= ring.capacity();
         if !is_free && self.read_up_to < self.went_back_to {
             self.went_back_to = 0;
-            self.far = self.far.saturating_sub(1);
+            self.far *= 2;
         }
         Ok(is_free)
     }
@@ -243,14 +241,13 @@ impl Writer {
     /// answer lies where it writes.
     fn goes_back(&mut self, ring: Ring<'_>, record: u64) -> Result<bool, Impossible> {
         let place = ring.index(self.position) as u64;
-        let far = (ring.capacity() >> self.far).max(LEAST_FAR);
         // Where it starts must be free, and so must the word behind it.
-        if place <= far || place <= record || self.position < self.asks_at {
+        if place <= self.far || place <= record || self.position < self.asks_at {
             return Ok(false);
         }
         // At places that no rhythm of frames keeps in step with.
         let mixed = self.position.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        self.asks_at = self.position + mixed % (far / 2).max(1);
+        self.asks_at = self.position + mixed % (self.far / 2).max(1);
         match planted(Planted::TakenForRead) {
             true => self.read_up_to = self.position,
             false => self.look(ring)?,

@@ -5,6 +5,7 @@ use dhole_model::{NodeId, Oid, Version};
 use smallvec::smallvec;
 
 use super::{Message, Sent, Wanted};
+use crate::objects::bare::number;
 
 /// How they begin: no other message's bytes do, for these are numbers that are written longer than
 /// need be.
@@ -51,12 +52,12 @@ pub fn decode(bytes: &[u8]) -> Option<(Message, &[u8])> {
     let (bytes, behind) = bytes.split_first_chunk::<BYTES>()?;
     let ([a, b, few @ ..], rest) = bytes.split_first_chunk::<4>()?;
     let (round, rest) = rest.split_first_chunk()?;
-    let (oid, rest) = rest.split_first_chunk()?;
-    let (lamport, rest) = rest.split_first_chunk()?;
+    let (oid, rest) = number(rest)?;
+    let (lamport, rest) = number(rest)?;
     let (node, rest) = rest.split_first_chunk()?;
-    let oid = Oid(u64::from_le_bytes(*oid));
+    let oid = Oid(oid);
     let version = Version {
-        lamport: u64::from_le_bytes(*lamport),
+        lamport,
         node: NodeId(u16::from_le_bytes(*node)),
     };
     let (round, few) = (u32::from_le_bytes(*round), u16::from_le_bytes(*few));

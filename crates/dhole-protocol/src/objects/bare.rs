@@ -90,7 +90,7 @@ pub fn decode(bytes: &[u8]) -> Option<ObjectsMessage> {
 }
 
 /// The first number of `bytes`, and what is behind it.
-fn number(bytes: &[u8]) -> Option<(u64, &[u8])> {
+pub(crate) fn number(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let (number, rest) = bytes.split_first_chunk()?;
     Some((u64::from_le_bytes(*number), rest))
 }
