@@ -162,9 +162,6 @@ fn who_is_waited_for_is_roused_before_the_wait_is_over() {
     for another_says_something in [false, true] {
         let (machine, others, noted) = noting(false);
         machine.owes(ASKED, true);
-        if another_says_something {
-            send_something(&others[1]);
-        }
         // While it spins, which it does for longer than so many looks take.
         const LOOKS: u32 = 1_000_000;
         machine.waits(Waiting {
@@ -173,7 +170,14 @@ fn who_is_waited_for_is_roused_before_the_wait_is_over() {
         });
         let looks = || noted.polls.load(Ordering::SeqCst);
         let is_roused = || !lock(&noted.roused).is_empty();
-        machine.serve_until(&[], None, &|| is_roused() || looks() >= LOOKS);
+        let done = || {
+            // Again and again: what else comes does not make it wait longer.
+            if another_says_something {
+                send_something(&others[1]);
+            }
+            is_roused() || looks() >= LOOKS
+        };
+        machine.serve_until(&[], None, &done);
         assert!(looks() < LOOKS, "{another_says_something}");
         assert_eq!(*lock(&noted.roused), [ASKED]);
     }
@@ -279,6 +283,19 @@ fn an_answer_that_lay_there_when_its_sender_was_woken_had_come_by_itself() {
         machine.serve_until(&[], None, &done);
         assert_eq!(machine.pace.patience(), Duration::from_nanos(patience));
     }
+}
+
+#[test]
+fn who_spins_no_longer_than_it_is_patient_learns_all_the_same() {
+    let (machine, _others, noted) = noting(false);
+    machine.waits(Waiting {
+        spin: machine.pace.patience(),
+        ..Waiting::default()
+    });
+    machine.owes(ASKED, true);
+    machine.serve_until(&[], Some(Duration::from_millis(1)), &|| false);
+    assert_eq!(*lock(&noted.roused), [ASKED]);
+    assert_eq!(machine.pace.patience(), LEAST_PATIENCE);
 }
 
 #[test]
