@@ -38,7 +38,9 @@ pub(crate) struct ObjectsHere {
     unsafe_yet: VecDeque<(u64, u64, Outcome)>,
     /// Whether somebody is taking it.
     taking: bool,
-    /// What calls came to that their worker has not looked at.
+    /// What calls came to that their worker has not looked at: the first, which mostly is the only
+    /// one and looked at soon; and others.
+    first_finished: Option<(u64, Outcome)>,
     finished: FxHashMap<u64, Outcome>,
     /// Calls that were started, until they are over and looked after.
     started: FxHashMap<u64, Started>,
@@ -128,6 +130,7 @@ impl ObjectsHere {
             multicast: FxHashSet::default(),
             unsafe_yet: VecDeque::new(),
             taking: false,
+            first_finished: None,
             finished: FxHashMap::default(),
             met: FxHashMap::default(),
             named: FxHashMap::default(),
@@ -205,6 +208,7 @@ impl ObjectsHere {
     /// A call is over.
     fn over(&mut self, call: u64, outcome: Outcome) {
         match self.started.get_mut(&call) {
+            None if self.first_finished.is_none() => self.first_finished = Some((call, outcome)),
             None => drop(self.finished.insert(call, outcome)),
             Some(started) if started.dropped => {
                 let failed = outcome.err().map(|refusal| (started.wanted, refusal));
@@ -233,17 +237,24 @@ impl ObjectsHere {
     /// Whether a call is over.
     pub fn is_finished(&self, call: u64) -> bool {
         match self.started.get(&call) {
-            None => self.finished.contains_key(&call),
+            None => self.is_first(call) || self.finished.contains_key(&call),
             Some(started) => started.outcome.is_some(),
         }
     }
 
     /// What a call came to, if it is over.
     pub fn take_finished(&mut self, call: u64) -> Option<Outcome> {
+        if self.is_first(call) {
+            return Some(self.first_finished.take()?.1);
+        }
         match self.started.remove(&call) {
             None => self.finished.remove(&call),
             Some(started) => started.outcome,
         }
+    }
+
+    fn is_first(&self, call: u64) -> bool {
+        matches!(&self.first_finished, Some((it, _)) if *it == call)
     }
 }
 

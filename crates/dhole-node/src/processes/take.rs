@@ -58,6 +58,45 @@ enum Came {
 /// As long a message is kept by its bytes in place.
 const FEW: usize = 64;
 
+/// A message as it lies in its frame, or what was made of it.
+enum Brought<'a> {
+    Whole(Counted),
+    /// By its bytes, which the node may take at once.
+    Bytes(NodeId, &'a [u8]),
+}
+
+impl Brought<'_> {
+    /// What is kept of it.
+    fn kept(self) -> Counted {
+        match self {
+            Brought::Whole(counted) => counted,
+            Brought::Bytes(from, bytes) => {
+                Counted(Came::Bytes(from, bytes.into()), EACH + bytes.len())
+            }
+        }
+    }
+}
+
+/// The first message of a look, if it came by its bytes: mostly there is no other, and then it is
+/// put nowhere before the node has it.
+struct First(Option<(NodeId, usize)>, [u8; FEW]);
+
+impl First {
+    const NONE: First = First(None, [0; FEW]);
+
+    /// Whether it is these bytes now: they are few, and nothing has come before.
+    #[inline]
+    fn is(&mut self, from: NodeId, bytes: &[u8]) -> bool {
+        let First(came, place) = self;
+        let fits = came.is_none() && bytes.len() <= FEW;
+        if fits {
+            place[..bytes.len()].copy_from_slice(bytes);
+            *came = Some((from, bytes.len()));
+        }
+        fits
+    }
+}
+
 /// Frames of messages that came before this process was ready for them, in order.
 #[derive(Default)]
 struct Early {
@@ -155,7 +194,7 @@ impl Processes {
     /// Takes what has come, and returns how much that was. What it leads to goes to `out`.
     pub(super) fn poll(&self, receivers: &Receivers<'_>, out: &mut Outbox<Message>) -> usize {
         let desk = &self.desk;
-        let mut tray = None;
+        let (mut tray, mut first) = (None, First::NONE);
         let mut taken = self.collect(&mut |message| {
             if tray.is_none() {
                 tray = desk.try_tray();
@@ -163,8 +202,11 @@ impl Processes {
             match &mut tray {
                 // What was collected before by others goes first. No frame is taken by two threads
                 // at once, so none of them comes in between.
-                Some(tray) if !desk.has_collected() => tray.push_back(message.0),
-                _ => desk.put(message),
+                Some(tray) if !desk.has_collected() => match message {
+                    Brought::Bytes(from, bytes) if tray.is_empty() && first.is(from, bytes) => {}
+                    message => tray.push_back(message.kept().0),
+                },
+                _ => desk.put(message.kept()),
             }
         });
         if desk.any_cut_off.load(Ordering::Relaxed) {
@@ -174,11 +216,11 @@ impl Processes {
             taken += 1;
             self.lose(receivers, node, &loss.to_string(), out);
         });
-        taken + self.deliver(tray, receivers, out)
+        taken + self.deliver((tray, &first), receivers, out)
     }
 
     /// Takes what has come from the port, and returns how many frames that were.
-    fn collect(&self, put: &mut dyn FnMut(Counted)) -> usize {
+    fn collect(&self, put: &mut dyn FnMut(Brought<'_>)) -> usize {
         if self.desk.waits.load(Ordering::SeqCst) > self.limits.collected {
             return 0;
         }
@@ -202,16 +244,20 @@ impl Processes {
         many
     }
 
-    /// Gives what was collected to the node, first what lies in the tray of who has it, and returns
-    /// how many messages that were: none while another thread does so, which will find what was
-    /// collected meanwhile.
+    /// Gives what was collected to the node, first what came first and what lies in the tray of who
+    /// has it, and returns how many messages that were: none while another thread does so, which
+    /// will find what was collected meanwhile.
     fn deliver<'a>(
         &'a self,
-        mut tray: Option<MutexGuard<'a, Tray>>,
+        (mut tray, first): (Option<MutexGuard<'a, Tray>>, &First),
         receivers: &Receivers<'_>,
         out: &mut Outbox<Message>,
     ) -> usize {
         let mut delivered = 0;
+        if let First(Some((from, bytes)), place) = first {
+            self.hand_over_bytes(receivers, *from, &place[..*bytes], out);
+            delivered += 1;
+        }
         loop {
             if let Some(mut tray) = tray {
                 while let Some(came) = tray.pop_front().or_else(|| self.desk.next()) {
@@ -263,7 +309,7 @@ impl Processes {
     pub fn attend(&self) -> Duration {
         let due = self.port.beat();
         let stuck = self.desk.try_tray().is_none();
-        if stuck && self.collect(&mut |message| self.desk.put(message)) > 0 {
+        if stuck && self.collect(&mut |message| self.desk.put(message.kept())) > 0 {
             // Whoever was stuck may have looked for the last time before.
             self.port.unpark();
         }
@@ -281,18 +327,18 @@ impl Processes {
             std::mem::take(&mut early.frames)
         };
         for (from, frame) in early {
-            self.take(from, &frame, &mut |message| self.desk.put(message));
+            self.take(from, &frame, &mut |message| self.desk.put(message.kept()));
         }
         let lost: Vec<LostNode> = lock(&self.table).lost().cloned().collect();
         for LostNode { node, how } in lost {
             self.tell_of_loss(receivers, node, &how, &mut out);
         }
-        self.deliver(None, receivers, &mut out);
+        self.deliver((None, &First::NONE), receivers, &mut out);
         self.post_all(receivers, &mut out);
     }
 
     /// Takes one frame, and cuts its sender off if it is one that no sound process sends.
-    fn take(&self, from: NodeId, bytes: &[u8], put: &mut dyn FnMut(Counted)) {
+    fn take(&self, from: NodeId, bytes: &[u8], put: &mut dyn FnMut(Brought<'_>)) {
         if self.desk.peers[from.index()]
             .cut_off
             .load(Ordering::Relaxed)
@@ -311,7 +357,7 @@ impl Processes {
         &self,
         from: NodeId,
         bytes: &[u8],
-        put: &mut dyn FnMut(Counted),
+        put: &mut dyn FnMut(Brought<'_>),
     ) -> Result<(), String> {
         let peer = &self.desk.peers[from.index()];
         let frame = Frame::parse(bytes).map_err(|error| error.to_string())?;
@@ -351,7 +397,7 @@ impl Processes {
         &self,
         from: NodeId,
         frame: Frame<'_>,
-        put: &mut dyn FnMut(Counted),
+        put: &mut dyn FnMut(Brought<'_>),
     ) -> Result<(), String> {
         let peer = &self.desk.peers[from.index()];
         let begun = match peer.begun.load(Ordering::Acquire) {
@@ -377,8 +423,7 @@ impl Processes {
             return Ok(());
         }
         if bare::is_whole(frame.message) && begun == 0 && frame.payload.is_empty() {
-            let came = Came::Bytes(from, frame.message.into());
-            put(Counted(came, EACH + bytes));
+            put(Brought::Bytes(from, frame.message));
             return Ok(());
         }
         let body = Message::decode(frame.message).map_err(|error| error.to_string())?;
@@ -404,7 +449,7 @@ impl Processes {
             body,
             payload,
         };
-        put(Counted::new(envelope, bytes));
+        put(Brought::Whole(Counted::new(envelope, bytes)));
         Ok(())
     }
 
