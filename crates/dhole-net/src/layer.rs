@@ -8,8 +8,8 @@ use crate::{Incoming, Loss, Offers, Port, SendError};
 ///
 /// Every method but [`inner`](Layer::inner) is the method of [`Port`] of that name. Where a layer
 /// does not say how frames are taken where they lie, they are taken as [`poll`](Layer::poll) says;
-/// where it does not say how they are sent at leisure, as [`send`](Layer::send) says, and a sound
-/// sleep is a [`park`](Layer::park).
+/// where it does not say how they are sent at leisure, as [`send`](Layer::send) says, a sound
+/// sleep is a [`park`](Layer::park), and it does not show what comes.
 #[expect(missing_docs, reason = "they are those of Port")]
 pub trait Layer: Send + Sync {
     /// What the port beneath is.
@@ -56,6 +56,10 @@ pub trait Layer: Send + Sync {
 
     fn has_come_at_leisure(&self) -> bool {
         self.inner().has_come_at_leisure()
+    }
+
+    fn shows_what_comes(&self) -> bool {
+        false
     }
 
     fn park(&self, at_most: Duration) {
@@ -140,6 +144,10 @@ impl<L: Layer> Port for L {
         Layer::has_come_at_leisure(self)
     }
 
+    fn shows_what_comes(&self) -> bool {
+        Layer::shows_what_comes(self)
+    }
+
     fn park(&self, at_most: Duration) {
         Layer::park(self, at_most);
     }
@@ -182,6 +190,10 @@ impl<P: Port + ?Sized> Layer for Box<P> {
 
     fn send_at_leisure(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
         (**self).send_at_leisure(to, parts)
+    }
+
+    fn shows_what_comes(&self) -> bool {
+        (**self).shows_what_comes()
     }
 
     fn park_soundly(&self, at_most: Duration) {

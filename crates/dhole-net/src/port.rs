@@ -81,6 +81,12 @@ pub trait Port: Send + Sync {
         false
     }
 
+    /// Whether that tells of all that comes, so that who waits need not [`poll`](Port::poll) to
+    /// learn that nothing has; from time to time it must, for what is not a frame.
+    fn shows_what_comes(&self) -> bool {
+        false
+    }
+
     /// Blocks until something may have come, there may be room for a frame that was refused,
     /// [`unpark`](Port::unpark) is called (also before), or `at_most` is over. May return early for
     /// no reason. One thread at a time: of two, one may sleep on.

@@ -447,6 +447,10 @@ impl Port for Shm {
         })
     }
 
+    fn shows_what_comes(&self) -> bool {
+        true
+    }
+
     fn park(&self, at_most: Duration) {
         self.sleep(Sleep::Light, at_most);
     }

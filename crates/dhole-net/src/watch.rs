@@ -248,6 +248,10 @@ impl<P: Port> Layer for Watch<P> {
         frames - heartbeats
     }
 
+    fn shows_what_comes(&self) -> bool {
+        self.inner.shows_what_comes()
+    }
+
     fn park(&self, at_most: Duration) {
         self.park_by(at_most, |at_most| self.inner.park(at_most));
     }

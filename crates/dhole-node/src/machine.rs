@@ -115,6 +115,12 @@ pub trait Machine: Sync {
     /// happens, so the caller may hold the node's lock. Nothing on a live machine.
     fn computes(&self, _node: NodeId, _begins: bool) {}
 
+    /// The clock by which it is counted how long workers wait, in nanoseconds: it need not go on
+    /// while none does.
+    fn waited(&self, node: NodeId) -> u64 {
+        self.now(node)
+    }
+
     /// Whether it is of account that the worker is in the runtime for a moment in which it neither
     /// sends nor waits: where others go on meanwhile, or the program's time is measured apart from
     /// the runtime's.

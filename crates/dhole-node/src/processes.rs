@@ -146,7 +146,7 @@ impl Processes {
             desk: Desk::new(nodes),
             table: Mutex::new(Table::new(nodes)),
             here: RwLock::new(None),
-            pace: Pace::new(nodes),
+            pace: Pace::new(nodes, &*port),
             dump: Dump::default(),
             turn: Turn::new(),
             maker: Maker::new(),
@@ -158,7 +158,7 @@ impl Processes {
     /// As many of the cluster's processes as share the cores of this machine with this one, itself
     /// among them: all, unless it is said here. A worker spins only while all of them could.
     pub fn neighbours(mut self, processes: usize) -> Processes {
-        self.pace = Pace::new(processes);
+        self.pace = Pace::new(processes, &*self.port);
         self
     }
 
@@ -325,6 +325,10 @@ impl Machine for Processes {
             self.take_what_came(receivers);
         }
         has_come
+    }
+
+    fn waited(&self, _node: NodeId) -> u64 {
+        self.pace.waited()
     }
 
     fn counts_moments(&self) -> bool {

@@ -342,7 +342,7 @@ impl<'id> Link<'id> {
 
     fn wait(&self, call: &mut Call<'_, State>) -> Result<(), Failure> {
         let id = self.node.id;
-        let began = self.machine.now(id);
+        let began = self.machine.waited(id);
         let mut patience = self.suspect_after;
         let outcome = loop {
             if self.let_others(call)? {
@@ -364,7 +364,7 @@ impl<'id> Link<'id> {
                 patience = patience.saturating_mul(2).min(LONGEST_PATIENCE);
             }
         };
-        let waited = self.machine.now(id).saturating_sub(began);
+        let waited = self.machine.waited(id).saturating_sub(began);
         call.split().1.counting.all.waited_ns += waited;
         outcome
     }

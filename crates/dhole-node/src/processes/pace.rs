@@ -35,6 +35,11 @@ const BRIEFLY: Duration = Duration::from_micros(8);
 /// Looks between two at the clock meanwhile, and while an answer is patiently waited for. With some
 /// ports a look is a system call.
 const FEW_LOOKS: u32 = 4;
+/// Where the port shows what comes, a look costs a few loads, and who spins polls once in so many.
+const GLANCES: u32 = 16;
+/// About how long one of them takes, by which waits are counted that are over before the clock is
+/// looked at.
+const GLANCE: Duration = Duration::from_nanos(30);
 /// The service thread looks whether it is needed this often at the latest.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 
@@ -72,6 +77,10 @@ pub(super) struct Pace {
     /// How often it waited, looking at the port itself, or took something then. That it comes is
     /// not enough: most calls take nothing.
     waits: AtomicU64,
+    /// How long it waited, in nanoseconds.
+    waited_ns: AtomicU64,
+    /// The port shows what comes.
+    glances: bool,
     service: Mutex<Option<Thread>>,
     /// No run is on, and none is about to begin.
     idle: AtomicBool,
@@ -81,7 +90,7 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    pub fn new(neighbours: usize) -> Pace {
+    pub fn new(neighbours: usize, port: &dyn Port) -> Pace {
         let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
         let pace = Pace {
             spins: neighbours <= cores,
@@ -97,6 +106,8 @@ impl Pace {
             patience_ns: AtomicU64::new(PATIENCE.as_nanos() as u64),
             in_no_hurry: AtomicBool::new(false),
             waits: AtomicU64::new(0),
+            waited_ns: AtomicU64::new(0),
+            glances: port.shows_what_comes(),
             service: Mutex::new(None),
             idle: AtomicBool::new(true),
             between: Mutex::new(()),
@@ -260,6 +271,16 @@ impl Pace {
         self.waits.store(waits + 1, Ordering::Relaxed);
     }
 
+    /// How long the worker waited, in nanoseconds.
+    pub fn waited(&self) -> u64 {
+        self.waited_ns.load(Ordering::Relaxed)
+    }
+
+    fn has_waited(&self, time: Duration) {
+        let ns = self.waited() + time.as_nanos() as u64;
+        self.waited_ns.store(ns, Ordering::Relaxed);
+    }
+
     pub fn leave(&self) {
         // It waits no longer for what it asked.
         let _answered_or_not = self.settle();
@@ -278,6 +299,24 @@ impl Pace {
 
     fn is_over(&self) -> bool {
         self.handover.is_over()
+    }
+}
+
+/// A wait of the worker: when it began, once the clock was looked at, which one that is soon over
+/// never does; and how often it looked for what it waits for without sleeping.
+#[derive(Default)]
+struct Wait {
+    began: Option<Duration>,
+    looks: u32,
+}
+
+impl Wait {
+    /// When it began, at the latest at this moment.
+    fn began(&mut self, now: impl FnOnce() -> Duration) -> Duration {
+        let looked = GLANCE * self.looks.min(LOOKS);
+        *self
+            .began
+            .get_or_insert_with(|| now().saturating_sub(looked))
     }
 }
 
@@ -349,12 +388,11 @@ impl Processes {
             return true;
         }
         self.pace.serves_itself();
-        // A wait that is soon over never looks at the clock.
-        let mut began = None;
-        loop {
-            let found = match self.spin(&mut began, &mut look) {
+        let mut wait = Wait::default();
+        let done = loop {
+            let found = match self.spin(&mut wait, &mut look) {
                 Found::Nothing => {
-                    let began = *began.get_or_insert_with(|| self.since_made());
+                    let began = wait.began(|| self.since_made());
                     let left = || match at_most {
                         Some(at_most) => (began + at_most).saturating_sub(self.since_made()),
                         None => self.pace.longest_rest(),
@@ -364,11 +402,16 @@ impl Processes {
                 found => found,
             };
             match found {
-                Found::Done => return true,
+                Found::Done => break true,
                 Found::Something => self.pace.serves_itself(),
-                Found::Nothing => return false,
+                Found::Nothing => break false,
             }
-        }
+        };
+        self.pace.has_waited(match wait.began {
+            Some(began) => self.since_made() - began,
+            None => GLANCE * wait.looks,
+        });
+        done
     }
 
     /// Takes what has come, of a worker that goes on at once.
@@ -378,14 +421,19 @@ impl Processes {
         self.post_all(receivers, &mut out);
     }
 
-    /// Looks without sleeping, until nothing has come for a while. Notes when the wait began,
-    /// when it looks at the clock for the first time.
-    fn spin(&self, began: &mut Option<Duration>, look: &mut dyn FnMut() -> Found) -> Found {
+    /// Looks without sleeping, until nothing has come for a while.
+    fn spin(&self, wait: &mut Wait, look: &mut dyn FnMut() -> Found) -> Found {
         let pace = &self.pace;
         let (mut looks, mut since, mut patient_since) = (0_u32, None, None);
         let mut roused = false;
+        let few_looks = if pace.glances { GLANCES } else { FEW_LOOKS };
         while pace.spins && !pace.spin().is_zero() {
-            let found = look();
+            let glances = pace.glances && !looks.is_multiple_of(GLANCES) && !roused;
+            let found = match glances && !self.port.has_come_at_leisure() {
+                true => Found::Nothing,
+                false => look(),
+            };
+            wait.looks = wait.looks.saturating_add(1);
             if std::mem::take(&mut roused) {
                 // What is there already came of no waking as a rule, for that takes longer.
                 pace.learns_patience(found == Found::Done);
@@ -402,9 +450,9 @@ impl Processes {
             let owes = pace.owes_somebody();
             // What else comes makes nobody wait longer for who was not woken.
             let owes_on = owes && found == Found::Something;
-            if owes_on || looks.is_multiple_of(if owes { FEW_LOOKS } else { LOOKS }) {
+            if owes_on || looks.is_multiple_of(if owes { few_looks } else { LOOKS }) {
                 let now = self.since_made();
-                began.get_or_insert(now);
+                wait.began(|| now);
                 let looked = now - *since.get_or_insert(now);
                 let patient = now - *patient_since.get_or_insert(now);
                 if owes && !pace.is_in_no_hurry() && patient >= pace.patience() {

@@ -354,3 +354,60 @@ fn a_worker_that_takes_something_while_it_waits_serves_itself() {
         assert_eq!(waits(), 6);
     }
 }
+
+/// Shows whether something has come, and counts how often it is asked, and polled.
+struct Shows {
+    port: Local,
+    has_come: bool,
+    asked: Arc<AtomicU32>,
+    polled: Arc<AtomicU32>,
+}
+
+impl Layer for Shows {
+    type Inner = Local;
+
+    fn inner(&self) -> &Local {
+        &self.port
+    }
+
+    fn poll(&self, take: &mut dyn FnMut(NodeId, &[u8])) -> usize {
+        self.polled.fetch_add(1, Ordering::SeqCst);
+        Port::poll(&self.port, take)
+    }
+
+    fn has_come_at_leisure(&self) -> bool {
+        self.asked.fetch_add(1, Ordering::SeqCst);
+        self.has_come
+    }
+
+    fn shows_what_comes(&self) -> bool {
+        true
+    }
+}
+
+#[test]
+fn a_port_that_shows_what_comes_is_polled_for_that_and_seldom_else() {
+    for has_come in [false, true] {
+        let mut ports = Local::cluster(2).unwrap();
+        let (asked, polled) = (Arc::<AtomicU32>::default(), Arc::<AtomicU32>::default());
+        let shows = Shows {
+            port: ports.swap_remove(0),
+            has_come,
+            asked: Arc::clone(&asked),
+            polled: Arc::clone(&polled),
+        };
+        let machine = Processes::new(Box::new(shows), 0).unwrap().neighbours(1);
+        machine.waits(Waiting {
+            spin: Duration::from_secs(3600),
+            ..Waiting::default()
+        });
+        let polls = || polled.load(Ordering::SeqCst);
+        machine.serve_until(&[], None, &|| polls() == 3 * GLANCES + 1);
+        let glances = match has_come {
+            // It is polled whatever it would show once in so many looks.
+            true => 3 * (GLANCES - 1),
+            false => 3 * GLANCES * (GLANCES - 1),
+        };
+        assert_eq!(asked.load(Ordering::SeqCst), glances);
+    }
+}
