@@ -3,7 +3,7 @@ use std::sync::Arc;
 use dhole_model::{NodeId, VectorTime, Version};
 use dhole_protocol::group::GroupMessage;
 use dhole_protocol::objects::{ObjectsMessage, Ordered};
-use dhole_protocol::{ArrayCommand, Command, Message, News, Passage, Sent, SentDiff};
+use dhole_protocol::{ArrayCommand, BarrierId, Command, Message, News, Passage, Sent, SentDiff};
 
 /// What becomes of a message.
 #[derive(Default, Debug)]
@@ -134,11 +134,15 @@ pub enum Bug {
     HideFromReplicas,
     /// Requests and replies do not say up to where the order had come for their senders.
     ForgetOrder,
+    /// A node that has something to tell at a barrier says just that it is there.
+    HereDespiteNews,
+    /// Who says just that it is at a barrier is told at once that the other is, too.
+    AnswerHere,
 }
 
 impl Bug {
     /// Every bug.
-    pub const ALL: [Bug; 57] = [
+    pub const ALL: [Bug; 59] = [
         Bug::LoseInterval,
         Bug::HideInterval,
         Bug::SkipInvalidate,
@@ -196,6 +200,8 @@ impl Bug {
         Bug::BareDespiteNews,
         Bug::HideFromReplicas,
         Bug::ForgetOrder,
+        Bug::HereDespiteNews,
+        Bug::AnswerHere,
     ];
 
     /// What becomes of a command.
@@ -424,6 +430,23 @@ impl Bug {
                     },
                 ));
             }
+            (Bug::HereDespiteNews, message) => here(message),
+            (
+                Bug::AnswerHere,
+                Message::BarrierHere {
+                    number, manages, ..
+                },
+            ) => {
+                let (number, manages) = (*number, !*manages);
+                let (place, site) = (0, None);
+                let answer = Message::BarrierHere {
+                    number,
+                    manages,
+                    place,
+                    site,
+                };
+                fate.more = Some((*to, from, answer));
+            }
             (
                 Bug::SkipConfirmation,
                 Message::Probe {
@@ -555,11 +578,28 @@ fn gate_grant(passage: Passage, wait: u64, nodes: usize) -> Message {
     }
 }
 
-fn no_news(nodes: usize) -> News {
-    News {
+fn no_news(nodes: usize) -> Box<News> {
+    Box::new(News {
         time: VectorTime::zero(nodes),
         lamport: 0,
         intervals: Vec::<Arc<_>>::new(),
+    })
+}
+
+/// Leaves out what a node tells that arrives at a barrier of the program.
+fn here(message: &mut Message) {
+    if let Message::BarrierArrive {
+        barrier: BarrierId::Program(number),
+        site,
+        ..
+    } = *message
+    {
+        *message = Message::BarrierHere {
+            number,
+            manages: false,
+            place: 0,
+            site: Some(site),
+        };
     }
 }
 

@@ -260,6 +260,14 @@ impl State {
             Sight::LeftOut => {
                 sent(|m| matches!(m, Message::FetchReply { sent, .. } if sent.is_empty()))
             }
+            Sight::Here => sent(|m| matches!(m, Message::BarrierHere { .. })),
+            Sight::HereLate => self.network.parcels().any(|late| match late.message {
+                Message::BarrierHere { number, .. } => {
+                    let mut others = self.network.parcels();
+                    others.any(|other| other.from == late.from && is_after(&other.message, number))
+                }
+                _ => false,
+            }),
             Sight::Compacted => sent(|m| {
                 let several = |i: &std::sync::Arc<Interval>| i.first < i.index;
                 m.news()
@@ -414,7 +422,16 @@ fn seen(sight: Sight) -> fn(&Cluster, &State) -> bool {
     }
     shows!(Pushed FlushDeferred Outdated Deferred PreImageReply Invalidated Exclusive Overtaking
         Forwarded
-        Deadlock Gone Race Probe Floor Compacted Reduced AskedBeside LeftOut)
+        Deadlock Gone Race Probe Floor Compacted Reduced AskedBeside LeftOut Here HereLate)
+}
+
+/// Whether a node says this that was at the barrier of this number with nothing to tell.
+fn is_after(message: &Message, barrier: u64) -> bool {
+    match message {
+        Message::BarrierHere { number, .. } => *number > barrier,
+        Message::BarrierArrive { here, .. } => *here == barrier + 1,
+        _ => false,
+    }
 }
 
 fn is_outdated(message: &Message) -> bool {

@@ -121,6 +121,10 @@ pub enum Sight {
     AskedBeside,
     /// What was asked for because it lies beside is all left out of a reply.
     LeftOut,
+    /// A node says just that it is at a barrier.
+    Here,
+    /// It says so, or something else, at the next one while that is on its way.
+    HereLate,
 }
 
 impl Sight {
@@ -145,6 +149,8 @@ impl Sight {
             Sight::Reduced => "an interval is told against an earlier one",
             Sight::AskedBeside => "an object is asked for because of its page",
             Sight::LeftOut => "a reply leaves out what lies beside",
+            Sight::Here => "a node says just that it is at a barrier",
+            Sight::HereLate => "a node is at the next barrier before it is known at this one",
         }
     }
 }

@@ -34,6 +34,7 @@ mod order;
 pub mod pages;
 mod program;
 pub mod programs;
+mod quiet;
 pub mod random;
 mod sealed;
 mod waiting;

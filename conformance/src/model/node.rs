@@ -9,6 +9,7 @@ use dhole_protocol::{
 
 use crate::model::calls::Calls;
 use crate::model::elements;
+use crate::model::quiet;
 use crate::model::worker::allocated;
 use crate::model::{Fault, Heap, History, Network, Op, Parcel, Presence, Program, WriteId};
 use crate::{Bug, Fate};
@@ -191,7 +192,17 @@ impl Node {
     ) -> Result<(), Failed> {
         let worker = self.worker_is(around);
         let mut commands = Commands::new();
-        let stepping = || self.protocol.step(event, worker, &mut commands);
+        let stepping = || {
+            let short = quiet::shortcut(&self.protocol, &event);
+            let stepped = self.protocol.step(event, worker, &mut commands);
+            if let (Ok(()), Some(short)) = (&stepped, short) {
+                assert!(
+                    short == (self.protocol.clone(), commands.clone()),
+                    "{short:?}"
+                );
+            }
+            stepped
+        };
         match catch_unwind(AssertUnwindSafe(stepping)) {
             Ok(Ok(())) => {}
             Ok(Err(ProtocolError::Freed(freed))) => {

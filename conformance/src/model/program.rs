@@ -142,6 +142,8 @@ pub struct Program {
     pub aggregates: bool,
     /// A write fault makes the page writable, and its twin tells what was written.
     pub compares: bool,
+    /// Who has nothing to tell at a barrier says just that it is there.
+    pub quiet: bool,
 }
 
 impl Program {
@@ -168,6 +170,7 @@ impl Program {
             limits: LogLimits::default(),
             aggregates: false,
             compares: false,
+            quiet: false,
         }
     }
 
@@ -247,6 +250,14 @@ impl Program {
     pub fn comparing(self) -> Program {
         Program {
             compares: true,
+            ..self
+        }
+    }
+
+    /// Where who has nothing to tell at a barrier says just that it is there.
+    pub fn quietly(self) -> Program {
+        Program {
+            quiet: true,
             ..self
         }
     }

@@ -2,6 +2,7 @@
 
 mod family;
 mod handing;
+mod here;
 mod lifetimes;
 mod litmus;
 mod parts;
@@ -13,6 +14,7 @@ mod waits;
 
 pub use family::*;
 pub use handing::*;
+pub use here::*;
 pub use lifetimes::*;
 pub use litmus::*;
 pub use parts::*;

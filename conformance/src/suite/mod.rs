@@ -47,6 +47,7 @@ macro_rules! suite {
         mod $module {
             $crate::suite!(@ $platform;
                 what_was_written_before_a_barrier_is_read_after_it
+                whoever_has_written_before_a_barrier_is_read_after_it
                 what_was_written_under_a_lock_is_read_under_it
                 a_lock_that_goes_round_loses_nothing
                 a_value_made_once_is_the_same_everywhere

@@ -34,6 +34,44 @@ pub fn what_was_written_before_a_barrier_is_read_after_it(on: &dyn Platform) {
     });
 }
 
+/// At every barrier other nodes have written, or none has, and some have learnt of it before, by a
+/// lock: as many nodes as there are, and two, of which one says no more than it has to.
+pub fn whoever_has_written_before_a_barrier_is_read_after_it(on: &dyn Platform) {
+    const ROUNDS: u64 = 60;
+    // Who writes in which round, the same on every node.
+    let writes = |round: u64, node: usize| {
+        let mixed = (8 * round + node as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (mixed >> 33).is_multiple_of(3)
+    };
+    for nodes in [2, 3] {
+        succeed(on, nodes, move |w| {
+            let numbers = numbers(w)?;
+            let (me, lock) = (w.node().index(), Lock::numbered(0));
+            let mut newest = vec![0; nodes];
+            for round in 1..=ROUNDS {
+                if writes(round, me) {
+                    *numbers.at(me).get_mut(w) = round;
+                }
+                if round % 5 == 0 {
+                    lock.with(w, |_| Ok(()))?;
+                }
+                w.work(w.random() % 20_000);
+                w.barrier()?;
+                for (node, newest) in newest.iter_mut().enumerate() {
+                    if writes(round, node) {
+                        *newest = round;
+                    }
+                    // Who writes it now would race with this.
+                    if !writes(round + 1, node) {
+                        assert_eq!(numbers.at(node).read(w), *newest, "in {round} on {me}");
+                    }
+                }
+            }
+            Ok(())
+        });
+    }
+}
+
 /// Two objects are always written together, under a lock.
 pub fn what_was_written_under_a_lock_is_read_under_it(on: &dyn Platform) {
     let outcome = succeed(on, 4, |w| {

@@ -7,6 +7,7 @@ mod collection;
 mod family;
 mod freeing;
 mod handing;
+mod here;
 mod large;
 mod litmus;
 mod objects;

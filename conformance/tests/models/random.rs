@@ -2,12 +2,16 @@
 
 use std::ops::Range;
 
-use conformance::model::{Cluster, explore, random};
+use conformance::model::{Cluster, Program, explore, random};
 
 fn all_sound(seeds: Range<u64>, shape: random::Shape) {
+    all_sound_where(seeds, shape, |program| program);
+}
+
+fn all_sound_where(seeds: Range<u64>, shape: random::Shape, change: fn(Program) -> Program) {
     let (mut states, mut most) = (0, 0);
     for seed in seeds.clone() {
-        let program = random::program(seed, shape);
+        let program = change(random::program(seed, shape));
         let explored = explore(Cluster::new(program.clone()));
         assert!(
             explored.faults.is_empty(),
@@ -54,6 +58,20 @@ fn racy_programs_of_two_nodes_are_sound() {
             ..TWO_NODES
         },
     );
+}
+
+#[test]
+fn programs_of_two_nodes_that_tell_nothing_where_they_have_nothing_to_tell_are_sound() {
+    for race_free in [false, true] {
+        let shape = random::Shape {
+            phases: 3,
+            accesses: 2,
+            race_free,
+            again: false,
+            ..TWO_NODES
+        };
+        all_sound_where(0..100, shape, Program::quietly);
+    }
 }
 
 #[test]

@@ -58,6 +58,7 @@ mod optimisations;
 mod owned;
 mod paged;
 mod processes;
+mod quiet;
 mod race;
 mod random;
 mod spawn;

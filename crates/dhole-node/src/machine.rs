@@ -71,6 +71,12 @@ pub trait Machine: Sync {
         false
     }
 
+    /// As [`send_bytes`](Machine::send_bytes), of a message for which nobody who computes is to be
+    /// woken ([`Haste::AtLeisure`](dhole_protocol::Haste)).
+    fn send_bytes_at_leisure(&self, _node: NodeId, _to: NodeId, _bytes: &[u8]) -> bool {
+        false
+    }
+
     /// Blocks the worker of `node` until a delivery wakes it, or for `at_most`. A delivery that
     /// woke it before it waited ends the wait at once, and waking twice is waking once. The
     /// caller holds no lock.

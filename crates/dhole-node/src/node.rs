@@ -321,7 +321,7 @@ impl State {
             Message::Objects(message) => self.deliver_to_objects(from, *message, step),
             message => self.step(Event::Deliver { from, message }, step),
         };
-        self.after = self.after.max(after);
+        self.comes_after(after);
         if let Err(cause) = taken {
             self.broke(cause, step);
         }
@@ -445,9 +445,19 @@ impl State {
         }
     }
 
+    /// Up to where the order of the objects has come that whoever is told something comes after.
+    pub(crate) fn delivered(&self) -> u64 {
+        self.after.max(self.here.machine.delivered())
+    }
+
+    /// What its worker synchronises with comes after this place in the order of the objects.
+    pub(crate) fn comes_after(&mut self, delivered: u64) {
+        self.after = self.after.max(delivered);
+    }
+
     /// Whether another node may have come so far in the order of the objects: none is a window
     /// ahead of others.
-    fn may_have_come_to(&self, delivered: u64) -> bool {
+    pub(crate) fn may_have_come_to(&self, delivered: u64) -> bool {
         let window = u64::from(group::Settings::reliable().window);
         delivered <= self.here.machine.delivered() + window
     }
@@ -496,8 +506,7 @@ impl State {
         if !self.survival.sends(to, &message) {
             return;
         }
-        let ordered = self.after.max(self.here.machine.delivered());
-        let message = message.after(ordered);
+        let message = message.after(self.delivered());
         if to != self.id {
             self.counting.sent(&message, payload.len());
         }

@@ -298,6 +298,11 @@ impl Machine for Processes {
         sent
     }
 
+    fn send_bytes_at_leisure(&self, _node: NodeId, to: NodeId, bytes: &[u8]) -> bool {
+        self.pace.set_awaiting(true);
+        self.post_bytes(to, [bytes, &[]], true)
+    }
+
     fn presses(&self, _node: NodeId, of: NodeId, just_that: bool) {
         self.pace.set_awaiting(true);
         match self.pace.may_be_patient() {

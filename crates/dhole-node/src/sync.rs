@@ -12,7 +12,9 @@ use crate::worker::Worker;
 
 impl Worker<'_> {
     /// Waits until every node has reached this barrier. What any node wrote before it is visible
-    /// to every node after it. 2(n-1) messages; node 0 manages it.
+    /// to every node after it. 2(n-1) messages; node 0 manages it. Of two processes one that has
+    /// nothing else to tell says just that it is there; node 0 sends one message more where it has
+    /// said so and the other turns out to have more to tell.
     ///
     /// # Errors
     /// [`SyncError::Deadlock`] when not all nodes will reach it, [`SyncError::Ended`] when
@@ -82,7 +84,9 @@ impl Worker<'_> {
             return self.meet_those_left(Meeting::Barrier, site);
         }
         let called = self.exclusive(|link, call| {
-            link.and_wait(call, Event::Arrive { once, site })?;
+            if once || !link.arrive_quietly(call, site)? {
+                link.and_wait(call, Event::Arrive { once, site })?;
+            }
             call.split().1.counting.all.barriers += 1;
             link.collect_diffs(call, site)?;
             Ok(())

@@ -1,10 +1,14 @@
 //! The central barrier: every node tells node 0 that it has arrived, and is told by node 0 that
 //! all have: 2(n-1) messages. Both carry the write notices that the receiver lacks.
 
+mod quiet;
+
 use dhole_model::{CallSite, Coherence, IntervalIndex, NodeId, Oid, OidRange, VectorTime};
 
 use crate::command::ProtocolError;
 use crate::{BarrierId, News, Untold, Waiter, WaitingFor};
+use quiet::Quiet;
+pub use quiet::{Here, Told};
 
 /// The node that manages the barrier.
 pub(crate) const MANAGER: NodeId = NodeId(0);
@@ -26,6 +30,7 @@ pub(crate) struct Barrier {
     site: Option<CallSite>,
     /// At the manager: who has arrived.
     arrived: Vec<Option<Arrival>>,
+    quiet: Quiet,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -35,6 +40,8 @@ struct Arrival {
     site: CallSite,
     /// How often the node has told of itself.
     count: u32,
+    /// It has said just that it is there.
+    quiet: bool,
 }
 
 impl BarrierId {
@@ -79,6 +86,7 @@ impl Barrier {
             arrivals: 0,
             site: None,
             arrived: vec![None; nodes],
+            quiet: Quiet::default(),
         }
     }
 
@@ -159,15 +167,19 @@ impl Barrier {
         site: CallSite,
     ) -> Result<Arrived, ProtocolError> {
         let bad = |what| ProtocolError::BadMessage { from, what };
-        let passed = barrier.number().is_some_and(|number| number < self.passed);
+        let passed = self.has_passed(barrier);
+        // What is taken for told of who said just that it was there may be told since.
+        let again = from != MANAGER && self.quiet.has_heard(self.passed);
         let place = self.arrived.get_mut(from.index());
         match place.ok_or(bad("no such node"))? {
             // It tells of that at the next one, if it has not yet.
             _ if passed => return Ok(Arrived::NotAll),
             Some(before)
-                if before.barrier == barrier && before.told(from) != news.time.of(from) =>
+                if before.barrier == barrier
+                    && (again || before.told(from) != news.time.of(from)) =>
             {
                 before.count += 1;
+                before.quiet = false;
                 if before.told(from) < news.time.of(from) {
                     before.news = news;
                 }
@@ -179,6 +191,7 @@ impl Barrier {
                     news,
                     site,
                     count: 1,
+                    quiet: false,
                 });
             }
         }
@@ -272,8 +285,26 @@ impl Barrier {
     /// All have arrived; `last_told` is the newest of our own intervals that all know now.
     pub fn depart(&mut self, last_told: IntervalIndex) {
         let collects = matches!(self.waiting_at.take(), Some(BarrierId::Collection(_)));
-        self.passed += u64::from(!collects);
+        if !collects {
+            self.passed += 1;
+            self.quiet.passed();
+        }
         self.first_untold = last_told + 1;
+    }
+
+    /// Whether this node waits at a barrier.
+    pub fn is_waiting(&self) -> bool {
+        self.waiting_at.is_some()
+    }
+
+    /// Whether the program's barrier of this number is the next that this node passes.
+    pub fn is_next(&self, number: u64) -> bool {
+        number == self.passed
+    }
+
+    /// Whether this node has gone on from there.
+    pub fn has_passed(&self, barrier: BarrierId) -> bool {
+        barrier.number().is_some_and(|number| number < self.passed)
     }
 
     /// At the manager: whether a node has arrived at `barrier`, and all have not yet.

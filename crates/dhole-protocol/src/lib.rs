@@ -80,10 +80,12 @@ pub use array_command::{
     ArrayCommand, ArrayEvent, FlushedElements, PushedElements, SentElements, UnreadElements,
     WantedElements,
 };
+pub use barrier::Here;
 pub use collection::Gossip;
 pub use command::{Along, Command, Commands, Event, Freed, ProtocolError, Unread, WorkerIs};
 pub use interval_log::LogLimits;
 pub use lazy::{MOST_ALONG, MOST_BESIDE};
+pub use message::here;
 pub use message::{
     AbortReason, BarrierId, DecodeError, EncodeError, Flushed, FlushedAt, Haste, Interval, LockId,
     Message, News, Operation, Pushed, Sent, SentList, Started, Untold, Waiter, Waiting, WaitingFor,

@@ -22,6 +22,7 @@ mod carrier;
 mod check;
 mod codec;
 pub(crate) mod few;
+pub mod here;
 mod single;
 mod waiting;
 mod wire;
@@ -466,7 +467,7 @@ pub enum Message {
         got: SmallVec<[WantedDiffs; 1]>,
         /// The diffs.
         #[serde(with = "few")]
-        diffs: SmallVec<[SentDiff; 2]>,
+        diffs: SmallVec<[SentDiff; 1]>,
     },
     /// Asks a lock's manager for the lock.
     LockRequest {
@@ -489,7 +490,7 @@ pub enum Message {
         /// The lock.
         lock: LockId,
         /// What happened before the release.
-        news: News,
+        news: Box<News>,
         /// Who waits on the lock's conditions, the longest first.
         waiting: Vec<Waiting>,
     },
@@ -529,7 +530,7 @@ pub enum Message {
         /// How many grants there are.
         parts: u32,
         /// What happened before the sender's release.
-        news: News,
+        news: Box<News>,
     },
     /// Gives something back to a gate.
     GateRelease {
@@ -545,18 +546,34 @@ pub enum Message {
         /// Which one.
         barrier: BarrierId,
         /// The node's own intervals since the last barrier.
-        news: News,
+        news: Box<News>,
         /// Where in the program.
         site: CallSite,
         /// The node's memory for diffs is full.
         full: bool,
+        /// One more than the number of the last barrier at which the node said just that it was
+        /// [there](Message::BarrierHere), which may not have come yet; or 0.
+        here: u64,
+    },
+    /// One of two nodes has reached a barrier of the program, and knows nothing that the other
+    /// might not. If the other says so too, both go on; else this counts as an arrival.
+    BarrierHere {
+        /// The barrier's number.
+        number: u64,
+        /// Whether the sender manages the barrier.
+        manages: bool,
+        /// Where in the program: the number of the place among those that the sender told of, and
+        /// which that is, if it was not told before.
+        place: u32,
+        /// The place.
+        site: Option<CallSite>,
     },
     /// All nodes have reached it. The payload is the value that node 0 brought, if any.
     BarrierDepart {
         /// Which one.
         barrier: BarrierId,
         /// What the receiver lacks.
-        news: News,
+        news: Box<News>,
         /// Diffs are collected next.
         collect: bool,
     },
@@ -568,7 +585,7 @@ pub enum Message {
         confirms: Vec<Waiter>,
         /// Set while the probe asks the manager of this lock or barrier whom the last node of the
         /// path waits for; otherwise the receiver is whom it waits for.
-        at_manager_of: Option<WaitingFor>,
+        at_manager_of: Option<Box<WaitingFor>>,
     },
     /// From the manager of a barrier that all have reached: one of them has seen an interval of the
     /// receiver that the receiver has not told there.
@@ -699,6 +716,7 @@ impl Message {
                 | Message::LockGrant { .. }
                 | Message::GateGrant { .. }
                 | Message::BarrierDepart { .. }
+                | Message::BarrierHere { .. }
                 | Message::Notify { .. }
         )
     }
@@ -728,7 +746,10 @@ impl Message {
             Message::LockForward { .. } => MessageKind::LockForward,
             Message::LockGrant { .. } => MessageKind::LockGrant,
             Message::BarrierArrive { .. } => MessageKind::BarrierArrive,
-            Message::BarrierDepart { .. } => MessageKind::BarrierDepart,
+            Message::BarrierHere { manages: false, .. } => MessageKind::BarrierArrive,
+            Message::BarrierDepart { .. } | Message::BarrierHere { manages: true, .. } => {
+                MessageKind::BarrierDepart
+            }
             Message::Notify { .. } => MessageKind::Notify,
             Message::GateRequest { .. } => MessageKind::GateRequest,
             Message::GateForward { .. } => MessageKind::GateForward,

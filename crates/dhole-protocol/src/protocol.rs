@@ -5,7 +5,7 @@ use dhole_model::{CallSite, Coherence, NodeId, Oid, PageId, VectorTime};
 use smallvec::SmallVec;
 
 use crate::arrays_home::ElementFlush;
-use crate::barrier::{Barrier, MANAGER};
+use crate::barrier::{Barrier, Here, MANAGER};
 use crate::command::{Along, Command, Commands, Event, ProtocolError, WorkerIs};
 use crate::gate::{Gates, Request};
 use crate::home::Flush;
@@ -113,6 +113,19 @@ impl Protocol {
                 let at = self.barrier.arrive(once, false);
                 self.arrive(at, site, out)?
             }
+            Event::ArriveQuietly { site } => match self.arrive_quietly(site) {
+                Some((here, over)) => {
+                    let (to, message) = (self.other(), Message::from(here));
+                    out.push(Command::Send { to, message });
+                    if over {
+                        out.push(Command::Done);
+                    }
+                }
+                None => {
+                    let at = self.barrier.arrive(false, false);
+                    self.arrive(at, site, out)?
+                }
+            },
             Event::EndInterval => self.lazy.end_interval(out),
             Event::Await { what, site } => self.awaits(what, site),
             Event::Learn(news) => self.learn(news.as_deref(), out)?,
@@ -191,7 +204,7 @@ impl Protocol {
             let message = Message::Probe {
                 path,
                 confirms,
-                at_manager_of: Some(me.waiting_for),
+                at_manager_of: Some(Box::new(me.waiting_for)),
             };
             out.push(Command::Send { to, message });
         }
@@ -427,7 +440,7 @@ impl Protocol {
     fn grant(&mut self, lock: LockId, to: NodeId, time: &VectorTime, out: &mut Commands) {
         let message = Message::LockGrant {
             lock,
-            news: self.lazy.news_since(time),
+            news: Box::new(self.lazy.news_since(time)),
             waiting: self.locks.hand_over(lock),
         };
         self.say(to, message, out);
@@ -617,20 +630,36 @@ impl Protocol {
                 news,
                 site,
                 full,
+                here,
             } => {
                 if self.me != MANAGER {
                     let what = "an arrival at a node that does not manage the barrier";
                     return Err(ProtocolError::BadMessage { from, what });
                 }
                 self.lazy.check_own(from, &news)?;
+                self.was_there(here, out);
                 self.lazy.treadmarks.arrived(full);
-                self.arrived(from, barrier, news, site, out)
+                self.arrived(from, barrier, *news, site, out)
             }
             Message::BarrierDepart {
                 barrier,
                 news,
                 collect,
             } => self.depart(from, barrier, &news, collect, out),
+            Message::BarrierHere {
+                number,
+                manages,
+                place,
+                site,
+            } => {
+                let here = Here {
+                    number,
+                    manages,
+                    place,
+                    site,
+                };
+                self.told_here(from, here, out)
+            }
             Message::Probe {
                 path,
                 confirms,
@@ -638,7 +667,7 @@ impl Protocol {
             } => {
                 let probe = Probe { path, confirms };
                 match at_manager_of {
-                    Some(of) => self.wait_for.pass_on(probe, of, self.edges(), out),
+                    Some(of) => self.wait_for.pass_on(probe, *of, self.edges(), out),
                     None => self.wait_for.reached(probe, self.edges(), out),
                 }
                 Ok(())

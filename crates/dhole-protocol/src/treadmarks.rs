@@ -94,6 +94,11 @@ impl TreadMarks {
         }
     }
 
+    /// Whether no page was ever used, nor any memory for them.
+    pub fn is_unused(&self) -> bool {
+        self.pages.is_empty() && !self.somebody_full && !self.collecting
+    }
+
     /// Takes what the worker does; `time` is what this node has seen.
     pub fn step(
         &mut self,

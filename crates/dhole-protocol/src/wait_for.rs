@@ -174,7 +174,8 @@ impl WaitFor {
                 WaitingFor::Gate(passage) => passage
                     .rw_lock()
                     .is_some_and(|lock| edges.gates.holds(lock)),
-                WaitingFor::Barrier(_) => true,
+                // Who said just that it was there may have gone on before that has come.
+                WaitingFor::Barrier(barrier) => !edges.barrier.has_passed(barrier),
                 WaitingFor::Condition(_) | WaitingFor::Operation(_) | WaitingFor::Process(_) => {
                     false
                 }
@@ -257,7 +258,7 @@ fn send_to_manager(probe: Probe, of: WaitingFor, edges: Edges<'_>, out: &mut Com
     let message = Message::Probe {
         path,
         confirms,
-        at_manager_of: Some(of),
+        at_manager_of: Some(Box::new(of)),
     };
     out.push(Command::Send { to, message });
 }

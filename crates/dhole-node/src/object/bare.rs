@@ -8,8 +8,8 @@ mod tests;
 use dhole_heap as heap;
 use dhole_model::{MessageKind, NodeId, ObjectId};
 use dhole_net::Wake;
-use dhole_protocol::Message;
 use dhole_protocol::objects::{Bytes, Call, ObjectsMessage, Outcome, bare};
+use dhole_protocol::{Message, here};
 
 use super::copies::Hosting;
 use super::invoke::Wanted;
@@ -19,7 +19,8 @@ use crate::worker::{Failure, Link};
 impl State {
     /// Whether calls may come and go past the machine: no process has begun here so far, and no
     /// node may be lost.
-    fn may_be_bare(&self) -> bool {
+    #[inline]
+    pub(crate) fn may_be_bare(&self) -> bool {
         self.ended().is_none() && self.turns.are_the_programs() && !self.survival.is_on()
     }
 
@@ -41,6 +42,9 @@ impl State {
     ) -> Option<Wake> {
         if !self.may_be_bare() {
             return None;
+        }
+        if here::is_begun_by(bytes) {
+            return self.take_here(from, bytes);
         }
         match bare::decode(bytes)? {
             ObjectsMessage::Bare { call, delivered } => {

@@ -17,7 +17,7 @@ use std::time::Duration;
 use dhole_model::NodeId;
 use dhole_net::{Envelope, Loss, Outbox, Payload, Wake};
 use dhole_protocol::objects::bare;
-use dhole_protocol::{AbortReason, Message};
+use dhole_protocol::{AbortReason, Message, here};
 use smallvec::SmallVec;
 
 use super::frame::{Frame, Kind};
@@ -422,7 +422,8 @@ impl Processes {
         if frame.message.is_empty() {
             return Ok(());
         }
-        if bare::is_whole(frame.message) && begun == 0 && frame.payload.is_empty() {
+        let may_be_taken = bare::is_whole(frame.message) || here::decode(frame.message).is_some();
+        if may_be_taken && begun == 0 && frame.payload.is_empty() {
             put(Brought::Bytes(from, frame.message));
             return Ok(());
         }

@@ -146,7 +146,9 @@ impl Turns {
     pub fn holds(&self, message: &Message) -> bool {
         let barrier = matches!(
             message,
-            Message::BarrierArrive { .. } | Message::BarrierDepart { .. }
+            Message::BarrierArrive { .. }
+                | Message::BarrierDepart { .. }
+                | Message::BarrierHere { .. }
         );
         barrier && self.program_is_at_barrier()
     }

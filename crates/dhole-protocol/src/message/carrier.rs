@@ -24,6 +24,7 @@ impl Message {
             Message::LockGrant { .. }
             | Message::BarrierArrive { .. }
             | Message::BarrierDepart { .. }
+            | Message::BarrierHere { .. }
             | Message::GateForward { .. }
             | Message::GateGrant { .. }
             | Message::GateRelease { .. } => true,

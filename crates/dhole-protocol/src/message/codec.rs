@@ -1,10 +1,10 @@
 //! Messages as bytes, for nodes in other processes.
 //!
-//! The form is [postcard]'s: compact, and without names; but for [bare](bare) calls of operations
-//! and fetches of one object, of which there are many. What is decoded is a message, not a sound
-//! one: that is for the protocol to judge (`check`), as with every message that comes. Decoding
-//! takes no more memory than a small multiple of the bytes that are there, whatever lengths these
-//! claim, and does not nest deeper than the types do.
+//! The form is [postcard]'s: compact, and without names; but for [bare](bare) calls of operations,
+//! fetches of one object and nodes that are [at a barrier](here), of which there are many. What is
+//! decoded is a message, not a sound one: that is for the protocol to judge (`check`), as with
+//! every message that comes. Decoding takes no more memory than a small multiple of the bytes that
+//! are there, whatever lengths these claim, and does not nest deeper than the types do.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use postcard::ser_flavors::Flavor;
 use serde::Deserialize;
 use thiserror::Error;
 
-use super::{Message, single};
+use super::{Message, here, single};
 use crate::collection::Gossip;
 use crate::objects::bare;
 
@@ -46,6 +46,12 @@ pub enum DecodeError {
     /// They begin as a fetch of one object does, or the reply that brings it, and are neither.
     #[error("{bytes} bytes that are no fetch of one object and no reply to one")]
     Single {
+        /// How many.
+        bytes: usize,
+    },
+    /// They begin as those of a node that is at a barrier and has nothing to tell, and are not.
+    #[error("{bytes} bytes that do not say that a node is at a barrier")]
+    Here {
         /// How many.
         bytes: usize,
     },
@@ -99,6 +105,10 @@ impl Message {
         {
             return Ok(());
         }
+        if let Some(bytes) = here::encode(self) {
+            out.extend_from_slice(&bytes);
+            return Ok(());
+        }
         if let Some(bytes) = single::encode(self) {
             out.extend_from_slice(&bytes);
             return Ok(());
@@ -128,6 +138,11 @@ impl Message {
             let message = bare::decode(bytes);
             let message = message.ok_or(DecodeError::Bare { bytes: bytes.len() })?;
             return Ok(Message::Objects(Box::new(message)));
+        }
+        if here::is_begun_by(bytes) {
+            let (here, delivered) =
+                here::decode(bytes).ok_or(DecodeError::Here { bytes: bytes.len() })?;
+            return Ok(Message::from(here).after(delivered));
         }
         if single::is_begun_by(bytes) {
             let (bytes, decoded) = (bytes.len(), single::decode(bytes));

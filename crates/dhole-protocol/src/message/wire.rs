@@ -20,6 +20,7 @@ impl Message {
         const SITE: u64 = 8;
         const WAIT: u64 = 8;
         const PARTS: u64 = 4;
+        const PLACE: u64 = 4;
         const ORDERED: u64 = 8;
         let body = match self {
             Message::Gossiped { gossip, carrier } => {
@@ -106,7 +107,15 @@ impl Message {
                 NODE + round(&stall.round) + stall.first.as_ref().map_or(0, round)
             }
             // A bit of the barrier's number says whether the node is full.
-            Message::BarrierArrive { news, .. } => BARRIER + SITE + news.wire_bytes(),
+            Message::BarrierArrive { news, here, .. } => {
+                const NUMBER: u64 = 8;
+                let here = if *here > 0 { NUMBER } else { 0 };
+                BARRIER + SITE + here + news.wire_bytes()
+            }
+            Message::BarrierHere { site, .. } => {
+                let site = site.map_or(0, |_| SITE);
+                BARRIER + PLACE + site
+            }
             // A bit of the barrier's number says whether diffs are collected.
             Message::BarrierDepart { news, .. } => BARRIER + news.wire_bytes(),
             Message::Probe { path, confirms, .. } => {

@@ -121,11 +121,11 @@ impl Protocol {
             passage: request.passage,
             wait: request.wait,
             parts: 1,
-            news: News {
+            news: Box::new(News {
                 time: VectorTime::zero(request.time.nodes()),
                 lamport: 0,
                 intervals: Vec::new(),
-            },
+            }),
         };
         self.say(request.requester, message, out);
     }
@@ -136,7 +136,7 @@ impl Protocol {
             passage: request.passage,
             wait: request.wait,
             parts,
-            news: self.lazy.news_since(&request.time),
+            news: Box::new(self.lazy.news_since(&request.time)),
         };
         self.say(request.requester, message, out);
     }

@@ -141,7 +141,23 @@ fn spoiled(message: &Message, to: NodeId) -> Vec<(&'static str, Message)> {
         Message::BarrierArrive { barrier, .. } | Message::BarrierDepart { barrier, .. } => {
             *barrier = BarrierId::Program(77);
         }
+        Message::BarrierHere { number, .. } => *number = 77,
         _ => {}
+    });
+    with("at the barrier after", &|m| match m {
+        Message::BarrierHere { number, .. } => *number += 1,
+        Message::BarrierArrive { here, .. } => *here += 1,
+        _ => {}
+    });
+    with("at a place that was never told of", &|m| {
+        if let Message::BarrierHere { place, site, .. } = m {
+            (*place, *site) = (u32::MAX, None);
+        }
+    });
+    with("of who manages the barrier, or does not", &|m| {
+        if let Message::BarrierHere { manages, .. } = m {
+            *manages = !*manages;
+        }
     });
     with("about another lock", &|m| match m {
         Message::LockRequest { lock, .. }
@@ -201,7 +217,7 @@ fn spoiled(message: &Message, to: NodeId) -> Vec<(&'static str, Message)> {
             ..
         } = m
         {
-            *of = WaitingFor::Lock(LockId(99));
+            **of = WaitingFor::Lock(LockId(99));
         }
     });
     with("in a circle of nobody", &|m| {
@@ -319,7 +335,7 @@ fn taken() -> BTreeSet<(Taken, String)> {
             let what = format!("{kind} from another node");
             all.insert((take(&pack, stranger, to, message.clone()), what));
         }
-        for other in (0..3).map(n).filter(|node| *node != to) {
+        for other in (0..pack.nodes.len()).map(n).filter(|node| *node != to) {
             let what = format!("{kind} at another node");
             all.insert((take(&pack, from, other, message.clone()), what));
         }

@@ -17,6 +17,7 @@ mod flush;
 mod freeing;
 mod gates;
 mod given_up;
+mod here;
 mod keeping;
 mod owned;
 mod pack;

@@ -98,12 +98,12 @@ pub fn from(node: usize, message: Message) -> Event {
 }
 
 /// What a releaser tells that has seen nothing.
-pub fn no_news(nodes: usize) -> News {
-    News {
+pub fn no_news(nodes: usize) -> Box<News> {
+    Box::new(News {
         time: VectorTime::zero(nodes),
         lamport: 0,
         intervals: vec![],
-    }
+    })
 }
 
 impl Pack {
