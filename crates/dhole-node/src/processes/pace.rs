@@ -469,6 +469,8 @@ impl Processes {
             }
         }
         self.rouse_owed();
+        // From here on looks take their time.
+        wait.began(|| self.since_made());
         for _ in 0..pace.yields.load(Ordering::Relaxed) {
             match self.look_briefly(look) {
                 Found::Nothing => std::thread::yield_now(),

@@ -411,3 +411,23 @@ fn a_port_that_shows_what_comes_is_polled_for_that_and_seldom_else() {
         assert_eq!(asked.load(Ordering::SeqCst), glances);
     }
 }
+
+#[test]
+fn a_wait_is_counted_however_it_is_waited() {
+    const LONG: Duration = Duration::from_millis(3);
+    for (spin, yields) in [(Duration::ZERO, 0), (Duration::ZERO, 7), (LONG, 0)] {
+        let how = Waiting {
+            spin,
+            yields,
+            park: LONG,
+        };
+        let (machine, _other, _) = waiting(how, 1);
+        machine.serve_until(&[], Some(LONG), &|| false);
+        let waited = Duration::from_nanos(machine.waited(NodeId(0)));
+        assert!(waited >= LONG, "{waited:?} of {LONG:?}");
+        // One that yields until it is over.
+        let looks = std::cell::Cell::new(0);
+        machine.serve_until(&[], None, &|| looks.replace(looks.get() + 1) > 3);
+        assert!(machine.waited(NodeId(0)) > waited.as_nanos() as u64);
+    }
+}
