@@ -143,6 +143,7 @@
 //!     let stack = w.once(|w| Ok(w.new_object(dhole::on(dhole::NodeId(0)), Stack(vec!['a']))?))?;
 //!     stack.push(w, ('b', true), None)?;
 //!     stack.pop(w)?;
+//!     w.barrier()?; // who replaced it before would leave nothing to pop
 //!     assert!(stack.replace(w, Stack(Vec::new()))?.0.len() < 3);
 //!     Ok(())
 //! })?;
