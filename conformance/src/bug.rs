@@ -3,7 +3,9 @@ use std::sync::Arc;
 use dhole_model::{NodeId, VectorTime, Version};
 use dhole_protocol::group::GroupMessage;
 use dhole_protocol::objects::{ObjectsMessage, Ordered};
-use dhole_protocol::{ArrayCommand, BarrierId, Command, Message, News, Passage, Sent, SentDiff};
+use dhole_protocol::{
+    ArrayCommand, BarrierId, Command, Here, Message, News, Passage, Sent, SentDiff,
+};
 
 /// What becomes of a message.
 #[derive(Default, Debug)]
@@ -431,21 +433,14 @@ impl Bug {
                 ));
             }
             (Bug::HereDespiteNews, message) => here(message),
-            (
-                Bug::AnswerHere,
-                Message::BarrierHere {
-                    number, manages, ..
-                },
-            ) => {
-                let (number, manages) = (*number, !*manages);
-                let (place, site) = (0, None);
-                let answer = Message::BarrierHere {
-                    number,
-                    manages,
-                    place,
-                    site,
+            (Bug::AnswerHere, Message::BarrierHere(here)) => {
+                let answer = Here {
+                    manages: !here.manages,
+                    place: 0,
+                    site: None,
+                    ..*here
                 };
-                fate.more = Some((*to, from, answer));
+                fate.more = Some((*to, from, Message::BarrierHere(answer)));
             }
             (
                 Bug::SkipConfirmation,
@@ -594,12 +589,12 @@ fn here(message: &mut Message) {
         ..
     } = *message
     {
-        *message = Message::BarrierHere {
+        *message = Message::BarrierHere(Here {
             number,
             manages: false,
             place: 0,
             site: Some(site),
-        };
+        });
     }
 }
 

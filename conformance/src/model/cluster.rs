@@ -1,7 +1,7 @@
 use std::fmt;
 
 use dhole_model::NodeId;
-use dhole_protocol::{Event, Interval, Message};
+use dhole_protocol::{Event, Here, Interval, Message};
 use stateright::{Model, Property};
 
 use crate::Bug;
@@ -260,9 +260,9 @@ impl State {
             Sight::LeftOut => {
                 sent(|m| matches!(m, Message::FetchReply { sent, .. } if sent.is_empty()))
             }
-            Sight::Here => sent(|m| matches!(m, Message::BarrierHere { .. })),
+            Sight::Here => sent(|m| matches!(m, Message::BarrierHere(_))),
             Sight::HereLate => self.network.parcels().any(|late| match late.message {
-                Message::BarrierHere { number, .. } => {
+                Message::BarrierHere(Here { number, .. }) => {
                     let mut others = self.network.parcels();
                     others.any(|other| other.from == late.from && is_after(&other.message, number))
                 }
@@ -428,7 +428,7 @@ fn seen(sight: Sight) -> fn(&Cluster, &State) -> bool {
 /// Whether a node says this that was at the barrier of this number with nothing to tell.
 fn is_after(message: &Message, barrier: u64) -> bool {
     match message {
-        Message::BarrierHere { number, .. } => *number > barrier,
+        Message::BarrierHere(here) => here.number > barrier,
         Message::BarrierArrive { here, .. } => *here == barrier + 1,
         _ => false,
     }

@@ -85,7 +85,7 @@ impl Worker<'_> {
         }
         let called = self.exclusive(|link, call| {
             if once || !link.arrive_quietly(call, site)? {
-                link.and_wait(call, Event::Arrive { once, site })?;
+                link.and_wait(call, link.arrival(once, site))?;
             }
             call.split().1.counting.all.barriers += 1;
             link.collect_diffs(call, site)?;

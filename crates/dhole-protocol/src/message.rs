@@ -10,6 +10,7 @@ use dhole_model::{
 use smallvec::SmallVec;
 
 use crate::array_command::{FlushedElements, PushedElements, SentElements, WantedElements};
+use crate::barrier::Here;
 use crate::collection::Gossip;
 use crate::objects::ObjectsMessage;
 use crate::page_command::{Applied, PagesOf, SentDiff, WantedDiffs};
@@ -557,17 +558,7 @@ pub enum Message {
     },
     /// One of two nodes has reached a barrier of the program, and knows nothing that the other
     /// might not. If the other says so too, both go on; else this counts as an arrival.
-    BarrierHere {
-        /// The barrier's number.
-        number: u64,
-        /// Whether the sender manages the barrier.
-        manages: bool,
-        /// Where in the program: the number of the place among those that the sender told of, and
-        /// which that is, if it was not told before.
-        place: u32,
-        /// The place.
-        site: Option<CallSite>,
-    },
+    BarrierHere(Here),
     /// All nodes have reached it. The payload is the value that node 0 brought, if any.
     BarrierDepart {
         /// Which one.
@@ -716,7 +707,7 @@ impl Message {
                 | Message::LockGrant { .. }
                 | Message::GateGrant { .. }
                 | Message::BarrierDepart { .. }
-                | Message::BarrierHere { .. }
+                | Message::BarrierHere(_)
                 | Message::Notify { .. }
         )
     }
@@ -746,10 +737,8 @@ impl Message {
             Message::LockForward { .. } => MessageKind::LockForward,
             Message::LockGrant { .. } => MessageKind::LockGrant,
             Message::BarrierArrive { .. } => MessageKind::BarrierArrive,
-            Message::BarrierHere { manages: false, .. } => MessageKind::BarrierArrive,
-            Message::BarrierDepart { .. } | Message::BarrierHere { manages: true, .. } => {
-                MessageKind::BarrierDepart
-            }
+            Message::BarrierHere(here) if !here.manages => MessageKind::BarrierArrive,
+            Message::BarrierDepart { .. } | Message::BarrierHere(_) => MessageKind::BarrierDepart,
             Message::Notify { .. } => MessageKind::Notify,
             Message::GateRequest { .. } => MessageKind::GateRequest,
             Message::GateForward { .. } => MessageKind::GateForward,

@@ -5,7 +5,7 @@ use dhole_model::{CallSite, Coherence, NodeId, Oid, PageId, VectorTime};
 use smallvec::SmallVec;
 
 use crate::arrays_home::ElementFlush;
-use crate::barrier::{Barrier, Here, MANAGER};
+use crate::barrier::{Barrier, MANAGER};
 use crate::command::{Along, Command, Commands, Event, ProtocolError, WorkerIs};
 use crate::gate::{Gates, Request};
 use crate::home::Flush;
@@ -115,7 +115,7 @@ impl Protocol {
             }
             Event::ArriveQuietly { site } => match self.arrive_quietly(site) {
                 Some((here, over)) => {
-                    let (to, message) = (self.other(), Message::from(here));
+                    let (to, message) = (self.other(), Message::BarrierHere(here));
                     out.push(Command::Send { to, message });
                     if over {
                         out.push(Command::Done);
@@ -646,20 +646,7 @@ impl Protocol {
                 news,
                 collect,
             } => self.depart(from, barrier, &news, collect, out),
-            Message::BarrierHere {
-                number,
-                manages,
-                place,
-                site,
-            } => {
-                let here = Here {
-                    number,
-                    manages,
-                    place,
-                    site,
-                };
-                self.told_here(from, here, out)
-            }
+            Message::BarrierHere(here) => self.told_here(from, here, out),
             Message::Probe {
                 path,
                 confirms,

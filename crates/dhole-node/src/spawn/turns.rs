@@ -146,9 +146,7 @@ impl Turns {
     pub fn holds(&self, message: &Message) -> bool {
         let barrier = matches!(
             message,
-            Message::BarrierArrive { .. }
-                | Message::BarrierDepart { .. }
-                | Message::BarrierHere { .. }
+            Message::BarrierArrive { .. } | Message::BarrierDepart { .. } | Message::BarrierHere(_)
         );
         barrier && self.program_is_at_barrier()
     }

@@ -8,6 +8,8 @@
 use dhole_model::{CallSite, IntervalIndex, NodeId};
 
 use super::{Arrival, Barrier, MANAGER};
+use serde::{Deserialize, Serialize};
+
 use crate::command::ProtocolError;
 use crate::{BarrierId, News};
 
@@ -53,15 +55,15 @@ impl Quiet {
 }
 
 /// What a node says that arrives and has nothing to tell.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Here {
     /// The barrier's number.
     pub number: u64,
-    /// Whether this node manages it.
+    /// Whether this node manages the barrier.
     pub manages: bool,
-    /// Where in the program, by its number.
+    /// Where in the program: the number of the place among those that it told of.
     pub place: u32,
-    /// Which place that is, if it is told for the first time.
+    /// Which place that is, if it was not told before.
     pub site: Option<CallSite>,
 }
 

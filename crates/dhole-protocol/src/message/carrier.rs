@@ -24,7 +24,7 @@ impl Message {
             Message::LockGrant { .. }
             | Message::BarrierArrive { .. }
             | Message::BarrierDepart { .. }
-            | Message::BarrierHere { .. }
+            | Message::BarrierHere(_)
             | Message::GateForward { .. }
             | Message::GateGrant { .. }
             | Message::GateRelease { .. } => true,

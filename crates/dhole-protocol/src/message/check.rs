@@ -261,13 +261,13 @@ impl Message {
                 check_nodes([of.by].into_iter(), nodes, what)
             }
             Message::Deadlock { cycle } => check_waiters(cycle.iter(), nodes),
-            Message::BarrierHere { .. } if nodes != 2 => {
+            Message::BarrierHere(_) if nodes != 2 => {
                 Err("that a node is at a barrier and has nothing to tell, not of two nodes")
             }
             // The objects check them, for they need to know the sender.
             Message::Objects(_) => Ok(()),
             Message::DropOut { .. }
-            | Message::BarrierHere { .. }
+            | Message::BarrierHere(_)
             | Message::FlushAck { .. }
             | Message::Outdated { .. }
             | Message::OutdatedAck { .. }

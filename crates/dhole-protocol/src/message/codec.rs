@@ -142,7 +142,7 @@ impl Message {
         if here::is_begun_by(bytes) {
             let (here, delivered) =
                 here::decode(bytes).ok_or(DecodeError::Here { bytes: bytes.len() })?;
-            return Ok(Message::from(here).after(delivered));
+            return Ok(Message::BarrierHere(here).after(delivered));
         }
         if single::is_begun_by(bytes) {
             let (bytes, decoded) = (bytes.len(), single::decode(bytes));

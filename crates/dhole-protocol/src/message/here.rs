@@ -37,20 +37,7 @@ pub(super) fn encode(message: &Message) -> Option<[u8; BYTES]> {
         message => (message, 0),
     };
     match *message {
-        Message::BarrierHere {
-            number,
-            manages,
-            place,
-            site: None,
-        } => {
-            let here = Here {
-                number,
-                manages,
-                place,
-                site: None,
-            };
-            Some(bytes(&here, delivered))
-        }
+        Message::BarrierHere(here) if here.site.is_none() => Some(bytes(&here, delivered)),
         _ => None,
     }
 }
@@ -81,12 +68,12 @@ mod tests {
     use super::*;
 
     fn here(site: Option<CallSite>) -> Message {
-        Message::BarrierHere {
+        Message::BarrierHere(Here {
             number: 1 << 40,
             manages: true,
             place: u32::MAX,
             site,
-        }
+        })
     }
 
     fn bytes_of(message: &Message) -> Vec<u8> {

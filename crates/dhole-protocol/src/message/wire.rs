@@ -112,10 +112,7 @@ impl Message {
                 let here = if *here > 0 { NUMBER } else { 0 };
                 BARRIER + SITE + here + news.wire_bytes()
             }
-            Message::BarrierHere { site, .. } => {
-                let site = site.map_or(0, |_| SITE);
-                BARRIER + PLACE + site
-            }
+            Message::BarrierHere(here) => BARRIER + PLACE + here.site.map_or(0, |_| SITE),
             // A bit of the barrier's number says whether diffs are collected.
             Message::BarrierDepart { news, .. } => BARRIER + news.wire_bytes(),
             Message::Probe { path, confirms, .. } => {

@@ -9,23 +9,6 @@ use crate::barrier::{Arrived, Barrier, Here, MANAGER, Told};
 use crate::command::{Command, Commands, ProtocolError};
 use crate::{BarrierId, Message, News, Untold, WaitingFor};
 
-impl From<Here> for Message {
-    fn from(here: Here) -> Message {
-        let Here {
-            number,
-            manages,
-            place,
-            site,
-        } = here;
-        Message::BarrierHere {
-            number,
-            manages,
-            place,
-            site,
-        }
-    }
-}
-
 impl Protocol {
     pub(super) fn arrive(
         &mut self,

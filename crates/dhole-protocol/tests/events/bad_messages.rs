@@ -141,22 +141,22 @@ fn spoiled(message: &Message, to: NodeId) -> Vec<(&'static str, Message)> {
         Message::BarrierArrive { barrier, .. } | Message::BarrierDepart { barrier, .. } => {
             *barrier = BarrierId::Program(77);
         }
-        Message::BarrierHere { number, .. } => *number = 77,
+        Message::BarrierHere(here) => here.number = 77,
         _ => {}
     });
     with("at the barrier after", &|m| match m {
-        Message::BarrierHere { number, .. } => *number += 1,
+        Message::BarrierHere(here) => here.number += 1,
         Message::BarrierArrive { here, .. } => *here += 1,
         _ => {}
     });
     with("at a place that was never told of", &|m| {
-        if let Message::BarrierHere { place, site, .. } = m {
-            (*place, *site) = (u32::MAX, None);
+        if let Message::BarrierHere(here) = m {
+            (here.place, here.site) = (u32::MAX, None);
         }
     });
     with("of who manages the barrier, or does not", &|m| {
-        if let Message::BarrierHere { manages, .. } = m {
-            *manages = !*manages;
+        if let Message::BarrierHere(here) = m {
+            here.manages = !here.manages;
         }
     });
     with("about another lock", &|m| match m {

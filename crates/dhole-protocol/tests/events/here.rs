@@ -57,22 +57,22 @@ fn kinds(pack: &Pack, kinds: &[MessageKind]) {
 
 /// What node 1 says at a barrier, at a place of this number.
 fn here(number: u64, place: u32, site: Option<CallSite>) -> Message {
-    Message::BarrierHere {
+    Message::BarrierHere(Here {
         number,
         manages: false,
         place,
         site,
-    }
+    })
 }
 
 /// What the manager says there.
 fn manager_here(number: u64) -> Message {
-    Message::BarrierHere {
+    Message::BarrierHere(Here {
         number,
         manages: true,
         place: 0,
         site: None,
-    }
+    })
 }
 
 /// A process of a node writes while the program waits at the barrier.
@@ -364,7 +364,7 @@ fn who_knows_by_gossip_that_it_has_nothing_to_tell_is_believed() {
     let known = |node: usize| pack.nodes[node].seen_by_all().of(n(1));
     assert_eq!([known(0), known(1)], [0, 1]);
     pack.begin(1, quietly());
-    assert!(matches!(pack.in_flight[1].2, Message::BarrierHere { .. }));
+    assert!(matches!(pack.in_flight[1].2, Message::BarrierHere(_)));
     deliver(&mut pack, 1);
     pack.settle();
     assert!(passed(&mut pack, 0), "it has the lock");
@@ -421,7 +421,7 @@ fn who_has_used_pages_arrives_as_ever() {
         assert_eq!(pack.sent[&MessageKind::BarrierDepart], 1);
         pack.begin(node, quietly());
         let mut said = pack.in_flight.iter().map(|(.., message)| message);
-        assert!(!said.any(|message| matches!(message, Message::BarrierHere { .. })));
+        assert!(!said.any(|message| matches!(message, Message::BarrierHere(_))));
     }
 }
 
@@ -559,7 +559,7 @@ fn a_place_is_told_once_and_known_from_then_on() {
             let mut pack = two();
             lines.iter().for_each(|line| both_pass(&mut pack, *line));
             pack.begin(1, quietly_at(*line));
-            let Message::BarrierHere { site: None, .. } = pack.in_flight[0].2 else {
+            let Message::BarrierHere(Here { site: None, .. }) = pack.in_flight[0].2 else {
                 panic!("told by its number: {:?}", pack.in_flight)
             };
             pack.settle();
@@ -687,7 +687,7 @@ fn shortcut(node: &mut Protocol, event: &Event) -> Option<Vec<Command>> {
             let (here, over) = node.arrive_quietly(site)?;
             let to = node.other();
             node.count_objects(to, true);
-            let message = Message::from(here);
+            let message = Message::BarrierHere(here);
             let said = Command::Send { to, message };
             Some(
                 [said]
@@ -698,20 +698,8 @@ fn shortcut(node: &mut Protocol, event: &Event) -> Option<Vec<Command>> {
         }
         Event::Deliver {
             from,
-            message:
-                Message::BarrierHere {
-                    number,
-                    manages,
-                    place,
-                    site,
-                },
+            message: Message::BarrierHere(here),
         } => {
-            let here = Here {
-                number,
-                manages,
-                place,
-                site,
-            };
             let goes_on = node.hears_here(from, here)?;
             Some(goes_on.then_some(Command::Done).into_iter().collect())
         }
