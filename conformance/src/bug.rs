@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use dhole_model::{NodeId, VectorTime, Version};
 use dhole_protocol::group::GroupMessage;
-use dhole_protocol::objects::{ObjectsMessage, Ordered};
+use dhole_protocol::objects::{ObjectsMessage, Ordered, PackedCalls, PackedResults};
 use dhole_protocol::{
     ArrayCommand, BarrierId, Command, Here, Message, News, Passage, Sent, SentDiff,
 };
@@ -264,8 +264,10 @@ impl Bug {
                 Bug::ForgetOrder,
                 ObjectsMessage::Request { delivered, .. }
                 | ObjectsMessage::Bare { delivered, .. }
+                | ObjectsMessage::BareBatch { delivered, .. }
                 | ObjectsMessage::Reply { delivered, .. }
-                | ObjectsMessage::BareReply { delivered, .. },
+                | ObjectsMessage::BareReply { delivered, .. }
+                | ObjectsMessage::BareAnswers { delivered, .. },
             ) => *delivered = 0,
             (
                 Bug::HideFromReplicas,
@@ -623,6 +625,28 @@ fn bare(message: &mut ObjectsMessage) {
             }),
             _ => None,
         },
+        ObjectsMessage::Request {
+            calls, delivered, ..
+        } => {
+            let mut packed = PackedCalls::default();
+            calls.iter().for_each(|call| packed.push(call.by_ref()));
+            Some(ObjectsMessage::BareBatch {
+                calls: packed,
+                delivered: *delivered,
+            })
+        }
+        ObjectsMessage::Reply {
+            answers, delivered, ..
+        } => {
+            let mut results = PackedResults::default();
+            let all = answers.iter().try_for_each(|(call, outcome)| {
+                outcome.as_ref().map(|result| results.push(*call, result))
+            });
+            all.is_ok().then_some(ObjectsMessage::BareAnswers {
+                results,
+                delivered: *delivered,
+            })
+        }
         _ => None,
     };
     if let Some(bare) = bare {

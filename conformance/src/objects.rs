@@ -9,7 +9,7 @@ use dhole_model::{NodeId, ObjectId, VectorTime};
 use dhole_protocol::News;
 use dhole_protocol::objects::{
     Bytes, Call, CallId, Host, Objects, ObjectsCommand, ObjectsEvent, ObjectsMessage, Ordered,
-    Outcome, Place, Refusal, Saved, Strategy, Tried,
+    Outcome, PackedCalls, PackedResults, Place, Refusal, Saved, Strategy, Tried,
 };
 use rand::rngs::Xoshiro256PlusPlus as Random;
 use rand::{RngExt, SeedableRng};
@@ -359,9 +359,34 @@ impl World {
             }
             return Ok(true);
         }
-        let (from, to, message) = self.flying.swap_remove(choice);
+        let (from, to, mut message) = self.flying.swap_remove(choice);
+        if let ObjectsMessage::BareAnswers { results, delivered } = &mut message
+            && self.random.random()
+        {
+            self.take_results(from, to.index(), results, *delivered)?;
+        }
         self.event(to.index(), ObjectsEvent::Deliver { from, message })?;
         Ok(true)
+    }
+
+    /// As the engine does it: each result is given to its call at once, and the message then says
+    /// only that the batch was answered.
+    fn take_results(
+        &mut self,
+        from: NodeId,
+        id: usize,
+        results: &mut PackedResults,
+        delivered: u64,
+    ) -> Result<(), String> {
+        let machine = &self.nodes[id].machine;
+        if delivered > machine.delivered() || !machine.has_asked(results) {
+            return Ok(());
+        }
+        for (call, result) in std::mem::take(results).iter() {
+            self.nodes[id].machine.is_answered(from, call);
+            self.finished(id, call, Ok(result.into()))?;
+        }
+        Ok(())
     }
 
     fn deliver(&mut self, id: usize) -> Result<(), String> {
@@ -408,6 +433,15 @@ impl World {
                 self.nodes[id].started.insert(call.number, started);
                 self.invoked(thread, (place, op))?;
                 let called = self.called(call, (place, op));
+                let arguments = |bytes: &mut Vec<u8>| {
+                    bytes.extend_from_slice(&called.arguments);
+                    Ok::<_, ()>(())
+                };
+                let machine = &mut self.nodes[id].machine;
+                // As the engine does it, and as it could.
+                if self.random.random() && machine.begins_quietly(called.by_ref(), arguments) {
+                    return Ok(());
+                }
                 self.event(id, ObjectsEvent::Begin(called))
             }
         }
@@ -458,10 +492,16 @@ impl World {
         for command in out {
             match command {
                 ObjectsCommand::Send { to, mut message } => {
-                    if let ObjectsMessage::Request { calls, .. } = &message {
-                        let calls = calls.iter().map(|call| (call.object, call.id)).collect();
-                        self.batches.push((to, calls));
-                    }
+                    let calls: Vec<_> = match &message {
+                        ObjectsMessage::Request { calls, .. } => {
+                            calls.iter().map(|call| (call.object, call.id)).collect()
+                        }
+                        ObjectsMessage::BareBatch { calls, .. } => {
+                            calls.iter(me).map(|call| (call.object, call.id)).collect()
+                        }
+                        _ => Vec::new(),
+                    };
+                    self.batches.push((to, calls));
                     if !self.spoil(&mut message) {
                         self.flying.push((me, to, message));
                     }
@@ -496,8 +536,10 @@ impl World {
         match message {
             ObjectsMessage::Request { delivered, .. }
             | ObjectsMessage::Bare { delivered, .. }
+            | ObjectsMessage::BareBatch { delivered, .. }
             | ObjectsMessage::Reply { delivered, .. }
             | ObjectsMessage::BareReply { delivered, .. }
+            | ObjectsMessage::BareAnswers { delivered, .. }
             | ObjectsMessage::Elsewhere { delivered, .. }
                 if self.planted == Planted::NoSequence =>
             {
@@ -515,6 +557,31 @@ impl World {
                 Planted::BatchBackwards => calls.reverse(),
                 _ => {}
             },
+            ObjectsMessage::BareBatch { calls, .. } => {
+                let mut all: Vec<Call> = calls.iter(NodeId(0)).map(Call::from).collect();
+                match self.planted {
+                    Planted::BatchTwice => all.extend(all.first().cloned()),
+                    Planted::BatchBackwards => all.reverse(),
+                    _ => {}
+                }
+                *calls = PackedCalls::default();
+                all.iter().for_each(|call| calls.push(call.by_ref()));
+            }
+            ObjectsMessage::BareAnswers { results, .. } => {
+                let mut all: Vec<_> = results
+                    .iter()
+                    .map(|(call, it)| (call, it.to_vec()))
+                    .collect();
+                match (self.planted, &mut all[..]) {
+                    (Planted::AnswersSwapped, [first, second, ..]) => {
+                        std::mem::swap(&mut first.1, &mut second.1);
+                    }
+                    (Planted::NoAnswer, []) => return true,
+                    _ => {}
+                }
+                *results = PackedResults::default();
+                all.iter().for_each(|(call, it)| results.push(*call, it));
+            }
             ObjectsMessage::Reply {
                 answers,
                 together: true,

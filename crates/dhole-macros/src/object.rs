@@ -295,6 +295,7 @@ fn generate(
                     &mut self,
                     operation: u16,
                     arguments: &[u8],
+                    bytes: &mut ::std::vec::Vec<u8>,
                 ) -> ::core::result::Result<#private::Applied, #private::Malformed> {
                     match operation {
                         #(#arms)*
@@ -465,7 +466,8 @@ fn arm(number: u16, operation: &Operation, private: &TokenStream) -> TokenStream
                 #private::decode("the arguments", arguments)?;
             #blocked
             let result = self.#name(#(#arguments),*);
-            #private::encode("the result", &result).map(#private::Applied::Result)
+            #private::encode_to("the result", &result, bytes)?;
+            ::core::result::Result::Ok(#private::Applied::Done)
         }
     }
 }

@@ -8,7 +8,8 @@ mod tests;
 use dhole_heap as heap;
 use dhole_model::{MessageKind, NodeId, ObjectId};
 use dhole_net::Wake;
-use dhole_protocol::objects::{Bytes, Call, ObjectsMessage, Outcome, bare};
+use dhole_protocol::objects::bare::{self, Lies};
+use dhole_protocol::objects::{CallId, CallRef, Outcome};
 use dhole_protocol::{Message, here};
 
 use super::copies::Hosting;
@@ -27,8 +28,10 @@ impl State {
     /// The machine hears of the call that went past it: from here on it is as others.
     #[inline]
     pub(super) fn hears_of_bare(&mut self) {
-        if let Some((to, call)) = self.here.bare.take() {
-            self.here.machine.asks(to, call, None);
+        let here = &mut self.here;
+        if let Some(BareCall { to, call }) = here.bare.take() {
+            here.machine
+                .asks(to, call.with(&here.arguments).into(), None);
         }
     }
 
@@ -47,46 +50,49 @@ impl State {
             return self.take_here(from, bytes);
         }
         match bare::decode(bytes)? {
-            ObjectsMessage::Bare { call, delivered } => {
-                self.serve_bare(from, &call, delivered, answer)
-            }
-            ObjectsMessage::BareReply {
+            Lies::Call(call, delivered) => self.serve_bare(from, call, delivered, answer),
+            Lies::Reply {
                 call,
                 delivered,
                 result,
             } => self.take_bare_reply(from, call, delivered, result),
-            _ => None,
         }
     }
 
     fn serve_bare(
         &mut self,
         from: NodeId,
-        call: &Call,
+        call: CallRef<'_>,
         delivered: u64,
         answer: &mut dyn FnMut([&[u8]; 2]),
     ) -> Option<Wake> {
         let here = &mut self.here;
+        let mut result = here.copies.room();
         let mut host = Hosting {
             copies: &mut here.copies,
             protocol: &self.protocol,
         };
-        let reply = here.machine.serve_bare(from, call, delivered, &mut host)?;
-        let bytes = Message::HEADER_BYTES + reply.wire_bytes();
+        let (machine, number) = (&mut here.machine, call.id.number);
+        let served = machine.serve_bare(from, call, delivered, &mut host, &mut result);
         // What is counted can be counted while the reply is on its way.
-        match reply {
-            ObjectsMessage::BareReply {
-                call,
-                delivered,
-                result,
-            } => answer([&bare::reply_head(call, delivered), &result]),
-            refusal => {
-                let mut bytes = Vec::new();
-                let encoded = Message::Objects(Box::new(refusal)).encode(&mut bytes);
-                encoded.expect("a reply carries no gossip");
-                answer([&bytes, &[]]);
+        let bytes = match served {
+            None => None,
+            Some(Ok(())) => {
+                answer([&bare::reply_head(number, machine.delivered()), &result]);
+                Some(bare::reply_bytes(result.len()))
             }
-        }
+            Some(Err(refusal)) => {
+                let refused = machine.refused(number, refusal);
+                let bytes = refused.wire_bytes();
+                let mut message = Vec::new();
+                let encoded = Message::Objects(Box::new(refused)).encode(&mut message);
+                encoded.expect("a reply carries no gossip");
+                answer([&message, &[]]);
+                Some(bytes)
+            }
+        };
+        here.copies.keep_room(result);
+        let bytes = Message::HEADER_BYTES + bytes?;
         self.counting.sent_of(MessageKind::OperationReply, bytes);
         self.protocol.count_objects(from, false);
         self.protocol.count_objects(from, true);
@@ -98,17 +104,17 @@ impl State {
         from: NodeId,
         call: u64,
         delivered: u64,
-        result: Bytes,
+        result: &[u8],
     ) -> Option<Wake> {
         let here = &mut self.here;
         if delivered > here.machine.delivered() {
             return None;
         }
-        let is_it = |(to, it): &mut (NodeId, Call)| *to == from && it.id.number == call;
+        let is_it = |it: &mut BareCall| it.to == from && it.call.id.number == call;
         here.bare.take_if(is_it)?;
         here.machine.bare_reply();
         self.protocol.count_objects(from, false);
-        self.finished(call, Ok(result));
+        self.finished(call, Ok(result.into()));
         Some(match self.may_go_on() {
             true => Wake::Yes,
             false => Wake::No,
@@ -133,30 +139,75 @@ impl Link<'_> {
     }
 
     /// Sends a call past the machine, where that can be done at once, and waits until it is over.
+    /// Its arguments are in `ObjectsHere::arguments`.
     pub(super) fn operate_bare(
         &self,
         call: &mut heap::Call<'_, State>,
         wanted: Wanted,
-        called: impl FnOnce(u64) -> Call,
+        mut called: Called,
     ) -> Result<Option<Outcome>, Failure> {
         let Some(to) = self.goes_bare(call, wanted.object) else {
             return Ok(None);
         };
-        let state = call.split().1;
-        let number = state.here.machine.new_call().number;
-        let called = called(number);
-        let head = bare::call_head(&called, state.here.machine.delivered());
-        let parts = [&head[..], &called.arguments];
+        let State {
+            here,
+            protocol,
+            counting,
+            ..
+        } = call.split().1;
+        called.id = here.machine.new_call();
+        let number = called.id.number;
+        let whole = called.with(&here.arguments);
+        let head = bare::call_head(whole, here.machine.delivered());
+        let parts = [&head[..], &here.arguments];
         if !self.machine.send_bytes(self.node.id, to, parts) {
             return Ok(None);
         }
         // What else there is to do is done while the call is on its way.
-        state.here.awaited = Some(number);
-        state.protocol.awaits(wanted.awaits(), wanted.site);
-        state.protocol.count_objects(to, true);
-        let (kind, bytes) = (MessageKind::OperationRequest, called.bare_bytes());
-        state.counting.sent_of(kind, Message::HEADER_BYTES + bytes);
-        state.here.bare = Some((to, called));
+        here.awaited = Some(number);
+        protocol.awaits(wanted.awaits(), wanted.site);
+        protocol.count_objects(to, true);
+        let (kind, bytes) = (MessageKind::OperationRequest, whole.bare_bytes());
+        counting.sent_of(kind, Message::HEADER_BYTES + bytes);
+        here.bare = Some(BareCall { to, call: called });
         self.outcome_of(call, number, Ok(())).map(Some)
     }
+}
+
+/// A call, but for its arguments.
+#[derive(Clone, Copy)]
+pub(super) struct Called {
+    pub id: CallId,
+    pub object: ObjectId,
+    pub kind: u64,
+    pub operation: u16,
+    pub writes: bool,
+}
+
+impl Called {
+    #[inline]
+    pub fn with(self, arguments: &[u8]) -> CallRef<'_> {
+        let Called {
+            id,
+            object,
+            kind,
+            operation,
+            writes,
+        } = self;
+        CallRef {
+            id,
+            object,
+            kind,
+            operation,
+            writes,
+            arguments,
+        }
+    }
+}
+
+/// A call that went to another node, past the machine. Its arguments are in
+/// `ObjectsHere::arguments`.
+pub(crate) struct BareCall {
+    to: NodeId,
+    call: Called,
 }

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use dhole_model::{ObjectId, VectorTime};
-use dhole_protocol::objects::{Call, Host, Refusal, Saved, Tried};
+use dhole_protocol::objects::{Bytes, Call, CallRef, Host, Refusal, Saved, Tried};
 use dhole_protocol::{News, Protocol};
 use rustc_hash::FxHashMap;
 
@@ -22,7 +22,12 @@ pub(crate) struct Copies {
     pub stopwatch: Option<fn() -> u64>,
     /// Nanoseconds that it has taken and that nobody has been told of.
     pub executed_ns: u64,
+    /// Where the bytes of a result are gathered.
+    result: Vec<u8>,
 }
+
+/// Room for arguments and results that has grown past this is not kept.
+pub(super) const MOST_KEPT: usize = 1 << 16;
 
 /// A copy of an object.
 struct Kept {
@@ -111,6 +116,21 @@ impl Copies {
         self.copies.get(&object).map(|kept| kept.kind.name())
     }
 
+    /// Room for the bytes of a result.
+    #[inline]
+    pub fn room(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.result)
+    }
+
+    /// It is needed no longer.
+    #[inline]
+    pub fn keep_room(&mut self, mut room: Vec<u8>) {
+        if room.capacity() <= MOST_KEPT {
+            room.clear();
+            self.result = room;
+        }
+    }
+
     /// Runs an operation of a known type.
     #[inline]
     pub fn run<T: ObjectType, R>(
@@ -163,32 +183,44 @@ impl Host for Hosting<'_> {
     }
 
     fn apply(&mut self, call: &Call) -> Tried {
-        let Some(kept) = self.copies.copies.get_mut(&call.object) else {
-            return Tried::Done(Err(self.copies.why_not(call.object)));
-        };
-        let ran = kept.sound().and_then(|kept| {
-            if kept.key != call.kind {
-                return Err(Refusal::OtherType(kept.kind.name().into()));
-            }
-            let info = kept.kind.operations.get(usize::from(call.operation));
-            // Whoever says that it only reads a replica must not change it.
-            if info.is_none_or(|info| info.writes != call.writes) {
-                let what = "it has no such operation";
-                return Err(Refusal::Malformed(what.into()));
-            }
-            let (operation, arguments) = (call.operation, &call.arguments);
-            let began = self.copies.stopwatch.map(|now| (now, now()));
-            let applied = kept.run(operation, |state| state.apply(operation, arguments));
-            if let Some((now, began)) = began {
-                self.copies.executed_ns += now().saturating_sub(began);
-            }
-            applied?.map_err(malformed)
-        });
-        match ran {
-            Ok(Applied::Blocked) => Tried::Blocked,
-            Ok(Applied::Result(result)) => Tried::Done(Ok(result)),
-            Err(refusal) => Tried::Done(Err(refusal)),
+        let mut result = self.copies.room();
+        let applied = self.apply_to(call.by_ref(), &mut result);
+        let outcome = applied.map(|done| done.then(|| Bytes::from(&result[..])));
+        self.copies.keep_room(result);
+        match outcome.transpose() {
+            Some(outcome) => Tried::Done(outcome),
+            None => Tried::Blocked,
         }
+    }
+
+    fn apply_to(&mut self, call: CallRef<'_>, result: &mut Vec<u8>) -> Result<bool, Refusal> {
+        let CallRef {
+            object,
+            kind,
+            operation,
+            writes,
+            arguments,
+            ..
+        } = call;
+        let Some(kept) = self.copies.copies.get_mut(&object) else {
+            return Err(self.copies.why_not(object));
+        };
+        let kept = kept.sound()?;
+        if kept.key != kind {
+            return Err(Refusal::OtherType(kept.kind.name().into()));
+        }
+        let info = kept.kind.operations.get(usize::from(operation));
+        // Whoever says that it only reads a replica must not change it.
+        if info.is_none_or(|info| info.writes != writes) {
+            let what = "it has no such operation";
+            return Err(Refusal::Malformed(what.into()));
+        }
+        let began = self.copies.stopwatch.map(|now| (now, now()));
+        let applied = kept.run(operation, |state| state.apply(operation, arguments, result));
+        if let Some((now, began)) = began {
+            self.copies.executed_ns += now().saturating_sub(began);
+        }
+        Ok(applied?.map_err(malformed)? == Applied::Done)
     }
 
     fn save(&mut self, object: ObjectId) -> Saved {

@@ -9,7 +9,8 @@ use dhole_protocol::objects::{self, ObjectsEvent, Outcome, Refusal};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::copies::{Copies, Here};
+use super::bare::Called;
+use super::copies::{Copies, Here, MOST_KEPT};
 use super::error::ObjectError;
 use super::handle::id_of;
 use super::kind::{self, Malformed, ObjectType};
@@ -233,23 +234,28 @@ impl<'id> Worker<'id> {
             let Some((arguments, _)) = &pending else {
                 return Ok(Err(Refusal::Unknown));
             };
-            let arguments = match kind::encode("the arguments", arguments) {
-                Ok(arguments) => arguments,
-                Err(cause) => return Ok(Err(malformed(cause))),
-            };
-            let node = link.node.id;
-            let called = |number| objects::Call {
-                id: objects::CallId { node, number },
+            let bytes = &mut state.here.arguments;
+            bytes.clear();
+            bytes.shrink_to(MOST_KEPT);
+            if let Err(cause) = kind::encode_to("the arguments", arguments, bytes) {
+                return Ok(Err(malformed(cause)));
+            }
+            let called = Called {
+                id: state.here.machine.next_call(),
                 object,
                 kind,
                 operation,
                 writes,
-                arguments: arguments.clone(),
             };
             let outcome = match link.operate_bare(call, wanted, called)? {
                 Some(outcome) => outcome,
                 None => {
-                    link.operate(call, wanted, |number| ObjectsEvent::Invoke(called(number)))?
+                    let mut whole =
+                        objects::Call::from(called.with(&call.split().1.here.arguments));
+                    link.operate(call, wanted, |number| {
+                        whole.id.number = number;
+                        ObjectsEvent::Invoke(whole)
+                    })?
                 }
             };
             Ok(outcome.and_then(|bytes| kind::decode("the result", &bytes).map_err(malformed)))
@@ -310,7 +316,7 @@ impl State {
 
     /// Whether there is nothing to be done here before an operation, or after one that tells
     /// nothing.
-    fn is_quiet(&self) -> bool {
+    pub(super) fn is_quiet(&self) -> bool {
         self.ended().is_none() && self.protocol.is_quiet()
     }
 }

@@ -27,9 +27,15 @@ pub trait ObjectType: Serialize + DeserializeOwned + Send + Sync + 'static {
     #[doc(hidden)]
     const OPERATIONS: &'static [OperationInfo];
 
-    /// Executes the operation of this number, if its guard is true.
+    /// Executes the operation of this number, if its guard is true, and appends the bytes of its
+    /// result.
     #[doc(hidden)]
-    fn apply(&mut self, operation: u16, arguments: &[u8]) -> Result<Applied, Malformed>;
+    fn apply(
+        &mut self,
+        operation: u16,
+        arguments: &[u8],
+        result: &mut Vec<u8>,
+    ) -> Result<Applied, Malformed>;
 }
 
 /// An operation.
@@ -44,10 +50,10 @@ pub struct OperationInfo {
 }
 
 /// What executing an operation came to.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Applied {
-    /// Its result.
-    Result(Bytes),
+    /// It was executed.
+    Done,
     /// Its guard is false; nothing was done.
     Blocked,
 }
@@ -75,73 +81,53 @@ impl Malformed {
 #[inline]
 pub const fn travels<V: Serialize + DeserializeOwned>() {}
 
-/// So many bytes are gathered in place, which costs no allocation.
-const FEW: usize = 64;
-
-/// The bytes of a value.
-pub fn encode<V: Serialize + ?Sized>(what: &'static str, value: &V) -> Result<Bytes, Malformed> {
+/// Appends the bytes of a value.
+///
+/// # Errors
+/// [`Malformed`] where it cannot be written; some may have been appended.
+#[inline]
+pub fn encode_to<V: Serialize + ?Sized>(
+    what: &'static str,
+    value: &V,
+    bytes: &mut Vec<u8>,
+) -> Result<(), Malformed> {
     let cause = |cause: postcard::Error| Malformed {
         what,
         cause: cause.to_string().into(),
     };
-    let gathered = Gathered {
-        few: [0; FEW],
-        length: 0,
-        many: Vec::new(),
-    };
-    postcard::serialize_with_flavor(value, gathered).map_err(cause)
+    postcard::serialize_with_flavor(value, Appending(bytes)).map_err(cause)
 }
 
-/// The bytes of a value, before it is known how many they become: the last few in place, those
-/// before them in a vector. What comes as a slice goes there at once.
-struct Gathered {
-    few: [u8; FEW],
-    length: usize,
-    many: Vec<u8>,
+/// The bytes of a value.
+pub fn encode<V: Serialize + ?Sized>(what: &'static str, value: &V) -> Result<Bytes, Malformed> {
+    let mut bytes = Vec::new();
+    encode_to(what, value, &mut bytes)?;
+    Ok(Bytes::from(&bytes[..]))
 }
 
-impl Gathered {
-    fn spill(&mut self) {
-        self.many.extend_from_slice(&self.few[..self.length]);
-        self.length = 0;
-    }
-}
+/// Appends what is written.
+struct Appending<'a>(&'a mut Vec<u8>);
 
-impl Flavor for Gathered {
-    type Output = Bytes;
+impl Flavor for Appending<'_> {
+    type Output = ();
 
     #[inline]
     fn try_push(&mut self, byte: u8) -> postcard::Result<()> {
-        if self.length == FEW {
-            self.spill();
-        }
-        self.few[self.length] = byte;
-        self.length += 1;
+        self.0.push(byte);
         Ok(())
     }
 
     #[inline]
     fn try_extend(&mut self, bytes: &[u8]) -> postcard::Result<()> {
-        let end = self.length + bytes.len();
-        match self.few.get_mut(self.length..end) {
-            Some(room) => {
-                room.copy_from_slice(bytes);
-                self.length = end;
-            }
-            None => {
-                self.spill();
-                self.many.extend_from_slice(bytes);
-            }
+        match *bytes {
+            [one] => self.0.push(one),
+            _ => self.0.extend_from_slice(bytes),
         }
         Ok(())
     }
 
-    fn finalize(mut self) -> postcard::Result<Bytes> {
-        if self.many.is_empty() {
-            return Ok(Bytes::from(&self.few[..self.length]));
-        }
-        self.spill();
-        Ok(Bytes::from(&self.many[..]))
+    fn finalize(self) -> postcard::Result<()> {
+        Ok(())
     }
 }
 
@@ -160,13 +146,23 @@ pub fn decode<V: DeserializeOwned>(what: &'static str, bytes: &[u8]) -> Result<V
 
 /// A state whose type is not known.
 pub(crate) trait AnyObject: Any + Send {
-    fn apply(&mut self, operation: u16, arguments: &[u8]) -> Result<Applied, Malformed>;
+    fn apply(
+        &mut self,
+        operation: u16,
+        arguments: &[u8],
+        result: &mut Vec<u8>,
+    ) -> Result<Applied, Malformed>;
     fn save(&self) -> Result<Bytes, Malformed>;
 }
 
 impl<T: ObjectType> AnyObject for T {
-    fn apply(&mut self, operation: u16, arguments: &[u8]) -> Result<Applied, Malformed> {
-        ObjectType::apply(self, operation, arguments)
+    fn apply(
+        &mut self,
+        operation: u16,
+        arguments: &[u8],
+        result: &mut Vec<u8>,
+    ) -> Result<Applied, Malformed> {
+        ObjectType::apply(self, operation, arguments, result)
     }
 
     fn save(&self) -> Result<Bytes, Malformed> {
@@ -250,34 +246,4 @@ pub(crate) fn find(key: u64) -> Option<&'static Kind> {
         }
     }
     kinds.get(&key).copied()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A text that says itself what it is, as dates and versions do.
-    struct Said(usize);
-
-    impl Serialize for Said {
-        fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-            to.collect_str(&format_args!("{:>1$}", "x", self.0))
-        }
-    }
-
-    #[test]
-    fn a_value_has_the_same_bytes_wherever_they_are_gathered() {
-        for length in 0..3 * FEW {
-            let numbers: Vec<u32> = (0..length as u32).map(|it| it << (it % 23)).collect();
-            let texts = [Said(length), Said(1), Said(FEW - 1)];
-            let bytes = vec![7_u8; length];
-            let value = (&numbers[..], &texts, 300_u16, &bytes[..], "end");
-            let expected = postcard::to_allocvec(&value).unwrap();
-            assert_eq!(
-                &*encode("a value", &value).unwrap(),
-                &expected[..],
-                "{length}"
-            );
-        }
-    }
 }

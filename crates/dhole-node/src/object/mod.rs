@@ -23,6 +23,6 @@ mod step;
 pub use error::ObjectError;
 pub use handle::{Object, on, replicated};
 pub use invoke::{read, write};
-pub use kind::{Applied, Malformed, ObjectType, OperationInfo, decode, encode, travels};
+pub use kind::{Applied, Malformed, ObjectType, OperationInfo, decode, encode, encode_to, travels};
 pub use pending::{Pending, start};
 pub(crate) use step::ObjectsHere;

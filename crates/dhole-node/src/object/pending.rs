@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use dhole_heap::{self as heap, Tag};
 use dhole_model::CallSite;
-use dhole_protocol::WaitingFor;
-use dhole_protocol::objects::{Call, CallId, MOST_CALLS, ObjectsEvent, Refusal};
+use dhole_protocol::objects::{Call, CallId, CallRef, MOST_CALLS, ObjectsEvent, Refusal};
+use dhole_protocol::{Operation, WaitingFor};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -14,9 +14,15 @@ use super::error::ObjectError;
 use super::handle::id_of;
 use super::invoke::{Wanted, malformed};
 use super::kind::{self, ObjectType};
-use super::step::Dropped;
+use super::step::{Dropped, ObjectsHere};
 use crate::node::State;
 use crate::worker::{Failure, Link, Worker};
+
+/// Arguments of so many bytes may go with those of other calls whatever these have.
+const FEW: usize = 1024;
+
+/// So many calls are started until what has come meanwhile is taken, unless one is waited for.
+const STARTS_A_LOOK: u64 = 32;
 
 /// An operation that is under way: [`wait`](Pending::wait) brings its result. It takes effect at
 /// some time between its start and that, as if another process had called it: operations that are
@@ -27,7 +33,6 @@ use crate::worker::{Failure, Link, Worker};
 #[derive(Debug)]
 pub struct Pending<R> {
     call: u64,
-    wanted: Wanted,
     dropped: Arc<Dropped>,
     waited: bool,
     of: PhantomData<fn() -> R>,
@@ -46,14 +51,100 @@ impl<R: DeserializeOwned> Pending<R> {
     ///
     /// # Errors
     /// [`ObjectError`], as the operation itself.
+    #[track_caller]
     pub fn wait(mut self, w: &mut Worker<'_>) -> Result<R, ObjectError> {
-        w.in_turn(self.wanted, |link, call| {
-            link.await_started(call, self.call, self.wanted)?;
+        let site = CallSite::caller();
+        if let Some(Some(result)) = w.quietly(|here| here.take_result(&self)) {
+            self.waited = true;
+            return Ok(result);
+        }
+        let wanted = w.link.node.monitor.lock().split().1.here.wanted(&self);
+        let Some(wanted) = wanted else {
+            return Err(w.refused(Wanted::foreign(site), Refusal::Malformed(FOREIGN.into())));
+        };
+        w.in_turn(wanted, |link, call| {
+            link.await_started(call, self.call, wanted)?;
             self.waited = true;
             let outcome = call.split().1.here.take_finished(self.call);
             let bytes = outcome.unwrap_or(Err(Refusal::Unknown));
             Ok(bytes.and_then(|bytes| kind::decode("the result", &bytes).map_err(malformed)))
         })
+    }
+}
+
+const FOREIGN: &str = "another node's worker has started it";
+
+impl Worker<'_> {
+    /// Has `f` do what touches nothing but the node's objects, if there is nothing else to be done
+    /// here before or after an operation: nothing was written or is to be learnt, and nobody waits
+    /// for a call of the worker's.
+    #[inline]
+    fn quietly<R>(&mut self, f: impl FnOnce(&mut ObjectsHere) -> R) -> Option<R> {
+        let link = &self.link;
+        if link.counts_moments || !link.dropped.borrow().is_empty() {
+            return None;
+        }
+        let mut node = link.node.monitor.lock();
+        let state = node.split().1;
+        let quiet = state.is_quiet() && !state.here.machine.is_acquire_due();
+        quiet.then(|| f(&mut state.here))
+    }
+}
+
+impl ObjectsHere {
+    /// Starts a call of the worker's, where it only joins others that wait to go together: its
+    /// number.
+    #[inline]
+    fn start_quietly<T: ObjectType, A: Serialize>(
+        &mut self,
+        wanted: Wanted,
+        (operation, writes): (u16, bool),
+        arguments: &A,
+    ) -> Option<(u64, Arc<Dropped>)> {
+        if self.under_way() >= MOST_CALLS || self.has_unseen() {
+            return None;
+        }
+        let kind = self.meet::<T>(wanted.object);
+        let id = self.machine.next_call();
+        let call = CallRef {
+            id,
+            object: wanted.object,
+            kind,
+            operation,
+            writes,
+            arguments: &[],
+        };
+        let arguments = |bytes: &mut Vec<u8>| {
+            let begin = bytes.len();
+            let encoded = kind::encode_to("the arguments", arguments, bytes);
+            // What is said of any other is for who says it.
+            encoded
+                .ok()
+                .filter(|()| bytes.len() - begin <= FEW)
+                .ok_or(())
+        };
+        if !self.machine.begins_quietly(call, arguments) {
+            return None;
+        }
+        self.machine.new_call();
+        self.machine.count(wanted.object, writes);
+        Some((id.number, self.begin(id.number, wanted)))
+    }
+
+    /// The result of a call that was started here, if it has one.
+    #[inline]
+    fn take_result<R: DeserializeOwned>(&mut self, pending: &Pending<R>) -> Option<R> {
+        let Pending { call, dropped, .. } = pending;
+        let bytes = self.result(*call).filter(|_| self.tells(dropped))?;
+        let result = kind::decode("the result", bytes).ok()?;
+        self.forget(*call);
+        Some(result)
+    }
+
+    /// What was started, if it was here.
+    fn wanted<R>(&self, pending: &Pending<R>) -> Option<Wanted> {
+        let Pending { call, dropped, .. } = pending;
+        self.started_as(*call).filter(|_| self.tells(dropped))
     }
 }
 
@@ -72,6 +163,20 @@ pub fn start<T: ObjectType, A: Serialize, R: DeserializeOwned>(
         site: CallSite::caller(),
     };
     let node = w.node();
+    let pending = |(call, dropped)| Pending {
+        call,
+        dropped,
+        waited: false,
+        of: PhantomData,
+    };
+    let which = (operation, writes);
+    let begun = w.quietly(|here| here.start_quietly::<T, A>(wanted, which, &arguments));
+    if let Some(begun) = begun.flatten() {
+        if begun.0.is_multiple_of(STARTS_A_LOOK) {
+            w.looks();
+        }
+        return Ok(pending(begun));
+    }
     w.in_turn(wanted, |link, call| {
         let state = call.split().1;
         state.report_unseen();
@@ -87,26 +192,24 @@ pub fn start<T: ObjectType, A: Serialize, R: DeserializeOwned>(
         here.machine.count(wanted.object, writes);
         let number = here.machine.new_call().number;
         let dropped = here.begin(number, wanted);
-        let begin = ObjectsEvent::Begin(Call {
+        let begun = Call {
             id: CallId { node, number },
             object: wanted.object,
             kind,
             operation,
             writes,
             arguments,
-        });
+        };
+        let begin = ObjectsEvent::Begin(begun);
         link.stepping(call, |state, step| state.step_objects(begin, step))?;
         link.send(call);
         // For what the sequencer says of large ones that were started before, nobody is woken.
-        call.unlock();
-        link.machine.look(link.receivers, node);
-        Ok(Ok(Pending {
-            call: number,
-            wanted,
-            dropped,
-            waited: false,
-            of: PhantomData,
-        }))
+        // More than one in so many would look in vain, or have the next batch go before it is one.
+        if number.is_multiple_of(STARTS_A_LOOK) {
+            call.unlock();
+            link.machine.look(link.receivers, node);
+        }
+        Ok(Ok(pending((number, dropped))))
     })
 }
 
@@ -146,9 +249,18 @@ impl Link<'_> {
 }
 
 impl Wanted {
+    /// What another node has started, of which nothing is known here.
+    fn foreign(site: CallSite) -> Wanted {
+        Wanted {
+            object: Operation::NO_OBJECT,
+            name: "waiting",
+            site,
+        }
+    }
+
     /// That the worker waits for it.
     pub(super) fn awaits(self) -> WaitingFor {
-        let operation = dhole_protocol::Operation {
+        let operation = Operation {
             object: self.object,
             name: CallSite::runtime(self.name),
         };

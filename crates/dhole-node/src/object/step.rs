@@ -9,13 +9,14 @@ use dhole_model::{NodeId, ObjectCounters, ObjectId};
 use dhole_net::Payload;
 use dhole_protocol::group::{Group, GroupCommand, GroupError, GroupEvent, Settings};
 use dhole_protocol::objects::{
-    Call, MOST_CALLS, Objects, ObjectsCommand, ObjectsEvent, ObjectsMessage, Ordered, Outcome,
-    Refusal, Start, check_group,
+    MOST_CALLS, Numbered, Objects, ObjectsCommand, ObjectsEvent, ObjectsMessage, Ordered, Outcome,
+    PackedResults, Refusal, Start, check_group,
 };
 use dhole_protocol::{Message, ProtocolError};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
+use super::bare::BareCall;
 use super::copies::{Copies, Hosting};
 use super::invoke::Wanted;
 use super::kind::{self, Kind, ObjectType};
@@ -43,7 +44,7 @@ pub(crate) struct ObjectsHere {
     first_finished: Option<(u64, Outcome)>,
     finished: FxHashMap<u64, Outcome>,
     /// Calls that were started, until they are over and looked after.
-    started: FxHashMap<u64, Started>,
+    started: Numbered<Started>,
     /// Those of them that nobody will look after, since they were last looked for.
     dropped: Arc<Dropped>,
     /// Those that failed of them.
@@ -55,7 +56,9 @@ pub(crate) struct ObjectsHere {
     /// The call that the worker waits for.
     pub awaited: Option<u64>,
     /// A call that was waited for went there, bare, and the machine has not heard of it.
-    pub bare: Option<(NodeId, Call)>,
+    pub bare: Option<BareCall>,
+    /// The arguments of the call that the worker makes or waits for.
+    pub arguments: Vec<u8>,
 }
 
 /// A call that was started.
@@ -134,11 +137,12 @@ impl ObjectsHere {
             finished: FxHashMap::default(),
             met: FxHashMap::default(),
             named: FxHashMap::default(),
-            started: FxHashMap::default(),
+            started: Numbered::default(),
             dropped: Arc::default(),
             unseen: Vec::new(),
             awaited: None,
             bare: None,
+            arguments: Vec::new(),
         }
     }
 
@@ -180,6 +184,38 @@ impl ObjectsHere {
         Arc::clone(&self.dropped)
     }
 
+    /// What was started as this call.
+    pub(super) fn started_as(&self, call: u64) -> Option<Wanted> {
+        self.started.get(call).map(|it| it.wanted)
+    }
+
+    /// Whether it is this node that is told of calls that nobody will look after.
+    #[inline]
+    pub(super) fn tells(&self, dropped: &Arc<Dropped>) -> bool {
+        Arc::ptr_eq(&self.dropped, dropped)
+    }
+
+    /// What such a call came to, if it has a result.
+    #[inline]
+    pub(super) fn result(&self, call: u64) -> Option<&[u8]> {
+        match &self.started.get(call)?.outcome {
+            Some(Ok(result)) => Some(result),
+            _ => None,
+        }
+    }
+
+    /// Such a call was looked after.
+    #[inline]
+    pub(super) fn forget(&mut self, call: u64) {
+        self.started.forget(call);
+    }
+
+    /// Whether a call may have failed that nobody looks after.
+    #[inline]
+    pub(super) fn has_unseen(&self) -> bool {
+        self.dropped.any.load(Ordering::Acquire) || !self.unseen.is_empty()
+    }
+
     /// How many such calls are not over, or not looked after yet.
     pub fn under_way(&self) -> usize {
         self.started.len()
@@ -187,15 +223,14 @@ impl ObjectsHere {
 
     /// The first such call that is not over.
     pub(super) fn unfinished(&self) -> Option<(u64, Wanted)> {
-        let calls = self.started.iter().filter(|(_, it)| it.outcome.is_none());
-        let first = calls.min_by_key(|(call, _)| **call)?;
-        Some((*first.0, first.1.wanted))
+        let mut calls = self.started.iter().filter(|(_, it)| it.outcome.is_none());
+        calls.next().map(|(call, it)| (call, it.wanted))
     }
 
     /// Forgets the calls that are over and that nobody will look after.
     fn forget_dropped(&mut self) {
         for call in self.dropped.take() {
-            let Some(started) = self.started.get_mut(&call) else {
+            let Some(started) = self.started.get_mut(call) else {
                 continue;
             };
             started.dropped = true;
@@ -207,15 +242,28 @@ impl ObjectsHere {
 
     /// A call is over.
     fn over(&mut self, call: u64, outcome: Outcome) {
-        match self.started.get_mut(&call) {
+        match self.started.get_mut(call) {
             None if self.first_finished.is_none() => self.first_finished = Some((call, outcome)),
             None => drop(self.finished.insert(call, outcome)),
             Some(started) if started.dropped => {
                 let failed = outcome.err().map(|refusal| (started.wanted, refusal));
                 self.unseen.extend(failed);
-                self.started.remove(&call);
+                self.started.remove(call);
             }
             Some(started) => started.outcome = Some(outcome),
+        }
+    }
+
+    /// Keeps the result of a call that was started and that somebody may look after, if it is one,
+    /// and nothing is ever said when it is safe.
+    #[inline]
+    fn has_result(&mut self, call: u64, result: &[u8]) -> bool {
+        match self.started.get_mut(call) {
+            Some(started) if !started.dropped && self.multicast.is_empty() => {
+                started.outcome = Some(Ok(result.into()));
+                true
+            }
+            _ => false,
         }
     }
 
@@ -236,7 +284,7 @@ impl ObjectsHere {
 
     /// Whether a call is over.
     pub fn is_finished(&self, call: u64) -> bool {
-        match self.started.get(&call) {
+        match self.started.get(call) {
             None => self.is_first(call) || self.finished.contains_key(&call),
             Some(started) => started.outcome.is_some(),
         }
@@ -247,7 +295,7 @@ impl ObjectsHere {
         if self.is_first(call) {
             return Some(self.first_finished.take()?.1);
         }
-        match self.started.remove(&call) {
+        match self.started.remove(call) {
             None => self.finished.remove(&call),
             Some(started) => started.outcome,
         }
@@ -278,8 +326,35 @@ impl State {
                 }
                 self.step_group(GroupEvent::Message { from, message }, step)
             }
+            ObjectsMessage::BareAnswers { results, delivered } => {
+                self.take_answers(from, results, delivered, step)
+            }
             message => self.step_objects(ObjectsEvent::Deliver { from, message }, step),
         }
+    }
+
+    /// The results of a batch have come. Each is given to its call at once.
+    fn take_answers(
+        &mut self,
+        from: NodeId,
+        mut results: PackedResults,
+        delivered: u64,
+        step: &mut Step<'_, '_>,
+    ) -> Result<(), ProtocolError> {
+        let machine = &self.here.machine;
+        // If not, they wait there, or are refused.
+        if delivered <= machine.delivered() && machine.has_asked(&results) {
+            for (call, result) in results.iter() {
+                self.here.machine.is_answered(from, call);
+                match self.here.has_result(call, result) {
+                    true => self.goes_on_after(call),
+                    false => self.finish_when_safe(call, Ok(result.into()), step)?,
+                }
+            }
+            results = PackedResults::default();
+        }
+        let message = ObjectsMessage::BareAnswers { results, delivered };
+        self.step_objects(ObjectsEvent::Deliver { from, message }, step)
     }
 
     /// Takes an event of the objects and does what it leads to.
@@ -367,6 +442,12 @@ impl State {
     /// A call of the worker's is over.
     pub(super) fn finished(&mut self, call: u64, outcome: Outcome) {
         self.here.over(call, outcome);
+        self.goes_on_after(call);
+    }
+
+    /// Whoever waits for this call of the worker's goes on.
+    #[inline]
+    fn goes_on_after(&mut self, call: u64) {
         if self.here.awaited == Some(call) {
             self.here.awaited = None;
             self.protocol.operation_over();

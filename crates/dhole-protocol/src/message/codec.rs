@@ -137,7 +137,7 @@ impl Message {
         if bare::is_begun_by(bytes) {
             let message = bare::decode(bytes);
             let message = message.ok_or(DecodeError::Bare { bytes: bytes.len() })?;
-            return Ok(Message::Objects(Box::new(message)));
+            return Ok(Message::Objects(Box::new(message.into())));
         }
         if here::is_begun_by(bytes) {
             let (here, delivered) =

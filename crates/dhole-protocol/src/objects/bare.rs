@@ -6,8 +6,8 @@ use dhole_model::{NodeId, ObjectId};
 
 use super::Objects;
 use super::entry::Place;
-use super::host::{Host, Tried};
-use super::message::{Answers, Call, CallId, ObjectsMessage};
+use super::host::Host;
+use super::message::{Answers, CallId, CallRef, LENGTH, NUMBER, ObjectsMessage, Refusal};
 
 /// How the bytes of a bare call begin, and those of its reply: no other message's do, for these are
 /// numbers that are written longer than need be. Zeros follow, up to whole words.
@@ -18,7 +18,8 @@ const CALL_HEAD: usize = 40;
 const REPLY_HEAD: usize = 24;
 
 /// What stands before the arguments of a bare call.
-pub fn call_head(call: &Call, delivered: u64) -> [u8; CALL_HEAD] {
+#[inline]
+pub fn call_head(call: CallRef<'_>, delivered: u64) -> [u8; CALL_HEAD] {
     let mut head = [0; CALL_HEAD];
     head[..2].copy_from_slice(&CALL);
     head[2..4].copy_from_slice(&call.operation.to_le_bytes());
@@ -55,14 +56,30 @@ pub fn is_whole(bytes: &[u8]) -> bool {
     }
 }
 
+/// A bare message, where it lies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Lies<'a> {
+    /// A call, and the last ordered message delivered to its caller.
+    Call(CallRef<'a>, u64),
+    /// The reply to one.
+    Reply {
+        /// The number of the call.
+        call: u64,
+        /// The last ordered message delivered to the sender.
+        delivered: u64,
+        /// The result.
+        result: &'a [u8],
+    },
+}
+
 /// The bare call, or the reply to one, of these bytes, if they are either.
-pub fn decode(bytes: &[u8]) -> Option<ObjectsMessage> {
+#[inline]
+pub fn decode(bytes: &[u8]) -> Option<Lies<'_>> {
     let (first, rest) = bytes.split_first_chunk()?;
     if *first == REPLY {
         let (call, rest) = number(rest)?;
         let (delivered, result) = number(rest)?;
-        let result = result.into();
-        return Some(ObjectsMessage::BareReply {
+        return Some(Lies::Reply {
             call,
             delivered,
             result,
@@ -75,7 +92,7 @@ pub fn decode(bytes: &[u8]) -> Option<ObjectsMessage> {
     let (object, rest) = number(rest)?;
     let (kind, rest) = number(rest)?;
     let (delivered, arguments) = number(rest)?;
-    let call = Call {
+    let call = CallRef {
         id: CallId {
             node: NodeId(u16::from_le_bytes([n1, n2])),
             number: call,
@@ -84,12 +101,38 @@ pub fn decode(bytes: &[u8]) -> Option<ObjectsMessage> {
         kind,
         operation: u16::from_le_bytes([o1, o2]),
         writes: writes == 1,
-        arguments: arguments.into(),
+        arguments,
     };
-    Some(ObjectsMessage::Bare { call, delivered })
+    Some(Lies::Call(call, delivered))
+}
+
+impl From<Lies<'_>> for ObjectsMessage {
+    fn from(lies: Lies<'_>) -> ObjectsMessage {
+        match lies {
+            Lies::Call(call, delivered) => {
+                let call = call.into();
+                ObjectsMessage::Bare { call, delivered }
+            }
+            Lies::Reply {
+                call,
+                delivered,
+                result,
+            } => ObjectsMessage::BareReply {
+                call,
+                delivered,
+                result: result.into(),
+            },
+        }
+    }
+}
+
+/// Bytes that the reply takes on a wire which brings a result of so many, without the header.
+pub fn reply_bytes(result: usize) -> u64 {
+    2 * NUMBER + LENGTH + result as u64
 }
 
 /// The first number of `bytes`, and what is behind it.
+#[inline]
 pub(crate) fn number(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let (number, rest) = bytes.split_first_chunk()?;
     Some((u64::from_le_bytes(*number), rest))
@@ -100,7 +143,7 @@ impl ObjectsMessage {
     pub(crate) fn encode_bare(&self, out: &mut Vec<u8>) -> bool {
         match self {
             ObjectsMessage::Bare { call, delivered } => {
-                out.extend_from_slice(&call_head(call, *delivered));
+                out.extend_from_slice(&call_head(call.by_ref(), *delivered));
                 out.extend_from_slice(&call.arguments);
             }
             ObjectsMessage::BareReply {
@@ -137,14 +180,17 @@ impl Objects {
     }
 
     /// Executes a bare call of `from` if nothing comes of that but its outcome, which `from` is to
-    /// be told; else nothing has happened, and the message is to be delivered as others are.
+    /// be told: with the bytes of the result behind those of `result`, or that it was
+    /// [refused](Objects::refused). Else nothing has happened, and the message is to be delivered
+    /// as others are.
     pub fn serve_bare(
         &mut self,
         from: NodeId,
-        call: &Call,
+        call: CallRef<'_>,
         delivered: u64,
         host: &mut dyn Host,
-    ) -> Option<ObjectsMessage> {
+        result: &mut Vec<u8>,
+    ) -> Option<Result<(), Refusal>> {
         let entry = self.table.get(&call.object)?;
         let alone = entry.place == Place::Here && entry.blocked.is_empty();
         let in_order = delivered <= self.delivered;
@@ -152,23 +198,25 @@ impl Objects {
         if !alone || !in_order || tells || call.id.node != from {
             return None;
         }
-        let Tried::Done(outcome) = host.apply(call) else {
-            return None;
+        let executed = match host.apply_to(call, result) {
+            Ok(false) => return None,
+            Ok(true) => Ok(()),
+            Err(refusal) => Err(refusal),
         };
         self.acquire_due = true;
-        let answers = Answers::from_buf([(call.id.number, outcome)]);
-        Some(ObjectsMessage::replies(
-            answers,
-            false,
-            self.delivered,
-            None,
-        ))
+        Some(executed)
+    }
+
+    /// The reply to a call that was refused and has nothing to tell.
+    pub fn refused(&self, call: u64, refusal: Refusal) -> ObjectsMessage {
+        let answers = Answers::from_buf([(call, Err(refusal))]);
+        ObjectsMessage::replies(answers, false, self.delivered, None)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::Bytes;
+    use super::super::{Bytes, Call};
     use super::*;
     use crate::Message;
 

@@ -10,28 +10,49 @@
 use dhole_model::{NodeId, ObjectId, VectorTime};
 
 use super::host::Host;
-use super::message::{Answers, Call, Calls, ObjectsMessage, Outcome};
+use super::message::{Answers, Call, CallRef, Calls, ObjectsMessage, Outcome, Refusal};
+use super::packed::{PackedCalls, PackedResults};
 use super::{Asked, Objects, ObjectsCommand, Out, Place};
 
 /// As many calls go together.
 const MOST_TOGETHER: usize = 64;
-/// With so many bytes a batch goes before the one before it was answered.
-const MOST_BYTES: u64 = 16 << 10;
+/// With arguments of so many bytes a batch goes before the one before it was answered.
+const MOST_BYTES: usize = 16 << 10;
 
 /// Calls that wait to go to one node.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Batch {
-    calls: Calls,
-    bytes: u64,
+    calls: PackedCalls,
     /// Batches that were sent and not answered.
     unanswered: u32,
+}
+
+impl Batch {
+    /// Whether it goes when this joins it.
+    #[inline]
+    fn is_full_with(&self, arguments: usize) -> bool {
+        let arguments = self.calls.arguments() + arguments;
+        self.calls.len() + 1 >= MOST_TOGETHER || arguments >= MOST_BYTES
+    }
 }
 
 /// What the calls of a batch have come to that is executed.
 #[derive(Clone, Debug)]
 pub(super) struct Answering {
     to: NodeId,
-    answers: Answers,
+    results: PackedResults,
+    /// What others have come to, which have none.
+    refused: Vec<(u64, Refusal)>,
+}
+
+impl Answering {
+    #[inline]
+    fn push(&mut self, call: u64, outcome: Outcome) {
+        match outcome {
+            Ok(result) => self.results.push(call, &result),
+            Err(refusal) => self.refused.push((call, refusal)),
+        }
+    }
 }
 
 impl Objects {
@@ -43,14 +64,45 @@ impl Objects {
         if self.asked.is_empty() {
             return self.ask(to, call, host, out);
         }
-        self.asks(to, call.clone(), None);
-        let batch = self.batches.entry(to).or_default();
-        batch.bytes += call.wire_bytes();
-        batch.calls.push(call);
-        let much = batch.calls.len() >= MOST_TOGETHER || batch.bytes >= MOST_BYTES;
-        if much || batch.unanswered == 0 {
+        if self.joins_batch(to, call) {
             self.send_batch(to, host, out);
         }
+    }
+
+    /// Whether a call that the worker [begins](super::ObjectsEvent::Begin), with the arguments
+    /// that are appended, has joined others that wait to go to the same node, and nothing else is
+    /// to be done. If not, nothing has happened.
+    #[inline]
+    pub fn begins_quietly<E>(
+        &mut self,
+        call: CallRef<'_>,
+        arguments: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
+    ) -> bool {
+        let Some(to) = self
+            .asked_at(call.object)
+            .filter(|_| !self.asked.is_empty())
+        else {
+            return false;
+        };
+        let more = |batch: &&mut Batch| batch.unanswered > 0 && !batch.is_full_with(0);
+        let Some(batch) = self.batches.get_mut(&to).filter(more) else {
+            return false;
+        };
+        let Some(arguments) = batch.calls.push_with(call, arguments) else {
+            return false;
+        };
+        let call = CallRef { arguments, ..call }.into();
+        self.asks(to, call, None);
+        true
+    }
+
+    /// A call waits to go to this node, with others; whether they go now.
+    fn joins_batch(&mut self, to: NodeId, call: Call) -> bool {
+        let batch = self.batches.entry(to).or_default();
+        let goes = batch.unanswered == 0 || batch.is_full_with(call.arguments.len());
+        batch.calls.push(call.by_ref());
+        self.asks(to, call, None);
+        goes
     }
 
     /// The other node that is asked to execute operations on an object: where it is, or who made
@@ -76,12 +128,17 @@ impl Objects {
             return;
         };
         let calls = std::mem::take(&mut batch.calls);
-        batch.bytes = 0;
         batch.unanswered += 1;
+        if self.has_nothing_to_tell(to, host) {
+            let delivered = self.delivered;
+            let message = ObjectsMessage::BareBatch { calls, delivered };
+            return out.push(ObjectsCommand::Send { to, message });
+        }
+        let calls: Calls = calls.iter(self.me).map(Call::from).collect();
         let first = calls.first().map(|call| call.id.number);
         let time = self.request(to, calls, true, host, out);
         // The answer of one of them says that all was heard.
-        if let Some(first) = first.and_then(|first| self.asked.get_mut(&first)) {
+        if let Some(first) = first.and_then(|first| self.asked.get_mut(first)) {
             first.time = time;
         }
     }
@@ -107,29 +164,66 @@ impl Objects {
         time
     }
 
-    /// Executes calls of another node, and answers those at once that are over if they are a batch.
-    pub(super) fn requested(
+    /// Executes a batch of calls of another node, and answers those at once that are over.
+    pub(super) fn requested_batch<'c>(
         &mut self,
         from: NodeId,
-        (mut calls, together): (Calls, bool),
-        time: Option<VectorTime>,
+        calls: impl Iterator<Item = CallRef<'c>>,
+        time: Option<&VectorTime>,
         host: &mut dyn Host,
         out: Out<'_>,
     ) {
-        if !together && let Some(call) = calls.pop() {
-            // The only one.
-            return self.requested_one(call, time, host, out);
-        }
         self.answering = Some(Answering {
             to: from,
-            answers: Answers::with_capacity(calls.len()),
+            results: PackedResults::with_room(MOST_TOGETHER),
+            refused: Vec::new(),
         });
         for call in calls {
-            self.requested_one(call, time.clone(), host, out);
+            if !self.execute_alone(call, host) {
+                self.requested_one(call.into(), time, host, out);
+            }
         }
-        if let Some(Answering { to, answers }) = self.answering.take() {
-            self.answer(to, answers, true, time.as_ref(), out);
+        let Some(Answering {
+            to,
+            results,
+            refused,
+        }) = self.answering.take()
+        else {
+            return;
+        };
+        let (news, delivered) = (self.heard.since(time), self.delivered);
+        let message = match news {
+            None if refused.is_empty() => ObjectsMessage::BareAnswers { results, delivered },
+            news => {
+                let refused = refused.into_iter().map(|(call, why)| (call, Err(why)));
+                let answers: Answers = results.outcomes().chain(refused).collect();
+                ObjectsMessage::replies(answers, true, delivered, news)
+            }
+        };
+        out.push(ObjectsCommand::Send { to, message });
+    }
+
+    /// Executes a call of the batch, if nothing comes of that but what it came to.
+    #[inline]
+    fn execute_alone(&mut self, call: CallRef<'_>, host: &mut dyn Host) -> bool {
+        let (Some(entry), Some(answering)) = (self.table.get(&call.object), &mut self.answering)
+        else {
+            return false;
+        };
+        if entry.place != Place::Here || !entry.blocked.is_empty() {
+            return false;
         }
+        let number = call.id.number;
+        let applied = answering
+            .results
+            .push_with(number, |result| host.apply_to(call, result));
+        match applied {
+            Ok(done) if !done => return false,
+            Ok(_) => {}
+            Err(refusal) => answering.refused.push((number, refusal)),
+        }
+        self.acquire_due = true;
+        true
     }
 
     /// Keeps the outcome of a call for the answer to the batch that is executed, if its caller gets
@@ -142,24 +236,11 @@ impl Objects {
     ) -> Option<Outcome> {
         match &mut self.answering {
             Some(answering) if answering.to == to => {
-                answering.answers.push((number, outcome));
+                answering.push(number, outcome);
                 None
             }
             _ => Some(outcome),
         }
-    }
-
-    pub(super) fn answer(
-        &mut self,
-        to: NodeId,
-        answers: Answers,
-        together: bool,
-        time: Option<&VectorTime>,
-        out: Out<'_>,
-    ) {
-        let news = self.heard.since(time);
-        let message = ObjectsMessage::replies(answers, together, self.delivered, news);
-        out.push(ObjectsCommand::Send { to, message });
     }
 
     /// A node has answered a batch: what waits for that goes. Whether there was a batch.

@@ -233,7 +233,7 @@ impl Objects {
             self.retry(object, host, out);
         }
         for (call, time) in requests {
-            self.execute(call, time, host, out);
+            self.execute(call, time.as_ref(), host, out);
         }
         self.take_deferred(object, host, out);
     }
@@ -261,7 +261,7 @@ impl Objects {
         entry.digests.clear();
         for Waiting { call, .. } in blocked {
             if call.id.node == me {
-                self.asked.remove(&call.id.number);
+                self.asked.remove(call.id.number);
             }
         }
         // What becomes of it is the same everywhere.

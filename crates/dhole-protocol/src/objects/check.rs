@@ -2,6 +2,7 @@
 
 use dhole_model::{NodeId, VectorTime};
 
+use super::MOST_CALLS;
 use super::message::{Call, ObjectsMessage, Strategy, Waiting};
 
 pub(super) fn check_time(time: &Option<VectorTime>, nodes: usize) -> Result<(), &'static str> {
@@ -49,6 +50,11 @@ impl ObjectsMessage {
             ObjectsMessage::Bare { call, .. } if call.id.node != from => {
                 Err("a request in another node's name")
             }
+            ObjectsMessage::BareBatch { calls, .. }
+                if calls.is_empty() || calls.len() > MOST_CALLS =>
+            {
+                Err("calls that are no batch")
+            }
             ObjectsMessage::Spawn { start, .. } => {
                 if start.by.node != from {
                     return Err("a process started in another node's name");
@@ -72,8 +78,10 @@ impl ObjectsMessage {
                 ..
             } if answers.len() != 1 => Err("answers to what is no batch"),
             ObjectsMessage::Bare { .. }
+            | ObjectsMessage::BareBatch { .. }
             | ObjectsMessage::Reply { .. }
             | ObjectsMessage::BareReply { .. }
+            | ObjectsMessage::BareAnswers { .. }
             | ObjectsMessage::Elsewhere { .. }
             | ObjectsMessage::Group(_)
             | ObjectsMessage::Digests { .. } => Ok(()),

@@ -80,11 +80,7 @@ impl Objects {
     fn give_up_calls(&mut self, out: Out<'_>) {
         let gone = &self.gone;
         self.batches.retain(|to, _| !gone.contains_key(to));
-        let lost = self
-            .asked
-            .extract_if(|_, asked| gone.contains_key(&asked.to));
-        let mut lost: Vec<_> = lost.collect();
-        lost.sort_unstable_by_key(|(call, _)| *call);
+        let lost = self.asked.take_those(|asked| gone.contains_key(&asked.to));
         for (call, asked) in lost {
             let object = asked.call.as_ref().map(|call| call.object);
             let place = object.and_then(|object| self.place(object));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use dhole_model::{ObjectId, VectorTime};
 
-use super::message::{Call, Outcome, Refusal, Saved};
+use super::message::{Call, CallRef, Outcome, Refusal, Saved};
 use crate::News;
 
 /// What trying an operation comes to.
@@ -30,6 +30,21 @@ pub trait Host {
 
     /// Executes an operation on the copy here, if its guard is true.
     fn apply(&mut self, call: &Call) -> Tried;
+
+    /// As [`apply`](Host::apply), with the bytes of the result behind those of `result`; whether it
+    /// was executed, or its guard is false.
+    ///
+    /// # Errors
+    /// [`Refusal`] when it never can be executed; then anything may be behind those of `result`.
+    fn apply_to(&mut self, call: CallRef<'_>, result: &mut Vec<u8>) -> Result<bool, Refusal> {
+        match self.apply(&call.into()) {
+            Tried::Done(outcome) => {
+                result.extend_from_slice(&outcome?);
+                Ok(true)
+            }
+            Tried::Blocked => Ok(false),
+        }
+    }
 
     /// The type and the state of the copy here.
     ///

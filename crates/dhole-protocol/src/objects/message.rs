@@ -7,8 +7,10 @@ use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 use thiserror::Error;
 
+use super::bare::reply_bytes;
 use super::bytes::Bytes;
 use super::check::{check_blocked, check_time};
+use super::packed::{PackedCalls, PackedResults};
 use crate::group::{Body, GroupMessage};
 use crate::message::few;
 use crate::{Haste, News};
@@ -43,6 +45,45 @@ pub struct Call {
     pub writes: bool,
     /// Its arguments.
     pub arguments: Bytes,
+}
+
+/// A call whose arguments lie elsewhere.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CallRef<'a> {
+    /// Which call.
+    pub id: CallId,
+    /// The object.
+    pub object: ObjectId,
+    /// As in [`Call::kind`].
+    pub kind: u64,
+    /// As in [`Call::operation`].
+    pub operation: u16,
+    /// Whether the operation may change the object.
+    pub writes: bool,
+    /// Its arguments.
+    pub arguments: &'a [u8],
+}
+
+impl From<CallRef<'_>> for Call {
+    #[inline]
+    fn from(call: CallRef<'_>) -> Call {
+        let CallRef {
+            id,
+            object,
+            kind,
+            operation,
+            writes,
+            arguments,
+        } = call;
+        Call {
+            id,
+            object,
+            kind,
+            operation,
+            writes,
+            arguments: arguments.into(),
+        }
+    }
 }
 
 /// Why an operation has no result.
@@ -264,6 +305,13 @@ pub enum ObjectsMessage {
         /// The last ordered message delivered to the caller.
         delivered: u64,
     },
+    /// As a request for the calls of a batch, by one who has nothing to tell either.
+    BareBatch {
+        /// The calls, in the order in which they are executed.
+        calls: PackedCalls,
+        /// The last ordered message delivered to the caller.
+        delivered: u64,
+    },
     /// Starts a process at the receiver; its end is the reply.
     Spawn {
         /// What is started.
@@ -293,6 +341,13 @@ pub enum ObjectsMessage {
         delivered: u64,
         /// The result.
         result: Bytes,
+    },
+    /// As the reply to a batch, of which there are results, and nothing else to tell.
+    BareAnswers {
+        /// What is over of it, and calls of the same worker's that waited for that.
+        results: PackedResults,
+        /// The last ordered message delivered to the sender.
+        delivered: u64,
     },
     /// The object is not here (any more).
     Elsewhere {
@@ -345,8 +400,8 @@ pub enum ObjectsMessage {
 impl Body for Arc<Ordered> {}
 
 const CALL: u64 = 8 + 2 + 8 + 8 + 2;
-const NUMBER: u64 = 8;
-const LENGTH: u64 = 4;
+pub(super) const NUMBER: u64 = 8;
+pub(super) const LENGTH: u64 = 4;
 const OBJECT: u64 = 8;
 const KIND: u64 = 8;
 const SITE: u64 = 8;
@@ -384,13 +439,36 @@ fn words_bytes(words: &str) -> u64 {
 }
 
 impl Call {
+    /// The same, for who does not keep it.
+    #[inline]
+    pub fn by_ref(&self) -> CallRef<'_> {
+        let Call {
+            id,
+            object,
+            kind,
+            operation,
+            writes,
+            ref arguments,
+        } = *self;
+        CallRef {
+            id,
+            object,
+            kind,
+            operation,
+            writes,
+            arguments,
+        }
+    }
+
     pub(super) fn wire_bytes(&self) -> u64 {
         CALL + LENGTH + self.arguments.len() as u64
     }
+}
 
+impl CallRef<'_> {
     /// Bytes that it takes on a wire where it goes bare, without the header.
     pub fn bare_bytes(&self) -> u64 {
-        self.wire_bytes() + NUMBER + time_bytes(&None)
+        CALL + LENGTH + self.arguments.len() as u64 + NUMBER + time_bytes(&None)
     }
 }
 
@@ -517,9 +595,11 @@ impl ObjectsMessage {
         match self {
             ObjectsMessage::Request { .. }
             | ObjectsMessage::Bare { .. }
+            | ObjectsMessage::BareBatch { .. }
             | ObjectsMessage::Spawn { .. } => MessageKind::OperationRequest,
             ObjectsMessage::Reply { .. }
             | ObjectsMessage::BareReply { .. }
+            | ObjectsMessage::BareAnswers { .. }
             | ObjectsMessage::Elsewhere { .. } => MessageKind::OperationReply,
             ObjectsMessage::Create { .. } | ObjectsMessage::Migrate { .. } => {
                 MessageKind::ObjectState
@@ -562,8 +642,17 @@ impl ObjectsMessage {
                 let answers = answers.iter().map(outcome).sum::<u64>();
                 together_bytes(*together) + answers + NUMBER + news_bytes(news)
             }
-            ObjectsMessage::Bare { call, .. } => call.bare_bytes(),
-            ObjectsMessage::BareReply { result, .. } => 2 * NUMBER + LENGTH + result.len() as u64,
+            ObjectsMessage::Bare { call, .. } => call.by_ref().bare_bytes(),
+            ObjectsMessage::BareBatch { calls, .. } => {
+                let each = (CALL + LENGTH) * calls.len() as u64;
+                let time = time_bytes(&None);
+                together_bytes(true) + each + calls.arguments() as u64 + NUMBER + time
+            }
+            ObjectsMessage::BareAnswers { results, .. } => {
+                let each = (NUMBER + LENGTH) * results.len() as u64;
+                together_bytes(true) + each + results.bytes() as u64 + NUMBER
+            }
+            ObjectsMessage::BareReply { result, .. } => reply_bytes(result.len()),
             ObjectsMessage::Elsewhere { .. } => 3 * NUMBER + 3,
             ObjectsMessage::Create { state, .. } => {
                 10 + OBJECT + KIND + LENGTH + state.len() as u64

@@ -32,7 +32,9 @@ mod heard;
 mod host;
 mod meeting;
 mod message;
+mod numbered;
 mod ordered;
+mod packed;
 mod processes;
 mod remote;
 
@@ -51,9 +53,11 @@ use heard::Heard;
 pub use host::{Host, Tried};
 use meeting::Arrived;
 pub use message::{
-    Answers, Call, CallId, Calls, Meeting, ObjectsMessage, Ordered, Outcome, Refusal, Saved, Start,
-    Strategy, Waiting, check_group,
+    Answers, Call, CallId, CallRef, Calls, Meeting, ObjectsMessage, Ordered, Outcome, Refusal,
+    Saved, Start, Strategy, Waiting, check_group,
 };
+pub use numbered::Numbered;
+pub use packed::{PackedCalls, PackedResults};
 
 /// So many calls of one node may be under way at a time while its worker goes on; it may wait for
 /// one more.
@@ -190,7 +194,7 @@ pub struct Objects {
     made: u64,
     calls: u64,
     /// Calls of this node that another node was asked to execute.
-    asked: FxHashMap<u64, Asked>,
+    asked: Numbered<Asked>,
     /// Calls that wait to go together, by the node where they go.
     batches: BTreeMap<NodeId, Batch>,
     /// What the calls of a batch have come to that is executed.
@@ -244,7 +248,7 @@ impl Objects {
             run: 0,
             made: 0,
             calls: 0,
-            asked: FxHashMap::default(),
+            asked: Numbered::default(),
             batches: BTreeMap::new(),
             answering: None,
             comparing: BTreeMap::new(),
@@ -277,12 +281,16 @@ impl Objects {
     }
 
     /// A number for a call that no other has.
+    #[inline]
     pub fn new_call(&mut self) -> CallId {
         self.calls += 1;
-        CallId {
-            node: self.me,
-            number: self.calls,
-        }
+        self.own(self.calls)
+    }
+
+    /// The [next one](Objects::new_call).
+    #[inline]
+    pub fn next_call(&self) -> CallId {
+        self.own(self.calls + 1)
     }
 
     /// Whether the worker may execute an operation at once on the copy here, by itself. If it
@@ -540,11 +548,17 @@ impl Objects {
     }
 
     /// Tries a call on the copy here. If it waits, it is tried again when something has changed.
-    fn execute(&mut self, call: Call, time: Option<VectorTime>, host: &mut dyn Host, out: Out<'_>) {
+    fn execute(
+        &mut self,
+        call: Call,
+        time: Option<&VectorTime>,
+        host: &mut dyn Host,
+        out: Out<'_>,
+    ) {
         match host.apply(&call) {
             Tried::Done(outcome) => {
                 let (object, writes) = (call.object, call.writes);
-                self.finish(call.id, object, time.as_ref(), outcome, out);
+                self.finish(call.id, object, time, outcome, out);
                 if writes {
                     self.retry(object, host, out);
                 }
@@ -555,8 +569,9 @@ impl Objects {
                 if entry.waiting(call.writes) >= most {
                     let (id, object) = (call.id, call.object);
                     let outcome = Err(Refusal::TooMany(most));
-                    return self.finish(id, object, time.as_ref(), outcome, out);
+                    return self.finish(id, object, time, outcome, out);
                 }
+                let time = time.cloned();
                 entry.blocked.push_back(Waiting { call, time });
             }
         }
@@ -599,7 +614,7 @@ impl Objects {
     ) {
         if id.node == self.me {
             let call = id.number;
-            self.asked.remove(&call);
+            self.asked.remove(call);
             out.push(ObjectsCommand::Finished { call, outcome });
             return;
         }

@@ -103,7 +103,7 @@ impl Objects {
                         self.acquire_due = true;
                         let time = time.clone().filter(|_| call.id.node != self.me);
                         self.says_it_saw(call.id.node, time.as_ref());
-                        self.execute(call.clone(), time, host, out);
+                        self.execute(call.clone(), time.as_ref(), host, out);
                     }
                     Place::Coming | Place::Spreading(_) => {
                         entry.deferred.push_back((sequence, Arc::clone(body)));
@@ -224,7 +224,7 @@ impl Objects {
         self.acquire_due = true;
         if by.node == self.me {
             let call = by.number;
-            self.asked.remove(&call);
+            self.asked.remove(call);
             out.push(ObjectsCommand::Finished { call, outcome });
         }
     }

@@ -7,6 +7,7 @@ use dhole_model::{NodeId, VectorTime};
 use super::entry::{Entry, Place};
 use super::host::Host;
 use super::message::{Answers, Call, CallId, Calls, ObjectsMessage, Outcome, Refusal, Strategy};
+use super::packed::PackedResults;
 use super::{Objects, ObjectsCommand, Out};
 use crate::{News, ProtocolError};
 
@@ -53,7 +54,10 @@ impl Objects {
     ) {
         if let Some(outcome) = self.answers_together(id.node, id.number, outcome) {
             let answers = Answers::from_buf([(id.number, outcome)]);
-            self.answer(id.node, answers, false, time, out);
+            let news = self.heard.since(time);
+            let message = ObjectsMessage::replies(answers, false, self.delivered, news);
+            let to = id.node;
+            out.push(ObjectsCommand::Send { to, message });
         }
     }
 
@@ -120,14 +124,39 @@ impl Objects {
                 // The caller takes whatever is answered for a sign that it was heard.
                 self.hear(news);
                 self.says_it_saw(from, time.as_ref());
-                self.requested(from, (calls, together), time, host, out);
+                match together {
+                    true => {
+                        let calls = calls.iter().map(Call::by_ref);
+                        self.requested_batch(from, calls, time.as_ref(), host, out);
+                    }
+                    // The only one.
+                    false => calls
+                        .into_iter()
+                        .for_each(|call| self.requested_one(call, time.as_ref(), host, out)),
+                }
             }
             ObjectsMessage::Bare { call, .. } => {
                 let time = self.told_by.get(&from).cloned();
-                self.requested_one(call, time, host, out);
+                self.requested_one(call, time.as_ref(), host, out);
+            }
+            ObjectsMessage::BareBatch { calls, .. } => {
+                let time = self.told_by.get(&from).cloned();
+                self.requested_batch(from, calls.iter(from), time.as_ref(), host, out);
             }
             ObjectsMessage::BareReply { call, result, .. } => {
                 let known = self.answered(from, call, Ok(result), out);
+                if !known && self.gone.is_empty() {
+                    return bad(NOT_ASKED);
+                }
+            }
+            ObjectsMessage::BareAnswers { results, .. } => {
+                let mut known = self.has_asked(&results);
+                if known || !self.gone.is_empty() {
+                    for (call, outcome) in results.outcomes() {
+                        known &= self.answered(from, call, outcome, out);
+                    }
+                    known &= self.batch_answered(from, host, out);
+                }
                 if !known && self.gone.is_empty() {
                     return bad(NOT_ASKED);
                 }
@@ -143,7 +172,7 @@ impl Objects {
                 news,
                 ..
             } => {
-                let asked = |(call, _): &(u64, Outcome)| self.asked.contains_key(call);
+                let asked = |(call, _): &(u64, Outcome)| self.asked.contains(*call);
                 let mut known = answers.iter().all(asked);
                 // They may have been given up with the node that was asked first.
                 if known || !self.gone.is_empty() {
@@ -160,7 +189,7 @@ impl Objects {
             ObjectsMessage::Elsewhere {
                 call, at, since, ..
             } => {
-                let asked = self.asked.remove(&call);
+                let asked = self.asked.remove(call);
                 let Some(again) = asked.and_then(|asked| asked.call) else {
                     return match self.gone.is_empty() {
                         true => bad("where an object is that nobody asked for"),
@@ -208,18 +237,34 @@ impl Objects {
         Ok(())
     }
 
+    /// Whether these are results of calls of this node's worker that are under way.
+    pub fn has_asked(&self, results: &PackedResults) -> bool {
+        results.iter().all(|(call, _)| self.asked.contains(call))
+    }
+
     /// A call of this node's worker is over; whether it was under way.
     fn answered(&mut self, from: NodeId, call: u64, outcome: Outcome, out: Out<'_>) -> bool {
+        let known = self.is_answered(from, call);
+        if known {
+            out.push(ObjectsCommand::Finished { call, outcome });
+        }
+        known
+    }
+
+    /// As if the [reply](ObjectsMessage::BareAnswers) had brought the result of this call alone,
+    /// which is for the caller to pass on; whether it was under way.
+    #[inline]
+    pub fn is_answered(&mut self, from: NodeId, call: u64) -> bool {
         // Whoever was asked may have handed the call on, with the object.
-        let Some(asked) = self.asked.remove(&call) else {
+        let Some(asked) = self.asked.get_mut(call) else {
             return false;
         };
-        if let Some(time) = asked.time.filter(|_| asked.to == from) {
+        if let Some(time) = asked.time.take().filter(|_| asked.to == from) {
             let all = self.acknowledged.entry(from);
             all.and_modify(|known| known.merge(&time)).or_insert(time);
         }
+        self.asked.forget(call);
         self.acquire_due = true;
-        out.push(ObjectsCommand::Finished { call, outcome });
         true
     }
 
@@ -246,7 +291,7 @@ impl Objects {
     pub(super) fn requested_one(
         &mut self,
         call: Call,
-        time: Option<VectorTime>,
+        time: Option<&VectorTime>,
         host: &mut dyn Host,
         out: Out<'_>,
     ) {
@@ -261,10 +306,10 @@ impl Objects {
             }
             Place::Unknown => {
                 let why = self.why_not(call.object);
-                return self.reply(call.id, time.as_ref(), Err(why), out);
+                return self.reply(call.id, time, Err(why), out);
             }
             Place::Lost(node) => {
-                return self.reply(call.id, time.as_ref(), Err(Refusal::Lost(node)), out);
+                return self.reply(call.id, time, Err(Refusal::Lost(node)), out);
             }
             Place::At(node) => Strategy::On(node),
             Place::Coming => Strategy::On(self.me),
@@ -273,8 +318,10 @@ impl Objects {
         if place == Place::Coming {
             let most = self.most_calls();
             match self.table.get_mut(&call.object) {
-                Some(entry) if entry.requests.len() < most => entry.requests.push((call, time)),
-                _ => self.reply(call.id, time.as_ref(), Err(Refusal::TooMany(most)), out),
+                Some(entry) if entry.requests.len() < most => {
+                    entry.requests.push((call, time.cloned()));
+                }
+                _ => self.reply(call.id, time, Err(Refusal::TooMany(most)), out),
             }
             return;
         }
@@ -312,9 +359,11 @@ impl ObjectsMessage {
         match self {
             ObjectsMessage::Request { delivered, .. }
             | ObjectsMessage::Bare { delivered, .. }
+            | ObjectsMessage::BareBatch { delivered, .. }
             | ObjectsMessage::Spawn { delivered, .. }
             | ObjectsMessage::Reply { delivered, .. }
             | ObjectsMessage::BareReply { delivered, .. }
+            | ObjectsMessage::BareAnswers { delivered, .. }
             | ObjectsMessage::Elsewhere { delivered, .. }
             | ObjectsMessage::Migrate { delivered, .. } => Some(*delivered),
             ObjectsMessage::Create { .. }

@@ -49,6 +49,10 @@ fn requested(messages: &[ObjectsMessage]) -> Option<(Vec<u64>, bool)> {
             },
         ] => Some((calls.iter().map(|call| call.id.number).collect(), *together)),
         [ObjectsMessage::Bare { call, .. }] => Some((vec![call.id.number], false)),
+        [ObjectsMessage::BareBatch { calls, .. }] => {
+            let numbers = calls.iter(NodeId(1)).map(|call| call.id.number);
+            Some((numbers.collect(), true))
+        }
         other => panic!("{other:?}"),
     }
 }
@@ -62,6 +66,9 @@ fn replied(messages: &[ObjectsMessage]) -> (Vec<u64>, bool) {
             },
         ] => (answers.iter().map(|answer| answer.0).collect(), *together),
         [ObjectsMessage::BareReply { call, .. }] => (vec![*call], false),
+        [ObjectsMessage::BareAnswers { results, .. }] => {
+            (results.iter().map(|(call, _)| call).collect(), true)
+        }
         other => panic!("{other:?}"),
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use dhole_heap::{Cluster, Tag};
 use dhole_net::{Outbox, PayloadPool, Receiver};
-use dhole_protocol::objects::{CallId, ObjectsEvent, Refusal, Strategy};
+use dhole_protocol::objects::{Bytes, Call, ObjectsEvent, ObjectsMessage, Refusal, Strategy};
 use serde::{Deserialize, Serialize};
 
 use super::super::kind::{self, Applied, Kind, Malformed, ObjectType, OperationInfo};
@@ -33,14 +33,20 @@ impl ObjectType for Counter {
         [writes("add"), writes("take"), writes("panics")]
     };
 
-    fn apply(&mut self, operation: u16, _: &[u8]) -> Result<Applied, Malformed> {
+    fn apply(
+        &mut self,
+        operation: u16,
+        _: &[u8],
+        result: &mut Vec<u8>,
+    ) -> Result<Applied, Malformed> {
         match operation {
             ADD => self.0 += 1,
             TAKE if self.0 == 0 => return Ok(Applied::Blocked),
             TAKE => self.0 -= 1,
             _ => panic!("on purpose"),
         }
-        kind::encode("the number", &self.0).map(Applied::Result)
+        kind::encode_to("the number", &self.0, result)?;
+        Ok(Applied::Done)
     }
 }
 
@@ -92,7 +98,7 @@ fn call(from: u16, number: u64, operation: u16) -> Call {
 /// What node 1 is answered at once, if it is.
 fn answer(node: &Node, call: &Call, delivered: u64) -> Option<Message> {
     let mut answer = None;
-    let head = bare::call_head(call, delivered);
+    let head = bare::call_head(call.by_ref(), delivered);
     let bytes = [&head[..], &call.arguments].concat();
     let taken = node.deliver_bytes(NodeId(1), &bytes, &mut |parts| {
         answer = Some(Message::decode(&parts.concat()).unwrap());
@@ -181,7 +187,23 @@ fn only_the_reply_that_is_waited_for_is_taken_and_once() {
     assert_eq!(reply(&node, 1, 5, 0), None);
     let waits = |state: &mut State| {
         state.here.awaited = Some(5);
-        state.here.bare = Some((NodeId(1), call(0, 5, ADD)));
+        let Call {
+            id,
+            object,
+            kind,
+            operation,
+            writes,
+            ..
+        } = call(0, 5, ADD);
+        let call = Called {
+            id,
+            object,
+            kind,
+            operation,
+            writes,
+        };
+        let to = NodeId(1);
+        state.here.bare = Some(BareCall { to, call });
     };
     step(&node, |state, _| waits(state));
     assert_eq!(reply(&node, 1, 4, 0), None);

@@ -1,0 +1,211 @@
+//! What is known by the number of its call. Numbers are given out one after the other, and most
+//! calls are over soon: so all but a few old ones lie in a row.
+
+use std::collections::{BTreeMap, VecDeque};
+
+/// So many numbers lie in the row at most.
+const MOST_IN_A_ROW: u64 = 1024;
+
+/// Things by number; cheap where most of the numbers are near each other.
+#[derive(Clone, Debug)]
+pub struct Numbered<T> {
+    /// The number of the first in the row. It never becomes less.
+    first: u64,
+    row: VecDeque<Option<T>>,
+    /// How many there are in the row.
+    in_a_row: usize,
+    /// All those of lower numbers.
+    old: BTreeMap<u64, T>,
+}
+
+impl<T> Default for Numbered<T> {
+    fn default() -> Numbered<T> {
+        Numbered {
+            first: 0,
+            row: VecDeque::new(),
+            in_a_row: 0,
+            old: BTreeMap::new(),
+        }
+    }
+}
+
+impl<T> Numbered<T> {
+    /// How many there are.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.in_a_row + self.old.len()
+    }
+
+    /// Whether there are none.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    #[inline]
+    fn place(&self, number: u64) -> Option<usize> {
+        let place = number.checked_sub(self.first)? as usize;
+        (place < self.row.len()).then_some(place)
+    }
+
+    /// That of this number.
+    #[inline]
+    pub fn get(&self, number: u64) -> Option<&T> {
+        match self.place(number) {
+            Some(place) => self.row[place].as_ref(),
+            None => self.old.get(&number),
+        }
+    }
+
+    /// That of this number, to be changed.
+    #[inline]
+    pub fn get_mut(&mut self, number: u64) -> Option<&mut T> {
+        match self.place(number) {
+            Some(place) => self.row[place].as_mut(),
+            None => self.old.get_mut(&number),
+        }
+    }
+
+    /// Whether there is one of this number.
+    #[inline]
+    pub fn contains(&self, number: u64) -> bool {
+        self.get(number).is_some()
+    }
+
+    /// From here on this is the one of this number.
+    #[inline]
+    pub fn insert(&mut self, number: u64, it: T) {
+        if self.in_a_row == 0 {
+            self.row.clear();
+            self.first = self.first.max(number);
+        }
+        let Some(place) = number.checked_sub(self.first) else {
+            self.old.insert(number, it);
+            return;
+        };
+        if place == self.row.len() as u64 && place < MOST_IN_A_ROW {
+            self.row.push_back(Some(it));
+            self.in_a_row += 1;
+            return;
+        }
+        self.insert_farther(number, it);
+    }
+
+    /// Not behind the last one, or too far from the first.
+    #[cold]
+    fn insert_farther(&mut self, number: u64, it: T) {
+        while number - self.first >= MOST_IN_A_ROW
+            && let Some(first) = self.row.pop_front()
+        {
+            if let Some(old) = first {
+                self.old.insert(self.first, old);
+                self.in_a_row -= 1;
+            }
+            self.first += 1;
+        }
+        if self.row.is_empty() {
+            self.first = number;
+        }
+        let place = (number - self.first) as usize;
+        if place >= self.row.len() {
+            self.row.resize_with(place + 1, || None);
+        }
+        self.in_a_row += usize::from(self.row[place].replace(it).is_none());
+    }
+
+    /// Takes out the one of this number.
+    #[inline]
+    pub fn remove(&mut self, number: u64) -> Option<T> {
+        let Some(place) = self.place(number) else {
+            return self.old.remove(&number);
+        };
+        let it = self.row[place].take()?;
+        self.is_out();
+        Some(it)
+    }
+
+    /// Drops the one of this number where it lies.
+    #[inline]
+    pub fn forget(&mut self, number: u64) {
+        let Some(place) = self.place(number) else {
+            self.old.remove(&number);
+            return;
+        };
+        if self.row[place].is_some() {
+            self.row[place] = None;
+            self.is_out();
+        }
+    }
+
+    /// One is in the row no longer.
+    #[inline]
+    fn is_out(&mut self) {
+        self.in_a_row -= 1;
+        while let Some(None) = self.row.front() {
+            self.row.pop_front();
+            self.first += 1;
+        }
+    }
+
+    /// All of them, the lowest number first.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, &T)> {
+        let old = self.old.iter().map(|(number, it)| (*number, it));
+        let row = (self.first..).zip(&self.row);
+        old.chain(row.filter_map(|(number, it)| Some((number, it.as_ref()?))))
+    }
+
+    /// Takes out those of which this is true, the lowest number first.
+    pub fn take_those(&mut self, is_it: impl Fn(&T) -> bool) -> Vec<(u64, T)> {
+        let those = self.iter().filter(|(_, it)| is_it(it));
+        let numbers: Vec<u64> = those.map(|(number, _)| number).collect();
+        let take = |number| Some((number, self.remove(number)?));
+        numbers.into_iter().filter_map(take).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// How the next number differs from the last one.
+    fn steps() -> impl Strategy<Value = Vec<(i64, bool)>> {
+        let step = prop_oneof![Just(1_i64), -3..4_i64, -2000..3000_i64, Just(1 << 40)];
+        prop::collection::vec((step, any::<bool>()), 0..300)
+    }
+
+    proptest! {
+        #[test]
+        fn it_is_a_map(steps in steps()) {
+            let (mut numbered, mut map) = (Numbered::default(), BTreeMap::new());
+            let mut number = 0_u64;
+            for (at, (step, inserts)) in steps.into_iter().enumerate() {
+                number = number.saturating_add_signed(step);
+                match inserts {
+                    true => {
+                        numbered.insert(number, at);
+                        map.insert(number, at);
+                    }
+                    false if at % 2 == 0 => {
+                        prop_assert_eq!(numbered.remove(number), map.remove(&number));
+                    }
+                    false => {
+                        numbered.forget(number);
+                        map.remove(&number);
+                    }
+                }
+                prop_assert_eq!(numbered.get(number), map.get(&number));
+                prop_assert_eq!(numbered.get_mut(number), map.get_mut(&number));
+                prop_assert_eq!(numbered.len(), map.len());
+                prop_assert_eq!(numbered.is_empty(), map.is_empty());
+                prop_assert!(numbered.row.len() as u64 <= MOST_IN_A_ROW);
+            }
+            prop_assert!(numbered.iter().eq(map.iter().map(|(number, it)| (*number, it))));
+            let odd = numbered.take_those(|it| it % 2 == 1);
+            let taken: Vec<_> = map.extract_if(.., |_, it| *it % 2 == 1).collect();
+            prop_assert_eq!(odd, taken);
+            prop_assert!(numbered.iter().eq(map.iter().map(|(number, it)| (*number, it))));
+        }
+    }
+}
