@@ -108,6 +108,8 @@ enum Planted {
     NextHeaderNotCleared,
     /// A writer goes back to the beginning as if all before it had been read.
     TakenForRead,
+    /// Words are written ahead of a record that were not read.
+    FetchedUnread,
     /// What was said for who sleeps soundly is taken by who writes at leisure, and nobody rings.
     TakenInSilence,
 }
@@ -169,6 +171,11 @@ impl<'a> Ring<'a> {
 /// A writer has come far, at first, when it has used more words than these, 32 KiB: so much is free
 /// then for who goes back, and a ring that is no larger is gone through from end to end.
 const FAR: u64 = if cfg!(loom) { 0 } else { 4096 };
+
+/// A record of fewer words hardly reaches beyond the line on which the reader looks for it.
+const MUCH: u64 = if cfg!(loom) { 0 } else { 7 };
+/// So many words behind the next header is a word of the first and of the second line behind it.
+const AHEAD: [u64; 2] = if cfg!(loom) { [1, 2] } else { [8, 16] };
 
 /// The writing side of a ring.
 pub(crate) struct Writer {
@@ -313,7 +320,23 @@ impl Writer {
             ring.at(begin).store(header.encode(), publishing);
         }
         self.position = begin + record;
+        if record >= MUCH {
+            self.fetch_ahead(ring);
+        }
         Ok(true)
+    }
+
+    /// Has the lines fetched, in the background, that a record like the last is written to behind
+    /// the one on which the reader looks for its header: they are waited for when it is written.
+    #[inline]
+    fn fetch_ahead(&self, ring: Ring<'_>) {
+        for words in AHEAD {
+            let place = self.position + words;
+            let free = place - self.read_up_to < ring.capacity();
+            if free || planted(Planted::FetchedUnread) {
+                ring.at(place).store(0, Ordering::Relaxed);
+            }
+        }
     }
 }
 

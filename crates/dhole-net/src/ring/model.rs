@@ -292,6 +292,11 @@ fn going_back_over_what_was_not_read_is_caught() {
 }
 
 #[test]
+fn words_written_ahead_of_a_record_that_were_not_read_are_caught() {
+    assert!(is_caught(Planted::FetchedUnread, pass_all_records));
+}
+
+#[test]
 fn a_reader_that_sleeps_is_rung() {
     explore(3, || write_beside_a_sleeper(true));
 }
