@@ -7,12 +7,14 @@
 //! for it and goes as the next batch, unless it is so much that it goes before. So whatever waits
 //! here waits for a message that is on its way, and that no guard can hold up.
 
+use std::convert::Infallible;
+
 use dhole_model::{NodeId, ObjectId, VectorTime};
 
 use super::host::Host;
 use super::message::{Answers, Call, CallRef, Calls, ObjectsMessage, Outcome, Refusal};
 use super::packed::{PackedCalls, PackedResults};
-use super::{Asked, Objects, ObjectsCommand, Out, Place};
+use super::{Objects, ObjectsCommand, Out, Place};
 
 /// As many calls go together.
 const MOST_TOGETHER: usize = 64;
@@ -22,18 +24,17 @@ const MOST_BYTES: usize = 16 << 10;
 /// Calls that wait to go to one node.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Batch {
-    calls: PackedCalls,
+    /// Their number among what is asked, if there are any.
+    number: Option<u64>,
     /// Batches that were sent and not answered.
     unanswered: u32,
 }
 
-impl Batch {
-    /// Whether it goes when this joins it.
-    #[inline]
-    fn is_full_with(&self, arguments: usize) -> bool {
-        let arguments = self.calls.arguments() + arguments;
-        self.calls.len() + 1 >= MOST_TOGETHER || arguments >= MOST_BYTES
-    }
+/// Whether calls go when one joins them that has arguments of so many bytes.
+#[inline]
+fn are_full_with(calls: &PackedCalls, arguments: usize) -> bool {
+    let arguments = calls.arguments() + arguments;
+    calls.len() + 1 >= MOST_TOGETHER || arguments >= MOST_BYTES
 }
 
 /// What the calls of a batch have come to that is executed.
@@ -64,7 +65,7 @@ impl Objects {
         if self.asked.is_empty() {
             return self.ask(to, call, host, out);
         }
-        if self.joins_batch(to, call) {
+        if self.joins_batch(to, &call) {
             self.send_batch(to, host, out);
         }
     }
@@ -84,24 +85,26 @@ impl Objects {
         else {
             return false;
         };
-        let more = |batch: &&mut Batch| batch.unanswered > 0 && !batch.is_full_with(0);
-        let Some(batch) = self.batches.get_mut(&to).filter(more) else {
+        let waits = self.batches.get(&to).filter(|batch| batch.unanswered > 0);
+        let Some(number) = waits.and_then(|batch| batch.number) else {
             return false;
         };
-        let Some(arguments) = batch.calls.push_with(call, arguments) else {
-            return false;
-        };
-        let call = CallRef { arguments, ..call }.into();
-        self.asks(to, call, None);
-        true
+        let calls = self.asked.batch(number);
+        let goes = calls.is_none_or(|calls| are_full_with(calls, 0));
+        !goes && self.asked.join((number, to), call, arguments)
     }
 
     /// A call waits to go to this node, with others; whether they go now.
-    fn joins_batch(&mut self, to: NodeId, call: Call) -> bool {
+    fn joins_batch(&mut self, to: NodeId, call: &Call) -> bool {
         let batch = self.batches.entry(to).or_default();
-        let goes = batch.unanswered == 0 || batch.is_full_with(call.arguments.len());
-        batch.calls.push(call.by_ref());
-        self.asks(to, call, None);
+        let number = *batch.number.get_or_insert_with(|| self.asked.begin_batch());
+        let full = |calls| are_full_with(calls, call.arguments.len());
+        let goes = batch.unanswered == 0 || self.asked.batch(number).is_some_and(full);
+        let arguments = |bytes: &mut Vec<u8>| {
+            bytes.extend_from_slice(&call.arguments);
+            Ok::<_, Infallible>(())
+        };
+        self.asked.join((number, to), call.by_ref(), arguments);
         goes
     }
 
@@ -118,16 +121,17 @@ impl Objects {
 
     /// Another node is to execute a call of this node's worker, and was told this with it.
     pub fn asks(&mut self, to: NodeId, call: Call, time: Option<VectorTime>) {
-        let number = call.id.number;
-        let call = Some(call);
-        self.asked.insert(number, Asked { to, call, time });
+        self.asked.insert(to, call, time);
     }
 
     fn send_batch(&mut self, to: NodeId, host: &dyn Host, out: Out<'_>) {
         let Some(batch) = self.batches.get_mut(&to) else {
             return;
         };
-        let calls = std::mem::take(&mut batch.calls);
+        let calls = batch.number.take().and_then(|it| self.asked.batch(it));
+        let Some(calls) = calls.cloned() else {
+            return;
+        };
         batch.unanswered += 1;
         if self.has_nothing_to_tell(to, host) {
             let delivered = self.delivered;
@@ -138,8 +142,8 @@ impl Objects {
         let first = calls.first().map(|call| call.id.number);
         let time = self.request(to, calls, true, host, out);
         // The answer of one of them says that all was heard.
-        if let Some(first) = first.and_then(|first| self.asked.get_mut(first)) {
-            first.time = time;
+        if let Some(first) = first {
+            self.asked.told(first, time);
         }
     }
 
@@ -252,7 +256,7 @@ impl Objects {
             return false;
         };
         batch.unanswered = unanswered;
-        if unanswered == 0 && !batch.calls.is_empty() {
+        if unanswered == 0 && batch.number.is_some() {
             self.send_batch(from, host, out);
         }
         true

@@ -13,7 +13,7 @@ use super::bytes::Bytes;
 use super::entry::{Entry, Place};
 use super::host::Host;
 use super::message::{CallId, ObjectsMessage, Ordered, Outcome, Refusal, Saved, Strategy, Waiting};
-use super::{Asked, Objects, ObjectsCommand, Out};
+use super::{Objects, ObjectsCommand, Out};
 
 impl Objects {
     /// The worker says how an object is to be kept.
@@ -147,8 +147,7 @@ impl Objects {
     /// `node` executes a call of this node's worker without having been asked.
     pub(super) fn awaits(&mut self, by: CallId, node: NodeId, time: Option<VectorTime>) {
         if by.node == self.me {
-            let (to, call) = (node, None);
-            self.asked.insert(by.number, Asked { to, call, time });
+            self.asked.insert_once(node, by.number, time);
         }
     }
 
@@ -261,7 +260,7 @@ impl Objects {
         entry.digests.clear();
         for Waiting { call, .. } in blocked {
             if call.id.node == me {
-                self.asked.remove(call.id.number);
+                self.asked.forget(call.id.number);
             }
         }
         // What becomes of it is the same everywhere.

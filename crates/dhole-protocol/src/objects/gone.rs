@@ -80,15 +80,15 @@ impl Objects {
     fn give_up_calls(&mut self, out: Out<'_>) {
         let gone = &self.gone;
         self.batches.retain(|to, _| !gone.contains_key(to));
-        let lost = self.asked.take_those(|asked| gone.contains_key(&asked.to));
-        for (call, asked) in lost {
-            let object = asked.call.as_ref().map(|call| call.object);
+        for (call, to) in self.asked.of(|to| gone.contains_key(&to)) {
+            let object = self.asked.call(call, self.me).map(|call| call.object);
+            self.asked.forget(call);
             let place = object.and_then(|object| self.place(object));
             let outcome = Err(match place {
                 // It may have gone on with the object, or come back.
-                Some(Place::Lost(node)) if node == asked.to => Refusal::Lost(node),
-                Some(_) => Refusal::Unanswered(asked.to),
-                None => Refusal::Lost(asked.to),
+                Some(Place::Lost(node)) if node == to => Refusal::Lost(node),
+                Some(_) => Refusal::Unanswered(to),
+                None => Refusal::Lost(to),
             });
             out.push(ObjectsCommand::Finished { call, outcome });
         }

@@ -19,6 +19,7 @@
 //! wants [multicast](ObjectsCommand::Broadcast) must be [delivered](ObjectsEvent::Delivered) to all
 //! nodes in one order. Nor does it see copies: those are its [`Host`]'s.
 
+mod asked;
 pub mod bare;
 mod batch;
 mod bytes;
@@ -45,6 +46,7 @@ use dhole_model::{CallSite, NodeId, ObjectCounters, ObjectId, VectorTime};
 use rustc_hash::FxHashMap;
 
 use crate::ProtocolError;
+use asked::AskedCalls;
 use batch::{Answering, Batch};
 pub use bytes::Bytes;
 use entry::Entry;
@@ -194,7 +196,7 @@ pub struct Objects {
     made: u64,
     calls: u64,
     /// Calls of this node that another node was asked to execute.
-    asked: Numbered<Asked>,
+    asked: AskedCalls,
     /// Calls that wait to go together, by the node where they go.
     batches: BTreeMap<NodeId, Batch>,
     /// What the calls of a batch have come to that is executed.
@@ -226,16 +228,6 @@ pub struct Objects {
     freed: freeing::Freed,
 }
 
-/// A call under way at another node.
-#[derive(Clone, Debug)]
-struct Asked {
-    to: NodeId,
-    /// The call, to be made again where the object has gone.
-    call: Option<Call>,
-    /// What its news told.
-    time: Option<VectorTime>,
-}
-
 type Out<'a> = &'a mut Vec<ObjectsCommand>;
 
 impl Objects {
@@ -248,7 +240,7 @@ impl Objects {
             run: 0,
             made: 0,
             calls: 0,
-            asked: Numbered::default(),
+            asked: AskedCalls::default(),
             batches: BTreeMap::new(),
             answering: None,
             comparing: BTreeMap::new(),
@@ -465,8 +457,7 @@ impl Objects {
             }
             Strategy::On(to) => {
                 self.table.insert(object, Entry::new(Place::At(to), 0));
-                let (call, time) = (None, None);
-                self.asked.insert(by.number, Asked { to, call, time });
+                self.asked.insert_once(to, by.number, None);
                 let message = ObjectsMessage::Create {
                     by,
                     object,
@@ -614,7 +605,7 @@ impl Objects {
     ) {
         if id.node == self.me {
             let call = id.number;
-            self.asked.remove(call);
+            self.asked.forget(call);
             out.push(ObjectsCommand::Finished { call, outcome });
             return;
         }

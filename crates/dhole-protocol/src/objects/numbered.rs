@@ -153,14 +153,6 @@ impl<T> Numbered<T> {
         let row = (self.first..).zip(&self.row);
         old.chain(row.filter_map(|(number, it)| Some((number, it.as_ref()?))))
     }
-
-    /// Takes out those of which this is true, the lowest number first.
-    pub fn take_those(&mut self, is_it: impl Fn(&T) -> bool) -> Vec<(u64, T)> {
-        let those = self.iter().filter(|(_, it)| is_it(it));
-        let numbers: Vec<u64> = those.map(|(number, _)| number).collect();
-        let take = |number| Some((number, self.remove(number)?));
-        numbers.into_iter().filter_map(take).collect()
-    }
 }
 
 #[cfg(test)]
@@ -201,10 +193,6 @@ mod tests {
                 prop_assert_eq!(numbered.is_empty(), map.is_empty());
                 prop_assert!(numbered.row.len() as u64 <= MOST_IN_A_ROW);
             }
-            prop_assert!(numbered.iter().eq(map.iter().map(|(number, it)| (*number, it))));
-            let odd = numbered.take_those(|it| it % 2 == 1);
-            let taken: Vec<_> = map.extract_if(.., |_, it| *it % 2 == 1).collect();
-            prop_assert_eq!(odd, taken);
             prop_assert!(numbered.iter().eq(map.iter().map(|(number, it)| (*number, it))));
         }
     }

@@ -224,7 +224,7 @@ impl Objects {
         self.acquire_due = true;
         if by.node == self.me {
             let call = by.number;
-            self.asked.remove(call);
+            self.asked.forget(call);
             out.push(ObjectsCommand::Finished { call, outcome });
         }
     }

@@ -147,14 +147,14 @@ impl PackedCalls {
         });
     }
 
-    /// The same, with the arguments that are appended, whatever those of `call` are: these, if they
+    /// The same, with the arguments that are appended, whatever those of `call` are; whether they
     /// could be.
     #[inline]
     pub(super) fn push_with<E>(
         &mut self,
         call: CallRef<'_>,
         arguments: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
-    ) -> Option<&[u8]> {
+    ) -> bool {
         let alike = Alike {
             object: call.object.0,
             kind: call.kind,
@@ -175,11 +175,13 @@ impl PackedCalls {
         };
         let arguments = |bytes: &mut Vec<u8>| arguments(bytes).map(|()| true);
         let put = put(&mut self.bytes, (self.last.number, number), rest, arguments);
-        let length = put.ok()??;
+        let Ok(Some(length)) = put else {
+            return false;
+        };
         self.calls += 1;
         self.arguments += length;
         self.last = Last { number, alike };
-        self.bytes.get(self.bytes.len() - length..)
+        true
     }
 
     /// How many they are.

@@ -6,7 +6,7 @@ use dhole_model::{NodeId, VectorTime};
 
 use super::host::Host;
 use super::message::{CallId, ObjectsMessage, Outcome, Refusal, Start};
-use super::{Asked, Objects, ObjectsCommand, Out};
+use super::{Objects, ObjectsCommand, Out};
 
 impl Objects {
     /// The worker starts a process.
@@ -21,12 +21,8 @@ impl Objects {
             return;
         }
         let (time, news) = self.tells(to, host);
-        let asked = Asked {
-            to,
-            call: None,
-            time: time.clone(),
-        };
-        self.asked.insert(start.by.number, asked);
+        let number = start.by.number;
+        self.asked.insert_once(to, number, time.clone());
         let message = ObjectsMessage::Spawn {
             start: Start { time, ..start },
             delivered: self.delivered,

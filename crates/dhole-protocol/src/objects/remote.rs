@@ -189,8 +189,9 @@ impl Objects {
             ObjectsMessage::Elsewhere {
                 call, at, since, ..
             } => {
-                let asked = self.asked.remove(call);
-                let Some(again) = asked.and_then(|asked| asked.call) else {
+                let again = self.asked.call(call, self.me);
+                self.asked.forget(call);
+                let Some(again) = again else {
                     return match self.gone.is_empty() {
                         true => bad("where an object is that nobody asked for"),
                         false => Ok(()),
@@ -256,16 +257,13 @@ impl Objects {
     #[inline]
     pub fn is_answered(&mut self, from: NodeId, call: u64) -> bool {
         // Whoever was asked may have handed the call on, with the object.
-        let Some(asked) = self.asked.get_mut(call) else {
-            return false;
-        };
-        if let Some(time) = asked.time.take().filter(|_| asked.to == from) {
+        let (known, told) = self.asked.is_over(call, from);
+        if let Some(time) = told {
             let all = self.acknowledged.entry(from);
             all.and_modify(|known| known.merge(&time)).or_insert(time);
         }
-        self.asked.forget(call);
-        self.acquire_due = true;
-        true
+        self.acquire_due |= known;
+        known
     }
 
     /// What a node has seen, as it says: all that need not be told it with what comes of its bare
