@@ -29,8 +29,8 @@ const LOOKS: u32 = 64;
 /// answer takes.
 const LOOKS_A_YIELD: u32 = 256;
 /// Where there are more processes than cores, a worker looks so long before each time that it
-/// yields: as long as it takes to hand a core over a few times. Yielding at once would have it
-/// handed over for every answer; and who has no core is waited for no longer than this.
+/// yields: as long as an answer takes of who has a core. Yielding at once would have it handed over
+/// for every one; and who has no core is waited for no longer than this.
 const BRIEFLY: Duration = Duration::from_micros(1);
 /// Looks between two at the clock meanwhile, and while an answer is patiently waited for. With some
 /// ports a look is a system call.
