@@ -51,6 +51,8 @@ pub(crate) struct ObjectsHere {
     unseen: Vec<(Wanted, Refusal)>,
     /// The types of objects that the worker has named, and what tells each from others.
     met: FxHashMap<TypeId, u64>,
+    /// The last one, with the object of which it was named.
+    last_met: (Option<(TypeId, ObjectId)>, u64),
     /// The types of the objects that it has used.
     named: FxHashMap<ObjectId, &'static str>,
     /// The call that the worker waits for.
@@ -136,6 +138,7 @@ impl ObjectsHere {
             first_finished: None,
             finished: FxHashMap::default(),
             met: FxHashMap::default(),
+            last_met: (None, 0),
             named: FxHashMap::default(),
             started: Numbered::default(),
             dropped: Arc::default(),
@@ -148,10 +151,16 @@ impl ObjectsHere {
 
     /// The worker names an object with its type: whoever keeps a copy of one finds the type from
     /// here on. What tells the type from others.
+    #[inline]
     pub fn meet<T: ObjectType>(&mut self, object: ObjectId) -> u64 {
+        let last = (TypeId::of::<T>(), object);
+        if self.last_met.0 == Some(last) {
+            return self.last_met.1;
+        }
         let met = self.met.entry(TypeId::of::<T>());
         let key = *met.or_insert_with(|| kind::register(Kind::of::<T>()));
         self.named.entry(object).or_insert(type_name::<T>());
+        self.last_met = (Some(last), key);
         key
     }
 
@@ -381,6 +390,7 @@ impl State {
                 ObjectsCommand::Broadcast(body) => self.broadcast(body, step),
                 ObjectsCommand::Freed(object) => {
                     self.here.named.remove(&object);
+                    self.here.last_met.0 = None;
                     Ok(())
                 }
                 ObjectsCommand::Start(start) => self.take_in(start, step),

@@ -127,29 +127,23 @@ impl AskedCalls {
     /// was told with it, if it was `from`.
     #[inline]
     pub fn is_over(&mut self, number: u64, from: NodeId) -> (bool, Option<VectorTime>) {
-        let Some(asked) = self.calls.get_mut(number) else {
+        let Some(Asked { to, again, time }) = self.calls.remove(number) else {
             return (false, None);
         };
-        let told = asked.time.take().filter(|_| asked.to == from);
-        self.forget(number);
-        (true, told)
-    }
-
-    /// This call is under way no longer.
-    #[inline]
-    pub fn forget(&mut self, number: u64) {
-        if let Some(Asked {
-            again: Again::Batch(batch),
-            ..
-        }) = self.calls.get(number)
-            && let Some(together) = self.batches.get_mut(*batch)
+        if let Again::Batch(batch) = again
+            && let Some(together) = self.batches.get_mut(batch)
         {
             together.left -= 1;
             if together.left == 0 {
-                self.batches.forget(*batch);
+                self.batches.forget(batch);
             }
         }
-        self.calls.forget(number);
+        (true, time.filter(|_| to == from))
+    }
+
+    /// This call is under way no longer.
+    pub fn forget(&mut self, number: u64) {
+        let _was_told = self.is_over(number, NodeId(0));
     }
 
     /// Those of which somebody is asked of whom this is true, each with whom.

@@ -111,10 +111,9 @@ impl Objects {
     /// The other node that is asked to execute operations on an object: where it is, or who made
     /// it, while nothing is known of it.
     pub(super) fn asked_at(&self, object: ObjectId) -> Option<NodeId> {
-        let creator = object.creator(self.nodes);
         match self.place(object)? {
             Place::At(to) => Some(to),
-            Place::Unknown if creator != self.me => Some(creator),
+            Place::Unknown => Some(object.creator(self.nodes)).filter(|to| *to != self.me),
             _ => None,
         }
     }
