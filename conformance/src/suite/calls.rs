@@ -172,3 +172,78 @@ pub fn calls_take_effect_once_and_tell_all_wherever_an_object_is(platform: &dyn 
     });
     assert!(outcome.races.is_empty(), "{:?}", outcome.races);
 }
+
+/// What was said, by whom.
+#[derive(Serialize, Deserialize, Default)]
+struct Board(Vec<(u16, Vec<u8>)>);
+
+#[dhole::object(crate = "dhole")]
+impl Board {
+    /// Which of all words it is, and the word.
+    pub fn say(&mut self, node: u16, word: Vec<u8>) -> (usize, Vec<u8>) {
+        self.0.push((node, word.clone()));
+        (self.0.len(), word)
+    }
+
+    /// How many words there are, once there are so many.
+    #[when(self.0.len() >= *least)]
+    pub fn at_least(&self, least: usize) -> usize {
+        self.0.len()
+    }
+
+    pub fn nth(&self, place: usize) -> (u16, Vec<u8>) {
+        self.0[place].clone()
+    }
+}
+
+/// Many calls of every node are under way at once, with arguments and results of all lengths: some
+/// wait for their guards, some fail, and some are of what is elsewhere. Each has its own result.
+pub fn calls_that_go_together_have_each_its_own_result(platform: &dyn Platform) {
+    const WORDS: usize = 150;
+    succeed(platform, 3, |w| {
+        let boards: [Object<Board>; 3] = w.once(|w| {
+            let mut new = |strategy| w.new_object(strategy, Board::default());
+            Ok([new(on(NodeId(0)))?, new(on(NodeId(2)))?, new(replicated())?])
+        })?;
+        let me = w.node().0;
+        let word = |place: usize| {
+            let length = [0, 1, 62, 63, 64, 200, 3, 2000][place % 8];
+            vec![place as u8 ^ me as u8; length]
+        };
+        let (mut said, mut later, mut none) = (Vec::new(), Vec::new(), Vec::new());
+        for place in 0..WORDS {
+            let board = &boards[place / 50];
+            said.push(board.start_say(w, me, word(place))?);
+            if place % 7 == 0 {
+                later.push((3 * (place % 50), board.start_at_least(w, 3 * (place % 50))?));
+            }
+            if place % 11 == 0 {
+                none.push(board.start_nth(w, usize::MAX)?);
+            }
+            // Nobody waits for this one.
+            drop(board.start_at_least(w, 50)?);
+        }
+        let mut places = Vec::new();
+        for (place, pending) in said.into_iter().enumerate().rev() {
+            let (number, same) = pending.wait(w)?;
+            assert!(same == word(place), "word {place} of node {me}");
+            places.push((place, number));
+        }
+        for (least, pending) in later {
+            assert!(pending.wait(w)? >= least);
+        }
+        for pending in none {
+            let error = pending.wait(w).unwrap_err().to_string();
+            assert!(error.contains("out of bounds"), "{error}");
+        }
+        for (place, number) in places {
+            let there = boards[place / 50].nth(w, number - 1)?;
+            assert!(there == (me, word(place)), "word {place} of node {me}");
+        }
+        w.barrier()?;
+        for board in &boards {
+            assert_eq!(board.at_least(w, 0)?, WORDS);
+        }
+        Ok(())
+    });
+}

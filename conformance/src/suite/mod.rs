@@ -122,6 +122,7 @@ macro_rules! suite {
                 processes_start_processes
                 a_panic_in_a_process_is_an_error_of_its_parent
                 calls_take_effect_once_and_tell_all_wherever_an_object_is
+                calls_that_go_together_have_each_its_own_result
                 who_asks_until_it_hears_that_something_was_written_sees_it
             );
         }

@@ -234,6 +234,8 @@ impl<'id> Worker<'id> {
             let Some((arguments, _)) = &pending else {
                 return Ok(Err(Refusal::Unknown));
             };
+            // A call of another process of this node's may be under way, with the arguments there.
+            state.hears_of_bare();
             let bytes = &mut state.here.arguments;
             bytes.clear();
             bytes.shrink_to(MOST_KEPT);

@@ -353,14 +353,19 @@ impl State {
         let machine = &self.here.machine;
         // If not, they wait there, or are refused.
         if delivered <= machine.delivered() && machine.has_asked(&results) {
+            // A second result of a call is for the machine to judge.
+            let mut again = PackedResults::default();
             for (call, result) in results.iter() {
-                self.here.machine.is_answered(from, call);
+                if !self.here.machine.is_answered(from, call) {
+                    again.push(call, result);
+                    continue;
+                }
                 match self.here.has_result(call, result) {
                     true => self.goes_on_after(call),
                     false => self.finish_when_safe(call, Ok(result.into()), step)?,
                 }
             }
-            results = PackedResults::default();
+            results = again;
         }
         let message = ObjectsMessage::BareAnswers { results, delivered };
         self.step_objects(ObjectsEvent::Deliver { from, message }, step)

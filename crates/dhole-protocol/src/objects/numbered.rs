@@ -143,15 +143,17 @@ impl<T> Numbered<T> {
         self.in_a_row -= 1;
         while let Some(None) = self.row.front() {
             self.row.pop_front();
-            self.first += 1;
+            // No number is higher than the highest.
+            self.first = self.first.saturating_add(1);
         }
     }
 
     /// All of them, the lowest number first.
     pub fn iter(&self) -> impl Iterator<Item = (u64, &T)> {
         let old = self.old.iter().map(|(number, it)| (*number, it));
-        let row = (self.first..).zip(&self.row);
-        old.chain(row.filter_map(|(number, it)| Some((number, it.as_ref()?))))
+        let number = |place| self.first + place as u64;
+        let row = self.row.iter().enumerate();
+        old.chain(row.filter_map(move |(place, it)| Some((number(place), it.as_ref()?))))
     }
 }
 
@@ -165,6 +167,19 @@ mod tests {
     fn steps() -> impl Strategy<Value = Vec<(i64, bool)>> {
         let step = prop_oneof![Just(1_i64), -3..4_i64, -2000..3000_i64, Just(1 << 40)];
         prop::collection::vec((step, any::<bool>()), 0..300)
+    }
+
+    #[test]
+    fn the_highest_number_is_one_as_others() {
+        let mut numbered = Numbered::default();
+        numbered.insert(u64::MAX - 1, 1);
+        for again in 0..2 {
+            numbered.insert(u64::MAX, 2 + again);
+            assert_eq!(numbered.iter().last(), Some((u64::MAX, &(2 + again))));
+            numbered.forget(u64::MAX - 1);
+            assert_eq!(numbered.remove(u64::MAX), Some(2 + again));
+            assert!(numbered.is_empty() && !numbered.contains(u64::MAX));
+        }
     }
 
     proptest! {

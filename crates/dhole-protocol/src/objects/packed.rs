@@ -67,6 +67,8 @@ fn put<E>(
     body: impl FnOnce(&mut Vec<u8>) -> Result<bool, E>,
 ) -> Result<Option<usize>, E> {
     let begin = bytes.len();
+    let mut whole = Whole { bytes, end: begin };
+    let bytes = &mut *whole.bytes;
     let mut first = NEXT;
     bytes.push(first);
     if number != last.wrapping_add(1) {
@@ -75,17 +77,30 @@ fn put<E>(
     }
     first |= rest(bytes);
     let at = bytes.len();
-    let there = body(bytes);
-    if !matches!(there, Ok(true)) {
-        bytes.truncate(begin);
-        return there.map(|_| None);
+    if !body(bytes)? {
+        return Ok(None);
     }
     let length = bytes.len() - at;
     if length >= usize::from(LENGTH) {
         bytes.splice(at..at, (length as u64).to_le_bytes());
     }
     bytes[begin] = first | length.min(LENGTH.into()) as u8;
+    whole.end = bytes.len();
     Ok(Some(length))
+}
+
+/// Bytes of which those behind `end` are not kept: of what failed or panicked, while it was
+/// written, nothing is left.
+struct Whole<'a> {
+    bytes: &'a mut Vec<u8>,
+    end: usize,
+}
+
+impl Drop for Whole<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.bytes.truncate(self.end);
+    }
 }
 
 /// The first byte and the number that `bytes` begin with, and what is behind them.
@@ -373,6 +388,8 @@ impl<'de> Deserialize<'de> for PackedResults {
 
 #[cfg(test)]
 mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
     use super::super::message::Call;
     use super::*;
 
@@ -449,6 +466,44 @@ mod tests {
         let of_results = ends(&results.bytes, |bytes| PackedResults::of(bytes).is_some());
         assert_eq!(of_calls, [0, 28, 30, 112, 192, 284, 401, 429, 430]);
         assert_eq!(of_results, [0, 9, 11, 74, 154, 227, 344, 353, 354]);
+    }
+
+    #[test]
+    fn nothing_is_left_of_what_could_not_be_appended() {
+        let (mut packed, mut results) = packed();
+        let whole = (packed.clone(), results.clone());
+        let other = call(77, 9, &[]);
+        packed.push_with(other.by_ref(), |bytes| {
+            bytes.extend([1; 70]);
+            Err(())
+        });
+        let refused = results.push_with(77, |bytes| {
+            bytes.extend([1; 70]);
+            Err(())
+        });
+        assert_eq!(refused, Err(()));
+        let blocked = results.push_with::<()>(77, |bytes| {
+            bytes.push(1);
+            Ok(false)
+        });
+        assert_eq!(blocked, Ok(false));
+        assert_eq!((packed, results), whole);
+    }
+
+    #[test]
+    fn nothing_is_left_of_what_panicked_while_it_was_appended() {
+        let (mut packed, mut results) = packed();
+        let whole = (packed.clone(), results.clone());
+        let panics = |bytes: &mut Vec<u8>| -> Result<(), Infallible> {
+            bytes.extend([1; 70]);
+            panic!("on purpose")
+        };
+        let other = call(77, 9, &[]);
+        let pushes = || packed.push_with(other.by_ref(), panics);
+        assert!(catch_unwind(AssertUnwindSafe(pushes)).is_err());
+        let pushes = || results.push_with(77, |bytes| panics(bytes).map(|()| true));
+        assert!(catch_unwind(AssertUnwindSafe(pushes)).is_err());
+        assert_eq!((packed, results), whole);
     }
 
     #[test]

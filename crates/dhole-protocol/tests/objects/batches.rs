@@ -5,7 +5,7 @@ use dhole_protocol::objects::{Answers, Calls};
 use super::*;
 
 /// Node 0, which has an object, and node 1, which calls it.
-fn caller_and_copy() -> (Node, Node, ObjectId) {
+pub(super) fn caller_and_copy() -> (Node, Node, ObjectId) {
     let (mut copy, mut caller) = (Node::new(0, 2), Node::new(1, 2));
     let object = copy.machine.new_object();
     let create = ObjectsEvent::Create {
@@ -21,7 +21,7 @@ fn caller_and_copy() -> (Node, Node, ObjectId) {
 }
 
 /// What goes to the other node.
-fn sent(commands: Vec<ObjectsCommand>) -> Vec<ObjectsMessage> {
+pub(super) fn sent(commands: Vec<ObjectsCommand>) -> Vec<ObjectsMessage> {
     let message = |command| match command {
         ObjectsCommand::Send { message, .. } => Some(message),
         _ => None,
@@ -29,18 +29,23 @@ fn sent(commands: Vec<ObjectsCommand>) -> Vec<ObjectsMessage> {
     commands.into_iter().filter_map(message).collect()
 }
 
-fn begin(caller: &mut Node, object: ObjectId, number: u64, operation: u16) -> Vec<ObjectsMessage> {
+pub(super) fn begin(
+    caller: &mut Node,
+    object: ObjectId,
+    number: u64,
+    operation: u16,
+) -> Vec<ObjectsMessage> {
     let call = call(object, id(1, number), operation);
     sent(caller.step(ObjectsEvent::Begin(call)).unwrap())
 }
 
-fn deliver(to: &mut Node, from: u16, message: &ObjectsMessage) -> Vec<ObjectsCommand> {
+pub(super) fn deliver(to: &mut Node, from: u16, message: &ObjectsMessage) -> Vec<ObjectsCommand> {
     let (from, message) = (NodeId(from), message.clone());
     to.step(ObjectsEvent::Deliver { from, message }).unwrap()
 }
 
 /// The calls that go, and whether as a batch.
-fn requested(messages: &[ObjectsMessage]) -> Option<(Vec<u64>, bool)> {
+pub(super) fn requested(messages: &[ObjectsMessage]) -> Option<(Vec<u64>, bool)> {
     match messages {
         [] => None,
         [
@@ -58,7 +63,7 @@ fn requested(messages: &[ObjectsMessage]) -> Option<(Vec<u64>, bool)> {
 }
 
 /// The calls that are answered, and whether as a batch.
-fn replied(messages: &[ObjectsMessage]) -> (Vec<u64>, bool) {
+pub(super) fn replied(messages: &[ObjectsMessage]) -> (Vec<u64>, bool) {
     match messages {
         [
             ObjectsMessage::Reply {

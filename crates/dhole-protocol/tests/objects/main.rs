@@ -3,6 +3,7 @@
 mod batches;
 mod haste;
 mod news;
+mod packed;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use dhole_model::CallSite;
 use dhole_protocol::objects::Start;
 
+use super::batches::{begin, deliver, replied, sent};
 use super::*;
 
 const ZERO: NodeId = NodeId(0);
@@ -223,4 +224,77 @@ fn a_bare_call_is_not_served_at_once_where_its_caller_is_to_be_told_something() 
     let served = nodes.node(ZERO).serves_bare(id(1, 6), object);
     assert_eq!(served, Some(Vec::new()));
     assert_eq!(nodes.node(ZERO).copies.0[&object], 5);
+}
+
+/// Node 1 begins two calls, the second of which goes as a batch, and two that wait for its answer.
+fn begins(nodes: &mut Nodes, object: ObjectId) -> ObjectsMessage {
+    let caller = nodes.node(ONE);
+    caller.machine.count(object, true);
+    let mut went = (1..=4).flat_map(|number| begin(caller, object, number, ADD));
+    let batch = went.nth(1);
+    assert_eq!(went.count(), 0);
+    batch.unwrap()
+}
+
+#[test]
+fn a_batch_says_what_its_caller_has_written_meanwhile_and_the_next_need_not() {
+    let mut nodes = Nodes::new();
+    let object = nodes.object(ZERO);
+    let batch = begins(&mut nodes, object);
+    assert!(matches!(batch, ObjectsMessage::BareBatch { .. }));
+    nodes.writes(ONE);
+    let answer = sent(deliver(nodes.node(ZERO), 1, &batch));
+    let rest = sent(deliver(nodes.node(ONE), 0, &answer[0]));
+    let [
+        request @ ObjectsMessage::Request {
+            calls,
+            together: true,
+            news: Some(_),
+            ..
+        },
+    ] = &rest[..]
+    else {
+        panic!("{rest:?}");
+    };
+    let calls = calls.iter().map(|call| call.id.number);
+    assert_eq!(calls.collect::<Vec<_>>(), [3, 4]);
+    assert_eq!(begin(nodes.node(ONE), object, 5, ADD), []);
+    let answer = sent(deliver(nodes.node(ZERO), 1, request));
+    assert!(matches!(answer[..], [ObjectsMessage::BareAnswers { .. }]));
+    let rest = sent(deliver(nodes.node(ONE), 0, &answer[0]));
+    assert!(
+        matches!(rest[..], [ObjectsMessage::BareBatch { .. }]),
+        "{rest:?}"
+    );
+}
+
+#[test]
+fn the_answer_to_a_batch_says_what_its_caller_has_not_heard() {
+    let mut nodes = Nodes::new();
+    let object = nodes.object(ZERO);
+    nodes.writes(TWO);
+    nodes.adds(TWO, 1, object);
+    let batch = begins(&mut nodes, object);
+    let answer = sent(deliver(nodes.node(ZERO), 1, &batch));
+    assert_eq!(replied(&answer), (vec![2], true));
+    assert_eq!(told_of(&answer), [TWO]);
+    // Before the worker has learnt it there is nothing to tell.
+    let rest = sent(deliver(nodes.node(ONE), 0, &answer[0]));
+    assert!(
+        matches!(rest[..], [ObjectsMessage::BareBatch { .. }]),
+        "{rest:?}"
+    );
+    let answer = sent(deliver(nodes.node(ZERO), 1, &rest[0]));
+    assert_eq!(told_of(&answer), [TWO], "nobody has said that it was heard");
+    nodes.node(ONE).learns_all();
+    assert_eq!(begin(nodes.node(ONE), object, 5, ADD), []);
+    let rest = sent(deliver(nodes.node(ONE), 0, &answer[0]));
+    let [request @ ObjectsMessage::Request { news: Some(_), .. }] = &rest[..] else {
+        panic!("{rest:?}");
+    };
+    let answer = sent(deliver(nodes.node(ZERO), 1, request));
+    assert!(
+        matches!(answer[..], [ObjectsMessage::BareAnswers { .. }]),
+        "{answer:?}"
+    );
 }

@@ -3,11 +3,16 @@
 use std::sync::Arc;
 
 use dhole_heap::{Cluster, Tag};
+use dhole_model::CallSite;
 use dhole_net::{Outbox, PayloadPool, Receiver};
-use dhole_protocol::objects::{Bytes, Call, ObjectsEvent, ObjectsMessage, Refusal, Strategy};
+use dhole_protocol::ProtocolError;
+use dhole_protocol::objects::{
+    Bytes, Call, ObjectsEvent, ObjectsMessage, Ordered, PackedResults, Refusal, Strategy,
+};
 use serde::{Deserialize, Serialize};
 
 use super::super::kind::{self, Applied, Kind, Malformed, ObjectType, OperationInfo};
+use super::super::step::Dropped;
 use super::*;
 use crate::launch::Settings;
 use crate::node::{Node, Step};
@@ -227,5 +232,125 @@ fn only_the_reply_that_is_waited_for_is_taken_and_once() {
         };
         state.deliver_to_objects(NodeId(1), message, step).unwrap();
         assert_eq!(state.here.take_finished(5), Some(Ok(Bytes::from([9]))));
+    });
+}
+
+/// Starts so many calls of what is elsewhere, the first of which goes alone and is over.
+fn starts(state: &mut State, step: &mut Step<'_, '_>, calls: u64) -> Arc<Dropped> {
+    let object = ObjectId(1);
+    state.here.machine.count(object, true);
+    let mut dropped = None;
+    for _ in 0..calls {
+        let id = state.here.machine.new_call();
+        let wanted = Wanted {
+            object,
+            name: "add",
+            site: CallSite::caller(),
+        };
+        dropped = Some(state.here.begin(id.number, wanted));
+        let call = Call {
+            id,
+            object,
+            ..call(0, id.number, ADD)
+        };
+        state.step_objects(ObjectsEvent::Begin(call), step).unwrap();
+    }
+    let message = ObjectsMessage::BareReply {
+        call: 1,
+        delivered: 0,
+        result: Bytes::from([1]),
+    };
+    state.deliver_to_objects(NodeId(1), message, step).unwrap();
+    dropped.unwrap()
+}
+
+/// Node 1 answers a batch: each of these calls came to this number.
+fn answers(
+    state: &mut State,
+    step: &mut Step<'_, '_>,
+    all: &[(u64, u8)],
+    delivered: u64,
+) -> Result<(), ProtocolError> {
+    let mut results = PackedResults::default();
+    for (call, result) in all {
+        results.push(*call, &[*result]);
+    }
+    let message = ObjectsMessage::BareAnswers { results, delivered };
+    state.deliver_to_objects(NodeId(1), message, step)
+}
+
+fn has(state: &State, call: u64) -> Option<u8> {
+    state.here.result(call).map(|result| result[0])
+}
+
+#[test]
+fn each_result_of_a_batch_goes_to_its_call() {
+    step(&node(), |state, step| {
+        starts(state, step, 5);
+        state.here.awaited = Some(2);
+        state.here.machine.take_acquire_due();
+        answers(state, step, &[(4, 40), (2, 20)], 0).unwrap();
+        let all = [1, 2, 3, 4, 5].map(|call| has(state, call));
+        assert_eq!(all, [Some(1), Some(20), None, Some(40), None]);
+        assert!(state.here.machine.is_acquire_due(), "they are to be learnt");
+        assert_eq!(state.here.awaited, None);
+        // What waited for the answer is under way now.
+        answers(state, step, &[(3, 30), (5, 50)], 0).unwrap();
+        assert_eq!([3, 5].map(|call| has(state, call)), [Some(30), Some(50)]);
+        assert_eq!(state.here.under_way(), 5);
+    });
+}
+
+#[test]
+fn a_second_result_of_a_call_is_refused() {
+    step(&node(), |state, step| {
+        starts(state, step, 3);
+        let told = answers(state, step, &[(2, 20), (2, 21)], 0);
+        assert!(
+            matches!(told, Err(ProtocolError::BadMessage { .. })),
+            "{told:?}"
+        );
+        assert_eq!(has(state, 2), Some(20), "what was told first");
+        let told = answers(state, step, &[(2, 22)], 0);
+        assert!(
+            matches!(told, Err(ProtocolError::BadMessage { .. })),
+            "{told:?}"
+        );
+    });
+}
+
+#[test]
+fn results_of_a_batch_wait_for_what_was_ordered_before() {
+    step(&node(), |state, step| {
+        starts(state, step, 2);
+        answers(state, step, &[(2, 20)], 1).unwrap();
+        assert_eq!(has(state, 2), None);
+        let free = Arc::new(Ordered::Free {
+            by: CallId {
+                node: NodeId(2),
+                number: 1,
+            },
+            object: ObjectId(5),
+        });
+        let delivered = ObjectsEvent::Delivered {
+            sequence: 1,
+            from: NodeId(2),
+            body: free,
+        };
+        state.step_objects(delivered, step).unwrap();
+        assert_eq!(has(state, 2), Some(20));
+    });
+}
+
+#[test]
+fn a_result_that_nobody_looks_after_is_not_kept() {
+    step(&node(), |state, step| {
+        let dropped = starts(state, step, 3);
+        dropped.add(2);
+        state.report_unseen();
+        assert_eq!(state.here.under_way(), 3);
+        answers(state, step, &[(2, 20)], 0).unwrap();
+        assert_eq!(state.here.under_way(), 2);
+        assert!(!state.here.is_finished(2));
     });
 }
