@@ -2,17 +2,21 @@
 //! that they wait for each other and go together.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use conformance::{OverPorts, ports};
-use dhole::{NodeId, Object, ObjectError, Pending, Refusal, Result, Worker, on, op};
+use dhole::{NodeId, Object, ObjectError, Pending, Ref, Refusal, Result, Worker, on, op};
+use dhole_protocol::objects::MOST_CALLS;
 use serde::{Deserialize, Serialize, Serializer};
 
 const LOCAL: OverPorts = OverPorts {
     name: "local",
     make: ports::local,
 };
+
+/// What a worker has started, if it could.
+type Started = std::result::Result<Vec<Pending<(usize, u64)>>, ObjectError>;
 
 /// Node 0 is held up where it executes an operation, until it may go on.
 static HELD: AtomicBool = AtomicBool::new(false);
@@ -75,11 +79,23 @@ fn while_held_up(
     nodes: usize,
     program: impl Fn(&mut Worker<'_>, Object<Said>) -> Result<()> + Sync,
 ) {
-    let _alone = ALONE.lock().unwrap();
+    while_held_up_with(nodes, |w, said, _| program(w, said));
+}
+
+/// The same, with a number of which every node has a copy.
+fn while_held_up_with(
+    nodes: usize,
+    program: impl Fn(&mut Worker<'_>, Object<Said>, Ref<u64>) -> Result<()> + Sync,
+) {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     HELD.store(false, Ordering::SeqCst);
     GO_ON.store(false, Ordering::SeqCst);
     let run = conformance::run(&LOCAL, nodes, 1, |w| {
-        let said = w.once(|w| Ok(w.new_object(on(NodeId(0)), Said::default())?))?;
+        let (said, number) = w.once(|w| {
+            let said = w.new_object(on(NodeId(0)), Said::default())?;
+            Ok((said, w.alloc(0_u64)))
+        })?;
+        assert_eq!(number.read(w), 0);
         w.barrier()?;
         if w.node() == NodeId(0) {
             said.hold_up(w)?;
@@ -87,7 +103,8 @@ fn while_held_up(
             while !HELD.load(Ordering::SeqCst) {
                 std::thread::yield_now();
             }
-            program(w, said)?;
+            let _over = Over(&GO_ON);
+            program(w, said, number)?;
         }
         Ok(w.barrier()?)
     });
@@ -98,18 +115,73 @@ fn go_on() {
     GO_ON.store(true, Ordering::SeqCst);
 }
 
+/// Says that something is over, however it ends: who waits for it is not to hang.
+struct Over(&'static AtomicBool);
+
+impl Drop for Over {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
 #[test]
 fn each_call_has_its_own_result_however_many_wait() {
     while_held_up(2, |w, said| {
-        let started: std::result::Result<Vec<Pending<(usize, u64)>>, ObjectError> = (100..400)
-            .map(|word| said.start_say(w, Word(word)))
-            .collect();
-        let later = said.start_at_least(w, 300)?;
-        go_on();
-        for (place, pending) in (1..).zip(started?) {
-            assert_eq!(pending.wait(w)?, (place, place as u64 + 99));
+        let mut place = 0;
+        for words in [300, 1000, 1000] {
+            let started: Started = (0..words)
+                .map(|word| said.start_say(w, Word(100 + word)))
+                .collect();
+            let later = said.start_at_least(w, place + words as usize)?;
+            go_on();
+            for (word, pending) in (100..).zip(started?) {
+                place += 1;
+                assert_eq!(pending.wait(w)?, (place, word));
+            }
+            assert_eq!(later.wait(w)?, place);
         }
-        assert_eq!(later.wait(w)?, 300);
+        Ok(())
+    });
+}
+
+#[test]
+fn no_more_calls_wait_than_may() {
+    while_held_up(2, |w, said| {
+        let started: Started = (0..MOST_CALLS as u64)
+            .map(|word| said.start_say(w, Word(100 + word)))
+            .collect();
+        let error = said.start_say(w, Word(1)).unwrap_err().to_string();
+        assert!(error.contains("1024 calls wait for it already"), "{error}");
+        go_on();
+        for (word, pending) in (100..).zip(started?) {
+            assert_eq!(pending.wait(w)?.1, word);
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn a_call_that_joins_others_tells_what_was_written_before_it() {
+    static READ: AtomicBool = AtomicBool::new(false);
+    while_held_up_with(3, |w, said, number| {
+        if w.node() == NodeId(2) {
+            let _over = Over(&READ);
+            said.at_least(w, 3)?;
+            assert_eq!(number.read(w), 5);
+            return Ok(());
+        }
+        let before = [0, 1].map(|word| said.start_say(w, Word(word)));
+        *number.get_mut(w) = 5;
+        let after = said.start_say(w, Word(2))?;
+        go_on();
+        // Nothing else is to tell it.
+        while !READ.load(Ordering::SeqCst) {
+            std::thread::yield_now();
+        }
+        for pending in before {
+            pending?.wait(w)?;
+        }
+        after.wait(w)?;
         Ok(())
     });
 }
@@ -167,7 +239,7 @@ fn an_operation_started_elsewhere_is_waited_for_there_alone() {
     static HANDED: Mutex<Vec<Pending<(usize, u64)>>> = Mutex::new(Vec::new());
     while_held_up(3, |w, said| {
         let word = 100 * u64::from(w.node().0);
-        let started: std::result::Result<Vec<_>, ObjectError> = (0..20)
+        let started: Started = (0..20)
             .map(|more| said.start_say(w, Word(word + more)))
             .collect();
         if w.node() == NodeId(1) {
@@ -206,7 +278,7 @@ fn says(w: &mut Worker<'_>, said: Object<Said>) -> Result<()> {
 
 #[test]
 fn a_call_keeps_its_arguments_while_a_process_of_its_node_makes_others() {
-    let _alone = ALONE.lock().unwrap();
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     HELD.store(false, Ordering::SeqCst);
     GO_ON.store(false, Ordering::SeqCst);
     let run = conformance::run(&LOCAL, 3, 1, |w| {
@@ -223,6 +295,7 @@ fn a_call_keeps_its_arguments_while_a_process_of_its_node_makes_others() {
                 while !HELD.load(Ordering::SeqCst) {
                     std::thread::yield_now();
                 }
+                let _over = Over(&GO_ON);
                 let process = w.spawn(on(NodeId(1)), there, op!(says))?;
                 // Node 0 is asked where this one is, and says so only when the process is over.
                 assert_eq!(gone.say(w, Word(7))?, (1, 7));

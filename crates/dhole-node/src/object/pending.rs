@@ -21,7 +21,7 @@ use crate::worker::{Failure, Link, Worker};
 /// Arguments of so many bytes may go with those of other calls whatever these have.
 const FEW: usize = 1024;
 
-/// So many calls are started until what has come meanwhile is taken, unless one is waited for.
+/// So many calls join others until what has come meanwhile is taken, unless one is waited for.
 const STARTS_A_LOOK: u64 = 32;
 
 /// An operation that is under way: [`wait`](Pending::wait) brings its result. It takes effect at
@@ -172,6 +172,7 @@ pub fn start<T: ObjectType, A: Serialize, R: DeserializeOwned>(
     let which = (operation, writes);
     let begun = w.quietly(|here| here.start_quietly::<T, A>(wanted, which, &arguments));
     if let Some(begun) = begun.flatten() {
+        // More would look in vain, or have the next batch go before it is one.
         if begun.0.is_multiple_of(STARTS_A_LOOK) {
             w.looks();
         }
@@ -204,11 +205,8 @@ pub fn start<T: ObjectType, A: Serialize, R: DeserializeOwned>(
         link.stepping(call, |state, step| state.step_objects(begin, step))?;
         link.send(call);
         // For what the sequencer says of large ones that were started before, nobody is woken.
-        // More than one in so many would look in vain, or have the next batch go before it is one.
-        if number.is_multiple_of(STARTS_A_LOOK) {
-            call.unlock();
-            link.machine.look(link.receivers, node);
-        }
+        call.unlock();
+        link.machine.look(link.receivers, node);
         Ok(Ok(pending((number, dropped))))
     })
 }

@@ -319,3 +319,11 @@ fn calls_wait_for_what_was_ordered_before_them() {
     let answer = sent(copy.ordered(0, create(other, id(0, 9))).unwrap());
     assert_eq!(replied(&answer), (vec![2], true));
 }
+
+#[test]
+fn what_a_batch_did_to_a_copy_is_for_its_node_to_learn() {
+    let (_, mut copy, object) = caller_and_copy();
+    copy.machine.take_acquire_due();
+    deliver(&mut copy, 1, &batch(&[(object, 1, ADD)]));
+    assert!(copy.machine.is_acquire_due());
+}
