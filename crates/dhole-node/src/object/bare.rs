@@ -9,7 +9,7 @@ use dhole_heap as heap;
 use dhole_model::{MessageKind, NodeId, ObjectId};
 use dhole_net::Wake;
 use dhole_protocol::objects::bare::{self, Lies};
-use dhole_protocol::objects::{CallId, CallRef, Outcome};
+use dhole_protocol::objects::{CallRef, Outcome};
 use dhole_protocol::{Message, here};
 
 use super::copies::Hosting;
@@ -30,8 +30,9 @@ impl State {
     pub(super) fn hears_of_bare(&mut self) {
         let here = &mut self.here;
         if let Some(BareCall { to, call }) = here.bare.take() {
-            here.machine
-                .asks(to, call.with(&here.arguments).into(), None);
+            let arguments = &here.arguments[..];
+            let call = CallRef { arguments, ..call }.into();
+            here.machine.asks(to, call, None);
         }
     }
 
@@ -144,7 +145,7 @@ impl Link<'_> {
         &self,
         call: &mut heap::Call<'_, State>,
         wanted: Wanted,
-        mut called: Called,
+        mut called: CallRef<'static>,
     ) -> Result<Option<Outcome>, Failure> {
         let Some(to) = self.goes_bare(call, wanted.object) else {
             return Ok(None);
@@ -157,9 +158,13 @@ impl Link<'_> {
         } = call.split().1;
         called.id = here.machine.new_call();
         let number = called.id.number;
-        let whole = called.with(&here.arguments);
+        let arguments = &here.arguments[..];
+        let whole = CallRef {
+            arguments,
+            ..called
+        };
         let head = bare::call_head(whole, here.machine.delivered());
-        let parts = [&head[..], &here.arguments];
+        let parts = [&head[..], arguments];
         if !self.machine.send_bytes(self.node.id, to, parts) {
             return Ok(None);
         }
@@ -174,40 +179,9 @@ impl Link<'_> {
     }
 }
 
-/// A call, but for its arguments.
-#[derive(Clone, Copy)]
-pub(super) struct Called {
-    pub id: CallId,
-    pub object: ObjectId,
-    pub kind: u64,
-    pub operation: u16,
-    pub writes: bool,
-}
-
-impl Called {
-    #[inline]
-    pub fn with(self, arguments: &[u8]) -> CallRef<'_> {
-        let Called {
-            id,
-            object,
-            kind,
-            operation,
-            writes,
-        } = self;
-        CallRef {
-            id,
-            object,
-            kind,
-            operation,
-            writes,
-            arguments,
-        }
-    }
-}
-
 /// A call that went to another node, past the machine. Its arguments are in
 /// `ObjectsHere::arguments`.
 pub(crate) struct BareCall {
     to: NodeId,
-    call: Called,
+    call: CallRef<'static>,
 }

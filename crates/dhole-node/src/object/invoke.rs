@@ -9,7 +9,6 @@ use dhole_protocol::objects::{self, ObjectsEvent, Outcome, Refusal};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::bare::Called;
 use super::copies::{Copies, Here, MOST_KEPT};
 use super::error::ObjectError;
 use super::handle::id_of;
@@ -242,18 +241,22 @@ impl<'id> Worker<'id> {
             if let Err(cause) = kind::encode_to("the arguments", arguments, bytes) {
                 return Ok(Err(malformed(cause)));
             }
-            let called = Called {
+            let called = objects::CallRef {
                 id: state.here.machine.next_call(),
                 object,
                 kind,
                 operation,
                 writes,
+                arguments: &[],
             };
             let outcome = match link.operate_bare(call, wanted, called)? {
                 Some(outcome) => outcome,
                 None => {
-                    let mut whole =
-                        objects::Call::from(called.with(&call.split().1.here.arguments));
+                    let arguments = &call.split().1.here.arguments[..];
+                    let mut whole = objects::Call::from(objects::CallRef {
+                        arguments,
+                        ..called
+                    });
                     link.operate(call, wanted, |number| {
                         whole.id.number = number;
                         ObjectsEvent::Invoke(whole)

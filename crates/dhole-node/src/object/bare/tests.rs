@@ -7,7 +7,7 @@ use dhole_model::CallSite;
 use dhole_net::{Outbox, PayloadPool, Receiver};
 use dhole_protocol::ProtocolError;
 use dhole_protocol::objects::{
-    Bytes, Call, ObjectsEvent, ObjectsMessage, Ordered, PackedResults, Refusal, Strategy,
+    Bytes, Call, CallId, ObjectsEvent, ObjectsMessage, Ordered, PackedResults, Refusal, Strategy,
 };
 use serde::{Deserialize, Serialize};
 
@@ -192,20 +192,14 @@ fn only_the_reply_that_is_waited_for_is_taken_and_once() {
     assert_eq!(reply(&node, 1, 5, 0), None);
     let waits = |state: &mut State| {
         state.here.awaited = Some(5);
-        let Call {
+        let Call { id, kind, .. } = call(0, 5, ADD);
+        let call = CallRef {
             id,
-            object,
+            object: COUNTER,
             kind,
-            operation,
-            writes,
-            ..
-        } = call(0, 5, ADD);
-        let call = Called {
-            id,
-            object,
-            kind,
-            operation,
-            writes,
+            operation: ADD,
+            writes: true,
+            arguments: &[],
         };
         let to = NodeId(1);
         state.here.bare = Some(BareCall { to, call });
