@@ -1,5 +1,7 @@
 //! Calls that are started while others are under way, and so go together.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use dhole::sim::Settings;
 use dhole::{Config, MessageKind, NodeId, Object, ObjectError, Pending, Worker, on};
 use serde::{Deserialize, Serialize};
@@ -77,4 +79,37 @@ fn what_a_guard_holds_up_takes_a_message_of_its_own_and_holds_up_nobody() {
         let run = Config::nodes(2).simulate(settings, program);
         run.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
     }
+}
+
+#[test]
+fn who_waits_for_a_result_that_is_here_already_sees_what_was_written_before_it() {
+    static SAID: AtomicBool = AtomicBool::new(false);
+    let run = Config::nodes(3).run(|w| {
+        let (said, number): (Object<Said>, _) = w.once(|w| {
+            let said = w.new_object(on(NodeId(0)), Said::default())?;
+            Ok((said, w.alloc(0_u64)))
+        })?;
+        assert_eq!(number.read(w), 0);
+        let started = match w.node() {
+            NodeId(1) => Some(said.start_at_least(w, 1)?),
+            _ => None,
+        };
+        w.barrier()?;
+        if w.node() == NodeId(2) {
+            *number.get_mut(w) = 5;
+            said.say(w, 7)?;
+            // Who executed it has told node 1 what it came to.
+            SAID.store(true, Ordering::SeqCst);
+        }
+        if let Some(started) = started {
+            while !SAID.load(Ordering::SeqCst) {
+                std::thread::yield_now();
+            }
+            assert_eq!(started.wait(w)?, [7]);
+            assert_eq!(number.read(w), 5);
+        }
+        w.barrier()?;
+        Ok(())
+    });
+    run.unwrap();
 }
