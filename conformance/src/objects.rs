@@ -501,7 +501,9 @@ impl World {
                         }
                         _ => Vec::new(),
                     };
-                    self.batches.push((to, calls));
+                    if !calls.is_empty() {
+                        self.batches.push((to, calls));
+                    }
                     if !self.spoil(&mut message) {
                         self.flying.push((me, to, message));
                     }

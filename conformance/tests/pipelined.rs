@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use conformance::{OverPorts, ports};
 use dhole::{NodeId, Object, ObjectError, Pending, Ref, Refusal, Result, Worker, on, op};
+use dhole_model::ObjectCounters;
 use dhole_protocol::objects::MOST_CALLS;
 use serde::{Deserialize, Serialize, Serializer};
 
@@ -140,6 +141,13 @@ fn each_call_has_its_own_result_however_many_wait() {
             }
             assert_eq!(later.wait(w)?, place);
         }
+        let used: Vec<ObjectCounters> = w.counters().by_object.into_values().collect();
+        assert_eq!(
+            used.iter()
+                .map(|it| (it.reads, it.writes))
+                .collect::<Vec<_>>(),
+            [(3, 2300)]
+        );
         Ok(())
     });
 }

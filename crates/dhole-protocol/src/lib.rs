@@ -87,9 +87,9 @@ pub use interval_log::LogLimits;
 pub use lazy::{MOST_ALONG, MOST_BESIDE};
 pub use message::here;
 pub use message::{
-    AbortReason, BarrierId, DecodeError, EncodeError, Flushed, FlushedAt, Haste, Interval, LockId,
-    Message, News, Operation, Pushed, Sent, SentList, Started, Untold, Waiter, Waiting, WaitingFor,
-    Wanted, WantedList,
+    AbortReason, Appending, BarrierId, DecodeError, EncodeError, Flushed, FlushedAt, Haste,
+    Interval, LockId, Message, News, Operation, Pushed, Sent, SentList, Started, Untold, Waiter,
+    Waiting, WaitingFor, Wanted, WantedList,
 };
 pub use node_set::NodeSet;
 pub use page_command::{

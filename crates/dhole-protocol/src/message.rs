@@ -28,7 +28,7 @@ mod single;
 mod waiting;
 mod wire;
 
-pub use codec::{DecodeError, EncodeError};
+pub use codec::{Appending, DecodeError, EncodeError};
 pub use waiting::{Operation, Started, Waiter, WaitingFor};
 
 /// The number of a lock, the same on every node.

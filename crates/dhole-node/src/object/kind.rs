@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use dhole_heap::{Nullable, Share, Tag};
+use dhole_protocol::Appending;
 use dhole_protocol::objects::Bytes;
 use dhole_ship::Ship;
-use postcard::ser_flavors::Flavor;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -103,32 +103,6 @@ pub fn encode<V: Serialize + ?Sized>(what: &'static str, value: &V) -> Result<By
     let mut bytes = Vec::new();
     encode_to(what, value, &mut bytes)?;
     Ok(Bytes::from(&bytes[..]))
-}
-
-/// Appends what is written.
-struct Appending<'a>(&'a mut Vec<u8>);
-
-impl Flavor for Appending<'_> {
-    type Output = ();
-
-    #[inline]
-    fn try_push(&mut self, byte: u8) -> postcard::Result<()> {
-        self.0.push(byte);
-        Ok(())
-    }
-
-    #[inline]
-    fn try_extend(&mut self, bytes: &[u8]) -> postcard::Result<()> {
-        match *bytes {
-            [one] => self.0.push(one),
-            _ => self.0.extend_from_slice(bytes),
-        }
-        Ok(())
-    }
-
-    fn finalize(self) -> postcard::Result<()> {
-        Ok(())
-    }
 }
 
 /// The value of these bytes, which are nothing else.

@@ -66,7 +66,8 @@ pub enum DecodeError {
 }
 
 /// Appends what postcard writes: numbers for the most part, of a byte or two.
-struct Appending<'a>(&'a mut Vec<u8>);
+#[derive(Debug)]
+pub struct Appending<'a>(pub &'a mut Vec<u8>);
 
 impl Flavor for Appending<'_> {
     type Output = ();

@@ -24,7 +24,7 @@ const MOST_BYTES: usize = 16 << 10;
 /// Calls that wait to go to one node.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Batch {
-    /// Their number among what is asked, if there are any.
+    /// Their number among what is asked, once there are any.
     number: Option<u64>,
     /// Batches that were sent and not answered.
     unanswered: u32,
@@ -85,10 +85,11 @@ impl Objects {
         else {
             return false;
         };
-        let waits = self.batches.get(&to).filter(|batch| batch.unanswered > 0);
-        let Some(number) = waits.and_then(|batch| batch.number) else {
+        let waits = |batch: &&mut Batch| batch.unanswered > 0;
+        let Some(batch) = self.batches.get_mut(&to).filter(waits) else {
             return false;
         };
+        let number = *batch.number.get_or_insert_with(|| self.asked.begin_batch());
         let calls = self.asked.batch(number);
         let goes = calls.is_none_or(|calls| are_full_with(calls, 0));
         !goes && self.asked.join((number, to), call, arguments)
@@ -104,7 +105,8 @@ impl Objects {
             bytes.extend_from_slice(&call.arguments);
             Ok::<_, Infallible>(())
         };
-        self.asked.join((number, to), call.by_ref(), arguments);
+        let joined = self.asked.join((number, to), call.by_ref(), arguments);
+        debug_assert!(joined, "a batch that is named is kept until it has gone");
         goes
     }
 
@@ -127,10 +129,12 @@ impl Objects {
         let Some(batch) = self.batches.get_mut(&to) else {
             return;
         };
-        let calls = batch.number.take().and_then(|it| self.asked.batch(it));
-        let Some(calls) = calls.cloned() else {
+        let calls = batch.number.and_then(|it| self.asked.batch(it));
+        // There are none where the first could not be written.
+        let Some(calls) = calls.filter(|calls| !calls.is_empty()).cloned() else {
             return;
         };
+        batch.number = None;
         batch.unanswered += 1;
         if self.has_nothing_to_tell(to, host) {
             let delivered = self.delivered;
@@ -221,8 +225,8 @@ impl Objects {
             .results
             .push_with(number, |result| host.apply_to(call, result));
         match applied {
-            Ok(done) if !done => return false,
-            Ok(_) => {}
+            Ok(false) => return false,
+            Ok(true) => {}
             Err(refusal) => answering.refused.push((number, refusal)),
         }
         self.acquire_due = true;
@@ -255,7 +259,7 @@ impl Objects {
             return false;
         };
         batch.unanswered = unanswered;
-        if unanswered == 0 && batch.number.is_some() {
+        if unanswered == 0 {
             self.send_batch(from, host, out);
         }
         true

@@ -66,21 +66,6 @@ fn copy_few(from: &[u8], to: &mut [u8; FEW]) {
     }
 }
 
-impl Bytes {
-    /// So many of the first bytes of `slice`, as From does it of all; where there are more behind
-    /// them, all that fit in place are copied, for how many they are is known then.
-    #[inline]
-    pub fn first(slice: &[u8], length: usize) -> Bytes {
-        match slice.first_chunk() {
-            Some(bytes) if length <= FEW => Bytes(Kept::Few {
-                length: length as u8,
-                bytes: *bytes,
-            }),
-            _ => Bytes::from(&slice[..length]),
-        }
-    }
-}
-
 impl<const N: usize> From<[u8; N]> for Bytes {
     fn from(bytes: [u8; N]) -> Bytes {
         Bytes::from(&bytes[..])

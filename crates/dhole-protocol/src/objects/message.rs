@@ -67,21 +67,13 @@ pub struct CallRef<'a> {
 impl From<CallRef<'_>> for Call {
     #[inline]
     fn from(call: CallRef<'_>) -> Call {
-        let CallRef {
-            id,
-            object,
-            kind,
-            operation,
-            writes,
-            arguments,
-        } = call;
         Call {
-            id,
-            object,
-            kind,
-            operation,
-            writes,
-            arguments: arguments.into(),
+            id: call.id,
+            object: call.object,
+            kind: call.kind,
+            operation: call.operation,
+            writes: call.writes,
+            arguments: call.arguments.into(),
         }
     }
 }
@@ -442,21 +434,13 @@ impl Call {
     /// The same, for who does not keep it.
     #[inline]
     pub fn by_ref(&self) -> CallRef<'_> {
-        let Call {
-            id,
-            object,
-            kind,
-            operation,
-            writes,
-            ref arguments,
-        } = *self;
         CallRef {
-            id,
-            object,
-            kind,
-            operation,
-            writes,
-            arguments,
+            id: self.id,
+            object: self.object,
+            kind: self.kind,
+            operation: self.operation,
+            writes: self.writes,
+            arguments: &self.arguments,
         }
     }
 

@@ -113,6 +113,19 @@ fn what_has_joined_quietly_goes_with_what_began_loudly_in_one_order() {
 }
 
 #[test]
+fn no_batch_goes_whose_only_call_could_not_be_written() {
+    let (mut caller, mut copy, object) = caller_and_copy();
+    let [_, second] = two_begin(&mut caller, object);
+    let fails = call(object, id(1, 3), ADD);
+    assert!(!caller.machine.begins_quietly(fails.by_ref(), |_| Err(())));
+    let answer = sent(deliver(&mut copy, 1, &second));
+    assert_eq!(sent(deliver(&mut caller, 0, &answer[0])), []);
+    // The next one is a batch of one, as if nothing had been.
+    let next = begin(&mut caller, object, 4, ADD);
+    assert_eq!(requested(&next), Some((vec![4], true)));
+}
+
+#[test]
 fn of_arguments_that_cannot_be_written_nothing_is_left() {
     let (mut caller, mut copy, object) = caller_and_copy();
     let [_, second] = two_begin(&mut caller, object);
