@@ -43,8 +43,8 @@ impl Sum {
     }
 }
 
-/// Looks in a run that reads a replica so often, and starts so many operations.
-fn looks(reads: u64, starts: u64) -> u64 {
+/// Looks in a run that reads a replica so often, starts so many operations and writes so often.
+fn looks(reads: u64, starts: u64, writes: u64) -> u64 {
     let before = LOOKS.load(Ordering::Relaxed);
     let on = OverPorts {
         name: "local",
@@ -58,6 +58,9 @@ fn looks(reads: u64, starts: u64) -> u64 {
         for _ in 0..starts {
             sum.start_add(w, 1)?.wait(w)?;
         }
+        for _ in 0..writes {
+            sum.add(w, 1)?;
+        }
         Ok(())
     });
     run.unwrap();
@@ -65,7 +68,8 @@ fn looks(reads: u64, starts: u64) -> u64 {
 }
 
 #[test]
-fn every_read_and_every_start_looks() {
-    let (few, many, starts) = (looks(16, 0), looks(96, 0), looks(16, 30));
-    assert_eq!((many - few, starts - few), (80, 30));
+fn every_read_every_start_and_every_write_of_a_replica_looks() {
+    let few = looks(16, 0, 0);
+    let more = [looks(96, 0, 0), looks(16, 30, 0), looks(16, 0, 50)];
+    assert_eq!(more.map(|looks| looks - few), [80, 30, 50]);
 }

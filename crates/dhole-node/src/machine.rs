@@ -77,6 +77,17 @@ pub trait Machine: Sync {
         false
     }
 
+    /// As [`send_bytes_at_leisure`](Machine::send_bytes_at_leisure), one behind the other, of a
+    /// worker that goes on.
+    fn send_bytes_and_go_on(&self, _node: NodeId, _to: NodeId, _parts: [&[u8]; 2]) -> bool {
+        false
+    }
+
+    /// Whether what is sent to all goes there in fewer messages than there are others.
+    fn multicasts(&self) -> bool {
+        false
+    }
+
     /// Blocks the worker of `node` until a delivery wakes it, or for `at_most`. A delivery that
     /// woke it before it waited ends the wait at once, and waking twice is waking once. The
     /// caller holds no lock.

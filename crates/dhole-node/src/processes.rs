@@ -303,6 +303,14 @@ impl Machine for Processes {
         self.post_bytes(to, [bytes, &[]], true)
     }
 
+    fn send_bytes_and_go_on(&self, _node: NodeId, to: NodeId, parts: [&[u8]; 2]) -> bool {
+        self.post_bytes(to, parts, true)
+    }
+
+    fn multicasts(&self) -> bool {
+        self.port.multicasts()
+    }
+
     fn presses(&self, _node: NodeId, of: NodeId, just_that: bool) {
         self.pace.set_awaiting(true);
         match self.pace.may_be_patient() {

@@ -25,6 +25,7 @@
 //! # Ok::<(), dhole_protocol::group::GroupError>(())
 //! ```
 
+mod alone;
 mod body;
 mod change;
 mod check;
@@ -40,7 +41,7 @@ mod safe;
 mod sequencer;
 mod settings;
 mod tree;
-mod wire;
+pub(crate) mod wire;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -55,6 +56,8 @@ use safe::Safe;
 use sequencer::{Incoming, Sequencer};
 use tree::Tree;
 
+pub(crate) use alone::whole;
+pub use alone::{Numbered, Submitted};
 pub use body::Body;
 pub use command::{Ending, GroupCommand, GroupError, GroupEvent};
 pub use message::{Cast, GroupMessage, Member, Part, State, ViewId, Wants};
@@ -231,6 +234,11 @@ impl<B: Body> Group<B> {
     /// The members, by seniority: the sequencer first.
     pub fn members(&self) -> &[NodeId] {
         &self.view.members
+    }
+
+    /// This member.
+    pub fn me(&self) -> NodeId {
+        self.me
     }
 
     /// The view.

@@ -3,16 +3,16 @@
 //! objects while its caller waits.
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 use dhole_heap as heap;
 use dhole_model::{MessageKind, NodeId, ObjectId};
 use dhole_net::Wake;
 use dhole_protocol::objects::bare::{self, Lies};
-use dhole_protocol::objects::{CallRef, Outcome};
+use dhole_protocol::objects::{CallRef, Outcome, Refusal};
 use dhole_protocol::{Message, here};
 
-use super::copies::Hosting;
+use super::copies::{Hosting, MOST_KEPT};
 use super::invoke::Wanted;
 use crate::node::State;
 use crate::worker::{Failure, Link};
@@ -52,6 +52,8 @@ impl State {
         }
         match bare::decode(bytes)? {
             Lies::Call(call, delivered) => self.serve_bare(from, call, delivered, answer),
+            Lies::Submit(call, submitted) => self.take_submitted(from, call, &submitted, answer),
+            Lies::Data(call, numbered) => self.take_numbered(from, call, &numbered),
             Lies::Reply {
                 call,
                 delivered,
@@ -115,7 +117,10 @@ impl State {
         here.bare.take_if(is_it)?;
         here.machine.bare_reply();
         self.protocol.count_objects(from, false);
-        self.finished(call, Ok(result.into()));
+        here.result.clear();
+        here.result.shrink_to(MOST_KEPT);
+        here.result.extend_from_slice(result);
+        self.answered(call);
         Some(match self.may_go_on() {
             true => Wake::Yes,
             false => Wake::No,
@@ -124,14 +129,20 @@ impl State {
 }
 
 impl Link<'_> {
+    /// Whether a call of the worker's may go bare.
+    pub(super) fn may_go_bare(&self, state: &State) -> bool {
+        let may = self.machine.sends_bytes() && state.may_be_bare();
+        // The interval is over, where anything was written or anybody waited for the worker's call.
+        debug_assert!(!may || !state.protocol.has_deferred() && self.out.borrow().is_empty());
+        may
+    }
+
     /// Where a call of the worker's goes bare.
     fn goes_bare(&self, call: &mut heap::Call<'_, State>, object: ObjectId) -> Option<NodeId> {
         let state = call.split().1;
-        if !self.machine.sends_bytes() || !state.may_be_bare() {
+        if !self.may_go_bare(state) {
             return None;
         }
-        // The interval is over, where anything was written or anybody waited for the worker's call.
-        debug_assert!(!state.protocol.has_deferred() && self.out.borrow().is_empty());
         let host = Hosting {
             copies: &mut state.here.copies,
             protocol: &state.protocol,
@@ -146,7 +157,7 @@ impl Link<'_> {
         call: &mut heap::Call<'_, State>,
         wanted: Wanted,
         mut called: CallRef<'static>,
-    ) -> Result<Option<Outcome>, Failure> {
+    ) -> Result<Option<Over>, Failure> {
         let Some(to) = self.goes_bare(call, wanted.object) else {
             return Ok(None);
         };
@@ -175,8 +186,32 @@ impl Link<'_> {
         let (kind, bytes) = (MessageKind::OperationRequest, whole.bare_bytes());
         counting.sent_of(kind, Message::HEADER_BYTES + bytes);
         here.bare = Some(BareCall { to, call: called });
-        self.outcome_of(call, number, Ok(())).map(Some)
+        self.bare_outcome(call, number).map(Some)
     }
+
+    /// Waits until a call is over that went past the machine.
+    pub(super) fn bare_outcome(
+        &self,
+        call: &mut heap::Call<'_, State>,
+        number: u64,
+    ) -> Result<Over, Failure> {
+        let waited = self.outcome(call);
+        let here = &mut call.split().1.here;
+        here.awaited = None;
+        let over = match here.answered.take_if(|it| *it == number) {
+            Some(_) => Over::Answered,
+            None => Over::Finished(here.take_finished(number).unwrap_or(Err(Refusal::Unknown))),
+        };
+        waited.map(|_| over)
+    }
+}
+
+/// What a call that went past the machine has come to.
+pub(super) enum Over {
+    /// A result, which is in `ObjectsHere::result`.
+    Answered,
+    /// It was told, or refused, otherwise.
+    Finished(Outcome),
 }
 
 /// A call that went to another node, past the machine. Its arguments are in

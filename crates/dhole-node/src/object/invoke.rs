@@ -9,6 +9,7 @@ use dhole_protocol::objects::{self, ObjectsEvent, Outcome, Refusal};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::bare::Over;
 use super::copies::{Copies, Here, MOST_KEPT};
 use super::error::ObjectError;
 use super::handle::id_of;
@@ -206,7 +207,8 @@ impl<'id> Worker<'id> {
             writes,
             ..
         } = asked;
-        self.in_turn(wanted, |link, call| {
+        let mut looks = false;
+        let done = self.in_turn(wanted, |link, call| {
             let state = call.split().1;
             let kind = state.here.meet::<T>(object);
             state.here.machine.count(object, writes);
@@ -249,8 +251,17 @@ impl<'id> Worker<'id> {
                 writes,
                 arguments: &[],
             };
-            let outcome = match link.operate_bare(call, wanted, called)? {
-                Some(outcome) => outcome,
+            let mut went = link.operate_bare(call, wanted, called)?;
+            if writes && went.is_none() {
+                went = link.multicast_bare(call, wanted, called)?;
+                looks = went.is_some();
+            }
+            let outcome = match went {
+                Some(Over::Answered) => {
+                    let result = kind::decode("the result", &call.split().1.here.result);
+                    return Ok(result.map_err(malformed));
+                }
+                Some(Over::Finished(outcome)) => outcome,
                 None => {
                     let arguments = &call.split().1.here.arguments[..];
                     let mut whole = objects::Call::from(objects::CallRef {
@@ -264,7 +275,12 @@ impl<'id> Worker<'id> {
                 }
             };
             Ok(outcome.and_then(|bytes| kind::decode("the result", &bytes).map_err(malformed)))
-        })
+        });
+        // Whoever writes on and on at the sequencer waits for nobody.
+        if looks {
+            self.looks();
+        }
+        done
     }
 
     /// An operation that all objects know.

@@ -10,6 +10,7 @@
 //! | `meeting` | barriers of runs that survive the loss of nodes |
 //! | `step` | the machine of objects in a node: messages, and what it wants done |
 
+mod alone;
 mod bare;
 mod copies;
 mod error;

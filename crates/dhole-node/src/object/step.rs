@@ -28,7 +28,7 @@ pub(crate) struct ObjectsHere {
     pub machine: Objects,
     pub copies: Copies,
     commands: Vec<ObjectsCommand>,
-    group: Group<Arc<Ordered>>,
+    pub(super) group: Group<Arc<Ordered>>,
     group_commands: Vec<GroupCommand<Arc<Ordered>>>,
     /// What the group has delivered and the objects have not taken, in its order.
     delivered: VecDeque<Turn>,
@@ -57,10 +57,17 @@ pub(crate) struct ObjectsHere {
     named: FxHashMap<ObjectId, &'static str>,
     /// The call that the worker waits for.
     pub awaited: Option<u64>,
+    /// A call for whose number the sequencer has been asked in a way that needs no
+    /// [pressing](crate::machine::Machine::presses).
+    pub(super) submitted: Option<u64>,
     /// A call that was waited for went there, bare, and the machine has not heard of it.
     pub bare: Option<BareCall>,
     /// The arguments of the call that the worker makes or waits for.
     pub arguments: Vec<u8>,
+    /// The result of the last call that went past the machine, and which that was until its worker
+    /// has looked at it.
+    pub(super) result: Vec<u8>,
+    pub(super) answered: Option<u64>,
 }
 
 /// A call that was started.
@@ -144,8 +151,11 @@ impl ObjectsHere {
             dropped: Arc::default(),
             unseen: Vec::new(),
             awaited: None,
+            submitted: None,
             bare: None,
             arguments: Vec::new(),
+            result: Vec::new(),
+            answered: None,
         }
     }
 
@@ -276,11 +286,12 @@ impl ObjectsHere {
         }
     }
 
-    /// Which other node may have to number something that this one has broadcast, and whether the
-    /// worker waits for just that.
+    /// Which other node may have to number something that this one has broadcast, and has not been
+    /// pressed for it, and whether the worker waits for just that.
     pub fn numbered_by(&self) -> Option<(NodeId, bool)> {
         let sequencer = self.group.view().sequencer;
-        if self.group.waiting() == 0 || !self.group.others().any(|node| node == sequencer) {
+        let pressed = self.awaited.is_some() && self.awaited == self.submitted;
+        if pressed || self.group.waiting() == 0 || !self.group.others().any(|it| it == sequencer) {
             return None;
         }
         let calls = self.group.broadcasts().filter_map(|body| body.by());
@@ -289,6 +300,12 @@ impl ObjectsHere {
             sequencer,
             numbers.any(|number| self.awaited == Some(number)),
         ))
+    }
+
+    /// Whether the objects have taken all that the group has delivered.
+    #[inline]
+    pub(super) fn has_taken_all(&self) -> bool {
+        self.delivered.is_empty()
     }
 
     /// Whether a call is over.
@@ -452,6 +469,12 @@ impl State {
         while let Some((_, call, outcome)) = self.here.unsafe_yet.pop_front_if(|w| w.0 <= number) {
             self.finished(call, outcome);
         }
+    }
+
+    /// A call of the worker's that went past the machine is over: its result is there.
+    pub(super) fn answered(&mut self, call: u64) {
+        self.here.answered = Some(call);
+        self.goes_on_after(call);
     }
 
     /// A call of the worker's is over.

@@ -39,7 +39,11 @@ fn check_parts(parts: u32, settings: &Settings) -> Result<(), &'static str> {
     }
 }
 
-fn check_part(part: &Part, nodes: usize, settings: &Settings) -> Result<(), &'static str> {
+pub(super) fn check_part(
+    part: &Part,
+    nodes: usize,
+    settings: &Settings,
+) -> Result<(), &'static str> {
     check_nodes([&part.origin].into_iter(), nodes)?;
     check_counts(&[part.serial])?;
     check_parts(part.parts, settings)?;

@@ -94,6 +94,20 @@ impl<B: Body> History<B> {
         }
     }
 
+    /// Whether everything is delivered that is known to have a number.
+    pub(super) fn is_delivered(&self) -> bool {
+        self.high == self.done && self.slots.len() as u64 == self.done - self.base
+    }
+
+    /// Takes the next broadcast, which is of one part, as delivered, where everything before is.
+    pub(super) fn append(&mut self, part: Part, body: B) {
+        debug_assert!(self.is_delivered() && part.parts == 1);
+        let body = Some(body);
+        self.slots.push_back(Some(Slot { part, body }));
+        self.done += 1;
+        self.high = self.done;
+    }
+
     /// The numbers of a broadcast that waits for its turn, if they are known.
     pub(super) fn first_of(&self, of: Part) -> Option<u64> {
         let waits = |number: &u64| self.at(*number).is_some_and(|s| same_broadcast(s.part, of));

@@ -8,7 +8,7 @@ use super::{Body, Ending, Group, GroupCommand, GroupError, Incoming, Method, Pha
 /// A broadcast of this member that is not delivered.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Pending<B> {
-    serial: u64,
+    pub(super) serial: u64,
     pub(super) body: B,
     bytes: usize,
     parts: u32,
@@ -16,10 +16,23 @@ pub(super) struct Pending<B> {
     pub(super) numbered: bool,
 }
 
+impl<B> Pending<B> {
+    /// One of a single part.
+    pub(super) fn whole(serial: u64, body: B, bytes: usize) -> Pending<B> {
+        Pending {
+            serial,
+            body,
+            bytes,
+            parts: 1,
+            numbered: false,
+        }
+    }
+}
+
 /// The broadcasts of this member.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Own<B> {
-    next: u64,
+    pub(super) next: u64,
     pub(super) pending: VecDeque<Pending<B>>,
     /// How many of them, from the first on, are sent in this view.
     pub(super) under_way: usize,

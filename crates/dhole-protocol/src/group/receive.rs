@@ -322,11 +322,15 @@ impl<B: Body> Group<B> {
         }
     }
 
-    /// Does what has become possible: delivers, numbers, sends, passes the token on.
-    pub(super) fn go_on(&mut self, out: &mut Vec<GroupCommand<B>>) {
-        // No number is given out before all have acknowledged what is a window below it.
+    /// No number is given out before all have acknowledged what is a window below it.
+    pub(super) fn forget_far_below(&mut self) {
         let window = u64::from(self.settings.window);
         self.learn_stable(self.history.high.saturating_sub(window));
+    }
+
+    /// Does what has become possible: delivers, numbers, sends, passes the token on.
+    pub(super) fn go_on(&mut self, out: &mut Vec<GroupCommand<B>>) {
+        self.forget_far_below();
         loop {
             let before = (self.history.done, self.own.under_way, self.sequencer.next);
             if self.phase == Phase::Installing && self.stopped.is_none() {

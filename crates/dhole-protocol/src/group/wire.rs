@@ -14,6 +14,10 @@ const VIEW: u64 = NUMBER + NODE;
 const PARTS: u64 = 4;
 const PART: u64 = NODE + NUMBER + 2 * PARTS;
 const FLAG: u64 = 1;
+/// As [`GroupMessage::Submit`], without what is submitted.
+pub(crate) const SUBMIT: u64 = VIEW + PART + NUMBER;
+/// As [`GroupMessage::Data`], without what is numbered.
+pub(crate) const DATA: u64 = VIEW + NUMBER + PART + NUMBER;
 
 fn nodes_bytes(nodes: &[NodeId]) -> u64 {
     COUNT + NODE * nodes.len() as u64
@@ -43,11 +47,11 @@ impl<B> GroupMessage<B> {
     /// Bytes that the message takes on a wire, without what is broadcast and without a frame.
     pub fn wire_bytes(&self) -> u64 {
         match self {
-            GroupMessage::Submit { .. } | GroupMessage::Announce { .. } => VIEW + PART + NUMBER,
+            GroupMessage::Submit { .. } | GroupMessage::Announce { .. } => SUBMIT,
             GroupMessage::Ask { .. } => VIEW + NUMBER + PARTS + NUMBER,
             GroupMessage::Grant { .. } => VIEW + 3 * NUMBER,
             GroupMessage::Accept { .. } => VIEW + NODE + NUMBER + PARTS + 2 * NUMBER,
-            GroupMessage::Data { .. } => VIEW + NUMBER + PART + NUMBER,
+            GroupMessage::Data { .. } => DATA,
             GroupMessage::Fetch { .. } | GroupMessage::Token { .. } => VIEW + 3 * NUMBER,
             GroupMessage::Relay { cast, .. } => {
                 let cast = match cast {

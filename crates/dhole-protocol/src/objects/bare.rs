@@ -1,6 +1,9 @@
 //! Bare calls: of those that wait for one operation on a copy elsewhere most have nothing to tell
 //! with it, nor has whoever executes it with the result. Their bytes are as few as can be, and
-//! where nothing stands in the way they are executed without an event of the machine.
+//! where nothing stands in the way they are executed without an event of the machine. So are
+//! [writes of replicas](ordered).
+
+pub mod ordered;
 
 use dhole_model::{NodeId, ObjectId};
 
@@ -8,6 +11,7 @@ use super::Objects;
 use super::entry::Place;
 use super::host::Host;
 use super::message::{Answers, CallId, CallRef, LENGTH, NUMBER, ObjectsMessage, Refusal};
+use crate::group::{Numbered, Submitted};
 
 /// How the bytes of a bare call begin, and those of its reply: no other message's do, for these are
 /// numbers that are written longer than need be. Zeros follow, up to whole words.
@@ -41,24 +45,29 @@ pub fn reply_head(call: u64, delivered: u64) -> [u8; REPLY_HEAD] {
     head
 }
 
-/// Whether bytes are those of a bare call or reply, if they are a message.
+/// Whether bytes are those of a bare call or reply, or of an ordered one, if they are a message.
 #[inline]
 pub fn is_begun_by(bytes: &[u8]) -> bool {
-    bytes.starts_with(&CALL) || bytes.starts_with(&REPLY[..2])
+    let calls = bytes.starts_with(&CALL) || bytes.starts_with(&REPLY[..2]);
+    calls || ordered::is_begun_by(bytes)
 }
 
-/// Whether bytes are a bare call or the reply to one, which [`decode`] brings then.
+/// Whether bytes are a bare call or the reply to one, or an ordered one, which [`decode`] brings then.
 pub fn is_whole(bytes: &[u8]) -> bool {
     match bytes.first_chunk() {
         Some(&REPLY) => bytes.len() >= REPLY_HEAD,
         Some([0x80, 0, .., 0 | 1, 0]) => bytes.len() >= CALL_HEAD,
-        _ => false,
+        _ => ordered::decode(bytes).is_some(),
     }
 }
 
 /// A bare message, where it lies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Lies<'a> {
+    /// A call that is to be multicast.
+    Submit(CallRef<'a>, Submitted),
+    /// A call that is multicast.
+    Data(CallRef<'a>, Numbered),
     /// A call, and the last ordered message delivered to its caller.
     Call(CallRef<'a>, u64),
     /// The reply to one.
@@ -72,7 +81,7 @@ pub enum Lies<'a> {
     },
 }
 
-/// The bare call, or the reply to one, of these bytes, if they are either.
+/// The bare message of these bytes, if they are one.
 #[inline]
 pub fn decode(bytes: &[u8]) -> Option<Lies<'_>> {
     let (first, rest) = bytes.split_first_chunk()?;
@@ -86,7 +95,7 @@ pub fn decode(bytes: &[u8]) -> Option<Lies<'_>> {
         });
     }
     let [0x80, 0, o1, o2, n1, n2, writes @ (0 | 1), 0] = *first else {
-        return None;
+        return ordered::decode(bytes);
     };
     let (call, rest) = number(rest)?;
     let (object, rest) = number(rest)?;
@@ -113,6 +122,8 @@ impl From<Lies<'_>> for ObjectsMessage {
                 let call = call.into();
                 ObjectsMessage::Bare { call, delivered }
             }
+            Lies::Submit(call, submitted) => ordered::submit(call, &submitted),
+            Lies::Data(call, numbered) => ordered::data(call, &numbered),
             Lies::Reply {
                 call,
                 delivered,

@@ -452,7 +452,12 @@ impl Call {
 impl CallRef<'_> {
     /// Bytes that it takes on a wire where it goes bare, without the header.
     pub fn bare_bytes(&self) -> u64 {
-        CALL + LENGTH + self.arguments.len() as u64 + NUMBER + time_bytes(&None)
+        self.ordered_bytes() + NUMBER
+    }
+
+    /// Bytes that it takes where it is multicast and has nothing to tell.
+    pub fn ordered_bytes(&self) -> u64 {
+        CALL + LENGTH + self.arguments.len() as u64 + time_bytes(&None)
     }
 }
 

@@ -2,8 +2,12 @@
 
 use std::collections::VecDeque;
 
+use std::collections::BTreeMap;
+
 use dhole_model::NodeId;
 use dhole_protocol::group::{Group, GroupCommand, GroupEvent, Settings};
+
+use crate::world::{Happening, Links, World};
 
 #[test]
 fn all_members_deliver_in_the_order_of_the_sequencer() -> Result<(), Box<dyn std::error::Error>> {
@@ -42,4 +46,22 @@ fn all_members_deliver_in_the_order_of_the_sequencer() -> Result<(), Box<dyn std
     assert_eq!(delivered[0], [0, 3, 1, 2, 4, 5]);
     assert!(delivered.iter().all(|member| *member == delivered[0]));
     Ok(())
+}
+
+#[test]
+fn what_comes_alone_is_taken_so_on_every_member() {
+    let mut world = World::new(1, 2, Links::reliable());
+    for number in 0..7 {
+        let node = NodeId(u16::from(number % 2 == 1));
+        world.at(number * 10_000, Happening::Broadcast(node, 16));
+    }
+    assert!(world.run(1000) && world.refused.is_none());
+    let alone = [
+        ("data", 4),
+        ("numbered", 3),
+        ("own", 4),
+        ("own data", 3),
+        ("submitted", 3),
+    ];
+    assert_eq!(world.alone, BTreeMap::from(alone));
 }

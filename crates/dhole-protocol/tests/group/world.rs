@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use dhole_model::NodeId;
 use dhole_protocol::group::{
-    Ending, Group, GroupCommand, GroupError, GroupEvent, GroupMessage, Part, Settings, ViewId,
+    Ending, Group, GroupCommand, GroupError, GroupEvent, GroupMessage, Numbered, Part, Settings,
+    Submitted, ViewId,
 };
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
@@ -138,6 +139,8 @@ pub struct World {
     pub safe: BTreeMap<u64, Text>,
     /// Messages that were sent, by kind.
     pub counts: BTreeMap<&'static str, u64>,
+    /// How often what was stepped with may have come alone, by what it was.
+    pub alone: BTreeMap<&'static str, u64>,
     /// The last part that was sent with a number, for a planted bug.
     last: Option<(u64, Part, Text)>,
     now_ns: u64,
@@ -172,6 +175,7 @@ impl World {
             longest: 0,
             safe: BTreeMap::new(),
             counts: BTreeMap::new(),
+            alone: BTreeMap::new(),
             last: None,
             now_ns: 0,
             number: 0,
@@ -314,7 +318,12 @@ impl World {
             return false;
         }
         let mut out = std::mem::take(&mut self.out);
+        let alone = alone(&of.group, &event);
         let done = of.group.step(event, self.now_ns, &mut out);
+        if let Some(Alone { how, group, does }) = alone {
+            assert_eq!((&does, &group), (&out, &of.group), "{how}");
+            *self.alone.entry(how).or_default() += 1;
+        }
         self.longest = self.longest.max(of.group.history());
         for command in out.drain(..) {
             self.obey(node, command);
@@ -402,6 +411,120 @@ impl World {
                 Happening::Arrive { from, to, message },
             );
         }
+    }
+}
+
+/// What becomes of a member, and what it does, where something comes alone.
+struct Alone {
+    how: &'static str,
+    group: Group<Text>,
+    does: Vec<GroupCommand<Text>>,
+}
+
+/// Takes what happens as something that comes alone, if it may be.
+fn alone(group: &Group<Text>, event: &GroupEvent<Text>) -> Option<Alone> {
+    let (me, view) = (group.me(), group.view());
+    let sends = |numbered: Numbered, body: &Text| {
+        let Numbered {
+            view,
+            number,
+            origin,
+            serial,
+            stable,
+        } = numbered;
+        let message = GroupMessage::Data {
+            view,
+            number,
+            part: whole(origin, serial),
+            body: body.clone(),
+            stable,
+        };
+        let to_all = GroupCommand::SendAll { message };
+        let delivers = GroupCommand::Deliver {
+            sequence: number,
+            from: origin,
+            body: body.clone(),
+        };
+        (group.members().len() > 1)
+            .then_some(to_all)
+            .into_iter()
+            .chain([delivers])
+            .collect::<Vec<_>>()
+    };
+    let mut group = group.clone();
+    let (how, does) = match event {
+        GroupEvent::Broadcast { body, bytes } => {
+            let submitted = group.broadcasts_alone(*bytes)?;
+            if view.sequencer == me {
+                let numbered = group.number_alone(me, &submitted, body.clone());
+                ("own", sends(numbered, body))
+            } else {
+                group.submit_alone(*bytes, body.clone());
+                let Submitted { view, serial, done } = submitted;
+                let message = GroupMessage::Submit {
+                    view,
+                    part: whole(me, serial),
+                    body: body.clone(),
+                    done,
+                };
+                let to = view.sequencer;
+                ("submitted", vec![GroupCommand::Send { to, message }])
+            }
+        }
+        GroupEvent::Message { from, message } => match message {
+            GroupMessage::Submit {
+                view,
+                part,
+                body,
+                done,
+            } if *part == whole(*from, part.serial) => {
+                let (view, serial, done) = (*view, part.serial, *done);
+                let submitted = Submitted { view, serial, done };
+                if !group.numbers_alone(*from, &submitted) {
+                    return None;
+                }
+                let numbered = group.number_alone(*from, &submitted, body.clone());
+                ("numbered", sends(numbered, body))
+            }
+            GroupMessage::Data {
+                view,
+                number,
+                part,
+                body,
+                stable,
+            } if *part == whole(part.origin, part.serial) => {
+                let numbered = Numbered {
+                    view: *view,
+                    number: *number,
+                    origin: part.origin,
+                    serial: part.serial,
+                    stable: *stable,
+                };
+                if !group.takes_alone(*from, &numbered) {
+                    return None;
+                }
+                group.take_alone(&numbered, body.clone());
+                let delivers = sends(numbered, body).pop();
+                let how = match part.origin == me {
+                    true => "own data",
+                    false => "data",
+                };
+                (how, Vec::from_iter(delivers))
+            }
+            _ => return None,
+        },
+        _ => return None,
+    };
+    Some(Alone { how, group, does })
+}
+
+/// A broadcast of one part.
+fn whole(origin: NodeId, serial: u64) -> Part {
+    Part {
+        origin,
+        serial,
+        part: 0,
+        parts: 1,
     }
 }
 

@@ -18,11 +18,11 @@ use crate::launch::Settings;
 use crate::node::{Node, Step};
 
 #[derive(Serialize, Deserialize)]
-struct Counter(u64);
+pub(in crate::object) struct Counter(pub(in crate::object) u64);
 
-const ADD: u16 = 0;
-const TAKE: u16 = 1;
-const PANICS: u16 = 2;
+pub(in crate::object) const ADD: u16 = 0;
+pub(in crate::object) const TAKE: u16 = 1;
+pub(in crate::object) const PANICS: u16 = 2;
 
 impl ObjectType for Counter {
     type Operations = Tag<Counter>;
@@ -55,7 +55,7 @@ impl ObjectType for Counter {
     }
 }
 
-const COUNTER: ObjectId = ObjectId(0);
+pub(in crate::object) const COUNTER: ObjectId = ObjectId(0);
 
 /// Node 0 of three, on which the counter is.
 fn node() -> Node {
@@ -73,7 +73,10 @@ fn node() -> Node {
     node
 }
 
-fn step<R>(node: &Node, f: impl FnOnce(&mut State, &mut Step<'_, '_>) -> R) -> R {
+pub(in crate::object) fn step<R>(
+    node: &Node,
+    f: impl FnOnce(&mut State, &mut Step<'_, '_>) -> R,
+) -> R {
     let mut guard = node.monitor.lock();
     let (mut heap, state) = guard.split();
     let mut step = Step {
@@ -86,7 +89,7 @@ fn step<R>(node: &Node, f: impl FnOnce(&mut State, &mut Step<'_, '_>) -> R) -> R
     f(state, &mut step)
 }
 
-fn call(from: u16, number: u64, operation: u16) -> Call {
+pub(in crate::object) fn call(from: u16, number: u64, operation: u16) -> Call {
     Call {
         id: CallId {
             node: NodeId(from),
@@ -210,7 +213,8 @@ fn only_the_reply_that_is_waited_for_is_taken_and_once() {
     assert_eq!(reply(&node, 1, 5, 1), None);
     assert_eq!(reply(&node, 1, 5, 0), Some(Wake::Yes));
     step(&node, |state, _| {
-        assert_eq!(state.here.take_finished(5), Some(Ok(Bytes::from([9]))));
+        assert_eq!(state.here.answered.take(), Some(5));
+        assert_eq!(state.here.result, [9]);
         assert!(state.here.machine.is_acquire_due());
         assert!(state.not_done());
         waits(state);

@@ -1,0 +1,257 @@
+//! Writes of replicated objects between processes, where nothing else is under way: neither the
+//! machine of objects nor the group is told of an event, and each of them does at once what it
+//! would do then.
+
+#[cfg(test)]
+mod tests;
+
+use dhole_model::{MessageKind, NodeId};
+use dhole_net::{Payload, Wake};
+use dhole_protocol::Message;
+use dhole_protocol::group::{Numbered, Submitted};
+use dhole_protocol::objects::bare::ordered;
+use dhole_protocol::objects::{CallRef, Refusal};
+use smallvec::SmallVec;
+
+use super::bare::Over;
+use super::copies::{Hosting, MOST_KEPT};
+use super::invoke::Wanted;
+use super::step::ObjectsHere;
+use crate::node::State;
+use crate::worker::{Failure, Link};
+
+impl State {
+    /// Executes an ordered call, which has the next place in the order, if nothing else comes of
+    /// that, with the bytes of its result behind those of `result`.
+    fn serve_ordered(
+        &mut self,
+        from: NodeId,
+        call: CallRef<'_>,
+        result: &mut Vec<u8>,
+    ) -> Option<Result<(), Refusal>> {
+        let here = &mut self.here;
+        if !here.has_taken_all() {
+            return None;
+        }
+        let mut host = Hosting {
+            copies: &mut here.copies,
+            protocol: &self.protocol,
+        };
+        let sequence = here.group.delivered() + 1;
+        here.machine
+            .serve_ordered(sequence, from, call, &mut host, result)
+    }
+
+    /// As [`serve_ordered`](State::serve_ordered), of another node's call.
+    fn serve_others(&mut self, from: NodeId, call: CallRef<'_>) -> Option<()> {
+        let mut result = self.here.copies.room();
+        let served = self.serve_ordered(from, call, &mut result);
+        self.here.copies.keep_room(result);
+        served.map(drop)
+    }
+
+    /// As [`serve_ordered`](State::serve_ordered), of the call that the worker makes or waits for;
+    /// the result is left in `ObjectsHere::result`.
+    fn serve_own(&mut self, call: CallRef<'_>) -> Option<Result<(), Refusal>> {
+        let mut result = std::mem::take(&mut self.here.result);
+        result.clear();
+        result.shrink_to(MOST_KEPT);
+        let served = self.serve_ordered(self.id, call, &mut result);
+        self.here.result = result;
+        served
+    }
+
+    /// Whether the worker, which may have waited, goes on.
+    fn goes_on(&self, waited: bool) -> Wake {
+        match waited && self.may_go_on() {
+            true => Wake::Yes,
+            false => Wake::No,
+        }
+    }
+
+    /// At the sequencer of two nodes: numbers and executes what the other has submitted.
+    pub(super) fn take_submitted(
+        &mut self,
+        from: NodeId,
+        call: CallRef<'_>,
+        submitted: &Submitted,
+        answer: &mut dyn FnMut([&[u8]; 2]),
+    ) -> Option<Wake> {
+        let group = &self.here.group;
+        if group.members().len() != 2 || !group.numbers_alone(from, submitted) {
+            return None;
+        }
+        let waited = !self.may_go_on();
+        self.serve_others(from, call)?;
+        let body = ordered::operate(call);
+        let numbered = self.here.group.number_alone(from, submitted, body);
+        match ordered::data_head(call, &numbered) {
+            Some(head) => answer([&head, call.arguments]),
+            None => {
+                let mut bytes = Vec::new();
+                let data = Message::Objects(Box::new(ordered::data(call, &numbered)));
+                data.encode(&mut bytes).expect("it carries no gossip");
+                answer([&bytes, &[]]);
+            }
+        }
+        let bytes = Message::HEADER_BYTES + ordered::data_bytes(call);
+        self.counting.sent_of(MessageKind::Ordered, bytes);
+        self.protocol.count_objects(from, false);
+        self.protocol.count_objects(from, true);
+        Some(self.goes_on(waited))
+    }
+
+    /// Executes what the sequencer has numbered.
+    pub(super) fn take_numbered(
+        &mut self,
+        from: NodeId,
+        call: CallRef<'_>,
+        numbered: &Numbered,
+    ) -> Option<Wake> {
+        if !self.here.group.takes_alone(from, numbered) {
+            return None;
+        }
+        let waited = !self.may_go_on();
+        let (origin, number) = (numbered.origin, call.id.number);
+        // What was started before may be over while the worker looks at what it waited for.
+        let outcome = match origin == self.id && self.here.awaited == Some(number) {
+            true => Some(self.serve_own(call)?),
+            false if origin != self.id => {
+                self.serve_others(origin, call)?;
+                None
+            }
+            false => return None,
+        };
+        self.here.group.take_alone(numbered, ordered::operate(call));
+        self.protocol.count_objects(from, false);
+        match outcome {
+            Some(Ok(())) => self.answered(number),
+            Some(Err(refusal)) => self.finished(number, Err(refusal)),
+            None => {}
+        }
+        Some(self.goes_on(waited))
+    }
+}
+
+impl Link<'_> {
+    /// Has a call that writes a replicated object multicast past machine and group, where that can
+    /// be done at once, and waits until it was executed here. Its arguments are in
+    /// `ObjectsHere::arguments`.
+    pub(super) fn multicast_bare(
+        &self,
+        call: &mut dhole_heap::Call<'_, State>,
+        wanted: Wanted,
+        called: CallRef<'static>,
+    ) -> Result<Option<Over>, Failure> {
+        let state = call.split().1;
+        if !self.may_go_bare(state) {
+            return Ok(None);
+        }
+        let host = Hosting {
+            copies: &mut state.here.copies,
+            protocol: &state.protocol,
+        };
+        if !state.here.machine.is_ordered_alone(wanted.object, &host) {
+            return Ok(None);
+        }
+        let id = state.here.machine.next_call();
+        let arguments = std::mem::take(&mut state.here.arguments);
+        let whole = CallRef {
+            id,
+            arguments: &arguments,
+            ..called
+        };
+        let bytes = whole.ordered_bytes() as usize;
+        let made = match state.here.group.broadcasts_alone(bytes) {
+            None => None,
+            Some(submitted) if submitted.view.sequencer == self.node.id => {
+                self.multicasts_own(state, whole, &submitted).map(Some)
+            }
+            Some(submitted) => self
+                .submits(state, wanted, whole, &submitted)
+                .then_some(None),
+        };
+        state.here.arguments = arguments;
+        match made {
+            None => Ok(None),
+            Some(Some(outcome)) => {
+                self.send(call);
+                Ok(Some(match outcome {
+                    Ok(()) => Over::Answered,
+                    Err(refusal) => Over::Finished(Err(refusal)),
+                }))
+            }
+            Some(None) => self.bare_outcome(call, id.number).map(Some),
+        }
+    }
+
+    /// At the sequencer: numbers and executes a call of the worker's, and sends it to all others.
+    fn multicasts_own(
+        &self,
+        state: &mut State,
+        call: CallRef<'_>,
+        submitted: &Submitted,
+    ) -> Option<Result<(), Refusal>> {
+        let me = self.node.id;
+        let others: SmallVec<[NodeId; 16]> = state.here.group.others().collect();
+        if others.len() > 1 && self.machine.multicasts() {
+            return None;
+        }
+        let outcome = state.serve_own(call)?;
+        let State { here, counting, .. } = &mut *state;
+        let ObjectsHere { machine, group, .. } = here;
+        machine.new_call();
+        counting.all.broadcasts += 1;
+        let numbered = group.number_alone(me, submitted, ordered::operate(call));
+        let head = ordered::data_head(call, &numbered);
+        for to in others {
+            state.protocol.count_objects(to, true);
+            let sent = head.is_some_and(|head| {
+                let parts = [&head[..], call.arguments];
+                self.machine.send_bytes_and_go_on(me, to, parts)
+            });
+            if sent {
+                let bytes = Message::HEADER_BYTES + ordered::data_bytes(call);
+                state.counting.sent_of(MessageKind::Ordered, bytes);
+            } else {
+                let message = Message::Objects(Box::new(ordered::data(call, &numbered)));
+                state.send(to, message, Payload::NONE, &mut self.out.borrow_mut());
+            }
+        }
+        Some(outcome)
+    }
+
+    /// Elsewhere: sends a call of the worker's to the sequencer; whether that could be done.
+    fn submits(
+        &self,
+        state: &mut State,
+        wanted: Wanted,
+        call: CallRef<'_>,
+        submitted: &Submitted,
+    ) -> bool {
+        let (me, to, number) = (self.node.id, submitted.view.sequencer, call.id.number);
+        let Some(head) = ordered::submit_head(call, submitted) else {
+            return false;
+        };
+        if !self.machine.send_bytes(me, to, [&head, call.arguments]) {
+            return false;
+        }
+        // What else there is to do is done while the call is on its way.
+        let State {
+            here,
+            protocol,
+            counting,
+            ..
+        } = state;
+        here.machine.new_call();
+        counting.all.broadcasts += 1;
+        let bytes = call.ordered_bytes() as usize;
+        here.group.submit_alone(bytes, ordered::operate(call));
+        (here.awaited, here.submitted) = (Some(number), Some(number));
+        protocol.awaits(wanted.awaits(), wanted.site);
+        protocol.count_objects(to, true);
+        let bytes = Message::HEADER_BYTES + ordered::submit_bytes(call);
+        counting.sent_of(MessageKind::Ordered, bytes);
+        true
+    }
+}
