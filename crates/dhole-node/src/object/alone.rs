@@ -30,9 +30,7 @@ impl State {
         result: &mut Vec<u8>,
     ) -> Option<Result<(), Refusal>> {
         let here = &mut self.here;
-        if !here.has_taken_all() {
-            return None;
-        }
+        debug_assert!(here.has_taken_all(), "one after the other");
         let mut host = Hosting {
             copies: &mut here.copies,
             protocol: &self.protocol,

@@ -49,7 +49,8 @@ pub(crate) fn whole(origin: NodeId, serial: u64) -> Part {
 }
 
 impl<B: Body> Group<B> {
-    /// Whether nothing is under way here, and nothing is done again where nothing comes of it.
+    /// Whether nothing is under way here, and nothing is done again where nothing comes of it. Then
+    /// this member holds no token: it passes it on once all that it acknowledges is delivered.
     fn is_at_rest(&self) -> bool {
         let settings = &self.settings;
         let as_told = settings.reliable && !settings.confirm && !self.leaves;
@@ -67,7 +68,7 @@ impl<B: Body> Group<B> {
         let every = settings.acknowledge_every.min(settings.window).max(1);
         let no_token = others == 0 || self.sequencer.token.is_some() || lacks < u64::from(every);
         let fits = lacks <= u64::from(settings.window);
-        !by_tree && no_token && fits && !self.is_held_back() && self.own.pending.is_empty()
+        !by_tree && no_token && fits
     }
 
     /// What is said of a broadcast of this member of so many bytes, if it may come alone now: at
@@ -160,7 +161,6 @@ impl<B: Body> Group<B> {
             && view == self.view.id
             && !self.is_sequencer()
             && self.is_at_rest()
-            && self.token.is_none()
             && self.own.under_way == pending.len()
             && number == done + 1
             && stable <= done
@@ -189,7 +189,6 @@ impl<B: Body> Group<B> {
     fn turn_alone(&mut self, part: Part, body: B) {
         self.history.append(part, body);
         self.peers[part.origin.index()].serial = part.serial.saturating_add(1);
-        self.clock.progress();
         self.history.trim(self.stable);
     }
 }
