@@ -147,13 +147,18 @@ impl Barrier {
     /// interval: the barrier, the first interval to tell, and where the program arrived. All that
     /// was told is told again, so that whatever comes last suffices.
     pub fn untold(&mut self, last: IntervalIndex) -> Option<(BarrierId, IntervalIndex, CallSite)> {
-        let (barrier, site) = (self.waiting_at?, self.site?);
-        if last <= self.told {
+        if !self.has_untold(last) {
             return None;
         }
+        let (barrier, site) = (self.waiting_at?, self.site?);
         self.told = last;
         self.arrivals += 1;
         Some((barrier, self.first_untold, site))
+    }
+
+    /// Whether this node waits at a barrier and has ended intervals since that it has not told of.
+    pub fn has_untold(&self, last: IntervalIndex) -> bool {
+        last > self.told && self.waiting_at.is_some() && self.site.is_some()
     }
 
     /// At the manager: a node, perhaps this one, has arrived, or has more to tell since. For

@@ -10,6 +10,7 @@
 mod aggregation;
 mod owned;
 mod quiet;
+mod single;
 mod twins;
 
 use std::collections::VecDeque;

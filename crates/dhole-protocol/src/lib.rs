@@ -85,12 +85,12 @@ pub use collection::Gossip;
 pub use command::{Along, Command, Commands, Event, Freed, ProtocolError, Unread, WorkerIs};
 pub use interval_log::LogLimits;
 pub use lazy::{MOST_ALONG, MOST_BESIDE};
-pub use message::here;
 pub use message::{
     AbortReason, Appending, BarrierId, DecodeError, EncodeError, Flushed, FlushedAt, Haste,
     Interval, LockId, Message, News, Operation, Pushed, Sent, SentList, Started, Untold, Waiter,
     Waiting, WaitingFor, Wanted, WantedList,
 };
+pub use message::{here, single};
 pub use node_set::NodeSet;
 pub use page_command::{
     Applied, DiffId, PageCommand, PageEvent, PagesOf, SentDiff, WantedDiffs, WrittenPages,

@@ -20,11 +20,11 @@ use crate::{ConditionId, Passage, Raced};
 use serde::{Deserialize, Serialize};
 
 mod carrier;
-mod check;
+pub(crate) mod check;
 mod codec;
 pub(crate) mod few;
 pub mod here;
-mod single;
+pub mod single;
 mod waiting;
 mod wire;
 

@@ -19,6 +19,7 @@ use crate::{Changed, LockId, Message, Passage, Races, WaitingFor};
 mod meeting;
 mod operations;
 mod passing;
+mod single;
 
 /// Everything that one node of a cluster has to know to keep its objects consistent and its
 /// worker in step with the others: a pure state machine. It owns no socket, thread, clock or

@@ -35,6 +35,11 @@ struct Push {
 }
 
 impl Inbox {
+    /// Whether nothing was pushed here since it was last read.
+    pub fn is_empty(&self) -> bool {
+        self.pushes.is_empty()
+    }
+
     /// Takes a push of a version that is news here, and says whether its sender should stop.
     pub fn receive(&mut self, pushed: Pushed, limit: u64, out: &mut Commands) -> bool {
         let Pushed { sent, bytes } = pushed;

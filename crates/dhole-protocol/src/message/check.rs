@@ -111,12 +111,16 @@ fn check_wanted(wanted: usize) -> Result<(), &'static str> {
     }
 }
 
+/// Whether a run of so many nodes may come to a version.
+pub(crate) fn may_be(Version { lamport, node }: Version, nodes: usize) -> bool {
+    lamport < LAMPORT_END && node.index() < nodes
+}
+
 fn check_versions(
     mut versions: impl Iterator<Item = Version>,
     nodes: usize,
 ) -> Result<(), &'static str> {
-    let may_be = |Version { lamport, node }| lamport < LAMPORT_END && node.index() < nodes;
-    match versions.all(may_be) {
+    match versions.all(|version| may_be(version, nodes)) {
         true => Ok(()),
         false => Err("a version of a node that is not in the cluster, or that no run reaches"),
     }

@@ -147,9 +147,9 @@ impl Message {
         }
         if single::is_begun_by(bytes) {
             let (bytes, decoded) = (bytes.len(), single::decode(bytes));
-            let (message, behind) = decoded.ok_or(DecodeError::Single { bytes })?;
+            let (single, behind) = decoded.ok_or(DecodeError::Single { bytes })?;
             return match behind.len() {
-                0 => Ok(message),
+                0 => Ok(single.into()),
                 rest => Err(DecodeError::TooLong { bytes, rest }),
             };
         }

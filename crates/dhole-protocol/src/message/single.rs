@@ -12,7 +12,31 @@ use crate::objects::bare::number;
 const FETCH: [u8; 2] = [0x82, 0];
 const REPLY: [u8; 2] = [0x83, 0];
 
-const BYTES: usize = 32;
+/// Bytes of such a message, without its payload.
+pub const BYTES: usize = 32;
+
+/// A message of one object, as it lies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Single {
+    /// A [`Message::Fetch`].
+    Fetch {
+        /// The asker's round.
+        round: u32,
+        /// The object.
+        wanted: Wanted,
+        /// How many of the objects nobody waits for.
+        beside: u16,
+    },
+    /// A [`Message::FetchReply`]; the object's bytes are the payload.
+    Reply {
+        /// The asker's round.
+        round: u32,
+        /// The object.
+        sent: Sent,
+        /// Whether the asker is to keep its copy.
+        keep: bool,
+    },
+}
 
 /// Whether bytes are those of such a message, if they are a message.
 #[inline]
@@ -20,22 +44,30 @@ pub fn is_begun_by(bytes: &[u8]) -> bool {
     bytes.starts_with(&FETCH) || bytes.starts_with(&REPLY)
 }
 
-/// The bytes of a message, if it is such a one.
-pub fn encode(message: &Message) -> Option<[u8; BYTES]> {
-    let (first, few, round, oid, version) = match message {
-        Message::Fetch {
+/// Bytes of a message, if it is one, that goes with its payload right behind it and begins so; of
+/// both together there are `all`. Of messages that are told by their bytes only these have any.
+#[inline]
+pub fn without_payload(begin: &[u8], all: usize) -> usize {
+    match is_begun_by(begin) {
+        true => all.min(BYTES),
+        false => all,
+    }
+}
+
+/// The bytes of a message.
+#[inline]
+pub fn bytes(single: Single) -> [u8; BYTES] {
+    let (first, few, round, oid, version) = match single {
+        Single::Fetch {
             round,
-            wanted,
+            wanted: Wanted { oid, need },
             beside,
-        } => match wanted[..] {
-            [Wanted { oid, need }] => (FETCH, *beside, round, oid, need),
-            _ => return None,
-        },
-        Message::FetchReply { round, sent, keep } => match sent[..] {
-            [Sent { oid, version }] => (REPLY, u16::from(*keep), round, oid, version),
-            _ => return None,
-        },
-        _ => return None,
+        } => (FETCH, beside, round, oid, need),
+        Single::Reply {
+            round,
+            sent: Sent { oid, version },
+            keep,
+        } => (REPLY, u16::from(keep), round, oid, version),
     };
     let mut bytes = [0; BYTES];
     bytes[..2].copy_from_slice(&first);
@@ -44,38 +76,91 @@ pub fn encode(message: &Message) -> Option<[u8; BYTES]> {
     bytes[8..16].copy_from_slice(&oid.0.to_le_bytes());
     bytes[16..24].copy_from_slice(&version.lamport.to_le_bytes());
     bytes[24..26].copy_from_slice(&version.node.0.to_le_bytes());
-    Some(bytes)
+    bytes
 }
 
 /// The message that these bytes begin with, and what is behind it.
-pub fn decode(bytes: &[u8]) -> Option<(Message, &[u8])> {
+#[inline]
+pub fn decode(bytes: &[u8]) -> Option<(Single, &[u8])> {
     let (bytes, behind) = bytes.split_first_chunk::<BYTES>()?;
     let ([a, b, few @ ..], rest) = bytes.split_first_chunk::<4>()?;
     let (round, rest) = rest.split_first_chunk()?;
     let (oid, rest) = number(rest)?;
     let (lamport, rest) = number(rest)?;
-    let (node, rest) = rest.split_first_chunk()?;
+    let (last, _) = number(rest)?;
     let oid = Oid(oid);
-    let version = Version {
-        lamport,
-        node: NodeId(u16::from_le_bytes(*node)),
-    };
+    let node = NodeId(u16::try_from(last).ok()?);
+    let version = Version { lamport, node };
     let (round, few) = (u32::from_le_bytes(*round), u16::from_le_bytes(*few));
-    let message = match ([*a, *b], few) {
-        _ if rest.iter().any(|byte| *byte != 0) => return None,
-        (FETCH, beside) => Message::Fetch {
+    let single = match ([*a, *b], few) {
+        (FETCH, beside) => Single::Fetch {
             round,
-            wanted: smallvec![Wanted { oid, need: version }],
+            wanted: Wanted { oid, need: version },
             beside,
         },
-        (REPLY, keep @ (0 | 1)) => Message::FetchReply {
+        (REPLY, keep @ (0 | 1)) => Single::Reply {
             round,
-            sent: smallvec![Sent { oid, version }],
+            sent: Sent { oid, version },
             keep: keep == 1,
         },
         _ => return None,
     };
-    Some((message, behind))
+    Some((single, behind))
+}
+
+/// The bytes of a message, if it is such a one.
+pub fn encode(message: &Message) -> Option<[u8; BYTES]> {
+    Some(bytes(match message {
+        Message::Fetch {
+            round,
+            wanted,
+            beside,
+        } => match wanted[..] {
+            [wanted] => Single::Fetch {
+                round: *round,
+                wanted,
+                beside: *beside,
+            },
+            _ => return None,
+        },
+        Message::FetchReply { round, sent, keep } => match sent[..] {
+            [sent] => Single::Reply {
+                round: *round,
+                sent,
+                keep: *keep,
+            },
+            _ => return None,
+        },
+        _ => return None,
+    }))
+}
+
+impl Single {
+    /// Bytes that the message takes on a wire, without its payload.
+    pub fn wire_bytes(self) -> u64 {
+        Message::HEADER_BYTES + super::wire::ROUND_AND_COUNT + super::wire::OID_AND_VERSION
+    }
+}
+
+impl From<Single> for Message {
+    fn from(single: Single) -> Message {
+        match single {
+            Single::Fetch {
+                round,
+                wanted,
+                beside,
+            } => Message::Fetch {
+                round,
+                wanted: smallvec![wanted],
+                beside,
+            },
+            Single::Reply { round, sent, keep } => Message::FetchReply {
+                round,
+                sent: smallvec![sent],
+                keep,
+            },
+        }
+    }
 }
 
 #[cfg(test)]
@@ -117,6 +202,8 @@ mod tests {
         for one in [fetch(1), reply(1, true), reply(1, false)] {
             let bytes = bytes_of(&one);
             assert!(is_begun_by(&bytes) && bytes.len() == BYTES);
+            let (single, _) = decode(&bytes).unwrap();
+            assert_eq!(single.wire_bytes(), one.wire_bytes());
         }
         for other in [fetch(0), fetch(2), reply(0, true), reply(2, false)] {
             assert!(!is_begun_by(&bytes_of(&other)));

@@ -2,11 +2,12 @@
 
 use super::*;
 
+pub(super) const ROUND_AND_COUNT: u64 = 4 + 4;
+pub(super) const OID_AND_VERSION: u64 = 8 + 8 + 2;
+
 impl Message {
     /// Bytes that the message takes on a wire, without its payload.
     pub fn wire_bytes(&self) -> u64 {
-        const ROUND_AND_COUNT: u64 = 4 + 4;
-        const OID_AND_VERSION: u64 = 8 + 8 + 2;
         const ROUND_AND_PAGE: u64 = 4 + 4;
         const INDEX: u64 = 4;
         const COUNT: u64 = 4;

@@ -29,6 +29,7 @@ mod read_misses;
 mod reduction;
 mod release;
 mod serve;
+mod single;
 mod switch;
 mod treadmarks;
 mod twins;

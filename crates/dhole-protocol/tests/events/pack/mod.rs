@@ -175,6 +175,7 @@ impl Pack {
         worker: WorkerIs,
     ) -> Result<Vec<Command>, ProtocolError> {
         let mut commands = Vec::new();
+        crate::single::compare(&self.nodes[node], event.clone(), worker);
         self.nodes[node].step(event, worker, &mut commands)?;
         let mut done = Vec::new();
         for command in commands {
