@@ -234,6 +234,20 @@ impl HeapMut<'_> {
         Ok(self.heap.pack(at, storage, out))
     }
 
+    /// As [`gather`](HeapMut::gather), of an object that owns no other and has at most so many
+    /// bytes; `None` where that is not so, or it is refused.
+    pub fn gather_alone(&self, oid: Oid, most: usize, out: &mut Vec<u8>) -> Option<usize> {
+        let at = self.heap.place(oid)?;
+        let chunk = &self.heap.chunks[at.chunk];
+        let binding = &chunk.binding;
+        if binding.info.owns || binding.packed_bytes() > most as u64 {
+            return None;
+        }
+        let storage = chunk.bytes_at(at.slot)?;
+        let is_written = chunk.is_writable(at.slot) && self.heap.presence() == Presence::Computing;
+        (!is_written).then(|| self.heap.pack(at, storage, out))
+    }
+
     /// Appends the bytes of `oid` as they were before this interval's first write.
     ///
     /// # Errors
@@ -359,6 +373,10 @@ impl HeapMut<'_> {
     /// [`InstallError`]; nothing was written.
     pub fn install(&mut self, oid: Oid, bytes: &[u8]) -> Result<(), InstallError> {
         let at = self.may_install(oid)?;
+        self.install_at(oid, at, bytes)
+    }
+
+    fn install_at(&mut self, oid: Oid, at: Place, bytes: &[u8]) -> Result<(), InstallError> {
         let node = self.heap.node;
         let binding = self.heap.chunks[at.chunk].binding;
         let wanted = binding.packed_bytes();
@@ -375,6 +393,15 @@ impl HeapMut<'_> {
         self.heap.unpack(at, storage, bytes);
         self.heap.appear(oid, at, storage);
         Ok(())
+    }
+
+    /// As [`install`](HeapMut::install), of an object that owns no other: the name of its type.
+    /// `None` where it does, or that is refused.
+    pub fn install_alone(&mut self, oid: Oid, bytes: &[u8]) -> Option<&'static str> {
+        let at = self.may_install(oid).ok()?;
+        let info = self.heap.chunks[at.chunk].binding.info;
+        let installed = !info.owns && self.install_at(oid, at, bytes).is_ok();
+        installed.then_some(info.name)
     }
 
     /// Makes a row of zeros the node's valid copy of `oid`, which is a row that nobody has

@@ -427,7 +427,9 @@ impl Link<'_> {
     fn miss(&self, call: &mut Call<'_, State>, missed: Unread) -> Result<(), Failure> {
         let (mut heap, state) = call.split();
         state.look_beside(missed.oid, &mut heap);
-        self.and_wait(call, Event::ReadMiss(missed))?;
+        if !self.miss_singly(call, &missed)? {
+            self.and_wait(call, Event::ReadMiss(missed))?;
+        }
         self.within_memory(call)
     }
 }

@@ -61,6 +61,7 @@ mod processes;
 mod quiet;
 mod race;
 mod random;
+mod single;
 mod spawn;
 mod strands;
 mod survival;

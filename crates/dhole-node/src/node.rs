@@ -10,7 +10,7 @@ use dhole_net::{Envelope, Outbox, Payload, PayloadPool, Receiver, Wake};
 use dhole_protocol::group::Ending;
 use dhole_protocol::{
     AbortReason, ArrayEvent, BarrierId, Command, Commands, Event, Haste, Message, PageEvent,
-    Protocol, ProtocolError, Races, Sent, Waiter, WorkerIs, group,
+    Protocol, ProtocolError, Races, Sent, Waiter, WorkerIs, group, single,
 };
 
 use crate::count::Counting;
@@ -52,6 +52,8 @@ pub(crate) struct State {
     pub(crate) faulted: bool,
     /// What the objects of the message own that were gathered or taken so far.
     pub(crate) owned: Vec<Oid>,
+    /// The bytes of an object that goes by itself.
+    pub(crate) object: Vec<u8>,
     /// What the worker waits for has come.
     done: bool,
     /// The worker goes on when the objects have come so far in their order: others had, before
@@ -120,6 +122,7 @@ impl Node {
             held_elements: Vec::new(),
             faulted: false,
             owned: Vec::new(),
+            object: Vec::new(),
             counting: Counting::default(),
             done: false,
             after: 0,
@@ -208,7 +211,12 @@ impl Receiver<Message> for Node {
         bytes: &[u8],
         answer: &mut dyn FnMut([&[u8]; 2]),
     ) -> Option<Wake> {
-        self.monitor.lock().split().1.take_bare(from, bytes, answer)
+        let mut guard = self.monitor.lock();
+        let (mut heap, state) = guard.split();
+        match single::is_begun_by(bytes) {
+            true => state.take_single(from, bytes, &mut heap, answer),
+            false => state.take_bare(from, bytes, answer),
+        }
     }
 
     fn describe(&self) -> Option<String> {

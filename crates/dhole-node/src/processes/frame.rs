@@ -60,6 +60,8 @@ pub(super) struct Frame<'a> {
     pub header: Header,
     pub told: &'a [u8],
     pub message: &'a [u8],
+    /// The message, and the payload behind it.
+    pub body: &'a [u8],
     pub payload: &'a [u8],
 }
 
@@ -105,12 +107,13 @@ impl Frame<'_> {
         let header = Header::from_bytes(header)?;
         let parts = u64::from(header.told) + u64::from(header.message);
         let split = || {
-            let (told, rest) = rest.split_at_checked(header.told as usize)?;
-            let (message, payload) = rest.split_at_checked(header.message as usize)?;
+            let (told, body) = rest.split_at_checked(header.told as usize)?;
+            let (message, payload) = body.split_at_checked(header.message as usize)?;
             Some(Frame {
                 header,
                 told,
                 message,
+                body,
                 payload,
             })
         };

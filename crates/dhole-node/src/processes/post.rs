@@ -12,7 +12,7 @@ use std::time::Duration;
 use dhole_heap::Cluster;
 use dhole_model::NodeId;
 use dhole_net::{Envelope, Outbox, Payload, Receiver, SendError, Wake};
-use dhole_protocol::{AbortReason, Haste, Message};
+use dhole_protocol::{AbortReason, Haste, Message, single};
 
 use super::frame::{HEADER, Header, Kind};
 use super::{Processes, lock};
@@ -31,7 +31,7 @@ pub(super) struct Lane {
 const MOST_KEPT: usize = 1 << 20;
 
 /// A frame that is longer takes its time, for which nobody is to wait who needs the node's lock.
-const AT_ONCE: usize = 4096;
+pub(super) const AT_ONCE: usize = 4096;
 
 /// How long a sender that finds no room and nothing to take sleeps before it tries again. It does
 /// not sleep in the port: whoever gets up there is taken for the one who sleeps, and that may be
@@ -268,7 +268,7 @@ impl Processes {
         }
     }
 
-    /// Sends a message whose bytes are these, if nothing has to go before it, nobody sends there
+    /// Sends a message whose bytes are these, its payload behind them, if nothing has to go before it, nobody sends there
     /// and there is room; whether it was sent. Waits for nobody: whoever has a lane may wait for
     /// the node's lock, which the caller may hold.
     pub(super) fn post_bytes(&self, to: NodeId, parts: [&[u8]; 2], at_leisure: bool) -> bool {
@@ -285,7 +285,8 @@ impl Processes {
         {
             return false;
         }
-        let header = self.header(Kind::Message, 0, bytes);
+        let message = single::without_payload(first, bytes);
+        let header = self.header(Kind::Message, 0, message);
         let parts = &[&header[..], first, second];
         let sent = match at_leisure {
             true => self.port.send_at_leisure(to, parts),

@@ -17,10 +17,11 @@ use std::time::Duration;
 use dhole_model::NodeId;
 use dhole_net::{Envelope, Loss, Outbox, Payload, Wake};
 use dhole_protocol::objects::bare;
-use dhole_protocol::{AbortReason, Message, here};
+use dhole_protocol::{AbortReason, Message, here, single};
 use smallvec::SmallVec;
 
 use super::frame::{Frame, Kind};
+use super::post::AT_ONCE;
 use super::{Processes, lock};
 use crate::machine::{LostNode, Receivers};
 
@@ -46,22 +47,30 @@ pub(super) struct Desk {
 }
 
 /// What who delivers has collected, in the order in which it came.
-type Tray = VecDeque<Came>;
+#[derive(Default)]
+struct Tray {
+    /// The first message of a look, if it came by its bytes: mostly there is no other.
+    first: Vec<u8>,
+    /// What came after it.
+    rest: VecDeque<Came>,
+}
 
 /// A message that has come.
 enum Came {
     Whole(Envelope<Message>),
-    /// By its bytes, which the node may take at once.
+    /// By its bytes, and those of its payload, which the node may take at once.
     Bytes(NodeId, SmallVec<[u8; FEW]>),
 }
 
 /// As long a message is kept by its bytes in place.
 const FEW: usize = 64;
+/// As long the first message of a look may be.
+const MOST_FIRST: usize = 2 * AT_ONCE;
 
 /// A message as it lies in its frame, or what was made of it.
 enum Brought<'a> {
     Whole(Counted),
-    /// By its bytes, which the node may take at once.
+    /// By its bytes, and those of its payload, which the node may take at once.
     Bytes(NodeId, &'a [u8]),
 }
 
@@ -77,23 +86,25 @@ impl Brought<'_> {
     }
 }
 
-/// The first message of a look, if it came by its bytes: mostly there is no other, and then it is
-/// put nowhere before the node has it.
-struct First(Option<(NodeId, usize)>, [u8; FEW]);
-
-impl First {
-    const NONE: First = First(None, [0; FEW]);
-
-    /// Whether it is these bytes now: they are few, and nothing has come before.
+impl Tray {
+    /// Puts down what has come, behind the first message of this look if that came by its bytes,
+    /// and who has sent it.
     #[inline]
-    fn is(&mut self, from: NodeId, bytes: &[u8]) -> bool {
-        let First(came, place) = self;
-        let fits = came.is_none() && bytes.len() <= FEW;
-        if fits {
-            place[..bytes.len()].copy_from_slice(bytes);
-            *came = Some((from, bytes.len()));
+    fn put(&mut self, message: Brought<'_>, first: &mut Option<NodeId>) {
+        match message {
+            Brought::Bytes(from, bytes)
+                if first.is_none() && self.rest.is_empty() && bytes.len() <= MOST_FIRST =>
+            {
+                self.first.clear();
+                self.first.extend_from_slice(bytes);
+                *first = Some(from);
+            }
+            message => self.rest.push_back(message.kept().0),
         }
-        fits
+    }
+
+    fn clear(&mut self) {
+        *self = Tray::default();
     }
 }
 
@@ -194,7 +205,7 @@ impl Processes {
     /// Takes what has come, and returns how much that was. What it leads to goes to `out`.
     pub(super) fn poll(&self, receivers: &Receivers<'_>, out: &mut Outbox<Message>) -> usize {
         let desk = &self.desk;
-        let (mut tray, mut first) = (None, First::NONE);
+        let (mut tray, mut first) = (None, None);
         let mut taken = self.collect(&mut |message| {
             if tray.is_none() {
                 tray = desk.try_tray();
@@ -202,10 +213,7 @@ impl Processes {
             match &mut tray {
                 // What was collected before by others goes first. No frame is taken by two threads
                 // at once, so none of them comes in between.
-                Some(tray) if !desk.has_collected() => match message {
-                    Brought::Bytes(from, bytes) if tray.is_empty() && first.is(from, bytes) => {}
-                    message => tray.push_back(message.kept().0),
-                },
+                Some(tray) if !desk.has_collected() => tray.put(message, &mut first),
                 _ => desk.put(message.kept()),
             }
         });
@@ -216,7 +224,7 @@ impl Processes {
             taken += 1;
             self.lose(receivers, node, &loss.to_string(), out);
         });
-        taken + self.deliver((tray, &first), receivers, out)
+        taken + self.deliver((tray, first), receivers, out)
     }
 
     /// Takes what has come from the port, and returns how many frames that were.
@@ -249,18 +257,18 @@ impl Processes {
     /// will find what was collected meanwhile.
     fn deliver<'a>(
         &'a self,
-        (mut tray, first): (Option<MutexGuard<'a, Tray>>, &First),
+        (mut tray, first): (Option<MutexGuard<'a, Tray>>, Option<NodeId>),
         receivers: &Receivers<'_>,
         out: &mut Outbox<Message>,
     ) -> usize {
         let mut delivered = 0;
-        if let First(Some((from, bytes)), place) = first {
-            self.hand_over_bytes(receivers, *from, &place[..*bytes], out);
+        if let (Some(tray), Some(from)) = (&tray, first) {
+            self.hand_over_bytes(receivers, from, &tray.first, out);
             delivered += 1;
         }
         loop {
             if let Some(mut tray) = tray {
-                while let Some(came) = tray.pop_front().or_else(|| self.desk.next()) {
+                while let Some(came) = tray.rest.pop_front().or_else(|| self.desk.next()) {
                     match came {
                         Came::Whole(envelope) => self.hand_over(receivers, envelope, out),
                         Came::Bytes(from, bytes) => {
@@ -294,13 +302,13 @@ impl Processes {
         // Whoever is answered waits for it; and for what goes before.
         let answer = &mut |parts: [&[u8]; 2]| {
             if !out.is_empty() || !self.post_bytes(from, parts, true) {
-                out.push(whole(self.me, from, &parts.concat()));
+                out.push(self.whole(self.me, from, &parts.concat()));
             }
         };
         match node.deliver_bytes(from, bytes, answer) {
             Some(Wake::Yes) => self.pace.wake(&*self.port),
             Some(Wake::No) => {}
-            None => self.hand_over(receivers, whole(from, self.me, bytes), out),
+            None => self.hand_over(receivers, self.whole(from, self.me, bytes), out),
         }
     }
 
@@ -333,7 +341,7 @@ impl Processes {
         for LostNode { node, how } in lost {
             self.tell_of_loss(receivers, node, &how, &mut out);
         }
-        self.deliver((None, &First::NONE), receivers, &mut out);
+        self.deliver((None, None), receivers, &mut out);
         self.post_all(receivers, &mut out);
     }
 
@@ -408,24 +416,24 @@ impl Processes {
         if bytes > 0 {
             self.check_message(bytes + begun + frame.payload.len())?;
         }
-        let has_payload = !frame.payload.is_empty() || begun > 0;
-        let mut payload = Payload::NONE;
-        if has_payload || !frame.told.is_empty() {
+        if !frame.told.is_empty() {
             let here = self.here.read().unwrap_or_else(PoisonError::into_inner);
             let Some(here) = &*here else { return Ok(()) };
             let learnt = here.cluster.learn(from, frame.told);
             learnt.map_err(|error| error.to_string())?;
-            if has_payload {
-                payload = here.pool.take();
-            }
         }
         if frame.message.is_empty() {
             return Ok(());
         }
-        let may_be_taken = bare::is_whole(frame.message) || here::decode(frame.message).is_some();
-        if may_be_taken && begun == 0 && frame.payload.is_empty() {
-            put(Brought::Bytes(from, frame.message));
+        if begun == 0 && may_be_taken(frame) {
+            put(Brought::Bytes(from, frame.body));
             return Ok(());
+        }
+        let mut payload = Payload::NONE;
+        if !frame.payload.is_empty() || begun > 0 {
+            let here = self.here.read().unwrap_or_else(PoisonError::into_inner);
+            let Some(here) = &*here else { return Ok(()) };
+            payload = here.pool.take();
         }
         let body = Message::decode(frame.message).map_err(|error| error.to_string())?;
         if let Message::Abort {
@@ -492,6 +500,26 @@ impl Processes {
         }
     }
 
+    /// The message of these bytes, which are one, with its payload behind it.
+    fn whole(&self, from: NodeId, to: NodeId, bytes: &[u8]) -> Envelope<Message> {
+        let (message, behind) = bytes.split_at(single::without_payload(bytes, bytes.len()));
+        let body = Message::decode(message).expect("they were looked at, or a node has made them");
+        let mut payload = Payload::NONE;
+        let here = self.here.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(here) = &*here
+            && !behind.is_empty()
+        {
+            payload = here.pool.take();
+        }
+        payload.extend(behind);
+        Envelope {
+            from,
+            to,
+            body,
+            payload,
+        }
+    }
+
     /// A peer is lost: the run is over, unless it is for the peer.
     fn lose(&self, receivers: &Receivers<'_>, node: NodeId, how: &str, out: &mut Outbox<Message>) {
         let mut table = lock(&self.table);
@@ -532,14 +560,12 @@ impl Processes {
     }
 }
 
-/// The message of these bytes, which are one.
-fn whole(from: NodeId, to: NodeId, bytes: &[u8]) -> Envelope<Message> {
-    let body = Message::decode(bytes).expect("they were looked at, or a node has made them");
-    let payload = Payload::NONE;
-    Envelope {
-        from,
-        to,
-        body,
-        payload,
+/// Whether a frame brings a message that the node may take by its bytes.
+fn may_be_taken(frame: Frame<'_>) -> bool {
+    let message = frame.message;
+    match frame.payload.len() {
+        0 if bare::is_whole(message) || here::decode(message).is_some() => true,
+        0..AT_ONCE => matches!(single::decode(message), Some((_, []))),
+        _ => false,
     }
 }
