@@ -8,7 +8,7 @@ use dhole_heap::{Call, HeapMut};
 use dhole_model::{MessageKind, NodeId};
 use dhole_net::{Payload, Wake};
 use dhole_protocol::single::{self, Single};
-use dhole_protocol::{Sent, Unread, Wanted};
+use dhole_protocol::{Answer, Sent, Unread, Wanted};
 
 use crate::node::{State, must, worker_is};
 use crate::worker::{Failure, Link};
@@ -38,14 +38,9 @@ impl State {
                 },
                 [],
             ) => self.answer_singly(from, (round, wanted), heap, answer),
-            (
-                Single::Reply {
-                    round,
-                    sent,
-                    keep: false,
-                },
-                object,
-            ) => self.install_singly(from, (round, sent), object, heap),
+            (Single::Reply { round, sent, keep }, object) => {
+                self.install_singly(from, (round, sent, keep), object, heap)
+            }
             _ => None,
         }
     }
@@ -60,11 +55,11 @@ impl State {
         let (oid, worker) = (wanted.oid, worker_is(heap.presence()));
         self.object.clear();
         let bytes = heap.gather_alone(oid, MOST_BYTES, &mut self.object)?;
-        let (version, make_clean) = self.protocol.answer_singly(from, wanted, worker)?;
-        if make_clean {
+        let answered = self.protocol.answer_singly(from, wanted, worker)?;
+        if answered.make_clean {
             must(heap.make_clean(oid), "the worker is in a call");
         }
-        let (sent, keep) = (Sent { oid, version }, false);
+        let Answer { sent, keep, .. } = answered;
         let reply = Single::Reply { round, sent, keep };
         answer([&single::bytes(reply), &self.object]);
         // What is counted can be counted while the reply is on its way.
@@ -76,7 +71,7 @@ impl State {
     fn install_singly(
         &mut self,
         from: NodeId,
-        (round, sent): (u32, Sent),
+        (round, sent, keep): (u32, Sent, bool),
         object: &[u8],
         heap: &mut HeapMut<'_>,
     ) -> Option<Wake> {
@@ -86,7 +81,7 @@ impl State {
         // What cannot be installed ends the run, as it does elsewhere.
         let name = heap.install_alone(sent.oid, object)?;
         let waited = !self.may_go_on();
-        self.protocol.install_singly(sent);
+        self.protocol.install_singly(sent, keep);
         self.woken();
         let of_type = self.counting.of_type(name);
         of_type.installed += 1;

@@ -41,6 +41,7 @@ use aggregation::{SpareLists, Want};
 
 pub use aggregation::MOST_BESIDE;
 pub use owned::MOST_ALONG;
+pub use single::Answer;
 
 /// One node's part of the protocol.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]

@@ -84,7 +84,7 @@ pub use barrier::Here;
 pub use collection::Gossip;
 pub use command::{Along, Command, Commands, Event, Freed, ProtocolError, Unread, WorkerIs};
 pub use interval_log::LogLimits;
-pub use lazy::{MOST_ALONG, MOST_BESIDE};
+pub use lazy::{Answer, MOST_ALONG, MOST_BESIDE};
 pub use message::{
     AbortReason, Appending, BarrierId, DecodeError, EncodeError, Flushed, FlushedAt, Haste,
     Interval, LockId, Message, News, Operation, Pushed, Sent, SentList, Started, Untold, Waiter,

@@ -35,9 +35,9 @@ struct Push {
 }
 
 impl Inbox {
-    /// Whether nothing was pushed here since it was last read.
-    pub fn is_empty(&self) -> bool {
-        self.pushes.is_empty()
+    /// Whether anything is known of pushes of an object.
+    pub fn holds(&self, oid: Oid) -> bool {
+        self.pushes.contains_key(&oid)
     }
 
     /// Takes a push of a version that is news here, and says whether its sender should stop.

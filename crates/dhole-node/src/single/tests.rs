@@ -206,8 +206,12 @@ fn a_reply_that_does_not_bring_what_was_asked_for_is_left_to_the_whole_message()
         oid: wanted.oid,
         version: wanted.need,
     };
-    let mut told = |from: u16, round, sent, keep, object: &[u8]| {
-        let head = single::bytes(Single::Reply { round, sent, keep });
+    let told = |from: u16, round, sent, object: &[u8]| {
+        let head = single::bytes(Single::Reply {
+            round,
+            sent,
+            keep: false,
+        });
         let bytes = [&head[..], object].concat();
         node.deliver_bytes(NodeId(from), &bytes, &mut |_| panic!("an answer"))
     };
@@ -222,26 +226,25 @@ fn a_reply_that_does_not_bring_what_was_asked_for_is_left_to_the_whole_message()
         },
         ..sent
     };
-    for (from, round, sent, keep, object) in [
-        (1, round, sent, false, &[1_u8][..]),
-        (2, round, sent, false, &[1]),
-        (0, round + 1, sent, false, &[1]),
-        (0, round, other, false, &[1]),
-        (0, round, beyond, false, &[1]),
-        (0, round, sent, true, &[1]),
-        (0, round, sent, false, &[]),
-        (0, round, sent, false, &[1, 1]),
+    for (from, round, sent, object) in [
+        (1, round, sent, &[1_u8][..]),
+        (2, round, sent, &[1]),
+        (0, round + 1, sent, &[1]),
+        (0, round, other, &[1]),
+        (0, round, beyond, &[1]),
+        (0, round, sent, &[]),
+        (0, round, sent, &[1, 1]),
         // No `bool`.
-        (0, round, sent, false, &[2]),
+        (0, round, sent, &[2]),
     ] {
         assert_eq!(
-            told(from, round, sent, keep, object),
+            told(from, round, sent, object),
             None,
             "{from} {sent:?} {object:?}"
         );
     }
     assert!(!node.monitor.lock().split().0.is_present(objects[0]));
-    assert_eq!(told(0, round, sent, false, &[1]), Some(Wake::Yes));
+    assert_eq!(told(0, round, sent, &[1]), Some(Wake::Yes));
     assert!(node.monitor.lock().split().0.is_present(objects[0]));
-    assert_eq!(told(0, round, sent, false, &[1]), None, "it counts once");
+    assert_eq!(told(0, round, sent, &[1]), None, "it counts once");
 }

@@ -6,6 +6,7 @@ use dhole_model::{NodeId, Version};
 
 use super::Protocol;
 use crate::command::{Unread, WorkerIs};
+use crate::lazy::Answer;
 use crate::message::check;
 use crate::single::Single;
 use crate::{Sent, Wanted};
@@ -27,32 +28,33 @@ impl Protocol {
     }
 
     /// As the delivery of a [`Message::Fetch`](crate::Message::Fetch) of one object where all that
-    /// comes of it is a reply of that alone: its version, as it is stored here, and whether
-    /// [`Command::MakeClean`](crate::Command::MakeClean) goes before.
+    /// comes of it is a reply of that alone, and
+    /// [`Command::MakeClean`](crate::Command::MakeClean) before it where the answer says so.
     pub fn answer_singly(
         &mut self,
         from: NodeId,
         wanted: Wanted,
         worker: WorkerIs,
-    ) -> Option<(Version, bool)> {
+    ) -> Option<Answer> {
         match self.may_be_single(from, wanted.need) {
-            true => self.lazy.answer_singly(wanted, worker),
+            true => self.lazy.answer_singly(from, wanted, worker),
             false => None,
         }
     }
 
     /// Whether all that comes of the delivery of a
-    /// [`Message::FetchReply`](crate::Message::FetchReply) of one object, which is not to be kept,
-    /// is that it is installed and the worker's wait is over.
+    /// [`Message::FetchReply`](crate::Message::FetchReply) of one object is that it is installed
+    /// and the worker's wait is over.
     pub fn is_answered_singly(&self, from: NodeId, round: u32, sent: Sent) -> bool {
         !self.over
             && self.may_be_single(from, sent.version)
             && self.lazy.is_answered_singly(from, round, sent)
     }
 
-    /// The object of [such a reply](Protocol::is_answered_singly) was installed.
-    pub fn install_singly(&mut self, sent: Sent) {
-        self.lazy.install_singly(sent);
+    /// The object of [such a reply](Protocol::is_answered_singly) was installed; whether it is to
+    /// be kept is what the reply says.
+    pub fn install_singly(&mut self, sent: Sent, keep: bool) {
+        self.lazy.install_singly(sent, keep);
     }
 
     fn may_be_single(&self, from: NodeId, version: Version) -> bool {

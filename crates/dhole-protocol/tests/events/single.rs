@@ -4,7 +4,7 @@ use crate::pack::{Pack, acquire, allocated_under, arrive, n, release, site};
 use dhole_model::{Coherence, Oid, OidRange, Version};
 use dhole_protocol::single::Single;
 use dhole_protocol::{
-    Command, Event, LogLimits, Message, Protocol, Races, Sent, Unread, Wanted, WorkerIs,
+    Command, Event, LogLimits, Message, Protocol, Races, Unread, Wanted, WorkerIs,
 };
 use proptest::prelude::*;
 use smallvec::smallvec;
@@ -43,24 +43,20 @@ fn take(protocol: &mut Protocol, event: &Event, worker: WorkerIs) -> Option<Vec<
             wanted,
             beside: 0,
         } => {
-            let (version, make_clean) = protocol.answer_singly(from, wanted, worker)?;
-            let oid = wanted.oid;
-            let mut commands = Vec::from_iter(make_clean.then_some(Command::MakeClean(oid)));
+            let answer = protocol.answer_singly(from, wanted, worker)?;
+            let make_clean = Command::MakeClean(wanted.oid);
+            let mut commands = Vec::from_iter(answer.make_clean.then_some(make_clean));
             commands.push(Command::Reply {
                 to: from,
                 round,
-                sent: smallvec![Sent { oid, version }],
+                sent: smallvec![answer.sent],
                 pre_images: smallvec![],
-                keep: false,
+                keep: answer.keep,
             });
             Some(commands)
         }
-        Single::Reply {
-            round,
-            sent,
-            keep: false,
-        } if protocol.is_answered_singly(from, round, sent) => {
-            protocol.install_singly(sent);
+        Single::Reply { round, sent, keep } if protocol.is_answered_singly(from, round, sent) => {
+            protocol.install_singly(sent, keep);
             Some(vec![Command::Install(sent), Command::Done])
         }
         _ => None,
