@@ -268,9 +268,9 @@ impl Processes {
         }
     }
 
-    /// Sends a message whose bytes are these, its payload behind them, if nothing has to go before it, nobody sends there
-    /// and there is room; whether it was sent. Waits for nobody: whoever has a lane may wait for
-    /// the node's lock, which the caller may hold.
+    /// Sends a message whose bytes are these, its payload behind them, if nothing has to go before
+    /// it, nobody sends there and there is room; whether it was sent. Waits for nobody: whoever has
+    /// a lane may wait for the node's lock, which the caller may hold.
     pub(super) fn post_bytes(&self, to: NodeId, parts: [&[u8]; 2], at_leisure: bool) -> bool {
         let lane = self.lanes.get(to.index());
         let Some(Ok(lane)) = lane.map(Mutex::try_lock) else {

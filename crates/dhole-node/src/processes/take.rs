@@ -505,13 +505,11 @@ impl Processes {
         let (message, behind) = bytes.split_at(single::without_payload(bytes, bytes.len()));
         let body = Message::decode(message).expect("they were looked at, or a node has made them");
         let mut payload = Payload::NONE;
-        let here = self.here.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(here) = &*here
-            && !behind.is_empty()
-        {
-            payload = here.pool.take();
+        if !behind.is_empty() {
+            let here = self.here.read().unwrap_or_else(PoisonError::into_inner);
+            payload = here.as_ref().map_or(payload, |here| here.pool.take());
+            payload.extend(behind);
         }
-        payload.extend(behind);
         Envelope {
             from,
             to,

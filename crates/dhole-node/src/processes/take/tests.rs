@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use dhole_heap::{Cluster, Monitor};
-use dhole_model::Detector;
+use dhole_model::{Detector, Oid, Version};
 use dhole_net::{Local, Port, SendError};
+use dhole_protocol::Sent;
+use dhole_protocol::single::Single;
 
 use super::super::ProcessLimits;
 use super::super::frame::Header;
@@ -81,6 +83,25 @@ fn bytes_go_where_there_is_room_and_nobody_sends_and_wait_for_nothing() {
     let frame = Frame::parse(&came[0]).unwrap();
     assert_eq!((came.len(), frame.message), (1, &b"first second"[..]));
     assert!(!post(2), "there is no such node");
+    let reply = Single::Reply {
+        round: 1,
+        sent: Sent {
+            oid: Oid(64),
+            version: Version {
+                lamport: 2,
+                node: NodeId(0),
+            },
+        },
+        keep: false,
+    };
+    let reply = single::bytes(reply);
+    assert!(machine.post_bytes(NodeId(1), [&reply, b"object"], true));
+    peer.poll(&mut |_, frame| came.push(frame.to_vec()));
+    let frame = Frame::parse(&came[1]).unwrap();
+    assert_eq!((frame.message, frame.payload), (&reply[..], &b"object"[..]));
+    let whole = machine.whole(NodeId(0), NodeId(1), frame.body);
+    assert_eq!(whole.body, Message::decode(&reply).unwrap());
+    assert_eq!(*whole.payload, *b"object");
     let long = [0; 4096];
     assert!(
         !machine.post_bytes(NodeId(1), [&long, &[]], true),
