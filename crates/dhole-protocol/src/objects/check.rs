@@ -42,7 +42,8 @@ impl ObjectsMessage {
                 if calls.iter().any(|call| call.id.node != from) {
                     return Err("a request in another node's name");
                 }
-                if calls.is_empty() || (!together && calls.len() > 1) {
+                let most = if *together { MOST_CALLS } else { 1 };
+                if calls.is_empty() || calls.len() > most {
                     return Err("calls that are no batch");
                 }
                 check_time(time, nodes)

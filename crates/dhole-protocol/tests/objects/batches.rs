@@ -1,6 +1,6 @@
 //! Calls that are started while others are under way.
 
-use dhole_protocol::objects::{Answers, Calls};
+use dhole_protocol::objects::{Answers, Calls, MOST_CALLS};
 
 use super::*;
 
@@ -154,7 +154,9 @@ fn what_is_no_batch_and_what_nobody_asked_for_is_refused() {
         news: None,
     };
     let by = |node, number| call(object, id(node, number), ADD);
+    let so_many = |calls: usize| (1..=calls as u64).map(|number| by(1, number)).collect();
     let requests = [
+        request(so_many(MOST_CALLS + 1), true),
         request(Calls::new(), true),
         request(Calls::new(), false),
         request(Calls::from_vec(vec![by(1, 8), by(1, 9)]), false),
@@ -169,6 +171,8 @@ fn what_is_no_batch_and_what_nobody_asked_for_is_refused() {
         );
     }
     assert_eq!(copy.copies.0[&object], 0, "none of it was executed");
+    deliver(&mut copy, 1, &request(so_many(MOST_CALLS), true));
+    assert_eq!(copy.copies.0[&object], MOST_CALLS as u32);
     let reply = |answers: &[u64], together| ObjectsMessage::Reply {
         answers: answers
             .iter()
