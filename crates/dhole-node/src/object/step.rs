@@ -370,7 +370,8 @@ impl State {
         let machine = &self.here.machine;
         // If not, they wait there, or are refused.
         if delivered <= machine.delivered() && machine.has_asked(&results) {
-            // A second result of a call is for the machine to judge.
+            // What is under way no longer is for the machine to judge: calls may be given up on the
+            // way.
             let mut again = PackedResults::default();
             for (call, result) in results.iter() {
                 if !self.here.machine.is_answered(from, call) {

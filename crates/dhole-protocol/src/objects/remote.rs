@@ -172,8 +172,7 @@ impl Objects {
                 news,
                 ..
             } => {
-                let asked = |(call, _): &(u64, Outcome)| self.asked.contains(*call);
-                let mut known = answers.iter().all(asked);
+                let mut known = self.are_asked(|| answers.iter().map(|(call, _)| *call));
                 // They may have been given up with the node that was asked first.
                 if known || !self.gone.is_empty() {
                     self.hear(news);
@@ -238,9 +237,24 @@ impl Objects {
         Ok(())
     }
 
-    /// Whether these are results of calls of this node's worker that are under way.
+    /// Whether these are results of calls of this node's worker that are under way, of each one.
+    #[inline]
     pub fn has_asked(&self, results: &PackedResults) -> bool {
-        results.iter().all(|(call, _)| self.asked.contains(call))
+        self.are_asked(|| results.iter().map(|(call, _)| call))
+    }
+
+    /// Whether these calls of this node's worker are under way, and none comes twice.
+    #[inline]
+    fn are_asked<I: Iterator<Item = u64>>(&self, calls: impl Fn() -> I) -> bool {
+        let (mut ascend, mut last) = (true, None);
+        for call in calls() {
+            if !self.asked.contains(call) {
+                return false;
+            }
+            ascend &= last < Some(call);
+            last = Some(call);
+        }
+        ascend || differ(calls().collect())
     }
 
     /// A call of this node's worker is over; whether it was under way.
@@ -349,6 +363,13 @@ impl Objects {
             (entry.place, entry.since) = (place, since);
         }
     }
+}
+
+/// Whether no number comes twice: mostly they ascend, but for what a guard has held up.
+#[cold]
+fn differ(mut numbers: Vec<u64>) -> bool {
+    numbers.sort_unstable();
+    numbers.is_sorted_by(|one, next| one < next)
 }
 
 impl ObjectsMessage {

@@ -302,7 +302,23 @@ fn results_that_nobody_waits_for_are_refused() {
 fn a_call_has_one_result() {
     let (mut caller, _, object) = caller_and_copy();
     two_begin(&mut caller, object);
-    refuses(&mut caller, 0, results(&[2, 2]));
+    for number in 3..=5 {
+        assert!(joins(&mut caller, object, number, &[]));
+    }
+    for twice in [&[2, 2][..], &[2, 1, 2], &[1, 2, 2, 1]] {
+        refuses(&mut caller, 0, results(twice));
+        let reply = ObjectsMessage::Reply {
+            answers: twice.iter().map(|it| (*it, Ok(Bytes::default()))).collect(),
+            together: true,
+            delivered: 0,
+            news: None,
+        };
+        refuses(&mut caller, 0, reply);
+    }
+    // Of all that nothing was done.
+    let told = deliver(&mut caller, 0, &results(&[2, 1]));
+    assert_eq!(over(&told), [2, 1]);
+    assert_eq!(requested(&sent(told)), Some((vec![3, 4, 5], true)));
     refuses(&mut caller, 0, results(&[2]));
 }
 
