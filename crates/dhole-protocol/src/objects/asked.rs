@@ -17,28 +17,31 @@ pub(super) struct AskedCalls {
     begun: u64,
 }
 
+/// A call. What is known of one that goes with others is kept once for all of these: it is small.
 #[derive(Clone, Debug)]
-struct Asked {
+enum Asked {
+    /// It is in the batch of this number.
+    Together(u64),
+    Alone(Box<Alone>),
+}
+
+#[derive(Clone, Debug)]
+struct Alone {
     to: NodeId,
-    again: Again,
+    /// What it is made of again, if it may be.
+    again: Option<Call>,
     /// What its news told.
     time: Option<VectorTime>,
 }
 
-/// What a call is made of again.
 #[derive(Clone, Debug)]
-enum Again {
-    Never,
-    Call(Box<Call>),
-    /// It is in the batch of this number.
-    Batch(u64),
-}
-
-#[derive(Clone, Debug, Default)]
 struct Together {
+    to: NodeId,
     calls: PackedCalls,
     /// As many of them are not over.
     left: usize,
+    /// What the news of one of them told, with its number.
+    told: Option<(u64, VectorTime)>,
 }
 
 impl AskedCalls {
@@ -56,29 +59,39 @@ impl AskedCalls {
 
     /// `to` is asked for this call, and was told this with it.
     pub fn insert(&mut self, to: NodeId, call: Call, time: Option<VectorTime>) {
-        let (number, again) = (call.id.number, Again::Call(Box::new(call)));
-        self.calls.insert(number, Asked { to, again, time });
+        let (number, again) = (call.id.number, Some(call));
+        self.insert_alone(number, Alone { to, again, time });
     }
 
     /// `to` executes something of this number that is not to be asked for again.
     pub fn insert_once(&mut self, to: NodeId, number: u64, time: Option<VectorTime>) {
-        let again = Again::Never;
-        self.calls.insert(number, Asked { to, again, time });
+        let again = None;
+        self.insert_alone(number, Alone { to, again, time });
     }
 
-    /// The number of a new batch.
-    pub fn begin_batch(&mut self) -> u64 {
+    fn insert_alone(&mut self, number: u64, alone: Alone) {
+        self.calls.insert(number, Asked::Alone(Box::new(alone)));
+    }
+
+    /// The number of a new batch, for which `to` is asked.
+    pub fn begin_batch(&mut self, to: NodeId) -> u64 {
         self.begun += 1;
-        self.batches.insert(self.begun, Together::default());
+        let together = Together {
+            to,
+            calls: PackedCalls::default(),
+            left: 0,
+            told: None,
+        };
+        self.batches.insert(self.begun, together);
         self.begun
     }
 
-    /// `to` is asked for this call with others in a batch; with the arguments that are appended,
-    /// if they can be; whether they could.
+    /// This call is asked for with others in a batch; with the arguments that are appended, if
+    /// they can be; whether they could.
     #[inline]
     pub fn join<E>(
         &mut self,
-        (batch, to): (u64, NodeId),
+        batch: u64,
         call: CallRef<'_>,
         arguments: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
     ) -> bool {
@@ -88,12 +101,7 @@ impl AskedCalls {
         let joined = together.calls.push_with(call, arguments);
         if joined {
             together.left += 1;
-            let asked = Asked {
-                to,
-                again: Again::Batch(batch),
-                time: None,
-            };
-            self.calls.insert(call.id.number, asked);
+            self.calls.insert(call.id.number, Asked::Together(batch));
         }
         joined
     }
@@ -104,19 +112,19 @@ impl AskedCalls {
         self.batches.get(batch).map(|together| &together.calls)
     }
 
-    /// Whoever is asked for this call was told this with it.
-    pub fn told(&mut self, number: u64, time: Option<VectorTime>) {
-        if let Some(asked) = self.calls.get_mut(number) {
-            asked.time = time;
+    /// Whoever is asked for a batch was told this with it, of which an answer for this call of it
+    /// says that it was heard.
+    pub fn told(&mut self, batch: u64, call: u64, time: Option<VectorTime>) {
+        if let Some(together) = self.batches.get_mut(batch) {
+            together.told = time.map(|time| (call, time));
         }
     }
 
     /// The call of this number, if it may be made again.
     pub fn call(&self, number: u64, node: NodeId) -> Option<Call> {
-        match &self.calls.get(number)?.again {
-            Again::Never => None,
-            Again::Call(call) => Some(Call::clone(call)),
-            Again::Batch(batch) => {
+        match self.calls.get(number)? {
+            Asked::Alone(alone) => alone.again.clone(),
+            Asked::Together(batch) => {
                 let mut calls = self.batch(*batch)?.iter(node);
                 calls.find(|call| call.id.number == number).map(Call::from)
             }
@@ -127,18 +135,23 @@ impl AskedCalls {
     /// was told with it, if it was `from`.
     #[inline]
     pub fn is_over(&mut self, number: u64, from: NodeId) -> (bool, Option<VectorTime>) {
-        let Some(Asked { to, again, time }) = self.calls.remove(number) else {
-            return (false, None);
+        let batch = match self.calls.remove(number) {
+            None => return (false, None),
+            Some(Asked::Together(batch)) => batch,
+            Some(Asked::Alone(alone)) => return (true, alone.time.filter(|_| alone.to == from)),
         };
-        if let Again::Batch(batch) = again
-            && let Some(together) = self.batches.get_mut(batch)
-        {
+        let mut told = None;
+        if let Some(together) = self.batches.get_mut(batch) {
+            let tells = |(call, _): &mut (u64, VectorTime)| *call == number;
+            if let Some((_, time)) = together.told.take_if(tells) {
+                told = Some(time).filter(|_| together.to == from);
+            }
             together.left -= 1;
             if together.left == 0 {
                 self.batches.forget(batch);
             }
         }
-        (true, time.filter(|_| to == from))
+        (true, told)
     }
 
     /// This call is under way no longer.
@@ -148,7 +161,13 @@ impl AskedCalls {
 
     /// Those of which somebody is asked of whom this is true, each with whom.
     pub fn of(&self, is_it: impl Fn(NodeId) -> bool) -> Vec<(u64, NodeId)> {
-        let calls = self.calls.iter().map(|(number, asked)| (number, asked.to));
+        let calls = self.calls.iter().filter_map(|(number, asked)| {
+            let to = match asked {
+                Asked::Alone(alone) => alone.to,
+                Asked::Together(batch) => self.batches.get(*batch)?.to,
+            };
+            Some((number, to))
+        });
         calls.filter(|(_, to)| is_it(*to)).collect()
     }
 }

@@ -89,23 +89,27 @@ impl Objects {
         let Some(batch) = self.batches.get_mut(&to).filter(waits) else {
             return false;
         };
-        let number = *batch.number.get_or_insert_with(|| self.asked.begin_batch());
+        let number = *batch
+            .number
+            .get_or_insert_with(|| self.asked.begin_batch(to));
         let calls = self.asked.batch(number);
         let goes = calls.is_none_or(|calls| are_full_with(calls, 0));
-        !goes && self.asked.join((number, to), call, arguments)
+        !goes && self.asked.join(number, call, arguments)
     }
 
     /// A call waits to go to this node, with others; whether they go now.
     fn joins_batch(&mut self, to: NodeId, call: &Call) -> bool {
         let batch = self.batches.entry(to).or_default();
-        let number = *batch.number.get_or_insert_with(|| self.asked.begin_batch());
+        let number = *batch
+            .number
+            .get_or_insert_with(|| self.asked.begin_batch(to));
         let full = |calls| are_full_with(calls, call.arguments.len());
         let goes = batch.unanswered == 0 || self.asked.batch(number).is_some_and(full);
         let arguments = |bytes: &mut Vec<u8>| {
             bytes.extend_from_slice(&call.arguments);
             Ok::<_, Infallible>(())
         };
-        let joined = self.asked.join((number, to), call.by_ref(), arguments);
+        let joined = self.asked.join(number, call.by_ref(), arguments);
         debug_assert!(joined, "a batch that is named is kept until it has gone");
         goes
     }
@@ -129,7 +133,10 @@ impl Objects {
         let Some(batch) = self.batches.get_mut(&to) else {
             return;
         };
-        let calls = batch.number.and_then(|it| self.asked.batch(it));
+        let Some(number) = batch.number else {
+            return;
+        };
+        let calls = self.asked.batch(number);
         // There are none where the first could not be written.
         let Some(calls) = calls.filter(|calls| !calls.is_empty()).cloned() else {
             return;
@@ -146,7 +153,7 @@ impl Objects {
         let time = self.request(to, calls, true, host, out);
         // The answer of one of them says that all was heard.
         if let Some(first) = first {
-            self.asked.told(first, time);
+            self.asked.told(number, first, time);
         }
     }
 
