@@ -220,7 +220,7 @@ impl Host for Hosting<'_> {
         if let Some((now, began)) = began {
             self.copies.executed_ns += now().saturating_sub(began);
         }
-        Ok(applied?.map_err(malformed)? == Applied::Done)
+        Ok(applied?.map_err(|cause| malformed(*cause))? == Applied::Done)
     }
 
     fn save(&mut self, object: ObjectId) -> Saved {

@@ -120,12 +120,13 @@ pub fn decode<V: DeserializeOwned>(what: &'static str, bytes: &[u8]) -> Result<V
 
 /// A state whose type is not known.
 pub(crate) trait AnyObject: Any + Send {
+    /// As [`ObjectType::apply`]; what there is mostly comes back as a word.
     fn apply(
         &mut self,
         operation: u16,
         arguments: &[u8],
         result: &mut Vec<u8>,
-    ) -> Result<Applied, Malformed>;
+    ) -> Result<Applied, Box<Malformed>>;
     fn save(&self) -> Result<Bytes, Malformed>;
 }
 
@@ -135,8 +136,8 @@ impl<T: ObjectType> AnyObject for T {
         operation: u16,
         arguments: &[u8],
         result: &mut Vec<u8>,
-    ) -> Result<Applied, Malformed> {
-        ObjectType::apply(self, operation, arguments, result)
+    ) -> Result<Applied, Box<Malformed>> {
+        ObjectType::apply(self, operation, arguments, result).map_err(Box::new)
     }
 
     fn save(&self) -> Result<Bytes, Malformed> {

@@ -218,7 +218,7 @@ impl Objects {
     }
 
     /// Executes a call of the batch, if nothing comes of that but what it came to.
-    #[inline]
+    #[inline(always)] // a call that is handed on by a copy of what was just written takes as long
     fn execute_alone(&mut self, call: CallRef<'_>, host: &mut dyn Host) -> bool {
         let (Some(entry), Some(answering)) = (self.table.get(&call.object), &mut self.answering)
         else {
