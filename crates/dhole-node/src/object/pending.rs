@@ -1,20 +1,21 @@
 //! Operations that are under way while their caller goes on.
 
 use std::marker::PhantomData;
-use std::sync::Arc;
+use std::panic::Location;
 
 use dhole_heap::{self as heap, Tag};
-use dhole_model::CallSite;
+use dhole_model::{CallSite, ObjectId};
 use dhole_protocol::objects::{Call, CallId, CallRef, MOST_CALLS, ObjectsEvent, Refusal};
 use dhole_protocol::{Operation, WaitingFor};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::dropped;
 use super::error::ObjectError;
 use super::handle::id_of;
 use super::invoke::{Wanted, malformed};
-use super::kind::{self, ObjectType};
-use super::step::{Dropped, ObjectsHere};
+use super::kind::{self, ObjectType, OperationInfo};
+use super::step::ObjectsHere;
 use crate::node::State;
 use crate::worker::{Failure, Link, Worker};
 
@@ -33,16 +34,14 @@ const STARTS_A_LOOK: u64 = 32;
 #[derive(Debug)]
 pub struct Pending<R> {
     call: u64,
-    dropped: Arc<Dropped>,
-    waited: bool,
+    /// The number by which the node that has begun it is told that nobody will look after it.
+    told: u64,
     of: PhantomData<fn() -> R>,
 }
 
 impl<R> Drop for Pending<R> {
     fn drop(&mut self) {
-        if !self.waited {
-            self.dropped.add(self.call);
-        }
+        dropped::tell(self.told, self.call);
     }
 }
 
@@ -52,23 +51,31 @@ impl<R: DeserializeOwned> Pending<R> {
     /// # Errors
     /// [`ObjectError`], as the operation itself.
     #[track_caller]
-    pub fn wait(mut self, w: &mut Worker<'_>) -> Result<R, ObjectError> {
-        let site = CallSite::caller();
+    pub fn wait(self, w: &mut Worker<'_>) -> Result<R, ObjectError> {
+        let site = Location::caller();
         if let Some(Some(result)) = w.quietly(|here| here.take_result(&self)) {
-            self.waited = true;
+            std::mem::forget(self);
             return Ok(result);
         }
         let wanted = w.link.node.monitor.lock().split().1.here.wanted(&self);
         let Some(wanted) = wanted else {
-            return Err(w.refused(Wanted::foreign(site), Refusal::Malformed(FOREIGN.into())));
+            return Err(w.refused(
+                Wanted::foreign(site.into()),
+                Refusal::Malformed(FOREIGN.into()),
+            ));
         };
-        w.in_turn(wanted, |link, call| {
+        let mut waited = false;
+        let outcome = w.in_turn(wanted, |link, call| {
             link.await_started(call, self.call, wanted)?;
-            self.waited = true;
+            waited = true;
             let outcome = call.split().1.here.take_finished(self.call);
             let bytes = outcome.unwrap_or(Err(Refusal::Unknown));
             Ok(bytes.and_then(|bytes| kind::decode("the result", &bytes).map_err(malformed)))
-        })
+        });
+        if waited {
+            std::mem::forget(self);
+        }
+        outcome
     }
 }
 
@@ -97,18 +104,19 @@ impl ObjectsHere {
     #[inline]
     fn start_quietly<T: ObjectType, A: Serialize>(
         &mut self,
-        wanted: Wanted,
+        called: StartedAs,
         (operation, writes): (u16, bool),
         arguments: &A,
-    ) -> Option<(u64, Arc<Dropped>)> {
+    ) -> Option<(u64, u64)> {
         if self.under_way() >= MOST_CALLS || self.has_unseen() {
             return None;
         }
-        let kind = self.meet::<T>(wanted.object);
+        let object = called.object;
+        let kind = self.meet::<T>(object);
         let id = self.machine.next_call();
         let call = CallRef {
             id,
-            object: wanted.object,
+            object,
             kind,
             operation,
             writes,
@@ -127,24 +135,24 @@ impl ObjectsHere {
             return None;
         }
         self.machine.new_call();
-        self.machine.count(wanted.object, writes);
-        Some((id.number, self.begin(id.number, wanted)))
+        self.machine.count(object, writes);
+        Some((id.number, self.begin(id.number, called)))
     }
 
     /// The result of a call that was started here, if it has one.
     #[inline]
     fn take_result<R: DeserializeOwned>(&mut self, pending: &Pending<R>) -> Option<R> {
-        let Pending { call, dropped, .. } = pending;
-        let bytes = self.result(*call).filter(|_| self.tells(dropped))?;
+        let bytes = self.result(pending.call);
+        let bytes = bytes.filter(|_| self.is_told_as(pending.told))?;
         let result = kind::decode("the result", bytes).ok()?;
-        self.forget(*call);
+        self.forget(pending.call);
         Some(result)
     }
 
     /// What was started, if it was here.
     fn wanted<R>(&self, pending: &Pending<R>) -> Option<Wanted> {
-        let Pending { call, dropped, .. } = pending;
-        self.started_as(*call).filter(|_| self.tells(dropped))
+        let wanted = self.started_as(pending.call);
+        wanted.filter(|_| self.is_told_as(pending.told))
     }
 }
 
@@ -157,27 +165,40 @@ pub fn start<T: ObjectType, A: Serialize, R: DeserializeOwned>(
     writes: bool,
     arguments: A,
 ) -> Result<Pending<R>, ObjectError> {
-    let wanted = Wanted {
+    let called = StartedAs {
         object: id_of(tag),
-        name: T::OPERATIONS[usize::from(operation)].name,
-        site: CallSite::caller(),
-    };
-    let node = w.node();
-    let pending = |(call, dropped)| Pending {
-        call,
-        dropped,
-        waited: false,
-        of: PhantomData,
+        operation: &T::OPERATIONS[usize::from(operation)],
+        site: Location::caller(),
     };
     let which = (operation, writes);
-    let begun = w.quietly(|here| here.start_quietly::<T, A>(wanted, which, &arguments));
-    if let Some(begun) = begun.flatten() {
-        // More would look in vain, or have the next batch go before it is one.
-        if begun.0.is_multiple_of(STARTS_A_LOOK) {
-            w.looks();
+    let begun = w.quietly(|here| here.start_quietly::<T, A>(called, which, &arguments));
+    let (call, told) = match begun.flatten() {
+        Some(begun) => {
+            // More would look in vain, or have the next batch go before it is one.
+            if begun.0.is_multiple_of(STARTS_A_LOOK) {
+                w.looks();
+            }
+            begun
         }
-        return Ok(pending(begun));
-    }
+        None => start_in_turn::<T, A>(w, called, which, &arguments)?,
+    };
+    Ok(Pending {
+        call,
+        told,
+        of: PhantomData,
+    })
+}
+
+/// The same, with all that there is to be done before and after it. The number of the call, and
+/// that of this node.
+fn start_in_turn<T: ObjectType, A: Serialize>(
+    w: &mut Worker<'_>,
+    called: StartedAs,
+    (operation, writes): (u16, bool),
+    arguments: &A,
+) -> Result<(u64, u64), ObjectError> {
+    let node = w.node();
+    let wanted = called.wanted();
     w.in_turn(wanted, |link, call| {
         let state = call.split().1;
         state.report_unseen();
@@ -186,13 +207,13 @@ pub fn start<T: ObjectType, A: Serialize, R: DeserializeOwned>(
         if here.under_way() >= MOST_CALLS {
             return Ok(Err(Refusal::TooMany(MOST_CALLS)));
         }
-        let arguments = match kind::encode("the arguments", &arguments) {
+        let arguments = match kind::encode("the arguments", arguments) {
             Ok(arguments) => arguments,
             Err(cause) => return Ok(Err(malformed(cause))),
         };
         here.machine.count(wanted.object, writes);
         let number = here.machine.new_call().number;
-        let dropped = here.begin(number, wanted);
+        let told = here.begin(number, called);
         let begun = Call {
             id: CallId { node, number },
             object: wanted.object,
@@ -207,7 +228,7 @@ pub fn start<T: ObjectType, A: Serialize, R: DeserializeOwned>(
         // For what the sequencer says of large ones that were started before, nobody is woken.
         call.unlock();
         link.machine.look(link.receivers, node);
-        Ok(Ok(pending((number, dropped))))
+        Ok(Ok((number, told)))
     })
 }
 
@@ -243,6 +264,24 @@ impl Link<'_> {
             self.await_started(call, number, wanted)?;
         }
         Ok(())
+    }
+}
+
+/// What was started where.
+#[derive(Clone, Copy)]
+pub(super) struct StartedAs {
+    pub object: ObjectId,
+    pub operation: &'static OperationInfo,
+    pub site: &'static Location<'static>,
+}
+
+impl StartedAs {
+    pub fn wanted(self) -> Wanted {
+        Wanted {
+            object: self.object,
+            name: self.operation.name,
+            site: self.site.into(),
+        }
     }
 }
 

@@ -2,15 +2,14 @@
 
 use std::any::{TypeId, type_name};
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use dhole_model::{NodeId, ObjectCounters, ObjectId};
 use dhole_net::Payload;
 use dhole_protocol::group::{Group, GroupCommand, GroupError, GroupEvent, Settings};
 use dhole_protocol::objects::{
-    MOST_CALLS, Numbered, Objects, ObjectsCommand, ObjectsEvent, ObjectsMessage, Ordered, Outcome,
-    PackedResults, Refusal, Start, check_group,
+    Bytes, MOST_CALLS, Numbered, Objects, ObjectsCommand, ObjectsEvent, ObjectsMessage, Ordered,
+    Outcome, PackedResults, Refusal, Start, check_group,
 };
 use dhole_protocol::{Message, ProtocolError};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -18,8 +17,10 @@ use smallvec::SmallVec;
 
 use super::bare::BareCall;
 use super::copies::{Copies, Hosting};
+use super::dropped::Dropped;
 use super::invoke::Wanted;
 use super::kind::{self, Kind, ObjectType};
+use super::pending::StartedAs;
 use crate::launch::Settings as RunSettings;
 use crate::node::{State, Step};
 
@@ -46,7 +47,7 @@ pub(crate) struct ObjectsHere {
     /// Calls that were started, until they are over and looked after.
     started: Numbered<Started>,
     /// Those of them that nobody will look after, since they were last looked for.
-    dropped: Arc<Dropped>,
+    dropped: Dropped,
     /// Those that failed of them.
     unseen: Vec<(Wanted, Refusal)>,
     /// The types of objects that the worker has named, and what tells each from others.
@@ -72,35 +73,30 @@ pub(crate) struct ObjectsHere {
 
 /// A call that was started.
 struct Started {
-    wanted: Wanted,
+    called: StartedAs,
     /// Nobody will look after it.
     dropped: bool,
-    outcome: Option<Outcome>,
+    /// Whether it has come to its result, or why to none, once it is over.
+    over: Option<Result<(), Box<Refusal>>>,
+    /// Written where it is until it is looked at.
+    result: Bytes,
 }
 
-/// Calls whose [`Pending`](super::Pending) was dropped, which has no worker to say so.
-#[derive(Debug, Default)]
-pub(super) struct Dropped {
-    any: AtomicBool,
-    calls: Mutex<Vec<u64>>,
-}
-
-impl Dropped {
-    /// Nobody will look after this call.
-    pub fn add(&self, call: u64) {
-        let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
-        calls.push(call);
-        self.any.store(true, Ordering::Release);
+impl Started {
+    fn is_over(&mut self, outcome: Outcome) {
+        self.over = Some(match outcome {
+            Ok(result) => {
+                self.result = result;
+                Ok(())
+            }
+            Err(why) => Err(Box::new(why)),
+        });
     }
 
-    #[inline]
-    fn take(&self) -> Vec<u64> {
-        if !self.any.load(Ordering::Acquire) {
-            return Vec::new();
-        }
-        let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
-        self.any.store(false, Ordering::Release);
-        std::mem::take(&mut calls)
+    fn take_outcome(&mut self) -> Option<Outcome> {
+        let result = std::mem::take(&mut self.result);
+        let over = self.over.take()?;
+        Some(over.map(|()| result).map_err(|why| *why))
     }
 }
 
@@ -148,7 +144,7 @@ impl ObjectsHere {
             last_met: (None, 0),
             named: FxHashMap::default(),
             started: Numbered::default(),
-            dropped: Arc::default(),
+            dropped: Dropped::new(),
             unseen: Vec::new(),
             awaited: None,
             submitted: None,
@@ -192,35 +188,36 @@ impl ObjectsHere {
         used.chain(freed).collect()
     }
 
-    /// A call begins that its worker may look after later; where it is said that it will not.
-    pub(super) fn begin(&mut self, call: u64, wanted: Wanted) -> Arc<Dropped> {
+    /// A call begins that its worker may look after later; the number of this node, which is told
+    /// by it if it will not.
+    #[inline]
+    pub(super) fn begin(&mut self, call: u64, called: StartedAs) -> u64 {
         let started = Started {
-            wanted,
+            called,
             dropped: false,
-            outcome: None,
+            over: None,
+            result: Bytes::default(),
         };
         self.started.insert(call, started);
-        Arc::clone(&self.dropped)
+        self.dropped.number()
     }
 
     /// What was started as this call.
     pub(super) fn started_as(&self, call: u64) -> Option<Wanted> {
-        self.started.get(call).map(|it| it.wanted)
+        self.started.get(call).map(|it| it.called.wanted())
     }
 
-    /// Whether it is this node that is told of calls that nobody will look after.
+    /// Whether it is this node that has this number.
     #[inline]
-    pub(super) fn tells(&self, dropped: &Arc<Dropped>) -> bool {
-        Arc::ptr_eq(&self.dropped, dropped)
+    pub(super) fn is_told_as(&self, number: u64) -> bool {
+        self.dropped.number() == number
     }
 
     /// What such a call came to, if it has a result.
     #[inline]
     pub(super) fn result(&self, call: u64) -> Option<&[u8]> {
-        match &self.started.get(call)?.outcome {
-            Some(Ok(result)) => Some(result),
-            _ => None,
-        }
+        let started = self.started.get(call)?;
+        matches!(started.over, Some(Ok(()))).then_some(&*started.result)
     }
 
     /// Such a call was looked after.
@@ -232,7 +229,7 @@ impl ObjectsHere {
     /// Whether a call may have failed that nobody looks after.
     #[inline]
     pub(super) fn has_unseen(&self) -> bool {
-        self.dropped.any.load(Ordering::Acquire) || !self.unseen.is_empty()
+        self.dropped.any() || !self.unseen.is_empty()
     }
 
     /// How many such calls are not over, or not looked after yet.
@@ -242,8 +239,8 @@ impl ObjectsHere {
 
     /// The first such call that is not over.
     pub(super) fn unfinished(&self) -> Option<(u64, Wanted)> {
-        let mut calls = self.started.iter().filter(|(_, it)| it.outcome.is_none());
-        calls.next().map(|(call, it)| (call, it.wanted))
+        let mut calls = self.started.iter().filter(|(_, it)| it.over.is_none());
+        calls.next().map(|(call, it)| (call, it.called.wanted()))
     }
 
     /// Forgets the calls that are over and that nobody will look after.
@@ -253,7 +250,7 @@ impl ObjectsHere {
                 continue;
             };
             started.dropped = true;
-            if let Some(outcome) = started.outcome.take() {
+            if let Some(outcome) = started.take_outcome() {
                 self.over(call, outcome);
             }
         }
@@ -265,11 +262,11 @@ impl ObjectsHere {
             None if self.first_finished.is_none() => self.first_finished = Some((call, outcome)),
             None => drop(self.finished.insert(call, outcome)),
             Some(started) if started.dropped => {
-                let failed = outcome.err().map(|refusal| (started.wanted, refusal));
-                self.unseen.extend(failed);
+                let wanted = started.called.wanted();
+                self.unseen.extend(outcome.err().map(|why| (wanted, why)));
                 self.started.remove(call);
             }
-            Some(started) => started.outcome = Some(outcome),
+            Some(started) => started.is_over(outcome),
         }
     }
 
@@ -279,7 +276,8 @@ impl ObjectsHere {
     fn has_result(&mut self, call: u64, result: &[u8]) -> bool {
         match self.started.get_mut(call) {
             Some(started) if !started.dropped && self.multicast.is_empty() => {
-                started.outcome = Some(Ok(result.into()));
+                started.result.put(result);
+                started.over = Some(Ok(()));
                 true
             }
             _ => false,
@@ -312,7 +310,7 @@ impl ObjectsHere {
     pub fn is_finished(&self, call: u64) -> bool {
         match self.started.get(call) {
             None => self.is_first(call) || self.finished.contains_key(&call),
-            Some(started) => started.outcome.is_some(),
+            Some(started) => started.over.is_some(),
         }
     }
 
@@ -323,7 +321,7 @@ impl ObjectsHere {
         }
         match self.started.remove(call) {
             None => self.finished.remove(&call),
-            Some(started) => started.outcome,
+            Some(mut started) => started.take_outcome(),
         }
     }
 

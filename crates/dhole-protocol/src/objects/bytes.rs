@@ -47,6 +47,21 @@ impl From<&[u8]> for Bytes {
     }
 }
 
+impl Bytes {
+    /// Becomes these bytes. Few are written where they stay: what is put together elsewhere and
+    /// moved there at once is waited for.
+    #[inline]
+    pub fn put(&mut self, slice: &[u8]) {
+        match &mut self.0 {
+            Kept::Few { length, bytes } if slice.len() <= FEW => {
+                copy_few(slice, bytes);
+                *length = slice.len() as u8;
+            }
+            _ => *self = Bytes::from(slice),
+        }
+    }
+}
+
 /// Copies the few bytes of `from` to the beginning of `to` by one or two copies of a known size
 /// that may overlap: of an unknown size it would be a call that takes longer.
 #[inline]
@@ -139,6 +154,17 @@ mod tests {
             assert_eq!(postcard::from_bytes::<Bytes>(&written).unwrap(), bytes);
             // The form that a sequence of bytes has.
             assert_eq!(written, postcard::to_extend(&all, Vec::new()).unwrap());
+        }
+    }
+
+    #[test]
+    fn bytes_become_others_where_they_are() {
+        let lengths = [0, 3, FEW, 2, FEW + 1, 100, 1, 0];
+        let mut bytes = Bytes::default();
+        for (round, length) in lengths.into_iter().enumerate() {
+            let all = vec![round as u8; length];
+            bytes.put(&all);
+            assert_eq!((&*bytes, &bytes), (&all[..], &Bytes::from(&all[..])));
         }
     }
 

@@ -1,9 +1,9 @@
 //! What goes past the machine, and what does not.
 
+use std::panic::Location;
 use std::sync::Arc;
 
 use dhole_heap::{Cluster, Tag};
-use dhole_model::CallSite;
 use dhole_net::{Outbox, PayloadPool, Receiver};
 use dhole_protocol::ProtocolError;
 use dhole_protocol::objects::{
@@ -11,8 +11,9 @@ use dhole_protocol::objects::{
 };
 use serde::{Deserialize, Serialize};
 
+use super::super::dropped;
 use super::super::kind::{self, Applied, Kind, Malformed, ObjectType, OperationInfo};
-use super::super::step::Dropped;
+use super::super::pending::StartedAs;
 use super::*;
 use crate::launch::Settings;
 use crate::node::{Node, Step};
@@ -234,18 +235,18 @@ fn only_the_reply_that_is_waited_for_is_taken_and_once() {
 }
 
 /// Starts so many calls of what is elsewhere, the first of which goes alone and is over.
-fn starts(state: &mut State, step: &mut Step<'_, '_>, calls: u64) -> Arc<Dropped> {
+fn starts(state: &mut State, step: &mut Step<'_, '_>, calls: u64) -> u64 {
     let object = ObjectId(1);
     state.here.machine.count(object, true);
-    let mut dropped = None;
+    let called = StartedAs {
+        object,
+        operation: &Counter::OPERATIONS[usize::from(ADD)],
+        site: Location::caller(),
+    };
+    let mut told = None;
     for _ in 0..calls {
         let id = state.here.machine.new_call();
-        let wanted = Wanted {
-            object,
-            name: "add",
-            site: CallSite::caller(),
-        };
-        dropped = Some(state.here.begin(id.number, wanted));
+        told = Some(state.here.begin(id.number, called));
         let call = Call {
             id,
             object,
@@ -259,7 +260,7 @@ fn starts(state: &mut State, step: &mut Step<'_, '_>, calls: u64) -> Arc<Dropped
         result: Bytes::from([1]),
     };
     state.deliver_to_objects(NodeId(1), message, step).unwrap();
-    dropped.unwrap()
+    told.unwrap()
 }
 
 /// Node 1 answers a batch: each of these calls came to this number.
@@ -344,8 +345,8 @@ fn results_of_a_batch_wait_for_what_was_ordered_before() {
 #[test]
 fn a_result_that_nobody_looks_after_is_not_kept() {
     step(&node(), |state, step| {
-        let dropped = starts(state, step, 3);
-        dropped.add(2);
+        let told = starts(state, step, 3);
+        dropped::tell(told, 2);
         state.report_unseen();
         assert_eq!(state.here.under_way(), 3);
         answers(state, step, &[(2, 20)], 0).unwrap();
