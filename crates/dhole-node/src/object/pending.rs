@@ -23,7 +23,7 @@ use crate::worker::{Failure, Link, Worker};
 const FEW: usize = 1024;
 
 /// So many calls join others until what has come meanwhile is taken, unless one is waited for.
-const STARTS_A_LOOK: u64 = 32;
+const STARTS_A_LOOK: u64 = 64;
 
 /// An operation that is under way: [`wait`](Pending::wait) brings its result. It takes effect at
 /// some time between its start and that, as if another process had called it: operations that are
