@@ -27,6 +27,7 @@ impl Lazy {
     /// Whether the end of the interval, an acquire and the worker's next call change nothing here:
     /// nothing was written since the last interval, nothing is kept that an acquire drops, and
     /// nobody waits for a call.
+    #[inline]
     pub fn is_quiet(&self) -> bool {
         let written = !self.dirty.is_empty()
             || self.arrays.is_dirty()

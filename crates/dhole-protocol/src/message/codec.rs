@@ -83,6 +83,10 @@ impl Flavor for Appending<'_> {
         match *bytes {
             [one] => self.0.push(one),
             [one, two] => self.0.extend_from_slice(&[one, two]),
+            // Of a known length, as most numbers are that are greater.
+            [a, b, c] => self.0.extend_from_slice(&[a, b, c]),
+            [a, b, c, d] => self.0.extend_from_slice(&[a, b, c, d]),
+            [a, b, c, d, e] => self.0.extend_from_slice(&[a, b, c, d, e]),
             _ => self.0.extend_from_slice(bytes),
         }
         Ok(())

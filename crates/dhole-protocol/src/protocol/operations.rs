@@ -64,6 +64,7 @@ impl Protocol {
 
     /// Whether an operation neither ends an interval here nor, if it tells nothing, changes what is
     /// kept: then none of that need be looked at.
+    #[inline]
     pub fn is_quiet(&self) -> bool {
         self.lazy.is_quiet()
     }
