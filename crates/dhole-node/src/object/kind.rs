@@ -51,6 +51,7 @@ pub struct OperationInfo {
 
 /// What executing an operation came to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(usize)] // a byte that is looked at as part of a word is waited for
 pub enum Applied {
     /// It was executed.
     Done,

@@ -192,13 +192,12 @@ impl ObjectsHere {
     /// by it if it will not.
     #[inline]
     pub(super) fn begin(&mut self, call: u64, called: StartedAs) -> u64 {
-        let started = Started {
+        self.started.insert_with(call, || Started {
             called,
             dropped: false,
             over: None,
             result: Bytes::default(),
-        };
-        self.started.insert(call, started);
+        });
         self.dropped.number()
     }
 

@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// So many numbers lie in the row at most.
 const MOST_IN_A_ROW: u64 = 1024;
+/// So many are taken out until the row is made shorter: what was just written is not moved then.
+const OUT_AT_ONCE: u32 = 32;
 
 /// Things by number; cheap where most of the numbers are near each other.
 #[derive(Clone, Debug)]
@@ -14,6 +16,8 @@ pub struct Numbered<T> {
     row: VecDeque<Option<T>>,
     /// How many there are in the row.
     in_a_row: usize,
+    /// How many were taken out of it since it was made shorter.
+    out: u32,
     /// All those of lower numbers.
     old: BTreeMap<u64, T>,
 }
@@ -24,6 +28,7 @@ impl<T> Default for Numbered<T> {
             first: 0,
             row: VecDeque::new(),
             in_a_row: 0,
+            out: 0,
             old: BTreeMap::new(),
         }
     }
@@ -75,20 +80,26 @@ impl<T> Numbered<T> {
     /// From here on this is the one of this number.
     #[inline]
     pub fn insert(&mut self, number: u64, it: T) {
+        self.insert_with(number, || it);
+    }
+
+    /// The same, made where it is to lie.
+    #[inline]
+    pub fn insert_with(&mut self, number: u64, make: impl FnOnce() -> T) {
         if self.in_a_row == 0 {
             self.row.clear();
             self.first = self.first.max(number);
         }
         let Some(place) = number.checked_sub(self.first) else {
-            self.old.insert(number, it);
+            self.old.insert(number, make());
             return;
         };
         if place == self.row.len() as u64 && place < MOST_IN_A_ROW {
-            self.row.push_back(Some(it));
+            self.row.push_back(Some(make()));
             self.in_a_row += 1;
             return;
         }
-        self.insert_farther(number, it);
+        self.insert_farther(number, make());
     }
 
     /// Not behind the last one, or too far from the first.
@@ -141,6 +152,16 @@ impl<T> Numbered<T> {
     #[inline]
     fn is_out(&mut self) {
         self.in_a_row -= 1;
+        self.out += 1;
+        if self.out >= OUT_AT_ONCE {
+            self.shorten();
+        }
+    }
+
+    /// Nothing but what is there lies at the beginning of the row.
+    #[inline(never)]
+    fn shorten(&mut self) {
+        self.out = 0;
         while let Some(None) = self.row.front() {
             self.row.pop_front();
             // No number is higher than the highest.

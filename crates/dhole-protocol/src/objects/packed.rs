@@ -271,7 +271,7 @@ impl PackedResults {
     ///
     /// # Errors
     /// As appending it; then it is not there.
-    #[inline]
+    #[inline(always)] // what appends it is handed on by registers so
     pub(super) fn push_with<E>(
         &mut self,
         call: u64,
