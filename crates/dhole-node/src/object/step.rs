@@ -190,7 +190,7 @@ impl ObjectsHere {
 
     /// A call begins that its worker may look after later; the number of this node, which is told
     /// by it if it will not.
-    #[inline]
+    #[inline(always)] // what is known of it is written from registers to where it stays
     pub(super) fn begin(&mut self, call: u64, called: StartedAs) -> u64 {
         self.started.insert_with(call, || Started {
             called,

@@ -83,8 +83,8 @@ impl<T> Numbered<T> {
         self.insert_with(number, || it);
     }
 
-    /// The same, made where it is to lie.
-    #[inline]
+    /// The same, made where it is to lie: its place is there before it is.
+    #[inline(always)]
     pub fn insert_with(&mut self, number: u64, make: impl FnOnce() -> T) {
         if self.in_a_row == 0 {
             self.row.clear();
@@ -95,8 +95,11 @@ impl<T> Numbered<T> {
             return;
         };
         if place == self.row.len() as u64 && place < MOST_IN_A_ROW {
-            self.row.push_back(Some(make()));
-            self.in_a_row += 1;
+            self.row.push_back(None);
+            if let Some(last) = self.row.back_mut() {
+                last.get_or_insert_with(make);
+                self.in_a_row += 1;
+            }
             return;
         }
         self.insert_farther(number, make());

@@ -58,8 +58,9 @@ const SAME: u8 = 0x40;
 const LENGTH: u8 = 0x3f;
 
 /// Appends a first byte, the number where it is not the next, what `rest` appends, and the body,
-/// with its length before it where that is not short: nothing, if there is no body.
-#[inline]
+/// with its length before it where that is not short: nothing, if there is no body. What appends
+/// these is handed on in registers so.
+#[inline(always)]
 fn put<E>(
     bytes: &mut Vec<u8>,
     (last, number): (u64, u64),
@@ -271,7 +272,7 @@ impl PackedResults {
     ///
     /// # Errors
     /// As appending it; then it is not there.
-    #[inline(always)] // what appends it is handed on by registers so
+    #[inline(always)] // as `put`
     pub(super) fn push_with<E>(
         &mut self,
         call: u64,
