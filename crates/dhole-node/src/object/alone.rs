@@ -20,6 +20,9 @@ use super::step::ObjectsHere;
 use crate::node::State;
 use crate::worker::{Failure, Link};
 
+/// Larger arguments are not copied for each who is sent them, as they are here.
+const MOST_BYTES: usize = 2048;
+
 impl State {
     /// Executes an ordered call, which has the next place in the order, if nothing else comes of
     /// that, with the bytes of its result behind those of `result`.
@@ -111,8 +114,10 @@ impl State {
         }
         let waited = !self.may_go_on();
         let (origin, number) = (numbered.origin, call.id.number);
-        // What was started before may be over while the worker looks at what it waited for.
-        let outcome = match origin == self.id && self.here.awaited == Some(number) {
+        // The result of what was started before is looked for elsewhere, whoever waits for it.
+        let here = &self.here;
+        let is_waited_for = here.awaited == Some(number) && here.submitted == Some(number);
+        let outcome = match origin == self.id && is_waited_for {
             true => Some(self.serve_own(call)?),
             false if origin != self.id => {
                 self.serve_others(origin, call)?;
@@ -142,7 +147,7 @@ impl Link<'_> {
         called: CallRef<'static>,
     ) -> Result<Option<Over>, Failure> {
         let state = call.split().1;
-        if !self.may_go_bare(state) {
+        if !self.may_go_bare(state) || state.here.arguments.len() > MOST_BYTES {
             return Ok(None);
         }
         let host = Hosting {

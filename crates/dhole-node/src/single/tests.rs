@@ -248,3 +248,46 @@ fn a_reply_that_does_not_bring_what_was_asked_for_is_left_to_the_whole_message()
     assert!(node.monitor.lock().split().0.is_present(objects[0]));
     assert_eq!(told(0, round, sent, &[1]), None, "it counts once");
 }
+
+#[test]
+fn while_the_worker_computes_only_what_it_does_not_write_is_answered() {
+    let mut pair = Pair::new(true, Settings::nodes(NODES));
+    let site = CallSite::caller();
+    let [clean, dirty, exclusive] = [1_u64, 2, 3].map(|value| pair.alloc(value).oid());
+    for _ in 0..2 {
+        pair.step(
+            0,
+            Event::WriteFault {
+                oid: exclusive,
+                site,
+            },
+        );
+        pair.step(0, Event::EndInterval);
+    }
+    pair.step(0, Event::WriteFault { oid: dirty, site });
+    let node = &pair.nodes[0];
+    let answers = |oid, lamport| {
+        let (round, beside, node_0) = (9, 0, NodeId(0));
+        let need = Version {
+            lamport,
+            node: node_0,
+        };
+        let wanted = Wanted { oid, need };
+        let fetch = Single::Fetch {
+            round,
+            wanted,
+            beside,
+        };
+        let mut said = false;
+        let taken = node.deliver_bytes(NodeId(1), &single::bytes(fetch), &mut |_| said = true);
+        assert_eq!(taken.is_some(), said);
+        said
+    };
+    let lent = node.monitor.lend(|_token| {
+        assert!(answers(clean, 0));
+        assert!(!answers(clean, 1), "there is no such copy here");
+        assert!(!answers(dirty, 0) && !answers(exclusive, 0));
+        assert!(!answers(Oid(7), 0) && !answers(Oid(u64::MAX), 0));
+    });
+    lent.unwrap();
+}

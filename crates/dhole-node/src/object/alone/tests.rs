@@ -1,16 +1,18 @@
 //! Ordered calls past machine and group, beside the same messages taken whole.
 
+use std::panic::Location;
 use std::sync::Arc;
 
 use dhole_heap::Cluster;
 use dhole_net::{PayloadPool, Receiver};
 use dhole_protocol::group::{GroupMessage, ViewId};
-use dhole_protocol::objects::{Call, Host, ObjectsEvent, ObjectsMessage, Ordered, Strategy};
+use dhole_protocol::objects::{Bytes, Call, Host, ObjectsEvent, ObjectsMessage, Ordered, Strategy};
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 
 use super::super::bare::tests::{ADD, COUNTER, Counter, PANICS, TAKE, call, step};
-use super::super::kind::{self, Kind};
+use super::super::kind::{self, Kind, ObjectType};
+use super::super::pending::StartedAs;
 use super::*;
 use crate::launch::Settings;
 use crate::node::Node;
@@ -291,20 +293,21 @@ fn nothing_happens_where_more_comes_of_it() {
 }
 
 /// The worker of node 1 waits for a call that it has submitted.
-fn submits(here: &Here, number: u64, awaits: Option<u64>) {
+fn submits(here: &Here, number: u64, awaits: u64) {
     step(&here.node, |state, _| {
         let bytes = call(1, number, ADD).by_ref().ordered_bytes() as usize;
         assert!(state.here.group.broadcasts_alone(bytes).is_some());
         let body = ordered::operate(call(1, number, ADD).by_ref());
         state.here.group.submit_alone(bytes, body);
-        state.here.awaited = awaits;
+        state.here.awaited = Some(awaits);
+        state.here.submitted = Some(number);
     });
 }
 
 #[test]
 fn whoever_waits_for_its_own_gets_its_result() {
     let mut here = Here::new(1, 3, false);
-    submits(&here, 5, Some(5));
+    submits(&here, 5, 5);
     let numbered = here.next(1);
     assert_eq!(here.takes(0, &call(1, 5, ADD), &numbered), Some(Wake::Yes));
     step(&here.node, |state, _| {
@@ -314,9 +317,30 @@ fn whoever_waits_for_its_own_gets_its_result() {
         assert!(state.here.machine.is_acquire_due());
     });
     // Whoever waits for something else has its result where this one's would be.
-    submits(&here, 6, Some(3));
+    submits(&here, 6, 3);
     let numbered = here.next(1);
     assert_eq!(here.takes(0, &call(1, 6, ADD), &numbered), None);
+}
+
+#[test]
+fn what_was_started_and_is_waited_for_later_has_its_result_where_it_is_looked_for() {
+    let mut here = Here::new(1, 3, false);
+    submits(&here, 5, 5);
+    step(&here.node, |state, _| {
+        let called = StartedAs {
+            object: COUNTER,
+            operation: &Counter::OPERATIONS[usize::from(ADD)],
+            site: Location::caller(),
+        };
+        state.here.begin(5, called);
+        state.here.submitted = None;
+    });
+    let (numbered, add) = (here.next(1), call(1, 5, ADD));
+    assert_eq!(here.takes(0, &add, &numbered), None);
+    here.takes_whole(0, ordered::data(add.by_ref(), &numbered));
+    step(&here.node, |state, _| {
+        assert_eq!(state.here.take_finished(5), Some(Ok(Bytes::from([1]))));
+    });
 }
 
 #[test]

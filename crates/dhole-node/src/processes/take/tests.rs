@@ -3,14 +3,16 @@
 use std::sync::Arc;
 
 use dhole_heap::{Cluster, Monitor};
-use dhole_model::{Detector, Oid, Version};
-use dhole_net::{Local, Port, SendError};
-use dhole_protocol::Sent;
+use dhole_model::{Coherence, Detector, MessageKind, Oid, OidRange, Version};
+use dhole_net::{Local, PayloadPool, Port, Receiver, SendError};
 use dhole_protocol::single::Single;
+use dhole_protocol::{Event, Sent, Wanted};
 
 use super::super::ProcessLimits;
 use super::super::frame::Header;
 use super::*;
+use crate::launch::Settings;
+use crate::node::{Node, Step};
 
 /// A message as node 1 sends it in run 1, and what it counts where it is collected.
 fn message() -> (Vec<u8>, usize) {
@@ -122,4 +124,79 @@ fn bytes_go_where_there_is_room_and_nobody_sends_and_wait_for_nothing() {
     assert!(post(1), "there is nothing to tell");
     node.lock().split().0.alloc(7_u64).unwrap();
     assert!(!post(1), "who gets a reference has to know of what");
+}
+
+#[test]
+fn objects_that_find_no_room_go_later_in_their_order_and_count_once() {
+    let mut ports = Local::cluster(2).unwrap();
+    let (peer, port) = (ports.pop().unwrap(), ports.pop().unwrap());
+    let machine = Processes::new(Box::new(port), 0).unwrap();
+    machine.run.store(1, Ordering::SeqCst);
+    machine.desk.ready.store(true, Ordering::SeqCst);
+    let cluster = Cluster::new(2).unwrap();
+    let pool = Arc::new(PayloadPool::default());
+    let node = Node::new(NodeId(0), 2, &Settings::nodes(2), &cluster, &pool);
+    let mut out = Outbox::default();
+    let oid = {
+        let mut guard = node.monitor.lock();
+        let (mut heap, state) = guard.split();
+        let oid = heap.alloc([7_u64; 9]).unwrap().oid();
+        let (range, coherence) = (OidRange::one(oid), Coherence::Lazy);
+        let mut step = Step {
+            from: NodeId(0),
+            heap: &mut heap,
+            pool: &pool,
+            out: &mut out,
+            payload: &[],
+        };
+        let allocated = Event::Allocated { range, coherence };
+        state.step(allocated, &mut step).unwrap();
+        oid
+    };
+    let full = |bytes: usize| !machine.post_bytes(NodeId(1), [&vec![9; bytes], &[]], true);
+    [1000, 100, 1]
+        .into_iter()
+        .for_each(|bytes| while !full(bytes) {});
+    let (lamport, node_0) = (0, NodeId(0));
+    let need = Version {
+        lamport,
+        node: node_0,
+    };
+    for round in 1..=3 {
+        let (wanted, beside) = (Wanted { oid, need }, 0);
+        let fetch = single::bytes(Single::Fetch {
+            round,
+            wanted,
+            beside,
+        });
+        let header = Header {
+            kind: Kind::Message,
+            run: 1,
+            told: 0,
+            message: fetch.len() as u32,
+        };
+        peer.send(NodeId(0), &[&header.to_bytes(), &fetch]).unwrap();
+    }
+    let receivers = [&node as &dyn Receiver<Message>];
+    machine.poll(&receivers, &mut out);
+    assert_eq!(out.len(), 3);
+    let mut came = Vec::new();
+    peer.poll(&mut |_, frame| came.push(frame.to_vec()));
+    came.clear();
+    machine.post_all(&receivers, &mut out);
+    peer.poll(&mut |_, frame| came.push(frame.to_vec()));
+    let round = |frame: &Vec<u8>| {
+        let frame = Frame::parse(frame).unwrap();
+        assert_eq!(
+            frame.payload,
+            [7_u64; 9].map(u64::to_le_bytes).as_flattened()
+        );
+        match single::decode(frame.message) {
+            Some((Single::Reply { round, .. }, [])) => round,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(came.iter().map(round).collect::<Vec<_>>(), [1, 2, 3]);
+    let of = &node.counters().by_kind[&MessageKind::FetchReply];
+    assert_eq!((of.messages, of.bytes), (3, 3 * (16 + 8 + 18 + 72)));
 }
