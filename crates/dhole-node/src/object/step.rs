@@ -35,7 +35,7 @@ pub(crate) struct ObjectsHere {
     delivered: VecDeque<Turn>,
     /// The worker's calls that are multicast, and are over when what they did is safe, where nodes
     /// may be lost.
-    multicast: FxHashSet<u64>,
+    pub(super) multicast: FxHashSet<u64>,
     /// Calls that are over but for that, each with the number that has to be safe.
     unsafe_yet: VecDeque<(u64, u64, Outcome)>,
     /// Whether somebody is taking it.

@@ -45,14 +45,15 @@ pub fn reply_head(call: u64, delivered: u64) -> [u8; REPLY_HEAD] {
     head
 }
 
-/// Whether bytes are those of a bare call or reply, or of an ordered one, if they are a message.
+/// Whether bytes are those of a bare call or reply, or of an ordered call, if they are a message.
 #[inline]
 pub fn is_begun_by(bytes: &[u8]) -> bool {
     let calls = bytes.starts_with(&CALL) || bytes.starts_with(&REPLY[..2]);
     calls || ordered::is_begun_by(bytes)
 }
 
-/// Whether bytes are a bare call or the reply to one, or an ordered one, which [`decode`] brings then.
+/// Whether bytes are a bare call, the reply to one, or an ordered call, which [`decode`] brings
+/// then.
 pub fn is_whole(bytes: &[u8]) -> bool {
     match bytes.first_chunk() {
         Some(&REPLY) => bytes.len() >= REPLY_HEAD,

@@ -325,21 +325,45 @@ fn results_of_a_batch_wait_for_what_was_ordered_before() {
         starts(state, step, 2);
         answers(state, step, &[(2, 20)], 1).unwrap();
         assert_eq!(has(state, 2), None);
-        let free = Arc::new(Ordered::Free {
-            by: CallId {
-                node: NodeId(2),
-                number: 1,
-            },
-            object: ObjectId(5),
-        });
         let delivered = ObjectsEvent::Delivered {
             sequence: 1,
             from: NodeId(2),
-            body: free,
+            body: free_by(2),
         };
         state.step_objects(delivered, step).unwrap();
         assert_eq!(has(state, 2), Some(20));
     });
+}
+
+#[test]
+fn what_was_multicast_is_over_when_it_is_safe_though_a_batch_brings_its_result() {
+    let (nodes, pool) = (3, Arc::new(PayloadPool::default()));
+    let mut settings = Settings::nodes(nodes);
+    settings.survive = true;
+    let cluster = Cluster::new(nodes).unwrap();
+    let node = Node::new(NodeId(0), nodes, &settings, &cluster, &pool);
+    step(&node, |state, step| {
+        starts(state, step, 3);
+        let delivered = ObjectsEvent::Delivered {
+            sequence: 1,
+            from: NodeId(2),
+            body: free_by(2),
+        };
+        state.step_objects(delivered, step).unwrap();
+        // The object was replicated when it was called, and has one copy now.
+        state.here.multicast.insert(2);
+        answers(state, step, &[(2, 20), (3, 30)], 0).unwrap();
+        assert_eq!([2, 3].map(|call| has(state, call)), [None, Some(30)]);
+    });
+}
+
+/// Somebody has freed some object.
+fn free_by(node: u16) -> Arc<Ordered> {
+    let (node, number) = (NodeId(node), 1);
+    Arc::new(Ordered::Free {
+        by: CallId { node, number },
+        object: ObjectId(5),
+    })
 }
 
 #[test]
