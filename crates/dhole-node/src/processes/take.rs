@@ -562,7 +562,7 @@ impl Processes {
 fn may_be_taken(frame: Frame<'_>) -> bool {
     let message = frame.message;
     match frame.payload.len() {
-        0 if bare::is_whole(message) || here::decode(message).is_some() => true,
+        0 if here::decode(message).is_some() || bare::is_whole(message) => true,
         0..AT_ONCE => matches!(single::decode(message), Some((_, []))),
         _ => false,
     }

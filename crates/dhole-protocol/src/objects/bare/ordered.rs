@@ -75,6 +75,9 @@ pub fn data_head(call: CallRef<'_>, numbered: &Numbered) -> Option<[u8; HEAD]> {
 /// The ordered call of these bytes, if they are one.
 #[inline]
 pub(super) fn decode(bytes: &[u8]) -> Option<Lies<'_>> {
+    if !is_begun_by(bytes) {
+        return None;
+    }
     let ([b1, b2, o1, o2, n1, n2, s1, s2], rest) = bytes.split_first_chunk()?;
     let (second, rest) = number(rest)?;
     let (first, rest) = number(rest)?;
@@ -104,7 +107,8 @@ pub(super) fn decode(bytes: &[u8]) -> Option<Lies<'_>> {
             let done = first;
             Some(Lies::Submit(call, Submitted { view, serial, done }))
         }
-        DATA => {
+        SUBMIT => None,
+        _ => {
             let numbered = Numbered {
                 view,
                 number: first,
@@ -114,7 +118,6 @@ pub(super) fn decode(bytes: &[u8]) -> Option<Lies<'_>> {
             };
             Some(Lies::Data(call, numbered))
         }
-        _ => None,
     }
 }
 
