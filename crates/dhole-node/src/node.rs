@@ -268,9 +268,9 @@ impl State {
             debug_assert!(nothing, "{kind:?} brought something about");
         }
         let stirred = self.turns.take_stirred();
-        match stirred || (waited && self.may_go_on()) {
+        match stirred {
             true => Wake::Yes,
-            false => Wake::No,
+            false => self.wakes(waited),
         }
     }
 
@@ -474,6 +474,15 @@ impl State {
     pub(crate) fn may_go_on(&self) -> bool {
         let behind = self.here.machine.delivered() < self.after;
         (self.done && !behind) || self.ended.is_some()
+    }
+
+    /// Whether the worker is to be woken, if it has waited.
+    #[inline]
+    pub(crate) fn wakes(&self, waited: bool) -> Wake {
+        match waited && self.may_go_on() {
+            true => Wake::Yes,
+            false => Wake::No,
+        }
     }
 
     /// Why what the worker waited for has come to nothing.

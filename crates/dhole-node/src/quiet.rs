@@ -34,10 +34,7 @@ impl State {
         if goes_on {
             self.woken();
         }
-        Some(match goes_on && self.may_go_on() {
-            true => Wake::Yes,
-            false => Wake::No,
-        })
+        Some(self.wakes(goes_on))
     }
 }
 

@@ -86,10 +86,7 @@ impl State {
         let of_type = self.counting.of_type(name);
         of_type.installed += 1;
         of_type.installed_bytes += object.len() as u64;
-        Some(match waited && self.may_go_on() {
-            true => Wake::Yes,
-            false => Wake::No,
-        })
+        Some(self.wakes(waited))
     }
 }
 

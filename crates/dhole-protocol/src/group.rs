@@ -56,7 +56,6 @@ use safe::Safe;
 use sequencer::{Incoming, Sequencer};
 use tree::Tree;
 
-pub(crate) use alone::whole;
 pub use alone::{Numbered, Submitted};
 pub use body::Body;
 pub use command::{Ending, GroupCommand, GroupError, GroupEvent};

@@ -62,14 +62,6 @@ impl State {
         served
     }
 
-    /// Whether the worker, which may have waited, goes on.
-    fn goes_on(&self, waited: bool) -> Wake {
-        match waited && self.may_go_on() {
-            true => Wake::Yes,
-            false => Wake::No,
-        }
-    }
-
     /// At the sequencer of two nodes: numbers and executes what the other has submitted.
     pub(super) fn take_submitted(
         &mut self,
@@ -86,20 +78,14 @@ impl State {
         self.serve_others(from, call)?;
         let body = ordered::operate(call);
         let numbered = self.here.group.number_alone(from, submitted, body);
-        match ordered::data_head(call, &numbered) {
-            Some(head) => answer([&head, call.arguments]),
-            None => {
-                let mut bytes = Vec::new();
-                let data = Message::Objects(Box::new(ordered::data(call, &numbered)));
-                data.encode(&mut bytes).expect("it carries no gossip");
-                answer([&bytes, &[]]);
-            }
-        }
+        let head = ordered::data_head(call, &numbered);
+        let head = head.expect("its view has come in as many bytes, and a window is no longer");
+        answer([&head, call.arguments]);
         let bytes = Message::HEADER_BYTES + ordered::data_bytes(call);
         self.counting.sent_of(MessageKind::Ordered, bytes);
         self.protocol.count_objects(from, false);
         self.protocol.count_objects(from, true);
-        Some(self.goes_on(waited))
+        Some(self.wakes(waited))
     }
 
     /// Executes what the sequencer has numbered.
@@ -132,7 +118,7 @@ impl State {
             Some(Err(refusal)) => self.finished(number, Err(refusal)),
             None => {}
         }
-        Some(self.goes_on(waited))
+        Some(self.wakes(waited))
     }
 }
 

@@ -121,10 +121,7 @@ impl State {
         here.result.shrink_to(MOST_KEPT);
         here.result.extend_from_slice(result);
         self.answered(call);
-        Some(match self.may_go_on() {
-            true => Wake::Yes,
-            false => Wake::No,
-        })
+        Some(self.wakes(true))
     }
 }
 

@@ -6,7 +6,7 @@
 use dhole_model::NodeId;
 
 use super::check::check_part;
-use super::message::{Part, ViewId};
+use super::message::{GroupMessage, Part, ViewId};
 use super::own::Pending;
 use super::{Body, Group, Method};
 
@@ -38,8 +38,34 @@ pub struct Numbered {
     pub stable: u64,
 }
 
+impl Submitted {
+    /// The message that says so of a broadcast of `origin`.
+    pub fn message<B>(self, origin: NodeId, body: B) -> GroupMessage<B> {
+        let Submitted { view, serial, done } = self;
+        GroupMessage::Submit {
+            view,
+            part: whole(origin, serial),
+            body,
+            done,
+        }
+    }
+}
+
+impl Numbered {
+    /// The message that says so.
+    pub fn message<B>(self, body: B) -> GroupMessage<B> {
+        GroupMessage::Data {
+            view: self.view,
+            number: self.number,
+            part: whole(self.origin, self.serial),
+            body,
+            stable: self.stable,
+        }
+    }
+}
+
 /// A broadcast of one part.
-pub(crate) fn whole(origin: NodeId, serial: u64) -> Part {
+fn whole(origin: NodeId, serial: u64) -> Part {
     Part {
         origin,
         serial,

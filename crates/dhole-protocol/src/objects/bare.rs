@@ -210,11 +210,8 @@ impl Objects {
         if !alone || !in_order || tells || call.id.node != from {
             return None;
         }
-        let executed = match host.apply_to(call, result) {
-            Ok(false) => return None,
-            Ok(true) => Ok(()),
-            Err(refusal) => Err(refusal),
-        };
+        let tried = host.apply_to(call, result);
+        let executed = tried.map(|done| done.then_some(())).transpose()?;
         self.acquire_due = true;
         Some(executed)
     }

@@ -425,20 +425,8 @@ struct Alone {
 fn alone(group: &Group<Text>, event: &GroupEvent<Text>) -> Option<Alone> {
     let (me, view) = (group.me(), group.view());
     let sends = |numbered: Numbered, body: &Text| {
-        let Numbered {
-            view,
-            number,
-            origin,
-            serial,
-            stable,
-        } = numbered;
-        let message = GroupMessage::Data {
-            view,
-            number,
-            part: whole(origin, serial),
-            body: body.clone(),
-            stable,
-        };
+        let (number, origin) = (numbered.number, numbered.origin);
+        let message = numbered.message(body.clone());
         let to_all = GroupCommand::SendAll { message };
         let delivers = GroupCommand::Deliver {
             sequence: number,
@@ -460,13 +448,7 @@ fn alone(group: &Group<Text>, event: &GroupEvent<Text>) -> Option<Alone> {
                 ("own", sends(numbered, body))
             } else {
                 group.submit_alone(*bytes, body.clone());
-                let Submitted { view, serial, done } = submitted;
-                let message = GroupMessage::Submit {
-                    view,
-                    part: whole(me, serial),
-                    body: body.clone(),
-                    done,
-                };
+                let message = submitted.message(me, body.clone());
                 let to = view.sequencer;
                 ("submitted", vec![GroupCommand::Send { to, message }])
             }

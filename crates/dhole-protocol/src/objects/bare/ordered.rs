@@ -11,7 +11,7 @@ use super::super::entry::Place;
 use super::super::host::Host;
 use super::super::message::{CallId, CallRef, ObjectsMessage, Ordered, Refusal};
 use super::{Lies, number};
-use crate::group::{GroupMessage, Numbered, Submitted, ViewId, whole, wire};
+use crate::group::{Numbered, Submitted, ViewId, wire};
 
 /// How they begin: no other message's bytes do, as with [bare](super) calls.
 const SUBMIT: [u8; 2] = [0x85, 0];
@@ -132,31 +132,12 @@ pub fn operate(call: CallRef<'_>) -> Arc<Ordered> {
 
 /// The message of a call that is to be multicast.
 pub(super) fn submit(call: CallRef<'_>, submitted: &Submitted) -> ObjectsMessage {
-    let Submitted { view, serial, done } = *submitted;
-    ObjectsMessage::Group(GroupMessage::Submit {
-        view,
-        part: whole(call.id.node, serial),
-        body: operate(call),
-        done,
-    })
+    ObjectsMessage::Group(submitted.message(call.id.node, operate(call)))
 }
 
 /// The message of a call that is multicast.
 pub fn data(call: CallRef<'_>, numbered: &Numbered) -> ObjectsMessage {
-    let Numbered {
-        view,
-        number,
-        origin,
-        serial,
-        stable,
-    } = *numbered;
-    ObjectsMessage::Group(GroupMessage::Data {
-        view,
-        number,
-        part: whole(origin, serial),
-        body: operate(call),
-        stable,
-    })
+    ObjectsMessage::Group(numbered.message(operate(call)))
 }
 
 /// Bytes that it takes on a wire, without the header, that a call is to be multicast.
@@ -195,11 +176,8 @@ impl Objects {
         if !alone || kept || call.id.node != from {
             return None;
         }
-        let executed = match host.apply_to(call, result) {
-            Ok(false) => return None,
-            Ok(true) => Ok(()),
-            Err(refusal) => Err(refusal),
-        };
+        let tried = host.apply_to(call, result);
+        let executed = tried.map(|done| done.then_some(())).transpose()?;
         self.delivered = sequence;
         self.acquire_due = true;
         if from == self.me {
