@@ -29,6 +29,7 @@ impl<'a> Incoming<'a> {
     }
 
     /// A frame of `bytes` bytes in shared words. What is looked at is copied to `seen`.
+    #[inline]
     pub(crate) fn shared(
         words: &'a [AtomicU64],
         bytes: usize,
@@ -43,6 +44,7 @@ impl<'a> Incoming<'a> {
     }
 
     /// Bytes of the frame.
+    #[inline]
     pub fn len(&self) -> usize {
         match &self.0 {
             Lies::Bytes(frame) => frame.len(),
@@ -56,6 +58,7 @@ impl<'a> Incoming<'a> {
     }
 
     /// The first `bytes` bytes, or all where there are fewer.
+    #[inline]
     pub fn first(&mut self, bytes: usize) -> &[u8] {
         let bytes = bytes.min(self.len());
         match &mut self.0 {
@@ -68,9 +71,7 @@ impl<'a> Incoming<'a> {
             } => {
                 if bytes > *up_to {
                     let end = bytes.next_multiple_of(8).min(*all);
-                    if seen.len() < end {
-                        seen.resize(end, 0);
-                    }
+                    make_room(seen, end);
                     unpack(&words[*up_to / 8..end.div_ceil(8)], &mut seen[*up_to..end]);
                     *up_to = end;
                 }
@@ -80,6 +81,7 @@ impl<'a> Incoming<'a> {
     }
 
     /// All of it.
+    #[inline]
     pub fn bytes(&mut self) -> &[u8] {
         self.first(usize::MAX)
     }
@@ -104,6 +106,18 @@ impl<'a> Incoming<'a> {
                 }
             }
         }
+    }
+}
+
+/// Has `seen` hold so many bytes.
+#[inline]
+fn make_room(seen: &mut Vec<u8>, bytes: usize) {
+    #[cold]
+    fn grow(seen: &mut Vec<u8>, bytes: usize) {
+        seen.resize(bytes, 0);
+    }
+    if seen.len() < bytes {
+        grow(seen, bytes);
     }
 }
 

@@ -52,6 +52,12 @@ impl Peers {
         (0..self.nodes()).map(NodeId::at).filter(move |&n| n != me)
     }
 
+    /// Whether a frame that is not too large may be sent to `to`, which is another node.
+    #[inline]
+    pub fn may_send(&self, to: NodeId) -> bool {
+        self.loss(to).is_none() && !self.closed.load(Ordering::Relaxed)
+    }
+
     /// The frame's bytes, when a frame of `parts` may be sent to `to`.
     pub fn admit(&self, to: NodeId, parts: &[&[u8]]) -> Result<usize, SendError> {
         let nodes = self.nodes();
@@ -108,6 +114,7 @@ impl Peers {
     }
 
     /// Why `peer` is lost, if it is.
+    #[inline]
     pub fn loss(&self, peer: NodeId) -> Option<&Loss> {
         self.lost[peer.index()].get()
     }

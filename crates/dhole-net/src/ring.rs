@@ -60,9 +60,13 @@ pub(crate) struct Header {
 const SKIP: u64 = 5;
 
 impl Header {
+    /// What the header of a whole frame says beside its bytes.
+    const WHOLE: u64 = 1;
+
+    #[inline]
     fn encode(self) -> u64 {
         let (kind, total) = match self.kind {
-            Kind::Whole => (1, 0),
+            Kind::Whole => (Header::WHOLE, 0),
             Kind::First(total) => (2, total as u64),
             Kind::Piece => (3, 0),
             Kind::Goodbye => (4, 0),
@@ -70,10 +74,11 @@ impl Header {
         kind | (self.bytes as u64) << 4 | total << 34
     }
 
+    #[inline]
     fn decode(word: u64) -> Option<Header> {
         let total = (word >> 34) as usize;
         let kind = match word & 15 {
-            1 => Kind::Whole,
+            Header::WHOLE => Kind::Whole,
             2 => Kind::First(total),
             3 => Kind::Piece,
             4 => Kind::Goodbye,
@@ -133,36 +138,43 @@ pub(crate) struct Ring<'a> {
 
 impl<'a> Ring<'a> {
     /// A ring over `words`: [`CONTROL`], and then a power of two.
+    #[inline]
     pub fn new(words: &'a [AtomicU64]) -> Self {
         let (control, data) = words.split_at(CONTROL);
         debug_assert!(data.len().is_power_of_two());
         Ring { control, data }
     }
 
+    #[inline]
     fn capacity(&self) -> u64 {
         self.data.len() as u64
     }
 
+    #[inline]
     fn index(&self, position: u64) -> usize {
         (position & (self.capacity() - 1)) as usize
     }
 
+    #[inline]
     fn at(&self, position: u64) -> &'a AtomicU64 {
         &self.data[self.index(position)]
     }
 
     /// Whether no header is where a reader of this process last was, as far as can be seen from
     /// where nobody reads: that it is elsewhere by now, another thread has found out.
+    #[inline]
     pub fn has_nothing_at(&self, position: u64) -> bool {
         self.at(position).load(Ordering::Acquire) == 0
     }
 
     /// What the reader sets before it sleeps, and the writer clears when it rings.
+    #[inline]
     pub fn reader_parked(&self) -> &'a AtomicU64 {
         &self.control[READER_PARKED]
     }
 
     /// What the writer sets before it sleeps for want of room, and the reader clears.
+    #[inline]
     pub fn writer_waits(&self) -> &'a AtomicU64 {
         &self.control[WRITER_WAITS]
     }
@@ -262,6 +274,37 @@ impl Writer {
         Ok(self.read_up_to == self.position)
     }
 
+    /// Whether a record goes right behind the last, as most do: there is room for it, as far as is
+    /// known without a look, and it is not time to ask whether it goes to the beginning.
+    #[inline]
+    fn goes_on(&self, ring: Ring<'_>, record: u64) -> bool {
+        let place = ring.index(self.position) as u64;
+        let asks = place > self.far && self.position >= self.asks_at;
+        let free = self.position + record - self.read_up_to < ring.capacity();
+        !asks && free && place + record <= ring.capacity()
+    }
+
+    /// Where a record may not go right behind the last: the words that are skipped before it, if
+    /// there is room for it.
+    #[cold]
+    fn make_way(
+        &mut self,
+        ring: Ring<'_>,
+        kind: Kind,
+        record: u64,
+    ) -> Result<Option<u64>, Impossible> {
+        // Whoever has begun a long frame has seen that there is room for it, if nothing is skipped.
+        let goes_back = kind == Kind::Whole && self.goes_back(ring, record)?;
+        let (skipped, needed) = self.needs(ring, record, goes_back);
+        if !self.is_free(ring, needed)? {
+            return Ok(None);
+        }
+        if goes_back {
+            self.went_back_to = self.position + skipped;
+        }
+        Ok(Some(skipped))
+    }
+
     /// Whether there is room for a frame of `bytes` bytes, in pieces of `piece`.
     pub fn has_room(
         &mut self,
@@ -289,22 +332,44 @@ impl Writer {
         parts: impl IntoIterator<Item = &'p [u8]>,
     ) -> Result<bool, Impossible> {
         let record = words(header.bytes);
-        // Whoever has begun a long frame has seen that there is room for it, if nothing is skipped.
-        let alone = header.kind == Kind::Whole;
-        let goes_back = alone && self.goes_back(ring, record)?;
-        let (skipped, needed) = self.needs(ring, record, goes_back);
-        if !self.is_free(ring, needed)? {
+        if self.goes_on(ring, record) {
+            self.put(ring, 0, header, parts);
+            return Ok(true);
+        }
+        let Some(skipped) = self.make_way(ring, header.kind, record)? else {
             return Ok(false);
+        };
+        self.put(ring, skipped, header, parts);
+        Ok(true)
+    }
+
+    /// Writes a whole frame if it goes right behind the last; whether it did.
+    #[inline]
+    pub fn write_on(&mut self, ring: Ring<'_>, bytes: usize, parts: &[&[u8]]) -> bool {
+        let goes_on = self.goes_on(ring, words(bytes));
+        if goes_on {
+            let kind = Kind::Whole;
+            self.put(ring, 0, Header { kind, bytes }, parts.iter().copied());
         }
+        goes_on
+    }
+
+    /// Writes a record for which there is room, so many words behind the last.
+    #[inline(always)]
+    fn put<'p>(
+        &mut self,
+        ring: Ring<'_>,
+        skipped: u64,
+        header: Header,
+        parts: impl IntoIterator<Item = &'p [u8]>,
+    ) {
+        let record = words(header.bytes);
         let begin = self.position + skipped;
-        if goes_back {
-            self.went_back_to = begin;
-        }
         if !planted(Planted::NextHeaderNotCleared) {
             ring.at(begin + record).store(0, Ordering::Relaxed);
         }
-        let body = ring.index(begin) + 1;
-        let mut packer = Packer::new(&ring.data[body..body + record as usize - 1]);
+        let body = &ring.data[ring.index(begin)..][1..record as usize];
+        let mut packer = Packer::new(body);
         for part in parts {
             packer.push(part);
         }
@@ -323,7 +388,6 @@ impl Writer {
         if record >= MUCH {
             self.fetch_ahead(ring);
         }
-        Ok(true)
     }
 
     /// Has the lines fetched, in the background, that a record like the last is written to behind
@@ -366,7 +430,28 @@ impl Reader {
         self.position
     }
 
+    /// The words and bytes of the next record, if it is a whole frame, and not too long; it is
+    /// passed then, of which the writer is not told yet.
+    #[inline]
+    pub fn whole<'a>(
+        &mut self,
+        ring: Ring<'a>,
+        largest: usize,
+    ) -> Option<(&'a [AtomicU64], usize)> {
+        let place = ring.index(self.position);
+        let (header, behind) = ring.data[place..].split_first()?;
+        let header = header.load(Ordering::Acquire);
+        let bytes = (header >> 4) as usize;
+        let body = behind.get(..bytes.div_ceil(8))?;
+        let is_whole = header & 15 == Header::WHOLE && bytes <= largest.min(LARGEST);
+        is_whole.then(|| {
+            self.position += words(bytes);
+            (body, bytes)
+        })
+    }
+
     /// The next record's header; the record stays.
+    #[inline]
     pub fn peek(&mut self, ring: Ring<'_>) -> Result<Option<Header>, Impossible> {
         let mut word = ring.at(self.position).load(Ordering::Acquire);
         if word == SKIP {
@@ -400,6 +485,7 @@ impl Reader {
     }
 
     /// The words of the record that `header` begins, in which its bytes lie.
+    #[inline]
     pub fn body<'a>(&self, ring: Ring<'a>, header: Header) -> &'a [AtomicU64] {
         let body = ring.index(self.position) + 1;
         let record = words(header.bytes);
@@ -407,11 +493,13 @@ impl Reader {
     }
 
     /// Goes on behind the record that `header` begins, of which the writer is not told yet.
+    #[inline]
     pub fn pass(&mut self, header: Header) {
         self.position += words(header.bytes);
     }
 
     /// Lets the writer have what was read, if it is much.
+    #[inline]
     pub fn publish_from_time_to_time(&mut self, ring: Ring<'_>) {
         if self.position - self.published > ring.capacity() / 4 {
             self.publish(ring);
@@ -419,6 +507,7 @@ impl Reader {
     }
 
     /// Lets the writer have what was read.
+    #[inline]
     pub fn publish(&mut self, ring: Ring<'_>) {
         if self.published != self.position {
             self.published = self.position;

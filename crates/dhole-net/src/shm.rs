@@ -26,7 +26,7 @@ use rustix::net::{RecvFlags, SendFlags, recv, send};
 pub use self::link::{ShmError, ShmLink};
 
 use self::barrier::Barriers;
-use self::inbound::Inbound;
+use self::inbound::{Behind, Inbound};
 use self::outbound::{Outbound, PIECE, Sent};
 use self::segment::Segment;
 use crate::bell::{Bell, timespec};
@@ -41,6 +41,8 @@ use crate::{Incoming, Loss, Offers, Port, SendError};
 const LOOK_AFTER: u32 = 4_096;
 /// Doorbells that one look can name; the others come with the next.
 const NAMED_AT_ONCE: usize = 64;
+/// A frame of at most so many bytes is short: written by few stores, one by one.
+const SHORT: usize = 256;
 /// How long a sleep may be when it cannot be made sure that the others see it.
 const UNSURE: Duration = Duration::from_millis(1);
 
@@ -80,15 +82,18 @@ struct Link {
 }
 
 impl Link {
+    #[inline]
     fn outgoing(&self) -> Ring<'_> {
         self.segment.ring(self.writes)
     }
 
+    #[inline]
     fn incoming(&self) -> Ring<'_> {
         self.segment.ring(1 - self.writes)
     }
 
     /// Whether a poll has nothing to do here.
+    #[inline]
     fn is_quiet(&self) -> bool {
         let read_to = self.read_to.load(Ordering::Relaxed);
         self.incoming().has_nothing_at(read_to)
@@ -97,6 +102,7 @@ impl Link {
     }
 
     /// Rings at the peer, which sleeps or is about to.
+    #[cold]
     fn ring(&self) {
         // Where no byte fits, many wait to be read; where the peer is gone, nobody needs waking.
         let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
@@ -173,6 +179,7 @@ impl Shm {
     }
 
     /// After something was written for `link`'s peer: wakes it if it sleeps at most so soundly.
+    #[inline]
     fn wake_reader(&self, link: &Link, at_most: Sleep) {
         self.barriers.light();
         if link.outgoing().rouses_reader(at_most) {
@@ -181,6 +188,7 @@ impl Shm {
     }
 
     /// After something was read from `link`'s peer: wakes it if it sleeps for want of room.
+    #[inline]
     fn wake_writer(&self, link: &Link) {
         self.barriers.light();
         if link.incoming().rouses_writer() {
@@ -195,6 +203,7 @@ impl Shm {
 
     /// Notes that a send has found no room. Whoever sleeps lay down without knowing of it, and
     /// waits for room only when it lies down again. A peer that sleeps soundly has much to read.
+    #[cold]
     fn note_no_room(&self, link: &Link) {
         self.wake_reader(link, Sleep::Sound);
         if !link.short_of_room.swap(true, Ordering::AcqRel) {
@@ -211,6 +220,34 @@ impl Shm {
     /// Sends a frame, which wakes its reader where that sleeps at most so soundly.
     #[inline]
     fn send_waking(&self, to: NodeId, parts: &[&[u8]], at_most: Sleep) -> Result<(), SendError> {
+        match self.send_on(to, parts, at_most) {
+            true => Ok(()),
+            false => self.send_any(to, parts, at_most),
+        }
+    }
+
+    /// Sends a short frame where nothing stands in its way, as of most; whether it is gone.
+    #[inline]
+    fn send_on(&self, to: NodeId, parts: &[&[u8]], at_most: Sleep) -> bool {
+        let bytes = parts.iter().fold(0, |bytes, part| bytes + part.len());
+        let Some(Some(link)) = self.links.get(to.index()) else {
+            return false;
+        };
+        if bytes > SHORT.min(self.largest) || !self.peers.may_send(to) {
+            return false;
+        }
+        let Some(mut outbound) = try_locked(&link.outbound) else {
+            return false;
+        };
+        let sent = outbound.send_on(link.outgoing(), parts, bytes);
+        drop(outbound);
+        if sent {
+            self.wake_reader(link, at_most);
+        }
+        sent
+    }
+
+    fn send_any(&self, to: NodeId, parts: &[&[u8]], at_most: Sleep) -> Result<(), SendError> {
         let bytes = self.peers.admit(to, parts)?;
         // Of what goes in pieces the first are read while the others are written.
         let at_most = if bytes > PIECE { Sleep::Sound } else { at_most };
@@ -280,27 +317,56 @@ impl Shm {
         }
     }
 
-    fn flush(&self) {
-        for (node, link) in self.living() {
-            if !link.short_of_room.load(Ordering::Relaxed) {
-                continue;
+    /// Takes what has come over a link; how many frames.
+    fn poll_link(
+        &self,
+        node: NodeId,
+        link: &Link,
+        inbound: &mut Inbound,
+        take: &mut dyn FnMut(NodeId, Incoming<'_>),
+    ) -> usize {
+        if link.short_of_room.load(Ordering::Relaxed) {
+            self.flush(node, link);
+        }
+        // Before the ring is read: what was written before the end is in it.
+        let gone = link.gone.load(Ordering::Acquire);
+        let ring = link.incoming();
+        let brought = inbound.poll(ring, self.largest, &mut |frame| take(node, frame));
+        link.read_to.store(inbound.position(), Ordering::Relaxed);
+        if brought.freed {
+            self.wake_writer(link);
+        }
+        match brought.behind {
+            Behind::Lost(loss) => self.give_up(node, loss),
+            Behind::Nothing if gone => {
+                let how = match inbound.of_a_frame() {
+                    0 => "it is gone".to_owned(),
+                    bytes => format!("it is gone after {bytes} bytes of a frame"),
+                };
+                self.give_up(node, Loss::Broken(how));
             }
-            let Some(mut outbound) = try_locked(&link.outbound) else {
-                continue;
-            };
-            if outbound.keeps() {
-                let flushed = outbound.flush(link.outgoing(), &mut || {
-                    self.wake_reader(link, Sleep::Sound)
-                });
-                link.short_of_room
-                    .store(outbound.keeps(), Ordering::Relaxed);
-                if !outbound.keeps() && outbound.refused() {
-                    // There may be room for it now, of which no peer will tell.
-                    self.bell.ring();
-                }
-                if let Err(what) = flushed {
-                    self.cut_off(node, what);
-                }
+            Behind::Nothing | Behind::More => {}
+        }
+        brought.frames
+    }
+
+    /// Sends what was kept of a frame, as far as there is room now.
+    #[cold]
+    fn flush(&self, node: NodeId, link: &Link) {
+        let Some(mut outbound) = try_locked(&link.outbound) else {
+            return;
+        };
+        if outbound.keeps() {
+            let wake = &mut || self.wake_reader(link, Sleep::Sound);
+            let flushed = outbound.flush(link.outgoing(), wake);
+            link.short_of_room
+                .store(outbound.keeps(), Ordering::Relaxed);
+            if !outbound.keeps() && outbound.refused() {
+                // There may be room for it now, of which no peer will tell.
+                self.bell.ring();
+            }
+            if let Err(what) = flushed {
+                self.cut_off(node, what);
             }
         }
     }
@@ -400,36 +466,22 @@ impl Port for Shm {
     }
 
     fn poll_in_place(&self, take: &mut dyn FnMut(NodeId, Incoming<'_>)) -> usize {
-        // Most looks are in vain, and take no lock.
-        if self.living().all(|(_, link)| link.is_quiet()) {
-            self.idles();
-            return 0;
-        }
-        let Some(mut polling) = try_locked(&self.polling) else {
-            return 0;
-        };
-        self.flush();
-        let mut frames = 0;
-        for (node, link) in self.living() {
-            // Before the ring is read: what was written before the end is in it.
-            let gone = link.gone.load(Ordering::Acquire);
-            let inbound = &mut polling[node.index()];
-            let ring = link.incoming();
-            let brought = inbound.poll(ring, self.largest, &mut |frame| take(node, frame));
-            link.read_to.store(inbound.position(), Ordering::Relaxed);
-            frames += brought.frames;
-            if brought.freed {
-                self.wake_writer(link);
+        let (mut frames, mut polling) = (0, None);
+        for (node, link) in self.links.iter().enumerate() {
+            let Some(link) = link else {
+                continue;
+            };
+            // Most looks are in vain, and take no lock.
+            if link.is_quiet() || self.peers.loss(NodeId::at(node)).is_some() {
+                continue;
             }
-            if let Some(loss) = brought.loss {
-                self.give_up(node, loss);
-            } else if gone && brought.empty {
-                let how = match inbound.of_a_frame() {
-                    0 => "it is gone".to_owned(),
-                    bytes => format!("it is gone after {bytes} bytes of a frame"),
-                };
-                self.give_up(node, Loss::Broken(how));
+            if polling.is_none() {
+                polling = try_locked(&self.polling);
             }
+            let Some(polling) = &mut polling else {
+                return 0;
+            };
+            frames += self.poll_link(NodeId::at(node), link, &mut polling[node], take);
         }
         drop(polling);
         match frames {

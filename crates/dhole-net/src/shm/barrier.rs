@@ -19,6 +19,7 @@ impl Barriers {
     }
 
     /// The writer's, before it looks whether the other side sleeps.
+    #[inline]
     pub fn light(&self) {
         if self.registered {
             compiler_fence(Ordering::SeqCst);

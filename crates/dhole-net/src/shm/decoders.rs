@@ -1,6 +1,6 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::inbound::Inbound;
+use super::inbound::{Behind, Inbound};
 use crate::Incoming;
 use crate::ring::{CONTROL, Ring};
 
@@ -20,7 +20,7 @@ pub fn ring(bytes: &[u8]) {
             word.store(u64::from_le_bytes(whole), Ordering::Release);
         }
         let take = &mut |mut frame: Incoming<'_>| assert!(frame.bytes().len() <= LARGEST);
-        if inbound.poll(ring, LARGEST, take).loss.is_some() {
+        if matches!(inbound.poll(ring, LARGEST, take).behind, Behind::Lost(_)) {
             return;
         }
         assert!(inbound.of_a_frame() <= LARGEST);

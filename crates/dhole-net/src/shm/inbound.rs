@@ -20,15 +20,21 @@ pub(super) struct Inbound {
 }
 
 /// What one look at a ring brought.
-#[derive(Default)]
 pub(super) struct Brought {
     pub frames: usize,
     /// Something was read, and the writer was told.
     pub freed: bool,
-    /// There is nothing more.
-    pub empty: bool,
-    /// The peer is lost, after these frames.
-    pub loss: Option<Loss>,
+    /// What comes behind that.
+    pub behind: Behind,
+}
+
+/// What comes behind the frames of one look.
+pub(super) enum Behind {
+    /// Something that has not been looked at.
+    More,
+    Nothing,
+    /// The peer is lost.
+    Lost(Loss),
 }
 
 impl Inbound {
@@ -64,29 +70,71 @@ impl Inbound {
         largest: usize,
         take: &mut dyn FnMut(Incoming<'_>),
     ) -> Brought {
-        let mut brought = Brought::default();
-        let mut bytes = 0;
+        let (mut frames, mut bytes) = (0, 0);
         let published = self.reader.published();
-        while brought.frames < IN_TURN && bytes < BYTES_IN_TURN {
-            match self.reader.peek(ring) {
-                Ok(Some(header)) => {
-                    bytes += header.bytes;
-                    match self.record(ring, header, largest, take) {
-                        Ok(frames) => brought.frames += frames,
-                        Err(loss) => brought.loss = Some(loss),
-                    }
-                }
-                Ok(None) => brought.empty = true,
-                Err(Impossible(what)) => brought.loss = Some(Loss::CutOff(what)),
+        let mut behind = Behind::More;
+        while frames < IN_TURN && bytes < BYTES_IN_TURN {
+            if let Some(more) = self.short(ring, largest, take) {
+                (frames, bytes) = (frames + 1, bytes + more);
+                continue;
             }
-            if brought.empty || brought.loss.is_some() {
+            if self.is_empty(ring) {
+                behind = Behind::Nothing;
                 break;
+            }
+            match self.any(ring, largest, take) {
+                Ok((more_frames, more)) => (frames, bytes) = (frames + more_frames, bytes + more),
+                Err(loss) => {
+                    behind = Behind::Lost(loss);
+                    break;
+                }
             }
         }
         self.reader.publish(ring);
-        // Also what was published on the way: the writer may sleep for want of it.
-        brought.freed = self.reader.published() != published;
-        brought
+        Brought {
+            frames,
+            // Also what was published on the way: the writer may sleep for want of it.
+            freed: self.reader.published() != published,
+            behind,
+        }
+    }
+
+    /// Takes the next frame if it is whole, as most are, and may be; its bytes.
+    #[inline]
+    fn short(
+        &mut self,
+        ring: Ring<'_>,
+        largest: usize,
+        take: &mut dyn FnMut(Incoming<'_>),
+    ) -> Option<usize> {
+        if self.total.is_some() {
+            return None;
+        }
+        // It is passed before it is taken, so that it is taken once, also by who panics; the writer
+        // gets the room afterwards.
+        let (body, bytes) = self.reader.whole(ring, largest)?;
+        take(Incoming::shared(body, bytes, &mut self.seen));
+        self.reader.publish_from_time_to_time(ring);
+        Some(bytes)
+    }
+
+    /// Takes the next record, whatever it is: the frames that it ends, and its bytes. There may be
+    /// none.
+    #[cold]
+    fn any(
+        &mut self,
+        ring: Ring<'_>,
+        largest: usize,
+        take: &mut dyn FnMut(Incoming<'_>),
+    ) -> Result<(usize, usize), Loss> {
+        let cut_off = |Impossible(what)| Loss::CutOff(what);
+        match self.reader.peek(ring).map_err(cut_off)? {
+            Some(header) => {
+                let frames = self.record(ring, header, largest, take)?;
+                Ok((frames, header.bytes))
+            }
+            None => Ok((0, 0)),
+        }
     }
 
     fn record(
@@ -108,14 +156,12 @@ impl Inbound {
             Kind::Whole if self.total.is_some() => {
                 return cut_off("a frame in the middle of another".into());
             }
+            // It has become the next record, for the end of the ring was skipped.
             Kind::Whole => {
-                let body = self.reader.body(ring, header);
-                // Before it is taken, so that it is taken once, also by who panics; the writer gets
-                // the room afterwards.
-                self.reader.pass(header);
-                take(Incoming::shared(body, bytes, &mut self.seen));
-                self.reader.publish_from_time_to_time(ring);
-                return Ok(1);
+                return match self.short(ring, largest, take) {
+                    Some(_) => Ok(1),
+                    None => cut_off("a record that it changes".into()),
+                };
             }
             Kind::First(total) => {
                 if self.total.is_some() || total < bytes || total > largest {

@@ -41,6 +41,7 @@ impl Outbound {
     }
 
     /// Whether the rest of a frame waits for room.
+    #[inline]
     pub fn keeps(&self) -> bool {
         self.gone < self.kept.len()
     }
@@ -53,6 +54,15 @@ impl Outbound {
     /// Whether the reader has read on since this side last looked.
     pub fn has_moved(&self, ring: Ring<'_>) -> bool {
         self.writer.has_moved(ring)
+    }
+
+    /// Sends a short frame if nothing of another has to go before it, and it goes right behind the
+    /// last in the ring; whether it did.
+    #[inline]
+    pub fn send_on(&mut self, ring: Ring<'_>, parts: &[&[u8]], bytes: usize) -> bool {
+        let sent = !self.keeps() && self.writer.write_on(ring, bytes, parts);
+        self.refused &= !sent;
+        sent
     }
 
     /// Sends a frame. `wrote` is called whenever something can be read that could not before.

@@ -79,6 +79,7 @@ impl Segment {
     }
 
     /// All words of both rings.
+    #[inline]
     pub fn words(&self) -> &[AtomicU64] {
         // SAFETY: the mapping has two rings of `ring` words, is page-aligned, lives as long as
         // `self`, and its file cannot shrink, which was seen before it was mapped. Atomics may be
@@ -87,6 +88,7 @@ impl Segment {
     }
 
     /// The ring of one direction: 0 from who made the memory, 1 to it.
+    #[inline]
     pub fn ring(&self, direction: usize) -> Ring<'_> {
         let (from, to) = self.words().split_at(self.ring);
         Ring::new(if direction == 0 { from } else { to })

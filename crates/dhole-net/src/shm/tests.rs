@@ -560,3 +560,79 @@ fn what_is_no_shared_memory_is_refused() {
     drop(silent);
     assert!(ShmLink::accept(there).is_err(), "nothing was offered");
 }
+
+#[test]
+fn a_short_frame_is_refused_as_any_other() {
+    let (a, b) = two(0);
+    let short = |port: &Shm| port.send(PEER, &[b"short"]);
+    assert_eq!(short(&a), Ok(()));
+    a.close(Duration::ZERO);
+    assert_eq!(short(&a), Err(SendError::Closed { to: PEER }));
+    drop((a, b));
+    let (a, b) = two(0);
+    let loss = Loss::Left;
+    a.give_up(PEER, loss.clone());
+    assert_eq!(short(&a), Err(SendError::Lost { to: PEER, loss }));
+    drop(b);
+    let (here, there) = UnixStream::pair().expect("a pair of sockets");
+    let ours = ShmLink::offer(here, 0).expect("memory");
+    let peer = ShmLink::accept(there).expect("the same memory");
+    let port = Shm::with_largest(NodeId(0), vec![None, Some(ours)], 8).expect("a port");
+    let written = Writer::new().write(peer.segment.ring(1), header(Kind::Whole, 9), [&[1; 9][..]]);
+    assert_eq!(written, Ok(true));
+    assert_cut_off(&port, "9 bytes where 8 are allowed");
+    assert!(matches!(
+        port.send(PEER, &[&[0; 9]]),
+        Err(SendError::Lost { .. })
+    ));
+}
+
+#[test]
+fn all_that_was_sent_before_the_end_is_taken_however_much_it_was() {
+    let (a, b) = two(1 << 16);
+    const FRAMES: usize = 3_000;
+    for _ in 0..FRAMES {
+        assert_eq!(a.send(PEER, &[&[0; 8]]), Ok(()));
+    }
+    // Its end of the socket, and nothing said.
+    a.links[1]
+        .as_ref()
+        .unwrap()
+        .stream
+        .shutdown(std::net::Shutdown::Both)
+        .unwrap();
+    b.look();
+    let mut taken = 0;
+    while b.poll(&mut |_, _| taken += 1) > 0 {}
+    assert_eq!(taken, FRAMES);
+}
+
+#[test]
+fn a_short_frame_does_not_overtake_the_rest_of_a_long_one() {
+    let (a, b) = two(0);
+    let long = vec![7; LARGEST];
+    // It is begun, and there is no room for its rest.
+    assert_eq!(a.send(PEER, &[&long]), Ok(()));
+    let mut came = Vec::new();
+    for _ in 0..1_000 {
+        if !came.contains(&5) {
+            let _busy_as_long_as_the_rest_is_kept = a.send(PEER, &[b"short"]);
+        }
+        b.poll(&mut |_, frame| came.push(frame.len()));
+        a.poll(&mut |_, _| ());
+    }
+    assert_eq!(came.first(), Some(&LARGEST));
+    assert!(came[1..].iter().all(|bytes| *bytes == 5) && came.len() > 1);
+}
+
+#[test]
+fn who_was_refused_a_long_frame_and_sends_a_short_one_is_not_refused() {
+    let (a, _b) = two(0);
+    let mut outbound = super::locked(&a.links[1].as_ref().unwrap().outbound);
+    let ring = a.links[1].as_ref().unwrap().outgoing();
+    let bytes = Writer::longest_record(ring) / 3 * 2;
+    let long = vec![0; bytes];
+    while outbound.send(ring, &[&long], bytes, &mut || ()) != Ok(super::Sent::Busy) {}
+    assert!(outbound.refused());
+    assert!(outbound.send_on(ring, &[b"short"], 5) && !outbound.refused());
+}
