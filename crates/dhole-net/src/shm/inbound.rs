@@ -78,12 +78,16 @@ impl Inbound {
                 (frames, bytes) = (frames + 1, bytes + more);
                 continue;
             }
-            if self.is_empty(ring) {
-                behind = Behind::Nothing;
-                break;
-            }
-            match self.any(ring, largest, take) {
-                Ok((more_frames, more)) => (frames, bytes) = (frames + more_frames, bytes + more),
+            let next = match self.is_empty(ring) {
+                true => Ok(None),
+                false => self.any(ring, largest, take),
+            };
+            match next {
+                Ok(Some((ended, more))) => (frames, bytes) = (frames + ended, bytes + more),
+                Ok(None) => {
+                    behind = Behind::Nothing;
+                    break;
+                }
                 Err(loss) => {
                     behind = Behind::Lost(loss);
                     break;
@@ -118,23 +122,21 @@ impl Inbound {
         Some(bytes)
     }
 
-    /// Takes the next record, whatever it is: the frames that it ends, and its bytes. There may be
-    /// none.
+    /// Takes the next record, whatever it is, if there is one: the frames that it ends, and its
+    /// bytes.
     #[cold]
     fn any(
         &mut self,
         ring: Ring<'_>,
         largest: usize,
         take: &mut dyn FnMut(Incoming<'_>),
-    ) -> Result<(usize, usize), Loss> {
+    ) -> Result<Option<(usize, usize)>, Loss> {
         let cut_off = |Impossible(what)| Loss::CutOff(what);
-        match self.reader.peek(ring).map_err(cut_off)? {
-            Some(header) => {
-                let frames = self.record(ring, header, largest, take)?;
-                Ok((frames, header.bytes))
-            }
-            None => Ok((0, 0)),
-        }
+        let Some(header) = self.reader.peek(ring).map_err(cut_off)? else {
+            return Ok(None);
+        };
+        let ended = self.record(ring, header, largest, take)?;
+        Ok(Some((ended, header.bytes)))
     }
 
     fn record(
