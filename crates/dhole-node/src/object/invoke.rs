@@ -93,7 +93,9 @@ pub fn write<T: ObjectType, A: Serialize, R: DeserializeOwned>(
 /// Arguments, and what is done with them: gone once it was done.
 type Pending<A, F> = Option<(A, F)>;
 
-/// Tries an operation on the copy here, by itself and without making bytes of anything.
+/// Tries an operation on the copy here, by itself and without making bytes of anything. The result
+/// of what could be done lies in `result` then: moved along, it would be waited for, for it is
+/// written in smaller pieces than it is read in.
 #[inline]
 fn try_here<T: ObjectType, A, R>(
     copies: &mut Copies,
@@ -101,20 +103,24 @@ fn try_here<T: ObjectType, A, R>(
     operation: u16,
     pending: &mut Pending<A, impl FnOnce(&mut T, A) -> R>,
     guard: fn(&T, &A) -> bool,
-) -> Result<Option<R>, Refusal> {
+    result: &mut Option<R>,
+) -> Result<(), Box<Refusal>> {
     let tried = copies.run(object, operation, |copy: &mut T| {
         let may = pending
             .as_ref()
             .is_some_and(|(arguments, _)| guard(copy, arguments));
         match pending.take_if(|_| may) {
-            Some((arguments, run)) => Here::Done(run(copy, arguments)),
+            Some((arguments, run)) => {
+                *result = Some(run(copy, arguments));
+                Here::Done(())
+            }
             None => Here::Blocked,
         }
-    })?;
-    Ok(match tried {
-        Here::Done(result) => Some(result),
-        Here::Blocked => None,
-    })
+    });
+    match tried {
+        Ok(_) => Ok(()),
+        Err(cause) => Err(Box::new(cause)),
+    }
 }
 
 pub(super) fn malformed(cause: Malformed) -> Refusal {
@@ -138,7 +144,7 @@ impl<'id> Worker<'id> {
             match self.read_at_once(object, operation, &mut pending, guard) {
                 Ok(Some(result)) => return Ok(result),
                 Ok(None) => {}
-                Err(cause) => return Err(self.refused(asked.wanted(), cause)),
+                Err(cause) => return Err(self.refused(asked.wanted(), *cause)),
             }
         }
         self.call_in_turn(asked, pending, guard)
@@ -152,7 +158,7 @@ impl<'id> Worker<'id> {
         operation: u16,
         pending: &mut Pending<A, impl FnOnce(&mut T, A) -> R>,
         guard: fn(&T, &A) -> bool,
-    ) -> Result<Option<R>, Refusal> {
+    ) -> Result<Option<R>, Box<Refusal>> {
         let link = &self.link;
         let (machine, id, counted) = (link.machine, link.node.id, link.counts_moments);
         if counted {
@@ -169,27 +175,26 @@ impl<'id> Worker<'id> {
             copies,
             ..
         } = &mut state.here;
+        let mut result = None;
         let tried = match objects.reads_here(object) {
             Some(reads) if quiet => {
                 if counted {
                     machine.computes(id, true);
                 }
-                let tried = try_here(copies, object, operation, pending, guard);
+                let tried = try_here(copies, object, operation, pending, guard, &mut result);
                 if counted {
                     machine.computes(id, false);
                 }
-                if let Ok(Some(_)) = &tried {
-                    *reads += 1;
-                }
+                *reads += u64::from(result.is_some());
                 tried
             }
-            _ => Ok(None),
+            _ => Ok(()),
         };
         drop(node);
         if counted {
             machine.leave(id);
         }
-        tried
+        tried.map(|()| result)
     }
 
     /// Calls an operation as a synchronisation: what was written before is told, and what happened
@@ -215,15 +220,17 @@ impl<'id> Worker<'id> {
             if state.here.machine.is_local(object, writes) {
                 // The operation is the program's, and takes the time that it takes.
                 link.machine.computes(link.node.id, true);
+                let mut result = None;
                 let tried = try_here(
                     &mut state.here.copies,
                     object,
                     operation,
                     &mut pending,
                     guard,
+                    &mut result,
                 );
                 link.machine.computes(link.node.id, false);
-                if let Some(done) = tried.transpose() {
+                if let Some(done) = tried.map(|()| result).map_err(|cause| *cause).transpose() {
                     if writes {
                         let wrote = ObjectsEvent::Wrote(object);
                         link.stepping(call, |state, step| state.step_objects(wrote, step))?;
