@@ -337,7 +337,7 @@ impl Shm {
             self.wake_writer(link);
         }
         match brought.behind {
-            Behind::Lost(loss) => self.give_up(node, loss),
+            Behind::Lost(loss) => self.give_up(node, *loss),
             Behind::Nothing if gone => {
                 let how = match inbound.of_a_frame() {
                     0 => "it is gone".to_owned(),

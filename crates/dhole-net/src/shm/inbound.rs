@@ -33,8 +33,8 @@ pub(super) enum Behind {
     /// Something that has not been looked at.
     More,
     Nothing,
-    /// The peer is lost.
-    Lost(Loss),
+    /// The peer is lost. Boxed, for what most looks bring is small.
+    Lost(Box<Loss>),
 }
 
 impl Inbound {
@@ -89,7 +89,7 @@ impl Inbound {
                     break;
                 }
                 Err(loss) => {
-                    behind = Behind::Lost(loss);
+                    behind = Behind::Lost(Box::new(loss));
                     break;
                 }
             }
