@@ -100,8 +100,35 @@ impl Header {
     }
 }
 
-impl Frame<'_> {
-    pub fn parse(bytes: &[u8]) -> Result<Frame<'_>, FrameError> {
+impl<'a> Frame<'a> {
+    /// The frame that brings a message of this run and tells of nothing before it, as most do.
+    #[inline]
+    pub fn of_message(bytes: &'a [u8], run: u32) -> Option<Frame<'a>> {
+        let (kind_and_run, rest) = bytes.split_first_chunk()?;
+        let (lengths, body) = rest.split_first_chunk()?;
+        let its = (Kind::Message as u64) | u64::from(run) << 32;
+        let lengths = u64::from_le_bytes(*lengths);
+        let (told, message) = (lengths as u32, (lengths >> 32) as u32);
+        if u64::from_le_bytes(*kind_and_run) != its || told != 0 {
+            return None;
+        }
+        let header = Header {
+            kind: Kind::Message,
+            run,
+            told,
+            message,
+        };
+        let (message, payload) = body.split_at_checked(message as usize)?;
+        Some(Frame {
+            header,
+            told: &[],
+            message,
+            body,
+            payload,
+        })
+    }
+
+    pub fn parse(bytes: &'a [u8]) -> Result<Frame<'a>, FrameError> {
         let short = FrameError::Short { bytes: bytes.len() };
         let (header, rest) = bytes.split_first_chunk().ok_or(short)?;
         let header = Header::from_bytes(header)?;

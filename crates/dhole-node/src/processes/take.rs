@@ -10,12 +10,13 @@
 mod tests;
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
 use dhole_model::NodeId;
-use dhole_net::{Envelope, Loss, Outbox, Payload, Wake};
+use dhole_net::{Envelope, Incoming, Loss, Outbox, Payload, Wake};
 use dhole_protocol::objects::bare;
 use dhole_protocol::{AbortReason, Message, here, single};
 use smallvec::SmallVec;
@@ -49,10 +50,17 @@ pub(super) struct Desk {
 /// What who delivers has collected, in the order in which it came.
 #[derive(Default)]
 struct Tray {
-    /// The first message of a look, if it came by its bytes: mostly there is no other.
+    /// The beginning of this is the first frame of a look: mostly there is no other.
     first: Vec<u8>,
     /// What came after it.
     rest: VecDeque<Came>,
+}
+
+/// A message that lies in [`Tray::first`], which the node may take by its bytes.
+struct First {
+    from: NodeId,
+    /// Where its bytes are, and those of its payload.
+    lies: Range<usize>,
 }
 
 /// A message that has come.
@@ -64,7 +72,7 @@ enum Came {
 
 /// As long a message is kept by its bytes in place.
 const FEW: usize = 64;
-/// As long the first message of a look may be.
+/// As long the first frame of a look may be.
 const MOST_FIRST: usize = 2 * AT_ONCE;
 
 /// A message as it lies in its frame, or what was made of it.
@@ -87,20 +95,13 @@ impl Brought<'_> {
 }
 
 impl Tray {
-    /// Puts down what has come, behind the first message of this look if that came by its bytes,
-    /// and who has sent it.
+    /// Room for the first frame of a look.
     #[inline]
-    fn put(&mut self, message: Brought<'_>, first: &mut Option<NodeId>) {
-        match message {
-            Brought::Bytes(from, bytes)
-                if first.is_none() && self.rest.is_empty() && bytes.len() <= MOST_FIRST =>
-            {
-                self.first.clear();
-                self.first.extend_from_slice(bytes);
-                *first = Some(from);
-            }
-            message => self.rest.push_back(message.kept().0),
+    fn room(&mut self, bytes: usize) -> &mut [u8] {
+        if self.first.len() < bytes {
+            self.first.resize(bytes, 0);
         }
+        &mut self.first[..bytes]
     }
 
     fn clear(&mut self) {
@@ -206,15 +207,17 @@ impl Processes {
     pub(super) fn poll(&self, receivers: &Receivers<'_>, out: &mut Outbox<Message>) -> usize {
         let desk = &self.desk;
         let (mut tray, mut first) = (None, None);
-        let mut taken = self.collect(&mut |message| {
+        let mut taken = self.collect(&mut |from, frame| {
             if tray.is_none() {
                 tray = desk.try_tray();
             }
             match &mut tray {
                 // What was collected before by others goes first. No frame is taken by two threads
                 // at once, so none of them comes in between.
-                Some(tray) if !desk.has_collected() => tray.put(message, &mut first),
-                _ => desk.put(message.kept()),
+                Some(tray) if !desk.has_collected() => {
+                    self.take_to(tray, &mut first, from, frame);
+                }
+                _ => self.take_aside(from, frame),
             }
         });
         if desk.any_cut_off.load(Ordering::Relaxed) {
@@ -227,13 +230,45 @@ impl Processes {
         taken + self.deliver((tray, first), receivers, out)
     }
 
-    /// Takes what has come from the port, and returns how many frames that were.
-    fn collect(&self, put: &mut dyn FnMut(Brought<'_>)) -> usize {
+    /// Has frames taken that have come to the port, and returns how many those were.
+    fn collect(&self, take: &mut dyn FnMut(NodeId, Incoming<'_>)) -> usize {
         if self.desk.waits.load(Ordering::SeqCst) > self.limits.collected {
             return 0;
         }
-        self.port
-            .poll(&mut |from, frame| self.take(from, frame, put))
+        self.port.poll_in_place(take)
+    }
+
+    /// Takes a frame to the tray. The first of a look is copied there from where it came, and what
+    /// the node may take by its bytes stays there.
+    #[inline]
+    fn take_to(
+        &self,
+        tray: &mut Tray,
+        first: &mut Option<First>,
+        from: NodeId,
+        mut frame: Incoming<'_>,
+    ) {
+        let bytes = frame.len();
+        if first.is_some() || !tray.rest.is_empty() || bytes > MOST_FIRST {
+            let put = &mut |message: Brought<'_>| tray.rest.push_back(message.kept().0);
+            return self.take(from, frame.bytes(), put);
+        }
+        frame.copy(0, tray.room(bytes));
+        let Tray { first: room, rest } = tray;
+        self.take(from, &room[..bytes], &mut |message| match message {
+            Brought::Bytes(from, message) => {
+                let lies = bytes - message.len()..bytes;
+                *first = Some(First { from, lies });
+            }
+            message @ Brought::Whole(_) => rest.push_back(message.kept().0),
+        });
+    }
+
+    /// Takes a frame for who delivers.
+    fn take_aside(&self, from: NodeId, mut frame: Incoming<'_>) {
+        self.take(from, frame.bytes(), &mut |message| {
+            self.desk.put(message.kept());
+        });
     }
 
     /// Those that were cut off are lost to the run; how many they are.
@@ -257,13 +292,13 @@ impl Processes {
     /// will find what was collected meanwhile.
     fn deliver<'a>(
         &'a self,
-        (mut tray, first): (Option<MutexGuard<'a, Tray>>, Option<NodeId>),
+        (mut tray, first): (Option<MutexGuard<'a, Tray>>, Option<First>),
         receivers: &Receivers<'_>,
         out: &mut Outbox<Message>,
     ) -> usize {
         let mut delivered = 0;
-        if let (Some(tray), Some(from)) = (&tray, first) {
-            self.hand_over_bytes(receivers, from, &tray.first, out);
+        if let (Some(tray), Some(First { from, lies })) = (&tray, first) {
+            self.hand_over_bytes(receivers, from, &tray.first[lies], out);
             delivered += 1;
         }
         loop {
@@ -317,7 +352,7 @@ impl Processes {
     pub fn attend(&self) -> Duration {
         let due = self.port.beat();
         let stuck = self.desk.try_tray().is_none();
-        if stuck && self.collect(&mut |message| self.desk.put(message.kept())) > 0 {
+        if stuck && self.collect(&mut |from, frame| self.take_aside(from, frame)) > 0 {
             // Whoever was stuck may have looked for the last time before.
             self.port.unpark();
         }
@@ -368,8 +403,18 @@ impl Processes {
         put: &mut dyn FnMut(Brought<'_>),
     ) -> Result<(), String> {
         let peer = &self.desk.peers[from.index()];
+        let run = self.run();
+        if let Some(frame) = Frame::of_message(bytes, run)
+            && self.desk.ready.load(Ordering::SeqCst)
+            && !peer.begun.load(Ordering::Acquire)
+            && frame.body.len() <= self.limits.message
+            && may_be_taken(frame)
+        {
+            put(Brought::Bytes(from, frame.body));
+            return Ok(());
+        }
         let frame = Frame::parse(bytes).map_err(|error| error.to_string())?;
-        let (run, kind) = (self.run(), frame.header.kind);
+        let kind = frame.header.kind;
         if !matches!(kind, Kind::Message | Kind::Payload) {
             let of = (run, self.survives());
             return lock(&self.table).put(self.me, from, of, frame);
