@@ -332,36 +332,40 @@ impl Writer {
         parts: impl IntoIterator<Item = &'p [u8]>,
     ) -> Result<bool, Impossible> {
         let record = words(header.bytes);
-        if self.goes_on(ring, record) {
-            self.put(ring, 0, header, parts);
-            return Ok(true);
-        }
-        let Some(skipped) = self.make_way(ring, header.kind, record)? else {
+        let skipped = match self.goes_on(ring, record) {
+            true => Some(0),
+            false => self.make_way(ring, header.kind, record)?,
+        };
+        let Some(skipped) = skipped else {
             return Ok(false);
         };
-        self.put(ring, skipped, header, parts);
+        self.put(ring, skipped, header, |packer| {
+            parts.into_iter().for_each(|part| packer.push(part));
+        });
         Ok(true)
     }
 
-    /// Writes a whole frame if it goes right behind the last; whether it did.
+    /// Writes a whole frame, which is short, if it goes right behind the last; whether it did.
     #[inline]
     pub fn write_on(&mut self, ring: Ring<'_>, bytes: usize, parts: &[&[u8]]) -> bool {
         let goes_on = self.goes_on(ring, words(bytes));
         if goes_on {
             let kind = Kind::Whole;
-            self.put(ring, 0, Header { kind, bytes }, parts.iter().copied());
+            self.put(ring, 0, Header { kind, bytes }, |packer| {
+                parts.iter().for_each(|part| packer.push_few(part));
+            });
         }
         goes_on
     }
 
     /// Writes a record for which there is room, so many words behind the last.
     #[inline(always)]
-    fn put<'p>(
+    fn put<'r>(
         &mut self,
-        ring: Ring<'_>,
+        ring: Ring<'r>,
         skipped: u64,
         header: Header,
-        parts: impl IntoIterator<Item = &'p [u8]>,
+        write: impl FnOnce(&mut Packer<'r>),
     ) {
         let record = words(header.bytes);
         let begin = self.position + skipped;
@@ -370,9 +374,7 @@ impl Writer {
         }
         let body = &ring.data[ring.index(begin)..][1..record as usize];
         let mut packer = Packer::new(body);
-        for part in parts {
-            packer.push(part);
-        }
+        write(&mut packer);
         packer.finish();
         let publishing = match planted(Planted::HeaderRelaxed) {
             true => Ordering::Relaxed,

@@ -206,7 +206,7 @@ impl<'id> Worker<'id> {
     pub(crate) fn accessed(
         &self,
         accessed: impl Into<Accessed>,
-        called: Result<Result<(), BindError>, Failure>,
+        called: Result<Result<(), BindError>, Box<Failure>>,
     ) -> Result<(), AccessError> {
         let accessed = accessed.into();
         let Accessed { oid, site, .. } = accessed;
@@ -226,7 +226,7 @@ impl<'id> Worker<'id> {
             }
             Err(failure) => failure,
         };
-        Err(match failure {
+        Err(match *failure {
             Failure::Refused(ProtocolError::Freed(freed)) => self.freed(&accessed, freed),
             Failure::Refused(cause) | Failure::Ended(Ended::Broken(cause)) => {
                 AccessError::Protocol {
@@ -424,7 +424,7 @@ impl<'id> Worker<'id> {
 
 impl Link<'_> {
     /// Waits for an object and what is fetched with it.
-    fn miss(&self, call: &mut Call<'_, State>, missed: Unread) -> Result<(), Failure> {
+    fn miss(&self, call: &mut Call<'_, State>, missed: Unread) -> Result<(), Box<Failure>> {
         let (mut heap, state) = call.split();
         state.look_beside(missed.oid, &mut heap);
         if !self.miss_singly(call, &missed)? {

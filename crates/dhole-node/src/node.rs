@@ -441,16 +441,17 @@ impl State {
         std::mem::take(&mut self.done)
     }
 
-    /// What the worker waited for, if it has come; or how the run ended.
-    pub fn take_outcome(&mut self) -> Option<Result<(), Ended>> {
+    /// Whether what the worker waited for has come, or the run has ended. It is taken.
+    #[inline]
+    pub fn take_outcome(&mut self) -> bool {
         self.survival.waited();
-        if let Some(ended) = &self.ended {
-            return Some(Err(ended.clone()));
-        }
-        match self.may_go_on() {
-            true => std::mem::take(&mut self.done).then_some(Ok(())),
-            false => None,
-        }
+        self.ended.is_some() || self.may_go_on() && std::mem::take(&mut self.done)
+    }
+
+    /// Whether what the worker waited for came to nothing, once that is known.
+    #[inline]
+    pub fn has_failed(&self) -> bool {
+        self.ended.is_some() || self.refused.is_some()
     }
 
     /// Up to where the order of the objects has come that whoever is told something comes after.

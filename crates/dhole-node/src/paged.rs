@@ -111,33 +111,36 @@ fn asked_for(zero_ok: bool, creator: NodeId) -> Option<NodeId> {
 }
 
 /// The pages of an object that has not been freed.
-fn pages_of(call: &mut Call<'_, State>, miss: &Miss) -> Result<PageRange, Failure> {
+fn pages_of(call: &mut Call<'_, State>, miss: &Miss) -> Result<PageRange, Box<Failure>> {
     let (mut heap, state) = call.split();
     state.protocol.check_not_freed(miss.oid)?;
     let pages = heap.pages_of(miss.oid);
     pages.map_err(|cause| not_shown(miss.oid, &cause))
 }
 
-fn pages_of_elements(call: &mut Call<'_, State>, miss: &ArrayMiss) -> Result<PageRange, Failure> {
+fn pages_of_elements(
+    call: &mut Call<'_, State>,
+    miss: &ArrayMiss,
+) -> Result<PageRange, Box<Failure>> {
     let pages = call.split().0.pages_of_elements(miss.elements);
     pages.map_err(|cause| not_shown(miss.elements.array, &cause))
 }
 
-fn show(call: &mut Call<'_, State>, miss: &Miss) -> Result<(), Failure> {
+fn show(call: &mut Call<'_, State>, miss: &Miss) -> Result<(), Box<Failure>> {
     call.split().1.faulted = false;
     let shown = call.split().0.show(miss.oid);
     shown.map_err(|cause| not_shown(miss.oid, &cause))
 }
 
-fn show_elements(call: &mut Call<'_, State>, miss: &ArrayMiss) -> Result<(), Failure> {
+fn show_elements(call: &mut Call<'_, State>, miss: &ArrayMiss) -> Result<(), Box<Failure>> {
     call.split().1.faulted = false;
     let shown = call.split().0.show_elements(miss.elements);
     shown.map_err(|cause| not_shown(miss.elements.array, &cause))
 }
 
-fn not_shown(oid: dhole_model::Oid, cause: &dyn std::fmt::Display) -> Failure {
+fn not_shown(oid: dhole_model::Oid, cause: &dyn std::fmt::Display) -> Box<Failure> {
     let cause = cause.to_string();
-    Failure::Refused(ProtocolError::NotStored { oid, cause })
+    ProtocolError::NotStored { oid, cause }.into()
 }
 
 impl Link<'_> {
@@ -147,7 +150,7 @@ impl Link<'_> {
         call: &mut Call<'_, State>,
         pages: PageRange,
         creator: Option<NodeId>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), Box<Failure>> {
         for page in pages.iter() {
             if !call.split().0.is_page_valid(page) {
                 let event = Event::Pages(PageEvent::Read { page, creator });
@@ -163,7 +166,7 @@ impl Link<'_> {
         &self,
         call: &mut Call<'_, State>,
         site: CallSite,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), Box<Failure>> {
         let Some(pages) = call.split().1.protocol.pages_to_validate() else {
             return Ok(());
         };
@@ -181,7 +184,7 @@ impl Link<'_> {
         call: &mut Call<'_, State>,
         pages: PageRange,
         creator: Option<NodeId>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), Box<Failure>> {
         let is_writable = |call: &mut Call<'_, State>, page| call.split().0.is_page_writable(page);
         while !pages.iter().all(|page| is_writable(call, page)) {
             self.bring_pages(call, pages, creator)?;

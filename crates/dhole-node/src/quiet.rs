@@ -54,7 +54,7 @@ impl Link<'_> {
         &self,
         call: &mut Call<'_, State>,
         site: CallSite,
-    ) -> Result<bool, Failure> {
+    ) -> Result<bool, Box<Failure>> {
         let state = call.split().1;
         if !self.machine.sends_bytes() {
             return Ok(false);
@@ -117,10 +117,9 @@ mod tests {
 
     /// Whether the worker goes on; then it does.
     fn goes_on(node: &Node) -> bool {
-        match node.monitor.lock().split().1.take_outcome() {
-            Some(outcome) => outcome.is_ok(),
-            None => false,
-        }
+        let mut guard = node.monitor.lock();
+        let state = guard.split().1;
+        state.take_outcome() && !state.has_failed()
     }
 
     #[test]

@@ -97,7 +97,7 @@ impl Link<'_> {
         &self,
         call: &mut Call<'_, State>,
         missed: &Unread,
-    ) -> Result<bool, Failure> {
+    ) -> Result<bool, Box<Failure>> {
         let (heap, state) = call.split();
         if !self.machine.sends_bytes() || !self.may_ask_singly(state) {
             return Ok(false);

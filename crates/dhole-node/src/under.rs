@@ -96,10 +96,12 @@ impl<'id> Worker<'id> {
         match called {
             Ok(Ok(())) => Ok(()),
             Ok(clash) => Ok(self.accessed(&first, Ok(clash))?),
-            Err(Failure::Refused(freed @ ProtocolError::Freed(_))) => {
-                Ok(self.accessed(&first, Err(freed.into()))?)
-            }
-            Err(failure) => Err(self.link.sync_error(failure, site).into()),
+            Err(failure) => match *failure {
+                Failure::Refused(freed @ ProtocolError::Freed(_)) => {
+                    Ok(self.accessed(&first, Err(freed.into()))?)
+                }
+                failure => Err(self.link.sync_error(Box::new(failure), site).into()),
+            },
         }
     }
 }

@@ -138,8 +138,8 @@ impl<'id> Worker<'id> {
     /// Runs `f` as a call that takes the token mutably.
     pub(crate) fn exclusive<R>(
         &mut self,
-        f: impl FnOnce(&Link<'id>, &mut Call<'_, State>) -> Result<R, Failure>,
-    ) -> Result<R, Failure> {
+        f: impl FnOnce(&Link<'id>, &mut Call<'_, State>) -> Result<R, Box<Failure>>,
+    ) -> Result<R, Box<Failure>> {
         let Worker { token, link } = self;
         link.machine.enter(link.node.id);
         let result = link.node.monitor.exclusive_call(token, |call| {
@@ -153,8 +153,8 @@ impl<'id> Worker<'id> {
     /// Runs `f` as a call that takes the token shared.
     pub(crate) fn shared<R>(
         &self,
-        f: impl FnOnce(&Link<'id>, &mut Call<'_, State>) -> Result<R, Failure>,
-    ) -> Result<R, Failure> {
+        f: impl FnOnce(&Link<'id>, &mut Call<'_, State>) -> Result<R, Box<Failure>>,
+    ) -> Result<R, Box<Failure>> {
         let Worker { token, link } = self;
         link.machine.enter(link.node.id);
         let result = link.node.monitor.shared_call(token, |call| {
@@ -177,9 +177,9 @@ pub(crate) enum Failure {
     Memory(OutOfMemory),
 }
 
-impl From<ProtocolError> for Failure {
-    fn from(error: ProtocolError) -> Failure {
-        Failure::Refused(error)
+impl From<ProtocolError> for Box<Failure> {
+    fn from(error: ProtocolError) -> Box<Failure> {
+        Box::new(Failure::Refused(error))
     }
 }
 
@@ -192,8 +192,8 @@ impl<'id> Link<'id> {
     fn over<R>(
         &self,
         call: &mut Call<'_, State>,
-        result: Result<R, Failure>,
-    ) -> Result<R, Failure> {
+        result: Result<R, Box<Failure>>,
+    ) -> Result<R, Box<Failure>> {
         if result.is_err() {
             self.send(call);
         }
@@ -201,7 +201,11 @@ impl<'id> Link<'id> {
     }
 
     /// An event that is over at once.
-    pub fn local(&self, call: &mut Call<'_, State>, event: Option<Event>) -> Result<(), Failure> {
+    pub fn local(
+        &self,
+        call: &mut Call<'_, State>,
+        event: Option<Event>,
+    ) -> Result<(), Box<Failure>> {
         self.flush_before(call, event.as_ref())?;
         self.step(call, event)?;
         self.send(call);
@@ -209,22 +213,22 @@ impl<'id> Link<'id> {
     }
 
     /// An event that leads to a wait, unless what it needs is here. Whether anything was sent.
-    pub fn and_wait(&self, call: &mut Call<'_, State>, event: Event) -> Result<bool, Failure> {
+    pub fn and_wait(&self, call: &mut Call<'_, State>, event: Event) -> Result<bool, Box<Failure>> {
         self.flush_before(call, Some(&event))?;
         self.begin(call, event)
     }
 
     /// Whether what this node holds fits its memory: asked where more is stored, and nowhere else,
     /// for whoever gets an error must not hold a lock by it, or have passed a barrier.
-    pub fn within_memory(&self, call: &mut Call<'_, State>) -> Result<(), Failure> {
+    pub fn within_memory(&self, call: &mut Call<'_, State>) -> Result<(), Box<Failure>> {
         let (held_bytes, limit_bytes) = (call.split().0.store_bytes(), self.memory_bytes);
         if held_bytes <= limit_bytes {
             return Ok(());
         }
-        Err(Failure::Memory(OutOfMemory {
+        Err(Box::new(Failure::Memory(OutOfMemory {
             held_bytes,
             limit_bytes,
-        }))
+        })))
     }
 
     /// What was written of objects at home elsewhere goes there before the worker synchronises,
@@ -233,7 +237,7 @@ impl<'id> Link<'id> {
         &self,
         call: &mut Call<'_, State>,
         event: Option<&Event>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), Box<Failure>> {
         let synchronises = event.is_some_and(Event::synchronises);
         if synchronises && call.split().1.has_unflushed() {
             self.begin(call, Event::Flush)?;
@@ -248,7 +252,11 @@ impl<'id> Link<'id> {
         Ok(())
     }
 
-    pub(crate) fn begin(&self, call: &mut Call<'_, State>, event: Event) -> Result<bool, Failure> {
+    pub(crate) fn begin(
+        &self,
+        call: &mut Call<'_, State>,
+        event: Event,
+    ) -> Result<bool, Box<Failure>> {
         if !matches!(event, Event::Learn(_)) {
             call.split().1.survival.cut()?;
         }
@@ -258,7 +266,7 @@ impl<'id> Link<'id> {
 
     /// Sends what the steps before wanted sent, and waits for what they did not bring. Whether it
     /// waited.
-    pub(crate) fn outcome(&self, call: &mut Call<'_, State>) -> Result<bool, Failure> {
+    pub(crate) fn outcome(&self, call: &mut Call<'_, State>) -> Result<bool, Box<Failure>> {
         let outcome = match outcome(call) {
             None => call
                 .split()
@@ -293,9 +301,9 @@ impl<'id> Link<'id> {
         &self,
         call: &mut Call<'_, State>,
         event: Option<Event>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), Box<Failure>> {
         if let Some(ended) = call.split().1.ended() {
-            return Err(Failure::Ended(ended.clone()));
+            return Err(Box::new(Failure::Ended(ended.clone())));
         }
         self.stepping(call, |state, step| {
             state.survival.worker_begins();
@@ -340,7 +348,7 @@ impl<'id> Link<'id> {
         }
     }
 
-    fn wait(&self, call: &mut Call<'_, State>) -> Result<(), Failure> {
+    fn wait(&self, call: &mut Call<'_, State>) -> Result<(), Box<Failure>> {
         let id = self.node.id;
         let began = self.machine.waited(id);
         let mut patience = self.suspect_after;
@@ -386,9 +394,9 @@ impl<'id> Link<'id> {
         self.machine.leave(self.node.id);
     }
 
-    pub fn sync_error(&self, failure: Failure, site: CallSite) -> SyncError {
+    pub fn sync_error(&self, failure: Box<Failure>, site: CallSite) -> SyncError {
         let node = self.node.id;
-        match failure {
+        match *failure {
             Failure::Refused(cause) | Failure::Ended(Ended::Broken(cause)) => {
                 SyncError::Protocol { node, cause }
             }
@@ -401,7 +409,7 @@ impl<'id> Link<'id> {
     }
 
     /// Releases the locks whose `Held` was dropped, and remembers to report them.
-    fn release_dropped(&self, call: &mut Call<'_, State>) -> Result<(), Failure> {
+    fn release_dropped(&self, call: &mut Call<'_, State>) -> Result<(), Box<Failure>> {
         let mut dropped = self.dropped.borrow_mut();
         dropped
             .drain(..)
@@ -409,7 +417,7 @@ impl<'id> Link<'id> {
     }
 
     /// Releases what is still held though no `Held` will ever say so.
-    pub fn release_forgotten(&self, call: &mut Call<'_, State>) -> Result<(), Failure> {
+    pub fn release_forgotten(&self, call: &mut Call<'_, State>) -> Result<(), Box<Failure>> {
         let held = call.split().1.held();
         held.into_iter()
             .try_for_each(|(holding, site)| self.release(call, holding, site, "forgotten"))
@@ -421,7 +429,7 @@ impl<'id> Link<'id> {
         holding: Holding,
         site: CallSite,
         what_happened: &str,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), Box<Failure>> {
         self.local(call, Some(holding.release(site)))?;
         call.split().1.warn(format!(
             "{holding}, acquired on {} at {site}, was {what_happened} and not released",
@@ -432,11 +440,23 @@ impl<'id> Link<'id> {
 }
 
 /// What the worker waited for, if it has come.
-fn outcome(call: &mut Call<'_, State>) -> Option<Result<(), Failure>> {
+#[inline]
+fn outcome(call: &mut Call<'_, State>) -> Option<Result<(), Box<Failure>>> {
     let state = call.split().1;
-    let outcome = state.take_outcome()?.map_err(Failure::Ended);
+    state.take_outcome().then(|| match state.has_failed() {
+        false => Ok(()),
+        true => failure(state),
+    })
+}
+
+/// How what the worker waited for has failed.
+#[cold]
+fn failure(state: &mut State) -> Result<(), Box<Failure>> {
     let refused = state.take_refused().map(Failure::Refused);
-    Some(outcome.and(refused.map_or(Ok(()), Err)))
+    let ended = state.ended().cloned().map(Failure::Ended);
+    ended
+        .or(refused)
+        .map_or(Ok(()), |failure| Err(Box::new(failure)))
 }
 
 /// A node reports no more than so many mistakes.

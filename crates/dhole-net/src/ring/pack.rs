@@ -23,30 +23,48 @@ impl<'a> Packer<'a> {
     }
 
     /// Appends the bytes of a part.
-    #[inline]
     pub fn push(&mut self, part: &[u8]) {
+        let (whole, rest) = part.as_chunks::<8>();
+        if self.held > 0 || whole.len() < string_move::LEAST {
+            return self.push_few(part);
+        }
+        string_move::into_words(self.next(whole.len()), whole);
+        self.begin(rest);
+    }
+
+    /// Appends the bytes of a part which are few: word by word, where the code that calls this is.
+    #[inline(always)]
+    pub fn push_few(&mut self, part: &[u8]) {
         let (whole, rest) = part.as_chunks::<8>();
         if self.held > 0 {
             return self.push_between(whole, rest);
         }
-        let (into, behind) = self.words.split_at(whole.len());
-        self.words = behind;
-        if whole.len() >= string_move::LEAST {
-            string_move::into_words(into, whole);
-        } else {
-            for (word, bytes) in into.iter().zip(whole) {
-                word.store(u64::from_le_bytes(*bytes), Ordering::Relaxed);
-            }
+        for (word, bytes) in self.next(whole.len()).iter().zip(whole) {
+            word.store(u64::from_le_bytes(*bytes), Ordering::Relaxed);
         }
+        if !rest.is_empty() {
+            self.begin(rest);
+        }
+    }
+
+    /// The words that are written next, so many.
+    #[inline(always)]
+    fn next(&mut self, words: usize) -> &'a [AtomicU64] {
+        let (next, behind) = self.words.split_at(words);
+        self.words = behind;
+        next
+    }
+
+    /// Begins a word with bytes that do not fill it.
+    #[inline(always)]
+    fn begin(&mut self, rest: &[u8]) {
         self.begun = of_few(rest);
         self.held = 8 * rest.len() as u32;
     }
 
     /// The same where a word is begun.
     fn push_between(&mut self, whole: &[[u8; 8]], rest: &[u8]) {
-        let (into, behind) = self.words.split_at(whole.len());
-        self.words = behind;
-        for (word, bytes) in into.iter().zip(whole) {
+        for (word, bytes) in self.next(whole.len()).iter().zip(whole) {
             let next = u64::from_le_bytes(*bytes);
             word.store(self.begun | next << self.held, Ordering::Relaxed);
             self.begun = next >> (64 - self.held);

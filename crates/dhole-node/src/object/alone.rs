@@ -131,7 +131,7 @@ impl Link<'_> {
         call: &mut dhole_heap::Call<'_, State>,
         wanted: Wanted,
         called: CallRef<'static>,
-    ) -> Result<Option<Over>, Failure> {
+    ) -> Result<Option<Over>, Box<Failure>> {
         let state = call.split().1;
         if !self.may_go_bare(state) || state.here.arguments.len() > MOST_BYTES {
             return Ok(None);
@@ -167,7 +167,7 @@ impl Link<'_> {
                 self.send(call);
                 Ok(Some(match outcome {
                     Ok(()) => Over::Answered,
-                    Err(refusal) => Over::Finished(Err(refusal)),
+                    Err(refusal) => Over::Finished(Box::new(Err(refusal))),
                 }))
             }
             Some(None) => self.bare_outcome(call, id.number).map(Some),

@@ -154,7 +154,7 @@ impl Link<'_> {
         call: &mut heap::Call<'_, State>,
         wanted: Wanted,
         mut called: CallRef<'static>,
-    ) -> Result<Option<Over>, Failure> {
+    ) -> Result<Option<Over>, Box<Failure>> {
         let Some(to) = self.goes_bare(call, wanted.object) else {
             return Ok(None);
         };
@@ -191,13 +191,16 @@ impl Link<'_> {
         &self,
         call: &mut heap::Call<'_, State>,
         number: u64,
-    ) -> Result<Over, Failure> {
+    ) -> Result<Over, Box<Failure>> {
         let waited = self.outcome(call);
         let here = &mut call.split().1.here;
         here.awaited = None;
         let over = match here.answered.take_if(|it| *it == number) {
             Some(_) => Over::Answered,
-            None => Over::Finished(here.take_finished(number).unwrap_or(Err(Refusal::Unknown))),
+            None => {
+                let finished = here.take_finished(number);
+                Over::Finished(Box::new(finished.unwrap_or(Err(Refusal::Unknown))))
+            }
         };
         waited.map(|_| over)
     }
@@ -208,7 +211,7 @@ pub(super) enum Over {
     /// A result, which is in `ObjectsHere::result`.
     Answered,
     /// It was told, or refused, otherwise.
-    Finished(Outcome),
+    Finished(Box<Outcome>),
 }
 
 /// A call that went to another node, past the machine. Its arguments are in

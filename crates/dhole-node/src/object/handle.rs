@@ -95,7 +95,7 @@ impl<T: ObjectType> Object<T> {
         let (object, site) = (Object::id(this), CallSite::caller());
         let wanted = named(object, "Object::strategy", site);
         if let Some(cause) = outside(strategy, w.nodes()) {
-            return Err(w.refused(wanted, malformed(cause)));
+            return Err(w.refused(wanted, *malformed(cause)));
         }
         let event = |call| ObjectsEvent::Change {
             call,

@@ -90,6 +90,9 @@ pub fn write<T: ObjectType, A: Serialize, R: DeserializeOwned>(
     w.call(asked, arguments, guard, run)
 }
 
+/// What comes of an operation where nothing fails.
+pub(super) type Done<R> = Result<R, Box<Refusal>>;
+
 /// Arguments, and what is done with them: gone once it was done.
 type Pending<A, F> = Option<(A, F)>;
 
@@ -123,8 +126,9 @@ fn try_here<T: ObjectType, A, R>(
     }
 }
 
-pub(super) fn malformed(cause: Malformed) -> Refusal {
-    Refusal::Malformed(cause.to_string().into())
+#[cold]
+pub(super) fn malformed(cause: Malformed) -> Box<Refusal> {
+    Box::new(Refusal::Malformed(cause.to_string().into()))
 }
 
 impl<'id> Worker<'id> {
@@ -213,6 +217,8 @@ impl<'id> Worker<'id> {
             ..
         } = asked;
         let mut looks = false;
+        // It stays where it is written: moved along, it would be waited for.
+        let mut result = None;
         let done = self.in_turn(wanted, |link, call| {
             let state = call.split().1;
             let kind = state.here.meet::<T>(object);
@@ -220,7 +226,6 @@ impl<'id> Worker<'id> {
             if state.here.machine.is_local(object, writes) {
                 // The operation is the program's, and takes the time that it takes.
                 link.machine.computes(link.node.id, true);
-                let mut result = None;
                 let tried = try_here(
                     &mut state.here.copies,
                     object,
@@ -230,17 +235,17 @@ impl<'id> Worker<'id> {
                     &mut result,
                 );
                 link.machine.computes(link.node.id, false);
-                if let Some(done) = tried.map(|()| result).map_err(|cause| *cause).transpose() {
+                if tried.is_err() || result.is_some() {
                     if writes {
                         let wrote = ObjectsEvent::Wrote(object);
                         link.stepping(call, |state, step| state.step_objects(wrote, step))?;
                         link.send(call);
                     }
-                    return Ok(done);
+                    return Ok(tried);
                 }
             }
             let Some((arguments, _)) = &pending else {
-                return Ok(Err(Refusal::Unknown));
+                return Ok(Err(Box::new(Refusal::Unknown)));
             };
             // A call of another process of this node's may be under way, with the arguments there.
             state.hears_of_bare();
@@ -265,10 +270,11 @@ impl<'id> Worker<'id> {
             }
             let outcome = match went {
                 Some(Over::Answered) => {
-                    let result = kind::decode("the result", &call.split().1.here.result);
-                    return Ok(result.map_err(malformed));
+                    let decoded =
+                        kind::decode_to("the result", &call.split().1.here.result, &mut result);
+                    return Ok(decoded.map_err(malformed));
                 }
-                Some(Over::Finished(outcome)) => outcome,
+                Some(Over::Finished(outcome)) => *outcome,
                 None => {
                     let arguments = &call.split().1.here.arguments[..];
                     let mut whole = objects::Call::from(objects::CallRef {
@@ -281,13 +287,17 @@ impl<'id> Worker<'id> {
                     })?
                 }
             };
-            Ok(outcome.and_then(|bytes| kind::decode("the result", &bytes).map_err(malformed)))
+            Ok(match outcome {
+                Ok(bytes) => kind::decode_to("the result", &bytes, &mut result).map_err(malformed),
+                Err(refusal) => Err(Box::new(refusal)),
+            })
         });
         // Whoever writes on and on at the sequencer waits for nobody.
         if looks {
             self.looks();
         }
-        done
+        done?;
+        result.ok_or_else(|| self.refused(wanted, Refusal::Unknown))
     }
 
     /// An operation that all objects know.
@@ -297,7 +307,8 @@ impl<'id> Worker<'id> {
         event: impl FnOnce(u64) -> ObjectsEvent,
     ) -> Result<(), ObjectError> {
         self.in_turn(wanted, |link, call| {
-            Ok(link.operate(call, wanted, event)?.map(drop))
+            let outcome = link.operate(call, wanted, event)?;
+            Ok(outcome.map(drop).map_err(Box::new))
         })
     }
 
@@ -305,7 +316,7 @@ impl<'id> Worker<'id> {
     pub(super) fn in_turn<R>(
         &mut self,
         wanted: Wanted,
-        f: impl FnOnce(&Link<'id>, &mut Call<'_, State>) -> Result<Result<R, Refusal>, Failure>,
+        f: impl FnOnce(&Link<'id>, &mut Call<'_, State>) -> Result<Done<R>, Box<Failure>>,
     ) -> Result<R, ObjectError> {
         let called = self.exclusive(|link, call| {
             if !call.split().1.is_quiet() {
@@ -316,7 +327,7 @@ impl<'id> Worker<'id> {
             Ok(outcome)
         });
         match called {
-            Ok(outcome) => outcome.map_err(|cause| self.refused(wanted, cause)),
+            Ok(outcome) => outcome.map_err(|cause| self.refused(wanted, *cause)),
             Err(failure) => Err(self.link.sync_error(failure, wanted.site).into()),
         }
     }
@@ -356,7 +367,7 @@ impl Link<'_> {
         call: &mut Call<'_, State>,
         wanted: Wanted,
         event: impl FnOnce(u64) -> ObjectsEvent,
-    ) -> Result<Outcome, Failure> {
+    ) -> Result<Outcome, Box<Failure>> {
         self.step(call, None)?;
         let State { protocol, here, .. } = call.split().1;
         protocol.awaits(wanted.awaits(), wanted.site);
@@ -364,7 +375,7 @@ impl Link<'_> {
         here.awaited = Some(number);
         let event = event(number);
         let stepped = self.stepping(call, |state, step| state.step_objects(event, step));
-        self.outcome_of(call, number, stepped.map_err(Failure::from))
+        self.outcome_of(call, number, stepped.map_err(Box::from))
     }
 
     /// Waits until a call is over that was made, if it was.
@@ -372,8 +383,8 @@ impl Link<'_> {
         &self,
         call: &mut Call<'_, State>,
         number: u64,
-        made: Result<(), Failure>,
-    ) -> Result<Outcome, Failure> {
+        made: Result<(), Box<Failure>>,
+    ) -> Result<Outcome, Box<Failure>> {
         let waited = made.and_then(|()| self.outcome(call));
         let state = call.split().1;
         state.here.awaited = None;
@@ -383,9 +394,12 @@ impl Link<'_> {
     }
 
     /// Learns what operations told this node.
-    pub(crate) fn learn(&self, call: &mut Call<'_, State>) -> Result<(), Failure> {
+    pub(crate) fn learn(&self, call: &mut Call<'_, State>) -> Result<(), Box<Failure>> {
         let state = call.split().1;
         if !state.here.machine.take_acquire_due() {
+            return Ok(());
+        }
+        if !state.here.machine.has_heard(state.protocol.seen()) && state.is_quiet() {
             return Ok(());
         }
         state

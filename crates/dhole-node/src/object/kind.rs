@@ -119,6 +119,17 @@ pub fn decode<V: DeserializeOwned>(what: &'static str, bytes: &[u8]) -> Result<V
     }
 }
 
+/// Decodes the value of these bytes, which are nothing else, to where it stays.
+#[inline]
+pub fn decode_to<V: DeserializeOwned>(
+    what: &'static str,
+    bytes: &[u8],
+    value: &mut Option<V>,
+) -> Result<(), Malformed> {
+    *value = Some(decode(what, bytes)?);
+    Ok(())
+}
+
 /// A state whose type is not known.
 pub(crate) trait AnyObject: Any + Send {
     /// As [`ObjectType::apply`]; what there is mostly comes back as a word.

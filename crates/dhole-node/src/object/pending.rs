@@ -69,8 +69,10 @@ impl<R: DeserializeOwned> Pending<R> {
             link.await_started(call, self.call, wanted)?;
             waited = true;
             let outcome = call.split().1.here.take_finished(self.call);
-            let bytes = outcome.unwrap_or(Err(Refusal::Unknown));
-            Ok(bytes.and_then(|bytes| kind::decode("the result", &bytes).map_err(malformed)))
+            Ok(match outcome.unwrap_or(Err(Refusal::Unknown)) {
+                Ok(bytes) => kind::decode("the result", &bytes).map_err(malformed),
+                Err(refusal) => Err(Box::new(refusal)),
+            })
         });
         if waited {
             std::mem::forget(self);
@@ -205,7 +207,7 @@ fn start_in_turn<T: ObjectType, A: Serialize>(
         let here = &mut state.here;
         let kind = here.meet::<T>(wanted.object);
         if here.under_way() >= MOST_CALLS {
-            return Ok(Err(Refusal::TooMany(MOST_CALLS)));
+            return Ok(Err(Box::new(Refusal::TooMany(MOST_CALLS))));
         }
         let arguments = match kind::encode("the arguments", arguments) {
             Ok(arguments) => arguments,
@@ -239,7 +241,7 @@ impl Link<'_> {
         call: &mut heap::Call<'_, State>,
         number: u64,
         wanted: Wanted,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), Box<Failure>> {
         let here = &mut call.split().1.here;
         if here.is_finished(number) {
             return Ok(());
@@ -259,7 +261,7 @@ impl Link<'_> {
     pub(crate) fn await_all_started(
         &self,
         call: &mut heap::Call<'_, State>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), Box<Failure>> {
         while let Some((number, wanted)) = call.split().1.here.unfinished() {
             self.await_started(call, number, wanted)?;
         }

@@ -117,7 +117,7 @@ impl Pair {
         );
         let mut guard = self.nodes[1].monitor.lock();
         let (heap, state) = guard.split();
-        heap.is_present(oid) && matches!(state.take_outcome(), Some(Ok(())))
+        heap.is_present(oid) && state.take_outcome() && !state.has_failed()
     }
 }
 

@@ -52,7 +52,7 @@ impl Worker<'_> {
     }
 
     fn outcome_of(&mut self, start: &Start) -> Result<Bytes, Failed> {
-        let begun: Result<(), Failure> = self.exclusive(|link, call| {
+        let begun: Result<(), Box<Failure>> = self.exclusive(|link, call| {
             link.local(call, Some(Event::EndInterval))?;
             link.learn(call)
         });

@@ -267,7 +267,7 @@ impl Worker<'_> {
         child: Child,
         site: CallSite,
     ) -> Result<dhole_protocol::objects::Bytes, ProcessError> {
-        let called: Result<Outcome, Failure> = self.exclusive(|link, call| {
+        let called: Result<Outcome, Box<Failure>> = self.exclusive(|link, call| {
             link.local(call, Some(Event::EndInterval))?;
             let here = &mut call.split().1.here;
             if !here.is_finished(number) {

@@ -31,7 +31,7 @@ impl State {
 impl Link<'_> {
     /// While the worker waits, lets another process of this node go on that can; whether there was
     /// one.
-    pub(crate) fn let_others(&self, call: &mut Call<'_, State>) -> Result<bool, Failure> {
+    pub(crate) fn let_others(&self, call: &mut Call<'_, State>) -> Result<bool, Box<Failure>> {
         let state = call.split().1;
         if !state.may_let_others() {
             return Ok(false);
@@ -40,7 +40,7 @@ impl Link<'_> {
     }
 
     /// Lets others go on that can, one after the other, each until it waits or is over.
-    pub(crate) fn yield_turn(&self, call: &mut Call<'_, State>) -> Result<(), Failure> {
+    pub(crate) fn yield_turn(&self, call: &mut Call<'_, State>) -> Result<(), Box<Failure>> {
         let state = call.split().1;
         if state.turns.can_go_on() && !state.holds_anything() {
             self.give_turn(call)?;
@@ -50,7 +50,7 @@ impl Link<'_> {
         Ok(())
     }
 
-    fn give_turn(&self, call: &mut Call<'_, State>) -> Result<bool, Failure> {
+    fn give_turn(&self, call: &mut Call<'_, State>) -> Result<bool, Box<Failure>> {
         let Some(next) = call.split().1.turns.next() else {
             return Ok(false);
         };
@@ -94,7 +94,7 @@ impl Link<'_> {
     }
 
     /// This strand has the turn again.
-    fn go_on(&self, call: &mut Call<'_, State>) -> Result<(), Failure> {
+    fn go_on(&self, call: &mut Call<'_, State>) -> Result<(), Box<Failure>> {
         let state = call.split().1;
         if state.turns.has_held() && self.strand == Strand::PROGRAM && state.ended().is_none() {
             // Whoever had the turn may have written meanwhile.
@@ -155,14 +155,14 @@ impl Link<'_> {
         &self,
         call: &mut Call<'_, State>,
         news: &News,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), Box<Failure>> {
         loop {
             let state = call.split().1;
             if !state.turns.program_is_at_barrier() || !state.protocol.lacks(news) {
                 return Ok(());
             }
             if let Some(ended) = state.ended() {
-                return Err(Failure::Ended(ended.clone()));
+                return Err(Box::new(Failure::Ended(ended.clone())));
             }
             if state.turns.has_held() {
                 self.take_held_now(call);
@@ -207,7 +207,7 @@ impl Link<'_> {
     }
 
     /// There is no stack for the process that was to begin.
-    fn not_begun(&self, call: &mut Call<'_, State>, cause: String) -> Result<(), Failure> {
+    fn not_begun(&self, call: &mut Call<'_, State>, cause: String) -> Result<(), Box<Failure>> {
         let Some(start) = call.split().1.turns.take_begins() else {
             return Ok(());
         };

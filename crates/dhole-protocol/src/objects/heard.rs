@@ -62,6 +62,12 @@ impl Heard {
         self.lamport = self.lamport.max(news.lamport);
     }
 
+    /// Whether no interval is kept.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.intervals.is_empty()
+    }
+
     /// Whether someone who has seen `time`, or nothing, has not heard something.
     pub fn is_more(&self, time: Option<&VectorTime>) -> bool {
         match time {

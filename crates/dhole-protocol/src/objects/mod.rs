@@ -351,6 +351,13 @@ impl Objects {
         self.acquire_due
     }
 
+    /// Whether something is kept of what operations told this node, or someone who has seen `time`
+    /// has not heard of it.
+    #[inline]
+    pub fn has_heard(&self, time: Option<&VectorTime>) -> bool {
+        !self.heard.is_empty() || self.heard.is_more(time)
+    }
+
     /// What operations told this node and someone who has seen `time` has not heard.
     pub fn unlearned(&self, time: Option<&VectorTime>) -> Option<Arc<crate::News>> {
         self.heard.since(time)
