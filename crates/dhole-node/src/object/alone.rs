@@ -130,7 +130,7 @@ impl Link<'_> {
         &self,
         call: &mut dhole_heap::Call<'_, State>,
         wanted: Wanted,
-        called: CallRef<'static>,
+        called: &CallRef<'static>,
     ) -> Result<Option<Over>, Box<Failure>> {
         let state = call.split().1;
         if !self.may_go_bare(state) || state.here.arguments.len() > MOST_BYTES {
@@ -148,7 +148,7 @@ impl Link<'_> {
         let whole = CallRef {
             id,
             arguments: &arguments,
-            ..called
+            ..*called
         };
         let bytes = whole.ordered_bytes() as usize;
         let made = match state.here.group.broadcasts_alone(bytes) {

@@ -153,7 +153,7 @@ impl Link<'_> {
         &self,
         call: &mut heap::Call<'_, State>,
         wanted: Wanted,
-        mut called: CallRef<'static>,
+        called: &CallRef<'static>,
     ) -> Result<Option<Over>, Box<Failure>> {
         let Some(to) = self.goes_bare(call, wanted.object) else {
             return Ok(None);
@@ -164,12 +164,13 @@ impl Link<'_> {
             counting,
             ..
         } = call.split().1;
-        called.id = here.machine.new_call();
-        let number = called.id.number;
+        let id = here.machine.new_call();
+        let number = id.number;
         let arguments = &here.arguments[..];
         let whole = CallRef {
+            id,
             arguments,
-            ..called
+            ..*called
         };
         let head = bare::call_head(whole, here.machine.delivered());
         let parts = [&head[..], arguments];
@@ -182,7 +183,11 @@ impl Link<'_> {
         protocol.count_objects(to, true);
         let (kind, bytes) = (MessageKind::OperationRequest, whole.bare_bytes());
         counting.sent_of(kind, Message::HEADER_BYTES + bytes);
-        here.bare = Some(BareCall { to, call: called });
+        let call_made = CallRef { id, ..*called };
+        here.bare = Some(BareCall {
+            to,
+            call: call_made,
+        });
         self.bare_outcome(call, number).map(Some)
     }
 

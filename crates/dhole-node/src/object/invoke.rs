@@ -263,9 +263,9 @@ impl<'id> Worker<'id> {
                 writes,
                 arguments: &[],
             };
-            let mut went = link.operate_bare(call, wanted, called)?;
+            let mut went = link.operate_bare(call, wanted, &called)?;
             if writes && went.is_none() {
-                went = link.multicast_bare(call, wanted, called)?;
+                went = link.multicast_bare(call, wanted, &called)?;
                 looks = went.is_some();
             }
             let outcome = match went {
