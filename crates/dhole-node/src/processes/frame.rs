@@ -174,6 +174,28 @@ mod tests {
     }
 
     #[test]
+    fn a_message_that_tells_of_nothing_is_the_frame_that_it_is_by_all_its_bytes() {
+        let (message, rest) = (&b"abc"[..], &b"payload"[..]);
+        for told in [0, 1] {
+            for (kind, run) in [(Kind::Message, 1), (Kind::Message, 70_000), (Kind::End, 1)] {
+                let header = Header {
+                    kind,
+                    run,
+                    told,
+                    message: message.len() as u32,
+                };
+                let bytes = [&header.to_bytes(), message, rest].concat();
+                let is_one = told == 0 && kind == Kind::Message && run == 1;
+                let whole = is_one.then(|| Frame::parse(&bytes).unwrap());
+                assert_eq!(Frame::of_message(&bytes, 1), whole);
+                for end in 0..HEADER + message.len() {
+                    assert_eq!(Frame::of_message(&bytes[..end], 1), None);
+                }
+            }
+        }
+    }
+
+    #[test]
     fn bytes_that_are_no_frame_are_refused() {
         let header = Header {
             kind: Kind::Message,

@@ -12,6 +12,7 @@ use super::super::ProcessLimits;
 use super::super::frame::Header;
 use super::*;
 use crate::launch::Settings;
+use crate::machine::Apart;
 use crate::node::{Node, Step};
 
 /// A message as node 1 sends it in run 1, and what it counts where it is collected.
@@ -199,4 +200,163 @@ fn objects_that_find_no_room_go_later_in_their_order_and_count_once() {
     assert_eq!(came.iter().map(round).collect::<Vec<_>>(), [1, 2, 3]);
     let of = &node.counters().by_kind[&MessageKind::FetchReply];
     assert_eq!((of.messages, of.bytes), (3, 3 * (16 + 8 + 18 + 72)));
+}
+
+/// A frame of a message and its payload, of run 1.
+fn frame(kind: Kind, message: &[u8], payload: &[u8]) -> Vec<u8> {
+    let header = Header {
+        kind,
+        run: 1,
+        told: 0,
+        message: message.len() as u32,
+    };
+    [&header.to_bytes(), message, payload].concat()
+}
+
+fn reply(call: u64, result: &[u8]) -> Vec<u8> {
+    let message = [&bare::reply_head(call, 0)[..], result].concat();
+    frame(Kind::Message, &message, &[])
+}
+
+/// Notes what it is given.
+#[derive(Default)]
+struct Noting(Mutex<Vec<Noted>>);
+
+#[derive(Clone, PartialEq, Debug)]
+enum Noted {
+    Bytes(Vec<u8>),
+    Whole(MessageKind, Vec<u8>),
+}
+
+impl Receiver<Message> for Noting {
+    fn deliver(&self, envelope: Envelope<Message>, _: &mut Outbox<Message>) -> Wake {
+        let noted = Noted::Whole(envelope.body.kind(), envelope.payload.to_vec());
+        lock(&self.0).push(noted);
+        Wake::No
+    }
+
+    fn deliver_bytes(
+        &self,
+        _: NodeId,
+        bytes: &[u8],
+        _: &mut dyn FnMut([&[u8]; 2]),
+    ) -> Option<Wake> {
+        lock(&self.0).push(Noted::Bytes(bytes.to_vec()));
+        Some(Wake::No)
+    }
+}
+
+fn of_run_1(limits: ProcessLimits) -> (Local, Processes) {
+    let mut ports = Local::cluster(2).unwrap();
+    let (peer, port) = (ports.pop().unwrap(), ports.pop().unwrap());
+    let machine = Processes::new(Box::new(port), 0).unwrap().limits(limits);
+    machine.run.store(1, Ordering::SeqCst);
+    let (cluster, pool) = (Cluster::new(2).unwrap(), Arc::new(PayloadPool::default()));
+    machine.open(&cluster, &pool, false);
+    (peer, machine)
+}
+
+#[test]
+fn what_a_look_brings_is_delivered_in_its_order_wherever_it_lies() {
+    let single = single::bytes(Single::Reply {
+        round: 1,
+        sent: Sent {
+            oid: Oid(64),
+            version: Version {
+                lamport: 2,
+                node: NodeId(1),
+            },
+        },
+        keep: false,
+    });
+    let long = vec![7; MOST_FIRST];
+    let bytes = |frame: &[u8]| Noted::Bytes(frame[16..].to_vec());
+    let (one, two, much) = (reply(1, b"one"), reply(2, b""), reply(3, &long));
+    let object = frame(Kind::Message, &single, b"object");
+    let brought = [
+        (vec![one.clone()], bytes(&one)),
+        (vec![two.clone()], bytes(&two)),
+        (vec![much.clone()], bytes(&much)),
+        (vec![object.clone()], bytes(&object)),
+        (
+            vec![message().0],
+            Noted::Whole(MessageKind::Abort, Vec::new()),
+        ),
+        (
+            vec![
+                frame(Kind::Payload, &[], b"an "),
+                frame(Kind::Message, &single, b"object"),
+            ],
+            Noted::Whole(MessageKind::FetchReply, b"an object".to_vec()),
+        ),
+    ];
+    let (peer, machine) = of_run_1(ProcessLimits::default());
+    let receiver = Noting::default();
+    let receivers = [&receiver as &dyn Receiver<Message>];
+    let mut out = Outbox::default();
+    machine.desk.ready.store(true, Ordering::SeqCst);
+    let order = |n: usize| [n % 6, n / 6 % 6, n / 36 % 6, n / 216];
+    for order in (0..6 * 6 * 6 * 6).map(order) {
+        for frame in order.iter().flat_map(|&at| &brought[at].0) {
+            peer.send(NodeId(0), &[frame]).unwrap();
+        }
+        machine.poll(&receivers, &mut out);
+        let noted = std::mem::take(&mut *lock(&receiver.0));
+        assert_eq!(noted, order.map(|at| brought[at].1.clone()), "{order:?}");
+    }
+}
+
+#[test]
+fn what_is_of_another_run_or_too_long_is_not_taken_as_most_is() {
+    let limits = ProcessLimits {
+        message: 64,
+        ..ProcessLimits::default()
+    };
+    let of_run = |run: u32| {
+        let mut frame = reply(1, b"one");
+        frame[4..8].copy_from_slice(&run.to_le_bytes());
+        frame
+    };
+    let most = reply(1, &[0; 64 - 24]);
+    let too_long = reply(1, &[0; 65 - 24]);
+    let object = single::bytes(Single::Fetch {
+        round: 1,
+        wanted: Wanted {
+            oid: Oid(64),
+            need: Version {
+                lamport: 1,
+                node: NodeId(0),
+            },
+        },
+        beside: 0,
+    });
+    let with_payload = frame(Kind::Message, &object, &vec![0; 65 - object.len()]);
+    let mut strange = reply(1, b"one");
+    strange[8] = 1;
+    let cases = [
+        (of_run(1), 1, false),
+        (of_run(0), 0, false),
+        (of_run(2), 0, false),
+        (of_run(3), 0, true),
+        (most, 1, false),
+        (too_long, 0, true),
+        (with_payload, 0, true),
+        (strange, 0, true),
+    ];
+    let ready = cases.into_iter().map(|case| (true, case));
+    let not_ready = (false, (of_run(1), 0, false));
+    for (ready, (frame, taken, cut_off)) in ready.chain([not_ready]) {
+        let (peer, machine) = of_run_1(limits.clone());
+        machine.desk.ready.store(ready, Ordering::SeqCst);
+        let receiver = Noting::default();
+        let receivers = [&receiver as &dyn Receiver<Message>];
+        peer.send(NodeId(0), &[&frame]).unwrap();
+        machine.poll(&receivers, &mut Outbox::default());
+        let bytes = lock(&receiver.0)
+            .iter()
+            .filter(|it| matches!(it, Noted::Bytes(_)))
+            .count();
+        let is_cut_off = machine.desk.peers[1].cut_off.load(Ordering::SeqCst);
+        assert_eq!((bytes, is_cut_off), (taken, cut_off), "{:?}", &frame[..16]);
+    }
 }
