@@ -149,4 +149,23 @@ mod tests {
             assert_eq!(back, bytes[..all], "{first}, {second}, {third}");
         }
     }
+
+    #[test]
+    fn a_long_part_comes_back_wherever_in_a_word_it_begins() {
+        let bytes: Vec<u8> = (0..2_000_usize).map(|at| (at % 251) as u8).collect();
+        for (first, long) in
+            (0..9).flat_map(|first| [511, 512, 513, 1_031_usize].map(|long| (first, long)))
+        {
+            let all = first + long + 5;
+            let words: Vec<AtomicU64> = (0..all.div_ceil(8)).map(|_| AtomicU64::new(0)).collect();
+            let mut packer = Packer::new(&words);
+            packer.push(&bytes[..first]);
+            packer.push(&bytes[first..first + long]);
+            packer.push(&bytes[first + long..all]);
+            packer.finish();
+            let mut back = vec![0; all];
+            unpack(&words, &mut back);
+            assert_eq!(back, bytes[..all], "{first}, {long}");
+        }
+    }
 }
