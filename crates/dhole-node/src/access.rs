@@ -416,7 +416,7 @@ impl<'id> Worker<'id> {
         let error = match called {
             Ok(Ok(made)) => return made,
             Ok(Err(error)) => Error::from(error),
-            Err(failure) => Error::from(self.link.sync_error(failure, site.into())),
+            Err(failure) => Error::from(self.link.sync_error(*failure, site.into())),
         };
         std::panic::resume_unwind(Box::new(error))
     }

@@ -85,7 +85,7 @@ impl Worker<'_> {
         match called {
             Ok(Ok(())) => Ok(()),
             Ok(clash) => Ok(self.accessed(miss, Ok(clash))?),
-            Err(failure) => Err(self.link.sync_error(failure, site).into()),
+            Err(failure) => Err(self.link.sync_error(*failure, site).into()),
         }
     }
 }

@@ -121,7 +121,7 @@ impl Worker<'_> {
             }
             Ok(())
         });
-        called.map_err(|failure| self.link.sync_error(failure, site))
+        called.map_err(|failure| self.link.sync_error(*failure, site))
     }
 }
 

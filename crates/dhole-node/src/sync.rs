@@ -91,7 +91,7 @@ impl Worker<'_> {
             link.collect_diffs(call, site)?;
             Ok(())
         });
-        called.map_err(|failure| self.link.sync_error(failure, site))
+        called.map_err(|failure| self.link.sync_error(*failure, site))
     }
 
     /// Waits until every node has finished the program.
@@ -107,7 +107,7 @@ impl Worker<'_> {
             }
             link.and_wait(call, Event::Finish).map(drop)
         });
-        called.map_err(|failure| self.link.sync_error(failure, site))?;
+        called.map_err(|failure| self.link.sync_error(*failure, site))?;
         if survives {
             self.meet_those_left(Meeting::End, site)?;
             // Their parents are lost, and nobody waits for them.

@@ -100,7 +100,7 @@ impl<'id> Worker<'id> {
                 Failure::Refused(freed @ ProtocolError::Freed(_)) => {
                     Ok(self.accessed(&first, Err(freed.into()))?)
                 }
-                failure => Err(self.link.sync_error(Box::new(failure), site).into()),
+                failure => Err(self.link.sync_error(failure, site).into()),
             },
         }
     }

@@ -109,7 +109,7 @@ impl<'id> Worker<'id> {
     #[cold]
     fn serve(&self, site: CallSite) -> Result<(), SyncError> {
         let served = self.shared(|link, call| link.local(call, None));
-        served.map_err(|failure| self.link.sync_error(failure, site))
+        served.map_err(|failure| self.link.sync_error(*failure, site))
     }
 
     /// What this node has counted so far.
@@ -126,13 +126,13 @@ impl<'id> Worker<'id> {
             link.local(call, None)?;
             link.yield_turn(call)
         });
-        paused.map_err(|failure| self.link.sync_error(failure, site))
+        paused.map_err(|failure| self.link.sync_error(*failure, site))
     }
 
     /// A call with an event that is over at once.
     pub(crate) fn local(&mut self, event: Option<Event>, site: CallSite) -> Result<(), SyncError> {
         let called = self.exclusive(|link, call| link.local(call, event));
-        called.map_err(|failure| self.link.sync_error(failure, site))
+        called.map_err(|failure| self.link.sync_error(*failure, site))
     }
 
     /// Runs `f` as a call that takes the token mutably.
@@ -394,9 +394,9 @@ impl<'id> Link<'id> {
         self.machine.leave(self.node.id);
     }
 
-    pub fn sync_error(&self, failure: Box<Failure>, site: CallSite) -> SyncError {
+    pub fn sync_error(&self, failure: Failure, site: CallSite) -> SyncError {
         let node = self.node.id;
-        match *failure {
+        match failure {
             Failure::Refused(cause) | Failure::Ended(Ended::Broken(cause)) => {
                 SyncError::Protocol { node, cause }
             }

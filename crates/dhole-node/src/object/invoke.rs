@@ -328,7 +328,7 @@ impl<'id> Worker<'id> {
         });
         match called {
             Ok(outcome) => outcome.map_err(|cause| self.refused(wanted, *cause)),
-            Err(failure) => Err(self.link.sync_error(failure, wanted.site).into()),
+            Err(failure) => Err(self.link.sync_error(*failure, wanted.site).into()),
         }
     }
 

@@ -78,7 +78,7 @@ impl Worker<'_> {
             }
             Ok(outcome)
         });
-        called.map_err(|failure| self.link.sync_error(failure, site))
+        called.map_err(|failure| self.link.sync_error(*failure, site))
     }
 }
 

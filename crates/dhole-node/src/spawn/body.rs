@@ -57,7 +57,7 @@ impl Worker<'_> {
             link.learn(call)
         });
         if let Err(failure) = begun {
-            let error = self.link.sync_error(failure, start.site);
+            let error = self.link.sync_error(*failure, start.site);
             return Err(Failed::Error(Box::new(error.into())));
         }
         let run = || Runs::run(start.what, self, &start.arguments);

@@ -185,7 +185,7 @@ impl Worker<'_> {
             link.send(call);
             Ok(number)
         });
-        let call = called.map_err(|failure| self.link.sync_error(failure, site))?;
+        let call = called.map_err(|failure| self.link.sync_error(*failure, site))?;
         let child = Child { on, name, site };
         self.link.children.borrow_mut().insert(call, child);
         Ok(Spawned {
@@ -286,7 +286,7 @@ impl Worker<'_> {
                 Refusal::Lost(node) => child.ended(self.node(), Refusal::WentWith(node)),
                 cause => child.ended(self.node(), cause),
             }),
-            Err(failure) => Err(self.link.sync_error(failure, site).into()),
+            Err(failure) => Err(self.link.sync_error(*failure, site).into()),
         }
     }
 

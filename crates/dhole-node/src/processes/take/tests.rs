@@ -346,7 +346,7 @@ fn what_is_of_another_run_or_too_long_is_not_taken_as_most_is() {
     let ready = cases.into_iter().map(|case| (true, case));
     let not_ready = (false, (of_run(1), 0, false));
     for (ready, (frame, taken, cut_off)) in ready.chain([not_ready]) {
-        let (peer, machine) = of_run_1(limits.clone());
+        let (peer, machine) = of_run_1(limits);
         machine.desk.ready.store(ready, Ordering::SeqCst);
         let receiver = Noting::default();
         let receivers = [&receiver as &dyn Receiver<Message>];
