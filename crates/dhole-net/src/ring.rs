@@ -16,6 +16,7 @@ pub(crate) mod asleep;
 #[cfg(all(test, loom))]
 mod model;
 mod pack;
+mod prefetch;
 #[cfg(all(target_arch = "x86_64", not(loom)))]
 mod string_move;
 #[cfg(not(all(target_arch = "x86_64", not(loom))))]
@@ -113,8 +114,8 @@ enum Planted {
     NextHeaderNotCleared,
     /// A writer goes back to the beginning as if all before it had been read.
     TakenForRead,
-    /// Words are written ahead of a record that were not read.
-    FetchedUnread,
+    /// A header is read as if nothing lay behind it.
+    TakenRelaxed,
     /// What was said for who sleeps soundly is taken by who writes at leisure, and nobody rings.
     TakenInSilence,
 }
@@ -184,10 +185,8 @@ impl<'a> Ring<'a> {
 /// then for who goes back, and a ring that is no larger is gone through from end to end.
 const FAR: u64 = if cfg!(loom) { 0 } else { 4096 };
 
-/// A record of fewer words hardly reaches beyond the line on which the reader looks for it.
-const MUCH: u64 = if cfg!(loom) { 0 } else { 7 };
 /// So many words behind the next header is a word of the first and of the second line behind it.
-const AHEAD: [u64; 2] = if cfg!(loom) { [1, 2] } else { [8, 16] };
+const AHEAD: [u64; 2] = [8, 16];
 
 /// The writing side of a ring.
 pub(crate) struct Writer {
@@ -387,21 +386,9 @@ impl Writer {
             ring.at(begin).store(header.encode(), publishing);
         }
         self.position = begin + record;
-        if record >= MUCH {
-            self.fetch_ahead(ring);
-        }
-    }
-
-    /// Has the lines fetched, in the background, that a record like the last is written to behind
-    /// the one on which the reader looks for its header: they are waited for when it is written.
-    #[inline]
-    fn fetch_ahead(&self, ring: Ring<'_>) {
+        // Where the next records go: a line that the reader has is waited for when it is written.
         for words in AHEAD {
-            let place = self.position + words;
-            let free = place - self.read_up_to < ring.capacity();
-            if free || planted(Planted::FetchedUnread) {
-                ring.at(place).store(0, Ordering::Relaxed);
-            }
+            prefetch::to_write(ring.at(self.position + words));
         }
     }
 }
@@ -442,7 +429,10 @@ impl Reader {
     ) -> Option<(&'a [AtomicU64], usize)> {
         let place = ring.index(self.position);
         let (header, behind) = ring.data[place..].split_first()?;
-        let header = header.load(Ordering::Acquire);
+        let header = header.load(match planted(Planted::TakenRelaxed) {
+            true => Ordering::Relaxed,
+            false => Ordering::Acquire,
+        });
         let bytes = (header >> 4) as usize;
         let body = behind.get(..bytes.div_ceil(8))?;
         let is_whole = header & 15 == Header::WHOLE && bytes <= largest.min(LARGEST);
@@ -482,22 +472,15 @@ impl Reader {
     /// on behind it.
     pub fn copy(&mut self, ring: Ring<'_>, header: Header, bytes: &mut [u8]) {
         unpack(self.body(ring, header), bytes);
-        self.pass(header);
+        self.position += words(header.bytes);
         self.publish_from_time_to_time(ring);
     }
 
     /// The words of the record that `header` begins, in which its bytes lie.
-    #[inline]
-    pub fn body<'a>(&self, ring: Ring<'a>, header: Header) -> &'a [AtomicU64] {
+    fn body<'a>(&self, ring: Ring<'a>, header: Header) -> &'a [AtomicU64] {
         let body = ring.index(self.position) + 1;
         let record = words(header.bytes);
         &ring.data[body..body + record as usize - 1]
-    }
-
-    /// Goes on behind the record that `header` begins, of which the writer is not told yet.
-    #[inline]
-    pub fn pass(&mut self, header: Header) {
-        self.position += words(header.bytes);
     }
 
     /// Lets the writer have what was read, if it is much.

@@ -15,7 +15,7 @@ use loom::sync::{Arc, Mutex};
 use loom::thread;
 
 use super::asleep::Asleep;
-use super::{CONTROL, Header, Kind, Planted, Reader, Ring, Writer};
+use super::{CONTROL, Header, Kind, LARGEST, Planted, Reader, Ring, Writer, unpack};
 use crate::atomic::AtomicU64;
 use crate::bell::model::{Waker, deadlocks, explore};
 use crate::sleeper::Sleep;
@@ -53,9 +53,11 @@ fn pass_all_records() {
                 bytes: bytes.len(),
             };
             let ring = Ring::new(&writing);
-            while !writer
-                .write(ring, header, [&bytes[..]])
-                .expect("a sound reader")
+            // As a port does: the short way, and where it is barred the other.
+            while !writer.write_on(ring, bytes.len(), &[&bytes[..]])
+                && !writer
+                    .write(ring, header, [&bytes[..]])
+                    .expect("a sound reader")
             {
                 thread::yield_now();
             }
@@ -64,14 +66,17 @@ fn pass_all_records() {
     let mut reader = Reader::new();
     for record in 0..RECORDS.len() {
         let ring = Ring::new(&words);
-        let header = loop {
-            match reader.peek(ring).expect("a sound writer") {
-                Some(header) => break header,
-                None => thread::yield_now(),
+        let bytes = loop {
+            if let Some((body, bytes)) = reader.whole(ring, LARGEST) {
+                let mut taken = vec![0; bytes];
+                unpack(body, &mut taken);
+                break taken;
+            }
+            // It may say that the rest of the ring holds nothing.
+            if reader.peek(ring).expect("a sound writer").is_none() {
+                thread::yield_now();
             }
         };
-        let mut bytes = vec![0; header.bytes];
-        reader.copy(ring, header, &mut bytes);
         reader.publish(ring);
         assert_eq!(bytes, content(record), "record {record}");
     }
@@ -282,6 +287,11 @@ fn a_header_that_is_published_too_early_is_caught() {
 }
 
 #[test]
+fn a_header_that_is_read_too_early_is_caught() {
+    assert!(is_caught(Planted::TakenRelaxed, pass_all_records));
+}
+
+#[test]
 fn a_next_header_that_is_not_cleared_is_caught() {
     assert!(is_caught(Planted::NextHeaderNotCleared, pass_all_records));
 }
@@ -289,11 +299,6 @@ fn a_next_header_that_is_not_cleared_is_caught() {
 #[test]
 fn going_back_over_what_was_not_read_is_caught() {
     assert!(is_caught(Planted::TakenForRead, pass_all_records));
-}
-
-#[test]
-fn words_written_ahead_of_a_record_that_were_not_read_are_caught() {
-    assert!(is_caught(Planted::FetchedUnread, pass_all_records));
 }
 
 #[test]
