@@ -327,6 +327,9 @@ impl Shm {
     ) -> usize {
         if link.short_of_room.load(Ordering::Relaxed) {
             self.flush(node, link);
+            if self.peers.loss(node).is_some() {
+                return 0;
+            }
         }
         // Before the ring is read: what was written before the end is in it.
         let gone = link.gone.load(Ordering::Acquire);

@@ -135,17 +135,18 @@ impl Inbound {
         let Some(header) = self.reader.peek(ring).map_err(cut_off)? else {
             return Ok(None);
         };
-        let ended = self.record(ring, header, largest, take)?;
-        Ok(Some((ended, header.bytes)))
+        self.record(ring, header, largest, take).map(Some)
     }
 
+    /// Takes the record that `header` begins: the frames that it ends, and the bytes that it turns
+    /// out to have.
     fn record(
         &mut self,
         ring: Ring<'_>,
         header: Header,
         largest: usize,
         take: &mut dyn FnMut(Incoming<'_>),
-    ) -> Result<usize, Loss> {
+    ) -> Result<(usize, usize), Loss> {
         let bytes = header.bytes;
         let cut_off = |what: String| Err(Loss::CutOff(what));
         if bytes > largest {
@@ -161,7 +162,8 @@ impl Inbound {
             // It has become the next record, for the end of the ring was skipped.
             Kind::Whole => {
                 return match self.short(ring, largest, take) {
-                    Some(_) => Ok(1),
+                    // Its header was read once more.
+                    Some(bytes) => Ok((1, bytes)),
                     None => cut_off("a record that it changes".into()),
                 };
             }
@@ -188,7 +190,7 @@ impl Inbound {
             .copy(ring, header, &mut self.pieces[self.filled..end]);
         self.filled = end;
         if end < total {
-            return Ok(0);
+            return Ok((0, bytes));
         }
         self.total = None;
         self.filled = 0;
@@ -196,6 +198,32 @@ impl Inbound {
         if self.pieces.len() > KEPT {
             self.pieces = Vec::new();
         }
-        Ok(1)
+        Ok((1, bytes))
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::atomic::AtomicU64;
+    use crate::ring::{CONTROL, Writer};
+
+    #[test]
+    fn a_frame_counts_what_it_turns_out_to_have() {
+        const LONG: usize = 4_000;
+        let words: Vec<AtomicU64> = (0..CONTROL + 1_024).map(|_| AtomicU64::new(0)).collect();
+        let ring = Ring::new(&words);
+        let frame = |bytes| Header {
+            kind: Kind::Whole,
+            bytes,
+        };
+        let written = Writer::new().write(ring, frame(LONG), [&[7; LONG][..]]);
+        assert_eq!(written, Ok(true));
+        // Its writer has changed the header since it was looked at.
+        let mut inbound = Inbound::new();
+        let mut taken = 0;
+        let take = &mut |frame: Incoming<'_>| taken += frame.len();
+        let counted = inbound.record(ring, frame(0), LONG, take);
+        assert_eq!((counted, taken), (Ok((1, LONG)), LONG));
     }
 }

@@ -94,6 +94,18 @@ fn who_panics_over_a_frame_where_it_lies_has_taken_it() {
 }
 
 #[test]
+fn nothing_is_taken_of_who_was_cut_off_in_the_same_look() {
+    let (port, peer) = port_and_peer();
+    // Of which a rest is kept, for which room is looked for before anything is taken.
+    assert_eq!(port.send(PEER, &[&[1; LARGEST]]), Ok(()));
+    peer.segment.words()[0].store(u64::MAX, Ordering::Release);
+    let frame = header(Kind::Whole, 8);
+    let written = Writer::new().write(peer.segment.ring(1), frame, [&[1; 8][..]]);
+    assert_eq!(written, Ok(true));
+    assert_cut_off(&port, "has read up to");
+}
+
+#[test]
 fn pieces_that_make_no_frame_are_cut_off() {
     let first = |total| Kind::First(total);
     assert_cut_off(&writes(&[header(Kind::Piece, 8)]), "belong to no frame");
@@ -578,6 +590,11 @@ fn a_short_frame_is_refused_as_any_other() {
     let ours = ShmLink::offer(here, 0).expect("memory");
     let peer = ShmLink::accept(there).expect("the same memory");
     let port = Shm::with_largest(NodeId(0), vec![None, Some(ours)], 8).expect("a port");
+    let (to, bytes, largest) = (PEER, 9, 8);
+    assert_eq!(
+        port.send(PEER, &[&[0; 9]]),
+        Err(SendError::TooLarge { to, bytes, largest })
+    );
     let written = Writer::new().write(peer.segment.ring(1), header(Kind::Whole, 9), [&[1; 9][..]]);
     assert_eq!(written, Ok(true));
     assert_cut_off(&port, "9 bytes where 8 are allowed");
