@@ -42,7 +42,7 @@ impl Table {
     }
 
     /// A run begins.
-    fn clear(&mut self) {
+    pub fn clear(&mut self) {
         self.ends.fill(None);
         self.byes.fill(false);
         self.verdict = None;

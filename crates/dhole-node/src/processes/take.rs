@@ -112,9 +112,32 @@ impl Tray {
 /// Frames of messages that came before this process was ready for them, in order.
 #[derive(Default)]
 struct Early {
-    frames: Vec<(NodeId, Vec<u8>)>,
+    frames: Vec<Kept>,
     /// What they count, by sender.
     bytes: Vec<usize>,
+}
+
+/// One of them.
+struct Kept {
+    from: NodeId,
+    run: u32,
+    frame: Vec<u8>,
+}
+
+impl Early {
+    fn keep(&mut self, kept: Kept) {
+        self.bytes[kept.from.index()] += EACH + kept.frame.len();
+        self.frames.push(kept);
+    }
+
+    /// What was kept for this run.
+    fn take(&mut self, run: u32) -> Vec<Kept> {
+        self.bytes.fill(0);
+        let all = std::mem::take(&mut self.frames).into_iter();
+        let (now, later): (_, Vec<_>) = all.partition(|kept| kept.run <= run);
+        later.into_iter().for_each(|kept| self.keep(kept));
+        now
+    }
 }
 
 #[derive(Default)]
@@ -363,15 +386,16 @@ impl Processes {
     /// that were lost before.
     pub(super) fn take_early(&self, receivers: &Receivers<'_>) {
         let mut out = Outbox::default();
-        self.desk.ready.store(true, Ordering::SeqCst);
-        let early = {
-            let mut early = lock(&self.desk.early);
-            early.bytes.fill(0);
-            std::mem::take(&mut early.frames)
-        };
-        for (from, frame) in early {
-            self.take(from, &frame, &mut |message| self.desk.put(message.kept()));
+        // Whoever has seen that this process is not ready keeps its frame before, or learns
+        // afterwards that it is: what came first is put first, and nothing stays behind.
+        let mut early = lock(&self.desk.early);
+        for Kept { from, frame, .. } in early.take(self.run()) {
+            self.take_when(true, from, &frame, &mut |message| {
+                self.desk.put(message.kept());
+            });
         }
+        self.desk.ready.store(true, Ordering::SeqCst);
+        drop(early);
         let lost: Vec<LostNode> = lock(&self.table).lost().cloned().collect();
         for LostNode { node, how } in lost {
             self.tell_of_loss(receivers, node, &how, &mut out);
@@ -381,7 +405,14 @@ impl Processes {
     }
 
     /// Takes one frame, and cuts its sender off if it is one that no sound process sends.
+    #[inline]
     fn take(&self, from: NodeId, bytes: &[u8], put: &mut dyn FnMut(Brought<'_>)) {
+        let ready = self.desk.ready.load(Ordering::SeqCst);
+        self.take_when(ready, from, bytes, put);
+    }
+
+    /// The same, where the node is ready for messages, or is not yet.
+    fn take_when(&self, ready: bool, from: NodeId, bytes: &[u8], put: &mut dyn FnMut(Brought<'_>)) {
         if self.desk.peers[from.index()]
             .cut_off
             .load(Ordering::Relaxed)
@@ -389,7 +420,7 @@ impl Processes {
             return;
         }
         self.pace.has_heard(from);
-        if let Err(why) = self.understand(from, bytes, put) {
+        if let Err(why) = self.understand(ready, from, bytes, put) {
             self.cut_off(from, why);
         }
     }
@@ -398,6 +429,7 @@ impl Processes {
     /// sends.
     fn understand(
         &self,
+        ready: bool,
         from: NodeId,
         bytes: &[u8],
         put: &mut dyn FnMut(Brought<'_>),
@@ -405,7 +437,7 @@ impl Processes {
         let peer = &self.desk.peers[from.index()];
         let run = self.run();
         if let Some(frame) = Frame::of_message(bytes, run)
-            && self.desk.ready.load(Ordering::SeqCst)
+            && ready
             && !peer.begun.load(Ordering::Acquire)
             && frame.body.len() <= self.limits.message
             && may_be_taken(frame)
@@ -419,11 +451,13 @@ impl Processes {
             let of = (run, self.survives());
             return lock(&self.table).put(self.me, from, of, frame);
         }
-        let ready = self.desk.ready.load(Ordering::SeqCst);
         match frame.header.run {
             its if its < run => Ok(()),
             its if its > run + 1 => Err(format!("a message of run {its} in run {run}")),
-            its if its > run || !ready => self.keep_early(from, bytes),
+            its if its > run || !ready => match self.keep_early(from, its, bytes)? {
+                true => Ok(()),
+                false => self.understand(true, from, bytes, put),
+            },
             _ if kind == Kind::Payload => {
                 let mut payload = lock(&peer.payload);
                 self.check_message(payload.len() + frame.payload.len())?;
@@ -470,7 +504,8 @@ impl Processes {
         if frame.message.is_empty() {
             return Ok(());
         }
-        if begun == 0 && may_be_taken(frame) {
+        // Where nothing is told it was asked before.
+        if begun == 0 && !frame.told.is_empty() && may_be_taken(frame) {
             put(Brought::Bytes(from, frame.body));
             return Ok(());
         }
@@ -507,20 +542,23 @@ impl Processes {
         Ok(())
     }
 
-    /// Keeps a message until the node is ready for it.
-    fn keep_early(&self, from: NodeId, bytes: &[u8]) -> Result<(), String> {
+    /// Keeps a message of run `run` until the node is ready for it, unless it has become so
+    /// meanwhile; whether it is kept, or needed no more.
+    fn keep_early(&self, from: NodeId, run: u32, bytes: &[u8]) -> Result<bool, String> {
         if lock(&self.table).is_parting() {
-            return Ok(());
+            return Ok(true);
         }
         let mut early = lock(&self.desk.early);
-        let kept = &mut early.bytes[from.index()];
+        if self.desk.ready.load(Ordering::SeqCst) && run <= self.run() {
+            return Ok(false);
+        }
         let most = self.limits.early;
-        if *kept + EACH + bytes.len() > most {
+        if early.bytes[from.index()] + EACH + bytes.len() > most {
             return Err(format!("more than {most} bytes before the run has begun"));
         }
-        *kept += EACH + bytes.len();
-        early.frames.push((from, bytes.to_vec()));
-        Ok(())
+        let frame = bytes.to_vec();
+        early.keep(Kept { from, run, frame });
+        Ok(true)
     }
 
     /// Listens to a peer no longer.

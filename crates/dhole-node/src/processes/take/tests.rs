@@ -360,3 +360,41 @@ fn what_is_of_another_run_or_too_long_is_not_taken_as_most_is() {
         assert_eq!((bytes, is_cut_off), (taken, cut_off), "{:?}", &frame[..16]);
     }
 }
+
+#[test]
+fn what_came_before_the_node_was_ready_is_delivered_in_its_order_and_none_is_left_behind() {
+    let (peer, machine) = of_run_1(ProcessLimits::default());
+    lock(&machine.table).clear();
+    let receiver = Noting::default();
+    let receivers = [&receiver as &dyn Receiver<Message>];
+    let of_run = |run: u32, call| {
+        let mut frame = reply(call, b"");
+        frame[4..8].copy_from_slice(&run.to_le_bytes());
+        frame
+    };
+    let bytes = |call| Noted::Bytes(reply(call, b"")[16..].to_vec());
+    let noted = || std::mem::take(&mut *lock(&receiver.0));
+    let mut out = Outbox::default();
+    for frame in [of_run(1, 1), of_run(2, 4), of_run(1, 2)] {
+        peer.send(NodeId(0), &[&frame]).unwrap();
+    }
+    machine.poll(&receivers, &mut out);
+    assert_eq!(noted(), []);
+    machine.take_early(&receivers);
+    assert_eq!(noted(), [bytes(1), bytes(2)]);
+    // Who has found before that the node is not ready comes to keep its frame only now.
+    machine.take_when(false, NodeId(1), &of_run(1, 3), &mut |message| {
+        machine.desk.put(message.kept());
+    });
+    machine.poll(&receivers, &mut out);
+    assert_eq!(noted(), [bytes(3)]);
+    let kept = || {
+        let early = lock(&machine.desk.early);
+        (early.frames.len(), early.bytes[1])
+    };
+    assert_eq!(kept(), (1, EACH + of_run(2, 4).len()), "of the next run");
+    machine.desk.clear();
+    machine.run.store(2, Ordering::SeqCst);
+    machine.take_early(&receivers);
+    assert_eq!((noted(), kept()), (vec![bytes(4)], (0, 0)));
+}
