@@ -94,14 +94,6 @@ impl<'a> Incoming<'a> {
     pub fn copy(&mut self, at: usize, into: &mut [u8]) {
         let end = at + into.len();
         assert!(end <= self.len(), "bytes behind a frame's end");
-        if let Lies::Words {
-            words, up_to: 0, ..
-        } = &self.0
-            && at.is_multiple_of(8)
-        {
-            // What goes before was not looked at and is not now.
-            return unpack(&words[at / 8..end.div_ceil(8)], into);
-        }
         self.first(at);
         match &mut self.0 {
             Lies::Bytes(frame) => into.copy_from_slice(&frame[at..end]),

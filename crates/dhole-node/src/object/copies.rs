@@ -38,14 +38,6 @@ struct Kept {
     poisoned: Option<Refusal>,
 }
 
-/// What trying an operation on a copy here comes to, by the worker that called it.
-pub(crate) enum Here<R> {
-    /// Its result.
-    Done(R),
-    /// Its guard is false.
-    Blocked,
-}
-
 fn malformed(cause: Malformed) -> Refusal {
     Refusal::Malformed(cause.to_string().into())
 }
@@ -133,12 +125,12 @@ impl Copies {
 
     /// Runs an operation of a known type.
     #[inline]
-    pub fn run<T: ObjectType, R>(
+    pub fn run<T: ObjectType>(
         &mut self,
         object: ObjectId,
         operation: u16,
-        f: impl FnOnce(&mut T) -> Here<R>,
-    ) -> Result<Here<R>, Refusal> {
+        f: impl FnOnce(&mut T),
+    ) -> Result<(), Refusal> {
         let Some(kept) = self.copies.get_mut(&object) else {
             return Err(self.why_not(object));
         };

@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::bare::Over;
-use super::copies::{Copies, Here, MOST_KEPT};
+use super::copies::{Copies, MOST_KEPT};
 use super::error::ObjectError;
 use super::handle::id_of;
 use super::kind::{self, Malformed, ObjectType};
@@ -112,18 +112,11 @@ fn try_here<T: ObjectType, A, R>(
         let may = pending
             .as_ref()
             .is_some_and(|(arguments, _)| guard(copy, arguments));
-        match pending.take_if(|_| may) {
-            Some((arguments, run)) => {
-                *result = Some(run(copy, arguments));
-                Here::Done(())
-            }
-            None => Here::Blocked,
+        if let Some((arguments, run)) = pending.take_if(|_| may) {
+            *result = Some(run(copy, arguments));
         }
     });
-    match tried {
-        Ok(_) => Ok(()),
-        Err(cause) => Err(Box::new(cause)),
-    }
+    tried.map_err(Box::new)
 }
 
 #[cold]
