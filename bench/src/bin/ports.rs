@@ -7,27 +7,23 @@
 //! single rounds slow.
 #![forbid(unsafe_code)]
 
-use std::error::Error;
 use std::hint::{black_box, spin_loop};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::net::UnixStream;
-use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use bench::Outcome;
+use bench::floors::{self, Called, pin};
+use bench::table::{head, ratio, row};
 use dhole_model::NodeId;
-use dhole_net::{Port, Rpc, SendError, Shm, ShmLink, Stream, Tcp};
-use rustix::thread::{CpuSet, sched_setaffinity};
-
-type Outcome<T> = Result<T, Box<dyn Error>>;
+use dhole_net::{Port, SendError};
 
 const ROUNDS: usize = 9;
 const BULK: usize = 1 << 20;
-/// Longer than any measurement.
-const LONG: Duration = Duration::from_secs(60);
+/// By these arguments this program is the other process.
+const SERVE_SHM: &str = "serve-shm";
+const SERVE_TCP: &str = "serve-tcp";
 /// The first byte of frames that are orders, of one byte and of nine.
 const REST: u8 = 1;
 const COUNT: u8 = 2;
@@ -41,13 +37,6 @@ enum Order {
     Count(u64),
     /// Sleep until the next frame, so that a floor has the core.
     Rest,
-}
-
-fn pin(core: usize) {
-    let mut cores = CpuSet::new();
-    cores.set(core);
-    // On a machine with one core the numbers mean little, but they come.
-    let _ = sched_setaffinity(None, &cores);
 }
 
 /// Takes frames until `done`, without a pause.
@@ -133,21 +122,6 @@ fn round_trips(port: &dyn Port, trips: u32) -> Outcome<Duration> {
     Ok(begun.elapsed() / trips)
 }
 
-fn calls(rpc: &Rpc, calls: u32) -> Outcome<Duration> {
-    let begun = Instant::now();
-    for call in 0..u64::from(calls) {
-        black_box(rpc.call(NodeId(1), 0, &call.to_le_bytes(), LONG)?);
-    }
-    Ok(begun.elapsed() / calls)
-}
-
-/// The other process: answers calls, and parks where none come, so that the others have the core.
-fn serve_calls(rpc: &Rpc) {
-    while rpc.lost(NodeId(0)).is_none() {
-        rpc.serve_until(Duration::from_millis(100), &|| false);
-    }
-}
-
 fn one_way(port: &dyn Port, frames: u64, bytes: usize) -> Outcome<Duration> {
     let frame = vec![0; bytes];
     let begun = Instant::now();
@@ -157,33 +131,6 @@ fn one_way(port: &dyn Port, frames: u64, bytes: usize) -> Outcome<Duration> {
     }
     take(port, |_| true);
     Ok(begun.elapsed())
-}
-
-/// The floor of shared memory: a word to and fro between two cores, each on its own line.
-fn bare_memory(trips: u64) -> Duration {
-    #[repr(align(128))]
-    struct Line(AtomicU64);
-    let lines = [const { Line(AtomicU64::new(0)) }; 2];
-    let wait = |line: &Line, value| {
-        while line.0.load(Ordering::Acquire) != value {
-            spin_loop();
-        }
-    };
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            pin(1);
-            for trip in 1..=trips {
-                wait(&lines[0], trip);
-                lines[1].0.store(trip, Ordering::Release);
-            }
-        });
-        let begun = Instant::now();
-        for trip in 1..=trips {
-            lines[0].0.store(trip, Ordering::Release);
-            wait(&lines[1], trip);
-        }
-        begun.elapsed() / trips as u32
-    })
 }
 
 /// The floor of TCP: eight bytes to and fro, by reads that do not block.
@@ -226,56 +173,6 @@ fn bare_tcp(trips: u32) -> Outcome<Duration> {
     })
 }
 
-/// The floor of large frames: one copy.
-fn bare_copy(copies: u32) -> Duration {
-    let from = vec![1u8; BULK];
-    let mut to = vec![0u8; BULK];
-    let begun = Instant::now();
-    for _ in 0..copies {
-        to.copy_from_slice(black_box(&from));
-        black_box(&mut to);
-    }
-    begun.elapsed() / copies
-}
-
-fn other_process(kind: &str, stdin: OwnedFd) -> Outcome<Child> {
-    let itself = std::env::current_exe()?;
-    let mut command = Command::new(itself);
-    Ok(command.arg(kind).stdin(Stdio::from(stdin)).spawn()?)
-}
-
-fn shm(serve: &str) -> Outcome<(Shm, Child)> {
-    let (here, there) = UnixStream::pair()?;
-    let child = other_process(serve, there.into())?;
-    let link = ShmLink::offer(here, ShmLink::RING_BYTES)?;
-    Ok((Shm::new(NodeId(0), vec![None, Some(link)])?, child))
-}
-
-fn tcp() -> Outcome<(Tcp, Child)> {
-    let listener = TcpListener::bind("127.0.0.1:0")?;
-    let there = TcpStream::connect(listener.local_addr()?)?;
-    let child = other_process("serve-tcp", there.into())?;
-    let stream = Stream::Plain(listener.accept()?.0);
-    Ok((Tcp::new(NodeId(0), vec![None, Some(stream)])?, child))
-}
-
-/// The best and the middle of some rounds.
-fn summary(mut rounds: Vec<f64>) -> (f64, f64) {
-    rounds.sort_by(f64::total_cmp);
-    (rounds[0], rounds[rounds.len() / 2])
-}
-
-fn row(name: &str, unit: &str, rounds: Vec<f64>) -> (f64, f64) {
-    let (best, middle) = summary(rounds);
-    println!("{name:<44} {best:>10.3} {middle:>10.3} {unit}");
-    (best, middle)
-}
-
-fn ratio(name: &str, of: (f64, f64), to: (f64, f64), goal: &str) {
-    let (best, middle) = (of.0 / to.0, of.1 / to.1);
-    println!("  {name:<42} {best:>10.3} {middle:>10.3} goal {goal}");
-}
-
 fn measure(rounds: usize, mut round: impl FnMut() -> Outcome<Vec<f64>>) -> Outcome<Vec<Vec<f64>>> {
     let mut columns = Vec::new();
     for _ in 0..rounds {
@@ -294,16 +191,15 @@ fn micros(time: Duration) -> f64 {
 }
 
 fn measure_shm() -> Outcome<()> {
-    let (port, mut child) = shm("serve-shm")?;
-    let (called, mut serving) = shm("serve-calls")?;
-    let rpc = Rpc::new(Box::new(called))?.neighbours(1);
+    let (port, mut child) = floors::shm(SERVE_SHM)?;
+    let called = Called::over_shm()?;
     let mut columns = measure(ROUNDS, || {
         Ok(vec![
-            micros(alone(&port, || bare_memory(200_000))?),
+            micros(alone(&port, || floors::word(200_000, Some(1)))?),
             micros(round_trips(&port, 200_000)?),
-            micros(alone(&port, || calls(&rpc, 200_000))??),
+            micros(alone(&port, || called.call(200_000))??),
             micros(one_way(&port, 2_000_000, 8)?) / 2.0,
-            micros(alone(&port, || bare_copy(500))?),
+            micros(alone(&port, || floors::copy(BULK, 500))?),
             micros(one_way(&port, 1_000, BULK)?) / 1_000.0,
         ])
     })?
@@ -314,25 +210,25 @@ fn measure_shm() -> Outcome<()> {
     ratio("to the floor", trip, floor, "<= 1.5");
     let call = row("shm: a remote procedure, 8 bytes", "us", next());
     ratio("to the floor", call, floor, "<= 1.5");
-    ratio("to the port's 8 bytes", call, trip, "none");
     let million = row("shm: a million times 8 bytes, one way", "us", next());
     ratio("millions a second", (1e6, 1e6), million, ">= 15");
     let copy = row("a copy of 1 MiB", "us", next());
     let bulk = row("shm: 1 MiB, one way", "us", next());
-    ratio("bandwidth to that of the copy", copy, bulk, ">= 0.8");
+    let asked = ">= 0.8, or of Open MPI's (`mpi floors`)";
+    ratio("bandwidth to that of the copy", copy, bulk, asked);
     port.close(Duration::from_secs(5));
-    rpc.close(Duration::from_secs(5));
     child.wait()?;
-    serving.wait()?;
-    Ok(())
+    called.end()
 }
 
 fn measure_tcp() -> Outcome<()> {
-    let (port, mut child) = tcp()?;
+    let (port, mut child) = floors::tcp(SERVE_TCP)?;
+    let called = Called::over_tcp()?;
     let mut columns = measure(ROUNDS, || {
         Ok(vec![
             micros(alone(&port, || bare_tcp(10_000))??),
             micros(round_trips(&port, 10_000)?),
+            micros(alone(&port, || called.call(10_000))??),
             micros(one_way(&port, 100_000, 8)?) / 100_000.0,
             micros(one_way(&port, 300, BULK)?) / 300.0,
         ])
@@ -342,40 +238,32 @@ fn measure_tcp() -> Outcome<()> {
     let floor = row("8 bytes to and fro on a socket", "us", next());
     let trip = row("tcp: 8 bytes there and back", "us", next());
     ratio("to the floor", trip, floor, "<= 1.25");
+    let call = row("tcp: a remote procedure, 8 bytes", "us", next());
+    ratio("to the floor", call, floor, "<= 1.25");
     row("tcp: 8 bytes, one way", "us", next());
     row("tcp: 1 MiB, one way", "us", next());
     port.close(Duration::from_secs(5));
     child.wait()?;
-    Ok(())
+    called.end()
 }
 
 fn main() -> Outcome<()> {
-    let stdin = || std::io::stdin().as_fd().try_clone_to_owned();
+    if Called::serves(Some(1))? {
+        return Ok(());
+    }
     match std::env::args().nth(1).as_deref() {
-        Some("serve-shm") => {
+        Some(SERVE_SHM) => {
             pin(1);
-            let link = ShmLink::accept(UnixStream::from(stdin()?))?;
-            serve(&Shm::new(NodeId(1), vec![Some(link), None])?)
+            serve(&floors::shm_end()?)
         }
-        Some("serve-calls") => {
+        Some(SERVE_TCP) => {
             pin(1);
-            let link = ShmLink::accept(UnixStream::from(stdin()?))?;
-            let rpc = Rpc::new(Box::new(Shm::new(NodeId(1), vec![Some(link), None])?))?;
-            serve_calls(
-                &rpc.neighbours(1)
-                    .procedure(|_, arguments| arguments.to_vec()),
-            );
-            Ok(())
-        }
-        Some("serve-tcp") => {
-            pin(1);
-            let stream = Stream::Plain(TcpStream::from(stdin()?));
-            serve(&Tcp::new(NodeId(1), vec![Some(stream), None])?)
+            serve(&floors::tcp_end()?)
         }
         only => {
             pin(0);
             println!("pinned to cores 0 and 1; both poll without pause; {ROUNDS} rounds");
-            println!("{:<44} {:>10} {:>10}", "", "best", "middle");
+            head();
             if only.is_none_or(|only| only == "shm") {
                 measure_shm()?;
             }

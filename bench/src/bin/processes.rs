@@ -5,20 +5,19 @@
 //! Nothing is pinned: the service thread needs a core. Workers spin for 100 us while they wait.
 #![forbid(unsafe_code)]
 
-use std::error::Error;
 use std::hint::{black_box, spin_loop};
-use std::net::{TcpListener, TcpStream};
-use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::net::UnixStream;
-use std::process::{Child, Command, Stdio};
+use std::process::Child;
 use std::time::{Duration, Instant};
 
+use bench::table::{Summary, head, ratio, row};
+use bench::{Outcome, floors};
 use dhole_model::NodeId;
-use dhole_net::{Port, Shm, ShmLink, Stream, Tcp};
+use dhole_net::Port;
 use dhole_node::{Processes, Settings, Worker, run_on};
 
-type Outcome<T> = Result<T, Box<dyn Error>>;
-
+/// By these arguments this program is the other process.
+const SERVE_SHM: &str = "serve-shm";
+const SERVE_TCP: &str = "serve-tcp";
 const ROUNDS: usize = 7;
 const TRIPS: u32 = 20_000;
 const BARRIERS: u32 = 20_000;
@@ -103,83 +102,58 @@ fn run(machine: &Processes) -> Outcome<[Duration; 3]> {
     Ok(ran?.value)
 }
 
-fn row(name: &str, mut rounds: Vec<f64>) {
-    rounds.sort_by(f64::total_cmp);
-    let (best, middle) = (rounds[0], rounds[rounds.len() / 2]);
-    println!("{name:<52} {best:>9.2} {middle:>9.2} us");
-}
-
-fn measure(port: Box<dyn Port>, mut child: Child) -> Outcome<()> {
+fn measure(port: impl Port + 'static, mut child: Child, floor: &dyn Fn() -> f64) -> Outcome<()> {
     let name = port.name();
-    let trips: Outcome<Vec<Duration>> = (0..ROUNDS).map(|_| round_trips(&*port, TRIPS)).collect();
+    let trips: Outcome<Vec<Duration>> = (0..ROUNDS).map(|_| round_trips(&port, TRIPS)).collect();
     let micros = |time: &Duration| time.as_secs_f64() * 1e6;
     port.send(NodeId(1), &[&[0; ENOUGH]])?;
-    take(&*port);
-    row(
-        &format!("{name}: 8 bytes there and back"),
-        trips?.iter().map(micros).collect(),
-    );
-    let machine = Processes::new(port, 0)?;
-    let measured: Outcome<Vec<[Duration; 3]>> = (0..ROUNDS).map(|_| run(&machine)).collect();
-    let measured = measured?;
-    let of = |which: usize| measured.iter().map(|times| micros(&times[which])).collect();
-    let names = [
-        "a barrier of two",
-        "a miss of 64 bytes, the owner waits",
-        "a miss of 64 bytes, the owner computes",
-    ];
-    for (which, what) in names.into_iter().enumerate() {
-        row(&format!("{name}: {what}"), of(which));
+    take(&port);
+    let trips = trips?.iter().map(micros).collect();
+    let machine = Processes::new(Box::new(port), 0)?;
+    let (mut words, mut measured) = (Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        // While the other process sleeps, for a run has not begun.
+        words.push(floor());
+        measured.push(run(&machine)?);
     }
+    let word = row("a word to and fro in shared memory", "us", words);
+    row(&format!("{name}: 8 bytes there and back"), "us", trips);
+    let say = |which: usize, what: &str| -> Summary {
+        let times = measured.iter().map(|times| micros(&times[which]));
+        row(&format!("{name}: {what}"), "us", times.collect())
+    };
+    say(0, "a barrier of two");
+    let miss = say(1, "a miss of 64 bytes, the owner waits");
+    if name == "shm" {
+        ratio("to the word", miss, word, "<= 4");
+    }
+    say(2, "a miss of 64 bytes, the owner computes");
     drop(machine);
     child.wait()?;
     Ok(())
 }
 
-fn serve(port: Box<dyn Port>) -> Outcome<()> {
-    echo(&*port)?;
-    let machine = Processes::new(port, 0)?;
+fn serve(port: impl Port + 'static) -> Outcome<()> {
+    echo(&port)?;
+    let machine = Processes::new(Box::new(port), 0)?;
     for _ in 0..ROUNDS {
         run(&machine)?;
     }
     Ok(())
 }
 
-fn other_process(order: &str, stdin: OwnedFd) -> Outcome<Child> {
-    let me = std::env::current_exe()?;
-    let mut command = Command::new(me);
-    Ok(command.arg(order).stdin(Stdio::from(stdin)).spawn()?)
-}
-
 fn main() -> Outcome<()> {
-    let stdin = || std::io::stdin().as_fd().try_clone_to_owned();
     match std::env::args().nth(1).as_deref() {
-        Some("serve-shm") => {
-            let link = ShmLink::accept(UnixStream::from(stdin()?))?;
-            serve(Box::new(Shm::new(NodeId(1), vec![Some(link), None])?))
-        }
-        Some("serve-tcp") => {
-            let stream = Stream::Plain(TcpStream::from(stdin()?));
-            serve(Box::new(Tcp::new(NodeId(1), vec![Some(stream), None])?))
-        }
+        Some(SERVE_SHM) => serve(floors::shm_end()?),
+        Some(SERVE_TCP) => serve(floors::tcp_end()?),
         _ => {
             println!("not pinned; waiting workers spin; {ROUNDS} rounds");
-            println!("{:<52} {:>9} {:>9}", "", "best", "middle");
-            let (here, there) = UnixStream::pair()?;
-            let child = other_process("serve-shm", there.into())?;
-            let link = ShmLink::offer(here, ShmLink::RING_BYTES)?;
-            measure(
-                Box::new(Shm::new(NodeId(0), vec![None, Some(link)])?),
-                child,
-            )?;
-            let listener = TcpListener::bind("127.0.0.1:0")?;
-            let there = TcpStream::connect(listener.local_addr()?)?;
-            let child = other_process("serve-tcp", there.into())?;
-            let stream = Stream::Plain(listener.accept()?.0);
-            measure(
-                Box::new(Tcp::new(NodeId(0), vec![None, Some(stream)])?),
-                child,
-            )
+            head();
+            let word = || floors::word(50_000, None).as_secs_f64() * 1e6;
+            let (port, child) = floors::shm(SERVE_SHM)?;
+            measure(port, child, &word)?;
+            let (port, child) = floors::tcp(SERVE_TCP)?;
+            measure(port, child, &word)
         }
     }
 }

@@ -9,7 +9,7 @@ use apps::asp::{Graph, found, relax};
 use mpi::request::Request;
 use mpi::traits::*;
 
-use crate::Outcome;
+use bench::Outcome;
 
 /// Runs it and says how long it took, and what tells the distances from others.
 pub fn run(vertices: usize) -> Outcome<()> {

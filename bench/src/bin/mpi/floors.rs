@@ -12,7 +12,8 @@ use mpi::Threading;
 use mpi::topology::SimpleCommunicator;
 use mpi::traits::*;
 
-use crate::{Outcome, ratio, row};
+use bench::table::{ratio, row};
+use bench::{Outcome, floors};
 
 const ROUNDS: usize = 15;
 const BULK: usize = 1 << 20;
@@ -109,17 +110,6 @@ fn mpi_bulk(world: &SimpleCommunicator, frame: &mut [u8]) -> f64 {
     match me {
         0 => drop(other.receive_into(&mut word[..])),
         _ => other.send(&word[..]),
-    }
-    micros(begun.elapsed() / BULKS)
-}
-
-fn copies() -> f64 {
-    let from = vec![1_u8; BULK];
-    let mut to = vec![0_u8; BULK];
-    let begun = Instant::now();
-    for _ in 0..BULKS {
-        to.copy_from_slice(black_box(&from));
-        black_box(&mut to);
     }
     micros(begun.elapsed() / BULKS)
 }
@@ -247,7 +237,7 @@ pub fn measure(what: &str) -> Outcome<()> {
             let [call, fetch, store] = remote(&shm_rpc, &memory)?;
             round.push(call);
             world.barrier();
-            round.push(copies());
+            round.push(micros(floors::copy(BULK, BULKS)));
             world.barrier();
             round.push(mpi_bulk(&world, &mut frame));
             world.barrier();

@@ -5,7 +5,8 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::{Outcome, ratio, row};
+use bench::Outcome;
+use bench::table::{ratio, row};
 
 const ROUNDS: usize = 11;
 

@@ -8,7 +8,7 @@ use mpi::point_to_point::send_receive_into;
 use mpi::topology::SimpleCommunicator;
 use mpi::traits::*;
 
-use crate::Outcome;
+use bench::Outcome;
 
 /// The rows of one colour that a process has, those of its neighbours beside them.
 type Band = Vec<Vec<f64>>;

@@ -10,7 +10,7 @@ use apps::tsp::{Instance, Known, Search, Tour};
 use mpi::topology::SimpleCommunicator;
 use mpi::traits::*;
 
-use crate::Outcome;
+use bench::Outcome;
 
 const WANTED: i32 = 1;
 const JOB: i32 = 2;

@@ -17,7 +17,7 @@ pub(super) fn to_write(word: &AtomicU64) {
         std::arch::asm!(
             "prefetchw [{word}]",
             word = in(reg) word,
-            options(nomem, nostack, preserves_flags)
+            options(readonly, nostack, preserves_flags)
         );
     }
     #[cfg(not(all(target_arch = "x86_64", not(loom))))]
