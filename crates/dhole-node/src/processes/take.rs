@@ -104,6 +104,15 @@ impl Tray {
         &mut self.first[..bytes]
     }
 
+    /// Whether the node is done with a message at once: where it asks for one object, brings it, or
+    /// is a reply. A call may take as long as the program likes, and meanwhile others look at the
+    /// port.
+    #[inline]
+    fn is_soon_taken(&self, First { lies, .. }: &First) -> bool {
+        let message = &self.first[lies.clone()];
+        single::is_begun_by(message) || bare::is_reply(message)
+    }
+
     fn clear(&mut self) {
         *self = Tray::default();
     }
@@ -230,6 +239,7 @@ impl Processes {
     pub(super) fn poll(&self, receivers: &Receivers<'_>, out: &mut Outbox<Message>) -> usize {
         let desk = &self.desk;
         let (mut tray, mut first) = (None, None);
+        let mut given = 0;
         let mut taken = self.collect(&mut |from, frame| {
             if tray.is_none() {
                 tray = desk.try_tray();
@@ -239,6 +249,11 @@ impl Processes {
                 // at once, so none of them comes in between.
                 Some(tray) if !desk.has_collected() => {
                     self.take_to(tray, &mut first, from, frame);
+                    // Who waits for it need not wait until the look is over.
+                    if let Some(First { from, lies }) = first.take_if(|it| tray.is_soon_taken(it)) {
+                        self.hand_over_bytes(receivers, from, &tray.first[lies], out);
+                        given += 1;
+                    }
                 }
                 _ => self.take_aside(from, frame),
             }
@@ -250,7 +265,7 @@ impl Processes {
             taken += 1;
             self.lose(receivers, node, &loss.to_string(), out);
         });
-        taken + self.deliver((tray, first), receivers, out)
+        taken + given + self.deliver((tray, first), receivers, out)
     }
 
     /// Has frames taken that have come to the port, and returns how many those were.
