@@ -6,8 +6,8 @@
 
 use crate::atomic::AtomicU64;
 
-/// Has the line of a word fetched, in the background, to be written soon. That is a hint: nothing is
-/// read or written by it.
+/// Has the line of a word fetched, in the background, to be written soon. That is a hint: nothing
+/// is read or written by it.
 #[inline(always)]
 pub(super) fn to_write(word: &AtomicU64) {
     // SAFETY: the instruction changes no memory, register or flag, and faults nowhere; processors
