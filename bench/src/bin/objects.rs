@@ -2,8 +2,8 @@
 //! bare lock; ordered writes and calls of a copy elsewhere, on two nodes, beside a remote procedure
 //! of 8 bytes over shared memory.
 //!
-//! Alone the nodes are threads; `dhole run -n 2 -- target/release/objects` makes them processes, for
-//! which the ratios are asked. Nothing is pinned; who waits spins for 100 us. The best and the
+//! Alone the nodes are threads; `dhole run -n 2 -- target/release/objects` makes them processes,
+//! for which the ratios are asked. Nothing is pinned; who waits spins for 100 us. The best and the
 //! middle of several runs are printed, in nanoseconds. An argument chooses those whose names begin
 //! so.
 #![forbid(unsafe_code)]
