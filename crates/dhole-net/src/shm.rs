@@ -334,7 +334,12 @@ impl Shm {
         // Before the ring is read: what was written before the end is in it.
         let gone = link.gone.load(Ordering::Acquire);
         let ring = link.incoming();
-        let brought = inbound.poll(ring, self.largest, &mut |frame| take(node, frame));
+        let brought = inbound.poll(ring, self.largest, &mut |frame| {
+            // What `take` sends may show that the peer is to be cut off.
+            if self.peers.loss(node).is_none() {
+                take(node, frame);
+            }
+        });
         link.read_to.store(inbound.position(), Ordering::Relaxed);
         if brought.freed {
             self.wake_writer(link);

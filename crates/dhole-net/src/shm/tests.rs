@@ -106,6 +106,25 @@ fn nothing_is_taken_of_who_was_cut_off_in_the_same_look() {
 }
 
 #[test]
+fn nothing_is_taken_of_who_is_cut_off_for_what_was_sent_meanwhile() {
+    let (port, peer) = port_and_peer();
+    peer.segment.words()[0].store(u64::MAX, Ordering::Release);
+    let mut writer = Writer::new();
+    for _ in 0..2 {
+        let frame = header(Kind::Whole, 8);
+        let written = writer.write(peer.segment.ring(1), frame, [&[1; 8][..]]);
+        assert_eq!(written, Ok(true));
+    }
+    let mut taken = 0;
+    port.poll(&mut |_, _| {
+        taken += 1;
+        // Until it is asked up to where the peer has read.
+        while port.send(PEER, &[&[0; 1_000]]).is_ok() {}
+    });
+    assert_eq!(taken, 1);
+}
+
+#[test]
 fn pieces_that_make_no_frame_are_cut_off() {
     let first = |total| Kind::First(total);
     assert_cut_off(&writes(&[header(Kind::Piece, 8)]), "belong to no frame");
