@@ -104,15 +104,6 @@ impl Tray {
         &mut self.first[..bytes]
     }
 
-    /// Whether the node is done with a message at once: where it asks for one object, brings it, or
-    /// is a reply. A call may take as long as the program likes, and meanwhile others look at the
-    /// port.
-    #[inline]
-    fn is_soon_taken(&self, First { lies, .. }: &First) -> bool {
-        let message = &self.first[lies.clone()];
-        single::is_begun_by(message) || bare::is_reply(message)
-    }
-
     fn clear(&mut self) {
         *self = Tray::default();
     }
@@ -249,11 +240,10 @@ impl Processes {
                 // at once, so none of them comes in between.
                 Some(tray) if !desk.has_collected() => {
                     self.take_to(tray, &mut first, from, frame);
-                    // Who waits for it need not wait until the look is over.
-                    if let Some(First { from, lies }) = first.take_if(|it| tray.is_soon_taken(it)) {
-                        self.hand_over_bytes(receivers, from, &tray.first[lies], out);
-                        given += 1;
-                    }
+                    // Who waits for it need not wait until the look is over. It is not given to a
+                    // node for which somebody would have to wait here: others need the port.
+                    let gives = |it: &mut First| self.gives_at_once(receivers, it, tray, out);
+                    given += usize::from(first.take_if(gives).is_some());
                 }
                 _ => self.take_aside(from, frame),
             }
@@ -372,16 +362,45 @@ impl Processes {
         let Some(node) = receivers.first() else {
             return;
         };
-        // Whoever is answered waits for it; and for what goes before.
-        let answer = &mut |parts: [&[u8]; 2]| {
-            if !out.is_empty() || !self.post_bytes(from, parts, true) {
-                out.push(self.whole(self.me, from, &parts.concat()));
-            }
-        };
-        match node.deliver_bytes(from, bytes, answer) {
-            Some(Wake::Yes) => self.pace.wake(&*self.port),
-            Some(Wake::No) => {}
+        let woken = node.deliver_bytes(from, bytes, &mut |parts| self.answer(from, parts, out));
+        match woken {
+            Some(woken) => self.has_woken(woken),
             None => self.hand_over(receivers, self.whole(from, self.me, bytes), out),
+        }
+    }
+
+    /// Whether the first message of a look is given to the node while the look goes on: where the
+    /// node is done with it at once, and nobody has its lock.
+    #[inline]
+    fn gives_at_once(
+        &self,
+        receivers: &Receivers<'_>,
+        first: &First,
+        tray: &Tray,
+        out: &mut Outbox<Message>,
+    ) -> bool {
+        let message = &tray.first[first.lies.clone()];
+        let Some(node) = receivers.first().filter(|_| is_soon_taken(message)) else {
+            return false;
+        };
+        let from = first.from;
+        let answer = &mut |parts: [&[u8]; 2]| self.answer(from, parts, out);
+        let woken = node.try_deliver_bytes(from, message, answer);
+        woken.map(|woken| self.has_woken(woken)).is_some()
+    }
+
+    /// Sends an answer, whose receiver waits for it; and for what goes before.
+    #[inline]
+    fn answer(&self, to: NodeId, parts: [&[u8]; 2], out: &mut Outbox<Message>) {
+        if !out.is_empty() || !self.post_bytes(to, parts, true) {
+            out.push(self.whole(self.me, to, &parts.concat()));
+        }
+    }
+
+    #[inline]
+    fn has_woken(&self, woken: Wake) {
+        if woken == Wake::Yes {
+            self.pace.wake(&*self.port);
         }
     }
 
@@ -402,7 +421,9 @@ impl Processes {
     pub(super) fn take_early(&self, receivers: &Receivers<'_>) {
         let mut out = Outbox::default();
         // Whoever has seen that this process is not ready keeps its frame before, or learns
-        // afterwards that it is: what came first is put first, and nothing stays behind.
+        // afterwards that it is: what came first is put first, and nothing stays behind. Who has
+        // the tray, whose frames go before what was put, has given it back by then.
+        let tray = lock(&self.desk.tray);
         let mut early = lock(&self.desk.early);
         for Kept { from, frame, .. } in early.take(self.run()) {
             self.take_when(true, from, &frame, &mut |message| {
@@ -410,7 +431,7 @@ impl Processes {
             });
         }
         self.desk.ready.store(true, Ordering::SeqCst);
-        drop(early);
+        drop((early, tray));
         let lost: Vec<LostNode> = lock(&self.table).lost().cloned().collect();
         for LostNode { node, how } in lost {
             self.tell_of_loss(receivers, node, &how, &mut out);
@@ -654,6 +675,13 @@ impl Processes {
         };
         self.desk.put(Counted::new(envelope, 0));
     }
+}
+
+/// Whether the node is done with a message at once: where it asks for one object, brings it, or is
+/// a reply. A call may take as long as the program likes.
+#[inline]
+fn is_soon_taken(message: &[u8]) -> bool {
+    single::is_begun_by(message) || bare::is_reply(message)
 }
 
 /// Whether a frame brings a message that the node may take by its bytes.

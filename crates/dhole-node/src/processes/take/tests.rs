@@ -408,7 +408,21 @@ impl Receiver<Message> for Watching<'_> {
         Wake::No
     }
 
-    fn deliver_bytes(&self, from: NodeId, _: &[u8], _: &mut dyn FnMut([&[u8]; 2])) -> Option<Wake> {
+    fn deliver_bytes(
+        &self,
+        from: NodeId,
+        bytes: &[u8],
+        answer: &mut dyn FnMut([&[u8]; 2]),
+    ) -> Option<Wake> {
+        self.try_deliver_bytes(from, bytes, answer)
+    }
+
+    fn try_deliver_bytes(
+        &self,
+        from: NodeId,
+        _: &[u8],
+        _: &mut dyn FnMut([&[u8]; 2]),
+    ) -> Option<Wake> {
         let cut_off = &self.0.desk.peers[from.index()].cut_off;
         lock(&self.1).push(cut_off.load(Ordering::SeqCst));
         Some(Wake::No)
@@ -465,4 +479,42 @@ fn what_somebody_waits_for_is_given_to_the_node_before_the_look_is_over_and_a_ca
         );
         assert_eq!(*lock(&watching.1), [looked_on], "{first:?}");
     }
+}
+
+#[test]
+fn others_look_at_the_port_while_somebody_waits_for_the_node() {
+    let (peer, machine) = of_run_1(ProcessLimits::default());
+    machine.desk.ready.store(true, Ordering::SeqCst);
+    let (cluster, pool) = (Cluster::new(2).unwrap(), Arc::new(PayloadPool::default()));
+    let node = Node::new(NodeId(0), 2, &Settings::nodes(2), &cluster, &pool);
+    let version = Version {
+        lamport: 1,
+        node: NodeId(0),
+    };
+    let (oid, need) = (Oid(64), version);
+    let asked = Single::Fetch {
+        round: 1,
+        wanted: Wanted { oid, need },
+        beside: 0,
+    };
+    let asked = frame(Kind::Message, &single::bytes(asked), &[]);
+    let (beside, _) = message();
+    let receivers = [&node as &dyn Receiver<Message>];
+    peer.send(NodeId(0), &[&asked]).unwrap();
+    let computing = node.monitor.lock();
+    let collects = std::thread::scope(|scope| {
+        scope.spawn(|| machine.poll(&receivers, &mut Outbox::default()));
+        let collects = (0..1_000_000).any(|_| {
+            std::thread::yield_now();
+            let _as_much_as_there_is_room_for = peer.send(NodeId(0), &[&beside]);
+            machine.attend();
+            machine.desk.has_collected()
+        });
+        drop(computing);
+        collects
+    });
+    assert!(
+        collects,
+        "whoever waits for the node keeps the port from all"
+    );
 }
