@@ -150,6 +150,16 @@ fn the_first_failure_is_named_and_its_exit_code_passed_on() {
 }
 
 #[test]
+fn a_failure_while_nodes_are_still_started_ends_them_all() {
+    // Node 0 has ended, and all that it said was heard, long before the last one is started.
+    let text = "[ $DHOLE_NODE != 0 ] || exit 7; exec sleep 1000";
+    let output = script(&["-n", "60", "--grace-ms", "0"], text);
+    assert_eq!(code(&output), 7);
+    let said = "dhole: node 0 failed with exit code 7";
+    assert_eq!(lines(&output.stderr), [said]);
+}
+
+#[test]
 fn who_fails_because_another_was_killed_is_not_blamed() {
     // Node 1 may be seen to end first, with an error that it has only because node 0 is gone.
     let text = "if [ $DHOLE_NODE = 0 ]; then sleep 0.2; kill -9 $$; fi; exit 1";

@@ -352,6 +352,12 @@ impl Cluster<'_> {
         let grace = Duration::from_millis(self.wanted.grace_ms(bound));
         let mut ending = killed.then(Ending::killed);
         while self.ended.len() < self.processes.len() {
+            // Before anything is waited for: all of it may have happened while nodes were started.
+            let failed = !self.failures.is_empty() && !self.wanted.survive;
+            let fails = failed || self.gathering.stood_up().is_some();
+            if self.signalled.is_some() || fails {
+                ending.get_or_insert_with(Ending::begins);
+            }
             let wakes = ending.as_ref().and_then(|e| e.next(grace));
             match self.next(wakes) {
                 Some(event) => self.take(event),
@@ -360,11 +366,6 @@ impl Cluster<'_> {
                     Some(Step::Kill) => self.kill_all(),
                     None => {}
                 },
-            }
-            let failed = !self.failures.is_empty() && !self.wanted.survive;
-            let fails = failed || self.gathering.stood_up().is_some();
-            if self.signalled.is_some() || fails {
-                ending.get_or_insert_with(Ending::begins);
             }
         }
         let until = Instant::now() + LAST_LINES_WITHIN;
