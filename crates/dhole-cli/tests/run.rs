@@ -4,6 +4,9 @@ use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -256,6 +259,27 @@ const ANSWERS: &str = "trap 'echo what I hold; kill $!; exit 0' QUIT; sleep 1000
                        eval \"printf 'meets $$\\njoined\\n' >&$DHOLE_LAUNCHER_FD\"; \
                        echo ready; wait";
 
+/// What is said until all have ended, who are asked until they have: what a node tells its launcher
+/// may be heard after what it prints, and nobody is asked of whom nothing was heard.
+fn answers(
+    said: impl Iterator<Item = String> + Send + 'static,
+    mut ask: impl FnMut(),
+) -> Vec<String> {
+    let (tell, told) = mpsc::channel();
+    thread::spawn(move || said.for_each(|line| drop(tell.send(line))));
+    let mut all = Vec::new();
+    loop {
+        ask();
+        loop {
+            match told.recv_timeout(Duration::from_secs(1)) {
+                Ok(line) => all.push(line),
+                Err(RecvTimeoutError::Timeout) => break,
+                Err(RecvTimeoutError::Disconnected) => return all,
+            }
+        }
+    }
+}
+
 #[test]
 fn sigquit_ends_nobody_who_does_not_answer_it() {
     let text = "echo ready; read -r line; exit 3";
@@ -299,8 +323,8 @@ fn sigquit_is_passed_on_and_ends_nothing() {
         [said.next().unwrap(), said.next().unwrap()],
         ["ready", "ready"]
     );
-    kill_process(pid, Signal::QUIT).unwrap();
-    assert_eq!(said.collect::<Vec<_>>(), ["what I hold", "what I hold"]);
+    let said = answers(said, || kill_process(pid, Signal::QUIT).unwrap());
+    assert_eq!(said, ["what I hold", "what I hold"]);
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }
 
@@ -336,8 +360,9 @@ fn a_dump_goes_to_the_run_that_is_named_and_to_nothing_else() {
     let refused = dump(std::process::id());
     assert_eq!(code(&refused), 2);
     assert!(lines(&refused.stderr)[0].contains("is no `dhole run` of yours"));
-    assert_eq!(code(&dump(child.id())), 0);
-    assert_eq!(said.collect::<Vec<_>>(), ["what I hold", "what I hold"]);
+    let run = child.id();
+    let said = answers(said, || assert_eq!(code(&dump(run)), 0));
+    assert_eq!(said, ["what I hold", "what I hold"]);
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }
 
