@@ -23,17 +23,6 @@ pub trait Receiver<M>: Sync {
         None
     }
 
-    /// As [`deliver_bytes`](Receiver::deliver_bytes), by who holds what others need: nothing has
-    /// happened either where the node's lock is taken.
-    fn try_deliver_bytes(
-        &self,
-        _from: NodeId,
-        _bytes: &[u8],
-        _answer: &mut dyn FnMut([&[u8]; 2]),
-    ) -> Option<Wake> {
-        None
-    }
-
     /// What the node does, holds and waits for, for somebody who wonders why nothing happens.
     /// `None` while its lock is taken: this does not wait for it.
     fn describe(&self) -> Option<String> {

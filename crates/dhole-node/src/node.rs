@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use dhole_heap::{Cluster, Guard, HeapMut, Monitor, Presence};
+use dhole_heap::{Cluster, HeapMut, Monitor, Presence};
 use dhole_model::{CallSite, Counters, MessageKind, NodeId, Oid};
 use dhole_net::{Envelope, Outbox, Payload, PayloadPool, Receiver, Wake};
 use dhole_protocol::group::Ending;
@@ -211,36 +211,18 @@ impl Receiver<Message> for Node {
         bytes: &[u8],
         answer: &mut dyn FnMut([&[u8]; 2]),
     ) -> Option<Wake> {
-        take_bytes(self.monitor.lock(), from, bytes, answer)
-    }
-
-    fn try_deliver_bytes(
-        &self,
-        from: NodeId,
-        bytes: &[u8],
-        answer: &mut dyn FnMut([&[u8]; 2]),
-    ) -> Option<Wake> {
-        take_bytes(self.monitor.try_lock()?, from, bytes, answer)
+        let mut guard = self.monitor.lock();
+        let (mut heap, state) = guard.split();
+        match single::is_begun_by(bytes) {
+            true => state.take_single(from, bytes, &mut heap, answer),
+            false => state.take_bare(from, bytes, answer),
+        }
     }
 
     fn describe(&self) -> Option<String> {
         let mut guard = self.monitor.try_lock()?;
         let (heap, state) = guard.split();
         Some(state.describe(heap.presence()))
-    }
-}
-
-#[inline]
-fn take_bytes(
-    mut guard: Guard<'_, State>,
-    from: NodeId,
-    bytes: &[u8],
-    answer: &mut dyn FnMut([&[u8]; 2]),
-) -> Option<Wake> {
-    let (mut heap, state) = guard.split();
-    match single::is_begun_by(bytes) {
-        true => state.take_single(from, bytes, &mut heap, answer),
-        false => state.take_bare(from, bytes, answer),
     }
 }
 

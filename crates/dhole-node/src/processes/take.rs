@@ -230,7 +230,6 @@ impl Processes {
     pub(super) fn poll(&self, receivers: &Receivers<'_>, out: &mut Outbox<Message>) -> usize {
         let desk = &self.desk;
         let (mut tray, mut first) = (None, None);
-        let mut given = 0;
         let mut taken = self.collect(&mut |from, frame| {
             if tray.is_none() {
                 tray = desk.try_tray();
@@ -240,10 +239,6 @@ impl Processes {
                 // at once, so none of them comes in between.
                 Some(tray) if !desk.has_collected() => {
                     self.take_to(tray, &mut first, from, frame);
-                    // Who waits for it need not wait until the look is over. It is not given to a
-                    // node for which somebody would have to wait here: others need the port.
-                    let gives = |it: &mut First| self.gives_at_once(receivers, it, tray, out);
-                    given += usize::from(first.take_if(gives).is_some());
                 }
                 _ => self.take_aside(from, frame),
             }
@@ -255,7 +250,7 @@ impl Processes {
             taken += 1;
             self.lose(receivers, node, &loss.to_string(), out);
         });
-        taken + given + self.deliver((tray, first), receivers, out)
+        taken + self.deliver((tray, first), receivers, out)
     }
 
     /// Has frames taken that have come to the port, and returns how many those were.
@@ -362,45 +357,16 @@ impl Processes {
         let Some(node) = receivers.first() else {
             return;
         };
-        let woken = node.deliver_bytes(from, bytes, &mut |parts| self.answer(from, parts, out));
-        match woken {
-            Some(woken) => self.has_woken(woken),
-            None => self.hand_over(receivers, self.whole(from, self.me, bytes), out),
-        }
-    }
-
-    /// Whether the first message of a look is given to the node while the look goes on: where the
-    /// node is done with it at once, and nobody has its lock.
-    #[inline]
-    fn gives_at_once(
-        &self,
-        receivers: &Receivers<'_>,
-        first: &First,
-        tray: &Tray,
-        out: &mut Outbox<Message>,
-    ) -> bool {
-        let message = &tray.first[first.lies.clone()];
-        let Some(node) = receivers.first().filter(|_| is_soon_taken(message)) else {
-            return false;
+        // Whoever is answered waits for it; and for what goes before.
+        let answer = &mut |parts: [&[u8]; 2]| {
+            if !out.is_empty() || !self.post_bytes(from, parts, true) {
+                out.push(self.whole(self.me, from, &parts.concat()));
+            }
         };
-        let from = first.from;
-        let answer = &mut |parts: [&[u8]; 2]| self.answer(from, parts, out);
-        let woken = node.try_deliver_bytes(from, message, answer);
-        woken.map(|woken| self.has_woken(woken)).is_some()
-    }
-
-    /// Sends an answer, whose receiver waits for it; and for what goes before.
-    #[inline]
-    fn answer(&self, to: NodeId, parts: [&[u8]; 2], out: &mut Outbox<Message>) {
-        if !out.is_empty() || !self.post_bytes(to, parts, true) {
-            out.push(self.whole(self.me, to, &parts.concat()));
-        }
-    }
-
-    #[inline]
-    fn has_woken(&self, woken: Wake) {
-        if woken == Wake::Yes {
-            self.pace.wake(&*self.port);
+        match node.deliver_bytes(from, bytes, answer) {
+            Some(Wake::Yes) => self.pace.wake(&*self.port),
+            Some(Wake::No) => {}
+            None => self.hand_over(receivers, self.whole(from, self.me, bytes), out),
         }
     }
 
@@ -675,13 +641,6 @@ impl Processes {
         };
         self.desk.put(Counted::new(envelope, 0));
     }
-}
-
-/// Whether the node is done with a message at once: where it asks for one object, brings it, or is
-/// a reply. A call may take as long as the program likes.
-#[inline]
-fn is_soon_taken(message: &[u8]) -> bool {
-    single::is_begun_by(message) || bare::is_reply(message)
 }
 
 /// Whether a frame brings a message that the node may take by its bytes.

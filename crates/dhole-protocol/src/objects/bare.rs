@@ -52,12 +52,6 @@ pub fn is_begun_by(bytes: &[u8]) -> bool {
     calls || ordered::is_begun_by(bytes)
 }
 
-/// Whether the bytes of a bare message are those of a reply.
-#[inline]
-pub fn is_reply(bytes: &[u8]) -> bool {
-    bytes.starts_with(&REPLY)
-}
-
 /// Whether bytes are a bare call, the reply to one, or an ordered call, which [`decode`] brings
 /// then.
 pub fn is_whole(bytes: &[u8]) -> bool {

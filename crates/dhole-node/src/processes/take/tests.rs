@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use dhole_heap::{Cluster, Monitor};
-use dhole_model::{Coherence, Detector, MessageKind, ObjectId, Oid, OidRange, Version};
+use dhole_model::{Coherence, Detector, MessageKind, Oid, OidRange, Version};
 use dhole_net::{Local, PayloadPool, Port, Receiver, SendError};
-use dhole_protocol::objects::{CallId, CallRef};
 use dhole_protocol::single::Single;
 use dhole_protocol::{Event, Sent, Wanted};
 
@@ -398,123 +397,4 @@ fn what_came_before_the_node_was_ready_is_delivered_in_its_order_and_none_is_lef
     machine.run.store(2, Ordering::SeqCst);
     machine.take_early(&receivers);
     assert_eq!((noted(), kept()), (vec![bytes(4)], (0, 0)));
-}
-
-/// Notes of each message whether what comes behind it was looked at before.
-struct Watching<'a>(&'a Processes, Mutex<Vec<bool>>);
-
-impl Receiver<Message> for Watching<'_> {
-    fn deliver(&self, _: Envelope<Message>, _: &mut Outbox<Message>) -> Wake {
-        Wake::No
-    }
-
-    fn deliver_bytes(
-        &self,
-        from: NodeId,
-        bytes: &[u8],
-        answer: &mut dyn FnMut([&[u8]; 2]),
-    ) -> Option<Wake> {
-        self.try_deliver_bytes(from, bytes, answer)
-    }
-
-    fn try_deliver_bytes(
-        &self,
-        from: NodeId,
-        _: &[u8],
-        _: &mut dyn FnMut([&[u8]; 2]),
-    ) -> Option<Wake> {
-        let cut_off = &self.0.desk.peers[from.index()].cut_off;
-        lock(&self.1).push(cut_off.load(Ordering::SeqCst));
-        Some(Wake::No)
-    }
-}
-
-#[test]
-fn what_somebody_waits_for_is_given_to_the_node_before_the_look_is_over_and_a_call_is_not() {
-    let (round, sent, keep) = (
-        1,
-        Sent {
-            oid: Oid(64),
-            version: Version {
-                lamport: 2,
-                node: NodeId(1),
-            },
-        },
-        false,
-    );
-    let (oid, need) = (sent.oid, sent.version);
-    let asked = Single::Fetch {
-        round,
-        wanted: Wanted { oid, need },
-        beside: 0,
-    };
-    let brought = single::bytes(Single::Reply { round, sent, keep });
-    let call = CallRef {
-        id: CallId {
-            node: NodeId(1),
-            number: 1,
-        },
-        object: ObjectId(0),
-        kind: 1,
-        operation: 0,
-        writes: true,
-        arguments: &[],
-    };
-    let frames = [
-        (reply(1, b"one"), false),
-        (frame(Kind::Message, &brought, b"object"), false),
-        (frame(Kind::Message, &single::bytes(asked), &[]), false),
-        (frame(Kind::Message, &bare::call_head(call, 0), &[]), true),
-    ];
-    for (first, looked_on) in frames {
-        let (peer, machine) = of_run_1(ProcessLimits::default());
-        machine.desk.ready.store(true, Ordering::SeqCst);
-        let watching = Watching(&machine, Mutex::default());
-        for frame in [&first[..], b"nothing that a sound process sends"] {
-            peer.send(NodeId(0), &[frame]).unwrap();
-        }
-        machine.poll(
-            &[&watching as &dyn Receiver<Message>],
-            &mut Outbox::default(),
-        );
-        assert_eq!(*lock(&watching.1), [looked_on], "{first:?}");
-    }
-}
-
-#[test]
-fn others_look_at_the_port_while_somebody_waits_for_the_node() {
-    let (peer, machine) = of_run_1(ProcessLimits::default());
-    machine.desk.ready.store(true, Ordering::SeqCst);
-    let (cluster, pool) = (Cluster::new(2).unwrap(), Arc::new(PayloadPool::default()));
-    let node = Node::new(NodeId(0), 2, &Settings::nodes(2), &cluster, &pool);
-    let version = Version {
-        lamport: 1,
-        node: NodeId(0),
-    };
-    let (oid, need) = (Oid(64), version);
-    let asked = Single::Fetch {
-        round: 1,
-        wanted: Wanted { oid, need },
-        beside: 0,
-    };
-    let asked = frame(Kind::Message, &single::bytes(asked), &[]);
-    let (beside, _) = message();
-    let receivers = [&node as &dyn Receiver<Message>];
-    peer.send(NodeId(0), &[&asked]).unwrap();
-    let computing = node.monitor.lock();
-    let collects = std::thread::scope(|scope| {
-        scope.spawn(|| machine.poll(&receivers, &mut Outbox::default()));
-        let collects = (0..1_000_000).any(|_| {
-            std::thread::yield_now();
-            let _as_much_as_there_is_room_for = peer.send(NodeId(0), &[&beside]);
-            machine.attend();
-            machine.desk.has_collected()
-        });
-        drop(computing);
-        collects
-    });
-    assert!(
-        collects,
-        "whoever waits for the node keeps the port from all"
-    );
 }
