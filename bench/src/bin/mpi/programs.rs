@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use bench::Outcome;
-use bench::table::{ratio, row};
+use bench::table::{head, ratio, row};
 
 const ROUNDS: usize = 11;
 
@@ -18,7 +18,7 @@ pub fn measure(what: &str) -> Outcome<()> {
     println!(
         "without pause; dhole's not bound, unless under mpirun, spinning 100 us, then yielding"
     );
-    println!("{:<52} {:>10} {:>10}", "", "best", "middle");
+    head();
     let all = what == "all";
     if all || what == "floors" {
         print!("{}", started(mpirun(2, &["as-floors", "floors"])?)?);
