@@ -345,6 +345,12 @@ impl<P: Port> Port for Reliable<P> {
             }
             self.park(left.min(CLOSING_NAP));
         }
+        for peer in self.peers.others() {
+            if self.peers.loss(peer) == Some(&Loss::Left) {
+                let flow = locked(&self.flows[peer.index()]);
+                flow.farewell(&mut |parts| self.inner.send(peer, parts).is_ok());
+            }
+        }
         self.inner.close(Duration::ZERO);
     }
 }

@@ -7,17 +7,18 @@ use std::time::Duration;
 
 use dhole_model::NodeId;
 
-use crate::{Layer, Local, Loss, Port, Reliable, ReliableLimits};
+use crate::{Layer, Local, Loss, Port, Reliable, ReliableLimits, SendError};
 
 /// Longer than the test may take.
 const LONG: Duration = Duration::from_secs(3_600);
 const BOUND: Duration = Duration::from_secs(20);
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// A port that says when somebody sleeps in it, and brings one frame at a time.
+/// A port that says when somebody sleeps in it, brings one frame at a time, and loses the next few.
 struct Beneath {
     port: Local,
     parks: mpsc::SyncSender<()>,
+    loses: AtomicU64,
     brings: std::sync::Mutex<Vec<(NodeId, Vec<u8>)>>,
 }
 
@@ -26,6 +27,17 @@ impl Layer for Beneath {
 
     fn inner(&self) -> &Local {
         &self.port
+    }
+
+    fn send(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
+        let less = |left: u64| left.checked_sub(1);
+        match self
+            .loses
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, less)
+        {
+            Ok(_) => Ok(()),
+            Err(_) => Port::send(&self.port, to, parts),
+        }
     }
 
     fn poll(&self, take: &mut dyn FnMut(NodeId, &[u8])) -> usize {
@@ -41,8 +53,12 @@ impl Layer for Beneath {
         1
     }
 
+    /// As one that has no connections: nobody learns of it.
+    fn close(&self, _: Duration) {}
+
     fn park(&self, at_most: Duration) {
-        self.parks.send(()).expect("somebody counts");
+        // Where nobody counts, it does not matter.
+        let _ = self.parks.try_send(());
         self.port.park(at_most);
     }
 }
@@ -61,6 +77,7 @@ fn ports(nodes: usize) -> (Vec<Reliable<Beneath>>, Arc<AtomicU64>, mpsc::Receive
         let beneath = Beneath {
             port,
             parks: parks.clone(),
+            loses: AtomicU64::new(0),
             brings: std::sync::Mutex::default(),
         };
         Reliable::with_clock(beneath, limits, now)
@@ -142,4 +159,31 @@ fn what_has_come_is_read_before_its_absence_is_held_against_anybody() {
         ports[0].poll(nothing);
         assert_eq!(losses(&ports[0]), []);
     }
+}
+
+#[test]
+fn who_closes_last_lets_who_has_left_know_that_everything_has_come() {
+    let (ports, clock, _parked) = ports(2);
+    let (closed, closes) = mpsc::channel();
+    thread::scope(|scope| {
+        let (stays, leaves) = (&ports[0], &ports[1]);
+        assert_eq!(leaves.send(NodeId(0), &[b"last"]), Ok(()));
+        scope.spawn(move || {
+            leaves.close(LONG);
+            let _ = closed.send(());
+        });
+        // It has all of it, but nothing of what it answers comes, and little of what it says last.
+        stays.inner().loses.store(u64::MAX, Ordering::SeqCst);
+        let mut lost = Vec::new();
+        while lost.is_empty() {
+            stays.poll(&mut |_, frame| assert_eq!(frame, b"last"));
+            lost = losses(stays);
+        }
+        assert_eq!(lost, [(NodeId(1), Loss::Left)]);
+        stays.inner().loses.store(5, Ordering::SeqCst);
+        stays.close(LONG);
+        let in_time = closes.recv_timeout(BOUND);
+        clock.fetch_add(LONG.as_millis() as u64, Ordering::Relaxed);
+        in_time.expect("who left is told, and does not wait for its bound");
+    });
 }
