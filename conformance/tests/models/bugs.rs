@@ -157,7 +157,7 @@ fn a_stale_reply_of_a_whole_page_makes_a_stale_read() {
 
 #[test]
 fn a_notice_that_forgets_its_range_makes_a_stale_read() {
-    caught(Bug::ForgetRange, parts_under_a_lock(), Fault::StaleRead);
+    caught(Bug::ForgetRange, parts_written_alone(), Fault::StaleRead);
 }
 
 #[test]
@@ -168,6 +168,12 @@ fn a_notice_that_claims_more_than_was_written_is_refused() {
 #[test]
 fn a_reply_of_more_elements_than_were_asked_for_is_refused() {
     caught(Bug::WidenReply, parts_under_a_lock(), Fault::Refused);
+}
+
+#[test]
+fn an_object_that_became_writable_with_others_answered_too_early_is_touched_under_its_writer() {
+    let program = written_one_after_the_other();
+    caught(Bug::AnswerAtOnce, program, Fault::Presence);
 }
 
 #[test]

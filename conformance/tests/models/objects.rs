@@ -112,6 +112,14 @@ fn an_object_that_one_node_alone_writes_is_seen_by_who_asks_for_it() {
     sound(written_alone_in_phases(false), &[Sight::Exclusive]);
 }
 
+/// The third of them is not written while it is asked for, so a request that waits is for what
+/// became writable with the others.
+#[test]
+fn an_object_that_becomes_writable_with_others_is_seen_by_who_asks_for_it() {
+    let sights = [Sight::Exclusive, Sight::Deferred, Sight::Invalidated];
+    sound(written_one_after_the_other(), &sights);
+}
+
 #[test]
 fn an_object_that_one_node_alone_writes_can_be_raced_for() {
     sound(

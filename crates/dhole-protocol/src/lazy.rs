@@ -8,6 +8,7 @@
 //! one keeps its copy.
 
 mod aggregation;
+mod alone;
 mod owned;
 mod quiet;
 mod single;
@@ -38,6 +39,7 @@ use crate::{
     Flushed, FlushedAt, Interval, Message, News, Pushed, Sent, SentList, Wanted, WantedList,
 };
 use aggregation::{SpareLists, Want};
+use alone::Ahead;
 
 pub use aggregation::MOST_BESIDE;
 pub use owned::MOST_ALONG;
@@ -64,6 +66,7 @@ pub(crate) struct Lazy {
     /// Objects written in the current interval, in the order of their first write, and where that
     /// was.
     pub(crate) dirty: Vec<(Oid, SiteId)>,
+    ahead: Ahead,
     pub races: RaceFinder,
     log: IntervalLog,
     pub(crate) seen_by_all: VectorTime,
@@ -111,6 +114,7 @@ impl Lazy {
             home: Home::default(),
             gone: None,
             dirty: Vec::new(),
+            ahead: Ahead::default(),
             races: RaceFinder::new(me, races),
             log: IntervalLog::new(nodes, limits),
             seen_by_all: VectorTime::zero(nodes),
@@ -216,9 +220,10 @@ impl Lazy {
             let Lazy { objects, races, .. } = self;
             return self.home.write_fault(self.me, at, objects, races, out);
         }
-        if object.dirty || object.exclusive {
+        if object.dirty || object.exclusive || self.write_alone(oid, out) {
             return;
         }
+        let object = self.objects.get_mut(oid);
         object.dirty = true;
         object.pre_image = object.served;
         self.dirty.push((oid, self.races.site(site)));
@@ -226,16 +231,6 @@ impl Lazy {
             oid,
             pre_image: object.pre_image,
         });
-    }
-
-    /// As a write, of an object that has no bytes: it may stay writable until somebody asks for it.
-    pub fn touch(&mut self, oid: Oid, out: &mut Commands) {
-        let object = self.objects.get_mut(oid);
-        if !object.exclusive {
-            object.exclusive = true;
-            let pre_image = false;
-            out.push(Command::MakeWritable { oid, pre_image });
-        }
     }
 
     /// Ends the current interval: everything written in it gets the interval's version and a

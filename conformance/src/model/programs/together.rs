@@ -113,6 +113,36 @@ pub fn owned_and_exclusive(readers: usize) -> Program {
         .owning(&[(0, 1), (1, 2)])
 }
 
+/// Node 0 writes three objects one after the other, and again the first two: the third becomes
+/// writable with them. Node 1 reads it meanwhile, and all of them later.
+pub fn written_one_after_the_other() -> Program {
+    let zero = vec![
+        Write(0),
+        Write(1),
+        Write(2),
+        Barrier,
+        Write(0),
+        Write(1),
+        Barrier,
+        Write(2),
+        Barrier,
+        Write(1),
+        Barrier,
+    ];
+    let one = vec![
+        Barrier,
+        Read(2),
+        Barrier,
+        Read(0),
+        Read(1),
+        Barrier,
+        Read(2),
+        Barrier,
+        Read(1),
+    ];
+    Program::new("written one after the other", vec![zero, one]).objects(&[0, 0, 0])
+}
+
 /// An owner and what it owns are written by one node while another reads them.
 pub fn owned_and_racing() -> Program {
     let zero = vec![

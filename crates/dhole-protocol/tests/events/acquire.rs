@@ -1,6 +1,6 @@
 //! `Event::Acquire`: where a lock comes from, in how many messages, and with which notices.
 
-use crate::pack::{OBJECT, Pack, acquire, from, miss, n, no_news, release, site};
+use crate::pack::{OBJECT, Pack, acquire, allocated, from, miss, n, no_news, release, site};
 use dhole_model::{MessageKind, Oid, OidRange};
 use dhole_protocol::{Command, Event, LockId, Message, ProtocolError};
 
@@ -192,11 +192,17 @@ fn a_forward_to_a_node_that_has_given_the_lock_away_is_refused() {
 
 #[test]
 fn a_grant_whose_news_has_a_gap_is_refused() {
-    let mut pack = Pack::with_object(3);
-    pack.write(0, OBJECT);
-    pack.pass(0, 0);
-    pack.write(0, OBJECT);
-    pack.pass(0, 0);
+    let mut pack = Pack::new(3);
+    let count = 2;
+    let range = OidRange {
+        first: OBJECT,
+        count,
+    };
+    pack.local(0, allocated(range));
+    for oid in range.iter() {
+        pack.write(0, oid);
+        pack.pass(0, 0);
+    }
     pack.begin(1, acquire(0));
     pack.deliver_next();
     let (_, _, grant) = pack.in_flight.pop_front().expect("a grant");

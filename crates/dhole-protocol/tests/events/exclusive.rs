@@ -1,15 +1,15 @@
-//! Objects that one node alone writes: after its second notice they stay writable, without faults
-//! or notices, until somebody asks for them or writes them.
+//! Objects that one node alone writes: written again after its notice they stay writable, without
+//! faults or notices, until somebody asks for them or writes them.
 
-use crate::pack::{OBJECT, Pack, acquire, from, from_pre_image, miss, release, site};
-use dhole_model::{OidRange, Version};
+use crate::pack::{OBJECT, Pack, acquire, allocated, from, from_pre_image, miss, release, site};
+use dhole_model::{CHUNK, Oid, OidRange, Version};
 use dhole_protocol::{Command, Event, Message, Wanted, WorkerIs};
 
 /// A pack whose node 0 is the only one that writes the object.
 fn exclusive() -> Pack {
     let mut pack = Pack::with_object(2);
     assert_eq!(intervals(&mut pack), 1);
-    assert_eq!(intervals(&mut pack), 1);
+    assert_eq!(intervals(&mut pack), 0);
     pack
 }
 
@@ -30,7 +30,7 @@ fn intervals(pack: &mut Pack) -> usize {
 }
 
 #[test]
-fn an_object_that_one_node_alone_writes_is_announced_twice_and_then_no_more() {
+fn an_object_that_one_node_alone_writes_is_announced_once_and_then_no_more() {
     let mut pack = exclusive();
     for _ in 0..3 {
         assert_eq!(
@@ -111,7 +111,7 @@ fn whoever_asks_gets_all_that_was_written_and_nothing_is_left_to_announce() {
 fn an_asker_that_writes_it_next_keeps_its_write() {
     // Of the same Lamport time, a version of node 1 is the greater one.
     let mut pack = Pack::new(2);
-    pack.local(1, crate::pack::allocated(OidRange::one(OBJECT)));
+    pack.local(1, allocated(OidRange::one(OBJECT)));
     for _ in 0..2 {
         pack.local(1, acquire(1));
         pack.write(1, OBJECT);
@@ -208,4 +208,69 @@ fn a_newer_write_of_another_node_ends_it() {
         )[..],
         [Command::MakeWritable { .. }]
     ));
+}
+
+/// A pack whose node 0 has written so many objects once, from this one on.
+fn written(first: Oid, count: u32) -> Pack {
+    let mut pack = Pack::new(2);
+    let range = OidRange { first, count };
+    pack.local(0, allocated(range));
+    pack.local(0, acquire(0));
+    range.iter().for_each(|oid| pack.write(0, oid));
+    let done = pack.local(0, release(0));
+    let clean = done.iter().filter(|c| matches!(c, Command::MakeClean(_)));
+    assert_eq!(clean.count(), count as usize);
+    pack
+}
+
+/// How many objects a write of this one makes writable, itself the first.
+fn made(pack: &mut Pack, oid: Oid) -> u64 {
+    let site = site(3);
+    let made = pack.local(0, Event::WriteFault { oid, site });
+    for (command, oid) in made.iter().zip((oid.0..).map(Oid)) {
+        let pre_image = false;
+        assert_eq!(*command, Command::MakeWritable { oid, pre_image });
+    }
+    made.len() as u64
+}
+
+#[test]
+fn where_they_are_written_one_after_the_other_ever_more_become_writable() {
+    let mut pack = written(OBJECT, 2 * CHUNK as u32);
+    let mut at = OBJECT;
+    // To the end of the chunk, and on from there.
+    for expected in [1, 2, 4, 8, 16, 32, 1, 2, 4] {
+        let made = made(&mut pack, at);
+        assert_eq!(made, expected, "from {at}");
+        at = at.plus(made);
+    }
+    let done = pack.local(0, acquire(0));
+    assert!(!done.contains(&Command::IntervalEnded), "nobody is told");
+}
+
+#[test]
+fn written_in_another_order_they_become_writable_one_by_one() {
+    let mut pack = written(OBJECT, 16);
+    for at in [9, 0, 14, 3, 5, 1] {
+        assert_eq!(made(&mut pack, OBJECT.plus(at)), 1, "{at}");
+    }
+    // It follows on the last one, and what follows on it is writable.
+    assert_eq!(made(&mut pack, OBJECT.plus(2)), 1);
+    assert_eq!(made(&mut pack, OBJECT.plus(4)), 1);
+}
+
+#[test]
+fn that_ends_before_what_somebody_else_has_or_wrote_and_what_is_freed() {
+    let mut pack = written(OBJECT, 11);
+    pack.run(1, acquire(0));
+    pack.run(1, miss(OBJECT.plus(4), 0));
+    pack.run(1, miss(OBJECT.plus(6), 0));
+    pack.write(1, OBJECT.plus(6));
+    pack.run(1, release(0));
+    pack.run(0, acquire(0));
+    let (range, site) = (OidRange::one(OBJECT.plus(9)), site(7));
+    pack.local(0, Event::Free { range, site });
+    for (at, expected) in [(0, 1), (1, 2), (3, 1), (5, 1), (7, 1), (8, 1), (10, 1)] {
+        assert_eq!(made(&mut pack, OBJECT.plus(at)), expected, "{at}");
+    }
 }

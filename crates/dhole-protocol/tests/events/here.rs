@@ -313,8 +313,8 @@ fn what_is_told_after_who_told_it_was_there_may_be_known() {
         for arrives in 0..=late.len() {
             let mut pack = two();
             pack.begin(1, quietly());
-            for _ in 0..late.len() - 1 {
-                write_meanwhile(&mut pack, 1, OBJECT);
+            for object in [OBJECT, OTHER].into_iter().take(late.len() - 1) {
+                write_meanwhile(&mut pack, 1, object);
             }
             let said = std::mem::take(&mut pack.in_flight);
             let news = pack.nodes[1].news_for(&VectorTime::zero(2));
