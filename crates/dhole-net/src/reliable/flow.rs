@@ -180,8 +180,8 @@ impl Flow {
         }
     }
 
-    /// The last that is said to a peer that has left, by one who will not hear whether it asks again:
-    /// that everything has come. As often as a goodbye is tried, for any of these may be lost.
+    /// The last that is said to a peer that has left, by one who will not hear whether it asks
+    /// again: that everything has come. As often as a goodbye is tried, for any may be lost.
     pub fn farewell(&self, send: &mut dyn FnMut(&[&[u8]]) -> bool) {
         let (head, length) = head::<Vec<u8>>(self.receiving.acknowledgement(), None);
         for _ in 0..GOODBYES {
