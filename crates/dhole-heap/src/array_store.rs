@@ -220,14 +220,12 @@ impl Heap {
         if end - start < space::HUGE_BYTES || end <= local.advised {
             return;
         }
-        let more = (2 * end - start).min(whole);
+        let array = self.store.pointer(local.storage);
+        let more = space::huge_from(array, 2 * end - start).min(whole);
         let from = start.max(local.advised);
         local.advised = more;
         if from < more {
-            let at = self
-                .store
-                .pointer(self.arrays[&elements.array].storage + from);
-            space::advise_huge(at, more - from);
+            space::advise_huge(self.store.pointer(local.storage + from), more - from);
         }
     }
 

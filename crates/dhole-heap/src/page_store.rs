@@ -270,7 +270,7 @@ impl PageStore {
     /// found in fewer steps of address translation. A small store stays small.
     #[cold]
     fn advise(&mut self, end: u64) {
-        let more = end.next_power_of_two().min(self.capacity);
+        let more = space::huge_from(self.base, end.next_power_of_two()).min(self.capacity);
         // SAFETY: both ends lie within the `capacity` mapped bytes.
         let at = unsafe { self.base.add(self.advised as usize) };
         space::advise_huge(at, more - self.advised);
@@ -308,6 +308,33 @@ mod tests {
 
     fn store(pages: u64) -> PageStore {
         PageStore::new(NonNull::dangling(), pages * PAGE_BYTES)
+    }
+
+    /// Of a huge page that lies astride of what is advised the rest would be small pages.
+    #[test]
+    fn huge_pages_are_advised_to_the_end_of_one_wherever_the_store_begins() {
+        let memory = vec![0_u8; 24 << 20];
+        for at in [
+            0,
+            PAGE_BYTES,
+            (1 << 20) + PAGE_BYTES,
+            (2 << 20) - PAGE_BYTES,
+        ] {
+            let base = memory[at as usize..].as_ptr().cast_mut();
+            let base = NonNull::new(base).expect("it is not null");
+            let mut s = PageStore::new(base, 20 << 20);
+            let mut advised = vec![s.advised];
+            while s.end < 11 << 20 {
+                s.take(3 * PAGE_BYTES, 8).expect("there is room");
+                if advised.last() != Some(&s.advised) {
+                    advised.push(s.advised);
+                    assert!((s.end..=s.capacity).contains(&s.advised));
+                    let end = base.addr().get() as u64 + s.advised;
+                    assert!(end.is_multiple_of(space::HUGE_BYTES) || s.advised == s.capacity);
+                }
+            }
+            assert_eq!(advised.len(), 4, "behind 2, 4 and 8 MiB");
+        }
     }
 
     #[test]

@@ -487,6 +487,12 @@ pub(crate) unsafe fn release(at: NonNull<u8>, bytes: u64) {
 /// Bytes of a huge page.
 pub(crate) const HUGE_BYTES: u64 = 2 << 20;
 
+/// The first place at or behind `bytes` from `base` where a huge page begins, from `base`.
+pub(crate) fn huge_from(base: NonNull<u8>, bytes: u64) -> u64 {
+    let base = base.addr().get() as u64;
+    (base + bytes).next_multiple_of(HUGE_BYTES) - base
+}
+
 /// Lets the system use huge pages for `bytes` bytes of the reservation from `at` on; a hint, so
 /// that a system without them is as good.
 pub(crate) fn advise_huge(at: NonNull<u8>, bytes: u64) {
