@@ -86,8 +86,8 @@ pub fn relax(
 
 /// Relaxes points whose neighbours all lie at the same place of their slices.
 ///
-/// They are written by pairs, of which the compiler makes a turn of two. One pair a turn would be as
-/// much work in a sixth more time, or less, as the linker happens to lay the loop.
+/// They are written by pairs, of which the compiler makes a turn of two. One pair a turn would be
+/// as much work in a sixth more time, or less, as the linker happens to lay the loop.
 #[inline]
 fn relax_run(
     out: &mut [f64],

@@ -157,7 +157,7 @@ fn a_stale_reply_of_a_whole_page_makes_a_stale_read() {
 
 #[test]
 fn a_notice_that_forgets_its_range_makes_a_stale_read() {
-    caught(Bug::ForgetRange, parts_written_alone(), Fault::StaleRead);
+    caught(Bug::ForgetRange, parts_under_a_lock(), Fault::StaleRead);
 }
 
 #[test]

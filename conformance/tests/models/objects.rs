@@ -1,6 +1,7 @@
 //! Objects under the lazy protocol: every run of small programs.
 
 use dhole_model::Coherence;
+use dhole_protocol::Races;
 
 use conformance::model::{Sight, programs::*};
 
@@ -110,6 +111,14 @@ fn an_object_that_one_node_alone_writes_is_seen_by_who_asks_for_it() {
     sound(written_alone(3, 0), &[Sight::Exclusive, Sight::Deferred]);
     sound(written_alone(3, 2), &[Sight::Exclusive, Sight::Deferred]);
     sound(written_alone_in_phases(false), &[Sight::Exclusive]);
+    for races in [Races::Ignore, Races::Warn] {
+        let program = written_alone(2, 0).finding(races);
+        sound(program, &[Sight::Exclusive, Sight::Deferred]);
+        sound(
+            written_alone_in_phases(false).finding(races),
+            &[Sight::Exclusive],
+        );
+    }
 }
 
 /// The third of them is not written while it is asked for, so a request that waits is for what

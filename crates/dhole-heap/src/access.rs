@@ -158,11 +158,29 @@ fn write_slowly<'w, 'id: 'w, W: Access<'id>, R: Target>(
     w: &'w mut W,
     site: &'static Location<'static>,
 ) -> R::Mutable<'w> {
-    if let Err(error) = w.write_miss(&target.miss(site)) {
+    if let Err(error) = make_writable(target, w, site) {
         w.fail(error)
     }
     let written = w.token_mut().mutable(target);
     written.unwrap_or_else(|| unanswered(&target.miss(site), "write"))
+}
+
+/// Before the call that makes something writable is over, another node may be answered that asked
+/// for it, and has it then: it is made writable again. What was asked for stays writable.
+pub(crate) const MOST_FAULTS: usize = 2;
+
+fn make_writable<'id, W: Access<'id>, R: Target>(
+    target: R,
+    w: &mut W,
+    site: &'static Location<'static>,
+) -> Result<(), W::Error> {
+    for _ in 0..MOST_FAULTS {
+        w.write_miss(&target.miss(site))?;
+        if w.token_mut().mutable(target).is_some() {
+            break;
+        }
+    }
+    Ok(())
 }
 
 #[inline]
@@ -186,7 +204,7 @@ fn try_write<'w, 'id: 'w, W: Access<'id>, R: Target>(
     site: &'static Location<'static>,
 ) -> Result<R::Mutable<'w>, W::Error> {
     if w.token_mut().mutable(target).is_none() {
-        w.write_miss(&target.miss(site))?;
+        make_writable(target, w, site)?;
     }
     let written = w.token_mut().mutable(target);
     Ok(written.unwrap_or_else(|| unanswered(&target.miss(site), "write")))

@@ -5,6 +5,7 @@ use std::ops::RangeBounds;
 use std::panic::Location;
 use std::ptr::NonNull;
 
+use crate::access::MOST_FAULTS;
 use crate::touch::Found;
 use crate::{Access, Array, ArrayError, ArrayMiss, ArrayRange, OutOfBounds, Share, Token};
 
@@ -186,8 +187,13 @@ impl<T: Share> ArrayRange<T> {
         w: &'w mut W,
         miss: ArrayMiss,
     ) -> &'w mut [T] {
-        let written = w.write_elements(&miss);
-        brought(w, written);
+        for _ in 0..MOST_FAULTS {
+            let written = w.write_elements(&miss);
+            brought(w, written);
+            if w.token_mut().writable_elements(self).is_some() {
+                break;
+            }
+        }
         match w.token_mut().writable_elements(self) {
             // SAFETY: as in `get_mut`.
             Some(at) => unsafe { NonNull::slice_from_raw_parts(at, self.len()).as_mut() },

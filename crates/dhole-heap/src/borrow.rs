@@ -345,8 +345,9 @@ fn bring<'id, W: Access<'id>>(w: &mut W, name: &Name, writes: bool) -> Result<()
 }
 
 /// A call that brings one object may end an interval, and with it the right to write another one
-/// (a lock that was dropped is released); but not twice.
-const MOST_PASSES: usize = 4;
+/// (a lock that was dropped is released); but not twice. And others may be answered meanwhile, who
+/// have one of up to eight then; but each only once.
+const MOST_PASSES: usize = 12;
 
 macro_rules! tuple {
     ($($claim:ident $field:tt $at:ident),+) => {

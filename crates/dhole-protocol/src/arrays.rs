@@ -242,18 +242,11 @@ impl Arrays {
         let at_home = self.coherence(elements.array) == Some(Coherence::Home);
         let (me, mut here) = (self.me, SmallVec::<[Elements; 2]>::new());
         let looks = at.0.is_looking();
-        let may_keep = at.0.allows_exclusive() && !at_home;
         let mut dirty = std::mem::take(&mut self.dirty);
         let mut written = std::mem::take(&mut self.home.written);
         self.update(elements, |part, state| {
             debug_assert!(state.is_valid(), "{part}: only valid elements are written");
             if state.dirty || state.exclusive {
-                return;
-            }
-            if may_keep && state.last_written_by(me) && !state.served_since {
-                // Nobody else has them, and whoever wants them asks this node: nobody is told.
-                state.exclusive = true;
-                push_writable(part, out);
                 return;
             }
             state.dirty = true;

@@ -41,7 +41,8 @@ use own_elements::OwnElements;
 /// What becomes of races.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub enum Races {
-    /// They are not looked for.
+    /// They are not looked for. An object that a node has had to itself since it announced it once
+    /// is written again without a word.
     Ignore,
     /// They are reported at the end of the run. Not looked at are writes to an object, or to
     /// elements, that a node has had to itself since it announced them twice, and to an object at

@@ -30,8 +30,14 @@ pub fn measure(what: &str) -> Outcome<()> {
         let size = ["--rows", "2048", "--columns", "2048", "--steps", "20"];
         let by_hand = ["as-sor", "2048", "2048", "20"];
         compare("SOR 2048x2048, 20 steps", "sor", &size, &by_hand, "<= 1.10")?;
+        let ignoring = [&size[..], &["--races", "ignore"]].concat();
+        let name = "SOR, races not looked for";
+        compare(name, "sor", &ignoring, &by_hand, "<= 1.10")?;
         let size = [&size[..], &["--edges-first"]].concat();
         compare("SOR, edges first", "sor", &size, &by_hand, "<= 1.10")?;
+        let ignoring = [&size[..], &["--races", "ignore"]].concat();
+        let name = "SOR, edges first, races not looked for";
+        compare(name, "sor", &ignoring, &by_hand, "<= 1.10")?;
     }
     if all || what == "sor" || what == "update" {
         let size = "--rows 2048 --columns 2048 --steps 20 --protocol update";

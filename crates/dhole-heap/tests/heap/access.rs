@@ -1,8 +1,10 @@
 //! References followed through an engine of three lines.
 
+use std::panic::Location;
+
 use dhole_heap::{
-    Access, ArrayMiss, BindError, ElementsRefused, InstallError, Miss, Monitor, Ref, Row, Share,
-    Token,
+    Access, ArrayMiss, BindError, Borrow, ElementsRefused, HeapMut, InstallError, Miss, Monitor,
+    Ref, Row, Share, Token, Write,
 };
 use dhole_model::{NodeId, OidRange};
 
@@ -140,6 +142,85 @@ fn an_object_is_fetched_once_and_then_read_and_written() {
         assert_eq!(row.get(&w), [0.5, 0.0, 1.5, 0.0]);
         assert_eq!(row.try_get(&w).unwrap().len(), 4);
         row.try_get_mut(&mut w).unwrap()[1] = 2.0;
+    });
+}
+
+/// An engine that answers so many others before its calls are over: what they ask for is clean.
+struct Asked<'a, 'id> {
+    worker: Worker<'a, 'id>,
+    by: u32,
+}
+
+impl Asked<'_, '_> {
+    fn answer(&mut self, clean: impl FnOnce(&mut HeapMut<'_>)) {
+        if let Some(left) = self.by.checked_sub(1) {
+            self.by = left;
+            let Worker { token, node, .. } = &mut self.worker;
+            node.exclusive_call(token, |call| clean(&mut call.split().0));
+        }
+    }
+}
+
+impl<'id> Access<'id> for Asked<'_, 'id> {
+    type Error = Lost;
+
+    fn token(&self) -> &Token<'id> {
+        self.worker.token()
+    }
+
+    fn token_mut(&mut self) -> &mut Token<'id> {
+        self.worker.token_mut()
+    }
+
+    fn read_miss(&self, miss: &Miss) -> Result<(), Lost> {
+        self.worker.read_miss(miss)
+    }
+
+    fn write_miss(&mut self, miss: &Miss) -> Result<(), Lost> {
+        self.worker.write_miss(miss)?;
+        self.answer(|heap| heap.make_clean(miss.oid).expect("the worker is in a call"));
+        Ok(())
+    }
+
+    fn read_elements(&self, miss: &ArrayMiss) -> Result<(), Lost> {
+        self.worker.read_elements(miss)
+    }
+
+    fn write_elements(&mut self, miss: &ArrayMiss) -> Result<(), Lost> {
+        self.worker.write_elements(miss)?;
+        let clean = |heap: &mut HeapMut<'_>| heap.make_elements_clean(miss.elements);
+        self.answer(|heap| clean(heap).expect("the worker is in a call"));
+        Ok(())
+    }
+
+    fn overwrite_elements<T: Share + Copy>(
+        &mut self,
+        miss: &ArrayMiss,
+        values: &[T],
+    ) -> Result<(), Lost> {
+        self.worker.overwrite_elements(miss, values)
+    }
+
+    fn fail(&self, error: Lost) -> ! {
+        self.worker.fail(error)
+    }
+}
+
+#[test]
+fn what_another_was_given_while_it_became_writable_is_made_writable_again() {
+    run(|worker, number, row| {
+        let mut w = Asked { worker, by: 1 };
+        *number.get_mut(&mut w) = 7;
+        assert_eq!((*number.get(&w), w.by), (7, 0));
+        w.by = 1;
+        row.try_get_mut(&mut w).unwrap()[2] = 2.5;
+        assert_eq!((row.get(&w)[2], w.by), (2.5, 0));
+    });
+    run(|worker, number, row| {
+        let mut w = Asked { worker, by: 2 };
+        let borrowed = (Write(number), Write(row)).borrow(&mut w, Location::caller());
+        let (number, row) = borrowed.unwrap();
+        (*number, row[1]) = (9, 3.5);
     });
 }
 

@@ -3,7 +3,8 @@
 //!
 //! An object that was announced by this node and then asked for by nobody is one. Where such
 //! objects are written one after the other, as the rows of a matrix are, each fault makes twice as
-//! many writable as the one before.
+//! many writable as the one before. Where races are looked for the second write is announced as
+//! well, for most programs that race do it then, and the object becomes exclusive after it.
 
 use dhole_model::{CHUNK, NodeId, Oid, OidRange};
 
@@ -44,7 +45,7 @@ impl Lazy {
     /// was written before.
     pub(super) fn write_alone(&mut self, oid: Oid, out: &mut Commands) -> bool {
         let me = self.me;
-        if !self.races.allows_exclusive() || !self.objects.get(oid).is_alone(me) {
+        if self.races.is_looking() || self.compares || !self.objects.get(oid).is_alone(me) {
             return false;
         }
         let follows = oid == self.ahead.next;

@@ -198,23 +198,6 @@ fn elements_written_alone_stay_writable_until_some_are_asked_for() {
 }
 
 #[test]
-fn written_again_by_who_wrote_them_they_are_told_to_nobody_unless_somebody_asked() {
-    let mut pack = Pack::new(2);
-    touch(&mut pack, 0, 0..10);
-    pack.barrier();
-    pack.run(1, read(4..6));
-    let written = pack.local(0, write(0..10));
-    assert_eq!(written, [array(ArrayCommand::MakeWritable(part(0..10)))]);
-    pack.barrier();
-    let gone = |c: &Command| matches!(c, Command::Array(ArrayCommand::Invalidate(_)));
-    let mut told = pack.done[1].iter().filter(|c| gone(c));
-    let asked_for = array(ArrayCommand::Invalidate(part(4..6)));
-    assert_eq!(told.next(), Some(&asked_for));
-    assert_eq!(told.next(), None);
-    assert_eq!(pack.local(0, write(0..4)), [], "the others stay writable");
-}
-
-#[test]
 fn what_is_overwritten_is_not_asked_for() {
     let mut pack = Pack::new(2);
     touch(&mut pack, 1, 0..20);
@@ -234,11 +217,9 @@ fn what_is_overwritten_is_not_asked_for() {
 
 #[test]
 fn what_is_written_over_what_was_seen_is_newer_though_nobody_told_of_it() {
-    let mut late = Pack::new(3);
+    let mut late = Pack::new(2);
     touch(&mut late, 0, 0..10);
     late.barrier();
-    // So that what is written next is told.
-    late.run(2, read(0..10));
     late.begin(1, read(0..10));
     let (_, _, message) = late.in_flight.pop_front().expect("a fetch");
     late.run(0, acquire(1));

@@ -1,9 +1,10 @@
-//! Objects that one node alone writes: written again after its notice they stay writable, without
-//! faults or notices, until somebody asks for them or writes them.
+//! Objects that one node alone writes: written again after its notice, or after a second one where
+//! races are looked for, they stay writable, without faults or notices, until somebody asks for
+//! them or writes them.
 
-use crate::pack::{OBJECT, Pack, acquire, allocated, from, from_pre_image, miss, release, site};
+use crate::pack::{OBJECT, Pack, acquire, allocated, from, from_pre_image, miss, n, release, site};
 use dhole_model::{CHUNK, Oid, OidRange, Version};
-use dhole_protocol::{Command, Event, Message, Wanted, WorkerIs};
+use dhole_protocol::{Command, Event, Message, Protocol, Races, Wanted, WorkerIs};
 
 /// A pack whose node 0 is the only one that writes the object.
 fn exclusive() -> Pack {
@@ -45,6 +46,22 @@ fn an_object_that_one_node_alone_writes_is_announced_once_and_then_no_more() {
             "it stays writable"
         );
         assert_eq!(intervals(&mut pack), 0);
+    }
+}
+
+#[test]
+fn where_races_are_looked_for_it_is_announced_twice() {
+    for races in [Races::Ignore, Races::Warn, Races::WarnAll] {
+        let mut pack = Pack::new(2);
+        pack.nodes[0] = Protocol::finding(races, n(0), 2);
+        pack.local(0, allocated(OidRange::one(OBJECT)));
+        let announced: usize = (0..4).map(|_| intervals(&mut pack)).sum();
+        let expected = match races {
+            Races::Ignore => 1,
+            Races::Warn => 2,
+            _ => 4,
+        };
+        assert_eq!(announced, expected, "{races:?}");
     }
 }
 
