@@ -220,10 +220,13 @@ impl Lazy {
             let Lazy { objects, races, .. } = self;
             return self.home.write_fault(self.me, at, objects, races, out);
         }
-        if object.dirty || object.exclusive || self.write_alone(oid, out) {
+        if object.dirty || object.exclusive {
             return;
         }
-        let object = self.objects.get_mut(oid);
+        let tells = self.races.is_looking() || self.compares;
+        if !tells && object.is_alone(self.me) {
+            return self.write_alone(oid, out);
+        }
         object.dirty = true;
         object.pre_image = object.served;
         self.dirty.push((oid, self.races.site(site)));

@@ -1,12 +1,13 @@
 //! References followed through an engine of three lines.
 
+use std::collections::VecDeque;
 use std::panic::Location;
 
 use dhole_heap::{
     Access, ArrayMiss, BindError, Borrow, ElementsRefused, HeapMut, InstallError, Miss, Monitor,
     Ref, Row, Share, Token, Write,
 };
-use dhole_model::{NodeId, OidRange};
+use dhole_model::{NodeId, Oid, OidRange};
 
 use super::cluster;
 
@@ -145,18 +146,19 @@ fn an_object_is_fetched_once_and_then_read_and_written() {
     });
 }
 
-/// An engine that answers so many others before its calls are over: what they ask for is clean.
+/// An engine that answers others before its calls are over: what they ask for is clean then. In
+/// each of its calls the next object here is asked for, or the elements that became writable in it.
 struct Asked<'a, 'id> {
     worker: Worker<'a, 'id>,
-    by: u32,
+    asks: VecDeque<Option<Oid>>,
 }
 
 impl Asked<'_, '_> {
-    fn answer(&mut self, clean: impl FnOnce(&mut HeapMut<'_>)) {
-        if let Some(left) = self.by.checked_sub(1) {
-            self.by = left;
+    fn answer(&mut self, clean: impl FnOnce(&mut HeapMut<'_>, Oid) -> bool) {
+        if let Some(asked) = self.asks.pop_front().flatten() {
             let Worker { token, node, .. } = &mut self.worker;
-            node.exclusive_call(token, |call| clean(&mut call.split().0));
+            let cleaned = node.exclusive_call(token, |call| clean(&mut call.split().0, asked));
+            assert!(cleaned, "the worker is in a call");
         }
     }
 }
@@ -178,7 +180,7 @@ impl<'id> Access<'id> for Asked<'_, 'id> {
 
     fn write_miss(&mut self, miss: &Miss) -> Result<(), Lost> {
         self.worker.write_miss(miss)?;
-        self.answer(|heap| heap.make_clean(miss.oid).expect("the worker is in a call"));
+        self.answer(|heap, asked| heap.make_clean(asked).is_ok());
         Ok(())
     }
 
@@ -188,8 +190,7 @@ impl<'id> Access<'id> for Asked<'_, 'id> {
 
     fn write_elements(&mut self, miss: &ArrayMiss) -> Result<(), Lost> {
         self.worker.write_elements(miss)?;
-        let clean = |heap: &mut HeapMut<'_>| heap.make_elements_clean(miss.elements);
-        self.answer(|heap| clean(heap).expect("the worker is in a call"));
+        self.answer(|heap, _| heap.make_elements_clean(miss.elements).is_ok());
         Ok(())
     }
 
@@ -208,20 +209,33 @@ impl<'id> Access<'id> for Asked<'_, 'id> {
 
 #[test]
 fn what_another_was_given_while_it_became_writable_is_made_writable_again() {
-    run(|worker, number, row| {
-        let mut w = Asked { worker, by: 1 };
-        *number.get_mut(&mut w) = 7;
-        assert_eq!((*number.get(&w), w.by), (7, 0));
-        w.by = 1;
-        row.try_get_mut(&mut w).unwrap()[2] = 2.5;
-        assert_eq!((row.get(&w)[2], w.by), (2.5, 0));
+    let cluster = cluster(2);
+    let home = Monitor::new(&cluster, NodeId(0), ());
+    let node = Monitor::new(&cluster, NodeId(1), ());
+    let numbers = home.lock().split().0.alloc_range(8, |at| at).unwrap();
+    let array = home.lock().split().0.alloc_array::<u64>(4).unwrap();
+    let [a, b, c, d, e, f, g, h] = std::array::from_fn(|at| numbers.at(at));
+    let tried = node.lend(|token| {
+        let (node, home) = (&node, &home);
+        let worker = Worker { token, node, home };
+        let asks = VecDeque::from([Some(a.oid())]);
+        let mut w = Asked { worker, asks };
+        *a.get_mut(&mut w) = 7;
+        w.asks.push_back(Some(b.oid()));
+        *b.try_get_mut(&mut w).unwrap() = 8;
+        w.asks.push_back(Some(a.oid()));
+        array.slice_mut(&mut w, 1..3).fill(9);
+        assert_eq!((*a.get(&w), *b.get(&w), w.asks.len()), (7, 8, 0));
+        assert_eq!(array.slice(&w, 1..3), [9, 9]);
+        // Of those that are borrowed together the one before is asked for whenever one is there.
+        w.asks.resize(5, None);
+        w.asks
+            .extend([h, g, f, e, d, c].map(|number| Some(number.oid())));
+        let numbers = (Write(c), Write(d), Write(e), Write(f), Write(g), Write(h));
+        let borrowed = numbers.borrow(&mut w, Location::caller());
+        *borrowed.unwrap().0 = 10;
     });
-    run(|worker, number, row| {
-        let mut w = Asked { worker, by: 2 };
-        let borrowed = (Write(number), Write(row)).borrow(&mut w, Location::caller());
-        let (number, row) = borrowed.unwrap();
-        (*number, row[1]) = (9, 3.5);
-    });
+    tried.unwrap();
 }
 
 #[test]

@@ -24,7 +24,7 @@ pub(super) struct Ahead {
 impl ObjectState {
     /// Whether nobody but `me` has what `me` wrote last, which was announced. Where that is so the
     /// object is not being written, or is exclusive.
-    fn is_alone(&self, me: NodeId) -> bool {
+    pub(super) fn is_alone(&self, me: NodeId) -> bool {
         self.is_valid() && self.last_written_by(me) && !self.served
     }
 }
@@ -40,14 +40,11 @@ impl Lazy {
         }
     }
 
-    /// The worker writes an object: whether nobody else has it, and nobody has to be told. Then it
-    /// stays writable, and so do those behind it of which the same is true, if it follows on what
-    /// was written before.
-    pub(super) fn write_alone(&mut self, oid: Oid, out: &mut Commands) -> bool {
+    /// The worker writes an object that nobody else has, and nobody has to be told. It stays
+    /// writable, and so do those behind it of which the same is true, if it follows on what was
+    /// written before.
+    pub(super) fn write_alone(&mut self, oid: Oid, out: &mut Commands) {
         let me = self.me;
-        if self.races.is_looking() || self.compares || !self.objects.get(oid).is_alone(me) {
-            return false;
-        }
         let follows = oid == self.ahead.next;
         let most = if follows { 2 * self.ahead.made } else { 1 };
         // Those of one chunk, whose states lie side by side.
@@ -68,6 +65,5 @@ impl Lazy {
         });
         let next = oid.plus(u64::from(made));
         self.ahead = Ahead { next, made };
-        true
     }
 }
