@@ -210,7 +210,7 @@ impl Heap {
         }
         let (bytes, align) = (chunk.binding.bytes(), chunk.binding.info.align as u64);
         let storage = match self.cluster.global() {
-            None => self.store.take(bytes, align)?,
+            None => self.store.take_for(oid, bytes, align)?,
             Some(_) => {
                 let address = self.cluster.address(oid)?;
                 self.store.take_at(address, bytes)?

@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::ptr::NonNull;
 
-use dhole_model::IdSet;
+use dhole_model::{IdSet, Oid};
 
 use crate::space;
 
@@ -27,6 +27,8 @@ pub(crate) struct PageStore {
     /// The end of the last large object, where the rest of its last page begins.
     large: u64,
     large_end: u64,
+    /// The last large objects, as long as their ids follow on each other.
+    run: Run,
     /// From here to the end of the store is address space of arrays.
     reserved: u64,
     /// The pages of it that belonged to arrays which were freed.
@@ -46,8 +48,27 @@ pub(crate) struct Reserved {
     pub(crate) pages: Range<u64>,
 }
 
+/// Large objects of which each has the next id, stored one after the other.
+#[derive(Clone, Copy, Default)]
+struct Run {
+    /// Where the first of them begins.
+    first: u64,
+    /// How many there are.
+    count: u64,
+    /// The id that goes on with it.
+    next: Oid,
+}
+
 /// Large objects begin on a cache line.
 const LINE_BYTES: u64 = 64;
+
+/// By how much arrays, and runs of large objects, lie apart within their pages: of two far from
+/// each other in either direction, and of up to 64 each at a place of its own.
+const STAGGER_BYTES: u64 = 25 * LINE_BYTES;
+
+/// The length from which on a run of large objects is kept apart from the next: what that leaves
+/// unused is less than a page.
+const LONG_RUN: u64 = 16;
 
 // SAFETY: the store is a pointer to memory that belongs to one node's slot; every access to it is
 // made under the rules of the monitor, whichever thread makes it.
@@ -66,11 +87,48 @@ impl PageStore {
             open_end: 0,
             large: 0,
             large_end: 0,
+            run: Run::default(),
             reserved: capacity,
             unreserved: IdSet::default(),
             stagger: 0,
             advised: space::HUGE_BYTES,
         }
+    }
+
+    /// Storage for the object `oid`, as [`take`](PageStore::take) gives it.
+    ///
+    /// The objects of a range lie one behind the other where they are touched so, and each range
+    /// begins at another place of a page. Else an object that is written would lie at the place
+    /// of its page where those lie that are read with it, as rows of two matrices do; a processor
+    /// that looks at the lower bits of addresses alone when it looks for what was stored and not
+    /// yet written takes one for the other then, and waits.
+    pub(crate) fn take_for(&mut self, oid: Oid, bytes: u64, align: u64) -> Option<u64> {
+        if bytes < PAGE_BYTES {
+            return self.take(bytes, align);
+        }
+        let Run { first, count, next } = self.run;
+        let goes_on = oid == next && count > 0;
+        if !goes_on && count >= LONG_RUN {
+            self.skip_to((first + STAGGER_BYTES) % PAGE_BYTES);
+        }
+        let at = self.take(bytes, align)?;
+        let (first, count) = match goes_on {
+            true => (first, count + 1),
+            false => (at, 1),
+        };
+        let next = oid.plus(1);
+        self.run = Run { first, count, next };
+        Some(at)
+    }
+
+    /// The next large object begins at this place of a page, if all pages in use are full.
+    fn skip_to(&mut self, place: u64) {
+        let from = match self.large_end == self.end {
+            true => self.large,
+            false => self.end,
+        };
+        let skipped = (place + PAGE_BYTES - from % PAGE_BYTES) % PAGE_BYTES;
+        (self.large, self.large_end) = (from + skipped, self.end);
     }
 
     /// Storage for one object, which no other object has; `None` when the store is full. `align`
@@ -206,7 +264,7 @@ impl PageStore {
         }
         let follows = self.large_end == self.end;
         let at = if follows {
-            self.large.next_multiple_of(align).min(self.end)
+            self.large.next_multiple_of(align)
         } else {
             self.end
         };
@@ -237,7 +295,7 @@ impl PageStore {
                 start
             }
         };
-        self.stagger = (self.stagger + 9 * LINE_BYTES) % PAGE_BYTES;
+        self.stagger = (self.stagger + STAGGER_BYTES) % PAGE_BYTES;
         Some(Reserved {
             at: (start + self.stagger).next_multiple_of(align),
             pages: start..start + length,
@@ -383,11 +441,63 @@ mod tests {
         assert_eq!(s.take(4096, 4096), Some(7 * PAGE_BYTES));
     }
 
+    fn rows(s: &mut PageStore, ids: std::ops::Range<u64>) -> Vec<u64> {
+        let each = ids.map(|id| s.take_for(Oid(id), 8200, 8).expect("there is room"));
+        each.collect()
+    }
+
+    /// What is read and written together, row by row, lies at other places of its pages.
+    #[test]
+    fn rows_of_two_ranges_lie_apart() {
+        let mut s = store(400);
+        let (red, black) = (rows(&mut s, 100..120), rows(&mut s, 130..150));
+        let green = rows(&mut s, 160..180);
+        for (row, &at) in red.iter().enumerate() {
+            assert_eq!(at, 8256 * row as u64, "one behind the other");
+            let place = |at: u64| at % PAGE_BYTES;
+            assert_eq!(place(black[row]), place(at + 25 * 64));
+            assert_eq!(place(green[row]), place(at + 50 * 64));
+        }
+        let end = |last: u64| (last + 8256).next_multiple_of(PAGE_BYTES);
+        assert!((red[19] + 8256..end(red[19]) + PAGE_BYTES).contains(&black[0]));
+        assert_eq!(s.bytes(), end(green[19]), "no page without an object");
+        for at in [red, black, green].concat() {
+            s.give_back(at, 8200);
+        }
+        assert_eq!(s.bytes(), 0, "all of it is used again");
+    }
+
+    #[test]
+    fn rows_apart_begin_behind_pages_that_were_taken_since() {
+        let mut s = store(100);
+        let red = rows(&mut s, 0..17);
+        assert_eq!(red[1], 8256, "the first id is no second row");
+        let small = s.take(8, 8).expect("there is room");
+        let black = rows(&mut s, 20..22);
+        assert_eq!(
+            black,
+            [
+                small + PAGE_BYTES + 25 * 64,
+                small + PAGE_BYTES + 25 * 64 + 8256
+            ]
+        );
+    }
+
+    /// Objects that are touched here and there leave nothing unused between them.
+    #[test]
+    fn short_runs_follow_on_each_other() {
+        let mut s = store(200);
+        let at: Vec<u64> = (0..6)
+            .flat_map(|run| rows(&mut s, 100 * run..100 * run + 15))
+            .collect();
+        assert!(at.windows(2).all(|two| two[1] - two[0] == 8256));
+    }
+
     #[test]
     fn arrays_lie_at_the_end_of_the_store_and_apart() {
         let mut s = store(8);
         let first = s.reserve(4096, 8).unwrap();
-        assert_eq!(first.at, 6 * PAGE_BYTES + 9 * 64);
+        assert_eq!(first.at, 6 * PAGE_BYTES + 25 * 64);
         assert_eq!(
             s.reserve(1, 4096).map(|reserved| reserved.at),
             Some(5 * PAGE_BYTES),
