@@ -121,7 +121,8 @@ impl PageStore {
         Some(at)
     }
 
-    /// The next large object begins at this place of a page, unless it gets pages that are free again.
+    /// The next large object begins at this place of a page, unless it gets pages that are free
+    /// again.
     fn skip_to(&mut self, place: u64) {
         let from = match self.large_end == self.end {
             true => self.large,
