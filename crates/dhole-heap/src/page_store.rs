@@ -99,10 +99,10 @@ impl PageStore {
     /// Storage for the object `oid`, as [`take`](PageStore::take) gives it.
     ///
     /// The objects of a range lie one behind the other where they are touched so, and what follows
-    /// on a long one begins at another place of a page. Else an object that is written would lie at the place
-    /// of its page where those lie that are read with it, as rows of two matrices do; a processor
-    /// that looks at the lower bits of addresses alone when it looks for what was stored and not
-    /// yet written takes one for the other then, and waits.
+    /// on a long one begins at another place of a page. Else an object that is written would lie
+    /// at the place of its page where those lie that are read with it, as rows of two matrices
+    /// do; a processor that looks at the lower bits of addresses alone when it looks for what was
+    /// stored and not yet written takes one for the other then, and waits.
     pub(crate) fn take_for(&mut self, oid: Oid, bytes: u64, align: u64) -> Option<u64> {
         if bytes < PAGE_BYTES {
             return self.take(bytes, align);
@@ -497,7 +497,9 @@ mod tests {
         let first = rows(&mut s, 1000..1032);
         rows(&mut s, 2000..2016);
         s.take(8, 8).expect("there is room");
-        first.iter().for_each(|&at| drop(s.give_back(at, 8200)));
+        for at in first {
+            s.give_back(at, 8200);
+        }
         rows(&mut s, 3000..3016);
         rows(&mut s, 4000..4020);
         for id in (100..116).chain(200..218).chain([300]) {
