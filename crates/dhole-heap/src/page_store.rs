@@ -24,8 +24,7 @@ pub(crate) struct PageStore {
     /// The free rest of the page that small objects go to.
     open: u64,
     open_end: u64,
-    /// The end of the last large object, where the rest of its last page begins; or where the next
-    /// is to begin, which may be beyond that page.
+    /// The end of the last large object, where the rest of its last page begins.
     large: u64,
     large_end: u64,
     /// The last large objects, as long as their ids follow on each other.
@@ -103,16 +102,18 @@ impl PageStore {
     /// at the place of its page where those lie that are read with it, as rows of two matrices
     /// do; a processor that looks at the lower bits of addresses alone when it looks for what was
     /// stored and not yet written takes one for the other then, and waits.
+    /// Ranges whose ids follow on each other count as one here, which only who touches all of the
+    /// first finds.
     pub(crate) fn take_for(&mut self, oid: Oid, bytes: u64, align: u64) -> Option<u64> {
         if bytes < PAGE_BYTES {
             return self.take(bytes, align);
         }
         let Run { first, count, next } = self.run;
         let goes_on = oid == next;
-        if !goes_on && count >= LONG_RUN {
-            self.skip_to((first + STAGGER_BYTES) % PAGE_BYTES);
-        }
-        let at = self.take(bytes, align)?;
+        let apart = !goes_on && count >= LONG_RUN;
+        let place = apart.then_some((first + STAGGER_BYTES) % PAGE_BYTES);
+        let at = self.take_at_place(bytes, align, place);
+        let at = at.or_else(|| self.take(bytes, align))?;
         let (first, count) = match goes_on {
             true => (first, count + 1),
             false => (at, 1),
@@ -122,23 +123,18 @@ impl PageStore {
         Some(at)
     }
 
-    /// The next large object begins at this place of a page, unless it gets pages that are free
-    /// again.
-    fn skip_to(&mut self, place: u64) {
-        let from = match self.large_end == self.end {
-            true => self.large,
-            false => self.end,
-        };
-        let skipped = (place + PAGE_BYTES - from % PAGE_BYTES) % PAGE_BYTES;
-        (self.large, self.large_end) = (from + skipped, self.end);
-    }
-
     /// Storage for one object, which no other object has; `None` when the store is full. `align`
     /// is a power of two of at most a page.
     pub(crate) fn take(&mut self, bytes: u64, align: u64) -> Option<u64> {
+        self.take_at_place(bytes, align, None)
+    }
+
+    /// The same; a large object begins at this place of a page, if it gets no pages that are free
+    /// again.
+    fn take_at_place(&mut self, bytes: u64, align: u64, place: Option<u64>) -> Option<u64> {
         debug_assert!(align.is_power_of_two() && align <= PAGE_BYTES);
         let at = if bytes >= PAGE_BYTES {
-            self.take_large(bytes, align.max(LINE_BYTES))?
+            self.take_large(bytes, align.max(LINE_BYTES), place)?
         } else {
             self.take_small(bytes.max(1), align)?
         };
@@ -257,24 +253,24 @@ impl PageStore {
         }
     }
 
-    /// A large object begins where the one before it ends, or some way behind that, if no page was
-    /// taken since. Were each
+    /// A large object begins where the one before it ends, if no page was taken since. Were each
     /// to begin on a page, rows of an array would lie at one offset of their pages, compete for
-    /// the same few sets of the cache, and leave the rest of their last page unused.
-    fn take_large(&mut self, bytes: u64, align: u64) -> Option<u64> {
+    /// the same few sets of the cache, and leave the rest of their last page unused. Where a place
+    /// of a page is named it begins at the next such place, less than a page behind that.
+    fn take_large(&mut self, bytes: u64, align: u64, place: Option<u64>) -> Option<u64> {
         if let Some(page) = self.free.take(bytes.div_ceil(PAGE_BYTES)) {
             return Some(page * PAGE_BYTES);
         }
-        let follows = self.large_end == self.end;
-        let at = if follows {
-            self.large.next_multiple_of(align)
-        } else {
-            self.end
+        let from = match self.large_end == self.end {
+            true => self.large,
+            false => self.end,
         };
-        // No page is left out.
-        let at = match at < self.end {
-            true => at,
-            false => self.end + at % PAGE_BYTES,
+        let at = match place {
+            Some(place) => {
+                let place = place.next_multiple_of(align);
+                from + (place + PAGE_BYTES - from % PAGE_BYTES) % PAGE_BYTES
+            }
+            None => from.next_multiple_of(align),
         };
         let end = at.checked_add(bytes)?;
         let pages = end.checked_next_multiple_of(PAGE_BYTES)?;
@@ -466,9 +462,11 @@ mod tests {
             assert_eq!(place(black[row]), place(at + 25 * 64));
             assert_eq!(place(green[row]), place(at + 50 * 64));
         }
-        let end = |last: u64| (last + 8256).next_multiple_of(PAGE_BYTES);
-        assert!((red[15] + 8256..end(red[15]) + PAGE_BYTES).contains(&black[0]));
-        assert_eq!(s.bytes(), end(green[15]));
+        assert_eq!(
+            black[0],
+            32 * PAGE_BYTES + 25 * 64,
+            "on the page where red ends"
+        );
         for at in [red, black, green].concat() {
             s.give_back(at, 8200);
         }
@@ -509,6 +507,17 @@ mod tests {
         let unused = |page: &u64| s.is_empty(*page);
         let empty = (0..s.extent() / PAGE_BYTES).filter(unused).count();
         assert_eq!(empty as u64, s.free.count());
+    }
+
+    #[test]
+    fn a_place_apart_is_given_up_where_the_store_has_no_room_for_it() {
+        let mut s = store(34);
+        let end = rows(&mut s, 100..116)[15] + 8200;
+        assert_eq!(
+            s.take_for(Oid(200), 6900, 8),
+            Some(end.next_multiple_of(64))
+        );
+        assert_eq!(s.take_for(Oid(300), 4096, 8), None);
     }
 
     /// Objects that are touched here and there leave nothing unused between them.

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use dhole_heap::{
-    Cluster, ForeignKind, Miss, Monitor, PAGE_BYTES, Refs, ReserveError, Share, TypeInfo,
+    Cluster, ForeignKind, Miss, Monitor, PAGE_BYTES, Refs, ReserveError, Row, Share, Token,
+    TypeInfo,
 };
 use dhole_model::{NodeId, Oid};
 
@@ -198,6 +199,33 @@ fn a_node_stores_what_it_touched() {
         })
         .unwrap();
     assert!(places.windows(2).all(|pair| pair[1] == pair[0] + 8));
+}
+
+/// Whoever reads the rows of one matrix and writes those of another reads and writes at different
+/// places of the pages.
+#[test]
+fn rows_of_two_matrices_lie_at_different_places_of_their_pages() {
+    let cluster = Cluster::new(1).unwrap();
+    let m = node(&cluster, 0);
+    let matrices = [(); 2].map(|()| m.lock().split().0.alloc_rows::<f64>(20, 1025).unwrap());
+    for row in matrices
+        .iter()
+        .flat_map(|rows| (0..20).map(|row| rows.row(row)))
+    {
+        m.lock().split().0.zero_fill(row.oid()).unwrap();
+    }
+    let place = |t: &Token<'_>, row: Row<f64>| {
+        let at = t.get(row).unwrap().as_ptr().addr() as u64;
+        at % PAGE_BYTES
+    };
+    m.lend(|t| {
+        let [red, black] = matrices;
+        for row in 0..20 {
+            let [red, black] = [red, black].map(|rows| place(&t, rows.row(row)));
+            assert_eq!(black, (red + 25 * 64) % PAGE_BYTES);
+        }
+    })
+    .unwrap();
 }
 
 #[test]
