@@ -29,8 +29,9 @@ use crate::{HeapMut, Ref, Share, TypeMap};
 /// }
 /// ```
 /// ```compile_fail,E0277
+/// # use dhole_heap::Own;
 /// fn copied<T: Copy>() {}
-/// copied::<dhole_heap::Own<u64>>();
+/// copied::<Own<u64>>();
 /// ```
 #[repr(transparent)]
 pub struct Own<T>(Ref<T>);

@@ -17,7 +17,7 @@ use crate::{Access, ArrayRange, Share, Token, TypeInfo, touch};
 ///
 /// # Why it is sound
 /// The token is borrowed mutably for `'r`, and the worker is not in a call: its
-/// [presence](crate::monitor) is `Computing`, and stays so, for a call takes the token. While it
+/// presence (`monitor`) is `Computing`, and stays so, for a call takes the token. While it
 /// computes, nobody stores a handle, nobody writes a clean object, and the one who may write the
 /// others is the worker, through the token that is lent. So handles, extents and bytes do not
 /// change during `'r`. What was stored before came to the worker's thread under the node lock, and

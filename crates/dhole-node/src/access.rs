@@ -284,6 +284,7 @@ impl<'id> Worker<'id> {
     /// the node's computing time.
     ///
     /// ```
+    /// # use dhole_heap::Absent;
     /// # use dhole_node::{Settings, Threads, run_on};
     /// # run_on(&Threads::new(1, 0), &Settings::nodes(1), |w| {
     /// let numbers = w.alloc_range(4, |i| i as u64);
@@ -291,8 +292,8 @@ impl<'id> Worker<'id> {
     ///     std::thread::scope(|scope| {
     ///         let sum = |half| numbers.slice(half).iter().map(|r| present.get(r).copied()).sum();
     ///         let upper = scope.spawn(move || sum(2..4));
-    ///         let lower: Result<u64, dhole_heap::Absent> = sum(0..2);
-    ///         Ok::<u64, dhole_heap::Absent>(lower? + upper.join().expect("it does not panic")?)
+    ///         let lower: Result<u64, Absent> = sum(0..2);
+    ///         Ok::<u64, Absent>(lower? + upper.join().expect("it does not panic")?)
     ///     })
     /// })?;
     /// assert_eq!(sum, 6);

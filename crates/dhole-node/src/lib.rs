@@ -74,7 +74,10 @@ mod worker;
 pub use access::Cursor;
 pub use dhole_protocol::group::Ending;
 pub use dhole_protocol::objects::{Refusal, Strategy};
-pub use dhole_protocol::{ProtocolError, Races, RacingWrite};
+pub use dhole_protocol::{
+    AbortReason, BarrierId, ConditionId, Freed, LockId, Operation, Passage, ProtocolError, Races,
+    RacingWrite, RwLockId, SemaphoreId, Started, Waiter, WaitingFor,
+};
 pub use error::{
     AccessError, ConfigError, Error, MixedProtocols, OutOfMemory, Result, RunEnded, RunError,
     SyncError,

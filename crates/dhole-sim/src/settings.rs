@@ -34,7 +34,7 @@ pub enum Computation {
 /// is as in [`Settings::new`], but `nodes` must be there:
 ///
 /// ```
-/// use dhole_sim::{Computation, Settings};
+/// # use dhole_sim::{Computation, Settings};
 /// let settings: Settings = "nodes=32,seed=7,fixed_cost=1.5".parse().unwrap();
 /// assert_eq!((settings.nodes, settings.seed), (32, 7));
 /// assert_eq!(settings.computation, Computation::FixedCost { unit_ns: 1.5 });

@@ -1,10 +1,9 @@
 //! One object space for a pack of machines.
 //!
-//! A program written over dhole's shared objects runs unchanged on threads and in a simulated
-//! cluster. [`run`] starts it once on every node and lends each a [`Worker`], the token that
-//! references need: `r.get(w)` borrows it, `r.get_mut(w)` borrows it mutably, and whatever
-//! synchronises takes it mutably. So the borrow checker proves that no reference outlives the
-//! interval in which what it shows is consistent.
+//! A program written over dhole's shared objects runs unchanged on threads, on processes of one or
+//! several machines, and in a simulated cluster. [`run`] starts it once on every node and lends
+//! each a [`Worker`], the token that references need: `r.get(w)` borrows the worker, `r.get_mut(w)`
+//! borrows it mutably, and every call that synchronises takes it mutably.
 //!
 //! ```
 //! use dhole::{Config, Lock};
@@ -26,6 +25,23 @@
 //! # Ok::<(), dhole::RunError>(())
 //! ```
 //!
+//! # Where to find what
+//!
+//! | to | see |
+//! |---|---|
+//! | learn by programs | [`guide`], and [`guide::objects`] for objects with operations |
+//! | start a run | [`Config`], [`run`]; the command `dhole` starts processes and simulations |
+//! | allocate, synchronise, start processes | [`Worker`] |
+//! | name shared data | [`Ref`], [`Refs`], [`Own`], [`Array`], [`Array2`], [`Rows`]; [`Share`] says which types |
+//! | exclude and wait | [`Lock`], [`Condvar`], [`RwLock`], [`Semaphore`] |
+//! | share a type by its operations | [`object`](macro@object), [`Object`], [`replicated`], [`on`] |
+//! | read how a run went | [`Run`], [`Report`], [`Counters`] |
+//! | handle a failure | [`RunError`], [`Error`], [`AccessError`], [`SyncError`], [`ObjectError`] |
+//! | simulate | [`sim`] |
+//! | send messages without shared objects | [`net`] |
+//!
+//! # Consistency
+//!
 //! Between two synchronisations nothing that another node does becomes visible (lazy release
 //! consistency: DOSA, section 2.2). A reference held across one does not compile:
 //!
@@ -37,6 +53,15 @@
 //! Ok(*seen)
 //! # }).unwrap();
 //! ```
+//!
+//! Two nodes that write one object between two synchronisations race; [`Races`] says what becomes of
+//! races. A reader that forgets to synchronise reads the old value, and is not told.
+//!
+//! # Errors
+//!
+//! Every wait ends. A deadlock, a panic, a lost process or a bad reference ends the run on all
+//! nodes with a [`RunError`], which names objects, nodes and source lines. Its `Debug`, which is
+//! what a `main` that returns it prints, says the same as its `Display`.
 #![forbid(unsafe_code)]
 
 mod config;
@@ -46,14 +71,14 @@ mod report;
 
 pub use config::{Config, run};
 pub use dhole_heap::{
-    Absent, AllocError, Array, Array2, ArrayError, ArrayRange, BindError, Borrow, BorrowError,
-    Foreign, Link, Names, NotRows, OutOfBounds, Own, Read, Readers, Ref, Refs, Row, Rows, Scalar,
-    Share, Write,
+    Absent, Access, AllocError, Array, Array2, ArrayError, ArrayRange, BindError, Borrow,
+    BorrowError, Foreign, Link, Names, NotRows, OutOfBounds, Own, Read, Readers, Ref, Refs,
+    ReserveError, Row, Rows, Scalar, Share, Write,
 };
 pub use dhole_macros::object;
 pub use dhole_model::{
     CallSite, Coherence, Counters, Detector, KindCounters, MAX_NODES, MessageKind, NodeId,
-    Placement, TypeCounters, UnknownCoherence, UnknownDetector,
+    ObjectCounters, ObjectId, Oid, Placement, TypeCounters, UnknownCoherence, UnknownDetector,
 };
 pub use dhole_net::Waiting;
 pub use dhole_node::object::{Object, ObjectError, ObjectType, Pending, on, replicated};
@@ -61,28 +86,47 @@ pub use dhole_node::{
     AccessError, Condvar, ConfigError, Cursor, Error, Held, HeldExclusive, HeldShared, Holding,
     Lock, LostNode, MixedProtocols, Op, Optimisations, OutOfMemory, ProcessError, RaceReport,
     Races, RacingWrite, Result, RunEnded, RunError, RwLock, Semaphore, Spawned, StartError,
-    SyncError, Under, Where, Worker, WriteDetection,
+    SyncError, Under, Waiter, Where, Worker, WriteDetection,
 };
 pub use dhole_node::{Ending, HashMap, HashSet, ProtocolError, Refusal, Strategy, anywhere, op};
 pub use process::{Process, process};
 pub use report::{Report, Run, Simulated};
 
-/// The guide's programs.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/guide.md")]
-mod guide {}
-
 #[cfg(doctest)]
 mod refused;
 
-/// The page on objects.
+/// The README's programs.
 #[cfg(doctest)]
-#[doc = include_str!("../../../docs/objects.md")]
-mod objects {}
+#[doc = include_str!("../../../README.md")]
+mod readme {}
+
+#[doc = include_str!("../../../docs/guide.md")]
+pub mod guide {
+    #[doc = include_str!("../../../docs/objects.md")]
+    pub mod objects {}
+}
+
+/// The names by which errors, counters and reports call what they speak of.
+pub mod ids {
+    pub use dhole_heap::{ArrayMiss, ForeignKind, Miss, Presence};
+    pub use dhole_model::{
+        Elements, IntervalIndex, ObjectId, Oid, OidRange, PageId, VectorTime, Version,
+    };
+    pub use dhole_node::{
+        AbortReason, BarrierId, ConditionId, Freed, LockId, Operation, Passage, RwLockId,
+        SemaphoreId, Started, WaitingFor,
+    };
+}
 
 /// The simulated cluster and its settings.
 pub mod sim {
-    pub use dhole_sim::*;
+    pub use dhole_sim::{
+        Computation, Crash, Description, ENVIRONMENT_VARIABLE, Medium, Network, NetworkError,
+        NoCrash, Primitive, Published, Report, Settings, SettingsError, round_trip_ns,
+    };
+    // The machine itself, for measurements beside others; its methods are the engine's.
+    #[doc(hidden)]
+    pub use dhole_sim::Sim;
 }
 
 /// What derives refer to; no part of the interface.

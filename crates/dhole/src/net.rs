@@ -26,9 +26,9 @@
 //! ```
 
 pub use dhole_net::{
-    Capability, Doing, EnvironmentError, GrantError, Incoming, JoinError, Local, Loss, Memory,
-    Offers, PendingCall, Port, Rights, Rpc, RpcError, RpcLimits, RpcRefusal, SendError, UnfitPort,
-    Waiting,
+    Capability, Doing, EnvironmentError, GrantError, HandshakeError, Incoming, JoinError, Local,
+    Loss, Memory, Offers, PendingCall, Port, Refused, Rights, Rpc, RpcError, RpcLimits, RpcRefusal,
+    SecretError, SendError, UnfitPort, Waiting,
 };
 
 use dhole_net::Membership;
