@@ -54,8 +54,8 @@
 //! # }).unwrap();
 //! ```
 //!
-//! Two nodes that write one object between two synchronisations race; [`Races`] says what becomes of
-//! races. A reader that forgets to synchronise reads the old value, and is not told.
+//! Two nodes that write one object between two synchronisations race; [`Races`] says what becomes
+//! of races. A reader that forgets to synchronise reads the old value, and is not told.
 //!
 //! # Errors
 //!
