@@ -103,3 +103,93 @@ fn the_check_itself_finds_what_it_looks_for() {
         [""; 0]
     );
 }
+
+/// A sentence with more words is two.
+const LONGEST_SENTENCE: usize = 45;
+
+/// Paragraphs and list items of a page, each with its line: no code, tables or headings.
+fn paragraphs(page: &str) -> Vec<(usize, String)> {
+    let mut found: Vec<(usize, String)> = Vec::new();
+    let (mut fenced, mut follows) = (false, false);
+    for (number, line) in page.lines().enumerate() {
+        let line = line.trim();
+        fenced ^= line.starts_with("```");
+        let marker = |c: char| c.is_ascii_digit() || c == '-' || c == '*';
+        let item = line.split(' ').next().is_some_and(|first| {
+            !first.is_empty() && first.trim_end_matches('.').chars().all(marker)
+        });
+        if fenced || line.is_empty() || line.starts_with(['|', '#']) || line.starts_with("```") {
+            follows = false;
+            continue;
+        }
+        match found.last_mut().filter(|_| follows && !item) {
+            Some((_, text)) => {
+                text.push(' ');
+                text.push_str(line);
+            }
+            None => found.push((number + 1, line.to_owned())),
+        }
+        follows = true;
+    }
+    found
+}
+
+/// The words of each sentence.
+fn sentences(paragraph: &str) -> Vec<usize> {
+    let (mut lengths, mut words) = (Vec::new(), 0);
+    let mut rest = paragraph.split_whitespace().peekable();
+    while let Some(word) = rest.next() {
+        words += 1;
+        let ends = word
+            .trim_end_matches([')', '"', '*'])
+            .ends_with(['.', '!', '?']);
+        let begins = rest
+            .peek()
+            .is_none_or(|next| next.starts_with(|c: char| c.is_uppercase() || "`*([".contains(c)));
+        if ends && begins {
+            lengths.push(std::mem::take(&mut words));
+        }
+    }
+    lengths.push(words);
+    lengths
+}
+
+fn pages(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).expect("a folder of pages");
+    let paths = entries.map(|entry| entry.expect("an entry of the folder").path());
+    paths
+        .filter(|path| path.extension().is_some_and(|it| it == "md"))
+        .collect()
+}
+
+#[test]
+fn every_sentence_of_the_documents_is_short_enough_to_be_read_once() {
+    let mut files = pages(&root());
+    files.extend(pages(&root().join("docs")));
+    assert!(files.len() > 10, "the project's pages were found");
+    let mut found = Vec::new();
+    for path in files {
+        let page = fs::read_to_string(&path).expect("a page");
+        for (line, paragraph) in paragraphs(&page) {
+            let longest = sentences(&paragraph).into_iter().max().unwrap_or(0);
+            if longest > LONGEST_SENTENCE {
+                found.push(format!(
+                    "{}:{line}: a sentence of {longest} words",
+                    path.display()
+                ));
+            }
+        }
+    }
+    assert!(found.is_empty(), "\n{}", found.join("\n"));
+}
+
+#[test]
+fn sentences_are_counted_as_they_are_read() {
+    let page = "# A heading of many words\n\nOne two\nthree. Four `five.six` seven.\n\n- Eight\n  \
+                nine.\n- Ten.\n\n```\nno words at all\n```\n| no | words |\n";
+    let found = paragraphs(page);
+    let lines: Vec<usize> = found.iter().map(|(line, _)| *line).collect();
+    assert_eq!(lines, [3, 6, 8]);
+    assert_eq!(sentences(&found[0].1), [3, 3, 0]);
+    assert_eq!(sentences(&found[1].1), [3, 0]);
+}
