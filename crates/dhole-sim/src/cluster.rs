@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::ptr::NonNull;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use corosensei::Yielder;
 use corosensei::stack::DefaultStack;
@@ -13,6 +13,7 @@ use dhole_protocol::Message;
 use crate::agenda::{Agenda, Event};
 use crate::node::{Node, Worker};
 use crate::random::Stream;
+use crate::stopwatch::Stopwatches;
 use crate::timers::Timers;
 use crate::transit::{Flight, Onward, Transit};
 use crate::{Computation, Report, Settings};
@@ -31,6 +32,8 @@ pub(crate) struct Cluster {
     plain: bool,
     /// Whether a message's arrival is decided by its sender's link alone.
     direct: bool,
+    /// What times the programs, where computation is measured.
+    stopwatches: Stopwatches,
     /// Whose coroutine runs.
     running: Option<NodeId>,
     /// Bodies that have not returned.
@@ -108,6 +111,7 @@ impl Cluster {
             notices: stream(nodes + 2),
             plain: network.is_plain(),
             direct: network.is_direct(),
+            stopwatches: Stopwatches::new(),
             running: None,
             unfinished: nodes,
             ending: false,
@@ -125,8 +129,8 @@ impl Cluster {
     pub(crate) fn now(&self, node: NodeId) -> u64 {
         let node = &self.nodes[node.index()];
         let computing = node
-            .computing_since
-            .map_or(0, |since| node.scaled_ns(since.elapsed()));
+            .stopwatch
+            .map_or(0, |stopwatch| node.scaled_ns(stopwatch.elapsed()));
         node.clock.saturating_add(computing)
     }
 
@@ -456,7 +460,7 @@ impl Cluster {
     pub(crate) fn computes(&mut self, node: NodeId, begins: bool) {
         match begins {
             true if self.settings.computation == Computation::Measured => {
-                self.node(node).computing_since = Some(Instant::now());
+                self.node(node).stopwatch = Some(self.stopwatches.start());
             }
             true => {}
             false => self.node(node).stop_computing(),

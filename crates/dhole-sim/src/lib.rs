@@ -75,6 +75,7 @@ mod report;
 mod round_trip;
 mod settings;
 mod sim;
+mod stopwatch;
 mod timers;
 mod transit;
 

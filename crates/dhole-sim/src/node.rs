@@ -1,12 +1,13 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::ptr::NonNull;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use corosensei::Yielder;
 use dhole_node::{Strand, Woken};
 
 use crate::random::Stream;
+use crate::stopwatch::Stopwatch;
 
 /// What a node's worker does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -46,8 +47,8 @@ pub(crate) struct Node {
     fraction_ns: f64,
     /// How many times as long as here measured computation takes.
     compute_scale: f64,
-    /// Since when the program computes, where that is measured.
-    pub(crate) computing_since: Option<Instant>,
+    /// Runs while the program computes, where that is measured.
+    pub(crate) stopwatch: Option<Stopwatch>,
     /// Which of the node's bodies goes on.
     pub(crate) strand: Strand,
     /// What suspends the coroutine of each body, while that runs, and the addresses of its stack.
@@ -71,7 +72,7 @@ impl Node {
             computed_ns: 0,
             fraction_ns: 0.0,
             compute_scale,
-            computing_since: None,
+            stopwatch: None,
             strand: Strand::PROGRAM,
             bodies: BTreeMap::new(),
         }
@@ -102,8 +103,8 @@ impl Node {
 
     /// Stops the stopwatch and charges what it shows.
     pub(crate) fn stop_computing(&mut self) {
-        if let Some(since) = self.computing_since.take() {
-            self.compute(self.scaled_ns(since.elapsed()));
+        if let Some(stopwatch) = self.stopwatch.take() {
+            self.compute(self.scaled_ns(stopwatch.elapsed()));
         }
     }
 
