@@ -15,7 +15,7 @@ use crate::{Ref, Refs, ReserveError, Rows};
 use crate::{Scalar, Share, TypeInfo};
 
 /// Why an object could not be allocated.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AllocError {
     /// Only the worker allocates, from a call of its own.
     #[error("allocating {what} on {node}: {presence}")]
@@ -65,6 +65,8 @@ pub enum AllocError {
         error: ReserveError,
     },
 }
+
+dhole_model::debug_in_words!(AllocError);
 
 /// A place in the program.
 type Site = &'static Location<'static>;

@@ -35,7 +35,7 @@ pub struct ArrayRange<T> {
 }
 
 /// A range that does not lie within its array, or ends before it starts.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
+#[derive(Clone, Copy, PartialEq, Eq, Error)]
 #[error(
     "elements {} of an array of {len} at {site}: there are no such elements",
     span(*start, *end)
@@ -51,6 +51,8 @@ pub struct OutOfBounds {
     pub site: CallSite,
 }
 
+dhole_model::debug_in_words!(OutOfBounds);
+
 /// Places beyond all numbers have no end.
 pub(crate) fn span(start: u64, end: u64) -> String {
     match end {
@@ -60,7 +62,7 @@ pub(crate) fn span(start: u64, end: u64) -> String {
 }
 
 /// Why elements of an array cannot be had.
-#[derive(Clone, PartialEq, Debug, Error)]
+#[derive(Clone, PartialEq, Error)]
 pub enum ArrayError<E: std::error::Error + 'static> {
     /// There are none.
     #[error(transparent)]
@@ -68,6 +70,12 @@ pub enum ArrayError<E: std::error::Error + 'static> {
     /// They cannot be brought here.
     #[error(transparent)]
     Access(E),
+}
+
+impl<E: std::error::Error + 'static> std::fmt::Debug for ArrayError<E> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        dhole_model::write_error(self, f)
+    }
 }
 
 /// An access to elements of an array that may not be touched here: which, taken for what, from

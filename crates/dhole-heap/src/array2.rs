@@ -21,7 +21,7 @@ pub struct Array2<T> {
 }
 
 /// An array whose elements do not fill rows of a length.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
+#[derive(Clone, Copy, PartialEq, Eq, Error)]
 #[error("an array of {len} as rows of {columns} at {site}: {}", left(*len, *columns))]
 pub struct NotRows {
     /// Elements of the array.
@@ -31,6 +31,8 @@ pub struct NotRows {
     /// Where in the program.
     pub site: CallSite,
 }
+
+dhole_model::debug_in_words!(NotRows);
 
 fn left(len: usize, columns: usize) -> String {
     match len.checked_rem(columns) {

@@ -22,7 +22,7 @@ pub struct Read<R>(pub R);
 pub struct Write<R>(pub R);
 
 /// Why objects cannot be borrowed together.
-#[derive(Clone, PartialEq, Debug, Error)]
+#[derive(Clone, PartialEq, Error)]
 pub enum BorrowError<E: std::error::Error + 'static> {
     /// An object that is to be written is named twice; or elements of an array, which has the id
     /// of its first block.
@@ -40,6 +40,12 @@ pub enum BorrowError<E: std::error::Error + 'static> {
     /// One of the objects cannot be had.
     #[error(transparent)]
     Access(E),
+}
+
+impl<E: std::error::Error + 'static> std::fmt::Debug for BorrowError<E> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        dhole_model::write_error(self, f)
+    }
 }
 
 fn named_twice(oid: Oid, [first, second]: [usize; 2], elements: &Option<Range<u64>>) -> String {

@@ -61,7 +61,7 @@ pub struct Cluster {
 }
 
 /// Why an id names no object of a cluster.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{oid} {kind}")]
 pub struct Foreign {
     /// The id.
@@ -69,6 +69,8 @@ pub struct Foreign {
     /// What it is instead.
     pub kind: ForeignKind,
 }
+
+dhole_model::debug_in_words!(Foreign);
 
 /// What an id is that names no object of a cluster.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]

@@ -89,7 +89,7 @@ impl fmt::Display for ArrayBinding {
 }
 
 /// Why an id is not what a reference takes it for.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BindError {
     /// The id was allocated as something else. Only bytes that lie can lead here.
     #[error("{oid} is a {bound}, not a {seen}")]
@@ -105,6 +105,8 @@ pub enum BindError {
     #[error(transparent)]
     Foreign(#[from] Foreign),
 }
+
+dhole_model::debug_in_words!(BindError);
 
 /// Objects allocated together: consecutive ids in whole chunks, all bound alike.
 pub(crate) struct Run {

@@ -17,7 +17,7 @@
 //! | `value` | single values as bytes, for those that travel beside objects |
 //! | `global` | where objects lie that lie at the same place on every node |
 //! | `paged`, `paged_arrays`, `page_diff`, `page_diffs` | pages that are valid, twinned and compared as a whole |
-//! | `token`, `monitor`, `readers` | who may touch bytes, and when |
+//! | `token`, `monitor`, `readers`, `on_thread` | who may touch bytes, and when; on which thread |
 //! | `touch`, `views`, `fault` | the detector `vm`: what may not be touched faults |
 //! | `heap`, `alloc`, `free`, `transfer`, `handle`, `chunk`, `page_store`, `pre_image`, `diff` | one node's objects |
 //!
@@ -85,6 +85,7 @@ mod heap;
 mod leaf;
 pub mod monitor;
 mod named;
+mod on_thread;
 mod own;
 mod page_diff;
 mod page_diffs;
@@ -125,6 +126,7 @@ pub use heap::{HeapMut, Refusal, Refused};
 pub use leaf::{Leaf, LeafTest};
 pub use monitor::{AlreadyLent, Call, Guard, Monitor, Presence, Within};
 pub use named::{Name, Names};
+pub use on_thread::{ANodesWorker, OnAnyThread, OnThread};
 pub use own::Own;
 pub use page_diff::PageDiffError;
 pub use page_store::PAGE_BYTES;

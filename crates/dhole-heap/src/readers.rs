@@ -158,7 +158,7 @@ impl fmt::Display for Absent {
 impl std::error::Error for Absent {}
 
 /// A scoped thread would read what its node has no valid copy of.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Absent {
     /// The object, or the array.
     pub oid: Oid,
@@ -169,3 +169,5 @@ pub struct Absent {
     /// Where in the program.
     pub site: CallSite,
 }
+
+dhole_model::debug_in_words!(Absent);

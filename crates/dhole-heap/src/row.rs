@@ -15,6 +15,13 @@ mod sealed {
 }
 
 /// A number of which every bit pattern is valid, zero too: what rows are made of.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a number, so that nothing is known of its zeros",
+    label = "rows and arrays of zeros are made of numbers",
+    note = "an array of any other shared type is made with its values: \
+            `w.alloc_array_with(len, |i| value)`",
+    note = "or take an array of numbers with an element for each: `w.alloc_array2(rows, columns)`"
+)]
 pub trait Scalar: Share + Copy + sealed::Sealed {}
 
 macro_rules! scalars {

@@ -31,7 +31,7 @@ const MAX_INDEX_BITS: u32 = 36;
 const RESERVATIONS: [u32; 5] = [46, 45, 44, 42, 40];
 
 /// Why a cluster could not get its address space.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReserveError {
     /// A cluster has at least 1 and at most [`MAX_NODES`] nodes.
     #[error("a cluster of {nodes} nodes: a cluster has 1 to {MAX_NODES} nodes")]
@@ -79,6 +79,8 @@ pub enum ReserveError {
         all: u64,
     },
 }
+
+dhole_model::debug_in_words!(ReserveError);
 
 /// One node's part of the reservation.
 #[derive(Clone, Copy, Debug)]

@@ -5,7 +5,7 @@ use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{
     Attribute, Error, Expr, FnArg, GenericParam, Ident, ImplItem, ImplItemFn, ItemImpl, LitStr,
-    Pat, Path, Result, ReturnType, Type, Visibility,
+    Pat, Path, Result, ReturnType, Signature, Type, Visibility,
 };
 
 /// An operation, as the program spells it.
@@ -21,6 +21,8 @@ struct Operation {
     guard: Option<Expr>,
 }
 
+/// What the attribute makes of an `impl`. What is refused of it has an error, and what the program
+/// says of the rest is not refused for that: a method that is no operation gets a stand-in.
 pub(crate) fn object(arguments: TokenStream, input: TokenStream) -> Result<TokenStream> {
     let mut block: ItemImpl = syn::parse2(input).map_err(|error| {
         Error::new(
@@ -28,6 +30,23 @@ pub(crate) fn object(arguments: TokenStream, input: TokenStream) -> Result<Token
             format!("`object` marks the `impl` of a type: {error}"),
         )
     })?;
+    let generated = operations_of(arguments, &mut block).unwrap_or_else(|error| {
+        let functions = block.items.iter_mut().filter_map(|item| match item {
+            ImplItem::Fn(function) => Some(function),
+            _ => None,
+        });
+        for function in functions {
+            function.attrs.retain(|attr| !attr.path().is_ident("when"));
+        }
+        error.into_compile_error()
+    });
+    Ok(quote! {
+        #block
+        #generated
+    })
+}
+
+fn operations_of(arguments: TokenStream, block: &mut ItemImpl) -> Result<TokenStream> {
     let (krate, private) = crate_of(arguments)?;
     if let Some((_, of, _)) = &block.trait_ {
         let what = "operations are a type's own methods: mark an `impl` that is of no trait";
@@ -45,21 +64,70 @@ pub(crate) fn object(arguments: TokenStream, input: TokenStream) -> Result<Token
     };
     let type_name = path.path.segments.last().map(|it| it.ident.clone());
     let type_name = type_name.ok_or_else(|| Error::new_spanned(path, "a type has a name"))?;
-    let mut operations = Vec::new();
+    let (mut operations, mut refused) = (Vec::new(), Vec::new());
+    let mut errors: Option<Error> = None;
     for item in &mut block.items {
-        if let ImplItem::Fn(function) = item {
-            operations.extend(operation(function)?);
+        let ImplItem::Fn(function) = item else {
+            continue;
+        };
+        match operation(function) {
+            Ok(operation) => operations.extend(operation),
+            Err(error) => {
+                refused.push(function.clone());
+                match &mut errors {
+                    Some(errors) => errors.combine(error),
+                    None => errors = Some(error),
+                }
+            }
         }
     }
-    if operations.is_empty() {
+    if operations.is_empty() && errors.is_none() {
         let what = "no operations: those are the `pub` methods that take `&self` or `&mut self`";
         return Err(Error::new_spanned(&block.self_ty, what));
     }
-    let generated = generate(&block, &type_name, &operations, &krate, &private);
-    Ok(quote! {
-        #block
-        #generated
-    })
+    let stand_ins = refused
+        .iter()
+        .map(|function| stand_in(function, &block.self_ty, &private));
+    let stand_ins: TokenStream = stand_ins.collect();
+    let generated = generate(
+        block,
+        &type_name,
+        (&operations, &stand_ins),
+        &krate,
+        &private,
+    );
+    let errors = errors.map(Error::into_compile_error);
+    Ok(quote!(#errors #generated))
+}
+
+/// What the handle has for a method that is refused, so that its callers are not refused too. It is
+/// never called, for the program does not compile.
+fn stand_in(function: &ImplItemFn, ty: &Type, private: &TokenStream) -> TokenStream {
+    let (signature, visibility) = (&function.sig, &function.vis);
+    let Signature {
+        ident,
+        generics,
+        inputs,
+        ..
+    } = signature;
+    let (parameters, _, where_clause) = generics.split_for_impl();
+    let types = inputs.iter().filter_map(|argument| match argument {
+        FnArg::Typed(argument) => Some(spelled_out(argument.ty.to_token_stream(), ty)),
+        FnArg::Receiver(_) => None,
+    });
+    let result = match &signature.output {
+        ReturnType::Default => quote!(()),
+        ReturnType::Type(_, result) => spelled_out(result.to_token_stream(), ty),
+    };
+    quote! {
+        #visibility fn #ident #parameters (
+            &self,
+            _: &mut #private::Worker<'_>,
+            #(_: #types),*
+        ) -> ::core::result::Result<#result, #private::ObjectError> #where_clause {
+            ::core::unreachable!()
+        }
+    }
 }
 
 /// The crate through which generated code finds its own, as a name and as a path.
@@ -180,7 +248,10 @@ fn guard(function: &mut ImplItemFn) -> Result<Option<Expr>> {
 /// Nothing that is lent can go to another node.
 fn by_value(ty: &Type, what: &str) -> Result<()> {
     let why = match ty {
-        Type::Reference(_) => "is given by value, for the operation may run on another node",
+        Type::Reference(_) => {
+            "is given by value, for the operation may run on another node: a `String` in place of \
+             a `&str`, a `Vec<T>` in place of a `&[T]`"
+        }
         Type::ImplTrait(_) => "is of a type with a name, for every node has to know it",
         Type::Ptr(_) | Type::BareFn(_) => "is made of values: an address means nothing elsewhere",
         _ => return Ok(()),
@@ -209,7 +280,7 @@ fn spelled_out(tokens: TokenStream, ty: &Type) -> TokenStream {
 fn generate(
     block: &ItemImpl,
     type_name: &Ident,
-    operations: &[Operation],
+    (operations, stand_ins): (&[Operation], &TokenStream),
     krate: &LitStr,
     private: &TokenStream,
 ) -> TokenStream {
@@ -280,6 +351,7 @@ fn generate(
 
             impl #impl_generics #handle<#(#names),*> #where_clause {
                 #(#proxies)*
+                #stand_ins
             }
 
             impl #impl_generics #ty #where_clause {

@@ -54,11 +54,13 @@ impl fmt::Display for Coherence {
 }
 
 /// A name that no protocol has.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct UnknownCoherence {
     /// The name.
     pub name: String,
 }
+
+crate::debug_in_words!(UnknownCoherence);
 
 impl fmt::Display for UnknownCoherence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -36,11 +36,13 @@ impl fmt::Display for Detector {
 }
 
 /// A name that no detector has.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct UnknownDetector {
     /// The name.
     pub name: String,
 }
+
+crate::debug_in_words!(UnknownDetector);
 
 impl fmt::Display for UnknownDetector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,8 +1,8 @@
 //! Plain data that every other crate of dhole speaks: who ([`NodeId`]), what ([`Oid`]), when
 //! ([`VectorTime`], [`Version`]), where in the program ([`CallSite`]), and how much ([`Counters`]).
 //!
-//! Nothing here does anything, but for [`SplitMix64`], which draws random numbers; nothing here
-//! depends on anything else of dhole.
+//! Nothing here does anything, but for [`SplitMix64`], which draws random numbers, and
+//! [`write_error`], which writes errors for people; nothing here depends on anything else of dhole.
 //!
 //! ```
 //! use dhole_model::{NodeId, Version};
@@ -16,6 +16,7 @@ mod coherence;
 mod counters;
 mod detector;
 mod elements;
+mod error_text;
 mod id_set;
 mod node;
 mod object_id;
@@ -32,6 +33,7 @@ pub use coherence::{Coherence, UnknownCoherence};
 pub use counters::{Counters, KindCounters, MessageKind, ObjectCounters, TypeCounters};
 pub use detector::{Detector, UnknownDetector};
 pub use elements::Elements;
+pub use error_text::{with_causes, write_error, write_wrapped};
 pub use id_set::IdSet;
 pub use node::{MAX_NODES, NodeId};
 pub use object_id::ObjectId;

@@ -153,7 +153,7 @@ pub struct Offers {
 }
 
 /// Why a peer is lost.
-#[derive(Clone, PartialEq, Eq, Debug, Error)]
+#[derive(Clone, PartialEq, Eq, Error)]
 pub enum Loss {
     /// The connection ended without a goodbye.
     #[error("its connection broke: {0}")]
@@ -169,8 +169,10 @@ pub enum Loss {
     Left,
 }
 
+dhole_model::debug_in_words!(Loss);
+
 /// Why a frame could not be sent.
-#[derive(Clone, PartialEq, Eq, Debug, Error)]
+#[derive(Clone, PartialEq, Eq, Error)]
 pub enum SendError {
     /// There is no room now.
     #[error("there is no room for a frame to {to} now")]
@@ -217,3 +219,5 @@ pub enum SendError {
         nodes: usize,
     },
 }
+
+dhole_model::debug_in_words!(SendError);

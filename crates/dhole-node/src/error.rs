@@ -16,7 +16,7 @@ use crate::race::RaceReport;
 use crate::spawn::ProcessError;
 
 /// A node holds more shared objects than the machine has memory for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
+#[derive(Clone, Copy, PartialEq, Eq, Error)]
 #[error("the pages of shared objects are {held_bytes} bytes, and memory is for {limit_bytes}")]
 pub struct OutOfMemory {
     /// Bytes of the pages that hold objects.
@@ -27,7 +27,7 @@ pub struct OutOfMemory {
 
 /// TreadMarks keeps whole pages consistent, whatever lies on them, so it is the protocol of all
 /// objects of a run or of none.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
+#[derive(Clone, Copy, PartialEq, Eq, Error)]
 #[error(
     "objects under {asked} on {node} at {site}: the run is under {run}, and treadmarks is a \
      setting of a whole run (Config::coherence)"
@@ -45,7 +45,7 @@ pub struct MixedProtocols {
 
 /// Reading or writing an object failed. `get` and `get_mut` unwind with it to the node's
 /// boundary, and `run` returns it; `try_get` and `try_get_mut` return it at once.
-#[derive(Clone, PartialEq, Debug, Error)]
+#[derive(Clone, PartialEq, Error)]
 pub enum AccessError {
     /// The reference is not one of this cluster.
     #[error("accessing {oid} ({type_name}) on {node} at {site}: {cause}")]
@@ -204,7 +204,7 @@ impl std::fmt::Display for RunEnded {
 }
 
 /// Acquiring, releasing or waiting failed.
-#[derive(Clone, PartialEq, Eq, Debug, Error)]
+#[derive(Clone, PartialEq, Eq, Error)]
 pub enum SyncError {
     /// All nodes' programs take part in it, and no process that was started during the run.
     #[error(
@@ -347,45 +347,70 @@ fn cycle_text(cycle: &[Waiter]) -> String {
     waits.join(", ")
 }
 
-/// What a program on a node can end with; `?` turns the runtime's own errors into it.
-#[derive(Debug, Error)]
+/// What a program on a node can end with. `?` turns the runtime's own errors into it, and others as
+/// [`IntoError`](crate::IntoError) says.
+#[derive(Error)]
 pub enum Error {
     /// Reading or writing an object.
     #[error(transparent)]
-    Access(#[from] AccessError),
+    Access(AccessError),
     /// Synchronising.
     #[error(transparent)]
-    Sync(#[from] SyncError),
+    Sync(SyncError),
     /// An operation on an object.
     #[error(transparent)]
-    Object(#[from] ObjectError),
+    Object(ObjectError),
     /// Starting a process, or how one ended.
     #[error(transparent)]
-    Process(#[from] ProcessError),
+    Process(ProcessError),
     /// Borrowing several objects at once.
     #[error(transparent)]
-    Borrow(#[from] BorrowError<AccessError>),
+    Borrow(BorrowError<AccessError>),
     /// Reading in a scoped thread what is not present.
     #[error(transparent)]
-    Absent(#[from] Absent),
+    Absent(Absent),
     /// Allocating.
     #[error(transparent)]
-    Alloc(#[from] AllocError),
+    Alloc(AllocError),
     /// A protocol that does not go with the run's.
     #[error(transparent)]
-    Mixed(#[from] MixedProtocols),
+    Mixed(MixedProtocols),
     /// What went wrong on a node in another process, in its own words.
     #[error("{0}")]
     Elsewhere(Arc<str>),
-    /// The program's own.
-    #[error("{0}")]
+    /// The program's own, with its causes.
+    #[error("{}", dhole_model::with_causes(&**.0))]
     Program(Box<dyn std::error::Error + Send + Sync>),
 }
 
 impl Error {
-    /// Wraps an error of the program's own; a string will do.
+    /// Wraps an error of the program's own: any that `?` turns into a boxed error, one of `anyhow`
+    /// or a string too.
+    ///
+    /// ```
+    /// # use dhole_node::{Error, Result};
+    /// fn job(jobs: &[u32], number: usize) -> Result<u32> {
+    ///     let job = jobs.get(number);
+    ///     job.copied().ok_or_else(|| Error::program(format!("there is no job {number}")))
+    /// }
+    /// assert_eq!(job(&[7], 1).unwrap_err().to_string(), "there is no job 1");
+    /// ```
     pub fn program(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
         Error::Program(error.into())
+    }
+
+    /// The waits of the deadlock of which the error tells, if it tells of one.
+    pub(crate) fn cycle(&self) -> Option<&Arc<[Waiter]>> {
+        match self {
+            Error::Sync(SyncError::Deadlock { cycle, .. })
+            | Error::Object(ObjectError::Sync(SyncError::Deadlock { cycle, .. }))
+            | Error::Process(ProcessError::Sync(SyncError::Deadlock { cycle, .. }))
+            | Error::Access(AccessError::Deadlock { cycle, .. })
+            | Error::Borrow(BorrowError::Access(AccessError::Deadlock { cycle, .. })) => {
+                Some(cycle)
+            }
+            _ => None,
+        }
     }
 
     /// Whether the error only says that the run was ended on another node.
@@ -401,11 +426,20 @@ impl Error {
     }
 }
 
+dhole_model::debug_in_words!(
+    OutOfMemory,
+    MixedProtocols,
+    AccessError,
+    SyncError,
+    Error,
+    ConfigError,
+);
+
 /// What a function over shared objects returns.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// A setting that no cluster can have.
-#[derive(Clone, PartialEq, Eq, Debug, Error)]
+#[derive(Clone, PartialEq, Eq, Error)]
 pub enum ConfigError {
     /// Too few or too many nodes.
     #[error("a cluster of {nodes} nodes: the number of nodes is from 1 to {most}")]
@@ -463,7 +497,7 @@ pub enum ConfigError {
 }
 
 /// Why a run gave no result.
-#[derive(Debug, Error)]
+#[derive(Error)]
 pub enum RunError {
     /// The settings are impossible.
     #[error(transparent)]
@@ -511,4 +545,38 @@ pub enum RunError {
         /// same cycle of waits, say.
         others: Vec<(NodeId, Error)>,
     },
+}
+
+/// So many failures of other nodes are written, and the number of the rest.
+const MOST_OTHERS: usize = 3;
+
+/// What a `main` that returns the error prints: the words of its `Display`, in lines that fit a
+/// terminal, and the failures of other nodes.
+impl std::fmt::Debug for RunError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        dhole_model::write_error(self, f)?;
+        let others = self.others();
+        for (node, error) in others.iter().take(MOST_OTHERS) {
+            f.write_str("\n")?;
+            dhole_model::write_wrapped(&format!("{node} failed too: {error}"), f)?;
+        }
+        match others.len().saturating_sub(MOST_OTHERS) {
+            0 => Ok(()),
+            more => write!(f, "\nand {more} more nodes failed"),
+        }
+    }
+}
+
+impl RunError {
+    /// Failures of other nodes that the error's own words do not tell: who lies on the same cycle
+    /// of waits is named there.
+    fn others(&self) -> Vec<&(NodeId, Error)> {
+        let (cycle, others) = match self {
+            RunError::Failed { error, others, .. } => (error.cycle(), others),
+            RunError::Lost { others, .. } | RunError::Panicked { others, .. } => (None, others),
+            _ => return Vec::new(),
+        };
+        let told = |error: &Error| cycle.is_some() && error.cycle() == cycle;
+        others.iter().filter(|(_, error)| !told(error)).collect()
+    }
 }

@@ -6,9 +6,7 @@ use std::sync::Arc;
 use dhole_model::NodeId;
 use dhole_protocol::AbortReason;
 
-use crate::error::{Error, RunError, SyncError};
-use crate::object::ObjectError;
-use crate::spawn::ProcessError;
+use crate::error::{Error, RunError};
 
 /// A failure of the program on a node, and which of the run's failures it was.
 pub(crate) struct Failure {
@@ -76,13 +74,9 @@ impl Failed {
     pub fn reason(&self) -> AbortReason {
         match self {
             Failed::Panicked(words) => AbortReason::Panicked(Arc::clone(words)),
-            Failed::Error(error) => match &**error {
-                Error::Sync(SyncError::Deadlock { cycle, .. })
-                | Error::Object(ObjectError::Sync(SyncError::Deadlock { cycle, .. }))
-                | Error::Process(ProcessError::Sync(SyncError::Deadlock { cycle, .. })) => {
-                    AbortReason::Deadlocked(Arc::clone(cycle))
-                }
-                error => AbortReason::Failed(error.to_string().into()),
+            Failed::Error(error) => match error.cycle() {
+                Some(cycle) => AbortReason::Deadlocked(Arc::clone(cycle)),
+                None => AbortReason::Failed(error.to_string().into()),
             },
         }
     }

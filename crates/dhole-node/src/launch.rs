@@ -206,17 +206,14 @@ pub fn run_on<R: Send>(
             return run_processes(node, |run| {
                 let lent = node.monitor.lend_next(|token, _| {
                     let link = link(&receivers[..]);
-                    run(&mut Worker { token, link });
+                    run(&mut Worker::new(token, link));
                 });
                 lent.unwrap_or_else(|twice| panic!("{id} hands its turn over: {twice}"));
             });
         }
         let lent = node.monitor.lend_within(|token, _| {
             run_node(
-                &mut Worker {
-                    token,
-                    link: link(&receivers[..]),
-                },
+                &mut Worker::new(token, link(&receivers[..])),
                 &program,
                 &failures,
             )

@@ -19,6 +19,7 @@
 //! | `under` | which protocol keeps an object consistent |
 //! | `race` | what a program is told of its races |
 //! | `launch` | the beginning and the end of a run |
+//! | `into_error` | what `?` turns into an error of a program |
 //!
 //! ```
 //! use dhole_node::{Settings, Threads, run_on};
@@ -48,6 +49,7 @@ mod family;
 mod freeing;
 mod gate;
 mod grip;
+mod into_error;
 mod launch;
 mod lock;
 mod machine;
@@ -84,6 +86,7 @@ pub use error::{
 };
 pub use gate::{HeldExclusive, HeldShared, RwLock, Semaphore};
 pub use grip::Holding;
+pub use into_error::IntoError;
 pub use launch::{Outcome, Settings, check_nodes, run_on};
 pub use lock::{Condvar, Held, Lock};
 pub use machine::{Apart, Judge, LostNode, Machine, Receivers, StartError, Strand, Verdict, Woken};

@@ -265,7 +265,7 @@ pub type Judge<'a> = dyn Fn(&[Vec<u8>]) -> Result<Vec<u8>, String> + 'a;
 pub type Verdict<'a> = dyn Fn(Vec<Result<Vec<u8>, LostNode>>) -> Vec<u8> + 'a;
 
 /// A node whose process is gone, or was cut off.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error, serde::Serialize, serde::Deserialize)]
 #[error("{node} is lost: {how}")]
 pub struct LostNode {
     /// The node.
@@ -274,8 +274,10 @@ pub struct LostNode {
     pub how: String,
 }
 
+dhole_model::debug_in_words!(LostNode);
+
 /// Why a machine could not run a cluster.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StartError {
     /// Another process was lost before the run had begun.
     #[error("beginning a run of {nodes} processes: {lost}")]
@@ -306,3 +308,5 @@ pub enum StartError {
         cause: String,
     },
 }
+
+dhole_model::debug_in_words!(StartError);

@@ -1,7 +1,7 @@
 use std::cell::RefCell;
 use std::time::Duration;
 
-use dhole_heap::{Call, Token};
+use dhole_heap::{Call, OnThread, Token};
 use dhole_model::{CallSite, Coherence, Counters, NodeId};
 use dhole_net::Outbox;
 use dhole_protocol::{AbortReason, Event, Message, ProtocolError};
@@ -19,8 +19,8 @@ use crate::spawn::Children;
 /// outlives the interval in which what it shows is consistent. It is neither `Send` nor `Sync`,
 /// and its brand `'id` keeps the tokens of two nodes or two clusters from being swapped.
 pub struct Worker<'id> {
-    pub(crate) token: Token<'id>,
-    pub(crate) link: Link<'id>,
+    pub(crate) token: OnThread<Token<'id>>,
+    pub(crate) link: OnThread<Link<'id>>,
 }
 
 /// What connects a worker to its node and its node to the others: everything but the token, so
@@ -49,6 +49,13 @@ pub(crate) struct Link<'id> {
 }
 
 impl<'id> Worker<'id> {
+    pub(crate) fn new(token: Token<'id>, link: Link<'id>) -> Worker<'id> {
+        Worker {
+            token: OnThread::new(token),
+            link: OnThread::new(link),
+        }
+    }
+
     /// This node.
     pub fn node(&self) -> NodeId {
         self.link.node.id

@@ -406,7 +406,7 @@ impl fmt::Display for Freed {
 }
 
 /// Why an event cannot be handled.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Error)]
+#[derive(Clone, PartialEq, Eq, Hash, Error)]
 pub enum ProtocolError {
     /// The worker waits for what went with a node, or may have gone with it.
     #[error(
@@ -562,3 +562,5 @@ pub enum ProtocolError {
         what: &'static str,
     },
 }
+
+dhole_model::debug_in_words!(ProtocolError);

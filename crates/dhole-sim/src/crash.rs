@@ -31,9 +31,13 @@ impl fmt::Display for Crash {
 }
 
 /// What is no [`Crash`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a crash is a node and a time in nanoseconds, as 1@2500")]
 pub struct NoCrash;
+
+dhole_model::debug_in_words!(NoCrash);
+
+impl dhole_node::IntoError for NoCrash {}
 
 impl FromStr for Crash {
     type Err = NoCrash;

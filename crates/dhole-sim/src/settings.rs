@@ -328,7 +328,7 @@ impl From<Wrong> for SettingsError {
 }
 
 /// What is wrong with the settings of a simulated cluster.
-#[derive(Clone, PartialEq, Eq, Debug, Error)]
+#[derive(Clone, PartialEq, Eq, Error)]
 pub enum SettingsError {
     /// A part of the text is not `key=value`.
     #[error("\"{part}\" in the settings of a simulated cluster is not of the form key=value")]
@@ -381,6 +381,10 @@ pub enum SettingsError {
     #[error("the environment variable DHOLE_SIM is not UTF-8")]
     NotUnicode,
 }
+
+dhole_model::debug_in_words!(SettingsError);
+
+impl dhole_node::IntoError for SettingsError {}
 
 #[cfg(test)]
 mod tests {

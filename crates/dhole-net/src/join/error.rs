@@ -8,7 +8,7 @@ use thiserror::Error;
 use super::build_id::BuildId;
 
 /// Why a process could not learn from its environment what it is, or could not join the others.
-#[derive(Debug, Error)]
+#[derive(Error)]
 pub enum JoinError {
     /// The environment says something that cannot be.
     #[error(transparent)]
@@ -128,6 +128,8 @@ pub enum JoinError {
     },
 }
 
+dhole_model::debug_in_words!(JoinError);
+
 /// Connections that were refused while a node waited for others.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct Refused {
@@ -151,7 +153,7 @@ impl std::fmt::Display for Refused {
 }
 
 /// What is wrong with what the environment says.
-#[derive(Debug, Error)]
+#[derive(Error)]
 pub enum EnvironmentError {
     /// One variable is set, and another that it takes is not.
     #[error("{set} is set, but {missing} is not")]
@@ -195,8 +197,10 @@ pub enum EnvironmentError {
     },
 }
 
+dhole_model::debug_in_words!(EnvironmentError);
+
 /// What is wrong with a secret.
-#[derive(Debug, Error)]
+#[derive(Error)]
 pub enum SecretError {
     /// It could be guessed.
     #[error("it has {bytes} bytes; at least {fewest} are needed")]
@@ -228,6 +232,8 @@ pub enum SecretError {
     #[error("{0}")]
     Read(#[from] io::Error),
 }
+
+dhole_model::debug_in_words!(SecretError);
 
 /// What was wrong with a handshake. Each kind of broken or hostile peer is one of its own.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]

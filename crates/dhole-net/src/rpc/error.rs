@@ -43,7 +43,7 @@ impl fmt::Display for Doing {
 }
 
 /// A port is not what remote procedures need: reliable and ordered.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
+#[derive(Clone, Copy, PartialEq, Eq, Error)]
 #[error("the port {port} offers too little for remote procedures: {offers:?}")]
 pub struct UnfitPort {
     /// What it is called.
@@ -52,8 +52,10 @@ pub struct UnfitPort {
     pub offers: Offers,
 }
 
+dhole_model::debug_in_words!(UnfitPort);
+
 /// Why a remote operation has no result.
-#[derive(Clone, PartialEq, Eq, Debug, Error)]
+#[derive(Clone, PartialEq, Eq, Error)]
 pub enum RpcError {
     /// The deadline is over. The peer may do what it was asked to all the same.
     #[error("{doing} {peer}: no answer within {within:?}")]
@@ -107,8 +109,10 @@ pub enum RpcError {
     },
 }
 
+dhole_model::debug_in_words!(RpcError);
+
 /// Why a peer does not do what it is asked.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
+#[derive(Clone, Copy, PartialEq, Eq, Error)]
 pub enum RpcRefusal {
     /// There is no such capability, or it was taken back.
     #[error("the capability is not good, or not any more")]
@@ -132,6 +136,8 @@ pub enum RpcRefusal {
     #[error("the answer is longer than a frame")]
     AnswerTooLong,
 }
+
+dhole_model::debug_in_words!(RpcRefusal);
 
 impl RpcRefusal {
     const ALL: [RpcRefusal; 7] = [

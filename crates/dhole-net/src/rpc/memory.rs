@@ -127,7 +127,7 @@ impl fmt::Debug for Capability {
 }
 
 /// Why no capability was made.
-#[derive(Clone, PartialEq, Eq, Debug, Error)]
+#[derive(Clone, PartialEq, Eq, Error)]
 pub enum GrantError {
     /// The memory is not that long.
     #[error("granting bytes {} to {} of a memory of {bytes}", .range.start, .range.end)]
@@ -147,6 +147,8 @@ pub enum GrantError {
     #[error("granting a capability: the system gives no random numbers")]
     Random,
 }
+
+dhole_model::debug_in_words!(GrantError);
 
 type Bytes = RwLock<Vec<u8>>;
 

@@ -7,7 +7,7 @@ use thiserror::Error;
 use crate::error::SyncError;
 
 /// An operation on a shared object failed.
-#[derive(Clone, PartialEq, Eq, Debug, Error)]
+#[derive(Clone, PartialEq, Eq, Error)]
 pub enum ObjectError {
     /// The operation was not executed, or did not come to its end.
     #[error("{operation} of {object} on {node} at {site}: {cause}")]
@@ -39,3 +39,5 @@ pub enum ObjectError {
     #[error(transparent)]
     Sync(#[from] SyncError),
 }
+
+dhole_model::debug_in_words!(ObjectError);

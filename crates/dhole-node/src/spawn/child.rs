@@ -9,13 +9,11 @@ use dhole_protocol::objects::{
     CallId, MOST_CALLS, ObjectsEvent, Outcome, Refusal, Start, Strategy,
 };
 use dhole_protocol::{AbortReason, Event, Started, WaitingFor};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 
 use super::error::ProcessError;
-use super::op::Op;
+use super::op::{Decode, Op};
 use crate::error::{RunEnded, SyncError};
-use crate::object::{Malformed, decode, encode};
+use crate::object::Malformed;
 use crate::worker::{Failure, Worker};
 
 /// Where a process is started: [`on`](crate::object::on) a node, or [`anywhere`].
@@ -61,9 +59,6 @@ pub(crate) struct Child {
     site: CallSite,
 }
 
-/// What brings an `R`, and stays on the thread that it is on.
-type Brings<R> = (fn() -> R, *mut ());
-
 /// A process that was started. [`join`](Spawned::join) waits for its end and brings its result. If
 /// nobody does, its parent waits for it before it ends itself, and then an error of the process is
 /// its parent's.
@@ -73,15 +68,16 @@ pub struct Spawned<R> {
     call: u64,
     name: &'static str,
     on: NodeId,
+    decode: Decode<R>,
     /// It stays with the worker that started it.
-    of: PhantomData<Brings<R>>,
+    of: PhantomData<*mut ()>,
 }
 
 fn malformed(cause: Malformed) -> Refusal {
     Refusal::Malformed(cause.to_string().into())
 }
 
-impl<R: DeserializeOwned> Spawned<R> {
+impl<R> Spawned<R> {
     /// Where it runs.
     pub fn node(&self) -> NodeId {
         self.on
@@ -105,7 +101,7 @@ impl<R: DeserializeOwned> Spawned<R> {
             });
         };
         let bytes = w.end_of(self.call, child, site)?;
-        let result = decode("the result", &bytes).map_err(malformed);
+        let result = (self.decode)(&bytes).map_err(malformed);
         result.map_err(|cause| child.ended(w.node(), cause))
     }
 }
@@ -152,11 +148,7 @@ impl Worker<'_> {
         place: impl Into<Where>,
         arguments: A,
         op: Op<A, R>,
-    ) -> Result<Spawned<R>, ProcessError>
-    where
-        A: Serialize + DeserializeOwned + 'static,
-        R: Serialize + DeserializeOwned + 'static,
-    {
+    ) -> Result<Spawned<R>, ProcessError> {
         let (name, node, site) = (op.name(), self.node(), CallSite::caller());
         let refused = |cause| ProcessError::NotStarted {
             name,
@@ -192,6 +184,7 @@ impl Worker<'_> {
             call,
             name,
             on,
+            decode: op.decode,
             of: PhantomData,
         })
     }
@@ -201,11 +194,7 @@ impl Worker<'_> {
         &self,
         op: Op<A, R>,
         arguments: &A,
-    ) -> Result<(u32, dhole_protocol::objects::Bytes), Refusal>
-    where
-        A: Serialize + DeserializeOwned + 'static,
-        R: Serialize + DeserializeOwned + 'static,
-    {
+    ) -> Result<(u32, dhole_protocol::objects::Bytes), Refusal> {
         let refuse = |why: &str| Refusal::Malformed(why.into());
         if self.is_paged() {
             return Err(refuse(
@@ -214,7 +203,7 @@ impl Worker<'_> {
         }
         let no_table = || refuse("functions have no names in this build, on this system");
         let what = op.place().ok_or_else(no_table)?;
-        let bytes = encode("the arguments", arguments).map_err(malformed)?;
+        let bytes = (op.encode)(arguments).map_err(malformed)?;
         let under_way = self.link.node.monitor.lock().split().1.turns.under_way();
         match under_way < MOST_CALLS {
             true => Ok((what, bytes)),

@@ -7,7 +7,7 @@ use thiserror::Error;
 use crate::error::SyncError;
 
 /// A process could not be started, or did not come to a good end.
-#[derive(Clone, PartialEq, Eq, Debug, Error)]
+#[derive(Clone, PartialEq, Eq, Error)]
 pub enum ProcessError {
     /// It was not started.
     #[error("starting {name} from {node} at {site}: {cause}")]
@@ -49,3 +49,5 @@ pub enum ProcessError {
     #[error(transparent)]
     Sync(#[from] SyncError),
 }
+
+dhole_model::debug_in_words!(ProcessError);

@@ -10,16 +10,22 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::error::{Error, Result};
-use crate::object::{decode, encode};
+use crate::object::{Malformed, decode, encode};
 use crate::worker::Worker;
 
 /// A function that takes a worker and an argument, and that any process of the program knows by its
-/// name. Made by [`op!`](macro@crate::op).
+/// name. Made by [`op!`](macro@crate::op), which proves that argument and result travel.
 pub struct Op<A, R> {
     place: Option<u32>,
     name: &'static str,
-    of: PhantomData<fn(A) -> R>,
+    /// The argument as bytes.
+    pub(super) encode: fn(&A) -> std::result::Result<Bytes, Malformed>,
+    /// The result, of its bytes.
+    pub(super) decode: Decode<R>,
 }
+
+/// What makes a result of its bytes.
+pub(super) type Decode<R> = fn(&[u8]) -> std::result::Result<R, Malformed>;
 
 impl<A, R> Clone for Op<A, R> {
     fn clone(&self) -> Op<A, R> {
@@ -90,10 +96,13 @@ where
         Op {
             place: Shipped::of::<Of<F, A, R>>().map(Shipped::place),
             name: type_name::<F>(),
-            of: PhantomData,
+            encode: |arguments| encode("the arguments", arguments),
+            decode: |result| decode("the result", result),
         }
     }
+}
 
+impl<A, R> Op<A, R> {
     /// The name that goes on a wire; `None` where the linker makes no table.
     pub(super) fn place(self) -> Option<u32> {
         self.place
@@ -107,7 +116,8 @@ where
 
 /// A function, or a closure that captures nothing, as something that travels to other nodes: for
 /// [`Worker::spawn`](crate::Worker::spawn). It takes the worker of the node on which it runs and
-/// one argument, and returns a [`Result`](crate::Result); argument and result go by value (serde).
+/// one argument, and returns a [`Result`](crate::Result); argument and result go by value (serde):
+/// a `String` in place of a `&str`, a tuple in place of several arguments.
 ///
 /// ```
 /// # use dhole_node::{Result, Worker, op};

@@ -79,7 +79,7 @@ impl From<CallRef<'_>> for Call {
 }
 
 /// Why an operation has no result.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize, Error)]
+#[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize, Error)]
 pub enum Refusal {
     /// There is no such object.
     #[error("no node ever made it")]
@@ -137,6 +137,8 @@ pub enum Refusal {
     #[error("it failed: {0}")]
     Failed(Arc<str>),
 }
+
+dhole_model::debug_in_words!(Refusal);
 
 /// Where a node waits until all others do, in a run that survives the loss of nodes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]

@@ -262,7 +262,7 @@ impl<'a> Sheet<'a> {
 }
 
 /// What is wrong with the description of a network.
-#[derive(Clone, PartialEq, Eq, Debug, Error)]
+#[derive(Clone, PartialEq, Eq, Error)]
 pub enum NetworkError {
     /// No network is called so.
     #[error("there is no network \"{name}\"; known are {known}, and any file, as in ./{name}.toml")]
@@ -329,6 +329,10 @@ pub enum NetworkError {
         range: String,
     },
 }
+
+dhole_model::debug_in_words!(NetworkError);
+
+impl dhole_node::IntoError for NetworkError {}
 
 #[cfg(test)]
 mod tests {
