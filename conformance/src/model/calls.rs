@@ -451,7 +451,8 @@ impl Node {
     fn awaits(&mut self, object: ObjectId, around: &mut Around<'_>) -> Result<(), Failed> {
         self.phase = Phase::Call(Presence::Exclusive, Some(Wait::Operation));
         let name = CallSite::runtime("model");
-        let what = WaitingFor::Operation(Operation { object, name });
+        let made = None;
+        let what = WaitingFor::Operation(Operation { object, name, made });
         self.step(Event::Await { what, site: name }, &[], around)
     }
 

@@ -11,7 +11,7 @@ impl State {
     pub(crate) fn describe(&self, presence: Presence) -> String {
         let mut text = match (presence, self.protocol.wait()) {
             (Presence::Computing, _) => "its worker computes".to_owned(),
-            (_, Some(waiter)) => waiter.to_string(),
+            (_, Some(waiter)) => self.here.in_words(waiter).to_string(),
             (Presence::Shared | Presence::Exclusive, None) => {
                 "its worker is in a call of the runtime".to_owned()
             }
@@ -20,8 +20,12 @@ impl State {
         if !asked.is_empty() {
             let _infallible = write!(text, "\nwaits for objects from {}", asked.join(", "));
         }
-        for waiter in self.protocol.parked() {
+        for &waiter in self.protocol.parked() {
+            let waiter = self.here.in_words(waiter);
             let _infallible = write!(text, "\nanother of its processes: {waiter}");
+        }
+        if let Some(unbegun) = self.turns.unbegun(self.id()) {
+            let _infallible = write!(text, "\n{unbegun}");
         }
         for (holding, site) in self.held() {
             let _infallible = write!(text, "\nholds {holding}, acquired at {site}");

@@ -6,7 +6,7 @@ use dhole_heap::{Absent, AllocError, BindError, BorrowError, Foreign};
 use dhole_model::{CallSite, Coherence, Elements, NodeId, Oid};
 use dhole_protocol::group::Ending;
 use dhole_protocol::objects::Refusal;
-use dhole_protocol::{AbortReason, ConditionId, ProtocolError, Waiter};
+use dhole_protocol::{AbortReason, ConditionId, ProtocolError, Waiter, WaitingFor};
 use thiserror::Error;
 
 use crate::grip::Holding;
@@ -342,8 +342,28 @@ fn freed_text(by: &Option<NodeId>, at: &Option<CallSite>) -> String {
     format!("it was freed{by}{at}")
 }
 
+/// So many different waits of a cycle are written, and the number of the rest.
+const MOST_WAITS: usize = 16;
+
+/// The waits of a cycle, each once. The limits that others have come to are written first.
 fn cycle_text(cycle: &[Waiter]) -> String {
-    let waits: Vec<String> = cycle.iter().map(Waiter::to_string).collect();
+    let is_limit = |wait: &&Waiter| matches!(wait.waiting_for, WaitingFor::Begin(_));
+    let limits = cycle.iter().filter(is_limit);
+    let all = limits.chain(cycle.iter().filter(|wait| !is_limit(wait)));
+    let (mut waits, mut more): (Vec<(String, usize)>, usize) = (Vec::new(), 0);
+    for wait in all.map(Waiter::to_string) {
+        match waits.iter().position(|(known, _)| *known == wait) {
+            Some(at) => waits[at].1 += 1,
+            None if waits.len() < MOST_WAITS => waits.push((wait, 1)),
+            None => more += 1,
+        }
+    }
+    let times = |(wait, times): (String, usize)| match times {
+        1 => wait,
+        _ => format!("{wait} ({times} processes)"),
+    };
+    let mut waits: Vec<String> = waits.into_iter().map(times).collect();
+    waits.extend((more > 0).then(|| format!("and {more} more wait")));
     waits.join(", ")
 }
 

@@ -78,7 +78,7 @@ pub use dhole_protocol::group::Ending;
 pub use dhole_protocol::objects::{Refusal, Strategy};
 pub use dhole_protocol::{
     AbortReason, BarrierId, ConditionId, Freed, LockId, Operation, Passage, ProtocolError, Races,
-    RacingWrite, RwLockId, SemaphoreId, Started, Waiter, WaitingFor,
+    RacingWrite, RwLockId, SemaphoreId, Started, Unbegun, Waiter, WaitingFor,
 };
 pub use error::{
     AccessError, ConfigError, Error, MixedProtocols, OutOfMemory, Result, RunEnded, RunError,

@@ -10,7 +10,7 @@ use dhole_net::{Envelope, Outbox, Payload, PayloadPool, Receiver, Wake};
 use dhole_protocol::group::Ending;
 use dhole_protocol::{
     AbortReason, ArrayEvent, BarrierId, Command, Commands, Event, Haste, Message, PageEvent,
-    Protocol, ProtocolError, Races, Sent, Waiter, WorkerIs, group, single,
+    Protocol, ProtocolError, Races, Sent, Stall, Waiter, WorkerIs, group, single,
 };
 
 use crate::count::Counting;
@@ -327,12 +327,24 @@ impl State {
                 Err(ProtocolError::BadMessage { from, what })
             }
             Message::Objects(message) => self.deliver_to_objects(from, *message, step),
+            Message::Stall(stall) => {
+                let stall = Box::new(self.knows_of_stall(*stall));
+                let message = Message::Stall(stall);
+                self.step(Event::Deliver { from, message }, step)
+            }
             message => self.step(Event::Deliver { from, message }, step),
         };
         self.comes_after(after);
         if let Err(cause) = taken {
             self.broke(cause, step);
         }
+    }
+
+    /// What this node knows of why nobody may go on, beside its own waits.
+    fn knows_of_stall(&self, mut stall: Stall) -> Stall {
+        stall.say_made(|object| self.here.made_at(object));
+        stall.round.beside.extend(self.turns.unbegun(self.id));
+        stall
     }
 
     fn broke(&mut self, cause: ProtocolError, step: &mut Step<'_, '_>) {

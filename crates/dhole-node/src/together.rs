@@ -15,7 +15,6 @@ use crate::failure::{Failed, Failure};
 use crate::launch::{End, Outcome, Settings};
 use crate::machine::{Apart, LostNode, Receivers, StartError};
 use crate::node::Node;
-use crate::object::ObjectError;
 
 /// What a process brings to a run.
 #[derive(Serialize, Deserialize)]
@@ -155,13 +154,7 @@ impl FailureTold {
         let (panicked, words, cycle) = match &failure.failed {
             Failed::Panicked(words) => (true, Arc::clone(words), None),
             Failed::Error(error) => {
-                let cycle = match &**error {
-                    Error::Sync(SyncError::Deadlock { cycle, .. })
-                    | Error::Object(ObjectError::Sync(SyncError::Deadlock { cycle, .. })) => {
-                        Some(Arc::clone(cycle))
-                    }
-                    _ => None,
-                };
+                let cycle = error.cycle().cloned();
                 (false, error.to_string().into(), cycle)
             }
         };

@@ -87,8 +87,8 @@ pub use interval_log::LogLimits;
 pub use lazy::{Answer, MOST_ALONG, MOST_BESIDE};
 pub use message::{
     AbortReason, Appending, BarrierId, DecodeError, EncodeError, Flushed, FlushedAt, Haste,
-    Interval, LockId, Message, News, Operation, Pushed, Sent, SentList, Started, Untold, Waiter,
-    Waiting, WaitingFor, Wanted, WantedList,
+    Interval, LockId, Message, News, Operation, Pushed, Sent, SentList, Started, Unbegun, Untold,
+    Waiter, Waiting, WaitingFor, Wanted, WantedList,
 };
 pub use message::{here, single};
 pub use node_set::NodeSet;

@@ -29,7 +29,7 @@ mod waiting;
 mod wire;
 
 pub use codec::{Appending, DecodeError, EncodeError};
-pub use waiting::{Operation, Started, Waiter, WaitingFor};
+pub use waiting::{Operation, Started, Unbegun, Waiter, WaitingFor};
 
 /// The number of a lock, the same on every node.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]

@@ -8,7 +8,7 @@
 //! the rounds, at which all waited; if as much was received as sent, nothing was in flight then
 //! (Mattern's four counters).
 
-use dhole_model::NodeId;
+use dhole_model::{CallSite, NodeId, ObjectId};
 
 use crate::command::{Command, Commands};
 use crate::{Message, Waiter};
@@ -23,6 +23,9 @@ pub struct Stall {
     pub round: Round,
     /// The first round, in the second.
     pub first: Option<Round>,
+    /// Where objects were made for whose operations nodes wait, as far as the nodes that made them
+    /// were visited in the second round.
+    pub made: Vec<(ObjectId, CallSite)>,
 }
 
 /// What a round has found so far.
@@ -118,6 +121,20 @@ impl Stall {
             asker,
             round: Round::default(),
             first: None,
+            made: Vec::new(),
+        }
+    }
+
+    /// Before a node is visited in the second round: says where objects were made that nodes wait
+    /// for, those of which `made` knows it.
+    pub fn say_made(&mut self, made: impl Fn(ObjectId) -> Option<CallSite>) {
+        let Some(first) = &self.first else {
+            return;
+        };
+        for wait in first.waiters.iter().chain(&first.beside) {
+            let object = wait.waiting_for.object();
+            let known = object.and_then(|object| Some((object, made(object)?)));
+            self.made.extend(known.filter(|it| !self.made.contains(it)));
         }
     }
 
@@ -161,12 +178,13 @@ impl Stall {
                     asker: self.asker,
                     round: Round::default(),
                     first: Some(self.round),
+                    made: Vec::new(),
                 }));
                 let to = traffic.next_left(0);
                 out.push(Command::Send { to, message });
             }
             Some(first) if *first == self.round && first.sent == first.received => {
-                tell(self.round, out);
+                tell(self.round, &self.made, out);
             }
             Some(_) => {}
         }
@@ -174,11 +192,18 @@ impl Stall {
 }
 
 /// Tells all that none of them will go on.
-fn tell(round: Round, out: &mut Commands) {
+fn tell(round: Round, made: &[(ObjectId, CallSite)], out: &mut Commands) {
     let Round {
         waiters, beside, ..
     } = round;
-    let cycle: std::sync::Arc<[Waiter]> = waiters.iter().copied().chain(beside).collect();
+    let in_words = |mut wait: Waiter| {
+        for &(object, site) in made {
+            wait.waiting_for = wait.waiting_for.made(object, site);
+        }
+        wait
+    };
+    let all = waiters.iter().copied().chain(beside);
+    let cycle: std::sync::Arc<[Waiter]> = all.map(in_words).collect();
     for waiter in &waiters {
         out.push(Command::Send {
             to: waiter.node,

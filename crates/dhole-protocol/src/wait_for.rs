@@ -146,9 +146,10 @@ impl WaitFor {
                     .filter(|node| next.is_none_or(|next| next == *node))
                     .collect()
             }
-            WaitingFor::Condition(_) | WaitingFor::Operation(_) | WaitingFor::Process(_) => {
-                Vec::new()
-            }
+            WaitingFor::Condition(_)
+            | WaitingFor::Operation(_)
+            | WaitingFor::Process(_)
+            | WaitingFor::Begin(_) => Vec::new(),
         };
         for to in awaited {
             let Probe { path, confirms } = probe.clone();
@@ -176,9 +177,10 @@ impl WaitFor {
                     .is_some_and(|lock| edges.gates.holds(lock)),
                 // Who said just that it was there may have gone on before that has come.
                 WaitingFor::Barrier(barrier) => !edges.barrier.has_passed(barrier),
-                WaitingFor::Condition(_) | WaitingFor::Operation(_) | WaitingFor::Process(_) => {
-                    false
-                }
+                WaitingFor::Condition(_)
+                | WaitingFor::Operation(_)
+                | WaitingFor::Process(_)
+                | WaitingFor::Begin(_) => false,
             });
         if !still_there {
             return;
@@ -221,9 +223,14 @@ impl WaitFor {
         }
     }
 
-    /// A cycle was found: whether this node is still in the wait that lies on it.
+    /// A cycle was found: whether this node is still in the wait that lies on it. The cycle may say
+    /// more of what is waited for.
     pub fn is_on(&self, cycle: &[Waiter]) -> bool {
-        self.current.is_some_and(|me| cycle.contains(&me))
+        let is_on = |me: Waiter| {
+            let mut waits = cycle.iter().map(|it| (it.node, it.wait));
+            waits.any(|wait| wait == (me.node, me.wait))
+        };
+        self.current.is_some_and(is_on)
     }
 
     pub fn is_waiting(&self) -> bool {
@@ -246,7 +253,10 @@ fn manager_of(waiting_for: WaitingFor, edges: Edges<'_>) -> Option<NodeId> {
         WaitingFor::Barrier(_) => Some(MANAGER),
         _ if waiting_for.any_node_may_end_it() => None,
         WaitingFor::Gate(passage) => Some(edges.gates.manager(passage)),
-        WaitingFor::Condition(_) | WaitingFor::Operation(_) | WaitingFor::Process(_) => None,
+        WaitingFor::Condition(_)
+        | WaitingFor::Operation(_)
+        | WaitingFor::Process(_)
+        | WaitingFor::Begin(_) => None,
     }
 }
 

@@ -114,7 +114,7 @@ pub mod ids {
     };
     pub use dhole_node::{
         AbortReason, BarrierId, ConditionId, Freed, LockId, Operation, Passage, RwLockId,
-        SemaphoreId, Started, WaitingFor,
+        SemaphoreId, Started, Unbegun, WaitingFor,
     };
 }
 

@@ -1,7 +1,8 @@
-//! Every example runs and finds its own assertions true.
+//! Every example runs and finds its own assertions true, but for one that shows an error.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 
 fn sources() -> Vec<String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
@@ -16,10 +17,16 @@ fn sources() -> Vec<String> {
     names
 }
 
-#[test]
-fn every_example_runs() {
-    let names = sources();
-    assert!(names.len() >= 4, "{names:?}");
+/// The example that ends with an error.
+const FAILS: &str = "deadlock";
+
+/// Builds the examples, once; where they are.
+fn built() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(build)
+}
+
+fn build() -> PathBuf {
     // As `cargo test --workspace` has built them.
     let here = std::env::current_exe().expect("this program");
     let folder = here.parent().and_then(Path::parent).expect("its folder");
@@ -37,10 +44,50 @@ fn every_example_runs() {
     cargo.args((!cfg!(debug_assertions)).then_some("--release"));
     let built = cargo.status().expect("cargo");
     assert!(built.success(), "the examples cannot be built");
-    for name in names {
-        let output = Command::new(folder.join("examples").join(&name)).output();
+    folder.join("examples")
+}
+
+#[test]
+fn every_example_runs() {
+    let names = sources();
+    assert!(names.len() >= 4, "{names:?}");
+    for name in names.into_iter().filter(|name| name != FAILS) {
+        let output = Command::new(built().join(&name)).output();
         let output = output.unwrap_or_else(|error| panic!("{name}: {error}"));
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{name}: {said}");
     }
+}
+
+/// What a user sees of an error that `main` returns: its words, a line for each wait.
+#[test]
+fn a_program_whose_main_returns_a_deadlock_shows_its_words() {
+    let output = Command::new(built().join(FAILS))
+        .env("COLUMNS", "90")
+        .output();
+    let output = output.expect("it can be started");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    let lines: Vec<&str> = said.lines().collect();
+    let [first, waits @ ..] = &lines[..] else {
+        panic!("nothing is said");
+    };
+    let node = first.strip_prefix("Error: node ").expect(&said).as_bytes()[0] as char;
+    let deadlock = format!("Error: node {node} failed: node {node} is in a deadlock:");
+    assert_eq!(**first, deadlock, "{said}");
+    let site = |what: &str| {
+        let source = include_str!("../examples/deadlock.rs").lines();
+        let (line, _) = (1..)
+            .zip(source)
+            .find(|(_, line)| line.contains(what))
+            .expect(what);
+        format!("at crates/dhole/examples/deadlock.rs:{line}:")
+    };
+    let second = site("let others");
+    for (node, lock) in [(0, 2), (1, 1)] {
+        let wait = format!("    node {node} waits for lock {lock} {second}");
+        let is_there = waits.iter().any(|line| line.starts_with(&wait));
+        assert!(is_there, "{wait}: {said}");
+    }
+    assert_eq!(waits.len(), 2, "nothing else is said: {said}");
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::num::NonZeroU64;
 use std::ops::Deref;
+use std::panic::Location;
 
 use dhole_heap::{Share, Tag};
 use dhole_model::{CallSite, NodeId, ObjectId};
@@ -170,7 +171,8 @@ impl Worker<'_> {
         strategy: Strategy,
         value: T,
     ) -> Result<Object<T>, ObjectError> {
-        let site = CallSite::caller();
+        let at = Location::caller();
+        let site = CallSite::from(at);
         let kind = Kind::of::<T>();
         let key = kind::register(kind);
         let node = self.node();
@@ -197,6 +199,8 @@ impl Worker<'_> {
             strategy,
         };
         self.order(wanted, event)?;
+        let mut node = self.link.node.monitor.lock();
+        node.split().1.here.makes(object, at);
         Ok(Object::named(object))
     }
 }

@@ -30,6 +30,9 @@ const STARTS_A_LOOK: u64 = 64;
 /// under way at once have no order among each other, nor with those that the caller calls
 /// meanwhile. Dropped, it is executed all the same, before the run ends; should it fail, the run's
 /// report says so.
+///
+/// A node may have 1,024 under way or not looked after. Who starts another then waits until the
+/// first is over whose handle was dropped; where all handles are kept, that is an error.
 #[must_use = "whether the operation was executed is not known before `wait`"]
 #[derive(Debug)]
 pub struct Pending<R> {
@@ -206,9 +209,10 @@ fn start_in_turn<T: ObjectType, A: Serialize>(
         state.report_unseen();
         let here = &mut state.here;
         let kind = here.meet::<T>(wanted.object);
-        if here.under_way() >= MOST_CALLS {
-            return Ok(Err(Box::new(Refusal::TooMany(MOST_CALLS))));
+        if here.under_way() >= MOST_CALLS && !link.make_room(call)? {
+            return Ok(Err(Box::new(Refusal::TooManyStarted(MOST_CALLS))));
         }
+        let here = &mut call.split().1.here;
         let arguments = match kind::encode("the arguments", arguments) {
             Ok(arguments) => arguments,
             Err(cause) => return Ok(Err(malformed(cause))),
@@ -242,19 +246,32 @@ impl Link<'_> {
         number: u64,
         wanted: Wanted,
     ) -> Result<(), Box<Failure>> {
-        let here = &mut call.split().1.here;
-        if here.is_finished(number) {
+        if !call.split().1.here.is_under_way(number) {
             return Ok(());
         }
+        self.step(call, None)?;
+        let State { protocol, here, .. } = call.split().1;
+        if !here.is_under_way(number) {
+            return Ok(());
+        }
+        protocol.awaits(wanted.awaits(), wanted.site);
         here.awaited = Some(number);
-        let stepped = self.step(call, None);
-        let waited = stepped.and_then(|()| {
-            let protocol = &mut call.split().1.protocol;
-            protocol.awaits(wanted.awaits(), wanted.site);
-            self.outcome(call)
-        });
+        let waited = self.outcome(call);
         call.split().1.here.awaited = None;
         waited.map(drop)
+    }
+
+    /// Waits until the first call is over that nobody will look after, so that there is room for
+    /// another; whether there is.
+    fn make_room(&self, call: &mut heap::Call<'_, State>) -> Result<bool, Box<Failure>> {
+        let here = &call.split().1.here;
+        let Some((number, wanted)) = here.dropped_under_way() else {
+            return Ok(false);
+        };
+        self.await_started(call, number, wanted)?;
+        let state = call.split().1;
+        state.report_unseen();
+        Ok(state.here.under_way() < MOST_CALLS)
     }
 
     /// Waits until all calls that were started are over: those too that nobody looks after.
@@ -302,6 +319,7 @@ impl Wanted {
         let operation = Operation {
             object: self.object,
             name: CallSite::runtime(self.name),
+            made: None,
         };
         WaitingFor::Operation(operation)
     }

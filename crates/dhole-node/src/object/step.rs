@@ -2,16 +2,17 @@
 
 use std::any::{TypeId, type_name};
 use std::collections::{BTreeMap, VecDeque};
+use std::panic::Location;
 use std::sync::Arc;
 
-use dhole_model::{NodeId, ObjectCounters, ObjectId};
+use dhole_model::{CallSite, NodeId, ObjectCounters, ObjectId};
 use dhole_net::Payload;
 use dhole_protocol::group::{Group, GroupCommand, GroupError, GroupEvent, Settings};
 use dhole_protocol::objects::{
     Bytes, MOST_CALLS, Numbered, Objects, ObjectsCommand, ObjectsEvent, ObjectsMessage, Ordered,
     Outcome, PackedResults, Refusal, Start, check_group,
 };
-use dhole_protocol::{Message, ProtocolError};
+use dhole_protocol::{Message, ProtocolError, Waiter};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
@@ -56,6 +57,8 @@ pub(crate) struct ObjectsHere {
     last_met: (Option<(TypeId, ObjectId)>, u64),
     /// The types of the objects that it has used.
     named: FxHashMap<ObjectId, &'static str>,
+    /// Where in the program this node has made the objects that live of those that it made.
+    made: FxHashMap<ObjectId, &'static Location<'static>>,
     /// The call that the worker waits for.
     pub awaited: Option<u64>,
     /// A call for whose number the sequencer has been asked in a way that needs no
@@ -143,6 +146,7 @@ impl ObjectsHere {
             met: FxHashMap::default(),
             last_met: (None, 0),
             named: FxHashMap::default(),
+            made: FxHashMap::default(),
             started: Numbered::default(),
             dropped: Dropped::new(),
             unseen: Vec::new(),
@@ -168,6 +172,25 @@ impl ObjectsHere {
         self.named.entry(object).or_insert(type_name::<T>());
         self.last_met = (Some(last), key);
         key
+    }
+
+    /// The worker makes an object here in the program.
+    pub(super) fn makes(&mut self, object: ObjectId, site: &'static Location<'static>) {
+        self.made.insert(object, site);
+    }
+
+    /// Where in the program an object was made, if this node has made it and it lives.
+    pub fn made_at(&self, object: ObjectId) -> Option<CallSite> {
+        self.made.get(&object).map(|site| (*site).into())
+    }
+
+    /// A wait of this node's, which says where an object was made if that is known here.
+    pub fn in_words(&self, mut wait: Waiter) -> Waiter {
+        let object = wait.waiting_for.object();
+        if let Some((object, site)) = object.and_then(|it| Some((it, self.made_at(it)?))) {
+            wait.waiting_for = wait.waiting_for.made(object, site);
+        }
+        wait
     }
 
     /// How often the worker used which objects.
@@ -242,6 +265,12 @@ impl ObjectsHere {
         calls.next().map(|(call, it)| (call, it.called.wanted()))
     }
 
+    /// The first such call that is not over and that nobody will look after.
+    pub(super) fn dropped_under_way(&self) -> Option<(u64, Wanted)> {
+        let mut calls = self.started.iter().filter(|(_, it)| it.dropped);
+        calls.next().map(|(call, it)| (call, it.called.wanted()))
+    }
+
     /// Forgets the calls that are over and that nobody will look after.
     fn forget_dropped(&mut self) {
         for call in self.dropped.take() {
@@ -303,6 +332,12 @@ impl ObjectsHere {
     #[inline]
     pub(super) fn has_taken_all(&self) -> bool {
         self.delivered.is_empty()
+    }
+
+    /// Whether a call that was started is not over.
+    pub(super) fn is_under_way(&self, call: u64) -> bool {
+        let started = self.started.get(call);
+        started.is_some_and(|started| started.over.is_none())
     }
 
     /// Whether a call is over.
@@ -410,6 +445,7 @@ impl State {
                 ObjectsCommand::Broadcast(body) => self.broadcast(body, step),
                 ObjectsCommand::Freed(object) => {
                     self.here.named.remove(&object);
+                    self.here.made.remove(&object);
                     self.here.last_met.0 = None;
                     Ok(())
                 }
@@ -500,7 +536,7 @@ impl State {
         let Err(Start { by, time, .. }) = self.turns.take_in(start, nodes) else {
             return Ok(());
         };
-        let outcome = Err(Refusal::TooMany(MOST_CALLS * nodes));
+        let outcome = Err(Refusal::TooManyProcesses(MOST_CALLS * nodes));
         self.step_objects(ObjectsEvent::Ended { by, time, outcome }, step)
     }
 

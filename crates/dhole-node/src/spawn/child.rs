@@ -1,15 +1,12 @@
 //! Starting processes, and waiting for their end.
 
-use std::cell::RefCell;
-use std::collections::BTreeMap;
-use std::marker::PhantomData;
-
 use dhole_model::{CallSite, NodeId};
 use dhole_protocol::objects::{
     CallId, MOST_CALLS, ObjectsEvent, Outcome, Refusal, Start, Strategy,
 };
-use dhole_protocol::{AbortReason, Event, Started, WaitingFor};
+use dhole_protocol::{AbortReason, Event};
 
+use super::children::{Child, Children};
 use super::error::ProcessError;
 use super::op::{Decode, Op};
 use crate::error::{RunEnded, SyncError};
@@ -48,20 +45,10 @@ pub const fn anywhere() -> Where {
     Where(At::Anywhere)
 }
 
-/// The processes that a worker has started and not waited for, by call.
-pub(crate) type Children = RefCell<BTreeMap<u64, Child>>;
-
-/// A process, as its parent knows it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Child {
-    on: NodeId,
-    name: &'static str,
-    site: CallSite,
-}
-
 /// A process that was started. [`join`](Spawned::join) waits for its end and brings its result. If
-/// nobody does, its parent waits for it before it ends itself, and then an error of the process is
-/// its parent's.
+/// the handle is dropped instead, the parent of the process waits for it before it ends itself, or
+/// before it starts more processes than may be under way at a time. An error of the process is its
+/// parent's then.
 #[must_use = "what the process came to is not known before `join`"]
 #[derive(Debug)]
 pub struct Spawned<R> {
@@ -69,8 +56,14 @@ pub struct Spawned<R> {
     name: &'static str,
     on: NodeId,
     decode: Decode<R>,
-    /// It stays with the worker that started it.
-    of: PhantomData<*mut ()>,
+    /// Those of the worker that started it, with which it stays.
+    children: Children,
+}
+
+impl<R> Drop for Spawned<R> {
+    fn drop(&mut self) {
+        self.children.drop_handle(self.call);
+    }
 }
 
 fn malformed(cause: Malformed) -> Refusal {
@@ -92,7 +85,8 @@ impl<R> Spawned<R> {
     #[track_caller]
     pub fn join(self, w: &mut Worker<'_>) -> Result<R, ProcessError> {
         let site = CallSite::caller();
-        let child = w.link.children.borrow_mut().remove(&self.call);
+        let is_here = w.link.children.are(&self.children);
+        let child = is_here.then(|| self.children.take(self.call)).flatten();
         let Some(child) = child else {
             return Err(ProcessError::NotHere {
                 name: self.name,
@@ -106,33 +100,6 @@ impl<R> Spawned<R> {
     }
 }
 
-impl Child {
-    fn ended(self, node: NodeId, cause: Refusal) -> ProcessError {
-        let Child { on, name, site } = self;
-        ProcessError::Ended {
-            name,
-            on,
-            node,
-            site,
-            cause,
-        }
-    }
-
-    fn awaited(self, site: CallSite) -> Event {
-        let Child {
-            on,
-            name,
-            site: started,
-        } = self;
-        let what = WaitingFor::Process(Started {
-            on,
-            name: CallSite::runtime(name),
-            site: started,
-        });
-        Event::Await { what, site }
-    }
-}
-
 impl Worker<'_> {
     /// Starts a process: on the node that `place` says, `op` runs with `arguments` and a worker of
     /// its own as soon as no other process of that node has the turn. It sees what was written
@@ -140,8 +107,9 @@ impl Worker<'_> {
     ///
     /// # Errors
     /// [`ProcessError::NotStarted`] when there is no such node, when the arguments cannot be
-    /// written as bytes, or when too many processes that this node started have not ended;
-    /// [`ProcessError::Sync`] when the run has ended.
+    /// written as bytes, or when 1,024 processes that this node started have not ended and this
+    /// worker keeps the handles of all that are its own: where it has dropped some, it waits for
+    /// the first of these instead. [`ProcessError::Sync`] when the run has ended.
     #[track_caller]
     pub fn spawn<A, R>(
         &mut self,
@@ -157,6 +125,10 @@ impl Worker<'_> {
             cause,
         };
         let (what, arguments) = self.may_start(op, &arguments).map_err(refused)?;
+        self.settle_dropped();
+        if !self.make_room_for_a_child(site)? {
+            return Err(refused(Refusal::TooManyProcesses(MOST_CALLS)));
+        }
         let At::On(on) = self.place(place.into()).map_err(refused)? else {
             return Err(refused(Refusal::Unknown));
         };
@@ -179,14 +151,50 @@ impl Worker<'_> {
         });
         let call = called.map_err(|failure| self.link.sync_error(*failure, site))?;
         let child = Child { on, name, site };
-        self.link.children.borrow_mut().insert(call, child);
+        self.link.children.started(call, child);
         Ok(Spawned {
             call,
             name,
             on,
             decode: op.decode,
-            of: PhantomData,
+            children: self.link.children.clone(),
         })
+    }
+
+    /// Forgets the children whose handles were dropped, the first of them as far as they have
+    /// ended.
+    fn settle_dropped(&self) {
+        let children = &self.link.children;
+        while let Some(call) = children.first_dropped() {
+            let mut node = self.link.node.monitor.lock();
+            let here = &mut node.split().1.here;
+            if !here.is_finished(call) {
+                return;
+            }
+            let outcome = here.take_finished(call);
+            drop(node);
+            if let (Some((_, child)), Some(outcome)) = (children.take_dropped(), outcome)
+                && let Err(error) = child.came_to(self.node(), outcome)
+            {
+                children.has_failed(error);
+            }
+        }
+    }
+
+    /// Waits for children whose handles were dropped, until this node may start another process;
+    /// whether it may.
+    fn make_room_for_a_child(&mut self, site: CallSite) -> Result<bool, SyncError> {
+        while self.link.node.monitor.lock().split().1.turns.under_way() >= MOST_CALLS {
+            let Some((call, child)) = self.link.children.take_dropped() else {
+                return Ok(false);
+            };
+            match self.end_of(call, child, site) {
+                Ok(_) => {}
+                Err(ProcessError::Sync(over)) => return Err(over),
+                Err(error) => self.link.children.has_failed(error),
+            }
+        }
+        Ok(true)
     }
 
     /// What is said of a process that may be started.
@@ -204,11 +212,7 @@ impl Worker<'_> {
         let no_table = || refuse("functions have no names in this build, on this system");
         let what = op.place().ok_or_else(no_table)?;
         let bytes = (op.encode)(arguments).map_err(malformed)?;
-        let under_way = self.link.node.monitor.lock().split().1.turns.under_way();
-        match under_way < MOST_CALLS {
-            true => Ok((what, bytes)),
-            false => Err(Refusal::TooMany(MOST_CALLS)),
-        }
+        Ok((what, bytes))
     }
 
     fn place(&self, place: Where) -> Result<At, Refusal> {
@@ -271,10 +275,7 @@ impl Worker<'_> {
             Ok(outcome.unwrap_or(Err(Refusal::Unknown)))
         });
         match called {
-            Ok(outcome) => outcome.map_err(|cause| match cause {
-                Refusal::Lost(node) => child.ended(self.node(), Refusal::WentWith(node)),
-                cause => child.ended(self.node(), cause),
-            }),
+            Ok(outcome) => child.came_to(self.node(), outcome),
             Err(failure) => Err(self.link.sync_error(*failure, site).into()),
         }
     }
@@ -285,10 +286,9 @@ impl Worker<'_> {
     /// Of the first that did not come to a good end.
     pub(crate) fn join_all(&mut self) -> Result<(), ProcessError> {
         let site = CallSite::runtime("the end of the process that started it");
-        let mut joined = Ok(());
+        let mut joined = self.link.children.take_failed().map_or(Ok(()), Err);
         loop {
-            let next = self.link.children.borrow_mut().pop_first();
-            let Some((call, child)) = next else {
+            let Some((call, child)) = self.link.children.take_first() else {
                 return joined;
             };
             let ended = self.end_of(call, child, site).map(drop);

@@ -9,20 +9,22 @@
 //! |---|---|
 //! | `op` | functions that travel |
 //! | `child` | starting a process, and waiting for its end |
+//! | `children` | what a worker has started and not waited for |
 //! | `body` | a process, from its beginning to its end |
 //! | `turns` | whose turn it is on a node |
 //! | `hand_over` | giving the turn away, and having it again |
 
 mod body;
 mod child;
+mod children;
 mod error;
 mod hand_over;
 mod op;
 mod turns;
 
 pub(crate) use body::run_processes;
-pub(crate) use child::Children;
 pub use child::{Spawned, Where, anywhere};
+pub(crate) use children::Children;
 pub use error::ProcessError;
 pub use op::Op;
 pub(crate) use turns::Turns;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use dhole_model::NodeId;
 use dhole_protocol::objects::{MOST_BEGUN, MOST_CALLS, Start};
-use dhole_protocol::{Message, Waiter};
+use dhole_protocol::{Message, Unbegun, Waiter};
 
 use crate::machine::Strand;
 
@@ -68,6 +68,17 @@ impl Turns {
     #[inline]
     pub fn can_go_on(&self) -> bool {
         !self.ready.is_empty() || (!self.queue.is_empty() && self.parked.len() < MOST_BEGUN)
+    }
+
+    /// The processes that cannot begin, because as many have begun on this node as may.
+    pub fn unbegun(&self, node: NodeId) -> Option<Waiter> {
+        let first = self.queue.front()?;
+        let unbegun = Unbegun {
+            begun: self.parked.len() as u32,
+            waiting: self.queue.len() as u32,
+        };
+        let is_full = self.parked.len() >= MOST_BEGUN;
+        is_full.then(|| Waiter::unbegun(node, unbegun, first.site))
     }
 
     /// Whether somebody is about to have the turn, for whom a stack is made.

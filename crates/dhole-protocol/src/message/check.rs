@@ -152,9 +152,12 @@ fn check_stall(stall: &Stall, nodes: usize) -> Result<(), &'static str> {
     let waiters = |round: &'_ crate::StallRound| round.waiters.len() + round.beside.len();
     if rounds
         .clone()
-        .any(|round| waiters(round) > nodes * (1 + MOST_BEGUN))
+        .any(|round| waiters(round) > nodes * (2 + MOST_BEGUN))
     {
         return Err("more waits than there may be processes");
+    }
+    if stall.made.len() > stall.first.as_ref().map_or(0, waiters) {
+        return Err("more objects than are waited for");
     }
     check_waiters(
         rounds.flat_map(|round| round.waiters.iter().chain(&round.beside)),

@@ -23,6 +23,30 @@ pub enum WaitingFor {
     Operation(Operation),
     /// A process, until it has come to its end.
     Process(Started),
+    /// Processes that wait until one of those has ended that have begun on the node.
+    Begin(Unbegun),
+}
+
+/// The processes that wait to begin on a node, for as many have begun as may.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub struct Unbegun {
+    /// How many have begun and not ended.
+    pub begun: u32,
+    /// How many wait.
+    pub waiting: u32,
+}
+
+impl Waiter {
+    /// Processes that wait to begin on a node, the first of which was started at `site`.
+    pub fn unbegun(node: NodeId, unbegun: Unbegun, site: CallSite) -> Waiter {
+        Waiter {
+            node,
+            waiting_for: WaitingFor::Begin(unbegun),
+            site,
+            // It is no wait of a worker.
+            wait: u64::MAX,
+        }
+    }
 }
 
 /// A process, as an edge of the wait-for graph names it.
@@ -50,6 +74,8 @@ pub struct Operation {
     pub object: ObjectId,
     /// The names of its type and of the operation.
     pub name: CallSite,
+    /// Where in the program the object was made, once the node that made it was asked.
+    pub made: Option<CallSite>,
 }
 
 impl Operation {
@@ -59,14 +85,38 @@ impl Operation {
 
 impl fmt::Display for Operation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.object == Operation::NO_OBJECT {
-            true => write!(f, "{}", self.name),
-            false => write!(f, "{} of {}", self.name, self.object),
+        if self.object == Operation::NO_OBJECT {
+            return write!(f, "{}", self.name);
+        }
+        write!(f, "{} of {}", self.name, self.object)?;
+        match self.made {
+            Some(site) => write!(f, " (made at {site})"),
+            None => Ok(()),
         }
     }
 }
 
 impl WaitingFor {
+    /// The object of the operation that is waited for.
+    pub fn object(self) -> Option<ObjectId> {
+        match self {
+            WaitingFor::Operation(Operation { object, .. }) if object != Operation::NO_OBJECT => {
+                Some(object)
+            }
+            _ => None,
+        }
+    }
+
+    /// The same, which says where an object was made if it is the one that is waited for.
+    pub fn made(mut self, object: ObjectId, site: CallSite) -> WaitingFor {
+        if let WaitingFor::Operation(operation) = &mut self
+            && operation.object == object
+        {
+            operation.made = Some(site);
+        }
+        self
+    }
+
     /// Whether it is not certain which nodes would have to end the wait.
     pub fn any_node_may_end_it(self) -> bool {
         matches!(
@@ -75,6 +125,7 @@ impl WaitingFor {
                 | WaitingFor::Gate(Passage::Permit(_))
                 | WaitingFor::Operation(_)
                 | WaitingFor::Process(_)
+                | WaitingFor::Begin(_)
         )
     }
 
@@ -82,7 +133,9 @@ impl WaitingFor {
         1 + match self {
             WaitingFor::Lock(_) | WaitingFor::Barrier(_) => 8,
             WaitingFor::Gate(passage) => passage_bytes(passage),
-            WaitingFor::Condition(_) | WaitingFor::Operation(_) => 16,
+            WaitingFor::Condition(_) => 16,
+            WaitingFor::Operation(operation) => 16 + operation.made.map_or(0, |_| 8),
+            WaitingFor::Begin(_) => 8,
             WaitingFor::Process(_) => 18,
         }
     }
@@ -117,6 +170,12 @@ impl fmt::Display for Waiter {
             WaitingFor::Condition(condition) => write!(f, "{node} waits on {condition} at {site}"),
             WaitingFor::Operation(operation) => write!(f, "{node} waits for {operation} at {site}"),
             WaitingFor::Process(process) => write!(f, "{node} waits for {process}, at {site}"),
+            WaitingFor::Begin(Unbegun { begun, waiting }) => write!(
+                f,
+                "on {node} {begun} processes have begun and not ended, the most at a time, so that \
+                 {waiting} more cannot begin, the first of them started at {site} (start fewer \
+                 that wait for each other, or spread them over more nodes)"
+            ),
         }
     }
 }

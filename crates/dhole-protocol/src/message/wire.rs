@@ -105,7 +105,9 @@ impl Message {
                     let waits = waits.map(|waits| Waiter::all_bytes(waits));
                     SENT_AND_RECEIVED + waits.iter().sum::<u64>() + without
                 };
-                NODE + round(&stall.round) + stall.first.as_ref().map_or(0, round)
+                const OBJECT_AND_SITE: u64 = 8 + 8;
+                let made = OBJECT_AND_SITE * stall.made.len() as u64;
+                NODE + round(&stall.round) + stall.first.as_ref().map_or(0, round) + made
             }
             // A bit of the barrier's number says whether the node is full.
             Message::BarrierArrive { news, here, .. } => {

@@ -99,7 +99,7 @@ pub enum Refusal {
     #[error("it is of another type, {0}")]
     OtherType(Arc<str>),
     /// So many calls wait for the object that no more may.
-    #[error("{0} calls wait for it already")]
+    #[error("{0} calls wait for it already, the most at a time")]
     TooMany(usize),
     /// Replicas of the object are not alike.
     #[error("its replicas differ on {nodes} since operation {operation}")]
@@ -136,6 +136,18 @@ pub enum Refusal {
     /// The process that was started returned an error.
     #[error("it failed: {0}")]
     Failed(Arc<str>),
+    /// So many operations were started on this node that no more may be.
+    #[error(
+        "{0} operations that this node has started are under way or not looked after, the most at \
+         a time: call `wait` on some of them, or drop those whose results nobody wants"
+    )]
+    TooManyStarted(usize),
+    /// So many processes were started that no more may be.
+    #[error(
+        "{0} processes that were started have not ended, the most at a time: `join` some of them \
+         first, or drop what `spawn` returned of those whose results nobody wants"
+    )]
+    TooManyProcesses(usize),
 }
 
 dhole_model::debug_in_words!(Refusal);
@@ -472,7 +484,7 @@ impl Refusal {
             | Refusal::OtherType(words)
             | Refusal::Panicked(words)
             | Refusal::Failed(words) => words_bytes(words),
-            Refusal::TooMany(_) => 8,
+            Refusal::TooMany(_) | Refusal::TooManyStarted(_) | Refusal::TooManyProcesses(_) => 8,
             Refusal::Diverged { nodes, operation } => words_bytes(nodes) + words_bytes(operation),
             Refusal::Lost(_)
             | Refusal::Unanswered(_)

@@ -282,6 +282,7 @@ fn what_a_comparison_waits_for_is_no_deadlock_while_it_is_on_its_way() {
     let operation = Operation {
         object: ObjectId(0),
         name: CallSite::runtime("comparing"),
+        made: None,
     };
     let site = crate::pack::site(3);
     let what = WaitingFor::Operation(operation);

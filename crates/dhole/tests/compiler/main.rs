@@ -40,7 +40,13 @@ impl Libraries {
         let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/compiler/programs");
         let made = tempfile::tempdir().expect("a folder");
         let mut compiler = Command::new(Path::new(env!("CARGO")).with_file_name("rustc"));
-        compiler.args(["--edition", "2024", "--crate-type", "bin", "--emit=metadata"]);
+        compiler.args([
+            "--edition",
+            "2024",
+            "--crate-type",
+            "bin",
+            "--emit=metadata",
+        ]);
         compiler.arg("--out-dir").arg(made.path());
         compiler.arg("-L").arg(dependency(&self.folder));
         for (name, path) in [("dhole", &self.dhole), ("serde", &self.serde)] {

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use dhole::sim::Settings;
-use dhole::{Config, MessageKind, NodeId, Object, ObjectError, Pending, Worker, on};
+use dhole::{Config, MessageKind, NodeId, Object, ObjectError, Pending, Worker, on, replicated};
 use serde::{Deserialize, Serialize};
 
 #[derive(Serialize, Deserialize, Default)]
@@ -107,6 +107,92 @@ fn who_waits_for_a_result_that_is_here_already_sees_what_was_written_before_it()
             }
             assert_eq!(started.wait(w)?, [7]);
             assert_eq!(number.read(w), 5);
+        }
+        w.barrier()?;
+        Ok(())
+    });
+    run.unwrap();
+}
+
+/// More are started than may be under way at a time, and nobody looks after them.
+fn all_are_said(strategy: dhole::Strategy, simulated: bool) {
+    const WORDS: u32 = 5000;
+    let program = |w: &mut Worker<'_>| {
+        let said: Object<Said> = w.once(|w| Ok(w.new_object(strategy, Said::default())?))?;
+        if w.node() == NodeId(1) {
+            for word in 0..WORDS {
+                drop(said.start_say(w, word)?);
+            }
+        }
+        Ok(said.at_least(w, WORDS as usize)?.len())
+    };
+    let config = Config::nodes(2);
+    let run = match simulated {
+        true => config.simulate(Settings::fixed_cost(2), program),
+        false => config.run(program),
+    };
+    assert_eq!(run.unwrap().value, WORDS as usize);
+}
+
+#[test]
+fn calls_whose_handles_are_dropped_make_room_for_others() {
+    for strategy in [on(NodeId(0)), on(NodeId(1)), replicated()] {
+        all_are_said(strategy, true);
+        all_are_said(strategy, false);
+    }
+}
+
+/// Node 1 starts more calls than may be under way, whose guards are false. It goes on when node 0
+/// has made them true.
+#[test]
+fn who_starts_one_too_many_waits_for_a_call_whose_handle_was_dropped() {
+    let run = Config::nodes(2).simulate(Settings::fixed_cost(2), |w: &mut Worker<'_>| {
+        let said: Object<Said> = w.once(|w| Ok(w.new_object(on(NodeId(0)), Said::default())?))?;
+        match w.node() {
+            NodeId(0) => {
+                w.work(1_000_000_000);
+                said.say(w, 1)?;
+            }
+            _ => {
+                for _ in 0..1500 {
+                    drop(said.start_at_least(w, 1)?);
+                }
+                assert!(w.now().as_secs() >= 1, "node 0 has said it before");
+            }
+        }
+        w.barrier()?;
+        Ok(())
+    });
+    run.unwrap();
+}
+
+#[test]
+fn calls_whose_handles_are_kept_fill_a_limit_that_says_what_to_do() {
+    let run = Config::nodes(2).run(|w| {
+        let said: Object<Said> = w.once(|w| Ok(w.new_object(on(NodeId(0)), Said::default())?))?;
+        if w.node() == NodeId(1) {
+            let mut all = Vec::new();
+            let refused = loop {
+                match said.start_say(w, 1) {
+                    Ok(started) => all.push(started),
+                    Err(refused) => break refused,
+                }
+            };
+            assert_eq!(all.len(), 1024);
+            let words = refused.to_string();
+            for part in [
+                "1024 operations that this node has started",
+                "the most at a time",
+                "call `wait` on some of them",
+                "batches.rs:",
+            ] {
+                assert!(words.contains(part), "{words}");
+            }
+            drop(all.pop());
+            all.push(said.start_say(w, 2)?);
+            for started in all {
+                started.wait(w)?;
+            }
         }
         w.barrier()?;
         Ok(())

@@ -251,10 +251,52 @@ fn a_guard_that_nobody_can_satisfy_is_a_deadlock_that_names_the_operation() {
         let text = error.to_string();
         for part in [
             "deadlock",
-            "node 2 waits for Account::opened of object 0",
+            "node 2 waits for Account::opened of object 0 (made at ",
             "failing.rs",
         ] {
             assert!(text.contains(part), "{text}");
+        }
+    }
+}
+
+/// Two objects that different nodes have made, and on which all wait.
+#[test]
+fn a_deadlock_of_operations_names_where_each_object_was_made() {
+    let config = Config::nodes(3).suspect_after(std::time::Duration::from_millis(1));
+    for strategy in [on(NodeId(1)), on(NodeId(2)), replicated()] {
+        let program = |w: &mut dhole::Worker<'_>| {
+            let given = w.alloc([None::<Object<Account>>; 3]);
+            let given = w.once(|_| Ok(given))?;
+            let me = w.node().index();
+            if me < 2 {
+                let made = w.new_object(strategy, Account::default())?; // made here
+                dhole::Lock::numbered(1).with(w, |w| {
+                    given.get_mut(w)[me] = Some(made);
+                    Ok(())
+                })?;
+            }
+            w.barrier()?;
+            let accounts = given.read(w);
+            let account = accounts[me % 2].ok_or("nobody has made it")?;
+            account.opened(w)?;
+            Ok(())
+        };
+        let made = include_str!("failing.rs").lines();
+        let mut lines = made
+            .zip(1..)
+            .filter(|(line, _)| line.ends_with("// made here"));
+        let (_, line) = lines.next().unwrap();
+        let sim = dhole::sim::Settings::fixed_cost(3);
+        for run in [config.run(program), config.simulate(sim, program)] {
+            let text = run.map(drop).unwrap_err().to_string();
+            for node in 0..3 {
+                let object = node % 2;
+                let waits = format!(
+                    "node {node} waits for Account::opened of object {object} (made at \
+                     crates/dhole/tests/objects/failing.rs:{line}:"
+                );
+                assert!(text.contains(&waits), "{waits}: {text}");
+            }
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Processes that are started on nodes during a run.
 
 mod ending;
+mod limits;
 mod races;
 mod running;
 mod surviving;
