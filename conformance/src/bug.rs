@@ -317,7 +317,8 @@ impl Bug {
                 Message::LockGrant { news, .. } | Message::BarrierDepart { news, .. },
             ) => {
                 for interval in &mut news.intervals {
-                    Arc::make_mut(interval).freed_arrays.clear();
+                    let freed = &mut Arc::make_mut(interval).freed;
+                    freed.retain(|range| !range.contains(crate::model::elements::ARRAY));
                 }
             }
             (Bug::BackdateIntervals, Message::LockGrant { news, .. }) => {

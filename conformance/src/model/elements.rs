@@ -9,7 +9,7 @@ use crate::model::node::Around;
 use crate::model::{Fault, Node, Part, Program, WriteId};
 
 /// The id of the array.
-const ARRAY: Oid = Oid(2 * dhole_model::CHUNK);
+pub(crate) const ARRAY: Oid = Oid(2 * dhole_model::CHUNK);
 
 impl Part {
     fn elements(self) -> Elements {
@@ -222,12 +222,15 @@ impl Node {
                     self.heap.merge(element, value, at)?;
                 }
             }
-            ArrayCommand::Free(_) => {
-                for element in places(all(around.program)) {
-                    self.free_place(element, around)?;
-                }
-            }
+            ArrayCommand::Free(_) => self.free_array(around)?,
         }
         Ok(())
+    }
+
+    /// Forgets the array.
+    pub(crate) fn free_array(&mut self, around: &mut Around<'_>) -> Result<(), Fault> {
+        let objects = around.program.objects.len();
+        let mut elements = all(around.program).range();
+        elements.try_for_each(|element| self.free_place(objects + element as usize, around))
     }
 }

@@ -21,7 +21,7 @@
 
 mod calls;
 mod cluster;
-mod elements;
+pub(crate) mod elements;
 mod explore;
 mod family;
 mod fault;

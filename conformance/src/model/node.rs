@@ -237,6 +237,9 @@ impl Node {
 
     /// Forgets objects. Where the worker itself frees them, that is an event of the history.
     fn free(&mut self, range: OidRange, around: &mut Around<'_>) -> Result<(), Fault> {
+        if range.contains(elements::ARRAY) {
+            return self.free_array(around);
+        }
         let mut leaves = range.iter().flat_map(|oid| around.program.leaves(oid));
         leaves.try_for_each(|leaf| self.free_place(leaf, around))
     }

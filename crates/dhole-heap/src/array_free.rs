@@ -8,9 +8,15 @@ use crate::space::{self, IDS_PER_PAGE};
 use crate::{ElementsRefusal, ElementsRefused, HeapMut, Presence};
 
 impl Heap {
-    /// Forgets an array. The caller has seen that it is an exclusive call.
-    fn free_array(&mut self, ids: OidRange) {
-        let array = ids.first;
+    /// Forgets the arrays whose first ids are among these. The caller has seen that it is an
+    /// exclusive call.
+    pub(crate) fn free_arrays(&mut self, ids: OidRange) {
+        while let Some((&array, _)) = self.arrays.range(ids.first..=ids.last()).next() {
+            self.free_array(array);
+        }
+    }
+
+    fn free_array(&mut self, array: Oid) {
         let Some(local) = self.arrays.remove(&array) else {
             return;
         };
@@ -43,7 +49,7 @@ impl Heap {
             unsafe { self.release_store(released) };
         }
         let first = array.0 / IDS_PER_PAGE;
-        let last = (array.0 + u64::from(ids.count) - 1) / IDS_PER_PAGE;
+        let last = (array.0 + local.block_count().max(1) - 1) / IDS_PER_PAGE;
         (first..=last).for_each(|page| self.release_handles(page));
     }
 
@@ -101,8 +107,8 @@ impl HeapMut<'_> {
             });
         }
         self.heap.cluster.hear_freed(ids);
-        self.heap.kept_elements.forget(ids.first);
-        self.heap.free_array(ids);
+        self.heap.kept_elements.forget(ids);
+        self.heap.free_arrays(ids);
         Ok(())
     }
 

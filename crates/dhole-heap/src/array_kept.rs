@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use dhole_model::{Elements, Oid};
+use dhole_model::{Elements, Oid, OidRange};
 
 use crate::{ElementsRefused, HeapMut};
 
@@ -58,9 +58,9 @@ impl KeptElements {
         taken
     }
 
-    /// An array was freed.
-    pub(crate) fn forget(&mut self, array: Oid) {
-        self.arrays.remove(&array);
+    /// The arrays among these ids were freed.
+    pub(crate) fn forget(&mut self, ids: OidRange) {
+        ids.remove_from(&mut self.arrays);
     }
 }
 

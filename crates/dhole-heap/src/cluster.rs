@@ -448,7 +448,7 @@ impl Cluster {
             }
         }
         directory.free(range);
-        directory.free_array(range.first);
+        directory.free_arrays(range);
     }
 
     /// The space in which objects lie on all nodes alike, if they do.

@@ -434,6 +434,19 @@ impl Directory {
         self.forget_array(first);
     }
 
+    /// The arrays whose first ids are among these were freed.
+    pub(crate) fn free_arrays(&mut self, ids: OidRange) {
+        let mut next = ids.first.0;
+        let last = ids.last().0;
+        while let Some((&array, _)) = self.arrays.range(next..=last).next() {
+            self.free_array(Oid(array));
+            next = array + 1;
+            if next > last {
+                return;
+            }
+        }
+    }
+
     /// Forgets an array that was freed and is on no node any more (as [`Directory::forget`]).
     fn forget_array(&mut self, first: Oid) {
         let over = |run: &&ArrayRun| run.freed && run.records == 0;

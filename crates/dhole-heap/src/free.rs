@@ -53,8 +53,8 @@ impl Heap {
 }
 
 impl HeapMut<'_> {
-    /// Frees objects: their handles are null, their storage goes back, and whole chunks leave no
-    /// record. Nothing happens where there is nothing of them.
+    /// Frees what has these ids, objects and whole arrays: their handles are null, their storage
+    /// goes back, and whole chunks leave no record. Nothing happens where there is nothing of them.
     ///
     /// # Errors
     /// [`Refusal::Presence`] outside of an exclusive call.
@@ -69,9 +69,17 @@ impl HeapMut<'_> {
             });
         }
         self.heap.cluster.hear_freed(range);
+        self.heap.kept_elements.forget(range);
+        self.heap.free_arrays(range);
         let end = range.first.0.saturating_add(u64::from(range.count));
         let mut next = range.first.0;
         while next < end {
+            let of_page = next / CHUNK / CHUNKS_OF_PAGE;
+            if !self.heap.index.contains_key(&of_page) {
+                // Nothing is here of all these chunks.
+                next = end.min((of_page + 1) * CHUNKS_OF_PAGE * CHUNK);
+                continue;
+            }
             let chunk_end = end.min((next / CHUNK + 1) * CHUNK);
             if let Some(Place { chunk, .. }) = self.heap.place(Oid(next)) {
                 for oid in (next..chunk_end).map(Oid) {

@@ -1,4 +1,5 @@
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// Objects in a chunk of object ids. All objects of a chunk are of one type.
@@ -75,6 +76,13 @@ impl OidRange {
         (self.first.0..self.first.0 + u64::from(self.count)).map(Oid)
     }
 
+    /// Removes the entries of these ids.
+    pub fn remove_from<V>(self, map: &mut BTreeMap<Oid, V>) {
+        while let Some((&oid, _)) = map.range(self.first..=self.last()).next() {
+            map.remove(&oid);
+        }
+    }
+
     /// Adds `oid` to a list of ranges, growing the last one where `oid` follows on it.
     pub fn push(ranges: &mut Vec<OidRange>, oid: Oid) {
         match ranges.last_mut() {
@@ -91,6 +99,17 @@ impl OidRange {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn entries_of_a_range_are_removed_and_no_others() {
+        let mut map = BTreeMap::from([3, 4, 6, 7].map(|oid| (Oid(oid), ())));
+        let range = OidRange {
+            first: Oid(4),
+            count: 3,
+        };
+        range.remove_from(&mut map);
+        assert!(map.into_keys().eq([Oid(3), Oid(7)]));
+    }
 
     #[test]
     fn consecutive_ids_share_a_range() {

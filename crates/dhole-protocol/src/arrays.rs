@@ -32,7 +32,7 @@ pub(crate) struct Arrays {
     pub(crate) dirty: Vec<(Elements, SiteId)>,
     /// Freed in the current interval, and where.
     pub(crate) freeing: Vec<(OidRange, SiteId)>,
-    /// The ids of blocks of arrays that were freed.
+    /// The ids of blocks of arrays that were freed, and of chunks of objects that were.
     pub(crate) freed: IdSet,
     /// Requests for dirty elements; at most one from each other node.
     deferred: VecDeque<Request>,
@@ -270,13 +270,13 @@ impl Arrays {
         !self.dirty.is_empty() || !self.freeing.is_empty()
     }
 
-    /// Ends the current interval, which has this version; what it wrote, and what it freed.
+    /// Ends the current interval, which has this version; what it wrote.
     pub fn end_interval(
         &mut self,
         version: Version,
         races: &mut RaceFinder,
         out: &mut Commands,
-    ) -> (Vec<Elements>, Vec<OidRange>) {
+    ) -> Vec<Elements> {
         let (me, mut written) = (self.me, Vec::new());
         let mut dirty = std::mem::take(&mut self.dirty);
         dirty.sort_unstable();
@@ -292,8 +292,7 @@ impl Arrays {
         }
         self.dirty = dirty;
         self.push_written(&written, version, out);
-        let freed = self.end_freeing(version, races);
-        (written, freed)
+        written
     }
 
     /// Another node's interval of this version has written these elements.

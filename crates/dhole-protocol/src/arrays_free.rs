@@ -3,7 +3,6 @@
 
 use dhole_model::{Elements, NodeId, Oid, OidRange, Version};
 
-use crate::Interval;
 use crate::array_command::ArrayCommand;
 use crate::arrays::Arrays;
 use crate::command::{Command, Commands, Freed, ProtocolError};
@@ -39,23 +38,22 @@ impl Arrays {
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
         self.check_not_freed(ids.first)?;
-        races.forget_at_home(ids.first);
+        races.forget_at_home(ids);
         self.forget(ids, out);
+        out.push(Command::Array(ArrayCommand::Free(ids)));
         self.freeing.push((ids, site));
         Ok(())
     }
 
-    /// Nothing is left of an array but its ids.
+    /// Nothing is left of arrays but their ids.
     fn forget(&mut self, ids: OidRange, out: &mut Commands) {
-        let all = whole(ids.first);
-        self.readers.forget(all);
-        self.inbox.forget(all, out);
-        self.home.forget(ids.first);
+        self.readers.forget_arrays(ids);
+        self.inbox.forget_arrays(ids, out);
+        self.home.forget(ids);
         self.dirty
-            .retain(|(elements, _)| elements.array != ids.first);
-        self.arrays.remove(&ids.first);
+            .retain(|(elements, _)| !ids.contains(elements.array));
+        ids.remove_from(&mut self.arrays);
         self.freed.add(numbers(ids));
-        out.push(Command::Array(ArrayCommand::Free(ids)));
     }
 
     /// The interval of this version ends, which freed arrays.
@@ -74,20 +72,17 @@ impl Arrays {
         freed
     }
 
-    /// Applies what an interval of another node freed; how many of it race with what this one did.
+    /// An interval of another node, of this version, freed the arrays that have these ids; how many
+    /// of them race with what this node did. Ids of objects may be among them.
     pub fn notice_freed(
         &mut self,
-        interval: &Interval,
+        ids: OidRange,
+        version: Version,
         races: &mut RaceFinder,
         out: &mut Commands,
     ) -> u64 {
-        let mut raced = 0;
-        for ids in &interval.freed_arrays {
-            raced += races.element_races(whole(ids.first), (interval.version(), true), out);
-            races.forget_array(ids.first);
-            races.forget_at_home(ids.first);
-            self.forget(*ids, out);
-        }
+        let raced = races.arrays_freed(ids, version, out);
+        self.forget(ids, out);
         raced
     }
 

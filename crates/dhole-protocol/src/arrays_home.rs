@@ -6,7 +6,9 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use dhole_model::{Coherence, Elements, IntervalIndex, NodeId, Oid, RangeSet, VectorTime};
+use dhole_model::{
+    Coherence, Elements, IntervalIndex, NodeId, Oid, OidRange, RangeSet, VectorTime,
+};
 use smallvec::SmallVec;
 
 use crate::FlushedAt;
@@ -52,11 +54,12 @@ impl ElementHome {
         cached.set(elements.range(), true);
     }
 
-    /// An array was freed.
-    pub fn forget(&mut self, array: Oid) {
-        self.written.retain(|(elements, _)| elements.array != array);
-        self.cached.remove(&array);
-        self.keeping.forget(array);
+    /// The arrays with these ids were freed.
+    pub fn forget(&mut self, ids: OidRange) {
+        self.written
+            .retain(|(elements, _)| !ids.contains(elements.array));
+        ids.remove_from(&mut self.cached);
+        self.keeping.forget(ids);
     }
 
     /// Whether homes have yet to acknowledge a flush, or others to know of it.

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use dhole_model::{Coherence, Elements, NodeId, Oid, RangeSet, Segments};
+use dhole_model::{Coherence, Elements, NodeId, Oid, OidRange, RangeSet, Segments};
 use smallvec::SmallVec;
 
 use crate::Message;
@@ -147,10 +147,10 @@ impl ElementKeeping {
         self.kept.remove(&array);
     }
 
-    /// The array was freed.
-    pub fn forget(&mut self, array: Oid) {
-        self.kept.remove(&array);
-        self.fetched.retain(|(other, _), _| *other != array);
+    /// The arrays with these ids were freed.
+    pub fn forget(&mut self, ids: OidRange) {
+        ids.remove_from(&mut self.kept);
+        self.fetched.retain(|(array, _), _| !ids.contains(*array));
     }
 }
 

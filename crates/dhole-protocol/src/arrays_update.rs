@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use dhole_model::{Coherence, Elements, NodeId, Oid, RangeSet, Segments, Version};
+use dhole_model::{Coherence, Elements, NodeId, Oid, OidRange, RangeSet, Segments, Version};
 use smallvec::SmallVec;
 
 use crate::array_command::{ArrayCommand, PushedElements, SentElements};
@@ -48,6 +48,14 @@ impl ElementReaders {
             if read.is_empty() {
                 self.read.remove(&key);
             }
+        }
+    }
+
+    /// The arrays with these ids were freed.
+    pub fn forget_arrays(&mut self, ids: OidRange) {
+        let all = (ids.first, NodeId(0))..=(ids.last(), NodeId(u16::MAX));
+        while let Some((&key, _)) = self.read.range(all.clone()).next() {
+            self.read.remove(&key);
         }
     }
 
@@ -164,6 +172,15 @@ impl ElementInbox {
                 discard(part, kept, all, out);
             }
         });
+    }
+
+    /// The arrays with these ids were freed.
+    pub fn forget_arrays(&mut self, ids: OidRange, out: &mut Commands) {
+        let within = self.arrays.range(ids.first..=ids.last());
+        let arrays: SmallVec<[Oid; 4]> = within.map(|(array, _)| *array).collect();
+        for array in arrays {
+            self.forget(Elements::new(array, 0..u64::MAX), out);
+        }
     }
 
     /// The elements are kept consistent otherwise from now on, or were fetched.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use dhole_model::{Elements, IdSet, Oid, OidRange, RangeSet};
+use dhole_model::{Elements, Oid, OidRange, RangeSet};
 
 use crate::reduction::Record;
 
@@ -11,16 +11,19 @@ use crate::reduction::Record;
 /// keeps the newer. A record that says nothing any more becomes part of the next. So no more
 /// records are left than objects and elements were written, and one. The last few stay `whole`.
 ///
-/// Writes of the objects `freed`, which some node's record tells of, need not be told either.
+/// Writes of the objects and arrays `freed`, which some node's record tells of, need not be told
+/// either.
 ///
 /// Whoever applies a record has heard of its older part, or needs it no more.
 pub(crate) fn keep_newest(records: &mut VecDeque<Record>, whole: usize, freed: &[OidRange]) {
     let (mut told, mut told_of_arrays) = (RangeSet::new(), CoveredElements::default());
     add(&mut told, freed);
     let mut kept: VecDeque<Record> = VecDeque::with_capacity(records.len());
+    // What the records freed that became part of the first that is kept.
+    let mut older = Vec::new();
     for (place, mut record) in records.drain(..).rev().enumerate() {
         let written = add(&mut told, &record.whole.written);
-        let elements = told_of_arrays.add(&record.whole.elements);
+        let elements = told_of_arrays.add(&record.whole.elements, &told);
         match kept.front_mut() {
             _ if place < whole => kept.push_front(record),
             Some(newer)
@@ -31,10 +34,10 @@ pub(crate) fn keep_newest(records: &mut VecDeque<Record>, whole: usize, freed: &
             {
                 let newer = newer.change();
                 newer.first = record.whole.first;
-                add_freed(&mut newer.freed, &record.whole.freed);
-                add_freed(&mut newer.freed_arrays, &record.whole.freed_arrays);
+                older.extend_from_slice(&record.whole.freed);
             }
             _ => {
+                add_freed(&mut kept, &mut older);
                 if written != record.whole.written || elements != record.whole.elements {
                     let record = record.change();
                     (record.written, record.elements) = (written, elements);
@@ -43,26 +46,36 @@ pub(crate) fn keep_newest(records: &mut VecDeque<Record>, whole: usize, freed: &
             }
         }
     }
+    add_freed(&mut kept, &mut older);
     kept.shrink_to_fit();
     *records = kept;
 }
 
-/// What an older record says was freed is freed for who hears of it later, too.
-fn add_freed(freed: &mut Vec<OidRange>, older: &[OidRange]) {
-    if older.is_empty() {
-        return;
+/// Adds to the first record what the older ones freed that became part of it: it is freed for a
+/// node that hears of it later, too.
+fn add_freed(records: &mut VecDeque<Record>, older: &mut Vec<OidRange>) {
+    if let Some(first) = records.front_mut().filter(|_| !older.is_empty()) {
+        let first = first.change();
+        older.append(&mut first.freed);
+        first.freed = joined(std::mem::take(older));
     }
-    let mut all = IdSet::default();
-    for range in freed.iter().chain(older) {
-        all.add(range.first.0..range.first.0 + u64::from(range.count));
-    }
-    let most = u64::from(u32::MAX);
-    let parts = all.ranges().flat_map(|ids| {
-        let end = ids.end;
-        ids.step_by(most as usize)
-            .map(move |first| range(first, end.min(first + most)))
+}
+
+/// The same ids in ascending order, in as few ranges as they fill.
+pub(crate) fn joined(mut ranges: Vec<OidRange>) -> Vec<OidRange> {
+    ranges.sort_unstable();
+    ranges.dedup_by(|next, last| {
+        let end = last.first.0 + u64::from(last.count);
+        let next_end = next.first.0 + u64::from(next.count);
+        let count = u32::try_from(next_end.max(end) - last.first.0);
+        let Some(count) = count.ok().filter(|_| next.first.0 <= end) else {
+            return false;
+        };
+        last.count = count;
+        true
     });
-    *freed = parts.collect();
+    ranges.shrink_to_fit();
+    ranges
 }
 
 /// Adds objects to those told of, and returns the parts of them that were not there.
@@ -84,10 +97,14 @@ fn add(told: &mut RangeSet, ranges: &[OidRange]) -> Vec<OidRange> {
 struct CoveredElements(BTreeMap<Oid, RangeSet>);
 
 impl CoveredElements {
-    /// Adds elements, and returns those of them that were not there.
-    fn add(&mut self, written: &[Elements]) -> Vec<Elements> {
+    /// Adds elements, and returns those of them that were not there and whose array is not `gone`.
+    fn add(&mut self, written: &[Elements], gone: &RangeSet) -> Vec<Elements> {
         let mut new = Vec::new();
         for elements in written {
+            let array = elements.array.0;
+            if gone.of(array..array + 1).any(|(_, is_gone)| is_gone) {
+                continue;
+            }
             let told = self.0.entry(elements.array).or_default();
             let untold = told.of(elements.range()).filter(|(_, told)| !told);
             new.extend(untold.map(|(part, _)| Elements::new(elements.array, part)));
@@ -129,7 +146,6 @@ mod tests {
             base: None,
             elements: vec![],
             freed: vec![],
-            freed_arrays: vec![],
             pages: None,
         };
         Record::new(Arc::new(whole), None)

@@ -6,7 +6,9 @@
 //! that races with a write, or with another freeing, is a race. Who has not heard of it and asks
 //! for the object is told.
 
-use dhole_model::{CallSite, Coherence, NodeId, Oid, OidRange};
+use std::ops::Range;
+
+use dhole_model::{CHUNK, CallSite, Coherence, NodeId, Oid, OidRange, Version};
 
 use crate::command::{Command, Commands, Freed, ProtocolError};
 use crate::lazy::Lazy;
@@ -43,7 +45,7 @@ impl Lazy {
             let at_home = object.coherence == Some(Coherence::Home);
             if at_home {
                 home.forget(oid);
-                races.forget_at_home(oid);
+                races.forget_at_home(OidRange::one(oid));
             }
             if at_home || !object.dirty {
                 dirty.push((oid, site));
@@ -72,7 +74,7 @@ impl Lazy {
             races: finder,
             ..
         } = self;
-        objects.for_each(&interval.freed, |oid, object| {
+        let gone = objects.free(&interval.freed, |oid, object| {
             if finder.suspects(object.newest()) {
                 races += u64::from(finder.is_race(oid, (version, true), out));
             }
@@ -80,20 +82,38 @@ impl Lazy {
             inbox.forget(oid, out);
             if object.coherence == Some(Coherence::Home) {
                 home.forget(oid);
-                finder.forget_at_home(oid);
+                finder.forget_at_home(OidRange::one(oid));
             }
             object.hear(version);
             object.free();
         });
+        for range in &interval.freed {
+            // A push may have come of an object of which nothing else is known.
+            inbox.forget_all(*range, out);
+            races += self.arrays.notice_freed(*range, version, finder, out);
+        }
         out.extend(interval.freed.iter().copied().map(Command::Free));
-        self.forget_freed(&interval.freed);
+        self.forget_chunks(gone);
         races
     }
 
-    /// Keeps no more of chunks all of whose objects are freed than their numbers.
-    pub(crate) fn forget_freed(&mut self, ranges: &[OidRange]) {
-        for chunk in self.objects.forget_freed(ranges) {
-            self.races.forget(chunk);
+    /// These ids were freed in the interval that ends here, of objects and of arrays.
+    pub(crate) fn end_freeing(&mut self, freed: &[OidRange], version: Version) {
+        let gone = self.objects.free(freed, |_, object| {
+            object.hear(version);
+            object.free();
+        });
+        self.forget_chunks(gone);
+    }
+
+    /// Keeps no more of chunks all of whose ids are freed than their numbers. Objects and arrays
+    /// have these in common, so that what was freed in turn is one range.
+    fn forget_chunks(&mut self, gone: Vec<Range<u64>>) {
+        for chunks in gone {
+            self.arrays
+                .freed
+                .add(chunks.start * CHUNK..chunks.end * CHUNK);
+            self.races.forget(chunks);
         }
     }
 

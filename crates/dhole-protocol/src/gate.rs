@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use dhole_model::{CallSite, NodeId, VectorTime};
 
 use crate::command::ProtocolError;
-use crate::lock::MOST_MANAGED;
+use crate::lock::{MOST_MANAGED, SWEEP_FROM};
 use crate::{Passage, RwLockId, SemaphoreId};
 
 /// The most permits that a semaphore may have at a time.
@@ -29,6 +29,11 @@ pub(crate) struct Gates {
     entering: Option<Entering>,
     rw_locks: BTreeMap<RwLockId, Gate<RwLock>>,
     semaphores: BTreeMap<u64, Gate<Semaphore>>,
+    /// The releases at gates of which no record is left: nodes that pass a gate which is new here
+    /// have to see them.
+    swept: Releases,
+    /// With so many records of one kind, those of gates at which nothing happens are dropped.
+    sweep_at: [usize; 2],
     /// Gates of each kind that this node manages.
     most: usize,
 }
@@ -125,6 +130,8 @@ impl Gates {
             entering: None,
             rw_locks: BTreeMap::new(),
             semaphores: BTreeMap::new(),
+            swept: Releases::default(),
+            sweep_at: [SWEEP_FROM; 2],
             most: MOST_MANAGED,
         }
     }
@@ -140,6 +147,31 @@ impl Gates {
         for gate in self.semaphores.values_mut() {
             gate.released.forget_up_to(time);
         }
+        self.swept.forget_up_to(time);
+    }
+
+    /// The read-write lock, which may be new here. Where there are many, first forgets those that
+    /// nobody holds or waits for, so that programs which make ever new ones keep few.
+    fn rw_lock(&mut self, lock: RwLockId) -> &mut Gate<RwLock> {
+        let many = self.rw_locks.len() >= self.sweep_at[0];
+        if many && !self.rw_locks.contains_key(&lock) {
+            let swept = &mut self.swept;
+            self.rw_locks.retain(|_, gate| {
+                let state = &gate.state;
+                let is_idle = state.readers.is_empty() && state.writer.is_none();
+                gate.stays(is_idle, swept)
+            });
+            self.sweep_at[0] = SWEEP_FROM.max(2 * self.rw_locks.len());
+        }
+        let swept = &self.swept;
+        self.rw_locks.entry(lock).or_insert_with(|| Gate {
+            state: RwLock {
+                written: swept.clone(),
+                ..RwLock::default()
+            },
+            released: swept.clone(),
+            ..Gate::default()
+        })
     }
 
     /// Records of locks, and of releases, that are kept here.
@@ -282,7 +314,7 @@ impl Gates {
                 if many && !self.rw_locks.contains_key(&lock) {
                     return Err(too_many(from));
                 }
-                let gate = self.rw_locks.entry(lock).or_default();
+                let gate = self.rw_lock(lock);
                 if asks(&gate.queue) {
                     return Err(twice);
                 }
@@ -312,7 +344,7 @@ impl Gates {
         self.check_release(passage, from, site)?;
         match passage {
             Passage::Read(lock) | Passage::Write(lock) => {
-                let gate = self.rw_locks.entry(lock).or_default();
+                let gate = self.rw_lock(lock);
                 if let Passage::Write(_) = passage {
                     gate.state.writer = None;
                     gate.state.written.add(from, time);
@@ -388,12 +420,23 @@ impl Gates {
         if many && !self.semaphores.contains_key(&semaphore.number) {
             return Err(too_many(from));
         }
+        let is_new = !self.semaphores.contains_key(&semaphore.number);
+        if is_new && self.semaphores.len() >= self.sweep_at[1] {
+            let swept = &mut self.swept;
+            self.semaphores.retain(|_, gate| {
+                let is_idle = gate.state.permits == gate.state.made_with;
+                gate.stays(is_idle, swept)
+            });
+            self.sweep_at[1] = SWEEP_FROM.max(2 * self.semaphores.len());
+        }
+        let swept = &self.swept;
         let gate = self.semaphores.entry(semaphore.number);
         Ok(gate.or_insert_with(|| Gate {
             state: Semaphore {
                 permits: semaphore.permits,
                 made_with: semaphore.permits,
             },
+            released: swept.clone(),
             ..Gate::default()
         }))
     }
@@ -408,6 +451,19 @@ impl Gates {
             }),
             _ => Ok(()),
         }
+    }
+}
+
+impl<S> Gate<S> {
+    /// Whether a record has to stay: something happens here. What was released at another one is
+    /// added to `swept`.
+    fn stays(&self, is_idle: bool, swept: &mut Releases) -> bool {
+        let stays = !is_idle || !self.queue.is_empty();
+        if !stays {
+            let released = self.released.0.iter();
+            released.for_each(|(node, time)| swept.add(*node, time));
+        }
+        stays
     }
 }
 
@@ -504,6 +560,44 @@ mod tests {
             };
             assert_eq!(from, NodeId(1));
             assert!(what.contains("one gate more"), "{what}");
+        }
+    }
+
+    #[test]
+    fn gates_that_nobody_uses_leave_no_record_and_their_releases_are_seen() {
+        let (site, me) = (CallSite::caller(), NodeId(0));
+        let ask = |gates: &mut Gates, passage, requester, time| {
+            let wait = 1;
+            gates.requested(Request {
+                passage,
+                requester,
+                wait,
+                time,
+            })
+        };
+        let semaphore = |number| Passage::Permit(SemaphoreId { number, permits: 1 });
+        for kind in [|n| Passage::Write(RwLockId(n)), semaphore] {
+            let mut gates = Gates::new(me, 3);
+            let release = time([0, 7, 0]);
+            for number in (0..30_000).step_by(3) {
+                let zero = time([0, 0, 0]);
+                ask(&mut gates, kind(number), NodeId(1), zero).unwrap();
+                if number > 0 {
+                    gates
+                        .released(kind(number), NodeId(1), &release, site)
+                        .unwrap();
+                }
+            }
+            let kept = gates.rw_locks.len() + gates.semaphores.len();
+            assert!(kept <= SWEEP_FROM, "{kept} gates kept");
+            // One that is held stays; a new one is passed by nodes that have seen all releases.
+            let again = ask(&mut gates, kind(0), NodeId(2), time([0, 0, 0]));
+            assert_eq!(again, Ok(Vec::new()));
+            let passes = ask(&mut gates, kind(3), NodeId(2), time([0, 0, 0])).unwrap();
+            assert_eq!(passes[0].sources, [NodeId(1)]);
+            gates.met(&release);
+            let passes = ask(&mut gates, kind(6), NodeId(2), time([0, 0, 0])).unwrap();
+            assert_eq!(passes[0].sources, []);
         }
     }
 

@@ -51,7 +51,7 @@ impl Interval {
     /// What it takes in memory: itself, and ranges of objects.
     pub(crate) fn weight(&self) -> usize {
         let pages = self.pages.as_ref().map_or(0, |pages| pages.ranges.len());
-        let ranges = self.written.len() + self.freed.len() + self.freed_arrays.len();
+        let ranges = self.written.len() + self.freed.len();
         1 + ranges + self.elements.len() + pages
     }
 }
@@ -158,7 +158,6 @@ mod tests {
             base: None,
             elements: vec![],
             freed: vec![],
-            freed_arrays: vec![],
             pages: None,
         };
         Record::new(Arc::new(whole), None)

@@ -25,6 +25,7 @@ use crate::array_command::{ArrayEvent, SentElements};
 use crate::arrays::Arrays;
 use crate::collection::{Collector, Gossip};
 use crate::command::{Command, Commands, Freed, ProtocolError, Unread, WorkerIs};
+use crate::compaction::joined;
 use crate::copyset::CopySets;
 use crate::home::{Flush, Home};
 use crate::interval_log::{IntervalLog, LogLimits};
@@ -261,8 +262,6 @@ impl Lazy {
         for (oid, _) in self.dirty.drain(..) {
             let object = self.objects.get_mut(oid);
             if object.freed {
-                object.hear(version);
-                object.free();
                 self.races.freed(oid);
                 OidRange::push(&mut freed, oid);
                 continue;
@@ -276,7 +275,9 @@ impl Lazy {
                 pushes.push((*reader, Sent { oid, version }));
             }
         }
-        let (elements, freed_arrays) = self.arrays.end_interval(version, &mut self.races, out);
+        let elements = self.arrays.end_interval(version, &mut self.races, out);
+        freed.extend(self.arrays.end_freeing(version, &mut self.races));
+        let freed = joined(freed);
         let pages = self
             .treadmarks
             .end_interval(index, self.lamport, &self.time);
@@ -289,10 +290,9 @@ impl Lazy {
             base: None,
             elements,
             freed,
-            freed_arrays,
             pages,
         };
-        self.forget_freed(&interval.freed);
+        self.end_freeing(&interval.freed, version);
         let reduced = self.bases.reduce(&interval).map(Arc::new);
         self.keep(Record::new(Arc::new(interval), reduced));
         out.push(Command::IntervalEnded);
@@ -527,7 +527,6 @@ impl Lazy {
             let interval = &record.whole;
             self.time.see(interval.node, interval.index);
             races += self.notice(interval, out) + self.notice_freed(interval, out);
-            races += self.arrays.notice_freed(interval, &mut self.races, out);
             self.treadmarks.notice(interval, out);
             self.keep(record);
         }

@@ -12,6 +12,10 @@ use crate::{ConditionId, LockId, Waiting};
 /// Locks that one node manages, and gates of each kind: whoever asks for another is not believed.
 pub(crate) const MOST_MANAGED: usize = 1 << 22;
 
+/// With so many records, or twice what was left the last time, a node drops those of locks that
+/// are as they were made: programs that make ever new locks keep few.
+pub(crate) const SWEEP_FROM: usize = 1024;
+
 /// One node's view of all locks, and its part as the manager of some.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Locks {
@@ -19,6 +23,8 @@ pub(crate) struct Locks {
     nodes: usize,
     here: BTreeMap<LockId, Local>,
     managed: BTreeMap<LockId, Managed>,
+    /// With so many records here, those of locks that nobody uses are dropped.
+    sweep_at: usize,
     /// Locks that this node manages for others.
     most: usize,
 }
@@ -75,6 +81,7 @@ impl Locks {
             nodes,
             here: BTreeMap::new(),
             managed: BTreeMap::new(),
+            sweep_at: SWEEP_FROM,
             most: MOST_MANAGED,
         }
     }
@@ -92,12 +99,32 @@ impl Locks {
     }
 
     fn local(&mut self, lock: LockId) -> &mut Local {
+        if self.here.len() >= self.sweep_at && !self.here.contains_key(&lock) {
+            self.sweep();
+        }
         let state = self.state(lock);
         self.here.entry(lock).or_insert(Local {
             state,
             next: None,
             waiting: Vec::new(),
         })
+    }
+
+    /// Forgets the locks of this node's own that are here and that nobody holds or waits for: a
+    /// lock without a record is just that.
+    fn sweep(&mut self) {
+        let (me, nodes, managed) = (self.me, self.nodes as u64, &mut self.managed);
+        self.here.retain(|lock, local| {
+            let is_own = lock.0 % nodes == me.index() as u64;
+            let is_free = local.state == State::Free && local.waiting.is_empty();
+            let is_last = managed.get(lock).is_none_or(|known| known.last == me);
+            let as_made = is_own && is_free && is_last && local.next.is_none();
+            if as_made {
+                managed.remove(lock);
+            }
+            !as_made
+        });
+        self.sweep_at = SWEEP_FROM.max(2 * self.here.len());
     }
 
     pub fn acquire(&mut self, lock: LockId, site: CallSite) -> Result<Acquired, ProtocolError> {
@@ -277,6 +304,33 @@ impl Locks {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn locks_that_nobody_uses_leave_no_record() {
+        let (site, time) = (CallSite::caller(), VectorTime::zero(2));
+        let mut locks = Locks::new(NodeId(0), 2);
+        assert_eq!(locks.acquire(LockId(0), site), Ok(Acquired::AtOnce));
+        for number in (2..20_000).step_by(2) {
+            let lock = LockId(number);
+            // Every other one goes to node 1 and comes back.
+            if number % 4 == 0 {
+                assert_eq!(locks.requested(lock, NodeId(1)), Ok(NodeId(0)));
+                let passed = locks.forwarded(lock, NodeId(1), &time);
+                assert_eq!(passed, Ok(Passed::GrantNow));
+                assert_eq!(locks.acquire(lock, site), Ok(Acquired::Ask(NodeId(0))));
+                assert_eq!(locks.requested(lock, NodeId(0)), Ok(NodeId(1)));
+                locks.granted(lock, Vec::new());
+            } else {
+                assert_eq!(locks.acquire(lock, site), Ok(Acquired::AtOnce));
+            }
+            assert_eq!(locks.release(lock), Ok(None));
+        }
+        assert!(locks.here.len() <= SWEEP_FROM, "{} here", locks.here.len());
+        let managed = locks.managed.len();
+        assert!(managed <= SWEEP_FROM, "{managed} managed");
+        assert!(locks.holds(LockId(0)) && !locks.holds(LockId(2)));
+        assert_eq!(locks.acquire(LockId(4), site), Ok(Acquired::AtOnce));
+    }
 
     #[test]
     fn who_asks_for_more_locks_than_a_node_manages_is_not_believed() {

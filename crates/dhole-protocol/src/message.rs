@@ -125,10 +125,9 @@ pub struct Interval {
     pub base: Option<Base>,
     /// The elements of arrays written, in ascending order.
     pub elements: Vec<Elements>,
-    /// The objects freed, in ascending order.
+    /// The ids freed, of objects and of the blocks of arrays, in ascending order. Ranges that
+    /// touch are one, whatever was freed there.
     pub freed: Vec<OidRange>,
-    /// The ids of the blocks of arrays freed, in ascending order.
-    pub freed_arrays: Vec<OidRange>,
     /// The pages written, in a run under TreadMarks.
     pub pages: PagesOf,
 }
@@ -158,11 +157,10 @@ impl Interval {
         });
         // Bits of the node's number say whether elements were written, anything freed, and
         // whether there is a base.
-        let freed = |freed: &Vec<OidRange>| match freed.len() as u64 {
+        let freed = match self.freed.len() as u64 {
             0 => 0,
             ranges => COUNT + FIRST_AND_COUNT * ranges,
         };
-        let freed = freed(&self.freed) + freed(&self.freed_arrays);
         let objects = FIRST_AND_COUNT * self.written.len() as u64;
         let pages = self.pages.as_ref().map_or(0, |pages| pages.wire_bytes());
         NODE_INDEX_LAMPORT_COUNT + first + objects + base + elements + freed + pages

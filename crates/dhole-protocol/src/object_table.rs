@@ -2,6 +2,7 @@ use std::collections::hash_map::Entry;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::num::NonZeroU64;
+use std::ops::Range;
 
 use dhole_model::{CHUNK, Coherence, IdSet, NodeId, Oid, OidRange, Version};
 use rustc_hash::FxHashMap;
@@ -192,7 +193,7 @@ fn chunk<'a>(
 #[derive(Clone, Default)]
 pub(crate) struct ObjectTable {
     pages: FxHashMap<u64, Box<Page>>,
-    /// Chunks all of whose objects are freed: that is all that is kept of them.
+    /// Chunks all of whose ids are freed, of objects or of arrays: that is all that is kept of them.
     freed: IdSet,
     /// What is written into an object of such a chunk.
     gone: ObjectState,
@@ -224,28 +225,75 @@ impl ObjectTable {
         self.freed.covers(chunk..chunk + 1)
     }
 
-    /// Forgets the chunks of these ranges all of whose objects are freed; their numbers.
-    pub fn forget_freed(&mut self, ranges: &[OidRange]) -> Vec<u64> {
-        let chunks = ranges.iter().flat_map(|range| {
-            let last = range.first.plus(u64::from(range.count).saturating_sub(1));
-            range.first.chunk()..=last.chunk()
-        });
-        let mut forgotten = Vec::new();
-        for number in chunks {
-            let Some(page) = self.pages.get_mut(&(number / PAGE)) else {
-                continue;
-            };
-            let place = &mut page[(number % PAGE) as usize];
-            let all_freed = |chunk: &mut Box<Chunk>| chunk.iter().all(|object| object.freed);
-            if place.take_if(all_freed).is_some() {
-                forgotten.push(number);
-                self.freed.add(number..number + 1);
-                if page.iter().all(Option::is_none) {
-                    self.pages.remove(&(number / PAGE));
+    /// Frees these ids, of objects and of arrays. Calls `f`, which frees a state, for each object
+    /// of a chunk of which states are kept, or of which a part alone is freed. Of a chunk that is
+    /// all freed the number alone is kept. Returns the numbers of these chunks.
+    pub fn free(
+        &mut self,
+        ranges: &[OidRange],
+        mut f: impl FnMut(Oid, &mut ObjectState),
+    ) -> Vec<Range<u64>> {
+        let mut gone = Vec::new();
+        for range in ranges {
+            let (mut next, end) = (range.first.0, range.first.0 + u64::from(range.count));
+            while next < end {
+                let (part, is_gone) = self.free_part(next..end, &mut f);
+                next = part.end;
+                if is_gone {
+                    let chunks = part.start / CHUNK..part.end.div_ceil(CHUNK);
+                    self.freed.add(chunks.clone());
+                    gone.push(chunks);
                 }
             }
         }
-        forgotten
+        gone
+    }
+
+    /// Frees the first of these ids, those of one chunk, or of several of which no state is kept.
+    /// Which, and whether all of these chunks are freed now.
+    fn free_part(
+        &mut self,
+        ids: Range<u64>,
+        f: &mut impl FnMut(Oid, &mut ObjectState),
+    ) -> (Range<u64>, bool) {
+        let (start, number) = (ids.start, ids.start / CHUNK);
+        let end_of = |chunks: u64| ids.end.min(chunks.saturating_mul(CHUNK));
+        let is_whole = |part: &Range<u64>| [part.start, part.end].map(|id| id % CHUNK) == [0, 0];
+        let Some(page) = self.pages.get_mut(&(number / PAGE)) else {
+            let of_page = end_of((number / PAGE + 1) * PAGE) / CHUNK * CHUNK;
+            let part = start..of_page;
+            if start < of_page && is_whole(&part) {
+                return (part, true);
+            }
+            return self.free_in_chunk(start..end_of(number + 1), f);
+        };
+        let part = start..end_of(number + 1);
+        if page[(number % PAGE) as usize].is_none() && is_whole(&part) {
+            return (part, true);
+        }
+        self.free_in_chunk(part, f)
+    }
+
+    fn free_in_chunk(
+        &mut self,
+        part: Range<u64>,
+        f: &mut impl FnMut(Oid, &mut ObjectState),
+    ) -> (Range<u64>, bool) {
+        let number = part.start / CHUNK;
+        let Some(states) = chunk(&mut self.pages, &self.freed, number) else {
+            return (part, false);
+        };
+        for id in part.clone() {
+            f(Oid(id), &mut states[(id % CHUNK) as usize]);
+        }
+        let is_gone = states.iter().all(|object| object.freed);
+        if is_gone && let Some(page) = self.pages.get_mut(&(number / PAGE)) {
+            page[(number % PAGE) as usize] = None;
+            if page.iter().all(Option::is_none) {
+                self.pages.remove(&(number / PAGE));
+            }
+        }
+        (part, is_gone)
     }
 
     /// Chunks of objects of which states are kept, and ranges of chunks that are known as freed.

@@ -23,7 +23,9 @@ use std::collections::{BTreeMap, VecDeque};
 
 use std::ops::Range;
 
-use dhole_model::{CHUNK, CallSite, Elements, IntervalIndex, NodeId, Oid, VectorTime, Version};
+use dhole_model::{
+    CHUNK, CallSite, Elements, IntervalIndex, NodeId, Oid, OidRange, VectorTime, Version,
+};
 
 use crate::Message;
 use crate::command::{Command, Commands, ProtocolError};
@@ -358,10 +360,11 @@ impl RaceFinder {
         }
     }
 
-    /// An object or array has no home here any more.
-    pub fn forget_at_home(&mut self, oid: Oid) {
-        self.open_at_home.retain(|(raced, _)| raced.oid() != oid);
-        self.at_home.forget(oid);
+    /// Objects or arrays have no home here any more.
+    pub fn forget_at_home(&mut self, ids: OidRange) {
+        self.open_at_home
+            .retain(|(raced, _)| !ids.contains(raced.oid()));
+        self.at_home.forget(ids);
     }
 
     /// All intervals that `time` has seen happened before whatever any node writes from now on.
@@ -407,6 +410,19 @@ impl RaceFinder {
             self.found(Raced::Elements(*elements), *here, there, out);
         }
         racing.len() as u64
+    }
+
+    /// Another node's interval of this version freed the arrays with these ids: how many races. What
+    /// was written of them here is remembered for a while, for races with the freeing.
+    pub fn arrays_freed(&mut self, ids: OidRange, there: Version, out: &mut Commands) -> u64 {
+        let mut races = 0;
+        for array in self.own_elements.arrays_within(ids) {
+            let whole = Elements::new(array, 0..u64::MAX);
+            races += self.element_races(whole, (there, true), out);
+            self.forget_array(array);
+        }
+        self.forget_at_home(ids);
+        races
     }
 
     /// Whether this node's last write of something races with another node's, of which it hears
@@ -534,12 +550,11 @@ impl RaceFinder {
         Ok(())
     }
 
-    /// All objects of a chunk were freed. What was written there is remembered for a while, for
-    /// races with the freeing.
-    pub fn forget(&mut self, chunk: u64) {
-        if self.own.contains_key(&chunk) {
-            self.freed.push_back(chunk);
-        }
+    /// All objects of these chunks were freed. What was written there is remembered for a while,
+    /// for races with the freeing.
+    pub fn forget(&mut self, chunks: Range<u64>) {
+        let written = self.own.range(chunks).map(|(chunk, _)| *chunk);
+        self.freed.extend(written);
         while self.freed.len() > MOST_FREED {
             let oldest = self.freed.pop_front();
             oldest.and_then(|chunk| self.own.remove(&chunk));

@@ -163,7 +163,6 @@ fn against(whole: &Interval, base: &Interval) -> Interval {
         }),
         elements: whole.elements.clone(),
         freed: whole.freed.clone(),
-        freed_arrays: whole.freed_arrays.clone(),
         pages: whole.pages.clone(),
         ..*whole
     }
@@ -233,7 +232,6 @@ mod tests {
             pages: None,
             elements: vec![],
             freed: vec![],
-            freed_arrays: vec![],
         }
     }
 

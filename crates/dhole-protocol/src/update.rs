@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use dhole_model::{Oid, Version};
+use dhole_model::{Oid, OidRange, Version};
 
 use crate::command::{Command, Commands};
 use crate::{Pushed, Sent};
@@ -95,6 +95,13 @@ impl Inbox {
         if !self.pushes.is_empty() {
             self.discard(oid, out);
             self.pushes.remove(&oid);
+        }
+    }
+
+    /// The objects with these ids were freed.
+    pub fn forget_all(&mut self, ids: OidRange, out: &mut Commands) {
+        while let Some((&oid, _)) = self.pushes.range(ids.first..=ids.last()).next() {
+            self.forget(oid, out);
         }
     }
 

@@ -165,6 +165,79 @@ fn freed_arrays(nodes: usize, times: u64) -> (u64, Counters) {
     })
 }
 
+/// Objects and arrays come and go in turn, so that what is freed of one kind lies between what is
+/// freed of the other, and each is freed by a node that synchronises with nobody meanwhile.
+fn freed_in_turn(nodes: usize, times: u64) -> (u64, Counters) {
+    peak(nodes, |w| {
+        for i in 0..times / 20 {
+            let numbers = w.alloc_range(100, |i| i);
+            w.free(numbers)?;
+            let array = w.alloc_array::<f64>(600);
+            array.slice_mut(w, ..10).fill(i as f64);
+            w.free(array)?;
+            let (own, small) = (w.alloc_own(i), w.alloc_array::<f64>(3));
+            small.slice_mut(w, ..).fill(i as f64);
+            w.free(small)?;
+            w.free(*own)?;
+            let rows = w.alloc_rows::<f64>(2, 700);
+            rows.row(1).get_mut(w)[0] = 1.0;
+            w.free(rows)?;
+            let grid = w.alloc_array2::<f64>(3, 300);
+            grid.row(1).get_mut(w).fill(1.0);
+            w.free(grid.array())?;
+        }
+        Ok(())
+    })
+}
+
+/// The same, told to others which use some of it before: by a lock, as they never meet.
+fn freed_in_turn_and_told(nodes: usize, times: u64) -> (u64, Counters) {
+    peak(nodes, |w| {
+        let lock = Lock::numbered(1);
+        for i in 0..times / 10 {
+            let (numbers, array) = (w.alloc_range(100, |i| i), w.alloc_array::<f64>(600));
+            array.slice_mut(w, ..10).fill(i as f64);
+            lock.with(w, |w| {
+                w.free(numbers)?;
+                Ok(w.free(array)?)
+            })?;
+        }
+        Ok(())
+    })
+}
+
+/// Locks of all kinds are made, used once and never again, by nodes that never meet.
+fn made_locks(nodes: usize, times: u64) -> (u64, Counters) {
+    peak(nodes, |w| {
+        for _ in 0..times {
+            let lock = w.new_lock();
+            let condition = w.new_condvar(lock);
+            let held = lock.acquire(w)?;
+            condition.notify_all(w)?;
+            held.release(w)?;
+            let lock = w.new_rw_lock();
+            lock.read(w)?.release(w)?;
+            lock.write(w)?.release(w)?;
+            let semaphore = w.new_semaphore(2);
+            semaphore.acquire(w)?;
+            semaphore.release(w)?;
+        }
+        Ok(())
+    })
+}
+
+/// Processes begin on the next node and end.
+fn processes(nodes: usize, times: u64) -> (u64, Counters) {
+    let adds = op!(|_, number: u64| Ok(number + 1));
+    peak(nodes, |w| {
+        let next = NodeId::at((w.node().index() + 1) % nodes);
+        for step in 0..times / 10 {
+            assert_eq!(w.spawn(next, step, adds)?.join(w)?, step + 1);
+        }
+        Ok(())
+    })
+}
+
 #[test]
 fn a_small_array_costs_no_page() {
     const ARRAYS: usize = 2000;
@@ -241,9 +314,32 @@ fn all_flat(times: u64) {
     assert_flat("barriers of 2 nodes", times, |times| barriers(2, times));
 }
 
+/// What is made, used and given back, or never used again.
+fn all_given_back(times: u64) {
+    for nodes in [1, 3] {
+        assert_flat("objects and arrays in turn", times, |times| {
+            freed_in_turn(nodes, times)
+        });
+        assert_flat("locks of all kinds", times, |times| {
+            made_locks(nodes, times)
+        });
+    }
+    assert_flat("objects and arrays in turn, told", times, |times| {
+        freed_in_turn_and_told(3, times)
+    });
+    assert_flat("processes that come and go", times, |times| {
+        processes(3, times)
+    });
+}
+
 #[test]
 fn memory_is_flat_over_lock_transfers_and_barriers() {
     all_flat(20_000);
+}
+
+#[test]
+fn memory_is_flat_while_objects_arrays_and_locks_are_made_and_left() {
+    all_given_back(20_000);
 }
 
 #[test]
@@ -251,4 +347,5 @@ fn memory_is_flat_over_lock_transfers_and_barriers() {
             cargo test -p dhole --release --test flat -- --ignored"]
 fn memory_is_flat_over_a_million_lock_transfers_and_barriers() {
     all_flat(1_000_000);
+    all_given_back(1_000_000);
 }

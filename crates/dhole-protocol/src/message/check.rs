@@ -40,7 +40,7 @@ fn check_interval(interval: &Interval, nodes: usize) -> Result<(), &'static str>
         return Err("an interval told against one that is no older");
     }
     let unwritten = base.into_iter().flat_map(|base| &base.unwritten);
-    let freed = interval.freed.iter().chain(&interval.freed_arrays);
+    let freed = interval.freed.iter();
     let mut ranges = interval.written.iter().chain(freed).chain(unwritten);
     if !ranges.all(|range| range.count > 0 && ends(range).is_some()) {
         return Err("a range of objects beyond all ids");

@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use dhole_model::{IntervalIndex, NodeId, Oid, Segments, VectorTime};
+use dhole_model::{IntervalIndex, NodeId, Oid, OidRange, Segments, VectorTime};
 
 use super::SiteId;
 
@@ -90,10 +90,12 @@ impl HomeWrites {
         self.segments = self.objects.values().map(Segments::len).sum();
     }
 
-    /// The object or array was freed, or has no home any more.
-    pub fn forget(&mut self, oid: Oid) {
-        let object = self.objects.remove(&oid);
-        self.segments -= object.map_or(0, |object| object.len());
+    /// Objects or arrays were freed, or have no home any more.
+    pub fn forget(&mut self, ids: OidRange) {
+        while let Some((&oid, object)) = self.objects.range(ids.first..=ids.last()).next() {
+            self.segments -= object.len();
+            self.objects.remove(&oid);
+        }
     }
 }
 

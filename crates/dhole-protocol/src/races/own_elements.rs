@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use dhole_model::{Elements, Oid, Segments};
+use dhole_model::{Elements, Oid, OidRange, Segments};
 
 use super::{MOST_FREED, Own, Packed, SiteId};
 
@@ -76,6 +76,12 @@ impl OwnElements {
             range.end = last.end;
         }
         (Elements::new(elements.array, range), site)
+    }
+
+    /// The arrays among these ids of which something is remembered.
+    pub fn arrays_within(&self, ids: OidRange) -> Vec<Oid> {
+        let within = self.arrays.range(ids.first..=ids.last());
+        within.map(|(array, _)| *array).collect()
     }
 
     /// An array was freed: it is forgotten when enough others have been.

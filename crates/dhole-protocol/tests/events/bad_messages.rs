@@ -88,7 +88,6 @@ fn spoiled(message: &Message, to: NodeId) -> Vec<(&'static str, Message)> {
                 written: vec![OidRange::one(OBJECT)],
                 elements: vec![],
                 freed: vec![],
-                freed_arrays: vec![],
                 pages: None,
                 base: None,
             }));

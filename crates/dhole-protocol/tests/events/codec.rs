@@ -191,7 +191,6 @@ fn times_of_more_nodes_than_there_can_be_are_decoded_and_left_to_be_refused() {
         base: None,
         elements: Vec::new(),
         freed: Vec::new(),
-        freed_arrays: Vec::new(),
         pages: Some(Arc::new(WrittenPages::new(time(), Vec::new()))),
     };
     let message = Message::BarrierArrive {

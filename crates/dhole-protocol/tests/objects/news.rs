@@ -71,7 +71,6 @@ impl Nodes {
             base: None,
             elements: Vec::new(),
             freed: Vec::new(),
-            freed_arrays: Vec::new(),
             pages: None,
         };
         self.node(id).learns(&News {
