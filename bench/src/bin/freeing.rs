@@ -67,5 +67,8 @@ fn locks(w: &mut Worker<'_>) -> Result<()> {
 fn resident_bytes() -> u64 {
     let pages = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let resident = pages.split_whitespace().nth(1);
-    resident.and_then(|pages| pages.parse::<u64>().ok()).unwrap_or(0) * 4096
+    resident
+        .and_then(|pages| pages.parse::<u64>().ok())
+        .unwrap_or(0)
+        * 4096
 }

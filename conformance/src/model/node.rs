@@ -272,8 +272,10 @@ impl Node {
         let at = self.presence();
         match command {
             Command::Send { to, message } => self.send(to, message, vec![], false, around),
-            // Pages have a model of their own.
-            Command::Pages(_) => return Err(Fault::Heap),
+            // Pages have a model of their own, and no program here allocates.
+            Command::Pages(_) | Command::HandOutIds { .. } | Command::TakeIds(_) => {
+                return Err(Fault::Heap);
+            }
             Command::Reply {
                 to,
                 round,

@@ -10,7 +10,7 @@ use dhole_model::{CHUNK, CallSite, Coherence, NodeId, Oid, OidRange};
 use crate::directory::{ArrayRun, Life, Run};
 use crate::global::Lies;
 use crate::heap::{Heap, Place};
-use crate::{Array, ArrayBinding, Binding, HeapMut, MAX_ALIGN, Presence};
+use crate::{Array, ArrayBinding, Binding, HeapMut, LearnError, MAX_ALIGN, Presence};
 use crate::{Ref, Refs, ReserveError, Rows};
 use crate::{Scalar, Share, TypeInfo};
 
@@ -83,7 +83,6 @@ pub(crate) struct OpenChunk {
 #[derive(Default)]
 pub(crate) struct IdParts {
     parts: VecDeque<Range<u64>>,
-    extents: usize,
     /// Ids of a chunk that is left to arrays of one block.
     of_small_arrays: Range<u64>,
 }
@@ -100,6 +99,11 @@ impl IdParts {
         }
         Some(first)
     }
+
+    /// Adds a part of the ids.
+    pub(crate) fn add(&mut self, ids: Range<u64>) {
+        self.parts.push_back(ids.start / CHUNK..ids.end / CHUNK);
+    }
 }
 
 impl Heap {
@@ -109,13 +113,8 @@ impl Heap {
             if let Some(first) = self.ids.take(chunks) {
                 return Ok(first);
             }
-            let ids = chunks * CHUNK;
-            let extent = self.cluster.extent(self.ids.extents, ids)?;
-            self.ids.extents += 1;
-            let start = extent.base + extent.per_node * self.node.index() as u64;
-            self.ids
-                .parts
-                .push_back(start / CHUNK..(start + extent.per_node) / CHUNK);
+            let part = self.cluster.take_part(self.node, chunks * CHUNK)?;
+            self.ids.add(part);
         }
     }
 
@@ -234,6 +233,26 @@ impl Heap {
 }
 
 impl HeapMut<'_> {
+    /// How many ids this node has to be handed out by another process before it can allocate
+    /// objects or blocks of so many ids; `None` where it has them, or can take them.
+    pub fn ids_wanted(&self, ids: u64) -> Option<u64> {
+        let chunks = ids.div_ceil(CHUNK).max(1);
+        let fits = |part: &Range<u64>| part.end - part.start >= chunks;
+        let has = self.heap.ids.parts.iter().any(fits);
+        let asks = !has && self.heap.cluster.asks_for_ids();
+        asks.then_some(chunks.saturating_mul(CHUNK))
+    }
+
+    /// Takes ids that node 0 handed out to this node.
+    ///
+    /// # Errors
+    /// [`LearnError::Ids`] where they are not this node's to use.
+    pub fn take_ids(&mut self, ids: Range<u64>) -> Result<(), LearnError> {
+        self.heap.cluster.got_part(ids.clone())?;
+        self.heap.ids.add(ids);
+        Ok(())
+    }
+
     /// A new object, present here and clean.
     ///
     /// # Errors

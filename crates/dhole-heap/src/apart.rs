@@ -1,21 +1,18 @@
 //! A cluster whose other nodes live in other processes: which ids are whose.
 //!
-//! All processes of a run agree on one *window* of ids that none of them has used. It is cut into
-//! extents, each twice as large as the one before, and each extent into a part for every node: so
-//! whoever sees an id knows its node, and each node allocates without asking, as much as it likes.
+//! All processes of a run agree on one *window* of ids that none of them has used. Each node begins
+//! with a small part of it. Node 0 hands the rest out: a node that has used up its ids asks for
+//! more, and tells every node of its new part before anything that lies there.
 
 use std::ops::Range;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Mutex, OnceLock};
 
-use dhole_model::{NodeId, Oid};
+use dhole_model::NodeId;
 
-use crate::ReserveError;
-use crate::cluster::Extent;
+use crate::cluster::lock;
+use crate::parts::{FIRST_PER_NODE, size_of_part};
 use crate::told::{Log, MOST_LEARNT};
-
-/// Ids that each node has in the first extent.
-const FIRST_PER_NODE: u64 = 4096;
 
 /// What a cluster knows of being one of several processes.
 pub(crate) struct Apart {
@@ -24,6 +21,10 @@ pub(crate) struct Apart {
     nodes: u64,
     /// The ids that the processes agreed on.
     window: OnceLock<Range<u64>>,
+    /// On node 0: how many ids were handed out.
+    handed_out: Mutex<u64>,
+    /// How many ids were left when node 0 handed out no more.
+    pub(crate) refused: Mutex<Option<u64>>,
     pub(crate) log: Mutex<Log>,
     pub(crate) lines: Box<[crate::told::Line]>,
     /// With so many runs known, others may tell of no more.
@@ -36,6 +37,8 @@ impl Apart {
             me,
             nodes: nodes as u64,
             window: OnceLock::new(),
+            handed_out: Mutex::default(),
+            refused: Mutex::default(),
             log: Mutex::default(),
             lines: (0..nodes).map(|_| crate::told::Line::default()).collect(),
             most_learnt: AtomicUsize::new(MOST_LEARNT),
@@ -52,44 +55,29 @@ impl Apart {
         self.window.set(window).is_ok()
     }
 
-    /// The `n`-th extent.
-    pub(crate) fn extent(&self, n: usize) -> Result<Extent, ReserveError> {
+    /// The part of a node with which it begins; none where the window has too few ids.
+    pub(crate) fn first(&self, node: NodeId) -> Option<Range<u64>> {
         let Range { start, end } = self.window();
-        let all = end - start;
-        let too_many = ReserveError::Ids {
-            ids: FIRST_PER_NODE.saturating_mul(self.nodes) << n.min(20),
-            left: 0,
-            all,
-        };
-        let unit = FIRST_PER_NODE * self.nodes;
-        let before = 1_u64.checked_shl(n as u32).map(|sum| sum - 1);
-        let base = before.and_then(|before| unit.checked_mul(before));
-        let Some(base) = base else {
-            return Err(too_many);
-        };
-        let per_node = FIRST_PER_NODE << n;
-        match base + per_node * self.nodes <= all {
-            true => Ok(Extent {
-                base: start + base,
-                per_node,
-            }),
-            false => Err(too_many),
-        }
+        let first = start + FIRST_PER_NODE * node.index() as u64;
+        (first + FIRST_PER_NODE <= end).then_some(first..first + FIRST_PER_NODE)
     }
 
-    /// The number of the extent in which an id of the window lies, the node whose it is, and the
-    /// end of the node's part of the extent.
-    pub(crate) fn part_of(&self, oid: Oid) -> Option<(usize, NodeId, u64)> {
-        let window = self.window();
-        if !window.contains(&oid.0) {
-            return None;
-        }
-        let place = (oid.0 - window.start) / (FIRST_PER_NODE * self.nodes);
-        let n = (place + 1).ilog2() as usize;
-        let extent = self.extent(n).ok()?;
-        let node = (oid.0 - extent.base) / extent.per_node;
-        let end = extent.base + (node + 1) * extent.per_node;
-        Some((n, NodeId::at(node as usize), end))
+    /// Where the ids begin that are handed out later.
+    pub(crate) fn later(&self) -> Range<u64> {
+        let Range { start, end } = self.window();
+        (start + FIRST_PER_NODE * self.nodes).min(end)..end
+    }
+
+    /// Hands ids out to a node that needs as many as `size` says; none where too few are left. And
+    /// how many were left.
+    pub(crate) fn hand_out(&self, size: Range<u64>) -> (Option<Range<u64>>, u64) {
+        let mut handed_out = lock(&self.handed_out);
+        let later = self.later();
+        let first = later.start + *handed_out;
+        let left = later.end - first;
+        let count = size_of_part(size, left);
+        *handed_out += count.unwrap_or(0);
+        (count.map(|count| first..first + count), left)
     }
 }
 
@@ -98,27 +86,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_id_of_a_window_is_in_the_part_of_one_node() {
-        let apart = Apart::new(NodeId(1), 3);
-        let unit = 3 * FIRST_PER_NODE;
-        assert!(apart.settle(512..512 + 7 * unit + 100));
-        let mut next = 512;
-        for n in 0..3 {
-            let extent = apart.extent(n).unwrap();
-            assert_eq!(extent.base, next);
-            for node in 0..3 {
-                let start = extent.base + node * extent.per_node;
-                let end = start + extent.per_node;
-                let part = Some((n, NodeId(node as u16), end));
-                assert_eq!(apart.part_of(Oid(start)), part);
-                assert_eq!(apart.part_of(Oid(end - 1)), part);
-            }
-            next += 3 * extent.per_node;
-        }
-        // What is left over is too little for another extent.
-        assert!(apart.extent(3).is_err() && apart.extent(64).is_err());
-        for nobodys in [0, 511, next, next + 99, next + 100, u64::MAX] {
-            assert_eq!(apart.part_of(Oid(nobodys)), None);
-        }
+    fn each_node_begins_with_a_part_and_the_rest_is_handed_out_once() {
+        let apart = Apart::new(NodeId(0), 3);
+        assert_eq!(apart.first(NodeId(0)), None);
+        assert!(apart.settle(512..512 + 3 * FIRST_PER_NODE + 4096));
+        let parts = [0, 1, 2].map(|node| apart.first(NodeId(node)).unwrap());
+        assert_eq!(parts, [512..4608, 4608..8704, 8704..12800]);
+        assert_eq!(apart.later(), 12800..16896);
+        assert_eq!(apart.hand_out(512..4096), (Some(12800..13312), 4096));
+        assert_eq!(apart.hand_out(2048..4096), (Some(13312..15360), 3584));
+        assert_eq!(apart.hand_out(2048..4096), (None, 1536));
+        assert_eq!(apart.hand_out(1536..4096), (Some(15360..16896), 1536));
+        assert_eq!(apart.hand_out(512..512), (None, 0));
     }
 }

@@ -114,6 +114,12 @@ pub(crate) const fn per_block(element_bytes: usize) -> Option<u64> {
 }
 
 impl<T> Array<T> {
+    /// How many blocks, and so ids, so many elements take.
+    #[doc(hidden)]
+    pub const fn blocks(len: u64) -> u64 {
+        len.div_ceil(Self::PER_BLOCK)
+    }
+
     /// Elements in a block. Elements without bytes, or of more than a page, do not compile.
     pub(crate) const PER_BLOCK: u64 = match per_block(size_of::<T>()) {
         Some(elements) => elements,

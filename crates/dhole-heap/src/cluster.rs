@@ -9,34 +9,16 @@ use std::sync::{
 use dhole_model::{CHUNK, CallSite, Detector, NodeId, Oid, OidRange, Placement};
 
 use crate::TypeRef;
+use crate::alloc::IdParts;
 use crate::apart::Apart;
 use crate::directory::{ArrayBinding, ArrayRun, BindError, Binding, Directory, Run};
 use crate::global::GlobalSpace;
 use crate::page_diffs::MadeDiffs;
+use crate::parts::{FIRST_PER_NODE, Parts};
 use crate::space::{self, IDS_PER_PAGE, Owner, ReserveError, Slot};
-use crate::told::MOST_BURIED;
+use crate::told::{LearnError, MOST_BURIED};
 use crate::type_map::Named;
 use crate::views::Views;
-
-/// Ids that each node gets at first.
-const FIRST_PER_NODE: u64 = 4096;
-
-/// Ids that each node gets at most at a time, unless one range needs more.
-const MOST_PER_NODE: u64 = 1 << 22;
-
-/// The ids `base..base + nodes * per_node`; node `i` allocates from the `i`-th part.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Extent {
-    pub(crate) base: u64,
-    pub(crate) per_node: u64,
-}
-
-impl Extent {
-    fn creator(&self, oid: Oid, nodes: usize) -> Option<NodeId> {
-        let node = oid.0.checked_sub(self.base)? / self.per_node;
-        (node < nodes as u64).then(|| NodeId::at(node as usize))
-    }
-}
 
 /// The nodes of one cluster that live in this process. Every [`Monitor`](crate::Monitor) of the
 /// cluster keeps it alive; when the last one is dropped its memory goes back to the system.
@@ -51,7 +33,8 @@ pub struct Cluster {
     /// Of each slot, where the detector is `vm`.
     views: OnceLock<Box<[Views]>>,
     taken: Box<[AtomicBool]>,
-    extents: RwLock<Vec<Extent>>,
+    /// Which ids are whose.
+    pub(crate) parts: RwLock<Parts>,
     pub(crate) directory: RwLock<Directory>,
     pub(crate) made_diffs: MadeDiffs,
     /// Where objects lie on all nodes alike.
@@ -129,7 +112,14 @@ impl Cluster {
         let everywhere = placement == Placement::Everywhere;
         let global = everywhere.then(|| GlobalSpace::new(slots[0].store_bytes()));
         let cluster = Cluster::of(nodes, (slots, ordinal), global, None);
-        cluster.grow(&mut write(&cluster.extents), 0)?;
+        let all = FIRST_PER_NODE * nodes as u64;
+        let ids = space::take_ids(all..all, &cluster.me)?;
+        cluster.first_id.get_or_init(|| ids.start);
+        let mut parts = write(&cluster.parts);
+        for (node, start) in ids.step_by(FIRST_PER_NODE as usize).enumerate() {
+            parts.add(start..start + FIRST_PER_NODE, NodeId::at(node));
+        }
+        drop(parts);
         Ok(cluster)
     }
 
@@ -175,9 +165,116 @@ impl Cluster {
             .as_ref()
             .filter(|apart| apart.window().is_empty());
         let apart = unsettled.ok_or(ReserveError::Settled)?;
+        let (ids, left) = (
+            FIRST_PER_NODE * self.nodes as u64,
+            window.end - window.start,
+        );
+        if left < ids {
+            let all = left;
+            return Err(ReserveError::Ids { ids, left, all });
+        }
         space::take_window(window.clone(), stamp, &self.me)?;
+        self.first_id.get_or_init(|| window.start);
         apart.settle(window);
-        self.extent(0, 0).map(drop)
+        let mut parts = write(&self.parts);
+        for node in (0..self.nodes).map(NodeId::at) {
+            if let Some(first) = apart.first(node) {
+                parts.add(first, node);
+            }
+        }
+        Ok(())
+    }
+
+    /// The ids with which a node begins.
+    pub(crate) fn first_part(&self, node: NodeId) -> IdParts {
+        let mut ids = IdParts::default();
+        let parts = read(&self.parts);
+        let first = parts.of_node(node);
+        first.for_each(|part| ids.add(part));
+        ids
+    }
+
+    /// More ids for a node, at least so many that follow on each other.
+    pub(crate) fn take_part(&self, node: NodeId, ids: u64) -> Result<Range<u64>, ReserveError> {
+        let mut parts = write(&self.parts);
+        let size = parts.next_size(node, ids);
+        if let Some(apart) = &self.apart {
+            let all = apart.window();
+            let left = lock(&apart.refused).take().unwrap_or(0);
+            let all = all.end - all.start;
+            return Err(ReserveError::Ids { ids, left, all });
+        }
+        let size = size.unwrap_or(u64::MAX..u64::MAX);
+        let part = space::take_ids(size, &self.me)?;
+        parts.add(part.clone(), node);
+        Ok(part)
+    }
+
+    /// Whether this process asks another for ids.
+    pub(crate) fn asks_for_ids(&self) -> bool {
+        let apart = self.apart.as_ref();
+        apart.is_some_and(|apart| lock(&apart.refused).is_none())
+    }
+
+    /// Node 0 hands ids out, at least so many, where they are left; and how many were left.
+    pub fn hand_ids_out(&self, to: NodeId, ids: u64) -> (Option<Range<u64>>, u64) {
+        let Some(apart) = &self.apart else {
+            return (None, 0);
+        };
+        let mut parts = write(&self.parts);
+        let size = parts.next_size(to, ids).unwrap_or(u64::MAX..u64::MAX);
+        let (part, left) = apart.hand_out(size);
+        if let Some(part) = part.clone().filter(|_| to != apart.me) {
+            parts.add(part.clone(), to);
+            drop(parts);
+            self.note_part(part, to, apart.me);
+        }
+        (part, left)
+    }
+
+    /// Node 0 hands out no more ids; so many were left.
+    pub fn no_more_ids(&self, left: u64) {
+        if let Some(apart) = &self.apart {
+            lock(&apart.refused).get_or_insert(left);
+        }
+    }
+
+    /// This node got a part of the ids.
+    pub(crate) fn got_part(&self, ids: Range<u64>) -> Result<(), LearnError> {
+        let Some(apart) = &self.apart else {
+            return Ok(());
+        };
+        self.add_part(apart, ids.clone(), apart.me)?;
+        self.note_part(ids, apart.me, apart.me);
+        Ok(())
+    }
+
+    /// Adds a part that was handed out elsewhere; whether it is new here.
+    pub(crate) fn add_part(
+        &self,
+        apart: &Apart,
+        ids: Range<u64>,
+        node: NodeId,
+    ) -> Result<bool, LearnError> {
+        let mut parts = write(&self.parts);
+        if parts.of_all(&ids) == Some(node) {
+            return Ok(false);
+        }
+        let later = apart.later();
+        let whole = [ids.start, ids.end].map(|id| id % IDS_PER_PAGE) == [0, 0];
+        let within = later.start <= ids.start && ids.start < ids.end && ids.end <= later.end;
+        let can_be = whole && within && node.index() < self.nodes && parts.is_free(ids.clone());
+        // Node 0 knows of all parts but its own before anyone else does.
+        let is_news = apart.me != NodeId(0) || node == apart.me;
+        if !can_be || !is_news {
+            return Err(LearnError::Part {
+                first: Oid(ids.start),
+                ids: ids.end.saturating_sub(ids.start),
+                node,
+            });
+        }
+        parts.add(ids, node);
+        Ok(true)
     }
 
     fn of(
@@ -194,7 +291,7 @@ impl Cluster {
             taken: slots.iter().map(|_| AtomicBool::new(false)).collect(),
             slots,
             views: OnceLock::new(),
-            extents: RwLock::new(Vec::new()),
+            parts: RwLock::default(),
             directory: RwLock::new(Directory::default()),
             made_diffs: MadeDiffs::default(),
             global,
@@ -266,10 +363,7 @@ impl Cluster {
     /// # Errors
     /// [`Foreign`] when no node of this cluster has.
     pub fn creator(&self, oid: Oid) -> Result<NodeId, Foreign> {
-        let nodes = self.nodes();
-        let found = read(&self.extents)
-            .iter()
-            .find_map(|e| e.creator(oid, nodes));
+        let found = read(&self.parts).of(oid).map(|(node, _)| node);
         let kind = match found {
             Some(node) if read(&self.directory).is_allocated(oid) => return Ok(node),
             Some(_) if self.is_freed(oid) => ForeignKind::Freed,
@@ -388,10 +482,11 @@ impl Cluster {
             return Ok(());
         }
         drop(directory);
-        if let Some(apart) = &self.apart
-            && let Some((_, creator, end)) = apart.part_of(oid)
-        {
-            return self.bury(oid, named.count, creator, end);
+        if self.apart.is_some() {
+            let part = read(&self.parts).of(oid);
+            if let Some((creator, end)) = part {
+                return self.bury(oid, named.count, creator, end);
+            }
         }
         // Ids of runs that are forgotten and of clusters that have ended stay null everywhere for
         // ever, whatever type they are taken for. Those of one that lives must agree with its
@@ -424,13 +519,8 @@ impl Cluster {
         if here == Some(creator) || ids.end > end || too_many || directory.knows_any(ids.clone()) {
             return foreign;
         }
-        let Some((extent, ..)) = self.apart.as_ref().and_then(|apart| apart.part_of(oid)) else {
-            return foreign;
-        };
         directory.bury(ids);
-        drop(directory);
-        // So that these ids are never another cluster's.
-        self.extent(extent, 0).map(drop).or(foreign)
+        Ok(())
     }
 
     /// This node has heard that objects or arrays were freed, which it may not know.
@@ -438,15 +528,15 @@ impl Cluster {
         let Some(apart) = &self.apart else { return };
         let mut directory = write(&self.directory);
         let ids = range.first.0..range.first.0.saturating_add(u64::from(range.count));
-        let others = |ids: &Range<u64>| {
-            let part = apart.part_of(Oid(ids.start));
-            part.is_some_and(|(_, creator, end)| creator != apart.me && ids.end <= end)
-        };
-        for unknown in directory.unknown_of(ids).ranges().filter(others) {
-            if directory.buried() < MOST_BURIED {
-                directory.bury(unknown);
+        let parts = read(&self.parts);
+        for unknown in directory.unknown_of(ids).ranges() {
+            for (part, creator) in parts.within(unknown) {
+                if creator != apart.me && directory.buried() < MOST_BURIED {
+                    directory.bury(part);
+                }
             }
         }
+        drop(parts);
         directory.free(range);
         directory.free_arrays(range);
     }
@@ -487,50 +577,9 @@ impl Cluster {
         self.slots[seat]
     }
 
-    /// Calls `f` with each extent's base and number of ids.
-    pub(crate) fn each_extent(&self, mut f: impl FnMut(u64, u64)) {
-        for extent in read(&self.extents).iter() {
-            f(extent.base, extent.per_node * self.nodes() as u64);
-        }
-    }
-
-    /// The `n`-th extent, made if it is the next one; of at least `ids` ids for each node if so.
-    pub(crate) fn extent(&self, n: usize, ids: u64) -> Result<Extent, ReserveError> {
-        if let Some(&extent) = read(&self.extents).get(n) {
-            return Ok(extent);
-        }
-        let mut extents = write(&self.extents);
-        while extents.len() < n {
-            self.grow(&mut extents, 0)?;
-        }
-        match extents.get(n) {
-            Some(&extent) => Ok(extent),
-            None => self.grow(&mut extents, ids),
-        }
-    }
-
-    fn grow(&self, extents: &mut Vec<Extent>, ids: u64) -> Result<Extent, ReserveError> {
-        if let Some(apart) = &self.apart {
-            // It is as large everywhere, whoever needs it first; who needs more takes a later one.
-            let extent = apart.extent(extents.len())?;
-            self.first_id.get_or_init(|| extent.base);
-            extents.push(extent);
-            return Ok(extent);
-        }
-        let usual = match extents.last() {
-            Some(last) => (last.per_node * 2).min(MOST_PER_NODE),
-            None => FIRST_PER_NODE,
-        };
-        let nodes = self.nodes() as u64;
-        let per_node = ids
-            .checked_next_multiple_of(IDS_PER_PAGE)
-            .unwrap_or(u64::MAX)
-            .max(usual);
-        let base = space::take_ids(per_node.saturating_mul(nodes), &self.me)?;
-        self.first_id.get_or_init(|| base);
-        let extent = Extent { base, per_node };
-        extents.push(extent);
-        Ok(extent)
+    /// Calls `f` with each range of ids that nodes have.
+    pub(crate) fn each_range(&self, f: impl FnMut(Range<u64>)) {
+        read(&self.parts).taken().for_each(f);
     }
 
     /// Binds `chunks` chunks from `first` on, of which `ids` ids may name an object.
@@ -570,22 +619,16 @@ impl Cluster {
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        let extents = std::mem::take(
-            self.extents
-                .get_mut()
-                .unwrap_or_else(PoisonError::into_inner),
-        );
+        let parts = std::mem::take(self.parts.get_mut().unwrap_or_else(PoisonError::into_inner));
         for views in self.views.get().into_iter().flatten() {
             // SAFETY: every monitor of the cluster is gone, and with it whoever used the views.
             unsafe { views.unmap() };
         }
         match &self.apart {
-            None => space::give_back(&self.slots, extents.iter().map(|e| e.base)),
+            None => space::give_back(&self.slots, parts.taken().map(|ids| ids.start)),
             Some(apart) => {
                 let window = apart.window();
-                let used = extents.last().map_or(window.start, |last| {
-                    last.base + last.per_node * self.nodes as u64
-                });
+                let used = parts.taken().last().map_or(window.start, |last| last.end);
                 space::give_back_window(&self.slots, window, used);
             }
         }

@@ -124,7 +124,7 @@ impl Heap {
             chunks: Vec::new(),
             spare: Vec::new(),
             open: FxHashMap::default(),
-            ids: IdParts::default(),
+            ids: cluster.first_part(node),
             segment: 0..0,
             allotted: 0,
             pending: Vec::new(),
@@ -254,11 +254,12 @@ impl Drop for Heap {
     fn drop(&mut self) {
         let kept = self.store.extent().min(KEPT_BYTES);
         // SAFETY: the monitor is gone, so there is no token, no reference, and nobody who could
-        // follow a handle. Extents are whole pages of the tables, the store's end too.
+        // follow a handle. Parts of ids are whole pages of the tables, the store's end too.
         unsafe {
-            self.cluster.each_extent(|base, ids| {
-                space::release(self.slot.read_table().add(8 * base as usize), 8 * ids);
-                space::release(self.slot.write_table().add(8 * base as usize), 8 * ids);
+            self.cluster.each_range(|ids| {
+                let (base, bytes) = (8 * ids.start as usize, 8 * (ids.end - ids.start));
+                space::release(self.slot.read_table().add(base), bytes);
+                space::release(self.slot.write_table().add(base), bytes);
             });
             if self.views.is_some() {
                 // The cluster gives all of it back.

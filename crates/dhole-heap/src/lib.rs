@@ -92,6 +92,7 @@ mod page_diffs;
 mod page_store;
 mod paged;
 mod paged_arrays;
+mod parts;
 mod plain;
 mod pre_image;
 mod readers;

@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use dhole_model::{CHUNK, MAX_NODES, Oid};
 
 use crate::Cluster;
+use crate::parts::size_of_part;
 
 /// Entries of a handle table that share a page of memory: extents of ids are multiples of it, so
 /// that dropping a cluster's part of a table touches no other cluster's part.
@@ -68,14 +69,18 @@ pub enum ReserveError {
     /// Which ids a cluster of several processes has is settled once, and only there.
     #[error("settling which object ids a cluster has: it has some already")]
     Settled,
-    /// The process has used up its object ids, which are never used again.
-    #[error("object ids are used up: {ids} more wanted, {left} of {all} left in this process")]
+    /// The run has used up its object ids, which are never used again.
+    #[error(
+        "object ids are used up: {ids} more wanted, {left} of {all} left, which are never used \
+         again once they are freed; keep objects and change them instead of making new ones, put \
+         many values into one array, or run fewer nodes in a process, which leaves more ids"
+    )]
     Ids {
         /// Ids asked for.
         ids: u64,
         /// Ids left.
         left: u64,
-        /// Ids that a process has.
+        /// Ids that the process has, or the run where its nodes are in several.
         all: u64,
     },
 }
@@ -228,24 +233,37 @@ pub(crate) fn slots() -> u32 {
     space().as_ref().map_or(0, |space| space.slots)
 }
 
-/// `ids` ids for a cluster, of which no one else ever gets one. `ids` is a multiple of
-/// [`IDS_PER_PAGE`].
-pub(crate) fn take_ids(ids: u64, cluster: &Weak<Cluster>) -> Result<u64, ReserveError> {
+/// Ids for a cluster, of which no one else ever gets one: at least as many as `size` begins with and
+/// at most as many as it ends with, both multiples of [`IDS_PER_PAGE`].
+pub(crate) fn take_ids(
+    size: Range<u64>,
+    cluster: &Weak<Cluster>,
+) -> Result<Range<u64>, ReserveError> {
     let mut guard = space();
     let space = guard
         .as_mut()
         .expect("a cluster has slots before it has ids");
     let all = 1 << space.index_bits;
     let left = all - space.next_id;
-    if ids > left {
+    let Some(ids) = size_of_part(size.clone(), left) else {
+        let ids = size.start;
         return Err(ReserveError::Ids { ids, left, all });
-    }
+    };
     let base = space.next_id;
     space.next_id += ids;
-    space
-        .windows
-        .insert(base, (base + ids, Window::Alive(cluster.clone())));
-    Ok(base)
+    let end = space.next_id;
+    // What follows on ids of the same cluster is one window with them.
+    match space.windows.range_mut(..base).next_back() {
+        Some((_, (its_end, Window::Alive(its)))) if *its_end == base && its.ptr_eq(cluster) => {
+            *its_end = end;
+        }
+        _ => drop(
+            space
+                .windows
+                .insert(base, (end, Window::Alive(cluster.clone()))),
+        ),
+    }
+    Ok(base..end)
 }
 
 /// The ids that no cluster of this process has had.

@@ -47,11 +47,13 @@ pub(crate) struct Log {
     end: u64,
 }
 
-/// A run, or an array.
+/// A run, an array, or a part of the ids.
 #[derive(Clone, Copy)]
 struct Entry {
     number: u64,
     first: Oid,
+    /// The ids of a part, which never go out of mind; 0 for a run or an array.
+    part: u64,
     creator: NodeId,
     /// Who told of it, if it was not this node's own.
     from: NodeId,
@@ -87,6 +89,8 @@ enum Shape {
     Rows,
     Array,
     ArrayOfZeros,
+    /// No objects, but a part of the ids that node 0 handed out: `len` is the node's number.
+    Part,
 }
 
 /// Up to where a node is told when it has got what [`Cluster::tell`] wrote.
@@ -133,6 +137,16 @@ pub enum LearnError {
         /// Their type.
         type_name: &'static str,
     },
+    /// A part of the ids cannot be that node's, or is not known to node 0.
+    #[error("it tells of {ids} ids from {first} on that would be {node}'s, which cannot be")]
+    Part {
+        /// The first.
+        first: Oid,
+        /// How many.
+        ids: u64,
+        /// The node.
+        node: NodeId,
+    },
     /// Something else is known of the ids.
     #[error("it tells of {told} at {first}, where something else is")]
     Clash {
@@ -151,10 +165,11 @@ pub enum LearnError {
 
 impl Log {
     /// Adds a run, and says how many there were ever.
-    fn add(&mut self, first: Oid, creator: NodeId, from: NodeId) -> u64 {
+    fn add(&mut self, (first, part): (Oid, u64), creator: NodeId, from: NodeId) -> u64 {
         self.entries.push_back(Entry {
             number: self.end,
             first,
+            part,
             creator,
             from,
         });
@@ -163,7 +178,7 @@ impl Log {
     }
 
     /// Drops what all have been told, and what is left of runs that are forgotten.
-    fn trim(&mut self, told: u64, directory: &Directory) {
+    fn trim(&mut self, told: u64, directory: &Directory, parts: usize) {
         while self
             .entries
             .front()
@@ -171,10 +186,10 @@ impl Log {
         {
             self.entries.pop_front();
         }
-        let known = directory.runs_kept();
+        let known = directory.runs_kept() + parts;
         if self.entries.len() > 2 * known + 1024 {
             self.entries
-                .retain(|entry| directory.begins_at(entry.first));
+                .retain(|entry| entry.part > 0 || directory.begins_at(entry.first));
         }
     }
 }
@@ -183,13 +198,18 @@ impl Cluster {
     /// A run or an array was allocated here.
     pub(crate) fn note_new(&self, first: Oid) {
         if let Some(apart) = &self.apart {
-            self.note(first, apart.me, apart.me);
+            self.note((first, 0), apart.me, apart.me);
         }
     }
 
-    fn note(&self, first: Oid, creator: NodeId, from: NodeId) {
+    /// A node has a part of the ids, which others must know before what lies there.
+    pub(crate) fn note_part(&self, ids: Range<u64>, of: NodeId, from: NodeId) {
+        self.note((Oid(ids.start), ids.end - ids.start), of, from);
+    }
+
+    fn note(&self, what: (Oid, u64), creator: NodeId, from: NodeId) {
         let Some(apart) = &self.apart else { return };
-        let end = lock(&apart.log).add(first, creator, from);
+        let end = lock(&apart.log).add(what, creator, from);
         for line in &apart.lines {
             line.behind.fetch_max(end, Ordering::Release);
         }
@@ -243,6 +263,10 @@ impl Cluster {
             if entry.creator == to || entry.from == to {
                 continue;
             }
+            if entry.part > 0 {
+                runs.push(Told::part(entry.first, entry.part, entry.creator));
+                continue;
+            }
             if let Some((mut told, site)) = directory.told(entry.first) {
                 let place = places.entry(site).or_insert_with(|| {
                     sites.push(site);
@@ -275,7 +299,8 @@ impl Cluster {
             let others = others.filter(|(node, _)| *node != apart.me.index());
             let told = others.map(|(_, line)| line.next.load(Ordering::Acquire));
             let told = told.min().unwrap_or(0);
-            lock(&apart.log).trim(told, &read(&self.directory));
+            let parts = read(&self.parts).len();
+            lock(&apart.log).trim(told, &read(&self.directory), parts);
         }
     }
 
@@ -299,6 +324,9 @@ impl Cluster {
 
     fn learn_one(&self, from: NodeId, told: Told, site: CallSite) -> Result<(), LearnError> {
         let first = Oid(told.first);
+        if told.shape == Shape::Part {
+            return self.learn_part(from, &told);
+        }
         let found = Shipped::at(told.ty).map_err(LearnError::Type)?;
         let Some(ty) = found.is::<TypeRef>() else {
             let name = found.name();
@@ -370,9 +398,33 @@ impl Cluster {
                     address: None,
                 },
             ),
+            Shape::Part => {}
         }
         drop(directory);
-        self.note(first, creator, from);
+        self.note((first, 0), creator, from);
+        Ok(())
+    }
+
+    /// A node says that a part of the ids is another's, or its own.
+    fn learn_part(&self, from: NodeId, told: &Told) -> Result<(), LearnError> {
+        let Some(apart) = &self.apart else {
+            return Ok(());
+        };
+        // One that no node has, where the number is none.
+        let node = NodeId(u16::try_from(told.len).unwrap_or(u16::MAX));
+        let ids = told.first..told.first.saturating_add(told.ids);
+        let most = self.most_learnt();
+        if read(&self.parts).len() >= most {
+            return Err(LearnError::TooMany { most });
+        }
+        let is_mine = node == apart.me && read(&self.parts).of_all(&ids) != Some(node);
+        if is_mine {
+            let (first, ids) = (Oid(told.first), told.ids);
+            return Err(LearnError::Part { first, ids, node });
+        }
+        if self.add_part(apart, ids.clone(), node)? {
+            self.note_part(ids, node, from);
+        }
         Ok(())
     }
 
@@ -391,21 +443,29 @@ impl Cluster {
     /// The node in whose part all these ids are, if it is another than this one.
     fn creator_of_told(&self, ids: &Range<u64>) -> Option<NodeId> {
         let apart = self.apart.as_ref()?;
-        let (extent, creator, end) = apart.part_of(Oid(ids.start))?;
-        if ids.is_empty() || ids.end > end || creator == apart.me {
-            return None;
-        }
-        self.extent(extent, 0).ok()?;
-        Some(creator)
+        let creator = read(&self.parts).of_all(ids)?;
+        (creator != apart.me).then_some(creator)
     }
 }
 
 impl Told {
+    fn part(first: Oid, ids: u64, of: NodeId) -> Told {
+        Told {
+            first: first.0,
+            ids,
+            ty: 0,
+            len: u64::from(of.0),
+            shape: Shape::Part,
+            coherence: Coherence::Lazy,
+            site: 0,
+        }
+    }
+
     /// Its ids, and those behind them that never name an object.
     fn ids_with_rest(&self) -> Range<u64> {
         let ids = match self.shape {
             Shape::Objects | Shape::Rows => self.ids.checked_next_multiple_of(CHUNK),
-            Shape::Array | Shape::ArrayOfZeros => Some(self.ids),
+            Shape::Array | Shape::ArrayOfZeros | Shape::Part => Some(self.ids),
         };
         let end = ids.and_then(|ids| self.first.checked_add(ids));
         self.first..end.unwrap_or(0)
@@ -432,6 +492,7 @@ impl Told {
             Shape::Rows => starts_a_chunk && scalar,
             Shape::Array => is_array,
             Shape::ArrayOfZeros => is_array && scalar,
+            Shape::Part => false,
         }
     }
 }
@@ -498,6 +559,7 @@ impl Directory {
                 let alike = is_type(binding.info) && binding.zeros == zeros;
                 alike && (u64::from(run.ids), binding.len) == (told.ids, told.len)
             }),
+            Shape::Part => false,
         })
     }
 }
@@ -522,10 +584,9 @@ mod tests {
 
     /// The first id of a node in the first extent.
     fn first_of(cluster: &Cluster, node: u64) -> u64 {
-        let extent = cluster
-            .extent(0, 0)
-            .expect("it is there from the beginning");
-        extent.base + node * extent.per_node
+        let mut parts = read(&cluster.parts);
+        let first = parts.of_node(NodeId::at(node as usize)).next();
+        first.expect("it is there from the beginning").start
     }
 
     fn name_of<T: Share>() -> u32 {
@@ -589,7 +650,11 @@ mod tests {
     fn many_runs_are_told_by_several_messages() {
         let cluster = part();
         let node = Monitor::new(&cluster, NodeId(1), ());
-        for i in 0..MOST_RUNS as u64 + 10 {
+        let later = cluster.apart.as_ref().unwrap().later().start;
+        let ids = (MOST_RUNS as u64 + 16) * CHUNK;
+        let taken = node.lock().split().0.take_ids(later..later + ids);
+        taken.unwrap();
+        for i in 0..MOST_RUNS as u64 + 9 {
             node.lock().split().0.alloc_range(1, |_| i).unwrap();
         }
         let (mut all, mut messages) = (0, 0);
@@ -683,6 +748,86 @@ mod tests {
         assert_eq!(cluster.binding(Oid(theirs)).unwrap().info.name, "u64");
         // What is true may be said again.
         learn(&cluster, objects(theirs, 64, u64s)).unwrap();
+    }
+
+    /// A part as node 2 tells of it.
+    fn part_of(ids: Range<u64>, node: u16) -> Told {
+        Told::part(Oid(ids.start), ids.end - ids.start, NodeId(node))
+    }
+
+    #[test]
+    fn a_part_is_another_nodes_once_it_is_told_of_and_is_told_on() {
+        let cluster = part();
+        let later = cluster.apart.as_ref().unwrap().later();
+        let theirs = later.start + 512..later.start + 1536;
+        let of_it = || objects(theirs.start, 64, name_of::<u64>());
+        let unknown = learn(&cluster, of_it());
+        assert!(matches!(unknown, Err(LearnError::Ids { .. })));
+        learn(&cluster, part_of(theirs.clone(), 2)).unwrap();
+        learn(&cluster, of_it()).unwrap();
+        assert_eq!(cluster.creator(Oid(theirs.start)), Ok(NodeId(2)));
+        // What is true may be said again, and node 0 hears of it with what lies there.
+        learn(&cluster, part_of(theirs.clone(), 2)).unwrap();
+        let mut told = Vec::new();
+        cluster.tell(NodeId(0), &mut told);
+        let (_, runs): (Vec<CallSite>, Vec<Told>) = postcard::from_bytes(&told).unwrap();
+        let firsts: Vec<_> = runs.iter().map(|run| (run.first, run.len)).collect();
+        assert_eq!(firsts, [(theirs.start, 2), (theirs.start, 1)]);
+        // And this node gets another one.
+        let node = Monitor::new(&cluster, NodeId(1), ());
+        let mut guard = node.lock();
+        let mut heap = guard.split().0;
+        assert_eq!(heap.ids_wanted(4096), None);
+        assert_eq!(heap.ids_wanted(4097), Some(4160));
+        let few = heap.alloc_rows::<u64>(4097, 1).unwrap_err().to_string();
+        assert!(few.contains("4160 more wanted"), "{few}");
+        let mine = theirs.end..theirs.end + 8192;
+        heap.take_ids(mine.clone()).unwrap();
+        assert_eq!(heap.ids_wanted(8192), None);
+        let rows = heap.alloc_rows::<u64>(4097, 1).unwrap();
+        assert_eq!(rows.oids().unwrap().first.0, mine.start);
+        let again = heap.take_ids(mine);
+        assert!(again.is_ok(), "they are its own already");
+    }
+
+    #[test]
+    fn parts_that_cannot_be_are_not_believed() {
+        let cluster = part();
+        let later = cluster.apart.as_ref().unwrap().later();
+        let start = later.start;
+        learn(&cluster, part_of(start..start + 1024, 2)).unwrap();
+        let lies = [
+            part_of(start..start + 512, 0),
+            part_of(start + 512..start + 2048, 2),
+            part_of(start + 512..start + 2048, 0),
+            part_of(start + 2048..start + 4096, 1),
+            part_of(start + 2048..start + 4096, 3),
+            part_of(start + 2048..start + 2049, 2),
+            part_of(start + 2049..start + 4096, 2),
+            part_of(start + 2048..start + 2048, 2),
+            part_of(later.end - 512..later.end + 512, 2),
+            part_of(start - 512..start, 0),
+            part_of(start - 512..start + 512, 0),
+            part_of(0..512, 2),
+            Told {
+                len: 1 << 32,
+                ..part_of(start + 2048..start + 4096, 2)
+            },
+            Told {
+                ids: u64::MAX,
+                ..part_of(start + 2048..start + 4096, 2)
+            },
+        ];
+        for (i, lie) in lies.into_iter().enumerate() {
+            let error = learn(&cluster, lie);
+            assert!(
+                matches!(error, Err(LearnError::Part { .. })),
+                "{i}: {error:?}"
+            );
+        }
+        cluster.learn_at_most(1);
+        let more = learn(&cluster, part_of(start + 2048..start + 4096, 0));
+        assert!(matches!(more, Err(LearnError::TooMany { .. })));
     }
 
     #[test]

@@ -25,6 +25,10 @@ pub enum MessageKind {
     Outdated,
     /// Says that the node knows.
     OutdatedAck,
+    /// Asks node 0 for object ids.
+    IdsRequest,
+    /// Carries which ids a node may use.
+    IdsReply,
     /// Asks for a page.
     PageRequest,
     /// Carries a page.
@@ -77,7 +81,7 @@ pub enum MessageKind {
 
 impl MessageKind {
     /// Every kind, in order.
-    pub const ALL: [MessageKind; 33] = [
+    pub const ALL: [MessageKind; 35] = [
         MessageKind::Fetch,
         MessageKind::FetchReply,
         MessageKind::Gone,
@@ -87,6 +91,8 @@ impl MessageKind {
         MessageKind::FlushAck,
         MessageKind::Outdated,
         MessageKind::OutdatedAck,
+        MessageKind::IdsRequest,
+        MessageKind::IdsReply,
         MessageKind::PageRequest,
         MessageKind::PageReply,
         MessageKind::DiffRequest,
@@ -140,6 +146,8 @@ impl MessageKind {
             MessageKind::FlushAck => "flush_ack",
             MessageKind::Outdated => "outdated",
             MessageKind::OutdatedAck => "outdated_ack",
+            MessageKind::IdsRequest => "ids_request",
+            MessageKind::IdsReply => "ids_reply",
             MessageKind::PageRequest => "page_request",
             MessageKind::PageReply => "page_reply",
             MessageKind::DiffRequest => "diff_request",

@@ -316,7 +316,7 @@ impl<'id> Worker<'id> {
     #[track_caller]
     pub(crate) fn alloc_under<T: Share>(&mut self, coherence: Coherence, value: T) -> Ref<T> {
         let site = Location::caller();
-        self.allocate::<T, _>([1, 1], coherence, site, |heap| {
+        self.allocate::<T, _>([1, 1, 1], coherence, site, |heap| {
             let r = heap.alloc(value)?;
             let range = OidRange::one(r.oid());
             Ok((r, Some(Event::Allocated { range, coherence })))
@@ -346,7 +346,7 @@ impl<'id> Worker<'id> {
         mut init: impl FnMut(usize) -> T,
     ) -> Refs<T> {
         let (site, machine, node) = (Location::caller(), self.link.machine, self.node());
-        self.allocate::<T, _>([count, count], coherence, site, |heap| {
+        self.allocate::<T, _>([count, count, count], coherence, site, |heap| {
             machine.computes(node, true);
             let range = heap.alloc_range(count as u64, |i| init(i as usize));
             machine.computes(node, false);
@@ -372,7 +372,7 @@ impl<'id> Worker<'id> {
         len: usize,
     ) -> Rows<T> {
         let site = Location::caller();
-        self.allocate::<T, _>([count, 0], coherence, site, |heap| {
+        self.allocate::<T, _>([count, 0, count], coherence, site, |heap| {
             let rows = heap.alloc_rows(count as u64, len as u64)?;
             let at_home = rows.oids().filter(|_| coherence == Coherence::Home);
             if let Some(all) = at_home {
@@ -383,11 +383,11 @@ impl<'id> Worker<'id> {
         })
     }
 
-    /// Makes `count` objects, of which `stored` values are stored here from the start. The
-    /// protocol is told of them, or has them written like any others on their pages.
+    /// Makes `count` objects, of which `stored` values are stored here from the start; they need so
+    /// many `ids`. The protocol is told of them, or has them written like any others on their pages.
     pub(crate) fn allocate<T: Share, R>(
         &mut self,
-        [count, stored]: [usize; 2],
+        [count, stored, ids]: [usize; 3],
         coherence: Coherence,
         site: &'static Location<'static>,
         make: impl FnOnce(&mut HeapMut<'_>) -> Result<(R, Option<Event>), AllocError>,
@@ -399,6 +399,10 @@ impl<'id> Worker<'id> {
             std::panic::resume_unwind(Box::new(mixed));
         }
         let called = self.exclusive(|link, call| {
+            // Between processes ids may have to be asked for.
+            while let Some(ids) = call.split().0.ids_wanted(ids as u64) {
+                link.and_wait(call, Event::AskIds { ids })?;
+            }
             if paged && stored > 0 {
                 match call.split().0.next_pages::<T>(stored as u64) {
                     Ok(pages) => link.bring_pages_to_write(call, pages, None)?,

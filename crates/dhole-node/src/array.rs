@@ -31,7 +31,8 @@ impl Worker<'_> {
         coherence: Coherence,
         len: usize,
     ) -> Array<T> {
-        self.allocate::<T, _>([1, 0], coherence, Location::caller(), |heap| {
+        let blocks = Array::<T>::blocks(len as u64) as usize;
+        self.allocate::<T, _>([1, 0, blocks], coherence, Location::caller(), |heap| {
             let array = heap.alloc_array(len as u64)?;
             let at_home = coherence == Coherence::Home && len > 0;
             if at_home {
@@ -79,7 +80,8 @@ impl Worker<'_> {
         mut init: impl FnMut(usize) -> T,
     ) -> Array<T> {
         let (site, machine, node) = (Location::caller(), self.link.machine, self.node());
-        self.allocate::<T, _>([1, len], coherence, site, |heap| {
+        let blocks = Array::<T>::blocks(len as u64) as usize;
+        self.allocate::<T, _>([1, len, blocks], coherence, site, |heap| {
             machine.computes(node, true);
             let array = heap.alloc_array_with(len as u64, |i| init(i as usize));
             machine.computes(node, false);

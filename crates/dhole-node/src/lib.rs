@@ -49,6 +49,7 @@ mod family;
 mod freeing;
 mod gate;
 mod grip;
+mod ids;
 mod into_error;
 mod launch;
 mod lock;

@@ -680,6 +680,8 @@ impl State {
                 step.heap.free(range),
                 "who frees or hears of it is in a call with `&mut w`",
             ),
+            Command::HandOutIds { to, ids } => self.hand_ids_out(to, ids, step)?,
+            Command::TakeIds(handed) => State::take_ids(handed, step)?,
             // What the protocol waits for was given up.
             Command::Gone(_) | Command::Done if self.survival.cut().is_err() => {}
             Command::Gone(freed) => {

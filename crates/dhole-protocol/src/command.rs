@@ -10,6 +10,7 @@ use smallvec::SmallVec;
 use thiserror::Error;
 
 use crate::array_command::{ArrayCommand, ArrayEvent};
+use crate::ids::HandedOut;
 use crate::page_command::{PageCommand, PageEvent};
 use crate::{
     BarrierId, ConditionId, Flushed, FlushedAt, LockId, Message, News, Passage, Race, SemaphoreId,
@@ -208,6 +209,11 @@ pub enum Event {
     },
     /// The worker has waited for long; time to look for a cycle in the wait-for graph.
     WaitedLong,
+    /// The worker needs so many object ids that follow on each other, and has too few.
+    AskIds {
+        /// How many.
+        ids: u64,
+    },
 }
 
 impl Event {
@@ -233,6 +239,7 @@ impl Event {
                 | Event::Serve
                 | Event::Deliver { .. }
                 | Event::WaitedLong
+                | Event::AskIds { .. }
         )
     }
 }
@@ -368,6 +375,15 @@ pub enum Command {
     Race(Race),
     /// A request waits until the worker's next call.
     Deferred,
+    /// Hand a part of the object ids out to a node, of at least so many that follow on each other.
+    HandOutIds {
+        /// The node.
+        to: NodeId,
+        /// How many.
+        ids: u64,
+    },
+    /// Take the object ids that were asked for.
+    TakeIds(HandedOut),
     /// What the worker waits for has come.
     Done,
     /// The worker's wait is part of a cycle of the wait-for graph and will never end.

@@ -56,6 +56,7 @@ mod freeing;
 mod gate;
 pub mod group;
 mod home;
+mod ids;
 mod interval_log;
 mod lazy;
 mod lock;
@@ -83,6 +84,7 @@ pub use array_command::{
 pub use barrier::Here;
 pub use collection::Gossip;
 pub use command::{Along, Command, Commands, Event, Freed, ProtocolError, Unread, WorkerIs};
+pub use ids::HandedOut;
 pub use interval_log::LogLimits;
 pub use lazy::{Answer, MOST_ALONG, MOST_BESIDE};
 pub use message::{

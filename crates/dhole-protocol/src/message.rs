@@ -12,6 +12,7 @@ use smallvec::SmallVec;
 use crate::array_command::{FlushedElements, PushedElements, SentElements, WantedElements};
 use crate::barrier::Here;
 use crate::collection::Gossip;
+use crate::ids::HandedOut;
 use crate::objects::ObjectsMessage;
 use crate::page_command::{Applied, PagesOf, SentDiff, WantedDiffs};
 use crate::reduction::Base;
@@ -621,6 +622,13 @@ pub enum Message {
     },
     /// About objects with operations.
     Objects(Box<ObjectsMessage>),
+    /// Asks node 0 for object ids that follow on each other.
+    AskIds {
+        /// How many at least.
+        ids: u64,
+    },
+    /// Answers [`AskIds`](Message::AskIds).
+    HandIdsOut(HandedOut),
     /// A message that also tells what can be collected; counted as what it carries it on.
     /// On a wire it is told beside the message ([`Message::encode`]), so that none nests in
     /// another.
@@ -666,8 +674,10 @@ impl Message {
         match self {
             Message::Objects(message) => message.haste(to),
             message => match message.kind() {
-                FetchReply | PageReply | DiffReply | Gone | Update | DropOut | FlushAck
-                | LockGrant | GateGrant | BarrierArrive | BarrierDepart => Haste::AtLeisure,
+                FetchReply | PageReply | DiffReply | IdsReply | Gone | Update | DropOut
+                | FlushAck | LockGrant | GateGrant | BarrierArrive | BarrierDepart => {
+                    Haste::AtLeisure
+                }
                 _ => Haste::AtOnce,
             },
         }
@@ -702,6 +712,7 @@ impl Message {
                 | Message::DiffReply { .. }
                 | Message::Gone { .. }
                 | Message::ElementsGone { .. }
+                | Message::HandIdsOut(_)
                 | Message::LockGrant { .. }
                 | Message::GateGrant { .. }
                 | Message::BarrierDepart { .. }
@@ -727,6 +738,8 @@ impl Message {
                 MessageKind::OutdatedAck
             }
             Message::Gone { .. } | Message::ElementsGone { .. } => MessageKind::Gone,
+            Message::AskIds { .. } => MessageKind::IdsRequest,
+            Message::HandIdsOut(_) => MessageKind::IdsReply,
             Message::PageRequest { .. } => MessageKind::PageRequest,
             Message::PageReply { .. } => MessageKind::PageReply,
             Message::DiffRequest { .. } => MessageKind::DiffRequest,

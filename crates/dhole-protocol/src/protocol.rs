@@ -9,6 +9,7 @@ use crate::barrier::{Barrier, MANAGER};
 use crate::command::{Along, Command, Commands, Event, ProtocolError, WorkerIs};
 use crate::gate::{Gates, Request};
 use crate::home::Flush;
+use crate::ids::Ids;
 use crate::interval_log::LogLimits;
 use crate::lazy::Lazy;
 use crate::lock::{Acquired, Locks, Passed};
@@ -31,6 +32,7 @@ pub struct Protocol {
     locks: Locks,
     barrier: Barrier,
     gates: Gates,
+    ids: Ids,
     wait_for: WaitFor,
     traffic: Traffic,
     /// What the worker waited for has come, but for the other sides of races.
@@ -59,6 +61,7 @@ impl Protocol {
             locks: Locks::new(me, nodes),
             barrier: Barrier::new(nodes),
             gates: Gates::new(me, nodes),
+            ids: Ids::new(me),
             wait_for: WaitFor::new(me),
             traffic: Traffic::default(),
             withheld: false,
@@ -176,6 +179,7 @@ impl Protocol {
             Event::Serve => self.lazy.serve(worker, out)?,
             Event::Deliver { from, message } => self.deliver(from, message, worker, out)?,
             Event::WaitedLong => self.suspect(out),
+            Event::AskIds { ids } => self.ids.ask(ids, out),
         }
         self.tell_more(out)
     }
@@ -565,6 +569,8 @@ impl Protocol {
             Message::ElementsGone { round, array } => {
                 self.lazy.arrays.told_gone(from, round, array, out)
             }
+            Message::AskIds { ids } => self.ids.asked(from, ids, out),
+            Message::HandIdsOut(handed) => self.ids.got(from, handed, out),
             Message::PageRequest { round, page } => {
                 let (treadmarks, all) = (&mut self.lazy.treadmarks, SmallVec::new());
                 treadmarks.asked((from, round, page), all, worker, out)

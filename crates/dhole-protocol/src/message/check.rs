@@ -281,6 +281,8 @@ impl Message {
             | Message::OutdatedElementsAck { .. }
             | Message::ElementsFlushed { .. }
             | Message::ElementsGone { .. }
+            | Message::AskIds { .. }
+            | Message::HandIdsOut(_)
             | Message::Notify { .. }
             | Message::Abort { .. } => Ok(()),
         }

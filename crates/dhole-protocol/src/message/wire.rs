@@ -66,6 +66,8 @@ impl Message {
                 ROUND_AND_COUNT + (ELEMENTS + VERSION) * sent.len() as u64
             }
             Message::Gone { .. } => 4 + 8 + NODE,
+            Message::AskIds { .. } => 8,
+            Message::HandIdsOut(_) => 3 * 8,
             Message::PageRequest { .. } => ROUND_AND_PAGE,
             Message::PageReply { applied, .. } => {
                 ROUND_AND_PAGE + COUNT + (NODE + INDEX) * applied.len() as u64

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use dhole_model::{CallSite, Elements, MAX_NODES, NodeId, Oid, VectorTime, Version};
 use dhole_protocol::objects::ObjectsMessage;
 use dhole_protocol::{
-    AbortReason, BarrierId, DecodeError, FlushedAt, FlushedElements, Interval, Message, News,
-    PushedElements, SentElements, Waiter, WaitingFor, WrittenPages, here,
+    AbortReason, BarrierId, DecodeError, FlushedAt, FlushedElements, HandedOut, Interval, Message,
+    News, PushedElements, SentElements, Waiter, WaitingFor, WrittenPages, here,
 };
 use proptest::prelude::*;
 
@@ -35,7 +35,7 @@ variants! {
     PageRequest PageReply DiffRequest DiffReply LockRequest LockForward LockGrant Notify
     GateRequest GateForward GateGrant GateRelease BarrierArrive BarrierDepart BarrierHere Probe
     WhereWritten WrittenAt Stall Untold Told Deadlock Abort Gossiped OutdatedElements
-    OutdatedElementsAck Objects After
+    OutdatedElementsAck Objects After AskIds HandIdsOut
 }
 
 /// Messages of every variant: those of runs in which everything happens, and those that end runs.
@@ -84,6 +84,12 @@ fn messages() -> Vec<Message> {
             sites: [None, Some(site(3)), None].into_iter().collect(),
         })),
     });
+    all.push(Message::AskIds { ids: 512 });
+    all.push(Message::HandIdsOut(HandedOut {
+        first: 1 << 20,
+        count: 4096,
+        left: 1 << 40,
+    }));
     all.push(Message::ElementsFlushed { number: 1 });
     all.push(Message::OutdatedElements {
         number: 2,

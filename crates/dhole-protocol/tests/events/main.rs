@@ -18,6 +18,7 @@ mod freeing;
 mod gates;
 mod given_up;
 mod here;
+mod ids;
 mod keeping;
 mod owned;
 mod pack;
