@@ -10,7 +10,7 @@
 //! | module | knows |
 //! |---|---|
 //! | `space` | the process's one reservation, and which object ids went to which cluster |
-//! | `cluster`, `directory` | a cluster's extents of ids, and what type each allocated id is bound to |
+//! | `cluster`, `parts`, `directory` | a cluster's ids, and what type each allocated id is bound to |
 //! | `share`, `own`, `type_map`, `leaf` | which types may be shared, and where their bytes are |
 //! | `reference`, `row`, `plain`, `access`, `cursor`, `borrow`, `named` | what the user holds, how to follow it |
 //! | `array`, `array2`, `array_access`, `array_store`, `array_free`, `array_kept`, `extent` | shared arrays, and their storage by blocks |

@@ -1,8 +1,8 @@
 //! Which ids are whose: a cluster's ids are cut into parts, each of one node.
 //!
-//! Every node begins with a small part, all of them alike, and gets another when it has used up what
-//! it has; each is twice as large as the one before. So a node that allocates much has many ids, and
-//! one that allocates nothing keeps few.
+//! Every node begins with a small part, and gets another when it has used that up. Each part is
+//! twice as large as the one before. So a node that allocates much has many ids, and one that
+//! allocates nothing keeps few.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -233,8 +233,8 @@ pub(crate) fn slots() -> u32 {
     space().as_ref().map_or(0, |space| space.slots)
 }
 
-/// Ids for a cluster, of which no one else ever gets one: at least as many as `size` begins with and
-/// at most as many as it ends with, both multiples of [`IDS_PER_PAGE`].
+/// Takes ids for a cluster, of which no other ever gets one. There are at least as many as `size`
+/// begins with, and at most as many as it ends with, both multiples of [`IDS_PER_PAGE`].
 pub(crate) fn take_ids(
     size: Range<u64>,
     cluster: &Weak<Cluster>,

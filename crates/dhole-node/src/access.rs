@@ -383,8 +383,9 @@ impl<'id> Worker<'id> {
         })
     }
 
-    /// Makes `count` objects, of which `stored` values are stored here from the start; they need so
-    /// many `ids`. The protocol is told of them, or has them written like any others on their pages.
+    /// Makes `count` objects, of which `stored` values are stored here from the start. They need so
+    /// many `ids`. The protocol is told of them, or has them written like any others on their
+    /// pages.
     pub(crate) fn allocate<T: Share, R>(
         &mut self,
         [count, stored, ids]: [usize; 3],

@@ -193,7 +193,7 @@ fn chunk<'a>(
 #[derive(Clone, Default)]
 pub(crate) struct ObjectTable {
     pages: FxHashMap<u64, Box<Page>>,
-    /// Chunks all of whose ids are freed, of objects or of arrays: that is all that is kept of them.
+    /// Chunks all of whose ids are freed, of objects or of arrays. No more is kept of these.
     freed: IdSet,
     /// What is written into an object of such a chunk.
     gone: ObjectState,

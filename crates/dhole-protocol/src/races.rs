@@ -412,8 +412,8 @@ impl RaceFinder {
         racing.len() as u64
     }
 
-    /// Another node's interval of this version freed the arrays with these ids: how many races. What
-    /// was written of them here is remembered for a while, for races with the freeing.
+    /// Another node's interval of this version freed the arrays with these ids. Returns how many
+    /// races that makes. What was written of them here is remembered for a while.
     pub fn arrays_freed(&mut self, ids: OidRange, there: Version, out: &mut Commands) -> u64 {
         let mut races = 0;
         for array in self.own_elements.arrays_within(ids) {
