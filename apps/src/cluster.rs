@@ -52,9 +52,10 @@ impl Cluster {
 
     /// How to run a program on it, as the options say.
     pub fn config(self, common: &Common) -> Config {
-        let mut config = Config::nodes(self.nodes.into())
-            .seed(common.seed)
-            .coherence(common.protocol);
+        let mut config = Config::nodes(self.nodes.into()).seed(common.seed);
+        if let Some(protocol) = common.protocol {
+            config = config.coherence(protocol);
+        }
         let Common {
             read_aggregation,
             notice_reduction,

@@ -3,7 +3,7 @@
 
 use clap::builder::{PossibleValuesParser, RangedU64ValueParser, TypedValueParser};
 use clap::{ArgAction, Args, Parser};
-use dhole::{Coherence, Detector, MAX_NODES, Placement, Races, WriteDetection};
+use dhole::{Coherence, Defaults, Detector, MAX_NODES, Placement, Races, WriteDetection};
 use thiserror::Error;
 
 use crate::input::BadFile;
@@ -19,16 +19,17 @@ pub const BAD_INPUT: u8 = 2;
 #[derive(Args, Clone, Debug)]
 pub struct Common {
     /// Nodes of the cluster
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = nodes())]
+    #[arg(short, long, value_name = "N", default_value_t = 4, value_parser = nodes())]
     pub nodes: u16,
 
     /// Chooses the initial state
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
 
-    /// How shared objects are kept consistent: lazy, update, home or treadmarks
-    #[arg(long, value_name = "NAME", default_value_t = Coherence::Lazy)]
-    pub protocol: Coherence,
+    /// How shared objects are kept consistent: lazy, update, home or treadmarks [default: what
+    /// `dhole run` or `dhole sim` says, or lazy]
+    #[arg(long, value_name = "NAME")]
+    pub protocol: Option<Coherence>,
 
     /// How accesses are detected: check, which is the default, or vm (not under treadmarks)
     #[arg(long, value_name = "NAME")]
@@ -58,8 +59,9 @@ pub struct Common {
     #[arg(long)]
     pub verify: bool,
 
-    /// What becomes of races: ignore, warn, which is the default, warn-all (of what `warn`
-    /// overlooks too, at a cost) or fail. Under treadmarks none are looked for
+    /// What becomes of races: ignore, warn, warn-all (of what `warn` overlooks too, at a cost) or
+    /// fail. Under treadmarks none are looked for [default: what `dhole run` or `dhole sim` says,
+    /// or warn]
     #[arg(long, value_name = "WHAT", value_parser = races())]
     pub races: Option<Races>,
 
@@ -215,6 +217,9 @@ pub enum BadInput {
         /// What the protocol does instead.
         why: &'static str,
     },
+    /// A variable of the environment asks for what there is not.
+    #[error("{0}")]
+    Variable(String),
     /// No water has such a cut-off radius.
     #[error("a cut-off radius of {cutoff} angstrom: it must be at least 1, or 0 for the largest")]
     Cutoff {
@@ -243,10 +248,13 @@ impl Common {
     /// [`BadInput::NoSwitch`] names the first switch that would change nothing.
     pub fn check_switches(&self) -> Result<(), BadInput> {
         use Coherence::{Lazy, TreadMarks, Update};
-        let protocol = self.protocol;
+        let defaults = Defaults::from_env();
+        let defaults = defaults.map_err(|wrong| BadInput::Variable(wrong.to_string()))?;
+        let protocol = self.protocol.or(defaults.coherence).unwrap_or(Lazy);
+        let races = self.races.or(defaults.races);
         let (lazy, paged) = (protocol == Lazy, protocol == TreadMarks);
         let first_touch = self.allocation == Some(Placement::FirstTouch);
-        let looks_for_races = self.races.is_some_and(|races| races != Races::Ignore);
+        let looks_for_races = races.is_some_and(|races| races != Races::Ignore);
         let lacked = [
             (
                 !lazy && self.read_aggregation.is_some(),
@@ -354,12 +362,8 @@ fn nodes() -> RangedU64ValueParser<u16> {
 }
 
 fn races() -> impl TypedValueParser<Value = Races> {
-    PossibleValuesParser::new(["ignore", "warn", "warn-all", "fail"]).map(|what| match &*what {
-        "ignore" => Races::Ignore,
-        "warn" => Races::Warn,
-        "warn-all" => Races::WarnAll,
-        _ => Races::Fail,
-    })
+    PossibleValuesParser::new(Races::ALL.map(Races::name))
+        .map(|name| Races::named(&name).expect("it is the name of one"))
 }
 
 /// `on` or `off`.

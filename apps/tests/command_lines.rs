@@ -93,6 +93,56 @@ fn bad_input_is_refused_with_the_value_that_is_wrong() {
 }
 
 #[test]
+fn what_the_command_says_of_protocol_and_races_is_a_default() {
+    let size = [
+        "--rows",
+        "8",
+        "--columns",
+        "9",
+        "--steps",
+        "1",
+        "-n",
+        "2",
+        "--json",
+    ];
+    let told = |protocol: &str, races: &str, words: &[&str]| {
+        let mut command = Command::new(SOR);
+        command.args(size).args(words).env_remove("DHOLE_SIM");
+        let command = command
+            .env("DHOLE_PROTOCOL", protocol)
+            .env("DHOLE_RACES", races);
+        command.output().expect("the program can be started")
+    };
+    assert_eq!(json(&told("home", "fail", &[]))["protocol"], "home");
+    assert_eq!(
+        json(&told("home", "", &["--protocol", "update"]))["protocol"],
+        "update"
+    );
+    assert_eq!(json(&told("", "", &[]))["protocol"], "lazy");
+    for (protocol, races, words, named) in [
+        ("hoem", "", &[][..], "DHOLE_PROTOCOL is `hoem`"),
+        ("", "perhaps", &[], "DHOLE_RACES is `perhaps`"),
+        (
+            "treadmarks",
+            "fail",
+            &[],
+            "--races: treadmarks looks for none",
+        ),
+        (
+            "treadmarks",
+            "",
+            &["--read-aggregation", "on"],
+            "--read-aggregation: treadmarks",
+        ),
+    ] {
+        let output = told(protocol, races, words);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains(named), "{said}");
+    }
+}
+
+#[test]
 fn a_switch_that_the_protocol_lacks_is_refused_and_a_default_is_silent() {
     let lacked = [
         ("treadmarks", "--read-aggregation on"),

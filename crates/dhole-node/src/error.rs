@@ -469,6 +469,16 @@ pub enum ConfigError {
         /// The most there can be.
         most: usize,
     },
+    /// A variable of the environment asks for what there is not.
+    #[error("{variable} is `{value}`: {expected} is expected")]
+    Variable {
+        /// Which.
+        variable: &'static str,
+        /// What it says.
+        value: String,
+        /// What it could say.
+        expected: String,
+    },
     /// The settings of a simulation, given or found in the environment, are impossible.
     #[error("simulating a cluster: {cause}")]
     Simulation {

@@ -61,6 +61,24 @@ pub enum Races {
 }
 
 impl Races {
+    /// All of them.
+    pub const ALL: [Races; 4] = [Races::Ignore, Races::Warn, Races::WarnAll, Races::Fail];
+
+    /// Its name, as commands and variables have it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Races::Ignore => "ignore",
+            Races::Warn => "warn",
+            Races::WarnAll => "warn-all",
+            Races::Fail => "fail",
+        }
+    }
+
+    /// That of this name.
+    pub fn named(name: &str) -> Option<Races> {
+        Self::ALL.into_iter().find(|races| races.name() == name)
+    }
+
     /// Whether every write is announced, so that no race is overlooked.
     pub fn finds_all(self) -> bool {
         matches!(self, Races::WarnAll | Races::Fail)

@@ -10,6 +10,7 @@ use dhole_node::{
 };
 use dhole_sim::{SettingsError, Sim};
 
+use crate::defaults::Defaults;
 use crate::process;
 use crate::report::{Report, Run, Simulated};
 
@@ -20,7 +21,7 @@ pub struct Config {
     nodes: usize,
     seed: u64,
     suspect_after: Duration,
-    coherence: Coherence,
+    coherence: Option<Coherence>,
     placement: Option<Placement>,
     races: Option<Races>,
     detector: Detector,
@@ -39,7 +40,7 @@ impl Config {
             nodes,
             seed: 0,
             suspect_after: Duration::from_secs(1),
-            coherence: Coherence::Lazy,
+            coherence: None,
             placement: None,
             races: None,
             detector: Detector::default(),
@@ -64,10 +65,11 @@ impl Config {
     }
 
     /// How objects are kept consistent unless their allocation says otherwise
-    /// ([`Worker::under`]): lazily unless set. The results of a program without races do not
+    /// ([`Worker::under`]): unless set, as `dhole run --protocol` or `dhole sim --protocol` says
+    /// ([`Defaults`]), or lazily. The results of a program without races do not
     /// depend on it; its messages do (`docs/protocols.md`).
     pub fn coherence(mut self, coherence: Coherence) -> Config {
-        self.coherence = coherence;
+        self.coherence = Some(coherence);
         self
     }
 
@@ -88,7 +90,8 @@ impl Config {
         self
     }
 
-    /// What becomes of races: [`Races::Warn`] unless set. They are reported with the object, its
+    /// What becomes of races: unless set, what `dhole run --races` or `dhole sim --races` says
+    /// ([`Defaults`]), or [`Races::Warn`]. They are reported with the object, its
     /// type, the line that allocated it, and both nodes and lines that wrote it. TreadMarks, whose
     /// pages have several writers, looks for none, and refuses to
     /// ([`ConfigError::PagesHaveNo`]).
@@ -183,12 +186,12 @@ impl Config {
             machine.waits(self.waits()?);
             let settings = self.settings(machine.nodes())?;
             let outcome = run_on(&*machine, &settings, program)?;
-            return Ok(self.report(&*machine, outcome, None));
+            return Ok(report(&settings, &*machine, outcome, None));
         }
         let machine = Threads::new(check_nodes(self.nodes)?, self.seed).waiting(self.waits()?);
         let settings = self.settings(self.nodes)?;
         let outcome = run_on(&machine, &settings, program)?;
-        Ok(self.report(&machine, outcome, None))
+        Ok(report(&settings, &machine, outcome, None))
     }
 
     /// Runs `program` on a simulated cluster, whatever the command says. The number of nodes and
@@ -206,7 +209,7 @@ impl Config {
         let settings = self.settings(machine.settings().nodes)?;
         let outcome = run_on(&machine, &settings, program)?;
         let simulated = Simulated::of(&machine);
-        Ok(self.report(&machine, outcome, Some(simulated)))
+        Ok(report(&settings, &machine, outcome, Some(simulated)))
     }
 
     /// How workers wait, as the command says or the program.
@@ -215,48 +218,20 @@ impl Config {
         waiting.map_err(|wrong| RunError::Join(Arc::new(wrong.into())))
     }
 
-    fn report<R>(
-        &self,
-        machine: &dyn Machine,
-        outcome: Outcome<R>,
-        simulated: Option<Simulated>,
-    ) -> Run<R> {
-        let Outcome {
-            value,
-            counters,
-            measured,
-            elapsed,
-            races,
-            warnings,
-            lost,
-        } = outcome;
-        let report = Report {
-            node: machine.apart().map_or_else(|| first_left(&lost), Apart::me),
-            nodes: counters.len(),
-            transport: machine.name(),
-            protocol: self.coherence.name(),
-            detector: self.detector.name(),
-            elapsed,
-            per_node: counters,
-            measured_per_node: measured,
-            simulated,
-            races,
-            warnings,
-            lost,
-        };
-        Run { value, report }
-    }
-
     fn settings(&self, nodes: usize) -> Result<Settings, ConfigError> {
-        if let Some(setting) = self.lacked() {
+        let defaults = Defaults::from_env()?;
+        let coherence = self.coherence.or(defaults.coherence);
+        let coherence = coherence.unwrap_or(Coherence::Lazy);
+        let races = self.races.or(defaults.races);
+        if let Some(setting) = self.lacked(coherence, races) {
             return Err(ConfigError::PagesHaveNo { setting });
         }
         Ok(Settings {
             nodes,
             suspect_after: self.suspect_after,
-            coherence: self.coherence,
+            coherence,
             placement: self.placement.unwrap_or(Placement::FirstTouch),
-            races: self.races.unwrap_or_default(),
+            races: races.unwrap_or_default(),
             detector: self.detector,
             optimisations: self.optimisations.unwrap_or_default(),
             watch_objects: self.watch_objects,
@@ -265,18 +240,51 @@ impl Config {
     }
 
     /// What was set and means nothing where pages are kept consistent and not objects.
-    fn lacked(&self) -> Option<&'static str> {
+    fn lacked(&self, coherence: Coherence, races: Option<Races>) -> Option<&'static str> {
         let placed = self.placement == Some(Placement::FirstTouch);
-        let looked_for = self.races.is_some_and(|races| races != Races::Ignore);
+        let looked_for = races.is_some_and(|races| races != Races::Ignore);
         let lacked = [
             (self.optimisations.is_some(), "optimisations of objects"),
             (placed, "placement by first touch"),
             (looked_for, "races that are looked for"),
         ];
-        let paged = self.coherence == Coherence::TreadMarks;
+        let paged = coherence == Coherence::TreadMarks;
         let mut lacked = lacked.iter().filter(|(is_set, _)| paged && *is_set);
         lacked.next().map(|(_, setting)| *setting)
     }
+}
+
+/// How a run went, of these settings on this machine.
+fn report<R>(
+    settings: &Settings,
+    machine: &dyn Machine,
+    outcome: Outcome<R>,
+    simulated: Option<Simulated>,
+) -> Run<R> {
+    let Outcome {
+        value,
+        counters,
+        measured,
+        elapsed,
+        races,
+        warnings,
+        lost,
+    } = outcome;
+    let report = Report {
+        node: machine.apart().map_or_else(|| first_left(&lost), Apart::me),
+        nodes: counters.len(),
+        transport: machine.name(),
+        protocol: settings.coherence.name(),
+        detector: settings.detector.name(),
+        elapsed,
+        per_node: counters,
+        measured_per_node: measured,
+        simulated,
+        races,
+        warnings,
+        lost,
+    };
+    Run { value, report }
 }
 
 /// The first node that is left.

@@ -65,11 +65,13 @@
 #![forbid(unsafe_code)]
 
 mod config;
+mod defaults;
 pub mod net;
 mod process;
 mod report;
 
 pub use config::{Config, run};
+pub use defaults::Defaults;
 pub use dhole_heap::{
     Absent, Access, AllocError, Array, Array2, ArrayError, ArrayRange, BindError, Borrow,
     BorrowError, Foreign, Link, Names, NotRows, OutOfBounds, Own, Read, Readers, Ref, Refs,
