@@ -117,5 +117,9 @@ int main(int argc, char **argv)
            (unsigned long long)digest);
     free(grid[RED]);
     free(grid[BLACK]);
+    if (fflush(stdout) != 0) {
+        perror("writing the result");
+        return 1;
+    }
     return 0;
 }

@@ -1,7 +1,10 @@
 //! What the programs' `main` have in common: refuse, run, report.
 
-use std::process::ExitCode;
+use std::fmt::Display;
+use std::io::{self, ErrorKind, Write};
+use std::process::{self, ExitCode};
 
+use clap::Parser;
 use dhole::RunError;
 use thiserror::Error;
 
@@ -29,6 +32,23 @@ impl Refused {
     }
 }
 
+/// The options of the command line. Where it asks for help, or makes no sense, the process says so
+/// and ends, with an error also where that cannot be written.
+pub fn options<O: Parser>() -> O {
+    O::try_parse().unwrap_or_else(|instead| {
+        let shown = instead.print().and_then(|()| io::stdout().flush());
+        process::exit(match shown {
+            Err(cause) if cause.kind() != ErrorKind::BrokenPipe => 1,
+            _ => instead.exit_code(),
+        })
+    })
+}
+
+/// Says why the program fails. Where that cannot be written the exit code still says that it does.
+fn complain(why: impl Display) {
+    let _ = io::stderr().write_all(format!("error: {why}\n").as_bytes());
+}
+
 /// Finds out what is to be solved on how many nodes (`problem`), solves it, and prints the report
 /// that `solve` returns. The exit code is 2 when the input is refused and 1 when the run fails.
 pub fn main<P>(
@@ -44,7 +64,7 @@ pub fn main<P>(
     let (cluster, problem) = match asked {
         Ok(asked) => asked,
         Err(wrong) => {
-            eprintln!("error: {wrong}{}", wrong.advice(name));
+            complain(format_args!("{wrong}{}", wrong.advice(name)));
             return ExitCode::from(BAD_INPUT);
         }
     };
@@ -53,13 +73,13 @@ pub fn main<P>(
             if report.node == 0
                 && let Err(cause) = report.print(common.json)
             {
-                eprintln!("error: writing the report: {cause}");
+                complain(format_args!("writing the report: {cause}"));
                 return ExitCode::FAILURE;
             }
             ExitCode::SUCCESS
         }
         Err(error) => {
-            eprintln!("error: {error}");
+            complain(error);
             ExitCode::FAILURE
         }
     }

@@ -88,14 +88,15 @@ impl Report {
     /// they wanted.
     pub fn print(&self, as_json: bool) -> io::Result<()> {
         for warning in &self.warnings {
-            eprintln!("warning: {warning}");
+            writeln!(io::stderr(), "warning: {warning}")?;
         }
         let text = if as_json {
             self.json().to_string()
         } else {
             self.tables()
         };
-        match writeln!(io::stdout(), "{text}") {
+        let mut stdout = io::stdout().lock();
+        match writeln!(stdout, "{text}").and_then(|()| stdout.flush()) {
             Err(cause) if cause.kind() == io::ErrorKind::BrokenPipe => Ok(()),
             written => written,
         }

@@ -5,10 +5,9 @@ use std::process::ExitCode;
 
 use apps::asp::{Options, PROGRAM};
 use apps::program;
-use clap::Parser;
 
 fn main() -> ExitCode {
-    let options = Options::parse();
+    let options: Options = program::options();
     program::main(
         PROGRAM.name,
         &options.common,

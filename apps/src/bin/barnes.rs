@@ -9,12 +9,11 @@ use apps::options::{BarnesOptions, Record};
 use apps::program;
 use apps::progress::Progress;
 use apps::report::{Report, sequential_seconds};
-use clap::Parser;
 use dhole::RunError;
 use serde_json::json;
 
 fn main() -> ExitCode {
-    let asked = BarnesOptions::parse();
+    let asked: BarnesOptions = program::options();
     let problem = |nodes| asked.problem(nodes);
     program::main("barnes", &asked.common, problem, |cluster, problem| {
         solve(&asked, cluster, problem)

@@ -9,12 +9,11 @@ use apps::program;
 use apps::progress::Progress;
 use apps::report::{Report, sequential_seconds};
 use apps::sor::{ByPage, Layout, PointByPoint, Problem, sequential, shared};
-use clap::Parser;
 use dhole::{Array2, Rows, RunError};
 use serde_json::json;
 
 fn main() -> ExitCode {
-    let options = SorOptions::parse();
+    let options: SorOptions = program::options();
     let problem = |nodes| options.problem(nodes);
     program::main("sor", &options.common, problem, |cluster, problem| {
         let solve = match (options.layout, options.hoist) {

@@ -6,10 +6,9 @@ use std::process::ExitCode;
 use apps::program;
 use apps::water::nsquared::PROGRAM;
 use apps::water::options::NsquaredOptions;
-use clap::Parser;
 
 fn main() -> ExitCode {
-    let options = NsquaredOptions::parse();
+    let options: NsquaredOptions = program::options();
     let problem = |nodes| options.problem(nodes);
     program::main(
         PROGRAM.name,

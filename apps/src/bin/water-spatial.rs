@@ -6,10 +6,9 @@ use std::process::ExitCode;
 use apps::program;
 use apps::water::options::SpatialOptions;
 use apps::water::spatial::PROGRAM;
-use clap::Parser;
 
 fn main() -> ExitCode {
-    let options = SpatialOptions::parse();
+    let options: SpatialOptions = program::options();
     let problem = |nodes| options.problem(nodes);
     program::main(
         PROGRAM.name,

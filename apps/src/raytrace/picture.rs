@@ -1,7 +1,7 @@
 //! Pictures, and the tiles that they are made of.
 
 use std::fs::File;
-use std::io::BufWriter;
+use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -83,11 +83,15 @@ impl Picture {
     /// # Errors
     /// Those of the file.
     pub fn write(&self, path: &Path) -> Result<(), png::EncodingError> {
-        let file = BufWriter::new(File::create(path)?);
-        let mut encoder = png::Encoder::new(file, self.width, self.height);
+        let mut file = BufWriter::new(File::create(path)?);
+        let mut encoder = png::Encoder::new(&mut file, self.width, self.height);
         encoder.set_color(png::ColorType::Rgb);
         encoder.set_depth(png::BitDepth::Eight);
-        encoder.write_header()?.write_image_data(&self.pixels)
+        let mut picture = encoder.write_header()?;
+        picture.write_image_data(&self.pixels)?;
+        picture.finish()?;
+        // A value that is dropped cannot say that the disk is full.
+        Ok(file.flush()?)
     }
 }
 
