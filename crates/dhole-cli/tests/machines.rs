@@ -217,6 +217,36 @@ fn a_program_runs_on_two_machines() {
 }
 
 #[test]
+fn addresses_of_one_link_carry_the_zone_of_each_machine() {
+    let Some(mut machines) = Machines::new(9, [1, 2]) else {
+        return;
+    };
+    // A cable that has another number on each machine, and the same name.
+    let [a, b] = &machines.names;
+    assert!(ip(&format!("-n {a} link del cable")));
+    assert!(ip(&format!(
+        "-n {b} link add other type veth peer name more"
+    )));
+    let cable = format!("-n {a} link add cable type veth peer name cable netns {b}");
+    assert!(ip(&cable));
+    machines.hosts = tempfile::NamedTempFile::new().unwrap();
+    for (i, name) in machines.names.iter().enumerate() {
+        let address = format!("fe80::{}", i + 1);
+        let added = format!("-n {name} addr add {address}/64 dev cable nodad");
+        assert!(ip(&added) && ip(&format!("-n {name} link set cable up")));
+        // Where the other nodes are found, they say themselves.
+        let address = format!(" address={address}%cable");
+        let address = if i == 0 { &address } else { "" };
+        writeln!(machines.hosts, "{name} slots={}{address}", i + 1).unwrap();
+    }
+    for transport in ["tcp", "mixed", "udp"] {
+        let output = machines.run(transport, "");
+        assert!(output.status.success(), "{transport}: {output:?}");
+        assert!(says(&output, "counted 30"), "{transport}: {output:?}");
+    }
+}
+
+#[test]
 fn what_goes_between_machines_is_encrypted_unless_all_say_never() {
     let Some(machines) = Machines::new(2, [1, 1]) else {
         return;

@@ -30,6 +30,7 @@
 //! count then.
 
 use std::net::TcpListener;
+use std::sync::Arc;
 use std::time::Duration;
 
 use dhole_model::NodeId;
@@ -50,6 +51,7 @@ mod mesh;
 #[cfg(feature = "mpi")]
 mod mpi;
 mod mpirun;
+mod open_files;
 mod places;
 mod poll;
 mod secret;
@@ -248,16 +250,35 @@ impl Membership {
 
 impl Meet {
     fn join(
-        self,
+        mut self,
         me: NodeId,
         terms: Terms,
         within: Duration,
         bound: Duration,
     ) -> Result<(Box<dyn Port>, usize), JoinError> {
-        let (nodes, launcher) = (terms.nodes, self.launcher);
+        let launcher = self.launcher.take().map(Arc::new);
         if let Some(launcher) = &launcher {
             launcher.meets();
         }
+        let joined = self.connect(me, terms, within, bound, launcher.clone());
+        if let (Err(error), Some(launcher)) = (&joined, launcher)
+            && error.is_own()
+        {
+            launcher.failed(&error.to_string());
+        }
+        joined
+    }
+
+    fn connect(
+        self,
+        me: NodeId,
+        terms: Terms,
+        within: Duration,
+        bound: Duration,
+        launcher: Option<Arc<Launcher>>,
+    ) -> Result<(Box<dyn Port>, usize), JoinError> {
+        let nodes = terms.nodes;
+        open_files::make_room(nodes);
         let reach = match self.transport {
             Transport::Tcp | Transport::Udp => Reach::Tcp,
             Transport::Shm => Reach::Near,
@@ -271,7 +292,7 @@ impl Meet {
         })?;
         let host = self.host.as_deref();
         let meeting = Meeting::new(me, &self.secret, host, reach, encryption, terms, within)
-            .listening_to(launcher.as_ref());
+            .listening_to(launcher.as_deref());
         let mesh = match me {
             _ if nodes == 1 => Mesh::alone(),
             NodeId(0) => meeting.receive(self.listens.listen(&self.meeting, within)?)?,
@@ -295,7 +316,7 @@ impl Meet {
 fn watched<P: Port + 'static>(
     port: P,
     bound: Duration,
-    launcher: Option<Launcher>,
+    launcher: Option<Arc<Launcher>>,
 ) -> Box<dyn Port> {
     if let Some(launcher) = &launcher {
         launcher.joined();

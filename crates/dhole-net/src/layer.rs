@@ -90,6 +90,10 @@ pub trait Layer: Send + Sync {
         self.inner().missed(peer, how);
     }
 
+    fn failed(&self, how: &str) {
+        self.inner().failed(how);
+    }
+
     fn close(&self, at_most: Duration) {
         self.inner().close(at_most);
     }
@@ -174,6 +178,10 @@ impl<L: Layer> Port for L {
 
     fn missed(&self, peer: NodeId, how: &str) {
         Layer::missed(self, peer, how);
+    }
+
+    fn failed(&self, how: &str) {
+        Layer::failed(self, how);
     }
 
     fn close(&self, at_most: Duration) {

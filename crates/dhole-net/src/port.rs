@@ -118,6 +118,10 @@ pub trait Port: Send + Sync {
     /// whoever started this process is told.
     fn missed(&self, _peer: NodeId, _how: &str) {}
 
+    /// The program here fails by itself, in the words of `how`: whoever started this process is
+    /// told. Called before the others are told, who fail in consequence.
+    fn failed(&self, _how: &str) {}
+
     /// Sends what is still kept back and says goodbye, so that the peers do not take the end for a
     /// loss. Blocks for `at_most`; then what could not be sent is dropped. Others may go on to poll
     /// meanwhile, and whoever closes twice says one goodbye.

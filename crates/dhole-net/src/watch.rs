@@ -34,7 +34,7 @@ pub struct Watch<P> {
     /// anybody.
     polled: AtomicBool,
     #[cfg(not(loom))]
-    launcher: Option<crate::join::Launcher>,
+    launcher: Option<std::sync::Arc<crate::join::Launcher>>,
     /// This end was closed: that the others end their sides is no loss.
     closed: AtomicBool,
 }
@@ -94,7 +94,10 @@ impl<P: Port> Watch<P> {
 
     /// Tells the launcher, too, who is lost.
     #[cfg(not(loom))]
-    pub(crate) fn telling(mut self, launcher: Option<crate::join::Launcher>) -> Self {
+    pub(crate) fn telling(
+        mut self,
+        launcher: Option<std::sync::Arc<crate::join::Launcher>>,
+    ) -> Self {
         self.launcher = launcher;
         self
     }
@@ -281,6 +284,13 @@ impl<P: Port> Layer for Watch<P> {
         let launcher = self.launcher.as_ref();
         if let Some(launcher) = launcher.filter(|_| !self.closed.load(Ordering::Relaxed)) {
             launcher.lost(peer, how);
+        }
+    }
+
+    #[cfg(not(loom))]
+    fn failed(&self, how: &str) {
+        if let Some(launcher) = &self.launcher {
+            launcher.failed(how);
         }
     }
 

@@ -1,6 +1,7 @@
 //! How the program on a node went wrong, and what a run's failures come to.
 
 use std::any::Any;
+use std::fmt;
 use std::sync::Arc;
 
 use dhole_model::NodeId;
@@ -38,6 +39,15 @@ pub(crate) fn why(payload: Box<dyn Any + Send>) -> Failed {
         },
     };
     Failed::Panicked(words.into())
+}
+
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failed::Panicked(words) => write!(f, "it panicked: {words}"),
+            Failed::Error(error) => error.fmt(f),
+        }
+    }
 }
 
 impl Failed {

@@ -334,6 +334,9 @@ fn run_node<R>(
     let is_first = !follows && !worker.link.node.is_out();
     let order = is_first.then(|| failures.fetch_add(1, Ordering::Relaxed));
     if is_first {
+        if let Some(apart) = worker.link.machine.apart() {
+            apart.failed(&failed.to_string());
+        }
         worker.link.abort(failed.reason());
     }
     worker.end_others(failed.reason());

@@ -236,6 +236,10 @@ pub trait Apart: Sync {
     /// of its own, and nobody else is.
     fn open(&self, cluster: &Arc<Cluster>, pool: &Arc<PayloadPool>, survives: bool);
 
+    /// The program here fails by itself, in these words: whoever started this process hears it,
+    /// before any other node can.
+    fn failed(&self, words: &str);
+
     /// Ends a run that has begun and that this process cannot take part in.
     fn abandon(&self, why: &str);
 

@@ -462,6 +462,10 @@ impl Apart for Processes {
         *here = Some(Here { cluster, pool });
     }
 
+    fn failed(&self, words: &str) {
+        self.port.failed(words);
+    }
+
     fn abandon(&self, why: &str) {
         self.tell_all_to_end(why);
     }

@@ -70,7 +70,11 @@ pub(crate) fn meet(
             shipped: dhole_ship::fingerprint(),
             ids_left: cluster.ids_left(),
         })),
-        Err(error) => Err(error.to_string()),
+        Err(error) => {
+            let words = error.to_string();
+            apart.failed(&words);
+            Err(words)
+        }
     };
     let agreed = apart.meet(terms, &|all| agree(all, apart.stamp()));
     // What went wrong here comes before what the others make of it.
@@ -86,6 +90,7 @@ pub(crate) fn meet(
         }
         Err(cause) => {
             let words: Arc<str> = cause.to_string().into();
+            apart.failed(&words);
             apart.abandon(&words);
             let failed = Failed::Error(Box::new(Error::Elsewhere(words)));
             let order = Some(0);

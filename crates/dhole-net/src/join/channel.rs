@@ -2,10 +2,10 @@
 //! machine.
 
 use std::io::{self, ErrorKind, IoSlice, Read};
-use std::net::{IpAddr, Shutdown, TcpListener, TcpStream};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::linux::net::SocketAddrExt;
-use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::os::unix::net::{SocketAddr as UnixAddr, UnixListener, UnixStream};
 
 use rustix::net::{
     AddressFamily, SendAncillaryBuffer, SendFlags, SocketAddrUnix, SocketFlags, SocketType,
@@ -142,14 +142,14 @@ impl Channel {
         Ok(Channel::Tls(Box::new(session)))
     }
 
-    /// The address of the peer's machine.
-    pub fn peer(&self) -> io::Result<IpAddr> {
+    /// The address of the peer's end.
+    pub fn peer(&self) -> io::Result<SocketAddr> {
         let socket = match self {
             Channel::Tcp(stream) => stream,
             Channel::Tls(session) => session.socket(),
             Channel::Unix(_) => return Err(ErrorKind::Unsupported.into()),
         };
-        Ok(socket.peer_addr()?.ip().to_canonical())
+        socket.peer_addr()
     }
 
     /// The address that this machine has there.
@@ -209,7 +209,7 @@ impl Listener {
 
     /// Listens under this name on this machine.
     pub fn unix(name: &str) -> io::Result<Listener> {
-        let address = SocketAddr::from_abstract_name(name)?;
+        let address = UnixAddr::from_abstract_name(name)?;
         let listener = UnixListener::bind_addr(&address)?;
         listener.set_nonblocking(true)?;
         Ok(Listener::Unix(listener))

@@ -12,7 +12,7 @@ use rustix::event::{PollFd, PollFlags};
 use super::channel::Channel;
 use super::mesh::Mesh;
 use super::secret::Secret;
-use super::{error::JoinError, poll};
+use super::{address, error::JoinError, poll};
 use crate::{Reliable, ReliableLimits, Udp, UdpGroup, UdpKey, UdpLimits, UdpPeer};
 
 /// What a key is made for.
@@ -38,12 +38,16 @@ impl Mesh {
     ) -> Result<Reliable<Udp>, JoinError> {
         let failed = |doing| move |cause| JoinError::System { me, doing, cause };
         let opening = failed("opening a socket for datagrams");
-        let hosts: Vec<Option<IpAddr>> = self
+        let ends: Vec<Option<SocketAddr>> = self
             .channels
             .iter()
             .map(|channel| channel.as_ref().map(Channel::peer).transpose())
             .collect::<Result<_, _>>()
             .map_err(opening)?;
+        let hosts: Vec<Option<IpAddr>> = ends
+            .iter()
+            .map(|end| end.map(|end| end.ip().to_canonical()))
+            .collect();
         let all = |is: fn(&IpAddr) -> bool| hosts.iter().flatten().all(is);
         let everywhere: IpAddr = match all(IpAddr::is_ipv4) {
             true => Ipv4Addr::UNSPECIFIED.into(),
@@ -88,9 +92,9 @@ impl Mesh {
             }
         }
         let mut peers = Vec::new();
-        for (peer, (channel, host)) in self.channels.iter().zip(hosts).enumerate() {
+        for (peer, (channel, end)) in self.channels.iter().zip(ends).enumerate() {
             let peer = NodeId::at(peer);
-            let (Some(channel), Some(host)) = (channel, host) else {
+            let (Some(channel), Some(end)) = (channel, end) else {
                 peers.push(None);
                 continue;
             };
@@ -108,12 +112,14 @@ impl Mesh {
                 true => (&half[..], their_half),
                 false => (their_half, &half[..]),
             };
+            let host = end.ip().to_canonical();
             let host = match everywhere {
                 IpAddr::V4(_) => host,
                 IpAddr::V6(_) => mapped(host).into(),
             };
+            let address = SocketAddr::new(host, u16::from_le_bytes([port[0], port[1]]));
             peers.push(Some(UdpPeer {
-                address: SocketAddr::new(host, u16::from_le_bytes([port[0], port[1]])),
+                address: address::in_zone(address, address::zone(end)),
                 key: UdpKey::new(&secret.prove(&[PURPOSE, lower, higher])),
             }));
         }

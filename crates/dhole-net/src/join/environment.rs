@@ -2,10 +2,10 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::net::TcpListener;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
@@ -48,6 +48,9 @@ const OF_A_NODE: [&str; 7] = [
     "DHOLE_SECRET_FILE",
     "DHOLE_SECRET_FD",
 ];
+
+/// What whoever starts a program between `dhole run` and the node has to do.
+const PASSED_ON: &str = ", which what starts this program leaves open for it";
 
 /// The setting under which the arguments of the nodes' programs are compared.
 const ARGUMENTS: &str = "program arguments";
@@ -217,7 +220,7 @@ fn launcher(look: Look<'_>) -> Result<Option<Launcher>, EnvironmentError> {
         return Ok(None);
     };
     let own = inherited::descriptor(fd as i32).and_then(Launcher::new);
-    let expected = "the descriptor of a socket".to_owned();
+    let expected = format!("the descriptor of a socket{PASSED_ON}");
     own.map(Some)
         .map_err(|_| wrong("DHOLE_LAUNCHER_FD", &fd, expected))
 }
@@ -271,7 +274,7 @@ pub(super) fn number(
 fn listener(fd: i32) -> Result<TcpListener, EnvironmentError> {
     let listens = |fd: &OwnedFd| rustix::net::sockopt::socket_acceptconn(fd).unwrap_or(false);
     let fd_or_none = inherited::descriptor(fd).ok().filter(listens);
-    let expected = || "the descriptor of a socket that listens".to_owned();
+    let expected = || format!("the descriptor of a socket that listens{PASSED_ON}");
     fd_or_none
         .map(TcpListener::from)
         .ok_or_else(|| wrong("DHOLE_MEETING_FD", &fd, expected()))
@@ -281,8 +284,8 @@ fn listener(fd: i32) -> Result<TcpListener, EnvironmentError> {
 fn secret(look: Look<'_>) -> Result<Option<Secret>, EnvironmentError> {
     if let Some(fd) = number(look, "DHOLE_SECRET_FD", 0, i32::MAX as u64)? {
         let read = inherited::descriptor(fd as i32)
-            .map_err(SecretError::from)
-            .and_then(|fd| secret_of(File::from(fd)));
+            .map_err(SecretError::Inherited)
+            .and_then(|fd| secret_of(&File::from(fd)));
         let from = PathBuf::from(format!("DHOLE_SECRET_FD={fd}"));
         return read
             .map(Some)
@@ -313,14 +316,28 @@ fn secret_in(path: &Path) -> Result<Secret, SecretError> {
     if owner != 0 && owner != rustix::process::geteuid().as_raw() {
         return Err(SecretError::Foreign { owner });
     }
-    secret_of(file)
+    secret_of(&file)
 }
 
-fn secret_of(from: impl Read) -> Result<Secret, SecretError> {
-    let mut bytes = Vec::new();
-    from.take(Secret::MOST_BYTES as u64 + 1)
-        .read_to_end(&mut bytes)?;
-    Secret::new(&bytes)
+/// The secret in a file, from its beginning, or in a pipe. Of a file every process can read it that
+/// has the same descriptor: programs that follow each other in one script.
+fn secret_of(file: &File) -> Result<Secret, SecretError> {
+    let mut bytes = vec![0; Secret::MOST_BYTES + 1];
+    let mut filled = 0;
+    while filled < bytes.len() {
+        let rest = &mut bytes[filled..];
+        let read = match file.read_at(rest, filled as u64) {
+            Err(cause) if cause.kind() == ErrorKind::NotSeekable => (&*file).read(rest),
+            read => read,
+        };
+        match read {
+            Ok(0) => break,
+            Ok(more) => filled += more,
+            Err(cause) if cause.kind() == ErrorKind::Interrupted => {}
+            Err(cause) => return Err(cause.into()),
+        }
+    }
+    Secret::new(&bytes[..filled])
 }
 
 #[cfg(test)]

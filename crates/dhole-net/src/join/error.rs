@@ -130,6 +130,26 @@ pub enum JoinError {
 
 dhole_model::debug_in_words!(JoinError);
 
+impl JoinError {
+    /// Whether the reason lies in this node, and not in another that failed, ended or never came.
+    pub(crate) fn is_own(&self) -> bool {
+        match self {
+            JoinError::Environment(_)
+            | JoinError::Listen { .. }
+            | JoinError::Far { .. }
+            | JoinError::Mpi { .. }
+            | JoinError::System { .. } => true,
+            JoinError::Handshake { cause, .. } => !cause.is_passing(),
+            JoinError::Connect { .. }
+            | JoinError::Memory { .. }
+            | JoinError::Missing { .. }
+            | JoinError::Ended { .. }
+            | JoinError::Lost { .. }
+            | JoinError::Elsewhere { .. } => false,
+        }
+    }
+}
+
 /// Connections that were refused while a node waited for others.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct Refused {
@@ -228,6 +248,18 @@ pub enum SecretError {
         /// To whom.
         owner: u32,
     },
+    /// There is nothing in it.
+    #[error(
+        "it is empty; a pipe is read once, so where programs follow each other in one script, \
+         DHOLE_SECRET_FILE must name a file that each of them reads"
+    )]
+    Empty,
+    /// Its descriptor was not passed on.
+    #[error(
+        "{0}; what starts this program must leave the descriptor open for it, as shells do \
+         (and Python's `subprocess` with `close_fds=False`)"
+    )]
+    Inherited(io::Error),
     /// It cannot be read.
     #[error("{0}")]
     Read(#[from] io::Error),

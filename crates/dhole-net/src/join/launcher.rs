@@ -6,6 +6,7 @@
 //! | `meets PID` | it begins to join; the process of that number takes SIGQUIT well |
 //! | `joined` | it is connected with all |
 //! | `lost N HOW` | node `N` is lost |
+//! | `failed HOW` | it fails by itself, and not because another node has failed |
 //!
 //! It hears `ended N`: node `N` is gone, and never joined. Nothing depends on the line: whoever has
 //! none waits until the time for joining is over.
@@ -21,7 +22,7 @@ use crate::sync::locked;
 
 /// A longer line is none of the launcher's.
 const LONGEST_LINE_BYTES: usize = 64;
-/// Bytes of the words with which a loss is told.
+/// Bytes of the words with which a loss or a failure is told.
 const MOST_HOW_BYTES: usize = 400;
 
 /// This process's end of the line.
@@ -54,9 +55,14 @@ impl Launcher {
 
     /// A peer is lost.
     pub fn lost(&self, peer: NodeId, how: &str) {
-        let how = how.replace(char::is_control, " ");
-        let how = &how[..how.floor_char_boundary(MOST_HOW_BYTES)];
-        self.say(&format!("lost {} {how}\n", peer.0));
+        self.say(&format!("lost {} {}\n", peer.0, one_line(how)));
+    }
+
+    /// This process fails by itself: it has not heard of another's failure. Whoever calls this does
+    /// so before it tells the others, so that the launcher hears of the cause before it can hear
+    /// of what follows.
+    pub fn failed(&self, how: &str) {
+        self.say(&format!("failed {}\n", one_line(how)));
     }
 
     /// Says a line, whole, for it is shorter than what a socket takes at once. Who does not listen
@@ -93,6 +99,12 @@ impl Launcher {
             }
         }
     }
+}
+
+/// These words in one line that is short enough.
+fn one_line(words: &str) -> String {
+    let words = words.replace(char::is_control, " ");
+    words[..words.floor_char_boundary(MOST_HOW_BYTES)].to_owned()
 }
 
 /// There is nobody at the other end of the line.

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 use std::io::{self, ErrorKind};
-use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 use dhole_model::NodeId;
@@ -52,6 +52,8 @@ pub(crate) struct Meeting<'a> {
     reach: Reach,
     /// The name by which others reach this node, where it is not the address it sees itself.
     host: Option<&'a str>,
+    /// The zone of this machine in which it has found node 0.
+    zone: u32,
     lobby: Lobby<'a>,
     began: Instant,
     deadline: Instant,
@@ -92,6 +94,7 @@ impl<'a> Meeting<'a> {
             nodes,
             reach,
             host,
+            zone: 0,
             lobby: Lobby::new(me, secret, encryption, terms),
             began,
             deadline: began + within,
@@ -143,11 +146,12 @@ impl<'a> Meeting<'a> {
     /// Connects to node 0, however long it takes to come to life.
     fn go_there(&mut self, meeting: &str) -> Result<(), JoinError> {
         loop {
-            let (stream, address) = self.connect(NODE_0, meeting, address::connect)?;
+            let (stream, address) = self.connect_over_tcp(NODE_0, meeting)?;
             if self.lobby.listeners.is_empty() {
                 // Whoever can reach node 0 can reach this node where it reaches node 0.
                 let here = stream.local_addr().map_err(|e| self.system(e))?;
-                self.listen(Some(here.ip()))?;
+                self.zone = address::zone(here);
+                self.listen(Some(here))?;
             }
             let channel = Channel::tcp(stream).map_err(|e| self.system(e))?;
             self.lobby
@@ -203,7 +207,7 @@ impl<'a> Meeting<'a> {
                 (channel, format!("@{}", places.unix))
             }
             false => {
-                let (stream, address) = self.connect(peer, &places.tcp, address::connect)?;
+                let (stream, address) = self.connect_over_tcp(peer, &places.tcp)?;
                 let channel = Channel::tcp(stream).map_err(|e| self.system(e))?;
                 (channel, address.to_string())
             }
@@ -212,20 +216,20 @@ impl<'a> Meeting<'a> {
     }
 
     /// Listens for the nodes of higher numbers, at this address if it is over TCP.
-    fn listen(&mut self, here: Option<IpAddr>) -> Result<(), JoinError> {
+    fn listen(&mut self, here: Option<SocketAddr>) -> Result<(), JoinError> {
         let mut own = Places {
             machine: places::machine(),
             ..Places::default()
         };
         let me = self.me;
         let failed = |address: String| move |cause| JoinError::Listen { me, address, cause };
-        if let (Reach::Tcp | Reach::Both, Some(here)) = (self.reach, here) {
-            let at = SocketAddr::new(here, 0);
+        if let (Reach::Tcp | Reach::Both, Some(mut at)) = (self.reach, here) {
+            at.set_port(0);
             let listener = TcpListener::bind(at).map_err(failed(at.to_string()))?;
             let at = listener.local_addr().map_err(|e| self.system(e))?;
             own.tcp = match self.host {
                 Some(host) => address::with_port(host, at),
-                None => at.to_string(),
+                None => address::without_zone(at).to_string(),
             };
             let listener = Listener::tcp(listener).map_err(|e| self.system(e))?;
             self.lobby.listeners.push(listener);
@@ -238,6 +242,16 @@ impl<'a> Meeting<'a> {
         }
         self.lobby.terms.places = own;
         Ok(())
+    }
+
+    fn connect_over_tcp(
+        &mut self,
+        peer: NodeId,
+        at: &str,
+    ) -> Result<(TcpStream, SocketAddr), JoinError> {
+        let zone = self.zone;
+        let connect = |at: &str, within| address::connect(at, zone, within);
+        self.connect(peer, at, connect)
     }
 
     /// Connects to where `peer` listens; tries again until the deadline.

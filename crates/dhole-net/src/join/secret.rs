@@ -28,6 +28,9 @@ impl Secret {
             return Err(SecretError::Long { most });
         }
         let bytes = bytes.trim_ascii_end();
+        if bytes.is_empty() {
+            return Err(SecretError::Empty);
+        }
         if bytes.len() < Self::FEWEST_BYTES {
             return Err(SecretError::Short {
                 bytes: bytes.len(),

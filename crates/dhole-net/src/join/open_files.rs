@@ -1,0 +1,23 @@
+//! Room for the descriptors of a node's connections.
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// A node has at most so many descriptors for each other node while it joins, and as many for
+/// itself as the second number says.
+const EACH: u64 = 4;
+const OWN: u64 = 64;
+
+/// Raises this process's soft limit of open files to the hard one, where the soft one leaves no
+/// room for the connections of a cluster of so many nodes. Where that is refused, whatever then
+/// finds no room says so.
+pub(crate) fn make_room(nodes: usize) {
+    let wanted = OWN + EACH * nodes as u64;
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current.is_some_and(|soft| soft < wanted) {
+        let raised = Rlimit {
+            current: limit.maximum,
+            ..limit
+        };
+        let _ = setrlimit(Resource::Nofile, raised);
+    }
+}
