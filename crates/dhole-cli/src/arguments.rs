@@ -1,8 +1,11 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
 use dhole::sim::{Computation, Crash, Description, Settings};
+use dhole::{Coherence, Races};
 
 /// One object space for a pack of machines.
 #[derive(Parser)]
@@ -25,6 +28,17 @@ pub enum Command {
     /// Runs a paper's evaluation again: its tables and figures, its numbers beside ours
     #[command(subcommand)]
     Paper(Paper),
+    /// Prints the manual page of this command, or of one of its subcommands, for `man -l -`
+    Man {
+        /// The subcommand
+        #[arg(value_parser = ["run", "dump", "sim", "paper", "man", "completions"])]
+        command: Option<String>,
+    },
+    /// Prints what completes this command's words in a shell
+    Completions {
+        /// Which shell
+        shell: Shell,
+    },
     /// Becomes a program that ends with the process that started it: what `dhole run` starts
     #[command(hide = true)]
     Node(Node),
@@ -106,9 +120,43 @@ pub struct Run {
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..=1_000))]
     pub park_ms: Option<u64>,
 
+    #[allow(missing_docs, reason = "clap would take the words for the command's")]
+    #[command(flatten)]
+    pub defaults: Defaults,
+
     /// The program and its arguments
     #[arg(last = true, required = true, num_args = 1.., value_name = "PROGRAM")]
     pub program: Vec<OsString>,
+}
+
+/// What the program's runs have where it does not say it itself.
+#[derive(Args)]
+pub struct Defaults {
+    /// How shared objects are kept consistent, unless the program says it: lazy, update, home or
+    /// treadmarks
+    #[arg(long, value_name = "NAME")]
+    protocol: Option<Coherence>,
+
+    /// What becomes of races, unless the program says it
+    #[arg(long, value_name = "WHAT", value_parser = races())]
+    races: Option<Races>,
+}
+
+impl Defaults {
+    /// What the program is told by variables of these names.
+    pub fn variables(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        let protocol = self.protocol.map(Coherence::name);
+        let races = self.races.map(Races::name);
+        let protocol = protocol.map(|name| (dhole::Defaults::PROTOCOL, name));
+        protocol
+            .into_iter()
+            .chain(races.map(|name| (dhole::Defaults::RACES, name)))
+    }
+}
+
+fn races() -> impl TypedValueParser<Value = Races> {
+    PossibleValuesParser::new(Races::ALL.map(Races::name))
+        .map(|name| Races::named(&name).expect("it is the name of one"))
 }
 
 impl Run {
@@ -122,7 +170,9 @@ impl Run {
             ("DHOLE_PARK_MS", self.park_ms),
         ];
         let said = |(name, value): (&str, Option<u64>)| Some((name.to_owned(), value?.to_string()));
-        variables.into_iter().filter_map(said)
+        let defaults = self.defaults.variables();
+        let defaults = defaults.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        variables.into_iter().filter_map(said).chain(defaults)
     }
 
     /// What carries messages between the processes.
@@ -231,7 +281,7 @@ impl Dosa {
 #[derive(Args)]
 pub struct Sim {
     /// Nodes of the cluster, 1 to 1024
-    #[arg(long, value_name = "N", required_unless_present = "calibrate")]
+    #[arg(short, long, value_name = "N", required_unless_present = "calibrate")]
     nodes: Option<usize>,
 
     /// A network by its name, or the file that describes one: default, dosa-1999, orca-fe,
@@ -302,6 +352,10 @@ pub struct Sim {
     /// KiB of each node's stack [default: 1024]
     #[arg(long, value_name = "K")]
     stack_kib: Option<usize>,
+
+    #[allow(missing_docs, reason = "clap would take the words for the command's")]
+    #[command(flatten)]
+    pub defaults: Defaults,
 
     /// The program and its arguments
     #[arg(
@@ -414,6 +468,33 @@ mod tests {
             let asked = grace("--transport udp", Some(bound)) * 3 / 4;
             assert!(asked >= bound + 2_000, "{bound}: {asked}");
         }
+    }
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        <Arguments as clap::CommandFactory>::command().debug_assert();
+    }
+
+    #[test]
+    fn run_and_sim_take_the_same_words_for_nodes_protocol_and_races() {
+        let words = "-n 3 --protocol home --races warn-all -- program";
+        let variables = |defaults: &Defaults| -> Vec<_> { defaults.variables().collect() };
+        let told = [("DHOLE_PROTOCOL", "home"), ("DHOLE_RACES", "warn-all")];
+        let parse = |command: &str| {
+            let words = format!("dhole {command} {words}");
+            Arguments::parse_from(words.split_whitespace()).command
+        };
+        let (Command::Run(run), Command::Sim(sim)) = (parse("run"), parse("sim")) else {
+            panic!("these are words of dhole run and dhole sim");
+        };
+        assert_eq!((run.nodes, sim.nodes), (Some(3), Some(3)));
+        assert_eq!(variables(&run.defaults), told);
+        assert_eq!(variables(&sim.defaults), told);
+        let run: Vec<_> = run.variables().collect();
+        assert!(
+            told.iter()
+                .all(|(name, value)| run.contains(&((*name).into(), (*value).into())))
+        );
     }
 
     #[test]

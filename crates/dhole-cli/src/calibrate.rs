@@ -1,4 +1,3 @@
-use std::io::Write as _;
 use std::process::ExitCode;
 
 use dhole::sim::{Description, Primitive, Settings};
@@ -6,6 +5,7 @@ use serde_json::{Map, Value, json};
 
 use crate::error::SimError;
 use crate::primitive;
+use crate::say;
 
 /// A primitive as it was measured in the simulator and as it was published.
 struct Compared {
@@ -49,8 +49,7 @@ pub fn run(
         true => json(described, settings, &all).to_string(),
         false => table(described, settings, &all),
     };
-    // Whoever closes the pipe has read what they wanted.
-    let _ = writeln!(std::io::stdout(), "{text}");
+    say::print(format!("{text}\n").as_bytes()).map_err(SimError::Print)?;
     Ok(ExitCode::SUCCESS)
 }
 

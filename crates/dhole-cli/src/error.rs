@@ -23,6 +23,9 @@ pub enum SimError {
         /// Why it could not.
         cause: RunError,
     },
+    /// What was measured cannot be printed.
+    #[error("writing to standard output: {0}")]
+    Print(io::Error),
     /// What the program computes on one node is not known.
     #[error(
         "`{program}` did not compute to its end on one node, \
@@ -82,7 +85,8 @@ impl SimError {
             SimError::NotExecutable { .. } => 126,
             SimError::NotADholeProgram { .. }
             | SimError::NothingComputed { .. }
-            | SimError::Calibration { .. } => 1,
+            | SimError::Calibration { .. }
+            | SimError::Print(_) => 1,
             SimError::Hello { .. } | SimError::Wait { .. } => 125,
         }
     }

@@ -1,24 +1,29 @@
+use std::fs::File;
 use std::io::{self, Read, Seek};
-use std::path::Path;
+use std::os::fd::AsRawFd;
+use std::process;
 
-use tempfile::NamedTempFile;
+use rustix::fs::{MemfdFlags, memfd_create};
 
 /// The environment variable that tells a child where to say hello.
 pub const ENVIRONMENT_VARIABLE: &str = "DHOLE_HELLO";
 
 /// A fresh file in which a child says `run` when it calls `dhole::run`: a program that never
-/// does would seem to have been simulated.
-pub struct Hello(NamedTempFile);
+/// does would seem to have been simulated. It lies in no folder, so nothing is left of it however
+/// this command ends.
+pub struct Hello(File);
 
 impl Hello {
-    /// A fresh file; it is removed with the value.
+    /// A fresh file; it is gone with this process.
     pub fn new() -> io::Result<Hello> {
-        NamedTempFile::with_prefix("dhole-hello-").map(Hello)
+        Ok(Hello(
+            memfd_create("dhole-hello", MemfdFlags::CLOEXEC)?.into(),
+        ))
     }
 
-    /// Where it is.
-    pub fn path(&self) -> &Path {
-        self.0.path()
+    /// Where other processes of this user find it as long as this one lives.
+    pub fn path(&self) -> String {
+        format!("/proc/{}/fd/{}", process::id(), self.0.as_raw_fd())
     }
 
     /// What the child has said.
@@ -26,10 +31,7 @@ impl Hello {
         const MOST_BYTES: u64 = 1 << 16;
         let mut said = String::new();
         self.0.rewind()?;
-        self.0
-            .as_file_mut()
-            .take(MOST_BYTES)
-            .read_to_string(&mut said)?;
+        self.0.take(MOST_BYTES).read_to_string(&mut said)?;
         let run = said.lines().any(|line| line.trim() == "run");
         let computed = said
             .lines()

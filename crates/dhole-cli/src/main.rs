@@ -7,11 +7,14 @@ mod calibrate;
 mod child;
 mod error;
 mod hello;
+mod manual;
 mod paper;
 mod primitive;
 mod run;
+mod say;
 mod sim;
 
+use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -19,7 +22,10 @@ use clap::Parser;
 use arguments::{Arguments, Command, Paper};
 
 fn main() -> ExitCode {
-    let Arguments { command } = Arguments::parse();
+    let command = match Arguments::try_parse() {
+        Ok(Arguments { command }) => command,
+        Err(instead) => return show(&instead),
+    };
     let ended = match command {
         Command::Run(wanted) => run::run(&wanted).map_err(|e| (e.exit_code(), e.to_string())),
         Command::Dump(wanted) => run::dump(&wanted).map_err(|e| (e.exit_code(), e.to_string())),
@@ -31,9 +37,25 @@ fn main() -> ExitCode {
         Command::Paper(Paper::Dosa(wanted)) => {
             paper::dosa(&wanted).map_err(|e| (e.exit_code(), e.to_string()))
         }
+        Command::Man { command } => printed(manual::page(command.as_deref())),
+        Command::Completions { shell } => printed(manual::completions(shell)),
     };
     ended.unwrap_or_else(|(code, said)| {
-        eprintln!("dhole: {said}");
+        say::complain(said);
         ExitCode::from(code)
     })
+}
+
+/// Shows what there is instead of a command: help, the version, or what is wrong.
+fn show(instead: &clap::Error) -> ExitCode {
+    let shown = instead.print().and_then(|()| io::stdout().flush());
+    match shown {
+        Err(cause) if cause.kind() != ErrorKind::BrokenPipe => ExitCode::FAILURE,
+        _ => ExitCode::from(u8::try_from(instead.exit_code()).unwrap_or(u8::MAX)),
+    }
+}
+
+fn printed(printed: io::Result<()>) -> Result<ExitCode, (u8, String)> {
+    let failed = |cause| (1, format!("writing to standard output: {cause}"));
+    printed.map(|()| ExitCode::SUCCESS).map_err(failed)
 }

@@ -5,6 +5,7 @@ mod agent;
 mod dump;
 mod error;
 mod gathering;
+mod heard;
 mod hosts;
 mod line;
 mod node;
@@ -13,6 +14,7 @@ mod order;
 mod output;
 mod secret;
 mod supervise;
+mod verdict;
 
 use std::process::ExitCode;
 

@@ -7,6 +7,7 @@ use crate::calibrate;
 use crate::child::{self, End};
 use crate::error::SimError;
 use crate::hello::{self, Heard, Hello};
+use crate::say;
 
 /// Runs the program inside a simulated cluster and returns its own exit code, or measures the
 /// network.
@@ -34,10 +35,10 @@ pub fn run(wanted: &Sim) -> Result<ExitCode, SimError> {
             program: program(wanted),
         }),
         false => {
-            eprintln!(
-                "dhole: `{}` failed before it called dhole::run",
-                program(wanted)
-            );
+            let program = program(wanted);
+            say::complain(format_args!(
+                "`{program}` failed before it called dhole::run"
+            ));
             Ok(ExitCode::from(ended.code))
         }
     }
@@ -81,7 +82,8 @@ fn child(wanted: &Sim, settings: &Settings, stdout: Stdio) -> Result<(Heard, End
         .args(&wanted.program[1..])
         .stdout(stdout)
         .env(dhole::sim::ENVIRONMENT_VARIABLE, settings.to_string())
-        .env(hello::ENVIRONMENT_VARIABLE, hello.path());
+        .env(hello::ENVIRONMENT_VARIABLE, hello.path())
+        .envs(wanted.defaults.variables());
     let (mut child, passing) = child::spawn(&mut command, &program)?;
     let status = child.wait();
     drop(passing);
@@ -92,7 +94,7 @@ fn child(wanted: &Sim, settings: &Settings, stdout: Stdio) -> Result<(Heard, End
     let end = End::from(status);
     if let Some(signal) = end.signal {
         let signal = child::describe(signal);
-        eprintln!("dhole: `{program}` was ended by {signal}");
+        say::complain(format_args!("`{program}` was ended by {signal}"));
     }
     Ok((hello.heard().map_err(hello_failed)?, end))
 }

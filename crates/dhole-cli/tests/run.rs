@@ -61,12 +61,12 @@ fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
 fn each_process_is_told_which_node_it_is_and_its_lines_say_so() {
     let said = "echo node $DHOLE_NODE of $DHOLE_NODES; echo oh >&2";
     let output = script(&["-n", "3"], said);
-    assert_eq!(code(&output), 0);
+    // The script is no program of dhole's, which is told as well, and is an error.
+    assert_eq!(code(&output), 1);
     assert_eq!(
         lines(&output.stdout),
         ["[1] node 1 of 3", "[2] node 2 of 3", "node 0 of 3"]
     );
-    // The script is no program of dhole's, which is told as well.
     let told = lines(&output.stderr);
     assert_eq!(told[..3], ["[0] oh", "[1] oh", "[2] oh"]);
     assert_eq!(told.len(), 4, "{told:?}");
@@ -124,6 +124,80 @@ fn node_0_reads_what_is_piped_in_and_the_others_nothing() {
     child.stdin.take().unwrap().write_all(b"words").unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(lines(&output.stdout), ["[0] words"]);
+}
+
+#[test]
+fn what_node_0_prints_is_passed_on_byte_by_byte() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    // Longer than any part of a line, without an end of a line, and no text.
+    let mut all = vec![b'x'; 200_000];
+    all.extend((0..=255).cycle().take(100_000));
+    fs::write(file.path(), &all).unwrap();
+    let path = file.path().to_str().unwrap();
+    for words in [&["-n", "2"][..], &["-n", "1", "--prefix", "none"]] {
+        let text = format!("[ $DHOLE_NODE != 0 ] || exec cat {path}");
+        let output = script(words, &text);
+        assert!(
+            output.stdout == all,
+            "{words:?}: {} bytes",
+            output.stdout.len()
+        );
+    }
+    let output = script(&["-n", "1", "--prefix", "none"], "printf oh >&2; exit 3");
+    assert_eq!(output.stderr, b"ohdhole: node 0 failed with exit code 3\n");
+}
+
+#[test]
+fn what_cannot_be_written_is_an_error() {
+    let full = || fs::File::options().write(true).open("/dev/full").unwrap();
+    let mut command = dhole(&["-n", "2", "--", "/bin/bash", "-c"]);
+    // A program of dhole's, which itself does not fail.
+    let text = format!("trap '' PIPE TERM; {JOINS} [ $DHOLE_NODE != 0 ] || seq 10; exit 0");
+    let output = command.arg(text).stdout(full()).output().unwrap();
+    assert_eq!(code(&output), 1, "{output:?}");
+    let said = "dhole: writing node 0's standard output: No space left on device (os error 28)";
+    assert_eq!(lines(&output.stderr), [said]);
+    // The errors of nodes, and then the command's own.
+    let mut command = dhole(&["-n", "1", "--", "/bin/bash", "-c"]);
+    let text = format!("{JOINS} echo oh >&2");
+    let output = command.arg(text).stderr(full()).output().unwrap();
+    assert_eq!(code(&output), 1, "{output:?}");
+    for words in [
+        "--help",
+        "--version",
+        "run --help",
+        "man",
+        "man run",
+        "completions bash",
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_dhole"));
+        let output = command
+            .args(words.split(' '))
+            .stdout(full())
+            .output()
+            .unwrap();
+        assert_eq!(code(&output), 1, "{words}: {output:?}");
+    }
+}
+
+#[test]
+fn the_command_prints_its_manual_and_completes_its_words() {
+    let print = |words: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_dhole"));
+        let output = command.args(words.split(' ')).output().unwrap();
+        assert_eq!(code(&output), 0, "{words}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let page = print("man");
+    assert!(page.contains(".TH dhole 1"), "{page}");
+    assert!(page.contains("dhole\\-run(1)"), "{page}");
+    let page = print("man run");
+    assert!(page.contains(".TH dhole-run 1"), "{page}");
+    assert!(page.contains("\\-\\-protocol"), "{page}");
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        let script = print(&format!("completions {shell}"));
+        assert!(script.contains("grace-ms"), "{shell}: {script}");
+    }
 }
 
 #[test]
@@ -247,7 +321,7 @@ fn nodes_end_with_a_command_that_is_killed() {
 #[test]
 fn what_a_node_leaves_behind_ends_with_it() {
     let output = script(&["-n", "2", "--prefix", "none"], "sleep 1000 & echo $!");
-    assert_eq!(code(&output), 0);
+    assert_eq!(code(&output), 1, "it is none of dhole's");
     for process in lines(&output.stdout) {
         wait_until("it ends", || !runs(&process));
     }
@@ -258,6 +332,9 @@ fn what_a_node_leaves_behind_ends_with_it() {
 const ANSWERS: &str = "trap 'echo what I hold; kill $!; exit 0' QUIT; sleep 1000 & \
                        eval \"printf 'meets $$\\njoined\\n' >&$DHOLE_LAUNCHER_FD\"; \
                        echo ready; wait";
+
+/// Says, as dhole's programs do, that it begins to join and has joined.
+const JOINS: &str = "eval \"printf 'meets $$\\njoined\\n' >&$DHOLE_LAUNCHER_FD\";";
 
 /// What is said until all have ended, who are asked until they have: what a node tells its launcher
 /// may be heard after what it prints, and nobody is asked of whom nothing was heard.

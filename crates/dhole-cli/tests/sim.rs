@@ -130,6 +130,20 @@ fn a_directory_and_a_plain_file_cannot_be_run() {
 }
 
 #[test]
+fn n_is_as_good_as_nodes_and_defaults_are_told_by_variables() {
+    let words = "-n 4 --protocol home --races fail -- /bin/sh -c";
+    let words: Vec<&str> = words.split(' ').collect();
+    let text = "echo run > $DHOLE_HELLO; echo $DHOLE_SIM $DHOLE_PROTOCOL $DHOLE_RACES";
+    let output = sim(&[&words[..], &[text]].concat());
+    assert_eq!(code(&output), 0, "{output:?}");
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        said.contains("nodes=4") && said.trim().ends_with(" home fail"),
+        "{said}"
+    );
+}
+
+#[test]
 fn no_cluster_has_0_or_5000_nodes() {
     for nodes in ["0", "5000"] {
         let output = sim(&["--nodes", nodes, "--", "/bin/true"]);

@@ -147,6 +147,9 @@ impl Cell {
             }
         };
         command.args(&self.arguments).stdin(Stdio::null());
+        // The paper's runs are what their words say, whatever this user's other runs have.
+        command.env_remove(dhole::Defaults::PROTOCOL);
+        command.env_remove(dhole::Defaults::RACES);
         let output = command
             .output()
             .map_err(|cause| failed(cause.to_string()))?;

@@ -18,6 +18,7 @@ use dhole::sim::{Description, NetworkError};
 use thiserror::Error;
 
 use crate::arguments::Dosa;
+use crate::say;
 use published::Published;
 use results::Results;
 use shelf::Shelf;
@@ -56,6 +57,9 @@ pub enum PaperError {
         /// The system's own words.
         cause: io::Error,
     },
+    /// Where the tables are cannot be printed.
+    #[error("writing to standard output: {0}")]
+    Print(io::Error),
     /// A figure could not be drawn.
     #[error("drawing {figure}: {cause}")]
     Figure {
@@ -111,7 +115,8 @@ pub fn dosa(wanted: &Dosa) -> Result<ExitCode, PaperError> {
     let json = serde_json::to_string_pretty(&results.json()).expect("numbers and words");
     write(&folder, "dosa.json", &json)?;
     figures::draw(&folder, &results)?;
-    println!("{}", folder.join("dosa.md").display());
+    let path = format!("{}\n", folder.join("dosa.md").display());
+    say::print(path.as_bytes()).map_err(PaperError::Print)?;
     match failed {
         0 => Ok(ExitCode::SUCCESS),
         failed => Err(PaperError::Incomplete { failed, all }),

@@ -1,6 +1,7 @@
 //! Runs that are done are kept, so that who is interrupted can go on.
 
 use std::fs;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -77,7 +78,9 @@ impl Shelf {
                         let failed = outcome.as_ref().err().map(PaperError::to_string);
                         let count = done.fetch_add(1, Ordering::Relaxed) + 1;
                         let said = failed.unwrap_or_else(|| cell.name.clone());
-                        eprintln!("{count}/{}: {said}", cells.len());
+                        let all = cells.len();
+                        // Nobody need be there to read how far it is.
+                        let _ = writeln!(io::stderr(), "{count}/{all}: {said}");
                         *found[place].lock().expect("nobody panics with it") = Some(outcome);
                     }
                 });

@@ -2,16 +2,17 @@
 //!
 //! The first line on standard input is an [`Envelope`]. Lines `signal N` and `ended N` follow; the
 //! end of the input ends the node. The agent's first line on standard output is its answer; then
-//! the node prints there. Between the lines of its standard error the agent passes on what the node
-//! says of itself ([`Word`]).
+//! the node prints there. Into its standard error the agent puts what the node says of itself
+//! ([`Word`]), which `dhole run` takes out again ([`Heard`](super::heard::Heard)).
 
-use std::io::{self, BufRead, Read, Write};
-use std::net::{Ipv4Addr, TcpListener, ToSocketAddrs};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddrV6, TcpListener, ToSocketAddrs};
 use std::process::Stdio;
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
+use rustix::net::{self, AddressFamily, SocketFlags, SocketType, bind, socket_with, sockopt};
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 
@@ -19,14 +20,18 @@ use super::error::RunError;
 use super::line::Word;
 use super::nodes::{Event, Link, Process};
 use super::order::Order;
-use super::output::pass_on;
+use super::output::{Source, pass_on};
 use super::secret::Secret;
 use crate::child::End;
+use crate::say;
 
 /// The most bytes of an order: a command line and some more.
 const LONGEST_ORDER_BYTES: u64 = 4 << 20;
 /// How long the node has when `dhole run` is gone, or its connection.
 const ALONE_WITHIN: Duration = Duration::from_secs(1);
+
+/// Connections that may wait to be taken.
+const BACKLOG: i32 = 1024;
 
 /// What begins an agent's answer.
 const ANSWER: &str = "dhole-agent 1 ";
@@ -51,10 +56,58 @@ impl Envelope {
     }
 }
 
-/// The port in an agent's answer, if this line is one.
-pub fn answered(line: &[u8]) -> Option<u16> {
-    let line = std::str::from_utf8(line).ok()?;
-    line.strip_prefix(ANSWER)?.trim_end().parse().ok()
+/// What an agent prints: its answer first, then what its node prints.
+pub struct Answers<R> {
+    from: BufReader<R>,
+    /// Takes the port in the answer, until it has come.
+    answered: Option<Box<dyn FnOnce(u16) + Send>>,
+}
+
+impl<R: Read> Answers<R> {
+    /// What comes `from` an agent, whose port goes to `answered`.
+    pub fn new(from: R, answered: impl FnOnce(u16) + Send + 'static) -> Answers<R> {
+        Answers {
+            from: BufReader::new(from),
+            answered: Some(Box::new(answered)),
+        }
+    }
+
+    /// Reads to the agent's answer. A shell may greet before it, and not end the line.
+    fn begin(&mut self, answered: impl FnOnce(u16)) -> io::Result<()> {
+        const MOST_BYTES: u64 = 64 << 10;
+        let mut greeting = (&mut self.from).take(MOST_BYTES);
+        let mut line = Vec::new();
+        while greeting.read_until(b'\n', &mut line)? > 0 {
+            if let Some(port) = port_in(&line) {
+                answered(port);
+                break;
+            }
+            line.clear();
+        }
+        Ok(())
+    }
+}
+
+impl<R: Read> Read for Answers<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if let Some(answered) = self.answered.take() {
+            self.begin(answered)?;
+        }
+        self.from.read(buffer)
+    }
+}
+
+impl<R: Source> Source for Answers<R> {
+    fn comes(&self, within: Duration) -> bool {
+        !self.from.buffer().is_empty() || self.from.get_ref().comes(within)
+    }
+}
+
+/// The port in an agent's answer, if this line ends with one.
+fn port_in(line: &[u8]) -> Option<u16> {
+    let line = String::from_utf8_lossy(line);
+    let (_greeting, port) = line.rsplit_once(ANSWER)?;
+    port.trim_end().parse().ok()
 }
 
 /// Does what the orders say, and returns the node's exit code.
@@ -83,8 +136,7 @@ pub fn run() -> Result<u8, RunError> {
         .as_ref()
         .map_or(Ok(0), |l| l.local_addr().map(|a| a.port()));
     let port = port.map_err(failed("listening for the others"))?;
-    println!("{ANSWER}{port}");
-    io::stdout().flush().map_err(failed("answering"))?;
+    say::print(format!("{ANSWER}{port}\n").as_bytes()).map_err(failed("answering"))?;
 
     let (tell, events) = mpsc::channel();
     let (mut child, line) = order.start(&Secret::from_hex(secret), listener, |command| {
@@ -93,9 +145,8 @@ pub fn run() -> Result<u8, RunError> {
     let mut stderr = child.stderr.take().expect("it was to be piped");
     let passed = tell.clone();
     thread::spawn(move || {
-        let _ = pass_on(&mut stderr, &mut io::stderr(), String::new(), &mut |_| {
-            false
-        });
+        // Where it cannot be passed on, `dhole run` is gone, and the orders end too.
+        let _ = pass_on(&mut stderr, &mut io::stderr(), "");
         let _ = passed.send(Event::Silent);
     });
     let node = Process::watch(order.node, child, Link::Line(line), tell.clone());
@@ -110,13 +161,13 @@ pub fn run() -> Result<u8, RunError> {
                 return;
             }
         }
-        let _ = tell.send(Event::Unread);
+        let _ = tell.send(Event::Alone);
     });
     Ok(see_to_the_end(&node, &events))
 }
 
-/// Passes on what the node says of itself, in one write: so it comes between two lines.
-fn say(word: &Word) {
+/// Passes on what the node says of itself, in one write, between two of what it prints.
+fn pass_on_word(word: &Word) {
     let _ = io::stderr().write_all(format!("{word:#}\n").as_bytes());
 }
 
@@ -145,7 +196,7 @@ fn see_to_the_end(node: &Process, events: &mpsc::Receiver<Event>) -> u8 {
                 if let Word::Meets { process } = word {
                     node.answers(process);
                 }
-                say(&word);
+                pass_on_word(&word);
             }
             Some(Event::Elsewhere(other)) => node.tell_ended(other),
             Some(Event::Signal(number)) if number == Signal::QUIT.as_raw() => node.ask(),
@@ -154,12 +205,12 @@ fn see_to_the_end(node: &Process, events: &mpsc::Receiver<Event>) -> u8 {
                     node.signal(signal);
                 }
             }
-            Some(Event::Unread) => {
+            Some(Event::Alone) => {
                 node.signal(Signal::TERM);
                 alone = true;
             }
             Some(Event::Silent) => silent = true,
-            Some(Event::Agent { .. }) => {}
+            Some(Event::Agent { .. } | Event::Unwritten) => {}
             None => node.kill(),
         }
     }
@@ -172,5 +223,48 @@ fn listen(host: Option<&str>) -> io::Result<TcpListener> {
         let addresses = (host, 0).to_socket_addrs().ok()?;
         TcpListener::bind(addresses.collect::<Vec<_>>().as_slice()).ok()
     });
-    own.map_or_else(|| TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)), Ok)
+    own.map_or_else(listen_everywhere, Ok)
+}
+
+/// Listens at all addresses of this machine: of both kinds, where it has both.
+fn listen_everywhere() -> io::Result<TcpListener> {
+    let both = || -> rustix::io::Result<TcpListener> {
+        let flags = SocketFlags::CLOEXEC;
+        let socket = socket_with(AddressFamily::INET6, SocketType::STREAM, flags, None)?;
+        sockopt::set_ipv6_v6only(&socket, false)?;
+        bind(&socket, &SocketAddrV6::new(Ipv6Addr::UNSPECIFIED, 0, 0, 0))?;
+        net::listen(&socket, BACKLOG)?;
+        Ok(socket.into())
+    };
+    both().or_else(|_| TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_heard_behind_whatever_a_shell_prints_before_it() {
+        for greeting in [
+            "",
+            "Welcome\n",
+            "no end of a line ",
+            "dhole-agent 1 x\nhello",
+        ] {
+            let said = format!("{greeting}{ANSWER}77\nwords of the node");
+            let (tell, told) = mpsc::channel();
+            let answered = move |port| tell.send(port).expect("it is waited for");
+            let mut rest = String::new();
+            let mut answers = Answers::new(said.as_bytes(), answered);
+            answers.read_to_string(&mut rest).unwrap();
+            assert_eq!((told.recv(), &rest[..]), (Ok(77), "words of the node"));
+        }
+    }
+
+    #[test]
+    fn an_agent_listens_for_both_kinds_of_addresses() {
+        let listener = listen_everywhere().unwrap();
+        let port = listener.local_addr().unwrap().port();
+        assert!(std::net::TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok());
+    }
 }

@@ -25,6 +25,20 @@ pub enum RunError {
         /// What is wrong.
         what: String,
     },
+    /// The file names no host.
+    #[error(
+        "the file of hosts names none: `host slots=2 address=10.0.0.1`, one a line, is expected"
+    )]
+    NoHosts,
+    /// No cluster has so many nodes.
+    #[error(
+        "the hosts have {slots} slots, and a cluster has at most {most} nodes: -n says how many",
+        most = dhole::MAX_NODES
+    )]
+    TooManySlots {
+        /// Slots of all hosts.
+        slots: usize,
+    },
     /// More processes are asked for than the hosts have slots.
     #[error("{nodes} processes are asked for, but the hosts have {slots} slots")]
     Slots {
@@ -56,12 +70,21 @@ pub enum RunError {
         cause: io::Error,
     },
     /// The system refuses what starting a node takes.
-    #[error("starting node {node}, {doing}: {cause}")]
+    #[error("starting node {node}, {doing}: {cause}{}", advice(cause))]
     Start {
         /// Which node.
         node: u16,
         /// What was being done.
         doing: &'static str,
+        /// The system's own words.
+        cause: io::Error,
+    },
+    /// The nodes of this machine cannot meet.
+    #[error(
+        "nodes of one machine meet at 127.0.0.1 or at ::1, and neither can be reached: {cause}; is \
+         the interface `lo` up? (`ip link set lo up`)"
+    )]
+    NoLoopback {
         /// The system's own words.
         cause: io::Error,
     },
@@ -119,12 +142,26 @@ pub enum RunError {
     },
 }
 
+/// What helps whose nodes have too many descriptors.
+fn advice(cause: &io::Error) -> String {
+    match cause.raw_os_error() {
+        Some(code) if code == rustix::io::Errno::MFILE.raw_os_error() => format!(
+            "; each node takes {} descriptors of this command: `ulimit -Hn` says how many it may \
+             have, and the administrator can raise that",
+            super::supervise::DESCRIPTORS_A_NODE
+        ),
+        _ => String::new(),
+    }
+}
+
 impl RunError {
     /// The command's exit code: as shells use them, where they do.
     pub fn exit_code(&self) -> u8 {
         match self {
             RunError::Hosts { .. }
             | RunError::HostsLine { .. }
+            | RunError::NoHosts
+            | RunError::TooManySlots { .. }
             | RunError::Slots { .. }
             | RunError::Remote { .. }
             | RunError::NoRun { .. }

@@ -1,17 +1,23 @@
-//! What is known of how nodes find each other and lose each other, by what they say themselves.
+//! What is known of how nodes find each other, lose each other and fail, by what they say
+//! themselves.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use super::line::Word;
 
-/// Who meets, who has joined, who never will, and who was lost first.
+/// Who meets, who has joined, who never will, who was lost first, and who failed first by its own
+/// word. A node whose program is a script may join several times, with one program after the other.
 #[derive(Default)]
 pub struct Gathering {
-    meets: BTreeSet<u16>,
-    joined: BTreeSet<u16>,
-    /// Ended as if nothing were wrong, and had not joined.
-    left: Vec<u16>,
+    /// How often each node has begun to join, and has joined.
+    meets: BTreeMap<u16, u32>,
+    joined: BTreeMap<u16, u32>,
+    /// The most often that any has begun to.
+    most_met: u32,
+    /// Who ended, and whether as if nothing were wrong, in this order.
+    ended: Vec<(u16, bool)>,
     lost: Option<Lost>,
+    failed: Option<Failed>,
 }
 
 /// A node that another one lost.
@@ -25,12 +31,39 @@ pub struct Lost {
     pub how: String,
 }
 
+/// A node that failed, and not because another had.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Failed {
+    /// Which.
+    pub node: u16,
+    /// In its words.
+    pub how: String,
+    /// As many nodes had ended before it said so.
+    pub after: usize,
+}
+
+/// A node that waits for another, which has ended, to join.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct InVain {
+    /// Who waits.
+    pub waits: u16,
+    /// For whom.
+    pub ended: u16,
+}
+
 impl Gathering {
-    /// Takes what a node says.
-    pub fn said(&mut self, node: u16, word: Word) {
+    /// Takes what a node says. Returns for whom it waits in vain from here on.
+    pub fn said(&mut self, node: u16, word: Word) -> Vec<InVain> {
         match word {
-            Word::Meets { .. } => drop(self.meets.insert(node)),
-            Word::Joined => drop(self.joined.insert(node)),
+            Word::Meets { .. } => {
+                let met = self.meets.entry(node).or_default();
+                *met += 1;
+                self.most_met = self.most_met.max(*met);
+                let ended = self.ended.iter().map(|(ended, _)| *ended);
+                let waits = |ended| InVain { waits: node, ended };
+                return ended.map(waits).filter(|it| self.is(*it)).collect();
+            }
+            Word::Joined => *self.joined.entry(node).or_default() += 1,
             Word::Lost { peer, how } => {
                 let lost = Lost {
                     node: peer,
@@ -39,38 +72,56 @@ impl Gathering {
                 };
                 self.lost.get_or_insert(lost);
             }
+            Word::Failed { how } => {
+                let after = self.ended.len();
+                self.failed.get_or_insert(Failed { node, how, after });
+            }
         }
+        Vec::new()
     }
 
-    /// Takes that a node has ended. Returns whether the others wait for it in vain, if they do.
-    pub fn ended(&mut self, node: u16, well: bool) -> bool {
-        let missing = !self.joined.contains(&node);
-        if missing && well {
-            self.left.push(node);
-        }
-        missing
+    /// Takes that a node has ended. Returns who waits for it in vain.
+    pub fn ended(&mut self, node: u16, well: bool) -> Vec<InVain> {
+        self.ended.push((node, well));
+        self.who_waits_for(node).collect()
     }
 
-    /// Who ended without having joined, where others want to join: the first one.
+    fn who_waits_for(&self, ended: u16) -> impl Iterator<Item = InVain> {
+        // As a rule nobody, which is to be known at once: it is asked at every event.
+        let some = self.most_met > count(&self.joined, ended);
+        let all = some.then(|| self.meets.keys()).into_iter().flatten();
+        let waits = all.map(move |waits| InVain {
+            waits: *waits,
+            ended,
+        });
+        waits.filter(|it| self.is(*it))
+    }
+
+    /// Whether one node has begun to join more often than the other has joined.
+    fn is(&self, InVain { waits, ended }: InVain) -> bool {
+        waits != ended && count(&self.meets, waits) > count(&self.joined, ended)
+    }
+
+    /// Who ended well without having joined, where others want to join: the first one.
     pub fn stood_up(&self) -> Option<u16> {
-        let first = *self.left.first()?;
-        self.meets
-            .iter()
-            .any(|node| *node != first)
-            .then_some(first)
+        let mut well = self.ended.iter().filter(|(_, well)| *well);
+        let waited_for = |node: u16| self.who_waits_for(node).next().is_some();
+        well.find(|(node, _)| waited_for(*node))
+            .map(|(node, _)| *node)
     }
 
     /// Who of so many nodes did not even try to join, where `first`, which did, failed before it
     /// had.
     pub fn never_came(&self, nodes: u16, first: u16) -> Option<u16> {
-        let in_vain = self.meets.contains(&first) && !self.joined.contains(&first);
-        let mut missing = (0..nodes).filter(|node| !self.meets.contains(node));
+        let met = count(&self.meets, first);
+        let in_vain = met > count(&self.joined, first);
+        let mut missing = (0..nodes).filter(|node| count(&self.meets, *node) < met);
         missing.next().filter(|_| in_vain)
     }
 
     /// Whether this node has begun to join.
     pub fn has_met(&self, node: u16) -> bool {
-        self.meets.contains(&node)
+        self.meets.contains_key(&node)
     }
 
     /// Whether no node has tried to join.
@@ -82,47 +133,75 @@ impl Gathering {
     pub fn lost(&self) -> Option<&Lost> {
         self.lost.as_ref()
     }
+
+    /// Who failed first by its own word.
+    pub fn failed(&self) -> Option<&Failed> {
+        self.failed.as_ref()
+    }
+}
+
+fn count(of: &BTreeMap<u16, u32>, node: u16) -> u32 {
+    of.get(&node).copied().unwrap_or(0)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const MEETS: Word = Word::Meets { process: 1 };
+
     #[test]
     fn who_ends_before_it_joined_is_missed_only_where_others_meet() {
         let mut nodes = Gathering::default();
-        assert!(nodes.ended(1, true));
+        assert_eq!(nodes.ended(1, true), []);
         assert!(nodes.is_empty() && nodes.stood_up().is_none());
-        nodes.said(0, Word::Meets { process: 1 });
+        let (waits, ended) = (0, 1);
+        assert_eq!(nodes.said(0, MEETS), [InVain { waits, ended }]);
         assert_eq!(nodes.stood_up(), Some(1));
 
         let mut nodes = Gathering::default();
         for node in 0..3 {
-            nodes.said(node, Word::Meets { process: 1 });
+            nodes.said(node, MEETS);
+        }
+        for node in 0..3 {
             nodes.said(node, Word::Joined);
         }
-        assert!(!nodes.ended(1, true));
+        assert_eq!(nodes.ended(1, true), []);
         assert!(!nodes.is_empty() && nodes.stood_up().is_none());
 
         let mut nodes = Gathering::default();
-        nodes.said(1, Word::Meets { process: 1 });
-        assert!(nodes.ended(1, true));
+        nodes.said(1, MEETS);
+        assert_eq!(nodes.ended(1, true), []);
         assert!(nodes.stood_up().is_none(), "nobody waits for it");
+    }
+
+    #[test]
+    fn who_joins_with_a_second_program_waits_in_vain_for_who_ended_after_the_first() {
+        let mut nodes = Gathering::default();
+        for node in 0..2 {
+            nodes.said(node, MEETS);
+            nodes.said(node, Word::Joined);
+        }
+        assert_eq!(nodes.ended(1, true), []);
+        assert_eq!(nodes.stood_up(), None);
+        let (waits, ended) = (0, 1);
+        assert_eq!(nodes.said(0, MEETS), [InVain { waits, ended }]);
+        assert_eq!(nodes.stood_up(), Some(1));
     }
 
     #[test]
     fn who_waited_in_vain_is_not_to_blame_for_who_never_came() {
         let mut nodes = Gathering::default();
-        nodes.said(0, Word::Meets { process: 1 });
-        nodes.said(2, Word::Meets { process: 1 });
+        nodes.said(0, MEETS);
+        nodes.said(2, MEETS);
         assert_eq!(nodes.never_came(3, 0), Some(1));
         assert_eq!(nodes.never_came(3, 1), None, "it failed by itself");
-        nodes.said(1, Word::Meets { process: 1 });
+        nodes.said(1, MEETS);
         assert_eq!(nodes.never_came(3, 0), None);
     }
 
     #[test]
-    fn the_first_loss_is_the_one_that_counts() {
+    fn the_first_loss_and_the_first_failure_are_the_ones_that_count() {
         let mut nodes = Gathering::default();
         for (node, peer) in [(2, 1), (0, 2)] {
             let how = "silence".to_owned();
@@ -130,5 +209,12 @@ mod tests {
         }
         let lost = nodes.lost().unwrap();
         assert_eq!((lost.node, lost.by, &lost.how[..]), (1, 2, "silence"));
+        nodes.ended(0, false);
+        for node in [1, 2] {
+            let how = "it panicked".to_owned();
+            nodes.said(node, Word::Failed { how });
+        }
+        let failed = nodes.failed().unwrap();
+        assert_eq!((failed.node, failed.after), (1, 1));
     }
 }

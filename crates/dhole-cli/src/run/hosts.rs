@@ -1,9 +1,22 @@
 //! The file of hosts: `host slots=2 address=10.0.0.1`, one a line, `#` begins a comment.
 
-use std::fs;
+use std::fs::File;
+use std::io::{self, ErrorKind, Read};
+use std::net::Ipv6Addr;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::time::{Duration, Instant};
+
+use dhole::MAX_NODES;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::OFlags;
 
 use super::error::RunError;
+
+/// A longer file is not read to its end: there are ones without.
+const MOST_BYTES: usize = 1 << 20;
+/// How long a pipe's other end may take to write it all.
+const WITHIN: Duration = Duration::from_secs(10);
 
 /// A machine of the file.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -19,9 +32,9 @@ pub struct Host {
 /// Where a node runs: on this machine if there is no host.
 pub type Place = Option<Host>;
 
-/// Reads the file.
+/// Reads the file, which may be a pipe.
 pub fn read(file: &Path) -> Result<Vec<Host>, RunError> {
-    let text = fs::read_to_string(file).map_err(|cause| RunError::Hosts {
+    let text = text(file, WITHIN).map_err(|cause| RunError::Hosts {
         file: file.to_owned(),
         cause,
     })?;
@@ -30,6 +43,49 @@ pub fn read(file: &Path) -> Result<Vec<Host>, RunError> {
         line,
         what,
     })
+}
+
+fn text(file: &Path, within: Duration) -> io::Result<String> {
+    let until = Instant::now() + within;
+    // A pipe that nobody writes to would be waited for.
+    let mut options = File::options();
+    let nonblocking = OFlags::NONBLOCK.bits() as i32;
+    let mut from = options.read(true).custom_flags(nonblocking).open(file)?;
+    let mut bytes = vec![0; MOST_BYTES + 1];
+    let mut filled = 0;
+    while filled < bytes.len() {
+        await_more(&from, until)?;
+        match from.read(&mut bytes[filled..]) {
+            Ok(0) => break,
+            Ok(more) => filled += more,
+            Err(e) if matches!(e.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock) => {}
+            Err(cause) => return Err(cause),
+        }
+    }
+    if filled > MOST_BYTES {
+        let what = format!("it has more than {MOST_BYTES} bytes, and no cluster has so many hosts");
+        return Err(io::Error::new(ErrorKind::FileTooLarge, what));
+    }
+    bytes.truncate(filled);
+    let no_text = |_| io::Error::new(ErrorKind::InvalidData, "it is no text in UTF-8");
+    String::from_utf8(bytes).map_err(no_text)
+}
+
+/// Waits until there is something to read, or the end.
+fn await_more(from: &File, until: Instant) -> io::Result<()> {
+    let left = until.saturating_duration_since(Instant::now());
+    let left = Timespec {
+        tv_sec: left.as_secs() as i64,
+        tv_nsec: left.subsec_nanos().into(),
+    };
+    match poll(&mut [PollFd::new(from, PollFlags::IN)], Some(&left)) {
+        Ok(0) => {
+            let what = format!("nobody has written it to its end within {WITHIN:?}");
+            Err(io::Error::new(ErrorKind::TimedOut, what))
+        }
+        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+        Err(errno) => Err(errno.into()),
+    }
 }
 
 fn parse(text: &str) -> Result<Vec<Host>, (usize, String)> {
@@ -44,6 +100,9 @@ fn parse(text: &str) -> Result<Vec<Host>, (usize, String)> {
         if name.starts_with('-') || name.contains('=') {
             return Err(wrong(format!("`{name}` is not the name of a host")));
         }
+        if let Err(what) = without_port(name) {
+            return Err(wrong(what));
+        }
         let mut host = Host {
             name: name.to_owned(),
             slots: 1,
@@ -52,10 +111,14 @@ fn parse(text: &str) -> Result<Vec<Host>, (usize, String)> {
         for word in words {
             match word.split_once('=') {
                 Some(("slots", slots)) => match slots.parse() {
-                    Ok(slots) if (1..=1024).contains(&slots) => host.slots = slots,
-                    _ => return Err(wrong(format!("`{word}`: 1 to 1024 slots are expected"))),
+                    Ok(slots) if (1..=MAX_NODES).contains(&slots) => host.slots = slots,
+                    _ => {
+                        let what = format!("`{word}`: 1 to {MAX_NODES} slots are expected");
+                        return Err(wrong(what));
+                    }
                 },
                 Some(("address", address)) if !address.is_empty() => {
+                    without_port(address).map_err(wrong)?;
                     host.address = Some(address.to_owned());
                 }
                 _ => {
@@ -70,20 +133,48 @@ fn parse(text: &str) -> Result<Vec<Host>, (usize, String)> {
     Ok(hosts)
 }
 
+/// Refuses what other programs' files of hosts have behind a colon: it could be slots as well as a
+/// port. An address of IPv6, with its zone or without, is a name like any other.
+fn without_port(name: &str) -> Result<(), String> {
+    let Some((host, rest)) = name.split_once(':') else {
+        return Ok(());
+    };
+    let address = name
+        .split_once('%')
+        .map_or(name, |(address, _zone)| address);
+    if address.parse::<Ipv6Addr>().is_ok() {
+        return Ok(());
+    }
+    let slots = match rest.parse::<usize>() {
+        Ok(slots) => slots.to_string(),
+        Err(_) => "N".to_owned(),
+    };
+    Err(format!(
+        "`{name}` is neither a name nor an address: for {slots} nodes write \
+         `{host} slots={slots}`, for a port `--rsh \"ssh -p {slots}\"`"
+    ))
+}
+
 /// Where each node runs, in their order.
 pub fn places(hosts: Option<&[Host]>, nodes: Option<u16>) -> Result<Vec<Place>, RunError> {
     let nodes = nodes.map(usize::from);
     let Some(hosts) = hosts else {
         return Ok(vec![None; nodes.unwrap_or(1)]);
     };
-    let all = hosts
-        .iter()
-        .flat_map(|host| std::iter::repeat_n(host, host.slots));
-    let slots = all.clone().count();
+    let slots: usize = hosts.iter().map(|host| host.slots).sum();
+    if slots == 0 {
+        return Err(RunError::NoHosts);
+    }
     let nodes = nodes.unwrap_or(slots);
+    if nodes > MAX_NODES {
+        return Err(RunError::TooManySlots { slots });
+    }
     if nodes > slots || nodes == 0 {
         return Err(RunError::Slots { nodes, slots });
     }
+    let all = hosts
+        .iter()
+        .flat_map(|host| std::iter::repeat_n(host, host.slots));
     Ok(all.take(nodes).cloned().map(Some).collect())
 }
 
@@ -113,8 +204,52 @@ mod tests {
             ("-oProxyCommand=evil", 1),
             ("red address=", 1),
             ("red\n\nslots=2", 3),
+            ("red address=10.0.0.1:22", 1),
         ] {
             assert_eq!(parse(text).unwrap_err().0, line, "{text}");
         }
+    }
+
+    #[test]
+    fn slots_behind_a_colon_are_refused_with_what_to_write() {
+        let (_, said) = parse("red:2").unwrap_err();
+        assert!(said.contains("write `red slots=2`"), "{said}");
+        assert!(said.contains("ssh -p 2"), "{said}");
+    }
+
+    #[test]
+    fn an_address_with_a_zone_is_a_name() {
+        let hosts = parse("fe80::1%eth0 slots=2\nred address=fe80::2%eth0\n::1\n").unwrap();
+        assert_eq!(hosts[0].name, "fe80::1%eth0");
+        assert_eq!(hosts[1].address.as_deref(), Some("fe80::2%eth0"));
+    }
+
+    #[test]
+    fn more_slots_than_a_cluster_has_nodes_and_no_hosts_at_all_are_told() {
+        let many = parse("red slots=1024\nblue slots=1").unwrap();
+        let refused = places(Some(&many), None).unwrap_err().to_string();
+        assert!(refused.contains("1025 slots"), "{refused}");
+        assert_eq!(places(Some(&many), Some(1024)).unwrap().len(), 1024);
+        let none = parse("# nobody").unwrap();
+        assert!(matches!(
+            places(Some(&none), Some(1)),
+            Err(RunError::NoHosts)
+        ));
+    }
+
+    #[test]
+    fn a_file_without_an_end_is_not_read_for_ever() {
+        let endless = text(Path::new("/dev/zero"), WITHIN).unwrap_err();
+        assert_eq!(endless.kind(), ErrorKind::FileTooLarge);
+        let folder = tempfile::tempdir().unwrap();
+        let fifo = folder.path().join("fifo");
+        let mode = rustix::fs::Mode::from_raw_mode(0o600);
+        rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        let silent = text(&fifo, Duration::from_millis(20)).unwrap_err();
+        assert_eq!(silent.kind(), ErrorKind::TimedOut);
+        let writes = fifo.clone();
+        let writer = std::thread::spawn(move || std::fs::write(writes, "red slots=2"));
+        assert_eq!(text(&fifo, WITHIN).unwrap(), "red slots=2");
+        writer.join().unwrap().unwrap();
     }
 }

@@ -6,6 +6,7 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 
+use super::heard::MARK;
 use super::secret::inherit;
 
 /// More of a line is not read.
@@ -28,43 +29,50 @@ pub enum Word {
         /// In its words.
         how: String,
     },
+    /// It fails by itself, and not because another node has failed.
+    Failed {
+        /// In its words.
+        how: String,
+    },
 }
-
-/// What begins a line in which an agent passes on a word.
-const PASSED_ON: &str = "\u{1}dhole-agent 1 ";
 
 /// As the node says it; with `#` as its agent passes it on.
 impl fmt::Display for Word {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if f.alternate() {
-            f.write_str(PASSED_ON)?;
+            f.write_str(&String::from_utf8_lossy(MARK))?;
         }
         match self {
             Word::Meets { process } => write!(f, "meets {process}"),
             Word::Joined => f.write_str("joined"),
             Word::Lost { peer, how } => write!(f, "lost {peer} {how}"),
+            Word::Failed { how } => write!(f, "failed {how}"),
         }
     }
 }
 
 impl Word {
-    /// What a line says that an agent passes on, if it is one.
-    pub fn passed_on(line: &[u8]) -> Option<Word> {
-        Word::parse(std::str::from_utf8(line).ok()?.strip_prefix(PASSED_ON)?)
-    }
-
     /// What a line says, if it says anything.
     pub fn parse(line: &str) -> Option<Word> {
         match line.trim_end_matches('\n') {
             "joined" => Some(Word::Joined),
-            line if line.starts_with("meets ") => {
-                let process = line["meets ".len()..].parse().ok()?;
-                Some(Word::Meets { process })
-            }
             line => {
-                let (peer, how) = line.strip_prefix("lost ")?.split_once(' ')?;
-                let (peer, how) = (peer.parse().ok()?, how.to_owned());
-                Some(Word::Lost { peer, how })
+                let (verb, rest) = line.split_once(' ')?;
+                match verb {
+                    "meets" => {
+                        let process = rest.parse().ok()?;
+                        Some(Word::Meets { process })
+                    }
+                    "failed" => Some(Word::Failed {
+                        how: rest.to_owned(),
+                    }),
+                    "lost" => {
+                        let (peer, how) = rest.split_once(' ')?;
+                        let (peer, how) = (peer.parse().ok()?, how.to_owned());
+                        Some(Word::Lost { peer, how })
+                    }
+                    _ => None,
+                }
             }
         }
     }
@@ -80,11 +88,6 @@ impl Line {
         own.set_nonblocking(false)?;
         inherit(&its)?;
         Ok((Line(own), its))
-    }
-
-    /// The same line once more.
-    pub fn also(&self) -> io::Result<Line> {
-        self.0.try_clone().map(Line)
     }
 
     /// Hears the node until its end.
@@ -134,6 +137,12 @@ mod tests {
                 "lost 2 its connection broke: x\n",
                 lost(2, "its connection broke: x"),
             ),
+            (
+                "failed it panicked: x\n",
+                Some(Word::Failed {
+                    how: "it panicked: x".to_owned(),
+                }),
+            ),
             ("lost 70000 x\n", None),
             ("lost 2\n", None),
             ("\n", None),
@@ -142,10 +151,7 @@ mod tests {
             assert_eq!(Word::parse(line), word, "{line}");
             if let Some(word) = word {
                 assert_eq!(Word::parse(&word.to_string()), Some(word.clone()));
-                let passed_on = format!("{word:#}\n");
-                assert_eq!(Word::passed_on(passed_on.as_bytes()), Some(word));
             }
-            assert_eq!(Word::passed_on(line.as_bytes()), None, "{line}");
         }
     }
 

@@ -41,8 +41,10 @@ pub enum Event {
     Elsewhere(u16),
     /// All that a node has printed on one of its two streams is passed on.
     Silent,
-    /// This command cannot print any more, or nobody gives an agent orders.
-    Unread,
+    /// This command cannot write what a node prints.
+    Unwritten,
+    /// To an agent: nobody gives orders any more.
+    Alone,
     /// This command has got a signal.
     Signal(i32),
 }
@@ -65,7 +67,7 @@ pub enum Link {
 
 /// The half of it through which a node is told something.
 enum Tells {
-    Line(Option<Line>),
+    Line(Arc<Line>),
     Agent(Mutex<ChildStdin>),
 }
 
@@ -85,8 +87,9 @@ impl Process {
     pub fn watch(node: u16, child: Child, link: Link, tell: Sender<Event>) -> Process {
         let (tells, last_words): (_, Box<dyn FnOnce() + Send>) = match link {
             Link::Line(line) => {
-                let (tells, heard) = (line.also().ok(), tell.clone());
+                let heard = tell.clone();
                 let line = Arc::new(line);
+                let tells = Arc::clone(&line);
                 let heard_line = Arc::clone(&line);
                 let said = move |word| drop(heard.send(Event::Said { node, word }));
                 let hearing = thread::spawn(move || heard_line.hear(said));
@@ -159,8 +162,7 @@ impl Process {
     /// Tells the node that another has ended, and will never join.
     pub fn tell_ended(&self, other: u16) {
         match &self.tells {
-            Tells::Line(Some(line)) => line.tell_ended(other),
-            Tells::Line(None) => {}
+            Tells::Line(line) => line.tell_ended(other),
             Tells::Agent(agent) => order(agent, &format!("ended {other}")),
         }
     }

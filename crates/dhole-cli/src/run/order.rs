@@ -86,10 +86,10 @@ impl Order {
             inherit(listener).map_err(failed("handing over its listener"))?;
             command.env("DHOLE_MEETING_FD", listener.as_raw_fd().to_string());
         }
-        let pipe = secret
+        let file = secret
             .to_be_read()
             .map_err(failed("handing over the secret"))?;
-        command.env("DHOLE_SECRET_FD", pipe.as_raw_fd().to_string());
+        command.env("DHOLE_SECRET_FD", file.as_raw_fd().to_string());
         let (line, its_end) = Line::new().map_err(failed("making a line to it"))?;
         command.env("DHOLE_LAUNCHER_FD", its_end.as_raw_fd().to_string());
         settle(&mut command);

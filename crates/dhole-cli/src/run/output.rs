@@ -1,28 +1,93 @@
-//! What nodes print: whole lines, which say whose they are.
+//! What nodes print: bytes as they are, or lines that say whose they are.
 
-use std::io::{self, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
+use std::process::{ChildStderr, ChildStdout};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// A line that is longer is passed on in parts: a node cannot make this command keep more.
 const LONGEST_LINE_BYTES: usize = 64 << 10;
+/// As much as a pipe holds is passed on in one write.
+const AT_ONCE_BYTES: usize = 64 << 10;
+
+/// How long the rest of a line may take without the begun one being passed on. A line is printed in
+/// one go as a rule; who asks a question does not end it.
+const REST_WITHIN: Duration = Duration::from_millis(100);
+
+/// Where what a node prints comes from.
+pub trait Source: Read {
+    /// Whether more comes within this time, or the end.
+    fn comes(&self, within: Duration) -> bool;
+}
+
+impl Source for ChildStdout {
+    fn comes(&self, within: Duration) -> bool {
+        has_come(PollFd::new(self, PollFlags::IN), within)
+    }
+}
+
+impl Source for ChildStderr {
+    fn comes(&self, within: Duration) -> bool {
+        has_come(PollFd::new(self, PollFlags::IN), within)
+    }
+}
+
+fn has_come(pipe: PollFd<'_>, within: Duration) -> bool {
+    let within = Timespec {
+        tv_sec: within.as_secs() as i64,
+        tv_nsec: within.subsec_nanos().into(),
+    };
+    // What is wrong with a pipe, reading it tells.
+    !matches!(poll(&mut [pipe], Some(&within)), Ok(0))
+}
+
+/// Keeps the lines of several nodes apart where they are passed on as they are: what has come of a
+/// line waits for its end.
+#[derive(Default)]
+struct Bytes {
+    begun: Vec<u8>,
+}
+
+impl Bytes {
+    /// Adds bytes; passes on what they end.
+    fn add(&mut self, bytes: &[u8], pass: &mut dyn FnMut(&[u8])) {
+        let ended = bytes.iter().rposition(|byte| *byte == b'\n');
+        let (ended, begun) = bytes.split_at(ended.map_or(0, |at| at + 1));
+        if !ended.is_empty() {
+            self.begun.extend_from_slice(ended);
+            self.pass(pass);
+        }
+        self.begun.extend_from_slice(begun);
+        if self.begun.len() >= LONGEST_LINE_BYTES {
+            self.pass(pass);
+        }
+    }
+
+    /// Passes on all that has come.
+    fn pass(&mut self, pass: &mut dyn FnMut(&[u8])) {
+        pass(&self.begun);
+        self.begun.clear();
+    }
+}
 
 /// Puts a node's output together to lines.
-pub struct Lines {
+struct Lines {
     prefix: Vec<u8>,
     line: Vec<u8>,
 }
 
 impl Lines {
     /// Lines that begin with this.
-    pub fn new(prefix: String) -> Lines {
-        let prefix = prefix.into_bytes();
+    fn new(prefix: &str) -> Lines {
         Lines {
-            line: prefix.clone(),
-            prefix,
+            line: prefix.into(),
+            prefix: prefix.into(),
         }
     }
 
     /// Adds bytes; passes on each line that they end.
-    pub fn add(&mut self, bytes: &[u8], pass: &mut dyn FnMut(&[u8])) {
+    fn add(&mut self, bytes: &[u8], pass: &mut dyn FnMut(&[u8])) {
         for part in bytes.split_inclusive(|byte| *byte == b'\n') {
             for part in part.chunks(LONGEST_LINE_BYTES) {
                 if self.line.len() + part.len() > self.prefix.len() + LONGEST_LINE_BYTES {
@@ -37,7 +102,7 @@ impl Lines {
     }
 
     /// Passes on what has no end yet, and ends it.
-    pub fn end(&mut self, pass: &mut dyn FnMut(&[u8])) {
+    fn end(&mut self, pass: &mut dyn FnMut(&[u8])) {
         if self.line.len() == self.prefix.len() {
             return;
         }
@@ -49,32 +114,33 @@ impl Lines {
     }
 }
 
-/// Passes everything on that comes `from` a node, until it ends, but for the lines that `hears`
-/// takes. When nobody reads it any more, the rest is dropped: an end of reading is no failure of
-/// the program. An error is another one of writing.
-pub fn pass_on(
-    from: &mut dyn Read,
-    to: &mut dyn Write,
-    prefix: String,
-    hears: &mut dyn FnMut(&[u8]) -> bool,
-) -> io::Result<()> {
-    let skip = prefix.len();
-    let mut lines = Lines::new(prefix);
-    let mut buffer = vec![0; 16 << 10];
+/// Passes everything on that comes `from` a node, until it ends: with a prefix each line behind it,
+/// and without one the bytes as they are. When nobody reads it any more, the rest is dropped: that
+/// is no failure of the program. An error is another one of writing.
+pub fn pass_on(from: &mut dyn Source, to: &mut dyn Write, prefix: &str) -> io::Result<()> {
+    let (mut lines, mut bytes) = (Lines::new(prefix), Bytes::default());
+    let mut buffer = vec![0; AT_ONCE_BYTES];
     let mut written = Ok(());
     loop {
         let count = match from.read(&mut buffer) {
             Ok(count) => count,
-            Err(cause) if cause.kind() == io::ErrorKind::Interrupted => continue,
+            Err(cause) if cause.kind() == ErrorKind::Interrupted => continue,
             // The node is gone: what it has said is all it has said.
             Err(_) => 0,
         };
-        let mut pass = |line: &[u8]| {
-            if !hears(&line[skip..]) && written.is_ok() {
-                written = to.write_all(line);
+        let mut pass = |bytes: &[u8]| {
+            if written.is_ok() {
+                written = to.write_all(bytes);
             }
         };
         match count {
+            0 if prefix.is_empty() => bytes.pass(&mut pass),
+            _ if prefix.is_empty() => {
+                bytes.add(&buffer[..count], &mut pass);
+                if !bytes.begun.is_empty() && !from.comes(REST_WITHIN) {
+                    bytes.pass(&mut pass);
+                }
+            }
             0 => lines.end(&mut pass),
             _ => lines.add(&buffer[..count], &mut pass),
         }
@@ -90,7 +156,7 @@ pub fn pass_on(
 
 /// Whether an error of writing means that nobody reads any more.
 fn is_unread(cause: &io::Error) -> bool {
-    cause.kind() == io::ErrorKind::BrokenPipe
+    cause.kind() == ErrorKind::BrokenPipe
 }
 
 #[cfg(test)]
@@ -98,7 +164,7 @@ mod tests {
     use super::*;
 
     fn passed(parts: &[&[u8]], prefix: &str) -> Vec<Vec<u8>> {
-        let mut lines = Lines::new(prefix.into());
+        let mut lines = Lines::new(prefix);
         let mut passed = Vec::new();
         let mut pass = |line: &[u8]| passed.push(line.to_vec());
         for part in parts {
@@ -127,13 +193,74 @@ mod tests {
         assert_eq!(passed[3], b"[1] y\n");
     }
 
+    impl Source for &[u8] {
+        fn comes(&self, _within: Duration) -> bool {
+            true
+        }
+    }
+
+    /// Prints these parts, each of them some time after the one before.
+    struct Slowly(Vec<&'static [u8]>);
+
+    impl Read for Slowly {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            let part = self.0.pop().unwrap_or_default();
+            buffer[..part.len()].copy_from_slice(part);
+            Ok(part.len())
+        }
+    }
+
+    impl Source for Slowly {
+        fn comes(&self, _within: Duration) -> bool {
+            false
+        }
+    }
+
+    /// Keeps apart what was written at one time.
+    struct Writes(Vec<Vec<u8>>);
+
+    impl Write for Writes {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.push(bytes.to_vec());
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_line_is_passed_on_whole_without_a_prefix_too_unless_its_end_does_not_come() {
+        let parts: [&[u8]; 3] = [b"one\ntw", b"o\nthr", b"ee\n"];
+        let (mut bytes, mut passed) = (Bytes::default(), Vec::new());
+        for part in parts {
+            bytes.add(part, &mut |line| passed.push(line.to_vec()));
+        }
+        assert_eq!(passed, [&b"one\n"[..], b"two\n", b"three\n"]);
+        let mut writes = Writes(Vec::new());
+        pass_on(&mut Slowly(vec![b"4\n", b"well? "]), &mut writes, "").unwrap();
+        assert_eq!(writes.0, [&b"well? "[..], b"4\n"]);
+    }
+
+    #[test]
+    fn without_a_prefix_every_byte_is_passed_on_as_it_is_and_none_is_added() {
+        let mut all = vec![b'x'; 3 * LONGEST_LINE_BYTES];
+        all.extend((0..=255).cycle().take(70_000));
+        for bytes in [&all[..], b"no end of a line", b""] {
+            let (mut from, mut to) = (bytes, Vec::new());
+            pass_on(&mut from, &mut to, "").unwrap();
+            assert!(to == bytes, "{} of {} bytes", to.len(), bytes.len());
+        }
+    }
+
     /// Takes three lines, and is closed then.
     struct Head(Vec<u8>);
 
     impl Write for Head {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             if self.0.iter().filter(|b| **b == b'\n').count() >= 3 {
-                return Err(io::ErrorKind::BrokenPipe.into());
+                return Err(ErrorKind::BrokenPipe.into());
             }
             self.0.write(bytes)
         }
@@ -148,22 +275,8 @@ mod tests {
         let all = "a line\n".repeat(50_000);
         let mut from = all.as_bytes();
         let mut head = Head(Vec::new());
-        let mut heard = 0;
-        let mut hears = |_: &[u8]| {
-            heard += 1;
-            false
-        };
-        pass_on(&mut from, &mut head, "[1] ".into(), &mut hears).unwrap();
+        pass_on(&mut from, &mut head, "[1] ").unwrap();
         assert_eq!(head.0, b"[1] a line\n".repeat(3));
-        assert_eq!((from.len(), heard), (0, 50_000));
-    }
-
-    #[test]
-    fn a_line_that_is_heard_is_not_passed_on() {
-        let mut from = &b"one\n\x01two\nthree\n"[..];
-        let mut to = Vec::new();
-        let mut hears = |line: &[u8]| line.starts_with(b"\x01");
-        pass_on(&mut from, &mut to, "[1] ".into(), &mut hears).unwrap();
-        assert_eq!(to, b"[1] one\n[1] three\n");
+        assert_eq!(from.len(), 0);
     }
 }

@@ -1,11 +1,12 @@
-//! The secret of one run: made here, handed to each process through a pipe, kept nowhere.
+//! The secret of one run: made here, handed to each node in memory that has no name, kept nowhere.
 
-use std::io::{self, Write};
+use std::fs::File;
+use std::io::{self, Seek, Write};
 use std::os::fd::{AsFd, OwnedFd};
 
 use ring::rand::{SecureRandom, SystemRandom};
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use rustix::io::FdFlags;
-use rustix::pipe::{PipeFlags, pipe_with};
 
 /// 256 random bits, in hexadecimal.
 pub struct Secret(String);
@@ -26,13 +27,17 @@ impl Secret {
         &self.0
     }
 
-    /// A descriptor, which children inherit, from which the secret can be read once.
+    /// A descriptor, which children inherit, of a file with the secret that cannot be changed and
+    /// is gone with the last of them. Programs that follow each other in one script all read it.
     pub fn to_be_read(&self) -> io::Result<OwnedFd> {
-        let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
-        // A pipe holds far more than this.
-        std::fs::File::from(write).write_all(self.0.as_bytes())?;
-        inherit(&read)?;
-        Ok(read)
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let mut file = File::from(memfd_create("dhole-secret", flags)?);
+        file.write_all(self.0.as_bytes())?;
+        file.rewind()?;
+        let all = SealFlags::WRITE | SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL;
+        fcntl_add_seals(&file, all)?;
+        inherit(&file)?;
+        Ok(file.into())
     }
 }
 

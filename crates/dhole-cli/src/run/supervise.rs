@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 use std::ffi::OsStr;
-use std::io::{self, BufRead, BufReader, IsTerminal, Read, Write};
-use std::net::{Ipv4Addr, TcpListener};
+use std::io::{self, IsTerminal, Write};
+use std::net::{Ipv4Addr, Ipv6Addr, TcpListener, TcpStream};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -13,32 +13,39 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::process::Signal;
+use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGPIPE, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use super::agent::{self, Envelope};
+use super::agent::{Answers, Envelope};
 use super::error::RunError;
-use super::gathering::{Gathering, Lost};
+use super::gathering::{Gathering, InVain};
+use super::heard::Heard;
 use super::hosts::{Host, Place};
 use super::line::Word;
 use super::nodes::{Event, Link, Process};
 use super::order::Order;
-use super::output::pass_on;
+use super::output::{Source, pass_on};
 use super::secret::{Secret, random_hex};
 use crate::arguments::{Prefix, Run};
 use crate::child::End;
+use crate::say::complain;
 
 /// How long the first agent may take to answer: a remote shell may have to find its host first.
 const AGENT_WITHIN: Duration = Duration::from_secs(30);
+/// How long this machine may take to reach itself.
+const REACHED_WITHIN: Duration = Duration::from_secs(2);
 /// How long the rest of what ended nodes have printed may take to come.
 const LAST_LINES_WITHIN: Duration = Duration::from_secs(1);
 
-/// The exit code where a node ended without an error before it had joined the others.
-const NEVER_JOINED: u8 = 1;
+/// Descriptors of this command for a node: its two streams and the line to it.
+pub const DESCRIPTORS_A_NODE: u64 = 3;
+/// Those for all else.
+const OTHER_DESCRIPTORS: u64 = 64;
 
 /// Runs the program at these places and returns the exit code of the first node that failed.
 pub fn run(wanted: &Run, places: &[Place]) -> Result<u8, RunError> {
+    raise_open_files(places.len());
     let (tell, events) = mpsc::channel();
     forward_signals(&tell).map_err(|cause| RunError::System {
         doing: "asking for signals",
@@ -49,8 +56,7 @@ pub fn run(wanted: &Run, places: &[Place]) -> Result<u8, RunError> {
         places,
         processes: Vec::new(),
         streams: 0,
-        ended: BTreeSet::new(),
-        failures: Vec::new(),
+        ended: Vec::new(),
         gathering: Gathering::default(),
         answered: BTreeSet::new(),
         signalled: None,
@@ -63,6 +69,35 @@ pub fn run(wanted: &Run, places: &[Place]) -> Result<u8, RunError> {
     }
     let code = cluster.see_to_the_end(started.is_err());
     started.map(|()| code)
+}
+
+/// Raises the soft limit of open files to the hard one, where it leaves no room for so many nodes.
+/// They inherit it. Where that is refused, the node for which there is no room is named.
+fn raise_open_files(nodes: usize) {
+    let wanted = OTHER_DESCRIPTORS + DESCRIPTORS_A_NODE * nodes as u64;
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current.is_some_and(|soft| soft < wanted) {
+        let current = limit.maximum;
+        let _ = setrlimit(Resource::Nofile, Rlimit { current, ..limit });
+    }
+}
+
+/// Where the nodes of this machine meet.
+fn listen_here() -> Result<TcpListener, RunError> {
+    let bound = TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
+    let bound = bound.or_else(|cause| {
+        TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).map_err(|_no_ipv6_either| cause)
+    });
+    // An address is there also while its interface is down, and then nothing comes through.
+    let reached = bound.and_then(|listener| {
+        drop(TcpStream::connect_timeout(
+            &listener.local_addr()?,
+            REACHED_WITHIN,
+        )?);
+        listener.accept()?;
+        Ok(listener)
+    });
+    reached.map_err(|cause| RunError::NoLoopback { cause })
 }
 
 fn forward_signals(tell: &Sender<Event>) -> io::Result<()> {
@@ -79,20 +114,19 @@ fn forward_signals(tell: &Sender<Event>) -> io::Result<()> {
 }
 
 /// The nodes of a run.
-struct Cluster<'a> {
-    wanted: &'a Run,
-    places: &'a [Place],
+pub struct Cluster<'a> {
+    pub wanted: &'a Run,
+    pub places: &'a [Place],
     processes: Vec<Process>,
     /// Streams of nodes that are still passed on.
     streams: usize,
-    ended: BTreeSet<u16>,
-    /// Who failed by itself, in the order in which it was seen.
-    failures: Vec<(u16, End)>,
-    gathering: Gathering,
+    /// How each node has ended, in the order in which it was seen.
+    pub ended: Vec<(u16, End)>,
+    pub gathering: Gathering,
     /// Nodes whose agents have answered.
-    answered: BTreeSet<u16>,
+    pub answered: BTreeSet<u16>,
     /// The signal that ends the run.
-    signalled: Option<i32>,
+    pub signalled: Option<i32>,
     tell: Sender<Event>,
     events: Receiver<Event>,
 }
@@ -146,13 +180,9 @@ impl Cluster<'_> {
         let mut listener = None;
         if order.node == 0 {
             find(&self.wanted.program[0])?;
-            let bound =
-                TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|l| Ok((l.local_addr()?, l)));
-            let (address, bound) = bound.map_err(|cause| RunError::Start {
-                node: 0,
-                doing: "listening for the others",
-                cause,
-            })?;
+            let bound = listen_here()?;
+            let address = bound.local_addr();
+            let address = address.map_err(|cause| RunError::NoLoopback { cause })?;
             order.meeting = address.to_string();
             listener = Some(bound);
         }
@@ -193,12 +223,9 @@ impl Cluster<'_> {
         let mut orders = child.stdin.take().expect("it was to be piped");
         let stdout = child.stdout.take().expect("it was to be piped");
         let tell = self.tell.clone();
-        let answers = AgentAnswers {
-            node,
-            stdout: Some(stdout),
-            rest: None,
-            tell,
-        };
+        let answers = Answers::new(stdout, move |port| {
+            let _ = tell.send(Event::Agent { node, port });
+        });
         let said = self.pass_on(node, &mut child, answers);
         let envelope = Envelope {
             order: order.clone(),
@@ -266,8 +293,8 @@ impl Cluster<'_> {
                     self.answered.insert(node);
                     return Ok(Some(port));
                 }
-                Ok(Event::Ended { node: of, .. }) if of == node => {
-                    self.ended.insert(node);
+                Ok(Event::Ended { node: of, end }) if of == node => {
+                    self.ended.push((node, end));
                     return Err(RunError::NotAnAgent {
                         node,
                         host: host.name.clone(),
@@ -299,7 +326,7 @@ impl Cluster<'_> {
         &mut self,
         node: u16,
         child: &mut Child,
-        mut stdout: impl Read + Send + 'static,
+        mut stdout: impl Source + Send + 'static,
     ) -> Receiver<()> {
         let mark = format!("[{node}] ");
         let (out, err) = match self.wanted.prefix {
@@ -307,17 +334,19 @@ impl Cluster<'_> {
             Prefix::All | Prefix::Others => (mark.clone(), mark),
             Prefix::None => (String::new(), String::new()),
         };
-        let told = move |tell: Sender<Event>, passed: io::Result<()>| {
+        let told = move |tell: Sender<Event>, stream: &str, passed: io::Result<()>| {
             if let Err(cause) = passed {
-                eprintln!("dhole: passing on what node {node} prints: {cause}");
-                let _ = tell.send(Event::Unread);
+                complain(format_args!(
+                    "writing node {node}'s standard {stream}: {cause}"
+                ));
+                let _ = tell.send(Event::Unwritten);
             }
             let _ = tell.send(Event::Silent);
         };
         let tell = self.tell.clone();
         thread::spawn(move || {
-            let passed = pass_on(&mut stdout, &mut io::stdout(), out, &mut |_| false);
-            told(tell, passed);
+            let passed = pass_on(&mut stdout, &mut io::stdout(), &out);
+            told(tell, "output", passed);
         });
         let mut stderr = child.stderr.take().expect("it was to be piped");
         let tell = self.tell.clone();
@@ -325,13 +354,13 @@ impl Cluster<'_> {
         let of_an_agent = self.places[usize::from(node)].is_some();
         thread::spawn(move || {
             let heard = tell.clone();
-            let mut hears = |line: &[u8]| {
-                let word = Word::passed_on(line).filter(|_| of_an_agent);
-                word.is_some_and(|word| heard.send(Event::Said { node, word }).is_ok())
+            let hears = |word| drop(heard.send(Event::Said { node, word }));
+            let passed = match of_an_agent {
+                true => pass_on(&mut Heard::new(stderr, hears), &mut io::stderr(), &err),
+                false => pass_on(&mut stderr, &mut io::stderr(), &err),
             };
-            let passed = pass_on(&mut stderr, &mut io::stderr(), err, &mut hears);
             drop(says);
-            told(tell, passed);
+            told(tell, "error", passed);
         });
         self.streams += 2;
         said
@@ -353,7 +382,7 @@ impl Cluster<'_> {
         let mut ending = killed.then(Ending::killed);
         while self.ended.len() < self.processes.len() {
             // Before anything is waited for: all of it may have happened while nodes were started.
-            let failed = !self.failures.is_empty() && !self.wanted.survive;
+            let failed = self.failures().next().is_some() && !self.wanted.survive;
             let fails = failed || self.gathering.stood_up().is_some();
             if self.signalled.is_some() || fails {
                 ending.get_or_insert_with(Ending::begins);
@@ -392,39 +421,49 @@ impl Cluster<'_> {
     fn take(&mut self, event: Event) {
         match event {
             Event::Ended { node, end } => {
-                self.ended.insert(node);
-                if self.gathering.ended(node, end.is_success()) {
-                    self.processes.iter().for_each(|p| p.tell_ended(node));
-                }
-                if !end.is_success() {
-                    self.failures.push((node, end));
-                }
+                let waits = self.gathering.ended(node, end.is_success());
+                self.tell_in_vain(&waits);
+                self.ended.push((node, end));
             }
             Event::Said { node, word } => {
                 let process = self.processes.get(usize::from(node));
                 if let (Some(running), Word::Meets { process }) = (process, &word) {
                     running.answers(*process);
                 }
-                self.gathering.said(node, word);
+                let waits = self.gathering.said(node, word);
+                self.tell_in_vain(&waits);
             }
             Event::Agent { node, .. } => drop(self.answered.insert(node)),
             Event::Elsewhere(_) => {}
             Event::Silent => self.streams -= 1,
-            Event::Unread => self.begin_to_end(SIGPIPE),
+            Event::Unwritten | Event::Alone => self.begin_to_end(SIGPIPE),
             Event::Signal(SIGQUIT) => self.ask_all(),
             Event::Signal(signal) => self.begin_to_end(signal),
         }
+    }
+
+    /// Tells nodes for whom they wait in vain.
+    fn tell_in_vain(&self, waits: &[InVain]) {
+        for InVain { waits, ended } in waits {
+            if let Some(process) = self.processes.get(usize::from(*waits)) {
+                process.tell_ended(*ended);
+            }
+        }
+    }
+
+    /// How nodes failed, in the order in which it was seen.
+    pub fn failures(&self) -> impl Iterator<Item = &(u16, End)> {
+        self.ended.iter().filter(|(_, end)| !end.is_success())
     }
 
     /// Asks all nodes what they do. One that has not begun to join cannot say it.
     fn ask_all(&self) {
         for (node, process) in (0..).zip(&self.processes) {
             process.ask();
-            if !self.gathering.has_met(node) && !self.ended.contains(&node) {
-                eprintln!(
-                    "dhole: {} has not begun to join the others",
-                    self.name(node)
-                );
+            let has_ended = self.ended.iter().any(|(ended, _)| *ended == node);
+            if !self.gathering.has_met(node) && !has_ended {
+                let name = self.name(node);
+                complain(format_args!("{name} has not begun to join the others"));
             }
         }
     }
@@ -439,112 +478,6 @@ impl Cluster<'_> {
             (None, _) => self.signal_all(Signal::TERM),
         }
         self.signalled.get_or_insert(signal);
-    }
-
-    /// Says who failed, and returns the exit code. A node that a signal ended, that was lost, or
-    /// that never came pulls others down, which end with errors of their own and may do so before
-    /// its own end is seen.
-    fn report(&self, asked: bool) -> u8 {
-        if let Some(signal) = self.signalled {
-            return 128u8.wrapping_add(signal as u8);
-        }
-        // A node ends well only if its run did, and that goes on only for those who may.
-        if self.wanted.survive && self.failures.len() < self.ended.len() {
-            for (node, end) in &self.failures {
-                eprintln!("dhole: {} {}", self.name(*node), self.describe(*node, end));
-            }
-            return 0;
-        }
-        let by_signal = |(node, end): &&(u16, End)| self.signal(*node, end).is_some();
-        let by_itself = match asked {
-            true => None,
-            false => self.failures.iter().find(by_signal),
-        };
-        let first = self.failures.first();
-        if let Some((node, end)) = by_itself {
-            eprintln!("dhole: {} {}", self.name(*node), self.describe(*node, end));
-            return end.code;
-        }
-        if let Some(node) = self.gathering.stood_up() {
-            let name = self.name(node);
-            eprintln!("dhole: {name} ended, without an error, before it had joined the others");
-            return NEVER_JOINED;
-        }
-        let Some((node, end)) = first else {
-            if self.gathering.is_empty() {
-                let program = self.wanted.program[0].to_string_lossy();
-                eprintln!(
-                    "dhole: none of the processes joined the others: \
-                     `{program}` ended without calling dhole::run"
-                );
-            }
-            return 0;
-        };
-        match self.lost_first(asked) {
-            Some((_, Some((node, end)))) => {
-                eprintln!("dhole: {} {}", self.name(*node), self.describe(*node, end));
-                return end.code;
-            }
-            Some((Lost { node, by, how }, None)) => {
-                let (name, by) = (self.name(*node), self.name(*by));
-                eprintln!("dhole: {name} was lost to {by}: {how}");
-            }
-            None => {
-                let nodes = self.places.len() as u16;
-                match self.gathering.never_came(nodes, *node) {
-                    Some(missing) => {
-                        let name = self.name(missing);
-                        eprintln!("dhole: {name} did not come to join the others in time");
-                    }
-                    None => eprintln!("dhole: {} {}", self.name(*node), self.describe(*node, end)),
-                }
-            }
-        }
-        end.code
-    }
-
-    /// The node that was lost first, and how it failed if it did so by itself: what went before the
-    /// errors of those that lost it.
-    fn lost_first(&self, asked: bool) -> Option<(&Lost, Option<&(u16, End)>)> {
-        let lost = self.gathering.lost()?;
-        let mut failures = self.failures.iter().filter(|_| !asked);
-        let own = failures.find(|(node, _)| *node == lost.node);
-        let first = self.failures.first().map(|(node, _)| *node);
-        let known = usize::from(lost.node) < self.places.len();
-        (known && first != Some(lost.node)).then_some((lost, own))
-    }
-
-    /// The signal that ended a node. An agent passes it on as shells do; what is beyond such codes
-    /// is the program's own, or the remote shell's.
-    fn signal(&self, node: u16, end: &End) -> Option<i32> {
-        let remote = self.places[usize::from(node)].is_some();
-        let code = i32::from(end.code);
-        let passed_on = remote && (129..=192).contains(&code);
-        end.signal.or(passed_on.then_some(code - 128))
-    }
-
-    /// How a node ended, in words.
-    fn describe(&self, node: u16, end: &End) -> String {
-        let remote = self.places[usize::from(node)].is_some();
-        if remote && !self.answered.contains(&node) {
-            let (rsh, code) = (&self.wanted.rsh, end.code);
-            return format!("was not started: `{rsh}` ended with exit code {code}");
-        }
-        match self.signal(node, end) {
-            Some(signal) => match signal_hook::low_level::signal_name(signal) {
-                Some(name) => format!("was ended by signal {signal} ({name})"),
-                None => format!("was ended by signal {signal}"),
-            },
-            None => format!("failed with exit code {}", end.code),
-        }
-    }
-
-    /// What a node is called.
-    fn name(&self, node: u16) -> String {
-        match &self.places[usize::from(node)] {
-            Some(host) => format!("node {node} on {}", host.name),
-            None => format!("node {node}"),
-        }
     }
 }
 
@@ -604,42 +537,6 @@ impl Ending {
     }
 }
 
-/// What an agent prints: its answer first, then what its node prints.
-struct AgentAnswers<R> {
-    node: u16,
-    stdout: Option<R>,
-    rest: Option<BufReader<R>>,
-    tell: Sender<Event>,
-}
-
-impl<R: Read> AgentAnswers<R> {
-    /// Reads to the agent's answer. A shell may greet before it.
-    fn begin(&mut self, stdout: R) -> io::Result<BufReader<R>> {
-        const MOST_BYTES: u64 = 64 << 10;
-        let mut from = BufReader::new(stdout);
-        let mut greeting = (&mut from).take(MOST_BYTES);
-        let mut line = Vec::new();
-        while greeting.read_until(b'\n', &mut line)? > 0 {
-            if let Some(port) = agent::answered(&line) {
-                let node = self.node;
-                let _ = self.tell.send(Event::Agent { node, port });
-                break;
-            }
-            line.clear();
-        }
-        Ok(from)
-    }
-}
-
-impl<R: Read> Read for AgentAnswers<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if let Some(stdout) = self.stdout.take() {
-            self.rest = Some(self.begin(stdout)?);
-        }
-        self.rest.as_mut().map_or(Ok(0), |rest| rest.read(buffer))
-    }
-}
-
 /// What the user has settled for all nodes; it is not the secret, and is no node's own.
 fn settings() -> BTreeMap<String, String> {
     let names = [
@@ -651,6 +548,8 @@ fn settings() -> BTreeMap<String, String> {
         "DHOLE_SPIN_US",
         "DHOLE_YIELDS",
         "DHOLE_PARK_MS",
+        dhole::Defaults::PROTOCOL,
+        dhole::Defaults::RACES,
     ];
     let set = names.map(|name| Some((name.to_owned(), env::var(name).ok()?)));
     set.into_iter().flatten().collect()

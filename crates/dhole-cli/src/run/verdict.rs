@@ -1,0 +1,158 @@
+//! What a run came to: who is to blame, and the exit code.
+
+use signal_hook::consts::SIGPIPE;
+
+use super::gathering::{Failed, Lost};
+use super::supervise::Cluster;
+use crate::child::End;
+use crate::say::complain;
+
+/// The exit code where nothing failed but that nodes never joined, or could not be heard.
+const OF_THE_RUN: u8 = 1;
+
+impl Cluster<'_> {
+    /// Says who failed, and returns the exit code. A node that a signal ended, that failed by its
+    /// own word, that was lost, or that never came pulls others down, which end with errors of
+    /// their own and may do so before its own end is seen.
+    pub fn report(&self, asked: bool) -> u8 {
+        match self.signalled {
+            Some(SIGPIPE) => return OF_THE_RUN,
+            Some(signal) => return 128u8.wrapping_add(signal as u8),
+            None => {}
+        }
+        let survivors = self.ended.len() - self.failures().count();
+        // A node ends well only if its run did, and that goes on only for those who may.
+        if self.wanted.survive && survivors > 0 && !self.gathering.is_empty() {
+            for (node, end) in self.failures() {
+                self.blame(*node, end);
+            }
+            return 0;
+        }
+        let failed = self.gathering.failed();
+        if let Some((node, end)) = self.ended_by_signal(asked, failed) {
+            self.blame(*node, end);
+            return end.code;
+        }
+        if let (Some(failed), Some((_, first))) = (failed, self.failures().next()) {
+            return self.blame_by_its_word(failed, first);
+        }
+        if let Some(node) = self.gathering.stood_up() {
+            let name = self.name(node);
+            complain(format_args!(
+                "{name} ended, without an error, before it had joined the others"
+            ));
+            return OF_THE_RUN;
+        }
+        match self.failures().next() {
+            Some((node, end)) => self.blame_for_a_loss(*node, end, asked),
+            None if self.gathering.is_empty() => {
+                let program = self.wanted.program[0].to_string_lossy();
+                complain(format_args!(
+                    "none of the processes joined the others: \
+                     `{program}` ended without calling dhole::run"
+                ));
+                OF_THE_RUN
+            }
+            None => 0,
+        }
+    }
+
+    /// The first node that a signal ended which was not this command's, and that did not come of
+    /// another's failure.
+    fn ended_by_signal(&self, asked: bool, failed: Option<&Failed>) -> Option<&(u16, End)> {
+        let before = failed.map_or(self.ended.len(), |failed| failed.after);
+        let mut ended = self.ended[..before].iter().filter(|_| !asked);
+        ended.find(|(node, end)| self.signal(*node, end).is_some())
+    }
+
+    /// Names the node that has said that it failed by itself, where `first` failed first.
+    fn blame_by_its_word(&self, failed: &Failed, first: &End) -> u8 {
+        let Failed { node, how, .. } = failed;
+        let name = self.name(*node);
+        let mut own = self.failures().filter(|(of, _)| of == node);
+        match own.next() {
+            Some((_, end)) if self.signal(*node, end).is_none() => {
+                let ended = self.describe(*node, end);
+                complain(format_args!("{name} {ended}: {how}"));
+                end.code
+            }
+            _ => {
+                complain(format_args!("{name} failed: {how}"));
+                first.code
+            }
+        }
+    }
+
+    /// Names the node that others lost, or that never came, or else `first`, which failed first.
+    fn blame_for_a_loss(&self, first: u16, end: &End, asked: bool) -> u8 {
+        match self.lost_first(asked) {
+            Some((_, Some((node, end)))) => {
+                self.blame(*node, end);
+                return end.code;
+            }
+            Some((Lost { node, by, how }, None)) => {
+                let (name, by) = (self.name(*node), self.name(*by));
+                complain(format_args!("{name} was lost to {by}: {how}"));
+            }
+            None => match self.gathering.never_came(self.places.len() as u16, first) {
+                Some(missing) => {
+                    let name = self.name(missing);
+                    complain(format_args!(
+                        "{name} did not come to join the others in time"
+                    ));
+                }
+                None => self.blame(first, end),
+            },
+        }
+        end.code
+    }
+
+    fn blame(&self, node: u16, end: &End) {
+        let (name, ended) = (self.name(node), self.describe(node, end));
+        complain(format_args!("{name} {ended}"));
+    }
+
+    /// The node that was lost first, and how it failed if it did so by itself: what went before the
+    /// errors of those that lost it.
+    fn lost_first(&self, asked: bool) -> Option<(&Lost, Option<&(u16, End)>)> {
+        let lost = self.gathering.lost()?;
+        let mut failures = self.failures().filter(|_| !asked);
+        let own = failures.find(|(node, _)| *node == lost.node);
+        let first = self.failures().next().map(|(node, _)| *node);
+        let known = usize::from(lost.node) < self.places.len();
+        (known && first != Some(lost.node)).then_some((lost, own))
+    }
+
+    /// The signal that ended a node. An agent passes it on as shells do; what is beyond such codes
+    /// is the program's own, or the remote shell's.
+    fn signal(&self, node: u16, end: &End) -> Option<i32> {
+        let remote = self.places[usize::from(node)].is_some();
+        let code = i32::from(end.code);
+        let passed_on = remote && (129..=192).contains(&code);
+        end.signal.or(passed_on.then_some(code - 128))
+    }
+
+    /// How a node ended, in words.
+    fn describe(&self, node: u16, end: &End) -> String {
+        let remote = self.places[usize::from(node)].is_some();
+        if remote && !self.answered.contains(&node) {
+            let (rsh, code) = (&self.wanted.rsh, end.code);
+            return format!("was not started: `{rsh}` ended with exit code {code}");
+        }
+        match self.signal(node, end) {
+            Some(signal) => match signal_hook::low_level::signal_name(signal) {
+                Some(name) => format!("was ended by signal {signal} ({name})"),
+                None => format!("was ended by signal {signal}"),
+            },
+            None => format!("failed with exit code {}", end.code),
+        }
+    }
+
+    /// What a node is called.
+    pub fn name(&self, node: u16) -> String {
+        match &self.places[usize::from(node)] {
+            Some(host) => format!("node {node} on {}", host.name),
+            None => format!("node {node}"),
+        }
+    }
+}
