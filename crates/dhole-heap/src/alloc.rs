@@ -4,6 +4,7 @@ use std::any::TypeId;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::panic::Location;
+use std::ptr::NonNull;
 
 use dhole_model::{CHUNK, CallSite, Coherence, NodeId, Oid, OidRange};
 
@@ -43,6 +44,21 @@ pub enum AllocError {
         len: u64,
         /// Where in the program.
         site: CallSite,
+    },
+    /// An object that begins as zeros, where these are no value.
+    #[error(
+        "allocating {what} in place on {node} at {site}: it begins as zeros, which are no {part}: \
+         make the value in a box and use `alloc_boxed`"
+    )]
+    NoZeros {
+        /// The type.
+        what: &'static str,
+        /// The node.
+        node: NodeId,
+        /// Where in the program.
+        site: CallSite,
+        /// What in the type is never zero.
+        part: &'static str,
     },
     /// The node's page store is full.
     #[error("allocating {what} on {node}: its store of {capacity_bytes} bytes is full")]
@@ -216,17 +232,26 @@ impl Heap {
         }
     }
 
-    /// Puts the first value of a new object into storage of its own. `None`: the store is full.
-    fn put<T: Share>(&mut self, oid: Oid, at: Place, value: T) -> Option<()> {
+    /// Puts the first value of a new object into storage of its own, which `write` is given.
+    /// `None`: the store is full.
+    ///
+    /// # Safety
+    /// `write` leaves a value of `T` where it is pointed to, unless it unwinds.
+    unsafe fn put<T: Share>(
+        &mut self,
+        oid: Oid,
+        at: Place,
+        write: impl FnOnce(NonNull<T>),
+    ) -> Option<()> {
         debug_assert!(self.chunks[at.chunk].storage(at.slot).is_none());
         debug_assert_eq!(
             self.chunks[at.chunk].binding.info.type_id,
             TypeId::of::<T>()
         );
         let storage = self.storage(oid, at)?;
-        // SAFETY: the storage is new, has the size and the alignment of the binding, which is
-        // a `T`, and nobody else knows it. A shared type has no drop glue.
-        unsafe { self.store.pointer(storage).cast::<T>().write(value) };
+        // The storage is new, has the size and the alignment of the binding, which is a `T`, and
+        // nobody else knows it. A shared type has no drop glue.
+        write(self.store.pointer(storage).cast::<T>());
         self.appear(oid, at, storage);
         Some(())
     }
@@ -259,6 +284,19 @@ impl HeapMut<'_> {
     /// [`AllocError`]; outside of a call of the worker, or out of space.
     #[track_caller]
     pub fn alloc<T: Share>(&mut self, value: T) -> Result<Ref<T>, AllocError> {
+        // SAFETY: the value is written where `alloc_by` points to.
+        unsafe { self.alloc_by(|to| to.write(value)) }
+    }
+
+    /// A new object, present here and clean, whose value `write` leaves in its storage.
+    ///
+    /// # Safety
+    /// `write` leaves a value of `T` where it is pointed to, unless it unwinds.
+    #[track_caller]
+    pub(crate) unsafe fn alloc_by<T: Share>(
+        &mut self,
+        write: impl FnOnce(NonNull<T>),
+    ) -> Result<Ref<T>, AllocError> {
         const { assert!(align_of::<T>() <= MAX_ALIGN) };
         self.may_alloc::<T>()?;
         let site = self.site.unwrap_or(Location::caller());
@@ -272,9 +310,8 @@ impl HeapMut<'_> {
             let address = address.ok_or_else(|| self.full::<T>())?;
             self.heap.cluster.put_at(oid, address);
         }
-        self.heap
-            .put(oid, at, value)
-            .ok_or_else(|| self.full::<T>())?;
+        // SAFETY: as the caller promises of `write`.
+        unsafe { self.heap.put(oid, at, write) }.ok_or_else(|| self.full::<T>())?;
         self.note_stored(oid);
         Ok(Ref::new(oid))
     }
@@ -290,6 +327,21 @@ impl HeapMut<'_> {
         &mut self,
         count: u64,
         mut init: impl FnMut(u64) -> T,
+    ) -> Result<Refs<T>, AllocError> {
+        // SAFETY: each value is written where `alloc_range_by` points to.
+        unsafe { self.alloc_range_by(count, |i, to| to.write(init(i))) }
+    }
+
+    /// As [`alloc_range`](HeapMut::alloc_range), of objects whose values `write` leaves in their
+    /// storage.
+    ///
+    /// # Safety
+    /// `write` leaves a value of `T` where it is pointed to, unless it unwinds.
+    #[track_caller]
+    pub(crate) unsafe fn alloc_range_by<T: Share>(
+        &mut self,
+        count: u64,
+        mut write: impl FnMut(u64, NonNull<T>),
     ) -> Result<Refs<T>, AllocError> {
         const { assert!(align_of::<T>() <= MAX_ALIGN) };
         self.may_alloc::<T>()?;
@@ -317,9 +369,9 @@ impl HeapMut<'_> {
                 chunk,
                 slot: oid.slot(),
             };
-            self.heap
-                .put(oid, at, init(i))
-                .ok_or_else(|| self.full::<T>())?;
+            // SAFETY: as the caller promises of `write`.
+            let put = unsafe { self.heap.put(oid, at, |to| write(i, to)) };
+            put.ok_or_else(|| self.full::<T>())?;
             self.note_stored(oid);
         }
         Ok(Refs::new(Oid(first * CHUNK), count))
@@ -450,7 +502,7 @@ impl HeapMut<'_> {
         address.map(Lies::From).ok_or_else(|| self.full::<T>())
     }
 
-    fn may_alloc<T>(&self) -> Result<(), AllocError> {
+    pub(crate) fn may_alloc<T>(&self) -> Result<(), AllocError> {
         match self.heap.presence() {
             Presence::Shared | Presence::Exclusive => Ok(()),
             presence => Err(AllocError::Presence {
@@ -495,6 +547,6 @@ impl HeapMut<'_> {
     }
 }
 
-fn what<T>() -> &'static str {
+pub(crate) fn what<T>() -> &'static str {
     std::any::type_name::<T>()
 }

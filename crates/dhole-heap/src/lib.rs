@@ -19,7 +19,7 @@
 //! | `paged`, `paged_arrays`, `page_diff`, `page_diffs` | pages that are valid, twinned and compared as a whole |
 //! | `token`, `monitor`, `readers`, `on_thread` | who may touch bytes, and when; on which thread |
 //! | `touch`, `views`, `fault` | the detector `vm`: what may not be touched faults |
-//! | `heap`, `alloc`, `free`, `transfer`, `handle`, `chunk`, `page_store`, `pre_image`, `diff` | one node's objects |
+//! | `heap`, `alloc`, `in_place`, `free`, `transfer`, `handle`, `chunk`, `page_store`, `pre_image`, `diff` | one node's objects |
 //!
 //! # Invariants
 //!
@@ -82,6 +82,7 @@ mod free;
 mod global;
 mod handle;
 mod heap;
+mod in_place;
 mod leaf;
 pub mod monitor;
 mod named;

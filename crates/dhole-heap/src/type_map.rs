@@ -222,6 +222,17 @@ impl TypeInfo {
         self.packed_size == self.size
     }
 
+    /// What in a value is never zero, if anything is: then bytes that are all zero are no value.
+    pub fn never_zero(&self) -> Option<&'static str> {
+        const LONGEST_LEAF: usize = 16;
+        let is_zero = |leaf: &&Leaf| leaf.test.accepts(&[0; LONGEST_LEAF][..leaf.test.bytes()]);
+        let leaf = self.leaves.iter().find(|leaf| !is_zero(leaf));
+        let is_none = |slot: &&ReferenceSlot| slot.form == ReferenceForm::Maybe;
+        let reference = self.references.iter().find(|slot| !is_none(slot));
+        let leaf = leaf.map(|leaf| leaf.test.name());
+        leaf.or(reference.map(|_| "reference (`Option<Ref<_>>` has a zero, `Ref<_>` has none)"))
+    }
+
     /// Tests every leaf of one packed value. References are tested for being references at all;
     /// what they refer to is the directory's business.
     ///

@@ -304,7 +304,8 @@ impl<'id> Worker<'id> {
         dhole_heap::readers(self, f)
     }
 
-    /// Allocates an object on this node.
+    /// Allocates an object on this node. The value passes the stack: what is larger than that is
+    /// made in place by [`alloc_with`](Worker::alloc_with).
     ///
     /// An allocation that fails unwinds to the node's boundary, and `run` returns its
     /// [`AllocError`]: there are no ids or no store left.

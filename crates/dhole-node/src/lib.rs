@@ -7,6 +7,7 @@
 //! | module | event or command |
 //! |---|---|
 //! | `access` | a miss, a first write, an allocation |
+//! | `in_place` | allocations of objects that are larger than a stack |
 //! | `lock`, `gate` | locks and conditions; read-write locks and semaphores |
 //! | `survival` | runs that go on when nodes are lost |
 //! | `sync` | the barrier, `once` |
@@ -50,6 +51,7 @@ mod freeing;
 mod gate;
 mod grip;
 mod ids;
+mod in_place;
 mod into_error;
 mod launch;
 mod lock;

@@ -129,6 +129,29 @@ impl Under<'_, '_> {
         self.worker.alloc_range_under(self.coherence, count, init)
     }
 
+    /// As [`Worker::alloc_with`].
+    #[track_caller]
+    pub fn alloc_with<T: Share>(&mut self, init: impl FnOnce(&mut T)) -> Ref<T> {
+        self.worker.alloc_with_under(self.coherence, init)
+    }
+
+    /// As [`Worker::alloc_range_with`].
+    #[track_caller]
+    pub fn alloc_range_with<T: Share>(
+        &mut self,
+        count: usize,
+        init: impl FnMut(usize, &mut T),
+    ) -> Refs<T> {
+        self.worker
+            .alloc_range_with_under(self.coherence, count, init)
+    }
+
+    /// As [`Worker::alloc_boxed`].
+    #[track_caller]
+    pub fn alloc_boxed<T: Share>(&mut self, value: Box<T>) -> Ref<T> {
+        self.worker.alloc_boxed_under(self.coherence, value)
+    }
+
     /// As [`Worker::alloc_rows`]. Rows that have a home are stored there from the start.
     #[track_caller]
     pub fn alloc_rows<T: Scalar>(&mut self, count: usize, len: usize) -> Rows<T> {

@@ -4,6 +4,7 @@ mod arrays;
 mod failures;
 mod family;
 mod freeing;
+mod in_place;
 mod optimisations;
 mod races;
 mod timing;
