@@ -535,7 +535,8 @@ impl Model for PagesModel {
         };
         let nodes = self.nodes.len();
         let node = |me| Node {
-            protocol: Protocol::with(NodeId::at(me), nodes, limits, Races::Ignore),
+            protocol: Protocol::with(NodeId::at(me), nodes, limits, Races::Ignore)
+                .paging(0..self.pages as u64),
             pages: vec![Page::default(); self.pages],
             diffs: BTreeMap::new(),
             done: 0,

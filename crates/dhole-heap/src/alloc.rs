@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::panic::Location;
 use std::ptr::NonNull;
 
-use dhole_model::{CHUNK, CallSite, Coherence, NodeId, Oid, OidRange};
+use dhole_model::{CHUNK, CallSite, Coherence, NodeId, Oid, OidRange, PageRange};
 
 use crate::directory::{ArrayRun, Life, Run};
 use crate::global::Lies;
@@ -69,6 +69,17 @@ pub enum AllocError {
         node: NodeId,
         /// Bytes of the whole store.
         capacity_bytes: u64,
+    },
+    /// The cluster keeps whole pages consistent, and those of the new objects are read-only.
+    #[error("allocating {what} on {node}: not all of the {} pages from {} on may be written",
+        pages.count, pages.first)]
+    Pages {
+        /// The type.
+        what: &'static str,
+        /// The node.
+        node: NodeId,
+        /// The pages where the objects would lie.
+        pages: PageRange,
     },
     /// There are no object ids left.
     #[error("allocating {what} on {node}: {error}")]
@@ -299,6 +310,7 @@ impl HeapMut<'_> {
     ) -> Result<Ref<T>, AllocError> {
         const { assert!(align_of::<T>() <= MAX_ALIGN) };
         self.may_alloc::<T>()?;
+        self.may_store::<T>(1)?;
         let site = self.site.unwrap_or(Location::caller());
         let (oid, at) = self
             .heap
@@ -349,6 +361,7 @@ impl HeapMut<'_> {
         if count == 0 {
             return Ok(Refs::empty());
         }
+        self.may_store::<T>(count)?;
         let binding = Binding {
             info: TypeInfo::of::<T>(),
             len: 1,
@@ -441,6 +454,10 @@ impl HeapMut<'_> {
         len: u64,
         init: impl FnMut(u64) -> T,
     ) -> Result<Array<T>, AllocError> {
+        self.may_alloc::<T>()?;
+        if len > 0 {
+            self.may_store::<T>(len)?;
+        }
         let array = self.array_ids(len, false)?;
         if !array.is_empty() {
             self.put_array(array, init)

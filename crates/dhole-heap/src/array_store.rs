@@ -64,6 +64,9 @@ pub enum ElementsRefusal {
     /// Not all of them are stored here.
     #[error("not all are stored here")]
     NotStored,
+    /// Pages are kept consistent, not elements.
+    #[error("its cluster keeps whole pages consistent")]
+    Paged,
     /// The array did not start as zeros.
     #[error("the array did not start as zeros")]
     NotZeros,
@@ -332,6 +335,7 @@ impl Heap {
         if presence == Presence::Computing {
             return Err(ElementsRefusal::Presence(presence));
         }
+        self.not_paged()?;
         self.array(elements)?;
         // SAFETY: the node lock is held.
         let [valid, written] = unsafe {
@@ -466,6 +470,7 @@ impl HeapMut<'_> {
     ) -> Result<(), ElementsRefused> {
         self.refusable("merging", elements, |heap| {
             heap.exclusive_call()?;
+            heap.not_paged()?;
             heap.array(elements)?;
             // SAFETY: the node lock is held.
             if unsafe { heap.extents.read.find(elements) }.is_none() {
@@ -534,6 +539,7 @@ impl HeapMut<'_> {
     pub fn make_elements_writable(&mut self, elements: Elements) -> Result<(), ElementsRefused> {
         self.refusable("making writable", elements, |heap| {
             heap.exclusive_call()?;
+            heap.not_paged()?;
             // SAFETY: the lock is held.
             if unsafe { heap.extents.read.find(elements) }.is_none() {
                 return Err(ElementsRefusal::Absent);
@@ -588,6 +594,13 @@ impl HeapMut<'_> {
                 let bytes = size_of_val(values);
                 let wanted = elements.count * size_of::<T>() as u64;
                 return Err(ElementsRefusal::Length { bytes, wanted });
+            }
+            if heap.is_paged() {
+                let pages = heap.pages_of_elements(elements)?;
+                if !heap.are_pages_writable(pages) {
+                    return Err(ElementsRefusal::Absent);
+                }
+                heap.note_array_writes(elements);
             }
             heap.store_blocks(elements);
             let to = heap.span(elements).0.cast::<T>();
@@ -695,6 +708,13 @@ impl HeapMut<'_> {
 }
 
 impl Heap {
+    fn not_paged(&self) -> Refusable<()> {
+        match self.is_paged() {
+            true => Err(ElementsRefusal::Paged),
+            false => Ok(()),
+        }
+    }
+
     fn exclusive_call(&self) -> Refusable<()> {
         match self.presence() {
             Presence::Exclusive => Ok(()),

@@ -13,7 +13,9 @@ use crate::alloc::IdParts;
 use crate::apart::Apart;
 use crate::directory::{ArrayBinding, ArrayRun, BindError, Binding, Directory, Run};
 use crate::global::GlobalSpace;
+use crate::heap::KEPT_BYTES;
 use crate::page_diffs::MadeDiffs;
+use crate::page_store::PAGE_BYTES;
 use crate::parts::{FIRST_PER_NODE, Parts};
 use crate::space::{self, IDS_PER_PAGE, Owner, ReserveError, Slot};
 use crate::told::{LearnError, MOST_BURIED};
@@ -39,6 +41,8 @@ pub struct Cluster {
     pub(crate) made_diffs: MadeDiffs,
     /// Where objects lie on all nodes alike.
     global: Option<GlobalSpace>,
+    /// Whether pages are kept consistent, not objects.
+    pages: bool,
     /// What goes with the other nodes being in other processes, if they are.
     pub(crate) apart: Option<Apart>,
 }
@@ -108,10 +112,23 @@ impl Cluster {
     /// # Errors
     /// As [`new`](Cluster::new).
     pub fn placing(placement: Placement, nodes: usize) -> Result<Arc<Cluster>, ReserveError> {
+        Cluster::placed(placement == Placement::Everywhere, false, nodes)
+    }
+
+    /// As [`new`](Cluster::new), of nodes that keep whole pages consistent in place of objects:
+    /// each of their heaps offers [`HeapMut::paged`](crate::HeapMut::paged), and refuses what
+    /// changes single objects. They place objects [everywhere](Placement::Everywhere).
+    ///
+    /// # Errors
+    /// As [`new`](Cluster::new).
+    pub fn paged(nodes: usize) -> Result<Arc<Cluster>, ReserveError> {
+        Cluster::placed(true, true, nodes)
+    }
+
+    fn placed(everywhere: bool, pages: bool, nodes: usize) -> Result<Arc<Cluster>, ReserveError> {
         let (slots, ordinal) = space::take_slots(nodes)?;
-        let everywhere = placement == Placement::Everywhere;
         let global = everywhere.then(|| GlobalSpace::new(slots[0].store_bytes()));
-        let cluster = Cluster::of(nodes, (slots, ordinal), global, None);
+        let cluster = Cluster::of(nodes, (slots, ordinal), (global, pages), None);
         let all = FIRST_PER_NODE * nodes as u64;
         let ids = space::take_ids(all..all, &cluster.me)?;
         cluster.first_id.get_or_init(|| ids.start);
@@ -121,6 +138,18 @@ impl Cluster {
         }
         drop(parts);
         Ok(cluster)
+    }
+
+    /// Whether whole pages are kept consistent, not objects.
+    pub(crate) fn is_paged(&self) -> bool {
+        self.pages
+    }
+
+    /// The pages that objects may lie on, where whole pages are kept consistent.
+    pub fn pages(&self) -> Option<Range<u64>> {
+        let objects = KEPT_BYTES..self.store_bytes();
+        let pages = objects.start / PAGE_BYTES..objects.end / PAGE_BYTES;
+        self.pages.then_some(pages)
     }
 
     /// Reserves what node `me` needs, the one of `nodes` that is in this process. It has no ids
@@ -135,7 +164,7 @@ impl Cluster {
     ) -> Result<Arc<Cluster>, ReserveError> {
         let taken = space::take_slots(1)?;
         let apart = Apart::new(me, nodes);
-        let cluster = Cluster::of(nodes, taken, None, Some(apart));
+        let cluster = Cluster::of(nodes, taken, (None, false), Some(apart));
         cluster.detect_by(detector)?;
         Ok(cluster)
     }
@@ -280,7 +309,7 @@ impl Cluster {
     fn of(
         nodes: usize,
         (slots, ordinal): (Box<[Slot]>, u64),
-        global: Option<GlobalSpace>,
+        (global, pages): (Option<GlobalSpace>, bool),
         apart: Option<Apart>,
     ) -> Arc<Cluster> {
         Arc::new_cyclic(|me| Cluster {
@@ -295,6 +324,7 @@ impl Cluster {
             directory: RwLock::new(Directory::default()),
             made_diffs: MadeDiffs::default(),
             global,
+            pages,
             apart,
         })
     }

@@ -311,6 +311,9 @@ pub enum Refusal {
     /// The node has no valid copy.
     #[error("no valid copy is here")]
     Absent,
+    /// Pages are kept consistent, not objects.
+    #[error("its cluster keeps whole pages consistent")]
+    Paged,
 }
 
 impl<'g> HeapMut<'g> {
@@ -334,7 +337,7 @@ impl<'g> HeapMut<'g> {
 
     /// The same heap, for a shorter time.
     #[inline]
-    fn reborrow(&mut self) -> HeapMut<'_> {
+    pub(crate) fn reborrow(&mut self) -> HeapMut<'_> {
         HeapMut {
             heap: &mut *self.heap,
             coherence: self.coherence,
@@ -443,10 +446,13 @@ impl<'g> HeapMut<'g> {
     ///
     /// # Errors
     /// [`Refusal::Presence`] outside of an exclusive call, [`Refusal::Absent`] without a valid
-    /// copy.
+    /// copy, [`Refusal::Paged`] where pages are kept consistent.
     pub fn make_writable(&mut self, oid: Oid, pre_image: bool) -> Result<(), Refused> {
         const OPERATION: &str = "making writable";
         self.exclusive(OPERATION, oid)?;
+        if self.heap.is_paged() {
+            return Err(self.refuse(OPERATION, oid, Refusal::Paged));
+        }
         let found = self.heap.place(oid);
         let Some(at) = found.filter(|at| self.heap.chunks[at.chunk].is_present(at.slot)) else {
             return Err(self.refuse(OPERATION, oid, Refusal::Absent));

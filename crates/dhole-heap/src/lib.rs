@@ -132,7 +132,7 @@ pub use on_thread::{ANodesWorker, OnAnyThread, OnThread};
 pub use own::Own;
 pub use page_diff::PageDiffError;
 pub use page_store::PAGE_BYTES;
-pub use paged::{PageRefusal, PageRefused};
+pub use paged::{PageRefusal, PageRefused, Paged};
 pub use readers::{Absent, Readers, readers};
 pub use reference::{Ref, Refs};
 pub use row::{Row, Rows, Scalar};

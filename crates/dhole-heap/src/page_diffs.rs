@@ -83,13 +83,11 @@ impl MadeDiffs {
 
 #[cfg(test)]
 mod tests {
-    use dhole_model::Placement;
-
     use super::*;
-    use crate::{Cluster, HeapMut, Monitor};
+    use crate::{Cluster, Monitor, Paged};
 
-    fn on<R>(node: &Monitor<()>, f: impl FnOnce(&mut HeapMut<'_>) -> R) -> R {
-        f(&mut node.lock().split().0)
+    fn on<R>(node: &Monitor<()>, f: impl FnOnce(&mut Paged<'_>) -> R) -> R {
+        f(&mut node.lock().split().0.paged().unwrap())
     }
 
     #[test]
@@ -110,12 +108,12 @@ mod tests {
 
     #[test]
     fn who_fetches_a_diff_keeps_bytes_only_if_they_are_not_its_writers() {
-        let cluster = Cluster::placing(Placement::Everywhere, 3).unwrap();
+        let cluster = Cluster::paged(3).unwrap();
         let nodes = [0, 1, 2].map(|node| Monitor::new(&cluster, NodeId(node), ()));
         let key = (PageId(3), NodeId(0), 7);
         let made = Diff::from(&b"made"[..]);
         on(&nodes[0], |heap| {
-            heap.heap.keep_made_diff(key, Arc::clone(&made))
+            heap.on.heap.keep_made_diff(key, Arc::clone(&made))
         });
         on(&nodes[1], |heap| heap.keep_page_diff(key, b"made"));
         on(&nodes[2], |heap| heap.keep_page_diff(key, b"else"));

@@ -11,7 +11,7 @@
 use dhole_model::{NodeId, Oid, PageId, PageRange};
 use rustc_hash::FxHashMap;
 
-use crate::heap::{Heap, Place};
+use crate::heap::{Heap, KEPT_BYTES, Place};
 use crate::page_diff::{self, BYTES, PageDiffError, Snapshot, WORD};
 use crate::page_diffs::{Diff, DiffKey, PageDiffs};
 use crate::transfer::InstallError;
@@ -19,6 +19,13 @@ use crate::{AllocError, Binding, HeapMut, PAGE_BYTES, Presence, TypeInfo};
 
 /// Snapshots kept for the next twins.
 const SPARE: usize = 64;
+
+/// The pages of a node of a [paged](crate::Cluster::paged) cluster, as the holder of the node lock
+/// may use them. No other heap has any: where objects are kept consistent one by one, a page that
+/// is not valid may hold an object that is in use.
+pub struct Paged<'h> {
+    pub(crate) on: HeapMut<'h>,
+}
 
 /// A node's pages.
 #[derive(Default)]
@@ -100,6 +107,8 @@ impl Heap {
     /// Makes sure that the store has the page, which counts as in use from then on.
     fn touch(&mut self, id: PageId) -> Refusable<u64> {
         let at = id.0.checked_mul(PAGE_BYTES).ok_or(PageRefusal::Beyond)?;
+        // What lies on the first pages stays when a cluster ends, and no object is put there.
+        only(at >= KEPT_BYTES, PageRefusal::Beyond)?;
         self.store.touch(at).ok_or(PageRefusal::Beyond)?;
         Ok(at)
     }
@@ -265,23 +274,34 @@ fn each_hole(info: &TypeInfo, storage: u64, mut f: impl FnMut(u64, u64)) {
 }
 
 impl HeapMut<'_> {
+    /// The node's pages, if its cluster is [paged](crate::Cluster::paged).
+    pub fn paged(&mut self) -> Option<Paged<'_>> {
+        let paged = self.heap.is_paged();
+        paged.then(|| Paged {
+            on: self.reborrow(),
+        })
+    }
+}
+
+impl Paged<'_> {
     fn on_page<R>(
         &mut self,
         operation: &'static str,
         page: PageId,
         f: impl FnOnce(&mut Heap) -> Refusable<R>,
     ) -> Result<R, PageRefused> {
-        f(self.heap).map_err(|refusal| PageRefused {
+        f(self.on.heap).map_err(|refusal| PageRefused {
             operation,
             page,
-            node: self.heap.node,
+            node: self.on.heap.node,
             refusal,
         })
     }
 
     /// Whether the objects on a page may be read here.
     pub fn is_page_valid(&self, page: PageId) -> bool {
-        self.heap
+        self.on
+            .heap
             .pages
             .known
             .get(&page)
@@ -290,7 +310,7 @@ impl HeapMut<'_> {
 
     /// Whether the objects on a page may be written here.
     pub fn is_page_writable(&self, page: PageId) -> bool {
-        let known = self.heap.pages.known.get(&page);
+        let known = self.on.heap.pages.known.get(&page);
         known.is_some_and(|page| page.writable)
     }
 
@@ -374,12 +394,12 @@ impl HeapMut<'_> {
     /// Forgets the twin of a page, which becomes read-only.
     ///
     /// # Errors
-    /// As [`protect_page`](HeapMut::protect_page).
+    /// As [`protect_page`](Paged::protect_page).
     pub fn drop_twin(&mut self, page: PageId) -> Result<(), PageRefused> {
         self.protect_page(page)?;
-        let twin = self.heap.pages.twins.remove(&page);
+        let twin = self.on.heap.pages.twins.remove(&page);
         twin.into_iter()
-            .for_each(|twin| self.heap.pages.recycle(twin));
+            .for_each(|twin| self.on.heap.pages.recycle(twin));
         Ok(())
     }
 
@@ -447,6 +467,12 @@ impl HeapMut<'_> {
                 !heap.is_being_written(page),
                 PageRefusal::Presence(heap.presence()),
             )?;
+            // Whatever puts bytes on a page makes it known. Nothing is kept of others, so that
+            // memory does not grow by what others ask for.
+            if !heap.pages.known.contains_key(&page) {
+                out.resize(out.len() + BYTES, 0);
+                return Ok(());
+            }
             let copy = heap.snapshot(page)?;
             out.extend_from_slice(&copy[..]);
             heap.pages.recycle(copy);
@@ -456,21 +482,21 @@ impl HeapMut<'_> {
 
     /// Keeps a diff that another node made.
     pub fn keep_page_diff(&mut self, key: DiffKey, bytes: &[u8]) {
-        if !self.heap.cluster.made_diffs.has(key, bytes) {
+        if !self.on.heap.cluster.made_diffs.has(key, bytes) {
             let (page, node, number) = key;
-            let page = self.heap.page(page);
+            let page = self.on.heap.page(page);
             page.diffs.keep(node, number, bytes.into());
         }
     }
 
     /// A diff that is kept here.
     pub fn page_diff(&self, key: DiffKey) -> Option<Diff> {
-        self.heap.page_diff(key)
+        self.on.heap.page_diff(key)
     }
 
     /// Forgets all diffs.
     pub fn forget_page_diffs(&mut self) {
-        let heap = &mut *self.heap;
+        let heap = &mut *self.on.heap;
         let (node, pages) = (heap.node, &mut heap.pages.known);
         let own = pages.iter_mut().flat_map(|(&id, page)| {
             let numbers = page.diffs.forget(node);
@@ -501,7 +527,7 @@ impl HeapMut<'_> {
     /// # Errors
     /// [`InstallError`] when the id names no object of this cluster, or it does not fit the store.
     pub fn pages_of(&mut self, oid: Oid) -> Result<PageRange, InstallError> {
-        self.heap.pages_of(oid).map(|(_, _, pages)| pages)
+        self.on.heap.pages_of(oid).map(|(_, _, pages)| pages)
     }
 
     /// Lets the worker read an object all of whose pages are valid, once its bytes are a value.
@@ -509,7 +535,7 @@ impl HeapMut<'_> {
     /// # Errors
     /// [`InstallError`]; [`InstallError::Absent`] when a page is not valid.
     pub fn show(&mut self, oid: Oid) -> Result<(), InstallError> {
-        let (node, presence) = (self.heap.node, self.heap.presence());
+        let (node, presence) = (self.on.heap.node, self.on.heap.presence());
         if presence == Presence::Computing {
             return Err(InstallError::Presence {
                 oid,
@@ -517,23 +543,23 @@ impl HeapMut<'_> {
                 presence,
             });
         }
-        let (at, storage, pages) = self.heap.pages_of(oid)?;
-        if !self.heap.are(pages, |page| page.valid) {
+        let (at, storage, pages) = self.on.heap.pages_of(oid)?;
+        if !self.on.heap.are(pages, |page| page.valid) {
             return Err(InstallError::Absent { oid, node });
         }
-        if self.heap.chunks[at.chunk].is_present(at.slot) {
+        if self.on.heap.chunks[at.chunk].is_present(at.slot) {
             return Ok(());
         }
-        let binding = self.heap.chunks[at.chunk].binding;
+        let binding = self.on.heap.chunks[at.chunk].binding;
         if !(binding.info.leaves.is_empty() && binding.info.references.is_empty()) {
-            let mut packed = self.heap.pre_images.buffer();
-            self.heap.pack(at, storage, &mut packed);
-            let checked = self.check(oid, &binding, &packed);
-            self.heap.pre_images.recycle(packed);
+            let mut packed = self.on.heap.pre_images.buffer();
+            self.on.heap.pack(at, storage, &mut packed);
+            let checked = self.on.check(oid, &binding, &packed);
+            self.on.heap.pre_images.recycle(packed);
             checked?;
         }
-        self.heap.list(pages, oid, |page| &mut page.shown);
-        self.heap.appear(oid, at, storage);
+        self.on.heap.list(pages, oid, |page| &mut page.shown);
+        self.on.heap.appear(oid, at, storage);
         Ok(())
     }
 
@@ -542,7 +568,7 @@ impl HeapMut<'_> {
     /// # Errors
     /// [`InstallError`]; [`InstallError::Absent`] when it may not be read, or a page not written.
     pub fn show_writable(&mut self, oid: Oid) -> Result<(), InstallError> {
-        let (node, presence) = (self.heap.node, self.heap.presence());
+        let (node, presence) = (self.on.heap.node, self.on.heap.presence());
         if presence != Presence::Exclusive {
             return Err(InstallError::Presence {
                 oid,
@@ -550,20 +576,58 @@ impl HeapMut<'_> {
                 presence,
             });
         }
-        let (at, storage, pages) = self.heap.pages_of(oid)?;
-        let present = self.heap.chunks[at.chunk].is_present(at.slot);
-        if !present || !self.heap.are(pages, |page| page.writable) {
+        let (at, storage, pages) = self.on.heap.pages_of(oid)?;
+        let present = self.on.heap.chunks[at.chunk].is_present(at.slot);
+        if !present || !self.on.heap.are(pages, |page| page.writable) {
             return Err(InstallError::Absent { oid, node });
         }
-        if !self.heap.chunks[at.chunk].is_writable(at.slot) {
-            let binding = self.heap.chunks[at.chunk].binding;
-            self.heap.note_writes(&binding, storage, pages);
-            self.heap.list(pages, oid, |page| &mut page.written);
-            self.heap.chunks[at.chunk].set_writable(at.slot);
-            let [_, write] = self.heap.tables();
-            write.set(oid, self.heap.store.pointer(storage).as_ptr());
+        if !self.on.heap.chunks[at.chunk].is_writable(at.slot) {
+            let binding = self.on.heap.chunks[at.chunk].binding;
+            self.on.heap.note_writes(&binding, storage, pages);
+            self.on.heap.list(pages, oid, |page| &mut page.written);
+            self.on.heap.chunks[at.chunk].set_writable(at.slot);
+            let [_, write] = self.on.heap.tables();
+            write.set(oid, self.on.heap.store.pointer(storage).as_ptr());
         }
         Ok(())
+    }
+
+    /// The pages in which new objects of so many bytes will lie; they are where the next
+    /// allocation puts them.
+    ///
+    /// # Errors
+    /// [`AllocError::Full`] when the space of addresses is used up.
+    pub fn next_pages<T: crate::Share>(&mut self, count: u64) -> Result<PageRange, AllocError> {
+        self.on.next_pages::<T>(count)
+    }
+}
+
+impl HeapMut<'_> {
+    fn next_pages<T: crate::Share>(&mut self, count: u64) -> Result<PageRange, AllocError> {
+        self.fits::<T>(count, 1)?;
+        let bytes = (size_of::<T>() as u64).checked_mul(count);
+        let next = bytes.and_then(|bytes| self.heap.next_address(bytes, align_of::<T>() as u64));
+        let (Some(at), Some(bytes)) = (next, bytes) else {
+            return Err(self.full::<T>());
+        };
+        Ok(PageRange::of(at..at + bytes, PAGE_BYTES))
+    }
+
+    /// Tests that the pages in which `count` new objects will lie may be written here, where pages
+    /// are kept consistent.
+    pub(crate) fn may_store<T: crate::Share>(&mut self, count: u64) -> Result<(), AllocError> {
+        if !self.heap.is_paged() {
+            return Ok(());
+        }
+        let pages = self.next_pages::<T>(count)?;
+        match self.heap.are_pages_writable(pages) {
+            true => Ok(()),
+            false => Err(AllocError::Pages {
+                what: std::any::type_name::<T>(),
+                node: self.heap.node,
+                pages,
+            }),
+        }
     }
 
     /// A value was stored when it was allocated, on pages that are valid and twinned.
@@ -576,21 +640,6 @@ impl HeapMut<'_> {
             self.heap.note_writes(&binding, storage, pages);
             self.heap.list(pages, oid, |page| &mut page.shown);
         }
-    }
-
-    /// The pages in which new objects of so many bytes will lie; they are where the next
-    /// allocation puts them.
-    ///
-    /// # Errors
-    /// [`AllocError::Full`] when the space of addresses is used up.
-    pub fn next_pages<T: crate::Share>(&mut self, count: u64) -> Result<PageRange, AllocError> {
-        self.fits::<T>(count, 1)?;
-        let bytes = (size_of::<T>() as u64).checked_mul(count);
-        let next = bytes.and_then(|bytes| self.heap.next_address(bytes, align_of::<T>() as u64));
-        let (Some(at), Some(bytes)) = (next, bytes) else {
-            return Err(self.full::<T>());
-        };
-        Ok(PageRange::of(at..at + bytes, PAGE_BYTES))
     }
 }
 
@@ -605,7 +654,7 @@ impl Pages {
 impl Heap {
     /// Whether objects are kept consistent by pages.
     pub(crate) fn is_paged(&self) -> bool {
-        !self.pages.known.is_empty()
+        self.cluster.is_paged()
     }
 
     fn in_call(&self) -> Refusable<()> {

@@ -5,11 +5,12 @@ use dhole_model::{Elements, Oid, PageId, PageRange};
 use crate::array_store::{ElementsRefused, Refusable};
 use crate::heap::Heap;
 use crate::page_diff::WORD;
-use crate::{ElementsRefusal, HeapMut, PAGE_BYTES, Presence};
+use crate::paged::Paged;
+use crate::{ElementsRefusal, PAGE_BYTES, Presence};
 
 impl Heap {
     /// Where elements of an array are in the global space.
-    fn pages_of_elements(&mut self, elements: Elements) -> Refusable<PageRange> {
+    pub(crate) fn pages_of_elements(&mut self, elements: Elements) -> Refusable<PageRange> {
         let local = self.array(elements)?;
         let size = local.binding.info.size as u64;
         let start = local.storage + elements.first * size;
@@ -77,13 +78,14 @@ impl Heap {
     }
 }
 
-impl HeapMut<'_> {
+impl Paged<'_> {
     /// The pages that elements of an array lie in.
     ///
     /// # Errors
     /// [`ElementsRefused`] when there are no such elements.
     pub fn pages_of_elements(&mut self, elements: Elements) -> Result<PageRange, ElementsRefused> {
-        self.refusable("placing", elements, |heap| heap.pages_of_elements(elements))
+        self.on
+            .refusable("placing", elements, |heap| heap.pages_of_elements(elements))
     }
 
     /// Lets the worker read elements all of whose pages are valid, once their bytes are values,
@@ -92,7 +94,7 @@ impl HeapMut<'_> {
     /// # Errors
     /// [`ElementsRefused`]; [`ElementsRefusal::Absent`] when a page is not valid.
     pub fn show_elements(&mut self, elements: Elements) -> Result<(), ElementsRefused> {
-        self.refusable("showing", elements, |heap| {
+        self.on.refusable("showing", elements, |heap| {
             if heap.presence() == Presence::Computing {
                 return Err(ElementsRefusal::Presence(Presence::Computing));
             }
@@ -124,10 +126,10 @@ impl HeapMut<'_> {
     /// [`ElementsRefused`]; [`ElementsRefusal::Absent`] when they may not be read, or a page not
     /// written.
     pub fn show_elements_writable(&mut self, elements: Elements) -> Result<(), ElementsRefused> {
-        if !self.has_elements(elements) {
+        if !self.on.has_elements(elements) {
             self.show_elements(elements)?;
         }
-        self.refusable("making writable", elements, |heap| {
+        self.on.refusable("making writable", elements, |heap| {
             let pages = heap.pages_of_elements(elements)?;
             let exclusive = heap.presence() == Presence::Exclusive;
             if !exclusive || !heap.are_pages_writable(pages) {

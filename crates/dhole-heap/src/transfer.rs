@@ -123,6 +123,14 @@ pub enum InstallError {
         /// The node.
         node: NodeId,
     },
+    /// Pages are kept consistent, not objects.
+    #[error("changing {oid} on {node}: its cluster keeps whole pages consistent")]
+    Paged {
+        /// The object.
+        oid: Oid,
+        /// The node.
+        node: NodeId,
+    },
     /// The id names no object of this cluster.
     #[error("installing on {node}: {foreign}")]
     Foreign {
@@ -303,6 +311,9 @@ impl HeapMut<'_> {
                 presence,
             });
         }
+        if self.heap.is_paged() {
+            return Err(InstallError::Paged { oid, node });
+        }
         let here = |at: &Place| self.heap.chunks[at.chunk].is_present(at.slot);
         let at = self.heap.place(oid).filter(here);
         let at = at.ok_or(InstallError::Absent { oid, node })?;
@@ -436,6 +447,9 @@ impl HeapMut<'_> {
                 node,
                 presence,
             });
+        }
+        if self.heap.is_paged() {
+            return Err(InstallError::Paged { oid, node });
         }
         let seen = self.heap.see(oid);
         let at = seen.map_err(|foreign| InstallError::Foreign { node, foreign })?;

@@ -405,11 +405,11 @@ impl<'id> Worker<'id> {
             while let Some(ids) = call.split().0.ids_wanted(ids as u64) {
                 link.and_wait(call, Event::AskIds { ids })?;
             }
-            if paged && stored > 0 {
-                match call.split().0.next_pages::<T>(stored as u64) {
-                    Ok(pages) => link.bring_pages_to_write(call, pages, None)?,
-                    Err(error) => return Ok(Err(error)),
-                }
+            if paged
+                && stored > 0
+                && let Err(error) = link.bring_next_pages::<T>(call, stored as u64)?
+            {
+                return Ok(Err(error));
             }
             let mut heap = call.split().0.for_site(site);
             let (made, stored) = match make(&mut heap.under(coherence)) {

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -65,12 +66,16 @@ impl Settings {
         }
     }
 
-    /// The protocol of one of the nodes, before anything has happened.
-    pub(crate) fn protocol(&self, id: NodeId) -> Protocol {
+    /// The protocol of one of the nodes, before anything has happened; of these pages, where the
+    /// run keeps pages consistent.
+    pub(crate) fn protocol(&self, id: NodeId, pages: Option<Range<u64>>) -> Protocol {
         let limits = self.optimisations.limits();
         let mut protocol = Protocol::with(id, self.nodes, limits, self.races);
         if self.survive {
             protocol.survive();
+        }
+        if let Some(pages) = pages {
+            protocol = protocol.paging(pages);
         }
         match self.optimisations.write_detection {
             WriteDetection::Marks => protocol,
@@ -157,6 +162,7 @@ pub fn run_on<R: Send>(
         None => {
             settings.check()?;
             let cluster = match settings.placement() {
+                _ if settings.coherence == Coherence::TreadMarks => Cluster::paged(nodes),
                 Placement::FirstTouch => Cluster::with_detector(nodes, settings.detector),
                 everywhere => Cluster::placing(everywhere, nodes),
             };

@@ -116,7 +116,7 @@ impl Node {
         let state = State {
             id,
             nodes,
-            protocol: settings.protocol(id),
+            protocol: settings.protocol(id, cluster.pages()),
             commands: Commands::new(),
             held: Vec::new(),
             held_elements: Vec::new(),

@@ -1,7 +1,7 @@
 //! A run under TreadMarks: from a miss to the pages that an object lies in, and what the protocol's
 //! commands do to pages.
 
-use dhole_heap::{ArrayMiss, Call, Miss, PageRefused, Share};
+use dhole_heap::{AllocError, ArrayMiss, Call, HeapMut, Miss, PageRefused, Paged, Share};
 use dhole_model::{CallSite, Coherence, NodeId, PageId, PageRange};
 use dhole_net::Payload;
 use dhole_protocol::{DiffId, Event, Message, PageCommand, PageEvent, ProtocolError, SentDiff};
@@ -50,7 +50,7 @@ impl Worker<'_> {
             let pages = pages_of(call, miss)?;
             link.bring_pages_to_write(call, pages, asked_for(miss.row, creator))?;
             show(call, miss)?;
-            let shown = call.split().0.show_writable(miss.oid);
+            let shown = on_pages(call, |pages| pages.show_writable(miss.oid));
             must(
                 shown,
                 "a writer is in a call with `&mut w`, and its pages are writable",
@@ -90,12 +90,12 @@ impl Worker<'_> {
             let pages = pages_of_elements(call, miss)?;
             link.bring_pages_to_write(call, pages, asked_for(bound.zeros, creator))?;
             show_elements(call, miss)?;
-            let mut heap = call.split().0;
-            let shown = heap.show_elements_writable(elements);
+            let shown = on_pages(call, |pages| pages.show_elements_writable(elements));
             must(
                 shown,
                 "a writer is in a call with `&mut w`, and its pages are writable",
             );
+            let mut heap = call.split().0;
             let written = values.map_or(Ok(()), |values| heap.overwrite_elements(elements, values));
             must(written, "what is writable may be written over");
             Ok(Ok(()))
@@ -110,11 +110,21 @@ fn asked_for(zero_ok: bool, creator: NodeId) -> Option<NodeId> {
     (!zero_ok).then_some(creator)
 }
 
+/// The pages of a heap, in a run under TreadMarks.
+fn pages<'h>(heap: &'h mut HeapMut<'_>) -> Paged<'h> {
+    heap.paged()
+        .expect("a run under TreadMarks is of a paged cluster")
+}
+
+fn on_pages<R>(call: &mut Call<'_, State>, f: impl FnOnce(&mut Paged<'_>) -> R) -> R {
+    f(&mut pages(&mut call.split().0))
+}
+
 /// The pages of an object that has not been freed.
 fn pages_of(call: &mut Call<'_, State>, miss: &Miss) -> Result<PageRange, Box<Failure>> {
     let (mut heap, state) = call.split();
     state.protocol.check_not_freed(miss.oid)?;
-    let pages = heap.pages_of(miss.oid);
+    let pages = pages(&mut heap).pages_of(miss.oid);
     pages.map_err(|cause| not_shown(miss.oid, &cause))
 }
 
@@ -122,19 +132,19 @@ fn pages_of_elements(
     call: &mut Call<'_, State>,
     miss: &ArrayMiss,
 ) -> Result<PageRange, Box<Failure>> {
-    let pages = call.split().0.pages_of_elements(miss.elements);
+    let pages = on_pages(call, |pages| pages.pages_of_elements(miss.elements));
     pages.map_err(|cause| not_shown(miss.elements.array, &cause))
 }
 
 fn show(call: &mut Call<'_, State>, miss: &Miss) -> Result<(), Box<Failure>> {
     call.split().1.faulted = false;
-    let shown = call.split().0.show(miss.oid);
+    let shown = on_pages(call, |pages| pages.show(miss.oid));
     shown.map_err(|cause| not_shown(miss.oid, &cause))
 }
 
 fn show_elements(call: &mut Call<'_, State>, miss: &ArrayMiss) -> Result<(), Box<Failure>> {
     call.split().1.faulted = false;
-    let shown = call.split().0.show_elements(miss.elements);
+    let shown = on_pages(call, |pages| pages.show_elements(miss.elements));
     shown.map_err(|cause| not_shown(miss.elements.array, &cause))
 }
 
@@ -144,6 +154,26 @@ fn not_shown(oid: dhole_model::Oid, cause: &dyn std::fmt::Display) -> Box<Failur
 }
 
 impl Link<'_> {
+    /// Makes the pages writable in which `count` new objects will lie. While one is waited for,
+    /// another process of this node may allocate.
+    pub(crate) fn bring_next_pages<T: Share>(
+        &self,
+        call: &mut Call<'_, State>,
+        count: u64,
+    ) -> Result<Result<(), AllocError>, Box<Failure>> {
+        let next =
+            |call: &mut Call<'_, State>| on_pages(call, |pages| pages.next_pages::<T>(count));
+        let mut found = next(call);
+        while let Ok(pages) = found {
+            self.bring_pages_to_write(call, pages, None)?;
+            found = next(call);
+            if found == Ok(pages) {
+                return Ok(Ok(()));
+            }
+        }
+        Ok(found.map(drop))
+    }
+
     /// Makes pages valid here, one miss after the other.
     fn bring_pages(
         &self,
@@ -152,7 +182,7 @@ impl Link<'_> {
         creator: Option<NodeId>,
     ) -> Result<(), Box<Failure>> {
         for page in pages.iter() {
-            if !call.split().0.is_page_valid(page) {
+            if !on_pages(call, |pages| pages.is_page_valid(page)) {
                 let event = Event::Pages(PageEvent::Read { page, creator });
                 self.and_wait(call, event)?;
             }
@@ -185,7 +215,8 @@ impl Link<'_> {
         pages: PageRange,
         creator: Option<NodeId>,
     ) -> Result<(), Box<Failure>> {
-        let is_writable = |call: &mut Call<'_, State>, page| call.split().0.is_page_writable(page);
+        let is_writable =
+            |call: &mut Call<'_, State>, page| on_pages(call, |pages| pages.is_page_writable(page));
         while !pages.iter().all(|page| is_writable(call, page)) {
             self.bring_pages(call, pages, creator)?;
             for page in pages.iter() {
@@ -215,13 +246,15 @@ impl State {
         command: PageCommand,
         step: &mut Step<'_, '_>,
     ) -> Result<(), ProtocolError> {
-        let (counted, heap) = (&mut self.counting.all, &mut *step.heap);
+        let counted = &mut self.counting.all;
+        let heap = &mut pages(step.heap);
         match command {
             PageCommand::ZeroFill(_) => counted.zero_fills += 1,
             PageCommand::MakeValid(page) => heap.make_page_valid(page).map_err(not_stored)?,
             PageCommand::Install(page) => {
                 let bytes = State::next_bytes(step, self.id, dhole_heap::PAGE_BYTES)?;
-                step.heap.install_page(page, bytes).map_err(not_stored)?;
+                let installed = pages(step.heap).install_page(page, bytes);
+                installed.map_err(not_stored)?;
             }
             PageCommand::Apply(id) => {
                 let bytes = heap.apply_page_diff(key(id)).map_err(not_stored)?;
@@ -270,7 +303,7 @@ impl State {
             }
             PageCommand::Keep(SentDiff { id, bytes, .. }) => {
                 let diff = State::next_bytes(step, id.node, u64::from(bytes))?;
-                step.heap.keep_page_diff(key(id), diff);
+                pages(step.heap).keep_page_diff(key(id), diff);
                 self.protocol.keeps_diff(u64::from(bytes));
             }
             PageCommand::PassOver(SentDiff { id, bytes, .. }) => {
@@ -302,7 +335,7 @@ impl State {
                 twin,
                 applied,
             } => {
-                let gathered = step.heap.gather_page(page, twin, payload.buffer());
+                let gathered = pages(step.heap).gather_page(page, twin, payload.buffer());
                 gathered.map_err(not_stored)?;
                 let message = Message::PageReply {
                     round,
@@ -318,8 +351,9 @@ impl State {
                 got,
                 diffs,
             } => {
+                let pages = pages(step.heap);
                 let sent = diffs.into_iter().map(|(id, lamport)| {
-                    let diff = step.heap.page_diff(key(id)).unwrap_or_default();
+                    let diff = pages.page_diff(key(id)).unwrap_or_default();
                     payload.extend(&diff);
                     let bytes = diff.len() as u32;
                     SentDiff { id, lamport, bytes }

@@ -312,6 +312,12 @@ impl Protocol {
         self
     }
 
+    /// The same protocol, of a run that keeps these pages consistent in place of objects.
+    pub fn paging(mut self, pages: Range<u64>) -> Protocol {
+        self.lazy.treadmarks.keep(pages);
+        self
+    }
+
     /// Whether what was written is found by comparing with twins.
     pub fn compares(&self) -> bool {
         self.lazy.compares()
@@ -479,7 +485,9 @@ impl Protocol {
     ) -> Result<(), ProtocolError> {
         let nodes = self.lazy.time().nodes();
         let checked = match from.index() < nodes {
-            true => message.check(nodes),
+            true => message
+                .check(nodes)
+                .and_then(|()| self.lazy.treadmarks.check_message(&message)),
             false => Err("its sender is not in the cluster"),
         };
         checked.map_err(|what| ProtocolError::BadMessage { from, what })?;

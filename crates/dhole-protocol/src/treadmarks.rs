@@ -17,6 +17,7 @@ mod page;
 mod serve;
 
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
 use std::sync::Arc;
 
 use dhole_model::{IntervalIndex, NodeId, PageId, PageRange, VectorTime};
@@ -36,6 +37,8 @@ pub(crate) use collect::COLLECT_FROM;
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct TreadMarks {
     me: NodeId,
+    /// The pages that objects may lie on; none where objects are kept consistent, not pages.
+    space: Range<u64>,
     pages: BTreeMap<PageId, Page>,
     /// Pages twinned in the current interval.
     written: Vec<PageId>,
@@ -80,6 +83,7 @@ impl TreadMarks {
     pub fn new(me: NodeId, nodes: usize, collect_from: u64) -> TreadMarks {
         TreadMarks {
             me,
+            space: 0..0,
             pages: BTreeMap::new(),
             written: Vec::new(),
             writable: Vec::new(),
@@ -91,6 +95,34 @@ impl TreadMarks {
             collect_from,
             somebody_full: false,
             collecting: false,
+        }
+    }
+
+    /// Keeps these pages consistent, on which all objects lie.
+    pub fn keep(&mut self, pages: Range<u64>) {
+        self.space = pages;
+    }
+
+    /// Whether a message may name these pages.
+    pub fn check(&self, pages: PageRange) -> Result<(), &'static str> {
+        if self.space.is_empty() {
+            return Err("pages, in a run that keeps objects consistent and no pages");
+        }
+        let end = pages.first.0.checked_add(u64::from(pages.count));
+        match end.is_some_and(|end| end <= self.space.end) && pages.first.0 >= self.space.start {
+            true => Ok(()),
+            false => Err("pages beyond the space of addresses"),
+        }
+    }
+
+    /// Whether a message about a page names one that this node may have.
+    pub fn check_message(&self, message: &Message) -> Result<(), &'static str> {
+        match *message {
+            Message::PageRequest { page: first, .. }
+            | Message::PageReply { page: first, .. }
+            | Message::DiffRequest { page: first, .. }
+            | Message::DiffReply { page: first, .. } => self.check(PageRange { first, count: 1 }),
+            _ => Ok(()),
         }
     }
 

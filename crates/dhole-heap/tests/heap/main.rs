@@ -8,6 +8,7 @@ mod diff;
 mod faults;
 mod free;
 mod layout;
+mod pages;
 mod presence;
 mod space;
 mod threads;

@@ -81,7 +81,27 @@ impl TreadMarks {
         if wanted.is_empty() && self.pages.get(&page).is_some_and(kept_elsewhere) {
             return Err(ProtocolError::NoPage { from: to, page });
         }
-        let state = self.pages.entry(page).or_default();
+        // Only a malicious peer asks for a page that nobody here has ever touched. It is zeros, and
+        // nothing is kept of it.
+        let Some(state) = self.pages.get_mut(&page) else {
+            out.push(Command::Pages(match wanted.is_empty() {
+                true => PageCommand::ReplyPage {
+                    to,
+                    round,
+                    page,
+                    twin: false,
+                    applied: Applied::new(),
+                },
+                false => PageCommand::ReplyDiffs {
+                    to,
+                    round,
+                    page,
+                    got: SmallVec::new(),
+                    diffs: SmallVec::new(),
+                },
+            }));
+            return Ok(());
+        };
         if state.needs_diff(&wanted, self.me) {
             state.make_diff(page, self.me, &self.floor, out);
             self.memory.untwinned();

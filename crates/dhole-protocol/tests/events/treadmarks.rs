@@ -3,11 +3,12 @@
 
 use dhole_model::{MessageKind, NodeId, PageId};
 use dhole_protocol::{
-    Command, DiffId, Event, LogLimits, Message, PageCommand, PageEvent, ProtocolError, WantedDiffs,
-    WorkerIs,
+    Command, DiffId, Event, LogLimits, Message, PageCommand, PageEvent, Protocol, ProtocolError,
+    WantedDiffs, WorkerIs,
 };
+use smallvec::SmallVec;
 
-use crate::pack::{Pack, acquire, arrive, from, n, release, site};
+use crate::pack::{PAGES, Pack, acquire, arrive, from, n, release, site};
 
 const PAGE: PageId = PageId(7);
 
@@ -430,4 +431,97 @@ fn messages_about_nodes_and_pages_that_there_are_not_are_refused() {
             },
         ),
     );
+}
+
+/// A node's messages about a page, and a notice that it wrote it.
+fn about(page: PageId) -> Vec<Message> {
+    let mut pack = Pack::new(2);
+    let (creator, wanted) = (
+        Some(n(1)),
+        [WantedDiffs {
+            node: n(0),
+            after: 0,
+            up_to: 1,
+        }],
+    );
+    drop(read(&mut pack, 1));
+    pack.begin(
+        0,
+        Event::Pages(PageEvent::Read {
+            page: PAGE,
+            creator,
+        }),
+    );
+    pack.settle();
+    pack.local(1, Event::Pages(PageEvent::Write { page: PAGE }));
+    pack.begin(1, arrive());
+    let (_, _, mut arrival) = pack.in_flight.pop_front().expect("that it is there");
+    if let Message::BarrierArrive { news, .. } = &mut arrival {
+        let interval = std::sync::Arc::make_mut(&mut news.intervals[0]);
+        let pages = interval.pages.as_mut().expect("it wrote a page");
+        std::sync::Arc::make_mut(pages).ranges[0].first = page;
+    }
+    let (round, got, diffs) = (1, SmallVec::from(wanted), SmallVec::new());
+    let wanted = got.clone();
+    vec![
+        arrival,
+        Message::PageRequest { round, page },
+        Message::PageReply {
+            round,
+            page,
+            applied: SmallVec::new(),
+        },
+        Message::DiffRequest {
+            round,
+            page,
+            wanted,
+        },
+        Message::DiffReply {
+            round,
+            page,
+            got,
+            diffs,
+        },
+    ]
+}
+
+/// Whether node 0 refuses a message of node 1 with these words, and is as it was.
+fn is_refused(node: &Protocol, message: Message, words: &str) -> bool {
+    let (mut after, mut out) = (node.clone(), Vec::new());
+    let refused = after.step(from(1, message), WorkerIs::InCall, &mut out);
+    let said = refused.is_err_and(|why| why.to_string().contains(words));
+    said && after == *node && out.is_empty()
+}
+
+#[test]
+fn a_run_that_keeps_objects_refuses_every_message_about_pages() {
+    let node = Protocol::new(n(0), 2);
+    for message in about(PAGE) {
+        let kind = message.kind();
+        assert!(is_refused(&node, message, "no pages"), "{kind:?}");
+    }
+}
+
+#[test]
+fn pages_on_which_no_object_can_lie_are_refused() {
+    let pack = pack(2);
+    for page in [0, PAGES.end, u64::MAX].map(PageId) {
+        for message in about(page) {
+            let kind = message.kind();
+            let refused = is_refused(&pack.nodes[0], message, "beyond the space");
+            assert!(refused, "{kind:?} of {page}");
+        }
+    }
+}
+
+#[test]
+fn nothing_is_kept_of_a_page_that_only_a_peer_names() {
+    let mut pack = pack(2);
+    let before = pack.nodes[0].clone();
+    for page in (100..200).map(PageId) {
+        for message in about(page).into_iter().skip(1) {
+            pack.begin(0, from(1, message));
+        }
+    }
+    assert_eq!(pack.nodes[0], before);
 }

@@ -12,6 +12,9 @@ use dhole_protocol::{
 /// An object that node 0 allocates in [`Pack::with_object`].
 pub const OBJECT: Oid = Oid(64);
 
+/// The pages on which objects may lie, in those runs that keep pages consistent.
+pub const PAGES: std::ops::Range<u64> = 1..1 << 20;
+
 /// The protocols of some nodes, with the messages between them.
 pub struct Pack {
     pub nodes: Vec<Protocol>,
@@ -112,7 +115,7 @@ impl Pack {
     }
 
     pub fn with_limits(nodes: usize, limits: LogLimits) -> Pack {
-        let protocol = |me| Protocol::with(n(me), nodes, limits, Races::Ignore);
+        let protocol = |me| Protocol::with(n(me), nodes, limits, Races::Ignore).paging(PAGES);
         Pack {
             nodes: (0..nodes).map(protocol).collect(),
             in_flight: VecDeque::new(),

@@ -1,0 +1,220 @@
+//! A malicious peer over every port: what it says about pages, in a run that keeps objects
+//! consistent, is refused before anything is done or kept for it, and the run ends everywhere.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use conformance::ports::{self, Make};
+use dhole::NodeId;
+use dhole_model::{PageId, PageRange, VectorTime};
+use dhole_net::{Layer, Port, SendError};
+use dhole_node::{Processes, Settings, run_on};
+use dhole_protocol::{
+    BarrierId, DiffId, Interval, Message, News, SentDiff, WantedDiffs, WrittenPages,
+};
+
+const NODES: usize = 3;
+
+/// Every kind of port, and which node of its clusters is malicious.
+const PORTS: [(&str, Make, usize); 8] = [
+    ("in process", ports::local, 1),
+    ("shm", ports::shm, 1),
+    ("watched shm", ports::watched, 1),
+    ("tcp", ports::tcp, 1),
+    ("udp", ports::udp, 1),
+    ("lossy udp", ports::lossy_udp, 1),
+    ("mixed, over shm", ports::mixed, 1),
+    ("mixed, over tcp", ports::mixed, 2),
+];
+
+/// A port that sends frames of its own to node 0 before the next one that it is given, once it is
+/// told to.
+struct Malicious {
+    port: Box<dyn Port>,
+    frames: Vec<Vec<u8>>,
+    now: Arc<AtomicBool>,
+}
+
+impl Malicious {
+    fn lie(&self) {
+        if !self.now.swap(false, Ordering::SeqCst) {
+            return;
+        }
+        for frame in &self.frames {
+            while let Err(SendError::Busy { .. }) = self.inner().send(NodeId(0), &[frame]) {
+                std::thread::yield_now();
+            }
+        }
+    }
+}
+
+impl Layer for Malicious {
+    type Inner = dyn Port;
+
+    fn inner(&self) -> &Self::Inner {
+        &*self.port
+    }
+
+    fn send(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
+        self.lie();
+        self.inner().send(to, parts)
+    }
+
+    fn send_at_leisure(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
+        self.lie();
+        self.inner().send_at_leisure(to, parts)
+    }
+}
+
+/// A frame of the first run that brings a message and `payload`.
+fn frame(message: &Message, payload: usize) -> Vec<u8> {
+    let mut body = Vec::new();
+    message.encode(&mut body).expect("a message for a wire");
+    let length = u32::try_from(body.len()).expect("a short one");
+    let mut frame = vec![1, 0, 0, 0];
+    for number in [1, 0, length] {
+        frame.extend(number.to_le_bytes());
+    }
+    frame.extend(body);
+    frame.resize(frame.len() + payload, 7);
+    frame
+}
+
+/// Everything that a peer can say about pages.
+fn about_pages(malicious: usize) -> Vec<(&'static str, Vec<u8>)> {
+    let (round, page, node) = (1, PageId(16), NodeId::at(malicious));
+    let request = |page| frame(&Message::PageRequest { round, page }, 0);
+    let reply = Message::PageReply {
+        round,
+        page,
+        applied: [(node, 1)].into_iter().collect(),
+    };
+    let wanted = WantedDiffs {
+        node: NodeId(0),
+        after: 0,
+        up_to: 1,
+    };
+    let wants = Message::DiffRequest {
+        round,
+        page,
+        wanted: [wanted].into_iter().collect(),
+    };
+    let index = 1;
+    let sent = SentDiff {
+        id: DiffId { page, node, index },
+        lamport: 1,
+        bytes: 8,
+    };
+    let diffs = Message::DiffReply {
+        round,
+        page,
+        got: [WantedDiffs { node, ..wanted }].into_iter().collect(),
+        diffs: [sent].into_iter().collect(),
+    };
+    vec![
+        ("a question for a page", request(page)),
+        ("for the last page", request(PageId(u64::from(u32::MAX)))),
+        ("for a page beyond all", request(PageId(u64::MAX))),
+        ("a page", frame(&reply, 4096)),
+        ("a question for diffs", frame(&wants, 0)),
+        ("diffs", frame(&diffs, 8)),
+        ("a notice of pages", frame(&arrival(node), 0)),
+    ]
+}
+
+/// That a node is at the first barrier, and wrote 4 GiB of pages.
+fn arrival(node: NodeId) -> Message {
+    let mut time = VectorTime::zero(NODES);
+    time.see(node, 1);
+    let written = PageRange {
+        first: PageId(0),
+        count: 1 << 20,
+    };
+    let interval = Interval {
+        node,
+        first: 1,
+        index: 1,
+        lamport: 1,
+        written: vec![],
+        elements: vec![],
+        freed: vec![],
+        freed_arrays: vec![],
+        pages: Some(WrittenPages::new(time.clone(), vec![written]).into()),
+        base: None,
+    };
+    let news = News {
+        time,
+        lamport: 1,
+        intervals: vec![interval.into()],
+    };
+    Message::BarrierArrive {
+        barrier: BarrierId::Program(1),
+        news: Box::new(news),
+        site: dhole_model::CallSite::runtime("a lie"),
+        full: false,
+        here: 0,
+    }
+}
+
+/// What each node's run comes to when one of them says this after the first barrier.
+fn run(make: Make, malicious: usize, frames: Vec<Vec<u8>>) -> Vec<Result<(), String>> {
+    // Two clusters of one process at once would not agree on ids.
+    static ALONE: Mutex<()> = Mutex::new(());
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let now = Arc::new(AtomicBool::new(false));
+    let node = |(node, port): (usize, Box<dyn Port>)| {
+        let frames = frames.clone();
+        let now = Arc::clone(&now);
+        let told = Arc::clone(&now);
+        let run = move |port: Box<dyn Port>| {
+            let machine = Processes::new(port, 0).expect("the port offers all");
+            run_on(&machine, &Settings::nodes(NODES), |w| {
+                let one = w.once(|w| Ok(w.alloc(1_u64)))?;
+                if w.node().index() == malicious {
+                    told.store(true, Ordering::SeqCst);
+                }
+                for _ in 0..10 {
+                    w.barrier()?;
+                    // The worker of the node that is asked writes meanwhile.
+                    if w.node() == NodeId(0) {
+                        *one.get_mut(w) += 1;
+                    }
+                }
+                Ok(())
+            })
+        };
+        move || match node == malicious {
+            true => run(Box::new(Malicious { port, frames, now })),
+            false => run(port),
+        }
+    };
+    std::thread::scope(|scope| {
+        let nodes = make(NODES).into_iter().enumerate().map(node);
+        let nodes: Vec<_> = nodes.map(|node| scope.spawn(node)).collect();
+        let ended = nodes.into_iter().map(|node| node.join().expect("no panic"));
+        ended
+            .map(|ended| ended.map(drop).map_err(|error| error.to_string()))
+            .collect()
+    })
+}
+
+#[test]
+fn who_speaks_of_pages_where_objects_are_kept_is_refused_over_every_port() {
+    for (port, make, malicious) in PORTS {
+        assert_eq!(
+            run(make, malicious, vec![]),
+            [Ok(()), Ok(()), Ok(())],
+            "{port}"
+        );
+        for (what, lie) in about_pages(malicious) {
+            let ended = run(make, malicious, vec![lie]);
+            for (node, ended) in ended.into_iter().enumerate() {
+                let error = ended.expect_err(what);
+                let from = format!("a message from node {malicious} makes no sense");
+                let why = "pages, in a run that keeps objects consistent and no pages";
+                let named = error.contains(&from) && error.contains(why);
+                assert!(named, "{port}, {what}, node {node}: {error}");
+            }
+        }
+    }
+}
