@@ -138,7 +138,6 @@ fn arrival(node: NodeId) -> Message {
         written: vec![],
         elements: vec![],
         freed: vec![],
-        freed_arrays: vec![],
         pages: Some(WrittenPages::new(time.clone(), vec![written]).into()),
         base: None,
     };

@@ -472,7 +472,7 @@ impl Lazy {
     pub fn check(&self, from: NodeId, news: &News) -> Result<Vec<Record>, ProtocolError> {
         let bad = |what| ProtocolError::BadMessage { from, what };
         let (mut time, mut records) = (self.time.clone(), Vec::new());
-        self.check_pages(news).map_err(bad)?;
+        self.treadmarks.check_news(news).map_err(bad)?;
         for interval in &news.intervals {
             let seen = time.of(interval.node);
             if interval.node == self.me && interval.index > seen {
@@ -492,17 +492,11 @@ impl Lazy {
         }
     }
 
-    fn check_pages(&self, news: &News) -> Result<(), &'static str> {
-        let of_pages = news.intervals.iter().filter_map(|one| one.pages.as_ref());
-        let mut ranges = of_pages.flat_map(|pages| &pages.ranges);
-        ranges.try_for_each(|range| self.treadmarks.check(*range))
-    }
-
     /// Whether what a node tells at a barrier are its own intervals, without a gap, and no more of
     /// ours than there are. What its processes did since may have been seen here before.
     pub fn check_own(&self, from: NodeId, news: &News) -> Result<(), ProtocolError> {
         let bad = |what| Err(ProtocolError::BadMessage { from, what });
-        if let Err(what) = self.check_pages(news) {
+        if let Err(what) = self.treadmarks.check_news(news) {
             return bad(what);
         }
         let (mut seen, mut last) = (self.time.of(from), 0);

@@ -25,7 +25,7 @@ use smallvec::SmallVec;
 
 use crate::command::{Command, Commands, ProtocolError};
 use crate::page_command::{DiffId, PageCommand, PageEvent, PagesOf, WantedDiffs, WrittenPages};
-use crate::{Interval, Message};
+use crate::{Interval, Message, News};
 
 use collect::Memory;
 use page::{Kept, Known, Page, Twin, Writer};
@@ -113,6 +113,13 @@ impl TreadMarks {
             true => Ok(()),
             false => Err("pages beyond the space of addresses"),
         }
+    }
+
+    /// Whether news names only pages that this node may have.
+    pub fn check_news(&self, news: &News) -> Result<(), &'static str> {
+        let of_pages = news.intervals.iter().filter_map(|one| one.pages.as_ref());
+        let mut ranges = of_pages.flat_map(|pages| &pages.ranges);
+        ranges.try_for_each(|range| self.check(*range))
     }
 
     /// Whether a message about a page names one that this node may have.
