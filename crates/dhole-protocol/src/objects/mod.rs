@@ -391,14 +391,19 @@ impl Objects {
                 kind,
                 state,
                 strategy,
-            } => self.create((call, object), kind, state, strategy, host, out),
+            } => {
+                let strategy = self.simplest(strategy);
+                self.create((call, object), kind, state, strategy, host, out);
+            }
             ObjectsEvent::Invoke(call) => self.invoke(call, host, out),
             ObjectsEvent::Begin(call) => self.begin(call, host, out),
             ObjectsEvent::Wrote(object) => {
                 self.hear_own(host);
                 self.retry(object, host, out);
             }
-            ObjectsEvent::Change { call, object, to } => self.ask_change(call, object, to, out),
+            ObjectsEvent::Change { call, object, to } => {
+                self.ask_change(call, object, self.simplest(to), out);
+            }
             ObjectsEvent::Free { call, object } => {
                 let by = self.own(call);
                 let free = Ordered::Free { by, object };
@@ -430,6 +435,15 @@ impl Objects {
             }
         }
         Ok(())
+    }
+
+    /// The same for a cluster of this size: all replicas of a single node are one copy, whose
+    /// operations need no order.
+    fn simplest(&self, strategy: Strategy) -> Strategy {
+        match strategy {
+            Strategy::Replicated if self.nodes == 1 => Strategy::On(self.me),
+            strategy => strategy,
+        }
     }
 
     pub(super) fn own(&self, number: u64) -> CallId {

@@ -160,6 +160,41 @@ fn refused(commands: &[ObjectsCommand]) -> bool {
 }
 
 #[test]
+fn a_replicated_object_of_one_node_is_one_copy_whose_writes_are_ordered_by_nobody() {
+    let ordered = |command: ObjectsCommand| match command {
+        ObjectsCommand::Broadcast(body) => Some(Ordered::clone(&body)),
+        _ => None,
+    };
+    for nodes in [1, 2] {
+        let mut node = Node::new(0, nodes);
+        let object = node.machine.new_object();
+        let made = node.step(ObjectsEvent::Create {
+            call: 1,
+            object,
+            kind: 0,
+            state: Bytes::default(),
+            strategy: Strategy::Replicated,
+        });
+        let create = made.unwrap().into_iter().find_map(ordered);
+        assert_eq!(create.is_none(), nodes == 1);
+        create.map(|create| node.ordered(0, create).unwrap());
+        assert_eq!(node.machine.is_local(object, true), nodes == 1);
+        let changed = node.step(ObjectsEvent::Change {
+            call: 2,
+            object,
+            to: Strategy::Replicated,
+        });
+        let change = changed.unwrap().into_iter().find_map(ordered);
+        node.ordered(0, change.expect("a change is ordered"))
+            .unwrap();
+        assert_eq!(node.machine.is_local(object, true), nodes == 1);
+        let added = node.step(ObjectsEvent::Invoke(call(object, id(0, 3), ADD)));
+        let write = added.unwrap().into_iter().find_map(ordered);
+        assert_eq!(write.is_none(), nodes == 1);
+    }
+}
+
+#[test]
 fn replicas_decide_alike_how_many_writes_may_wait() {
     let (mut nodes, object) = replicas(2);
     let most = MOST_CALLS as u64 + 1;
