@@ -1,5 +1,5 @@
-//! How elements of an array are reached: one load and one test for each block, and everything
-//! else out of line.
+//! How elements of an array are reached: one load and one test for each of a few blocks. Where
+//! there are more, one look at what may be touched of the array; everything else is out of line.
 
 use std::ops::RangeBounds;
 use std::panic::Location;
@@ -8,6 +8,10 @@ use std::ptr::NonNull;
 use crate::access::MOST_FAULTS;
 use crate::touch::Found;
 use crate::{Access, Array, ArrayError, ArrayMiss, ArrayRange, OutOfBounds, Share, Token};
+
+/// The most blocks whose handles are looked at. To look at what may be touched of the array, which
+/// takes as long however many blocks there are, is faster then.
+const MOST_HANDLES: u64 = 16;
 
 impl Token<'_> {
     /// Where elements are, if all of them may be read.
@@ -26,7 +30,6 @@ impl Token<'_> {
         in_blocks.or_else(|| self.writable_parts(r))
     }
 
-    #[cold]
     #[inline(never)]
     fn readable_parts<T>(&self, r: ArrayRange<T>) -> Option<NonNull<T>> {
         // SAFETY: the token is borrowed.
@@ -34,7 +37,6 @@ impl Token<'_> {
         base.map(|base| r.within(base))
     }
 
-    #[cold]
     #[inline(never)]
     fn writable_parts<T>(&mut self, r: ArrayRange<T>) -> Option<NonNull<T>> {
         // SAFETY: the token is borrowed mutably.
@@ -44,8 +46,8 @@ impl Token<'_> {
 }
 
 impl<T> ArrayRange<T> {
-    /// Where the elements are, if the handles of all their blocks are set: blocks of an array
-    /// follow on each other.
+    /// Where the elements are, if they lie in few blocks and the handles of all of these are set:
+    /// blocks of an array follow on each other.
     #[inline(always)]
     pub(crate) fn in_blocks(
         self,
@@ -56,6 +58,9 @@ impl<T> ArrayRange<T> {
         }
         let first = self.array.block(self.start);
         let last = self.array.block(self.end - 1);
+        if last.0 - first.0 >= MOST_HANDLES {
+            return None;
+        }
         let block = handle(first)?;
         for next in first.0 + 1..last.0 + 1 {
             handle(dhole_model::Oid(next))?;
@@ -353,4 +358,66 @@ fn no_element(i: usize, len: usize) -> ! {
         site: Location::caller().into(),
     };
     panic!("{error}")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use dhole_model::{Elements, NodeId, Oid};
+
+    use super::*;
+    use crate::{Cluster, Monitor};
+
+    /// Elements in so many blocks.
+    const LONG: u64 = 1000 * Array::<u64>::PER_BLOCK;
+
+    #[test]
+    fn a_slice_looks_at_few_handles_however_long_it_is() {
+        let (array, mut block) = (Array::<u64>::new(Oid(64), LONG), 0_u64);
+        let block = std::ptr::from_mut(&mut block).cast();
+        for (blocks, looks) in [(1, 1), (2, 2), (16, 16), (17, 0), (1000, 0)] {
+            let elements = array.range(..blocks * Array::<u64>::PER_BLOCK as usize);
+            let looked = Cell::new(0);
+            let found = elements.in_blocks(|_| {
+                looked.set(looked.get() + 1);
+                crate::touch::to_read(block)
+            });
+            assert_eq!((looked.get(), found.is_some()), (looks, looks > 0));
+        }
+    }
+
+    #[test]
+    fn a_long_slice_is_readable_and_writable_just_where_all_of_it_is() {
+        let cluster = Cluster::new(1).expect("room for a node");
+        let node = Monitor::new(&cluster, NodeId(0), ());
+        let array = node.lock().split().0.alloc_array_with(LONG, |i| i);
+        let array = array.expect("memory");
+        let all = array.range(..);
+        let may = |of: ArrayRange<u64>| {
+            let asked = node.lend(|mut token| {
+                let read = token.readable_elements(of).is_some();
+                (read, token.writable_elements(of).is_some())
+            });
+            asked.expect("the one worker")
+        };
+        assert_eq!(may(all), (true, false));
+        let written = node.lock().split().0.make_elements_writable(all.elements());
+        written.expect("no worker computes");
+        assert_eq!(may(all), (true, true));
+        let one = Elements::new(array.oid(), LONG / 2..LONG / 2 + 1);
+        let mut guard = node.lock();
+        guard
+            .split()
+            .0
+            .make_elements_clean(one)
+            .expect("it is written");
+        drop(guard);
+        assert_eq!(may(all), (true, false));
+        assert_eq!(may(array.range(..LONG as usize / 2)), (true, true));
+        let gone = node.lock().split().0.invalidate_elements(one);
+        gone.expect("no worker computes");
+        assert_eq!(may(all), (false, false));
+        assert_eq!(may(array.range(LONG as usize / 2 + 1..)), (true, true));
+    }
 }

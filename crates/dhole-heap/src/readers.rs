@@ -106,7 +106,6 @@ impl<'r> Readers<'r> {
         }
     }
 
-    #[cold]
     #[inline(never)]
     fn in_parts<T>(self, elements: ArrayRange<T>) -> Option<NonNull<T>> {
         // SAFETY: nobody changes the extents during 'r (see the type).
