@@ -25,6 +25,7 @@ pub(crate) mod check;
 mod codec;
 pub(crate) mod few;
 pub mod here;
+pub(crate) mod ranges;
 pub mod single;
 mod waiting;
 mod wire;
@@ -121,6 +122,7 @@ pub struct Interval {
     pub lamport: u64,
     /// The objects written, in ascending order; where there is a base, those that it did not
     /// write.
+    #[serde(with = "ranges")]
     pub written: Vec<OidRange>,
     /// The earlier interval against which this one is told.
     pub base: Option<Base>,
@@ -128,6 +130,7 @@ pub struct Interval {
     pub elements: Vec<Elements>,
     /// The ids freed, of objects and of the blocks of arrays, in ascending order. Ranges that
     /// touch are one, whatever was freed there.
+    #[serde(with = "ranges")]
     pub freed: Vec<OidRange>,
     /// The pages written, in a run under TreadMarks.
     pub pages: PagesOf,
@@ -145,7 +148,6 @@ impl Interval {
     /// Bytes of the interval's write notices in a message.
     pub fn wire_bytes(&self) -> u64 {
         const NODE_INDEX_LAMPORT_COUNT: u64 = 2 + 4 + 8 + 4;
-        const FIRST_AND_COUNT: u64 = 8 + 4;
         const COUNT: u64 = 4;
         let first = if self.first < self.index { 4 } else { 0 };
         let elements = match self.elements.len() as u64 {
@@ -154,15 +156,15 @@ impl Interval {
         };
         let base = self.base.as_ref().map_or(0, |base| {
             const INDEX: u64 = 4;
-            INDEX + COUNT + FIRST_AND_COUNT * base.unwritten.len() as u64
+            INDEX + COUNT + ranges::wire_bytes(&base.unwritten)
         });
         // Bits of the node's number say whether elements were written, anything freed, and
         // whether there is a base.
-        let freed = match self.freed.len() as u64 {
-            0 => 0,
-            ranges => COUNT + FIRST_AND_COUNT * ranges,
+        let freed = match &self.freed[..] {
+            [] => 0,
+            freed => COUNT + ranges::wire_bytes(freed),
         };
-        let objects = FIRST_AND_COUNT * self.written.len() as u64;
+        let objects = ranges::wire_bytes(&self.written);
         let pages = self.pages.as_ref().map_or(0, |pages| pages.wire_bytes());
         NODE_INDEX_LAMPORT_COUNT + first + objects + base + elements + freed + pages
     }

@@ -6,6 +6,8 @@ use dhole_model::{IntervalIndex, NodeId, PageId, PageRange, VectorTime};
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
+use crate::message::ranges;
+
 /// What an interval wrote, by pages.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(from = "Told")]
@@ -13,6 +15,7 @@ pub struct WrittenPages {
     /// What the writer had seen when the interval ended, the interval itself included.
     pub seen: VectorTime,
     /// The pages of which it made a twin, in ascending order.
+    #[serde(with = "ranges")]
     pub ranges: Vec<PageRange>,
     /// Bytes of both in a message. All nodes are told of every interval, so that to count anew for
     /// each of them takes time with the cube of their number.
@@ -24,6 +27,7 @@ pub struct WrittenPages {
 #[derive(Deserialize)]
 struct Told {
     seen: VectorTime,
+    #[serde(with = "ranges")]
     ranges: Vec<PageRange>,
 }
 
@@ -37,11 +41,10 @@ impl WrittenPages {
     /// What was written, by a node that had seen this when its interval ended.
     pub fn new(seen: VectorTime, ranges: Vec<PageRange>) -> WrittenPages {
         const COUNT: u64 = 4;
-        const FIRST_AND_COUNT: u64 = 4 + 2;
         // Most of these numbers are small, and are sent by seven bits a byte.
         let of = |index: IntervalIndex| u64::from((index | 1).ilog2() / 7 + 1);
         let bytes: u64 = seen.indices().map(of).sum();
-        let wire_bytes = bytes + COUNT + FIRST_AND_COUNT * ranges.len() as u64;
+        let wire_bytes = bytes + COUNT + ranges::wire_bytes(&ranges);
         WrittenPages {
             seen,
             ranges,
