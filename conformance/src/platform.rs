@@ -440,6 +440,10 @@ impl Machine for TamperedMachine {
         self.on.name()
     }
 
+    fn charges_work(&self) -> bool {
+        self.on.charges_work()
+    }
+
     fn now(&self, node: NodeId) -> u64 {
         self.on.now(node)
     }

@@ -1,13 +1,19 @@
 /// What takes a node's processor beside messages, for a machine that says what that costs: keeping
-/// pages consistent, where page protection finds what a program touches, and executing operations.
+/// pages and objects consistent where memory protection finds what a program touches, and executing
+/// operations.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Work {
     /// Faults on pages that are not valid, or not writable.
     pub faults: u64,
+    /// Accesses to objects and elements of arrays that memory protection would find: those that ask
+    /// another node, and first writes. An access that asks and then writes counts once.
+    pub object_faults: u64,
     /// Changes of a page's protection that no fault of that page is part of.
     pub protections: u64,
-    /// Bytes of twins made.
+    /// Bytes of twins made, of pages and of objects.
     pub twin_bytes: u64,
+    /// Bytes of objects' twins compared with what is there now.
+    pub compared_bytes: u64,
     /// Bytes of diffs made.
     pub made_bytes: u64,
     /// Bytes of diffs applied.

@@ -46,6 +46,7 @@ impl<'id> Access<'id> for Worker<'id> {
         let unread = self.locate(miss)?;
         let (oid, site) = (miss.oid, miss.call_site());
         let called = self.exclusive(|link, call| {
+            call.split().1.faulted = false;
             if !call.split().0.is_present(oid) {
                 let unread = match bind(call, miss, unread) {
                     Ok(unread) => unread,

@@ -127,6 +127,7 @@ impl Worker<'_> {
         }
         let creator = self.creator(miss.into())?;
         let called = self.exclusive(|link, call| {
+            call.split().1.faulted = false;
             let unread = match bind(call, miss, creator) {
                 Ok(unread) => unread,
                 Err(clash) => return Ok(Err(clash)),
@@ -156,6 +157,7 @@ impl Worker<'_> {
         }
         let (creator, elements) = (self.creator(miss.into())?, miss.elements);
         let called = self.exclusive(|link, call| {
+            call.split().1.faulted = false;
             let coherence = match bind(call, miss, creator) {
                 Ok(unread) => unread.coherence,
                 Err(clash) => return Ok(Err(clash)),
@@ -250,6 +252,11 @@ impl State {
                 if let Some(info) = step.heap.type_of_array(elements.array) {
                     self.counting.of_type(info.name).write_faults += 1;
                 }
+                // What is larger than a page faults page by page, and has no twin.
+                let bytes = step.heap.bytes_of_elements(elements).unwrap_or(0) as u64;
+                let pages = bytes.div_ceil(dhole_heap::PAGE_BYTES);
+                let before = u64::from(std::mem::take(&mut self.faulted));
+                step.out.work().object_faults += pages.saturating_sub(before);
                 let made = step.heap.make_elements_writable(elements);
                 must(made, "a writer is in a call with `&mut w`");
             }

@@ -59,6 +59,12 @@ pub trait Machine: Sync {
         self.send(receivers, node, out);
     }
 
+    /// Whether [work](Outbox::work) takes time here, so that it must be sent although nothing goes
+    /// with it.
+    fn charges_work(&self) -> bool {
+        false
+    }
+
     /// Whether a message may go [as bytes](Machine::send_bytes).
     fn sends_bytes(&self) -> bool {
         false

@@ -50,6 +50,8 @@ pub(crate) struct State {
     pub counting: Counting,
     /// The access that the worker makes has faulted, and takes no second fault to write.
     pub(crate) faulted: bool,
+    /// Bytes of the objects' twins made since the last comparison.
+    pub(crate) twin_bytes: u64,
     /// What the objects of the message own that were gathered or taken so far.
     pub(crate) owned: Vec<Oid>,
     /// The bytes of an object that goes by itself.
@@ -121,6 +123,7 @@ impl Node {
             held: Vec::new(),
             held_elements: Vec::new(),
             faulted: false,
+            twin_bytes: 0,
             owned: Vec::new(),
             object: Vec::new(),
             counting: Counting::default(),
@@ -365,21 +368,31 @@ impl State {
                 | Event::Array(ArrayEvent::Read(_))
                 | Event::Pages(PageEvent::Read { .. })
         );
-        let faults = matches!(event, Event::WriteFault { .. });
+        let written = match event {
+            Event::WriteFault { oid, .. } => Some(oid),
+            _ => None,
+        };
         let paged = matches!(event, Event::Pages(_));
         let mut commands = std::mem::take(&mut self.commands);
         let stepped = self.protocol.step(event, worker, &mut commands);
         let asked = accesses && commands.iter().any(asks);
         self.counting.all.fetch_rounds += u64::from(asked);
         self.counting.all.misses += u64::from(asked && paged);
-        step.out.work().faults += u64::from(asked && paged);
-        self.faulted |= asked && paged;
-        let made = commands
-            .iter()
-            .filter(|c| matches!(c, Command::MakeWritable { .. }));
-        let made = if faults { made.count() as u64 } else { 0 };
-        self.counting.all.write_faults += made.min(1);
-        self.counting.all.writable_beside += made.saturating_sub(1);
+        let work = step.out.work();
+        work.faults += u64::from(asked && paged);
+        work.object_faults += u64::from(asked && !paged);
+        self.faulted |= asked;
+        if let Some(oid) = written {
+            let made = commands
+                .iter()
+                .filter(|c| matches!(c, Command::MakeWritable { .. }));
+            let made = made.count() as u64;
+            self.counting.all.write_faults += made.min(1);
+            self.counting.all.writable_beside += made.saturating_sub(1);
+            if made > 0 {
+                self.write_faulted(oid, step);
+            }
+        }
         let mut carried_out = Ok(());
         for command in commands.drain(..) {
             if carried_out.is_ok() {

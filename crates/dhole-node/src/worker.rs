@@ -252,6 +252,8 @@ impl<'id> Link<'id> {
         if synchronises {
             let (mut heap, state) = call.split();
             let unwritten = state.unwritten(&mut heap);
+            let compared = std::mem::take(&mut state.twin_bytes);
+            self.out.borrow_mut().work().compared_bytes += compared;
             if !unwritten.is_empty() {
                 self.step(call, Some(Event::Unwritten(unwritten)))?;
             }
@@ -347,7 +349,8 @@ impl<'id> Link<'id> {
     }
 
     fn send_by(&self, call: &mut Call<'_, State>, send: Send<'id>) {
-        let to_do = |out: &Outbox<Message>| !out.is_empty() || out.has_work();
+        let charges = self.machine.charges_work();
+        let to_do = |out: &Outbox<Message>| !out.is_empty() || (charges && out.has_work());
         if to_do(&self.out.borrow()) {
             call.unlock();
             let out = &mut self.out.borrow_mut();

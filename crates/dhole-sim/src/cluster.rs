@@ -309,8 +309,8 @@ impl Cluster {
         let it = self.node(node);
         let operations_ns = it.scaled_ns(Duration::from_nanos(work.operations_ns));
         it.computed_ns = it.computed_ns.saturating_add(operations_ns);
-        let pages_ns = self.settings.network.page_work_ns(work);
-        pages_ns.saturating_add(operations_ns)
+        let runtime_ns = self.settings.network.work_ns(work);
+        runtime_ns.saturating_add(operations_ns)
     }
 
     /// Puts a message on its way at `at`, and with it what follows in `out` and is the same message

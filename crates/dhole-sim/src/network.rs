@@ -90,11 +90,15 @@ pub struct Network {
     pub memory_bytes: u64,
     /// Nanoseconds of a fault on a protected page: the signal, and protecting it anew.
     pub page_fault_ns: u64,
+    /// Nanoseconds of a fault on an object or an element of an array, where memory protection
+    /// finds what a program touches (DOSA, section 3.4); 0 where accesses are tested.
+    pub object_fault_ns: u64,
     /// Nanoseconds of a call that changes a page's protection.
     pub protect_ns: u64,
-    /// Nanoseconds a byte of copying a page to its twin.
+    /// Nanoseconds a byte of copying a page, or an object, to its twin.
     pub twin_ns_per_byte: f64,
-    /// Nanoseconds a byte of comparing a page with its twin, for a diff of the whole page.
+    /// Nanoseconds a byte of comparing a page with its twin, for a diff of the whole page, or for
+    /// the objects on it that were written.
     pub diff_make_ns_per_byte: f64,
     /// Nanoseconds a byte of applying a diff.
     pub diff_apply_ns_per_byte: f64,
@@ -155,6 +159,7 @@ impl Default for Network {
             retransmit_ns: 0,
             memory_bytes: 0,
             page_fault_ns: 0,
+            object_fault_ns: 0,
             protect_ns: 0,
             twin_ns_per_byte: 0.0,
             diff_make_ns_per_byte: 0.0,
@@ -280,17 +285,20 @@ impl Network {
         }
     }
 
-    /// Nanoseconds of a processor that keeping pages takes beside messages.
-    pub fn page_work_ns(&self, work: Work) -> u64 {
+    /// Nanoseconds of a processor that keeping pages and objects takes beside messages.
+    pub fn work_ns(&self, work: Work) -> u64 {
         let per_byte = [
             (work.twin_bytes, self.twin_ns_per_byte),
+            (work.compared_bytes, self.diff_make_ns_per_byte),
             (work.made_bytes, self.diff_make_ns_per_byte),
             (work.applied_bytes, self.diff_apply_ns_per_byte),
         ];
         let bytes_ns: f64 = per_byte.iter().map(|(bytes, ns)| *bytes as f64 * ns).sum();
         let faults_ns = work.faults.saturating_mul(self.page_fault_ns);
+        let object_faults_ns = work.object_faults.saturating_mul(self.object_fault_ns);
         let protections_ns = work.protections.saturating_mul(self.protect_ns);
         faults_ns
+            .saturating_add(object_faults_ns)
             .saturating_add(protections_ns)
             .saturating_add(bytes_ns as u64)
     }
@@ -436,6 +444,25 @@ mod tests {
             200 + 6_000 + 2 * 11
         );
         assert_eq!(network.receiving_ns(MessageKind::LockGrant, 0), 5_200);
+    }
+
+    #[test]
+    fn faults_twins_and_comparisons_of_objects_cost_processor_time() {
+        let network = Network {
+            page_fault_ns: 1_000,
+            object_fault_ns: 300,
+            twin_ns_per_byte: 2.0,
+            diff_make_ns_per_byte: 0.5,
+            ..Network::default()
+        };
+        let work = Work {
+            object_faults: 3,
+            twin_bytes: 40,
+            compared_bytes: 10,
+            ..Work::default()
+        };
+        assert_eq!(network.work_ns(work), 3 * 300 + 80 + 5);
+        assert_eq!(Network::default().work_ns(work), 0);
     }
 
     #[test]

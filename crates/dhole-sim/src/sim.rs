@@ -244,6 +244,10 @@ impl Machine for Sim {
         self.cluster.with(|cluster| cluster.send(node, out));
     }
 
+    fn charges_work(&self) -> bool {
+        true
+    }
+
     fn wait(&self, node: NodeId, at_most: Duration) -> Woken {
         if self.cluster.with(|cluster| cluster.take_wake(node)) {
             if self.cluster.with(|cluster| cluster.is_ahead(node)) {

@@ -126,6 +126,7 @@ pub(crate) const KEYS: &[Key] = keys! {
     whole retransmit_ns, HOUR_NS;
     whole memory_bytes, TERABYTE;
     whole page_fault_ns, HOUR_NS;
+    whole object_fault_ns, HOUR_NS;
     whole protect_ns, HOUR_NS;
     number twin_ns_per_byte, MOST_NS_PER_BYTE;
     number diff_make_ns_per_byte, MOST_NS_PER_BYTE;
