@@ -244,6 +244,11 @@ pub struct Dosa {
     #[arg(long)]
     pub small: bool,
 
+    /// Only what is simulated: leaves out what is timed on this machine, Table 1 and Table 7's rows
+    /// of one node; on any network, work then takes as long as on the paper's machines
+    #[arg(long)]
+    pub simulated: bool,
+
     /// Nodes of the simulated clusters; on the most of them everything is counted
     #[arg(
         long,

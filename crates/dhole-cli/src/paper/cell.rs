@@ -25,8 +25,17 @@ pub struct Cell {
     pub cluster: Option<Vec<String>>,
     /// The program's arguments.
     pub arguments: Vec<String>,
-    /// Its memory is that of all objects, which lie at one place on every node.
-    pub has_all: bool,
+    /// How its memory is counted.
+    pub memory: Counted,
+}
+
+/// How the memory of a run is counted.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Counted {
+    /// Every object has its place on every node, touched or not.
+    pub everywhere: bool,
+    /// What the paper's number stands beside is what is allotted, and not what is touched.
+    pub allotted: bool,
 }
 
 /// What a run brought.
@@ -34,6 +43,8 @@ pub struct Cell {
 pub struct Outcome {
     /// Everything that the paper's tables count.
     pub measures: Measures,
+    /// Storage for shared objects, counted either way.
+    pub memory: Memory,
     /// The sequential program, in seconds of the same clock.
     pub sequential_seconds: f64,
     /// What all nodes computed in the measured steps over what the sequential program does in
@@ -41,6 +52,16 @@ pub struct Outcome {
     pub compute_inflation: Option<f64>,
     /// What the program printed.
     pub printed: Value,
+}
+
+/// Storage for shared objects on the average node, in 10^6 bytes.
+#[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Debug)]
+pub struct Memory {
+    /// Of pages on which the node has accessed something.
+    pub touched_mb: f64,
+    /// Of places that objects have on the node: of all objects, or of those that it has accessed
+    /// where a first access gives the place.
+    pub allotted_mb: f64,
 }
 
 impl Outcome {
@@ -77,7 +98,10 @@ impl Cell {
             program: problem.program.clone(),
             cluster: Some(words.into()),
             arguments: with(arguments, &options),
-            has_all: problem.memory_of_all && variant.places_everywhere(),
+            memory: Counted {
+                everywhere: variant.places_everywhere(),
+                allotted: problem.memory_of_all,
+            },
         }
     }
 
@@ -104,7 +128,10 @@ impl Cell {
             program: problem.program.clone(),
             cluster: None,
             arguments: with(&problem.size, &options),
-            has_all: false,
+            memory: Counted {
+                everywhere: false,
+                allotted: false,
+            },
         }
     }
 
@@ -161,7 +188,7 @@ impl Cell {
         let text = String::from_utf8_lossy(&output.stdout);
         let line = text.lines().last().unwrap_or_default();
         let printed = serde_json::from_str(line).map_err(|cause| failed(cause.to_string()))?;
-        read(printed, self.has_all).map_err(|missing| failed(format!("it printed no `{missing}`")))
+        read(printed, self.memory).map_err(|missing| failed(format!("it printed no `{missing}`")))
     }
 }
 
@@ -172,18 +199,29 @@ fn with(arguments: &[String], options: &[&str]) -> Vec<String> {
 }
 
 /// The measures in what a program printed, or the name of one that is missing.
-fn read(printed: Value, has_all: bool) -> Result<Outcome, &'static str> {
+fn read(printed: Value, how: Counted) -> Result<Outcome, &'static str> {
     let number = |name: &'static str| printed[name].as_f64().ok_or(name);
     let counted = |name: &'static str| printed["measured"][name].as_f64().ok_or(name);
     const MEGA: f64 = 1e6;
+    let touched_mb = counted("shared_bytes_per_node")? / MEGA;
+    let allotted_mb = if how.everywhere {
+        counted("allotted_bytes")? / MEGA
+    } else {
+        touched_mb
+    };
+    let memory = Memory {
+        touched_mb,
+        allotted_mb,
+    };
     let measures = Measures {
         seconds: number("seconds")?,
         data_mb: counted("data_bytes")? / MEGA,
         messages: counted("messages")?,
         requests: counted("fetch_rounds")?,
-        memory_mb: match has_all {
-            true => counted("allotted_bytes")? / MEGA,
-            false => counted("shared_bytes_per_node")? / MEGA,
+        memory_mb: if how.allotted {
+            allotted_mb
+        } else {
+            touched_mb
         },
         notice_mb: Some(counted("write_notice_bytes")? / MEGA),
         write_faults: Some(counted("write_faults")?),
@@ -192,6 +230,7 @@ fn read(printed: Value, has_all: bool) -> Result<Outcome, &'static str> {
     let inflation = counted("computed_seconds").map(|computed| computed / sequential_seconds);
     Ok(Outcome {
         measures,
+        memory,
         sequential_seconds,
         compute_inflation: inflation.ok(),
         printed,

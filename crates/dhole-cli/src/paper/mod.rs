@@ -2,6 +2,7 @@
 
 mod cell;
 mod figures;
+mod holds;
 mod published;
 mod results;
 mod shelf;

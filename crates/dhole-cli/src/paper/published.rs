@@ -46,7 +46,7 @@ pub struct Problem {
     /// And under DOSA alone.
     #[serde(default)]
     pub dosa_options: Vec<String>,
-    /// What the paper calls allocated, where objects lie at one place everywhere, is all of them.
+    /// What the paper calls allocated is what is allotted here, and not what is touched.
     #[serde(default)]
     pub memory_of_all: bool,
     /// What the sequential program took (Table 1).

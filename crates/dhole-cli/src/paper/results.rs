@@ -120,6 +120,10 @@ impl<'a> Results<'a> {
 
     fn run_here(&mut self, shelf: &Shelf) -> Result<usize, PaperError> {
         let problems = &self.paper.problem;
+        if self.wanted.simulated {
+            self.here = vec![None; problems.len()];
+            return Ok(0);
+        }
         let turns = |problem, options: &[&str], name: &str| -> Result<Option<Here>, PaperError> {
             let cells = (0..TURNS).map(|turn| Cell::live(problem, options, name, turn));
             let found = shelf.fetch(&cells.collect::<Vec<_>>(), 1)?;
@@ -149,6 +153,29 @@ impl<'a> Results<'a> {
         }
         let hoisting = self.hoisting.len() * 2;
         Ok((problems.len() + hoisting) * TURNS)
+    }
+
+    /// With and without hoisting, in seconds: a row of Table 7.
+    pub fn hoisting_of(&self, row: &Hoisting) -> [Option<f64>; 2] {
+        match row.nodes {
+            1 => {
+                let here = self.hoisting.get(row.system.as_str());
+                let here = here.copied().unwrap_or_default();
+                here.map(|one| Some(one?.handle_seconds))
+            }
+            _ => self.hoisting_simulated(&row.system),
+        }
+    }
+
+    fn hoisting_simulated(&self, system: &str) -> [Option<f64>; 2] {
+        let variant = match system {
+            "TreadMarks" => Variant::Treadmarks,
+            _ => Variant::Dosa,
+        };
+        let seconds = |found: Option<&Outcome>| Some(found?.measures.seconds);
+        let without = self.unhoisted.get(system);
+        let with = self.hoisted(variant).filter(|_| without.is_some());
+        [seconds(with), seconds(without)]
     }
 
     /// The most nodes, on which everything is counted.
@@ -229,6 +256,7 @@ impl<'a> Results<'a> {
                 "speedup": outcome.speedup(),
                 "compute_inflation": outcome.compute_inflation,
                 "measures": outcome.measures,
+                "memory": outcome.memory,
             })
         });
         let problems = self.paper.problem.iter().zip(&self.here);

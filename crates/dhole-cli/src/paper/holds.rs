@@ -1,0 +1,175 @@
+//! What of the paper's evaluation holds here, and what does not.
+
+use super::published::{Grain, Measures, Problem};
+use super::results::Results;
+use super::variant::Variant;
+
+/// How far a number may be from the paper's and still agree with it: a fifth of the larger one.
+pub const CLOSE: std::ops::RangeInclusive<f64> = 0.8..=1.25;
+/// How much of the paper's gain there must be here.
+const GATE: f64 = 0.8;
+/// How much longer the paper's coarse programs take with objects, at most.
+const SLOWER: f64 = 1.06;
+/// What handles cost at most on one node, by Table 1.
+const HANDLES: f64 = 1.052;
+
+/// One claim: of what it holds, and of what it does not.
+pub struct Claim {
+    pub asked: String,
+    pub holds: Vec<String>,
+    pub fails: Vec<String>,
+}
+
+impl Claim {
+    fn new(asked: String) -> Claim {
+        Claim {
+            asked,
+            holds: Vec::new(),
+            fails: Vec::new(),
+        }
+    }
+
+    fn judge(&mut self, what: &str, value: f64, holds: bool) {
+        let list = if holds {
+            &mut self.holds
+        } else {
+            &mut self.fails
+        };
+        list.push(format!("{what} {value:.2}"));
+    }
+
+    fn judge_close(&mut self, what: &str, ours: f64, papers: f64) {
+        self.judge(what, ours / papers, CLOSE.contains(&(ours / papers)));
+    }
+}
+
+/// All claims of which something was run.
+pub fn claims(results: &Results<'_>) -> Vec<Claim> {
+    let problems = || results.paper.problem.iter().enumerate();
+    let mut claims = Vec::new();
+    for (place, problem) in problems() {
+        claims.extend(against_pages(results, place, problem));
+    }
+    for (place, problem) in problems() {
+        claims.extend(own_numbers(results, place, problem, Variant::Dosa));
+        claims.extend(own_numbers(results, place, problem, Variant::Treadmarks));
+    }
+    for (place, problem) in problems() {
+        let without = Variant::ABLATED.into_iter();
+        claims.extend(without.filter_map(|variant| factors(results, place, problem, variant)));
+    }
+    claims.push(handles(results));
+    claims.push(hoisting(results));
+    claims.retain(|claim| !(claim.holds.is_empty() && claim.fails.is_empty()));
+    claims
+}
+
+/// TreadMarks over DOSA.
+fn against_pages(results: &Results<'_>, place: usize, problem: &Problem) -> Option<Claim> {
+    let run = |nodes, variant| Some(&results.run(place, nodes, variant)?.measures);
+    let pair = |nodes| run(nodes, Variant::Treadmarks).zip(run(nodes, Variant::Dosa));
+    let most = results.most_nodes();
+    let (tmk, dosa) = pair(most)?;
+    let coarse = problem.grain == Grain::Coarse;
+    let of = if coarse {
+        "at most 6% slower with objects"
+    } else {
+        "TreadMarks over DOSA, at least 0.8 of the paper's"
+    };
+    let mut claim = Claim::new(format!("{}: {of}", problem.name));
+    if coarse {
+        let slower = dosa.seconds / tmk.seconds;
+        claim.judge("time, DOSA over TreadMarks", slower, slower <= SLOWER);
+        return Some(claim);
+    }
+    let papers = over(&problem.treadmarks, &problem.dosa);
+    for ((what, ours), papers) in named(tmk).zip(over(tmk, dosa)).zip(papers) {
+        claim.judge(what.0, ours / papers, ours / papers >= GATE);
+    }
+    if let Some((papers, (tmk, dosa))) = problem.faster_on_16.zip(pair(16)) {
+        let part = tmk.seconds / dosa.seconds / papers;
+        claim.judge("time on 16 nodes", part, part >= GATE);
+    }
+    Some(claim)
+}
+
+/// A system's numbers by themselves.
+fn own_numbers(
+    results: &Results<'_>,
+    place: usize,
+    problem: &Problem,
+    variant: Variant,
+) -> Option<Claim> {
+    let ours = &results.run(place, results.most_nodes(), variant)?.measures;
+    let papers = match variant {
+        Variant::Treadmarks => &problem.treadmarks,
+        // Table 6 says more of the same run.
+        _ => problem
+            .ablation
+            .get(&Variant::Dosa)
+            .unwrap_or(&problem.dosa),
+    };
+    let asked = format!("{}, {}: the paper's numbers", problem.name, variant.name());
+    let mut claim = Claim::new(asked);
+    for (what, papers) in named(papers) {
+        let ours = named(ours).find(|(name, _)| *name == what);
+        if let Some((_, ours)) = ours {
+            claim.judge_close(what, ours, papers);
+        }
+    }
+    Some(claim)
+}
+
+/// What an optimisation is worth (Table 6).
+fn factors(
+    results: &Results<'_>,
+    place: usize,
+    problem: &Problem,
+    variant: Variant,
+) -> Option<Claim> {
+    let run = |variant| results.run(place, results.most_nodes(), variant);
+    let (off, on) = (run(variant)?, run(Variant::Dosa)?);
+    let (paper_off, paper_on) = (
+        problem.ablation.get(&variant)?,
+        problem.ablation.get(&Variant::Dosa)?,
+    );
+    let asked = format!("{}, {}: factors of Table 6", problem.name, variant.name());
+    let mut claim = Claim::new(asked);
+    let ours = over(&off.measures, &on.measures);
+    for ((what, ours), papers) in named(paper_on).zip(ours).zip(over(paper_off, paper_on)) {
+        claim.judge_close(what.0, ours, papers);
+    }
+    Some(claim)
+}
+
+fn handles(results: &Results<'_>) -> Claim {
+    let mut claim = Claim::new("Handles cost at most 5.2% on one node (Table 1)".to_owned());
+    for (problem, here) in results.paper.problem.iter().zip(&results.here) {
+        if let Some(here) = here {
+            claim.judge(&problem.name, here.ratio(), here.ratio() <= HANDLES);
+        }
+    }
+    claim
+}
+
+fn hoisting(results: &Results<'_>) -> Claim {
+    let mut claim = Claim::new("Without hoisting over with it (Table 7)".to_owned());
+    for row in &results.paper.hoisting {
+        if let [Some(with), Some(without)] = results.hoisting_of(row) {
+            let what = format!("{} on {}", row.system, row.nodes);
+            claim.judge_close(&what, without / with, row.without / row.with);
+        }
+    }
+    claim
+}
+
+/// What is counted, without its unit.
+fn named(measures: &Measures) -> impl Iterator<Item = (&'static str, f64)> {
+    let named = measures.named().into_iter();
+    named.map(|(name, value)| (name.split(" (").next().unwrap_or(name), value))
+}
+
+fn over(one: &Measures, other: &Measures) -> Vec<f64> {
+    let pairs = one.named().into_iter().zip(other.named());
+    pairs.map(|((_, one), (_, other))| one / other).collect()
+}
