@@ -48,8 +48,8 @@ fn what_holds(page: &mut String, results: &Results<'_>) {
         return;
     }
     page.push_str(
-        "## What holds\n\nNumbers are ours over the paper's, but for what is \"at most\". Where no other \
-         bound stands, a number holds from 0.80 to 1.25.\n\n",
+        "## What holds\n\nNumbers are ours over the paper's, but for what is \"at most\". Where no \
+         other bound stands, a number holds from 0.80 to 1.25.\n\n",
     );
     let rows = holds::claims(results).into_iter();
     let rows = rows.map(|claim| vec![claim.asked, claim.holds.join(", "), claim.fails.join(", ")]);
