@@ -49,7 +49,9 @@ fn what_holds(page: &mut String, results: &Results<'_>) {
     }
     page.push_str(
         "## What holds\n\nNumbers are ours over the paper's, but for what is \"at most\". Where no \
-         other bound stands, a number holds from 0.80 to 1.25.\n\n",
+         other bound stands, a number holds from 0.80 to 1.25. What an optimisation is worth, and \
+         hoisting, are factors, ours of the paper's; a time of Table 6 holds within 0.05, or a \
+         fifth of the paper's gain.\n\n",
     );
     let rows = holds::claims(results).into_iter();
     let rows = rows.map(|claim| vec![claim.asked, claim.holds.join(", "), claim.fails.join(", ")]);
@@ -298,7 +300,9 @@ fn ablation(page: &mut String, results: &Results<'_>) {
             }
         }
         let _ = writeln!(page, "### {}, {nodes} nodes\n", problem.name);
-        table(page, &header, rows.into_iter().chain([other]));
+        let behind = rows.iter().position(|row| row[0].starts_with("memory"));
+        rows.insert(behind.map_or(rows.len(), |place| place + 1), other);
+        table(page, &header, rows);
     }
     of_table(page, results, "Table 6");
 }
