@@ -47,6 +47,7 @@ mod describe;
 mod error;
 mod failure;
 mod family;
+mod faults;
 mod freeing;
 mod gate;
 mod grip;

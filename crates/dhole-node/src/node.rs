@@ -375,23 +375,11 @@ impl State {
         let paged = matches!(event, Event::Pages(_));
         let mut commands = std::mem::take(&mut self.commands);
         let stepped = self.protocol.step(event, worker, &mut commands);
-        let asked = accesses && commands.iter().any(asks);
-        self.counting.all.fetch_rounds += u64::from(asked);
-        self.counting.all.misses += u64::from(asked && paged);
-        let work = step.out.work();
-        work.faults += u64::from(asked && paged);
-        work.object_faults += u64::from(asked && !paged);
-        self.faulted |= asked;
+        if accesses && commands.iter().any(asks) {
+            self.read_faulted(paged, step);
+        }
         if let Some(oid) = written {
-            let made = commands
-                .iter()
-                .filter(|c| matches!(c, Command::MakeWritable { .. }));
-            let made = made.count() as u64;
-            self.counting.all.write_faults += made.min(1);
-            self.counting.all.writable_beside += made.saturating_sub(1);
-            if made > 0 {
-                self.write_faulted(oid, step);
-            }
+            self.write_faulted(oid, &commands, step);
         }
         let mut carried_out = Ok(());
         for command in commands.drain(..) {

@@ -1,8 +1,8 @@
-use dhole_heap::{HeapMut, PAGE_BYTES};
+use dhole_heap::HeapMut;
 use dhole_model::Oid;
 use dhole_protocol::{LogLimits, Reach};
 
-use crate::node::{State, Step};
+use crate::node::State;
 
 /// DOSA's optimisations of the lazy protocol, each of which can be left out by itself to see what
 /// it brings (DOSA, section 9). What a program computes does not depend on them.
@@ -75,21 +75,6 @@ impl State {
                 .filter(|(oid, is_present)| *is_present && !heap.is_writable(*oid));
             clean.for_each(|(oid, _)| self.protocol.lies_beside(oid));
         }
-    }
-
-    /// The worker's write of this object faulted, and had its twin made: of the page that it lies
-    /// on, or of the object alone.
-    pub fn write_faulted(&mut self, oid: Oid, step: &mut Step<'_, '_>) {
-        let bytes = step.heap.see_bytes_of(oid).unwrap_or(0) as u64;
-        let twin_bytes = match self.optimisations.write_detection {
-            WriteDetection::Marks => 0,
-            WriteDetection::Twins => bytes.next_multiple_of(PAGE_BYTES),
-            WriteDetection::Objects => bytes,
-        };
-        self.twin_bytes += twin_bytes;
-        let work = step.out.work();
-        work.twin_bytes += twin_bytes;
-        work.object_faults += u64::from(!std::mem::take(&mut self.faulted));
     }
 
     /// What the worker could have written and did not, in ascending order.

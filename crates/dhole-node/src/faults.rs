@@ -1,0 +1,46 @@
+//! Accesses that memory protection would find: what is counted of them, and what a machine charges.
+
+use dhole_heap::PAGE_BYTES;
+use dhole_model::Oid;
+use dhole_protocol::Command;
+
+use crate::node::{State, Step};
+use crate::optimisations::WriteDetection;
+
+impl State {
+    /// The worker's access asks another node.
+    pub fn read_faulted(&mut self, paged: bool, step: &mut Step<'_, '_>) {
+        self.counting.all.fetch_rounds += 1;
+        let work = step.out.work();
+        if paged {
+            self.counting.all.misses += 1;
+            work.faults += 1;
+        } else {
+            work.object_faults += 1;
+        }
+        self.faulted = true;
+    }
+
+    /// The worker writes an object for the first time in an interval, which leads to these commands.
+    /// What becomes writable has a twin made: of the page that the object lies on, or of the object
+    /// alone.
+    pub fn write_faulted(&mut self, oid: Oid, commands: &[Command], step: &mut Step<'_, '_>) {
+        let makes = |command: &&Command| matches!(command, Command::MakeWritable { .. });
+        let made = commands.iter().filter(makes).count() as u64;
+        if made == 0 {
+            return;
+        }
+        self.counting.all.write_faults += 1;
+        self.counting.all.writable_beside += made - 1;
+        let bytes = step.heap.see_bytes_of(oid).unwrap_or(0) as u64;
+        let twin_bytes = match self.optimisations.write_detection {
+            WriteDetection::Marks => 0,
+            WriteDetection::Twins => bytes.next_multiple_of(PAGE_BYTES),
+            WriteDetection::Objects => bytes,
+        };
+        self.twin_bytes += twin_bytes;
+        let work = step.out.work();
+        work.twin_bytes += twin_bytes;
+        work.object_faults += u64::from(!std::mem::take(&mut self.faulted));
+    }
+}
