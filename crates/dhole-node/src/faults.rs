@@ -21,9 +21,8 @@ impl State {
         self.faulted = true;
     }
 
-    /// The worker writes an object for the first time in an interval, which leads to these commands.
-    /// What becomes writable has a twin made: of the page that the object lies on, or of the object
-    /// alone.
+    /// The worker writes an object for the first time in an interval, which leads to these
+    /// commands. A twin is made of the page that the object lies on, or of the object alone.
     pub fn write_faulted(&mut self, oid: Oid, commands: &[Command], step: &mut Step<'_, '_>) {
         let makes = |command: &&Command| matches!(command, Command::MakeWritable { .. });
         let made = commands.iter().filter(makes).count() as u64;

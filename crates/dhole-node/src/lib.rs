@@ -16,6 +16,7 @@
 //! | `worker` | calls of the worker, and its waits |
 //! | `node` | messages that come; carrying out commands |
 //! | `freeing` | freeing objects |
+//! | `faults` | accesses that ask or write first, for machines that charge them |
 //! | `family` | pushes, flushes and merges |
 //! | `under` | which protocol keeps an object consistent |
 //! | `race` | what a program is told of its races |
