@@ -61,7 +61,11 @@ pub enum AllocError {
         part: &'static str,
     },
     /// The node's page store is full.
-    #[error("allocating {what} on {node}: its store of {capacity_bytes} bytes is full")]
+    #[error(
+        "allocating {what} on {node}: its store of {capacity_bytes} bytes is full, which is half \
+         of the node's part of the address space that the process could reserve (`ulimit -v`): \
+         free objects, raise that limit, or run fewer nodes in a process"
+    )]
     Full {
         /// The type.
         what: &'static str,

@@ -9,7 +9,7 @@
 //!
 //! | module | knows |
 //! |---|---|
-//! | `space` | the process's one reservation, and which object ids went to which cluster |
+//! | `space`, `reservation` | the process's one reservation, and which object ids went to which cluster |
 //! | `cluster`, `parts`, `directory` | a cluster's ids, and what type each allocated id is bound to |
 //! | `share`, `own`, `type_map`, `leaf` | which types may be shared, and where their bytes are |
 //! | `reference`, `row`, `plain`, `access`, `cursor`, `borrow`, `named` | what the user holds, how to follow it |
@@ -98,6 +98,7 @@ mod plain;
 mod pre_image;
 mod readers;
 mod reference;
+mod reservation;
 mod resident;
 mod row;
 mod serial;

@@ -14,22 +14,17 @@ use dhole_model::{CHUNK, MAX_NODES, Oid};
 
 use crate::Cluster;
 use crate::parts::size_of_part;
+use crate::reservation::Reservation;
 
 /// Entries of a handle table that share a page of memory: extents of ids are multiples of it, so
 /// that dropping a cluster's part of a table touches no other cluster's part.
 pub(crate) const IDS_PER_PAGE: u64 = 512;
 
 /// The log2 of the bytes of handle tables and page store for each id: 8 + 8 + 16.
-const SLOT_BITS_PER_ID: u32 = 5;
-
-/// The log2 of the slots that are there even if the first cluster is small.
-const MIN_SLOT_BITS: u32 = 6;
+pub(crate) const SLOT_BITS_PER_ID: u32 = 5;
 
 /// The log2 of the most ids that a process may ever use.
 const MAX_INDEX_BITS: u32 = 36;
-
-/// The log2 of the reservations to try, from the largest on.
-const RESERVATIONS: [u32; 5] = [46, 45, 44, 42, 40];
 
 /// Why a cluster could not get its address space.
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
@@ -41,8 +36,21 @@ pub enum ReserveError {
         nodes: usize,
     },
     /// The operating system refused to reserve address space.
-    #[error("reserving address space for shared objects: {cause}")]
+    #[error(
+        "reserving address space for shared objects: the system refuses {least_mib} MiB for \
+         {nodes} nodes and as much for everything else, the least that will do{}: {cause}. The \
+         process reserves addresses for all objects at once, so that none of them ever moves, and \
+         takes memory only for what is stored. Raise the limit (`ulimit -v unlimited`), or run \
+         fewer nodes in a process",
+        limit(limit_kib)
+    )]
     Space {
+        /// Nodes of this process.
+        nodes: usize,
+        /// The least that they need, in MiB.
+        least_mib: u64,
+        /// KiB of address space that the process may have (`ulimit -v`), if that is limited.
+        limit_kib: Option<u64>,
         /// The system's own words.
         cause: String,
     },
@@ -61,7 +69,11 @@ pub enum ReserveError {
         most: usize,
     },
     /// The system refuses what the detector `vm` needs.
-    #[error("mapping three views of each node's memory, for the detector vm: {cause}")]
+    #[error(
+        "mapping three views of each node's memory, for the detector vm: {cause}. Each takes as \
+         much address space as a node's store: raise the limit (`ulimit -v unlimited`), or use the \
+         detector check"
+    )]
     Views {
         /// The system's own words.
         cause: String,
@@ -86,6 +98,11 @@ pub enum ReserveError {
 }
 
 dhole_model::debug_in_words!(ReserveError);
+
+fn limit(limit_kib: &Option<u64>) -> String {
+    let said = |kib| format!(" (`ulimit -v` says {kib} KiB)");
+    limit_kib.map_or_else(String::new, said)
+}
 
 /// One node's part of the reservation.
 #[derive(Clone, Copy, Debug)]
@@ -367,11 +384,11 @@ pub(crate) fn owner(oid: Oid) -> Option<Owner> {
 
 impl Space {
     fn reserve(nodes: usize) -> Result<Space, ReserveError> {
-        let slot_bits = nodes
-            .next_power_of_two()
-            .trailing_zeros()
-            .max(MIN_SLOT_BITS);
-        let (base, bits, slot_bits) = map_reservation(slot_bits)?;
+        let Reservation {
+            base,
+            bits,
+            slot_bits,
+        } = Reservation::map(nodes)?;
         let index_bits = MAX_INDEX_BITS.min(bits - SLOT_BITS_PER_ID - slot_bits);
         let slots = 1 << slot_bits;
         Ok(Space {
@@ -414,68 +431,6 @@ impl Space {
         }
         self.windows.insert(start, (end, Window::Ended));
     }
-}
-
-/// Reserves address space: where, and the log2 of its bytes and of its slots.
-#[cfg(not(miri))]
-fn map_reservation(slot_bits: u32) -> Result<(NonNull<u8>, u32, u32), ReserveError> {
-    for bits in RESERVATIONS {
-        // SAFETY: an anonymous mapping at an address of the kernel's choice touches nothing else.
-        let at = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                1 << bits,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
-                -1,
-                0,
-            )
-        };
-        if at == libc::MAP_FAILED {
-            continue;
-        }
-        if let Some(base) = NonNull::new(at.cast())
-            && is_room_beside()
-        {
-            return Ok((base, bits, slot_bits));
-        }
-        // SAFETY: nobody knows of the mapping that was just made.
-        unsafe { libc::munmap(at, 1 << bits) };
-    }
-    Err(ReserveError::Space {
-        cause: std::io::Error::from_raw_os_error(libc::ENOMEM).to_string(),
-    })
-}
-
-/// Whether the process can still get memory: a reservation that leaves none, because address space
-/// is limited (`ulimit -v`), would make the next allocation end it.
-#[cfg(not(miri))]
-fn is_room_beside() -> bool {
-    const ROOM: usize = 1 << 30;
-    // SAFETY: an anonymous mapping at an address of the kernel's choice touches nothing else, and
-    // nobody knows of it when it is taken back.
-    unsafe {
-        let at = libc::mmap(
-            std::ptr::null_mut(),
-            ROOM,
-            libc::PROT_NONE,
-            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
-            -1,
-            0,
-        );
-        at != libc::MAP_FAILED && libc::munmap(at, ROOM) == 0
-    }
-}
-
-/// Miri's reservation: 4 slots of 2^16 ids.
-#[cfg(miri)]
-fn map_reservation(_: u32) -> Result<(NonNull<u8>, u32, u32), ReserveError> {
-    let (index_bits, slot_bits) = (16, 2);
-    let bits = index_bits + SLOT_BITS_PER_ID + slot_bits;
-    let layout = std::alloc::Layout::from_size_align(1 << bits, 4096).expect("a valid layout");
-    // SAFETY: the layout has a size.
-    let base = unsafe { std::alloc::alloc_zeroed(layout) };
-    Ok((NonNull::new(base).expect("memory"), bits, slot_bits))
 }
 
 /// Gives the pages of `bytes` bytes from `at` on back to the system; they read as zero again.

@@ -1,7 +1,7 @@
 //! Every example runs and finds its own assertions true, but for one that shows an error.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 use std::sync::OnceLock;
 
 fn sources() -> Vec<String> {
@@ -90,4 +90,32 @@ fn a_program_whose_main_returns_a_deadlock_shows_its_words() {
         assert!(is_there, "{wait}: {said}");
     }
     assert_eq!(waits.len(), 2, "nothing else is said: {said}");
+}
+
+/// Runs an example in a process that may have so many KiB of address space.
+fn with_address_space(kib: u64, name: &str) -> Output {
+    let mut shell = Command::new("sh");
+    shell.arg("-c").arg(format!("ulimit -v {kib}; exec \"$0\""));
+    shell.arg(built().join(name)).output().expect("a shell")
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn where_address_space_is_limited_a_program_runs_or_says_what_to_do() {
+    let output = with_address_space(4 << 20, "job_queue");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    let output = with_address_space(300 << 10, "job_queue");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    let words: Vec<&str> = said.split_whitespace().collect();
+    let words = words.join(" ");
+    for part in [
+        "Error: starting 4 nodes: reserving address space for shared objects:",
+        "refuses 256 MiB for 4 nodes",
+        "`ulimit -v` says 307200 KiB",
+        "Raise the limit (`ulimit -v unlimited`)",
+    ] {
+        assert!(words.contains(part), "{part}: {said}");
+    }
 }

@@ -162,22 +162,66 @@ fn where_the_system_refuses_the_views_the_cluster_says_so() {
     assert!(ended.success(), "{ended}");
 }
 
+/// Limits the address space of this process.
+fn limit_address_space(bytes: u64) {
+    let most = libc::rlimit {
+        rlim_cur: bytes,
+        rlim_max: bytes,
+    };
+    // SAFETY: it reads the limit, and no other memory.
+    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &most) }, 0);
+}
+
 #[test]
-fn a_reservation_leaves_room_or_is_refused() {
-    // More than the least reservation, but not by enough for what a program allocates beside it.
-    let ended = apart("a_reservation_leaves_room_or_is_refused", || {
-        let bytes = (1 << 40) + (300 << 20);
-        let most = libc::rlimit {
-            rlim_cur: bytes,
-            rlim_max: bytes,
-        };
-        // SAFETY: it reads the limit, and no other memory.
-        assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &most) }, 0);
-        match Cluster::new(1) {
-            Err(ReserveError::Space { .. }) => {}
-            reserved => panic!("{:?}", reserved.map(drop)),
-        }
-        drop(std::hint::black_box(vec![1_u8; 500 << 20]));
-    });
+fn a_reservation_leaves_room_for_what_a_program_allocates_beside_it() {
+    let ended = apart(
+        "a_reservation_leaves_room_for_what_a_program_allocates_beside_it",
+        || {
+            // More than one of the reservations that are tried, but not by enough.
+            limit_address_space((1 << 40) + (300 << 20));
+            let _cluster = Cluster::new(1).unwrap();
+            drop(std::hint::black_box(vec![1_u8; 500 << 20]));
+        },
+    );
+    assert!(ended.success(), "{ended}");
+}
+
+#[test]
+fn where_address_space_is_limited_less_is_reserved_and_serves() {
+    let ended = apart(
+        "where_address_space_is_limited_less_is_reserved_and_serves",
+        || {
+            limit_address_space(3 << 30);
+            let cluster = Cluster::new(3).unwrap();
+            for node in (0..3).map(|i| Monitor::new(&cluster, NodeId(i), ())) {
+                let mut node = node.lock();
+                let all = node.split().0.alloc_range(100_000, |i| [i; 32]).unwrap();
+                assert_eq!(all.len(), 100_000);
+            }
+            let refused = Cluster::new(2).unwrap_err();
+            assert!(matches!(refused, ReserveError::Slots { .. }), "{refused}");
+        },
+    );
+    assert!(ended.success(), "{ended}");
+}
+
+#[test]
+fn where_too_little_is_left_the_error_says_how_much_why_and_what_to_do() {
+    let ended = apart(
+        "where_too_little_is_left_the_error_says_how_much_why_and_what_to_do",
+        || {
+            limit_address_space(600 << 20);
+            let refused = Cluster::new(16).unwrap_err().to_string();
+            for part in [
+                "the system refuses 1024 MiB for 16 nodes and as much for everything else",
+                "`ulimit -v` says 614400 KiB",
+                "so that none of them ever moves",
+                "`ulimit -v unlimited`",
+                "fewer nodes in a process",
+            ] {
+                assert!(refused.contains(part), "{part}: {refused}");
+            }
+        },
+    );
     assert!(ended.success(), "{ended}");
 }

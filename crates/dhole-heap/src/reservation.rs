@@ -1,0 +1,128 @@
+//! The process's one reservation of address space: as much as the system lets it have.
+//!
+//! Where address space is not limited it is 64 TiB, which costs nothing but page tables of what is
+//! touched. Where it is (`ulimit -v`) a smaller one is tried. Below 1 TiB it has no more slots than
+//! the first cluster has nodes, rounded up to a power of two.
+
+use std::ptr::NonNull;
+
+use crate::ReserveError;
+use crate::space::SLOT_BITS_PER_ID;
+
+/// The log2 of the sizes to try, from the largest on.
+const SIZES: [u32; 18] = [
+    46, 45, 44, 42, 40, 38, 37, 36, 35, 34, 33, 32, 31, 30, 29, 28, 27, 26,
+];
+
+/// The log2 of the least size of which slots may be left over.
+const ROOMY_BITS: u32 = 40;
+
+/// The log2 of the slots that are there then, even if the first cluster is small.
+const MIN_SLOT_BITS: u32 = 6;
+
+/// The log2 of the least ids that a slot has room for: 2 million, with a store of 25 MiB.
+const LEAST_INDEX_BITS: u32 = 21;
+
+/// Address space for the slots of nodes.
+pub(crate) struct Reservation {
+    /// Where it begins.
+    pub(crate) base: NonNull<u8>,
+    /// The log2 of its bytes.
+    pub(crate) bits: u32,
+    /// The log2 of its slots.
+    pub(crate) slot_bits: u32,
+}
+
+#[cfg(not(miri))]
+impl Reservation {
+    /// The largest that the system gives, for a process whose first cluster has so many nodes here,
+    /// and that leaves room for everything else.
+    pub(crate) fn map(nodes: usize) -> Result<Reservation, ReserveError> {
+        let wanted = nodes.next_power_of_two().trailing_zeros();
+        let least_bits = LEAST_INDEX_BITS + SLOT_BITS_PER_ID + wanted;
+        for bits in SIZES.into_iter().filter(|&bits| bits >= least_bits) {
+            let slot_bits = match bits >= ROOMY_BITS {
+                true => wanted.max(MIN_SLOT_BITS),
+                false => wanted,
+            };
+            if let Some(base) = map(1 << bits, libc::PROT_READ | libc::PROT_WRITE) {
+                if leaves_room(bits) {
+                    return Ok(Reservation {
+                        base,
+                        bits,
+                        slot_bits,
+                    });
+                }
+                // SAFETY: nobody knows of the mapping that was just made.
+                unsafe { libc::munmap(base.as_ptr().cast(), 1 << bits) };
+            }
+        }
+        Err(ReserveError::Space {
+            nodes,
+            least_mib: (1 << least_bits) >> 20,
+            limit_kib: limit_kib(),
+            cause: std::io::Error::from_raw_os_error(libc::ENOMEM).to_string(),
+        })
+    }
+}
+
+/// A new mapping that takes no memory before it is touched.
+#[cfg(not(miri))]
+fn map(bytes: usize, protection: libc::c_int) -> Option<NonNull<u8>> {
+    // SAFETY: an anonymous mapping at an address of the kernel's choice touches nothing else.
+    let at = unsafe {
+        libc::mmap(
+            std::ptr::null_mut(),
+            bytes,
+            protection,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+            -1,
+            0,
+        )
+    };
+    (at != libc::MAP_FAILED).then(|| NonNull::new(at.cast()))?
+}
+
+/// Whether the process can still get memory beside a reservation of this size: one that leaves
+/// none, because address space is limited, would make the next allocation end it. 1 GiB will do,
+/// and as much as is reserved where that is less.
+#[cfg(not(miri))]
+fn leaves_room(bits: u32) -> bool {
+    const MOST_ROOM: usize = 1 << 30;
+    let room = MOST_ROOM.min(1 << bits);
+    match map(room, libc::PROT_NONE) {
+        // SAFETY: nobody knows of the mapping that was just made.
+        Some(at) => unsafe { libc::munmap(at.as_ptr().cast(), room) == 0 },
+        None => false,
+    }
+}
+
+/// KiB of address space that the process may have, if that is limited.
+#[cfg(not(miri))]
+fn limit_kib() -> Option<u64> {
+    let mut limit = libc::rlimit {
+        rlim_cur: libc::RLIM_INFINITY,
+        rlim_max: libc::RLIM_INFINITY,
+    };
+    // SAFETY: the call writes into `limit`, and touches no other memory.
+    let read = unsafe { libc::getrlimit(libc::RLIMIT_AS, &mut limit) } == 0;
+    (read && limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur >> 10)
+}
+
+/// Miri's reservation: 4 slots of 2^16 ids.
+#[cfg(miri)]
+impl Reservation {
+    pub(crate) fn map(_: usize) -> Result<Reservation, ReserveError> {
+        let (index_bits, slot_bits) = (16, 2);
+        let bits = index_bits + SLOT_BITS_PER_ID + slot_bits;
+        let layout = std::alloc::Layout::from_size_align(1 << bits, 4096).expect("a valid layout");
+        // SAFETY: the layout has a size.
+        let base = unsafe { std::alloc::alloc_zeroed(layout) };
+        let base = NonNull::new(base).expect("memory");
+        Ok(Reservation {
+            base,
+            bits,
+            slot_bits,
+        })
+    }
+}
