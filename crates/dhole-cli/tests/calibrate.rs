@@ -44,6 +44,22 @@ fn meets(network: &str, there: &[&str], outside: &[&str]) {
 }
 
 #[test]
+fn what_was_measured_and_cannot_be_printed_is_an_error() {
+    let full = std::fs::File::options().write(true).open("/dev/full");
+    let output = Command::new(env!("CARGO_BIN_EXE_dhole"))
+        .args(["sim", "--calibrate"])
+        .stdout(full.unwrap())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains("writing to standard output: No space left"),
+        "{said}"
+    );
+}
+
+#[test]
 fn dosa_1999_meets_its_primitives() {
     let there = [
         "barrier_32_us",

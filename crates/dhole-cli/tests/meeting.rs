@@ -35,6 +35,14 @@ fn member() {
         w.barrier()?;
         Ok(process.read(w))
     });
+    if program == "panics between runs" && me == "1" {
+        panic!("no luck");
+    }
+    if program == "panics between runs" {
+        let second = Config::nodes(1).run(|w| Ok(w.barrier()?));
+        println!("node {me}: {}", second.expect_err("node 1 is gone"));
+        process::exit(9);
+    }
     if let Err(error) = run {
         println!("node {me}: {error}");
         process::exit(9);
@@ -94,9 +102,8 @@ fn a_node_that_ends_without_joining_ends_the_wait_of_the_others_and_is_named() {
     assert_eq!(verdict(&output), (ENDED_EARLY.to_owned(), 1), "{output:?}");
 }
 
-#[test]
-fn an_agent_passes_on_who_ended_without_joining() {
-    // The remote shell runs the command here.
+/// Runs a script on a host `red`, whose remote shell runs the command here.
+fn run_through_agents(script: &str, variables: &[(&str, &str)]) -> Output {
     let shell = tempfile::Builder::new()
         .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700))
         .tempfile()
@@ -111,8 +118,22 @@ fn an_agent_passes_on_who_ended_without_joining() {
         "--rsh",
         shell.to_str().unwrap(),
     ];
+    run(&words, script, variables)
+}
+
+#[test]
+fn an_agent_passes_on_that_its_node_failed_by_itself() {
+    let last = "dhole: node 1 on red failed with exit code 9: it panicked: no luck".to_owned();
+    for _ in 0..3 {
+        let output = run_through_agents("exec $MEMBER", &[(PROGRAM, "panics")]);
+        assert_eq!(verdict(&output), (last.clone(), 9), "{output:?}");
+    }
+}
+
+#[test]
+fn an_agent_passes_on_who_ended_without_joining() {
     let script = "[ $DHOLE_NODE != 1 ] || exit 0; exec $MEMBER";
-    let output = run(&words, script, &[]);
+    let output = run_through_agents(script, &[]);
     let heard = "node 0 waited for node 1, which ended before it had joined";
     assert!(text(&output.stdout).contains(heard), "{output:?}");
     let named = ENDED_EARLY.replace("node 1", "node 1 on red");
@@ -147,6 +168,21 @@ fn the_node_that_panics_is_named_and_none_of_those_that_fail_in_consequence() {
                 "{transport}: {output:?}"
             );
         }
+    }
+}
+
+#[test]
+fn a_node_that_panics_between_two_runs_is_named_too() {
+    // Of the test harness.
+    let last = "dhole: node 1 failed with exit code 101".to_owned();
+    for transport in ["shm", "tcp"] {
+        let variables = [(PROGRAM, "panics between runs")];
+        let output = run(
+            &["-n", "3", "--transport", transport],
+            "exec $MEMBER",
+            &variables,
+        );
+        assert_eq!(verdict(&output), (last.clone(), 101), "{output:?}");
     }
 }
 

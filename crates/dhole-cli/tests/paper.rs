@@ -197,6 +197,34 @@ fn ctrl_c_in_a_terminal_ends_the_runs_under_way_too_and_keeps_what_is_done() {
 }
 
 #[test]
+fn what_there_is_no_room_for_is_an_error_that_names_it() {
+    let folder = bench("");
+    let folder = folder.path();
+    assert!(run(folder, &["--small"]).status.success());
+    let results = folder.join("dosa-small");
+    for file in ["dosa.md", "dosa.json", "figure-5.svg", "figure-11.svg"] {
+        let (path, kept) = (results.join(file), results.join("kept"));
+        fs::rename(&path, &kept).unwrap();
+        std::os::unix::fs::symlink("/dev/full", &path).unwrap();
+        let output = run(folder, &["--small"]);
+        let said = said(&output);
+        assert_eq!(output.status.code(), Some(1), "{file}: {said}");
+        assert!(
+            said.contains(file) && said.contains("No space left"),
+            "{said}"
+        );
+        fs::rename(&kept, &path).unwrap();
+    }
+    let full = fs::File::options().write(true).open("/dev/full").unwrap();
+    let mut command = Command::new(folder.join("dhole"));
+    command
+        .args(["paper", "dosa", "--nodes=4,8", "--small"])
+        .current_dir(folder);
+    let ended = spawned(command.stdout(full).stderr(Stdio::null())).wait();
+    assert_eq!(ended.unwrap().code(), Some(1));
+}
+
+#[test]
 fn what_cannot_be_run_is_refused() {
     let folder = bench("");
     for (words, code, part) in [

@@ -6,6 +6,7 @@ use dhole_model::NodeId;
 use thiserror::Error;
 
 use super::build_id::BuildId;
+use super::open_files;
 
 /// Why a process could not learn from its environment what it is, or could not join the others.
 #[derive(Error)]
@@ -117,7 +118,7 @@ pub enum JoinError {
         cause: String,
     },
     /// The system refuses something that joining takes.
-    #[error("{me} {doing}: {cause}")]
+    #[error("{me} {doing}: {cause}{}", open_files::advice(cause))]
     System {
         /// This node.
         me: NodeId,

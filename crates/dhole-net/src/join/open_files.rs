@@ -1,5 +1,7 @@
 //! Room for the descriptors of a node's connections.
 
+use std::io;
+
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// A node has at most so many descriptors for each other node while it joins, and as many for
@@ -19,5 +21,28 @@ pub(crate) fn make_room(nodes: usize) {
             ..limit
         };
         let _ = setrlimit(Resource::Nofile, raised);
+    }
+}
+
+/// What helps where a process may have no more descriptors.
+pub(crate) fn advice(cause: &io::Error) -> String {
+    match rustix::io::Errno::from_io_error(cause) {
+        Some(rustix::io::Errno::MFILE) => format!(
+            "; a node takes up to {EACH} descriptors for each other node: `ulimit -Hn` says how many \
+             it may have, and the administrator can raise that"
+        ),
+        _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_without_room_for_descriptors_hears_what_there_is_to_do() {
+        let none = io::Error::from(rustix::io::Errno::MFILE);
+        assert!(advice(&none).contains("ulimit -Hn"));
+        assert_eq!(advice(&io::ErrorKind::NotFound.into()), "");
     }
 }
