@@ -48,8 +48,15 @@ pub enum Command {
     Agent,
 }
 
+/// What the help of `dhole run` says of exit codes.
+const EXIT_CODES: &str = "The exit code is that of the node that failed first by its own word, or \
+    128 and the number of the signal that ended it; the last line of standard error names the node \
+    and the cause. It is 1 where no node failed and yet there was no run: the program never called \
+    dhole::run, a node ended before it had joined, or output could not be written.";
+
 /// `dhole run`.
 #[derive(Args)]
+#[command(after_long_help = EXIT_CODES)]
 pub struct Run {
     /// Processes of the cluster, 1 to 1024 [default: with --hosts all their slots]
     #[arg(
@@ -124,7 +131,7 @@ pub struct Run {
     #[command(flatten)]
     pub defaults: Defaults,
 
-    /// The program and its arguments
+    /// The program and its arguments, behind `--`
     #[arg(last = true, required = true, num_args = 1.., value_name = "PROGRAM")]
     pub program: Vec<OsString>,
 }
@@ -362,7 +369,7 @@ pub struct Sim {
     #[command(flatten)]
     pub defaults: Defaults,
 
-    /// The program and its arguments
+    /// The program and its arguments, behind `--`
     #[arg(
         last = true,
         required_unless_present = "calibrate",

@@ -22,7 +22,7 @@ fn member() {
             let own = rustix::process::getpid();
             rustix::process::kill_process(own, rustix::process::Signal::STOP).unwrap();
         }
-        if program == "panics" && me == "1" {
+        if ["panics", "panics and goes on"].contains(&&program[..]) && me == "1" {
             panic!("no luck");
         }
         if program == "leaves" && me == "1" {
@@ -35,6 +35,17 @@ fn member() {
         w.barrier()?;
         Ok(process.read(w))
     });
+    if program == "panics and goes on" {
+        assert!(run.is_err());
+        let second = Config::nodes(1).run(|w| {
+            if me == "2" {
+                return Err(dhole::Error::program("out of luck"));
+            }
+            Ok(w.barrier()?)
+        });
+        println!("node {me}: {}", second.expect_err("node 2 fails"));
+        process::exit(9);
+    }
     if program == "panics between runs" && me == "1" {
         panic!("no luck");
     }
@@ -169,6 +180,14 @@ fn the_node_that_panics_is_named_and_none_of_those_that_fail_in_consequence() {
             );
         }
     }
+}
+
+#[test]
+fn a_failure_that_a_program_has_taken_is_not_blamed_for_a_later_one() {
+    let last = "dhole: node 2 failed with exit code 9: out of luck".to_owned();
+    let variables = [(PROGRAM, "panics and goes on")];
+    let output = run(&["-n", "3"], "exec $MEMBER", &variables);
+    assert_eq!(verdict(&output), (last, 9), "{output:?}");
 }
 
 #[test]

@@ -94,6 +94,10 @@ pub trait Layer: Send + Sync {
         self.inner().failed(how);
     }
 
+    fn begins(&self) {
+        self.inner().begins();
+    }
+
     fn close(&self, at_most: Duration) {
         self.inner().close(at_most);
     }
@@ -182,6 +186,10 @@ impl<L: Layer> Port for L {
 
     fn failed(&self, how: &str) {
         Layer::failed(self, how);
+    }
+
+    fn begins(&self) {
+        Layer::begins(self);
     }
 
     fn close(&self, at_most: Duration) {

@@ -122,6 +122,10 @@ pub trait Port: Send + Sync {
     /// told. Called before the others are told, who fail in consequence.
     fn failed(&self, _how: &str) {}
 
+    /// The program here begins a run: if it has [failed](Port::failed), it has taken that, and goes
+    /// on.
+    fn begins(&self) {}
+
     /// Sends what is still kept back and says goodbye, so that the peers do not take the end for a
     /// loss. Blocks for `at_most`; then what could not be sent is dropped. Others may go on to poll
     /// meanwhile, and whoever closes twice says one goodbye.

@@ -35,6 +35,9 @@ pub struct Watch<P> {
     polled: AtomicBool,
     #[cfg(not(loom))]
     launcher: Option<std::sync::Arc<crate::join::Launcher>>,
+    /// The launcher was told that the program here has failed.
+    #[cfg(not(loom))]
+    failed: AtomicBool,
     /// This end was closed: that the others end their sides is no loss.
     closed: AtomicBool,
 }
@@ -87,6 +90,8 @@ impl<P: Port> Watch<P> {
             polled: AtomicBool::new(false),
             #[cfg(not(loom))]
             launcher: None,
+            #[cfg(not(loom))]
+            failed: AtomicBool::new(false),
             closed: AtomicBool::new(false),
             inner,
         }
@@ -291,6 +296,15 @@ impl<P: Port> Layer for Watch<P> {
     fn failed(&self, how: &str) {
         if let Some(launcher) = &self.launcher {
             launcher.failed(how);
+            self.failed.store(true, Ordering::Relaxed);
+        }
+    }
+
+    #[cfg(not(loom))]
+    fn begins(&self) {
+        let launcher = self.launcher.as_ref();
+        if let Some(launcher) = launcher.filter(|_| self.failed.swap(false, Ordering::Relaxed)) {
+            launcher.goes_on();
         }
     }
 

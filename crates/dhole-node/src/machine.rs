@@ -242,6 +242,9 @@ pub trait Apart: Sync {
     /// of its own, and nobody else is.
     fn open(&self, cluster: &Arc<Cluster>, pool: &Arc<PayloadPool>, survives: bool);
 
+    /// A run is to begin here: whoever heard of a failure before hears that the program goes on.
+    fn begins(&self);
+
     /// The program here fails by itself, in these words: whoever started this process hears it,
     /// before any other node can.
     fn failed(&self, words: &str);

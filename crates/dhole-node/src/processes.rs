@@ -462,6 +462,10 @@ impl Apart for Processes {
         *here = Some(Here { cluster, pool });
     }
 
+    fn begins(&self) {
+        self.port.begins();
+    }
+
     fn failed(&self, words: &str) {
         self.port.failed(words);
     }

@@ -57,6 +57,7 @@ pub(crate) fn meet(
     pool: &Arc<PayloadPool>,
 ) -> Result<Arc<Cluster>, RunError> {
     let nodes = settings.nodes;
+    apart.begins();
     // What cannot be is told to the others, who would wait.
     let checked = settings.check().map_err(RunError::from);
     let checked = checked.and_then(|_| settings.check_apart(apart));

@@ -17,7 +17,8 @@ pub struct Gathering {
     /// Who ended, and whether as if nothing were wrong, in this order.
     ended: Vec<(u16, bool)>,
     lost: Option<Lost>,
-    failed: Option<Failed>,
+    /// One of a node at most, in the order in which they were heard.
+    failed: Vec<Failed>,
 }
 
 /// A node that another one lost.
@@ -74,8 +75,11 @@ impl Gathering {
             }
             Word::Failed { how } => {
                 let after = self.ended.len();
-                self.failed.get_or_insert(Failed { node, how, after });
+                self.failed.retain(|failed| failed.node != node);
+                self.failed.push(Failed { node, how, after });
             }
+            // What follows on a failure that was taken may be heard before that it was.
+            Word::GoesOn => self.failed.retain(|failed| failed.node != node),
         }
         Vec::new()
     }
@@ -136,7 +140,7 @@ impl Gathering {
 
     /// Who failed first by its own word.
     pub fn failed(&self) -> Option<&Failed> {
-        self.failed.as_ref()
+        self.failed.first()
     }
 }
 
@@ -216,5 +220,9 @@ mod tests {
         }
         let failed = nodes.failed().unwrap();
         assert_eq!((failed.node, failed.after), (1, 1));
+        nodes.said(1, Word::GoesOn);
+        assert_eq!(nodes.failed().map(|failed| failed.node), Some(2));
+        nodes.said(2, Word::GoesOn);
+        assert_eq!(nodes.failed(), None);
     }
 }

@@ -34,6 +34,8 @@ pub enum Word {
         /// In its words.
         how: String,
     },
+    /// Its program has taken the failure that it told of, and begins another run.
+    GoesOn,
 }
 
 /// As the node says it; with `#` as its agent passes it on.
@@ -47,6 +49,7 @@ impl fmt::Display for Word {
             Word::Joined => f.write_str("joined"),
             Word::Lost { peer, how } => write!(f, "lost {peer} {how}"),
             Word::Failed { how } => write!(f, "failed {how}"),
+            Word::GoesOn => f.write_str("goes on"),
         }
     }
 }
@@ -56,6 +59,7 @@ impl Word {
     pub fn parse(line: &str) -> Option<Word> {
         match line.trim_end_matches('\n') {
             "joined" => Some(Word::Joined),
+            "goes on" => Some(Word::GoesOn),
             line => {
                 let (verb, rest) = line.split_once(' ')?;
                 match verb {
@@ -133,6 +137,7 @@ mod tests {
             ("meets 77\n", Some(Word::Meets { process: 77 })),
             ("meets\n", None),
             ("joined\n", Some(Word::Joined)),
+            ("goes on\n", Some(Word::GoesOn)),
             (
                 "lost 2 its connection broke: x\n",
                 lost(2, "its connection broke: x"),

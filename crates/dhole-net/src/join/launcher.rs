@@ -7,6 +7,7 @@
 //! | `joined` | it is connected with all |
 //! | `lost N HOW` | node `N` is lost |
 //! | `failed HOW` | it fails by itself, and not because another node has failed |
+//! | `goes on` | its program has taken the failure, and begins another run |
 //!
 //! It hears `ended N`: node `N` is gone, and never joined. Nothing depends on the line: whoever has
 //! none waits until the time for joining is over.
@@ -63,6 +64,11 @@ impl Launcher {
     /// of what follows.
     pub fn failed(&self, how: &str) {
         self.say(&format!("failed {}\n", one_line(how)));
+    }
+
+    /// The program of this process has taken the failure that was told, and goes on.
+    pub fn goes_on(&self) {
+        self.say("goes on\n");
     }
 
     /// Says a line, whole, for it is shorter than what a socket takes at once. Who does not listen
