@@ -128,6 +128,11 @@ impl Gathering {
         self.meets.contains_key(&node)
     }
 
+    /// Whether this node has ever joined.
+    pub fn has_joined(&self, node: u16) -> bool {
+        self.joined.contains_key(&node)
+    }
+
     /// Whether no node has tried to join.
     pub fn is_empty(&self) -> bool {
         self.meets.is_empty()

@@ -2,9 +2,11 @@
 //! `join/launcher`).
 
 use std::fmt;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
+
+use rustix::net::{SendFlags, send};
 
 use super::heard::MARK;
 use super::secret::inherit;
@@ -118,13 +120,21 @@ impl Line {
 
     /// Tells the node that another has ended, and will never join.
     pub fn tell_ended(&self, node: u16) {
-        // Whoever has ended meanwhile need not know.
-        let _ = (&self.0).write_all(format!("ended {node}\n").as_bytes());
+        let line = format!("ended {node}\n");
+        // Whoever has ended meanwhile need not know. Nor is a node waited for that does not listen:
+        // where it has no room, there are many such words that it has not read.
+        let _ = send(
+            &self.0,
+            line.as_bytes(),
+            SendFlags::DONTWAIT | SendFlags::NOSIGNAL,
+        );
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
     use super::*;
 
     #[test]
@@ -158,6 +168,15 @@ mod tests {
                 assert_eq!(Word::parse(&word.to_string()), Some(word.clone()));
             }
         }
+    }
+
+    #[test]
+    fn a_node_that_does_not_listen_is_not_waited_for() {
+        let (line, its) = Line::new().unwrap();
+        (0..100_000).for_each(|_| line.tell_ended(3));
+        let mut first = String::new();
+        BufReader::new(its).read_line(&mut first).unwrap();
+        assert_eq!(first, "ended 3\n");
     }
 
     #[test]

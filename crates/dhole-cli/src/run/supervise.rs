@@ -422,7 +422,11 @@ impl Cluster<'_> {
         match event {
             Event::Ended { node, end } => {
                 let waits = self.gathering.ended(node, end.is_success());
-                self.tell_in_vain(&waits);
+                match self.gathering.has_joined(node) {
+                    true => self.tell_in_vain(&waits),
+                    // Whoever begins to join later waits for it too.
+                    false => self.processes.iter().for_each(|p| p.tell_ended(node)),
+                }
                 self.ended.push((node, end));
             }
             Event::Said { node, word } => {

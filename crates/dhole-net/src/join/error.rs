@@ -149,6 +149,15 @@ impl JoinError {
             | JoinError::Elsewhere { .. } => false,
         }
     }
+
+    /// Whether this node has heard from `of` itself why the two do not come together.
+    pub(crate) fn is_told_by(&self, of: NodeId) -> bool {
+        match self {
+            JoinError::Handshake { peer, cause, .. } => *peer == of && !cause.is_passing(),
+            JoinError::Elsewhere { peer, .. } => *peer == of,
+            _ => false,
+        }
+    }
 }
 
 /// Connections that were refused while a node waited for others.

@@ -376,7 +376,20 @@ impl<'a> Meeting<'a> {
         let at_most = until.saturating_duration_since(Instant::now());
         poll::any(&mut sockets, at_most).map_err(|e| self.system(e))?;
         drop(sockets);
-        self.hear_launcher()?;
+        // Before what nodes have said: whatever one that has ended said is there by now.
+        let ended = self.hear_launcher();
+        let heard = self.hear_nodes();
+        // What follows from its end elsewhere comes after the launcher's word, if not before this
+        // node heard that.
+        let ended = ended.or_else(|| heard.is_err().then(|| self.hear_launcher()).flatten());
+        match (ended, heard) {
+            (None, heard) => heard,
+            (Some(peer), Err(own_words)) if own_words.is_told_by(peer) => Err(own_words),
+            (Some(peer), _) => Err(JoinError::Ended { me: self.me, peer }),
+        }
+    }
+
+    fn hear_nodes(&mut self) -> Result<(), JoinError> {
         let mut met = Vec::new();
         let (me, guides, channels) = (self.me, &self.guides, &self.channels);
         let expected = |said: NodeId, used| {
@@ -392,15 +405,14 @@ impl<'a> Meeting<'a> {
         self.hear_guides()
     }
 
-    /// A node that ended before it had joined is not waited for.
-    fn hear_launcher(&mut self) -> Result<(), JoinError> {
-        match self.launcher.map(Launcher::ended) {
-            Some(Ok(Some(peer))) => Err(JoinError::Ended { me: self.me, peer }),
-            Some(Err(_gone)) => {
+    /// A node of which the launcher says that it ended before it had joined.
+    fn hear_launcher(&mut self) -> Option<NodeId> {
+        match self.launcher?.ended() {
+            Ok(ended) => ended,
+            Err(_gone) => {
                 self.launcher = None;
-                Ok(())
+                None
             }
-            Some(Ok(None)) | None => Ok(()),
         }
     }
 
