@@ -28,8 +28,8 @@ pub(crate) fn make_room(nodes: usize) {
 pub(crate) fn advice(cause: &io::Error) -> String {
     match rustix::io::Errno::from_io_error(cause) {
         Some(rustix::io::Errno::MFILE) => format!(
-            "; a node takes up to {EACH} descriptors for each other node: `ulimit -Hn` says how many \
-             it may have, and the administrator can raise that"
+            "; a node takes up to {EACH} descriptors for each other node: `ulimit -Hn` says how \
+             many it may have, and the administrator can raise that"
         ),
         _ => String::new(),
     }
