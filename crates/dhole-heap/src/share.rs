@@ -62,12 +62,46 @@ pub const MAX_ALIGN: usize = 4096;
 /// impl Drop for File { fn drop(&mut self) {} }
 /// ```
 ///
-/// nor an enum with fields, nor a union:
+/// and whatever the derive's paths lead to in the program:
+///
+/// ```compile_fail,E0080
+/// extern crate self as core; // `::core` is this program
+/// pub mod mem {
+///     pub const fn needs_drop<T>() -> bool { false }
+///     pub const fn align_of<T>() -> usize { 1 }
+/// }
+/// #[derive(dhole_heap::Share)]
+/// #[share(crate = "dhole_heap")]
+/// struct File { number: i32 }
+/// impl Drop for File { fn drop(&mut self) {} }
+/// #[macro_export]
+/// macro_rules! assert { ($($any:tt)*) => {} }
+/// fn main() { dhole_heap::TypeInfo::of::<File>(); }
+/// ```
+/// ```compile_fail,E0080
+/// mod __private {
+///     pub use dhole_heap::__private::{Share, TypeMap};
+///     pub const MAX_ALIGN: usize = 1 << 20;
+/// }
+/// #[derive(dhole_heap::Share)]
+/// #[share(crate = "crate")]
+/// #[repr(align(8192))]
+/// struct Aligned { number: i32 }
+/// fn main() { dhole_heap::TypeInfo::of::<Aligned>(); }
+/// ```
+///
+/// nor an enum with fields, nor one with an alignment of its own, nor a union:
 ///
 /// ```compile_fail
 /// #[derive(dhole_heap::Share)]
 /// #[share(crate = "dhole_heap")]
 /// enum Shape { Circle(f64), Empty }
+/// ```
+/// ```compile_fail
+/// #[derive(dhole_heap::Share)]
+/// #[share(crate = "dhole_heap")]
+/// #[repr(u8, align(8))]
+/// enum Level { Low, High }
 /// ```
 /// ```compile_fail
 /// #[derive(dhole_heap::Share)]

@@ -13,7 +13,7 @@ use dhole_ship::{Ship, Shipped};
 use crate::array::per_block;
 use crate::diff::Grain;
 use crate::leaf::{Leaf, LeafTest, number};
-use crate::{Binding, Share};
+use crate::{Binding, MAX_ALIGN, Share};
 
 /// Bytes `offset..offset + bytes` of a value, all of them data.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -198,10 +198,24 @@ pub struct TypeInfo {
 
 static TYPES: RwLock<BTreeMap<TypeId, &'static TypeInfo>> = RwLock::new(BTreeMap::new());
 
+/// Bytes of the longest leaf.
+const LONGEST_LEAF: usize = 16;
+
 impl TypeInfo {
     /// The layout of `T`, built once in a process.
     pub fn of<T: Share>() -> &'static TypeInfo {
-        // Whoever allocates a `T` comes by here, in whichever process.
+        // Whoever allocates a `T` comes by here, in whichever process. So it is here that the
+        // compiler refuses such types: no path of the program's leads anywhere else.
+        const {
+            assert!(
+                !std::mem::needs_drop::<T>(),
+                "a shared type has nothing to drop"
+            );
+            assert!(
+                align_of::<T>() <= MAX_ALIGN,
+                "a shared type is aligned to a page at most"
+            );
+        }
         dhole_ship::put::<Shared<T>>();
         let id = TypeId::of::<T>();
         let known = TYPES.read().unwrap_or_else(PoisonError::into_inner);
@@ -224,7 +238,6 @@ impl TypeInfo {
 
     /// What in a value is never zero, if anything is: then bytes that are all zero are no value.
     pub fn never_zero(&self) -> Option<&'static str> {
-        const LONGEST_LEAF: usize = 16;
         let is_zero = |leaf: &&Leaf| leaf.test.accepts(&[0; LONGEST_LEAF][..leaf.test.bytes()]);
         let leaf = self.leaves.iter().find(|leaf| !is_zero(leaf));
         let is_none = |slot: &&ReferenceSlot| slot.form == ReferenceForm::Maybe;
@@ -313,20 +326,47 @@ impl<W: Clone> Repeated<W> {
 
 impl TypeMap {
     /// A field of type `T`, `offset` bytes into what is being described.
-    pub fn field<T: Share>(&mut self, offset: usize) {
+    pub(crate) fn field<T: Share>(&mut self, offset: usize) {
         let outer = self.base;
         self.base += offset;
         T::describe(self);
         self.base = outer;
     }
 
-    /// An enum without fields, of `bytes` bytes, that takes these values.
-    pub fn fieldless_enum(&mut self, bytes: usize, discriminants: &[i128]) {
+    /// A struct, whose fields `describe` adds as [parts](TypeMap::part) of what it is given: the
+    /// address of a struct that is nowhere initialised.
+    pub fn whole<T>(&mut self, describe: impl FnOnce(&mut TypeMap, *const T)) {
+        let place = Box::<T>::new_uninit();
+        describe(self, place.as_ptr());
+    }
+
+    /// A field of type `T` of a struct that is described as a [whole](TypeMap::whole).
+    pub fn part<T: Share, S>(&mut self, whole: *const S, part: *const T) {
+        self.field::<T>(part.addr() - whole.addr());
+    }
+
+    /// An enum without fields that takes these values.
+    ///
+    /// # Safety
+    /// `T` is an enum without fields that has no `repr(align)`, so that all its bytes are
+    /// initialised. No value of it is missing.
+    pub unsafe fn fieldless_enum<T>(&mut self, values: &[T]) {
+        let bytes = size_of::<T>();
         if bytes == 0 {
             return;
         }
-        let mask = u128::MAX >> (128 - 8 * bytes);
-        let mut values: Vec<u128> = discriminants.iter().map(|&d| d as u128 & mask).collect();
+        assert!(bytes <= LONGEST_LEAF, "a discriminant has at most 16 bytes");
+        let read = |value: &T| {
+            let mut read = [0; LONGEST_LEAF];
+            // SAFETY: the value has as many bytes, all of them initialised as the caller promises,
+            // and there is room for them by the assertion above.
+            unsafe {
+                let from = std::ptr::from_ref(value).cast::<u8>();
+                read.as_mut_ptr().copy_from_nonoverlapping(from, bytes);
+            }
+            number(&read[..bytes])
+        };
+        let mut values: Vec<u128> = values.iter().map(read).collect();
         values.sort_unstable();
         self.leaf(LeafTest::OneOf {
             bytes,

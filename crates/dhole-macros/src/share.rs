@@ -17,10 +17,7 @@ pub(crate) fn derive(input: &DeriveInput) -> Result<TokenStream, Error> {
     } = arguments(input)?;
     let name = &input.ident;
     let (describe, complete) = match &input.data {
-        Data::Struct(data) => (
-            describe_struct(&data.fields, &private),
-            all_fields(&data.fields),
-        ),
+        Data::Struct(data) => (describe_struct(&data.fields), all_fields(&data.fields)),
         Data::Enum(data) => (describe_enum(input, data)?, all_variants(data)),
         Data::Union(_) => {
             return Err(Error::new_spanned(
@@ -90,7 +87,7 @@ pub(crate) fn derive(input: &DeriveInput) -> Result<TokenStream, Error> {
     Ok(quote! {
         #nullable
         // SAFETY: `describe` describes every field at its offset; the fields are shared types by
-        // the calls that do so, and the assertions prove the rest.
+        // the calls that do so. `TypeInfo::of` refuses the rest, whatever these paths lead to.
         #[automatically_derived]
         unsafe impl #impl_generics #private::Share for #name #type_generics #where_clause {
             fn describe(map: &mut #private::TypeMap) {
@@ -183,15 +180,18 @@ fn describe_option(input: &DeriveInput, private: &TokenStream) -> Result<TokenSt
     }
 }
 
-fn describe_struct(fields: &Fields, private: &TokenStream) -> TokenStream {
+/// Nothing that the program names decides where a field lies: `map` is what the real trait says,
+/// its methods are its own, and the rest is syntax.
+fn describe_struct(fields: &Fields) -> TokenStream {
     let each = fields.iter().zip(fields.members()).map(|(field, member)| {
         let ty = &field.ty;
         // The span of the type is where a type that is not shared is reported.
-        quote_spanned! {ty.span()=>
-            #private::TypeMap::field::<#ty>(map, ::core::mem::offset_of!(Self, #member));
-        }
+        let at = quote!(unsafe { &raw const (*it).#member });
+        let ty = quote_spanned!(ty.span()=> part::<#ty, Self>);
+        // SAFETY: `it` points to as many bytes as a `Self` has, and nothing is read.
+        quote!(map.#ty(it, #at);)
     });
-    quote!(#(#each)*)
+    quote!(map.whole::<Self>(|map, it| { let _ = (&map, it); #(#each)* });)
 }
 
 /// Names every field, with the type that was described.
@@ -235,11 +235,24 @@ fn describe_enum(input: &DeriveInput, data: &DataEnum) -> Result<TokenStream, Er
             ));
         }
     }
+    let is_aligned = |attr: &syn::Attribute| {
+        let list = attr.meta.require_list().ok();
+        let words = list.map(|list| list.tokens.clone().into_iter().collect::<Vec<_>>());
+        let align = |word: &proc_macro2::TokenTree| word.to_string() == "align";
+        attr.path().is_ident("repr") && words.is_some_and(|words| words.iter().any(align))
+    };
+    if let Some(attr) = input.attrs.iter().find(|attr| is_aligned(attr)) {
+        return Err(Error::new_spanned(
+            attr,
+            "an enum with an alignment of its own cannot be shared: which of its bytes are data \
+             is not known; share a struct with that alignment and the enum in it",
+        ));
+    }
     let variants = data.variants.iter().map(|variant| &variant.ident);
     Ok(quote! {
-        map.fieldless_enum(
-            ::core::mem::size_of::<Self>(),
-            &[#(Self::#variants as ::core::primitive::i128),*],
-        );
+        let values = [#(Self::#variants {}),*];
+        // SAFETY: an enum without fields and alignment of its own, all of whose variants
+        // `_complete` names.
+        unsafe { map.fieldless_enum::<Self>(&values) };
     })
 }

@@ -116,6 +116,9 @@ pub mod __private {
     pub use dhole_heap::__private::*;
     pub use dhole_heap::{Share as DeriveShare, Tag};
 
+    pub use dhole_ship::Stateless;
+
     pub use crate::Worker;
     pub use crate::object::*;
+    pub use crate::spawn::function;
 }

@@ -5,22 +5,45 @@ use std::any::TypeId;
 use crate::table::section;
 use crate::{Ship, Shipped};
 
-/// As [`put`](crate::put), of something that carries a function: whoever finds it in the table, in
-/// whatever process of the program, has the [function](Shipped::function). A part of the macro
-/// `dhole::op!`, and of nothing else.
-///
-/// `coerced` shows that the function captures nothing, which a size of zero does not: a closure may
-/// capture a value that has no size. But it coerces to a function pointer only if it captures
-/// nothing. Whoever calls this makes both of one expression; the macro `dhole::op!` does.
-#[doc(hidden)]
-#[inline(always)]
-pub fn put_carrying<S: Ship, F: Copy + Send + Sync + 'static, P: Copy>(_function: &F, _coerced: P) {
-    const {
-        assert!(
-            size_of::<F>() == 0,
-            "a function that is to travel has no state"
-        );
+/// A function that captures nothing, which its type alone names. Whoever has one has a proof of
+/// that for the type.
+#[derive(Clone, Copy, Debug)]
+pub struct Stateless<F>(F);
+
+impl<F: Copy + Send + Sync + 'static> Stateless<F> {
+    /// The function, which is as good as any other of its type.
+    ///
+    /// A size of zero does not show that a function captures nothing: a closure may capture a value
+    /// that has no size. But it coerces to a function pointer only if it captures nothing. The
+    /// macro `dhole::op!` coerces the function that it passes, and nothing else calls this.
+    ///
+    /// Without that promise a function could be made from nothing that captures a proof:
+    ///
+    /// ```compile_fail,E0133
+    /// let proof = ();
+    /// let function = move || proof;
+    /// let forged = dhole_ship::Stateless::new(function, ());
+    /// ```
+    ///
+    /// # Safety
+    /// `_coerced` is `function`, coerced to a function pointer.
+    #[doc(hidden)]
+    #[inline(always)]
+    pub unsafe fn new<P: Copy>(function: F, _coerced: P) -> Stateless<F> {
+        const {
+            assert!(
+                size_of::<F>() == 0,
+                "a function that is to travel has no state"
+            );
+        }
+        Stateless(function)
     }
+}
+
+/// As [`put`](crate::put), of something that carries a function: whoever finds it in the table, in
+/// whatever process of the program, has the [function](Shipped::function).
+#[inline(always)]
+pub fn put_carrying<S: Ship, F: Copy + Send + Sync + 'static>(_function: Stateless<F>) {
     section::put_carrying::<S, F>();
 }
 
@@ -31,10 +54,9 @@ impl Shipped {
             return None;
         }
         // SAFETY: the type has no size, so there are no bytes to be read, and a dangling pointer
-        // that is aligned will do. Only what `put_carrying` put here says that it carries
-        // something, and the macro that calls it made the function and a function pointer of one
-        // expression, which only what captures nothing can be made. So the type has a value
-        // wherever the program runs, and one is as good as another: it stands for nothing else.
+        // that is aligned will do. Only `put_carrying` makes an entry that carries something, and
+        // it takes a `Stateless<F>`: by its contract `F` is a function that captures nothing. So
+        // the type has a value wherever the program runs, and one is as good as another.
         Some(unsafe { std::ptr::NonNull::<F>::dangling().read() })
     }
 }

@@ -47,7 +47,7 @@
 mod carried;
 mod table;
 
-pub use carried::put_carrying;
+pub use carried::{Stateless, put_carrying};
 pub use table::{NoEntry, Shipped, all, fingerprint, put};
 
 /// Something that can be named across processes.

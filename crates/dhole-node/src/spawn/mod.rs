@@ -26,5 +26,5 @@ pub(crate) use body::run_processes;
 pub use child::{Spawned, Where, anywhere};
 pub(crate) use children::Children;
 pub use error::ProcessError;
-pub use op::Op;
+pub use op::{Op, function};
 pub(crate) use turns::Turns;

@@ -5,7 +5,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use dhole_protocol::objects::Bytes;
-use dhole_ship::{Ship, Shipped, put_carrying};
+use dhole_ship::{Ship, Shipped, Stateless, put_carrying};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -82,17 +82,14 @@ where
     A: Serialize + DeserializeOwned + 'static,
     R: Serialize + DeserializeOwned + 'static,
 {
-    /// What [`op!`](macro@crate::op) makes of one expression, given twice.
+    /// What [`op!`](macro@crate::op) makes of a function that captures nothing.
     #[doc(hidden)]
     #[inline]
-    pub fn of<F>(
-        function: F,
-        coerced: for<'w, 'id> fn(&'w mut Worker<'id>, A) -> Result<R>,
-    ) -> Op<A, R>
+    pub fn of<F>(function: Stateless<F>) -> Op<A, R>
     where
         F: for<'w, 'id> Fn(&'w mut Worker<'id>, A) -> Result<R> + Copy + Send + Sync + 'static,
     {
-        put_carrying::<Of<F, A, R>, F, _>(&function, coerced);
+        put_carrying::<Of<F, A, R>, F>(function);
         Op {
             place: Shipped::of::<Of<F, A, R>>().map(Shipped::place),
             name: type_name::<F>(),
@@ -112,6 +109,16 @@ impl<A, R> Op<A, R> {
     pub(super) fn name(self) -> &'static str {
         self.name
     }
+}
+
+/// Says what [`op!`](macro@crate::op) takes, so that the compiler knows the signature of a closure.
+#[doc(hidden)]
+#[inline(always)]
+pub fn function<F, A, R>(function: F) -> F
+where
+    F: for<'w, 'id> Fn(&'w mut Worker<'id>, A) -> Result<R> + Copy + Send + Sync + 'static,
+{
+    function
 }
 
 /// A function, or a closure that captures nothing, as something that travels to other nodes: for
@@ -144,7 +151,15 @@ impl<A, R> Op<A, R> {
 /// let times = op!(move |_w, n: u64| { let () = nothing; Ok(n) });
 /// ```
 ///
-/// and so is what cannot be written as bytes:
+/// The function is no place for what only `unsafe` code may do:
+///
+/// ```compile_fail,E0133
+/// # use dhole_node::{op, Result, Worker};
+/// # unsafe fn made() -> fn(&mut Worker<'_>, u64) -> Result<u64> { |_, n| Ok(n) }
+/// let unsound = op!({ made(); |_w, n: u64| Ok(n) });
+/// ```
+///
+/// What cannot be written as bytes is an error too:
 ///
 /// ```compile_fail,E0277
 /// # use dhole_node::op;
@@ -153,6 +168,14 @@ impl<A, R> Op<A, R> {
 #[macro_export]
 macro_rules! op {
     ($function:expr) => {
-        $crate::Op::of($function, $function)
+        match $crate::__private::function($function) {
+            function => {
+                let coerced: for<'w, 'id> fn(&'w mut $crate::Worker<'id>, _) -> $crate::Result<_> =
+                    function;
+                // SAFETY: `coerced` is `function`, coerced in the line above. Nothing of the
+                // program's is in this block.
+                $crate::Op::of(unsafe { $crate::__private::Stateless::new(function, coerced) })
+            }
+        }
     };
 }

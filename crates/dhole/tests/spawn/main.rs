@@ -1,4 +1,5 @@
 //! Processes that are started on nodes during a run.
+#![forbid(unsafe_code)]
 
 mod ending;
 mod limits;
