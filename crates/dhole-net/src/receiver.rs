@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use dhole_model::NodeId;
 use thiserror::Error;
 
@@ -23,9 +25,15 @@ pub trait Receiver<M>: Sync {
         None
     }
 
-    /// What the node does, holds and waits for, for somebody who wonders why nothing happens.
-    /// `None` while its lock is taken: this does not wait for it.
-    fn describe(&self) -> Option<String> {
+    /// What the node does, holds and waits for, for somebody who wonders why nothing happens, when
+    /// its worker has begun no call for so long. `None` while its lock is taken: this does not wait
+    /// for it.
+    fn describe(&self, _quiet_for: Duration) -> Option<String> {
+        None
+    }
+
+    /// How many calls of the runtime its worker has begun. `None` while its lock is taken.
+    fn calls(&self) -> Option<u64> {
         None
     }
 }

@@ -32,7 +32,7 @@ impl<'id> Access<'id> for Worker<'id> {
             return self.read_on_pages(miss);
         }
         let unread = self.locate(miss)?;
-        let called = self.shared(|link, call| match bind(call, miss, unread) {
+        let called = self.shared(miss.site, |link, call| match bind(call, miss, unread) {
             Err(clash) => Ok(Err(clash)),
             Ok(unread) => link.miss(call, unread).map(Ok),
         });
@@ -45,7 +45,7 @@ impl<'id> Access<'id> for Worker<'id> {
         }
         let unread = self.locate(miss)?;
         let (oid, site) = (miss.oid, miss.call_site());
-        let called = self.exclusive(|link, call| {
+        let called = self.exclusive(site, |link, call| {
             call.split().1.faulted = false;
             if !call.split().0.is_present(oid) {
                 let unread = match bind(call, miss, unread) {
@@ -168,7 +168,7 @@ impl<'id> Worker<'id> {
         let unread = absent.iter().map(|miss| self.locate(miss));
         let mut unread = unread.collect::<Result<Vec<_>, _>>()?;
         let mut clash = None;
-        let called = self.shared(|link, call| {
+        let called = self.shared(first.site, |link, call| {
             for (miss, unread) in absent.iter().zip(&mut unread) {
                 match bind(call, miss, *unread) {
                     Ok(bound) => {
@@ -401,7 +401,7 @@ impl<'id> Worker<'id> {
             let mixed = Error::from(self.mixed(coherence, site.into()));
             std::panic::resume_unwind(Box::new(mixed));
         }
-        let called = self.exclusive(|link, call| {
+        let called = self.exclusive(site, |link, call| {
             // Between processes ids may have to be asked for.
             while let Some(ids) = call.split().0.ids_wanted(ids as u64) {
                 link.and_wait(call, Event::AskIds { ids })?;

@@ -103,7 +103,7 @@ impl Worker<'_> {
         }
         let creators = absent.iter().map(|miss| self.creator(miss.into()));
         let creators = creators.collect::<Result<SmallVec<[NodeId; 1]>, _>>()?;
-        let called = self.shared(|link, call| {
+        let called = self.shared(named.site, |link, call| {
             let mut all = SmallVec::new();
             for (miss, creator) in absent.iter().zip(creators) {
                 match bind(call, miss, creator) {
@@ -126,7 +126,7 @@ impl Worker<'_> {
             return self.write_elements_on_pages::<u8>(miss, None);
         }
         let creator = self.creator(miss.into())?;
-        let called = self.exclusive(|link, call| {
+        let called = self.exclusive(miss.site, |link, call| {
             call.split().1.faulted = false;
             let unread = match bind(call, miss, creator) {
                 Ok(unread) => unread,
@@ -156,7 +156,7 @@ impl Worker<'_> {
             return self.write_elements_on_pages(miss, Some(values));
         }
         let (creator, elements) = (self.creator(miss.into())?, miss.elements);
-        let called = self.exclusive(|link, call| {
+        let called = self.exclusive(miss.site, |link, call| {
             call.split().1.faulted = false;
             let coherence = match bind(call, miss, creator) {
                 Ok(unread) => unread.coherence,

@@ -32,7 +32,7 @@ impl Worker<'_> {
     pub(crate) fn free_array(&mut self, miss: &ArrayMiss) -> Result<(), AccessError> {
         let (creator, array) = (self.creator(miss.into())?, miss.elements.array);
         let site = miss.call_site();
-        let called = self.exclusive(|link, call| {
+        let called = self.exclusive(site, |link, call| {
             if let Err(clash) = bind(call, miss, creator) {
                 return Ok(Err(clash));
             }
@@ -60,7 +60,7 @@ impl Worker<'_> {
         self.must_be_whole("switching", miss)?;
         let (array, site) = (miss.elements, miss.call_site());
         let creator = self.creator(miss.into())?;
-        let called = self.exclusive(|link, call| {
+        let called = self.exclusive(site, |link, call| {
             let unread = match bind(call, miss, creator) {
                 Ok(unread) => unread,
                 Err(clash) => return Ok(Err(clash)),

@@ -1,19 +1,62 @@
 //! What a node does, holds and waits for, in words.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use dhole_heap::Presence;
+use dhole_model::CallSite;
+use dhole_protocol::Stall;
 
-use crate::node::State;
+use crate::node::{Ended, State};
+
+/// The worker's last call of the runtime: where in the program, and which it was. Reads of what is
+/// here are no calls.
+#[derive(Default)]
+pub(crate) struct LastCall {
+    number: u64,
+    site: Option<CallSite>,
+}
+
+impl LastCall {
+    /// The worker begins another one.
+    #[inline]
+    pub fn begins(&mut self, site: impl Into<CallSite>) {
+        self.number += 1;
+        self.site = Some(site.into());
+    }
+
+    /// How many there were.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Since which call.
+    fn since(&self) -> String {
+        self.site.map_or_else(
+            || "since the run began".to_owned(),
+            |site| format!("since its last call of the runtime, at {site}"),
+        )
+    }
+}
 
 impl State {
-    /// What the node does, holds and waits for; a line each.
-    pub(crate) fn describe(&self, presence: Presence) -> String {
+    /// What this node knows of why nobody may go on, beside its own waits.
+    pub(crate) fn knows_of_stall(&self, mut stall: Stall) -> Stall {
+        stall.say_made(|object| self.here.made_at(object));
+        stall.round.beside.extend(self.turns.unbegun(self.id()));
+        stall
+    }
+
+    /// What the node does, holds and waits for, when no call has begun for so long; a line each.
+    pub(crate) fn describe(&self, presence: Presence, quiet_for: Duration) -> String {
+        let (time, since) = (quiet_for.as_secs_f64(), self.last_call.since());
         let mut text = match (presence, self.protocol.wait()) {
-            (Presence::Computing, _) => "its worker computes".to_owned(),
-            (_, Some(waiter)) => self.here.in_words(waiter).to_string(),
+            (Presence::Computing, _) => {
+                format!("its worker computes for {time:.1} s, {since}")
+            }
+            (_, Some(waiter)) => format!("{}, for {time:.1} s", self.here.in_words(waiter)),
             (Presence::Shared | Presence::Exclusive, None) => {
-                "its worker is in a call of the runtime".to_owned()
+                format!("its worker is in a call of the runtime for {time:.1} s, {since}")
             }
         };
         let asked: Vec<String> = self.protocol.asked().map(|node| node.to_string()).collect();
@@ -31,8 +74,19 @@ impl State {
             let _infallible = write!(text, "\nholds {holding}, acquired at {site}");
         }
         if let Some(ended) = self.ended() {
-            let _infallible = write!(text, "\nhas heard of the end of the run: {ended:?}");
+            let _infallible = write!(text, "\nhas heard of the end of the run: {}", how(ended));
         }
         text
+    }
+}
+
+/// How a run has ended, as a node sees it.
+fn how(ended: &Ended) -> String {
+    match ended {
+        Ended::Elsewhere(ended) => ended.to_string(),
+        Ended::Deadlock(_) => "this node is in a deadlock".to_owned(),
+        Ended::Race(race) => race.to_string(),
+        Ended::Broken(cause) => cause.to_string(),
+        Ended::Out(why) => format!("this node is out of it: {why}"),
     }
 }

@@ -67,7 +67,7 @@ impl Worker<'_> {
         site: CallSite,
     ) -> Result<(), AccessError> {
         self.locate(miss)?;
-        let called = self.exclusive(|link, call| {
+        let called = self.exclusive(site, |link, call| {
             let mut heap = call.split().0;
             if let Err(clash) = heap.bind(miss) {
                 return Ok(Err(clash));

@@ -112,7 +112,7 @@ impl Lock {
 impl Worker<'_> {
     /// Waits for something that is counted as a lock.
     pub(crate) fn acquire(&mut self, event: Event, site: CallSite) -> Result<(), SyncError> {
-        let called = self.exclusive(|link, call| {
+        let called = self.exclusive(site, |link, call| {
             let remote = link.and_wait(call, event)?;
             let counted = &mut call.split().1.counting.all;
             match remote {

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::time::Duration;
 
 use dhole_heap::{Cluster, HeapMut, Monitor, Presence};
 use dhole_model::{CallSite, Counters, MessageKind, NodeId, Oid};
@@ -10,10 +11,11 @@ use dhole_net::{Envelope, Outbox, Payload, PayloadPool, Receiver, Wake};
 use dhole_protocol::group::Ending;
 use dhole_protocol::{
     AbortReason, ArrayEvent, BarrierId, Command, Commands, Event, Haste, Message, PageEvent,
-    Protocol, ProtocolError, Races, Sent, Stall, Waiter, WorkerIs, group, single,
+    Protocol, ProtocolError, Races, Sent, Waiter, WorkerIs, group, single,
 };
 
 use crate::count::Counting;
+use crate::describe::LastCall;
 use crate::error::RunEnded;
 use crate::grip::Holding;
 use crate::launch::Settings;
@@ -78,6 +80,7 @@ pub(crate) struct State {
     pub(crate) survival: Survival,
     /// The processes of this node beside the one that has the turn.
     pub(crate) turns: Turns,
+    pub(crate) last_call: LastCall,
 }
 
 /// How a run ended early, as this node sees it.
@@ -139,6 +142,7 @@ impl Node {
             here: ObjectsHere::new(id, nodes, settings, cluster.number()),
             survival: Survival::new(settings.survive),
             turns: Turns::default(),
+            last_call: LastCall::default(),
         };
         Node {
             id,
@@ -222,10 +226,15 @@ impl Receiver<Message> for Node {
         }
     }
 
-    fn describe(&self) -> Option<String> {
+    fn describe(&self, quiet_for: Duration) -> Option<String> {
         let mut guard = self.monitor.try_lock()?;
         let (heap, state) = guard.split();
-        Some(state.describe(heap.presence()))
+        Some(state.describe(heap.presence(), quiet_for))
+    }
+
+    fn calls(&self) -> Option<u64> {
+        let mut guard = self.monitor.try_lock()?;
+        Some(guard.split().1.last_call.number())
     }
 }
 
@@ -341,13 +350,6 @@ impl State {
         if let Err(cause) = taken {
             self.broke(cause, step);
         }
-    }
-
-    /// What this node knows of why nobody may go on, beside its own waits.
-    fn knows_of_stall(&self, mut stall: Stall) -> Stall {
-        stall.say_made(|object| self.here.made_at(object));
-        stall.round.beside.extend(self.turns.unbegun(self.id));
-        stall
     }
 
     fn broke(&mut self, cause: ProtocolError, step: &mut Step<'_, '_>) {

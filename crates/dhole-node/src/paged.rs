@@ -29,7 +29,7 @@ impl Worker<'_> {
     /// Makes an object readable whose pages are valid, or become so, one after the other.
     pub(crate) fn read_on_pages(&self, miss: &Miss) -> Result<(), AccessError> {
         let creator = self.locate(miss)?.creator;
-        let called = self.shared(|link, call| {
+        let called = self.shared(miss.site, |link, call| {
             if let Err(clash) = call.split().0.bind(miss) {
                 return Ok(Err(clash));
             }
@@ -43,7 +43,7 @@ impl Worker<'_> {
     /// Makes an object writable.
     pub(crate) fn write_on_pages(&mut self, miss: &Miss) -> Result<(), AccessError> {
         let creator = self.locate(miss)?.creator;
-        let called = self.exclusive(|link, call| {
+        let called = self.exclusive(miss.site, |link, call| {
             if let Err(clash) = call.split().0.bind(miss) {
                 return Ok(Err(clash));
             }
@@ -63,7 +63,7 @@ impl Worker<'_> {
     /// Makes elements readable.
     pub(crate) fn read_elements_on_pages(&self, miss: &ArrayMiss) -> Result<(), AccessError> {
         let creator = self.creator(miss.into())?;
-        let called = self.shared(|link, call| {
+        let called = self.shared(miss.site, |link, call| {
             let bound = match call.split().0.bind_array(miss) {
                 Ok(bound) => bound,
                 Err(clash) => return Ok(Err(clash)),
@@ -82,7 +82,7 @@ impl Worker<'_> {
         values: Option<&[T]>,
     ) -> Result<(), AccessError> {
         let (creator, elements) = (self.creator(miss.into())?, miss.elements);
-        let called = self.exclusive(|link, call| {
+        let called = self.exclusive(miss.site, |link, call| {
             let bound = match call.split().0.bind_array(miss) {
                 Ok(bound) => bound,
                 Err(clash) => return Ok(Err(clash)),

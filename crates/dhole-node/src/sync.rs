@@ -83,7 +83,7 @@ impl Worker<'_> {
         if self.link.survives() {
             return self.meet_those_left(Meeting::Barrier, site);
         }
-        let called = self.exclusive(|link, call| {
+        let called = self.exclusive(site, |link, call| {
             if once || !link.arrive_quietly(call, site)? {
                 link.and_wait(call, link.arrival(once, site))?;
             }
@@ -99,7 +99,7 @@ impl Worker<'_> {
         self.join_all()?;
         let site = CallSite::runtime("the end of the run");
         let survives = self.link.survives();
-        let called = self.exclusive(|link, call| {
+        let called = self.exclusive(site, |link, call| {
             link.release_forgotten(call)?;
             link.await_all_started(call)?;
             if survives {

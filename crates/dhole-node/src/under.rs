@@ -70,7 +70,7 @@ impl<'id> Worker<'id> {
         let Unread {
             creator, zero_ok, ..
         } = unread;
-        let called = self.exclusive(|link, call| {
+        let called = self.exclusive(site, |link, call| {
             if let Err(clash) = call.split().0.bind_all(&first, range) {
                 return Ok(Err(clash));
             }

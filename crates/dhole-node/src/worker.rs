@@ -115,7 +115,7 @@ impl<'id> Worker<'id> {
     /// Answers what could not be while the worker computed, for it could write what is asked for.
     #[cold]
     fn serve(&self, site: CallSite) -> Result<(), SyncError> {
-        let served = self.shared(|link, call| link.local(call, None));
+        let served = self.shared(site, |link, call| link.local(call, None));
         served.map_err(|failure| self.link.sync_error(*failure, site))
     }
 
@@ -129,7 +129,7 @@ impl<'id> Worker<'id> {
     #[track_caller]
     pub fn pause(&mut self) -> Result<(), SyncError> {
         let site = CallSite::caller();
-        let paused = self.exclusive(|link, call| {
+        let paused = self.exclusive(site, |link, call| {
             link.local(call, None)?;
             link.yield_turn(call)
         });
@@ -138,18 +138,20 @@ impl<'id> Worker<'id> {
 
     /// A call with an event that is over at once.
     pub(crate) fn local(&mut self, event: Option<Event>, site: CallSite) -> Result<(), SyncError> {
-        let called = self.exclusive(|link, call| link.local(call, event));
+        let called = self.exclusive(site, |link, call| link.local(call, event));
         called.map_err(|failure| self.link.sync_error(*failure, site))
     }
 
-    /// Runs `f` as a call that takes the token mutably.
+    /// Runs `f` as a call that takes the token mutably, made at `site`.
     pub(crate) fn exclusive<R>(
         &mut self,
+        site: impl Into<CallSite>,
         f: impl FnOnce(&Link<'id>, &mut Call<'_, State>) -> Result<R, Box<Failure>>,
     ) -> Result<R, Box<Failure>> {
         let Worker { token, link } = self;
         link.machine.enter(link.node.id);
         let result = link.node.monitor.exclusive_call(token, |call| {
+            call.split().1.last_call.begins(site);
             let result = link.release_dropped(call).and_then(|()| f(link, call));
             link.over(call, result)
         });
@@ -157,14 +159,16 @@ impl<'id> Worker<'id> {
         result
     }
 
-    /// Runs `f` as a call that takes the token shared.
+    /// Runs `f` as a call that takes the token shared, made at `site`.
     pub(crate) fn shared<R>(
         &self,
+        site: impl Into<CallSite>,
         f: impl FnOnce(&Link<'id>, &mut Call<'_, State>) -> Result<R, Box<Failure>>,
     ) -> Result<R, Box<Failure>> {
         let Worker { token, link } = self;
         link.machine.enter(link.node.id);
         let result = link.node.monitor.shared_call(token, |call| {
+            call.split().1.last_call.begins(site);
             let result = f(link, call);
             link.over(call, result)
         });

@@ -311,7 +311,7 @@ impl<'id> Worker<'id> {
         wanted: Wanted,
         f: impl FnOnce(&Link<'id>, &mut Call<'_, State>) -> Result<Done<R>, Box<Failure>>,
     ) -> Result<R, ObjectError> {
-        let called = self.exclusive(|link, call| {
+        let called = self.exclusive(wanted.site, |link, call| {
             if !call.split().1.is_quiet() {
                 link.local(call, Some(Event::EndInterval))?;
             }

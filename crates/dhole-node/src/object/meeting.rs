@@ -63,7 +63,7 @@ impl Worker<'_> {
             },
             site,
         };
-        let called = self.exclusive(|link, call| {
+        let called = self.exclusive(site, |link, call| {
             link.local(call, Some(Event::EndInterval))?;
             let event = |call| ObjectsEvent::Meet {
                 call,

@@ -14,6 +14,9 @@ use crate::machine::Receivers;
 const TRIES: u32 = 50;
 const BETWEEN: Duration = Duration::from_millis(10);
 
+/// How often it is looked whether the worker has called the runtime: a call itself reads no clock.
+const LOOKS_EVERY: Duration = Duration::from_millis(250);
+
 /// What the thread that writes is to do.
 #[derive(Default)]
 pub(super) struct Dump {
@@ -48,13 +51,32 @@ impl Dump {
         self.change.notify_all();
     }
 
-    /// Waits until a dump is wanted; `false` when the run is over.
-    fn is_wanted(&self) -> bool {
+    /// Waits until a dump is wanted, or for so long; `None` when the run is over.
+    fn is_wanted(&self, at_most: Duration) -> Option<bool> {
         let idle = |wanted: &mut Wanted| !wanted.dump && !wanted.end;
-        let waited = self.change.wait_while(lock(&self.wanted), idle);
-        let mut wanted = waited.unwrap_or_else(PoisonError::into_inner);
-        wanted.dump = false;
-        !wanted.end
+        let wanted = lock(&self.wanted);
+        let waited = self.change.wait_timeout_while(wanted, at_most, idle);
+        let (mut wanted, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        let dump = std::mem::take(&mut wanted.dump);
+        (!wanted.end).then_some(dump)
+    }
+}
+
+/// The calls of the runtime that the worker has begun, when it was last looked for them.
+struct Looked {
+    calls: u64,
+    /// When they were first so many, of what was looked.
+    since: Duration,
+}
+
+impl Looked {
+    /// Looks again; how long no call has begun.
+    fn look(&mut self, receivers: &Receivers<'_>, now: Duration) -> Duration {
+        let calls = receivers.first().and_then(|node| node.calls());
+        if let Some(calls) = calls.filter(|calls| *calls != self.calls) {
+            (self.calls, self.since) = (calls, now);
+        }
+        now.saturating_sub(self.since)
     }
 }
 
@@ -81,14 +103,21 @@ impl Processes {
 
     /// The thread that writes, during a run.
     pub(super) fn write_dumps(&self, receivers: &Receivers<'_>) {
-        while self.dump.is_wanted() {
+        let (calls, since) = (0, self.since_made());
+        let mut looked = Looked { calls, since };
+        while let Some(wanted) = self.dump.is_wanted(LOOKS_EVERY) {
+            let mut quiet_for = looked.look(receivers, self.since_made());
+            if !wanted {
+                continue;
+            }
             let mut words = None;
             for _ in 0..TRIES {
-                words = receivers.first().and_then(|node| node.describe());
+                words = receivers.first().and_then(|node| node.describe(quiet_for));
                 if words.is_some() {
                     break;
                 }
                 std::thread::park_timeout(BETWEEN);
+                quiet_for = looked.look(receivers, self.since_made());
             }
             let words = words.unwrap_or_else(|| {
                 "its lock is taken: the program computes within a call, or it is stuck there".into()

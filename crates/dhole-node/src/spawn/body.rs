@@ -2,6 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use dhole_model::CallSite;
 use dhole_protocol::Event;
 use dhole_protocol::objects::{Bytes, ObjectsEvent, Refusal, Start};
 
@@ -41,7 +42,7 @@ impl Worker<'_> {
             outcome: outcome.map_err(refusal),
         };
         // If the run has ended, nobody waits for it any more.
-        let _over = self.exclusive(|link, call| {
+        let _over = self.exclusive(CallSite::runtime("the end of a process"), |link, call| {
             // Whoever holds a lock keeps the turn, so what this node holds is this process's.
             link.release_forgotten(call)?;
             link.local(call, Some(Event::EndInterval))?;
@@ -52,10 +53,13 @@ impl Worker<'_> {
     }
 
     fn outcome_of(&mut self, start: &Start) -> Result<Bytes, Failed> {
-        let begun: Result<(), Box<Failure>> = self.exclusive(|link, call| {
-            link.local(call, Some(Event::EndInterval))?;
-            link.learn(call)
-        });
+        let begun: Result<(), Box<Failure>> = self.exclusive(
+            CallSite::runtime("the beginning of a process"),
+            |link, call| {
+                link.local(call, Some(Event::EndInterval))?;
+                link.learn(call)
+            },
+        );
         if let Err(failure) = begun {
             let error = self.link.sync_error(*failure, start.site);
             return Err(Failed::Error(Box::new(error.into())));

@@ -132,7 +132,7 @@ impl Worker<'_> {
         let At::On(on) = self.place(place.into()).map_err(refused)? else {
             return Err(refused(Refusal::Unknown));
         };
-        let called = self.exclusive(|link, call| {
+        let called = self.exclusive(site, |link, call| {
             link.local(call, Some(Event::EndInterval))?;
             let state = call.split().1;
             let number = state.here.machine.new_call().number;
@@ -260,7 +260,7 @@ impl Worker<'_> {
         child: Child,
         site: CallSite,
     ) -> Result<dhole_protocol::objects::Bytes, ProcessError> {
-        let called: Result<Outcome, Box<Failure>> = self.exclusive(|link, call| {
+        let called: Result<Outcome, Box<Failure>> = self.exclusive(site, |link, call| {
             link.local(call, Some(Event::EndInterval))?;
             let here = &mut call.split().1.here;
             if !here.is_finished(number) {
@@ -308,7 +308,7 @@ impl Worker<'_> {
         };
         // Releasing them would fail, and who holds what does not matter any more.
         self.link.dropped.borrow_mut().clear();
-        let _over = self.exclusive(|link, call| {
+        let _over = self.exclusive(CallSite::runtime("the end of the run"), |link, call| {
             link.end_others(call, why);
             Ok(())
         });

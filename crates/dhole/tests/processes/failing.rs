@@ -80,7 +80,25 @@ fn whoever_is_asked_says_what_it_does_holds_and_waits_for() {
         0,
         "waits at barrier 1 at crates/dhole/tests/processes/programs.rs:",
     );
-    says(1, "its worker computes");
+    let source = include_str!("programs.rs").lines();
+    let last = "// the last call of node 1 before it computes";
+    let (line, _) = (1..)
+        .zip(source)
+        .find(|(_, line)| line.ends_with(last))
+        .unwrap();
+    let file = "crates/dhole/tests/processes/programs.rs";
+    let since = format!(" s, since its last call of the runtime, at {file}:{line}:");
+    says(1, &since);
+    let computes = |line: &str| {
+        let (_, time) = line.split_once("its worker computes for ")?;
+        let (seconds, behind) = time.split_at(time.find(" s, ")?);
+        let seconds: f64 = seconds.parse().ok()?;
+        behind.starts_with(&since).then_some(seconds)
+    };
+    // It is asked for 2 s, in which the time goes on.
+    let times: Vec<f64> = ended[1].all.lines().filter_map(computes).collect();
+    assert!(times.is_sorted(), "{times:?}");
+    assert!(times.last().is_some_and(|last| *last > 1.0), "{times:?}");
     says(2, "waits at barrier 1 at");
     says(
         2,

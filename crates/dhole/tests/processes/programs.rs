@@ -128,7 +128,7 @@ fn asked(w: &mut Worker<'_>) -> Result<()> {
         2 => Some(Lock::numbered(5).acquire(w)?),
         _ => None,
     };
-    w.barrier()?;
+    w.barrier()?; // the last call of node 1 before it computes
     let times = std::thread::scope(|scope| {
         let asking = scope.spawn(|| {
             let times = 100;
