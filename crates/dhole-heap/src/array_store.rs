@@ -142,7 +142,16 @@ impl Heap {
             let full = ElementsRefusal::Full(self.store.capacity());
             let (storage, pages) = match self.cluster.address_of_array(array) {
                 Some(address) => (self.store.reserve_at(address, bytes).ok_or(full)?, None),
-                None if bytes < PAGE_BYTES => (self.store.take(bytes, align).ok_or(full)?, None),
+                None if bytes < PAGE_BYTES => {
+                    let storage = self.store.take(bytes, align).ok_or(full)?;
+                    // An object may have lain there before. Elements that never came travel beside
+                    // others of their block.
+                    //
+                    // SAFETY: the store has just given these bytes to this array alone, so nobody
+                    // refers to them.
+                    unsafe { self.store.pointer(storage).write_bytes(0, bytes as usize) };
+                    (storage, None)
+                }
                 None => {
                     let Reserved { at, pages } = self.store.reserve(bytes, align).ok_or(full)?;
                     (at, Some(pages))
@@ -400,8 +409,9 @@ impl Heap {
         let bytes = elements.count as usize * info.packed_size;
         out.reserve(bytes);
         let start = out.len();
-        // SAFETY: as in `unpack_elements`, with the roles changed; storage is mapped memory that
-        // began as zeros, so every byte of it is initialised.
+        // SAFETY: as in `unpack_elements`, with the roles changed. Every byte of a value is
+        // initialised, for `Heap::array` gives an array storage of zeros: address space that no
+        // object had, pages that were given back, or bytes that it overwrites.
         unsafe {
             let mut to = out.as_mut_ptr().add(start);
             if info.is_dense() {

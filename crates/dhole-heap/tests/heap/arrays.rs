@@ -6,7 +6,7 @@ use dhole_heap::{
     AllocError, Array, ArrayMiss, BindError, ElementsRefusal, ForeignKind, HeapMut, Monitor,
     PAGE_BYTES, Presence, Share, TypeRef,
 };
-use dhole_model::{Elements, NodeId};
+use dhole_model::{Elements, NodeId, OidRange};
 
 use super::cluster;
 
@@ -348,4 +348,21 @@ fn an_array_is_found_in_an_object_only_as_it_was_allocated() {
             .unwrap(),
         Array::empty()
     );
+}
+
+#[test]
+fn elements_that_never_came_travel_as_zeros_wherever_the_array_lies() {
+    let node = Monitor::new(&cluster(1), NodeId(0), ());
+    let mut guard = node.lock();
+    let mut heap = guard.split().0;
+    let secret = heap.alloc([u64::MAX; 100]).unwrap();
+    heap.free(OidRange::one(secret.oid())).unwrap();
+    let array = heap.alloc_array::<u64>(100).unwrap();
+    let part = |range| Elements::new(array.oid(), range);
+    heap.install_elements(part(0..1), &7_u64.to_ne_bytes())
+        .unwrap();
+    let mut out = Vec::new();
+    heap.gather_elements(part(0..100), &mut out).unwrap();
+    assert_eq!(out[..8], 7_u64.to_ne_bytes());
+    assert!(out[8..].iter().all(|byte| *byte == 0));
 }

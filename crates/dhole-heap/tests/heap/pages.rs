@@ -37,6 +37,10 @@ fn a_paged_heap_allocates_where_pages_may_be_written_alone() {
     assert!(is_refused(heap.alloc(true).map(drop)));
     assert!(is_refused(heap.alloc_range(3, |_| true).map(drop)));
     assert!(is_refused(heap.alloc_array_with(3, |_| true).map(drop)));
+    assert!(is_refused(heap.alloc_with(|_: &mut bool| ()).map(drop)));
+    assert!(is_refused(
+        heap.alloc_range_with(3, |_, _: &mut bool| ()).map(drop)
+    ));
     assert!(heap.alloc_array_with(0, |_| true).is_ok());
     let mut pages = heap.paged().expect("a paged cluster");
     let PageRange { first, count } = pages.next_pages::<bool>(1).expect("room");

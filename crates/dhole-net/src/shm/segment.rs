@@ -1,7 +1,7 @@
 //! The memory that two processes share: two rings in a memfd.
 #![expect(unsafe_code, reason = "mapping a file and looking at it as words")]
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::ptr::{self, NonNull};
 
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, ftruncate};
@@ -20,6 +20,26 @@ const SEALS: SealFlags = SealFlags::SHRINK
 /// The least and the most words of a ring.
 const LEAST: usize = 1 << 9;
 const MOST: usize = 1 << 24;
+
+/// A file that cannot shrink any more, so that what is measured of it stays true.
+struct Sealed(OwnedFd);
+
+impl Sealed {
+    fn new(file: OwnedFd) -> Result<Sealed, ShmError> {
+        let looking = ShmError::os("looking at the seals of shared memory");
+        let seals = fcntl_get_seals(&file).map_err(looking)?;
+        if seals.contains(SealFlags::SHRINK) {
+            return Ok(Sealed(file));
+        }
+        let what = "memory that it can take away again";
+        Err(ShmError::Unsound(what.into()))
+    }
+
+    fn bytes(&self) -> Result<i64, ShmError> {
+        let measuring = ShmError::os("measuring the peer's shared memory");
+        Ok(fstat(&self.0).map_err(measuring)?.st_size)
+    }
+}
 
 /// Two rings of the same size, mapped.
 pub(super) struct Segment {
@@ -43,19 +63,14 @@ impl Segment {
         let file = rustix::fs::memfd_create("dhole", flags).map_err(&making)?;
         ftruncate(&file, size(words) as u64).map_err(&making)?;
         fcntl_add_seals(&file, SEALS).map_err(&making)?;
-        Ok((Segment::map(&file, words)?, file))
+        let file = Sealed::new(file)?;
+        Ok((Segment::map(&file, words)?, file.0))
     }
 
     /// The memory that another process made, if it is what [`make`](Segment::make) makes.
     pub fn open(file: OwnedFd) -> Result<Segment, ShmError> {
-        let opening = ShmError::os("looking at the peer's shared memory");
-        let bytes = fstat(&file).map_err(&opening)?.st_size;
-        let seals = fcntl_get_seals(&file).map_err(&opening)?;
-        if !seals.contains(SealFlags::SHRINK) {
-            return Err(ShmError::Unsound(
-                "memory that it can take away again".into(),
-            ));
-        }
+        let file = Sealed::new(file)?;
+        let bytes = file.bytes()?;
         let words = (usize::try_from(bytes).unwrap_or(0) / 16).saturating_sub(CONTROL);
         if !words.is_power_of_two()
             || !(LEAST..=MOST).contains(&words)
@@ -66,7 +81,8 @@ impl Segment {
         Segment::map(&file, words)
     }
 
-    fn map(file: &impl AsFd, words: usize) -> Result<Segment, ShmError> {
+    /// Maps a file of `size(words)` bytes.
+    fn map(Sealed(file): &Sealed, words: usize) -> Result<Segment, ShmError> {
         let (bytes, both) = (size(words), ProtFlags::READ | ProtFlags::WRITE);
         // SAFETY: a new mapping, wherever the kernel likes: no memory of this process is replaced.
         let mapped = unsafe { mmap(ptr::null_mut(), bytes, both, MapFlags::SHARED, file, 0) };
@@ -82,8 +98,9 @@ impl Segment {
     #[inline]
     pub fn words(&self) -> &[AtomicU64] {
         // SAFETY: the mapping has two rings of `ring` words, is page-aligned, lives as long as
-        // `self`, and its file cannot shrink, which was seen before it was mapped. Atomics may be
-        // written by anybody at any time, other processes included.
+        // `self`, and its file cannot shrink: `map` takes a `Sealed` file, which has been measured
+        // since it was sealed. Atomics may be written by anybody at any time, other processes
+        // included.
         unsafe { std::slice::from_raw_parts(self.words.as_ptr(), 2 * self.ring) }
     }
 

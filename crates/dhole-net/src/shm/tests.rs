@@ -13,6 +13,7 @@ use dhole_model::{NodeId, SplitMix64};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 
+use super::segment::Segment;
 use super::{PIECE, Shm, ShmError, ShmLink};
 use crate::ring::{CONTROL, Header, Kind, Reader, Writer};
 use crate::sleeper::{Sleep, Sleeper};
@@ -585,7 +586,7 @@ fn what_is_no_shared_memory_is_refused() {
     refused(
         hello,
         &[&socket.into()],
-        "looking at the peer's shared memory",
+        "looking at the seals of shared memory",
     );
     let (silent, there) = UnixStream::pair().expect("a pair of sockets");
     drop(silent);
@@ -671,4 +672,27 @@ fn who_was_refused_a_long_frame_and_sends_a_short_one_is_not_refused() {
     while outbound.send(ring, &[&long], bytes, &mut || ()) != Ok(super::Sent::Busy) {}
     assert!(outbound.refused());
     assert!(outbound.send_on(ring, &[b"short"], 5) && !outbound.refused());
+}
+
+/// What was measured before could be taken away in between.
+#[test]
+fn memory_that_shrinks_until_it_is_sealed_is_as_long_as_it_is_then() {
+    let size = |words: u64| 2 * (CONTROL as u64 + words) * 8;
+    let sealed = SealFlags::SHRINK | SealFlags::GROW;
+    for _ in 0..200 {
+        let file = memory(size(1024), SealFlags::empty());
+        let theirs = file.try_clone().expect("a descriptor");
+        let peer = std::thread::spawn(move || {
+            ftruncate(&theirs, size(512)).expect("nothing is sealed");
+            fcntl_add_seals(&theirs, sealed).expect("seals");
+        });
+        let segment = loop {
+            let again = file.try_clone().expect("a descriptor");
+            if let Ok(segment) = Segment::open(again) {
+                break segment;
+            }
+        };
+        peer.join().expect("it ends");
+        assert_eq!(8 * segment.words().len() as u64, size(512));
+    }
 }
