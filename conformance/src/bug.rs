@@ -140,11 +140,17 @@ pub enum Bug {
     HereDespiteNews,
     /// Who says just that it is at a barrier is told at once that the other is, too.
     AnswerHere,
+    /// A value of a collective does not bring what had been written before.
+    HideFromCollective,
+    /// Whoever gives its value up the tree is answered at once.
+    AnswerCollective,
+    /// A value of a collective is lost.
+    LoseCollective,
 }
 
 impl Bug {
     /// Every bug.
-    pub const ALL: [Bug; 59] = [
+    pub const ALL: [Bug; 62] = [
         Bug::LoseInterval,
         Bug::HideInterval,
         Bug::SkipInvalidate,
@@ -204,6 +210,9 @@ impl Bug {
         Bug::ForgetOrder,
         Bug::HereDespiteNews,
         Bug::AnswerHere,
+        Bug::HideFromCollective,
+        Bug::AnswerCollective,
+        Bug::LoseCollective,
     ];
 
     /// What becomes of a command.
@@ -504,7 +513,17 @@ impl Bug {
                 Bug::KeepUntold,
                 Message::FetchReply { keep, .. } | Message::ElementsReply { keep, .. },
             ) => *keep = true,
+            (Bug::HideFromCollective, Message::Collective(message)) => {
+                message.news = *no_news(message.news.time.nodes());
+            }
+            (Bug::AnswerCollective, Message::Collective(message)) if message.up => {
+                let mut answer = message.clone();
+                answer.up = false;
+                answer.news = *no_news(message.news.time.nodes());
+                fate.more = Some((*to, from, Message::Collective(answer)));
+            }
             (Bug::LoseForward, Message::LockForward { .. })
+            | (Bug::LoseCollective, Message::Collective(_))
             | (Bug::LoseReply, Message::FetchReply { .. })
             | (Bug::LoseWrittenAt, Message::WrittenAt { .. })
             | (

@@ -33,6 +33,8 @@ pub enum Guard {
     OnePermit,
     /// All nodes meet between their two steps.
     Barrier,
+    /// All nodes reduce something between their two steps, for all.
+    AllReduce,
 }
 
 /// One node's side of a litmus program.
@@ -71,7 +73,7 @@ impl Player<'_, '_> {
             Cell::Y => (self.y, Lock::numbered(1)),
         };
         let lock = match self.guard {
-            Guard::Nothing | Guard::Barrier => return Ok(f(self.w, at)),
+            Guard::Nothing | Guard::Barrier | Guard::AllReduce => return Ok(f(self.w, at)),
             Guard::Locks => own,
             Guard::OneLock => Lock::numbered(2),
             Guard::OneRwLock => {
@@ -109,6 +111,7 @@ impl Player<'_, '_> {
         idle(self.w)?;
         match self.guard {
             Guard::Barrier => Ok(self.w.barrier()?),
+            Guard::AllReduce => Ok(self.w.all_reduce((), |(), ()| ())?),
             _ => Ok(()),
         }
     }
@@ -420,5 +423,36 @@ pub const CAUSALITY: Litmus = Litmus {
             p.between()?;
             p.read(Cell::X, 2).map(drop)
         }
+    },
+};
+
+/// Collectives that go one way: node 0 writes x before a broadcast, after which the others read it;
+/// node 2 writes y before a reduce, after which node 0 reads it. Twice, for nodes run ahead.
+pub const ONE_WAY: Litmus = Litmus {
+    name: "collectives that go one way",
+    nodes: 3,
+    registers: 3,
+    body: |p| {
+        let node = p.w.node().index();
+        let (x, y) = (p.x, p.y);
+        for round in 1..=2 {
+            if node == 0 {
+                *x.get_mut(p.w) = round;
+            }
+            idle(p.w)?;
+            p.w.broadcast(())?;
+            if node > 0 {
+                p.read(Cell::X, node)?;
+            }
+            if node == 2 {
+                *y.get_mut(p.w) = round;
+            }
+            idle(p.w)?;
+            p.w.reduce((), |(), ()| ())?;
+            if node == 0 {
+                p.read(Cell::Y, 0)?;
+            }
+        }
+        Ok(())
     },
 };

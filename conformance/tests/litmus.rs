@@ -1,8 +1,8 @@
 //! Litmus tests over ten thousand seeds of the simulator, in which messages overtake each other.
 
 use conformance::litmus::{
-    CAUSALITY, COHERENCE, Guard, IRIW, LOAD_BUFFERING, Litmus, MESSAGE_PASSING, OVERWRITING,
-    STORE_BUFFERING, Tally,
+    CAUSALITY, COHERENCE, Guard, IRIW, LOAD_BUFFERING, Litmus, MESSAGE_PASSING, ONE_WAY,
+    OVERWRITING, STORE_BUFFERING, Tally,
 };
 use conformance::{Detected, OnThreads, Platform, Simulated, seeds};
 use dhole::Detector;
@@ -53,8 +53,22 @@ fn of_two_stores_under_locks_or_before_a_barrier_one_is_seen() {
         tally.sometimes("both are seen", |r| r == [1, 1]);
         tally.sometimes("one is seen", |r| r == [0, 1]);
     }
-    let tally = tally(STORE_BUFFERING, Guard::Barrier, 3);
-    tally.never("one is not seen", |r| r != [1, 1]);
+    for meeting in [Guard::Barrier, Guard::AllReduce] {
+        let tally = tally(STORE_BUFFERING, meeting, 3);
+        tally.never("one is not seen", |r| r != [1, 1]);
+    }
+}
+
+#[test]
+fn what_was_written_before_a_collective_is_seen_by_who_is_told() {
+    let told = tally(ONE_WAY, Guard::Nothing, 5);
+    told.never("something older", |r| r.iter().any(|seen| *seen < 2));
+    let threads = ONE_WAY.tally(&OnThreads, Guard::Nothing, seeds(0..200));
+    threads.never("something older", |r| r.iter().any(|seen| *seen < 2));
+    for guard in [Guard::Barrier, Guard::AllReduce] {
+        let passed = MESSAGE_PASSING.tally(&OnThreads, guard, seeds(0..200));
+        passed.never("the data is not seen", |r| r[1] != 1);
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
-//! What a barrier and a miss cost between two processes, on every port, beside the port's own
-//! round trip: an object of 64 bytes is fetched from a node whose worker waits, and so polls, and
-//! from one whose worker computes, so that its service thread has to wake up.
+//! What a barrier, an all-reduce and a miss cost between two processes, on every port, beside the
+//! port's own round trip: an object of 64 bytes is fetched from a node whose worker waits, and so
+//! polls, and from one whose worker computes, so that its service thread has to wake up.
 //!
 //! Nothing is pinned: the service thread needs a core. Workers spin for 100 us while they wait.
 #![forbid(unsafe_code)]
@@ -56,8 +56,9 @@ fn round_trips(port: &dyn Port, trips: u32) -> Outcome<Duration> {
     Ok(began.elapsed() / trips)
 }
 
-/// What one node measured: a barrier, a miss at a node that waits, and at one that computes.
-fn run(machine: &Processes) -> Outcome<[Duration; 3]> {
+/// What one node measured: a barrier, a miss at a node that waits, one at a node that computes, and
+/// an all-reduce of a number.
+fn run(machine: &Processes) -> Outcome<[Duration; 4]> {
     let mut settings = Settings::nodes(2);
     // Otherwise what lies beside a missed object comes with it.
     settings.optimisations.read_aggregation = false;
@@ -69,12 +70,17 @@ fn run(machine: &Processes) -> Outcome<[Duration; 3]> {
             }
         }
         w.barrier()?;
-        let mut times = [Duration::ZERO; 3];
+        let mut times = [Duration::ZERO; 4];
         let began = Instant::now();
         for _ in 0..BARRIERS {
             w.barrier()?;
         }
         times[0] = began.elapsed() / BARRIERS;
+        let began = Instant::now();
+        for number in 0..BARRIERS {
+            black_box(w.all_reduce(number, u32::max)?);
+        }
+        times[3] = began.elapsed() / BARRIERS;
         let mut all = objects.iter();
         if w.node().index() == 0 {
             let began = Instant::now();
@@ -123,6 +129,7 @@ fn measure(port: impl Port + 'static, mut child: Child, floor: &dyn Fn() -> f64)
         row(&format!("{name}: {what}"), "us", times.collect())
     };
     say(0, "a barrier of two");
+    say(3, "an all-reduce of a number, of two");
     let miss = say(1, "a miss of 64 bytes, the owner waits");
     if name == "shm" {
         ratio("to the word", miss, word, "<= 4");

@@ -268,6 +268,11 @@ impl State {
                 }
                 _ => false,
             }),
+            Sight::Collective => sent(|m| collective(m).is_some()),
+            Sight::Early => self.network.parcels().any(|parcel| {
+                let behind = |number| number > self.nodes[parcel.to.index()].passed;
+                collective(&parcel.message).is_some_and(behind)
+            }),
             Sight::Compacted => sent(|m| {
                 let several = |i: &std::sync::Arc<Interval>| i.first < i.index;
                 m.news()
@@ -422,7 +427,8 @@ fn seen(sight: Sight) -> fn(&Cluster, &State) -> bool {
     }
     shows!(Pushed FlushDeferred Outdated Deferred PreImageReply Invalidated Exclusive Overtaking
         Forwarded
-        Deadlock Gone Race Probe Floor Compacted Reduced AskedBeside LeftOut Here HereLate)
+        Deadlock Gone Race Probe Floor Compacted Reduced AskedBeside LeftOut Here HereLate
+        Collective Early)
 }
 
 /// Whether a node says this that was at the barrier of this number with nothing to tell.
@@ -431,6 +437,15 @@ fn is_after(message: &Message, barrier: u64) -> bool {
         Message::BarrierHere(here) => here.number > barrier,
         Message::BarrierArrive { here, .. } => *here == barrier + 1,
         _ => false,
+    }
+}
+
+/// The number of the collective whose value this brings.
+fn collective(message: &Message) -> Option<u64> {
+    match message {
+        Message::Collective(message) => Some(message.at.number),
+        Message::Gossiped { carrier, .. } => collective(carrier),
+        _ => None,
     }
 }
 

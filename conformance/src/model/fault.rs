@@ -125,6 +125,10 @@ pub enum Sight {
     Here,
     /// It says so, or something else, at the next one while that is on its way.
     HereLate,
+    /// A value of a collective is on its way.
+    Collective,
+    /// A value of a collective is on its way to a node that has not left the one before.
+    Early,
 }
 
 impl Sight {
@@ -151,6 +155,8 @@ impl Sight {
             Sight::LeftOut => "a reply leaves out what lies beside",
             Sight::Here => "a node says just that it is at a barrier",
             Sight::HereLate => "a node is at the next barrier before it is known at this one",
+            Sight::Collective => "a value of a collective is on its way",
+            Sight::Early => "a node runs ahead of another in collectives",
         }
     }
 }

@@ -3,6 +3,7 @@
 use dhole_protocol::{Race, RacingWrite};
 
 use crate::model::calls::Operations;
+use crate::model::collecting::Called;
 use crate::model::waiting::Turnstiles;
 use crate::model::{Fault, MOST_NODES};
 
@@ -82,6 +83,8 @@ pub struct History {
     locks: Vec<(Clock, Option<u8>)>,
     /// What happened before the arrivals at each barrier, and how many there were.
     barriers: Vec<(Clock, u8)>,
+    /// What happened before the calls of each collective.
+    pub(crate) collectives: Vec<Called>,
     /// Objects that were freed.
     freed: Vec<u8>,
     /// Values sent while the interval that wrote them had not ended: its version was still open,

@@ -21,6 +21,7 @@
 
 mod calls;
 mod cluster;
+mod collecting;
 pub(crate) mod elements;
 mod explore;
 mod family;

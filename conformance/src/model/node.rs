@@ -33,6 +33,8 @@ pub enum Wait {
     Permit(u8),
     /// A barrier.
     Barrier(BarrierId),
+    /// Values of the collective of this number.
+    Collective(u64),
     /// An operation of a counter, or a change of where it is kept.
     Operation,
     /// What operations told, with the other sides of races.
@@ -65,7 +67,7 @@ pub struct Node {
     pub heap: Heap,
     /// How many operations of its program the worker has done.
     pub done: usize,
-    /// How many barriers it has passed.
+    /// How many barriers and collectives it has passed.
     pub passed: u64,
     /// Where it is.
     pub phase: Phase,
@@ -73,6 +75,8 @@ pub struct Node {
     pub held: Vec<(NodeId, Vec<WriteId>)>,
     /// As above, of elements.
     pub held_elements: Vec<(NodeId, Vec<WriteId>)>,
+    /// In a collective, once it has what it waits for first: whether it has sent its value up.
+    pub collecting: Option<bool>,
     /// Its part in keeping counters.
     pub calls: Calls,
 }
@@ -119,6 +123,7 @@ impl Node {
             phase: Phase::Computing,
             held: Vec::new(),
             held_elements: Vec::new(),
+            collecting: None,
             calls: Calls::new(me, program.nodes.len()),
         };
         for oid in program.allocated_before(me) {
@@ -340,7 +345,10 @@ impl Node {
                 .leaves(oid)
                 .try_for_each(|leaf| self.heap.make_clean(leaf, at))?,
             Command::Array(command) => self.carry_out_on_array(command, payload, around)?,
-            Command::IntervalEnded | Command::Deferred | Command::RacesFound(_) => {}
+            Command::IntervalEnded
+            | Command::Deferred
+            | Command::RacesFound(_)
+            | Command::Collected { .. } => {}
             Command::Free(range) => self.free(range, around)?,
             Command::Gone(freed) => self.told_freed(freed, around)?,
             Command::Race(race) => {
@@ -411,7 +419,9 @@ impl Node {
             _ => Phase::Call(presence, None),
         };
         match wait {
-            Wait::Object | Wait::Flush | Wait::Operation | Wait::Learning => Ok(()),
+            Wait::Object | Wait::Flush | Wait::Operation | Wait::Learning | Wait::Collective(_) => {
+                Ok(())
+            }
             Wait::Lock(lock) => around.history.acquired(self.me, lock),
             Wait::Condition(lock) => {
                 around.history.turnstiles.woken &= !(1 << self.me);
@@ -422,7 +432,7 @@ impl Node {
             }
             Wait::Barrier(barrier) => {
                 self.passed += 1;
-                if barrier == BarrierId::End {
+                if matches!(barrier, BarrierId::End(_)) {
                     self.phase = Phase::Finished;
                 }
                 let nodes = around.program.nodes.len();
@@ -472,7 +482,7 @@ impl Node {
 /// A barrier's number in the history. The end is one of those that can be counted.
 pub(crate) fn number(barrier: BarrierId) -> u8 {
     match barrier {
-        BarrierId::End | BarrierId::Collection(_) => 0,
+        BarrierId::End(_) | BarrierId::Collection(_) => 0,
         BarrierId::Program(number) => 1 + 3 * number as u8,
         BarrierId::Once(number) => 2 + 3 * number as u8,
         BarrierId::Switch { number, .. } | BarrierId::SwitchArray { number, .. } => {

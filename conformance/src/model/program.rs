@@ -2,7 +2,7 @@ use std::ops::Range;
 
 use dhole_model::{Coherence, NodeId, Oid, OidRange};
 use dhole_protocol::objects::Strategy;
-use dhole_protocol::{LockId, LogLimits, Raced, Races, Reach};
+use dhole_protocol::{CollectiveKind, LockId, LogLimits, Raced, Races, Reach};
 
 use crate::objects::Op as Do;
 
@@ -56,6 +56,8 @@ pub enum Op {
     Barrier,
     /// Waits at a barrier to which node 0 brings a value.
     Once,
+    /// Calls a collective.
+    Collect(CollectiveKind),
     /// Changes the protocol of all objects, where all nodes meet.
     Switch(Coherence),
     /// Changes the protocol of the array, where all nodes meet.

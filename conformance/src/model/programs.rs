@@ -1,5 +1,6 @@
 //! The programs that are explored.
 
+mod collectives;
 mod family;
 mod handing;
 mod here;
@@ -12,6 +13,7 @@ mod together;
 mod turnstiles;
 mod waits;
 
+pub use collectives::*;
 pub use family::*;
 pub use handing::*;
 pub use here::*;

@@ -3,7 +3,7 @@
 use dhole_protocol::BarrierId;
 
 use crate::model::sealed::Sealed;
-use crate::model::{History, Node, Phase, Wait};
+use crate::model::{History, Node, Phase, Wait, collecting};
 
 /// The true wait-for graph of a moment.
 pub(crate) struct Waits<'a> {
@@ -34,6 +34,7 @@ impl<'a> Waits<'a> {
                 let writer_waits = self.nodes.iter().any(writes);
                 self.history.turnstiles.in_the_way(wait, writer_waits)
             }
+            Some(Wait::Collective(number)) => collecting::needed_by(self.nodes, node, number),
             Some(Wait::Barrier(barrier)) => {
                 let missing = |other: &usize| !self.has_reached(*other, barrier);
                 (0..self.nodes.len()).filter(missing).collect()
@@ -67,7 +68,7 @@ impl<'a> Waits<'a> {
             | BarrierId::Once(number)
             | BarrierId::Switch { number, .. }
             | BarrierId::SwitchArray { number, .. } => node.passed > number,
-            BarrierId::End | BarrierId::Collection(_) => node.phase == Phase::Finished,
+            BarrierId::End(_) | BarrierId::Collection(_) => node.phase == Phase::Finished,
         };
         passed || node.waits_for() == Some(Wait::Barrier(barrier))
     }

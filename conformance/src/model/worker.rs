@@ -1,7 +1,7 @@
 //! What a worker does by itself: it accesses what it may, and begins and ends its calls.
 
 use dhole_model::{CallSite, Coherence, Oid, OidRange};
-use dhole_protocol::{BarrierId, Event, Unread};
+use dhole_protocol::{BarrierId, CollectiveEvent, Event, Unread};
 
 use crate::Bug;
 use crate::model::node::{Around, Failed, number};
@@ -16,6 +16,9 @@ impl Node {
         use Presence::{Exclusive, Shared};
         let wait_at = |id| (Exclusive, Some(Wait::Barrier(id)));
         let site = self.site();
+        if self.collecting.is_some() {
+            return self.collect(around);
+        }
         if let Some(Op::Call(number, what)) = self.next(around.program)
             && self.looks_at_once(number, what, around)?
         {
@@ -96,6 +99,11 @@ impl Node {
                 let event = Event::Arrive { once: true, site };
                 (wait_at(BarrierId::Once(self.passed)), Some(event))
             }
+            Some(Op::Collect(kind)) => {
+                let enter = CollectiveEvent::Enter { kind, of: 0, site };
+                let wait = Some(Wait::Collective(self.passed));
+                ((Exclusive, wait), Some(Event::Collective(enter)))
+            }
             Some(Op::Free(object)) => {
                 let range = OidRange::one(around.program.oid(object));
                 ((Exclusive, None), Some(Event::Free { range, site }))
@@ -130,7 +138,7 @@ impl Node {
                 let quiet = self.protocol.is_quiet();
                 ((Exclusive, None), (!quiet).then_some(Event::EndInterval))
             }
-            None => (wait_at(BarrierId::End), Some(Event::Finish)),
+            None => (wait_at(BarrierId::End(self.passed)), Some(Event::Finish)),
             Some(op) => {
                 let (wait, event) = waiting::event(op).expect("no other operations are left");
                 ((Exclusive, wait), Some(event))
@@ -160,6 +168,9 @@ impl Node {
         self.phase = Phase::Call(call.0, call.1);
         if let Some(Wait::Barrier(barrier)) = call.1 {
             around.history.arrived(self.me, number(barrier));
+        }
+        if let Some(Wait::Collective(number)) = call.1 {
+            around.history.enters(self.me, number);
         }
         self.call(event, around)?;
         match self.next(around.program) {
@@ -212,7 +223,11 @@ impl Node {
 
     /// What the engine does in a call: it answers the requests that waited for one, and then
     /// takes the event.
-    fn call(&mut self, event: Option<Event>, around: &mut Around<'_>) -> Result<(), Failed> {
+    pub(crate) fn call(
+        &mut self,
+        event: Option<Event>,
+        around: &mut Around<'_>,
+    ) -> Result<(), Failed> {
         match &event {
             Some(Event::ReadMiss(missed)) => self.name_beside(missed.oid, around.program),
             Some(Event::WriteFault { oid, .. }) => self.name_clean_beside(*oid, around.program),
@@ -250,6 +265,11 @@ impl Node {
                 self.access(around)
             }
             Some(op) if op.uses_counter() => self.learn(around),
+            Some(Op::Collect(_)) => {
+                self.collecting.get_or_insert(false);
+                self.phase = Phase::Computing;
+                Ok(())
+            }
             next => {
                 if let Some(Op::Switch(to)) = next {
                     self.call(Some(switched(to, around.program)), around)?;

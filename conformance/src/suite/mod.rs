@@ -13,6 +13,7 @@
 
 mod arrays;
 mod calls;
+mod collectives;
 mod counting;
 mod failing;
 mod objects;
@@ -22,6 +23,7 @@ mod waiting;
 
 pub use arrays::*;
 pub use calls::*;
+pub use collectives::*;
 pub use counting::*;
 pub use failing::*;
 pub use objects::*;
@@ -124,6 +126,17 @@ macro_rules! suite {
                 calls_take_effect_once_and_tell_all_wherever_an_object_is
                 calls_that_go_together_have_each_its_own_result
                 who_asks_until_it_hears_that_something_was_written_sees_it
+                a_broadcast_gives_node_0s_value_to_every_node
+                values_are_reduced_in_the_order_of_their_nodes
+                gathered_values_come_in_the_order_of_their_nodes
+                what_was_written_before_a_collective_is_read_after_it
+                references_in_values_are_known_where_they_arrive
+                collectives_take_one_message_for_each_other_node_and_way
+                different_collectives_are_an_error_that_names_both_calls
+                a_deadlock_of_a_collective_and_a_lock_is_told_with_its_places
+                a_collective_that_cannot_be_is_an_error_that_says_why
+                a_collective_that_does_not_come_to_its_end_ends_the_run
+                processes_go_on_while_programs_are_in_collectives
             );
         }
     };

@@ -4,6 +4,7 @@ mod array_family;
 mod arrays;
 mod bugs;
 mod collection;
+mod collectives;
 mod family;
 mod freeing;
 mod handing;

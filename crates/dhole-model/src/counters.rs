@@ -57,6 +57,8 @@ pub enum MessageKind {
     GateRelease,
     /// Wakes a node that waits on a condition.
     Notify,
+    /// Carries a value of a collective, with the write notices that its receiver lacks.
+    Collective,
     /// Asks the node that has an object's only copy to execute an operation.
     OperationRequest,
     /// Carries the result of an operation, or says where the object is.
@@ -81,7 +83,7 @@ pub enum MessageKind {
 
 impl MessageKind {
     /// Every kind, in order.
-    pub const ALL: [MessageKind; 35] = [
+    pub const ALL: [MessageKind; 36] = [
         MessageKind::Fetch,
         MessageKind::FetchReply,
         MessageKind::Gone,
@@ -107,6 +109,7 @@ impl MessageKind {
         MessageKind::GateGrant,
         MessageKind::GateRelease,
         MessageKind::Notify,
+        MessageKind::Collective,
         MessageKind::OperationRequest,
         MessageKind::OperationReply,
         MessageKind::ObjectState,
@@ -162,6 +165,7 @@ impl MessageKind {
             MessageKind::GateGrant => "gate_grant",
             MessageKind::GateRelease => "gate_release",
             MessageKind::Notify => "notify",
+            MessageKind::Collective => "collective",
             MessageKind::OperationRequest => "operation_request",
             MessageKind::OperationReply => "operation_reply",
             MessageKind::ObjectState => "object_state",

@@ -9,6 +9,7 @@ use dhole_protocol::objects::Refusal;
 use dhole_protocol::{AbortReason, ConditionId, ProtocolError, Waiter, WaitingFor};
 use thiserror::Error;
 
+use crate::collective::CollectiveError;
 use crate::grip::Holding;
 use crate::machine::{LostNode, StartError};
 use crate::object::ObjectError;
@@ -380,6 +381,9 @@ pub enum Error {
     /// An operation on an object.
     #[error(transparent)]
     Object(ObjectError),
+    /// A value that all nodes have a part in.
+    #[error(transparent)]
+    Collective(CollectiveError),
     /// Starting a process, or how one ended.
     #[error(transparent)]
     Process(ProcessError),
@@ -439,6 +443,7 @@ impl Error {
             self,
             Error::Sync(SyncError::Ended { .. })
                 | Error::Object(ObjectError::Sync(SyncError::Ended { .. }))
+                | Error::Collective(CollectiveError::Sync(SyncError::Ended { .. }))
                 | Error::Process(ProcessError::Sync(SyncError::Ended { .. }))
                 | Error::Access(AccessError::Ended { .. })
                 | Error::Borrow(BorrowError::Access(AccessError::Ended { .. }))

@@ -8,6 +8,7 @@ use dhole_heap::{
 };
 use dhole_model::{UnknownCoherence, UnknownDetector};
 
+use crate::collective::CollectiveError;
 use crate::error::{AccessError, ConfigError, Error, MixedProtocols, RunError, SyncError};
 use crate::machine::StartError;
 use crate::object::ObjectError;
@@ -82,6 +83,7 @@ variants! {
     AccessError => Access;
     SyncError => Sync;
     ObjectError => Object;
+    CollectiveError => Collective;
     ProcessError => Process;
     BorrowError<AccessError> => Borrow;
     Absent => Absent;

@@ -11,6 +11,7 @@
 //! | `lock`, `gate` | locks and conditions; read-write locks and semaphores |
 //! | `survival` | runs that go on when nodes are lost |
 //! | `sync` | the barrier, `once` |
+//! | `collective` | values of all nodes, combined or shared along a tree |
 //! | `spawn` | processes that are started on nodes during the run, which take turns |
 //! | `measure` | which part of a program is measured |
 //! | `worker` | calls of the worker, and its waits |
@@ -43,6 +44,7 @@ mod access;
 mod array;
 mod array_family;
 mod array_phases;
+mod collective;
 mod count;
 mod describe;
 mod error;
@@ -79,11 +81,13 @@ mod under;
 mod worker;
 
 pub use access::Cursor;
+pub use collective::{CollectiveError, MOST_COLLECTIVE_BYTES};
 pub use dhole_protocol::group::Ending;
 pub use dhole_protocol::objects::{Refusal, Strategy};
 pub use dhole_protocol::{
-    AbortReason, BarrierId, ConditionId, Freed, LockId, Operation, Passage, ProtocolError, Races,
-    RacingWrite, RwLockId, SemaphoreId, Started, Unbegun, Waiter, WaitingFor,
+    AbortReason, BarrierId, CollectiveKind, CollectiveWait, ConditionId, Freed, LockId, Operation,
+    Passage, ProtocolError, Races, RacingWrite, RwLockId, SemaphoreId, Started, Unbegun, Waiter,
+    WaitingFor,
 };
 pub use error::{
     AccessError, ConfigError, Error, MixedProtocols, OutOfMemory, Result, RunEnded, RunError,

@@ -14,6 +14,7 @@ use dhole_protocol::{
     Protocol, ProtocolError, Races, Sent, Waiter, WorkerIs, group, single,
 };
 
+use crate::collective::Values;
 use crate::count::Counting;
 use crate::describe::LastCall;
 use crate::error::RunEnded;
@@ -69,6 +70,7 @@ pub(crate) struct State {
     ended: Option<Ended>,
     /// The packed value that node 0 brings to a barrier of the kind `Once`, or that came from it.
     pub value: Vec<u8>,
+    pub(crate) values: Values,
     /// What the program should be told at the end of the run.
     pub warnings: Vec<String>,
     on_race: Races,
@@ -135,6 +137,7 @@ impl Node {
             refused: None,
             ended: None,
             value: Vec::new(),
+            values: Values::default(),
             warnings: Vec::new(),
             on_race: settings.races,
             optimisations: settings.optimisations,
@@ -567,6 +570,7 @@ impl State {
                 {
                     payload.extend(&self.value);
                 }
+                payload.extend(self.values.payload_of(&message));
                 if let Message::Fetch { wanted, beside, .. } = &message {
                     let missed = &wanted[..wanted.len() - usize::from(*beside)];
                     counting.all.misses += missed.len() as u64;
@@ -685,6 +689,7 @@ impl State {
             ),
             Command::HandOutIds { to, ids } => self.hand_ids_out(to, ids, step)?,
             Command::TakeIds(handed) => State::take_ids(handed, step)?,
+            Command::Collected { from, number, up } => self.collect(from, (number, up), step),
             // What the protocol waits for was given up.
             Command::Gone(_) | Command::Done if self.survival.cut().is_err() => {}
             Command::Gone(freed) => {

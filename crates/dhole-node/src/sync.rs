@@ -118,7 +118,7 @@ impl Worker<'_> {
 }
 
 /// Tells a type from others, the same on every node: FNV-1a over its name and size.
-fn fingerprint<T>() -> [u8; 8] {
+pub(crate) fn fingerprint<T>() -> [u8; 8] {
     let name = std::any::type_name::<T>().bytes();
     let all = name.chain(size_of::<T>().to_le_bytes());
     let hash = all.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {

@@ -16,7 +16,7 @@ pub(crate) const MANAGER: NodeId = NodeId(0);
 /// One node's view of the barrier, and, on node 0, who has arrived.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Barrier {
-    /// Barriers of the program passed so far.
+    /// Barriers and collectives of the program passed so far.
     passed: u64,
     /// The barrier this node waits at.
     waiting_at: Option<BarrierId>,
@@ -45,15 +45,15 @@ struct Arrival {
 }
 
 impl BarrierId {
-    /// The number of the program's barrier.
-    fn number(self) -> Option<u64> {
+    /// Its number among the barriers and collectives of the program.
+    pub(crate) fn number(self) -> u64 {
         match self {
             BarrierId::Program(number)
             | BarrierId::Once(number)
             | BarrierId::Collection(number)
             | BarrierId::Switch { number, .. }
-            | BarrierId::SwitchArray { number, .. } => Some(number),
-            BarrierId::End => None,
+            | BarrierId::SwitchArray { number, .. }
+            | BarrierId::End(number) => number,
         }
     }
 }
@@ -93,7 +93,7 @@ impl Barrier {
     /// The worker arrives: the barrier's name, and the first of its own intervals to tell.
     pub fn arrive(&mut self, once: bool, finish: bool) -> (BarrierId, IntervalIndex) {
         let barrier = match (finish, once) {
-            (true, _) => BarrierId::End,
+            (true, _) => BarrierId::End(self.passed),
             (false, true) => BarrierId::Once(self.passed),
             (false, false) => BarrierId::Program(self.passed),
         };
@@ -297,6 +297,23 @@ impl Barrier {
         self.first_untold = last_told + 1;
     }
 
+    /// This node has passed a collective.
+    pub fn pass(&mut self) {
+        self.passed += 1;
+        self.quiet.passed();
+    }
+
+    /// The number of what this node passes next.
+    pub fn next_number(&self) -> u64 {
+        self.passed
+    }
+
+    /// The barrier that this node waits at, and where the program arrived there.
+    pub fn waits_at(&self) -> Option<(BarrierId, CallSite)> {
+        let site = self.site.unwrap_or(CallSite::runtime("a barrier"));
+        Some((self.waiting_at?, site))
+    }
+
     /// Whether this node waits at a barrier.
     pub fn is_waiting(&self) -> bool {
         self.waiting_at.is_some()
@@ -309,7 +326,7 @@ impl Barrier {
 
     /// Whether this node has gone on from there.
     pub fn has_passed(&self, barrier: BarrierId) -> bool {
-        barrier.number().is_some_and(|number| number < self.passed)
+        barrier.number() < self.passed
     }
 
     /// At the manager: whether a node has arrived at `barrier`, and all have not yet.

@@ -10,6 +10,7 @@ use smallvec::SmallVec;
 use thiserror::Error;
 
 use crate::array_command::{ArrayCommand, ArrayEvent};
+use crate::collective::{Called, CollectiveEvent, CollectiveKind, Mismatch};
 use crate::ids::HandedOut;
 use crate::page_command::{PageCommand, PageEvent};
 use crate::{
@@ -196,6 +197,8 @@ pub enum Event {
         /// The barrier of the program before it.
         site: CallSite,
     },
+    /// The worker does something in a collective.
+    Collective(CollectiveEvent),
     /// The worker has finished the program.
     Finish,
     /// The worker is in a call: requests that had to wait for it can be answered.
@@ -373,6 +376,15 @@ pub enum Command {
     RacesFound(u64),
     /// A race that this node found, with both its sides.
     Race(Race),
+    /// Keep the payload, a value of the collective of this number, until the worker takes it.
+    Collected {
+        /// The sender.
+        from: NodeId,
+        /// The collective's number.
+        number: u64,
+        /// Whether it goes up the tree.
+        up: bool,
+    },
     /// A request waits until the worker's next call.
     Deferred,
     /// Hand a part of the object ids out to a node, of at least so many that follow on each other.
@@ -568,6 +580,22 @@ pub enum ProtocolError {
         claimed: IntervalIndex,
         /// How many there are.
         ended: IntervalIndex,
+    },
+    /// Nodes do not call the same collectives and barriers in the same order.
+    #[error("{0}")]
+    Mismatch(Box<Mismatch>),
+    /// The program calls something that all nodes call before it has come to the end of a
+    /// collective, whose operation panicked.
+    #[error("calling {what} at {site}: {unfinished} at {begun} did not come to its end here")]
+    Unfinished {
+        /// What it calls.
+        what: Called,
+        /// Where in the program.
+        site: CallSite,
+        /// What did not come to its end.
+        unfinished: CollectiveKind,
+        /// Where it was called.
+        begun: CallSite,
     },
     /// A message that no node of a sound cluster sends.
     #[error("a message from {from} makes no sense: {what}")]

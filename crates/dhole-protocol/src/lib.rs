@@ -17,6 +17,7 @@
 //!   lock messages, so that nothing grows with time;
 //! - *races*, found from what each node knows of its own writes;
 //! - *totally ordered groups*, a machine of their own: [`group`];
+//! - *collectives*, which combine or share values along a tree and carry write notices too;
 //! - the *wait-for graph*, followed by probes, so that a deadlock is an answer and not a hang.
 //!
 //! ```
@@ -49,6 +50,7 @@ mod arrays_keeping;
 mod arrays_update;
 mod barrier;
 mod collection;
+mod collective;
 mod command;
 mod compaction;
 mod copyset;
@@ -83,6 +85,10 @@ pub use array_command::{
 };
 pub use barrier::Here;
 pub use collection::Gossip;
+pub use collective::{
+    Called, CalledAt, Collective, CollectiveEvent, CollectiveKind, CollectiveMessage,
+    CollectiveWait, Legs, MOST_AHEAD, Mismatch, children, most_early, parent,
+};
 pub use command::{Along, Command, Commands, Event, Freed, ProtocolError, Unread, WorkerIs};
 pub use ids::HandedOut;
 pub use interval_log::LogLimits;

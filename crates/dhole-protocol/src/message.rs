@@ -12,6 +12,7 @@ use smallvec::SmallVec;
 use crate::array_command::{FlushedElements, PushedElements, SentElements, WantedElements};
 use crate::barrier::Here;
 use crate::collection::Gossip;
+use crate::collective::CollectiveMessage;
 use crate::ids::HandedOut;
 use crate::objects::ObjectsMessage;
 use crate::page_command::{Applied, PagesOf, SentDiff, WantedDiffs};
@@ -24,6 +25,7 @@ mod carrier;
 pub(crate) mod check;
 mod codec;
 pub(crate) mod few;
+mod haste;
 pub mod here;
 pub(crate) mod ranges;
 pub mod single;
@@ -31,6 +33,7 @@ mod waiting;
 mod wire;
 
 pub use codec::{Appending, DecodeError, EncodeError};
+pub use haste::Haste;
 pub use waiting::{Operation, Started, Unbegun, Waiter, WaitingFor};
 
 /// The number of a lock, the same on every node.
@@ -51,7 +54,7 @@ pub struct Untold {
 /// Which barrier a node has reached.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum BarrierId {
-    /// The program's barrier of this number, counted from 0.
+    /// The program's barrier of this number, counted from 0 together with collectives.
     Program(u64),
     /// The program's barrier of this number, at which node 0 brings a value for all.
     Once(u64),
@@ -76,8 +79,8 @@ pub enum BarrierId {
     /// Where diffs are collected: every node has brought up to date what it keeps. The number of
     /// the program's barrier that is next.
     Collection(u64),
-    /// The end of the run.
-    End,
+    /// The end of the run, after so many barriers and collectives of the program.
+    End(u64),
 }
 
 impl fmt::Display for LockId {
@@ -103,7 +106,7 @@ impl fmt::Display for BarrierId {
                 write!(f, "barrier {number} (switch of the array {array} to {to})")
             }
             BarrierId::Collection(next) => write!(f, "the collection before barrier {next}"),
-            BarrierId::End => f.write_str("the end of the run"),
+            BarrierId::End(_) => f.write_str("the end of the run"),
         }
     }
 }
@@ -631,6 +634,8 @@ pub enum Message {
     },
     /// Answers [`AskIds`](Message::AskIds).
     HandIdsOut(HandedOut),
+    /// A value of a collective; its bytes are the payload.
+    Collective(Box<CollectiveMessage>),
     /// A message that also tells what can be collected; counted as what it carries it on.
     /// On a wire it is told beside the message ([`Message::encode`]), so that none nests in
     /// another.
@@ -652,77 +657,7 @@ pub enum Message {
     },
 }
 
-/// How soon the receiver of a message has to take it while its worker computes.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Haste {
-    /// When its worker waits or synchronises: nothing comes of it before that another node could
-    /// wait for.
-    AtLeisure,
-    /// When its worker looks at an object that is replicated, or a few milliseconds later:
-    /// something comes of it that another node waits for only where it was overtaken by what it
-    /// goes before, or where the replica has become the only copy.
-    Soon,
-    /// At once where the worker that sent it waits for what comes of it, and otherwise soon, though
-    /// others may wait for that: who sent it and comes to wait for it later says so then.
-    WhenAwaited,
-    /// At once: others may wait for what comes of it.
-    AtOnce,
-}
-
 impl Message {
-    /// How soon node `to` has to take it.
-    pub fn haste(&self, to: NodeId) -> Haste {
-        use MessageKind::*;
-        match self {
-            Message::Objects(message) => message.haste(to),
-            message => match message.kind() {
-                FetchReply | PageReply | DiffReply | IdsReply | Gone | Update | DropOut
-                | FlushAck | LockGrant | GateGrant | BarrierArrive | BarrierDepart => {
-                    Haste::AtLeisure
-                }
-                _ => Haste::AtOnce,
-            },
-        }
-    }
-
-    /// Whether a wait for a lock, at a barrier, at a gate or on a condition may end because of
-    /// the message.
-    pub(crate) fn may_end_a_wait(&self) -> bool {
-        use MessageKind::*;
-        matches!(
-            self.kind(),
-            LockRequest
-                | LockForward
-                | LockGrant
-                | BarrierArrive
-                | BarrierDepart
-                | GateRequest
-                | GateForward
-                | GateGrant
-                | GateRelease
-                | Notify
-        )
-    }
-
-    /// Whether the message brings what its receiver's worker waits for.
-    pub(crate) fn ends_a_wait(&self) -> bool {
-        matches!(
-            self,
-            Message::FetchReply { .. }
-                | Message::ElementsReply { .. }
-                | Message::PageReply { .. }
-                | Message::DiffReply { .. }
-                | Message::Gone { .. }
-                | Message::ElementsGone { .. }
-                | Message::HandIdsOut(_)
-                | Message::LockGrant { .. }
-                | Message::GateGrant { .. }
-                | Message::BarrierDepart { .. }
-                | Message::BarrierHere(_)
-                | Message::Notify { .. }
-        )
-    }
-
     /// Bytes of a message's frame: length, kind, sender, receiver, sequence.
     pub const HEADER_BYTES: u64 = 16;
 
@@ -766,6 +701,7 @@ impl Message {
             Message::Deadlock { .. } => MessageKind::Deadlock,
             Message::Abort { .. } => MessageKind::Abort,
             Message::Objects(message) => message.kind(),
+            Message::Collective(_) => MessageKind::Collective,
             Message::Gossiped { carrier, .. } | Message::After { carrier, .. } => carrier.kind(),
         }
     }
@@ -787,6 +723,7 @@ impl Message {
             | Message::BarrierDepart { news, .. } => Some(news),
             Message::Gossiped { carrier, .. } | Message::After { carrier, .. } => carrier.news(),
             Message::Objects(message) => message.news(),
+            Message::Collective(message) => Some(&message.news),
             _ => None,
         }
     }

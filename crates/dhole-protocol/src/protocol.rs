@@ -6,6 +6,7 @@ use smallvec::SmallVec;
 
 use crate::arrays_home::ElementFlush;
 use crate::barrier::{Barrier, MANAGER};
+use crate::collective::Collectives;
 use crate::command::{Along, Command, Commands, Event, ProtocolError, WorkerIs};
 use crate::gate::{Gates, Request};
 use crate::home::Flush;
@@ -17,6 +18,7 @@ use crate::stall::{Stall, Traffic};
 use crate::wait_for::{Edges, Probe, WaitFor};
 use crate::{Changed, LockId, Message, Passage, Races, WaitingFor};
 
+mod collective;
 mod meeting;
 mod operations;
 mod passing;
@@ -33,6 +35,7 @@ pub struct Protocol {
     barrier: Barrier,
     gates: Gates,
     ids: Ids,
+    collectives: Collectives,
     wait_for: WaitFor,
     traffic: Traffic,
     /// What the worker waited for has come, but for the other sides of races.
@@ -62,6 +65,7 @@ impl Protocol {
             barrier: Barrier::new(nodes),
             gates: Gates::new(me, nodes),
             ids: Ids::new(me),
+            collectives: Collectives::new(me, nodes),
             wait_for: WaitFor::new(me),
             traffic: Traffic::default(),
             withheld: false,
@@ -93,6 +97,7 @@ impl Protocol {
         worker: WorkerIs,
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
+        self.check_arrival(&event)?;
         match event {
             Event::Allocated { range, coherence } => self.lazy.allocated(range, coherence),
             Event::ReadMiss(miss) => self.lazy.read_misses(&[miss], out)?,
@@ -171,6 +176,7 @@ impl Protocol {
                 let at = self.barrier.arrive_to_collect();
                 self.arrive(at, site, out)?
             }
+            Event::Collective(event) => self.collective(event, out)?,
             Event::Finish => {
                 let site = CallSite::runtime("the end of the run");
                 let at = self.barrier.arrive(false, true);
@@ -189,6 +195,7 @@ impl Protocol {
             locks: &self.locks,
             gates: &self.gates,
             barrier: &self.barrier,
+            collectives: &self.collectives,
         }
     }
 
@@ -736,6 +743,7 @@ impl Protocol {
                 time,
                 site,
             } => self.gate_release(passage, from, &time, site, out),
+            Message::Collective(message) => self.collected(from, *message, out),
             Message::Objects(_) | Message::After { .. } => {
                 let what = "a message about objects to a node that has none";
                 Err(ProtocolError::BadMessage { from, what })

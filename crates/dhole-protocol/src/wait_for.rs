@@ -1,20 +1,22 @@
 //! The wait-for graph, followed by probes (after Chandy, Misra and Haas).
 //!
 //! A node that waits for a lock waits for the node before it in the lock's queue, which holds the
-//! lock or waits for it too; the lock's manager knows which node that is. A node at a barrier
-//! waits for every node that has not arrived. A node that waits for a read-write lock waits for
-//! every node that holds it: those before it in the queue wait for the same. A node that has
-//! waited for long sends a *probe* along these edges; a node that computes drops it. When a probe
-//! comes back to where it started, a second one follows the same cycle: if every node on it is
-//! still in the very same wait, all of them waited at one moment, and since none of them can have
-//! released anything meanwhile, the cycle is real. Its nodes' waits then end with an error. Who
-//! waits for what any node may bring asks whether all nodes wait (`stall`).
+//! lock or waits for it too; the lock's manager knows which node that is. A node at a barrier waits
+//! for every node that has not arrived. A node in a collective waits for those of its neighbours in
+//! the tree that have not sent what it needs, and knows them itself. A node that waits for a
+//! read-write lock waits for every node that holds it: those before it in the queue wait for the
+//! same. A node that has waited for long sends a *probe* along these edges; a node that computes
+//! drops it. When a probe comes back to where it started, a second one follows the same cycle: if
+//! every node on it is still in the very same wait, all of them waited at one moment, and since
+//! none of them can have released anything meanwhile, the cycle is real. Its nodes' waits then end
+//! with an error. Who waits for what any node may bring asks whether all nodes wait (`stall`).
 
 use std::sync::Arc;
 
 use dhole_model::{CallSite, NodeId};
 
 use crate::barrier::{Barrier, MANAGER};
+use crate::collective::Collectives;
 use crate::command::{Command, Commands};
 use crate::gate::Gates;
 use crate::lock::Locks;
@@ -33,12 +35,14 @@ pub(crate) struct WaitFor {
     parked: Vec<Waiter>,
 }
 
-/// What a node knows of locks, gates and the barrier: where the edges of the graph are.
+/// What a node knows of locks, gates, the barrier and collectives: where the edges of the graph
+/// are.
 #[derive(Clone, Copy)]
 pub(crate) struct Edges<'a> {
     pub locks: &'a Locks,
     pub gates: &'a Gates,
     pub barrier: &'a Barrier,
+    pub collectives: &'a Collectives,
 }
 
 /// A probe on its way.
@@ -112,7 +116,7 @@ impl WaitFor {
             path: vec![me],
             confirms: Vec::new(),
         };
-        Some((probe, manager_of(me.waiting_for, edges)?))
+        Some((probe, self.manager_of(me.waiting_for, edges)?))
     }
 
     /// At a manager: passes a probe on to the nodes that the last of its path waits for.
@@ -121,6 +125,7 @@ impl WaitFor {
             locks,
             gates,
             barrier,
+            collectives,
         } = edges;
         let Some(last) = probe.path.last() else {
             return;
@@ -143,6 +148,16 @@ impl WaitFor {
                 let next = probe.next_to_confirm();
                 let holders = holders.into_iter().flatten();
                 holders
+                    .filter(|node| next.is_none_or(|next| next == *node))
+                    .collect()
+            }
+            WaitingFor::Collective(_) => {
+                if self.current != Some(*last) {
+                    return;
+                }
+                let next = probe.next_to_confirm();
+                let awaited = collectives.awaited().into_iter();
+                awaited
                     .filter(|node| next.is_none_or(|next| next == *node))
                     .collect()
             }
@@ -177,6 +192,11 @@ impl WaitFor {
                     .is_some_and(|lock| edges.gates.holds(lock)),
                 // Who said just that it was there may have gone on before that has come.
                 WaitingFor::Barrier(barrier) => !edges.barrier.has_passed(barrier),
+                // What it sent may be on its way.
+                WaitingFor::Collective(wait) => {
+                    let next = edges.barrier.next_number();
+                    !edges.collectives.has_given(wait, next)
+                }
                 WaitingFor::Condition(_)
                 | WaitingFor::Operation(_)
                 | WaitingFor::Process(_)
@@ -195,7 +215,7 @@ impl WaitFor {
                     .any(|waiter| waiter.waiting_for == me.waiting_for);
             if !another_at_barrier {
                 probe.path.push(me);
-                send_to_manager(probe, me.waiting_for, edges, out);
+                self.send_to_manager(probe, me.waiting_for, edges, out);
             }
         }
     }
@@ -208,7 +228,7 @@ impl WaitFor {
                 path: vec![first],
                 confirms: path,
             };
-            send_to_manager(again, first.waiting_for, edges, out);
+            self.send_to_manager(again, first.waiting_for, edges, out);
         } else if path == confirms {
             let cycle: Arc<[Waiter]> = path.into();
             for waiter in cycle.iter() {
@@ -236,6 +256,34 @@ impl WaitFor {
     pub fn is_waiting(&self) -> bool {
         self.current.is_some()
     }
+
+    /// Who knows whom this node waits for, if that can be said.
+    fn manager_of(&self, waiting_for: WaitingFor, edges: Edges<'_>) -> Option<NodeId> {
+        match waiting_for {
+            WaitingFor::Lock(lock) => Some(edges.locks.manager(lock)),
+            WaitingFor::Barrier(_) => Some(MANAGER),
+            WaitingFor::Collective(_) => Some(self.me),
+            _ if waiting_for.any_node_may_end_it() => None,
+            WaitingFor::Gate(passage) => Some(edges.gates.manager(passage)),
+            WaitingFor::Condition(_)
+            | WaitingFor::Operation(_)
+            | WaitingFor::Process(_)
+            | WaitingFor::Begin(_) => None,
+        }
+    }
+
+    fn send_to_manager(&self, probe: Probe, of: WaitingFor, edges: Edges<'_>, out: &mut Commands) {
+        let Some(to) = self.manager_of(of, edges) else {
+            return;
+        };
+        let Probe { path, confirms } = probe;
+        let message = Message::Probe {
+            path,
+            confirms,
+            at_manager_of: Some(Box::new(of)),
+        };
+        out.push(Command::Send { to, message });
+    }
 }
 
 impl Probe {
@@ -244,31 +292,4 @@ impl Probe {
         let next = self.confirms.get(self.path.len()).or(self.confirms.first());
         next.map(|waiter| waiter.node)
     }
-}
-
-/// Who knows whom a node waits for, if that can be said.
-fn manager_of(waiting_for: WaitingFor, edges: Edges<'_>) -> Option<NodeId> {
-    match waiting_for {
-        WaitingFor::Lock(lock) => Some(edges.locks.manager(lock)),
-        WaitingFor::Barrier(_) => Some(MANAGER),
-        _ if waiting_for.any_node_may_end_it() => None,
-        WaitingFor::Gate(passage) => Some(edges.gates.manager(passage)),
-        WaitingFor::Condition(_)
-        | WaitingFor::Operation(_)
-        | WaitingFor::Process(_)
-        | WaitingFor::Begin(_) => None,
-    }
-}
-
-fn send_to_manager(probe: Probe, of: WaitingFor, edges: Edges<'_>, out: &mut Commands) {
-    let Some(to) = manager_of(of, edges) else {
-        return;
-    };
-    let Probe { path, confirms } = probe;
-    let message = Message::Probe {
-        path,
-        confirms,
-        at_manager_of: Some(Box::new(of)),
-    };
-    out.push(Command::Send { to, message });
 }

@@ -85,10 +85,11 @@ pub use dhole_model::{
 pub use dhole_net::Waiting;
 pub use dhole_node::object::{Object, ObjectError, ObjectType, Pending, on, replicated};
 pub use dhole_node::{
-    AccessError, Condvar, ConfigError, Cursor, Error, Held, HeldExclusive, HeldShared, Holding,
-    IntoError, Lock, LostNode, MixedProtocols, Op, Optimisations, OutOfMemory, ProcessError,
-    RaceReport, Races, RacingWrite, Result, RunEnded, RunError, RwLock, Semaphore, Spawned,
-    StartError, SyncError, Under, Waiter, Where, Worker, WriteDetection,
+    AccessError, CollectiveError, CollectiveKind, Condvar, ConfigError, Cursor, Error, Held,
+    HeldExclusive, HeldShared, Holding, IntoError, Lock, LostNode, MOST_COLLECTIVE_BYTES,
+    MixedProtocols, Op, Optimisations, OutOfMemory, ProcessError, RaceReport, Races, RacingWrite,
+    Result, RunEnded, RunError, RwLock, Semaphore, Spawned, StartError, SyncError, Under, Waiter,
+    Where, Worker, WriteDetection,
 };
 pub use dhole_node::{Ending, HashMap, HashSet, ProtocolError, Refusal, Strategy, anywhere, op};
 pub use process::{Process, process};

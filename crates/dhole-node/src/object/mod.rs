@@ -18,7 +18,7 @@ mod dropped;
 mod error;
 mod handle;
 mod invoke;
-mod kind;
+pub(crate) mod kind;
 mod meeting;
 mod pending;
 mod step;

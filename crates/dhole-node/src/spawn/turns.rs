@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use dhole_model::NodeId;
 use dhole_protocol::objects::{MOST_BEGUN, MOST_CALLS, Start};
-use dhole_protocol::{Message, Unbegun, Waiter};
+use dhole_protocol::{Message, Unbegun, Waiter, most_early};
 
 use crate::machine::Strand;
 
@@ -155,14 +155,18 @@ impl Turns {
     /// Whether this must wait until the program has the turn: it ends a wait of the program's that
     /// only who has the turn can end.
     pub fn holds(&self, message: &Message) -> bool {
-        let barrier = matches!(
-            message,
-            Message::BarrierArrive { .. } | Message::BarrierDepart { .. } | Message::BarrierHere(_)
-        );
-        barrier && self.program_is_at_barrier()
+        let ends_it = match message {
+            Message::BarrierArrive { .. }
+            | Message::BarrierDepart { .. }
+            | Message::BarrierHere(_)
+            | Message::Collective(_) => true,
+            Message::Gossiped { carrier, .. } => matches!(**carrier, Message::Collective(_)),
+            _ => false,
+        };
+        ends_it && self.program_is_at_barrier()
     }
 
-    /// Whether the program waits at a barrier, without the turn.
+    /// Whether the program waits at a barrier or in a collective, without the turn.
     #[inline]
     pub fn program_is_at_barrier(&self) -> bool {
         let program = self.parked.get(&Strand::PROGRAM);
@@ -190,7 +194,7 @@ impl Turns {
 
     /// Keeps it until then; whether there is room.
     pub fn hold(&mut self, from: NodeId, message: Message, payload: &[u8], nodes: usize) -> bool {
-        if self.held.len() > 2 * nodes {
+        if self.held.len() > 2 * nodes + most_early(nodes) {
             return false;
         }
         self.held.push((from, message, payload.to_vec()));

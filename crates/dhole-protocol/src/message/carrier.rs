@@ -13,6 +13,7 @@ impl Message {
                 | Message::GateForward { .. }
                 | Message::GateGrant { .. }
                 | Message::GateRelease { .. }
+                | Message::Collective(_)
         )
     }
 
@@ -27,7 +28,8 @@ impl Message {
             | Message::BarrierHere(_)
             | Message::GateForward { .. }
             | Message::GateGrant { .. }
-            | Message::GateRelease { .. } => true,
+            | Message::GateRelease { .. }
+            | Message::Collective(_) => true,
             Message::Gossiped { carrier, .. } => carrier.passes_order_on(),
             _ => false,
         }

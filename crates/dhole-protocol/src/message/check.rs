@@ -245,6 +245,7 @@ impl Message {
             Message::BarrierArrive { news, .. }
             | Message::BarrierDepart { news, .. }
             | Message::GateGrant { news, .. } => news.check(nodes),
+            Message::Collective(message) => message.news.check(nodes),
             Message::GateRequest { time, .. } | Message::GateRelease { time, .. } => {
                 check_time(time, nodes)
             }

@@ -6,7 +6,7 @@ use dhole_model::{CallSite, NodeId, ObjectId};
 use serde::{Deserialize, Serialize};
 
 use super::passage_bytes;
-use crate::{BarrierId, ConditionId, LockId, Passage};
+use crate::{BarrierId, CollectiveWait, ConditionId, LockId, Passage};
 
 /// What a node waits for, as an edge of the wait-for graph.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -25,6 +25,8 @@ pub enum WaitingFor {
     Process(Started),
     /// Processes that wait until one of those has ended that have begun on the node.
     Begin(Unbegun),
+    /// Values of a collective.
+    Collective(CollectiveWait),
 }
 
 /// The processes that wait to begin on a node, for as many have begun as may.
@@ -137,6 +139,7 @@ impl WaitingFor {
             WaitingFor::Operation(operation) => 16 + operation.made.map_or(0, |_| 8),
             WaitingFor::Begin(_) => 8,
             WaitingFor::Process(_) => 18,
+            WaitingFor::Collective(_) => 9,
         }
     }
 }
@@ -164,12 +167,15 @@ impl fmt::Display for Waiter {
         } = self;
         match waiting_for {
             WaitingFor::Lock(lock) => write!(f, "{node} waits for {lock} at {site}"),
-            WaitingFor::Barrier(BarrierId::End) => write!(f, "{node} waits at the end of the run"),
+            WaitingFor::Barrier(BarrierId::End(_)) => {
+                write!(f, "{node} waits at the end of the run")
+            }
             WaitingFor::Barrier(barrier) => write!(f, "{node} waits at {barrier} at {site}"),
             WaitingFor::Gate(passage) => write!(f, "{node} waits for {passage} at {site}"),
             WaitingFor::Condition(condition) => write!(f, "{node} waits on {condition} at {site}"),
             WaitingFor::Operation(operation) => write!(f, "{node} waits for {operation} at {site}"),
             WaitingFor::Process(process) => write!(f, "{node} waits for {process}, at {site}"),
+            WaitingFor::Collective(wait) => write!(f, "{node} waits in {wait} at {site}"),
             WaitingFor::Begin(Unbegun { begun, waiting }) => write!(
                 f,
                 "on {node} {begun} processes have begun and not ended, the most at a time, so that \

@@ -124,6 +124,10 @@ impl Message {
                 9 + Waiter::all_bytes(path) + Waiter::all_bytes(confirms)
             }
             Message::Objects(message) => message.wire_bytes(),
+            Message::Collective(message) => {
+                const NUMBER_KIND_TYPE: u64 = 8 + 1 + 8;
+                NUMBER_KIND_TYPE + SITE + message.news.wire_bytes()
+            }
             Message::Untold(_) => BARRIER + NODE + 4,
             Message::Told { .. } => BARRIER + NODE + 4 + 4 + 4,
             Message::WhereWritten { raced, .. } => raced_bytes(*raced) + LAMPORT,

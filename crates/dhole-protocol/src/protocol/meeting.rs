@@ -72,6 +72,7 @@ impl Protocol {
         let lazy = &self.lazy;
         let quiet = lazy.is_quiet() && lazy.is_known_to_all() && lazy.treadmarks.is_unused();
         let quiet = quiet && !lazy.races.is_asking();
+        let quiet = quiet && self.collectives.is_idle();
         if lazy.time().nodes() != 2 || self.over || !quiet {
             return None;
         }
@@ -91,6 +92,7 @@ impl Protocol {
     /// Both are there, and have nothing to tell.
     fn met_quietly(&mut self) {
         self.barrier.depart_quietly();
+        self.collectives.met();
         // Its processes may have done more since it arrived, which the other has not seen.
         self.gates.met(&self.lazy.seen_by_all);
     }
@@ -143,7 +145,8 @@ impl Protocol {
     #[inline]
     pub fn hears_here(&mut self, from: NodeId, here: Here) -> Option<bool> {
         let two = self.lazy.time().nodes() == 2;
-        if !two || self.over || !self.barrier.is_next(here.number) {
+        let busy = self.over || self.collectives.is_in_one();
+        if !two || busy || !self.barrier.is_next(here.number) {
             return None;
         }
         let there = self.barrier.is_quietly_there();
@@ -202,6 +205,7 @@ impl Protocol {
         site: CallSite,
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
+        self.check_arrived(from, barrier, site)?;
         match self.barrier.arrived(from, barrier, news, site)? {
             Arrived::NotAll => Ok(()),
             Arrived::All(barrier, departures) => {
@@ -256,6 +260,7 @@ impl Protocol {
         self.barrier.depart(news.time.of(self.me));
         self.lazy.apply(news, records, out);
         self.lazy.met(news);
+        self.collectives.met();
         self.gates.met(&news.time);
         if collect {
             self.lazy.treadmarks.begin_collection();

@@ -75,13 +75,15 @@ impl Protocol {
         let barrier = |barrier| {
             matches!(
                 barrier,
-                BarrierId::Program(_) | BarrierId::Once(_) | BarrierId::End
+                BarrierId::Program(_) | BarrierId::Once(_) | BarrierId::End(_)
             )
         };
         self.wait_for
             .current()
             .is_some_and(|wait| match wait.waiting_for {
-                WaitingFor::Operation(_) | WaitingFor::Process(_) => true,
+                WaitingFor::Operation(_) | WaitingFor::Process(_) | WaitingFor::Collective(_) => {
+                    true
+                }
                 WaitingFor::Barrier(at) => barrier(at),
                 _ => false,
             })

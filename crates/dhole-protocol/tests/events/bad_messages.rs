@@ -193,6 +193,26 @@ fn spoiled(message: &Message, to: NodeId) -> Vec<(&'static str, Message)> {
         Message::Fetch { round, .. } | Message::FetchReply { round, .. } => *round = u32::MAX,
         _ => {}
     });
+    with("of another collective", &|m| {
+        if let Message::Collective(m) = m {
+            m.at.number += 1;
+        }
+    });
+    with("of a collective long over, or far ahead", &|m| {
+        if let Message::Collective(m) = m {
+            m.at.number = m.at.number.wrapping_sub(9);
+        }
+    });
+    with("of another way", &|m| {
+        if let Message::Collective(m) = m {
+            m.up = !m.up;
+        }
+    });
+    with("of another type", &|m| {
+        if let Message::Collective(m) = m {
+            m.at.of += 1;
+        }
+    });
     with("along no path", &|m| {
         if let Message::Probe { path, .. } = m {
             path.clear();
@@ -235,6 +255,7 @@ fn news(message: &mut Message) -> Option<&mut News> {
         | Message::GateGrant { news, .. }
         | Message::BarrierArrive { news, .. }
         | Message::BarrierDepart { news, .. } => Some(news),
+        Message::Collective(message) => Some(&mut message.news),
         Message::Gossiped { carrier, .. } | Message::After { carrier, .. } => news(carrier),
         _ => None,
     }

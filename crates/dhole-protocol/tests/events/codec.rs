@@ -35,7 +35,7 @@ variants! {
     PageRequest PageReply DiffRequest DiffReply LockRequest LockForward LockGrant Notify
     GateRequest GateForward GateGrant GateRelease BarrierArrive BarrierDepart BarrierHere Probe
     WhereWritten WrittenAt Stall Untold Told Deadlock Abort Gossiped OutdatedElements
-    OutdatedElementsAck Objects After AskIds HandIdsOut
+    OutdatedElementsAck Objects Collective After AskIds HandIdsOut
 }
 
 /// Messages of every variant: those of runs in which everything happens, and those that end runs.

@@ -8,6 +8,7 @@ mod arrive;
 mod bad_messages;
 mod codec;
 mod collect;
+mod collectives;
 mod conditions;
 mod element_races;
 mod elements_at_home;

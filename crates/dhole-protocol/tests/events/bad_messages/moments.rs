@@ -1,12 +1,13 @@
 //! Runs in which everything happens, message by message.
 
+use crate::collectives::{self, DOWN, UP};
 use crate::pack::{
     OBJECT, Pack, acquire, allocated, allocated_under, arrive, miss, miss_under, n, release, site,
 };
 use dhole_model::{Coherence, Elements, NodeId, Oid, OidRange, PageId};
 use dhole_protocol::{
-    ArrayEvent, ConditionId, Event, LockId, LogLimits, Message, PageEvent, Passage, Protocol,
-    Races, RwLockId, SemaphoreId, UnreadElements,
+    ArrayEvent, CollectiveKind, ConditionId, Event, LockId, LogLimits, Message, PageEvent, Passage,
+    Protocol, Races, RwLockId, SemaphoreId, UnreadElements,
 };
 
 /// A pack, and a message that is about to arrive there: from whom and where.
@@ -51,6 +52,7 @@ pub fn moments() -> Vec<Moment> {
     moments.extend(pages());
     moments.extend(untold());
     moments.extend(here());
+    moments.extend(collectives());
     moments
 }
 
@@ -73,6 +75,41 @@ fn here() -> Vec<Moment> {
     of.run(1, quietly(6));
     of.pack.in_flight.push_back(late);
     of.run(0, quietly(6));
+    of.moments
+}
+
+/// Collectives that go either way and both, called early and late.
+fn collectives() -> Vec<Moment> {
+    use CollectiveKind::{AllReduce, Broadcast, Reduce};
+    let mut of = Run::new(Pack::with_object(3));
+    of.run(1, miss(OBJECT, 0));
+    of.pack.write(1, OBJECT);
+    let calls = |kind| collectives::enter(kind, 5);
+    for (node, event) in [
+        (0, calls(Broadcast)),
+        (0, DOWN),
+        (1, calls(Broadcast)),
+        (1, DOWN),
+        (1, calls(Reduce)),
+        (1, UP),
+        (2, calls(Broadcast)),
+        (2, DOWN),
+        (2, calls(Reduce)),
+        (2, UP),
+        (0, calls(Reduce)),
+        (0, UP),
+        (0, calls(AllReduce)),
+        (2, calls(AllReduce)),
+        (2, UP),
+        (1, calls(AllReduce)),
+        (1, UP),
+        (0, UP),
+        (0, DOWN),
+        (1, DOWN),
+        (2, DOWN),
+    ] {
+        of.run(node, event);
+    }
     of.moments
 }
 

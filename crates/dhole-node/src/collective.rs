@@ -1,0 +1,600 @@
+//! Collectives: values that every node has a part in, and which travel along a tree.
+
+use std::fmt::Display;
+
+use dhole_model::{CallSite, NodeId};
+use dhole_protocol::{
+    AbortReason, CollectiveEvent, CollectiveKind, Event, Legs, Message, children, parent,
+};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use thiserror::Error;
+
+use crate::error::{RunEnded, SyncError};
+use crate::node::{Ended, State, Step};
+use crate::object::kind;
+use crate::sync::fingerprint;
+use crate::worker::Worker;
+
+/// The most bytes that one message of a collective carries: a value as it is serialised, or of a
+/// gather those of all nodes below the one that sends.
+pub const MOST_COLLECTIVE_BYTES: usize = 64 << 20;
+
+/// A node keeps no more memory than this between collectives.
+const MOST_KEPT: usize = 64 << 10;
+
+/// A collective failed.
+#[derive(Clone, PartialEq, Eq, Error)]
+pub enum CollectiveError {
+    /// Waiting for the other nodes failed, or they call something else.
+    #[error(transparent)]
+    Sync(#[from] SyncError),
+    /// Node 0 is alone within what a `once` runs.
+    #[error("{kind} on {node} at {site}, within the once at {outer}: node 0 alone is there")]
+    WithinOnce {
+        /// The collective.
+        kind: CollectiveKind,
+        /// The node.
+        node: NodeId,
+        /// Where in the program.
+        site: CallSite,
+        /// Where the `once` is.
+        outer: CallSite,
+    },
+    /// The tree along which values travel has every node in it.
+    #[error(
+        "{kind} on {node} at {site}: a run that survives the loss of nodes has no collectives; \
+         keep what is shared in a replicated object"
+    )]
+    Survives {
+        /// The collective.
+        kind: CollectiveKind,
+        /// The node.
+        node: NodeId,
+        /// Where in the program.
+        site: CallSite,
+    },
+    /// A value cannot be serialised.
+    #[error("{kind} on {node} at {site}: serialising a {type_name}: {cause}")]
+    Unserialisable {
+        /// The collective.
+        kind: CollectiveKind,
+        /// The node.
+        node: NodeId,
+        /// Where in the program.
+        site: CallSite,
+        /// The type of the value.
+        type_name: &'static str,
+        /// The serialiser's own words.
+        cause: String,
+    },
+    /// What a node sends is longer than a message of a collective may be.
+    #[error(
+        "{kind} on {node} at {site}: a message of {bytes} bytes, and the most is {most}: share \
+         large data in an array, of which every node fetches what it touches"
+    )]
+    TooLong {
+        /// The collective.
+        kind: CollectiveKind,
+        /// The node.
+        node: NodeId,
+        /// Where in the program.
+        site: CallSite,
+        /// How long it is.
+        bytes: usize,
+        /// The most that one message carries.
+        most: usize,
+    },
+    /// What came is no such value.
+    #[error("{kind} on {node} at {site}: what {from} sent is no {type_name}: {cause}")]
+    Malformed {
+        /// The collective.
+        kind: CollectiveKind,
+        /// The node.
+        node: NodeId,
+        /// Where in the program.
+        site: CallSite,
+        /// Whose message it came with.
+        from: NodeId,
+        /// The type that was to come.
+        type_name: &'static str,
+        /// What is wrong.
+        cause: String,
+    },
+}
+
+dhole_model::debug_in_words!(CollectiveError);
+
+/// The bytes of collectives that a node sends next, and those that have come.
+#[derive(Default)]
+pub(crate) struct Values {
+    /// What goes with the messages of the next step.
+    sends: Vec<u8>,
+    /// What has come and was not taken: the collective's number, whether it went up, the sender.
+    came: Vec<((u64, bool, NodeId), Vec<u8>)>,
+}
+
+impl Values {
+    /// The payload of a message, where it is one of a collective.
+    pub fn payload_of(&self, message: &Message) -> &[u8] {
+        match message {
+            Message::Collective(_) => &self.sends,
+            Message::Gossiped { carrier, .. } => self.payload_of(carrier),
+            _ => &[],
+        }
+    }
+
+    /// Keeps the payload of a message.
+    pub fn collect(&mut self, from: NodeId, (number, up): (u64, bool), step: &Step<'_, '_>) {
+        let its = (number, up, from);
+        self.came.push((its, step.payload.to_vec()));
+    }
+
+    /// What has come from these nodes for the collective of the smallest number, in their order.
+    fn take(&mut self, up: bool, from: impl Iterator<Item = NodeId>) -> Vec<(NodeId, Vec<u8>)> {
+        from.filter_map(|from| {
+            let its =
+                |((_, way, node), _): &&((u64, bool, NodeId), Vec<u8>)| (*way, *node) == (up, from);
+            let ((number, ..), _) = self.came.iter().filter(its).min_by_key(|(key, _)| *key)?;
+            let key = (*number, up, from);
+            let place = self.came.iter().position(|(other, _)| *other == key)?;
+            Some((from, self.came.swap_remove(place).1))
+        })
+        .collect()
+    }
+}
+
+/// A collective that the worker calls.
+#[derive(Clone, Copy)]
+struct Calling {
+    kind: CollectiveKind,
+    of: u64,
+    type_name: &'static str,
+    node: NodeId,
+    nodes: usize,
+    site: CallSite,
+}
+
+impl Worker<'_> {
+    /// Gives node 0's `value` to every node: any value that can be serialised. The values that
+    /// other nodes pass are dropped. What node 0 wrote before is visible to every node after it.
+    /// n-1 messages, along a tree.
+    ///
+    /// Node 0 does not wait for the others. (After eight collectives of this kind in a row without
+    /// a barrier the next one makes sure that nobody is left behind: then it takes n-1 messages
+    /// more. The same holds for [`reduce`](Worker::reduce) and [`gather`](Worker::gather).)
+    ///
+    /// All nodes call the same collectives and barriers in the same order, with values of the same
+    /// types.
+    ///
+    /// # Errors
+    /// [`CollectiveError`]: where nodes call different things the error names both calls; a value
+    /// longer than [`MOST_COLLECTIVE_BYTES`], serialised; a call within `once`, in a process that
+    /// was started, or in a run that survives the loss of nodes; or as
+    /// [`barrier`](Worker::barrier).
+    #[track_caller]
+    pub fn broadcast<T>(&mut self, value: T) -> Result<T, CollectiveError>
+    where
+        T: Serialize + DeserializeOwned,
+    {
+        let call = self.collective::<T>(CollectiveKind::Broadcast, CallSite::caller());
+        let mut bytes = Vec::new();
+        if call.is_root() && call.nodes > 1 {
+            call.encode(&value, &mut bytes)?;
+        }
+        let legs = self.enter_collective(&call)?;
+        self.send_up(&call, legs, &[])?;
+        let came = self.send_down(&call, legs, bytes)?;
+        match call.is_root() {
+            true => Ok(value),
+            false => self.come(&call, &came),
+        }
+    }
+
+    /// Combines the values of all nodes by `op`, for node 0; other nodes get none. What any node
+    /// wrote before is visible to node 0 after it. n-1 messages, along a tree; other nodes do not
+    /// wait for node 0.
+    ///
+    /// The values are combined in the order of their nodes' numbers: neighbours first, always in
+    /// the same pairs for as many nodes. So `op` must be associative and need not be commutative,
+    /// and sums of floating-point numbers are the same in every run.
+    ///
+    /// # Errors
+    /// As [`broadcast`](Worker::broadcast).
+    #[track_caller]
+    pub fn reduce<T>(
+        &mut self,
+        value: T,
+        op: impl FnMut(T, T) -> T,
+    ) -> Result<Option<T>, CollectiveError>
+    where
+        T: Serialize + DeserializeOwned,
+    {
+        let call = self.collective::<T>(CollectiveKind::Reduce, CallSite::caller());
+        let legs = self.enter_collective(&call)?;
+        let combined = self.combine(&call, value, op)?;
+        let mut bytes = Vec::new();
+        if !call.is_root() {
+            self.midway(call.encode(&combined, &mut bytes))?;
+        }
+        self.send_up(&call, legs, &bytes)?;
+        self.send_down(&call, legs, Vec::new())?;
+        Ok(call.is_root().then_some(combined))
+    }
+
+    /// As [`reduce`](Worker::reduce), for all nodes: each gets the same value, to the last bit. It
+    /// is a barrier too: what any node wrote before is visible to every node after it. 2(n-1)
+    /// messages: to node 0 along a tree, and back.
+    ///
+    /// # Errors
+    /// As [`broadcast`](Worker::broadcast).
+    #[track_caller]
+    pub fn all_reduce<T>(
+        &mut self,
+        value: T,
+        op: impl FnMut(T, T) -> T,
+    ) -> Result<T, CollectiveError>
+    where
+        T: Serialize + DeserializeOwned,
+    {
+        let call = self.collective::<T>(CollectiveKind::AllReduce, CallSite::caller());
+        let legs = self.enter_collective(&call)?;
+        let combined = self.combine(&call, value, op)?;
+        let mut bytes = Vec::new();
+        if call.nodes > 1 {
+            self.midway(call.encode(&combined, &mut bytes))?;
+        }
+        self.send_up(&call, legs, &bytes)?;
+        let came = self.send_down(&call, legs, bytes)?;
+        match call.is_root() {
+            true => Ok(combined),
+            false => self.come(&call, &came),
+        }
+    }
+
+    /// The values of all nodes, in the order of their numbers, for node 0; other nodes get none.
+    /// What any node wrote before is visible to node 0 after it. n-1 messages, along a tree; other
+    /// nodes do not wait for node 0.
+    ///
+    /// # Errors
+    /// As [`broadcast`](Worker::broadcast); the limit holds for all values together.
+    #[track_caller]
+    pub fn gather<T>(&mut self, value: T) -> Result<Option<Vec<T>>, CollectiveError>
+    where
+        T: Serialize + DeserializeOwned,
+    {
+        let call = self.collective::<T>(CollectiveKind::Gather, CallSite::caller());
+        let (legs, bytes) = self.gather_bytes(&call, &value)?;
+        self.send_down(&call, legs, Vec::new())?;
+        match call.is_root() {
+            true => self.values(&call, &bytes).map(Some),
+            false => Ok(None),
+        }
+    }
+
+    /// As [`gather`](Worker::gather), for all nodes. It is a barrier too: what any node wrote
+    /// before is visible to every node after it. 2(n-1) messages: to node 0 along a tree, and back.
+    ///
+    /// # Errors
+    /// As [`gather`](Worker::gather).
+    #[track_caller]
+    pub fn all_gather<T>(&mut self, value: T) -> Result<Vec<T>, CollectiveError>
+    where
+        T: Serialize + DeserializeOwned,
+    {
+        let call = self.collective::<T>(CollectiveKind::AllGather, CallSite::caller());
+        let (legs, bytes) = self.gather_bytes(&call, &value)?;
+        let all = self.send_down(&call, legs, bytes)?;
+        self.values(&call, &all)
+    }
+
+    fn collective<T>(&self, kind: CollectiveKind, site: CallSite) -> Calling {
+        Calling {
+            kind,
+            of: u64::from_le_bytes(fingerprint::<T>()),
+            type_name: std::any::type_name::<T>(),
+            node: self.node(),
+            nodes: self.nodes(),
+            site,
+        }
+    }
+
+    /// Calls the collective, and waits for what the worker needs first.
+    fn enter_collective(&mut self, call: &Calling) -> Result<Legs, CollectiveError> {
+        let Calling {
+            kind,
+            of,
+            node,
+            site,
+            ..
+        } = *call;
+        self.only_the_program(kind.name(), site)?;
+        if let Some(outer) = self.link.in_once {
+            return Err(CollectiveError::WithinOnce {
+                kind,
+                node,
+                site,
+                outer,
+            });
+        }
+        if self.link.survives() {
+            return Err(CollectiveError::Survives { kind, node, site });
+        }
+        self.step_collective(CollectiveEvent::Enter { kind, of, site }, &[], site)
+    }
+
+    /// The children's values combined with this node's own, in the order of their numbers.
+    fn combine<T: DeserializeOwned>(
+        &mut self,
+        call: &Calling,
+        value: T,
+        mut op: impl FnMut(T, T) -> T,
+    ) -> Result<T, CollectiveError> {
+        let mut combined = value;
+        for (from, bytes) in self.take_from_children(call) {
+            let next = self.midway(call.decode(from, &bytes))?;
+            combined = op(combined, next);
+        }
+        Ok(combined)
+    }
+
+    /// The bytes of all values below this node, each behind its length.
+    fn gather_bytes<T: Serialize>(
+        &mut self,
+        call: &Calling,
+        value: &T,
+    ) -> Result<(Legs, Vec<u8>), CollectiveError> {
+        let mut all = vec![0; LENGTH];
+        call.encode(value, &mut all)?;
+        let length = (all.len() - LENGTH) as u32;
+        all[..LENGTH].copy_from_slice(&length.to_le_bytes());
+        let legs = self.enter_collective(call)?;
+        for (_, bytes) in self.take_from_children(call) {
+            all.extend_from_slice(&bytes);
+            self.midway(call.check_length(all.len()))?;
+        }
+        self.send_up(call, legs, &all)?;
+        Ok((legs, all))
+    }
+
+    /// The values of all nodes, which their bytes must be.
+    fn values<T: DeserializeOwned>(
+        &mut self,
+        call: &Calling,
+        mut bytes: &[u8],
+    ) -> Result<Vec<T>, CollectiveError> {
+        let from = parent(call.node).unwrap_or(call.node);
+        let mut values = Vec::with_capacity(call.nodes);
+        for _ in 0..call.nodes {
+            let value = split_value(bytes)
+                .ok_or_else(|| call.malformed(from, "it holds fewer values than there are nodes"))
+                .and_then(|(value, rest)| {
+                    bytes = rest;
+                    call.decode(from, value)
+                });
+            values.push(self.midway(value)?);
+        }
+        match bytes {
+            [] => Ok(values),
+            _ => {
+                let more = call.malformed(from, "it holds more values than there are nodes");
+                self.midway(Err(more))
+            }
+        }
+    }
+
+    fn take_from_children(&mut self, call: &Calling) -> Vec<(NodeId, Vec<u8>)> {
+        let from = children(call.node, call.nodes);
+        let mut guard = self.link.node.monitor.lock();
+        guard.split().1.values.take(true, from)
+    }
+
+    /// Gives what has come, and is combined, to the parent; waits for what comes down.
+    fn send_up(&mut self, call: &Calling, legs: Legs, bytes: &[u8]) -> Result<(), CollectiveError> {
+        if !legs.up {
+            return Ok(());
+        }
+        if !call.kind.goes_up() {
+            // That nobody is behind: nothing has come with it.
+            self.take_from_children(call);
+        }
+        self.step_collective(CollectiveEvent::Up, bytes, call.site)
+            .map(drop)
+    }
+
+    /// Gives what has come down, or is node 0's, to the children: it is returned.
+    fn send_down(
+        &mut self,
+        call: &Calling,
+        legs: Legs,
+        own: Vec<u8>,
+    ) -> Result<Vec<u8>, CollectiveError> {
+        if !legs.down {
+            return Ok(own);
+        }
+        let bytes = match parent(call.node) {
+            None => own,
+            Some(parent) => {
+                let mut guard = self.link.node.monitor.lock();
+                let mut came = guard.split().1.values.take(false, [parent].into_iter());
+                came.pop().map_or(Vec::new(), |(_, bytes)| bytes)
+            }
+        };
+        self.step_collective(CollectiveEvent::Down, &bytes, call.site)?;
+        Ok(bytes)
+    }
+
+    /// Takes a step in the collective; `bytes` are what it sends.
+    fn step_collective(
+        &mut self,
+        event: CollectiveEvent,
+        bytes: &[u8],
+        site: CallSite,
+    ) -> Result<Legs, CollectiveError> {
+        let passed = self.exclusive(site, |link, call| {
+            call.split().1.values.sends.extend_from_slice(bytes);
+            let waits = event != CollectiveEvent::Down;
+            let passed = match waits {
+                true => link.and_wait(call, Event::Collective(event)).map(drop),
+                false => link.local(call, Some(Event::Collective(event))),
+            };
+            let state = call.split().1;
+            state.values.sends.clear();
+            state.values.sends.shrink_to(MOST_KEPT);
+            passed?;
+            let nowhere = Legs {
+                up: false,
+                down: false,
+            };
+            Ok(state.protocol.legs().unwrap_or(nowhere))
+        });
+        let legs = passed.map_err(|failure| self.link.sync_error(*failure, site))?;
+        Ok(legs)
+    }
+
+    /// The value that came down.
+    fn come<T: DeserializeOwned>(
+        &mut self,
+        call: &Calling,
+        bytes: &[u8],
+    ) -> Result<T, CollectiveError> {
+        let from = parent(call.node).unwrap_or(call.node);
+        let value = call.decode(from, bytes);
+        self.midway(value)
+    }
+
+    /// A node that fails within a collective ends the run, whatever its program makes of the error:
+    /// others wait for its value.
+    fn midway<T>(&mut self, done: Result<T, CollectiveError>) -> Result<T, CollectiveError> {
+        if let Err(error) = &done {
+            self.end_run(error);
+        }
+        done
+    }
+
+    fn end_run(&self, error: &dyn Display) {
+        let reason = AbortReason::Failed(error.to_string().into());
+        self.link.abort(reason.clone());
+        let on = self.node();
+        let mut guard = self.link.node.monitor.lock();
+        let ended = Ended::Elsewhere(RunEnded { on, reason });
+        guard.split().1.end(ended);
+    }
+}
+
+/// Bytes of the length of a gathered value.
+const LENGTH: usize = 4;
+
+/// The first of gathered values, and the rest.
+fn split_value(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (length, rest) = bytes.split_first_chunk::<LENGTH>()?;
+    rest.split_at_checked(u32::from_le_bytes(*length) as usize)
+}
+
+impl Calling {
+    fn is_root(&self) -> bool {
+        parent(self.node).is_none()
+    }
+
+    fn encode<T: Serialize>(&self, value: &T, bytes: &mut Vec<u8>) -> Result<(), CollectiveError> {
+        let Calling {
+            kind,
+            node,
+            site,
+            type_name,
+            ..
+        } = *self;
+        let encoded = kind::encode_to("the value", value, bytes);
+        encoded.map_err(|cause| CollectiveError::Unserialisable {
+            kind,
+            node,
+            site,
+            type_name,
+            cause: cause.to_string(),
+        })?;
+        self.check_length(bytes.len())
+    }
+
+    fn check_length(&self, bytes: usize) -> Result<(), CollectiveError> {
+        let Calling {
+            kind, node, site, ..
+        } = *self;
+        let most = MOST_COLLECTIVE_BYTES;
+        match bytes <= most {
+            true => Ok(()),
+            false => Err(CollectiveError::TooLong {
+                kind,
+                node,
+                site,
+                bytes,
+                most,
+            }),
+        }
+    }
+
+    fn decode<T: DeserializeOwned>(
+        &self,
+        from: NodeId,
+        bytes: &[u8],
+    ) -> Result<T, CollectiveError> {
+        let decoded = kind::decode("the value", bytes);
+        decoded.map_err(|cause| self.malformed(from, &cause.to_string()))
+    }
+
+    fn malformed(&self, from: NodeId, cause: &str) -> CollectiveError {
+        let Calling {
+            kind,
+            node,
+            site,
+            type_name,
+            ..
+        } = *self;
+        CollectiveError::Malformed {
+            kind,
+            node,
+            site,
+            from,
+            type_name,
+            cause: cause.to_owned(),
+        }
+    }
+}
+
+impl State {
+    /// Keeps a value that has come until the worker takes it.
+    pub(crate) fn collect(&mut self, from: NodeId, at: (u64, bool), step: &Step<'_, '_>) {
+        self.values.collect(from, at, step);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gathered_values_come_apart_as_they_were_put_together_and_nothing_else_does() {
+        let all = [3, 0, 0, 0, 7, 8, 9, 0, 0, 0, 0, 1, 0, 0, 0, 5];
+        let (first, rest) = split_value(&all).unwrap();
+        let (second, rest) = split_value(rest).unwrap();
+        let (third, rest) = split_value(rest).unwrap();
+        assert_eq!((first, second, third), (&[7, 8, 9][..], &[][..], &[5][..]));
+        assert_eq!(rest, []);
+        for bytes in [&[][..], &[0, 0, 0], &[1, 0, 0, 0], &[255; 12]] {
+            assert_eq!(split_value(bytes), None);
+        }
+    }
+
+    #[test]
+    fn values_that_came_early_are_taken_in_the_order_of_their_collectives() {
+        let mut values = Values::default();
+        for (number, node) in [(4, 1), (3, 2), (3, 1)] {
+            let its = (number, true, NodeId(node));
+            values.came.push((its, vec![number as u8, node as u8]));
+        }
+        let both = || [NodeId(1), NodeId(2)].into_iter();
+        let first = vec![(NodeId(1), vec![3, 1]), (NodeId(2), vec![3, 2])];
+        assert_eq!(values.take(true, both()), first);
+        assert_eq!(values.take(false, both()), []);
+        assert_eq!(values.take(true, both()), [(NodeId(1), vec![4, 1])]);
+    }
+}
