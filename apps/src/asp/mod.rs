@@ -15,17 +15,28 @@ pub use kernel::{NO_PATH, found, relax};
 pub use options::Options;
 pub use shared::solve_with;
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::solve::Program;
 
 /// What a run found: the matrix, as a digest.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Found {
     /// Tells the matrix of distances from others.
     pub checksum: u64,
     /// Pairs between which there is a path.
     pub pairs: u64,
+}
+
+impl Found {
+    /// Both parts of the matrix together.
+    fn and(self, other: Found) -> Found {
+        Found {
+            checksum: self.checksum.wrapping_add(other.checksum),
+            pairs: self.pairs + other.pairs,
+        }
+    }
 }
 
 /// The program.

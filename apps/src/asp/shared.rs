@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use dhole::{NodeId, Object, Pending, Result, Worker, on, replicated};
+use dhole::{Object, Pending, Result, Worker, replicated};
 use serde::{Deserialize, Serialize};
 
 use super::kernel::{found, relax};
@@ -40,25 +40,6 @@ impl Rows {
     }
 }
 
-/// What all nodes found together.
-#[derive(Serialize, Deserialize, Default)]
-struct Total {
-    checksum: u64,
-    pairs: u64,
-}
-
-#[dhole::object]
-impl Total {
-    pub fn add(&mut self, checksum: u64, pairs: u64) {
-        self.checksum = self.checksum.wrapping_add(checksum);
-        self.pairs += pairs;
-    }
-
-    pub fn get(&self) -> (u64, u64) {
-        (self.checksum, self.pairs)
-    }
-}
-
 /// All shortest paths.
 pub fn solve(w: &mut Worker<'_>, graph: &Graph, steps: &mut Steps) -> Result<Found> {
     solve_with(w, graph, steps, Mistake::Nothing)
@@ -72,14 +53,13 @@ pub fn solve_with(
     mistake: Mistake,
 ) -> Result<Found> {
     let (nodes, me) = (w.nodes(), w.node().index());
-    let (channel, total): (Object<Rows>, Object<Total>) = w.once(|w| {
+    let channel: Object<Rows> = w.once(|w| {
         let rows = Rows {
             first: 0,
             rows: VecDeque::new(),
             kept: nodes,
         };
-        let channel = w.new_object(replicated(), rows)?;
-        Ok((channel, w.new_object(on(NodeId(0)), Total::default())?))
+        Ok(w.new_object(replicated(), rows)?)
     })?;
     let mut rows = graph.rows(|row| row % nodes == me);
     steps.begin(w)?;
@@ -117,8 +97,7 @@ pub fn solve_with(
         last.wait(w)?;
     }
     let mine = found(rows.iter().map(|(from, row)| (*from, row)));
-    total.add(w, mine.checksum, mine.pairs)?;
+    let all = w.all_reduce(mine, Found::and)?;
     steps.end(w)?;
-    let (checksum, pairs) = total.get(w)?;
-    Ok(Found { checksum, pairs })
+    Ok(all)
 }

@@ -1,8 +1,6 @@
 //! Iterative deepening on all nodes.
 
-use std::collections::BTreeMap;
-
-use dhole::{NodeId, Object, Ref, Result, Worker, on};
+use dhole::{Object, Result, Worker, on};
 use serde::{Deserialize, Serialize};
 
 use super::search::{Job, Seen, UNITS};
@@ -42,30 +40,6 @@ impl JobQueue {
     }
 }
 
-/// What all nodes saw in each round.
-#[derive(Serialize, Deserialize, Default)]
-struct Rounds {
-    rounds: BTreeMap<u32, (u16, Seen)>,
-}
-
-#[dhole::object]
-impl Rounds {
-    pub fn add(&mut self, bound: u32, seen: Seen) {
-        let (told, all) = self.rounds.entry(bound).or_default();
-        *told += 1;
-        all.add(seen);
-    }
-
-    /// What all have seen, once they have told it.
-    #[when(self.rounds.get(bound).is_some_and(|(told, _)| told == nodes))]
-    pub fn all(&self, bound: u32, nodes: u16) -> Seen {
-        self.rounds
-            .get(&bound)
-            .map(|(_, seen)| *seen)
-            .unwrap_or_default()
-    }
-}
-
 /// The fewest moves.
 pub fn solve(w: &mut Worker<'_>, position: &Position, steps: &mut Steps) -> Result<Found> {
     solve_with(w, position, steps, Mistake::Nothing)
@@ -79,14 +53,9 @@ pub fn solve_with(
     mistake: Mistake,
 ) -> Result<Found> {
     let (me, nodes) = (w.node(), w.nodes());
-    let places = w.once(|w| Ok(w.alloc_range(nodes, |_| None::<Object<JobQueue>>)))?;
-    let rounds: Object<Rounds> = w.once(|w| Ok(w.new_object(on(NodeId(0)), Rounds::default())?))?;
-    // Each node keeps its own queue; the others find it in the shared range.
+    // Each node keeps its own queue, and knows those of the others.
     let mine = w.new_object(on(me), JobQueue::default())?;
-    *places.at(me.index()).get_mut(w) = Some(mine);
-    w.barrier()?;
-    let queue = |place: Ref<Option<Object<JobQueue>>>, w: &Worker<'_>| place.read(w);
-    let queues: Vec<Object<JobQueue>> = places.iter().filter_map(|place| queue(place, w)).collect();
+    let queues: Vec<Object<JobQueue>> = w.all_gather(mine)?;
     steps.begin(w)?;
     let mut bound = position.distance();
     let mut nodes_expanded = 0;
@@ -107,8 +76,10 @@ pub fn solve_with(
             seen.look(job, bound);
             w.work((seen.expanded - before) * UNITS);
         }
-        rounds.add(w, bound, seen)?;
-        let all = rounds.all(w, bound, nodes as u16)?;
+        let all = w.all_reduce(seen, |mut all, seen| {
+            all.add(seen);
+            all
+        })?;
         nodes_expanded += all.expanded;
         if all.solutions > 0 {
             steps.end(w)?;
