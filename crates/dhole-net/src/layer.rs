@@ -82,6 +82,14 @@ pub trait Layer: Send + Sync {
         self.inner().give_up(peer, loss);
     }
 
+    fn flush(&self) {
+        self.inner().flush();
+    }
+
+    fn heard(&self, tell: &mut dyn FnMut(NodeId)) {
+        self.inner().heard(tell);
+    }
+
     fn lost(&self, tell: &mut dyn FnMut(NodeId, Loss)) {
         self.inner().lost(tell);
     }
@@ -174,6 +182,14 @@ impl<L: Layer> Port for L {
 
     fn give_up(&self, peer: NodeId, loss: Loss) {
         Layer::give_up(self, peer, loss);
+    }
+
+    fn flush(&self) {
+        Layer::flush(self);
+    }
+
+    fn heard(&self, tell: &mut dyn FnMut(NodeId)) {
+        Layer::heard(self, tell);
     }
 
     fn lost(&self, tell: &mut dyn FnMut(NodeId, Loss)) {

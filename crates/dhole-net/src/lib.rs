@@ -91,7 +91,7 @@ pub use lossy::{Chances, Lossy};
 pub use mixed::Mixed;
 #[cfg(all(feature = "mpi", not(loom)))]
 pub use mpi::{Mpi, MpiError, MpiStartError};
-pub use port::{Loss, Offers, Port, SendError};
+pub use port::{LARGEST_FRAME, Loss, Offers, Port, SendError};
 pub use receiver::{PostError, Receiver, Wake};
 pub use reliable::{Reliable, ReliableLimits};
 pub use rpc::{

@@ -9,10 +9,8 @@ use dhole_model::NodeId;
 use crate::bell::Bell;
 use crate::peers::Peers;
 use crate::sync::{locked, try_locked};
-use crate::{Loss, Offers, Port, SendError};
+use crate::{LARGEST_FRAME, Loss, Offers, Port, SendError};
 
-/// The largest frame.
-const LARGEST: usize = 64 << 20;
 /// Bytes on the way from one node to another; one frame may exceed it.
 const ON_THE_WAY: usize = 1 << 20;
 /// What a frame costs in the count beside its bytes, so that empty frames have a limit too.
@@ -79,7 +77,7 @@ impl Local {
         });
         let port = |node| Local {
             room: room.clone(),
-            peers: Peers::new(NodeId::at(node), nodes, LARGEST),
+            peers: Peers::new(NodeId::at(node), nodes, LARGEST_FRAME),
             polling: Mutex::default(),
         };
         Ok((0..nodes).map(port).collect())
@@ -117,7 +115,7 @@ impl Port for Local {
         Offers {
             reliable: true,
             ordered: true,
-            largest: LARGEST,
+            largest: LARGEST_FRAME,
         }
     }
 

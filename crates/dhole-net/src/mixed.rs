@@ -128,6 +128,16 @@ impl Port for Mixed {
         self.to(peer).give_up(peer, loss);
     }
 
+    fn flush(&self) {
+        self.near.flush();
+        self.far.flush();
+    }
+
+    fn heard(&self, tell: &mut dyn FnMut(NodeId)) {
+        self.near.heard(tell);
+        self.far.heard(tell);
+    }
+
     fn lost(&self, tell: &mut dyn FnMut(NodeId, Loss)) {
         // Each port has lost, from the beginning, those that the other reaches.
         let mut of = |near: bool, node, loss| {

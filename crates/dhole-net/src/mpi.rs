@@ -16,15 +16,13 @@ use dhole_model::NodeId;
 
 pub use self::library::MpiError;
 
-use self::lane::{Lane, SMALL, Target};
+use self::lane::{Lane, PIECE, SMALL, Target};
 use self::library::{Communicator, Finalise, Inside, Posted, Receiving, inside};
 use crate::bell::Bell;
 use crate::peers::Peers;
 use crate::sync::{locked, try_locked};
-use crate::{Loss, Offers, Port, SendError};
+use crate::{LARGEST_FRAME, Loss, Offers, Port, SendError};
 
-/// The largest frame.
-const LARGEST: usize = 64 << 20;
 /// A buffer larger than this is not kept for the next frame.
 const MOST_KEPT: usize = 4 << 20;
 /// How long a sleep between two looks is, the first time and at most.
@@ -43,6 +41,8 @@ const GIVEN_UP: u8 = 2;
 const NO_MORE: u8 = 3;
 /// What follows is not small, and comes by itself.
 const ANNOUNCED: u8 = 4;
+/// A frame's beginning: the next message goes on with it.
+const MORE: u8 = 5;
 
 /// MPI between the processes of a cluster. Reliable and ordered.
 ///
@@ -60,6 +60,8 @@ struct Shared {
     lanes: Vec<Mutex<Lane>>,
     /// A frame was refused to this peer.
     refused: Vec<AtomicBool>,
+    /// A peer has sent or taken something since somebody asked.
+    heard: Vec<AtomicBool>,
     /// Something may be on its way.
     busy: AtomicBool,
     polling: Mutex<Polling>,
@@ -80,6 +82,8 @@ struct Source {
     node: NodeId,
     large_tag: i32,
     long: Option<Long>,
+    /// The frame that comes in pieces, as far as it has come.
+    begun: Vec<u8>,
 }
 
 /// A message that is not small. Until it is there, nothing else of its sender is taken, and all of
@@ -138,7 +142,7 @@ impl Mpi {
         me: usize,
         nodes: usize,
     ) -> Result<Mpi, MpiStartError> {
-        let peers = Peers::new(NodeId::at(me), nodes, LARGEST);
+        let peers = Peers::new(NodeId::at(me), nodes, LARGEST_FRAME);
         let from = |node: NodeId| match within {
             true => (0, tags_within(node.index(), me, nodes)),
             false => (node.index(), (TAG, LARGE_TAG)),
@@ -152,6 +156,7 @@ impl Mpi {
             node,
             large_tag: from(node).1.1,
             long: None,
+            begun: Vec::new(),
         };
         let polling = Polling {
             small: communicator.post(&inside()?, &senders, SMALL)?,
@@ -164,6 +169,7 @@ impl Mpi {
             within,
             lanes: (0..nodes).map(|_| Mutex::default()).collect(),
             refused: (0..nodes).map(|_| AtomicBool::new(false)).collect(),
+            heard: (0..nodes).map(|_| AtomicBool::new(false)).collect(),
             busy: AtomicBool::new(false),
             polling: Mutex::new(polling),
             bell: Bell::new()?,
@@ -240,6 +246,13 @@ impl Shared {
         }
     }
 
+    /// Notes that a peer has shown a sign of life, if it has.
+    fn hears(&self, peer: NodeId, something: bool) {
+        if something {
+            self.heard[peer.index()].store(true, Ordering::Relaxed);
+        }
+    }
+
     /// Finds out what peers have taken; whether something is still on its way.
     fn flush(&self, inside: &Inside) -> bool {
         // Before the lanes are looked at: who sends meanwhile says it again.
@@ -250,8 +263,9 @@ impl Shared {
                 continue;
             };
             if lane.is_busy() {
-                if let Err(error) = lane.progress(inside) {
-                    self.broken(peer, &error);
+                match lane.progress(inside) {
+                    Ok(taken) => self.hears(peer, taken),
+                    Err(error) => drop(self.broken(peer, &error)),
                 }
                 busy |= lane.is_busy();
             }
@@ -294,7 +308,7 @@ impl Shared {
                     source.long = Some(Long::Announced);
                     return Ok(None);
                 };
-                if come.bytes == 0 || come.bytes > LARGEST + 1 {
+                if come.bytes == 0 || come.bytes > PIECE + 1 {
                     let what = format!("a message of {} bytes", come.bytes);
                     self.peers.lose(source.node, Loss::CutOff(what));
                     return Ok(None);
@@ -392,13 +406,30 @@ impl Shared {
         if self.peers.loss(source.node).is_some() {
             return 0;
         }
+        self.hears(source.node, true);
         match *kind {
-            FRAME => {
+            FRAME if source.begun.is_empty() => {
                 take(source.node, frame);
                 return 1;
             }
+            FRAME | MORE if source.begun.len() + frame.len() > LARGEST_FRAME => {
+                let bytes = source.begun.len() + frame.len();
+                let what = format!("a frame of {bytes} bytes where {LARGEST_FRAME} are allowed");
+                self.peers.lose(source.node, Loss::CutOff(what));
+                source.begun = Vec::new();
+            }
+            FRAME => {
+                let mut whole = std::mem::take(&mut source.begun);
+                whole.extend_from_slice(frame);
+                take(source.node, &whole);
+                return 1;
+            }
+            MORE => source.begun.extend_from_slice(frame),
             ANNOUNCED => source.long = Some(Long::Announced),
-            kind => self.ended(source.node, kind),
+            kind => {
+                source.begun = Vec::new();
+                self.ended(source.node, kind);
+            }
         }
         0
     }
@@ -522,7 +553,7 @@ impl Port for Mpi {
         Offers {
             reliable: true,
             ordered: true,
-            largest: LARGEST,
+            largest: LARGEST_FRAME,
         }
     }
 
@@ -575,6 +606,20 @@ impl Port for Mpi {
         let shared = &*self.shared;
         if shared.peers.lose(peer, loss) {
             shared.tell(peer, GIVEN_UP);
+        }
+    }
+
+    fn flush(&self) {
+        if let Ok(inside) = inside() {
+            self.shared.flush(&inside);
+        }
+    }
+
+    fn heard(&self, tell: &mut dyn FnMut(NodeId)) {
+        for peer in self.shared.living() {
+            if self.shared.heard[peer.index()].swap(false, Ordering::Relaxed) {
+                tell(peer);
+            }
         }
     }
 

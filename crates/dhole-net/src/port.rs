@@ -111,6 +111,15 @@ pub trait Port: Send + Sync {
     /// more, and it learns that the connection is gone. Does nothing where it is lost already.
     fn give_up(&self, peer: NodeId, loss: Loss);
 
+    /// Sends what is kept back, as far as there is room now, for a thread that does not
+    /// [poll](Port::poll).
+    fn flush(&self) {}
+
+    /// Tells each peer that has shown a sign of life since the last call: bytes of it have come,
+    /// also where no frame is whole yet, or it has taken bytes by itself. A kernel that takes bytes
+    /// for a peer is no sign of it.
+    fn heard(&self, _tell: &mut dyn FnMut(NodeId)) {}
+
     /// Tells each peer that was lost since the last call, once.
     fn lost(&self, tell: &mut dyn FnMut(NodeId, Loss));
 
@@ -131,6 +140,10 @@ pub trait Port: Send + Sync {
     /// meanwhile, and whoever closes twice says one goodbye.
     fn close(&self, at_most: Duration);
 }
+
+/// The largest frame of every port, unless something else is said when it is made. All nodes must
+/// say the same. What is longer goes in several frames.
+pub const LARGEST_FRAME: usize = 64 << 20;
 
 /// Sends a frame to each of `to` by itself.
 pub(crate) fn send_one_by_one<P: Port + ?Sized>(
@@ -197,7 +210,7 @@ pub enum SendError {
         loss: Loss,
     },
     /// The port carries no frame of this size.
-    #[error("sending {bytes} bytes to {to} in one frame: at most {largest} fit")]
+    #[error("sending {bytes} bytes to {to} in one frame: the port carries at most {largest}")]
     TooLarge {
         /// The receiver.
         to: NodeId,

@@ -13,7 +13,7 @@ mod tests;
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use dhole_model::NodeId;
@@ -23,7 +23,7 @@ use self::flow::{Flow, FlowLimits, RESET};
 use crate::peers::{CLOSING_NAP, Peers};
 use crate::port::send_one_by_one;
 use crate::sync::{locked, try_locked};
-use crate::{Loss, Offers, Port, SendError};
+use crate::{LARGEST_FRAME, Loss, Offers, Port, SendError};
 
 /// Between two tries where the port beneath had no room.
 const NO_ROOM: Duration = Duration::from_millis(1);
@@ -43,7 +43,7 @@ pub struct ReliableLimits {
 impl Default for ReliableLimits {
     fn default() -> Self {
         ReliableLimits {
-            largest: 64 << 20,
+            largest: LARGEST_FRAME,
             kept_back: 1 << 20,
             patience: Duration::from_secs(5),
         }
@@ -57,6 +57,8 @@ pub struct Reliable<P> {
     peers: Peers,
     clock: Box<dyn Fn() -> Duration + Send + Sync>,
     flows: Vec<Mutex<Flow>>,
+    /// From whom a datagram has come since somebody asked.
+    heard: Vec<AtomicBool>,
     /// The largest frame that goes to several at once, where the port beneath can.
     shares: Option<usize>,
     /// Threads that sleep until what was to be done when they lay down.
@@ -102,6 +104,7 @@ impl<P: Port> Reliable<P> {
         Reliable {
             peers: Peers::new(inner.me(), inner.nodes(), largest),
             flows: (0..inner.nodes()).map(flow).collect(),
+            heard: (0..inner.nodes()).map(|_| AtomicBool::new(false)).collect(),
             clock: Box::new(clock),
             shares: shares(&inner),
             asleep: AtomicUsize::new(0),
@@ -149,6 +152,7 @@ impl<P: Port> Reliable<P> {
         datagram: &[u8],
         ready: &mut VecDeque<(NodeId, Vec<u8>)>,
     ) {
+        self.heard[from.index()].store(true, Ordering::Relaxed);
         let mut frames = Vec::new();
         let mut flow = locked(&self.flows[from.index()]);
         let received = match parse(datagram) {
@@ -319,6 +323,22 @@ impl<P: Port> Port for Reliable<P> {
         if self.peers.lose(peer, loss) {
             // It may be lost; then the next that it sends is answered by the same.
             let _ = self.inner.send(peer, &[RESET]);
+        }
+    }
+
+    fn flush(&self) {
+        let now = (self.clock)();
+        for (peer, flow) in self.living() {
+            self.transmit(now, peer, &mut locked(flow));
+        }
+    }
+
+    /// A datagram of a peer is from itself, also one that only acknowledges.
+    fn heard(&self, tell: &mut dyn FnMut(NodeId)) {
+        for (peer, _) in self.living() {
+            if self.heard[peer.index()].swap(false, Ordering::Relaxed) {
+                tell(peer);
+            }
         }
     }
 

@@ -168,6 +168,12 @@ impl<'a> Ring<'a> {
         self.at(position).load(Ordering::Acquire) == 0
     }
 
+    /// Up to where the reader says that it has read.
+    #[inline]
+    pub fn read_up_to(&self) -> u64 {
+        self.control[READ_UP_TO].load(Ordering::Acquire)
+    }
+
     /// What the reader sets before it sleeps, and the writer clears when it rings.
     #[inline]
     pub fn reader_parked(&self) -> &'a AtomicU64 {
@@ -229,7 +235,7 @@ impl Writer {
 
     /// Looks up to where the reader has read.
     fn look(&mut self, ring: Ring<'_>) -> Result<(), Impossible> {
-        let read_up_to = ring.control[READ_UP_TO].load(Ordering::Acquire);
+        let read_up_to = ring.read_up_to();
         if read_up_to < self.read_up_to || read_up_to > self.position {
             let (from, to) = (self.read_up_to, self.position);
             return Err(Impossible(format!(
@@ -242,7 +248,7 @@ impl Writer {
 
     /// Whether the reader has read on since this side last looked.
     pub fn has_moved(&self, ring: Ring<'_>) -> bool {
-        ring.control[READ_UP_TO].load(Ordering::Acquire) != self.read_up_to
+        ring.read_up_to() != self.read_up_to
     }
 
     /// Words that a record takes where it would go now: with what is skipped before it, and with

@@ -35,7 +35,7 @@ use crate::ring::asleep::Asleep;
 use crate::ring::{Impossible, LARGEST, Ring};
 use crate::sleeper::{Sleep, Sleeper, Wakers};
 use crate::sync::{locked, try_locked};
-use crate::{Incoming, Loss, Offers, Port, SendError};
+use crate::{Incoming, LARGEST_FRAME, Loss, Offers, Port, SendError};
 
 /// Polls that find nothing before one looks whether a peer has died.
 const LOOK_AFTER: u32 = 4_096;
@@ -45,9 +45,6 @@ const NAMED_AT_ONCE: usize = 64;
 const SHORT: usize = 256;
 /// How long a sleep may be when it cannot be made sure that the others see it.
 const UNSURE: Duration = Duration::from_millis(1);
-
-/// The largest frame that a port carries if nothing else is said.
-const USUAL_LARGEST: usize = 64 << 20;
 
 /// Memory shared with each peer. Reliable and ordered.
 ///
@@ -79,6 +76,10 @@ struct Link {
     short_of_room: AtomicBool,
     /// The peer's end of the socket is closed: it will write nothing more.
     gone: AtomicBool,
+    /// Up to where was read from the peer, and the peer had read, when somebody asked last who has
+    /// shown a sign of life.
+    heard_to: AtomicU64,
+    taken_to: AtomicU64,
 }
 
 impl Link {
@@ -117,7 +118,7 @@ impl Shm {
     /// # Errors
     /// What the kernel says when no descriptor is left.
     pub fn new(me: NodeId, links: Vec<Option<ShmLink>>) -> io::Result<Shm> {
-        Shm::with_largest(me, links, USUAL_LARGEST)
+        Shm::with_largest(me, links, LARGEST_FRAME)
     }
 
     /// The same with another limit of a frame's bytes, at most 1 GiB. All nodes must say the same.
@@ -153,6 +154,8 @@ impl Shm {
                 read_to: AtomicU64::new(0),
                 short_of_room: AtomicBool::new(false),
                 gone: AtomicBool::new(false),
+                heard_to: AtomicU64::new(0),
+                taken_to: AtomicU64::new(0),
             }));
         }
         let inbound = own.iter().map(|_| Inbound::new()).collect();
@@ -326,7 +329,7 @@ impl Shm {
         take: &mut dyn FnMut(NodeId, Incoming<'_>),
     ) -> usize {
         if link.short_of_room.load(Ordering::Relaxed) {
-            self.flush(node, link);
+            self.send_kept(node, link);
             if self.peers.loss(node).is_some() {
                 return 0;
             }
@@ -360,7 +363,7 @@ impl Shm {
 
     /// Sends what was kept of a frame, as far as there is room now.
     #[cold]
-    fn flush(&self, node: NodeId, link: &Link) {
+    fn send_kept(&self, node: NodeId, link: &Link) {
         let Some(mut outbound) = try_locked(&link.outbound) else {
             return;
         };
@@ -530,6 +533,27 @@ impl Port for Shm {
             let _ = epoll::delete(&self.doorbells, &link.stream);
             // The peer may be alive; then this is how it learns of it.
             let _ = link.stream.shutdown(Shutdown::Both);
+        }
+    }
+
+    fn flush(&self) {
+        for (node, link) in self.living() {
+            if link.short_of_room.load(Ordering::Relaxed) {
+                self.send_kept(node, link);
+            }
+        }
+    }
+
+    /// A peer writes and reads the memory itself: either is a sign of life.
+    fn heard(&self, tell: &mut dyn FnMut(NodeId)) {
+        for (peer, link) in self.living() {
+            let read_to = link.read_to.load(Ordering::Relaxed);
+            let taken_to = link.outgoing().read_up_to();
+            let has_written = link.heard_to.swap(read_to, Ordering::Relaxed) != read_to;
+            let has_taken = link.taken_to.swap(taken_to, Ordering::Relaxed) != taken_to;
+            if has_written || has_taken {
+                tell(peer);
+            }
         }
     }
 

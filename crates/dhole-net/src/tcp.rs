@@ -28,7 +28,7 @@ use crate::bell::{Bell, timespec};
 use crate::peers::{CLOSING_NAP, Peers};
 use crate::sleeper::{Sleep, Sleeper, Wakers};
 use crate::sync::{locked, try_locked};
-use crate::{Loss, Offers, Port, SendError};
+use crate::{LARGEST_FRAME, Loss, Offers, Port, SendError};
 
 /// Up to so many streams are read without being asked first: with few peers a read that finds
 /// nothing costs less than the question who has sent.
@@ -49,7 +49,7 @@ pub struct TcpLimits {
 impl Default for TcpLimits {
     fn default() -> Self {
         TcpLimits {
-            largest: 64 << 20,
+            largest: LARGEST_FRAME,
             kept_back: 1 << 20,
         }
     }
@@ -78,6 +78,8 @@ struct Link {
     goodbye_said: AtomicBool,
     /// A frame was refused, and nobody has slept since: the next who does is woken by room.
     refused: AtomicBool,
+    /// Bytes have come since somebody asked.
+    heard: AtomicBool,
 }
 
 impl Tcp {
@@ -115,6 +117,7 @@ impl Tcp {
                         backlog: AtomicBool::new(false),
                         goodbye_said: AtomicBool::new(false),
                         refused: AtomicBool::new(false),
+                        heard: AtomicBool::new(false),
                     })
                 }
                 Some(_) => None,
@@ -161,7 +164,7 @@ impl Tcp {
         }
     }
 
-    fn flush(&self) {
+    fn send_kept(&self) {
         for (_, link) in self.living() {
             if link.backlog.load(Ordering::Relaxed)
                 && let Some(mut outbound) = try_locked(&link.outbound)
@@ -186,6 +189,9 @@ impl Tcp {
         }
         let take = &mut |frame: &[u8]| take(node, frame);
         let mut brought = inbound.poll(&link.stream, self.limits.largest, take);
+        if brought.read {
+            link.heard.store(true, Ordering::Relaxed);
+        }
         if let Some(loss) = brought.loss.take() {
             *inbound = Inbound::new();
             self.give_up(node, loss);
@@ -274,7 +280,7 @@ impl Port for Tcp {
         let Some(mut inbound) = try_locked(&self.inbound) else {
             return 0;
         };
-        self.flush();
+        self.send_kept();
         // Should `take` panic, what was read and not taken waits for no socket.
         let more_was_left = self.more.swap(true, Ordering::Relaxed);
         let (mut frames, mut more) = (0, false);
@@ -314,6 +320,18 @@ impl Port for Tcp {
             // Out of the set: a stream at its end is readable for ever.
             let _ = epoll::delete(&self.readable, &link.stream);
             link.stream.shutdown(Shutdown::Both);
+        }
+    }
+
+    fn flush(&self) {
+        self.send_kept();
+    }
+
+    fn heard(&self, tell: &mut dyn FnMut(NodeId)) {
+        for (peer, link) in self.living() {
+            if link.heard.swap(false, Ordering::Relaxed) {
+                tell(peer);
+            }
         }
     }
 

@@ -147,6 +147,12 @@ impl<P: Port> Watch<P> {
     }
 
     fn look(&self, mut times: MutexGuard<'_, Times>, now: Duration) {
+        // A frame that is long on its way is heard by its bytes.
+        self.inner.heard(&mut |peer| {
+            self.peers[peer.index()]
+                .heard
+                .store(true, Ordering::Relaxed)
+        });
         let passed = now.saturating_sub(times.looked);
         // Who looked before another and comes after it counts nothing twice.
         times.looked = times.looked.max(now);
@@ -269,6 +275,8 @@ impl<P: Port> Layer for Watch<P> {
     }
 
     fn beat(&self) -> Duration {
+        // Where nobody polls, the rest of a long frame goes on its way here, and is heard.
+        self.inner.flush();
         let times = locked(&self.times);
         self.look(times, (self.clock)());
         self.bound / BEATS

@@ -8,6 +8,7 @@
 //! |---|---|
 //! | `frame` | what a frame looks like |
 //! | `post` | messages that go, and the runs of objects that go before them |
+//! | `oversize` | what is said of a message that is too long |
 //! | `take` | what comes: messages, losses, what begins and ends runs |
 //! | `agree` | beginning and ending a run together |
 //! | `dump` | what is written when somebody wonders why nothing happens |
@@ -18,6 +19,7 @@ mod agree;
 mod dump;
 mod frame;
 mod naps;
+mod oversize;
 mod pace;
 mod post;
 mod take;

@@ -7,8 +7,8 @@
 
 use std::collections::VecDeque;
 
-use super::ANNOUNCED;
 use super::library::{Communicator, Inside, MpiError, UnderWay};
+use super::{ANNOUNCED, MORE};
 
 /// What a frame costs in the count beside its bytes, so that empty frames have a limit too.
 const FRAME: usize = 64;
@@ -19,6 +19,9 @@ const ON_THE_WAY: usize = 1 << 20;
 /// A message of at most so many bytes is received where one waits for it, and is short enough for
 /// libraries to send it at once; a longer one goes beside it, and is announced by such a message.
 pub(super) const SMALL: usize = 3 << 10;
+/// A longer frame goes in pieces of so many bytes: MPI does not say how much of a message has come,
+/// and each piece is a sign of life.
+pub(super) const PIECE: usize = 2 << 20;
 /// A buffer larger than this is not kept for the next frame.
 const MOST_KEPT: usize = 256 << 10;
 
@@ -55,18 +58,40 @@ impl Lane {
         last: u8,
         must: bool,
     ) -> Result<bool, MpiError> {
-        let weight = FRAME + parts.iter().map(|part| part.len()).sum::<usize>();
+        let bytes = parts.iter().map(|part| part.len()).sum::<usize>();
+        let weight = FRAME + bytes;
         if !must && !self.has_room_for(weight) {
             self.progress(inside)?;
             if !self.has_room_for(weight) {
                 return Ok(false);
             }
         }
+        if bytes <= PIECE {
+            self.send_piece(inside, target, parts, last)?;
+            return Ok(true);
+        }
+        let whole = parts.concat();
+        let mut pieces = whole.chunks(PIECE).peekable();
+        while let Some(piece) = pieces.next() {
+            let kind = if pieces.peek().is_some() { MORE } else { last };
+            self.send_piece(inside, target, &[piece], kind)?;
+        }
+        Ok(true)
+    }
+
+    /// Sends a frame, or one of its pieces.
+    fn send_piece(
+        &mut self,
+        inside: &Inside,
+        target: Target,
+        parts: &[&[u8]],
+        last: u8,
+    ) -> Result<(), MpiError> {
         let mut frame = std::mem::take(&mut self.buffer);
         frame.clear();
         parts.iter().for_each(|part| frame.extend_from_slice(part));
+        self.since_mark += FRAME + frame.len();
         frame.push(last);
-        self.since_mark += weight;
         let Target {
             communicator,
             rank,
@@ -92,7 +117,7 @@ impl Lane {
                 self.needed.push(announced);
             }
         }
-        Ok(true)
+        Ok(())
     }
 
     fn keep_until_sent(&mut self, inside: &Inside, mut sending: UnderWay) -> Result<(), MpiError> {
@@ -119,8 +144,9 @@ impl Lane {
         !self.marks.is_empty() || !self.needed.is_empty()
     }
 
-    /// Finds out what the peer has taken.
-    pub fn progress(&mut self, inside: &Inside) -> Result<(), MpiError> {
+    /// Finds out what the peer has taken; whether it has come to another mark.
+    pub fn progress(&mut self, inside: &Inside) -> Result<bool, MpiError> {
+        let mut taken = false;
         while let Some((mark, _)) = self.marks.front_mut() {
             if !mark.is_complete(inside)? {
                 break;
@@ -128,6 +154,7 @@ impl Lane {
             if let Some((mark, covers)) = self.marks.pop_front() {
                 self.before_marks -= covers;
                 self.keep(mark);
+                taken = true;
             }
         }
         for at in (0..self.needed.len()).rev() {
@@ -136,7 +163,7 @@ impl Lane {
                 self.keep(sent);
             }
         }
-        Ok(())
+        Ok(taken)
     }
 
     /// Whether a frame that was refused would find room now.

@@ -23,6 +23,8 @@ pub(super) struct Inbound {
 #[derive(Default)]
 pub(super) struct Brought {
     pub frames: usize,
+    /// Bytes have come, of a whole frame or not.
+    pub read: bool,
     /// There may be more to read at once.
     pub more: bool,
     /// The peer is lost, after these frames.
@@ -58,7 +60,10 @@ impl Inbound {
             }
             match stream.read(&mut self.buffer[self.end..]) {
                 Ok(0) => end = Some("it closed the connection".to_owned()),
-                Ok(read) => self.end += read,
+                Ok(read) => {
+                    self.end += read;
+                    brought.read = true;
+                }
                 Err(e) if is_passing(e.kind()) => return brought,
                 Err(e) => end = Some(e.to_string()),
             }

@@ -96,7 +96,7 @@ impl Table {
             Kind::End => self.ends[from.index()] = Some(frame.message.to_vec()),
             Kind::Verdict => self.verdict = Some((from, frame.message.to_vec())),
             Kind::Bye => self.byes[from.index()] = true,
-            Kind::Message | Kind::Payload => {}
+            Kind::Message | Kind::Payload | Kind::Part => {}
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use thiserror::Error;
 pub(super) enum Kind {
     /// A message between protocols, its payload behind it; or only what goes before one.
     Message = 1,
-    /// The first part of the payload of a message that follows.
+    /// The next part of the payload of a message that follows.
     Payload = 2,
     /// A process begins a run, and what it brings.
     Hello = 3,
@@ -20,6 +20,8 @@ pub(super) enum Kind {
     Verdict = 6,
     /// A process has that.
     Bye = 7,
+    /// The next part of a message that follows.
+    Part = 8,
 }
 
 /// The fixed part of every frame.
@@ -39,6 +41,11 @@ pub(super) const HEADER: usize = 16;
 
 /// A port must carry frames of so many bytes at least.
 pub(super) const LEAST: usize = 1024;
+
+/// A frame has at most so many bytes, even where the port carries longer ones: what is longer goes
+/// in several. So no message is too long for a port, neither side keeps much that is half gone, and
+/// whoever gets a long message hears often that its sender is alive.
+pub(super) const MOST: usize = 2 << 20;
 
 /// Why bytes are no frame.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
@@ -89,6 +96,7 @@ impl Header {
             5 => Kind::End,
             6 => Kind::Verdict,
             7 => Kind::Bye,
+            8 => Kind::Part,
             kind => return Err(FrameError::Kind { kind }),
         };
         Ok(Header {
@@ -214,7 +222,7 @@ mod tests {
                 Err(FrameError::Short { .. })
             ));
         }
-        for kind in (0..=255).filter(|kind| !(1..=7).contains(kind)) {
+        for kind in (0..=255).filter(|kind| !(1..=8).contains(kind)) {
             let mut bytes = bytes;
             bytes[0] = kind;
             assert_eq!(Frame::parse(&bytes), Err(FrameError::Kind { kind }));

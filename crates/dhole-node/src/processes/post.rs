@@ -14,7 +14,8 @@ use dhole_model::NodeId;
 use dhole_net::{Envelope, Outbox, Payload, Receiver, SendError, Wake};
 use dhole_protocol::{AbortReason, Haste, Message, single};
 
-use super::frame::{HEADER, Header, Kind};
+use super::frame::{self, HEADER, Header, Kind};
+use super::oversize::oversize;
 use super::{Processes, lock};
 use crate::machine::Receivers;
 
@@ -25,6 +26,13 @@ pub(super) struct Lane {
     buffer: Vec<u8>,
     /// What it is told of, while a run is on.
     pub cluster: Option<Arc<Cluster>>,
+}
+
+/// Bytes of a message and of its payload that went in frames of their own.
+#[derive(Default)]
+struct Before {
+    message: usize,
+    payload: usize,
 }
 
 /// A lane's buffer that has grown past this is not kept.
@@ -67,7 +75,7 @@ impl Processes {
         {
             self.owes(to, true);
             let sent = self.post_message(receivers, to, &body, &payload, true, out);
-            self.after_posting(receivers, payload, sent, out);
+            self.after_posting(receivers, &body, payload, sent, out);
         }
         self.post_all(receivers, out);
     }
@@ -117,7 +125,7 @@ impl Processes {
         let header = self.header(Kind::Message, 0, frame.len() - HEADER);
         frame[..HEADER].copy_from_slice(&header);
         let bytes = frame.len() + payload.len();
-        if bytes > self.port.offers().largest.min(self.limits.message) {
+        if bytes > self.most_in_a_frame().min(self.limits.message) {
             apart.append(&mut to);
         }
         if !to.is_empty() {
@@ -128,7 +136,7 @@ impl Processes {
         drop(lanes);
         for to in apart {
             let sent = self.post_message(receivers, to, message, payload, false, out);
-            self.fail_if_impossible(receivers, sent, out);
+            self.fail_if_impossible(receivers, message, sent, out);
         }
     }
 
@@ -157,7 +165,7 @@ impl Processes {
             to, body, payload, ..
         } = envelope;
         let sent = self.post_message(receivers, to, &body, &payload, at_leisure, out);
-        self.after_posting(receivers, payload, sent, out);
+        self.after_posting(receivers, &body, payload, sent, out);
     }
 
     /// Whether nobody who computes is to be woken for a message.
@@ -172,6 +180,7 @@ impl Processes {
     fn after_posting(
         &self,
         receivers: &Receivers<'_>,
+        message: &Message,
         payload: Payload,
         sent: Result<(), SendError>,
         out: &mut Outbox<Message>,
@@ -182,21 +191,24 @@ impl Processes {
                 here.pool.give_back(payload);
             }
         }
-        self.fail_if_impossible(receivers, sent, out);
+        self.fail_if_impossible(receivers, message, sent, out);
     }
 
     /// Ends the run where a message cannot be sent at all.
     fn fail_if_impossible(
         &self,
         receivers: &Receivers<'_>,
+        message: &Message,
         sent: Result<(), SendError>,
         out: &mut Outbox<Message>,
     ) {
         let why = match sent {
-            Err(SendError::TooLarge { to, bytes, largest }) => {
-                format!("a message of {bytes} bytes to {to}, where {largest} are allowed")
+            Err(SendError::TooLarge { to, bytes, .. }) if bytes > self.limits.message => {
+                oversize(message, to, bytes, self.limits.message)
             }
-            Err(error @ SendError::NoSuchNode { .. }) => error.to_string(),
+            Err(error @ (SendError::NoSuchNode { .. } | SendError::TooLarge { .. })) => {
+                error.to_string()
+            }
             // Whoever is lost is found out about where losses are told.
             _ => return,
         };
@@ -216,7 +228,6 @@ impl Processes {
         let lane = self.lanes.get(to.index());
         let mut lane = lock(lane.ok_or(SendError::NoSuchNode { to, nodes })?);
         let Lane { buffer, cluster } = &mut *lane;
-        let largest = self.port.offers().largest;
         loop {
             let mut frame = std::mem::take(buffer);
             frame.clear();
@@ -224,32 +235,24 @@ impl Processes {
             let telling = cluster.as_ref().map(|cluster| cluster.tell(to, &mut frame));
             let told = frame.len() - HEADER;
             let more = telling.is_some_and(|telling| telling.more);
-            let mut payload = payload;
+            let (mut gone, mut payload) = (0, payload);
             if !more {
                 let encoded = message.encode(&mut frame);
                 encoded.expect("the protocols make no message that carries gossip twice");
-                let bytes = frame.len() - HEADER - told + payload.len();
-                let most = self.limits.message;
+                let (begins, most) = (HEADER + told, self.limits.message);
+                let bytes = frame.len() - begins + payload.len();
                 if bytes > most {
-                    return Err(SendError::TooLarge {
-                        to,
-                        bytes,
-                        largest: most,
-                    });
+                    let largest = most;
+                    return Err(SendError::TooLarge { to, bytes, largest });
                 }
-                // What does not fit goes before.
-                while frame.len() + payload.len() > largest && !payload.is_empty() {
-                    let fits = (largest - HEADER).min(payload.len());
-                    let (part, rest) = payload.split_at(fits);
-                    let header = self.header(Kind::Payload, 0, 0);
-                    self.push(receivers, to, &[&header, part], out)?;
-                    payload = rest;
-                }
+                let before = self.post_parts(receivers, to, (&frame, begins), payload, out)?;
+                (gone, payload) = (before.message, &payload[before.payload..]);
             }
-            let message = frame.len() - HEADER - told;
-            let header = self.header(Kind::Message, told, message);
+            let begins = HEADER + told;
+            let header = self.header(Kind::Message, told, frame.len() - begins - gone);
             frame[..HEADER].copy_from_slice(&header);
-            let parts: &[&[u8]] = &[&frame, if more { &[] } else { payload }];
+            let (told, message) = (&frame[..begins], &frame[begins + gone..]);
+            let parts: &[&[u8]] = &[told, message, if more { &[] } else { payload }];
             let send = &mut || match at_leisure {
                 true => self.port.send_at_leisure(to, parts),
                 false => self.port.send(to, parts),
@@ -266,6 +269,42 @@ impl Processes {
                 return Ok(());
             }
         }
+    }
+
+    /// Sends what does not fit into one frame with the rest: of a message, which lies in `frame`
+    /// behind `begins` bytes of other things, and of its payload. Some of the message stays.
+    fn post_parts(
+        &self,
+        receivers: &Receivers<'_>,
+        to: NodeId,
+        (frame, begins): (&[u8], usize),
+        payload: &[u8],
+        out: &mut Outbox<Message>,
+    ) -> Result<Before, SendError> {
+        let most = self.most_in_a_frame();
+        let mut before = Before::default();
+        let mut message = &frame[begins..];
+        while begins + message.len() > most && message.len() > 1 {
+            let fits = (most - HEADER).min(message.len() - 1);
+            let header = self.header(Kind::Part, 0, 0);
+            self.push(receivers, to, &[&header, &message[..fits]], out)?;
+            before.message += fits;
+            message = &message[fits..];
+        }
+        let mut payload = payload;
+        while begins + message.len() + payload.len() > most && !payload.is_empty() {
+            let fits = (most - HEADER).min(payload.len());
+            let header = self.header(Kind::Payload, 0, 0);
+            self.push(receivers, to, &[&header, &payload[..fits]], out)?;
+            before.payload += fits;
+            payload = &payload[fits..];
+        }
+        Ok(before)
+    }
+
+    /// Bytes of the longest frame.
+    fn most_in_a_frame(&self) -> usize {
+        self.port.offers().largest.min(frame::MOST)
     }
 
     /// Sends a message whose bytes are these, its payload behind them, if nothing has to go before

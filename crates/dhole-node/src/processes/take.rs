@@ -144,10 +144,23 @@ impl Early {
 struct Peer {
     /// Nothing that it sends is listened to.
     cut_off: AtomicBool,
-    /// The payload of its next message, as far as it has come.
-    payload: Mutex<Vec<u8>>,
+    /// Its next message, as far as it has come.
+    parts: Mutex<Parts>,
     /// There is some of it.
     begun: AtomicBool,
+}
+
+/// What has come of a message that is longer than a frame.
+#[derive(Default)]
+struct Parts {
+    message: Vec<u8>,
+    payload: Vec<u8>,
+}
+
+impl Parts {
+    fn bytes(&self) -> usize {
+        self.message.len() + self.payload.len()
+    }
 }
 
 /// A message, and what it counts.
@@ -220,8 +233,14 @@ impl Desk {
 
 impl Peer {
     fn begin_anew(&self) {
-        *lock(&self.payload) = Vec::new();
+        self.take_parts();
+    }
+
+    /// What has come of its next message; after it comes another.
+    fn take_parts(&self) -> Parts {
+        let parts = std::mem::take(&mut *lock(&self.parts));
         self.begun.store(false, Ordering::Release);
+        parts
     }
 }
 
@@ -256,6 +275,8 @@ impl Processes {
     /// Has frames taken that have come to the port, and returns how many those were.
     fn collect(&self, take: &mut dyn FnMut(NodeId, Incoming<'_>)) -> usize {
         if self.desk.waits.load(Ordering::SeqCst) > self.limits.collected {
+            // The others take what is kept for them, and hear that this process is alive.
+            self.port.flush();
             return 0;
         }
         self.port.poll_in_place(take)
@@ -449,7 +470,7 @@ impl Processes {
         }
         let frame = Frame::parse(bytes).map_err(|error| error.to_string())?;
         let kind = frame.header.kind;
-        if !matches!(kind, Kind::Message | Kind::Payload) {
+        if !matches!(kind, Kind::Message | Kind::Payload | Kind::Part) {
             let of = (run, self.survives());
             return lock(&self.table).put(self.me, from, of, frame);
         }
@@ -460,10 +481,14 @@ impl Processes {
                 true => Ok(()),
                 false => self.understand(true, from, bytes, put),
             },
-            _ if kind == Kind::Payload => {
-                let mut payload = lock(&peer.payload);
-                self.check_message(payload.len() + frame.payload.len())?;
-                payload.extend_from_slice(frame.payload);
+            _ if kind != Kind::Message => {
+                let mut parts = lock(&peer.parts);
+                self.check_message(parts.bytes() + frame.payload.len())?;
+                let part = match kind {
+                    Kind::Part => &mut parts.message,
+                    _ => &mut parts.payload,
+                };
+                part.extend_from_slice(frame.payload);
                 peer.begun.store(true, Ordering::Release);
                 Ok(())
             }
@@ -477,7 +502,7 @@ impl Processes {
         match bytes <= most {
             true => Ok(()),
             false => Err(format!(
-                "a message of {bytes} bytes, where {most} are allowed"
+                "a message of {bytes} bytes, where {most} are allowed (DHOLE_MESSAGE_MIB)"
             )),
         }
     }
@@ -490,12 +515,11 @@ impl Processes {
     ) -> Result<(), String> {
         let peer = &self.desk.peers[from.index()];
         let begun = match peer.begun.load(Ordering::Acquire) {
-            true => lock(&peer.payload).len(),
+            true => lock(&peer.parts).bytes(),
             false => 0,
         };
-        let bytes = frame.message.len();
-        if bytes > 0 {
-            self.check_message(bytes + begun + frame.payload.len())?;
+        if !frame.message.is_empty() {
+            self.check_message(begun + frame.body.len())?;
         }
         if !frame.told.is_empty() {
             let here = self.here.read().unwrap_or_else(PoisonError::into_inner);
@@ -511,13 +535,30 @@ impl Processes {
             put(Brought::Bytes(from, frame.body));
             return Ok(());
         }
+        let Parts {
+            mut message,
+            payload: mut before,
+        } = match begun {
+            0 => Parts::default(),
+            _ => peer.take_parts(),
+        };
         let mut payload = Payload::NONE;
-        if !frame.payload.is_empty() || begun > 0 {
+        if !before.is_empty() {
+            std::mem::swap(payload.buffer(), &mut before);
+        } else if !frame.payload.is_empty() {
             let here = self.here.read().unwrap_or_else(PoisonError::into_inner);
             let Some(here) = &*here else { return Ok(()) };
             payload = here.pool.take();
         }
-        let body = Message::decode(frame.message).map_err(|error| error.to_string())?;
+        let whole = match message.is_empty() {
+            true => frame.message,
+            false => {
+                message.extend_from_slice(frame.message);
+                &message
+            }
+        };
+        let bytes = whole.len();
+        let body = Message::decode(whole).map_err(|error| error.to_string())?;
         if let Message::Abort {
             node,
             reason: AbortReason::Lost(how),
@@ -527,10 +568,6 @@ impl Processes {
             && !self.survives()
         {
             lock(&self.table).lose(*node, how);
-        }
-        if begun > 0 {
-            payload.extend(&lock(&peer.payload));
-            peer.begin_anew();
         }
         payload.extend(frame.payload);
         let to = self.me;
@@ -554,7 +591,8 @@ impl Processes {
         if self.desk.ready.load(Ordering::SeqCst) && run <= self.run() {
             return Ok(false);
         }
-        let most = self.limits.early;
+        // One message may be as long as any, and more than all others together.
+        let most = self.limits.early.saturating_add(self.limits.message);
         if early.bytes[from.index()] + EACH + bytes.len() > most {
             return Err(format!("more than {most} bytes before the run has begun"));
         }

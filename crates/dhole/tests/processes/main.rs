@@ -3,6 +3,7 @@
 
 mod cluster;
 mod failing;
+mod large;
 mod programs;
 mod sharing;
 

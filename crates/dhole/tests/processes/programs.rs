@@ -9,6 +9,8 @@ use dhole::{
 };
 use serde::{Deserialize, Serialize};
 
+use crate::large;
+
 /// Runs a program by its name; the exit code of the process.
 pub fn run(name: &str) -> i32 {
     let said = match name {
@@ -78,7 +80,7 @@ pub fn run(name: &str) -> i32 {
                 .run(|w| Ok(w.barrier()?));
             run.map(|_| Vec::new())
         }
-        other => panic!("there is no program {other}"),
+        other => large::program(other).unwrap_or_else(|| panic!("there is no program {other}")),
     };
     match said {
         Ok(said) => {
