@@ -103,9 +103,9 @@ mod refused;
 #[doc = include_str!("../../../README.md")]
 mod readme {}
 
-#[doc = include_str!("../../../docs/guide.md")]
+#[doc = include_str!("../docs/guide.md")]
 pub mod guide {
-    #[doc = include_str!("../../../docs/objects.md")]
+    #[doc = include_str!("../docs/objects.md")]
     pub mod objects {}
 }
 

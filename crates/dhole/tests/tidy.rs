@@ -193,3 +193,29 @@ fn sentences_are_counted_as_they_are_read() {
     assert_eq!(sentences(&found[0].1), [3, 3, 0]);
     assert_eq!(sentences(&found[1].1), [3, 0]);
 }
+
+/// What is packaged with a crate and also lies elsewhere in the repository: each package carries
+/// the licences, and the front page of `dhole` is built from what is in its package.
+#[test]
+fn what_is_packaged_twice_is_the_same() {
+    let read = |path: &Path| {
+        fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    };
+    let crates = fs::read_dir(root().join("crates")).expect("the crates");
+    let mut twice: Vec<(PathBuf, PathBuf)> = Vec::new();
+    for package in crates {
+        let package = package.expect("a crate").path();
+        for licence in ["LICENSE-APACHE", "LICENSE-MIT"] {
+            twice.push((root().join(licence), package.join(licence)));
+        }
+    }
+    assert!(twice.len() > 2, "there are crates");
+    for page in ["guide.md", "objects.md"] {
+        let copy = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs").join(page);
+        twice.push((root().join("docs").join(page), copy));
+    }
+    for (one, other) in twice {
+        let is_same = read(&one) == read(&other);
+        assert!(is_same, "cp {} {}", one.display(), other.display());
+    }
+}
