@@ -3,7 +3,8 @@
 use crate::pack::{Pack, from, n};
 use dhole_protocol::{Command, Event, HandedOut, Message, ProtocolError, WorkerIs};
 
-const HANDED: HandedOut = HandedOut {
+/// What is handed out.
+pub const HANDED: HandedOut = HandedOut {
     first: 1 << 20,
     count: 4096,
     left: 1 << 30,

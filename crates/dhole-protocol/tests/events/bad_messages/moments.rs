@@ -53,6 +53,7 @@ pub fn moments() -> Vec<Moment> {
     moments.extend(untold());
     moments.extend(here());
     moments.extend(collectives());
+    moments.extend(ids());
     moments
 }
 
@@ -75,6 +76,16 @@ fn here() -> Vec<Moment> {
     of.run(1, quietly(6));
     of.pack.in_flight.push_back(late);
     of.run(0, quietly(6));
+    of.moments
+}
+
+/// Node 2 asks for object ids, and is handed some.
+fn ids() -> Vec<Moment> {
+    let mut of = Run::new(Pack::with_object(3));
+    of.run(2, Event::AskIds { ids: 64 });
+    let handed = (n(0), n(2), Message::HandIdsOut(crate::ids::HANDED));
+    of.pack.in_flight.push_back(handed);
+    of.run(1, Event::EndInterval);
     of.moments
 }
 
