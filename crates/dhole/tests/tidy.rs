@@ -211,7 +211,9 @@ fn what_is_packaged_twice_is_the_same() {
     }
     assert!(twice.len() > 2, "there are crates");
     for page in ["guide.md", "objects.md"] {
-        let copy = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs").join(page);
+        let copy = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("docs")
+            .join(page);
         twice.push((root().join("docs").join(page), copy));
     }
     for (one, other) in twice {
