@@ -70,31 +70,48 @@ impl Lines {
             }
             bytes += read as u64;
             let number = lines.len() + 1;
-            if bytes > most_bytes || read > LONGEST_LINE {
-                return Err(BadFile::Whole {
+            let whole = |what| BadFile::Whole {
+                path: name.clone(),
+                what,
+            };
+            if bytes > most_bytes {
+                return Err(whole(format!("it is larger than {most_bytes} bytes")));
+            }
+            if read > LONGEST_LINE {
+                return Err(BadFile::Line {
                     path: name,
-                    what: format!("it is larger than {most_bytes} bytes, or has longer lines"),
+                    line: number,
+                    what: format!("it is longer than {LONGEST_LINE} bytes"),
                 });
             }
-            let text = str::from_utf8(&line).map_err(|_| BadFile::Line {
+            if number == 1 && (line.starts_with(b"\xFF\xFE") || line.starts_with(b"\xFE\xFF")) {
+                return Err(whole("it is UTF-16: write it as UTF-8".to_owned()));
+            }
+            let text = decoded(&line).ok_or_else(|| BadFile::Line {
                 path: name.clone(),
                 line: number,
                 what: "it is no text".to_owned(),
             })?;
-            lines.push(text.trim_end().to_owned());
+            lines.push(text);
         }
+        without_mark(&mut lines);
         Ok(Lines { path: name, lines })
     }
 
     /// Lines of a text, as tests have them.
     pub fn of(path: &str, text: &str) -> Lines {
+        let lines = text.lines().map(|line| line.trim_end().to_owned());
+        let mut lines: Vec<String> = lines.collect();
+        without_mark(&mut lines);
         Lines {
             path: path.to_owned(),
-            lines: text
-                .lines()
-                .map(|line| line.trim_end().to_owned())
-                .collect(),
+            lines,
         }
+    }
+
+    /// What the file is called.
+    pub fn path(&self) -> &str {
+        &self.path
     }
 
     /// The lines with their numbers, counted from 1.
@@ -136,6 +153,27 @@ impl Lines {
     }
 }
 
+/// A line as text: UTF-8, or else Latin-1, in which old files have their authors' names.
+fn decoded(line: &[u8]) -> Option<String> {
+    let text = match str::from_utf8(line) {
+        Ok(text) => text.to_owned(),
+        Err(_) => line.iter().copied().map(char::from).collect(),
+    };
+    let is_text = |c: char| !c.is_control() || c.is_whitespace();
+    text.chars()
+        .all(is_text)
+        .then(|| text.trim_end().to_owned())
+}
+
+/// Takes the byte order mark off the first line.
+fn without_mark(lines: &mut [String]) {
+    if let Some(first) = lines.first_mut()
+        && let Some(rest) = first.strip_prefix('\u{feff}')
+    {
+        *first = rest.to_owned();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -144,6 +182,38 @@ mod tests {
     fn a_file_that_is_not_there_is_named() {
         let wrong = Lines::read(Path::new("/nowhere/at.all"), 100).unwrap_err();
         assert!(wrong.to_string().starts_with("reading /nowhere/at.all: "));
+    }
+
+    fn read(bytes: &[u8]) -> Result<Vec<String>, BadFile> {
+        let name = format!("dhole-input-{:?}", std::thread::current().id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        let lines = Lines::read(&path, 1 << 21);
+        std::fs::remove_file(&path).unwrap();
+        lines.map(|lines| lines.lines)
+    }
+
+    #[test]
+    fn marks_and_latin_1_are_read_and_what_is_no_text_is_refused_with_its_reason() {
+        assert_eq!(read(b"\xEF\xBB\xBFNAME: a\r\n").unwrap(), ["NAME: a"]);
+        assert_eq!(read(b"Gr\xF6tschel\n").unwrap(), ["Gr\u{f6}tschel"]);
+        assert_eq!(
+            read("Gr\u{f6}tschel".as_bytes()).unwrap(),
+            ["Gr\u{f6}tschel"]
+        );
+        let refused = |bytes: &[u8]| read(bytes).unwrap_err().to_string();
+        assert!(refused(b"a\n\x00\x01\xFF\n").ends_with(":2: it is no text"));
+        assert!(refused(b"\xFF\xFEN\x00").ends_with("it is UTF-16: write it as UTF-8"));
+        let long = refused(&vec![b'1'; LONGEST_LINE + 1]);
+        assert!(
+            long.ends_with(":1: it is longer than 1048576 bytes"),
+            "{long}"
+        );
+        let large = refused("1\n".repeat(1 << 20).repeat(2).as_bytes());
+        assert!(
+            large.ends_with("it is larger than 2097152 bytes"),
+            "{large}"
+        );
     }
 
     #[test]

@@ -12,6 +12,15 @@ use crate::cluster::{BadCluster, Cluster};
 use crate::options::{BAD_INPUT, BadInput, Common};
 use crate::report::Report;
 
+/// What becomes of a program when a node is lost.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Losses {
+    /// It ends with an error.
+    End,
+    /// It goes on where that is asked for, and finds the same.
+    Survives,
+}
+
 /// Why a program does not begin.
 #[derive(Error, Clone, PartialEq, Debug)]
 enum Refused {
@@ -19,6 +28,11 @@ enum Refused {
     Cluster(#[from] BadCluster),
     #[error(transparent)]
     Input(#[from] BadInput),
+    #[error(
+        "--survive: {name} cannot go on when a node is lost, for a part of its data is on that \
+         node alone. Run it without --survive; raytrace, tsp and ida can survive"
+    )]
+    Survival { name: String },
 }
 
 impl Refused {
@@ -27,7 +41,7 @@ impl Refused {
     fn advice(&self, name: &str) -> String {
         match self {
             Refused::Input(_) => format!("\n\nFor more information, try '{name} --help'."),
-            Refused::Cluster(_) => String::new(),
+            Refused::Cluster(_) | Refused::Survival { .. } => String::new(),
         }
     }
 }
@@ -53,13 +67,21 @@ fn complain(why: impl Display) {
 /// that `solve` returns. The exit code is 2 when the input is refused and 1 when the run fails.
 pub fn main<P>(
     name: &str,
+    losses: Losses,
     common: &Common,
     problem: impl FnOnce(u16) -> Result<P, BadInput>,
     solve: impl FnOnce(Cluster, &P) -> Result<Report, RunError>,
 ) -> ExitCode {
     let switched = common.check_switches().map_err(Refused::from);
+    let survival = |cluster: &Cluster| match losses {
+        Losses::End if cluster.config(common).survives() => Err(Refused::Survival {
+            name: name.to_owned(),
+        }),
+        _ => Ok(()),
+    };
     let asked = switched
         .and_then(|()| Ok(Cluster::of(common)?))
+        .and_then(|cluster| survival(&cluster).map(|()| cluster))
         .and_then(|cluster| Ok((cluster, problem(cluster.nodes)?)));
     let (cluster, problem) = match asked {
         Ok(asked) => asked,
@@ -70,7 +92,7 @@ pub fn main<P>(
     };
     match solve(cluster, &problem) {
         Ok(report) => {
-            if report.node == 0
+            if report.is_first
                 && let Err(cause) = report.print(common.json)
             {
                 complain(format_args!("writing the report: {cause}"));

@@ -14,8 +14,10 @@ use serde_json::{Map, Value, json};
 pub struct Report {
     /// The program's name.
     pub program: &'static str,
-    /// The node whose report it is: where nodes are processes, node 0's alone is whole.
+    /// The node whose report it is: where nodes are processes, that of the first is whole.
     pub node: u16,
+    /// Whether this process prints what was found: node 0's, or the first that is left.
+    pub is_first: bool,
     /// Nodes of the cluster.
     pub nodes: usize,
     /// What carried the messages.
@@ -55,9 +57,14 @@ impl Report {
         sequential_seconds: Option<f64>,
         result: &Value,
     ) -> Report {
+        let lost = run
+            .lost
+            .iter()
+            .map(|lost| format!("{lost}; the run went on without it"));
         Report {
             program,
             node: run.node.0,
+            is_first: run.is_first(),
             nodes: run.nodes,
             transport: run.transport.to_owned(),
             simulated: run.simulated.clone(),
@@ -70,7 +77,7 @@ impl Report {
             counters: run.total(),
             measured: run.measured(),
             result: fields(result),
-            warnings: run.warnings.clone(),
+            warnings: lost.chain(run.warnings.iter().cloned()).collect(),
         }
     }
 
@@ -312,6 +319,7 @@ mod tests {
         Report {
             program: "barnes",
             node: 0,
+            is_first: true,
             nodes: 4,
             transport: "threads".to_owned(),
             simulated: None,

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::cluster::Cluster;
 use crate::options::Common;
+use crate::program::Losses;
 use crate::progress::Progress;
 use crate::report::{Report, sequential_seconds};
 
@@ -14,15 +15,17 @@ use crate::report::{Report, sequential_seconds};
 pub struct Program<P, R> {
     /// Its name.
     pub name: &'static str,
+    /// What becomes of it when a node is lost.
+    pub losses: Losses,
     /// The sequential version: what it found, and the units of work that took.
     pub sequential: fn(&P) -> (R, u64),
-    /// The shared version. Node 0's result counts.
+    /// The shared version, whose [result counts](result_counts) on some nodes.
     pub shared: fn(&mut Worker<'_>, &P, &mut Steps) -> Result<R>,
     /// Why the two versions did not find the same, if they did not.
     pub differ: fn(&R, &R) -> Option<String>,
     /// What was found, as it is printed.
     pub result: fn(&P, &R) -> Value,
-    /// Keeps what was found where the problem says; on node 0 alone.
+    /// Keeps what was found where the problem says; on node 0 alone, or the first that is left.
     pub keep: fn(&P, &R) -> Result<()>,
 }
 
@@ -56,6 +59,11 @@ impl Steps {
     }
 }
 
+/// Whether what this node finds is printed: it is node 0, or may be the first that is left.
+pub fn result_counts(w: &Worker<'_>) -> bool {
+    w.survives() || w.node() == NodeId(0)
+}
+
 impl<P: Sync, R: Send + Sync> Program<P, R> {
     /// Solves a problem on a cluster.
     ///
@@ -79,7 +87,7 @@ impl<P: Sync, R: Send + Sync> Program<P, R> {
             let mut steps = Steps::default();
             let found = (self.shared)(w, problem, &mut steps)?;
             let differ = solution.and_then(|(alone, ..)| (self.differ)(alone, &found));
-            match differ.filter(|_| w.node().index() == 0) {
+            match differ.filter(|_| result_counts(w)) {
                 Some(how) => Err(Error::program(format!(
                     "the sequential version disagrees: {how}"
                 ))),
@@ -88,7 +96,7 @@ impl<P: Sync, R: Send + Sync> Program<P, R> {
         })?;
         let (found, took) = run.value;
         let node = run.report.node;
-        if node == NodeId(0) {
+        if run.report.is_first() {
             (self.keep)(problem, &found).map_err(|error| RunError::Failed {
                 node,
                 error: Box::new(error),

@@ -196,6 +196,32 @@ fn a_bad_cluster_in_the_environment_is_refused() {
 }
 
 #[test]
+fn a_program_that_cannot_survive_the_loss_of_a_node_refuses_to() {
+    let asp = env!("CARGO_BIN_EXE_asp");
+    for (program, name) in [
+        (SOR, "sor"),
+        (BARNES, "barnes"),
+        (NSQUARED, "water-nsquared"),
+        (SPATIAL, "water-spatial"),
+        (asp, "asp"),
+    ] {
+        let output = Command::new(program).env("DHOLE_SURVIVE", "1").output();
+        let output = output.unwrap();
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        assert!(output.stdout.is_empty(), "{name} was run");
+        let said = String::from_utf8(output.stderr).unwrap();
+        let told = format!("error: --survive: {name} cannot go on when a node is lost");
+        assert!(said.starts_with(&told), "{said}");
+    }
+    let ida = Command::new(env!("CARGO_BIN_EXE_ida"))
+        .args(["--nodes", "2", "--json", "--position"])
+        .arg("1,0,2,3,4,5,6,7,8,9,10,11,12,13,14,15")
+        .env("DHOLE_SURVIVE", "1")
+        .output();
+    assert_eq!(json(&ida.unwrap())["result"]["moves"], 1);
+}
+
+#[test]
 fn the_last_line_is_one_object_with_what_the_papers_tables_need() {
     for (program, max_rounding, args) in [
         (

@@ -38,13 +38,13 @@ fn solve<P: Sync, R: Send + Sync>(program: &Program<P, R>, problem: &P, nodes: u
 #[test]
 fn the_salesman_finds_the_published_optima() {
     for (name, optimum) in [("gr17.tsp", 2085), ("burma14.tsp", 3323)] {
-        let instance = instance(name);
+        let problem = tsp::Problem::from(instance(name));
         for nodes in [1, 4] {
-            let found = solve(&tsp::PROGRAM, &instance, nodes).value;
+            let found = solve(&tsp::PROGRAM, &problem, nodes).value;
             assert_eq!(found.tour.length, optimum, "{name}");
             let mut cities = found.tour.cities.clone();
             cities.sort_unstable();
-            assert!(cities.into_iter().eq(0..instance.cities() as u32));
+            assert!(cities.into_iter().eq(0..problem.instance.cities() as u32));
         }
     }
 }
@@ -73,9 +73,9 @@ fn noticed<P: Sync, R: Send + Sync>(
 #[test]
 fn mistakes_with_objects_are_noticed() {
     // Many tours, found on all nodes at about the same time.
-    let instance = instance("burma14.tsp");
-    let seed = noticed(&tsp::PROGRAM, &instance, |w| {
-        tsp::solve_with(w, &instance, &mut Steps::default(), Mistake::BoundUnseen)
+    let problem = tsp::Problem::from(instance("burma14.tsp"));
+    let seed = noticed(&tsp::PROGRAM, &problem, |w| {
+        tsp::solve_with(w, &problem, &mut Steps::default(), Mistake::BoundUnseen)
     });
     println!("{:?}: seed {seed:?}", Mistake::BoundUnseen);
     assert!(seed.is_some());
@@ -225,6 +225,10 @@ fn malformed_files_are_refused_with_the_line() {
             "EDGE_WEIGHT_TYPE: MOON\n",
             "x.tsp:1: EDGE_WEIGHT_TYPE cannot be \"MOON\"",
         ),
+        (
+            "EDGE_WEIGHT_TYPE: XRAY1\n",
+            "x.tsp:1: EDGE_WEIGHT_TYPE XRAY1 is not understood here",
+        ),
         ("FROBNICATE: 1\n", "x.tsp:1: \"FROBNICATE\" is no keyword"),
         ("EDGE_WEIGHT_SECTION\n1 2\n", "x.tsp:1: distances are given"),
         (
@@ -236,10 +240,26 @@ fn malformed_files_are_refused_with_the_line() {
             "x.tsp:6: a distance cannot be -3",
         ),
         (
-            &(section + "1 2\n3x\n"),
+            &(section.clone() + "1 2\n3x\n"),
             "x.tsp:6: a number cannot be \"3x\"",
         ),
-        (head, "x.tsp: it has no DIMENSION"),
+        (
+            head,
+            "x.tsp: EDGE_WEIGHT_TYPE is EXPLICIT, but there is no EDGE_WEIGHT_SECTION",
+        ),
+        (
+            "NAME: a\n",
+            "x.tsp: it has neither an EDGE_WEIGHT_SECTION nor",
+        ),
+        ("1 2 3\n", "x.tsp:1: \"1 2 3\" begins with no keyword"),
+        (
+            &(section.clone() + "1 2 3\nNaN\n"),
+            "x.tsp:6: \"NaN\" is no keyword and no number",
+        ),
+        (
+            &section.replace("DIMENSION: 3\n", ""),
+            "x.tsp: it has no DIMENSION",
+        ),
     ] {
         let wrong = tsp(text);
         assert!(wrong.starts_with(told), "{wrong}, not {told}");

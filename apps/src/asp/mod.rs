@@ -18,6 +18,7 @@ pub use shared::solve_with;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::program::Losses;
 use crate::solve::Program;
 
 /// What a run found: the matrix, as a digest.
@@ -42,6 +43,7 @@ impl Found {
 /// The program.
 pub const PROGRAM: Program<Graph, Found> = Program {
     name: "asp",
+    losses: Losses::End,
     sequential: sequential::solve,
     shared: shared::solve,
     differ: |alone, found| (alone != found).then(|| format!("{alone:?} and {found:?}")),

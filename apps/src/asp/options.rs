@@ -21,11 +21,13 @@ const MOST_BYTES: u64 = 256 << 20;
     about = "Shortest paths between all pairs of vertices of a graph"
 )]
 pub struct Options {
-    /// The graph, in DIMACS's form (`p sp`, `a`); without one it is made
+    /// The graph, in DIMACS's form (`p sp`, `a`), of at most 256 MiB, 16,384 vertices and arcs of
+    /// 65,536; without one it is made
     #[arg(long, value_name = "FILE")]
     pub input: Option<PathBuf>,
 
-    /// Vertices of a graph that is made
+    /// Vertices of a graph that is made; the distances of N vertices take 4 N^2 bytes on all nodes
+    /// together
     #[arg(long, value_name = "N", default_value_t = 512, value_parser = vertices(),
         conflicts_with = "input")]
     pub vertices: u32,

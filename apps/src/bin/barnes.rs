@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use apps::barnes::{Problem, sequential, shared, splash};
 use apps::cluster::Cluster;
 use apps::options::{BarnesOptions, Record};
-use apps::program;
+use apps::program::{self, Losses};
 use apps::progress::Progress;
 use apps::report::{Report, sequential_seconds};
 use dhole::RunError;
@@ -15,9 +15,13 @@ use serde_json::json;
 fn main() -> ExitCode {
     let asked: BarnesOptions = program::options();
     let problem = |nodes| asked.problem(nodes);
-    program::main("barnes", &asked.common, problem, |cluster, problem| {
-        solve(&asked, cluster, problem)
-    })
+    program::main(
+        "barnes",
+        Losses::End,
+        &asked.common,
+        problem,
+        |cluster, problem| solve(&asked, cluster, problem),
+    )
 }
 
 fn solve(asked: &BarnesOptions, cluster: Cluster, problem: &Problem) -> Result<Report, RunError> {

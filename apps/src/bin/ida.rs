@@ -10,6 +10,7 @@ fn main() -> ExitCode {
     let options: Options = program::options();
     program::main(
         PROGRAM.name,
+        PROGRAM.losses,
         &options.common,
         |_| options.problem(),
         |cluster, problem| PROGRAM.solve(&options.common, cluster, problem),

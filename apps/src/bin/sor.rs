@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use apps::cluster::Cluster;
 use apps::options::{Common, SorLayout, SorOptions};
-use apps::program;
+use apps::program::{self, Losses};
 use apps::progress::Progress;
 use apps::report::{Report, sequential_seconds};
 use apps::sor::{ByPage, Layout, PointByPoint, Problem, sequential, shared};
@@ -15,17 +15,23 @@ use serde_json::json;
 fn main() -> ExitCode {
     let options: SorOptions = program::options();
     let problem = |nodes| options.problem(nodes);
-    program::main("sor", &options.common, problem, |cluster, problem| {
-        let solve = match (options.layout, options.hoist) {
-            (SorLayout::Rows, true) => solve::<Rows<f64>>,
-            (SorLayout::Arrays, true) => solve::<Array2<f64>>,
-            (SorLayout::Rows, false) => solve::<PointByPoint<Rows<f64>>>,
-            (SorLayout::Pages, true) => solve::<ByPage>,
-            (SorLayout::Pages, false) => solve::<PointByPoint<ByPage>>,
-            (SorLayout::Arrays, false) => solve::<PointByPoint<Array2<f64>>>,
-        };
-        solve(&options.common, cluster, problem)
-    })
+    program::main(
+        "sor",
+        Losses::End,
+        &options.common,
+        problem,
+        |cluster, problem| {
+            let solve = match (options.layout, options.hoist) {
+                (SorLayout::Rows, true) => solve::<Rows<f64>>,
+                (SorLayout::Arrays, true) => solve::<Array2<f64>>,
+                (SorLayout::Rows, false) => solve::<PointByPoint<Rows<f64>>>,
+                (SorLayout::Pages, true) => solve::<ByPage>,
+                (SorLayout::Pages, false) => solve::<PointByPoint<ByPage>>,
+                (SorLayout::Arrays, false) => solve::<PointByPoint<Array2<f64>>>,
+            };
+            solve(&options.common, cluster, problem)
+        },
+    )
 }
 
 fn solve<L: Layout>(

@@ -3,7 +3,7 @@
 
 use std::process::ExitCode;
 
-use apps::program;
+use apps::program::{self, Losses};
 use apps::water::nsquared::PROGRAM;
 use apps::water::options::NsquaredOptions;
 
@@ -12,6 +12,7 @@ fn main() -> ExitCode {
     let problem = |nodes| options.problem(nodes);
     program::main(
         PROGRAM.name,
+        Losses::End,
         &options.common,
         problem,
         |cluster, problem| PROGRAM.solve(&options.common, cluster, problem),

@@ -15,6 +15,7 @@ pub use shared::solve_with;
 
 use serde_json::{Value, json};
 
+use crate::program::Losses;
 use crate::solve::Program;
 
 /// What a run found.
@@ -32,6 +33,7 @@ pub struct Found {
 /// The program.
 pub const PROGRAM: Program<Position, Found> = Program {
     name: "ida",
+    losses: Losses::Survives,
     sequential: sequential::solve,
     shared: shared::solve,
     differ: |alone, found| (alone != found).then(|| format!("{alone:?} and {found:?}")),

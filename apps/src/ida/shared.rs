@@ -1,6 +1,6 @@
 //! Iterative deepening on all nodes.
 
-use dhole::{Object, Result, Worker, on};
+use dhole::{JobQueue, Object, Result, Worker, on};
 use serde::{Deserialize, Serialize};
 
 use super::search::{Job, Seen, UNITS};
@@ -10,12 +10,12 @@ use crate::solve::Steps;
 
 /// The jobs of one node, which others take from when they have none.
 #[derive(Serialize, Deserialize, Default)]
-struct JobQueue {
+struct OwnJobs {
     jobs: Vec<Job>,
 }
 
 #[dhole::object]
-impl JobQueue {
+impl OwnJobs {
     pub fn fill(&mut self, jobs: Vec<Job>) {
         self.jobs = jobs;
     }
@@ -42,7 +42,41 @@ impl JobQueue {
 
 /// The fewest moves.
 pub fn solve(w: &mut Worker<'_>, position: &Position, steps: &mut Steps) -> Result<Found> {
+    if w.survives() {
+        return solve_surviving(w, position, steps);
+    }
     solve_with(w, position, steps, Mistake::Nothing)
+}
+
+/// Where nodes may be lost, with one queue of jobs in each round, which every node has: a queue of
+/// one node's own would be lost with that node.
+fn solve_surviving(w: &mut Worker<'_>, position: &Position, steps: &mut Steps) -> Result<Found> {
+    steps.begin(w)?;
+    let mut bound = position.distance();
+    let mut nodes_expanded = 0;
+    loop {
+        let mut all = Seen::default();
+        let jobs = all.jobs(*position, bound);
+        w.work(all.expanded * UNITS);
+        let queue = w.once(|w| Ok(JobQueue::<Job, Seen>::of(w, jobs)?))?;
+        queue.work(w, |w, job| {
+            let mut seen = Seen::default();
+            seen.look(job, bound);
+            w.work(seen.expanded * UNITS);
+            Ok(seen)
+        })?;
+        queue.results(w)?.into_iter().for_each(|seen| all.add(seen));
+        nodes_expanded += all.expanded;
+        if all.solutions > 0 {
+            steps.end(w)?;
+            return Ok(Found {
+                moves: bound,
+                solutions: all.solutions,
+                nodes_expanded,
+            });
+        }
+        bound = all.next;
+    }
 }
 
 /// As the program does, but for a mistake.
@@ -54,8 +88,8 @@ pub fn solve_with(
 ) -> Result<Found> {
     let (me, nodes) = (w.node(), w.nodes());
     // Each node keeps its own queue, and knows those of the others.
-    let mine = w.new_object(on(me), JobQueue::default())?;
-    let queues: Vec<Object<JobQueue>> = w.all_gather(mine)?;
+    let mine = w.new_object(on(me), OwnJobs::default())?;
+    let queues: Vec<Object<OwnJobs>> = w.all_gather(mine)?;
     steps.begin(w)?;
     let mut bound = position.distance();
     let mut nodes_expanded = 0;
@@ -96,8 +130,8 @@ pub fn solve_with(
 /// A job of the own queue, or else of another's, beginning with the next node's.
 fn next_job(
     w: &mut Worker<'_>,
-    queues: &[Object<JobQueue>],
-    mine: Object<JobQueue>,
+    queues: &[Object<OwnJobs>],
+    mine: Object<OwnJobs>,
     mistake: Mistake,
 ) -> Result<Option<Job>> {
     if let Some(job) = mine.pop(w)? {

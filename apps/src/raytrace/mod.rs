@@ -1,5 +1,5 @@
-//! A ray tracer: tiles of a picture are jobs in a queue on node 0; whoever has traced one puts its
-//! pixels into the picture, which is there too. Nothing is replicated, so nothing is multicast.
+//! A ray tracer: tiles of a picture are jobs in a queue on node 0; the pixels of a tile are the
+//! result of its job. Nothing is replicated, so nothing is multicast, unless nodes may be lost.
 
 mod options;
 mod picture;
@@ -19,6 +19,7 @@ use dhole::Error;
 use serde_json::{Value, json};
 
 use crate::digest::Digest;
+use crate::program::Losses;
 use crate::solve::Program;
 
 /// What is to be drawn, and where the picture goes.
@@ -44,6 +45,7 @@ pub struct Found {
 /// The program.
 pub const PROGRAM: Program<Problem, Found> = Program {
     name: "raytrace",
+    losses: Losses::Survives,
     sequential: sequential::solve,
     shared: shared::solve,
     differ: |alone, found| (alone != found).then(|| "the pictures differ".to_owned()),

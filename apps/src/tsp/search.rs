@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Instance;
+use super::one_tree::{OneTree, Rest};
+use super::{Instance, LowerBound};
 
 /// A way through all cities and back.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -22,6 +23,8 @@ const MOST_JOBS: usize = 1 << 20;
 pub trait Known {
     /// Why knowledge cannot be had.
     type Error;
+    /// The length of the shortest tour that anyone has found, as far as it is known here.
+    fn shortest(&self) -> u64;
     /// Whether a tour of this length is shorter than all that anyone has found.
     fn is_shorter(&mut self, length: u64) -> Result<bool, Self::Error>;
     /// A shorter one is found.
@@ -41,11 +44,18 @@ pub struct Search<'a> {
     /// Beginnings looked at.
     pub expanded: u64,
     spanning: Vec<u32>,
+    /// Where the bound is by 1-trees.
+    one_tree: Option<OneTree>,
 }
 
 impl<'a> Search<'a> {
-    /// A search that begins in city 0.
+    /// A search that begins in city 0, with the bound of the papers.
     pub fn new(instance: &'a Instance) -> Search<'a> {
+        Search::with_bound(instance, LowerBound::Tree)
+    }
+
+    /// A search that begins in city 0.
+    pub fn with_bound(instance: &'a Instance, bound: LowerBound) -> Search<'a> {
         let cities = instance.cities();
         let nearest = |from: usize| {
             let mut others: Vec<usize> = (0..cities).filter(|to| *to != from).collect();
@@ -54,7 +64,7 @@ impl<'a> Search<'a> {
         };
         let mut visited = vec![false; cities];
         visited[0] = true;
-        Search {
+        let mut search = Search {
             instance,
             nearest: (0..cities).map(nearest).collect(),
             path: vec![0],
@@ -62,22 +72,54 @@ impl<'a> Search<'a> {
             visited,
             expanded: 0,
             spanning: vec![0; cities],
+            one_tree: None,
+        };
+        if bound == LowerBound::OneTree {
+            let greedy = search.greedy().length;
+            search.one_tree = Some(OneTree::new(instance, greedy));
         }
+        search
     }
 
-    /// The tour that always goes to the nearest city next.
+    /// The tour that always goes to the nearest city next, but where a fixed edge leads.
     pub fn greedy(&self) -> Tour {
+        let fixed = self.instance.fixed();
         let mut visited = vec![false; self.instance.cities()];
-        let (mut cities, mut length, mut here) = (vec![0], 0, 0);
         visited[0] = true;
-        while let Some(next) = self.nearest[here].iter().find(|city| !visited[**city]) {
-            length += u64::from(self.instance.distance(here, *next));
-            visited[*next] = true;
-            cities.push(*next as u32);
-            here = *next;
+        let follow = |from: usize, visited: &mut [bool], cities: &mut Vec<usize>| {
+            let mut here = from;
+            while let Some(next) = fixed.of(here).iter().find(|city| !visited[**city]) {
+                visited[*next] = true;
+                cities.push(*next);
+                here = *next;
+            }
+            here
+        };
+        // Of two fixed edges of the first city one leads home, at the end of others.
+        let mut home = Vec::new();
+        if let [_, last] = *fixed.of(0) {
+            visited[last] = true;
+            home.push(last);
+            follow(last, &mut visited, &mut home);
         }
-        length += u64::from(self.instance.distance(here, 0));
-        Tour { length, cities }
+        let mut cities = vec![0];
+        let mut here = follow(0, &mut visited, &mut cities);
+        let free = |city: usize, visited: &[bool]| !visited[city] && fixed.of(city).len() < 2;
+        while let Some(next) = self.nearest[here]
+            .iter()
+            .find(|city| free(**city, &visited))
+        {
+            visited[*next] = true;
+            cities.push(*next);
+            here = follow(*next, &mut visited, &mut cities);
+        }
+        cities.extend(home.into_iter().rev());
+        let ways = cities.iter().zip(cities.iter().cycle().skip(1));
+        let length = ways.map(|(from, to)| u64::from(self.instance.distance(*from, *to)));
+        Tour {
+            length: length.sum(),
+            cities: cities.iter().map(|city| *city as u32).collect(),
+        }
     }
 
     /// The jobs: all beginnings of so many hops, those with short hops first. Of fewer hops where
@@ -90,7 +132,11 @@ impl<'a> Search<'a> {
             }
             let longer = |job: &Vec<u32>| {
                 let here = job.last().map_or(0, |city| *city as usize);
-                let next = self.nearest[here].iter().map(|city| *city as u32);
+                let before = job.iter().nth_back(1).map(|city| *city as usize);
+                let fixed = self.instance.fixed();
+                let next = self.nearest[here].iter();
+                let next = next.filter(|city| fixed.allow(before, here, **city));
+                let next = next.map(|city| *city as u32);
                 let next: Vec<u32> = next.filter(|city| !job.contains(city)).collect();
                 next.into_iter()
                     .map(|city| [&job[..], &[city]].concat())
@@ -127,6 +173,9 @@ impl<'a> Search<'a> {
         self.length += u64::from(self.instance.distance(here, city));
         self.visited[city] = true;
         self.path.push(city);
+        if let Some(one_tree) = &mut self.one_tree {
+            one_tree.enter(self.path.len());
+        }
     }
 
     fn back(&mut self) {
@@ -144,21 +193,25 @@ impl<'a> Search<'a> {
         let here = self.path[self.path.len() - 1];
         if self.path.len() == cities {
             let length = self.length + u64::from(self.instance.distance(here, 0));
-            if known.is_shorter(length)? {
+            if self.instance.fixed().allow_end(&self.path) && known.is_shorter(length)? {
                 let cities = self.path.iter().map(|city| *city as u32).collect();
                 known.found(Tour { length, cities })?;
             }
             return Ok(());
         }
-        let left = (cities - self.path.len()) as u64;
-        known.worked(3 * left * left);
-        let length = self.length + self.at_least(here);
+        let length = self.length + self.rest_at_least(here, known);
         if !known.is_shorter(length)? {
             return Ok(());
         }
+        let before = self.path.iter().nth_back(1).copied();
+        let order = self.one_tree.as_ref().map(|trees| {
+            let mut order = self.nearest[here].clone();
+            order.sort_by_key(|to| trees.step(self.instance, self.path.len(), here, *to));
+            order
+        });
         for next in 0..cities - 1 {
-            let city = self.nearest[here][next];
-            if !self.visited[city] {
+            let city = order.as_ref().unwrap_or(&self.nearest[here])[next];
+            if !self.visited[city] && self.instance.fixed().allow(before, here, city) {
                 self.go(city);
                 let looked = self.look(known);
                 self.back();
@@ -166,6 +219,25 @@ impl<'a> Search<'a> {
             }
         }
         Ok(())
+    }
+
+    /// What the rest of a tour takes at least.
+    fn rest_at_least<K: Known>(&mut self, here: usize, known: &mut K) -> u64 {
+        let path = self.path.len();
+        let left = (self.instance.cities() - path) as u64;
+        let tree = 3 * left * left;
+        let Some(one_tree) = &mut self.one_tree else {
+            known.worked(tree);
+            return self.at_least(here);
+        };
+        let rest = Rest {
+            here,
+            visited: &self.visited,
+            useless: known.shortest().saturating_sub(self.length),
+        };
+        let found = one_tree.at_least(self.instance, rest, path);
+        known.worked(found.trees * tree);
+        found.at_least
     }
 
     /// What the rest of a tour takes at least: a way to one of the cities that are left, through

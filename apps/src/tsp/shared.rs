@@ -1,92 +1,73 @@
 //! The search on all nodes.
 
-use std::collections::VecDeque;
-
-use dhole::{NodeId, Object, ObjectError, Result, Worker, on, replicated};
+use dhole::{JobQueue, Object, ObjectError, Result, Worker, replicated};
 use serde::{Deserialize, Serialize};
 
 use super::search::{Known, Search, Tour};
-use super::{Found, Instance};
+use super::stop::Stop;
+use super::{Found, Problem};
 use crate::mistake::Mistake;
-use crate::solve::Steps;
-
-/// Jobs, which the master makes and everybody takes.
-#[derive(Serialize, Deserialize, Default)]
-struct JobQueue {
-    jobs: VecDeque<Vec<u32>>,
-    closed: bool,
-}
-
-#[dhole::object]
-impl JobQueue {
-    pub fn push(&mut self, job: Vec<u32>) {
-        self.jobs.push_back(job);
-    }
-
-    pub fn close(&mut self) {
-        self.closed = true;
-    }
-
-    #[when(!self.jobs.is_empty() || self.closed)]
-    pub fn pop(&mut self) -> Option<Vec<u32>> {
-        self.jobs.pop_front()
-    }
-}
+use crate::solve::{Steps, result_counts};
 
 /// The shortest tour so far.
 #[derive(Serialize, Deserialize)]
-struct Bound(Tour);
+struct Bound {
+    tour: Tour,
+    /// Nobody is to look for a shorter one.
+    stopped: bool,
+}
 
 #[dhole::object]
 impl Bound {
+    /// What a tour must be shorter than: none is, once all are to stop.
     pub fn length(&self) -> u64 {
-        self.0.length
+        if self.stopped { 0 } else { self.tour.length }
     }
 
-    pub fn tour(&self) -> Tour {
-        self.0.clone()
+    pub fn best(&self) -> (Tour, bool) {
+        (self.tour.clone(), self.stopped)
     }
 
     pub fn set(&mut self, tour: Tour) {
-        self.0 = tour;
+        self.tour = tour;
     }
 
     pub fn shorten(&mut self, tour: Tour) {
-        if tour.length < self.0.length {
-            self.0 = tour;
+        if tour.length < self.tour.length {
+            self.tour = tour;
         }
     }
-}
 
-/// What all nodes did together.
-#[derive(Serialize, Deserialize, Default)]
-struct Sum(u64);
-
-#[dhole::object]
-impl Sum {
-    pub fn add(&mut self, n: u64) {
-        self.0 += n;
-    }
-
-    pub fn get(&self) -> u64 {
-        self.0
+    pub fn stop(&mut self) {
+        self.stopped = true;
     }
 }
 
 struct Shared<'a, 'id> {
     w: &'a mut Worker<'id>,
     bound: Object<Bound>,
+    queue: JobQueue<Vec<u32>, u64>,
     mistake: Mistake,
     /// The length of the shortest tour that was seen in this job, or of the first.
     seen: u64,
+    stop: &'a mut Stop,
 }
 
 impl Known for Shared<'_, '_> {
     type Error = ObjectError;
 
+    fn shortest(&self) -> u64 {
+        self.seen
+    }
+
     /// The shortest only ever gets shorter: what was none before is none now, whatever others have
     /// found meanwhile, and most beginnings are given up for that.
     fn is_shorter(&mut self, length: u64) -> Result<bool, ObjectError> {
+        if self.seen > 0 && self.stop.is_due(|| self.w.now()) {
+            self.seen = 0;
+            self.bound.stop(self.w)?;
+            self.queue.stop(self.w)?;
+        }
         if length < self.seen && self.mistake != Mistake::BoundUnseen {
             self.seen = self.bound.length(self.w)?;
         }
@@ -110,46 +91,53 @@ impl Known for Shared<'_, '_> {
 }
 
 /// The shortest tour.
-pub fn solve(w: &mut Worker<'_>, instance: &Instance, steps: &mut Steps) -> Result<Found> {
-    solve_with(w, instance, steps, Mistake::Nothing)
+pub fn solve(w: &mut Worker<'_>, problem: &Problem, steps: &mut Steps) -> Result<Found> {
+    solve_with(w, problem, steps, Mistake::Nothing)
 }
 
 /// As the program does, but for a mistake.
 pub fn solve_with(
     w: &mut Worker<'_>,
-    instance: &Instance,
+    problem: &Problem,
     steps: &mut Steps,
     mistake: Mistake,
 ) -> Result<Found> {
-    const MASTER: NodeId = NodeId(0);
-    let mut search = Search::new(instance);
+    let mut search = Search::with_bound(&problem.instance, problem.bound);
     let greedy = search.greedy();
     let seen = greedy.length;
-    let (queue, bound, sum) = w.once(|w| {
-        let queue = w.new_object(on(MASTER), JobQueue::default())?;
-        let bound = w.new_object(replicated(), Bound(greedy))?;
-        Ok((queue, bound, w.new_object(on(MASTER), Sum::default())?))
+    let bound = Bound {
+        tour: greedy,
+        stopped: false,
+    };
+    let (queue, bound) = w.once(|w| {
+        let queue = JobQueue::<Vec<u32>, u64>::of(w, search.jobs())?;
+        Ok((queue, w.new_object(replicated(), bound)?))
     })?;
     steps.begin(w)?;
-    if w.node() == MASTER {
-        for job in search.jobs() {
-            queue.push(w, job)?;
-        }
-        queue.close(w)?;
-    }
-    while let Some(job) = queue.pop(w)? {
+    let mut stop = Stop::after(problem.time_limit, w.now());
+    queue.work(w, |w, job| {
+        let before = search.expanded;
         let mut shared = Shared {
             w,
             bound,
+            queue,
             mistake,
             seen,
+            stop: &mut stop,
         };
         search.run(&job, &mut shared)?;
-    }
-    sum.add(w, search.expanded)?;
+        Ok(search.expanded - before)
+    })?;
     steps.end(w)?;
+    let expanded = if result_counts(w) {
+        queue.results(w)?
+    } else {
+        Vec::new()
+    };
+    let (tour, stopped) = bound.best(w)?;
     Ok(Found {
-        tour: bound.tour(w)?,
-        nodes_expanded: sum.get(w)?,
+        tour,
+        nodes_expanded: expanded.into_iter().sum(),
+        stopped,
     })
 }

@@ -11,50 +11,99 @@ pub enum Metric {
     Explicit,
     /// In the plane, rounded to the nearest.
     Euclidean,
+    /// In space, rounded to the nearest.
+    Euclidean3,
     /// In the plane, rounded up.
     Ceiling,
+    /// Along the axes of the plane.
+    Manhattan,
+    /// Along the axes of space.
+    Manhattan3,
+    /// Along the axis of the plane on which they are furthest apart.
+    Maximum,
+    /// Along the axis of space on which they are furthest apart.
+    Maximum3,
     /// On the Earth, as TSPLIB takes it.
     Geo,
     /// AT&T's pseudo-Euclidean one.
     Att,
 }
 
+/// The metrics by the names that files give them.
+const METRICS: [(&str, Metric); 10] = [
+    ("EXPLICIT", Metric::Explicit),
+    ("EUC_2D", Metric::Euclidean),
+    ("EUC_3D", Metric::Euclidean3),
+    ("CEIL_2D", Metric::Ceiling),
+    ("MAN_2D", Metric::Manhattan),
+    ("MAN_3D", Metric::Manhattan3),
+    ("MAX_2D", Metric::Maximum),
+    ("MAX_3D", Metric::Maximum3),
+    ("GEO", Metric::Geo),
+    ("ATT", Metric::Att),
+];
+
 impl FromStr for Metric {
     type Err = ();
     fn from_str(name: &str) -> Result<Metric, ()> {
-        Ok(match name {
-            "EXPLICIT" => Metric::Explicit,
-            "EUC_2D" => Metric::Euclidean,
-            "CEIL_2D" => Metric::Ceiling,
-            "GEO" => Metric::Geo,
-            "ATT" => Metric::Att,
-            _ => return Err(()),
-        })
+        let mut all = METRICS.iter();
+        let found = all.find(|(its, _)| its.eq_ignore_ascii_case(name));
+        found.map(|(_, metric)| *metric).ok_or(())
     }
 }
 
-/// A distance in the plane.
-pub fn planar(metric: Metric, a: (f64, f64), b: (f64, f64)) -> f64 {
-    let (x, y) = (a.0 - b.0, a.1 - b.1);
-    match metric {
-        // As TSPLIB has it: `hypot` may be a little above the root of an exact square.
-        Metric::Ceiling => (x * x + y * y).sqrt().ceil(),
-        Metric::Att => {
-            let exact = ((x * x + y * y) / 10.0).sqrt();
-            let rounded = (exact + 0.5).floor();
-            if rounded < exact {
-                rounded + 1.0
-            } else {
-                rounded
+impl fmt::Display for Metric {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut all = METRICS.iter();
+        let found = all.find(|(_, metric)| metric == self);
+        f.write_str(found.map_or("", |(name, _)| name))
+    }
+}
+
+impl Metric {
+    /// How many coordinates a place has.
+    pub fn coordinates(self) -> usize {
+        match self {
+            Metric::Explicit => 0,
+            Metric::Euclidean3 | Metric::Manhattan3 | Metric::Maximum3 => 3,
+            _ => 2,
+        }
+    }
+
+    /// How far it is from one place to another, a whole number. What a place of two coordinates
+    /// has in place of a third is 0.
+    pub fn between(self, a: [f64; 3], b: [f64; 3]) -> f64 {
+        let apart = [0, 1, 2].map(|axis| a[axis] - b[axis]);
+        let square: f64 = apart.iter().map(|along| along * along).sum();
+        let nearest = |exact: f64| (exact + 0.5).floor();
+        match self {
+            Metric::Explicit => 0.0,
+            // As TSPLIB has it: `hypot` may be a little above the root of an exact square.
+            Metric::Euclidean | Metric::Euclidean3 => nearest(square.sqrt()),
+            Metric::Ceiling => square.sqrt().ceil(),
+            Metric::Manhattan | Metric::Manhattan3 => {
+                nearest(apart.iter().map(|it| it.abs()).sum())
+            }
+            Metric::Maximum | Metric::Maximum3 => apart
+                .iter()
+                .fold(0.0, |most: f64, it| most.max(nearest(it.abs()))),
+            Metric::Geo => geo((a[0], a[1]), (b[0], b[1])),
+            Metric::Att => {
+                let exact = (square / 10.0).sqrt();
+                let rounded = nearest(exact);
+                if rounded < exact {
+                    rounded + 1.0
+                } else {
+                    rounded
+                }
             }
         }
-        _ => ((x * x + y * y).sqrt() + 0.5).floor(),
     }
 }
 
 /// A distance on the Earth; places are in degrees and minutes, `DDD.MM`. TSPLIB's own arithmetic,
 /// with its value of pi, is what published optima are for.
-pub fn geo(a: (f64, f64), b: (f64, f64)) -> f64 {
+fn geo(a: (f64, f64), b: (f64, f64)) -> f64 {
     #[expect(clippy::approx_constant, reason = "TSPLIB's pi is not pi")]
     const TSPLIB_PI: f64 = 3.141_592;
     const _: () = assert!(PI - TSPLIB_PI < 1e-6);
@@ -91,7 +140,7 @@ impl FromStr for Format {
     type Err = ();
     fn from_str(name: &str) -> Result<Format, ()> {
         // A symmetric matrix by columns is its other half by rows.
-        Ok(match name {
+        Ok(match &*name.to_ascii_uppercase() {
             "FULL_MATRIX" => Format::FullMatrix,
             "UPPER_ROW" | "LOWER_COL" => Format::UpperRow,
             "LOWER_ROW" | "UPPER_COL" => Format::LowerRow,
@@ -102,29 +151,27 @@ impl FromStr for Format {
     }
 }
 
-impl fmt::Display for Format {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Format::FullMatrix => "FULL_MATRIX",
-            Format::UpperRow => "UPPER_ROW",
-            Format::LowerRow => "LOWER_ROW",
-            Format::UpperDiagonalRow => "UPPER_DIAG_ROW",
-            Format::LowerDiagonalRow => "LOWER_DIAG_ROW",
-        })
-    }
-}
-
 impl Format {
+    /// How many numbers there are.
+    pub fn numbers(self, cities: usize) -> u128 {
+        let cities = cities as u128;
+        match self {
+            Format::FullMatrix => cities * cities,
+            Format::UpperRow | Format::LowerRow => cities * (cities - 1) / 2,
+            Format::UpperDiagonalRow | Format::LowerDiagonalRow => cities * (cities + 1) / 2,
+        }
+    }
+
     /// Row and column of each number.
-    pub fn places(self, cities: usize) -> Vec<(usize, usize)> {
-        let columns = |row: usize| match self {
+    pub fn places(self, cities: usize) -> impl Iterator<Item = (usize, usize)> {
+        let columns = move |row: usize| match self {
             Format::FullMatrix => 0..cities,
             Format::UpperRow => row + 1..cities,
             Format::LowerRow => 0..row,
             Format::UpperDiagonalRow => row..cities,
             Format::LowerDiagonalRow => 0..row + 1,
         };
-        let row = |row| columns(row).map(move |column| (row, column));
-        (0..cities).flat_map(row).collect()
+        let row = move |row| columns(row).map(move |column| (row, column));
+        (0..cities).flat_map(row)
     }
 }

@@ -8,6 +8,9 @@ use syn::{
     Pat, Path, Result, ReturnType, Signature, Type, Visibility,
 };
 
+/// What a method is marked with that the engine executes when a node is lost.
+const ON_LOSS: &str = "on_loss";
+
 /// An operation, as the program spells it.
 struct Operation {
     name: Ident,
@@ -19,6 +22,8 @@ struct Operation {
     result: TokenStream,
     result_span: Span,
     guard: Option<Expr>,
+    /// The engine executes it when a node is lost, and nobody else: a handle does not have it.
+    on_loss: bool,
 }
 
 /// What the attribute makes of an `impl`. What is refused of it has an error, and what the program
@@ -36,7 +41,8 @@ pub(crate) fn object(arguments: TokenStream, input: TokenStream) -> Result<Token
             _ => None,
         });
         for function in functions {
-            function.attrs.retain(|attr| !attr.path().is_ident("when"));
+            takes_attribute(function, "when");
+            takes_attribute(function, ON_LOSS);
         }
         error.into_compile_error()
     });
@@ -70,7 +76,7 @@ fn operations_of(arguments: TokenStream, block: &mut ItemImpl) -> Result<TokenSt
         let ImplItem::Fn(function) = item else {
             continue;
         };
-        match operation(function) {
+        match operation(function, &private) {
             Ok(operation) => operations.extend(operation),
             Err(error) => {
                 refused.push(function.clone());
@@ -81,7 +87,12 @@ fn operations_of(arguments: TokenStream, block: &mut ItemImpl) -> Result<TokenSt
             }
         }
     }
-    if operations.is_empty() && errors.is_none() {
+    let mut on_loss = operations.iter().filter(|it| it.on_loss);
+    if let (Some(_), Some(second)) = (on_loss.next(), on_loss.next()) {
+        let what = "a type has one method `#[on_loss]`";
+        return Err(Error::new_spanned(&second.name, what));
+    }
+    if operations.iter().all(|it| it.on_loss) && errors.is_none() {
         let what = "no operations: those are the `pub` methods that take `&self` or `&mut self`";
         return Err(Error::new_spanned(&block.self_ty, what));
     }
@@ -155,8 +166,11 @@ fn crate_of(arguments: TokenStream) -> Result<(LitStr, TokenStream)> {
 }
 
 /// Takes an operation out of a method, if it is one, and its guard off it.
-fn operation(function: &mut ImplItemFn) -> Result<Option<Operation>> {
+fn operation(function: &mut ImplItemFn, private: &TokenStream) -> Result<Option<Operation>> {
     let guard = guard(function)?;
+    if takes_attribute(function, ON_LOSS) {
+        return hook(function, guard, private).map(Some);
+    }
     let signature = &function.sig;
     let public = !matches!(function.vis, Visibility::Inherited);
     let receiver = signature.receiver();
@@ -227,7 +241,58 @@ fn operation(function: &mut ImplItemFn) -> Result<Option<Operation>> {
         result,
         result_span,
         guard,
+        on_loss: false,
     }))
+}
+
+/// Takes the method that the engine executes when a node is lost.
+fn hook(function: &ImplItemFn, guard: Option<Expr>, private: &TokenStream) -> Result<Operation> {
+    let signature = &function.sig;
+    if let Some(guard) = guard {
+        let what = "what a loss means cannot wait: `#[on_loss]` has no `#[when(..)]`";
+        return Err(Error::new_spanned(guard, what));
+    }
+    if !matches!(function.vis, Visibility::Inherited) {
+        let what = "the runtime calls what is `#[on_loss]`, and no program: it is not `pub`";
+        return Err(Error::new_spanned(&function.vis, what));
+    }
+    let inputs: Vec<_> = signature.inputs.iter().collect();
+    let plain = signature.generics.params.is_empty()
+        && signature.asyncness.is_none()
+        && signature.unsafety.is_none()
+        && matches!(signature.output, ReturnType::Default);
+    match inputs[..] {
+        [FnArg::Receiver(receiver), FnArg::Typed(_)]
+            if plain
+                && receiver.reference.is_some()
+                && receiver.colon_token.is_none()
+                && receiver.mutability.is_some() =>
+        {
+            Ok(Operation {
+                name: signature.ident.clone(),
+                visibility: Visibility::Inherited,
+                docs: Vec::new(),
+                writes: true,
+                arguments: vec![format_ident!("node")],
+                types: vec![syn::parse2(quote!(#private::NodeId))?],
+                result: quote!(()),
+                result_span: signature.ident.span(),
+                guard: None,
+                on_loss: true,
+            })
+        }
+        _ => {
+            let what = "what is `#[on_loss]` is `fn name(&mut self, node: NodeId)`";
+            Err(Error::new_spanned(signature, what))
+        }
+    }
+}
+
+/// Takes an attribute without arguments off a method; whether it was there.
+fn takes_attribute(function: &mut ImplItemFn, name: &str) -> bool {
+    let before = function.attrs.len();
+    function.attrs.retain(|attr| !attr.path().is_ident(name));
+    function.attrs.len() < before
 }
 
 /// Takes `#[when(..)]` off a method.
@@ -294,7 +359,8 @@ fn generate(
     });
     let names: Vec<_> = names.collect();
     let handle = format_ident!("{type_name}Operations");
-    let proxies = operations.iter().enumerate().map(|(number, operation)| {
+    let called = operations.iter().enumerate().filter(|(_, it)| !it.on_loss);
+    let proxies = called.map(|(number, operation)| {
         let number = number as u16;
         let starts = format_ident!("start_{}", operation.name);
         // An operation that is called so itself keeps its name.
@@ -304,6 +370,12 @@ fn generate(
         quote!(#proxy #starter)
     });
     let guards = operations.iter().filter_map(when);
+    let on_loss = operations.iter().position(|it| it.on_loss).map(|number| {
+        let number = number as u16;
+        quote! {
+            const ON_LOSS: ::core::option::Option<u16> = ::core::option::Option::Some(#number);
+        }
+    });
     let infos = operations.iter().map(|it| info(it, type_name, private));
     let arms = operations.iter().enumerate().map(|(number, it)| {
         let number = number as u16;
@@ -362,6 +434,7 @@ fn generate(
             impl #impl_generics #private::ObjectType for #ty #where_clause {
                 type Operations = #handle<#(#names),*>;
                 const OPERATIONS: &'static [#private::OperationInfo] = &[#(#infos),*];
+                #on_loss
 
                 fn apply(
                     &mut self,

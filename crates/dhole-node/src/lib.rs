@@ -119,6 +119,7 @@ pub type HashSet<K> = rustc_hash::FxHashSet<K>;
 pub mod __private {
     pub use dhole_heap::__private::*;
     pub use dhole_heap::{Share as DeriveShare, Tag};
+    pub use dhole_model::NodeId;
 
     pub use dhole_ship::Stateless;
 

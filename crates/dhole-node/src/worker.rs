@@ -66,6 +66,12 @@ impl<'id> Worker<'id> {
         self.link.node.nodes
     }
 
+    /// Whether the run goes on when nodes are lost: what must outlive a node is kept
+    /// [replicated](crate::object::replicated) then.
+    pub fn survives(&self) -> bool {
+        self.link.survives()
+    }
+
     /// The time since the run began, on this node's clock; virtual in a simulation.
     pub fn now(&self) -> Duration {
         self.link.machine.enter(self.node());

@@ -140,6 +140,11 @@ impl Config {
         self
     }
 
+    /// Whether the run goes on when nodes are lost: a program that cannot says so before it runs.
+    pub fn survives(&self) -> bool {
+        self.survive
+    }
+
     /// How workers wait: they spin, then yield, then park, each for as long as it says. What the
     /// command says goes before it (`dhole run --spin-us`, `--yields`, `--park-ms`; `DHOLE_SPIN_US`
     /// and so on). Nothing but the time depends on it, and in a simulation not even that.

@@ -66,6 +66,7 @@
 
 mod config;
 mod defaults;
+mod job_queue;
 pub mod net;
 mod process;
 mod report;
@@ -92,6 +93,7 @@ pub use dhole_node::{
     Where, Worker, WriteDetection,
 };
 pub use dhole_node::{Ending, HashMap, HashSet, ProtocolError, Refusal, Strategy, anywhere, op};
+pub use job_queue::{ByValue, JobQueue, Lease};
 pub use process::{Process, process};
 pub use report::{Report, Run, Simulated};
 

@@ -99,6 +99,39 @@
 //! }
 //! ```
 //!
+//! What a loss means for an object the runtime executes, at once, with the node:
+//!
+//! ```compile_fail
+//! # #[derive(serde::Serialize, serde::Deserialize)] struct Queue(u32);
+//! #[dhole::object]
+//! impl Queue {
+//!     pub fn len(&self) -> u32 { self.0 }
+//!     #[on_loss] // error: it is not `pub`
+//!     pub fn lose(&mut self, node: dhole::NodeId) {}
+//! }
+//! ```
+//!
+//! ```compile_fail
+//! # #[derive(serde::Serialize, serde::Deserialize)] struct Queue(u32);
+//! #[dhole::object]
+//! impl Queue {
+//!     pub fn len(&self) -> u32 { self.0 }
+//!     #[on_loss]
+//!     #[when(self.0 > 0)] // error: it cannot wait
+//!     fn lose(&mut self, node: dhole::NodeId) {}
+//! }
+//! ```
+//!
+//! ```compile_fail,E0308
+//! # #[derive(serde::Serialize, serde::Deserialize)] struct Queue(u32);
+//! #[dhole::object]
+//! impl Queue {
+//!     pub fn len(&self) -> u32 { self.0 }
+//!     #[on_loss]
+//!     fn lose(&mut self, node: String) {} // error: expected `String`, found `NodeId`
+//! }
+//! ```
+//!
 //! A handle is of a type that has operations, and has no others:
 //!
 //! ```compile_fail,E0277

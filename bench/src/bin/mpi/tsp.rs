@@ -66,6 +66,10 @@ impl Cluster<'_> {
 impl Known for Cluster<'_> {
     type Error = Infallible;
 
+    fn shortest(&self) -> u64 {
+        self.shortest
+    }
+
     fn is_shorter(&mut self, length: u64) -> Result<bool, Infallible> {
         self.until_look -= 1;
         if self.until_look == 0 {

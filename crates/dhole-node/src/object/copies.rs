@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use dhole_model::{ObjectId, VectorTime};
+use dhole_model::{NodeId, ObjectId, VectorTime};
 use dhole_protocol::objects::{Bytes, Call, CallRef, Host, Refusal, Saved, Tried};
 use dhole_protocol::{News, Protocol};
 use rustc_hash::FxHashMap;
 
-use super::kind::{self, AnyObject, Applied, Kind, Malformed, ObjectType};
+use super::kind::{self, AnyObject, Applied, Kind, Malformed, ObjectType, encode};
 
 /// The copies of objects on one node.
 #[derive(Default)]
@@ -202,8 +202,10 @@ impl Host for Hosting<'_> {
             return Err(Refusal::OtherType(kept.kind.name().into()));
         }
         let info = kept.kind.operations.get(usize::from(operation));
-        // Whoever says that it only reads a replica must not change it.
-        if info.is_none_or(|info| info.writes != writes) {
+        // Whoever says that it only reads a replica must not change it, and only the order of the
+        // group says that a node is lost.
+        let is_hook = kept.kind.on_loss == Some(operation);
+        if is_hook || info.is_none_or(|info| info.writes != writes) {
             let what = "it has no such operation";
             return Err(Refusal::Malformed(what.into()));
         }
@@ -213,6 +215,18 @@ impl Host for Hosting<'_> {
             self.copies.executed_ns += now().saturating_sub(began);
         }
         Ok(applied?.map_err(|cause| malformed(*cause))? == Applied::Done)
+    }
+
+    fn lose(&mut self, object: ObjectId, node: NodeId) -> Option<u16> {
+        let kept = self.copies.copies.get_mut(&object)?.sound().ok()?;
+        let operation = kept.kind.on_loss?;
+        let node = encode("the node that is lost", &node).ok()?;
+        // One that panics poisons the copy, on every node alike: whoever calls it later is told.
+        let mut nothing = Vec::new();
+        let _ = kept.run(operation, |state| {
+            state.apply(operation, &node, &mut nothing)
+        });
+        Some(operation)
     }
 
     fn save(&mut self, object: ObjectId) -> Saved {

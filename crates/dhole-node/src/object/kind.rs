@@ -27,6 +27,10 @@ pub trait ObjectType: Serialize + DeserializeOwned + Send + Sync + 'static {
     #[doc(hidden)]
     const OPERATIONS: &'static [OperationInfo];
 
+    /// The operation that the engine executes when a node is lost, with that node.
+    #[doc(hidden)]
+    const ON_LOSS: Option<u16> = None;
+
     /// Executes the operation of this number, if its guard is true, and appends the bytes of its
     /// result.
     #[doc(hidden)]
@@ -165,6 +169,7 @@ type Restore = fn(&[u8]) -> Result<Box<dyn AnyObject>, Malformed>;
 pub(crate) struct Kind {
     name: fn() -> &'static str,
     pub operations: &'static [OperationInfo],
+    pub on_loss: Option<u16>,
     pub restore: Restore,
 }
 
@@ -177,6 +182,7 @@ impl<T: ObjectType> Ship for Of<T> {
     const IS: &'static Kind = &Kind {
         name: type_name::<T>,
         operations: T::OPERATIONS,
+        on_loss: T::ON_LOSS,
         restore: |bytes| Ok(Box::new(decode::<T>("the state of an object", bytes)?)),
     };
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use dhole_model::{NodeId, ObjectId, VectorTime};
 
 use super::bytes::Bytes;
-use super::entry::{Entry, Place};
+use super::entry::{Deferred, Entry, Place};
 use super::host::Host;
 use super::message::{CallId, ObjectsMessage, Ordered, Outcome, Refusal, Saved, Strategy, Waiting};
 use super::{Objects, ObjectsCommand, Out};
@@ -65,7 +65,8 @@ impl Objects {
         };
         match (place, to) {
             (Place::Coming | Place::Spreading(_), _) => {
-                entry.deferred.push_back((sequence, Arc::clone(body)));
+                let body = Deferred::Ordered(Arc::clone(body));
+                entry.deferred.push_back((sequence, body));
                 return;
             }
             (Place::Lost(node), _) => done = Err(Refusal::Lost(node)),
@@ -282,10 +283,15 @@ impl Objects {
             if matches!(entry.place, Place::Coming | Place::Spreading(_)) {
                 return;
             }
-            let Some((sequence, body)) = entry.deferred.pop_front() else {
-                break;
-            };
-            self.ordered(sequence, &body, host, out);
+            match entry.deferred.pop_front() {
+                Some((sequence, Deferred::Ordered(body))) => {
+                    self.ordered(sequence, &body, host, out);
+                }
+                Some((sequence, Deferred::Gone(nodes))) => {
+                    self.hear_of_loss(sequence, object, &nodes, host, out);
+                }
+                None => break,
+            }
         }
         self.take_postponed(object, host, out);
     }

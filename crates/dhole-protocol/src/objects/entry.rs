@@ -26,6 +26,15 @@ pub enum Place {
     Lost(NodeId),
 }
 
+/// Something that was ordered while an object's state was on its way.
+#[derive(Clone, Debug)]
+pub(super) enum Deferred {
+    /// A multicast.
+    Ordered(Arc<Ordered>),
+    /// These nodes are lost.
+    Gone(Vec<NodeId>),
+}
+
 /// One object, as a node knows it.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
@@ -45,7 +54,7 @@ pub(super) struct Entry {
     /// Calls of this node's worker, until there is a place to make them.
     pub postponed: Vec<Call>,
     /// What was ordered while the object's state was on its way.
-    pub deferred: VecDeque<(u64, Arc<Ordered>)>,
+    pub deferred: VecDeque<(u64, Deferred)>,
     /// The last operations that were ordered, each with the digest of what it left behind.
     pub digests: VecDeque<(u64, u16, u64)>,
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use dhole_model::{IdSet, NodeId, ObjectCounters, ObjectId};
 
 use super::bytes::Bytes;
-use super::entry::Place;
+use super::entry::{Deferred, Place};
 use super::host::Host;
 use super::message::{CallId, Ordered, Refusal, Waiting};
 use super::{Objects, ObjectsCommand, Out};
@@ -72,7 +72,8 @@ impl Objects {
         if let Some(entry) = self.table.get_mut(&object)
             && matches!(entry.place, Place::Coming | Place::Spreading(_))
         {
-            entry.deferred.push_back((sequence, Arc::clone(body)));
+            let body = Deferred::Ordered(Arc::clone(body));
+            entry.deferred.push_back((sequence, body));
             return;
         }
         let entry = self.table.remove(&object);

@@ -5,10 +5,14 @@
 //! that was the only one is lost with its node, also while it was on its way there or from there:
 //! whoever waits for it, and whoever calls it later, is told so. What a lost node waited for is
 //! never executed.
+//!
+//! A type may say what a loss means for its objects ([`Host::lose`]). Every copy does that at the
+//! loss's place in the order, so replicas stay alike; then the calls that wait are tried again. A
+//! copy that is on its way does it when it has come, in its turn among what was ordered meanwhile.
 
 use dhole_model::{NodeId, ObjectId};
 
-use super::entry::Place;
+use super::entry::{Deferred, Place};
 use super::host::Host;
 use super::message::Refusal;
 use super::{Objects, ObjectsCommand, Out};
@@ -41,6 +45,7 @@ impl Objects {
             }
             self.lose_state(object, host, out);
             self.lose_copy(object);
+            self.hear_of_loss(self.delivered, object, nodes, host, out);
             self.take_postponed(object, host, out);
         }
         self.give_up_calls(out);
@@ -63,6 +68,45 @@ impl Objects {
                 self.install(self.delivered, object, &state, &[], host, out);
             }
             _ => {}
+        }
+    }
+
+    /// The copy here, if there is one, does what a loss of these nodes means for it; if it is to
+    /// come, it does so then.
+    pub(super) fn hear_of_loss(
+        &mut self,
+        sequence: u64,
+        object: ObjectId,
+        nodes: &[NodeId],
+        host: &mut dyn Host,
+        out: Out<'_>,
+    ) {
+        let Some(entry) = self.table.get_mut(&object) else {
+            return;
+        };
+        let place = entry.place;
+        match place {
+            Place::Here | Place::Replicated => {}
+            Place::Coming | Place::Spreading(_) => {
+                let gone = Deferred::Gone(nodes.to_vec());
+                entry.deferred.push_back((sequence, gone));
+                return;
+            }
+            Place::Unknown | Place::At(_) | Place::Lost(_) => return,
+        }
+        // What was deferred before the loss may have come to wait since.
+        let waits = |by: NodeId| !nodes.contains(&by);
+        entry.blocked.retain(|waiting| waits(waiting.call.id.node));
+        let losses = nodes.iter().map(|node| host.lose(object, *node));
+        let Some(operation) = losses.fold(None, Option::or) else {
+            return;
+        };
+        self.acquire_due = true;
+        if place == Place::Replicated {
+            self.remember(object, sequence, operation, host);
+            self.retry_replica(sequence, object, host, out);
+        } else {
+            self.retry(object, host, out);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use dhole_model::{ObjectId, VectorTime};
+use dhole_model::{NodeId, ObjectId, VectorTime};
 
 use super::message::{Call, CallRef, Outcome, Refusal, Saved};
 use crate::News;
@@ -44,6 +44,13 @@ pub trait Host {
             }
             Tried::Blocked => Ok(false),
         }
+    }
+
+    /// Executes on the copy here what a loss of this node means for it: the number of that
+    /// operation, if its type has one.
+    fn lose(&mut self, object: ObjectId, node: NodeId) -> Option<u16> {
+        let _ = (object, node);
+        None
     }
 
     /// The type and the state of the copy here.

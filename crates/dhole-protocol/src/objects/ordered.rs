@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use dhole_model::NodeId;
+use dhole_model::{NodeId, ObjectId};
 
 use super::bytes::Bytes;
-use super::entry::{Entry, Place};
+use super::entry::{Deferred, Entry, Place};
 use super::host::{Host, Tried};
 use super::meeting::Arrived;
 use super::message::{Call, CallId, Ordered, Outcome, Refusal, Waiting};
@@ -106,7 +106,8 @@ impl Objects {
                         self.execute(call.clone(), time.as_ref(), host, out);
                     }
                     Place::Coming | Place::Spreading(_) => {
-                        entry.deferred.push_back((sequence, Arc::clone(body)));
+                        let body = Deferred::Ordered(Arc::clone(body));
+                        entry.deferred.push_back((sequence, body));
                     }
                     // Whoever has the copy answers.
                     Place::At(to) => {
@@ -162,7 +163,7 @@ impl Objects {
         match host.apply(call) {
             Tried::Done(outcome) => {
                 self.executed(sequence, call, outcome, host, out);
-                self.retry_replica(sequence, call, host, out);
+                self.retry_replica(sequence, call.object, host, out);
             }
             Tried::Blocked => {
                 let most = self.most_calls();
@@ -192,8 +193,13 @@ impl Objects {
 
     /// As `retry`, on a replica: all nodes do the same, but for the reads of their own workers,
     /// which change nothing.
-    fn retry_replica(&mut self, sequence: u64, after: &Call, host: &mut dyn Host, out: Out<'_>) {
-        let object = after.object;
+    pub(super) fn retry_replica(
+        &mut self,
+        sequence: u64,
+        object: ObjectId,
+        host: &mut dyn Host,
+        out: Out<'_>,
+    ) {
         let mut next = 0;
         loop {
             let entry = self.table.get(&object);
@@ -230,9 +236,9 @@ impl Objects {
     }
 
     /// Keeps the digest of what an operation has left behind, where digests are kept.
-    fn remember(
+    pub(super) fn remember(
         &mut self,
-        object: dhole_model::ObjectId,
+        object: ObjectId,
         sequence: u64,
         operation: u16,
         host: &mut dyn Host,

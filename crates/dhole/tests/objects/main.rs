@@ -6,6 +6,8 @@ mod failing;
 mod freeing;
 mod guards;
 mod handover;
+mod jobs;
+mod losses;
 mod orders;
 mod queue;
 mod surviving;

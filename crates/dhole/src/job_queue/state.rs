@@ -1,0 +1,149 @@
+//! The state of a queue and its operations.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use dhole_model::NodeId;
+use serde::{Deserialize, Serialize};
+
+use super::ByValue;
+
+/// The jobs and the results, as one object.
+#[derive(Serialize, Deserialize)]
+#[serde(bound = "J: ByValue, R: ByValue")]
+pub(super) struct JobQueue<J: ByValue, R: ByValue> {
+    /// The jobs that wait, in the order of their numbers.
+    waiting: VecDeque<(u64, J)>,
+    /// The jobs that were taken and have no result: each with its taker. Who takes it next gets a
+    /// copy of the job, should that node be lost.
+    leased: BTreeMap<u64, (NodeId, J)>,
+    /// The result of each job by its number, once it is there.
+    results: Vec<Option<R>>,
+    /// So many jobs may wait, if there is a limit.
+    limit: Option<u64>,
+    closed: bool,
+    /// No job is given out any more.
+    stopped: bool,
+}
+
+/// What follows on a job.
+#[derive(Serialize, Deserialize)]
+pub(super) enum Next<J> {
+    /// Another one.
+    Job(u64, J),
+    /// None for now.
+    Wait,
+    /// None any more.
+    End,
+}
+
+impl<J: ByValue, R: ByValue> Default for JobQueue<J, R> {
+    fn default() -> JobQueue<J, R> {
+        JobQueue {
+            waiting: VecDeque::new(),
+            leased: BTreeMap::new(),
+            results: Vec::new(),
+            limit: None,
+            closed: false,
+            stopped: false,
+        }
+    }
+}
+
+#[dhole_macros::object(crate = "dhole_node")]
+impl<J: ByValue, R: ByValue> JobQueue<J, R> {
+    #[when(self.has_room())]
+    pub fn push(&mut self, job: J) -> Option<u64> {
+        (!self.closed).then(|| self.append(job))
+    }
+
+    pub fn close(&mut self) {
+        self.closed = true;
+    }
+
+    pub fn stop(&mut self) {
+        (self.closed, self.stopped) = (true, true);
+        self.waiting.clear();
+    }
+
+    #[when(!self.waiting.is_empty() || self.has_ended())]
+    pub fn take(&mut self, node: NodeId) -> Option<(u64, J)> {
+        let (id, job) = self.waiting.pop_front()?;
+        self.leased.insert(id, (node, job.clone()));
+        Some((id, job))
+    }
+
+    /// Whether the result counts: it does if the job is this node's.
+    pub fn complete(&mut self, node: NodeId, id: u64, result: R) -> bool {
+        let is_its = matches!(self.leased.get(&id), Some((taker, _)) if *taker == node);
+        let place = self.results.get_mut(id as usize).filter(|_| is_its);
+        let Some(place) = place else {
+            return false;
+        };
+        *place = Some(result);
+        self.leased.remove(&id);
+        true
+    }
+
+    pub fn complete_and_take(&mut self, node: NodeId, id: u64, result: R) -> Next<J> {
+        self.complete(node, id, result);
+        match self.take(node) {
+            Some((id, job)) => Next::Job(id, job),
+            None if self.has_ended() => Next::End,
+            None => Next::Wait,
+        }
+    }
+
+    pub fn results(&self) -> Vec<R> {
+        self.results.iter().flatten().cloned().collect()
+    }
+
+    /// What the lost node had taken waits again, before what nobody has taken.
+    #[on_loss]
+    fn take_back(&mut self, node: NodeId) {
+        let (lost, kept) = std::mem::take(&mut self.leased)
+            .into_iter()
+            .partition::<BTreeMap<_, _>, _>(|(_, (taker, _))| *taker == node);
+        self.leased = kept;
+        let again = lost.into_iter().rev().filter(|_| !self.stopped);
+        for (id, (_, job)) in again {
+            self.waiting.push_front((id, job));
+        }
+    }
+
+    /// An empty queue of at most so many jobs.
+    pub(super) fn bounded(limit: u64) -> JobQueue<J, R> {
+        JobQueue {
+            limit: Some(limit),
+            ..JobQueue::default()
+        }
+    }
+
+    /// A closed queue of these jobs.
+    pub(super) fn of(jobs: impl IntoIterator<Item = J>) -> JobQueue<J, R> {
+        let mut queue = JobQueue::default();
+        for job in jobs {
+            queue.append(job);
+        }
+        queue.closed = true;
+        queue
+    }
+
+    fn append(&mut self, job: J) -> u64 {
+        let id = self.results.len() as u64;
+        self.waiting.push_back((id, job));
+        self.results.push(None);
+        id
+    }
+
+    fn has_room(&self) -> bool {
+        let waiting = self.waiting.len() as u64;
+        self.closed || self.limit.is_none_or(|limit| waiting < limit)
+    }
+
+    fn has_ended(&self) -> bool {
+        self.closed && self.waiting.is_empty() && self.leased.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests;
