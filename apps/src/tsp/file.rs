@@ -415,7 +415,7 @@ impl File {
     /// The instance, with all its distances.
     ///
     /// # Errors
-    /// [`BadFile`] when there are more than [`MOST_CITIES`], or two are too far apart.
+    /// [`BadFile`] when there are more than `MOST_CITIES`, or two are too far apart.
     pub fn instance(self) -> Result<Instance, BadFile> {
         let File {
             name,

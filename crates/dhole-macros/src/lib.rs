@@ -43,10 +43,9 @@ pub fn derive_share(input: TokenStream) -> TokenStream {
 /// node: operations must do the same wherever they are executed.
 ///
 /// One method may be marked `#[on_loss]`: `fn name(&mut self, node: NodeId)`, which is not `pub`.
-/// In
-/// a run that survives the loss of nodes the runtime executes it on every copy of the object when a
-/// node is lost, in the same order with all operations everywhere. Then the operations that wait
-/// are tried again.
+/// In a run that survives the loss of nodes the runtime executes it on every copy of the object
+/// when a node is lost, in the same order with all operations everywhere. Then the operations that
+/// wait are tried again.
 ///
 /// `#[object(crate = "path")]` names the crate through which the generated code finds its own,
 /// where that is not `dhole`.

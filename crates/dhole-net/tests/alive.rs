@@ -89,30 +89,31 @@ fn takes(
     panic!("the frame is neither whole nor lost");
 }
 
-/// On each port, so long a frame that a peer takes more than four looks to read it.
-fn ports() -> [(&'static str, [Box<dyn Port>; 2], usize); 3] {
-    [
-        ("tcp", tcp(), 16 << 20),
-        ("shm", shm(), 16 << 20),
-        ("udp", udp(), 16 << 20),
-    ]
+/// So long a frame that a peer takes more than four looks to read it.
+const BYTES: usize = 16 << 20;
+
+/// A sender and its peer.
+type Pair = [Box<dyn Port>; 2];
+
+fn ports() -> [(&'static str, Pair); 3] {
+    [("tcp", tcp()), ("shm", shm()), ("udp", udp())]
 }
 
 #[test]
 fn who_sends_a_long_frame_slowly_is_not_silent() {
-    for (name, pair, bytes) in ports() {
-        let (whole, steps) = takes(pair, bytes, |_| true).unwrap_or_else(|loss| {
+    for (name, pair) in ports() {
+        let (whole, steps) = takes(pair, BYTES, |_| true).unwrap_or_else(|loss| {
             panic!("{name}: {loss}");
         });
-        assert_eq!(whole, bytes, "{name}");
+        assert_eq!(whole, BYTES, "{name}");
         assert!(steps > 4, "{name}: {steps} steps show nothing");
     }
 }
 
 #[test]
 fn who_stops_in_the_middle_of_a_long_frame_is_silent() {
-    for (name, pair, bytes) in ports() {
-        let ended = takes(pair, bytes, |step| step < 2);
+    for (name, pair) in ports() {
+        let ended = takes(pair, BYTES, |step| step < 2);
         assert_eq!(ended, Err(Loss::Silent(BOUND)), "{name}");
     }
 }
