@@ -131,14 +131,14 @@ fn pictures(kills: impl Iterator<Item = (usize, u64)>) {
     let scene = data("spheres.scene");
     let problem = raytrace::Problem {
         scene: raytrace::Scene::parse(&Lines::read(&scene, 1 << 20).unwrap()).unwrap(),
-        size: (800, 600),
+        size: (2400, 1800),
         output: None,
     };
     let (alone, _) = (raytrace::PROGRAM.sequential)(&problem);
     let sequential = (raytrace::PROGRAM.result)(&problem, &alone);
     let file = std::env::temp_dir().join(format!("dhole-survives-{}.png", std::process::id()));
     let options = format!(
-        "--width 800 --height 600 --input {} --output {}",
+        "--width 2400 --height 1800 --input {} --output {}",
         scene.display(),
         file.display()
     );

@@ -159,7 +159,10 @@ fn no_more_calls_wait_than_may() {
             .map(|word| said.start_say(w, Word(100 + word)))
             .collect();
         let error = said.start_say(w, Word(1)).unwrap_err().to_string();
-        assert!(error.contains("1024 calls wait for it already"), "{error}");
+        assert!(
+            error.contains("1024 operations that this node has started are under way"),
+            "{error}"
+        );
         go_on();
         for (word, pending) in (100..).zip(started?) {
             assert_eq!(pending.wait(w)?.1, word);

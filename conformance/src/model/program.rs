@@ -304,6 +304,10 @@ impl Program {
     }
 }
 
+/// The first object of a program. Its id takes so many bytes that an interval which wrote what the
+/// one before wrote is told in fewer as a difference.
+const FIRST: u64 = 1 << 49;
+
 impl Program {
     /// The shared objects that a node allocated before the program begins.
     pub(crate) fn allocated_before(&self, node: usize) -> impl Iterator<Item = Oid> {
@@ -321,7 +325,7 @@ impl Program {
 
     /// The id of the shared object that has this object of the program as a leaf.
     pub(crate) fn oid(&self, object: u8) -> Oid {
-        Oid(dhole_model::CHUNK + u64::from(object / self.leaves))
+        Oid(FIRST + u64::from(object / self.leaves))
     }
 
     /// The objects of the program that are leaves of a shared one.

@@ -1,6 +1,9 @@
 //! Lists of ranges in ascending order, as they go on a wire: of each range the gap behind the one
 //! before and its length, seven bits a byte. A write notice of an object takes two or three bytes.
 //!
+//! The first range takes eight bytes or more, wherever it begins. Ids depend on how many clusters the
+//! process had before, and a simulated run must not: it is the same in every run of its seed.
+//!
 //! Ranges in any other order come back as they were too, in more bytes.
 
 use dhole_model::{Oid, OidRange, PageId, PageRange};
@@ -47,10 +50,14 @@ impl Span for PageRange {
     }
 }
 
+/// As if a range had ended here before the first: so the gap of every first id, which are all below
+/// this, takes as many bytes.
+const BEFORE: u64 = 0_u64.wrapping_sub(1 << 42);
+
 /// The gap before each range, and its length. A range that begins before the end of the one before
 /// has a gap that wraps round.
 fn gaps<S: Span>(ranges: &[S]) -> impl ExactSizeIterator<Item = (u64, u32)> {
-    let mut end = 0_u64;
+    let mut end = BEFORE;
     ranges.iter().map(move |range| {
         let gap = range.first().wrapping_sub(end);
         end = range.first().wrapping_add(u64::from(range.count()));
@@ -64,7 +71,7 @@ pub fn serialize<S: Span, Z: Serializer>(ranges: &[S], to: Z) -> Result<Z::Ok, Z
 
 pub fn deserialize<'de, S: Span, D: Deserializer<'de>>(from: D) -> Result<Vec<S>, D::Error> {
     let gaps = Vec::<(u64, u32)>::deserialize(from)?;
-    let mut end = 0_u64;
+    let mut end = BEFORE;
     let ranges = gaps.into_iter().map(|(gap, count)| {
         let first = end.wrapping_add(gap);
         end = first.wrapping_add(u64::from(count));
@@ -117,11 +124,20 @@ mod tests {
     fn an_object_far_from_the_last_one_takes_three_bytes_and_a_near_one_two() {
         let bytes = |ranges: &[(u64, u32)]| wire_bytes(&told(ranges).objects);
         assert_eq!(bytes(&[]), 0);
-        assert_eq!(bytes(&[(5, 1)]), 2);
+        assert_eq!(bytes(&[(5, 1)]), 8);
         let all = bytes(&[(5, 1), (6 + 127, 1)]);
-        assert_eq!(all, 2 + 2);
-        assert_eq!(bytes(&[(5, 1), (6 + 128, 1)]), 2 + 3);
-        assert_eq!(bytes(&[(1 << 30, 1), ((1 << 30) + 9, 127)]), 6 + 2);
+        assert_eq!(all, 8 + 2);
+        assert_eq!(bytes(&[(5, 1), (6 + 128, 1)]), 8 + 3);
+        assert_eq!(bytes(&[(1 << 30, 1), ((1 << 30) + 9, 127)]), 8 + 2);
+    }
+
+    #[test]
+    fn where_the_first_range_begins_does_not_change_how_many_bytes_a_list_takes() {
+        let ranges = [(7, 1), (20, 3), (4_000, 2)];
+        let bytes = |at: u64| wire_bytes(&told(&ranges.map(|(f, count)| (f + at, count))).objects);
+        for bits in 0..42 {
+            assert_eq!(bytes(1 << bits), bytes(0), "{bits}");
+        }
     }
 
     proptest! {
