@@ -9,7 +9,7 @@ use conformance::ports::{self, Make, Mistake, Patience, is_found};
 const SHORT: Duration = Duration::from_secs(3);
 
 /// Each mistake, and the check that is to find it.
-const PLANTED: [(Mistake, fn(Make)); 20] = [
+const PLANTED: [(Mistake, fn(Make)); 21] = [
     (Mistake::Lose, ports::every_frame_comes_once_and_in_order),
     (Mistake::Repeat, ports::every_frame_comes_once_and_in_order),
     (
@@ -45,6 +45,10 @@ const PLANTED: [(Mistake, fn(Make)); 20] = [
     (
         Mistake::KeepLoss,
         ports::who_is_given_up_is_lost_and_learns_of_it,
+    ),
+    (
+        Mistake::Deaf,
+        ports::a_peer_whose_bytes_come_is_heard_and_no_other,
     ),
     (Mistake::MixAnswers, ports::each_calls_each_and_is_answered),
     (Mistake::AnswerRefused, ports::what_a_peer_refuses_it_says),

@@ -37,6 +37,8 @@ pub enum Mistake {
     TellTwice,
     /// Who is given up is not told of.
     KeepLoss,
+    /// Who sends is not heard.
+    Deaf,
     /// An answer belongs to another call.
     MixAnswers,
     /// A refusal is an answer of nothing.
@@ -172,6 +174,13 @@ impl Layer for Mistaken {
     fn poll(&self, take: &mut dyn FnMut(NodeId, &[u8])) -> usize {
         self.inner()
             .poll(&mut |from, frame| self.take(from, frame, take))
+    }
+
+    fn heard(&self, tell: &mut dyn FnMut(NodeId)) {
+        match self.mistake {
+            Mistake::Deaf => {}
+            _ => self.inner().heard(tell),
+        }
     }
 
     fn lost(&self, tell: &mut dyn FnMut(NodeId, Loss)) {

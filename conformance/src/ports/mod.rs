@@ -40,6 +40,7 @@ macro_rules! port_suite {
             $crate::port_suite!(@ $make;
                 every_frame_comes_once_and_in_order
                 frames_of_every_size_up_to_the_largest_come_whole
+                a_peer_whose_bytes_come_is_heard_and_no_other
                 both_may_flood_each_other
                 many_threads_may_send
                 a_taker_may_send

@@ -42,6 +42,24 @@ pub fn a_peer_that_takes_nothing_is_busy_after_a_limit(make: Make) {
     assert_eq!(sent, Ok(()), "there is room again");
 }
 
+/// While a long frame comes, its sender shows signs of life; a node that sends nothing shows none.
+pub fn a_peer_whose_bytes_come_is_heard_and_no_other(make: Make) {
+    let ports = make(3);
+    let frame = vec![7; ports[0].offers().largest.min(8 << 20)];
+    assert_eq!(ports[0].send(NodeId(1), &[&frame]), Ok(()));
+    let patience = Patience::default();
+    let (mut taken, mut heard) = (false, Vec::new());
+    while !taken {
+        patience.for_a("the frame");
+        ports[0].flush();
+        ports[0].poll(&mut |_, _| ());
+        ports[1].poll(&mut |_, frame| taken = !frame.is_empty());
+        ports[1].heard(&mut |peer| heard.push(peer));
+    }
+    assert!(!heard.is_empty(), "the sender was not heard");
+    assert!(heard.iter().all(|&peer| peer == NodeId(0)), "{heard:?}");
+}
+
 /// Nobody polls: the receiver sleeps until the frame is there, time after time.
 pub fn a_frame_ends_the_park_of_its_receiver(make: Make) {
     const ROUNDS: u64 = 200;

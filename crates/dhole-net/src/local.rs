@@ -22,6 +22,8 @@ pub struct Local {
     room: Arc<Room>,
     peers: Peers,
     polling: Mutex<Vec<u8>>,
+    /// Frames of a peer were taken since somebody asked.
+    heard: Vec<AtomicBool>,
 }
 
 struct Room {
@@ -79,6 +81,7 @@ impl Local {
             room: room.clone(),
             peers: Peers::new(NodeId::at(node), nodes, LARGEST_FRAME),
             polling: Mutex::default(),
+            heard: (0..nodes).map(|_| AtomicBool::new(false)).collect(),
         };
         Ok((0..nodes).map(port).collect())
     }
@@ -155,6 +158,7 @@ impl Port for Local {
                 }
                 *frame = next;
                 frames += 1;
+                self.heard[peer.index()].store(true, Ordering::Relaxed);
                 take(peer, &frame);
             }
             if let Some(end) = locked(&lane.queue).ended() {
@@ -175,6 +179,14 @@ impl Port for Local {
     fn give_up(&self, peer: NodeId, loss: Loss) {
         if self.peers.lose(peer, loss) {
             self.end(peer, Loss::Broken("it gave this node up".into()));
+        }
+    }
+
+    fn heard(&self, tell: &mut dyn FnMut(NodeId)) {
+        for peer in self.peers.others() {
+            if self.heard[peer.index()].swap(false, Ordering::Relaxed) {
+                tell(peer);
+            }
         }
     }
 

@@ -1,7 +1,7 @@
 //! Silence, by a clock that the test turns.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use dhole_model::NodeId;
@@ -113,4 +113,54 @@ fn every_frame_is_what_it_was() {
         cluster.ports[1].poll(&mut |_, frame| taken.push(frame.to_vec()));
     }
     assert_eq!(taken, frames);
+}
+
+/// A port over which a frame is long on its way: of some peers bytes come, and no frame.
+struct Slow {
+    inner: Local,
+    heard: Arc<Mutex<Vec<NodeId>>>,
+}
+
+impl dhole_net::Layer for Slow {
+    type Inner = Local;
+
+    fn inner(&self) -> &Local {
+        &self.inner
+    }
+
+    fn heard(&self, tell: &mut dyn FnMut(NodeId)) {
+        let mut heard = self
+            .heard
+            .lock()
+            .unwrap_or_else(|poison| poison.into_inner());
+        heard.drain(..).for_each(tell);
+    }
+}
+
+#[test]
+fn a_long_frame_that_is_on_its_way_keeps_its_sender_alive_and_no_one_else() {
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let clock = Arc::new(AtomicU64::new(0));
+    let now = {
+        let clock = clock.clone();
+        move || Duration::from_millis(clock.load(Ordering::Relaxed))
+    };
+    let mut ports = Local::cluster(3).expect("ports");
+    let inner = ports.remove(0);
+    let slow = Slow {
+        inner,
+        heard: heard.clone(),
+    };
+    let port = Watch::with_clock(slow, BOUND, now);
+    let steps = 3 * BOUND.as_millis() / STEP.as_millis();
+    for _ in 0..steps {
+        // Nodes 1 and 2 say nothing; of node 1 a part of a frame comes.
+        heard.lock().expect("nobody panicked").push(NodeId(1));
+        let now = clock.fetch_add(500, Ordering::Relaxed) + 500;
+        port.poll(&mut |_, _| panic!("nothing is whole"));
+        port.tick(Duration::from_millis(now));
+    }
+    let mut lost = Vec::new();
+    port.lost(&mut |peer, loss| lost.push((peer, loss)));
+    assert_eq!(lost, [(NodeId(2), Loss::Silent(BOUND))]);
 }
