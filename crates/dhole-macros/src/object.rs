@@ -376,10 +376,12 @@ fn generate(
             const ON_LOSS: ::core::option::Option<u16> = ::core::option::Option::Some(#number);
         }
     });
+    // No name that an operation gives an argument may meet one of the code around it.
+    let out = Ident::new("out", Span::mixed_site());
     let infos = operations.iter().map(|it| info(it, type_name, private));
     let arms = operations.iter().enumerate().map(|(number, it)| {
         let number = number as u16;
-        arm(number, it, private)
+        arm(number, it, &out, private)
     });
     let doc = format!("The operations of [`{type_name}`], as a handle has them.");
     quote! {
@@ -440,7 +442,7 @@ fn generate(
                     &mut self,
                     operation: u16,
                     arguments: &[u8],
-                    bytes: &mut ::std::vec::Vec<u8>,
+                    #out: &mut ::std::vec::Vec<u8>,
                 ) -> ::core::result::Result<#private::Applied, #private::Malformed> {
                     match operation {
                         #(#arms)*
@@ -581,7 +583,7 @@ fn info(operation: &Operation, type_name: &Ident, private: &TokenStream) -> Toke
 }
 
 /// An operation on the state, from bytes to bytes.
-fn arm(number: u16, operation: &Operation, private: &TokenStream) -> TokenStream {
+fn arm(number: u16, operation: &Operation, out: &Ident, private: &TokenStream) -> TokenStream {
     let Operation {
         name,
         arguments,
@@ -611,7 +613,7 @@ fn arm(number: u16, operation: &Operation, private: &TokenStream) -> TokenStream
                 #private::decode("the arguments", arguments)?;
             #blocked
             let result = self.#name(#(#arguments),*);
-            #private::encode_to("the result", &result, bytes)?;
+            #private::encode_to("the result", &result, #out)?;
             ::core::result::Result::Ok(#private::Applied::Done)
         }
     }

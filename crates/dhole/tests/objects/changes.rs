@@ -218,3 +218,40 @@ fn replicas_that_differ_are_found_with_the_operation() {
         run.unwrap();
     }
 }
+
+/// Its operations' arguments have the names of what the macro writes around them.
+#[derive(Serialize, Deserialize, Default)]
+struct Named(Vec<u8>);
+
+#[dhole::object]
+impl Named {
+    pub fn put(&mut self, bytes: Vec<u8>, out: u8, operation: u8) -> usize {
+        self.0.extend(bytes);
+        self.0.extend([out, operation]);
+        self.0.len()
+    }
+
+    #[when(*result == self.0.len())]
+    pub fn holds(&self, worker: u8, state: u8, result: usize, arguments: u8) -> Vec<u8> {
+        let mut all = self.0.clone();
+        all.extend([worker, state, result as u8, arguments]);
+        all
+    }
+}
+
+#[test]
+fn arguments_may_have_any_name() {
+    // Called where the object is, and from elsewhere: as a method, and as bytes.
+    for place in [on(NodeId(0)), replicated()] {
+        let run = Config::nodes(2).simulate(settings(2, 1), |w: &mut Worker<'_>| {
+            let object: Object<Named> = w.once(|w| Ok(w.new_object(place, Named::default())?))?;
+            if w.node() != NodeId(0) {
+                assert_eq!(object.put(w, vec![1, 2], 3, 4)?, 4);
+            }
+            let held = object.holds(w, 5, 6, 4, 7)?;
+            assert_eq!(held, [1, 2, 3, 4, 5, 6, 4, 7]);
+            Ok(())
+        });
+        run.unwrap();
+    }
+}
