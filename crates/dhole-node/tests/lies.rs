@@ -155,10 +155,18 @@ fn a_payload_without_an_end_is_cut_off_at_the_limit() {
         message: 1 << 20,
         ..ProcessLimits::default()
     };
-    // 64 KiB at a time, of a payload that never comes to its message.
-    let lies = vec![frame(2, 1, 0, 0, &[7; 64 << 10]); 17];
-    let words = "a message of 1114112 bytes, where 1048576 are allowed";
-    all_name_who_exceeds(within(limits, &lies, false), words);
+    // 64 KiB at a time, of a payload or a message that never comes to its end, or of both.
+    let (payload, part) = (
+        frame(2, 1, 0, 0, &[7; 64 << 10]),
+        frame(8, 1, 0, 0, &[7; 64 << 10]),
+    );
+    let both: Vec<_> = (0..9)
+        .flat_map(|_| [payload.clone(), part.clone()])
+        .collect();
+    for lies in [vec![payload; 17], vec![part; 17], both] {
+        let words = "a message of 1114112 bytes, where 1048576 are allowed";
+        all_name_who_exceeds(within(limits, &lies, false), words);
+    }
     // In one frame, before anything of it is understood.
     let lies = [frame(1, 1, 0, 1 << 20, &[0; (1 << 20) + 1])];
     let words = "a message of 1048577 bytes, where 1048576 are allowed";
@@ -169,10 +177,11 @@ fn a_payload_without_an_end_is_cut_off_at_the_limit() {
 fn messages_of_a_run_to_come_are_kept_up_to_the_limit() {
     let limits = ProcessLimits {
         early: 1 << 20,
+        message: 1 << 20,
         ..ProcessLimits::default()
     };
-    let lies = vec![frame(1, 2, 0, 0, &[7; 64 << 10]); 17];
-    let words = "more than 1048576 bytes before the run has begun";
+    let lies = vec![frame(1, 2, 0, 0, &[7; 64 << 10]); 33];
+    let words = "more than 2097152 bytes before the run has begun";
     all_name_who_exceeds(within(limits, &lies, false), words);
 }
 
@@ -209,8 +218,11 @@ fn a_message_that_no_other_would_take_is_an_error_of_who_would_send_it() {
     });
     for ended in ended {
         let error = ended.expect_err("8 MiB do not go").to_string();
-        let words = "bytes to node 1, where 1048576 are allowed";
-        assert!(error.contains("node 0 failed: a message of 8"), "{error}");
-        assert!(error.contains(words), "{error}");
+        let words = [
+            "node 0 failed: sending elements 0..1048576 of array",
+            "to node 1: a message of 8",
+            "where the limit is 1048576. Set DHOLE_MESSAGE_MIB to 9 or more",
+        ];
+        assert!(words.iter().all(|words| error.contains(words)), "{error}");
     }
 }

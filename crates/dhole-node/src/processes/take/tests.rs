@@ -289,14 +289,23 @@ fn what_a_look_brings_is_delivered_in_its_order_wherever_it_lies() {
             ],
             Noted::Whole(MessageKind::FetchReply, b"an object".to_vec()),
         ),
+        (
+            vec![
+                frame(Kind::Part, &[], &single[..7]),
+                frame(Kind::Part, &[], &single[7..9]),
+                frame(Kind::Payload, &[], b"its "),
+                frame(Kind::Message, &single[9..], b"parts"),
+            ],
+            Noted::Whole(MessageKind::FetchReply, b"its parts".to_vec()),
+        ),
     ];
     let (peer, machine) = of_run_1(ProcessLimits::default());
     let receiver = Noting::default();
     let receivers = [&receiver as &dyn Receiver<Message>];
     let mut out = Outbox::default();
     machine.desk.ready.store(true, Ordering::SeqCst);
-    let order = |n: usize| [n % 6, n / 6 % 6, n / 36 % 6, n / 216];
-    for order in (0..6 * 6 * 6 * 6).map(order) {
+    let order = |n: usize| [n % 7, n / 7 % 7, n / 49 % 7, n / 343];
+    for order in (0..7 * 7 * 7 * 7).map(order) {
         for frame in order.iter().flat_map(|&at| &brought[at].0) {
             peer.send(NodeId(0), &[frame]).unwrap();
         }
