@@ -1,8 +1,9 @@
 //! Lists of ranges in ascending order, as they go on a wire: of each range the gap behind the one
 //! before and its length, seven bits a byte. A write notice of an object takes two or three bytes.
 //!
-//! The first range takes eight bytes or more, wherever it begins. Ids depend on how many clusters the
-//! process had before, and a simulated run must not: it is the same in every run of its seed.
+//! The first range of objects takes eight bytes or more, wherever it begins. Ids depend on how many
+//! clusters the process had before, and a simulated run must not: it repeats with its seed. Pages
+//! are numbered from 0 in every run.
 //!
 //! Ranges in any other order come back as they were too, in more bytes.
 
@@ -11,12 +12,18 @@ use serde::{Deserialize, Deserializer, Serializer};
 
 /// Consecutive numbers: a first one, and how many.
 pub trait Span: Copy {
+    /// As if a range had ended here before the first.
+    const BEFORE: u64;
+
     fn of(first: u64, count: u32) -> Self;
     fn first(self) -> u64;
     fn count(self) -> u32;
 }
 
 impl Span for OidRange {
+    /// So the gap of every first id, which are all below 2^42, takes as many bytes.
+    const BEFORE: u64 = 0_u64.wrapping_sub(1 << 42);
+
     fn of(first: u64, count: u32) -> OidRange {
         OidRange {
             first: Oid(first),
@@ -34,6 +41,8 @@ impl Span for OidRange {
 }
 
 impl Span for PageRange {
+    const BEFORE: u64 = 0;
+
     fn of(first: u64, count: u32) -> PageRange {
         PageRange {
             first: PageId(first),
@@ -50,14 +59,10 @@ impl Span for PageRange {
     }
 }
 
-/// As if a range had ended here before the first: so the gap of every first id, which are all below
-/// this, takes as many bytes.
-const BEFORE: u64 = 0_u64.wrapping_sub(1 << 42);
-
 /// The gap before each range, and its length. A range that begins before the end of the one before
 /// has a gap that wraps round.
 fn gaps<S: Span>(ranges: &[S]) -> impl ExactSizeIterator<Item = (u64, u32)> {
-    let mut end = BEFORE;
+    let mut end = S::BEFORE;
     ranges.iter().map(move |range| {
         let gap = range.first().wrapping_sub(end);
         end = range.first().wrapping_add(u64::from(range.count()));
@@ -71,7 +76,7 @@ pub fn serialize<S: Span, Z: Serializer>(ranges: &[S], to: Z) -> Result<Z::Ok, Z
 
 pub fn deserialize<'de, S: Span, D: Deserializer<'de>>(from: D) -> Result<Vec<S>, D::Error> {
     let gaps = Vec::<(u64, u32)>::deserialize(from)?;
-    let mut end = BEFORE;
+    let mut end = S::BEFORE;
     let ranges = gaps.into_iter().map(|(gap, count)| {
         let first = end.wrapping_add(gap);
         end = first.wrapping_add(u64::from(count));
@@ -121,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_far_from_the_last_one_takes_three_bytes_and_a_near_one_two() {
+    fn what_is_far_from_the_last_takes_three_bytes_and_what_is_near_two() {
         let bytes = |ranges: &[(u64, u32)]| wire_bytes(&told(ranges).objects);
         assert_eq!(bytes(&[]), 0);
         assert_eq!(bytes(&[(5, 1)]), 8);
@@ -129,6 +134,8 @@ mod tests {
         assert_eq!(all, 8 + 2);
         assert_eq!(bytes(&[(5, 1), (6 + 128, 1)]), 8 + 3);
         assert_eq!(bytes(&[(1 << 30, 1), ((1 << 30) + 9, 127)]), 8 + 2);
+        let bytes = |ranges: &[(u64, u32)]| wire_bytes(&told(ranges).pages);
+        assert_eq!(bytes(&[(5, 1), (6 + 128, 1)]), 2 + 3);
     }
 
     #[test]
