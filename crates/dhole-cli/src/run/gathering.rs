@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use dhole::net::Loss;
+
 use super::line::Word;
 
 /// Who meets, who has joined, who never will, who was lost first, and who failed first by its own
@@ -16,7 +18,8 @@ pub struct Gathering {
     most_met: u32,
     /// Who ended, and whether as if nothing were wrong, in this order.
     ended: Vec<(u16, bool)>,
-    lost: Option<Lost>,
+    /// The first that each node has lost, in the order in which they were heard.
+    lost: Vec<Lost>,
     /// One of a node at most, in the order in which they were heard.
     failed: Vec<Failed>,
 }
@@ -71,7 +74,9 @@ impl Gathering {
                     by: node,
                     how,
                 };
-                self.lost.get_or_insert(lost);
+                if self.lost.iter().all(|known| known.by != node) {
+                    self.lost.push(lost);
+                }
             }
             Word::Failed { how } => {
                 let after = self.ended.len();
@@ -138,9 +143,23 @@ impl Gathering {
         self.meets.is_empty()
     }
 
-    /// Who was lost first.
+    /// Who was lost first. Nodes are heard one beside the other, so a node that left because it had
+    /// lost another may be heard of before the other is.
     pub fn lost(&self) -> Option<&Lost> {
-        self.lost.as_ref()
+        let mut lost = self.lost.first()?;
+        let left = Loss::Left.to_string();
+        for _ in 0..self.lost.len() {
+            if lost.how != left {
+                break;
+            }
+            let before = self.lost.iter().find(|it| it.by == lost.node);
+            // Two that have lost each other are both to blame: whoever was heard first counts.
+            match before.filter(|it| it.node != lost.by) {
+                Some(before) => lost = before,
+                None => break,
+            }
+        }
+        Some(lost)
     }
 
     /// Who failed first by its own word.
@@ -218,6 +237,21 @@ mod tests {
         }
         let lost = nodes.lost().unwrap();
         assert_eq!((lost.node, lost.by, &lost.how[..]), (1, 2, "silence"));
+        // The same in the other order, and where two have lost each other.
+        let left = Loss::Left.to_string();
+        for (said, how, first) in [
+            ([(0, 2), (2, 1)], &left[..], 1),
+            ([(0, 1), (1, 0)], &left[..], 1),
+            // Who was silent may have been stopped, and have lost the others since.
+            ([(0, 1), (1, 2)], "silence", 1),
+        ] {
+            let mut nodes = Gathering::default();
+            for (node, peer) in said {
+                let how = how.to_owned();
+                nodes.said(node, Word::Lost { peer, how });
+            }
+            assert_eq!(nodes.lost().unwrap().node, first, "{said:?}");
+        }
         nodes.ended(0, false);
         for node in [1, 2] {
             let how = "it panicked".to_owned();

@@ -1,4 +1,4 @@
-use std::io;
+use std::io::{self, ErrorKind};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -67,6 +67,8 @@ pub enum JoinError {
         peer: NodeId,
         /// Why not.
         cause: String,
+        /// Whether the system refused it to this node, whatever the other did.
+        own: bool,
     },
     /// Not all have come.
     #[error("{me} waited {waited:?} for {missing:?}{refused}")]
@@ -138,11 +140,20 @@ impl JoinError {
             JoinError::Environment(_)
             | JoinError::Listen { .. }
             | JoinError::Far { .. }
-            | JoinError::Mpi { .. }
-            | JoinError::System { .. } => true,
+            | JoinError::Mpi { .. } => true,
+            // A peer that has gone on its way makes the system refuse too.
+            JoinError::System { cause, .. } => !matches!(
+                cause.kind(),
+                ErrorKind::NotConnected
+                    | ErrorKind::ConnectionReset
+                    | ErrorKind::ConnectionAborted
+                    | ErrorKind::ConnectionRefused
+                    | ErrorKind::BrokenPipe
+                    | ErrorKind::UnexpectedEof
+            ),
+            JoinError::Memory { own, .. } => *own,
             JoinError::Handshake { cause, .. } => !cause.is_passing(),
             JoinError::Connect { .. }
-            | JoinError::Memory { .. }
             | JoinError::Missing { .. }
             | JoinError::Ended { .. }
             | JoinError::Lost { .. }

@@ -7,7 +7,7 @@ use dhole_model::NodeId;
 
 use super::channel::Channel;
 use super::error::JoinError;
-use crate::{Mixed, Shm, ShmLink, Tcp};
+use crate::{Mixed, Shm, ShmError, ShmLink, Tcp};
 
 /// Memory that has been sent is there at once: this only keeps a wait from being refused as none.
 const LEAST_WAIT: Duration = Duration::from_millis(100);
@@ -45,7 +45,16 @@ impl Mesh {
     /// The port through shared memory: of each two nodes the one of the lower number makes the
     /// memory, and the other takes it.
     pub fn into_shm(self, me: NodeId) -> Result<Shm, JoinError> {
-        let failed = |peer, cause: String| JoinError::Memory { me, peer, cause };
+        let failed = |peer, cause: &dyn std::fmt::Display, own| {
+            let cause = cause.to_string();
+            JoinError::Memory {
+                me,
+                peer,
+                cause,
+                own,
+            }
+        };
+        let refused = |peer, error: ShmError| failed(peer, &error, error.is_own());
         let mut links: Vec<Option<ShmLink>> = Vec::new();
         let mut taken = Vec::new();
         for (peer, channel) in self.channels.into_iter().enumerate() {
@@ -57,7 +66,7 @@ impl Mesh {
             if me < peer {
                 // It does not wait for the peer, so all have sent before any waits.
                 let link = ShmLink::offer(socket, ShmLink::RING_BYTES);
-                links[peer.index()] = Some(link.map_err(|e| failed(peer, e.to_string()))?);
+                links[peer.index()] = Some(link.map_err(|e| refused(peer, e))?);
             } else {
                 taken.push((peer, socket));
             }
@@ -67,9 +76,9 @@ impl Mesh {
             let bounded = socket
                 .set_nonblocking(false)
                 .and_then(|()| socket.set_read_timeout(Some(left.max(LEAST_WAIT))));
-            bounded.map_err(|e| failed(peer, e.to_string()))?;
+            bounded.map_err(|e| failed(peer, &e, true))?;
             let link = ShmLink::accept(socket);
-            links[peer.index()] = Some(link.map_err(|e| failed(peer, e.to_string()))?);
+            links[peer.index()] = Some(link.map_err(|e| refused(peer, e))?);
         }
         Shm::new(me, links).map_err(|e| making_the_port(me, e))
     }

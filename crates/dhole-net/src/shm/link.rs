@@ -39,6 +39,17 @@ impl ShmError {
             error: error.into(),
         }
     }
+
+    /// Whether the system has no room for this process: no peer can bring that about.
+    pub(crate) fn is_own(&self) -> bool {
+        let no_room = [Errno::NOMEM, Errno::MFILE, Errno::NFILE].map(Errno::raw_os_error);
+        match self {
+            ShmError::Os { error, .. } => {
+                error.raw_os_error().is_some_and(|e| no_room.contains(&e))
+            }
+            ShmError::Unsound(_) => false,
+        }
+    }
 }
 
 /// Memory shared with one peer, and a Unix socket to it: over the socket comes the memory's
