@@ -47,6 +47,16 @@ pub struct Report {
     pub warnings: Vec<String>,
 }
 
+/// What is said of a speedup that is above the number of nodes.
+fn more_than_nodes(speedup: f64, nodes: usize) -> Option<String> {
+    (speedup > nodes as f64).then(|| {
+        format!(
+            "a speedup of {speedup:.2} on {nodes} nodes: the sequential program computes more, or \
+             takes longer for the same (its caches are smaller)"
+        )
+    })
+}
+
 impl Report {
     /// The report of `run`, of which the program's own steps took `steps`, and those of the
     /// sequential version `sequential_seconds`. `result` is an object.
@@ -61,6 +71,8 @@ impl Report {
             .lost
             .iter()
             .map(|lost| format!("{lost}; the run went on without it"));
+        let speedup = sequential_seconds.map(|alone| alone / steps.as_secs_f64());
+        let more = speedup.and_then(|speedup| more_than_nodes(speedup, run.nodes));
         Report {
             program,
             node: run.node.0,
@@ -77,7 +89,7 @@ impl Report {
             counters: run.total(),
             measured: run.measured(),
             result: fields(result),
-            warnings: lost.chain(run.warnings.iter().cloned()).collect(),
+            warnings: lost.chain(more).chain(run.warnings.clone()).collect(),
         }
     }
 
@@ -352,6 +364,13 @@ mod tests {
         assert_eq!(object["counters"]["by_kind"]["fetch"]["bytes"], 24);
         assert_eq!(object["counters"].get("misses"), None);
         assert_eq!(object.get("speedup"), None);
+    }
+
+    #[test]
+    fn a_speedup_above_the_number_of_nodes_is_no_silent_one() {
+        assert_eq!(more_than_nodes(2.0, 2), None);
+        let words = more_than_nodes(2.5, 2).unwrap();
+        assert!(words.starts_with("a speedup of 2.50 on 2 nodes"), "{words}");
     }
 
     #[test]

@@ -29,10 +29,11 @@ pub struct Program<P, R> {
     pub keep: fn(&P, &R) -> Result<()>,
 }
 
-/// When a program's own steps begin and end, on the clock of node 0, which meets all others.
+/// Where a program's own steps begin and end.
 #[derive(Debug, Default)]
 pub struct Steps {
     begun: Duration,
+    /// How long they took by this node's clock.
     took: Duration,
 }
 
@@ -95,6 +96,8 @@ impl<P: Sync, R: Send + Sync> Program<P, R> {
             }
         })?;
         let (found, took) = run.value;
+        // A node that serves others may begin long after them.
+        let took = run.report.measured_time.unwrap_or(took);
         let node = run.report.node;
         if run.report.is_first() {
             (self.keep)(problem, &found).map_err(|error| RunError::Failed {

@@ -7,7 +7,7 @@ use apps::mistake::Mistake;
 use apps::solve::{Program, Steps};
 use apps::{asp, ida, raytrace, tsp};
 use dhole::sim::Settings;
-use dhole::{Config, MessageKind, Run};
+use dhole::{Config, MessageKind, Run, Worker};
 
 fn lines(name: &str) -> Lines {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -149,6 +149,29 @@ fn a_picture_is_traced_without_a_broadcast() {
         let run = solve(&raytrace::PROGRAM, &problem, nodes);
         assert_eq!(run.report.total().broadcasts, 0);
     }
+}
+
+#[test]
+fn what_is_measured_is_as_long_as_all_nodes_need_for_what_they_compute() {
+    let problem = raytrace::Problem {
+        scene: raytrace::Scene::parse(&lines("spheres.scene")).unwrap(),
+        size: (160, 120),
+        output: None,
+    };
+    // Node 0 serves the others, and its worker may be behind them.
+    let nodes = 48;
+    let shared = |w: &mut Worker<'_>| {
+        (raytrace::PROGRAM.shared)(w, &problem, &mut Steps::default()).map(|_| ())
+    };
+    let run = Config::nodes(nodes)
+        .simulate(Settings::fixed_cost(nodes), shared)
+        .unwrap();
+    let computed = run.report.measured().unwrap().computed_ns / nodes as u64;
+    let took = run.report.measured_time.unwrap();
+    assert!(
+        computed > 0 && took.as_nanos() >= u128::from(computed),
+        "{took:?} {computed}"
+    );
 }
 
 #[test]

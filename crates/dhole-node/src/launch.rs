@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{ConfigError, Result, RunError};
 use crate::failure::{Failed, Failure, first_value, why};
 use crate::machine::{LostNode, Machine, Strand};
+use crate::measure::{Part, took};
 use crate::node::Node;
 use crate::optimisations::{Optimisations, WriteDetection};
 use crate::race::RaceReport;
@@ -117,6 +118,9 @@ pub struct Outcome<R> {
     pub counters: Vec<Counters>,
     /// What each node counted where the program measured, if all of them did to the end.
     pub measured: Option<Vec<Counters>>,
+    /// How long that took, from the first node that began to the last that ended; where nodes are
+    /// processes, whose clocks are not compared, the longest time that one of them took.
+    pub measured_time: Option<Duration>,
     /// The longest of the nodes' clocks at the end.
     pub elapsed: Duration,
     /// The races of the program, in the order of the objects: the first few that each node found.
@@ -246,7 +250,7 @@ pub fn run_on<R: Send>(
         return together::part(apart, node, &receivers, result, ends);
     }
     let (results, lost) = left(settings, &all, results)?;
-    Ok(Outcome::of(first_value(results)?, ends, lost))
+    Ok(Outcome::of(first_value(results)?, ends, lost, true))
 }
 
 type Results<R> = Vec<(NodeId, Result<R, Failure>)>;
@@ -284,22 +288,26 @@ fn left<R>(
 #[derive(Clone, Default, Serialize, Deserialize)]
 pub(crate) struct End {
     pub counters: Counters,
-    pub measured: Option<Counters>,
+    pub measured: Option<Part>,
     pub clock_ns: u64,
     pub races: Vec<RaceReport>,
     pub warnings: Vec<String>,
 }
 
 impl<R> Outcome<R> {
-    /// What a run brought whose nodes ended so.
-    pub(crate) fn of(value: R, ends: Vec<End>, lost: Vec<LostNode>) -> Outcome<R> {
+    /// What a run brought whose nodes ended so, all of them by one clock or each by its own.
+    pub(crate) fn of(value: R, ends: Vec<End>, lost: Vec<LostNode>, one_clock: bool) -> Outcome<R> {
+        let parts: Option<Vec<&Part>> = ends.iter().map(|end| end.measured.as_ref()).collect();
         let races: BTreeSet<RaceReport> = ends.iter().flat_map(|end| &end.races).cloned().collect();
         let races: Vec<RaceReport> = races.into_iter().collect();
         let elapsed = ends.iter().map(|end| end.clock_ns).max().unwrap_or(0);
         Outcome {
             value,
             lost,
-            measured: ends.iter().map(|end| end.measured.clone()).collect(),
+            measured_time: parts
+                .as_ref()
+                .and_then(|parts| took(parts.iter().copied(), one_clock)),
+            measured: parts.map(|parts| parts.iter().map(|part| part.counters.clone()).collect()),
             elapsed: Duration::from_nanos(elapsed),
             warnings: warnings(&ends, &races),
             races,

@@ -1,7 +1,10 @@
 //! The part of a program that is measured: what the papers time, and count, are the steps of their
 //! programs, without what goes before and what checks the results.
 
+use std::time::Duration;
+
 use dhole_model::{CallSite, Counters, MessageKind, NodeId};
+use serde::{Deserialize, Serialize};
 
 use crate::error::SyncError;
 use crate::node::{Node, State};
@@ -17,10 +20,36 @@ pub(crate) enum Measured {
     /// message that the node sent for it. What it sends after that belongs to what follows, be it
     /// that its worker has not heard yet that all have arrived.
     Behind(Option<Box<Counters>>),
-    /// It began when the counters stood like this.
-    Since(Box<Counters>),
+    /// It began at this time on the node's clock, when the counters stood like this.
+    Since(u64, Box<Counters>),
     /// It is over, and came to this.
-    Whole(Box<Counters>),
+    Whole(Box<Part>),
+}
+
+/// The part of a program that was measured on a node.
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) struct Part {
+    pub counters: Counters,
+    /// When it began and ended on the node's clock, which began with the run.
+    pub ns: [u64; 2],
+}
+
+/// How long the measured part took, from the first node that began to the last that ended. Clocks of
+/// different processes are not compared: there it is the longest time that a node took.
+pub(crate) fn took<'a>(
+    parts: impl Iterator<Item = &'a Part> + Clone,
+    one_clock: bool,
+) -> Option<Duration> {
+    let longest = parts.clone().map(|part| part.ns[1] - part.ns[0]).max();
+    let (first, last) = (
+        parts.clone().map(|part| part.ns[0]).min(),
+        parts.map(|part| part.ns[1]).max(),
+    );
+    let ns = match one_clock {
+        true => last?.saturating_sub(first?),
+        false => longest?,
+    };
+    Some(Duration::from_nanos(ns))
 }
 
 impl Measured {
@@ -64,9 +93,9 @@ impl Worker<'_> {
     #[track_caller]
     pub fn begin_measuring(&mut self) -> Result<(), SyncError> {
         let site = CallSite::caller();
-        self.counting(|state, _| state.counting.measured = Measured::Behind(None));
+        self.counting(|state, _, _| state.counting.measured = Measured::Behind(None));
         self.arrive(false, site)?;
-        self.counting(|state, now| {
+        self.counting(|state, now, at| {
             let mut began = match std::mem::take(&mut state.counting.measured) {
                 Measured::Behind(Some(began)) => began,
                 // A single node sends nothing.
@@ -75,7 +104,7 @@ impl Worker<'_> {
             began.barriers = now.barriers;
             began.waited_ns = now.waited_ns;
             began.computed_ns = now.computed_ns;
-            state.counting.measured = Measured::Since(began);
+            state.counting.measured = Measured::Since(at, began);
         });
         Ok(())
     }
@@ -88,26 +117,27 @@ impl Worker<'_> {
     #[track_caller]
     pub fn end_measuring(&mut self) -> Result<(), SyncError> {
         let site = CallSite::caller();
-        self.counting(|state, now| {
-            if let Measured::Since(began) = std::mem::take(&mut state.counting.measured) {
-                state.counting.measured = Measured::Whole(Box::new(now.since(&began)));
+        self.counting(|state, now, at| {
+            if let Measured::Since(from, began) = std::mem::take(&mut state.counting.measured) {
+                let (counters, ns) = (now.since(&began), [from, at.max(from)]);
+                state.counting.measured = Measured::Whole(Box::new(Part { counters, ns }));
             }
         });
         self.arrive(false, site)
     }
 
-    /// Calls `f` with how the counters stand.
-    fn counting(&self, f: impl FnOnce(&mut State, &Counters)) {
+    /// Calls `f` with how the counters stand, and the node's clock.
+    fn counting(&self, f: impl FnOnce(&mut State, &Counters, u64)) {
         let link = &self.link;
         let id: NodeId = link.node.id;
         link.machine.enter(id);
-        let computed_ns = link.machine.computed(id);
+        let (computed_ns, at) = (link.machine.computed(id), link.machine.now(id));
         let mut guard = link.node.monitor.lock();
         let (heap, state) = guard.split();
         let mut now = state.counters(heap.store_bytes());
         now.computed_ns = computed_ns;
         now.allotted_bytes = heap.allotted_bytes();
-        f(state, &now);
+        f(state, &now, at);
         drop(guard);
         link.machine.leave(id);
     }
@@ -120,11 +150,28 @@ impl Node {
     }
 
     /// What this node did in the part of the program that was measured, if it came to its end.
-    pub(crate) fn measured(&self) -> Option<Counters> {
+    pub(crate) fn measured(&self) -> Option<Part> {
         let mut guard = self.monitor.lock();
         match &guard.split().1.counting.measured {
-            Measured::Whole(counters) => Some((**counters).clone()),
+            Measured::Whole(part) => Some((**part).clone()),
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_measured_lasts_from_the_first_that_began_to_the_last_that_ended() {
+        let part = |ns| Part {
+            counters: Counters::default(),
+            ns,
+        };
+        let parts = [part([10, 30]), part([25, 60])];
+        assert_eq!(took(parts.iter(), true), Some(Duration::from_nanos(50)));
+        assert_eq!(took(parts.iter(), false), Some(Duration::from_nanos(35)));
+        assert_eq!(took([].iter(), true), None);
     }
 }

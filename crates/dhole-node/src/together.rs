@@ -278,7 +278,7 @@ fn end<R>(
                 })?;
                 drop(failures);
                 let survived = survived.unwrap_or_default();
-                return Ok(Outcome::of(value, ends.into_inner(), survived));
+                return Ok(Outcome::of(value, ends.into_inner(), survived, false));
             }
         },
     };

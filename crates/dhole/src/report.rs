@@ -44,6 +44,9 @@ pub struct Report {
     /// What each node counted between [`begin_measuring`](crate::Worker::begin_measuring) and
     /// [`end_measuring`](crate::Worker::end_measuring), where the program says so.
     pub measured_per_node: Option<Vec<Counters>>,
+    /// How long that took, from the first node that began to the last that ended. Where nodes are
+    /// processes, whose clocks are not compared, it is the longest time that one of them took.
+    pub measured_time: Option<Duration>,
     /// What only a simulation knows.
     pub simulated: Option<Simulated>,
     /// The first few races that each node found, in the order of the objects.
