@@ -15,7 +15,7 @@ pub fn solve(w: &mut Worker<'_>, problem: &Problem, steps: &mut Steps) -> Result
     let all = Tile::all(problem.size);
     let tiles = w.once(|w| Ok(JobQueue::<Tile, Traced>::of(w, all.iter().copied())?))?;
     steps.begin(w)?;
-    tiles.work(w, |w, place| {
+    tiles.work_guided(w, |w, place| {
         let (pixels, rays) = tile(problem, place);
         w.work(rays * problem.scene.things() * UNITS);
         Ok((pixels, rays))

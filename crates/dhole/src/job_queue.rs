@@ -213,6 +213,35 @@ impl<J: ByValue, R: ByValue> JobQueue<J, R> {
         Ok(())
     }
 
+    /// As [`work`](JobQueue::work), of many short jobs: a call takes a part of those that wait,
+    /// the fewer of them the fewer are left, and the results of a part go together with the call
+    /// for the next. So the queue's node serves few calls for each of the others, and the last jobs
+    /// are still shared evenly (guided self-scheduling: Polychronopoulos and Kuck, 1987).
+    ///
+    /// # Errors
+    /// As [`work`](JobQueue::work).
+    #[track_caller]
+    pub fn work_guided(
+        &self,
+        w: &mut Worker<'_>,
+        mut f: impl FnMut(&mut Worker<'_>, J) -> Result<R>,
+    ) -> Result<()> {
+        // Of a half of what is left each node may take its share.
+        let (me, parts) = (w.node(), 2 * w.nodes() as u64);
+        let mut done = Vec::new();
+        while let Some(mut part) = self.state.complete_and_share(w, me, done, parts)? {
+            if part.is_empty() {
+                // It waits here, until there is one or the queue ends.
+                part.extend(self.state.take(w, me)?);
+            }
+            done = Vec::with_capacity(part.len());
+            for (id, job) in part {
+                done.push((id, f(w, job)?));
+            }
+        }
+        Ok(())
+    }
+
     /// The results that are there, in the order in which their jobs were pushed: those of all jobs
     /// after the end, unless it was [stopped](JobQueue::stop). In a run that survives this is read
     /// on the own node.

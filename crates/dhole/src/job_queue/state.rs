@@ -93,6 +93,23 @@ impl<J: ByValue, R: ByValue> JobQueue<J, R> {
         }
     }
 
+    /// As [`complete_and_take`](Self::complete_and_take), of several jobs: a `parts`th of those
+    /// that wait, and one at least. An empty part where none waits for now, `None` at the end.
+    pub fn complete_and_share(
+        &mut self,
+        node: NodeId,
+        done: Vec<(u64, R)>,
+        parts: u64,
+    ) -> Option<Vec<(u64, J)>> {
+        for (id, result) in done {
+            self.complete(node, id, result);
+        }
+        let waiting = self.waiting.len() as u64;
+        let most = (waiting / parts.max(1)).max(1);
+        let part: Vec<_> = (0..most).map_while(|_| self.take(node)).collect();
+        (!part.is_empty() || !self.has_ended()).then_some(part)
+    }
+
     pub fn results(&self) -> Vec<R> {
         self.results.iter().flatten().cloned().collect()
     }

@@ -4,7 +4,9 @@
 use std::collections::VecDeque;
 
 use dhole::sim::{Crash, Settings};
-use dhole::{Config, JobQueue, NodeId, Object, Result, Run, RunError, Worker, replicated};
+use dhole::{
+    Config, JobQueue, MessageKind, NodeId, Object, Result, Run, RunError, Worker, replicated,
+};
 use serde::{Deserialize, Serialize};
 
 const JOBS: u64 = 40;
@@ -68,6 +70,43 @@ fn every_job_has_one_result_whichever_node_crashes_when() {
         lost > SEEDS as usize / 2,
         "only {lost} runs have lost a node"
     );
+}
+
+#[test]
+fn jobs_that_are_taken_in_parts_have_one_result_each_too() {
+    for seed in 0..SEEDS {
+        let run = on_crash(seed, |w| {
+            let queue = w.once(|w| Ok(JobQueue::of(w, 0..JOBS)?))?;
+            queue.work_guided(w, |w, job| Ok(compute(w, job)))?;
+            Ok(queue.results(w)?)
+        });
+        let run = run.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        assert_eq!(run.value, all(), "seed {seed}");
+    }
+}
+
+#[test]
+fn parts_of_what_waits_take_few_calls_and_the_last_jobs_go_one_by_one() {
+    const MANY: u64 = 1000;
+    let nodes = 4;
+    let run = Config::nodes(nodes).simulate(Settings::fixed_cost(nodes), |w: &mut Worker<'_>| {
+        let queue = w.once(|w| Ok(JobQueue::<u64, u64>::of(w, 0..MANY)?))?;
+        let mut last = Vec::new();
+        queue.work_guided(w, |w, job| {
+            w.work(10_000);
+            last.push(job);
+            Ok(square(job))
+        })?;
+        // Each of the last ones went by itself, so no node has two in a row.
+        let lasts = last.iter().filter(|job| **job >= MANY - 4).count();
+        assert!(lasts <= 2, "{last:?}");
+        Ok(queue.results(w)?)
+    });
+    let run = run.unwrap();
+    assert_eq!(run.value, (0..MANY).map(square).collect::<Vec<_>>());
+    // A part is an eighth of what is left: 8 ln(1000 / 8) of them, and 8 single ones.
+    let calls = run.report.total().sent(MessageKind::OperationRequest);
+    assert!((20..100).contains(&calls), "{calls} calls");
 }
 
 #[test]
