@@ -34,8 +34,8 @@ pub(crate) struct Part {
     pub ns: [u64; 2],
 }
 
-/// How long the measured part took, from the first node that began to the last that ended. Clocks of
-/// different processes are not compared: there it is the longest time that a node took.
+/// How long the measured part took, from the first node that began to the last that ended. Clocks
+/// of different processes are not compared: there it is the longest time that a node took.
 pub(crate) fn took<'a>(
     parts: impl Iterator<Item = &'a Part> + Clone,
     one_clock: bool,
