@@ -286,9 +286,9 @@ impl HeapMut<'_> {
     /// Takes ids that node 0 handed out to this node.
     ///
     /// # Errors
-    /// [`LearnError::Ids`] where they are not this node's to use.
+    /// [`LearnError::Part`] where they cannot be this node's, or it was handed them before.
     pub fn take_ids(&mut self, ids: Range<u64>) -> Result<(), LearnError> {
-        self.heap.cluster.got_part(ids.clone())?;
+        self.heap.cluster.got_part(ids.clone(), self.heap.node)?;
         self.heap.ids.add(ids);
         Ok(())
     }

@@ -268,14 +268,23 @@ impl Cluster {
         }
     }
 
-    /// This node got a part of the ids.
-    pub(crate) fn got_part(&self, ids: Range<u64>) -> Result<(), LearnError> {
-        let Some(apart) = &self.apart else {
-            return Ok(());
-        };
-        self.add_part(apart, ids.clone(), apart.me)?;
-        self.note_part(ids, apart.me, apart.me);
-        Ok(())
+    /// A node of this process got a part of the ids. It allocates from these ids, so it must not
+    /// have had any of them before: an id is of one type for ever.
+    pub(crate) fn got_part(&self, ids: Range<u64>, node: NodeId) -> Result<(), LearnError> {
+        let apart = self.apart.as_ref().filter(|apart| apart.me == node);
+        let is_new = apart.map(|apart| self.add_part(apart, ids.clone(), node));
+        match is_new.transpose()? {
+            Some(true) => {
+                self.note_part(ids, node, node);
+                Ok(())
+            }
+            // It has them, or no node is given ids: those of one process take them themselves.
+            Some(false) | None => Err(LearnError::Part {
+                first: Oid(ids.start),
+                ids: ids.end.saturating_sub(ids.start),
+                node,
+            }),
+        }
     }
 
     /// Adds a part that was handed out elsewhere; whether it is new here.

@@ -220,8 +220,25 @@ fn a_part_is_another_nodes_once_it_is_told_of_and_is_told_on() {
     assert_eq!(heap.ids_wanted(8192), None);
     let rows = heap.alloc_rows::<u64>(4097, 1).unwrap();
     assert_eq!(rows.oids().unwrap().first.0, mine.start);
-    let again = heap.take_ids(mine);
-    assert!(again.is_ok(), "they are its own already");
+    // An id that is allocated twice would be of two types.
+    let begun_with = first_of(&cluster, 1)..first_of(&cluster, 1) + 512;
+    for again in [mine, begun_with] {
+        let refused = heap.take_ids(again);
+        assert!(matches!(refused, Err(LearnError::Part { .. })));
+    }
+}
+
+#[test]
+fn a_node_of_one_process_is_handed_no_ids() {
+    let cluster = Cluster::new(1).expect("room for a node");
+    let node = Monitor::new(&cluster, NodeId(0), ());
+    let mut guard = node.lock();
+    let mut heap = guard.split().0;
+    let oid = heap.alloc(1_u64).unwrap().oid().0;
+    for ids in [oid..oid + 4096, 1 << 40..(1 << 40) + 4096, 5..5] {
+        let refused = heap.take_ids(ids);
+        assert!(matches!(refused, Err(LearnError::Part { .. })));
+    }
 }
 
 #[test]
