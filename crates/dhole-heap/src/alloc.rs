@@ -258,7 +258,7 @@ impl Heap {
         at: Place,
         write: impl FnOnce(NonNull<T>),
     ) -> Option<()> {
-        debug_assert!(self.chunks[at.chunk].storage(at.slot).is_none());
+        debug_assert!(!self.chunks[at.chunk].is_present(at.slot));
         debug_assert_eq!(
             self.chunks[at.chunk].binding.info.type_id,
             TypeId::of::<T>()
@@ -326,9 +326,9 @@ impl HeapMut<'_> {
             let address = address.ok_or_else(|| self.full::<T>())?;
             self.heap.cluster.put_at(oid, address);
         }
+        self.note_written(oid);
         // SAFETY: as the caller promises of `write`.
         unsafe { self.heap.put(oid, at, write) }.ok_or_else(|| self.full::<T>())?;
-        self.note_stored(oid);
         Ok(Ref::new(oid))
     }
 
@@ -386,10 +386,10 @@ impl HeapMut<'_> {
                 chunk,
                 slot: oid.slot(),
             };
+            self.note_written(oid);
             // SAFETY: as the caller promises of `write`.
             let put = unsafe { self.heap.put(oid, at, |to| write(i, to)) };
             put.ok_or_else(|| self.full::<T>())?;
-            self.note_stored(oid);
         }
         Ok(Refs::new(Oid(first * CHUNK), count))
     }

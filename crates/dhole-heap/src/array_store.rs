@@ -703,13 +703,14 @@ impl HeapMut<'_> {
         let all = array.range(..).elements();
         self.heap.array(all).ok()?;
         let to = self.heap.span(all).0.cast::<T>();
+        if self.heap.is_paged() {
+            // Before: `init` may unwind, and the elements before have been written with padding.
+            self.heap.note_array_writes(all);
+        }
         for i in 0..all.count {
             // SAFETY: the storage is new, has room for all elements, and nobody else knows it. A
             // shared type has no drop glue.
             unsafe { to.add(i as usize).write(init(i)) };
-        }
-        if self.heap.is_paged() {
-            self.heap.note_array_writes(all);
         }
         self.heap.store_blocks(all);
         self.heap.elements_appear(all);

@@ -630,8 +630,9 @@ impl HeapMut<'_> {
         }
     }
 
-    /// A value was stored when it was allocated, on pages that are valid and twinned.
-    pub(crate) fn note_stored(&mut self, oid: Oid) {
+    /// The value of a new object is written next, on pages that are valid and twinned. What is
+    /// written first may unwind half way, and has written padding then.
+    pub(crate) fn note_written(&mut self, oid: Oid) {
         if !self.heap.is_paged() {
             return;
         }

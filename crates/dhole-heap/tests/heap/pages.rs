@@ -1,7 +1,11 @@
 //! Heaps whose pages are kept consistent as a whole, and heaps that have none.
 
+use std::mem::MaybeUninit;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use dhole_heap::{
-    AllocError, Cluster, ElementsRefusal, InstallError, Monitor, PAGE_BYTES, PageRefusal, Refusal,
+    AllocError, Cluster, ElementsRefusal, HeapMut, InstallError, Monitor, PAGE_BYTES, PageRefusal,
+    Refusal, Share,
 };
 use dhole_model::{Elements, NodeId, PageId, PageRange, Placement};
 
@@ -79,6 +83,64 @@ fn bytes_of_a_page_that_are_no_value_are_never_shown() {
         "{shown:?}"
     );
     assert!(!heap.is_present(r.oid()));
+}
+
+/// A value with padding behind its first byte.
+#[derive(Share)]
+#[share(crate = "dhole_heap")]
+#[repr(C)]
+struct Padded {
+    small: u8,
+    large: u64,
+}
+
+/// A value whose padding has bytes, too.
+fn filled() -> Padded {
+    let mut value = MaybeUninit::<Padded>::uninit();
+    // SAFETY: all bytes of the value are written, and any bytes are numbers.
+    unsafe {
+        value.as_mut_ptr().write_bytes(0xaa, 1);
+        value.assume_init()
+    }
+}
+
+/// Padding is not initialised: it must not be compared, and not travel.
+#[test]
+fn padding_of_a_value_whose_making_unwound_is_no_part_of_its_page() {
+    type Make = fn(&mut HeapMut<'_>);
+    let ways: [Make; 3] = [
+        |heap| drop(heap.alloc_with(|value| panic_with(value))),
+        |heap| drop(heap.alloc_range_with(2, |_, value| panic_with(value))),
+        |heap| {
+            let made = |i| if i < 3 { filled() } else { panic!("half way") };
+            drop(heap.alloc_array_with(4, made));
+        },
+    ];
+    for (way, make) in ways.into_iter().enumerate() {
+        let node = paged();
+        let mut guard = node.lock();
+        let mut heap = guard.split().0;
+        let mut pages = heap.paged().expect("a paged cluster");
+        let first = pages.next_pages::<Padded>(4).expect("room").first;
+        pages.make_page_valid(first).expect("nobody computes");
+        pages.make_page_writable(first, true).expect("it is valid");
+        let unwound = catch_unwind(AssertUnwindSafe(|| make(&mut heap)));
+        assert!(unwound.is_err());
+        let mut page = Vec::new();
+        let mut pages = heap.paged().expect("a paged cluster");
+        let gathered = pages.gather_page(first, false, &mut page);
+        gathered.expect("nobody computes");
+        let begins = page.iter().position(|byte| *byte == 0xaa);
+        let value = &page[begins.expect("it was written")..][..size_of::<Padded>()];
+        assert_eq!(value[1..8], [0; 7], "way {way}");
+        assert_eq!(value[8..], [0xaa; 8], "way {way}");
+    }
+}
+
+fn panic_with(value: &mut Padded) {
+    // SAFETY: the bytes are those of a value that is borrowed alone, and any bytes are numbers.
+    unsafe { std::ptr::from_mut(value).write_bytes(0xaa, 1) };
+    panic!("half way");
 }
 
 /// Each of these sets handles, and knows nothing of the pages below.
