@@ -21,6 +21,7 @@
 //! | `DHOLE_MESSAGE_MIB` | the longest message, with its payload, in MiB; 256 unless set |
 //! | `DHOLE_LEARNT_RUNS` | runs of objects that may be known where others tell of more; 4194304 unless set |
 //! | `DHOLE_LAUNCHER_FD` | a socket over which `dhole run` hears how far the process is |
+//! | `DHOLE_INHERITED` | `NUMBER:DEVICE:INODE` of the descriptors above that this process may close; it uses duplicates of others |
 //! | `DHOLE_JOIN_MS` | the longest that joining may take; 30000 unless set |
 //! | `DHOLE_SPIN_US`, `DHOLE_YIELDS`, `DHOLE_PARK_MS` | how threads wait ([`Waiting`](crate::Waiting)) |
 //!

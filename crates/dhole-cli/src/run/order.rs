@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::RunError;
 use super::line::Line;
-use super::secret::{Secret, inherit};
+use super::secret::{Secret, handed_over, inherit};
 
 /// What one node is.
 #[derive(Clone, Serialize, Deserialize)]
@@ -82,16 +82,23 @@ impl Order {
         if let Some(host) = &self.host {
             command.env("DHOLE_HOST", host);
         }
+        let mut descriptors = Vec::new();
         if let Some(listener) = &listener {
-            inherit(listener).map_err(failed("handing over its listener"))?;
+            let handing = failed("handing over its listener");
+            inherit(listener).map_err(&handing)?;
+            descriptors.push(handed_over(listener).map_err(handing)?);
             command.env("DHOLE_MEETING_FD", listener.as_raw_fd().to_string());
         }
-        let file = secret
-            .to_be_read()
-            .map_err(failed("handing over the secret"))?;
+        let handing = failed("handing over the secret");
+        let file = secret.to_be_read().map_err(&handing)?;
+        descriptors.push(handed_over(&file).map_err(handing)?);
         command.env("DHOLE_SECRET_FD", file.as_raw_fd().to_string());
-        let (line, its_end) = Line::new().map_err(failed("making a line to it"))?;
-        command.env("DHOLE_LAUNCHER_FD", its_end.as_raw_fd().to_string());
+        let making = failed("making a line to it");
+        let (line, its_end) = Line::new().map_err(&making)?;
+        descriptors.push(handed_over(&its_end).map_err(making)?);
+        command
+            .env("DHOLE_LAUNCHER_FD", its_end.as_raw_fd().to_string())
+            .env("DHOLE_INHERITED", descriptors.join(" "));
         settle(&mut command);
         let child = command.spawn().map_err(failed("starting a process"))?;
         Ok((child, line))

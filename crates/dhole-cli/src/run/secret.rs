@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Seek, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use ring::rand::{SecureRandom, SystemRandom};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
@@ -45,6 +45,14 @@ impl Secret {
 /// closed before the next, so that none inherits what is another's.
 pub fn inherit(descriptor: &impl AsFd) -> io::Result<()> {
     Ok(rustix::io::fcntl_setfd(descriptor, FdFlags::empty())?)
+}
+
+/// A descriptor that is handed over, in the words of `DHOLE_INHERITED`: its number, and which file
+/// it is, so that the node takes no other one for it.
+pub fn handed_over(descriptor: &impl AsFd) -> io::Result<String> {
+    let file = rustix::fs::fstat(descriptor)?;
+    let number = descriptor.as_fd().as_raw_fd();
+    Ok(format!("{number}:{}:{}", file.st_dev, file.st_ino))
 }
 
 /// 256 random bits, in hexadecimal.

@@ -16,6 +16,7 @@ use super::error::{EnvironmentError, JoinError, SecretError};
 use super::mpirun;
 use super::secret::Secret;
 use super::{BuildId, Encrypts, Launcher, Listens, Meet, Membership, Transport, Way};
+use crate::inherited::HandedOver;
 use crate::{Waiting, inherited};
 
 /// How long joining may take unless the environment says it: a batch system may take its time to
@@ -98,8 +99,9 @@ pub(super) fn read(
             return Err(wrong("DHOLE_TLS", &other, "auto, always or never".to_owned()).into());
         }
     };
+    let handed_over = handed_over(look)?;
     let listens = match number(look, "DHOLE_MEETING_FD", 0, i32::MAX as u64)? {
-        Some(fd) if node.0 == 0 => Listens::Already(listener(fd as i32)?),
+        Some(fd) if node.0 == 0 => Listens::Already(listener(fd as i32, &handed_over)?),
         _ => Listens::At(text(look, "DHOLE_LISTEN")?),
     };
     let meeting = text(look, "DHOLE_MEETING")?;
@@ -116,10 +118,10 @@ pub(super) fn read(
         meeting: meeting.unwrap_or_default(),
         listens,
         host,
-        secret: secret(look)?.ok_or_else(|| demand("DHOLE_SECRET_FILE"))?,
+        secret: secret(look, &handed_over)?.ok_or_else(|| demand("DHOLE_SECRET_FILE"))?,
         transport,
         encrypts,
-        launcher: launcher(look)?,
+        launcher: launcher(look, &handed_over)?,
     };
     let membership = member(look, words, node, nodes, Way::Meet(Box::new(meet)))?;
     Ok(Some(
@@ -215,11 +217,14 @@ fn arguments(words: impl Iterator<Item = OsString>) -> String {
 }
 
 /// The line to `dhole run`.
-fn launcher(look: Look<'_>) -> Result<Option<Launcher>, EnvironmentError> {
+fn launcher(
+    look: Look<'_>,
+    handed_over: &HandedOver,
+) -> Result<Option<Launcher>, EnvironmentError> {
     let Some(fd) = number(look, "DHOLE_LAUNCHER_FD", 0, i32::MAX as u64)? else {
         return Ok(None);
     };
-    let own = inherited::descriptor(fd as i32).and_then(Launcher::new);
+    let own = inherited::descriptor(fd as i32, handed_over).and_then(Launcher::new);
     let expected = format!("the descriptor of a socket{PASSED_ON}");
     own.map(Some)
         .map_err(|_| wrong("DHOLE_LAUNCHER_FD", &fd, expected))
@@ -271,9 +276,18 @@ pub(super) fn number(
     }
 }
 
-fn listener(fd: i32) -> Result<TcpListener, EnvironmentError> {
+/// Which files are under the numbers that a launcher hands over.
+fn handed_over(look: Look<'_>) -> Result<HandedOver, EnvironmentError> {
+    const VARIABLE: &str = "DHOLE_INHERITED";
+    let said = text(look, VARIABLE)?.unwrap_or_default();
+    let expected = || "NUMBER:DEVICE:INODE of descriptors, with spaces between".to_owned();
+    said.parse().map_err(|_| wrong(VARIABLE, &said, expected()))
+}
+
+fn listener(fd: i32, handed_over: &HandedOver) -> Result<TcpListener, EnvironmentError> {
     let listens = |fd: &OwnedFd| rustix::net::sockopt::socket_acceptconn(fd).unwrap_or(false);
-    let fd_or_none = inherited::descriptor(fd).ok().filter(listens);
+    let fd_or_none = inherited::descriptor(fd, handed_over);
+    let fd_or_none = fd_or_none.ok().filter(listens);
     let expected = || format!("the descriptor of a socket that listens{PASSED_ON}");
     fd_or_none
         .map(TcpListener::from)
@@ -281,9 +295,9 @@ fn listener(fd: i32) -> Result<TcpListener, EnvironmentError> {
 }
 
 /// The secret, from a descriptor or else from a file.
-fn secret(look: Look<'_>) -> Result<Option<Secret>, EnvironmentError> {
+fn secret(look: Look<'_>, handed_over: &HandedOver) -> Result<Option<Secret>, EnvironmentError> {
     if let Some(fd) = number(look, "DHOLE_SECRET_FD", 0, i32::MAX as u64)? {
-        let read = inherited::descriptor(fd as i32)
+        let read = inherited::descriptor(fd as i32, handed_over)
             .map_err(SecretError::Inherited)
             .and_then(|fd| secret_of(&File::from(fd)));
         let from = PathBuf::from(format!("DHOLE_SECRET_FD={fd}"));
@@ -468,6 +482,7 @@ mod tests {
             ("DHOLE_PARK_MS", "0"),
             ("DHOLE_SECRET_FILE", "/nowhere/at/all"),
             ("DHOLE_SECRET_FD", "987654"),
+            ("DHOLE_INHERITED", "3:of a file"),
         ] {
             let said = with(&[(variable, value)]).unwrap_err().to_string();
             assert!(said.contains(variable) || said.contains(value), "{said}");
