@@ -112,9 +112,11 @@ pub(crate) fn read<'w, 'id: 'w, W: Access<'id>, R: Target>(
     w: &'w W,
     site: &'static Location<'static>,
 ) -> R::Shared<'w> {
-    // SAFETY: the id comes from a reference.
+    // SAFETY: a target is a reference (the contract of `Target`).
     match unsafe { w.token().readable(target.oid()) } {
-        // SAFETY: as in `Token::shared`.
+        // SAFETY: what was found is a valid object of the type and length that the id is bound to
+        // (the contract of `HandleTable::set`). Nobody writes it while the token is borrowed (the
+        // contract of `Token::new`), which it is through `w` for all of 'w.
         Some(found) => unsafe { target.shared(found.object()) },
         None => read_slowly(target, w, site),
     }
@@ -127,9 +129,10 @@ fn write<'w, 'id: 'w, W: Access<'id>, R: Target>(
     w: &'w mut W,
     site: &'static Location<'static>,
 ) -> R::Mutable<'w> {
-    // SAFETY: the id comes from a reference.
+    // SAFETY: a target is a reference (the contract of `Target`).
     match unsafe { w.token_mut().writable(target.oid()) } {
-        // SAFETY: as in `Token::mutable`. The token is borrowed mutably for all of 'w:
+        // SAFETY: as in `read`; and the token is borrowed mutably for all of 'w, which excludes
+        // other references, and all who read or write an object whose write handle is set:
         // `token_mut` could have been called for that long, and on this path `w` is not used
         // again (what the borrow checker accepts once it tracks borrows by path).
         Some(found) => unsafe { target.mutable(found.object()) },

@@ -267,7 +267,8 @@ impl Heap {
         // The storage is new, has the size and the alignment of the binding, which is a `T`, and
         // nobody else knows it. A shared type has no drop glue.
         write(self.store.pointer(storage).cast::<T>());
-        self.appear(oid, at, storage);
+        // SAFETY: a value was just written there, as the caller promises of `write`.
+        unsafe { self.appear(oid, at, storage) };
         Some(())
     }
 }
@@ -329,7 +330,8 @@ impl HeapMut<'_> {
         self.note_written(oid);
         // SAFETY: as the caller promises of `write`.
         unsafe { self.heap.put(oid, at, write) }.ok_or_else(|| self.full::<T>())?;
-        Ok(Ref::new(oid))
+        // SAFETY: `take_single` has bound the id to `T`.
+        Ok(unsafe { Ref::new(oid) })
     }
 
     /// `count` new objects with consecutive ids, the `i`-th of which is `init(i)`; present here
@@ -391,7 +393,8 @@ impl HeapMut<'_> {
             let put = unsafe { self.heap.put(oid, at, |to| write(i, to)) };
             put.ok_or_else(|| self.full::<T>())?;
         }
-        Ok(Refs::new(Oid(first * CHUNK), count))
+        // SAFETY: `take_run` has bound the ids to `T`.
+        Ok(unsafe { Refs::new(Oid(first * CHUNK), count) })
     }
 
     /// `count` new rows of `len` zeros each, with consecutive ids. They have no storage anywhere
@@ -416,7 +419,8 @@ impl HeapMut<'_> {
         let lies = self.lies::<T>(&binding, count)?;
         let run = self.heap.take_run(count, binding, site, false, lies);
         let first = run.map_err(|error| self.ids::<T>(error))?;
-        Ok(Rows::new(Oid(first * CHUNK), count, len))
+        // SAFETY: `take_run` has bound the ids to rows of so many `T`s.
+        Ok(unsafe { Rows::new(Oid(first * CHUNK), count, len) })
     }
 
     /// Stores new rows of zeros here from the start: here is their home.
@@ -508,7 +512,8 @@ impl HeapMut<'_> {
         for table in self.heap.tables() {
             table.advise_huge(first, blocks);
         }
-        Ok(Array::new(first, len))
+        // SAFETY: the ids were just bound to an array of so many `T`s.
+        Ok(unsafe { Array::new(first, len) })
     }
 
     /// Where `count` new objects are to lie: one after the other, in the global space if there is

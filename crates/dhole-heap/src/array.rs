@@ -130,9 +130,9 @@ impl<T> Array<T> {
     #[doc(hidden)]
     pub const ELEMENTS_FIT: () = assert!(per_block(size_of::<T>()).is_some(), "{}", TOO_LARGE);
 
-    /// The caller must know that an array of `len` `T`s was allocated whose first block is
-    /// `first`.
-    pub(crate) fn new(first: Oid, len: u64) -> Array<T> {
+    /// # Safety
+    /// An array of `len` `T`s was allocated whose first block is `first`.
+    pub(crate) unsafe fn new(first: Oid, len: u64) -> Array<T> {
         let first = NonZeroU64::new(first.0).expect("an allocated id is not 0");
         Array {
             first,

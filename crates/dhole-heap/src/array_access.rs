@@ -17,41 +17,47 @@ impl Token<'_> {
     /// Where elements are, if all of them may be read.
     #[inline(always)]
     pub(crate) fn readable_elements<T: Share>(&self, r: ArrayRange<T>) -> Option<NonNull<T>> {
-        // SAFETY: every block of an array has an id that was allocated.
-        let in_blocks = r.in_blocks(|block| unsafe { self.readable(block) });
+        // SAFETY: `in_blocks` asks for blocks of the array, whose ids come from a reference, and is
+        // given their handles.
+        let in_blocks = unsafe { r.in_blocks(|block| self.readable(block)) };
         in_blocks.or_else(|| self.readable_parts(r))
     }
 
     /// Where elements are, if all of them may be written.
     #[inline(always)]
     pub(crate) fn writable_elements<T: Share>(&mut self, r: ArrayRange<T>) -> Option<NonNull<T>> {
-        // SAFETY: every block of an array has an id that was allocated.
-        let in_blocks = r.in_blocks(|block| unsafe { self.writable(block) });
+        // SAFETY: as in `readable_elements`.
+        let in_blocks = unsafe { r.in_blocks(|block| self.writable(block)) };
         in_blocks.or_else(|| self.writable_parts(r))
     }
 
     #[inline(never)]
     fn readable_parts<T>(&self, r: ArrayRange<T>) -> Option<NonNull<T>> {
-        // SAFETY: the token is borrowed.
+        // SAFETY: the token is borrowed, so nobody changes what may be read.
         let base = unsafe { self.read_extents().find(r.elements()) };
-        base.map(|base| r.within(base))
+        // SAFETY: an array with these elements begins there.
+        base.map(|base| unsafe { r.within(base) })
     }
 
     #[inline(never)]
     fn writable_parts<T>(&mut self, r: ArrayRange<T>) -> Option<NonNull<T>> {
-        // SAFETY: the token is borrowed mutably.
+        // SAFETY: the token is borrowed mutably, so nobody changes what may be written.
         let base = unsafe { self.write_extents().find(r.elements()) };
-        base.map(|base| r.within(base))
+        // SAFETY: an array with these elements begins there.
+        base.map(|base| unsafe { r.within(base) })
     }
 }
 
 impl<T> ArrayRange<T> {
     /// Where the elements are, if they lie in few blocks and the handles of all of these are set:
     /// blocks of an array follow on each other.
+    ///
+    /// # Safety
+    /// `handle` finds where a block of this array is.
     #[inline(always)]
-    pub(crate) fn in_blocks(
+    pub(crate) unsafe fn in_blocks(
         self,
-        handle: impl Fn(dhole_model::Oid) -> Option<Found>,
+        mut handle: impl FnMut(dhole_model::Oid) -> Option<Found>,
     ) -> Option<NonNull<T>> {
         if self.is_empty() {
             return Some(NonNull::dangling());
@@ -66,13 +72,16 @@ impl<T> ArrayRange<T> {
             handle(dhole_model::Oid(next))?;
         }
         let place = self.start % Array::<T>::PER_BLOCK;
-        // SAFETY: a block's set handle points to its elements, of which this is one.
+        // SAFETY: the caller's promise: the block's elements are there, of which this is one.
         Some(unsafe { block.object().cast::<T>().add(place as usize) })
     }
 
     /// Where the elements are in an array that begins at `base`.
-    pub(crate) fn within(self, base: NonNull<u8>) -> NonNull<T> {
-        // SAFETY: an array's storage has all its elements, of which this is one.
+    ///
+    /// # Safety
+    /// It does, and has these elements.
+    pub(crate) unsafe fn within(self, base: NonNull<u8>) -> NonNull<T> {
+        // SAFETY: the caller's promise.
         unsafe { base.cast::<T>().add(self.start as usize) }
     }
 }
@@ -103,8 +112,9 @@ impl<T: Share> ArrayRange<T> {
     #[track_caller]
     pub fn get<'w, 'id: 'w, W: Access<'id>>(self, w: &'w W) -> &'w [T] {
         match w.token().readable_elements(self) {
-            // SAFETY: the elements are valid, follow on each other, and are not written while
-            // the token is borrowed, through `w` for all of 'w (the monitor's rules).
+            // SAFETY: the elements were found: they are valid, follow on each other, and are not
+            // written while the token is borrowed, through `w` for all of 'w (the contract of
+            // `Token::new`).
             Some(at) => unsafe { NonNull::slice_from_raw_parts(at, self.len()).as_ref() },
             None => self.get_slowly(w, self.miss(Location::caller())),
         }
@@ -119,8 +129,8 @@ impl<T: Share> ArrayRange<T> {
     #[track_caller]
     pub fn get_mut<'w, 'id: 'w, W: Access<'id>>(self, w: &'w mut W) -> &'w mut [T] {
         match w.token_mut().writable_elements(self) {
-            // SAFETY: as in `get`; and nobody reads or writes elements that are writable here
-            // while the token is borrowed mutably, which excludes other references.
+            // SAFETY: as in `get`; and the token is borrowed mutably for all of 'w, which excludes
+            // other references, and all who read or write elements that are writable here.
             Some(at) => unsafe { NonNull::slice_from_raw_parts(at, self.len()).as_mut() },
             None => self.get_mut_slowly(w, self.miss(Location::caller())),
         }
@@ -163,9 +173,10 @@ impl<T: Share> ArrayRange<T> {
     where
         T: Copy,
     {
-        debug_assert_eq!(self.len(), values.len());
+        assert_eq!(self.len(), values.len());
         match w.token_mut().writable_elements(self) {
-            // SAFETY: as in `get_mut`, and so `values` are none of these elements.
+            // SAFETY: as many elements are there, by the test above, and no other reference to them
+            // lives (as in `get_mut`), so `values` are none of them.
             Some(at) => unsafe {
                 at.copy_from_nonoverlapping(NonNull::from(values).cast(), self.len());
                 Ok(())
@@ -374,15 +385,19 @@ mod tests {
 
     #[test]
     fn a_slice_looks_at_few_handles_however_long_it_is() {
-        let (array, mut block) = (Array::<u64>::new(Oid(64), LONG), 0_u64);
+        // SAFETY: nobody looks up its ids.
+        let (array, mut block) = (unsafe { Array::<u64>::new(Oid(64), LONG) }, 0_u64);
         let block = std::ptr::from_mut(&mut block).cast();
         for (blocks, looks) in [(1, 1), (2, 2), (16, 16), (17, 0), (1000, 0)] {
             let elements = array.range(..blocks * Array::<u64>::PER_BLOCK as usize);
             let looked = Cell::new(0);
-            let found = elements.in_blocks(|_| {
-                looked.set(looked.get() + 1);
-                crate::touch::to_read(block)
-            });
+            // SAFETY: nothing is read where the elements are found, and the handle is positive.
+            let found = unsafe {
+                elements.in_blocks(|_| {
+                    looked.set(looked.get() + 1);
+                    crate::touch::to_read(block)
+                })
+            };
             assert_eq!((looked.get(), found.is_some()), (looks, looks > 0));
         }
     }

@@ -4,26 +4,32 @@ use dhole_model::{CHUNK, Oid, OidRange};
 
 use crate::array_store::LocalArray;
 use crate::heap::Heap;
-use crate::space::{self, IDS_PER_PAGE};
+use crate::space::IDS_PER_PAGE;
 use crate::{ElementsRefusal, ElementsRefused, HeapMut, Presence};
 
 impl Heap {
-    /// Forgets the arrays whose first ids are among these. The caller has seen that it is an
-    /// exclusive call.
-    pub(crate) fn free_arrays(&mut self, ids: OidRange) {
+    /// Forgets the arrays whose first ids are among these.
+    ///
+    /// # Safety
+    /// It is an exclusive call.
+    pub(crate) unsafe fn free_arrays(&mut self, ids: OidRange) {
         while let Some((&array, _)) = self.arrays.range(ids.first..=ids.last()).next() {
-            self.free_array(array);
+            // SAFETY: the caller's promise.
+            unsafe { self.free_array(array) };
         }
     }
 
-    fn free_array(&mut self, array: Oid) {
+    /// # Safety
+    /// As [`free_arrays`](Heap::free_arrays).
+    unsafe fn free_array(&mut self, array: Oid) {
         let Some(local) = self.arrays.remove(&array) else {
             return;
         };
-        self.clear_handles(array, &local);
         self.cluster.let_array_go(array);
-        // SAFETY: it is an exclusive call, and the node lock is held.
+        // SAFETY: it is an exclusive call, as the caller promises, and whoever has the heap has the
+        // node lock.
         unsafe {
+            self.clear_handles(array, &local);
             self.extents.read.forget(array);
             self.extents.write.forget(array);
         }
@@ -44,8 +50,8 @@ impl Heap {
             }
         };
         if !released.is_empty() {
-            // SAFETY: whole pages of this node's store in which nothing lies any more; only
-            // exclusive calls free, so no reference to them lives.
+            // SAFETY: whole pages of this node's store in which nothing lies any more; it is an
+            // exclusive call, so no reference to them lives.
             unsafe { self.release_store(released) };
         }
         let first = array.0 / IDS_PER_PAGE;
@@ -55,12 +61,16 @@ impl Heap {
 
     /// Handles are set only for blocks that hold something. A page of a table that was never
     /// touched stays so.
-    fn clear_handles(&self, array: Oid, local: &LocalArray) {
+    ///
+    /// # Safety
+    /// As [`free_arrays`](Heap::free_arrays).
+    unsafe fn clear_handles(&self, array: Oid, local: &LocalArray) {
         let blocks = local.stored.of(0..u64::MAX).filter(|(_, stored)| *stored);
         for oid in blocks.flat_map(|(blocks, _)| blocks).map(|b| array.plus(b)) {
             for table in self.tables() {
                 if table.load(oid).is_some() {
-                    table.clear(oid);
+                    // SAFETY: it is an exclusive call, as the caller promises.
+                    unsafe { table.clear(oid) };
                 }
             }
         }
@@ -78,15 +88,9 @@ impl Heap {
         if before.is_some_and(|(array, local)| array.0 + local.block_count() > first) {
             return;
         }
-        for table in [self.slot.read_table(), self.slot.write_table()] {
-            // SAFETY: one page of a table, whose handles are all null: they are set only for
-            // objects of chunks that have a record, and blocks of arrays that have. Pages that
-            // are given back read as null.
-            unsafe {
-                let page = table.add((8 * first) as usize);
-                space::release(page, 8 * IDS_PER_PAGE);
-            }
-        }
+        // SAFETY: the handles are all null: they are set only for objects of chunks and for blocks
+        // of arrays of which this heap has a record, and it has none here, as was just found.
+        unsafe { self.slot.release_handles(first..first + IDS_PER_PAGE) };
     }
 }
 
@@ -108,7 +112,8 @@ impl HeapMut<'_> {
         }
         self.heap.cluster.hear_freed(ids);
         self.heap.kept_elements.forget(ids);
-        self.heap.free_arrays(ids);
+        // SAFETY: it is an exclusive call, by the test above.
+        unsafe { self.heap.free_arrays(ids) };
         Ok(())
     }
 

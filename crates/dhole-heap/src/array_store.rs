@@ -147,7 +147,7 @@ impl Heap {
                     // An object may have lain there before. Elements that never came travel beside
                     // others of their block.
                     //
-                    // SAFETY: the store has just given these bytes to this array alone, so nobody
+                    // SAFETY: the store has just given so many bytes to this array alone, so nobody
                     // refers to them.
                     unsafe { self.store.pointer(storage).write_bytes(0, bytes as usize) };
                     (storage, None)
@@ -241,48 +241,67 @@ impl Heap {
         }
     }
 
-    /// The elements hold valid values from now on. In a shared call the worker is told later.
-    pub(crate) fn elements_appear(&mut self, elements: Elements) {
-        if self.presence() == Presence::Shared {
-            self.pending_elements.push(elements);
-        } else {
-            // SAFETY: the caller has seen that this is an exclusive call, and has the lock.
-            unsafe { self.set_readable(elements, true) };
+    /// The elements, which [`Heap::array`] has found, may be read from now on. In a shared call the
+    /// worker is told later.
+    ///
+    /// # Safety
+    /// They hold valid values.
+    ///
+    /// # Panics
+    /// While the worker computes, and could look at them.
+    pub(crate) unsafe fn elements_appear(&mut self, elements: Elements) {
+        match self.presence() {
+            Presence::Shared => self.pending_elements.push(elements),
+            // SAFETY: it is an exclusive call, whoever has the heap has the lock, and the values
+            // are valid, as the caller promises.
+            Presence::Exclusive => unsafe { self.set_readable(elements, true) },
+            Presence::Computing => panic!("{elements} appear while the worker computes"),
         }
     }
 
-    /// Tells the worker of what was installed in a shared call. On the worker's thread.
-    pub(crate) fn publish_elements(&mut self) {
+    /// Tells the worker of what was installed in a shared call.
+    ///
+    /// # Safety
+    /// The caller is the worker's own thread, in a call.
+    pub(crate) unsafe fn publish_elements(&mut self) {
         let mut pending = std::mem::take(&mut self.pending_elements);
         for elements in pending.drain(..) {
-            // SAFETY: the caller is the worker's own thread, with the lock.
+            // SAFETY: the caller is the worker's own thread. `elements_appear` noted them, by whose
+            // contract the values are valid.
             unsafe { self.set_readable(elements, true) };
         }
         self.pending_elements = pending;
     }
 
     /// # Safety
-    /// As for [`Extents::set`](crate::extent::Extents::set), of what may be read.
+    /// As for [`Extents::set`](crate::extent::Extents::set), of what may be read. Where they `may`,
+    /// the elements hold valid values.
     pub(crate) unsafe fn set_readable(&self, elements: Elements, may: bool) {
         let base = self.base(elements.array, View::Read);
         // SAFETY: as the caller promises.
         unsafe { self.extents.read.set(elements, base, may) };
         let [table, _] = self.tables();
-        self.set_handles(elements, &self.extents.read, table);
+        // SAFETY: as the caller promises; what handles lead to was just changed.
+        unsafe { self.set_handles(elements, &self.extents.read, table) };
     }
 
     /// # Safety
-    /// As for [`Extents::set`](crate::extent::Extents::set), of what may be written.
+    /// As for [`Extents::set`](crate::extent::Extents::set), of what may be written. Where they
+    /// `may`, the elements may be read.
     pub(crate) unsafe fn set_writable(&self, elements: Elements, may: bool) {
         let base = self.base(elements.array, View::Write);
         // SAFETY: as the caller promises.
         unsafe { self.extents.write.set(elements, base, may) };
         let [_, table] = self.tables();
-        self.set_handles(elements, &self.extents.write, table);
+        // SAFETY: as the caller promises; what handles lead to was just changed.
+        unsafe { self.set_handles(elements, &self.extents.write, table) };
     }
 
     /// A block's handle is set where all of the block may be touched.
-    fn set_handles(
+    ///
+    /// # Safety
+    /// As for [`Extents::set`](crate::extent::Extents::set); `extents` are those of the table.
+    unsafe fn set_handles(
         &self,
         elements: Elements,
         extents: &crate::extent::Extents,
@@ -292,14 +311,16 @@ impl Heap {
         for block in local.blocks(elements) {
             let of_block = local.of_block(elements.array, block);
             let oid = elements.array.plus(block);
-            if self.views.is_some() {
-                table.set(oid, self.handle_of_block(of_block));
-                continue;
-            }
-            // SAFETY: the caller has just changed them, so nobody else does.
-            match unsafe { extents.find(of_block) }.is_some() {
-                true => table.set(oid, self.span(of_block).0.as_ptr()),
-                false => table.clear(oid),
+            // SAFETY: as the caller promises, nobody looks at extents or handles meanwhile. What
+            // the extents say of a block, the worker may do with all its elements, which are valid.
+            unsafe {
+                if self.views.is_some() {
+                    table.set(oid, self.handle_of_block(of_block));
+                } else if extents.find(of_block).is_some() {
+                    table.set(oid, self.span(of_block).0.as_ptr());
+                } else {
+                    table.clear(oid);
+                }
             }
         }
     }
@@ -307,13 +328,16 @@ impl Heap {
     /// A block's handle selects a view where the worker may do the same with all of the block, and
     /// is null where that is not so: were it to lead to a view that forbids more than it must, each
     /// access to the part that may be touched would be a fault.
-    fn handle_of_block(&self, block: Elements) -> *mut u8 {
+    ///
+    /// # Safety
+    /// As for [`Extents::find`](crate::extent::Extents::find).
+    unsafe fn handle_of_block(&self, block: Elements) -> *mut u8 {
         let local = &self.arrays[&block.array];
         if !local.stored.covers(local.blocks(block)) {
             return std::ptr::null_mut();
         }
         let (read, write) = (&self.extents.read, &self.extents.write);
-        // SAFETY: the caller has just changed them, so nobody else does.
+        // SAFETY: the caller's promise.
         let (all, some) = unsafe {
             (
                 [read.find(block), write.find(block)].map(|found| found.is_some()),
@@ -346,7 +370,7 @@ impl Heap {
         }
         self.not_paged()?;
         self.array(elements)?;
-        // SAFETY: the node lock is held.
+        // SAFETY: whoever has the heap has the node lock.
         let [valid, written] = unsafe {
             [
                 self.extents.read.meets(elements),
@@ -377,17 +401,21 @@ impl Heap {
         Ok(())
     }
 
-    /// Writes packed bytes, of exactly the elements' length and tested, into their storage.
-    fn unpack_elements(&mut self, elements: Elements, packed: &[u8]) {
+    /// Writes packed bytes, of exactly the elements' length, into their storage.
+    ///
+    /// # Safety
+    /// [`Heap::array`] has found the elements, and no reference to them lives. Where they may be
+    /// read then, the bytes are values.
+    unsafe fn unpack_elements(&mut self, elements: Elements, packed: &[u8]) {
         let (to, info) = self.span(elements);
-        debug_assert_eq!(
+        assert_eq!(
             packed.len() as u64,
             elements.count * info.packed_size as u64
         );
         let mut from = packed.as_ptr();
-        // SAFETY: the storage has all the elements, and the ranges lie within each; `packed` has
-        // as many bytes as they add up to. No reference to these elements lives: they are absent,
-        // or it is an exclusive call. All others wait for the node lock.
+        // SAFETY: the storage has all the elements, to which no reference lives, as the caller
+        // promises; others wait for the node lock, which whoever has the heap has. The ranges lie
+        // within each, and `packed` has as many bytes as they add up to, by the test above.
         unsafe {
             if info.is_dense() {
                 to.as_ptr().copy_from_nonoverlapping(from, packed.len());
@@ -403,15 +431,19 @@ impl Heap {
         }
     }
 
-    /// Appends the packed bytes of elements that are stored and that nobody may be writing.
-    pub(crate) fn pack_elements(&self, elements: Elements, out: &mut Vec<u8>) {
+    /// Appends the packed bytes of elements.
+    ///
+    /// # Safety
+    /// [`Heap::array`] has found the elements, and nobody may be writing them.
+    pub(crate) unsafe fn pack_elements(&self, elements: Elements, out: &mut Vec<u8>) {
         let (from, info) = self.span(elements);
         let bytes = elements.count as usize * info.packed_size;
         out.reserve(bytes);
         let start = out.len();
-        // SAFETY: as in `unpack_elements`, with the roles changed. Every byte of a value is
-        // initialised, for `Heap::array` gives an array storage of zeros: address space that no
-        // object had, pages that were given back, or bytes that it overwrites.
+        // SAFETY: the storage has all the elements, which nobody writes, as the caller promises.
+        // The ranges lie within each, and `out` has room for what they add up to. Every byte of a
+        // value is initialised, for `Heap::array` gives an array storage of zeros: address space
+        // that no object had, pages that were given back, or bytes that it overwrites.
         unsafe {
             let mut to = out.as_mut_ptr().add(start);
             if info.is_dense() {
@@ -462,8 +494,12 @@ impl HeapMut<'_> {
             heap.may_install_elements(elements)?;
             heap.check_elements(elements, bytes)?;
             heap.store_blocks(elements);
-            heap.unpack_elements(elements, bytes);
-            heap.elements_appear(elements);
+            // SAFETY: `may_install_elements` returns only where the elements are found and absent,
+            // so that no reference to them lives; and the bytes are values, as was just tested.
+            unsafe {
+                heap.unpack_elements(elements, bytes);
+                heap.elements_appear(elements);
+            }
             Ok(())
         })
     }
@@ -482,13 +518,15 @@ impl HeapMut<'_> {
             heap.exclusive_call()?;
             heap.not_paged()?;
             heap.array(elements)?;
-            // SAFETY: the node lock is held.
+            // SAFETY: whoever has the heap has the node lock.
             if unsafe { heap.extents.read.find(elements) }.is_none() {
                 return Err(ElementsRefusal::Absent);
             }
             heap.check_elements(elements, bytes)?;
             heap.store_blocks(elements);
-            heap.unpack_elements(elements, bytes);
+            // SAFETY: the elements are found, it is an exclusive call, so no reference to them
+            // lives, and the bytes are values, as was just tested.
+            unsafe { heap.unpack_elements(elements, bytes) };
             Ok(())
         })
     }
@@ -509,15 +547,17 @@ impl HeapMut<'_> {
             if local.pages.is_none() || local.stored.meets(local.blocks(elements)) {
                 let (to, info) = heap.span(elements);
                 let bytes = elements.count as usize * info.size;
-                // SAFETY: the storage has all the elements, to which no reference lives, for they
-                // are absent. Zeros are valid scalars.
+                // SAFETY: the storage has all the elements, to which no reference lives:
+                // `may_install_elements` returns only where they are found and absent.
                 unsafe { to.as_ptr().write_bytes(0, bytes) };
                 heap.store_blocks(elements);
             }
             // Zeros that nobody has touched take no memory, at a home of all of them above all.
             let local = heap.arrays.get_mut(&elements.array).expect("found before");
             local.stored.set(local.blocks(elements), true);
-            heap.elements_appear(elements);
+            // SAFETY: the elements are found, and zeros, which are valid scalars: `zeros` is said
+            // of arrays of such alone.
+            unsafe { heap.elements_appear(elements) };
             Ok(())
         })
     }
@@ -531,7 +571,7 @@ impl HeapMut<'_> {
             heap.exclusive_call()?;
             if heap.arrays.contains_key(&elements.array) {
                 heap.array(elements)?;
-                // SAFETY: it is an exclusive call, and the lock is held.
+                // SAFETY: it is an exclusive call, by the first test.
                 unsafe {
                     heap.set_writable(elements, false);
                     heap.set_readable(elements, false);
@@ -550,7 +590,7 @@ impl HeapMut<'_> {
         self.refusable("making writable", elements, |heap| {
             heap.exclusive_call()?;
             heap.not_paged()?;
-            // SAFETY: the lock is held.
+            // SAFETY: whoever has the heap has the node lock.
             if unsafe { heap.extents.read.find(elements) }.is_none() {
                 return Err(ElementsRefusal::Absent);
             }
@@ -558,7 +598,7 @@ impl HeapMut<'_> {
             if !local.touched.covers(local.blocks(elements)) {
                 heap.store_blocks(elements);
             }
-            // SAFETY: it is an exclusive call, and the lock is held.
+            // SAFETY: it is an exclusive call, by the first test, and the elements may be read.
             unsafe { heap.set_writable(elements, true) };
             Ok(())
         })
@@ -575,7 +615,7 @@ impl HeapMut<'_> {
             }
             if heap.arrays.contains_key(&elements.array) {
                 heap.array(elements)?;
-                // SAFETY: it is a call, and the lock is held.
+                // SAFETY: it is a call, by the first test.
                 unsafe { heap.set_writable(elements, false) };
             }
             Ok(())
@@ -614,10 +654,12 @@ impl HeapMut<'_> {
             }
             heap.store_blocks(elements);
             let to = heap.span(elements).0.cast::<T>();
-            // SAFETY: the storage has as many `T`s; it is an exclusive call, so no reference to
-            // any object of this node lives, `values` among them.
-            unsafe { to.copy_from_nonoverlapping(NonNull::from(values).cast(), values.len()) };
-            heap.elements_appear(elements);
+            // SAFETY: the storage has as many `T`s, by the tests above; it is an exclusive call, so
+            // no reference to any object of this node lives, `values` among them.
+            unsafe {
+                to.copy_from_nonoverlapping(NonNull::from(values).cast(), values.len());
+                heap.elements_appear(elements);
+            }
             Ok(())
         })
     }
@@ -640,25 +682,27 @@ impl HeapMut<'_> {
             if elements.range().end > local.binding.len || !local.stored.covers(blocks) {
                 return Err(ElementsRefusal::NotStored);
             }
-            // SAFETY: the node lock is held.
+            // SAFETY: whoever has the heap has the node lock.
             let written = unsafe { heap.extents.write.meets(elements) };
             if written && heap.presence() == Presence::Computing {
                 return Err(ElementsRefusal::Writable);
             }
-            heap.pack_elements(elements, out);
+            // SAFETY: the array has these elements, and nobody may be writing them, by the tests
+            // above.
+            unsafe { heap.pack_elements(elements, out) };
             Ok(())
         })
     }
 
     /// Whether all these elements are valid here.
     pub fn has_elements(&self, elements: Elements) -> bool {
-        // SAFETY: the node lock is held.
+        // SAFETY: whoever has the heap has the node lock.
         unsafe { self.heap.extents.read.find(elements).is_some() }
     }
 
     /// Whether all these elements may be written here.
     pub fn may_write_elements(&self, elements: Elements) -> bool {
-        // SAFETY: the node lock is held.
+        // SAFETY: whoever has the heap has the node lock.
         unsafe { self.heap.extents.write.find(elements).is_some() }
     }
 
@@ -713,7 +757,8 @@ impl HeapMut<'_> {
             unsafe { to.add(i as usize).write(init(i)) };
         }
         self.heap.store_blocks(all);
-        self.heap.elements_appear(all);
+        // SAFETY: all of them were just written.
+        unsafe { self.heap.elements_appear(all) };
         Some(())
     }
 }

@@ -59,7 +59,7 @@ fn named_twice(oid: Oid, [first, second]: [usize; 2], elements: &Option<Range<u6
 pub(crate) use sealed::Target;
 use sealed::{Claim, Place};
 
-// SAFETY: the object is a `T`.
+// SAFETY: the id is that of a `Ref<T>`, so the object is a `T`.
 unsafe impl<T: Share> Target for Ref<T> {
     type Shared<'w> = &'w T;
     type Mutable<'w> = &'w mut T;
@@ -75,18 +75,19 @@ unsafe impl<T: Share> Target for Ref<T> {
 
     #[inline(always)]
     unsafe fn shared<'w>(self, object: NonNull<u8>) -> &'w T {
-        // SAFETY: the caller has checked the handle and holds the borrow.
+        // SAFETY: the caller's promise; the object is a `T`.
         unsafe { object.cast().as_ref() }
     }
 
     #[inline(always)]
     unsafe fn mutable<'w>(self, object: NonNull<u8>) -> &'w mut T {
-        // SAFETY: as in `shared`, and nothing else borrows this object.
+        // SAFETY: the caller's promise; the object is a `T`.
         unsafe { object.cast().as_mut() }
     }
 }
 
-// SAFETY: the object is a row of `len` scalars: a row's length is part of its binding.
+// SAFETY: the id is that of a `Row<T>`, so the object is a row of `len` scalars: a row's length is
+// part of what its id is bound to.
 unsafe impl<T: Scalar> Target for Row<T> {
     type Shared<'w> = &'w [T];
     type Mutable<'w> = &'w mut [T];
@@ -102,13 +103,13 @@ unsafe impl<T: Scalar> Target for Row<T> {
 
     #[inline(always)]
     unsafe fn shared<'w>(self, object: NonNull<u8>) -> &'w [T] {
-        // SAFETY: the caller has checked the handle and holds the borrow.
+        // SAFETY: the caller's promise; the object is so many scalars.
         unsafe { NonNull::slice_from_raw_parts(object.cast(), self.len()).as_ref() }
     }
 
     #[inline(always)]
     unsafe fn mutable<'w>(self, object: NonNull<u8>) -> &'w mut [T] {
-        // SAFETY: as in `shared`, and nothing else borrows this object.
+        // SAFETY: the caller's promise; the object is so many scalars.
         unsafe { NonNull::slice_from_raw_parts(object.cast(), self.len()).as_mut() }
     }
 }
@@ -129,7 +130,7 @@ unsafe impl<R: Target> Place for R {
 
     #[inline(always)]
     fn find(self, token: &mut Token<'_>, writes: bool) -> Option<NonNull<u8>> {
-        // SAFETY: the id comes from a reference.
+        // SAFETY: a target is a reference (the contract of `Target`).
         let found = unsafe {
             match writes {
                 true => token.writable(self.oid()),
@@ -187,13 +188,13 @@ unsafe impl<T: Share> Place for ArrayRange<T> {
 
     #[inline(always)]
     unsafe fn lend<'w>(self, elements: NonNull<u8>) -> &'w [T] {
-        // SAFETY: the caller has found them and holds the borrow.
+        // SAFETY: the caller's promise: `find` gave the place, where so many elements are.
         unsafe { NonNull::slice_from_raw_parts(elements.cast(), self.len()).as_ref() }
     }
 
     #[inline(always)]
     unsafe fn lend_mut<'w>(self, elements: NonNull<u8>) -> &'w mut [T] {
-        // SAFETY: as in `lend`, and nothing else borrows any of these elements.
+        // SAFETY: as in `lend`.
         unsafe { NonNull::slice_from_raw_parts(elements.cast(), self.len()).as_mut() }
     }
 }
@@ -219,14 +220,18 @@ mod sealed {
     /// What a reference refers to: the borrow it gives, and how a pointer becomes one.
     ///
     /// # Safety
-    /// `shared` and `mutable` turn a pointer to the object named `oid` into a reference to all of
-    /// that object and to nothing else.
+    /// `oid` is the id of a reference to one object. `shared` and `mutable` turn a pointer to that
+    /// object into a reference to all of it and to nothing else.
     pub unsafe trait Target: Copy {
         type Shared<'w>;
         type Mutable<'w>;
         fn oid(self) -> Oid;
         fn miss(self, site: &'static Location<'static>) -> Miss;
+        /// # Safety
+        /// The object is there, valid, and nobody writes it during `'w`.
         unsafe fn shared<'w>(self, object: NonNull<u8>) -> Self::Shared<'w>;
+        /// # Safety
+        /// The object is there, valid, and nobody else reads or writes it during `'w`.
         unsafe fn mutable<'w>(self, object: NonNull<u8>) -> Self::Mutable<'w>;
     }
 
@@ -241,7 +246,12 @@ mod sealed {
         fn region(self) -> Region;
         fn find(self, token: &mut Token<'_>, writes: bool) -> Option<NonNull<u8>>;
         fn named(self, site: &'static Location<'static>) -> Name;
+        /// # Safety
+        /// `find` gave the place, and nobody writes what is there during `'w`.
         unsafe fn lend<'w>(self, at: NonNull<u8>) -> Self::Shared<'w>;
+        /// # Safety
+        /// `find` gave the place, for writing, and nobody else reads or writes what is there
+        /// during `'w`.
         unsafe fn lend_mut<'w>(self, at: NonNull<u8>) -> Self::Mutable<'w>;
     }
 
@@ -255,6 +265,9 @@ mod sealed {
         type Borrowed<'w>;
         type Of: Place;
         fn of(self) -> Self::Of;
+        /// # Safety
+        /// The place's `find` gave `at`, for writing where `WRITES`. During `'w` nobody writes what
+        /// is there, and where `WRITES` nobody else reads it.
         unsafe fn take<'w>(self, at: NonNull<u8>) -> Self::Borrowed<'w>;
     }
 }
@@ -375,12 +388,12 @@ macro_rules! tuple {
                     let token: &mut Token<'id> = w.token_mut();
                     let found = ($(self.$field.of().find(token, $claim::WRITES),)+);
                     if let ($(Some($at),)+) = found {
-                        // SAFETY: all handles were loaded from one token, with no code of `W`
-                        // between the first and the last, and `w` is borrowed mutably for 'w from
-                        // here on; a `W` that merely shares its token has none to give. So each
-                        // points to its object, readable or writable as claimed, and nobody else
-                        // has a reference to any. No region that is claimed mutably meets another,
-                        // so no two of these references overlap.
+                        // SAFETY: all were found through one token, with no code of `W` between
+                        // the first and the last, and `w` is borrowed mutably for 'w from here on;
+                        // a `W` that merely shares its token has none to give. So each is readable
+                        // or writable as claimed, and nobody else has a reference to any (the
+                        // contract of `Token::new`). No region that is claimed mutably meets
+                        // another, as `overlap` has found, so no two of these references overlap.
                         return Ok(unsafe { ($(self.$field.take($at),)+) });
                     }
                     assert!(passes < MOST_PASSES, "bringing objects at {site} takes others away");

@@ -47,6 +47,18 @@ pub struct Cluster {
     pub(crate) apart: Option<Apart>,
 }
 
+/// A slot that one heap has: [`Cluster::take_slot`] alone makes these, one for each slot of a
+/// cluster, and nobody else gets at the memory there while the cluster lives.
+pub(crate) struct TakenSlot(Slot);
+
+impl std::ops::Deref for TakenSlot {
+    type Target = Slot;
+
+    fn deref(&self) -> &Slot {
+        &self.0
+    }
+}
+
 /// Why an id names no object of a cluster.
 #[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{oid} {kind}")]
@@ -353,7 +365,9 @@ impl Cluster {
             return Ok(());
         }
         let mut views = Vec::new();
-        let mut mapped = self.slots.iter().map(Views::map);
+        // SAFETY: `take_slots` gave the slots to this cluster, which is new: this is called once,
+        // where it is made. Who had them before has unmapped their views before it gave them back.
+        let mut mapped = self.slots.iter().map(|slot| unsafe { Views::map(slot) });
         let failed = mapped.find_map(|mapped| mapped.map(|mapped| views.push(mapped)).err());
         self.views.get_or_init(|| views.into());
         failed.map_or(Ok(()), |failed| {
@@ -500,6 +514,19 @@ impl Cluster {
         read(&self.directory).who_freed(oid)
     }
 
+    /// The first of these ranges of which no node was given some id, as far as is known here. What
+    /// another process knows of the parts of nodes it tells before it names anything that lies
+    /// there, so one that names such ids is malicious. Where all nodes are in this process there
+    /// is none to tell from.
+    pub fn given_to_nobody(&self, ranges: impl IntoIterator<Item = OidRange>) -> Option<OidRange> {
+        self.apart.as_ref()?;
+        let parts = read(&self.parts);
+        ranges.into_iter().find(|range| {
+            let end = range.first.0.saturating_add(u64::from(range.count));
+            !parts.have(range.first.0..end)
+        })
+    }
+
     /// Tests that a reference found in bytes is one that allocation gave out, in this cluster or
     /// in another one of the process.
     ///
@@ -604,7 +631,7 @@ impl Cluster {
     ///
     /// # Panics
     /// When it is in use already, or the cluster has no such node.
-    pub(crate) fn take_slot(&self, node: NodeId) -> Slot {
+    pub(crate) fn take_slot(&self, node: NodeId) -> TakenSlot {
         assert!(
             node.index() < self.nodes(),
             "{node} is not one of the cluster's {}",
@@ -613,7 +640,7 @@ impl Cluster {
         let seat = self.seat(node);
         let taken = self.taken[seat].swap(true, Ordering::Relaxed);
         assert!(!taken, "{node} has its monitor already");
-        self.slots[seat]
+        TakenSlot(self.slots[seat])
     }
 
     /// Calls `f` with each range of ids that nodes have.
@@ -660,7 +687,8 @@ impl Drop for Cluster {
     fn drop(&mut self) {
         let parts = std::mem::take(self.parts.get_mut().unwrap_or_else(PoisonError::into_inner));
         for views in self.views.get().into_iter().flatten() {
-            // SAFETY: every monitor of the cluster is gone, and with it whoever used the views.
+            // SAFETY: only heaps use the views, each of which keeps the cluster, which is dropped
+            // here.
             unsafe { views.unmap() };
         }
         match &self.apart {

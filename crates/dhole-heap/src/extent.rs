@@ -19,8 +19,8 @@ struct Extent {
     elements: RangeSet,
 }
 
-// SAFETY: extents are looked at and changed under the rules of `find` and `set` alone; the
-// addresses in them are no more than addresses.
+// SAFETY: extents are looked at and changed by functions alone whose contracts exclude that one
+// thread changes them while another looks; the addresses in them are no more than addresses.
 unsafe impl Send for Extents {}
 // SAFETY: as above.
 unsafe impl Sync for Extents {}
@@ -32,7 +32,8 @@ impl Extents {
     /// Nobody may change the extents meanwhile: the caller has the node lock, or borrows the
     /// worker's token, mutably for those of what may be written. See the [monitor](crate::monitor).
     pub(crate) unsafe fn find(&self, elements: Elements) -> Option<NonNull<u8>> {
-        // SAFETY: nobody changes them, so a shared reference is sound; it ends with the call.
+        // SAFETY: nobody changes them, as the caller promises, so a shared reference is sound; it
+        // ends with the call.
         let arrays = unsafe { &*self.arrays.get() };
         let extent = arrays.get(&elements.array)?;
         extent
@@ -69,7 +70,8 @@ impl Extents {
     /// in a call that borrows its token mutably; or, of what may be written, in any call; or the
     /// caller is the worker's own thread.
     pub(crate) unsafe fn set(&self, elements: Elements, base: NonNull<u8>, may: bool) {
-        // SAFETY: nobody looks at them, so a unique reference is sound; it ends with the call.
+        // SAFETY: nobody looks at them, as the caller promises, so a unique reference is sound; it
+        // ends with the call.
         let arrays = unsafe { &mut *self.arrays.get() };
         let extent = arrays.entry(elements.array).or_insert_with(|| Extent {
             base,

@@ -11,13 +11,17 @@ use crate::{HeapMut, PAGE_BYTES, Presence, Refusal, Refused};
 
 impl Heap {
     /// Gives the storage of an object back, and makes its handles null.
-    fn free_one(&mut self, oid: Oid, at: Place) {
+    ///
+    /// # Safety
+    /// It is an exclusive call.
+    unsafe fn free_one(&mut self, oid: Oid, at: Place) {
         let bytes = self.chunks[at.chunk].binding.bytes();
         let Some(storage) = self.chunks[at.chunk].free(at.slot) else {
             return;
         };
         for table in self.tables() {
-            table.clear(oid);
+            // SAFETY: it is an exclusive call, as the caller promises.
+            unsafe { table.clear(oid) };
         }
         self.pre_images.forget(oid);
         self.pushed.forget(oid);
@@ -28,9 +32,8 @@ impl Heap {
         }
         // What is left of pages that are kept as a whole is theirs, whatever was freed on them.
         if !pages.is_empty() && !self.is_paged() {
-            // SAFETY: whole pages of this node's store, in which no object lies any more. Only
-            // exclusive calls free, so no reference to them lives, and what is stored there next
-            // is written before it is read.
+            // SAFETY: whole pages of this node's store, in which no object lies any more. It is an
+            // exclusive call, as the caller promises, so no reference to them lives.
             unsafe { self.release_store(pages) };
         }
     }
@@ -70,7 +73,8 @@ impl HeapMut<'_> {
         }
         self.heap.cluster.hear_freed(range);
         self.heap.kept_elements.forget(range);
-        self.heap.free_arrays(range);
+        // SAFETY: it is an exclusive call, by the test above.
+        unsafe { self.heap.free_arrays(range) };
         let end = range.first.0.saturating_add(u64::from(range.count));
         let mut next = range.first.0;
         while next < end {
@@ -84,7 +88,8 @@ impl HeapMut<'_> {
             if let Some(Place { chunk, .. }) = self.heap.place(Oid(next)) {
                 for oid in (next..chunk_end).map(Oid) {
                     let slot = oid.slot();
-                    self.heap.free_one(oid, Place { chunk, slot });
+                    // SAFETY: it is an exclusive call, by the test above.
+                    unsafe { self.heap.free_one(oid, Place { chunk, slot }) };
                 }
                 if self.heap.chunks[chunk].is_all_freed() {
                     self.heap.forget_chunk(next / CHUNK, chunk);

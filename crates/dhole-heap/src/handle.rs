@@ -17,8 +17,8 @@ pub(crate) struct HandleTable {
     entries: u64,
 }
 
-// SAFETY: the entries are atomics that are valid for as long as the cluster's slot is held; the
-// table is no more than a pointer to them.
+// SAFETY: a table is a pointer to atomics, which by the contract of `new` are there for as long as
+// any copy of it is used, on whichever thread.
 unsafe impl Send for HandleTable {}
 // SAFETY: as above; a shared table gives only shared access to atomics.
 unsafe impl Sync for HandleTable {}
@@ -27,8 +27,9 @@ impl HandleTable {
     /// The table of `entries` entries at `base`.
     ///
     /// # Safety
-    /// `entries` pointers' worth of memory from `base` on must be mapped, hold null or valid
-    /// pointers, be accessed through tables alone, and stay so while any copy of the table is used.
+    /// `entries` pointers' worth of memory from `base` on must be mapped, hold null or what
+    /// [`set`](HandleTable::set) may store, be accessed through tables alone, and stay so while any
+    /// copy of the table is used.
     pub(crate) unsafe fn new(base: NonNull<u8>, entries: u64) -> HandleTable {
         HandleTable {
             base: base.cast(),
@@ -42,7 +43,8 @@ impl HandleTable {
     /// `oid` must be below the number of entries: it is for the id of every [`Ref`](crate::Ref).
     #[inline(always)]
     pub(crate) unsafe fn load_unchecked(&self, oid: u64) -> *mut u8 {
-        // SAFETY: the entry exists, as the caller promises, and the mapping is valid by `new`.
+        // SAFETY: the entry exists, as the caller promises, and is mapped, by the contract of
+        // `new`.
         let entry = unsafe { self.base.add(oid as usize).as_ref() };
         entry.load(Ordering::Relaxed)
     }
@@ -62,33 +64,46 @@ impl HandleTable {
         if oid.0 >= self.entries {
             return None;
         }
-        // SAFETY: the entry exists, by the test above.
+        // SAFETY: the id is below the number of entries, by the test above.
         NonNull::new(unsafe { self.load_unchecked(oid.0) })
     }
 
     /// Points the entry of `oid` to `object`.
     ///
+    /// # Safety
+    /// The worker may read, and in the table of write handles write, what `object` leads to: a
+    /// valid value of the type and length to which the id is bound, or of all elements of that
+    /// block, as [`touch`](crate::touch) says. And it cannot be loading the entry: the node lock is
+    /// held, and the worker is in a call that borrows its token mutably; or, in the table of write
+    /// handles, in any call; or the caller is the worker's own thread. See the
+    /// [monitor](crate::monitor).
+    ///
     /// # Panics
     /// When `oid` is beyond the table.
     #[inline]
-    pub(crate) fn set(&self, oid: Oid, object: *mut u8) {
+    pub(crate) unsafe fn set(&self, oid: Oid, object: *mut u8) {
         assert!(oid.0 < self.entries, "{oid} is beyond the handle table");
-        // SAFETY: the entry exists, by the test above.
+        // SAFETY: the entry exists, by the test above, and is mapped, by the contract of `new`.
         let entry = unsafe { self.base.add(oid.0 as usize).as_ref() };
         entry.store(object, Ordering::Relaxed);
     }
 
     /// Makes the entry of `oid` null.
+    ///
+    /// # Safety
+    /// As for [`set`](HandleTable::set), of when: what no handle leads to is nobody's.
     #[inline]
-    pub(crate) fn clear(&self, oid: Oid) {
-        self.set(oid, ptr::null_mut());
+    pub(crate) unsafe fn clear(&self, oid: Oid) {
+        // SAFETY: as the caller promises; null leads nowhere.
+        unsafe { self.set(oid, ptr::null_mut()) };
     }
 
     /// Lets the system use huge pages for the entries of `count` ids, if they fill some.
     pub(crate) fn advise_huge(&self, first: Oid, count: u64) {
         let bytes = count * size_of::<AtomicPtr<u8>>() as u64;
-        if bytes >= space::HUGE_BYTES && first.0 + count <= self.entries {
-            // SAFETY: the entry exists, by the test just made.
+        let end = first.0.checked_add(count);
+        if bytes >= space::HUGE_BYTES && end.is_some_and(|end| end <= self.entries) {
+            // SAFETY: the entry exists, by the test just made, and is mapped, by `new`'s contract.
             let at = unsafe { self.base.add(first.0 as usize) };
             space::advise_huge(at.cast(), bytes);
         }

@@ -14,6 +14,7 @@ use crate::alloc::{IdParts, OpenChunk};
 use crate::array_kept::KeptElements;
 use crate::array_store::LocalArray;
 use crate::chunk::Chunk;
+use crate::cluster::TakenSlot;
 use crate::extent::Extents;
 use crate::handle::HandleTable;
 use crate::page_store::PageStore;
@@ -22,7 +23,7 @@ use crate::pre_image::PreImages;
 use crate::resident::Residents;
 use crate::type_map::Named;
 use crate::views::{View, Views};
-use crate::{BindError, Binding, Cluster, Foreign, Miss, Presence, TypeInfo, space};
+use crate::{BindError, Binding, Cluster, Foreign, Miss, Presence, TypeInfo};
 
 /// Bytes at the start of a page store that stay with the slot when its cluster ends. What lies
 /// there is never read before it is written.
@@ -39,7 +40,7 @@ pub(crate) struct Heap {
     pub(crate) cluster: Arc<Cluster>,
     pub(crate) node: NodeId,
     presence: Presence,
-    pub(crate) slot: space::Slot,
+    pub(crate) slot: TakenSlot,
     pub(crate) read: HandleTable,
     /// The same table where there are views: there one handle says both.
     pub(crate) write: HandleTable,
@@ -96,8 +97,8 @@ impl Heap {
     pub(crate) fn new(cluster: &Arc<Cluster>, node: NodeId) -> (Heap, HandleTable, HandleTable) {
         let slot = cluster.take_slot(node);
         let views = cluster.views(node);
-        // SAFETY: the slot's tables are mapped, null wherever untouched or released, and this
-        // monitor's alone, as long as it keeps the cluster.
+        // SAFETY: a slot's tables are mapped for ever, and null wherever untouched or released.
+        // They are this heap's alone (the type `TakenSlot`) as long as it keeps the cluster.
         let (read, write) = unsafe {
             let entries = slot.entries();
             (
@@ -110,6 +111,8 @@ impl Heap {
             None => (slot.store(), slot.store_bytes()),
             Some(views) => (views.store(), views.store_bytes()),
         };
+        // SAFETY: the slot's store, or its views, stay mapped while the heap keeps the cluster.
+        let store = unsafe { PageStore::new(store, store_bytes) };
         let heap = Heap {
             cluster: cluster.clone(),
             node,
@@ -118,7 +121,7 @@ impl Heap {
             read,
             write,
             views,
-            store: PageStore::new(store, store_bytes),
+            store,
             residents: Residents::default(),
             index: FxHashMap::default(),
             chunks: Vec::new(),
@@ -150,8 +153,11 @@ impl Heap {
         self.presence
     }
 
+    /// # Safety
+    /// The worker is there, and no reference to an object lives that the presence does not allow
+    /// for (the table of the [monitor](crate::monitor)), as long as it says so.
     #[inline]
-    pub(crate) fn set_presence(&mut self, presence: Presence) {
+    pub(crate) unsafe fn set_presence(&mut self, presence: Presence) {
         let none_pending = self.pending.is_empty() && self.pending_elements.is_empty();
         debug_assert!(none_pending || presence == Presence::Shared);
         self.presence = presence;
@@ -221,31 +227,42 @@ impl Heap {
         Some(storage)
     }
 
-    /// The object's storage holds a valid value from now on. In a shared call the handle waits
-    /// for the worker's own thread.
-    pub(crate) fn appear(&mut self, oid: Oid, at: Place, storage: u64) {
+    /// The object may be read from now on. In a shared call the handle waits for the worker's own
+    /// thread.
+    ///
+    /// # Safety
+    /// Its storage holds a valid value of the object's type and length, which only
+    /// [`HeapMut::make_writable`] lets anyone write.
+    ///
+    /// # Panics
+    /// While the worker computes, and could load the handle.
+    pub(crate) unsafe fn appear(&mut self, oid: Oid, at: Place, storage: u64) {
         self.chunks[at.chunk].set_present(at.slot);
-        self.show(oid, storage);
-    }
-
-    /// The worker may read the object from now on; in a shared call, from its end on.
-    pub(crate) fn show(&mut self, oid: Oid, storage: u64) {
-        if self.presence == Presence::Shared {
-            self.pending.push((oid, storage));
-        } else {
-            self.read.set(oid, self.handle(View::Read, storage));
+        match self.presence {
+            Presence::Shared => self.pending.push((oid, storage)),
+            // SAFETY: the value is valid, as the caller promises, and it is an exclusive call.
+            Presence::Exclusive => unsafe {
+                self.read.set(oid, self.handle(View::Read, storage));
+            },
+            Presence::Computing => panic!("{oid} appears while the worker computes"),
         }
     }
 
-    /// Stores the handles of what was installed in a shared call. On the worker's thread.
-    pub(crate) fn publish(&mut self) {
+    /// Stores the handles of what was installed in a shared call.
+    ///
+    /// # Safety
+    /// The caller is the worker's own thread, in a call.
+    pub(crate) unsafe fn publish(&mut self) {
         let mut pending = std::mem::take(&mut self.pending);
         for (oid, storage) in pending.drain(..) {
-            self.read.set(oid, self.handle(View::Read, storage));
+            // SAFETY: `appear` noted it, by whose contract the value is valid; and this is the
+            // worker's own thread.
+            unsafe { self.read.set(oid, self.handle(View::Read, storage)) };
         }
         self.pending = pending;
         if !self.pending_elements.is_empty() {
-            self.publish_elements();
+            // SAFETY: the caller's promise.
+            unsafe { self.publish_elements() };
         }
     }
 }
@@ -253,27 +270,19 @@ impl Heap {
 impl Drop for Heap {
     fn drop(&mut self) {
         let kept = self.store.extent().min(KEPT_BYTES);
-        // SAFETY: the monitor is gone, so there is no token, no reference, and nobody who could
-        // follow a handle. Parts of ids are whole pages of the tables, the store's end too.
-        unsafe {
-            self.cluster.each_range(|ids| {
-                let (base, bytes) = (8 * ids.start as usize, 8 * (ids.end - ids.start));
-                space::release(self.slot.read_table().add(base), bytes);
-                space::release(self.slot.write_table().add(base), bytes);
-            });
-            if self.views.is_some() {
-                // The cluster gives all of it back.
-                return;
-            }
-            space::release(
-                self.slot.store().add(kept as usize),
-                self.store.extent() - kept,
-            );
-            let reserved = self.store.reserved();
-            space::release(
-                self.slot.store().add(reserved.start as usize),
-                reserved.end - reserved.start,
-            );
+        self.cluster.each_range(|ids| {
+            // SAFETY: the monitor that owns this is gone, so there is no token of the node, which
+            // borrows it, and nobody who could follow a handle.
+            unsafe { self.slot.release_handles(ids) };
+        });
+        if self.views.is_some() {
+            // The cluster gives all of it back.
+            return;
+        }
+        let (used, reserved) = (kept..self.store.extent(), self.store.reserved());
+        for bytes in [used, reserved] {
+            // SAFETY: as of the handles. What a store has given are whole pages of the slot.
+            unsafe { self.slot.release_store(bytes) };
         }
     }
 }
@@ -435,7 +444,8 @@ impl<'g> HeapMut<'g> {
         };
         if self.heap.chunks[at.chunk].is_present(at.slot) {
             self.heap.chunks[at.chunk].set_absent(at.slot);
-            self.heap.hide(oid, at);
+            // SAFETY: it is an exclusive call, as was tested first.
+            unsafe { self.heap.hide(oid, at) };
             self.heap.pre_images.forget(oid);
         }
         Ok(())
@@ -465,12 +475,16 @@ impl<'g> HeapMut<'g> {
             .expect("a valid copy has bytes");
         if pre_image {
             let mut packed = self.heap.pre_images.buffer();
-            self.heap.pack(at, storage, &mut packed);
+            // SAFETY: the object is present, as was just found, so its storage holds a value; it is
+            // an exclusive call, so nobody writes it.
+            unsafe { self.heap.pack(at, storage, &mut packed) };
             self.heap.pre_images.keep(oid, packed);
         }
         self.heap.chunks[at.chunk].set_writable(at.slot);
         let handle = self.heap.handle(View::Write, storage);
-        self.heap.write.set(oid, handle);
+        // SAFETY: the object is present, as was just found, so its storage holds a value; and it is
+        // an exclusive call.
+        unsafe { self.heap.write.set(oid, handle) };
         Ok(())
     }
 
@@ -489,7 +503,8 @@ impl<'g> HeapMut<'g> {
         };
         if self.heap.chunks[at.chunk].is_writable(at.slot) {
             self.heap.chunks[at.chunk].set_clean(at.slot);
-            self.heap.close(oid, at);
+            // SAFETY: it is a call, as was tested first.
+            unsafe { self.heap.close(oid, at) };
             self.heap.pre_images.forget(oid);
         }
         Ok(())

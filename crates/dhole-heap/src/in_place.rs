@@ -20,7 +20,8 @@ impl HeapMut<'_> {
     ) -> Result<Ref<T>, AllocError> {
         self.zeros_are::<T>(1)?;
         // SAFETY: `alloc_by` points to new storage for a `T` that nobody else knows, so that the
-        // reference is the only one while `init` runs. Zeros are a `T`, as `zeros_are` found.
+        // reference is the only one while `init` runs. Zeros are a `T`, as `zeros_are` has just
+        // found, and `init` leaves one.
         unsafe {
             self.alloc_by(|mut to| {
                 to.write_bytes(0, 1);

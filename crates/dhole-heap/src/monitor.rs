@@ -176,11 +176,14 @@ impl<S> Monitor<S> {
             return Err(AlreadyLent { node: self.node });
         }
         inside.lent = true;
-        inside.heap.set_presence(Presence::Computing);
+        // SAFETY: the worker computes from here on, and no token lived before: none was lent.
+        unsafe { inside.heap.set_presence(Presence::Computing) };
         drop(inside);
         let _lent = Lent(self);
         let extents = Arc::clone(&self.extents);
-        let token = Token::new(self.read, self.write, extents);
+        // SAFETY: the presence was just set, and `lent` says that there is no other token until
+        // `_lent` is dropped, when `f` is over, and with it 'id: `f` takes a token of any lifetime.
+        let token = unsafe { Token::new(self.read, self.write, extents) };
         Ok(f(token, Within(PhantomData)))
     }
 
@@ -198,10 +201,15 @@ impl<S> Monitor<S> {
             return Err(AlreadyLent { node: self.node });
         }
         inside.turn_is_free = false;
-        inside.heap.set_presence(Presence::Computing);
+        // SAFETY: the worker that gets the turn computes from here on. Whoever gave it away is in
+        // an exclusive call (`give_turn` tests that) until it has the turn again.
+        unsafe { inside.heap.set_presence(Presence::Computing) };
         drop(inside);
         let _turn = Turn(self);
-        let token = Token::new(self.read, self.write, Arc::clone(&self.extents));
+        // SAFETY: the presence was just set. The tokens of those who gave the turn away are
+        // borrowed mutably by their exclusive calls, which end only once it is free again: when
+        // `_turn` is dropped, after `f`, and with it 'id.
+        let token = unsafe { Token::new(self.read, self.write, Arc::clone(&self.extents)) };
         Ok(f(token, Within(PhantomData)))
     }
 
@@ -241,7 +249,8 @@ impl<S> Monitor<S> {
             "the token is not that of {}",
             self.node
         );
-        self.call(Presence::Shared, f)
+        // SAFETY: it is this node's token, by the test above, and borrowed until the call is over.
+        unsafe { self.call(Presence::Shared, f) }
     }
 
     /// Runs `f` as a call of the worker that owns its token. As [`Monitor::shared_call`], but no
@@ -259,10 +268,18 @@ impl<S> Monitor<S> {
             "the token is not that of {}",
             self.node
         );
-        self.call(Presence::Exclusive, f)
+        // SAFETY: as in `shared_call`, and it is borrowed mutably.
+        unsafe { self.call(Presence::Exclusive, f) }
     }
 
-    fn call<R>(&self, presence: Presence, f: impl for<'m> FnOnce(&mut Call<'m, S>) -> R) -> R {
+    /// # Safety
+    /// The caller borrows this node's token until the call is over, mutably where that is
+    /// exclusive.
+    unsafe fn call<R>(
+        &self,
+        presence: Presence,
+        f: impl for<'m> FnOnce(&mut Call<'m, S>) -> R,
+    ) -> R {
         let mut inside = self.enter();
         let before = inside.heap.presence();
         // A call borrows the token for as long as it runs, so within an exclusive one there is no
@@ -270,7 +287,8 @@ impl<S> Monitor<S> {
         let nests = before == Presence::Computing
             || (before == Presence::Shared && presence == Presence::Shared);
         assert!(nests, "a call within a call of {}: {before}", self.node);
-        inside.heap.set_presence(presence);
+        // SAFETY: the caller's promise.
+        unsafe { inside.heap.set_presence(presence) };
         let call = Call {
             monitor: self,
             guard: Some(Guard { inside }),
@@ -299,7 +317,8 @@ struct Lent<'m, S>(&'m Monitor<S>);
 impl<S> Drop for Lent<'_, S> {
     fn drop(&mut self) {
         let mut inside = self.0.enter();
-        inside.heap.set_presence(Presence::Exclusive);
+        // SAFETY: the closure that had the token is over, and no reference leaves it.
+        unsafe { inside.heap.set_presence(Presence::Exclusive) };
         inside.lent = false;
     }
 }
@@ -310,7 +329,9 @@ struct Turn<'m, S>(&'m Monitor<S>);
 impl<S> Drop for Turn<'_, S> {
     fn drop(&mut self) {
         let mut inside = self.0.enter();
-        inside.heap.set_presence(Presence::Exclusive);
+        // SAFETY: the closure that had the token is over, and no reference leaves it. All other
+        // tokens are borrowed mutably, by exclusive calls.
+        unsafe { inside.heap.set_presence(Presence::Exclusive) };
         inside.turn_is_free = true;
     }
 }
@@ -341,9 +362,11 @@ impl<S> Drop for Entered<'_, S> {
     fn drop(&mut self) {
         let before = self.before;
         let guard = self.call.locked();
-        // The worker's own thread: only here may handles be stored that it could be loading.
-        guard.inside.heap.publish();
-        guard.inside.heap.set_presence(before);
+        // SAFETY: this is the worker's own thread: the call began on it, and what holds a lock's
+        // guard stays there. Only here may handles be stored that the worker could be loading.
+        unsafe { guard.inside.heap.publish() };
+        // SAFETY: the borrow for which the call was made ends with it, so what was true before is.
+        unsafe { guard.inside.heap.set_presence(before) };
     }
 }
 

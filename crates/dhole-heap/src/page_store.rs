@@ -70,13 +70,15 @@ const STAGGER_BYTES: u64 = 25 * LINE_BYTES;
 /// leaves unused is less than a page.
 const LONG_RUN: u64 = 16;
 
-// SAFETY: the store is a pointer to memory that belongs to one node's slot; every access to it is
-// made under the rules of the monitor, whichever thread makes it.
+// SAFETY: the store hands out places and addresses, and reads and writes nothing there itself.
 unsafe impl Send for PageStore {}
 
 impl PageStore {
     /// An empty store of `capacity` bytes at `base`, which is page-aligned.
-    pub(crate) fn new(base: NonNull<u8>, capacity: u64) -> PageStore {
+    ///
+    /// # Safety
+    /// They are mapped as long as the store is used.
+    pub(crate) unsafe fn new(base: NonNull<u8>, capacity: u64) -> PageStore {
         PageStore {
             base,
             capacity,
@@ -333,18 +335,25 @@ impl PageStore {
     #[cold]
     fn advise(&mut self, end: u64) {
         let more = space::huge_from(self.base, end.next_power_of_two()).min(self.capacity);
-        // SAFETY: both ends lie within the `capacity` mapped bytes.
+        assert!(
+            self.advised <= self.capacity,
+            "a store that is filled beyond its end"
+        );
+        // SAFETY: within the `capacity` mapped bytes, by the test above.
         let at = unsafe { self.base.add(self.advised as usize) };
         space::advise_huge(at, more - self.advised);
         self.advised = more;
     }
 
-    /// The address of storage that [`take`](PageStore::take) gave.
+    /// The address of a place in the store.
+    ///
+    /// # Panics
+    /// When it is beyond its end.
     #[inline]
     pub(crate) fn pointer(&self, at: u64) -> NonNull<u8> {
-        debug_assert!(at < self.end || self.reserved().contains(&at));
-        // SAFETY: `at` came from `take` or `reserve`, so it lies within the `capacity` mapped
-        // bytes.
+        assert!(at <= self.capacity, "a place beyond the store");
+        // SAFETY: `capacity` bytes from `base` on are mapped, by the contract of `new`, and the
+        // place is within them or at their end, by the test above.
         unsafe { self.base.add(at as usize) }
     }
 
@@ -369,7 +378,8 @@ mod tests {
     use super::*;
 
     fn store(pages: u64) -> PageStore {
-        PageStore::new(NonNull::dangling(), pages * PAGE_BYTES)
+        // SAFETY: these tests ask for places alone, and for no address.
+        unsafe { PageStore::new(NonNull::dangling(), pages * PAGE_BYTES) }
     }
 
     /// Of a huge page that lies astride of what is advised the rest would be small pages.
@@ -384,7 +394,8 @@ mod tests {
         ] {
             let base = memory[at as usize..].as_ptr().cast_mut();
             let base = NonNull::new(base).expect("it is not null");
-            let mut s = PageStore::new(base, 20 << 20);
+            // SAFETY: the memory is longer, and outlives the store.
+            let mut s = unsafe { PageStore::new(base, 20 << 20) };
             let mut advised = vec![s.advised];
             while s.end < 11 << 20 {
                 s.take(3 * PAGE_BYTES, 8).expect("there is room");

@@ -114,7 +114,10 @@ impl Heap {
     }
 
     /// The page's bytes, zeros for its holes.
-    fn snapshot(&mut self, id: PageId) -> Refusable<Snapshot> {
+    ///
+    /// # Safety
+    /// Nobody may be writing objects on the page.
+    unsafe fn snapshot(&mut self, id: PageId) -> Refusable<Snapshot> {
         let at = self.touch(id)?;
         let from = self.store.pointer(at).as_ptr();
         let spare = self.pages.spare.pop();
@@ -124,10 +127,14 @@ impl Heap {
         let mut next = 0;
         for &(start, end) in holes.iter().chain(&[(BYTES as u16, BYTES as u16)]) {
             let (start, end) = (usize::from(start), usize::from(end));
-            // SAFETY: both ends lie within a page of the store. These bytes are initialised: the
-            // store began as zeros, and whatever was written since with padding has it in the
-            // holes. Nobody writes them, by the presence that the caller has tested, and no
-            // reference is formed to them.
+            assert!(
+                next <= start && end <= BYTES,
+                "holes are in order and within the page"
+            );
+            // SAFETY: both ends lie within a page of the store, which `touch` has found, by the
+            // test above. These bytes are initialised: the store began as zeros, and whatever is
+            // written with padding is noted in the holes before. Nobody writes them, as the caller
+            // promises, and no reference is formed to them.
             unsafe {
                 let to = copy.as_mut_ptr().add(next);
                 to.copy_from_nonoverlapping(from.add(next), start - next);
@@ -138,13 +145,19 @@ impl Heap {
         Ok(copy)
     }
 
-    /// Writes bytes into an invalid page.
-    fn overwrite(&mut self, at: u64, offset: usize, bytes: &[u8]) {
-        assert!(offset + bytes.len() <= BYTES, "within the page");
+    /// Writes bytes into the page that begins at `at`, where [`touch`](Heap::touch) has found it.
+    ///
+    /// # Safety
+    /// The page is not valid: no handle of an object on it is set, and no reference to one lives.
+    unsafe fn overwrite(&mut self, at: u64, offset: usize, bytes: &[u8]) {
+        let fits = offset
+            .checked_add(bytes.len())
+            .is_some_and(|end| end <= BYTES);
+        assert!(fits, "within the page");
         let to = self.store.pointer(at).as_ptr();
-        // SAFETY: within a page of the store, by the test just made. The page is not valid, so no
-        // handle of an object on it is set and no reference to one lives; all others wait for the
-        // node lock.
+        // SAFETY: within a page of the store, by the test just made. No reference to an object
+        // there lives, as the caller promises; others wait for the node lock, which whoever has the
+        // heap has.
         unsafe {
             to.add(offset)
                 .copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
@@ -166,28 +179,34 @@ impl Heap {
         kept.cloned().or_else(|| self.cluster.made_diffs.get(key))
     }
 
-    fn clear_written(&mut self, id: PageId) {
+    /// # Safety
+    /// It is a call of the worker.
+    unsafe fn clear_written(&mut self, id: PageId) {
         let [_, write] = self.tables();
         let mut written = std::mem::take(&mut self.page(id).written);
         for oid in written.drain(..) {
             let found = self.place(oid);
             if let Some(at) = found.filter(|at| self.chunks[at.chunk].is_writable(at.slot)) {
                 self.chunks[at.chunk].set_clean(at.slot);
-                write.clear(oid);
+                // SAFETY: it is a call, as the caller promises.
+                unsafe { write.clear(oid) };
             }
         }
         self.page(id).written = written;
         self.page(id).writable = false;
     }
 
-    fn clear_shown(&mut self, id: PageId) {
+    /// # Safety
+    /// It is an exclusive call of the worker.
+    unsafe fn clear_shown(&mut self, id: PageId) {
         let [read, _] = self.tables();
         let mut shown = std::mem::take(&mut self.page(id).shown);
         for oid in shown.drain(..) {
             let found = self.place(oid);
             if let Some(at) = found.filter(|at| self.chunks[at.chunk].is_present(at.slot)) {
                 self.chunks[at.chunk].set_absent(at.slot);
-                read.clear(oid);
+                // SAFETY: it is an exclusive call, as the caller promises.
+                unsafe { read.clear(oid) };
             }
         }
         self.page(id).shown = shown;
@@ -337,7 +356,9 @@ impl Paged<'_> {
             only(!heap.page(page).valid, PageRefusal::Valid)?;
             only(bytes.len() == BYTES, PageRefusal::Length(bytes.len()))?;
             let at = heap.touch(page)?;
-            heap.overwrite(at, 0, bytes);
+            // SAFETY: the page is not valid, by the test above; what makes it so clears its
+            // handles.
+            unsafe { heap.overwrite(at, 0, bytes) };
             Ok(())
         })
     }
@@ -349,9 +370,12 @@ impl Paged<'_> {
     pub fn invalidate_page(&mut self, page: PageId) -> Result<(), PageRefused> {
         self.on_page("invalidating", page, |heap| {
             heap.own_call()?;
-            heap.clear_written(page);
-            heap.clear_shown(page);
-            heap.clear_arrays(page, true);
+            // SAFETY: it is an exclusive call, by the test above.
+            unsafe {
+                heap.clear_written(page);
+                heap.clear_shown(page);
+                heap.clear_arrays(page, true);
+            }
             Ok(())
         })
     }
@@ -366,7 +390,8 @@ impl Paged<'_> {
             heap.own_call()?;
             only(heap.page(page).valid, PageRefusal::Invalid)?;
             if twin {
-                let copy = heap.snapshot(page)?;
+                // SAFETY: it is an exclusive call, by the first test, so nobody writes.
+                let copy = unsafe { heap.snapshot(page) }?;
                 heap.pages.twins.insert(page, copy);
             }
             only(
@@ -385,8 +410,11 @@ impl Paged<'_> {
     pub fn protect_page(&mut self, page: PageId) -> Result<(), PageRefused> {
         self.on_page("protecting", page, |heap| {
             heap.in_call()?;
-            heap.clear_written(page);
-            heap.clear_arrays(page, false);
+            // SAFETY: it is a call, by the test above.
+            unsafe {
+                heap.clear_written(page);
+                heap.clear_arrays(page, false);
+            }
             Ok(())
         })
     }
@@ -412,7 +440,9 @@ impl Paged<'_> {
             heap.in_call()?;
             only(!heap.page(page).valid, PageRefusal::Valid)?;
             let at = heap.touch(page)?;
-            heap.overwrite(at, 0, &[0; BYTES]);
+            // SAFETY: the page is not valid, by the test above; what makes it so clears its
+            // handles.
+            unsafe { heap.overwrite(at, 0, &[0; BYTES]) };
             heap.store.forget(at);
             Ok(())
         })
@@ -431,7 +461,8 @@ impl Paged<'_> {
             )?;
             let twin = heap.pages.twins.remove(&page);
             let twin = twin.ok_or(PageRefusal::Lacks("twin"))?;
-            let new = heap.snapshot(page)?;
+            // SAFETY: it is not being written, by the test above.
+            let new = unsafe { heap.snapshot(page) }?;
             let grain = if heap.page(page).fine { 1 } else { WORD };
             let mut diff = Vec::new();
             page_diff::diff(&twin, &new, grain, &mut diff);
@@ -440,8 +471,11 @@ impl Paged<'_> {
             heap.pages.recycle(twin);
             heap.pages.recycle(new);
             if heap.page(page).writable {
-                heap.clear_written(page);
-                heap.clear_arrays(page, false);
+                // SAFETY: a page that is writable and not being written: the worker is in a call.
+                unsafe {
+                    heap.clear_written(page);
+                    heap.clear_arrays(page, false);
+                }
             }
             Ok(bytes)
         })
@@ -473,7 +507,8 @@ impl Paged<'_> {
                 out.resize(out.len() + BYTES, 0);
                 return Ok(());
             }
-            let copy = heap.snapshot(page)?;
+            // SAFETY: it is not being written, by the test above.
+            let copy = unsafe { heap.snapshot(page) }?;
             out.extend_from_slice(&copy[..]);
             heap.pages.recycle(copy);
             Ok(())
@@ -517,7 +552,11 @@ impl Paged<'_> {
             let at = heap.touch(page)?;
             let diff = heap.page_diff(key);
             let diff = diff.ok_or(PageRefusal::Lacks("such diff"))?;
-            page_diff::runs(&diff, |offset, run| heap.overwrite(at, offset, run))?;
+            // SAFETY: the page is not valid, by the test above; what makes it so clears its
+            // handles.
+            page_diff::runs(&diff, |offset, run| unsafe {
+                heap.overwrite(at, offset, run)
+            })?;
             Ok(diff.len())
         })
     }
@@ -553,13 +592,16 @@ impl Paged<'_> {
         let binding = self.on.heap.chunks[at.chunk].binding;
         if !(binding.info.leaves.is_empty() && binding.info.references.is_empty()) {
             let mut packed = self.on.heap.pre_images.buffer();
-            self.on.heap.pack(at, storage, &mut packed);
+            // SAFETY: the pages of the object are valid, so that its bytes are initialised, and the
+            // worker, which alone writes them, does not compute, by the first test.
+            unsafe { self.on.heap.pack(at, storage, &mut packed) };
             let checked = self.on.check(oid, &binding, &packed);
             self.on.heap.pre_images.recycle(packed);
             checked?;
         }
         self.on.heap.list(pages, oid, |page| &mut page.shown);
-        self.on.heap.appear(oid, at, storage);
+        // SAFETY: the bytes are a value: any are, or these were tested.
+        unsafe { self.on.heap.appear(oid, at, storage) };
         Ok(())
     }
 
@@ -587,7 +629,9 @@ impl Paged<'_> {
             self.on.heap.list(pages, oid, |page| &mut page.written);
             self.on.heap.chunks[at.chunk].set_writable(at.slot);
             let [_, write] = self.on.heap.tables();
-            write.set(oid, self.on.heap.store.pointer(storage).as_ptr());
+            let object = self.on.heap.store.pointer(storage).as_ptr();
+            // SAFETY: the object may be read, as was just found, and it is an exclusive call.
+            unsafe { write.set(oid, object) };
         }
         Ok(())
     }
@@ -685,10 +729,14 @@ impl Heap {
 
     /// Takes the right to write, and with `read` the right to read too, away from all elements
     /// of arrays that lie on the page.
-    fn clear_arrays(&mut self, id: PageId, read: bool) {
+    ///
+    /// # Safety
+    /// It is a call of the worker, an exclusive one with `read`.
+    unsafe fn clear_arrays(&mut self, id: PageId, read: bool) {
         let mut arrays = std::mem::take(&mut self.page(id).arrays);
         for &array in &arrays {
-            self.hide_elements(array, id, read);
+            // SAFETY: the caller's promise.
+            unsafe { self.hide_elements(array, id, read) };
         }
         if read {
             arrays.clear();

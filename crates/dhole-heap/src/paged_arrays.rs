@@ -35,8 +35,11 @@ impl Heap {
     }
 
     /// Takes the right to write, and with `read` the right to read too, away from the elements of
-    /// an array on a page. The caller is in a call of the worker, an exclusive one with `read`.
-    pub(crate) fn hide_elements(&mut self, array: Oid, page: PageId, read: bool) {
+    /// an array on a page.
+    ///
+    /// # Safety
+    /// It is a call of the worker, an exclusive one with `read`.
+    pub(crate) unsafe fn hide_elements(&mut self, array: Oid, page: PageId, read: bool) {
         let pages = PageRange {
             first: page,
             count: 1,
@@ -44,7 +47,7 @@ impl Heap {
         let Some(elements) = self.elements_on(array, pages, false) else {
             return;
         };
-        // SAFETY: it is a call, exclusive where what may be read is changed, and the lock is held.
+        // SAFETY: as the caller promises; whoever has the heap has the node lock.
         unsafe {
             self.set_writable(elements, false);
             if read {
@@ -107,7 +110,9 @@ impl Paged<'_> {
                 true => heap.elements_on(elements.array, pages, true),
                 false => {
                     let mut packed = heap.pre_images.buffer();
-                    heap.pack_elements(elements, &mut packed);
+                    // SAFETY: `pages_of_elements` has found them, and the worker, which alone
+                    // writes them, does not compute, by the first test.
+                    unsafe { heap.pack_elements(elements, &mut packed) };
                     let checked = heap.check_elements(elements, &packed);
                     heap.pre_images.recycle(packed);
                     checked?;
@@ -115,7 +120,9 @@ impl Paged<'_> {
                 }
             };
             heap.store_blocks(shown.unwrap_or(elements));
-            heap.elements_appear(shown.unwrap_or(elements));
+            // SAFETY: they are elements of an array that is found, and their bytes are values: any
+            // bytes are, or these were tested.
+            unsafe { heap.elements_appear(shown.unwrap_or(elements)) };
             Ok(())
         })
     }
@@ -141,7 +148,8 @@ impl Paged<'_> {
             };
             let written = written.unwrap_or(elements);
             heap.note_array_writes(written);
-            // SAFETY: it is an exclusive call, and the lock is held.
+            // SAFETY: it is an exclusive call, by the test above. The elements may be read, or may
+            // have any bytes on pages that are writable, and so valid.
             unsafe { heap.set_writable(written, true) };
             Ok(())
         })

@@ -67,6 +67,11 @@ impl Parts {
         self.taken.within(ids).count() == 0
     }
 
+    /// Whether each of these ids is in a part of some node.
+    pub(crate) fn have(&self, ids: Range<u64>) -> bool {
+        self.taken.covers(ids)
+    }
+
     /// The node whose this id is, and the end of its ids there.
     pub(crate) fn of(&self, oid: Oid) -> Option<(NodeId, u64)> {
         let (_, &(end, node)) = self.parts.range(..=oid.0).next_back()?;

@@ -78,11 +78,12 @@ impl<'r> Readers<'r> {
     #[inline(always)]
     #[track_caller]
     pub fn get<R: Target>(self, target: R) -> Result<R::Shared<'r>, Absent> {
-        // SAFETY: every id in a reference was allocated, so it is below the table's size.
-        let object = unsafe { self.read.load_unchecked(target.oid().0) };
-        match touch::to_read(object) {
-            // SAFETY: a set handle points to a valid object of the type and length that the id
-            // was allocated as, which nobody writes during 'r (see the type).
+        // SAFETY: a target is a reference (the contract of `Target`), whose id is below the size of
+        // every table; and the token is borrowed for 'r (see the type).
+        match unsafe { touch::to_read(self.read.load_unchecked(target.oid().0)) } {
+            // SAFETY: what was found is a valid object of the type and length that the id is bound
+            // to (the contract of `HandleTable::set`), which nobody writes during 'r (see the
+            // type).
             Some(found) => Ok(unsafe { target.shared(found.object()) }),
             None => Err(absent(target, Location::caller())),
         }
@@ -95,12 +96,14 @@ impl<'r> Readers<'r> {
     #[inline(always)]
     #[track_caller]
     pub fn slice<T: Share>(self, elements: ArrayRange<T>) -> Result<&'r [T], Absent> {
-        // SAFETY: every block of an array has an id that was allocated.
-        let handle = |block: Oid| touch::to_read(unsafe { self.read.load_unchecked(block.0) });
-        let found = elements.in_blocks(handle);
+        // SAFETY: `in_blocks` asks for blocks of the array alone, whose ids are below the size of
+        // every table (the type `Array`); and the token is borrowed for 'r (see the type).
+        let handle = |block: Oid| unsafe { touch::to_read(self.read.load_unchecked(block.0)) };
+        // SAFETY: the handles are those of the blocks.
+        let found = unsafe { elements.in_blocks(handle) };
         match found.or_else(|| self.in_parts(elements)) {
-            // SAFETY: the elements are valid, follow on each other, and nobody writes them during
-            // 'r (see the type).
+            // SAFETY: the elements were found: they are valid and follow on each other. Nobody
+            // writes them during 'r (see the type).
             Some(at) => Ok(unsafe { NonNull::slice_from_raw_parts(at, elements.len()).as_ref() }),
             None => Err(absent_elements(elements, Location::caller())),
         }
@@ -110,7 +113,8 @@ impl<'r> Readers<'r> {
     fn in_parts<T>(self, elements: ArrayRange<T>) -> Option<NonNull<T>> {
         // SAFETY: nobody changes the extents during 'r (see the type).
         let base = unsafe { self.extents.find(elements.elements()) };
-        base.map(|base| elements.within(base))
+        // SAFETY: an array with these elements begins there.
+        base.map(|base| unsafe { elements.within(base) })
     }
 }
 

@@ -23,9 +23,10 @@ pub struct Ref<T> {
 }
 
 impl<T> Ref<T> {
-    /// The caller must know that `oid` was allocated as a `T`.
+    /// # Safety
+    /// `oid` was allocated as a `T`; so it is below the size of every handle table.
     #[inline(always)]
-    pub(crate) fn new(oid: Oid) -> Ref<T> {
+    pub(crate) unsafe fn new(oid: Oid) -> Ref<T> {
         Ref {
             oid: NonZeroU64::new(oid.0).expect("an allocated id is not 0"),
             of: PhantomData,
@@ -72,8 +73,9 @@ pub struct Refs<T> {
 }
 
 impl<T> Refs<T> {
-    /// The caller must know that the `len` ids from `first` on were allocated as `T`s, together.
-    pub(crate) fn new(first: Oid, len: u64) -> Refs<T> {
+    /// # Safety
+    /// The `len` ids from `first` on were allocated as `T`s, together.
+    pub(crate) unsafe fn new(first: Oid, len: u64) -> Refs<T> {
         let first = NonZeroU64::new(first.0).expect("an allocated id is not 0");
         Refs {
             first,

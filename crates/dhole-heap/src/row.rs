@@ -70,8 +70,9 @@ pub struct Rows<T> {
 }
 
 impl<T> Rows<T> {
-    /// The caller must know that `count` ids from `first` on were allocated as such rows.
-    pub(crate) fn new(first: Oid, count: u64, len: u64) -> Rows<T> {
+    /// # Safety
+    /// The `count` ids from `first` on were allocated as such rows, together.
+    pub(crate) unsafe fn new(first: Oid, count: u64, len: u64) -> Rows<T> {
         let first = NonZeroU64::new(first.0).expect("an allocated id is not 0");
         Rows {
             first,

@@ -12,7 +12,6 @@ use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::cluster::check_anywhere;
-use crate::transfer::check_each_reference;
 use crate::value::{pack, unpack_checked};
 use crate::{Array, Ref, Refs, Row, Rows, Scalar, Share};
 
@@ -27,8 +26,9 @@ impl<T: Share + Copy> Visitor<'_> for Packed<T> {
     }
 
     fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<T, E> {
-        let check = |info: &_, packed: &[u8]| check_each_reference(info, packed, check_anywhere);
-        unpack_checked(bytes, check).map_err(E::custom)
+        // SAFETY: what the directory of its cluster knows allocation gave out as that type; ids of
+        // clusters that have ended are null everywhere for ever.
+        unsafe { unpack_checked(bytes, check_anywhere) }.map_err(E::custom)
     }
 }
 

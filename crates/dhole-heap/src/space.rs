@@ -112,7 +112,7 @@ pub(crate) struct Slot {
     index_bits: u32,
 }
 
-// SAFETY: a slot is an address; what may be done with the memory there is its holder's business.
+// SAFETY: a slot is an address. What may be done with the memory there, its functions say.
 unsafe impl Send for Slot {}
 // SAFETY: as above.
 unsafe impl Sync for Slot {}
@@ -138,8 +138,9 @@ impl Slot {
     }
 
     fn part(&self, offset: u64) -> NonNull<u8> {
-        debug_assert!(offset < 4 * self.table_bytes());
-        // SAFETY: a slot has four times the bytes of a table, and the offset is below that.
+        assert!(offset < 4 * self.table_bytes(), "beyond the slot");
+        // SAFETY: a slot has four times the bytes of a table, mapped for as long as the process
+        // lives (`Space::slot` alone makes one), and the offset is below that, by the test above.
         unsafe { self.base.add(offset as usize) }
     }
 
@@ -162,6 +163,45 @@ impl Slot {
     /// Bytes of the page store: what is left of the slot.
     pub(crate) fn store_bytes(&self) -> u64 {
         2 * self.table_bytes() - STAGGER[1]
+    }
+
+    /// Gives the pages of both tables back in which the handles of these ids are; they read as
+    /// null.
+    ///
+    /// # Safety
+    /// The handles are null, or nobody follows one any more; and no other cluster or heap has one
+    /// of these ids in the slot.
+    ///
+    /// # Panics
+    /// When the ids are beyond the tables, or fill no whole pages.
+    pub(crate) unsafe fn release_handles(&self, ids: Range<u64>) {
+        let whole = [ids.start, ids.end].map(|id| id % IDS_PER_PAGE) == [0, 0];
+        let within = ids.start <= ids.end && ids.end <= self.entries();
+        assert!(whole && within, "{ids:?} are no pages of handles");
+        for table in [self.read_table(), self.write_table()] {
+            // SAFETY: whole pages of a table, by the test above, whose handles are the caller's.
+            unsafe {
+                let page = table.add(8 * ids.start as usize);
+                release(page, 8 * (ids.end - ids.start));
+            }
+        }
+    }
+
+    /// Gives pages of the page store back; they read as zero.
+    ///
+    /// # Safety
+    /// `bytes` are whole pages from its start on, and nothing refers to what is there any more.
+    ///
+    /// # Panics
+    /// When the store has no such bytes.
+    pub(crate) unsafe fn release_store(&self, bytes: Range<u64>) {
+        let within = bytes.start <= bytes.end && bytes.end <= self.store_bytes();
+        assert!(within, "{bytes:?} are not in the store");
+        // SAFETY: the bytes are in the store, by the test above; the rest the caller promises.
+        unsafe {
+            let at = self.store().add(bytes.start as usize);
+            release(at, bytes.end - bytes.start);
+        }
     }
 }
 
@@ -404,8 +444,10 @@ impl Space {
     }
 
     fn slot(&self, number: u32) -> Slot {
+        assert!(number < self.slots, "the process has no slot {number}");
         let offset = u64::from(number) << (self.index_bits + SLOT_BITS_PER_ID);
-        // SAFETY: `number` is below `slots`, and that many slots lie within the reservation.
+        // SAFETY: `number` is below `slots`, by the test above, and so many slots lie within the
+        // reservation, which `reserve` alone makes and which stays mapped.
         let base = unsafe { self.base.add(offset as usize) };
         Slot {
             number,
@@ -479,8 +521,7 @@ pub(crate) fn advise_huge(at: NonNull<u8>, bytes: u64) {
     #[cfg(not(miri))]
     if start < end {
         let at = at.as_ptr().with_addr(start as usize).cast();
-        // SAFETY: whole huge pages within a range that the caller has mapped; the advice changes
-        // no byte of them.
+        // SAFETY: the advice changes no byte and no right of any range, mapped or not.
         let _hint = unsafe { libc::madvise(at, (end - start) as usize, libc::MADV_HUGEPAGE) };
     }
 }

@@ -87,8 +87,13 @@ pub struct Token<'id> {
 type Brand<'id> = fn(&'id ()) -> &'id ();
 
 impl<'id> Token<'id> {
-    /// The caller lends it to one worker, for a lifetime that no other token has.
-    pub(crate) fn new(
+    /// A token of the node with these tables.
+    ///
+    /// # Safety
+    /// The node's [presence](crate::Presence) says that its worker computes, and from here on what
+    /// this token's borrows allow, until it is gone: no other token of the node lives that is not
+    /// borrowed mutably as long. Its lifetime `'id` is no other token's.
+    pub(crate) unsafe fn new(
         read: HandleTable,
         write: HandleTable,
         extents: Arc<BothExtents>,
@@ -123,21 +128,21 @@ impl<'id> Token<'id> {
     /// Where the object is, if it may be read.
     ///
     /// # Safety
-    /// `oid` must come from a reference.
+    /// `oid` must come from a reference, which names ids below the size of every table.
     #[inline(always)]
     pub(crate) unsafe fn readable(&self, oid: Oid) -> Option<Found> {
-        // SAFETY: every id in a reference was allocated, so it is below the table's size.
-        touch::to_read(unsafe { self.read.load_unchecked(oid.0) })
+        // SAFETY: the caller's promise; and the token is borrowed.
+        unsafe { touch::to_read(self.read.load_unchecked(oid.0)) }
     }
 
     /// Where the object is, if it may be written.
     ///
     /// # Safety
-    /// `oid` must come from a reference.
+    /// As [`readable`](Token::readable).
     #[inline(always)]
-    pub(crate) unsafe fn writable(&self, oid: Oid) -> Option<Found> {
-        // SAFETY: every id in a reference was allocated, so it is below the table's size.
-        touch::to_write(unsafe { self.write.load_unchecked(oid.0) })
+    pub(crate) unsafe fn writable(&mut self, oid: Oid) -> Option<Found> {
+        // SAFETY: the caller's promise; and the token is borrowed mutably.
+        unsafe { touch::to_write(self.write.load_unchecked(oid.0)) }
     }
 
     /// Whether this node may read the object of an access now.
@@ -148,27 +153,28 @@ impl<'id> Token<'id> {
 
     /// Whether this node may read the elements of an access now.
     pub fn are_readable(&self, miss: &ArrayMiss) -> bool {
-        // SAFETY: the token is borrowed.
+        // SAFETY: the token is borrowed, so nobody changes what may be read.
         unsafe { self.read_extents().find(miss.elements).is_some() }
     }
 
     /// What `target` refers to, if this node may read it now.
     #[inline(always)]
     pub(crate) fn shared<R: Target>(&self, target: R) -> Option<R::Shared<'_>> {
-        // SAFETY: the id comes from a reference.
+        // SAFETY: a target is a reference (the contract of `Target`).
         let found = unsafe { self.readable(target.oid()) }?;
-        // SAFETY: a set handle points to a valid object of the type and length that the id was
-        // allocated as, which nobody writes while the token is borrowed (the monitor's rules).
+        // SAFETY: what was found is a valid object of the type and length that the id is bound to
+        // (the contract of `HandleTable::set`), which nobody writes while the token is borrowed
+        // (the contract of `Token::new`).
         Some(unsafe { target.shared(found.object()) })
     }
 
     /// What `target` refers to, if this node may write it now.
     #[inline(always)]
     pub(crate) fn mutable<R: Target>(&mut self, target: R) -> Option<R::Mutable<'_>> {
-        // SAFETY: the id comes from a reference.
+        // SAFETY: a target is a reference (the contract of `Target`).
         let found = unsafe { self.writable(target.oid()) }?;
-        // SAFETY: as in `shared`; and nobody reads or writes an object whose write handle is
-        // set while the token is borrowed mutably, which also excludes other references.
+        // SAFETY: as in `shared`; and the token is borrowed mutably, which excludes other
+        // references, and all who read or write an object whose write handle is set.
         Some(unsafe { target.mutable(found.object()) })
     }
 

@@ -23,28 +23,38 @@ impl Found {
     /// The address.
     #[inline(always)]
     pub(crate) fn object(self) -> NonNull<u8> {
-        // SAFETY: it was made of a handle that is not null, in `to_read` or `to_write`.
+        // SAFETY: this type is made in this module alone, of an address that was found not to be 0.
         unsafe { NonNull::new_unchecked(self.0) }
     }
 }
 
 /// Where a handle leads, if what is there may be read.
+///
+/// # Safety
+/// The handle comes from a [table](crate::handle::HandleTable), and the caller borrows the worker's
+/// token.
 #[inline(always)]
-pub(crate) fn to_read(handle: *mut u8) -> Option<Found> {
+pub(crate) unsafe fn to_read(handle: *mut u8) -> Option<Found> {
     match handle.addr().cast_signed() {
         1.. => Some(Found(handle)),
         0 => None,
-        _ => touched(handle, false),
+        // SAFETY: the caller's promise.
+        _ => unsafe { touched(handle, false) },
     }
 }
 
 /// Where a handle leads, if what is there may be written.
+///
+/// # Safety
+/// The handle comes from a [table](crate::handle::HandleTable) of write handles, and the caller
+/// borrows the worker's token mutably.
 #[inline(always)]
-pub(crate) fn to_write(handle: *mut u8) -> Option<Found> {
+pub(crate) unsafe fn to_write(handle: *mut u8) -> Option<Found> {
     match handle.addr().cast_signed() {
         1.. => Some(Found(handle)),
         0 => None,
-        _ => touched(handle, true),
+        // SAFETY: the caller's promise.
+        _ => unsafe { touched(handle, true) },
     }
 }
 
@@ -59,9 +69,12 @@ pub(crate) fn negated(object: *mut u8) -> *mut u8 {
 /// address that comes out. So whatever was written before, through another view, is there before
 /// the touch, and what is read or written after it, through this one, comes after: the views are
 /// one memory for the program although the compiler takes them for several.
+///
+/// # Safety
+/// As for [`to_read`], or [`to_write`] where it `writes`.
 #[cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]
 #[inline(always)]
-fn touched(handle: *mut u8, writes: bool) -> Option<Found> {
+unsafe fn touched(handle: *mut u8, writes: bool) -> Option<Found> {
     macro_rules! touch {
         ($at:ident, $instruction:literal, $($option:ident),*) => {
             std::arch::asm!(
@@ -78,10 +91,11 @@ fn touched(handle: *mut u8, writes: bool) -> Option<Found> {
         };
     }
     let at: *mut u8 = std::ptr::with_exposed_provenance_mut(handle.addr().wrapping_neg());
-    // SAFETY: a negative handle is the negated address of a byte of an object in a view of this
-    // node. Reading it reads a valid byte or faults, and then the handler leads to the label. As
-    // for writing: where the view allows it the worker may write the object, for it borrows the
-    // token mutably, and the byte stays what it is.
+    // SAFETY: a negative handle of a table is the negated address of the first byte of an object in
+    // a view of this node (the contract of `HandleTable::set`). Reading it reads a valid byte or
+    // faults, and then the handler leads to the label. As for writing: where the view allows it the
+    // worker may write the object, for the caller borrows its token mutably, and the byte stays
+    // what it is.
     unsafe {
         match writes {
             true => touch!(at, "or byte ptr [{at}], 0", nostack),
@@ -92,7 +106,10 @@ fn touched(handle: *mut u8, writes: bool) -> Option<Found> {
 }
 
 /// There are no negative handles where there are no views.
+///
+/// # Safety
+/// None.
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64", not(miri))))]
-fn touched(_: *mut u8, _: bool) -> Option<Found> {
+unsafe fn touched(_: *mut u8, _: bool) -> Option<Found> {
     None
 }

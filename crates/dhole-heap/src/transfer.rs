@@ -152,17 +152,20 @@ pub enum InstallError {
 }
 
 impl Heap {
-    /// Appends the packed bytes of an object to `out`. The caller knows that the storage holds a
-    /// value and that nobody may be writing it.
-    pub(crate) fn pack(&self, at: Place, storage: u64, out: &mut Vec<u8>) -> usize {
+    /// Appends the packed bytes of an object to `out`.
+    ///
+    /// # Safety
+    /// The object's storage is there, holds a value, and nobody may be writing it.
+    pub(crate) unsafe fn pack(&self, at: Place, storage: u64, out: &mut Vec<u8>) -> usize {
         let binding = &self.chunks[at.chunk].binding;
         let bytes = binding.packed_bytes() as usize;
         out.reserve(bytes);
         let from = self.store.pointer(storage).as_ptr();
         let start = out.len();
-        // SAFETY: the storage has all bytes of the binding, the ranges lie within them and are
-        // initialised in every value; `out` has room for their sum, which is `bytes`. No
-        // reference is formed to the object, and nobody writes it meanwhile.
+        // SAFETY: the storage has all bytes of the binding and holds a value that nobody writes, as
+        // the caller promises. The ranges lie within it and are initialised in every value (the
+        // type `TypeInfo`); `out` has room for their sum, which is `bytes`. No reference is formed
+        // to the object.
         unsafe {
             let mut to = out.as_mut_ptr().add(start);
             if binding.row || binding.info.is_dense() {
@@ -178,13 +181,18 @@ impl Heap {
         bytes
     }
 
-    /// Writes packed bytes, of exactly the object's length and tested, into its storage.
-    fn unpack(&mut self, at: Place, storage: u64, packed: &[u8]) {
+    /// Writes packed bytes, of exactly the object's length, into its storage.
+    ///
+    /// # Safety
+    /// The object's storage is there, and no reference to it lives. Where the object may be read
+    /// then, the bytes are a value.
+    unsafe fn unpack(&mut self, at: Place, storage: u64, packed: &[u8]) {
         let binding = &self.chunks[at.chunk].binding;
-        debug_assert_eq!(packed.len() as u64, binding.packed_bytes());
+        assert_eq!(packed.len() as u64, binding.packed_bytes());
         let to = self.store.pointer(storage).as_ptr();
-        // SAFETY: as in `pack`, with the roles changed: no reference to the object lives, by the
-        // presence that the caller has tested, and all others wait for the node lock.
+        // SAFETY: the storage has all bytes of the binding, and no reference to it lives, as the
+        // caller promises; others who read or write it wait for the node lock, which whoever has
+        // the heap has. The ranges lie within it, and `packed` has as many bytes as they add up to.
         unsafe {
             let mut from = packed.as_ptr();
             if binding.row || binding.info.is_dense() {
@@ -202,11 +210,16 @@ impl Heap {
     /// Tests that every reference in an object's packed bytes is one that allocation gave out.
     pub(crate) fn check_references(&self, info: &TypeInfo, packed: &[u8]) -> Result<(), BindError> {
         check_each_reference(info, packed, |named, target| {
-            match self.knows(named, target.id()) {
-                true => Ok(()),
-                false => self.cluster.check(named, target),
-            }
+            self.check_reference(named, target)
         })
+    }
+
+    /// Tests that allocation gave out what is named as what it is taken for.
+    pub(crate) fn check_reference(&self, named: &Named, target: TypeRef) -> Result<(), BindError> {
+        match self.knows(named, target.id()) {
+            true => Ok(()),
+            false => self.cluster.check(named, target),
+        }
     }
 
     /// Whether this node has seen the one object named, as what it is taken for.
@@ -239,7 +252,9 @@ impl HeapMut<'_> {
         if chunk.is_writable(at.slot) && self.heap.presence() == Presence::Computing {
             return Err(GatherError::BeingWritten { oid, node });
         }
-        Ok(self.heap.pack(at, storage, out))
+        // SAFETY: the chunk says that these bytes are a value, and nobody may be writing it, by the
+        // test above.
+        Ok(unsafe { self.heap.pack(at, storage, out) })
     }
 
     /// As [`gather`](HeapMut::gather), of an object that owns no other and has at most so many
@@ -253,7 +268,8 @@ impl HeapMut<'_> {
         }
         let storage = chunk.bytes_at(at.slot)?;
         let is_written = chunk.is_writable(at.slot) && self.heap.presence() == Presence::Computing;
-        (!is_written).then(|| self.heap.pack(at, storage, out))
+        // SAFETY: the chunk says that these bytes are a value, and nobody may be writing it.
+        (!is_written).then(|| unsafe { self.heap.pack(at, storage, out) })
     }
 
     /// Appends the bytes of `oid` as they were before this interval's first write.
@@ -322,12 +338,16 @@ impl HeapMut<'_> {
             .storage(at.slot)
             .expect("a valid copy has bytes");
         let mut packed = self.heap.pre_images.buffer();
-        self.heap.pack(at, storage, &mut packed);
+        // SAFETY: the object is present, so its storage holds a value; it is an exclusive call, so
+        // nobody writes it.
+        unsafe { self.heap.pack(at, storage, &mut packed) };
         let merged = diff::apply(bytes, &mut packed)
             .map_err(|error| InstallError::Diff { oid, node, error })
             .and_then(|()| self.check(oid, &binding, &packed));
         if merged.is_ok() {
-            self.heap.unpack(at, storage, &packed);
+            // SAFETY: the bytes are a value, as was just tested, and it is an exclusive call, so no
+            // reference to the object lives.
+            unsafe { self.heap.unpack(at, storage, &packed) };
         }
         match merged.is_ok() && self.heap.pre_images.get(oid).is_some() {
             true => self.heap.pre_images.keep(oid, packed),
@@ -384,10 +404,13 @@ impl HeapMut<'_> {
     /// [`InstallError`]; nothing was written.
     pub fn install(&mut self, oid: Oid, bytes: &[u8]) -> Result<(), InstallError> {
         let at = self.may_install(oid)?;
-        self.install_at(oid, at, bytes)
+        // SAFETY: `may_install` has found the place.
+        unsafe { self.install_at(oid, at, bytes) }
     }
 
-    fn install_at(&mut self, oid: Oid, at: Place, bytes: &[u8]) -> Result<(), InstallError> {
+    /// # Safety
+    /// [`may_install`](HeapMut::may_install) has just found the place.
+    unsafe fn install_at(&mut self, oid: Oid, at: Place, bytes: &[u8]) -> Result<(), InstallError> {
         let node = self.heap.node;
         let binding = self.heap.chunks[at.chunk].binding;
         let wanted = binding.packed_bytes();
@@ -401,8 +424,12 @@ impl HeapMut<'_> {
         }
         self.check(oid, &binding, bytes)?;
         let storage = self.storage(oid, at)?;
-        self.heap.unpack(at, storage, bytes);
-        self.heap.appear(oid, at, storage);
+        // SAFETY: the storage is the object's, the bytes are a value, as was just tested, and no
+        // reference to the object lives: `may_install` returns only such.
+        unsafe {
+            self.heap.unpack(at, storage, bytes);
+            self.heap.appear(oid, at, storage);
+        }
         Ok(())
     }
 
@@ -411,7 +438,8 @@ impl HeapMut<'_> {
     pub fn install_alone(&mut self, oid: Oid, bytes: &[u8]) -> Option<&'static str> {
         let at = self.may_install(oid).ok()?;
         let info = self.heap.chunks[at.chunk].binding.info;
-        let installed = !info.owns && self.install_at(oid, at, bytes).is_ok();
+        // SAFETY: `may_install` has found the place.
+        let installed = !info.owns && unsafe { self.install_at(oid, at, bytes) }.is_ok();
         installed.then_some(info.name)
     }
 
@@ -431,14 +459,18 @@ impl HeapMut<'_> {
         }
         let storage = self.storage(oid, at)?;
         let to = self.heap.store.pointer(storage).as_ptr();
-        // SAFETY: the storage has as many bytes; no reference to the row lives, by the presence
-        // just tested. Zeros are a valid row of scalars.
-        unsafe { to.write_bytes(0, binding.bytes() as usize) };
-        self.heap.appear(oid, at, storage);
+        // SAFETY: the storage has as many bytes; no reference to the row lives: `may_install`
+        // returns only such. Zeros are a valid row of scalars, which it is, by the test above.
+        unsafe {
+            to.write_bytes(0, binding.bytes() as usize);
+            self.heap.appear(oid, at, storage);
+        }
         Ok(())
     }
 
-    /// The place of an object whose bytes nobody can be using.
+    /// The place of an object to which no reference lives: it is an exclusive call, or a shared one
+    /// and the object is absent; nor is it written here. So it stays as long as the heap is
+    /// borrowed.
     fn may_install(&mut self, oid: Oid) -> Result<Place, InstallError> {
         let (node, presence) = (self.heap.node, self.heap.presence());
         if presence == Presence::Computing {

@@ -2,7 +2,9 @@
 
 use std::mem::MaybeUninit;
 
-use crate::{BindError, HeapMut, Invalid, Share, TypeInfo};
+use crate::transfer::check_each_reference;
+use crate::type_map::Named;
+use crate::{BindError, HeapMut, Invalid, Share, TypeInfo, TypeRef};
 
 /// Why bytes are not a value.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -27,7 +29,8 @@ pub enum UnpackError {
 pub fn pack<T: Share>(value: &T, out: &mut Vec<u8>) {
     let from = std::ptr::from_ref(value).cast::<u8>();
     for range in &TypeInfo::of::<T>().data {
-        // SAFETY: the ranges lie within the value and are initialised in every value.
+        // SAFETY: the ranges lie within the value and are initialised in every value (the contract
+        // of `Share`, by which the type is described).
         let bytes = unsafe { std::slice::from_raw_parts(from.add(range.offset), range.bytes) };
         out.extend_from_slice(bytes);
     }
@@ -40,17 +43,20 @@ impl HeapMut<'_> {
     /// [`UnpackError`] when the bytes are no value of the type, or hold a reference that this
     /// cluster did not give out.
     pub fn unpack<T: Share + Copy>(&self, packed: &[u8]) -> Result<T, UnpackError> {
-        unpack_checked(packed, |info, packed| {
-            self.heap.check_references(info, packed)
-        })
+        // SAFETY: what the node has seen, or the directory knows, allocation gave out as that type.
+        unsafe { unpack_checked(packed, |named, of| self.heap.check_reference(named, of)) }
     }
 }
 
-/// The value that [`pack`] made these bytes from, if `check` finds nothing wrong with the
+/// The value that [`pack`] made these bytes from, if `check` finds nothing wrong with any of the
 /// references in it.
-pub(crate) fn unpack_checked<T: Share + Copy>(
+///
+/// # Safety
+/// `check` accepts only what allocation gave out as that type, or what is null everywhere for ever
+/// and below the size of every handle table.
+pub(crate) unsafe fn unpack_checked<T: Share + Copy>(
     packed: &[u8],
-    check: impl FnOnce(&TypeInfo, &[u8]) -> Result<(), BindError>,
+    check: impl FnMut(&Named, TypeRef) -> Result<(), BindError>,
 ) -> Result<T, UnpackError> {
     let info = TypeInfo::of::<T>();
     if packed.len() != info.packed_size {
@@ -60,19 +66,20 @@ pub(crate) fn unpack_checked<T: Share + Copy>(
         });
     }
     info.check(packed)?;
-    check(info, packed)?;
+    check_each_reference(info, packed, check)?;
     let mut value = MaybeUninit::<T>::uninit();
     let mut from = packed;
     for range in &info.data {
         let (bytes, rest) = from.split_at(range.bytes);
-        // SAFETY: the ranges lie within the value, and `bytes` has as many.
+        // SAFETY: the ranges lie within the value (the type `TypeInfo`), and `bytes` has as many.
         unsafe {
             let to = value.as_mut_ptr().cast::<u8>().add(range.offset);
             to.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
         }
         from = rest;
     }
-    // SAFETY: every byte that is not padding was written, leaves were tested, and every caller's
-    // `check` looks at all references.
+    // SAFETY: every byte that is not padding was written, and all leaves and references were
+    // tested: so it is a valid value (the contract of `Share`), as far as `check` is what the
+    // caller promises.
     Ok(unsafe { value.assume_init() })
 }

@@ -71,24 +71,38 @@ impl Heap {
         }
     }
 
-    /// The worker may not touch an object any more. In an exclusive call.
-    pub(crate) fn hide(&self, oid: Oid, at: Place) {
-        match self.chunks[at.chunk].storage(at.slot) {
-            Some(storage) if self.views.is_some() => {
-                self.read.set(oid, self.handle(View::Nothing, storage));
+    /// The worker may not touch an object any more.
+    ///
+    /// # Safety
+    /// It is an exclusive call.
+    pub(crate) unsafe fn hide(&self, oid: Oid, at: Place) {
+        let storage = self.chunks[at.chunk].storage(at.slot);
+        // SAFETY: it is an exclusive call, as the caller promises. The view allows nothing.
+        unsafe {
+            match storage {
+                Some(storage) if self.views.is_some() => {
+                    self.read.set(oid, self.handle(View::Nothing, storage));
+                }
+                _ => self.tables().iter().for_each(|table| table.clear(oid)),
             }
-            _ => self.tables().iter().for_each(|table| table.clear(oid)),
         }
     }
 
-    /// The worker may write an object no longer. In any call: it may read what either handle leads
-    /// to, the old one or the new one, and the bytes are the same.
-    pub(crate) fn close(&self, oid: Oid, at: Place) {
-        match self.chunks[at.chunk].storage(at.slot) {
-            Some(storage) if self.views.is_some() => {
-                self.write.set(oid, self.handle(View::Read, storage));
+    /// The worker may write an object no longer, which it may read.
+    ///
+    /// # Safety
+    /// It is a call, and the object is one that could be written.
+    pub(crate) unsafe fn close(&self, oid: Oid, at: Place) {
+        let storage = self.chunks[at.chunk].storage(at.slot);
+        // SAFETY: it is a call, as the caller promises. Where one handle says both, in a shared
+        // call the worker may read through the old one or the new one, and the bytes are the same.
+        unsafe {
+            match storage {
+                Some(storage) if self.views.is_some() => {
+                    self.write.set(oid, self.handle(View::Read, storage));
+                }
+                _ => self.write.clear(oid),
             }
-            _ => self.write.clear(oid),
         }
     }
 }

@@ -43,8 +43,8 @@ impl<F: Copy + Send + Sync + 'static> Stateless<F> {
 /// As [`put`](crate::put), of something that carries a function: whoever finds it in the table, in
 /// whatever process of the program, has the [function](Shipped::function).
 #[inline(always)]
-pub fn put_carrying<S: Ship, F: Copy + Send + Sync + 'static>(_function: Stateless<F>) {
-    section::put_carrying::<S, F>();
+pub fn put_carrying<S: Ship, F: Copy + Send + Sync + 'static>(function: Stateless<F>) {
+    section::put_carrying::<S, F>(function);
 }
 
 impl Shipped {
@@ -54,9 +54,9 @@ impl Shipped {
             return None;
         }
         // SAFETY: the type has no size, so there are no bytes to be read, and a dangling pointer
-        // that is aligned will do. Only `put_carrying` makes an entry that carries something, and
-        // it takes a `Stateless<F>`: by its contract `F` is a function that captures nothing. So
-        // the type has a value wherever the program runs, and one is as good as another.
+        // that is aligned will do. An entry that carries `F` is made of a `Stateless<F>`, a type
+        // that proves that `F` is a function which captures nothing. So the type has a value
+        // wherever the program runs, and one is as good as another.
         Some(unsafe { std::ptr::NonNull::<F>::dangling().read() })
     }
 }

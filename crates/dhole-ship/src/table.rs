@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::OnceLock;
 
-use crate::Ship;
+use crate::{Ship, Stateless};
 
 /// What an entry's function returns.
 #[derive(Clone, Copy)]
@@ -179,7 +179,7 @@ pub fn put<S: Ship>() {
     not(miri)
 ))]
 pub(crate) mod section {
-    use super::{Describe, Ship, describe, describe_carrying};
+    use super::{Describe, Ship, Stateless, describe, describe_carrying};
 
     /// The distance from an entry to its function.
     type Entry = i32;
@@ -209,7 +209,7 @@ pub(crate) mod section {
 
     /// As `put`, of what carries a function.
     #[inline(always)]
-    pub(crate) fn put_carrying<S: Ship, F: 'static>() {
+    pub(crate) fn put_carrying<S: Ship, F: 'static>(_function: Stateless<F>) {
         // SAFETY: as in `put`.
         unsafe {
             std::arch::asm!(
@@ -255,11 +255,11 @@ pub(crate) mod section {
     not(miri)
 )))]
 pub(crate) mod section {
-    use super::{Describe, Ship};
+    use super::{Describe, Ship, Stateless};
 
     pub(super) fn put<S: Ship>() {}
 
-    pub(crate) fn put_carrying<S: Ship, F: 'static>() {}
+    pub(crate) fn put_carrying<S: Ship, F: 'static>(_function: Stateless<F>) {}
 
     pub(super) fn entries() -> impl Iterator<Item = Describe> {
         std::iter::empty()

@@ -1,9 +1,6 @@
 use std::collections::BTreeMap;
-use std::ops::Range;
-use std::ptr::NonNull;
 use std::time::Duration;
 
-use corosensei::Yielder;
 use corosensei::stack::DefaultStack;
 use dhole_model::NodeId;
 use dhole_net::{Envelope, Outbox, Wake};
@@ -11,7 +8,7 @@ use dhole_node::{Strand, Woken};
 use dhole_protocol::Message;
 
 use crate::agenda::{Agenda, Event};
-use crate::node::{Node, Worker};
+use crate::node::{Node, Suspended, Worker};
 use crate::random::Stream;
 use crate::stopwatch::Stopwatches;
 use crate::timers::Timers;
@@ -74,8 +71,8 @@ pub(crate) struct Arrival {
 
 /// Whether a worker that wants to be suspended is.
 pub(crate) enum Suspension {
-    /// With this yielder: the thread is on the stack of the yielder's own coroutine.
-    By(NonNull<Yielder<(), ()>>),
+    /// Of this coroutine, which is the one that runs.
+    By(Suspended),
     /// No, the run is ending; it unwinds.
     Unwind,
     /// No, the run is ending and the worker unwinds already.
@@ -509,11 +506,8 @@ impl Cluster {
     }
 
     fn suspension(&mut self, node: NodeId) -> Suspension {
-        let here = 0_u8;
         let it = &self.nodes[node.index()];
-        let body = it.bodies.get(&it.strand);
-        let address = std::ptr::from_ref(&here).addr();
-        let on_its_stack = body.is_some_and(|(_, stack)| stack.contains(&address));
+        let on_its_stack = it.bodies.get(&it.strand).is_some_and(Suspended::is_running);
         assert!(
             self.running == Some(node) && on_its_stack,
             "{node} waits, but {} runs: only a node's own worker may, and on its own stack",
@@ -534,15 +528,14 @@ impl Cluster {
         }
         let it = &self.nodes[node.index()];
         match it.bodies.get(&it.strand) {
-            Some((yielder, _)) => Suspension::By(*yielder),
+            Some(body) => Suspension::By(body.clone()),
             None => unreachable!("{node} runs without a coroutine"),
         }
     }
 
     /// The coroutine of the present body of `node` runs for the first time.
-    pub(crate) fn begin(&mut self, node: NodeId, yielder: &Yielder<(), ()>, stack: Range<usize>) {
+    pub(crate) fn begin(&mut self, node: NodeId, body: Suspended) {
         let it = self.node(node);
-        let body = (NonNull::from(yielder), stack);
         it.bodies.insert(it.strand, body);
     }
 

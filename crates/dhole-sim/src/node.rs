@@ -56,7 +56,42 @@ pub(crate) struct Node {
 }
 
 /// What suspends a coroutine, and the addresses of its stack.
-pub(crate) type Suspended = (NonNull<Yielder<(), ()>>, Range<usize>);
+#[derive(Clone, Debug)]
+pub(crate) struct Suspended {
+    yielder: NonNull<Yielder<(), ()>>,
+    stack: Range<usize>,
+}
+
+impl Suspended {
+    /// What suspends the coroutine that the caller is, whose stack has these addresses.
+    ///
+    /// # Safety
+    /// They are those of its stack, at the bottom of which the yielder lies. When the coroutine is
+    /// over, this is forgotten, or no coroutine ever runs on its stack again.
+    pub(crate) unsafe fn new(yielder: &Yielder<(), ()>, stack: Range<usize>) -> Suspended {
+        let yielder = NonNull::from(yielder);
+        Suspended { yielder, stack }
+    }
+
+    /// Whether the caller is this coroutine.
+    pub(crate) fn is_running(&self) -> bool {
+        let here = 0_u8;
+        self.stack.contains(&std::ptr::from_ref(&here).addr())
+    }
+
+    /// Suspends the coroutine.
+    ///
+    /// # Panics
+    /// Unless the caller is this coroutine.
+    pub(crate) fn suspend(&self) {
+        assert!(self.is_running(), "only a coroutine itself suspends itself");
+        // SAFETY: the caller is on the stack of the yielder's own coroutine, by the test above: it
+        // is that coroutine, and not one that it has resumed itself, which is on a stack of its
+        // own. The yielder lies at the bottom of the stack, and its coroutine is not over, by the
+        // contract of `new`.
+        unsafe { self.yielder.as_ref() }.suspend(());
+    }
+}
 
 impl Node {
     /// A node at time 0.

@@ -13,6 +13,7 @@ use dhole_protocol::Message;
 
 use crate::cluster::{Cluster, Next, Suspension};
 use crate::confined::Confined;
+use crate::node::Suspended;
 use crate::{Computation, Report, Settings};
 
 /// A simulated cluster. One thread, the one that calls [`start`](Machine::start), runs
@@ -69,13 +70,8 @@ impl Sim {
     /// Suspends the coroutine that calls this, as `choose` decides.
     fn suspend(&self, choose: impl FnOnce(&mut Cluster) -> Suspension) {
         match self.cluster.with(choose) {
-            Suspension::By(yielder) => {
-                // SAFETY: the cluster gives out a yielder only to the thread that holds it, and
-                // only when that thread is on the stack of the yielder's own coroutine; so this
-                // is that coroutine, and not one that it has resumed itself. The yielder lies at
-                // the bottom of that stack, which outlives the body that calls this; `finish`
-                // forgets the pointer when the body has returned.
-                unsafe { yielder.as_ref() }.suspend(());
+            Suspension::By(body) => {
+                body.suspend();
                 let ending = self.cluster.with(|cluster| cluster.is_ending());
                 if ending && !std::thread::panicking() {
                     resume_unwind(Box::new(RunEnds));
@@ -167,12 +163,15 @@ impl<'a> Bodies<'a> {
         let addresses = stack.limit().get()..stack.base().get();
         let (sim, body) = (self.sim, self.body);
         let worker = move |yielder: &_, ()| {
-            sim.cluster
-                .with(|cluster| cluster.begin(node, yielder, addresses));
+            // SAFETY: this is the body of the coroutine on that stack. `finish` forgets it below
+            // when the body is over. Where that unwinds the run ends, and no coroutine is made any
+            // more.
+            let body_here = unsafe { Suspended::new(yielder, addresses) };
+            sim.cluster.with(|cluster| cluster.begin(node, body_here));
             let next = body(node, strand);
             sim.cluster.with(|cluster| cluster.finish(node, next));
         };
-        // SAFETY: the caller sees to it that it does not outlive what it borrows.
+        // SAFETY: as the caller promises, it does not outlive what it borrows.
         unsafe { Coroutine::with_stack_unchecked(stack, worker) }
     }
 

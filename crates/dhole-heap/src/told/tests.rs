@@ -5,6 +5,7 @@ use std::sync::Arc;
 use dhole_model::{Detector, OidRange};
 
 use super::*;
+use crate::parts::FIRST_PER_NODE;
 use crate::{ForeignKind, Monitor, Ref, Share};
 
 /// Node 1 of a cluster of 3, which has settled on a window.
@@ -239,6 +240,30 @@ fn a_node_of_one_process_is_handed_no_ids() {
         let refused = heap.take_ids(ids);
         assert!(matches!(refused, Err(LearnError::Part { .. })));
     }
+}
+
+#[test]
+fn ids_that_no_node_was_given_are_told_from_those_of_parts() {
+    let cluster = part();
+    let first = first_of(&cluster, 0);
+    let given = |from, count| {
+        let ids = OidRange {
+            first: Oid(from),
+            count,
+        };
+        let unknown = cluster.given_to_nobody([OidRange::one(Oid(first)), ids]);
+        assert!(unknown.is_none_or(|unknown| unknown == ids));
+        unknown.is_none()
+    };
+    let all = 3 * FIRST_PER_NODE as u32;
+    assert!(given(first, all), "of several nodes");
+    assert!(!given(first, all + 1) && !given(first - 1, 2) && !given(1 << 63, 2));
+    let later = first + u64::from(all);
+    learn(&cluster, part_of(later..later + 1024, 2)).unwrap();
+    assert!(given(first, all + 1024) && !given(first, all + 1025));
+    // In one process nobody is told anything.
+    let alone = Cluster::new(1).expect("room for a node");
+    assert_eq!(alone.given_to_nobody([OidRange::one(Oid(1 << 63))]), None);
 }
 
 #[test]

@@ -11,7 +11,9 @@ use crate::space::Slot;
 pub(crate) enum Views {}
 
 impl Views {
-    pub(crate) fn map(_: &Slot) -> io::Result<Views> {
+    /// # Safety
+    /// None.
+    pub(crate) unsafe fn map(_: &Slot) -> io::Result<Views> {
         Err(io::Error::new(
             io::ErrorKind::Unsupported,
             "only Linux on x86-64 has them",

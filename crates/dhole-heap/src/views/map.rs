@@ -60,12 +60,19 @@ unsafe impl Send for Views {}
 unsafe impl Sync for Views {}
 
 impl Views {
-    /// Maps the views of a slot that has none.
-    pub(crate) fn map(slot: &Slot) -> io::Result<Views> {
+    /// Maps the views of a slot.
+    ///
+    /// # Safety
+    /// It has none, and is no other cluster's.
+    pub(crate) unsafe fn map(slot: &Slot) -> io::Result<Views> {
         fault::install()?;
         let arena = arena(slot)?;
         let at = (slot.number() as usize) << (arena.bits + 2);
-        // SAFETY: the arena has room for every slot.
+        assert!(
+            at + (4 << arena.bits) <= arena.bytes,
+            "the arena has room for every slot"
+        );
+        // SAFETY: within the arena, by the test above.
         let base = unsafe { arena.base.add(at) };
         let views = Views {
             base,
@@ -87,9 +94,10 @@ impl Views {
         for (view, protection) in [(View::Read, read), (View::Write, read | libc::PROT_WRITE)] {
             let flags = libc::MAP_SHARED | libc::MAP_NORESERVE;
             let at = views.part(view);
-            // SAFETY: the slot is the caller's alone, and no view of it is mapped.
+            // SAFETY: a part of the slot's place in the arena, which is reserved. Nothing refers to
+            // it: the caller promises that the slot has no views.
             if let Err(error) = unsafe { mapped(at, 1 << views.bits, protection, flags, &file) } {
-                // SAFETY: nobody knows the views.
+                // SAFETY: nobody else knows the views, which are not returned.
                 unsafe { views.unmap() };
                 return Err(error);
             }
@@ -98,7 +106,8 @@ impl Views {
     }
 
     fn part(&self, view: View) -> NonNull<u8> {
-        // SAFETY: a slot has four parts of this size.
+        // SAFETY: a slot's place in the arena has four parts of this size (`map` alone makes views,
+        // of a whole place).
         unsafe { self.base.add((view as usize) << self.bits) }
     }
 
@@ -116,8 +125,12 @@ impl Views {
     /// Where something in the store is in this view.
     #[inline]
     pub(crate) fn of(&self, object: NonNull<u8>, view: View) -> NonNull<u8> {
+        let writable = self.part(View::Write).addr().get();
+        let within = object.addr().get().wrapping_sub(writable) <= 1 << self.bits;
+        assert!(within, "an object is in the store");
         let back = (View::Write as usize - view as usize) << self.bits;
-        // SAFETY: the part of this view lies so far before that of the writable one.
+        // SAFETY: the object is in the writable view, by the test above, and the part of this view
+        // lies so far before that.
         unsafe { object.sub(back) }
     }
 
@@ -142,8 +155,8 @@ impl Views {
     /// # Safety
     /// Nothing refers to the store any more, and nobody uses any copy of these views.
     pub(crate) unsafe fn unmap(&self) {
-        // SAFETY: the slot's part of the reservation is as it was at first; the caller promises
-        // the rest.
+        // SAFETY: the slot's place in the arena is reserved again; nothing refers to what was
+        // mapped there, as the caller promises.
         let unmapped = unsafe { reserved(Some(self.base), 4 << self.bits) };
         unmapped.expect("mapping over what is mapped takes nothing");
     }

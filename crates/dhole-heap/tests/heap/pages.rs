@@ -109,7 +109,7 @@ fn filled() -> Padded {
 fn padding_of_a_value_whose_making_unwound_is_no_part_of_its_page() {
     type Make = fn(&mut HeapMut<'_>);
     let ways: [Make; 3] = [
-        |heap| drop(heap.alloc_with(|value| panic_with(value))),
+        |heap| drop(heap.alloc_with(panic_with)),
         |heap| drop(heap.alloc_range_with(2, |_, value| panic_with(value))),
         |heap| {
             let made = |i| if i < 3 { filled() } else { panic!("half way") };

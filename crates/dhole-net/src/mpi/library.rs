@@ -87,7 +87,8 @@ fn checked(call: &'static str, code: c_int) -> Result<(), MpiError> {
     }
     let mut text = [0_u8; ffi::MPI_MAX_ERROR_STRING as usize];
     let mut bytes: c_int = 0;
-    // SAFETY: the text is as long as the library wants it; only called within `Inside`.
+    // SAFETY: the call writes into a text that is as long as the library wants it, and into the
+    // number; it reads nothing but the code.
     let told =
         unsafe { ffi::MPI_Error_string(code, text.as_mut_ptr().cast::<c_char>(), &mut bytes) };
     let bytes = usize::try_from(bytes).unwrap_or(0).min(text.len());

@@ -17,8 +17,9 @@ pub(super) const LEAST: usize = 64;
 /// When the two are not equally long.
 pub(super) fn into_words(to: &[AtomicU64], from: &[[u8; 8]]) {
     assert_eq!(to.len(), from.len());
-    // SAFETY: `to` is as long as `from` and holds atomics, which may be written through a shared
-    // reference; the two do not overlap, for nobody has a plain reference to what is shared.
+    // SAFETY: `to` is as long as `from`, by the test above, and holds atomics, which may be written
+    // through a shared reference. The two do not overlap: of bytes that are borrowed as plain ones
+    // none are borrowed as atomics.
     unsafe {
         move_bytes(
             to.as_ptr() as *mut u8,
@@ -35,7 +36,8 @@ pub(super) fn into_words(to: &[AtomicU64], from: &[[u8; 8]]) {
 pub(super) fn out_of_words(from: &[AtomicU64], to: &mut [[u8; 8]]) {
     assert_eq!(to.len(), from.len());
     let bytes = size_of_val(to);
-    // SAFETY: `to` is as long as `from` and borrowed by nobody else.
+    // SAFETY: `to` is as long as `from`, by the test above, and borrowed mutably, so by nobody
+    // else.
     unsafe { move_bytes(to.as_mut_ptr().cast(), from.as_ptr().cast(), bytes) };
 }
 

@@ -48,8 +48,8 @@ pub(super) struct Segment {
     ring: usize,
 }
 
-// SAFETY: the memory is only ever looked at as atomics, which any thread may use; it is unmapped
-// by whoever owns the segment last.
+// SAFETY: `words` gives the memory out as atomics alone, which any thread may use, and borrowed
+// from the segment, whose one owner unmaps it.
 unsafe impl Send for Segment {}
 // SAFETY: as above.
 unsafe impl Sync for Segment {}
