@@ -1,12 +1,13 @@
-//! A malicious peer over every port: what it says about pages, in a run that keeps objects
-//! consistent, is refused before anything is done or kept for it, and the run ends everywhere.
+//! A malicious peer over every port. What it says about pages in a run that keeps objects
+//! consistent, and about objects that nobody can have, is refused before anything is done or kept
+//! for it, and the run ends everywhere.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use conformance::ports::{self, Make};
 use dhole::NodeId;
-use dhole_model::{PageId, PageRange, VectorTime};
+use dhole_model::{Elements, Oid, OidRange, PageId, PageRange, VectorTime};
 use dhole_net::{Layer, Port, SendError};
 use dhole_node::{Processes, Settings, run_on};
 use dhole_protocol::{
@@ -118,19 +119,26 @@ fn about_pages(malicious: usize) -> Vec<(&'static str, Vec<u8>)> {
         ("a page", frame(&reply, 4096)),
         ("a question for diffs", frame(&wants, 0)),
         ("diffs", frame(&diffs, 8)),
-        ("a notice of pages", frame(&arrival(node), 0)),
+        ("a notice of pages", frame(&pages_written(node), 0)),
     ]
 }
 
 /// That a node is at the first barrier, and wrote 4 GiB of pages.
-fn arrival(node: NodeId) -> Message {
-    let mut time = VectorTime::zero(NODES);
-    time.see(node, 1);
+fn pages_written(node: NodeId) -> Message {
     let written = PageRange {
         first: PageId(0),
         count: 1 << 20,
     };
-    let interval = Interval {
+    arrival(node, |interval, time| {
+        interval.pages = Some(WrittenPages::new(time.clone(), vec![written]).into());
+    })
+}
+
+/// That a node is at the first barrier, and wrote or freed what `tell` says.
+fn arrival(node: NodeId, tell: impl FnOnce(&mut Interval, &VectorTime)) -> Message {
+    let mut time = VectorTime::zero(NODES);
+    time.see(node, 1);
+    let mut interval = Interval {
         node,
         first: 1,
         index: 1,
@@ -138,9 +146,10 @@ fn arrival(node: NodeId) -> Message {
         written: vec![],
         elements: vec![],
         freed: vec![],
-        pages: Some(WrittenPages::new(time.clone(), vec![written]).into()),
+        pages: None,
         base: None,
     };
+    tell(&mut interval, &time);
     let news = News {
         time,
         lamport: 1,
@@ -211,6 +220,57 @@ fn who_speaks_of_pages_where_objects_are_kept_is_refused_over_every_port() {
                 let error = ended.expect_err(what);
                 let from = format!("a message from node {malicious} makes no sense");
                 let why = "pages, in a run that keeps objects consistent and no pages";
+                let named = error.contains(&from) && error.contains(why);
+                assert!(named, "{port}, {what}, node {node}: {error}");
+            }
+        }
+    }
+}
+
+/// Notices of what no node was given, be it that they name one object or as many as they can.
+fn about_nobodys_objects(malicious: usize) -> Vec<(&'static str, Vec<u8>, &'static str)> {
+    let ids = |first: u64, count| OidRange {
+        first: Oid(first),
+        count,
+    };
+    let said = |tell: &dyn Fn(&mut Interval)| {
+        let arrival = arrival(NodeId::at(malicious), |interval, _| tell(interval));
+        frame(&arrival, 0)
+    };
+    let (far, all) = (ids(1 << 62, 1), ids(1 << 40, u32::MAX));
+    let elements = Elements::new(far.first, 0..u64::MAX / 2);
+    vec![
+        (
+            "a far object",
+            said(&|interval| interval.written = vec![far]),
+            "names 1 objects from object 0x4000000000000000 on, whose ids no node was given",
+        ),
+        (
+            "objects beyond all memory",
+            said(&|interval| interval.written = vec![all]),
+            "names 4294967295 objects from object 0x10000000000 on, whose ids no node was given",
+        ),
+        (
+            "a far object that is freed",
+            said(&|interval| interval.freed = vec![far]),
+            "names 1 objects from object 0x4000000000000000 on, whose ids no node was given",
+        ),
+        (
+            "a far array",
+            said(&|interval| interval.elements = vec![elements]),
+            "names 1 objects from object 0x4000000000000000 on, whose ids no node was given",
+        ),
+    ]
+}
+
+#[test]
+fn who_says_to_have_written_what_no_node_was_given_is_refused_over_every_port() {
+    for (port, make, malicious) in PORTS {
+        for (what, lie, why) in about_nobodys_objects(malicious) {
+            let ended = run(make, malicious, vec![lie]);
+            for (node, ended) in ended.into_iter().enumerate() {
+                let error = ended.expect_err(what);
+                let from = format!("a message from node {malicious} makes no sense");
                 let named = error.contains(&from) && error.contains(why);
                 assert!(named, "{port}, {what}, node {node}: {error}");
             }

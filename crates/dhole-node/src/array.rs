@@ -13,7 +13,8 @@ use dhole_protocol::{
 use smallvec::{SmallVec, smallvec};
 
 use crate::error::AccessError;
-use crate::node::{State, Step, must, not_awaited};
+use crate::heard::not_awaited;
+use crate::node::{State, Step, must};
 use crate::worker::Worker;
 
 impl Worker<'_> {

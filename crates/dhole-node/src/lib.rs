@@ -54,6 +54,7 @@ mod faults;
 mod freeing;
 mod gate;
 mod grip;
+mod heard;
 mod ids;
 mod in_place;
 mod into_error;

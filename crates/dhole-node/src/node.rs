@@ -19,6 +19,7 @@ use crate::count::Counting;
 use crate::describe::LastCall;
 use crate::error::RunEnded;
 use crate::grip::Holding;
+use crate::heard::{check_ids, not_awaited};
 use crate::launch::Settings;
 use crate::object::ObjectsHere;
 use crate::optimisations::Optimisations;
@@ -305,7 +306,8 @@ impl State {
 
     /// Takes a message.
     pub(crate) fn take_message(&mut self, from: NodeId, message: Message, step: &mut Step<'_, '_>) {
-        match self.take_loss(from, &message, step) {
+        let known = check_ids(from, &message, step);
+        match known.and_then(|()| self.take_loss(from, &message, step)) {
             Err(cause) => return self.broke(cause, step),
             Ok(true) => return,
             Ok(false) => {}
@@ -781,14 +783,6 @@ pub(crate) fn gather(heap: &HeapMut<'_>, oid: Oid, pre_image: bool, payload: &mu
     };
     if let Err(refused) = gathered {
         panic!("{oid}: the protocol sends only what is stored and not being written: {refused}");
-    }
-}
-
-/// News came though the worker computes: its sender says what no sound node says.
-pub(crate) fn not_awaited(from: NodeId) -> ProtocolError {
-    ProtocolError::BadMessage {
-        from,
-        what: "news that its worker did not wait for",
     }
 }
 

@@ -28,6 +28,8 @@ use crate::round::{Asked, Round, Wants};
 pub(crate) struct Arrays {
     pub(crate) me: NodeId,
     pub(crate) arrays: BTreeMap<Oid, ArrayState>,
+    /// Segments of elements, in all arrays.
+    pub(crate) segments: usize,
     /// Written in the current interval, and where.
     pub(crate) dirty: Vec<(Elements, SiteId)>,
     /// Freed in the current interval, and where.
@@ -69,6 +71,7 @@ impl Arrays {
         Arrays {
             me,
             arrays: BTreeMap::new(),
+            segments: 0,
             dirty: Vec::new(),
             freeing: Vec::new(),
             freed: IdSet::default(),
@@ -151,9 +154,11 @@ impl Arrays {
     ) {
         let array = elements.array;
         let segments = &mut self.arrays.entry(array).or_default().elements;
+        let before = segments.len();
         segments.update(elements.range(), |range, state| {
             f(Elements::new(array, range), state);
         });
+        self.segments = self.segments + segments.len() - before;
     }
 
     fn read(&mut self, misses: &[UnreadElements], out: &mut Commands) -> u64 {

@@ -52,6 +52,8 @@ impl Arrays {
         self.home.forget(ids);
         self.dirty
             .retain(|(elements, _)| !ids.contains(elements.array));
+        let known = self.arrays.range(ids.first..=ids.last());
+        self.segments -= known.map(|(_, array)| array.elements.len()).sum::<usize>();
         ids.remove_from(&mut self.arrays);
         self.freed.add(numbers(ids));
     }
@@ -107,6 +109,12 @@ impl Arrays {
         self.gone = Some(Freed::known_only(array));
         self.answered(from, out);
         Ok(())
+    }
+
+    /// How much is kept of arrays: those known, segments of their elements, and ranges of ids of
+    /// those that were freed.
+    pub fn heard_of(&self) -> usize {
+        self.arrays.len() + self.segments + self.freed.ranges().len()
     }
 
     /// What is kept of arrays: those known, and ranges of ids of those that were freed.

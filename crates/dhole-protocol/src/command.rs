@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use dhole_model::{
-    CallSite, Coherence, Elements, IntervalIndex, NodeId, Oid, OidRange, PageId, Version,
+    CHUNK, CallSite, Coherence, Elements, IntervalIndex, NodeId, Oid, OidRange, PageId, Version,
 };
 use smallvec::SmallVec;
 use thiserror::Error;
@@ -596,6 +596,31 @@ pub enum ProtocolError {
         unfinished: CollectiveKind,
         /// Where it was called.
         begun: CallSite,
+    },
+    /// Another node tells of more that was written than this node keeps states of.
+    #[error(
+        "a message from {from} tells that {first} was written or freed: of what other nodes \
+         write, a node keeps {most} chunks of {CHUNK} objects, arrays, segments of their elements \
+         and ranges of freed ids in mind, and no more"
+    )]
+    TooManyWritten {
+        /// The sender.
+        from: NodeId,
+        /// The first that is one too many.
+        first: Oid,
+        /// How much is kept.
+        most: usize,
+    },
+    /// A message names objects that nobody can have allocated.
+    #[error(
+        "a message from {from} makes no sense: it names {} objects from {} on, whose ids no node \
+         was given", ids.count, ids.first
+    )]
+    UnknownIds {
+        /// The sender.
+        from: NodeId,
+        /// The ids.
+        ids: OidRange,
     },
     /// A message that no node of a sound cluster sends.
     #[error("a message from {from} makes no sense: {what}")]

@@ -34,7 +34,14 @@ pub struct LogLimits {
     pub collect_pages_from: u64,
     /// Against which earlier intervals one may be told.
     pub reach: Reach,
+    /// How much a node keeps of what others have written or freed: chunks of states of objects
+    /// that it has not allocated, arrays, segments of states of their elements, and ranges of
+    /// freed ids. A message that tells of more is refused.
+    pub most_heard: usize,
 }
+
+/// The chunks are 134 million objects, whose states take 3.2 GB.
+const MOST_HEARD: usize = 1 << 21;
 
 impl Default for LogLimits {
     fn default() -> LogLimits {
@@ -43,6 +50,7 @@ impl Default for LogLimits {
             compact_from: 1024,
             collect_pages_from: COLLECT_FROM,
             reach: Reach::of(0),
+            most_heard: MOST_HEARD,
         }
     }
 }

@@ -9,6 +9,7 @@
 
 mod aggregation;
 mod alone;
+mod heard;
 mod owned;
 mod quiet;
 mod single;
@@ -82,6 +83,8 @@ pub(crate) struct Lazy {
     spare: SpareLists,
     /// What was written is found by comparing with twins.
     compares: bool,
+    /// How much is kept of what others have written.
+    most_heard: usize,
     pub arrays: Arrays,
     /// The pages of a run under TreadMarks.
     pub treadmarks: TreadMarks,
@@ -126,6 +129,7 @@ impl Lazy {
             beside: Vec::new(),
             spare: SpareLists::default(),
             compares: false,
+            most_heard: limits.most_heard,
             arrays: Arrays::new(me),
             treadmarks: TreadMarks::new(me, nodes, limits.collect_pages_from),
         }
@@ -140,7 +144,7 @@ impl Lazy {
             lamport: 0,
             node: self.me,
         };
-        self.objects.for_each(&[range], |_, object| {
+        self.objects.allocate(range, |_, object| {
             object.hold(version);
             object.coherence = Some(coherence);
         });
@@ -464,58 +468,6 @@ impl Lazy {
             time: self.time.clone(),
             lamport: self.lamport,
             intervals: self.log.of_node_from(self.me, index).cloned().collect(),
-        }
-    }
-
-    /// What a releaser tells of that is news here, whole, if it follows on what is known without
-    /// a gap.
-    pub fn check(&self, from: NodeId, news: &News) -> Result<Vec<Record>, ProtocolError> {
-        let bad = |what| ProtocolError::BadMessage { from, what };
-        let (mut time, mut records) = (self.time.clone(), Vec::new());
-        self.treadmarks.check_news(news).map_err(bad)?;
-        for interval in &news.intervals {
-            let seen = time.of(interval.node);
-            if interval.node == self.me && interval.index > seen {
-                return Err(bad("an interval of this node that it has not ended"));
-            }
-            if interval.first > seen && interval.first - seen != 1 {
-                return Err(bad("an interval is missing"));
-            }
-            if interval.index > seen {
-                records.push(self.bases.restore(interval, &records).map_err(bad)?);
-                time.see(interval.node, interval.index);
-            }
-        }
-        match time.covers(&news.time) {
-            true => Ok(records),
-            false => Err(bad("the newest interval is missing")),
-        }
-    }
-
-    /// Whether what a node tells at a barrier are its own intervals, without a gap, and no more of
-    /// ours than there are. What its processes did since may have been seen here before.
-    pub fn check_own(&self, from: NodeId, news: &News) -> Result<(), ProtocolError> {
-        let bad = |what| Err(ProtocolError::BadMessage { from, what });
-        if let Err(what) = self.treadmarks.check_news(news) {
-            return bad(what);
-        }
-        let (mut seen, mut last) = (self.time.of(from), 0);
-        for interval in &news.intervals {
-            if interval.node != from || (interval.first > seen && interval.first - seen != 1) {
-                return bad("an interval is missing");
-            }
-            (seen, last) = (seen.max(interval.index), last.max(interval.index));
-        }
-        // Who tells of nothing may have been overtaken by what its processes told since.
-        let told = news.time.of(from);
-        let newest = if last == 0 {
-            told <= seen
-        } else {
-            told == last
-        };
-        match newest && news.time.of(self.me) <= self.time.of(self.me) {
-            true => Ok(()),
-            false => bad("the newest interval is missing"),
         }
     }
 

@@ -186,6 +186,17 @@ pub struct News {
 }
 
 impl News {
+    /// All ids that it names: of objects, and the first ones of arrays.
+    pub fn ids(&self) -> impl Iterator<Item = OidRange> {
+        self.intervals.iter().flat_map(|interval| {
+            let unwritten = interval.base.iter().flat_map(|base| &base.unwritten);
+            let objects = interval.written.iter().chain(&interval.freed);
+            let arrays = interval.elements.iter();
+            let arrays = arrays.map(|elements| OidRange::one(elements.array));
+            objects.chain(unwritten).copied().chain(arrays)
+        })
+    }
+
     pub(crate) fn wire_bytes(&self) -> u64 {
         const LAMPORT_AND_COUNT: u64 = 8 + 4;
         vector_bytes(&self.time) + LAMPORT_AND_COUNT + self.notice_bytes()

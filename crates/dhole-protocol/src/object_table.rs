@@ -5,7 +5,7 @@ use std::num::NonZeroU64;
 use std::ops::Range;
 
 use dhole_model::{CHUNK, Coherence, IdSet, NodeId, Oid, OidRange, Version};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// What one node's protocol knows of one object. Every node keeps this for every object that it
 /// has heard of, so it is small.
@@ -161,7 +161,13 @@ const GONE: ObjectState = ObjectState {
     had_home: false,
 };
 
-type Chunk = [ObjectState; CHUNK as usize];
+/// The states of the objects of one chunk.
+#[derive(Clone)]
+struct Chunk {
+    states: [ObjectState; CHUNK as usize],
+    /// This node has allocated them, so that their number is its own program's business.
+    own: bool,
+}
 
 /// Chunks that share an entry of the table: with so few entries it stays in the cache, where one
 /// for each chunk would not.
@@ -174,7 +180,8 @@ type Page = [Option<Box<Chunk>>; PAGE as usize];
 fn chunk<'a>(
     pages: &'a mut FxHashMap<u64, Box<Page>>,
     freed: &IdSet,
-    number: u64,
+    (number, own): (u64, bool),
+    foreign: &mut usize,
 ) -> Option<&'a mut Chunk> {
     let is_freed = || freed.covers(number..number + 1);
     let page = match pages.entry(number / PAGE) {
@@ -186,7 +193,11 @@ fn chunk<'a>(
     if place.is_none() && is_freed() {
         return None;
     }
-    Some(place.get_or_insert_with(|| Box::new([ObjectState::default(); CHUNK as usize])))
+    Some(place.get_or_insert_with(|| {
+        *foreign += usize::from(!own);
+        let states = [ObjectState::default(); CHUNK as usize];
+        Box::new(Chunk { states, own })
+    }))
 }
 
 /// The states of all objects that a node has heard of, by chunk.
@@ -197,6 +208,8 @@ pub(crate) struct ObjectTable {
     freed: IdSet,
     /// What is written into an object of such a chunk.
     gone: ObjectState,
+    /// Chunks of which states are kept and that this node has not allocated.
+    foreign: usize,
 }
 
 impl ObjectTable {
@@ -204,7 +217,7 @@ impl ObjectTable {
         let page = self.pages.get(&(oid.chunk() / PAGE));
         let chunk = page.and_then(|page| page[(oid.chunk() % PAGE) as usize].as_ref());
         match chunk {
-            Some(chunk) => chunk[oid.slot()],
+            Some(chunk) => chunk.states[oid.slot()],
             None if self.is_freed(oid.chunk()) => GONE,
             None => ObjectState::default(),
         }
@@ -212,8 +225,9 @@ impl ObjectTable {
 
     /// An object's state. What is changed in one of a freed chunk is lost.
     pub fn get_mut(&mut self, oid: Oid) -> &mut ObjectState {
-        match chunk(&mut self.pages, &self.freed, oid.chunk()) {
-            Some(chunk) => &mut chunk[oid.slot()],
+        let (number, foreign) = ((oid.chunk(), false), &mut self.foreign);
+        match chunk(&mut self.pages, &self.freed, number, foreign) {
+            Some(chunk) => &mut chunk.states[oid.slot()],
             None => {
                 self.gone = GONE;
                 &mut self.gone
@@ -280,13 +294,15 @@ impl ObjectTable {
         f: &mut impl FnMut(Oid, &mut ObjectState),
     ) -> (Range<u64>, bool) {
         let number = part.start / CHUNK;
-        let Some(states) = chunk(&mut self.pages, &self.freed, number) else {
+        let foreign = &mut self.foreign;
+        let Some(chunk) = chunk(&mut self.pages, &self.freed, (number, false), foreign) else {
             return (part, false);
         };
         for id in part.clone() {
-            f(Oid(id), &mut states[(id % CHUNK) as usize]);
+            f(Oid(id), &mut chunk.states[(id % CHUNK) as usize]);
         }
-        let is_gone = states.iter().all(|object| object.freed);
+        let is_gone = chunk.states.iter().all(|object| object.freed);
+        *foreign -= usize::from(is_gone && !chunk.own);
         if is_gone && let Some(page) = self.pages.get_mut(&(number / PAGE)) {
             page[(number % PAGE) as usize] = None;
             if page.iter().all(Option::is_none) {
@@ -303,16 +319,59 @@ impl ObjectTable {
         (chunks, self.freed.ranges().len())
     }
 
+    /// How much is kept of objects that others have allocated: chunks of states, and ranges of
+    /// chunks that are freed.
+    pub fn heard_of(&self) -> usize {
+        self.foreign + self.freed.ranges().len()
+    }
+
+    /// The first of these objects whose state would make so many chunks of objects of others more
+    /// than `most`.
+    pub fn exceeds(
+        &self,
+        most: usize,
+        ranges: impl Iterator<Item = OidRange> + Clone,
+    ) -> Option<Oid> {
+        let chunks = |range: OidRange| range.first.chunk()..range.last().chunk() + 1;
+        let room = most.saturating_sub(self.foreign) as u64;
+        let spanned = ranges.clone().map(chunks).map(|it| it.end - it.start);
+        // As a rule there is room for all of them, known or not.
+        if spanned.fold(0, u64::saturating_add) <= room {
+            return None;
+        }
+        let is_new = |number: &u64| {
+            let page = self.pages.get(&(number / PAGE));
+            page.is_none_or(|page| page[(number % PAGE) as usize].is_none())
+                && !self.is_freed(*number)
+        };
+        let mut new = FxHashSet::default();
+        ranges.into_iter().find_map(|range| {
+            let mut more = chunks(range).filter(is_new);
+            let beyond = more.find(|number| new.insert(*number) && new.len() as u64 > room);
+            beyond.map(|number| Oid(number * CHUNK).max(range.first))
+        })
+    }
+
     /// Calls `f` with every object of the ranges. Ranges of one chunk that follow on each other
     /// look it up once.
-    pub fn for_each(&mut self, ranges: &[OidRange], mut f: impl FnMut(Oid, &mut ObjectState)) {
+    pub fn for_each(&mut self, ranges: &[OidRange], f: impl FnMut(Oid, &mut ObjectState)) {
+        self.each(ranges, false, f);
+    }
+
+    /// As [`for_each`](ObjectTable::for_each), of objects that this node has allocated.
+    pub fn allocate(&mut self, range: OidRange, f: impl FnMut(Oid, &mut ObjectState)) {
+        self.each(&[range], true, f);
+    }
+
+    fn each(&mut self, ranges: &[OidRange], own: bool, mut f: impl FnMut(Oid, &mut ObjectState)) {
         let mut ranges = ranges.iter().copied();
         let mut range = ranges.next();
         while let Some(OidRange { first, .. }) = range {
             let number = first.chunk();
             let mut gone;
-            let chunk = match chunk(&mut self.pages, &self.freed, number) {
-                Some(chunk) => chunk,
+            let foreign = &mut self.foreign;
+            let states = match chunk(&mut self.pages, &self.freed, (number, own), foreign) {
+                Some(chunk) => &mut chunk.states,
                 None => {
                     gone = [GONE; CHUNK as usize];
                     &mut gone
@@ -321,7 +380,7 @@ impl ObjectTable {
             while let Some(OidRange { first, count }) = range.filter(|r| r.first.chunk() == number)
             {
                 let here = u64::from(count).min((number + 1) * CHUNK - first.0);
-                let states = &mut chunk[first.slot()..][..here as usize];
+                let states = &mut states[first.slot()..][..here as usize];
                 for (oid, state) in (first.0..).map(Oid).zip(states) {
                     f(oid, state);
                 }
@@ -346,8 +405,11 @@ impl ObjectTable {
                 .zip(page.iter())
                 .filter_map(|(n, chunk)| Some((n, chunk.as_ref()?)))
         });
-        let objects = chunks
-            .flat_map(|(number, chunk)| (number * CHUNK..).map(Oid).zip(chunk.iter().copied()));
+        let objects = chunks.flat_map(|(number, chunk)| {
+            (number * CHUNK..)
+                .map(Oid)
+                .zip(chunk.states.iter().copied())
+        });
         objects.filter(|(_, state)| *state != ObjectState::default())
     }
 }
@@ -405,6 +467,48 @@ mod tests {
         assert!(!object.hear(version(5)) && object.is_valid());
         assert!(object.hear(version(6)) && !object.is_valid());
         assert!(!object.hear(version(7)), "it was invalid already");
+    }
+
+    #[test]
+    fn chunks_of_others_are_counted_and_those_that_exceed_a_limit_are_found() {
+        let mut table = ObjectTable::default();
+        let of_chunks = |first, count: u64| OidRange {
+            first: Oid(first * CHUNK),
+            count: (count * CHUNK) as u32,
+        };
+        table.allocate(of_chunks(0, 5), |_, _| ());
+        assert_eq!(table.heard_of(), 0, "its own");
+        table.for_each(&[of_chunks(4, 3)], |_, _| ());
+        assert_eq!(table.heard_of(), 2);
+        let exceeds = |table: &ObjectTable, ranges: &[OidRange]| {
+            table.exceeds(4, ranges.iter().copied()).map(|oid| oid.0)
+        };
+        // What is known, or named twice, needs no room.
+        assert_eq!(exceeds(&table, &[of_chunks(0, 9)]), None);
+        assert_eq!(
+            exceeds(&table, &[of_chunks(8, 2), of_chunks(7, 3)]),
+            Some(7 * CHUNK)
+        );
+        let spread = [of_chunks(8, 2), of_chunks(9, 1), of_chunks(3, 4)];
+        assert_eq!(exceeds(&table, &spread), None);
+        assert_eq!(
+            exceeds(&table, &[of_chunks(1 << 50, 1 << 20)]),
+            Some(CHUNK * ((1 << 50) + 2))
+        );
+        let inside = OidRange {
+            first: Oid(20 * CHUNK + 7),
+            count: 1,
+        };
+        assert_eq!(
+            exceeds(&table, &[of_chunks(8, 2), inside]),
+            Some(inside.first.0)
+        );
+        // Freed ones are ranges of numbers, and need none either.
+        table.free(&[of_chunks(5, 2), of_chunks(30, 9)], |_, object| {
+            object.free()
+        });
+        assert_eq!((table.foreign, table.heard_of()), (0, 2));
+        assert_eq!(exceeds(&table, &[of_chunks(30, 9), of_chunks(7, 4)]), None);
     }
 
     #[test]

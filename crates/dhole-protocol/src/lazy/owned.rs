@@ -47,6 +47,10 @@ impl Lazy {
     /// node knows of.
     pub(super) fn take_along(&mut self, along: &[Sent], out: &mut Commands) {
         for &sent in along {
+            if self.is_full() {
+                out.push(Command::Skip(sent));
+                continue;
+            }
             let object = self.objects.get_mut(sent.oid);
             let is_wanted = object.lacks(sent.version) && !object.freed;
             if is_wanted && object.coherence != Some(Coherence::Home) {

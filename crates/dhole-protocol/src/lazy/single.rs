@@ -48,8 +48,10 @@ impl Lazy {
         Wanted { oid, need }: Wanted,
         worker: WorkerIs,
     ) -> Option<Answer> {
+        // What is not here leaves no trace.
+        let held = self.objects.get(oid).held();
+        let version = held.filter(|held| *held >= need)?;
         let object = self.objects.get_mut(oid);
-        let version = object.held().filter(|held| *held >= need)?;
         let is_written = worker == WorkerIs::Computing && (object.exclusive || object.dirty);
         if is_written || object.pre_image || object.freed {
             return None;

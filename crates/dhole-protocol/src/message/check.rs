@@ -45,6 +45,15 @@ fn check_interval(interval: &Interval, nodes: usize) -> Result<(), &'static str>
     if !ranges.all(|range| range.count > 0 && ends(range).is_some()) {
         return Err("a range of objects beyond all ids");
     }
+    let is_sorted =
+        |ranges: &[OidRange]| ranges.is_sorted_by(|one, next| ends(one) <= Some(next.first.0));
+    let unwritten = base.map_or(&[][..], |base| &base.unwritten);
+    if ![&interval.written, &interval.freed, unwritten]
+        .into_iter()
+        .all(is_sorted)
+    {
+        return Err("ranges of objects that are not in order");
+    }
     interval.elements.iter().try_for_each(check_elements)?;
     check_pages(&interval.pages, nodes)
 }

@@ -14,6 +14,7 @@ const SMALL: LogLimits = LogLimits {
     compact_from: 32,
     collect_pages_from: u64::MAX,
     reach: Reach::of(0),
+    most_heard: usize::MAX,
 };
 
 /// Nodes that write objects under lock 1.

@@ -30,6 +30,7 @@ mod read_miss;
 mod read_misses;
 mod reduction;
 mod release;
+mod room;
 mod serve;
 mod single;
 mod switch;
