@@ -19,9 +19,10 @@ use crate::{HeapMut, Ref, Share, TypeMap};
 /// that two own is sent with either.
 ///
 /// ```
-/// # use dhole_heap::{Own, Share};
+/// # extern crate dhole_heap as dhole;
+/// use dhole::{Own, Share};
+///
 /// #[derive(Share)]
-/// # #[share(crate = "dhole_heap")]
 /// struct Tree {
 ///     key: u64,
 ///     left: Option<Own<Tree>>,

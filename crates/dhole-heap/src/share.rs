@@ -17,37 +17,46 @@ pub const MAX_ALIGN: usize = 4096;
 /// fields, [`Ref`], [`Own`](crate::Own), [`Refs`], [`Row`], [`Rows`], [`Array`],
 /// [`Array2`](crate::Array2), and structs, tuples and arrays of these.
 ///
+/// ```
+/// # extern crate dhole_heap as dhole;
+/// #[derive(dhole::Share, Clone, Copy)]
+/// struct Account {
+///     balance: i64,
+///     next: Option<dhole::Ref<Account>>,
+/// }
+/// ```
+///
 /// A type with a pointer in it cannot be shared:
 ///
 /// ```compile_fail,E0277
-/// #[derive(dhole_heap::Share)]
-/// #[share(crate = "dhole_heap")]
+/// # extern crate dhole_heap as dhole;
+/// #[derive(dhole::Share)]
 /// struct Named { name: &'static str }
 /// ```
 ///
 /// nor one that owns memory, nor one with interior mutability:
 ///
 /// ```compile_fail,E0277
-/// #[derive(dhole_heap::Share)]
-/// #[share(crate = "dhole_heap")]
+/// # extern crate dhole_heap as dhole;
+/// #[derive(dhole::Share)]
 /// struct List { items: Vec<u32> }
 /// ```
 /// ```compile_fail,E0277
-/// #[derive(dhole_heap::Share)]
-/// #[share(crate = "dhole_heap")]
+/// # extern crate dhole_heap as dhole;
+/// #[derive(dhole::Share)]
 /// struct Count { hits: std::cell::Cell<u32> }
 /// ```
 /// ```compile_fail,E0277
-/// #[derive(dhole_heap::Share)]
-/// #[share(crate = "dhole_heap")]
+/// # extern crate dhole_heap as dhole;
+/// #[derive(dhole::Share)]
 /// struct Count { hits: std::sync::atomic::AtomicU32 }
 /// ```
 ///
 /// nor one that must be dropped:
 ///
 /// ```compile_fail,E0080
-/// #[derive(dhole_heap::Share)]
-/// #[share(crate = "dhole_heap")]
+/// # extern crate dhole_heap as dhole;
+/// #[derive(dhole::Share)]
 /// struct File { number: i32 }
 /// impl Drop for File { fn drop(&mut self) {} }
 /// ```
@@ -55,9 +64,9 @@ pub const MAX_ALIGN: usize = 4096;
 /// whatever the program calls `assert`:
 ///
 /// ```compile_fail,E0080
+/// # extern crate dhole_heap as dhole;
 /// macro_rules! assert { ($($any:tt)*) => {} }
-/// #[derive(dhole_heap::Share)]
-/// #[share(crate = "dhole_heap")]
+/// #[derive(dhole::Share)]
 /// struct File { number: i32 }
 /// impl Drop for File { fn drop(&mut self) {} }
 /// ```
@@ -65,47 +74,48 @@ pub const MAX_ALIGN: usize = 4096;
 /// and whatever the derive's paths lead to in the program:
 ///
 /// ```compile_fail,E0080
+/// # extern crate dhole_heap as dhole;
 /// extern crate self as core; // `::core` is this program
 /// pub mod mem {
 ///     pub const fn needs_drop<T>() -> bool { false }
 ///     pub const fn align_of<T>() -> usize { 1 }
 /// }
-/// #[derive(dhole_heap::Share)]
-/// #[share(crate = "dhole_heap")]
+/// #[derive(dhole::Share)]
 /// struct File { number: i32 }
 /// impl Drop for File { fn drop(&mut self) {} }
 /// #[macro_export]
 /// macro_rules! assert { ($($any:tt)*) => {} }
-/// fn main() { dhole_heap::TypeInfo::of::<File>(); }
+/// # fn main() { dhole::TypeInfo::of::<File>(); }
 /// ```
 /// ```compile_fail,E0080
+/// # extern crate dhole_heap as dhole;
 /// mod __private {
-///     pub use dhole_heap::__private::{Share, TypeMap};
+///     pub use dhole::__private::{Share, TypeMap};
 ///     pub const MAX_ALIGN: usize = 1 << 20;
 /// }
-/// #[derive(dhole_heap::Share)]
+/// #[derive(dhole::Share)]
 /// #[share(crate = "crate")]
 /// #[repr(align(8192))]
 /// struct Aligned { number: i32 }
-/// fn main() { dhole_heap::TypeInfo::of::<Aligned>(); }
+/// # fn main() { dhole::TypeInfo::of::<Aligned>(); }
 /// ```
 ///
 /// nor an enum with fields, nor one with an alignment of its own, nor a union:
 ///
 /// ```compile_fail
-/// #[derive(dhole_heap::Share)]
-/// #[share(crate = "dhole_heap")]
+/// # extern crate dhole_heap as dhole;
+/// #[derive(dhole::Share)]
 /// enum Shape { Circle(f64), Empty }
 /// ```
 /// ```compile_fail
-/// #[derive(dhole_heap::Share)]
-/// #[share(crate = "dhole_heap")]
+/// # extern crate dhole_heap as dhole;
+/// #[derive(dhole::Share)]
 /// #[repr(u8, align(8))]
 /// enum Level { Low, High }
 /// ```
 /// ```compile_fail
-/// #[derive(dhole_heap::Share)]
-/// #[share(crate = "dhole_heap")]
+/// # extern crate dhole_heap as dhole;
+/// #[derive(dhole::Share)]
 /// union Bits { float: f32, word: u32 }
 /// ```
 ///

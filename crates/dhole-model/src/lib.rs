@@ -17,6 +17,7 @@ mod counters;
 mod detector;
 mod elements;
 mod error_text;
+mod feature;
 mod id_set;
 mod node;
 mod object_id;
@@ -34,6 +35,7 @@ pub use counters::{Counters, KindCounters, MessageKind, ObjectCounters, TypeCoun
 pub use detector::{Detector, UnknownDetector};
 pub use elements::Elements;
 pub use error_text::{with_causes, write_error, write_wrapped};
+pub use feature::MissingFeature;
 pub use id_set::IdSet;
 pub use node::{MAX_NODES, NodeId};
 pub use object_id::ObjectId;

@@ -59,6 +59,7 @@ mod secret;
 mod terms;
 #[cfg(test)]
 mod tests;
+mod variables;
 mod wire;
 
 pub use build_id::BuildId;

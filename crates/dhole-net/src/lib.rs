@@ -36,16 +36,19 @@
 
 mod atomic;
 mod bell;
-#[cfg(not(loom))]
+#[cfg(all(feature = "processes", not(loom)))]
 #[doc(hidden)]
 pub mod decoders;
 mod envelope;
 mod handover;
 mod in_process;
 mod incoming;
-#[cfg(not(loom))]
+#[cfg(all(feature = "processes", not(loom)))]
 mod inherited;
-#[cfg(not(loom))]
+#[cfg(all(feature = "processes", not(loom)))]
+mod join;
+#[cfg(all(not(feature = "processes"), not(loom)))]
+#[path = "without_processes.rs"]
 mod join;
 #[cfg(not(loom))]
 mod last_words;
@@ -67,8 +70,12 @@ mod shm;
 mod sleeper;
 mod sync;
 mod tcp;
+#[cfg(feature = "tls")]
 mod tls;
-#[cfg(not(loom))]
+#[cfg(not(feature = "tls"))]
+#[path = "without_tls.rs"]
+mod tls;
+#[cfg(all(feature = "processes", not(loom)))]
 mod udp;
 mod waiting;
 mod watch;
@@ -79,9 +86,10 @@ pub use in_process::InProcess;
 pub use incoming::Incoming;
 #[cfg(not(loom))]
 pub use join::{
-    BuildId, EnvironmentError, HandshakeError, JoinError, Membership, PROTOCOL_VERSION, Refusal,
-    Refused, Secret, SecretError, Transport,
+    BuildId, EnvironmentError, HandshakeError, JoinError, Membership, Refusal, Refused, SecretError,
 };
+#[cfg(all(feature = "processes", not(loom)))]
+pub use join::{PROTOCOL_VERSION, Secret, Transport};
 #[cfg(not(loom))]
 pub use last_words::at_exit;
 pub use layer::Layer;
@@ -101,7 +109,7 @@ pub use rpc::{
 #[cfg(not(loom))]
 pub use shm::{Shm, ShmError, ShmLink};
 pub use tcp::{Stream, Tcp, TcpLimits};
-#[cfg(not(loom))]
+#[cfg(all(feature = "processes", not(loom)))]
 pub use udp::{Udp, UdpGroup, UdpKey, UdpLimits, UdpPeer};
 pub use waiting::Waiting;
 pub use watch::Watch;

@@ -2,6 +2,7 @@
 //! does not offer, Panda supplies).
 
 mod datagram;
+#[cfg(all(feature = "processes", not(loom)))]
 pub(crate) mod decoders;
 mod flow;
 mod pace;

@@ -2,6 +2,7 @@
 //! machine. See [`ring`](crate::ring) for how they meet in it.
 
 mod barrier;
+#[cfg(all(feature = "processes", not(loom)))]
 pub(crate) mod decoders;
 mod inbound;
 mod link;

@@ -1,5 +1,6 @@
 //! The port over TCP: one connection to each peer, frames behind their lengths.
 
+#[cfg(all(feature = "processes", not(loom)))]
 pub(crate) mod decoders;
 mod frame;
 mod inbound;

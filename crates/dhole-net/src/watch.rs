@@ -98,7 +98,7 @@ impl<P: Port> Watch<P> {
     }
 
     /// Tells the launcher, too, who is lost.
-    #[cfg(not(loom))]
+    #[cfg(all(feature = "processes", not(loom)))]
     pub(crate) fn telling(
         mut self,
         launcher: Option<std::sync::Arc<crate::join::Launcher>>,

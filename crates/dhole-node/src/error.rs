@@ -490,6 +490,9 @@ pub enum ConfigError {
         /// What is wrong with them.
         cause: String,
     },
+    /// The environment asks for what the program is built without.
+    #[error(transparent)]
+    Feature(#[from] dhole_model::MissingFeature),
     /// All races are to be found, and writes to be detected by twins.
     #[error(
         "all races are to be found, and writes are found by comparing with twins, which overlooks \

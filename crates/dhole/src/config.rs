@@ -8,6 +8,7 @@ use dhole_node::{
     Apart, ConfigError, LostNode, Machine, Optimisations, Outcome, Races, Result, RunError,
     Settings, Threads, Worker, check_nodes, run_on,
 };
+#[cfg(feature = "sim")]
 use dhole_sim::{SettingsError, Sim};
 
 use crate::defaults::Defaults;
@@ -181,6 +182,9 @@ impl Config {
         program: impl for<'id> Fn(&mut Worker<'id>) -> Result<R> + Sync,
     ) -> Result<Run<R>, RunError> {
         say_hello();
+        #[cfg(not(feature = "sim"))]
+        refuse_simulation()?;
+        #[cfg(feature = "sim")]
         if let Some(settings) = dhole_sim::Settings::from_env().map_err(impossible)? {
             let run = self.simulate(settings, program)?;
             say_computed(&run.report);
@@ -204,6 +208,7 @@ impl Config {
     ///
     /// # Errors
     /// As [`run`](Config::run).
+    #[cfg(feature = "sim")]
     pub fn simulate<R: Send>(
         &self,
         settings: dhole_sim::Settings,
@@ -301,6 +306,20 @@ fn first_left(lost: &[LostNode]) -> NodeId {
     left.unwrap_or(NodeId(0))
 }
 
+/// A program without the feature `sim` that `dhole sim` starts must not run on threads instead.
+#[cfg(not(feature = "sim"))]
+fn refuse_simulation() -> Result<(), ConfigError> {
+    match std::env::var_os("DHOLE_SIM") {
+        None => Ok(()),
+        Some(_) => Err(dhole_model::MissingFeature {
+            feature: "sim",
+            asked: "this program was started as a simulated cluster (DHOLE_SIM is set)",
+        }
+        .into()),
+    }
+}
+
+#[cfg(feature = "sim")]
 fn impossible(error: SettingsError) -> ConfigError {
     ConfigError::Simulation {
         cause: error.to_string(),
@@ -312,6 +331,7 @@ fn say_hello() {
     say("run\n");
 }
 
+#[cfg(feature = "sim")]
 /// Tells the command what the program's nodes computed.
 fn say_computed(report: &Report) {
     if let Some(simulated) = &report.simulated {

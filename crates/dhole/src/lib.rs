@@ -37,8 +37,20 @@
 //! | share a type by its operations | [`object`](macro@object), [`Object`], [`replicated`], [`on`] |
 //! | read how a run went | [`Run`], [`Report`], [`Counters`] |
 //! | handle a failure | [`RunError`], [`Error`], [`AccessError`], [`SyncError`], [`ObjectError`] |
-//! | simulate | [`sim`] |
+//! | simulate | the module `sim` (feature `sim`) |
 //! | send messages without shared objects | [`net`] |
+//!
+//! # Features
+//!
+//! | feature | what it brings |
+//! |---|---|
+//! | `processes` | nodes that are processes: shared memory, TCP, UDP, `dhole run` |
+//! | `tls` | encryption between machines; implies `processes` |
+//! | `sim` | the simulated cluster: the module `sim`, `Config::simulate`, `dhole sim` |
+//! | `mpi` | nodes that `mpirun` starts; implies `processes`, needs an MPI library |
+//!
+//! All but `mpi` are on by default. Without any, nodes are threads of one process. A program that is
+//! asked for what it is built without ends with a [`MissingFeature`], which names the feature.
 //!
 //! # Consistency
 //!
@@ -80,8 +92,9 @@ pub use dhole_heap::{
 };
 pub use dhole_macros::object;
 pub use dhole_model::{
-    CallSite, Coherence, Counters, Detector, KindCounters, MAX_NODES, MessageKind, NodeId,
-    ObjectCounters, ObjectId, Oid, Placement, TypeCounters, UnknownCoherence, UnknownDetector,
+    CallSite, Coherence, Counters, Detector, KindCounters, MAX_NODES, MessageKind, MissingFeature,
+    NodeId, ObjectCounters, ObjectId, Oid, Placement, TypeCounters, UnknownCoherence,
+    UnknownDetector,
 };
 pub use dhole_net::Waiting;
 pub use dhole_node::object::{Object, ObjectError, ObjectType, Pending, on, replicated};
@@ -123,7 +136,8 @@ pub mod ids {
     };
 }
 
-/// The simulated cluster and its settings.
+/// The simulated cluster and its settings; with the feature `sim`.
+#[cfg(feature = "sim")]
 pub mod sim {
     pub use dhole_sim::{
         Computation, Crash, Description, ENVIRONMENT_VARIABLE, Medium, Network, NetworkError,

@@ -124,7 +124,7 @@ static DUMPED: Mutex<Option<Arc<Processes>>> = Mutex::new(None);
 
 /// From here on the process writes on SIGQUIT what its node does, holds and waits for, and goes on.
 /// Where that cannot be had the signal ends the process, as it does every other.
-#[cfg(unix)]
+#[cfg(feature = "processes")]
 fn dump_when_told(node: NodeId) {
     let Ok(mut signals) = signal_hook::iterator::Signals::new([signal_hook::consts::SIGQUIT])
     else {
@@ -144,5 +144,5 @@ fn dump_when_told(node: NodeId) {
     let _ = thread.spawn(move || signals.forever().for_each(|_| dump()));
 }
 
-#[cfg(not(unix))]
+#[cfg(not(feature = "processes"))]
 fn dump_when_told(_: NodeId) {}

@@ -2,6 +2,7 @@ use std::time::Duration;
 
 use dhole_model::{Counters, NodeId};
 use dhole_node::{LostNode, RaceReport};
+#[cfg(feature = "sim")]
 use dhole_sim::{Computation, Sim};
 
 /// What a run brought: a value, and how it went.
@@ -109,6 +110,7 @@ pub struct Simulated {
 }
 
 impl Simulated {
+    #[cfg(feature = "sim")]
     /// What the last run on `machine` came to.
     pub(crate) fn of(machine: &Sim) -> Simulated {
         let (settings, run) = (machine.settings(), machine.report());

@@ -2,10 +2,11 @@
 //! place in its executable lies elsewhere in the other.
 
 use std::fmt;
-use std::fs::File;
-use std::io::{self, Read};
-
-use ring::digest;
+#[cfg(feature = "processes")]
+use std::{
+    fs::File,
+    io::{self, Read},
+};
 
 /// The build of the running executable: its GNU build id, or else the SHA-256 of its file.
 #[derive(Clone, PartialEq, Eq)]
@@ -19,6 +20,7 @@ impl BuildId {
     ///
     /// # Errors
     /// The system's own, where the executable cannot be read.
+    #[cfg(feature = "processes")]
     pub fn of_this_process() -> io::Result<BuildId> {
         const MOST_FILE_BYTES: u64 = 4 << 30;
         let mut image = Vec::new();
@@ -29,11 +31,15 @@ impl BuildId {
     }
 
     /// That of an executable with these bytes.
+    #[cfg(feature = "processes")]
     fn of(image: &[u8]) -> BuildId {
         let found = gnu_build_id(image).filter(|id| (8..=Self::MOST_BYTES).contains(&id.len()));
         match found {
             Some(id) => BuildId(id.to_vec()),
-            None => BuildId(digest::digest(&digest::SHA256, image).as_ref().to_vec()),
+            None => {
+                let digest = ring::digest::digest(&ring::digest::SHA256, image);
+                BuildId(digest.as_ref().to_vec())
+            }
         }
     }
 
@@ -102,7 +108,7 @@ fn build_id_among(mut notes: &[u8]) -> Option<&[u8]> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "processes"))]
 mod tests {
     use super::*;
 

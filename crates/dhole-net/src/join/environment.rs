@@ -7,7 +7,6 @@ use std::net::TcpListener;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 use std::time::Duration;
 
 use dhole_model::{MAX_NODES, NodeId};
@@ -15,6 +14,7 @@ use dhole_model::{MAX_NODES, NodeId};
 use super::error::{EnvironmentError, JoinError, SecretError};
 use super::mpirun;
 use super::secret::Secret;
+use super::variables::{Look, RUN, is_set, lone, number, text, waiting, wrong};
 use super::{BuildId, Encrypts, Launcher, Listens, Meet, Membership, Transport, Way};
 use crate::inherited::HandedOver;
 use crate::{Waiting, inherited};
@@ -26,29 +26,10 @@ const LONGEST_JOIN_MS: u64 = 3_600_000;
 /// How long a node may be silent, unless the environment says it.
 const BOUND_MS: u64 = 5_000;
 const LONGEST_BOUND_MS: u64 = 3_600_000;
-/// The longest that a thread may spin, the most often that it may yield, and the longest that it
-/// may be parked.
-const LONGEST_SPIN_US: u64 = 60_000_000;
-const MOST_YIELDS: u64 = 1_000_000_000;
-const LONGEST_PARK_MS: u64 = 1_000;
 
 /// Limits of what others may make a process keep.
 const MOST_MESSAGE_MIB: u64 = 1 << 20;
 const MOST_LEARNT_RUNS: u64 = 1 << 32;
-
-/// Names the run, for nodes that MPI's launchers start too.
-const RUN: &str = "DHOLE_RUN";
-
-/// What else is only said of a node. What may be said of all runs of a user is not among it.
-const OF_A_NODE: [&str; 7] = [
-    "DHOLE_NODES",
-    "DHOLE_MEETING",
-    "DHOLE_MEETING_FD",
-    "DHOLE_LISTEN",
-    "DHOLE_HOST",
-    "DHOLE_SECRET_FILE",
-    "DHOLE_SECRET_FD",
-];
 
 /// What whoever starts a program between `dhole run` and the node has to do.
 const PASSED_ON: &str = ", which what starts this program leaves open for it";
@@ -56,21 +37,17 @@ const PASSED_ON: &str = ", which what starts this program leaves open for it";
 /// The setting under which the arguments of the nodes' programs are compared.
 const ARGUMENTS: &str = "program arguments";
 
-/// Looks a variable up.
-pub(super) type Look<'a> = &'a dyn Fn(&str) -> Option<OsString>;
-
 pub(super) fn read(
     look: Look<'_>,
     words: impl Iterator<Item = OsString>,
 ) -> Result<Option<Membership>, JoinError> {
     let Some(node) = number(look, "DHOLE_NODE", 0, MAX_NODES as u64 - 1)? else {
-        let is_set = |name: &&'static str| text(look, name).is_ok_and(|value| value.is_some());
         let missing = "DHOLE_NODE";
-        if let Some(set) = OF_A_NODE.into_iter().find(is_set) {
+        if let Some(set) = lone(look) {
             return Err(EnvironmentError::Incomplete { set, missing }.into());
         }
         let launched = mpirun::read(look, words)?;
-        if launched.is_none() && is_set(&RUN) {
+        if launched.is_none() && is_set(look, RUN) {
             return Err(EnvironmentError::Incomplete { set: RUN, missing }.into());
         }
         return Ok(launched);
@@ -93,6 +70,15 @@ pub(super) fn read(
     };
     let encrypts = match text(look, "DHOLE_TLS")?.as_deref() {
         None | Some("auto") => Encrypts::BetweenMachines,
+        #[cfg(not(feature = "tls"))]
+        Some("always") => {
+            let missing = dhole_model::MissingFeature {
+                feature: "tls",
+                asked: "all connections are to be encrypted (DHOLE_TLS=always)",
+            };
+            return Err(EnvironmentError::Feature(missing).into());
+        }
+        #[cfg(feature = "tls")]
         Some("always") => Encrypts::Always,
         Some("never") => Encrypts::Never,
         Some(other) => {
@@ -168,28 +154,6 @@ pub(super) fn member(
         .setting(ARGUMENTS, &arguments(words)))
 }
 
-impl Waiting {
-    /// What the environment says of how threads wait, and this where it says nothing:
-    /// `DHOLE_SPIN_US`, `DHOLE_YIELDS`, `DHOLE_PARK_MS`.
-    ///
-    /// # Errors
-    /// [`EnvironmentError::Wrong`] when it says what cannot be.
-    pub fn or_env(self) -> Result<Waiting, EnvironmentError> {
-        waiting(&|name| std::env::var_os(name), self)
-    }
-}
-
-fn waiting(look: Look<'_>, or: Waiting) -> Result<Waiting, EnvironmentError> {
-    let spin = number(look, "DHOLE_SPIN_US", 0, LONGEST_SPIN_US)?;
-    let yields = number(look, "DHOLE_YIELDS", 0, MOST_YIELDS)?;
-    let park = number(look, "DHOLE_PARK_MS", 1, LONGEST_PARK_MS)?;
-    Ok(Waiting {
-        spin: spin.map_or(or.spin, Duration::from_micros),
-        yields: yields.map_or(or.yields, |yields| yields as u32),
-        park: park.map_or(or.park, Duration::from_millis),
-    })
-}
-
 /// The arguments as one text by which they can be compared and, if they are short, read.
 fn arguments(words: impl Iterator<Item = OsString>) -> String {
     const MOST_SHOWN_BYTES: usize = 80;
@@ -230,50 +194,8 @@ fn launcher(
         .map_err(|_| wrong("DHOLE_LAUNCHER_FD", &fd, expected))
 }
 
-pub(super) fn wrong(
-    variable: &'static str,
-    value: &dyn ToString,
-    expected: String,
-) -> EnvironmentError {
-    EnvironmentError::Wrong {
-        variable,
-        value: value.to_string(),
-        expected,
-    }
-}
-
 fn transports() -> String {
     Transport::ALL.map(Transport::name).join(" or ")
-}
-
-/// A variable's text; one that is empty is as one that is not set.
-fn text(look: Look<'_>, variable: &'static str) -> Result<Option<String>, EnvironmentError> {
-    let Some(value) = look(variable).filter(|value| !value.is_empty()) else {
-        return Ok(None);
-    };
-    let not_text = |value: OsString| {
-        let shown = value.to_string_lossy().into_owned();
-        wrong(variable, &shown, "text in UTF-8".to_owned())
-    };
-    value.into_string().map(Some).map_err(not_text)
-}
-
-pub(super) fn number(
-    look: Look<'_>,
-    variable: &'static str,
-    least: u64,
-    most: u64,
-) -> Result<Option<u64>, EnvironmentError> {
-    let Some(said) = text(look, variable)? else {
-        return Ok(None);
-    };
-    match u64::from_str(said.trim()) {
-        Ok(number) if (least..=most).contains(&number) => Ok(Some(number)),
-        _ => {
-            let expected = format!("a number from {least} to {most}");
-            Err(wrong(variable, &said, expected))
-        }
-    }
 }
 
 /// Which files are under the numbers that a launcher hands over.
@@ -356,6 +278,7 @@ fn secret_of(file: &File) -> Result<Secret, SecretError> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::variables::OF_A_NODE;
     use super::*;
     use std::io::Write as _;
     use std::os::unix::fs::PermissionsExt as _;

@@ -2,7 +2,7 @@ use std::io::{self, ErrorKind};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use dhole_model::NodeId;
+use dhole_model::{MissingFeature, NodeId};
 use thiserror::Error;
 
 use super::build_id::BuildId;
@@ -214,6 +214,9 @@ pub enum EnvironmentError {
         /// What it should say.
         expected: String,
     },
+    /// The environment asks for what the program is built without.
+    #[error(transparent)]
+    Feature(#[from] MissingFeature),
     /// An MPI launcher started this process, and the program cannot speak MPI.
     #[error(
         "{launcher} started this process as one of {nodes} ({variable} is set), but the program is \

@@ -5,8 +5,8 @@ use std::ffi::OsString;
 use dhole_model::{MAX_NODES, NodeId};
 
 use super::Membership;
-use super::environment::{Look, number, wrong};
 use super::error::JoinError;
+use super::variables::{Look, number, wrong};
 
 /// The variables of a launcher that say how many processes it started, and which of them one is.
 struct Launcher {

@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, TryLockError, Weak};
 
 use dhole_model::NodeId;
-use ring::rand::{SecureRandom, SystemRandom};
+use rustix::rand::{GetRandomFlags, getrandom};
 use thiserror::Error;
 
 use super::RpcRefusal;
@@ -236,7 +236,8 @@ impl Memory {
             return Err(GrantError::TooFar { range, bytes });
         }
         let mut key = [0; KEY];
-        let filled = SystemRandom::new().fill(&mut key);
+        // So few bytes come whole or not at all (getrandom(2)).
+        let filled = getrandom(&mut key, GetRandomFlags::empty());
         filled.map_err(|_| GrantError::Random)?;
         let mut by_key = locked(&self.grants.by_key);
         if by_key.len() >= MOST_CAPABILITIES {

@@ -40,6 +40,7 @@ impl ShmError {
         }
     }
 
+    #[cfg(feature = "processes")]
     /// Whether the system has no room for this process: no peer can bring that about.
     pub(crate) fn is_own(&self) -> bool {
         let no_room = [Errno::NOMEM, Errno::MFILE, Errno::NFILE].map(Errno::raw_os_error);

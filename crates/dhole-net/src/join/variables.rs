@@ -1,0 +1,108 @@
+//! Variables of the environment, read one by one.
+
+use std::ffi::OsString;
+use std::str::FromStr;
+use std::time::Duration;
+
+use super::error::EnvironmentError;
+use crate::Waiting;
+
+/// The longest that a thread may spin, the most often that it may yield, and the longest that it
+/// may be parked.
+const LONGEST_SPIN_US: u64 = 60_000_000;
+const MOST_YIELDS: u64 = 1_000_000_000;
+const LONGEST_PARK_MS: u64 = 1_000;
+
+/// Names the run, for nodes that MPI's launchers start too.
+pub(super) const RUN: &str = "DHOLE_RUN";
+
+/// What else is only said of a node. What may be said of all runs of a user is not among it.
+pub(super) const OF_A_NODE: [&str; 7] = [
+    "DHOLE_NODES",
+    "DHOLE_MEETING",
+    "DHOLE_MEETING_FD",
+    "DHOLE_LISTEN",
+    "DHOLE_HOST",
+    "DHOLE_SECRET_FILE",
+    "DHOLE_SECRET_FD",
+];
+
+/// Looks a variable up.
+pub(super) type Look<'a> = &'a dyn Fn(&str) -> Option<OsString>;
+
+/// Whether this variable says something.
+pub(super) fn is_set(look: Look<'_>, variable: &'static str) -> bool {
+    text(look, variable).is_ok_and(|value| value.is_some())
+}
+
+/// A variable that is only said of a node, and is set.
+pub(super) fn lone(look: Look<'_>) -> Option<&'static str> {
+    OF_A_NODE.into_iter().find(|name| is_set(look, name))
+}
+
+impl Waiting {
+    /// What the environment says of how threads wait, and this where it says nothing:
+    /// `DHOLE_SPIN_US`, `DHOLE_YIELDS`, `DHOLE_PARK_MS`.
+    ///
+    /// # Errors
+    /// [`EnvironmentError::Wrong`] when it says what cannot be.
+    pub fn or_env(self) -> Result<Waiting, EnvironmentError> {
+        waiting(&|name| std::env::var_os(name), self)
+    }
+}
+
+pub(super) fn waiting(look: Look<'_>, or: Waiting) -> Result<Waiting, EnvironmentError> {
+    let spin = number(look, "DHOLE_SPIN_US", 0, LONGEST_SPIN_US)?;
+    let yields = number(look, "DHOLE_YIELDS", 0, MOST_YIELDS)?;
+    let park = number(look, "DHOLE_PARK_MS", 1, LONGEST_PARK_MS)?;
+    Ok(Waiting {
+        spin: spin.map_or(or.spin, Duration::from_micros),
+        yields: yields.map_or(or.yields, |yields| yields as u32),
+        park: park.map_or(or.park, Duration::from_millis),
+    })
+}
+
+pub(super) fn wrong(
+    variable: &'static str,
+    value: &dyn ToString,
+    expected: String,
+) -> EnvironmentError {
+    EnvironmentError::Wrong {
+        variable,
+        value: value.to_string(),
+        expected,
+    }
+}
+
+/// A variable's text; one that is empty is as one that is not set.
+pub(super) fn text(
+    look: Look<'_>,
+    variable: &'static str,
+) -> Result<Option<String>, EnvironmentError> {
+    let Some(value) = look(variable).filter(|value| !value.is_empty()) else {
+        return Ok(None);
+    };
+    let not_text = |value: OsString| {
+        let shown = value.to_string_lossy().into_owned();
+        wrong(variable, &shown, "text in UTF-8".to_owned())
+    };
+    value.into_string().map(Some).map_err(not_text)
+}
+
+pub(super) fn number(
+    look: Look<'_>,
+    variable: &'static str,
+    least: u64,
+    most: u64,
+) -> Result<Option<u64>, EnvironmentError> {
+    let Some(said) = text(look, variable)? else {
+        return Ok(None);
+    };
+    match u64::from_str(said.trim()) {
+        Ok(number) if (least..=most).contains(&number) => Ok(Some(number)),
+        _ => {
+            let expected = format!("a number from {least} to {most}");
+            Err(wrong(variable, &said, expected))
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! What stands for joining in a program that is built without the feature `processes`: a process
+//! that was started as one of several says which feature it lacks.
+
+use std::ffi::OsString;
+
+use dhole_model::{MissingFeature, NodeId};
+
+use crate::Port;
+use variables::{Look, RUN, is_set, lone};
+
+#[allow(dead_code, reason = "no peer names its build")]
+#[path = "join/build_id.rs"]
+mod build_id;
+#[allow(
+    dead_code,
+    reason = "most errors of joining are only named here, and never made"
+)]
+#[path = "join/error.rs"]
+mod error;
+#[allow(
+    dead_code,
+    reason = "a process that does not join tells its launcher nothing"
+)]
+#[path = "join/launcher.rs"]
+mod launcher;
+#[path = "join/mpirun.rs"]
+mod mpirun;
+#[allow(dead_code, reason = "no connections are made")]
+#[path = "join/open_files.rs"]
+mod open_files;
+#[path = "join/variables.rs"]
+mod variables;
+
+pub use build_id::BuildId;
+pub use error::{EnvironmentError, HandshakeError, JoinError, Refusal, Refused, SecretError};
+pub(crate) use launcher::Launcher;
+
+/// What a process knows of its cluster before it has joined; there is none.
+#[derive(Debug)]
+pub enum Membership {}
+
+impl Membership {
+    /// Nothing, where the environment does not say that this process is one of several.
+    ///
+    /// # Errors
+    /// [`JoinError::Environment`] where it does, which takes the feature `processes`.
+    pub fn from_env() -> Result<Option<Membership>, JoinError> {
+        read(&|name| std::env::var_os(name), std::env::args_os().skip(1))
+    }
+
+    /// The node that this process is.
+    pub fn node(&self) -> NodeId {
+        match *self {}
+    }
+
+    /// Nodes of the cluster.
+    pub fn nodes(&self) -> usize {
+        match *self {}
+    }
+
+    /// Bytes of the longest message with its payload, where that was said.
+    pub fn longest_message(&self) -> Option<usize> {
+        match *self {}
+    }
+
+    /// Runs of objects that may be known where others tell of more, where that was said.
+    pub fn learnt_runs(&self) -> Option<usize> {
+        match *self {}
+    }
+
+    /// Joins the others.
+    ///
+    /// # Errors
+    /// None, for there is no membership.
+    pub fn join(self) -> Result<Box<dyn Port>, JoinError> {
+        match self {}
+    }
+
+    /// The same, and the processes that share this one's cores.
+    ///
+    /// # Errors
+    /// None, for there is no membership.
+    pub fn join_neighbours(self) -> Result<(Box<dyn Port>, usize), JoinError> {
+        match self {}
+    }
+}
+
+fn read(
+    look: Look<'_>,
+    words: impl Iterator<Item = OsString>,
+) -> Result<Option<Membership>, JoinError> {
+    let of_a_node = is_set(look, "DHOLE_NODE") || lone(look).is_some();
+    if !of_a_node && let Some(launched) = mpirun::read(look, words)? {
+        return Ok(Some(launched));
+    }
+    if of_a_node || is_set(look, RUN) {
+        return Err(EnvironmentError::Feature(MissingFeature {
+            feature: "processes",
+            asked: "this process was started as one node of several (DHOLE_NODE or its like)",
+        })
+        .into());
+    }
+    Ok(None)
+}
