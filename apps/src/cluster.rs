@@ -76,6 +76,9 @@ impl Cluster {
         if let Some(races) = common.races {
             config = config.races(races);
         }
+        if let Some(barriers) = common.barrier {
+            config = config.barriers(barriers);
+        }
         if let Some(detector) = common.detector {
             config = config.detector(detector);
         }

@@ -3,7 +3,7 @@
 
 use clap::builder::{PossibleValuesParser, RangedU64ValueParser, TypedValueParser};
 use clap::{ArgAction, Args, Parser};
-use dhole::{Coherence, Defaults, Detector, MAX_NODES, Placement, Races, WriteDetection};
+use dhole::{Barriers, Coherence, Defaults, Detector, MAX_NODES, Placement, Races, WriteDetection};
 use thiserror::Error;
 
 use crate::input::BadFile;
@@ -30,6 +30,11 @@ pub struct Common {
     /// `dhole run` or `dhole sim` says, or lazy]
     #[arg(long, value_name = "NAME")]
     pub protocol: Option<Coherence>,
+
+    /// How nodes learn that all have reached a barrier: central or dissemination [default: what
+    /// `dhole run` or `dhole sim` says, or dissemination]
+    #[arg(long, value_name = "HOW")]
+    pub barrier: Option<Barriers>,
 
     /// How accesses are detected: check, which is the default, or vm (not under treadmarks)
     #[arg(long, value_name = "NAME")]

@@ -3,12 +3,14 @@
 
 use std::process::Command;
 
+use dhole::Defaults;
 use dhole::sim::{Computation, Description, ENVIRONMENT_VARIABLE, Settings};
 use serde_json::{Value, json};
 
 const NODES: usize = 32;
 
-/// The settings that `dhole sim --nodes=32 --network=dosa-1999 --fixed-cost=unit_ns` makes.
+/// The settings that `dhole sim --nodes=32 --network=dosa-1999 --fixed-cost=unit_ns
+/// --barrier=central` makes, but for the barriers.
 fn settings(unit_ns: f64) -> Settings {
     let mut settings = Settings::new(NODES);
     settings.set_network(Description::find("dosa-1999").unwrap());
@@ -28,6 +30,7 @@ fn counted(cell: &Value) -> Value {
     let output = Command::new(program)
         .args(arguments.split_whitespace())
         .env(ENVIRONMENT_VARIABLE, settings.to_string())
+        .env(Defaults::BARRIER, "central")
         .output()
         .unwrap();
     assert!(output.status.success(), "{arguments}: {output:?}");

@@ -7,7 +7,7 @@ use apps::mistake::Mistake;
 use apps::solve::{Program, Steps};
 use apps::{asp, ida, raytrace, tsp};
 use dhole::sim::Settings;
-use dhole::{Config, MessageKind, Run, Worker};
+use dhole::{Barriers, Config, MessageKind, Run, Worker};
 
 fn lines(name: &str) -> Lines {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -29,7 +29,9 @@ fn solve<P: Sync, R: Send + Sync>(program: &Program<P, R>, problem: &P, nodes: u
     };
     let shared = |w: &mut dhole::Worker<'_>| (program.shared)(w, problem, &mut Steps::default());
     check(&Config::nodes(nodes).run(shared).unwrap());
-    let simulated = Config::nodes(nodes).simulate(Settings::fixed_cost(nodes), shared);
+    let simulated = Config::nodes(nodes)
+        .barriers(Barriers::Central)
+        .simulate(Settings::fixed_cost(nodes), shared);
     let simulated = simulated.unwrap();
     check(&simulated);
     simulated

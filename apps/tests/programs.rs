@@ -3,7 +3,9 @@
 use apps::barnes::splash::objects::SplashBody;
 use apps::{barnes, sor};
 use dhole::sim::Settings;
-use dhole::{Array2, Coherence, Config, Counters, Detector, MessageKind, Optimisations, Rows, Run};
+use dhole::{
+    Array2, Barriers, Coherence, Config, Counters, Detector, MessageKind, Optimisations, Rows, Run,
+};
 
 fn solve_sor<L: sor::Layout>(
     problem: &sor::Problem,
@@ -71,7 +73,11 @@ fn sor_counts_are_those_of_its_boundary_rows_and_barriers() {
         ..Optimisations::default()
     };
     for nodes in [1, 2, 3, 4, 8] {
-        let config = || Config::nodes(nodes).optimisations(by_themselves);
+        let central = Barriers::Central;
+        let config = || {
+            let config = Config::nodes(nodes).barriers(central);
+            config.optimisations(by_themselves)
+        };
         let (_, run) = solve_sor_on::<Rows<f64>>(&problem, config());
         let total = run.report.total();
         let (_, in_arrays) = solve_sor_on::<Array2<f64>>(&problem, config());
@@ -265,7 +271,8 @@ fn sor_under_treadmarks_sends_what_the_formula_says() {
             edges_first: false,
         };
         let settings = Settings::fixed_cost(4);
-        let config = Config::nodes(4).coherence(Coherence::TreadMarks);
+        let config = Config::nodes(4).barriers(Barriers::Central);
+        let config = config.coherence(Coherence::TreadMarks);
         let run = config.simulate(settings, |w| {
             sor::shared::run::<Rows<f64>>(w, &grid, None, |_| ())
         });

@@ -4,7 +4,7 @@ use apps::options::Record;
 use apps::water::solve::Program;
 use apps::water::{Alone, Outcome, Problem, nsquared, spatial};
 use dhole::sim::Settings;
-use dhole::{Coherence, Config, Detector, MessageKind, Optimisations, Races, Run};
+use dhole::{Barriers, Coherence, Config, Detector, MessageKind, Optimisations, Races, Run};
 
 const NSQUARED: Program = nsquared::PROGRAM;
 const SPATIAL: Program = spatial::PROGRAM;
@@ -16,6 +16,7 @@ fn alone(program: Program, problem: Problem) -> Alone {
 fn solve(program: Program, problem: &Problem, nodes: usize) -> (Alone, Run<Outcome>) {
     let alone = alone(program, *problem);
     let run = Config::nodes(nodes)
+        .barriers(Barriers::Central)
         .run(|w| (program.shared)(w, problem, Some(&alone), &|_| ()))
         .unwrap();
     (alone, run)
@@ -166,6 +167,7 @@ fn nsquared_fetches_half_of_all_records_three_times_in_each_step() {
         ..Optimisations::default()
     };
     let run = Config::nodes(nodes)
+        .barriers(Barriers::Central)
         .optimisations(by_themselves)
         .simulate(Settings::fixed_cost(nodes), |w| {
             (NSQUARED.shared)(w, &problem, Some(&alone), &|_| ())

@@ -3,9 +3,7 @@ use std::sync::Arc;
 use dhole_model::{NodeId, VectorTime, Version};
 use dhole_protocol::group::GroupMessage;
 use dhole_protocol::objects::{ObjectsMessage, Ordered, PackedCalls, PackedResults};
-use dhole_protocol::{
-    ArrayCommand, BarrierId, Command, Here, Message, News, Passage, Sent, SentDiff,
-};
+use dhole_protocol::{ArrayCommand, BarrierRound, Command, Message, News, Passage, Sent, SentDiff};
 
 /// What becomes of a message.
 #[derive(Default, Debug)]
@@ -136,10 +134,12 @@ pub enum Bug {
     HideFromReplicas,
     /// Requests and replies do not say up to where the order had come for their senders.
     ForgetOrder,
-    /// A node that has something to tell at a barrier says just that it is there.
-    HereDespiteNews,
-    /// Who says just that it is at a barrier is told at once that the other is, too.
-    AnswerHere,
+    /// A round of a barrier does not say that there is news.
+    ForgetNews,
+    /// A node does not wait for what goes before the last round of a barrier.
+    SkipRound,
+    /// A round of a barrier is taken for one of the next barrier as well.
+    TakeOldRound,
     /// A value of a collective does not bring what had been written before.
     HideFromCollective,
     /// Whoever gives its value up the tree is answered at once.
@@ -150,7 +150,7 @@ pub enum Bug {
 
 impl Bug {
     /// Every bug.
-    pub const ALL: [Bug; 62] = [
+    pub const ALL: [Bug; 63] = [
         Bug::LoseInterval,
         Bug::HideInterval,
         Bug::SkipInvalidate,
@@ -208,8 +208,9 @@ impl Bug {
         Bug::BareDespiteNews,
         Bug::HideFromReplicas,
         Bug::ForgetOrder,
-        Bug::HereDespiteNews,
-        Bug::AnswerHere,
+        Bug::ForgetNews,
+        Bug::SkipRound,
+        Bug::TakeOldRound,
         Bug::HideFromCollective,
         Bug::AnswerCollective,
         Bug::LoseCollective,
@@ -441,18 +442,23 @@ impl Bug {
                         barrier,
                         news,
                         collect: false,
+                        rounds: 0,
                     },
                 ));
             }
-            (Bug::HereDespiteNews, message) => here(message),
-            (Bug::AnswerHere, Message::BarrierHere(here)) => {
-                let answer = Here {
-                    manages: !here.manages,
-                    place: 0,
-                    site: None,
-                    ..*here
-                };
-                fate.more = Some((*to, from, Message::BarrierHere(answer)));
+            (Bug::ForgetNews, Message::BarrierRound(said)) => said.news = false,
+            // Of four nodes: one hears of all others only if those have heard of others first.
+            (Bug::SkipRound, Message::BarrierRound(said)) => match said.round {
+                0 => {
+                    let to = NodeId((from.0 + 2) % 4);
+                    fate.more = Some((from, to, Message::BarrierRound(round_1_of(said))));
+                }
+                _ => fate.lost = true,
+            },
+            (Bug::TakeOldRound, Message::BarrierRound(said)) => {
+                let number = said.number + 1;
+                let next = BarrierRound { number, ..*said };
+                fate.more = Some((from, *to, Message::BarrierRound(next)));
             }
             (
                 Bug::SkipConfirmation,
@@ -603,20 +609,13 @@ fn no_news(nodes: usize) -> Box<News> {
     })
 }
 
-/// Leaves out what a node tells that arrives at a barrier of the program.
-fn here(message: &mut Message) {
-    if let Message::BarrierArrive {
-        barrier: BarrierId::Program(number),
-        site,
-        ..
-    } = *message
-    {
-        *message = Message::BarrierHere(Here {
-            number,
-            manages: false,
-            place: 0,
-            site: Some(site),
-        });
+/// What a node says in round 1 that has waited for nothing.
+fn round_1_of(said: &BarrierRound) -> BarrierRound {
+    BarrierRound {
+        round: 1,
+        place: 0,
+        site: None,
+        ..*said
     }
 }
 

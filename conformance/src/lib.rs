@@ -32,7 +32,7 @@ pub mod survivors;
 
 pub use bug::{Bug, Fate};
 pub use platform::{
-    Detected, Impatient, OnThreads, OverPorts, OverTcp, Placed, Platform, Simulated, Tampered,
-    Under, run,
+    Detected, Impatient, Meeting, OnThreads, OverPorts, OverTcp, Placed, Platform, Simulated,
+    Tampered, Under, run,
 };
 pub use seeds::seeds;

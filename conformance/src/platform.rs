@@ -4,7 +4,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use dhole_model::{Coherence, Detector, NodeId, Placement};
+use dhole_model::{Barriers, Coherence, Detector, NodeId, Placement};
 use dhole_net::{Envelope, Outbox, Payload, Receiver, Stream, Tcp, Wake};
 use dhole_node::{
     Apart, Machine, Outcome, Processes, Races, Receivers, Result, RunError, Settings, StartError,
@@ -292,6 +292,31 @@ impl<P: Platform> Platform for Under<P> {
     fn settings(&self, nodes: usize) -> Settings {
         Settings {
             coherence: self.1,
+            ..self.0.settings(nodes)
+        }
+    }
+}
+
+/// Another platform, whose nodes learn so that all have reached a barrier.
+#[derive(Clone, Copy, Debug)]
+pub struct Meeting<P>(pub P, pub Barriers);
+
+impl<P: Platform> Platform for Meeting<P> {
+    fn name(&self) -> String {
+        format!("{}, {} barriers", self.0.name(), self.1)
+    }
+
+    fn machine(&self, nodes: usize, seed: u64) -> Box<dyn Machine> {
+        self.0.machine(nodes, seed)
+    }
+
+    fn machines(&self, nodes: usize, seed: u64) -> Vec<Box<dyn Machine + Send>> {
+        self.0.machines(nodes, seed)
+    }
+
+    fn settings(&self, nodes: usize) -> Settings {
+        Settings {
+            barriers: self.1,
             ..self.0.settings(nodes)
         }
     }

@@ -11,7 +11,7 @@ use dhole_model::{Elements, Oid, OidRange, PageId, PageRange, VectorTime};
 use dhole_net::{Layer, Port, SendError};
 use dhole_node::{Processes, Settings, run_on};
 use dhole_protocol::{
-    BarrierId, DiffId, Interval, Message, News, SentDiff, WantedDiffs, WrittenPages,
+    BarrierId, BarrierRound, DiffId, Interval, Message, News, SentDiff, WantedDiffs, WrittenPages,
 };
 
 const NODES: usize = 3;
@@ -160,7 +160,7 @@ fn arrival(node: NodeId, tell: impl FnOnce(&mut Interval, &VectorTime)) -> Messa
         news: Box::new(news),
         site: dhole_model::CallSite::runtime("a lie"),
         full: false,
-        here: 0,
+        has_news: true,
     }
 }
 
@@ -272,6 +272,42 @@ fn who_says_to_have_written_what_no_node_was_given_is_refused_over_every_port() 
                 let error = ended.expect_err(what);
                 let from = format!("a message from node {malicious} makes no sense");
                 let named = error.contains(&from) && error.contains(why);
+                assert!(named, "{port}, {what}, node {node}: {error}");
+            }
+        }
+    }
+}
+
+/// Rounds of barriers that a peer can say and no sound one says, to node 0 of three.
+fn bad_rounds(malicious: usize) -> Vec<(&'static str, Vec<u8>)> {
+    let said = |number, round| {
+        let said = BarrierRound {
+            number,
+            round,
+            news: false,
+            place: 0,
+            site: None,
+        };
+        frame(&Message::BarrierRound(said), 0)
+    };
+    // Node 2 tells node 0 in round 0, and node 1 in round 1.
+    let (its, other) = if malicious == 2 { (0, 1) } else { (1, 0) };
+    vec![
+        ("a round that no barrier has", said(1, 2)),
+        ("a round of another node", said(1, other)),
+        ("a round of a barrier that is over", said(0, its)),
+        ("a round of a barrier that is far ahead", said(1 << 40, its)),
+    ]
+}
+
+#[test]
+fn who_says_a_round_of_a_barrier_that_is_not_its_to_say_is_refused_over_every_port() {
+    for (port, make, malicious) in PORTS {
+        for (what, lie) in bad_rounds(malicious) {
+            for (node, ended) in run(make, malicious, vec![lie]).into_iter().enumerate() {
+                let error = ended.expect_err(what);
+                let from = format!("a message from node {malicious} makes no sense");
+                let named = error.contains(&from) && error.contains("a round");
                 assert!(named, "{port}, {what}, node {node}: {error}");
             }
         }

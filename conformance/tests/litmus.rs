@@ -4,8 +4,8 @@ use conformance::litmus::{
     CAUSALITY, COHERENCE, Guard, IRIW, LOAD_BUFFERING, Litmus, MESSAGE_PASSING, ONE_WAY,
     OVERWRITING, STORE_BUFFERING, Tally,
 };
-use conformance::{Detected, OnThreads, Platform, Simulated, seeds};
-use dhole::Detector;
+use conformance::{Detected, Meeting, OnThreads, Platform, Simulated, seeds};
+use dhole::{Barriers, Detector};
 
 const SEEDS: u64 = 10_000;
 
@@ -57,6 +57,9 @@ fn of_two_stores_under_locks_or_before_a_barrier_one_is_seen() {
         let tally = tally(STORE_BUFFERING, meeting, 3);
         tally.never("one is not seen", |r| r != [1, 1]);
     }
+    let central = Meeting(Simulated::default(), Barriers::Central);
+    let tally = STORE_BUFFERING.tally(&central, Guard::Barrier, seeds(0..SEEDS / 3));
+    tally.never("one is not seen", |r| r != [1, 1]);
 }
 
 #[test]

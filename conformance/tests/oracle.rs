@@ -3,7 +3,10 @@
 use std::ops::Range;
 
 use conformance::oracle::{Size, execute, expected, generate, shrink};
-use conformance::{Detected, Impatient, OnThreads, Placed, Platform, Simulated, Under, run, seeds};
+use conformance::{
+    Detected, Impatient, Meeting, OnThreads, Placed, Platform, Simulated, Under, run, seeds,
+};
+use dhole::Barriers;
 
 fn all_as_expected(platform: &dyn Platform, range: Range<u64>, size: Size) {
     for seed in seeds(range) {
@@ -41,6 +44,12 @@ fn long_random_programs_on_a_simulated_cluster_are_as_if_sequential() {
         ..Size::default()
     };
     all_as_expected(&Simulated::default(), 20_000..20_300, size);
+}
+
+#[test]
+fn random_programs_with_central_barriers_are_as_if_sequential() {
+    let central = Meeting(Simulated::default(), Barriers::Central);
+    all_as_expected(&central, 30_000..31_000, Size::default());
 }
 
 #[test]

@@ -1,7 +1,7 @@
 use std::fmt;
 
 use dhole_model::NodeId;
-use dhole_protocol::{Event, Here, Interval, Message};
+use dhole_protocol::{BarrierRound, Event, Interval, Message};
 use stateright::{Model, Property};
 
 use crate::Bug;
@@ -260,14 +260,16 @@ impl State {
             Sight::LeftOut => {
                 sent(|m| matches!(m, Message::FetchReply { sent, .. } if sent.is_empty()))
             }
-            Sight::Here => sent(|m| matches!(m, Message::BarrierHere(_))),
-            Sight::HereLate => self.network.parcels().any(|late| match late.message {
-                Message::BarrierHere(Here { number, .. }) => {
-                    let mut others = self.network.parcels();
-                    others.any(|other| other.from == late.from && is_after(&other.message, number))
+            Sight::Round => sent(|m| matches!(m, Message::BarrierRound(_))),
+            Sight::RoundAhead => self.network.parcels().any(|parcel| match parcel.message {
+                Message::BarrierRound(BarrierRound { number, .. }) => {
+                    number > self.nodes[parcel.to.index()].passed
                 }
                 _ => false,
             }),
+            Sight::RoundOfNews => {
+                sent(|m| matches!(m, Message::BarrierRound(BarrierRound { news: true, .. })))
+            }
             Sight::Collective => sent(|m| collective(m).is_some()),
             Sight::Early => self.network.parcels().any(|parcel| {
                 let behind = |number| number > self.nodes[parcel.to.index()].passed;
@@ -427,17 +429,8 @@ fn seen(sight: Sight) -> fn(&Cluster, &State) -> bool {
     }
     shows!(Pushed FlushDeferred Outdated Deferred PreImageReply Invalidated Exclusive Overtaking
         Forwarded
-        Deadlock Gone Race Probe Floor Compacted Reduced AskedBeside LeftOut Here HereLate
-        Collective Early)
-}
-
-/// Whether a node says this that was at the barrier of this number with nothing to tell.
-fn is_after(message: &Message, barrier: u64) -> bool {
-    match message {
-        Message::BarrierHere(here) => here.number > barrier,
-        Message::BarrierArrive { here, .. } => *here == barrier + 1,
-        _ => false,
-    }
+        Deadlock Gone Race Probe Floor Compacted Reduced AskedBeside LeftOut Round RoundAhead
+        RoundOfNews Collective Early)
 }
 
 /// The number of the collective whose value this brings.

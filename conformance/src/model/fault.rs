@@ -121,10 +121,12 @@ pub enum Sight {
     AskedBeside,
     /// What was asked for because it lies beside is all left out of a reply.
     LeftOut,
-    /// A node says just that it is at a barrier.
-    Here,
-    /// It says so, or something else, at the next one while that is on its way.
-    HereLate,
+    /// A node says in a round that it is at a barrier.
+    Round,
+    /// It says so of a barrier that its receiver has not reached, for it waits at the one before.
+    RoundAhead,
+    /// It says so, and that there is news.
+    RoundOfNews,
     /// A value of a collective is on its way.
     Collective,
     /// A value of a collective is on its way to a node that has not left the one before.
@@ -153,8 +155,9 @@ impl Sight {
             Sight::Reduced => "an interval is told against an earlier one",
             Sight::AskedBeside => "an object is asked for because of its page",
             Sight::LeftOut => "a reply leaves out what lies beside",
-            Sight::Here => "a node says just that it is at a barrier",
-            Sight::HereLate => "a node is at the next barrier before it is known at this one",
+            Sight::Round => "a node says in a round that it is at a barrier",
+            Sight::RoundAhead => "a node is a barrier ahead of one that it tells so",
+            Sight::RoundOfNews => "a node says in a round that there is news",
             Sight::Collective => "a value of a collective is on its way",
             Sight::Early => "a node runs ahead of another in collectives",
         }

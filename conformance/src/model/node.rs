@@ -9,7 +9,7 @@ use dhole_protocol::{
 
 use crate::model::calls::Calls;
 use crate::model::elements;
-use crate::model::quiet;
+use crate::model::in_place;
 use crate::model::worker::allocated;
 use crate::model::{Fault, Heap, History, Network, Op, Parcel, Presence, Program, WriteId};
 use crate::{Bug, Fate};
@@ -111,6 +111,10 @@ impl Node {
             program.limits,
             program.races,
         );
+        let protocol = match program.rounds {
+            Some(first) => protocol.disseminating(first),
+            None => protocol,
+        };
         let mut node = Node {
             me,
             protocol: match program.compares {
@@ -198,7 +202,7 @@ impl Node {
         let worker = self.worker_is(around);
         let mut commands = Commands::new();
         let stepping = || {
-            let short = quiet::shortcut(&self.protocol, &event);
+            let short = in_place::shortcut(&self.protocol, &event);
             let stepped = self.protocol.step(event, worker, &mut commands);
             if let (Ok(()), Some(short)) = (&stepped, short) {
                 assert!(

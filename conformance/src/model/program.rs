@@ -144,8 +144,9 @@ pub struct Program {
     pub aggregates: bool,
     /// A write fault makes the page writable, and its twin tells what was written.
     pub compares: bool,
-    /// Who has nothing to tell at a barrier says just that it is there.
-    pub quiet: bool,
+    /// Barriers begin with rounds where no node is expected to have news, and so many of the first
+    /// are expected to be so.
+    pub rounds: Option<u32>,
 }
 
 impl Program {
@@ -172,7 +173,7 @@ impl Program {
             limits: LogLimits::default(),
             aggregates: false,
             compares: false,
-            quiet: false,
+            rounds: None,
         }
     }
 
@@ -256,10 +257,15 @@ impl Program {
         }
     }
 
-    /// Where who has nothing to tell at a barrier says just that it is there.
-    pub fn quietly(self) -> Program {
+    /// Where all barriers begin with rounds, until a node has news.
+    pub fn by_rounds(self) -> Program {
+        self.by_rounds_from(u32::MAX)
+    }
+
+    /// Where so many of the first barriers begin with rounds.
+    pub fn by_rounds_from(self, first: u32) -> Program {
         Program {
-            quiet: true,
+            rounds: Some(first),
             ..self
         }
     }

@@ -89,10 +89,7 @@ impl Node {
                 }),
             ),
             Some(Op::Barrier) => {
-                let event = match around.program.quiet {
-                    true => Event::ArriveQuietly { site },
-                    false => Event::Arrive { once: false, site },
-                };
+                let event = Event::Arrive { once: false, site };
                 (wait_at(BarrierId::Program(self.passed)), Some(event))
             }
             Some(Op::Once) => {

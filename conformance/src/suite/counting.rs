@@ -1,7 +1,7 @@
 //! What things cost in messages: exact, whatever carries them.
 
 use dhole::Coherence::Lazy;
-use dhole::{Counters, Lock, MessageKind, Own, Ref, Result, Share, Worker};
+use dhole::{Barriers, Counters, Lock, MessageKind, Own, Ref, Result, Share, Worker};
 
 use super::{keeps_pages, succeed};
 use crate::Platform;
@@ -20,14 +20,21 @@ fn messages(w: &mut Worker<'_>, f: impl FnOnce(&mut Worker<'_>) -> Result<()>) -
     Ok(w.counters().messages - before)
 }
 
-/// And the end of the run is a barrier too.
-pub fn a_barrier_takes_twice_the_other_nodes_in_messages(on: &dyn Platform) {
-    for nodes in [1, 2, 3, 8] {
+/// A central barrier takes a message of each other node and one to it, and the end of the run is
+/// one too. After the first barrier none of the others is expected to have news, nor has any.
+pub fn a_barrier_takes_two_messages_for_each_other_node_or_one_a_round(on: &dyn Platform) {
+    for (nodes, rounds) in [(1, 0), (2, 1), (3, 2), (8, 3)] {
         let outcome = succeed(on, nodes, |w| (0..10).try_for_each(|_| Ok(w.barrier()?)));
         let (all, others) = (total(&outcome.counters), nodes as u64 - 1);
-        assert_eq!(all.messages, 11 * 2 * others);
-        assert_eq!(all.sent(MessageKind::BarrierArrive), 11 * others);
-        assert_eq!(all.sent(MessageKind::BarrierDepart), 11 * others);
+        let central = match on.settings(nodes).barriers {
+            Barriers::Central => 11,
+            Barriers::Dissemination => 2,
+        };
+        assert_eq!(all.sent(MessageKind::BarrierArrive), central * others);
+        assert_eq!(all.sent(MessageKind::BarrierDepart), central * others);
+        let in_rounds = (11 - central) * rounds * nodes as u64;
+        assert_eq!(all.sent(MessageKind::BarrierRound), in_rounds);
+        assert_eq!(all.messages, 2 * central * others + in_rounds);
         assert_eq!(all.barriers, 10 * nodes as u64);
     }
 }

@@ -72,7 +72,7 @@ macro_rules! suite {
                 an_object_borrowed_twice_for_writing_is_an_error
                 objects_allocated_meanwhile_are_found
                 a_freed_object_is_an_error_on_every_node_that_learns_of_it
-                a_barrier_takes_twice_the_other_nodes_in_messages
+                a_barrier_takes_two_messages_for_each_other_node_or_one_a_round
                 a_lock_held_last_here_is_free_of_messages
                 a_lock_costs_two_messages_at_its_manager_and_three_elsewhere
                 a_miss_costs_two_messages

@@ -8,13 +8,13 @@ mod collectives;
 mod family;
 mod freeing;
 mod handing;
-mod here;
 mod large;
 mod litmus;
 mod objects;
 mod pages;
 mod races;
 mod random;
+mod rounds;
 mod turnstiles;
 mod waits;
 

@@ -5,7 +5,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use dhole::sim::{Computation, Crash, Description, Settings};
-use dhole::{Coherence, Races};
+use dhole::{Barriers, Coherence, Races};
 
 /// One object space for a pack of machines.
 #[derive(Parser)]
@@ -147,6 +147,11 @@ pub struct Defaults {
     /// What becomes of races, unless the program says it
     #[arg(long, value_name = "WHAT", value_parser = races())]
     races: Option<Races>,
+
+    /// How nodes learn that all have reached a barrier, unless the program says it: central or
+    /// dissemination
+    #[arg(long, value_name = "HOW")]
+    barrier: Option<Barriers>,
 }
 
 impl Defaults {
@@ -154,10 +159,14 @@ impl Defaults {
     pub fn variables(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
         let protocol = self.protocol.map(Coherence::name);
         let races = self.races.map(Races::name);
-        let protocol = protocol.map(|name| (dhole::Defaults::PROTOCOL, name));
-        protocol
-            .into_iter()
-            .chain(races.map(|name| (dhole::Defaults::RACES, name)))
+        let barrier = self.barrier.map(Barriers::name);
+        let all = [
+            (dhole::Defaults::PROTOCOL, protocol),
+            (dhole::Defaults::RACES, races),
+            (dhole::Defaults::BARRIER, barrier),
+        ];
+        all.into_iter()
+            .filter_map(|(variable, name)| Some((variable, name?)))
     }
 }
 
@@ -488,10 +497,14 @@ mod tests {
     }
 
     #[test]
-    fn run_and_sim_take_the_same_words_for_nodes_protocol_and_races() {
-        let words = "-n 3 --protocol home --races warn-all -- program";
+    fn run_and_sim_take_the_same_words_for_nodes_and_defaults() {
+        let words = "-n 3 --protocol home --races warn-all --barrier central -- program";
         let variables = |defaults: &Defaults| -> Vec<_> { defaults.variables().collect() };
-        let told = [("DHOLE_PROTOCOL", "home"), ("DHOLE_RACES", "warn-all")];
+        let told = [
+            ("DHOLE_PROTOCOL", "home"),
+            ("DHOLE_RACES", "warn-all"),
+            ("DHOLE_BARRIER", "central"),
+        ];
         let parse = |command: &str| {
             let words = format!("dhole {command} {words}");
             Arguments::parse_from(words.split_whitespace()).command

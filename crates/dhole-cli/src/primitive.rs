@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use dhole::sim::{Computation, Primitive, Settings, round_trip_ns};
-use dhole::{Coherence, Config, Lock, Result, RunError, Worker, replicated};
+use dhole::{Barriers, Coherence, Config, Lock, Result, RunError, Worker, replicated};
 use serde::{Deserialize, Serialize};
 
 /// A page, of which the papers fetch all or nothing.
@@ -53,6 +53,11 @@ enum Fault {
     FullDiff,
 }
 
+/// How a primitive runs: with the barriers that the papers measured.
+fn config(nodes: usize) -> Config {
+    Config::nodes(nodes).barriers(Barriers::Central)
+}
+
 /// Microseconds that one node measures, in a program that all run.
 fn measured_us(
     settings: Settings,
@@ -60,7 +65,7 @@ fn measured_us(
 ) -> Result<f64, RunError> {
     let took_ns = AtomicU64::new(0);
     let took = |time: Duration| took_ns.store(time.as_nanos() as u64, Ordering::Relaxed);
-    Config::nodes(settings.nodes).simulate(settings, |w| program(w, &took))?;
+    config(settings.nodes).simulate(settings, |w| program(w, &took))?;
     Ok(took_ns.into_inner() as f64 / 1e3)
 }
 
@@ -139,7 +144,7 @@ impl Counter {
 fn group_write_us(settings: Settings) -> Result<f64, RunError> {
     let (begun_ns, took_ns) = (AtomicU64::new(0), AtomicU64::new(0));
     let nodes = settings.nodes;
-    Config::nodes(nodes).simulate(settings, |w| {
+    config(nodes).simulate(settings, |w| {
         let counter = w.once(|w| Ok(w.new_object(replicated(), Counter(0))?))?;
         for turn in 0..nodes {
             w.barrier()?;
@@ -179,7 +184,7 @@ fn sequence_number_us(settings: Settings) -> Result<f64, RunError> {
 /// Node 1 faults on a page under TreadMarks that node 0 wrote, which waits at a barrier.
 fn fault_us(settings: Settings, fault: Fault) -> Result<f64, RunError> {
     let took_ns = AtomicU64::new(0);
-    let config = Config::nodes(settings.nodes).coherence(Coherence::TreadMarks);
+    let config = config(settings.nodes).coherence(Coherence::TreadMarks);
     config.simulate(settings, |w| {
         let rows = w.once(|w| Ok(w.alloc_rows::<u64>(1, PAGE_BYTES as usize / 8)))?;
         let page = rows.row(0);

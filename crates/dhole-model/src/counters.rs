@@ -47,6 +47,8 @@ pub enum MessageKind {
     BarrierArrive,
     /// Says that all have reached it, with the write notices that the receiver lacks.
     BarrierDepart,
+    /// Says in a round of a barrier that a node has reached it.
+    BarrierRound,
     /// Asks the manager of a read-write lock or semaphore to let a node pass.
     GateRequest,
     /// The manager asks a node whose release the requester has not seen to tell it the news.
@@ -83,7 +85,7 @@ pub enum MessageKind {
 
 impl MessageKind {
     /// Every kind, in order.
-    pub const ALL: [MessageKind; 36] = [
+    pub const ALL: [MessageKind; 37] = [
         MessageKind::Fetch,
         MessageKind::FetchReply,
         MessageKind::Gone,
@@ -104,6 +106,7 @@ impl MessageKind {
         MessageKind::LockGrant,
         MessageKind::BarrierArrive,
         MessageKind::BarrierDepart,
+        MessageKind::BarrierRound,
         MessageKind::GateRequest,
         MessageKind::GateForward,
         MessageKind::GateGrant,
@@ -160,6 +163,7 @@ impl MessageKind {
             MessageKind::LockGrant => "lock_grant",
             MessageKind::BarrierArrive => "barrier_arrive",
             MessageKind::BarrierDepart => "barrier_depart",
+            MessageKind::BarrierRound => "barrier_round",
             MessageKind::GateRequest => "gate_request",
             MessageKind::GateForward => "gate_forward",
             MessageKind::GateGrant => "gate_grant",

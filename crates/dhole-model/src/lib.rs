@@ -12,6 +12,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod barriers;
 mod coherence;
 mod counters;
 mod detector;
@@ -30,6 +31,7 @@ mod split_mix;
 mod time;
 mod work;
 
+pub use barriers::{Barriers, UnknownBarriers};
 pub use coherence::{Coherence, UnknownCoherence};
 pub use counters::{Counters, KindCounters, MessageKind, ObjectCounters, TypeCounters};
 pub use detector::{Detector, UnknownDetector};

@@ -12,15 +12,16 @@ pub trait Receiver<M>: Sync {
     fn deliver(&self, envelope: Envelope<M>, out: &mut Outbox<M>) -> Wake;
 
     /// Takes a message by its bytes, behind which its payload lies if it has any, if the node can
-    /// do that at once; what its sender is to be answered is given to `answer` in the same way, at
-    /// most once, in two parts, of which the second follows on the first. `None` where it cannot:
-    /// then nothing has happened, and the message is to be [delivered](Receiver::deliver). `answer`
-    /// may wait for no lock of a node, nor for whoever has one.
+    /// do that at once; what it says in turn, to its sender or to others, is given to `answer` in
+    /// the same way, in two parts, of which the second follows on the first. `None` where it
+    /// cannot: then nothing has happened, and the message is to be
+    /// [delivered](Receiver::deliver). `answer` may wait for no lock of a node, nor for whoever has
+    /// one.
     fn deliver_bytes(
         &self,
         _from: NodeId,
         _bytes: &[u8],
-        _answer: &mut dyn FnMut([&[u8]; 2]),
+        _answer: &mut dyn FnMut(NodeId, [&[u8]; 2]),
     ) -> Option<Wake> {
         None
     }

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use dhole_heap::Cluster;
-use dhole_model::{Coherence, Counters, Detector, MAX_NODES, NodeId, Placement};
+use dhole_model::{Barriers, Coherence, Counters, Detector, MAX_NODES, NodeId, Placement};
 use dhole_net::{Outbox, PayloadPool, Receiver};
 use dhole_protocol::{Message, Protocol, Races};
 use serde::{Deserialize, Serialize};
@@ -39,6 +39,8 @@ pub struct Settings {
     pub placement: Placement,
     /// What becomes of races.
     pub races: Races,
+    /// How nodes learn that all have reached a barrier.
+    pub barriers: Barriers,
     /// How accesses are detected that must not be made yet.
     pub detector: Detector,
     /// How the lazy protocol saves messages and faults.
@@ -60,6 +62,7 @@ impl Settings {
             coherence: Coherence::Lazy,
             placement: Placement::FirstTouch,
             races: Races::default(),
+            barriers: Barriers::default(),
             detector: Detector::default(),
             optimisations: Optimisations::default(),
             watch_objects: false,
@@ -74,6 +77,10 @@ impl Settings {
         let mut protocol = Protocol::with(id, self.nodes, limits, self.races);
         if self.survive {
             protocol.survive();
+        }
+        if self.barriers == Barriers::Dissemination {
+            // Programs write what they begin with before their first barrier.
+            protocol = protocol.disseminating(0);
         }
         if let Some(pages) = pages {
             protocol = protocol.paging(pages);

@@ -55,8 +55,9 @@ pub(crate) fn took<'a>(
 impl Measured {
     /// Whether what is measured may begin with this message sent.
     pub fn begins_behind(&self, kind: MessageKind) -> bool {
-        use MessageKind::{BarrierArrive, BarrierDepart};
-        matches!(self, Measured::Behind(_)) && matches!(kind, BarrierArrive | BarrierDepart)
+        use MessageKind::{BarrierArrive, BarrierDepart, BarrierRound};
+        let of_barrier = matches!(kind, BarrierArrive | BarrierDepart | BarrierRound);
+        matches!(self, Measured::Behind(_)) && of_barrier
     }
 }
 

@@ -11,7 +11,7 @@ use dhole_net::{Envelope, Outbox, Payload, PayloadPool, Receiver, Wake};
 use dhole_protocol::group::Ending;
 use dhole_protocol::{
     AbortReason, ArrayEvent, BarrierId, Command, Commands, Event, Haste, Message, PageEvent,
-    Protocol, ProtocolError, Races, Sent, Waiter, WorkerIs, group, single,
+    Protocol, ProtocolError, Races, Sent, Waiter, WorkerIs, group,
 };
 
 use crate::collective::Values;
@@ -220,14 +220,11 @@ impl Receiver<Message> for Node {
         &self,
         from: NodeId,
         bytes: &[u8],
-        answer: &mut dyn FnMut([&[u8]; 2]),
+        answer: &mut dyn FnMut(NodeId, [&[u8]; 2]),
     ) -> Option<Wake> {
         let mut guard = self.monitor.lock();
         let (mut heap, state) = guard.split();
-        match single::is_begun_by(bytes) {
-            true => state.take_single(from, bytes, &mut heap, answer),
-            false => state.take_bare(from, bytes, answer),
-        }
+        state.take_bytes(from, bytes, &mut heap, answer)
     }
 
     fn describe(&self, quiet_for: Duration) -> Option<String> {
@@ -258,6 +255,8 @@ impl State {
         match said {
             // Who looks whether all wait for ever must not find that they do.
             Message::Stall(_) if self.others_go_on() => return Wake::No,
+            // It ends no wait, and others wait for what this node says then.
+            Message::BarrierRound(said) if !self.protocol.ends_rounds(said) => {}
             said if self.turns.holds(said) => {
                 return self.hold_message(from, message, step);
             }

@@ -8,7 +8,7 @@ use dhole_heap::{Call, HeapMut};
 use dhole_model::{MessageKind, NodeId};
 use dhole_net::{Payload, Wake};
 use dhole_protocol::single::{self, Single};
-use dhole_protocol::{Answer, Sent, Unread, Wanted};
+use dhole_protocol::{Answer, Sent, Unread, Wanted, barrier_round};
 
 use crate::node::{State, must, worker_is};
 use crate::worker::{Failure, Link};
@@ -17,9 +17,28 @@ use crate::worker::{Failure, Link};
 const MOST_BYTES: usize = 2048;
 
 impl State {
+    /// Takes a message by its bytes, where it is one of those that can be taken so; `answer` is
+    /// given what this node says in turn, and to whom.
+    pub(crate) fn take_bytes(
+        &mut self,
+        from: NodeId,
+        bytes: &[u8],
+        heap: &mut HeapMut<'_>,
+        answer: &mut dyn FnMut(NodeId, [&[u8]; 2]),
+    ) -> Option<Wake> {
+        if barrier_round::is_begun_by(bytes) {
+            return self.take_round(from, bytes, answer);
+        }
+        let answer = &mut |parts: [&[u8]; 2]| answer(from, parts);
+        match single::is_begun_by(bytes) {
+            true => self.take_single(from, bytes, heap, answer),
+            false => self.take_bare(from, bytes, answer),
+        }
+    }
+
     /// Takes a message of one object by its bytes, its payload behind it, where that is all that
     /// happens; `answer` is given what its sender is to be told.
-    pub(crate) fn take_single(
+    fn take_single(
         &mut self,
         from: NodeId,
         bytes: &[u8],

@@ -12,9 +12,13 @@ use crate::worker::Worker;
 
 impl Worker<'_> {
     /// Waits until every node has reached this barrier. What any node wrote before it is visible
-    /// to every node after it. 2(n-1) messages; node 0 manages it. Of two processes one that has
-    /// nothing else to tell says just that it is there; node 0 sends one message more where it has
-    /// said so and the other turns out to have more to tell.
+    /// to every node after it.
+    ///
+    /// It takes 2(n-1) messages, to node 0 and back. Where no node is expected to have written
+    /// anything, because none had at the barrier before, it takes n ceil(log2 n) in ceil(log2 n)
+    /// rounds, in which no node waits for more than one message at a time; where that was wrong,
+    /// 2(n-1) follow. `dhole run --barrier central` leaves such rounds out
+    /// ([`Barriers`](dhole_model::Barriers)).
     ///
     /// # Errors
     /// [`SyncError::Deadlock`] when not all nodes will reach it, [`SyncError::Ended`] when
@@ -84,8 +88,8 @@ impl Worker<'_> {
             return self.meet_those_left(Meeting::Barrier, site);
         }
         let called = self.exclusive(site, |link, call| {
-            if once || !link.arrive_quietly(call, site)? {
-                link.and_wait(call, link.arrival(once, site))?;
+            if once || !link.arrive_in_place(call, site)? {
+                link.and_wait(call, Event::Arrive { once, site })?;
             }
             call.split().1.counting.all.barriers += 1;
             link.collect_diffs(call, site)?;

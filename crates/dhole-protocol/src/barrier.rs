@@ -1,14 +1,16 @@
 //! The central barrier: every node tells node 0 that it has arrived, and is told by node 0 that
-//! all have: 2(n-1) messages. Both carry the write notices that the receiver lacks.
+//! all have: 2(n-1) messages. Both carry the write notices that the receiver lacks. Where no node
+//! is expected to have any, a barrier of the program begins with [`rounds`].
 
-mod quiet;
+mod rounds;
 
 use dhole_model::{CallSite, Coherence, IntervalIndex, NodeId, Oid, OidRange, VectorTime};
 
 use crate::command::ProtocolError;
 use crate::{BarrierId, News, Untold, Waiter, WaitingFor};
-use quiet::Quiet;
-pub use quiet::{Here, Told};
+pub use rounds::BarrierRound;
+use rounds::Rounds;
+pub(crate) use rounds::rounds;
 
 /// The node that manages the barrier.
 pub(crate) const MANAGER: NodeId = NodeId(0);
@@ -30,7 +32,7 @@ pub(crate) struct Barrier {
     site: Option<CallSite>,
     /// At the manager: who has arrived.
     arrived: Vec<Option<Arrival>>,
-    quiet: Quiet,
+    rounds: Rounds,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -40,8 +42,8 @@ struct Arrival {
     site: CallSite,
     /// How often the node has told of itself.
     count: u32,
-    /// It has said just that it is there.
-    quiet: bool,
+    /// What it knew when it told so first, others may lack.
+    has_news: bool,
 }
 
 impl BarrierId {
@@ -70,14 +72,15 @@ impl Arrival {
 pub(crate) enum Arrived {
     /// Others are still missing.
     NotAll,
-    /// All are here; what each of them lacks, in the order of the nodes.
-    All(BarrierId, Vec<News>),
+    /// All are here; what each of them lacks, in the order of the nodes, and how many of the next
+    /// barriers begin with rounds.
+    All(BarrierId, Vec<News>, u32),
     /// All wait, but not for the same barrier, so none will ever go on.
     Apart(Vec<Waiter>),
 }
 
 impl Barrier {
-    pub fn new(nodes: usize) -> Barrier {
+    pub fn new(me: NodeId, nodes: usize) -> Barrier {
         Barrier {
             passed: 0,
             waiting_at: None,
@@ -86,7 +89,7 @@ impl Barrier {
             arrivals: 0,
             site: None,
             arrived: vec![None; nodes],
-            quiet: Quiet::default(),
+            rounds: Rounds::new(me, nodes),
         }
     }
 
@@ -156,9 +159,12 @@ impl Barrier {
         Some((barrier, self.first_untold, site))
     }
 
-    /// Whether this node waits at a barrier and has ended intervals since that it has not told of.
+    /// Whether this node has arrived at the manager and has ended intervals since that it has not
+    /// told of. What its processes do while it waits in rounds is told when those end, or at the
+    /// next barrier.
     pub fn has_untold(&self, last: IntervalIndex) -> bool {
-        last > self.told && self.waiting_at.is_some() && self.site.is_some()
+        let arrived = self.waiting_at.is_some() && !self.is_in_rounds();
+        last > self.told && arrived && self.site.is_some()
     }
 
     /// At the manager: a node, perhaps this one, has arrived, or has more to tell since. For
@@ -168,23 +174,19 @@ impl Barrier {
         &mut self,
         from: NodeId,
         barrier: BarrierId,
-        news: News,
+        (news, has_news): (News, bool),
         site: CallSite,
     ) -> Result<Arrived, ProtocolError> {
         let bad = |what| ProtocolError::BadMessage { from, what };
         let passed = self.has_passed(barrier);
-        // What is taken for told of who said just that it was there may be told since.
-        let again = from != MANAGER && self.quiet.has_heard(self.passed);
         let place = self.arrived.get_mut(from.index());
         match place.ok_or(bad("no such node"))? {
             // It tells of that at the next one, if it has not yet.
             _ if passed => return Ok(Arrived::NotAll),
             Some(before)
-                if before.barrier == barrier
-                    && (again || before.told(from) != news.time.of(from)) =>
+                if before.barrier == barrier && before.told(from) != news.time.of(from) =>
             {
                 before.count += 1;
-                before.quiet = false;
                 if before.told(from) < news.time.of(from) {
                     before.news = news;
                 }
@@ -196,7 +198,7 @@ impl Barrier {
                     news,
                     site,
                     count: 1,
-                    quiet: false,
+                    has_news,
                 });
             }
         }
@@ -205,7 +207,14 @@ impl Barrier {
         }
         let arrivals: Vec<Arrival> = self.arrived.iter_mut().filter_map(Option::take).collect();
         if arrivals.iter().all(|arrival| arrival.barrier == barrier) {
-            return Ok(Arrived::All(barrier, departures(&arrivals)));
+            let next = match barrier {
+                BarrierId::Program(_) => {
+                    let news = arrivals.iter().any(|arrival| arrival.has_news);
+                    self.rounds.plan(news)
+                }
+                _ => 0,
+            };
+            return Ok(Arrived::All(barrier, departures(&arrivals), next));
         }
         let waiters = arrivals.iter().enumerate().map(|(node, arrival)| Waiter {
             node: NodeId::at(node),
@@ -287,12 +296,20 @@ impl Barrier {
         Ok(())
     }
 
+    /// The manager's departure says how many of the next barriers of the program begin with rounds,
+    /// if this is one.
+    pub fn told_next(&mut self, next: u32) {
+        if let Some(BarrierId::Program(_)) = self.waiting_at {
+            self.rounds.told_next(next);
+        }
+    }
+
     /// All have arrived; `last_told` is the newest of our own intervals that all know now.
     pub fn depart(&mut self, last_told: IntervalIndex) {
         let collects = matches!(self.waiting_at.take(), Some(BarrierId::Collection(_)));
         if !collects {
             self.passed += 1;
-            self.quiet.passed();
+            self.rounds.passed();
         }
         self.first_untold = last_told + 1;
     }
@@ -300,7 +317,7 @@ impl Barrier {
     /// This node has passed a collective.
     pub fn pass(&mut self) {
         self.passed += 1;
-        self.quiet.passed();
+        self.rounds.passed();
     }
 
     /// The number of what this node passes next.
@@ -317,11 +334,6 @@ impl Barrier {
     /// Whether this node waits at a barrier.
     pub fn is_waiting(&self) -> bool {
         self.waiting_at.is_some()
-    }
-
-    /// Whether the program's barrier of this number is the next that this node passes.
-    pub fn is_next(&self, number: u64) -> bool {
-        number == self.passed
     }
 
     /// Whether this node has gone on from there.

@@ -299,6 +299,11 @@ impl Collectives {
         self.ahead == 0 && self.early.is_empty() && self.current.is_none()
     }
 
+    /// Whether no collective has let a node run ahead of others. All nodes say the same.
+    pub fn is_level(&self) -> bool {
+        self.ahead == 0
+    }
+
     /// Whether the worker is in a collective.
     pub fn is_in_one(&self) -> bool {
         self.current.is_some()

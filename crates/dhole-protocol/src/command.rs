@@ -134,12 +134,6 @@ pub enum Event {
         /// Where in the program.
         site: CallSite,
     },
-    /// As [`Arrive`](Event::Arrive), where no node brings a value; of two nodes one that has
-    /// nothing to tell says just that it is there ([`Message::BarrierHere`]).
-    ArriveQuietly {
-        /// Where in the program.
-        site: CallSite,
-    },
     /// The worker is about to use an object with operations: what it wrote so far happened before.
     EndInterval,
     /// The worker waits until an operation was executed, or a process has come to its end.

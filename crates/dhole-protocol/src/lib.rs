@@ -83,7 +83,7 @@ pub use array_command::{
     ArrayCommand, ArrayEvent, FlushedElements, PushedElements, SentElements, UnreadElements,
     WantedElements,
 };
-pub use barrier::Here;
+pub use barrier::BarrierRound;
 pub use collection::Gossip;
 pub use collective::{
     Called, CalledAt, Collective, CollectiveEvent, CollectiveKind, CollectiveMessage,
@@ -98,7 +98,7 @@ pub use message::{
     Interval, LockId, Message, News, Operation, Pushed, Sent, SentList, Started, Unbegun, Untold,
     Waiter, Waiting, WaitingFor, Wanted, WantedList,
 };
-pub use message::{here, single};
+pub use message::{barrier_round, single};
 pub use node_set::NodeSet;
 pub use page_command::{
     Applied, DiffId, PageCommand, PageEvent, PagesOf, SentDiff, WantedDiffs, WrittenPages,

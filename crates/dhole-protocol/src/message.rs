@@ -10,7 +10,7 @@ use dhole_model::{
 use smallvec::SmallVec;
 
 use crate::array_command::{FlushedElements, PushedElements, SentElements, WantedElements};
-use crate::barrier::Here;
+use crate::barrier::BarrierRound;
 use crate::collection::Gossip;
 use crate::collective::CollectiveMessage;
 use crate::ids::HandedOut;
@@ -21,12 +21,12 @@ use crate::stall::Stall;
 use crate::{ConditionId, Passage, Raced};
 use serde::{Deserialize, Serialize};
 
+pub mod barrier_round;
 mod carrier;
 pub(crate) mod check;
 mod codec;
 pub(crate) mod few;
 mod haste;
-pub mod here;
 pub(crate) mod ranges;
 pub mod single;
 mod waiting;
@@ -567,13 +567,12 @@ pub enum Message {
         site: CallSite,
         /// The node's memory for diffs is full.
         full: bool,
-        /// One more than the number of the last barrier at which the node said just that it was
-        /// [there](Message::BarrierHere), which may not have come yet; or 0.
-        here: u64,
+        /// Whether another node may lack what the sender knows.
+        has_news: bool,
     },
-    /// One of two nodes has reached a barrier of the program, and knows nothing that the other
-    /// might not. If the other says so too, both go on; else this counts as an arrival.
-    BarrierHere(Here),
+    /// A node has reached a barrier of the program that begins with rounds, and has heard what goes
+    /// before this round.
+    BarrierRound(BarrierRound),
     /// All nodes have reached it. The payload is the value that node 0 brought, if any.
     BarrierDepart {
         /// Which one.
@@ -582,6 +581,9 @@ pub enum Message {
         news: Box<News>,
         /// Diffs are collected next.
         collect: bool,
+        /// How many of the next barriers of the program begin with
+        /// [rounds](Message::BarrierRound), if this is one.
+        rounds: u32,
     },
     /// Follows the edges of the wait-for graph from the first node of the path on.
     Probe {
@@ -696,8 +698,8 @@ impl Message {
             Message::LockForward { .. } => MessageKind::LockForward,
             Message::LockGrant { .. } => MessageKind::LockGrant,
             Message::BarrierArrive { .. } => MessageKind::BarrierArrive,
-            Message::BarrierHere(here) if !here.manages => MessageKind::BarrierArrive,
-            Message::BarrierDepart { .. } | Message::BarrierHere(_) => MessageKind::BarrierDepart,
+            Message::BarrierRound(_) => MessageKind::BarrierRound,
+            Message::BarrierDepart { .. } => MessageKind::BarrierDepart,
             Message::Notify { .. } => MessageKind::Notify,
             Message::GateRequest { .. } => MessageKind::GateRequest,
             Message::GateForward { .. } => MessageKind::GateForward,

@@ -62,7 +62,7 @@ impl Protocol {
             me,
             lazy: Lazy::new(me, nodes, limits, races),
             locks: Locks::new(me, nodes),
-            barrier: Barrier::new(nodes),
+            barrier: Barrier::new(me, nodes),
             gates: Gates::new(me, nodes),
             ids: Ids::new(me),
             collectives: Collectives::new(me, nodes),
@@ -118,23 +118,13 @@ impl Protocol {
                 all,
                 site,
             } => self.notify(condition, all, site, out)?,
+            Event::Arrive { once: false, site } if self.begins_with_rounds() => {
+                self.arrive_in_rounds(site, out)?
+            }
             Event::Arrive { once, site } => {
                 let at = self.barrier.arrive(once, false);
                 self.arrive(at, site, out)?
             }
-            Event::ArriveQuietly { site } => match self.arrive_quietly(site) {
-                Some((here, over)) => {
-                    let (to, message) = (self.other(), Message::BarrierHere(here));
-                    out.push(Command::Send { to, message });
-                    if over {
-                        out.push(Command::Done);
-                    }
-                }
-                None => {
-                    let at = self.barrier.arrive(false, false);
-                    self.arrive(at, site, out)?
-                }
-            },
             Event::EndInterval => self.lazy.end_interval(out),
             Event::Await { what, site } => self.awaits(what, site),
             Event::Learn(news) => self.learn(news.as_deref(), out)?,
@@ -316,6 +306,13 @@ impl Protocol {
     /// must be told ([`Event::Unwritten`]) before the worker synchronises.
     pub fn comparing(mut self) -> Protocol {
         self.lazy.compare();
+        self
+    }
+
+    /// The same protocol, of a run in which barriers begin with [rounds](Message::BarrierRound)
+    /// where no node is expected to have news. So many of the first are expected to be so.
+    pub fn disseminating(mut self, first: u32) -> Protocol {
+        self.barrier.disseminate(first);
         self
     }
 
@@ -652,23 +649,29 @@ impl Protocol {
                 news,
                 site,
                 full,
-                here,
+                has_news,
             } => {
                 if self.me != MANAGER {
                     let what = "an arrival at a node that does not manage the barrier";
                     return Err(ProtocolError::BadMessage { from, what });
                 }
                 self.lazy.check_own(from, &news)?;
-                self.was_there(here, out);
                 self.lazy.treadmarks.arrived(full);
-                self.arrived(from, barrier, *news, site, out)
+                self.arrived(from, barrier, (*news, has_news), site, out)
             }
             Message::BarrierDepart {
                 barrier,
                 news,
                 collect,
-            } => self.depart(from, barrier, &news, collect, out),
-            Message::BarrierHere(here) => self.told_here(from, here, out),
+                rounds,
+            } => {
+                if from != MANAGER {
+                    let what = "a departure from a node that does not manage the barrier";
+                    return Err(ProtocolError::BadMessage { from, what });
+                }
+                self.depart(from, barrier, &news, (collect, rounds), out)
+            }
+            Message::BarrierRound(said) => self.told_round(from, said, out),
             Message::Probe {
                 path,
                 confirms,

@@ -1,15 +1,17 @@
 //! The wait-for graph, followed by probes (after Chandy, Misra and Haas).
 //!
 //! A node that waits for a lock waits for the node before it in the lock's queue, which holds the
-//! lock or waits for it too; the lock's manager knows which node that is. A node at a barrier waits
-//! for every node that has not arrived. A node in a collective waits for those of its neighbours in
-//! the tree that have not sent what it needs, and knows them itself. A node that waits for a
-//! read-write lock waits for every node that holds it: those before it in the queue wait for the
-//! same. A node that has waited for long sends a *probe* along these edges; a node that computes
-//! drops it. When a probe comes back to where it started, a second one follows the same cycle: if
-//! every node on it is still in the very same wait, all of them waited at one moment, and since
-//! none of them can have released anything meanwhile, the cycle is real. Its nodes' waits then end
-//! with an error. Who waits for what any node may bring asks whether all nodes wait (`stall`).
+//! lock or waits for it too; the lock's manager knows which node that is. A node at a barrier
+//! waits for every node that has not arrived; in the rounds of a barrier it waits for the node
+//! that it hears in its round, and knows it itself. A node in a collective waits for those of its
+//! neighbours in the tree that have not sent what it needs, and knows them itself. A node that
+//! waits for a read-write lock waits for every node that holds it: those before it in the queue
+//! wait for the same. A node that has waited for long sends a *probe* along these edges; a node
+//! that computes drops it. When a probe comes back to where it started, a second one follows the
+//! same cycle: if every node on it is still in the very same wait, all of them waited at one
+//! moment, and since none of them can have released anything meanwhile, the cycle is real. Its
+//! nodes' waits then end with an error. Who waits for what any node may bring asks whether all
+//! nodes wait (`stall`).
 
 use std::sync::Arc;
 
@@ -20,7 +22,7 @@ use crate::collective::Collectives;
 use crate::command::{Command, Commands};
 use crate::gate::Gates;
 use crate::lock::Locks;
-use crate::{Message, Waiter, WaitingFor};
+use crate::{BarrierId, Message, Waiter, WaitingFor};
 
 /// One node's place in the graph.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -132,6 +134,9 @@ impl WaitFor {
         };
         let awaited: Vec<NodeId> = match of {
             WaitingFor::Lock(lock) => locks.awaited_by(lock, last.node).into_iter().collect(),
+            WaitingFor::Barrier(_) if barrier.is_in_rounds() && self.current == Some(*last) => {
+                barrier.awaited_in_rounds().into_iter().collect()
+            }
             WaitingFor::Barrier(barrier_id) => {
                 if !barrier.has_arrived(last.node, barrier_id) {
                     return;
@@ -190,8 +195,12 @@ impl WaitFor {
                 WaitingFor::Gate(passage) => passage
                     .rw_lock()
                     .is_some_and(|lock| edges.gates.holds(lock)),
-                // Who said just that it was there may have gone on before that has come.
-                WaitingFor::Barrier(barrier) => !edges.barrier.has_passed(barrier),
+                // What it said in a round may be on its way.
+                WaitingFor::Barrier(barrier) => {
+                    let told = matches!(barrier, BarrierId::Program(_))
+                        && edges.barrier.has_told(last.node, barrier);
+                    !told && !edges.barrier.has_passed(barrier)
+                }
                 // What it sent may be on its way.
                 WaitingFor::Collective(wait) => {
                     let next = edges.barrier.next_number();
@@ -209,6 +218,7 @@ impl WaitFor {
             self.closed(probe, edges, out);
         } else if probe.path.iter().all(|waiter| waiter.node != self.me) {
             let another_at_barrier = matches!(me.waiting_for, WaitingFor::Barrier(_))
+                && !edges.barrier.is_in_rounds()
                 && probe
                     .path
                     .iter()
@@ -261,6 +271,7 @@ impl WaitFor {
     fn manager_of(&self, waiting_for: WaitingFor, edges: Edges<'_>) -> Option<NodeId> {
         match waiting_for {
             WaitingFor::Lock(lock) => Some(edges.locks.manager(lock)),
+            WaitingFor::Barrier(_) if edges.barrier.is_in_rounds() => Some(self.me),
             WaitingFor::Barrier(_) => Some(MANAGER),
             WaitingFor::Collective(_) => Some(self.me),
             _ if waiting_for.any_node_may_end_it() => None,

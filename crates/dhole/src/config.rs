@@ -2,7 +2,7 @@ use std::io::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-use dhole_model::{Coherence, Detector, NodeId, Placement};
+use dhole_model::{Barriers, Coherence, Detector, NodeId, Placement};
 use dhole_net::Waiting;
 use dhole_node::{
     Apart, ConfigError, LostNode, Machine, Optimisations, Outcome, Races, Result, RunError,
@@ -25,6 +25,7 @@ pub struct Config {
     coherence: Option<Coherence>,
     placement: Option<Placement>,
     races: Option<Races>,
+    barriers: Option<Barriers>,
     detector: Detector,
     optimisations: Option<Optimisations>,
     watch_objects: bool,
@@ -44,6 +45,7 @@ impl Config {
             coherence: None,
             placement: None,
             races: None,
+            barriers: None,
             detector: Detector::default(),
             optimisations: None,
             watch_objects: false,
@@ -98,6 +100,14 @@ impl Config {
     /// ([`ConfigError::PagesHaveNo`]).
     pub fn races(mut self, races: Races) -> Config {
         self.races = Some(races);
+        self
+    }
+
+    /// How nodes learn that all have reached a barrier: unless set, as `dhole run --barrier` or
+    /// `dhole sim --barrier` says ([`Defaults`]), or [`Barriers::Dissemination`]. Only the messages
+    /// and the time depend on it.
+    pub fn barriers(mut self, barriers: Barriers) -> Config {
+        self.barriers = Some(barriers);
         self
     }
 
@@ -242,6 +252,7 @@ impl Config {
             coherence,
             placement: self.placement.unwrap_or(Placement::FirstTouch),
             races: races.unwrap_or_default(),
+            barriers: self.barriers.or(defaults.barriers).unwrap_or_default(),
             detector: self.detector,
             optimisations: self.optimisations.unwrap_or_default(),
             watch_objects: self.watch_objects,

@@ -68,7 +68,7 @@ pub fn among_barriers(kind: CollectiveKind) -> Program {
         Collect(AllReduce),
         Barrier,
     ];
-    Program::new("collectives among barriers", vec![node; 2]).quietly()
+    Program::new("collectives among barriers", vec![node; 2]).by_rounds()
 }
 
 /// A node keeps a lock over a collective, which another needs to reach it.

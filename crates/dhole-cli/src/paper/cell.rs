@@ -85,6 +85,7 @@ impl Cell {
             format!("--nodes={nodes}"),
             format!("--network={network}"),
             format!("--fixed-cost={unit_ns}"),
+            "--barrier=central".to_owned(),
             "--".to_owned(),
         ];
         let name = variant.name().to_lowercase().replace(' ', "-");
@@ -175,8 +176,10 @@ impl Cell {
         };
         command.args(&self.arguments).stdin(Stdio::null());
         // The paper's runs are what their words say, whatever this user's other runs have.
-        command.env_remove(dhole::Defaults::PROTOCOL);
-        command.env_remove(dhole::Defaults::RACES);
+        use dhole::Defaults;
+        for variable in [Defaults::PROTOCOL, Defaults::RACES, Defaults::BARRIER] {
+            command.env_remove(variable);
+        }
         let output = command
             .output()
             .map_err(|cause| failed(cause.to_string()))?;

@@ -554,6 +554,7 @@ fn settings() -> BTreeMap<String, String> {
         "DHOLE_PARK_MS",
         dhole::Defaults::PROTOCOL,
         dhole::Defaults::RACES,
+        dhole::Defaults::BARRIER,
     ];
     let set = names.map(|name| Some((name.to_owned(), env::var(name).ok()?)));
     set.into_iter().flatten().collect()

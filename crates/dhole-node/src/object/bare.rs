@@ -8,9 +8,9 @@ pub(super) mod tests;
 use dhole_heap as heap;
 use dhole_model::{MessageKind, NodeId, ObjectId};
 use dhole_net::Wake;
+use dhole_protocol::Message;
 use dhole_protocol::objects::bare::{self, Lies};
 use dhole_protocol::objects::{CallRef, Outcome, Refusal};
-use dhole_protocol::{Message, here};
 
 use super::copies::{Hosting, MOST_KEPT};
 use super::invoke::Wanted;
@@ -46,9 +46,6 @@ impl State {
     ) -> Option<Wake> {
         if !self.may_be_bare() {
             return None;
-        }
-        if here::is_begun_by(bytes) {
-            return self.take_here(from, bytes);
         }
         match bare::decode(bytes)? {
             Lies::Call(call, delivered) => self.serve_bare(from, call, delivered, answer),

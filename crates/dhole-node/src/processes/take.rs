@@ -18,7 +18,7 @@ use std::time::Duration;
 use dhole_model::NodeId;
 use dhole_net::{Envelope, Incoming, Loss, Outbox, Payload, Wake};
 use dhole_protocol::objects::bare;
-use dhole_protocol::{AbortReason, Message, here, single};
+use dhole_protocol::{AbortReason, Message, barrier_round, single};
 use smallvec::SmallVec;
 
 use super::frame::{Frame, Kind};
@@ -378,10 +378,10 @@ impl Processes {
         let Some(node) = receivers.first() else {
             return;
         };
-        // Whoever is answered waits for it; and for what goes before.
-        let answer = &mut |parts: [&[u8]; 2]| {
-            if !out.is_empty() || !self.post_bytes(from, parts, true) {
-                out.push(self.whole(self.me, from, &parts.concat()));
+        // Whoever is told something waits for it; and for what goes before.
+        let answer = &mut |to, parts: [&[u8]; 2]| {
+            if !out.is_empty() || !self.post_bytes(to, parts, true) {
+                out.push(self.whole(self.me, to, &parts.concat()));
             }
         };
         match node.deliver_bytes(from, bytes, answer) {
@@ -685,7 +685,7 @@ impl Processes {
 fn may_be_taken(frame: Frame<'_>) -> bool {
     let message = frame.message;
     match frame.payload.len() {
-        0 if here::decode(message).is_some() || bare::is_whole(message) => true,
+        0 if barrier_round::decode(message).is_some() || bare::is_whole(message) => true,
         0..AT_ONCE => matches!(single::decode(message), Some((_, []))),
         _ => false,
     }

@@ -68,7 +68,7 @@ impl Pair {
         bytes.extend_from_slice(&payload);
         let node = &self.nodes[to.index()];
         if self.singly && single::is_begun_by(&bytes) {
-            let answer = &mut |parts: [&[u8]; 2]| {
+            let answer = &mut |_, parts: [&[u8]; 2]| {
                 let mut payload = Payload::NONE;
                 payload.extend(parts[1]);
                 let body = Message::decode(parts[0]).unwrap();
@@ -213,7 +213,7 @@ fn a_reply_that_does_not_bring_what_was_asked_for_is_left_to_the_whole_message()
             keep: false,
         });
         let bytes = [&head[..], object].concat();
-        node.deliver_bytes(NodeId(from), &bytes, &mut |_| panic!("an answer"))
+        node.deliver_bytes(NodeId(from), &bytes, &mut |_, _| panic!("an answer"))
     };
     let other = Sent {
         oid: objects[1],
@@ -279,7 +279,7 @@ fn while_the_worker_computes_only_what_it_does_not_write_is_answered() {
             beside,
         };
         let mut said = false;
-        let taken = node.deliver_bytes(NodeId(1), &single::bytes(fetch), &mut |_| said = true);
+        let taken = node.deliver_bytes(NodeId(1), &single::bytes(fetch), &mut |_, _| said = true);
         assert_eq!(taken.is_some(), said);
         said
     };

@@ -158,7 +158,7 @@ impl Turns {
         let ends_it = match message {
             Message::BarrierArrive { .. }
             | Message::BarrierDepart { .. }
-            | Message::BarrierHere(_)
+            | Message::BarrierRound(_)
             | Message::Collective(_) => true,
             Message::Gossiped { carrier, .. } => matches!(**carrier, Message::Collective(_)),
             _ => false,

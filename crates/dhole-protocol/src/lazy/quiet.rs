@@ -1,9 +1,6 @@
 //! Whether there is anything to be done when the worker synchronises.
 
-use dhole_model::{IntervalIndex, NodeId};
-
 use super::Lazy;
-use crate::News;
 
 impl Lazy {
     /// Whether the worker wrote objects that have a home since their last flush.
@@ -36,27 +33,5 @@ impl Lazy {
         let to_tell = self.home.tells || self.arrays.home.tells || self.races.has_to_tell();
         let kept = self.home.has_cached() || self.arrays.home.has_cached();
         !(written || to_tell || kept || self.has_deferred())
-    }
-
-    /// What this node tells that has ended no interval since this one.
-    pub fn nothing_since(&self, last: IntervalIndex) -> News {
-        debug_assert_eq!(last, self.time.of(self.me), "it has ended none");
-        News {
-            time: self.time.clone(),
-            lamport: self.lamport,
-            intervals: Vec::new(),
-        }
-    }
-
-    /// What a node knows at least that has nothing to tell: all its own intervals that this one has
-    /// seen, and of others what all have.
-    pub fn known_of(&self, node: NodeId) -> News {
-        let mut time = self.seen_by_all.clone();
-        time.see(node, self.time.of(node));
-        News {
-            time,
-            lamport: 0,
-            intervals: Vec::new(),
-        }
     }
 }

@@ -25,7 +25,7 @@ impl Message {
             Message::LockGrant { .. }
             | Message::BarrierArrive { .. }
             | Message::BarrierDepart { .. }
-            | Message::BarrierHere(_)
+            | Message::BarrierRound(_)
             | Message::GateForward { .. }
             | Message::GateGrant { .. }
             | Message::GateRelease { .. }

@@ -2,6 +2,7 @@
 
 use dhole_model::{Elements, NodeId, OidRange, PageRange, VectorTime, Version};
 
+use crate::barrier::rounds;
 use crate::objects::MOST_BEGUN;
 use crate::page_command::PagesOf;
 use crate::round::MOST_WANTED;
@@ -278,13 +279,16 @@ impl Message {
                 check_nodes([of.by].into_iter(), nodes, what)
             }
             Message::Deadlock { cycle } => check_waiters(cycle.iter(), nodes),
-            Message::BarrierHere(_) if nodes != 2 => {
-                Err("that a node is at a barrier and has nothing to tell, not of two nodes")
+            Message::BarrierRound(said) if u32::from(said.round) >= rounds(nodes) => {
+                Err("a round that a barrier of so many nodes has not")
+            }
+            Message::BarrierRound(said) if said.round > 0 && said.site.is_some() => {
+                Err("a place of the program in a round that says none")
             }
             // The objects check them, for they need to know the sender.
             Message::Objects(_) => Ok(()),
             Message::DropOut { .. }
-            | Message::BarrierHere(_)
+            | Message::BarrierRound(_)
             | Message::FlushAck { .. }
             | Message::Outdated { .. }
             | Message::OutdatedAck { .. }

@@ -1,7 +1,7 @@
 //! Messages as bytes, for nodes in other processes.
 //!
 //! The form is [postcard]'s: compact, and without names; but for [bare](bare) calls of operations,
-//! fetches of one object and nodes that are [at a barrier](here), of which there are many. What is
+//! fetches of one object and [rounds of barriers](barrier_round), of which there are many. What is
 //! decoded is a message, not a sound one: that is for the protocol to judge (`check`), as with
 //! every message that comes. Decoding takes no more memory than a small multiple of the bytes that
 //! are there, whatever lengths these claim, and does not nest deeper than the types do.
@@ -12,7 +12,7 @@ use postcard::ser_flavors::Flavor;
 use serde::Deserialize;
 use thiserror::Error;
 
-use super::{Message, here, single};
+use super::{Message, barrier_round, single};
 use crate::collection::Gossip;
 use crate::objects::bare;
 
@@ -49,9 +49,9 @@ pub enum DecodeError {
         /// How many.
         bytes: usize,
     },
-    /// They begin as those of a node that is at a barrier and has nothing to tell, and are not.
-    #[error("{bytes} bytes that do not say that a node is at a barrier")]
-    Here {
+    /// They begin as those of a round of a barrier do, and are none.
+    #[error("{bytes} bytes that are no round of a barrier")]
+    BarrierRound {
         /// How many.
         bytes: usize,
     },
@@ -110,7 +110,7 @@ impl Message {
         {
             return Ok(());
         }
-        if let Some(bytes) = here::encode(self) {
+        if let Some(bytes) = barrier_round::encode(self) {
             out.extend_from_slice(&bytes);
             return Ok(());
         }
@@ -144,10 +144,10 @@ impl Message {
             let message = message.ok_or(DecodeError::Bare { bytes: bytes.len() })?;
             return Ok(Message::Objects(Box::new(message.into())));
         }
-        if here::is_begun_by(bytes) {
-            let (here, delivered) =
-                here::decode(bytes).ok_or(DecodeError::Here { bytes: bytes.len() })?;
-            return Ok(Message::BarrierHere(here).after(delivered));
+        if barrier_round::is_begun_by(bytes) {
+            let (bytes, decoded) = (bytes.len(), barrier_round::decode(bytes));
+            let (said, delivered) = decoded.ok_or(DecodeError::BarrierRound { bytes })?;
+            return Ok(Message::BarrierRound(said).after(delivered));
         }
         if single::is_begun_by(bytes) {
             let (bytes, decoded) = (bytes.len(), single::decode(bytes));

@@ -29,9 +29,8 @@ impl Message {
             Message::Objects(message) => message.haste(to),
             message => match message.kind() {
                 FetchReply | PageReply | DiffReply | IdsReply | Gone | Update | DropOut
-                | FlushAck | LockGrant | GateGrant | BarrierArrive | BarrierDepart | Collective => {
-                    Haste::AtLeisure
-                }
+                | FlushAck | LockGrant | GateGrant | BarrierArrive | BarrierDepart
+                | BarrierRound | Collective => Haste::AtLeisure,
                 _ => Haste::AtOnce,
             },
         }
@@ -48,6 +47,7 @@ impl Message {
                 | LockGrant
                 | BarrierArrive
                 | BarrierDepart
+                | BarrierRound
                 | Collective
                 | GateRequest
                 | GateForward
@@ -71,7 +71,7 @@ impl Message {
                 | Message::LockGrant { .. }
                 | Message::GateGrant { .. }
                 | Message::BarrierDepart { .. }
-                | Message::BarrierHere(_)
+                | Message::BarrierRound(_)
                 | Message::Collective(_)
                 | Message::Notify { .. }
         )

@@ -111,15 +111,15 @@ impl Message {
                 let made = OBJECT_AND_SITE * stall.made.len() as u64;
                 NODE + round(&stall.round) + stall.first.as_ref().map_or(0, round) + made
             }
-            // A bit of the barrier's number says whether the node is full.
-            Message::BarrierArrive { news, here, .. } => {
-                const NUMBER: u64 = 8;
-                let here = if *here > 0 { NUMBER } else { 0 };
-                BARRIER + SITE + here + news.wire_bytes()
-            }
-            Message::BarrierHere(here) => BARRIER + PLACE + here.site.map_or(0, |_| SITE),
+            // Bits of the barrier's number say whether the node is full and whether it has news.
+            Message::BarrierArrive { news, .. } => BARRIER + SITE + news.wire_bytes(),
+            Message::BarrierRound(said) => BARRIER + PLACE + said.site.map_or(0, |_| SITE),
             // A bit of the barrier's number says whether diffs are collected.
-            Message::BarrierDepart { news, .. } => BARRIER + news.wire_bytes(),
+            Message::BarrierDepart { news, rounds, .. } => {
+                const ROUNDS: u64 = 4;
+                let rounds = if *rounds > 0 { ROUNDS } else { 0 };
+                BARRIER + rounds + news.wire_bytes()
+            }
             Message::Probe { path, confirms, .. } => {
                 9 + Waiter::all_bytes(path) + Waiter::all_bytes(confirms)
             }

@@ -4,7 +4,8 @@ use dhole_model::{CallSite, NodeId};
 
 use super::Protocol;
 use crate::collective::{
-    Called, CalledAt, Collective, CollectiveEvent, CollectiveMessage, Legs, children, mismatch,
+    Called, CalledAt, Collective, CollectiveEvent, CollectiveMessage, Legs, Mismatch, children,
+    mismatch,
 };
 use crate::command::{Command, Commands, Event, ProtocolError};
 use crate::{BarrierId, Message, WaitingFor};
@@ -24,6 +25,7 @@ impl Protocol {
             let number = self.barrier.next_number();
             let what = Called::Collective(kind);
             self.check_call(what, of, site)?;
+            self.check_heard(what, site)?;
             self.lazy.end_interval(out);
             self.collectives
                 .enter(Collective { number, kind, of }, site);
@@ -64,7 +66,6 @@ impl Protocol {
             Event::Finish => (Called::End, CallSite::runtime("the end of the run")),
             Event::Arrive { once: true, site } => (Called::Once, *site),
             Event::Arrive { site, .. }
-            | Event::ArriveQuietly { site }
             | Event::Switch { site, .. }
             | Event::SwitchArray { site, .. }
             | Event::ArriveToCollect { site } => (Called::Barrier, *site),
@@ -83,6 +84,18 @@ impl Protocol {
         let what = Called::at(barrier);
         let there = CalledAt { node, what, site };
         self.collectives.check_arrival(barrier.number(), there)
+    }
+
+    /// The worker is about to call a collective: no node may be known at a barrier of its number.
+    fn check_heard(&self, what: Called, site: CallSite) -> Result<(), ProtocolError> {
+        let Some((other, other_site)) = self.barrier.heard_before() else {
+            return Ok(());
+        };
+        let called = |node, what, site| CalledAt { node, what, site };
+        Err(ProtocolError::Mismatch(Box::new(Mismatch {
+            here: called(self.me, what, site),
+            there: called(other, Called::Barrier, other_site),
+        })))
     }
 
     /// Tells a neighbour what it may lack, beside the value that goes to it.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use dhole_model::{CallSite, IntervalIndex, NodeId};
 
 use super::Protocol;
-use crate::barrier::{Arrived, Barrier, Here, MANAGER, Told};
+use crate::barrier::{Arrived, BarrierRound, MANAGER};
 use crate::command::{Command, Commands, ProtocolError};
 use crate::{BarrierId, Message, News, Untold, WaitingFor};
 
@@ -20,6 +20,8 @@ impl Protocol {
         self.wait_for.begin(WaitingFor::Barrier(barrier), site);
         let news = self.lazy.own_news_from(first_untold);
         self.barrier.tells(news.time.of(self.me), site);
+        self.barrier.join_rounds();
+        self.say_rounds(out);
         self.tell_arrival(barrier, news, site, out)
     }
 
@@ -41,16 +43,17 @@ impl Protocol {
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
         let full = self.lazy.treadmarks.is_full();
+        let has_news = self.has_news();
         if self.me == MANAGER {
             self.lazy.treadmarks.arrived(full);
-            return self.arrived(self.me, barrier, news, site, out);
+            return self.arrived(self.me, barrier, (news, has_news), site, out);
         }
         let message = Message::BarrierArrive {
             barrier,
             news: Box::new(news),
             site,
             full,
-            here: self.barrier.said_here(),
+            has_news,
         };
         out.push(Command::Send {
             to: MANAGER,
@@ -59,119 +62,161 @@ impl Protocol {
         Ok(())
     }
 
-    /// The other of two nodes.
-    pub fn other(&self) -> NodeId {
-        NodeId(1 - self.me.0.min(1))
+    /// Whether the next barrier of the program begins with rounds: all nodes say the same.
+    pub(super) fn begins_with_rounds(&self) -> bool {
+        self.barrier.begins_with_rounds() && self.collectives.is_level()
     }
 
-    /// The worker arrives at a barrier where nobody brings a value: what this node says to the
-    /// [other](Protocol::other), and whether both go on at once. None where there are not two
-    /// nodes, or one of them has more to tell.
-    #[inline]
-    pub fn arrive_quietly(&mut self, site: CallSite) -> Option<(Here, bool)> {
-        let lazy = &self.lazy;
-        let quiet = lazy.is_quiet() && lazy.is_known_to_all() && lazy.treadmarks.is_unused();
-        let quiet = quiet && !lazy.races.is_asking();
-        let quiet = quiet && self.collectives.is_idle();
-        if lazy.time().nodes() != 2 || self.over || !quiet {
-            return None;
-        }
-        let last = lazy.time().of(self.me);
-        let news = || lazy.nothing_since(last);
-        let arrived = self.barrier.arrive_quietly(self.me, news, last, site)?;
-        let barrier = BarrierId::Program(arrived.0.number);
-        match arrived.1 {
-            true => self.met_quietly(),
-            false => {
-                self.wait_for.begin(WaitingFor::Barrier(barrier), site);
+    /// Whether another node may lack what this one knows, or collect its diffs.
+    fn has_news(&self) -> bool {
+        !(self.lazy.is_known_to_all() && self.lazy.treadmarks.is_unused())
+    }
+
+    pub(super) fn arrive_in_rounds(
+        &mut self,
+        site: CallSite,
+        out: &mut Commands,
+    ) -> Result<(), ProtocolError> {
+        self.lazy.end_interval(out);
+        self.begin_rounds(site);
+        self.go_on_in_rounds(out)
+    }
+
+    fn begin_rounds(&mut self, site: CallSite) {
+        let last = self.lazy.time().of(self.me);
+        let barrier = self.barrier.begin_rounds(self.has_news(), last, site);
+        self.wait_for.begin(WaitingFor::Barrier(barrier), site);
+    }
+
+    /// Says what can be said in the rounds, and does what they come to.
+    fn go_on_in_rounds(&mut self, out: &mut Commands) -> Result<(), ProtocolError> {
+        self.say_rounds(out);
+        match self.barrier.end_of_rounds() {
+            None => Ok(()),
+            Some(false) => {
+                self.depart_without_news();
+                self.lazy.acquired(out);
+                self.go_on(out);
+                Ok(())
+            }
+            Some(true) => {
+                let Some((barrier, first, site)) = self.barrier.leave_rounds() else {
+                    return Ok(());
+                };
+                let news = self.lazy.own_news_from(first);
+                self.barrier.tells(news.time.of(self.me), site);
+                self.tell_arrival(barrier, news, site, out)
             }
         }
-        Some(arrived)
     }
 
-    /// Both are there, and have nothing to tell.
-    fn met_quietly(&mut self) {
-        self.barrier.depart_quietly();
+    fn say_rounds(&mut self, out: &mut Commands) {
+        while let Some((to, said)) = self.barrier.next_round() {
+            let message = Message::BarrierRound(said);
+            out.push(Command::Send { to, message });
+        }
+    }
+
+    /// All are there, and none has news.
+    fn depart_without_news(&mut self) {
+        self.barrier.depart_without_news();
         self.collectives.met();
-        // Its processes may have done more since it arrived, which the other has not seen.
+        // Its processes may have done more since it arrived, which others have not seen.
         self.gates.met(&self.lazy.seen_by_all);
     }
 
-    /// Both are there, and this node goes on.
-    fn depart_quietly(&mut self, out: &mut Commands) {
-        self.met_quietly();
-        self.lazy.acquired(out);
-        self.go_on(out);
-    }
-
-    /// At the manager: a node that arrives says at which barrier it was last there with nothing to
-    /// tell. If the manager was as well, both have gone on from there.
-    pub(super) fn was_there(&mut self, here: u64, out: &mut Commands) {
-        if self.barrier.is_quietly_there() && here == self.barrier.said_here() && !self.over {
-            self.depart_quietly(out);
+    /// The worker arrives at a barrier where nobody brings a value, in one call of [`step`]
+    /// without commands: gives to `say` what this node says and to whom, and says whether the
+    /// worker goes on at once. None where the barrier begins without rounds, or more is to be
+    /// done; then nothing was.
+    ///
+    /// [`step`]: Protocol::step
+    #[inline]
+    pub fn arrive_in_place(
+        &mut self,
+        site: CallSite,
+        say: &mut dyn FnMut(NodeId, BarrierRound),
+    ) -> Option<bool> {
+        let simple = self.begins_with_rounds()
+            && self.lazy.is_quiet()
+            && !self.has_news()
+            && !self.lazy.races.is_asking()
+            && self.collectives.is_idle()
+            && !self.barrier.has_heard_of_news();
+        if !simple || self.over || self.barrier.is_waiting() {
+            return None;
+        }
+        self.begin_rounds(site);
+        self.say_in_place(say);
+        match self.barrier.end_of_rounds() {
+            None => Some(false),
+            Some(_) => {
+                self.depart_without_news();
+                self.wait_for.end();
+                Some(true)
+            }
         }
     }
 
-    /// The other of two nodes says that it is there.
-    pub(super) fn told_here(
+    fn say_in_place(&mut self, say: &mut dyn FnMut(NodeId, BarrierRound)) {
+        while let Some((to, said)) = self.barrier.next_round() {
+            self.traffic.sent_to(to);
+            say(to, said);
+        }
+    }
+
+    /// Another node says something in a round.
+    pub(super) fn told_round(
         &mut self,
         from: NodeId,
-        here: Here,
+        said: BarrierRound,
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
-        Barrier::check_here(self.me, from, here.manages)?;
-        if self.me == MANAGER {
-            // It has gone on from the barrier before, and what it said there is still on its way.
-            self.was_there(here.number, out);
+        let in_collective = self.collectives.is_in_one();
+        let site = self.barrier.check_round(from, &said, in_collective)?;
+        if said.round == 0 {
+            self.check_arrived(from, BarrierId::Program(said.number), site)?;
         }
-        match self.barrier.told_here(self.me, from, here)? {
-            Told::Nothing => Ok(()),
-            Told::Over if self.over => Ok(()),
-            Told::Over => {
-                self.depart_quietly(out);
-                Ok(())
-            }
-            Told::Arrival(barrier, site) => {
-                let news = self.lazy.known_of(from);
-                self.arrived(from, barrier, news, site, out)?;
-                self.barrier.was_quiet(from);
-                Ok(())
-            }
-        }
+        self.barrier.hear_round(&said);
+        self.barrier.join_rounds();
+        self.go_on_in_rounds(out)
     }
 
-    /// Takes what the other of two nodes says, where nothing comes of it but that this one goes on,
-    /// if it waits for that: whether it does. None where nothing has happened yet.
+    /// Whether a wait of the program for the end of rounds is over with this.
+    pub fn ends_rounds(&self, said: &BarrierRound) -> bool {
+        self.barrier.end_of_rounds_after(said).is_some()
+    }
+
+    /// Takes what another node says in a round, in place of [`step`](Protocol::step), where all
+    /// that comes of it is that this node says more, or goes on. Gives what it says to `say`, and
+    /// returns whether it goes on. None where nothing has happened yet.
     #[inline]
-    pub fn hears_here(&mut self, from: NodeId, here: Here) -> Option<bool> {
-        let two = self.lazy.time().nodes() == 2;
-        let busy = self.over || self.collectives.is_in_one();
-        if !two || busy || !self.barrier.is_next(here.number) {
+    pub fn hear_in_place(
+        &mut self,
+        from: NodeId,
+        said: &BarrierRound,
+        say: &mut dyn FnMut(NodeId, BarrierRound),
+    ) -> Option<bool> {
+        if self.over || self.collectives.is_in_one() {
             return None;
         }
-        let there = self.barrier.is_quietly_there();
-        let simple = match there {
-            true => self.lazy.is_quiet() && !self.lazy.races.is_asking(),
-            false => !self.barrier.is_waiting(),
+        let waits = self.barrier.is_in_rounds();
+        let simple = match self.barrier.end_of_rounds_after(said) {
+            Some(news) => !news && self.lazy.is_quiet() && !self.lazy.races.is_asking(),
+            None => waits || !self.barrier.is_waiting(),
         };
-        if !simple {
+        if !simple || self.barrier.check_round(from, said, false).is_err() {
             return None;
         }
-        match self.barrier.told_here(self.me, from, here).ok()? {
-            Told::Over => {
-                self.met_quietly();
-                self.wait_for.end();
-            }
-            Told::Nothing => {}
-            Told::Arrival(barrier, site) => {
-                let news = self.lazy.known_of(from);
-                // Not all: this node has not arrived.
-                self.barrier.arrived(from, barrier, news, site).ok()?;
-                self.barrier.was_quiet(from);
-            }
-        }
+        self.barrier.hear_round(said);
         self.traffic.received_from(from);
-        Some(there)
+        self.say_in_place(say);
+        let over = self.barrier.end_of_rounds().is_some();
+        if over {
+            self.depart_without_news();
+            self.wait_for.end();
+        }
+        Some(over)
     }
 
     /// The manager asks for an interval of this node that another one says to have seen.
@@ -201,14 +246,14 @@ impl Protocol {
         &mut self,
         from: NodeId,
         barrier: BarrierId,
-        news: News,
+        news: (News, bool),
         site: CallSite,
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
         self.check_arrived(from, barrier, site)?;
         match self.barrier.arrived(from, barrier, news, site)? {
             Arrived::NotAll => Ok(()),
-            Arrived::All(barrier, departures) => {
+            Arrived::All(barrier, departures, rounds) => {
                 let program = matches!(barrier, BarrierId::Program(_) | BarrierId::Once(_));
                 let collect = program && self.lazy.treadmarks.collects();
                 let mut departures = departures.into_iter();
@@ -218,6 +263,7 @@ impl Protocol {
                         barrier,
                         news: Box::new(news),
                         collect,
+                        rounds,
                     };
                     out.push(Command::Send {
                         to: NodeId::at(node + 1),
@@ -225,7 +271,7 @@ impl Protocol {
                     });
                 }
                 own.map_or(Ok(()), |news| {
-                    self.depart(self.me, barrier, &news, collect, out)
+                    self.depart(self.me, barrier, &news, (collect, rounds), out)
                 })
             }
             Arrived::Apart(waiters) => {
@@ -249,7 +295,7 @@ impl Protocol {
         from: NodeId,
         barrier: BarrierId,
         news: &News,
-        collect: bool,
+        (collect, rounds): (bool, u32),
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
         if self.over {
@@ -257,6 +303,7 @@ impl Protocol {
         }
         self.barrier.check_departure(barrier, from)?;
         let records = self.lazy.check(from, news)?;
+        self.barrier.told_next(rounds);
         self.barrier.depart(news.time.of(self.me));
         self.lazy.apply(news, records, out);
         self.lazy.met(news);

@@ -197,6 +197,7 @@ fn a_departure_from_a_barrier_that_nobody_waits_at_is_refused() {
                 barrier,
                 news: no_news(2),
                 collect: false,
+                rounds: 0,
             },
         )
     };
@@ -228,6 +229,7 @@ fn a_departure_whose_news_has_a_gap_is_refused() {
                 barrier,
                 news,
                 collect: false,
+                rounds: 0,
             },
         ),
     );

@@ -140,22 +140,37 @@ fn spoiled(message: &Message, to: NodeId) -> Vec<(&'static str, Message)> {
         Message::BarrierArrive { barrier, .. } | Message::BarrierDepart { barrier, .. } => {
             *barrier = BarrierId::Program(77);
         }
-        Message::BarrierHere(here) => here.number = 77,
+        Message::BarrierRound(said) => said.number = 77,
         _ => {}
     });
-    with("at the barrier after", &|m| match m {
-        Message::BarrierHere(here) => here.number += 1,
-        Message::BarrierArrive { here, .. } => *here += 1,
-        _ => {}
-    });
-    with("at a place that was never told of", &|m| {
-        if let Message::BarrierHere(here) = m {
-            (here.place, here.site) = (u32::MAX, None);
+    with("at the barrier after", &|m| {
+        if let Message::BarrierRound(said) = m {
+            said.number += 1;
         }
     });
-    with("of who manages the barrier, or does not", &|m| {
-        if let Message::BarrierHere(here) = m {
-            here.manages = !here.manages;
+    with("at a place that was never told of", &|m| {
+        if let Message::BarrierRound(said) = m {
+            (said.place, said.site) = (u32::MAX, None);
+        }
+    });
+    with("in the round after", &|m| {
+        if let Message::BarrierRound(said) = m {
+            said.round = said.round.wrapping_add(1);
+        }
+    });
+    with("in a round that no barrier has", &|m| {
+        if let Message::BarrierRound(said) = m {
+            said.round = u8::MAX;
+        }
+    });
+    with("of news, or of none", &|m| match m {
+        Message::BarrierRound(said) => said.news = !said.news,
+        Message::BarrierArrive { has_news, .. } => *has_news = !*has_news,
+        _ => {}
+    });
+    with("with rounds next, or without", &|m| {
+        if let Message::BarrierDepart { rounds, .. } = m {
+            *rounds = u32::MAX - *rounds;
         }
     });
     with("about another lock", &|m| match m {

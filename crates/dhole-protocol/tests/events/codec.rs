@@ -8,7 +8,7 @@ use dhole_model::{CallSite, Elements, MAX_NODES, NodeId, Oid, VectorTime, Versio
 use dhole_protocol::objects::ObjectsMessage;
 use dhole_protocol::{
     AbortReason, BarrierId, DecodeError, FlushedAt, FlushedElements, HandedOut, Interval, Message,
-    News, PushedElements, SentElements, Waiter, WaitingFor, WrittenPages, here,
+    News, PushedElements, SentElements, Waiter, WaitingFor, WrittenPages, barrier_round,
 };
 use proptest::prelude::*;
 
@@ -33,7 +33,7 @@ variants! {
     Fetch FetchReply Update DropOut Flush FlushAck Outdated OutdatedAck FetchElements
     ElementsReply UpdateElements DropOutElements FlushElements ElementsFlushed ElementsGone Gone
     PageRequest PageReply DiffRequest DiffReply LockRequest LockForward LockGrant Notify
-    GateRequest GateForward GateGrant GateRelease BarrierArrive BarrierDepart BarrierHere Probe
+    GateRequest GateForward GateGrant GateRelease BarrierArrive BarrierDepart BarrierRound Probe
     WhereWritten WrittenAt Stall Untold Told Deadlock Abort Gossiped OutdatedElements
     OutdatedElementsAck Objects Collective After AskIds HandIdsOut
 }
@@ -140,7 +140,9 @@ fn a_part_of_a_message_and_one_with_something_behind_it_are_none() {
         let more = Message::decode(&bytes);
         let refused = match message {
             // All its bytes are looked at at once.
-            _ if here::is_begun_by(&bytes) => matches!(more, Err(DecodeError::Here { .. })),
+            _ if barrier_round::is_begun_by(&bytes) => {
+                matches!(more, Err(DecodeError::BarrierRound { .. }))
+            }
             _ => matches!(more, Err(DecodeError::TooLong { rest: 1, .. })),
         };
         assert!(refused, "{more:?}");
@@ -208,7 +210,7 @@ fn times_of_more_nodes_than_there_can_be_are_decoded_and_left_to_be_refused() {
         }),
         site: site(1),
         full: false,
-        here: 300,
+        has_news: true,
     };
     assert_eq!(Message::decode(&encoded(&message)).as_ref(), Ok(&message));
 }

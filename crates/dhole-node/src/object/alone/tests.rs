@@ -103,7 +103,7 @@ impl Here {
     fn takes(&self, from: u16, call: &Call, numbered: &Numbered) -> Option<Wake> {
         let head = ordered::data_head(call.by_ref(), numbered).unwrap();
         let bytes = [&head[..], &call.arguments].concat();
-        let nobody = &mut |_: [&[u8]; 2]| panic!("an answer");
+        let nobody = &mut |_, _: [&[u8]; 2]| panic!("an answer");
         self.node.deliver_bytes(NodeId(from), &bytes, nobody)
     }
 
@@ -117,9 +117,11 @@ impl Here {
         let head = ordered::submit_head(call.by_ref(), &submitted).unwrap();
         let bytes = [&head[..], &call.arguments].concat();
         let mut answer = None;
-        let taken = self.node.deliver_bytes(NodeId(from), &bytes, &mut |parts| {
-            answer = Some(Message::decode(&parts.concat()).unwrap());
-        });
+        let taken = self
+            .node
+            .deliver_bytes(NodeId(from), &bytes, &mut |_, parts| {
+                answer = Some(Message::decode(&parts.concat()).unwrap());
+            });
         assert_eq!(taken.is_some(), answer.is_some());
         answer
     }

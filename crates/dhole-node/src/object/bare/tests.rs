@@ -109,7 +109,7 @@ fn answer(node: &Node, call: &Call, delivered: u64) -> Option<Message> {
     let mut answer = None;
     let head = bare::call_head(call.by_ref(), delivered);
     let bytes = [&head[..], &call.arguments].concat();
-    let taken = node.deliver_bytes(NodeId(1), &bytes, &mut |parts| {
+    let taken = node.deliver_bytes(NodeId(1), &bytes, &mut |_, parts| {
         answer = Some(Message::decode(&parts.concat()).unwrap());
     });
     assert_eq!(taken.is_some(), answer.is_some());
@@ -169,7 +169,7 @@ fn nothing_happens_where_more_comes_of_a_call() {
         },
         0,
     );
-    assert_eq!(node.deliver_bytes(NodeId(1), &[], &mut |_| ()), None);
+    assert_eq!(node.deliver_bytes(NodeId(1), &[], &mut |_, _| ()), None);
     // Another waits for its guard, which it may make true.
     step(&node, |state, step| {
         let message = ObjectsMessage::Bare {
@@ -185,7 +185,7 @@ fn nothing_happens_where_more_comes_of_a_call() {
 /// What node 1's reply is to node 0, which has made a call there, bare.
 fn reply(node: &Node, from: u16, number: u64, delivered: u64) -> Option<Wake> {
     let bytes = [&bare::reply_head(number, delivered)[..], &[9]].concat();
-    node.deliver_bytes(NodeId(from), &bytes, &mut |_| {
+    node.deliver_bytes(NodeId(from), &bytes, &mut |_, _| {
         panic!("an answer to a reply")
     })
 }

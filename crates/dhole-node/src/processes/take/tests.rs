@@ -239,7 +239,7 @@ impl Receiver<Message> for Noting {
         &self,
         _: NodeId,
         bytes: &[u8],
-        _: &mut dyn FnMut([&[u8]; 2]),
+        _: &mut dyn FnMut(NodeId, [&[u8]; 2]),
     ) -> Option<Wake> {
         lock(&self.0).push(Noted::Bytes(bytes.to_vec()));
         Some(Wake::No)

@@ -51,31 +51,28 @@ pub fn moments() -> Vec<Moment> {
     moments.extend(all_others());
     moments.extend(pages());
     moments.extend(untold());
-    moments.extend(here());
+    moments.extend(rounds());
     moments.extend(collectives());
     moments.extend(ids());
     moments
 }
 
-/// Barriers of two nodes, of which one or both have nothing to tell.
-fn here() -> Vec<Moment> {
-    let mut of = Run::new(Pack::with_object(2));
+/// Barriers of three nodes that begin with rounds, with news and without.
+fn rounds() -> Vec<Moment> {
+    let mut of = Run::new(Pack::with_object(3));
+    let all = of.pack.nodes.iter_mut();
+    all.for_each(|node| *node = node.clone().disseminating(u32::MAX));
+    let arrive = |line| Event::Arrive {
+        once: false,
+        site: site(line),
+    };
     of.run(1, miss(OBJECT, 0));
-    let quietly = |line| Event::ArriveQuietly { site: site(line) };
-    for nodes in [[0, 1], [1, 0], [0, 1]] {
-        nodes.into_iter().for_each(|node| of.run(node, quietly(3)));
+    for nodes in [[0, 1, 2], [2, 1, 0]] {
+        nodes.into_iter().for_each(|node| of.run(node, arrive(3)));
         of.pack.write(nodes[0], OBJECT);
-        nodes.into_iter().for_each(|node| of.run(node, quietly(4)));
-        of.run(1 - nodes[0], miss(OBJECT, nodes[0]));
+        nodes.into_iter().for_each(|node| of.run(node, arrive(4)));
+        of.run(nodes[2], miss(OBJECT, nodes[0]));
     }
-    // Node 1 is heard at the next barrier first.
-    of.pack.begin(1, quietly(5));
-    of.pack.begin(0, quietly(5));
-    let late = of.pack.in_flight.pop_front().expect("that it is there");
-    of.pack.settle();
-    of.run(1, quietly(6));
-    of.pack.in_flight.push_back(late);
-    of.run(0, quietly(6));
     of.moments
 }
 
