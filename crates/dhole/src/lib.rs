@@ -49,8 +49,8 @@
 //! | `sim` | the simulated cluster: the module `sim`, `Config::simulate`, `dhole sim` |
 //! | `mpi` | nodes that `mpirun` starts; implies `processes`, needs an MPI library |
 //!
-//! All but `mpi` are on by default. Without any, nodes are threads of one process. A program that is
-//! asked for what it is built without ends with a [`MissingFeature`], which names the feature.
+//! All but `mpi` are on by default. Without any, nodes are threads of one process. A program that
+//! is asked for what it is built without ends with a [`MissingFeature`], which names the feature.
 //!
 //! # Consistency
 //!
