@@ -156,9 +156,8 @@ struct Calling {
 }
 
 impl Worker<'_> {
-    /// Gives node 0's `value` to every node: any value that can be serialised. The values that
+    /// Returns node 0's `value` on every node: any value that can be serialised. The values that
     /// other nodes pass are dropped. What node 0 wrote before is visible to every node after it.
-    /// n-1 messages, along a tree.
     ///
     /// Node 0 does not wait for the others. (After eight collectives of this kind in a row without
     /// a barrier the next one makes sure that nobody is left behind: then it takes n-1 messages

@@ -59,7 +59,8 @@ impl RwLock {
         RwLockId(self.0.get() - 1)
     }
 
-    /// Waits until no node writes under the lock, and none that asked before waits to.
+    /// Waits for the lock to read: until no node holds it to write, and no earlier request to write
+    /// waits.
     ///
     /// # Errors
     /// [`SyncError::Protocol`] when this node holds the lock, to read or to write,
@@ -71,7 +72,7 @@ impl RwLock {
         w.enter(Passage::Read(self.id()), site).map(HeldShared)
     }
 
-    /// Waits until no other node reads or writes under the lock.
+    /// Waits for the lock to write: until no other node holds it.
     ///
     /// # Errors
     /// As [`read`](RwLock::read).
@@ -193,7 +194,7 @@ impl Semaphore {
         w.acquire(Event::Enter { passage, site }, site)
     }
 
-    /// Adds a permit, whoever acquired it, if anyone did.
+    /// Adds a permit, also if no node acquired one.
     ///
     /// # Errors
     /// [`SyncError::Protocol`] when the semaphore has `u32::MAX` permits. Where another node

@@ -8,21 +8,19 @@ use dhole_model::{CallSite, Elements, Oid};
 use dhole_protocol::{Race, RacingWrite};
 use serde::{Deserialize, Serialize};
 
-/// Two nodes wrote one object or the same elements of an array, or one freed it that the other
-/// wrote or freed too, and neither happened before
-/// the other: nothing that synchronises lies between them. One of the values has won, the same on
-/// all nodes.
+/// A race: two nodes wrote one object, or the same elements of an array, and no synchronisation
+/// orders the writes. A `free` counts as a write. One of the values has won, the same on all nodes.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct RaceReport {
     /// The object or array.
     pub oid: Oid,
-    /// What it is; the type of an array's elements.
+    /// The type of the object, or of the array's elements.
     pub type_name: Arc<str>,
-    /// Of an array, the elements that both wrote.
+    /// The elements that both wrote, if it is an array.
     pub elements: Option<Elements>,
-    /// Where in the program it was allocated.
+    /// The source line that allocated it.
     pub allocated_at: Option<CallSite>,
-    /// Who wrote it and where, in the order of the nodes.
+    /// The two nodes that wrote it, and their source lines, in the order of the nodes.
     pub writes: [RacingWrite; 2],
 }
 

@@ -10,14 +10,14 @@ use dhole_protocol::{Event, ProtocolError, Unread};
 use crate::error::{Error, Result};
 use crate::worker::{Failure, Worker};
 
-/// A worker that allocates under a protocol of its own: see [`Worker::under`].
+/// A worker that allocates under a chosen protocol; [`Worker::under`] makes it.
 pub struct Under<'w, 'id> {
     worker: &'w mut Worker<'id>,
     coherence: Coherence,
 }
 
 impl<'id> Worker<'id> {
-    /// Allocates under this protocol, whatever the run's default is:
+    /// Chooses the protocol of the next allocation, instead of the run's default:
     /// `w.under(Coherence::Home).alloc(value)`. Under [`Coherence::Home`] this node becomes the
     /// objects' home.
     pub fn under(&mut self, coherence: Coherence) -> Under<'_, 'id> {
@@ -27,11 +27,10 @@ impl<'id> Worker<'id> {
         }
     }
 
-    /// From here on these objects are kept consistent by another protocol. Every node calls it at
-    /// the same point with the same objects and protocol; it is a barrier. `what` names one
-    /// object, objects that were allocated together, or an array. What changes to
-    /// [`Coherence::Home`] is at home where it was written last, or, never written, where it was
-    /// allocated.
+    /// Changes the protocol of objects or of an array, and is a barrier. Every node calls it at the
+    /// same point with the same objects and protocol. `what` names one object, objects that were
+    /// allocated together, or an array. Under [`Coherence::Home`] the home becomes the last writer,
+    /// or the allocating node if no node wrote it.
     ///
     /// # Errors
     /// [`AccessError::Foreign`](crate::AccessError) for a reference of another cluster,

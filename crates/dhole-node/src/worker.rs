@@ -14,10 +14,10 @@ use crate::spawn::Children;
 
 /// A node's worker: the token that lets a program touch shared objects.
 ///
-/// There is one on each node, lent to the program by `run`. Reading an object borrows it, writing
-/// one borrows it mutably, and whatever synchronises takes it mutably, so that no reference
-/// outlives the interval in which what it shows is consistent. It is neither `Send` nor `Sync`,
-/// and its brand `'id` keeps the tokens of two nodes or two clusters from being swapped.
+/// `run` lends one to the program on each node. A read borrows it, a write borrows it mutably, and
+/// every call that synchronises takes it mutably. So no reference outlives the interval in which
+/// its bytes are consistent. It is neither `Send` nor `Sync`, and its brand `'id` keeps the tokens
+/// of two nodes or two clusters from being swapped.
 pub struct Worker<'id> {
     pub(crate) token: OnThread<Token<'id>>,
     pub(crate) link: OnThread<Link<'id>>,
@@ -56,18 +56,18 @@ impl<'id> Worker<'id> {
         }
     }
 
-    /// This node.
+    /// The number of this node.
     pub fn node(&self) -> NodeId {
         self.link.node.id
     }
 
-    /// How many nodes the cluster has.
+    /// The number of nodes of the cluster.
     pub fn nodes(&self) -> usize {
         self.link.node.nodes
     }
 
-    /// Whether the run goes on when nodes are lost: what must outlive a node is kept
-    /// [replicated](crate::object::replicated) then.
+    /// Whether the run goes on when nodes are lost. A program then makes the objects
+    /// [replicated](crate::object::replicated) that must outlive a node.
     pub fn survives(&self) -> bool {
         self.link.survives()
     }
@@ -92,12 +92,13 @@ impl<'id> Worker<'id> {
         self.link.machine.work(self.node(), units);
     }
 
-    /// Answers processes of the same machine that have asked this one for something meanwhile. It
-    /// costs a look at memory where nobody has, and nothing on other machines: whoever waits for a
-    /// node that computes is answered by another thread there, which has to be woken for it, or by
-    /// the next access there that has to ask for something itself. So a computation that is long
-    /// and reads what others read should call this every few microseconds: once for a body, a
-    /// molecule, a row. It ends no borrow, and does not synchronise.
+    /// Answers the requests that other processes of the same machine have sent to this node.
+    ///
+    /// A call without requests costs one read of memory; on other machines it does nothing. Without
+    /// it a request to a node that computes is answered by the service thread, which must be woken
+    /// first, or at this worker's next miss. So a long computation that reads what others read
+    /// calls this every few microseconds: once for a body, a molecule, a row. It ends no borrow,
+    /// and does not synchronise.
     ///
     /// # Errors
     /// [`SyncError`] where something had come, and the run is over or what came must not be. Where
@@ -125,13 +126,13 @@ impl<'id> Worker<'id> {
         served.map_err(|failure| self.link.sync_error(*failure, site))
     }
 
-    /// What this node has counted so far.
+    /// The counters of this node up to now.
     pub fn counters(&self) -> Counters {
         self.link.node.counters()
     }
 
-    /// Ends the borrow epoch and lets what waits for this worker happen, another process of this
-    /// node too if it can go on, nothing else: no synchronisation, no write notices.
+    /// Ends all borrows and answers requests of other nodes, without synchronising and without
+    /// write notices. Another process of this node goes on too, if one can.
     #[track_caller]
     pub fn pause(&mut self) -> Result<(), SyncError> {
         let site = CallSite::caller();

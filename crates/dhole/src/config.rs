@@ -15,8 +15,10 @@ use crate::defaults::Defaults;
 use crate::process;
 use crate::report::{Report, Run, Simulated};
 
-/// How to run a program. What the command `dhole` says of the cluster goes before what is set
-/// here, so that it can run any program on any number of nodes.
+/// The settings of a run, and the methods that start it.
+///
+/// The command `dhole` overrides what is set here of the cluster, so that it can run any program on
+/// any number of nodes.
 #[derive(Clone, Debug)]
 pub struct Config {
     nodes: usize,
@@ -54,50 +56,56 @@ impl Config {
         }
     }
 
-    /// Decides the nodes' random numbers.
+    /// Sets the seed of the nodes' random numbers, [`Worker::random`].
     pub fn seed(mut self, seed: u64) -> Config {
         self.seed = seed;
         self
     }
 
-    /// How long a node waits for a lock or at a barrier before it looks for a deadlock; 1 s
-    /// unless set. The waiting time doubles each time that none is found.
+    /// Sets how long a node waits for a lock or at a barrier before it searches for a deadlock; 1 s
+    /// unless set. The time doubles after each search that finds none.
     pub fn suspect_after(mut self, time: Duration) -> Config {
         self.suspect_after = time;
         self
     }
 
-    /// How objects are kept consistent unless their allocation says otherwise
-    /// ([`Worker::under`]): unless set, as `dhole run --protocol` or `dhole sim --protocol` says
-    /// ([`Defaults`]), or lazily. The results of a program without races do not
-    /// depend on it; its messages do (`docs/protocols.md`).
+    /// Sets the protocol that keeps objects consistent unless their allocation names another
+    /// ([`Worker::under`]).
+    ///
+    /// Unless set, it is what `dhole run --protocol` or `dhole sim --protocol` says ([`Defaults`]),
+    /// or lazy. The results of a program without races do not depend on it; its messages do
+    /// (`docs/protocols.md`).
     pub fn coherence(mut self, coherence: Coherence) -> Config {
         self.coherence = Some(coherence);
         self
     }
 
-    /// Where copies of objects lie: where each node first touched them unless set, or with
-    /// [`Placement::Everywhere`] at the same place on every node, in the order in which the
-    /// program allocated them (DOSA, section 3.3), which is how TreadMarks' pages always lie: a run
-    /// under it refuses the other ([`ConfigError::PagesHaveNo`]).
+    /// Sets where a node stores copies of objects: in the order of its first accesses, unless set.
+    ///
+    /// With [`Placement::Everywhere`] each object has the same address on every node, in the order
+    /// in which the program allocated them (DOSA, section 3.3). TreadMarks always places pages so:
+    /// a run under it refuses the other placement ([`ConfigError::PagesHaveNo`]).
     pub fn placement(mut self, placement: Placement) -> Config {
         self.placement = Some(placement);
         self
     }
 
-    /// How accesses are found that must not be made yet: [`Detector::Check`] unless set. Nothing
-    /// but the time depends on it (`docs/detectors.md`). A system that lacks what a detector needs
-    /// makes the run fail with [`RunError::Reserve`] before it starts.
+    /// Sets how the runtime detects misses and first writes: [`Detector::Check`]
+    /// unless set.
+    ///
+    /// Only the time depends on it (`docs/detectors.md`). Where the system lacks what a detector
+    /// needs, the run fails with [`RunError::Reserve`] before it starts.
     pub fn detector(mut self, detector: Detector) -> Config {
         self.detector = detector;
         self
     }
 
-    /// What becomes of races: unless set, what `dhole run --races` or `dhole sim --races` says
-    /// ([`Defaults`]), or [`Races::Warn`]. They are reported with the object, its
-    /// type, the line that allocated it, and both nodes and lines that wrote it. TreadMarks, whose
-    /// pages have several writers, looks for none, and refuses to
-    /// ([`ConfigError::PagesHaveNo`]).
+    /// Sets whether races are ignored, reported, or end the run.
+    ///
+    /// Unless set, it is what `dhole run --races` or `dhole sim --races` says ([`Defaults`]), or
+    /// [`Races::Warn`]. A report names the object, its type, the line that allocated it, and both
+    /// nodes and lines that wrote it. TreadMarks, whose pages have several writers, detects none,
+    /// and refuses all but [`Races::Ignore`] ([`ConfigError::PagesHaveNo`]).
     pub fn races(mut self, races: Races) -> Config {
         self.races = Some(races);
         self
@@ -111,8 +119,9 @@ impl Config {
         self
     }
 
-    /// Which of DOSA's optimisations the lazy protocol uses: all that gain, unless set. TreadMarks
-    /// has none of them, and refuses that they are set ([`ConfigError::PagesHaveNo`]).
+    /// Sets which of DOSA's optimisations the lazy protocol uses: the default of [`Optimisations`]
+    /// unless set. TreadMarks has none of them, and refuses this setting
+    /// ([`ConfigError::PagesHaveNo`]).
     ///
     /// ```
     /// let mut optimisations = dhole::Optimisations::default();
@@ -125,19 +134,21 @@ impl Config {
         self
     }
 
-    /// Keeps digests of all replicas of objects after each of their last operations, so that
-    /// [`Object::compare`](crate::Object::compare) can name the operation after which they differ.
-    /// It takes the time to write each state as bytes; off unless set.
+    /// Keeps digests of all replicas after each of their last operations; off unless set. With them
+    /// [`Object::compare`](crate::Object::compare) names the operation after which replicas differ.
+    /// Each digest costs the time to serialise the state.
     pub fn watch_objects(mut self, watched: bool) -> Config {
         self.watch_objects = watched;
         self
     }
 
-    /// Whether the run goes on when nodes are lost: off unless set, or asked for by
-    /// `dhole run --survive`. What lives on are objects with operations (`docs/objects.md`):
-    /// replicated ones with every write that was acknowledged, by whichever node. A copy that was
-    /// the only one, references, locks and conditions do not; whoever waits for what is lost gets
-    /// an error that names it. Barriers and [`once`](Worker::once) count those that are left.
+    /// Sets whether the run goes on when nodes are lost: off unless set, or set by `dhole run
+    /// --survive`.
+    ///
+    /// Objects with operations survive (`docs/objects.md`): replicated ones with every acknowledged
+    /// write of any node. An object whose only copy is lost does not survive, nor do references,
+    /// locks and conditions: a worker that waits for one gets an error that names it. Barriers and
+    /// [`once`](Worker::once) count the nodes that are left.
     ///
     /// More than half of the nodes that were left before must be left after a loss, or half of
     /// them with the first; others end with an error.
@@ -151,7 +162,8 @@ impl Config {
         self
     }
 
-    /// Whether the run goes on when nodes are lost: a program that cannot says so before it runs.
+    /// Whether the run goes on when nodes are lost. A program that cannot go on then reports that
+    /// before it runs.
     pub fn survives(&self) -> bool {
         self.survive
     }

@@ -5,7 +5,7 @@ use dhole_node::{LostNode, RaceReport};
 #[cfg(feature = "sim")]
 use dhole_sim::{Computation, Sim};
 
-/// What a run brought: a value, and how it went.
+/// The result of a run: a value and a report.
 #[derive(Debug)]
 pub struct Run<R> {
     /// The result of node 0, or, where nodes are processes, of [the one of this
@@ -16,18 +16,18 @@ pub struct Run<R> {
 }
 
 impl<R> Run<R> {
-    /// The node whose result and report these are. Where nodes are processes, every process has its
-    /// own; a program prints its results on node 0 only.
+    /// The node to which this result and report belong. Where nodes are processes, each process has
+    /// its own; a program prints its results on node 0 only.
     pub fn node(&self) -> NodeId {
         self.report.node
     }
 }
 
-/// How a run went.
+/// The counters, times, races and warnings of a run.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// The node whose report it is: 0, or where nodes are processes the one of this process. Of
-    /// these only node 0's knows what the others counted and reported.
+    /// The node whose report it is: node 0, or, where nodes are processes, the node of this
+    /// process. In that case only node 0's report has what the other nodes counted and reported.
     pub node: NodeId,
     /// Nodes of the cluster.
     pub nodes: usize,
@@ -52,33 +52,33 @@ pub struct Report {
     pub simulated: Option<Simulated>,
     /// The first few races that each node found, in the order of the objects.
     pub races: Vec<RaceReport>,
-    /// What the program should be told: locks dropped unreleased, races.
+    /// Warnings for the author of the program: locks dropped unreleased, races.
     pub warnings: Vec<String>,
-    /// The nodes that the run went on without ([`Config::survive`](crate::Config::survive)), in
-    /// the order in which they were lost.
+    /// The nodes that were lost while the run went on
+    /// ([`Config::survive`](crate::Config::survive)), in the order of their loss.
     pub lost: Vec<LostNode>,
 }
 
 impl Report {
-    /// Whether this is the report that knows of all nodes, and the process that prints results:
-    /// that of the first node that was left at the end.
+    /// Whether this process prints the results, and its report has the counters of all nodes. It is
+    /// the process of the lowest-numbered node that was left at the end.
     pub fn is_first(&self) -> bool {
         let before = (0..self.node.0).map(NodeId);
         let mut lost = before.map(|node| self.lost.iter().any(|lost| lost.node == node));
         lost.all(|lost| lost)
     }
 
-    /// What all nodes counted together.
+    /// The sum of the nodes' counters.
     pub fn total(&self) -> Counters {
         total(&self.per_node)
     }
 
-    /// What all nodes counted together in the part of the program that was measured.
+    /// The sum of the nodes' counters over the measured part of the program.
     pub fn measured(&self) -> Option<Counters> {
         self.measured_per_node.as_deref().map(total)
     }
 
-    /// Bytes of page store that hold shared objects, on the average node.
+    /// Bytes of page store that hold shared objects, averaged over the nodes.
     pub fn shared_bytes_per_node(&self) -> u64 {
         self.total().shared_bytes / self.nodes.max(1) as u64
     }
@@ -93,11 +93,11 @@ fn total(of: &[Counters]) -> Counters {
 /// What only a simulation knows.
 #[derive(Clone, Debug)]
 pub struct Simulated {
-    /// What the network is called.
+    /// The name of the simulated network.
     pub network: String,
     /// Nanoseconds for a unit of work, where computation has fixed costs and is not measured.
     pub unit_ns: Option<f64>,
-    /// How many times as long as here measured computation took.
+    /// The factor by which measured computation was multiplied.
     pub compute_scale: f64,
     /// Computation of each node, without waiting and without the runtime.
     pub computed: Vec<Duration>,
@@ -137,9 +137,9 @@ impl Simulated {
         self.computed.iter().sum()
     }
 
-    /// How many times as much all nodes computed as one does that runs the program alone, where
-    /// that is known: work that is done more than once, and, since computation is measured, what
-    /// the host's caches and its other work do to it.
+    /// The computation of all nodes divided by that of the program alone on one node, where that is
+    /// known. It is above 1 for work that several nodes repeat. Since computation is measured, the
+    /// host's caches and its other work change it too.
     pub fn compute_inflation(&self) -> Option<f64> {
         let alone = self.alone?.as_secs_f64();
         (alone > 0.0).then(|| self.work().as_secs_f64() / alone)

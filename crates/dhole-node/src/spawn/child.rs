@@ -13,7 +13,7 @@ use crate::error::{RunEnded, SyncError};
 use crate::object::Malformed;
 use crate::worker::{Failure, Worker};
 
-/// Where a process is started: [`on`](crate::object::on) a node, or [`anywhere`].
+/// The node on which to start a process: [`on`](crate::object::on) a named one, or [`anywhere`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Where(At);
 
@@ -39,8 +39,8 @@ impl From<NodeId> for Where {
     }
 }
 
-/// On the node on which the fewest of the processes run that this node has started and that have
-/// not ended; of several the next one after this node.
+/// Chooses the node with the fewest unfinished processes started by this node. Of several it takes
+/// the next one after this node.
 pub const fn anywhere() -> Where {
     Where(At::Anywhere)
 }
@@ -71,12 +71,13 @@ fn malformed(cause: Malformed) -> Refusal {
 }
 
 impl<R> Spawned<R> {
-    /// Where it runs.
+    /// The node on which the process runs.
     pub fn node(&self) -> NodeId {
         self.on
     }
 
-    /// Waits for the end of the process; what it wrote is visible then.
+    /// Waits for the end of the process and returns its result. What the process wrote is visible
+    /// then.
     ///
     /// # Errors
     /// [`ProcessError::Ended`] with its words when it panicked or returned an error;
