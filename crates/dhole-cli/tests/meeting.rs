@@ -25,6 +25,10 @@ fn member() {
         if ["panics", "panics and goes on"].contains(&&program[..]) && me == "1" {
             panic!("no luck");
         }
+        if program == "gathers" {
+            // More than one message may carry, where both values are.
+            w.gather(vec![0_u8; 33 << 20])?;
+        }
         if program == "leaves" && me == "1" {
             process::exit(0);
         }
@@ -179,6 +183,16 @@ fn the_node_that_panics_is_named_and_none_of_those_that_fail_in_consequence() {
                 "{transport}: {output:?}"
             );
         }
+    }
+}
+
+#[test]
+fn the_node_whose_collective_fails_is_named_with_its_words() {
+    for _ in 0..3 {
+        let output = run(&["-n", "2"], "exec $MEMBER", &[(PROGRAM, "gathers")]);
+        let (last, code) = verdict(&output);
+        let named = last.starts_with("dhole: node 0 failed with exit code 9: gather on node 0");
+        assert!(named && code == 9, "{last}");
     }
 }
 

@@ -193,6 +193,13 @@ pub struct RunEnded {
     pub reason: AbortReason,
 }
 
+impl RunEnded {
+    /// Whether this node has ended the run, for a reason of its own.
+    pub(crate) fn is_own(&self, node: NodeId) -> bool {
+        self.on == node && !matches!(self.reason, AbortReason::Lost(_))
+    }
+}
+
 impl std::fmt::Display for RunEnded {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.reason {
@@ -439,15 +446,17 @@ impl Error {
 
     /// Whether the error only says that the run was ended on another node.
     pub fn is_consequence(&self) -> bool {
-        matches!(
-            self,
-            Error::Sync(SyncError::Ended { .. })
-                | Error::Object(ObjectError::Sync(SyncError::Ended { .. }))
-                | Error::Collective(CollectiveError::Sync(SyncError::Ended { .. }))
-                | Error::Process(ProcessError::Sync(SyncError::Ended { .. }))
-                | Error::Access(AccessError::Ended { .. })
-                | Error::Borrow(BorrowError::Access(AccessError::Ended { .. }))
-        )
+        match self {
+            Error::Sync(SyncError::Ended { node, ended, .. })
+            | Error::Object(ObjectError::Sync(SyncError::Ended { node, ended, .. }))
+            | Error::Collective(CollectiveError::Sync(SyncError::Ended { node, ended, .. }))
+            | Error::Process(ProcessError::Sync(SyncError::Ended { node, ended, .. }))
+            | Error::Access(AccessError::Ended { node, ended, .. })
+            | Error::Borrow(BorrowError::Access(AccessError::Ended { node, ended, .. })) => {
+                !ended.is_own(*node)
+            }
+            _ => false,
+        }
     }
 }
 

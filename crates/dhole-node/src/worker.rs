@@ -401,7 +401,10 @@ impl<'id> Link<'id> {
     /// Whether another node has told this one that it failed.
     pub fn was_told(&self) -> bool {
         let mut guard = self.node.monitor.lock();
-        matches!(guard.split().1.ended(), Some(Ended::Elsewhere(_)))
+        match guard.split().1.ended() {
+            Some(Ended::Elsewhere(ended)) => !ended.is_own(self.node.id),
+            _ => false,
+        }
     }
 
     /// Ends the run for all nodes. What was to be sent before is dropped: delivering it may be

@@ -217,9 +217,11 @@ impl Cluster<'_> {
             .stderr(Stdio::piped())
             .process_group(0);
         let failed = |doing| move |cause| RunError::Start { node, doing, cause };
-        let mut child = command
-            .spawn()
-            .map_err(failed("starting the remote shell"))?;
+        let started = command.spawn().map_err(|cause| {
+            let shell = command.get_program().display();
+            io::Error::new(cause.kind(), format!("{shell}: {cause}"))
+        });
+        let mut child = started.map_err(failed("starting the remote shell"))?;
         let mut orders = child.stdin.take().expect("it was to be piped");
         let stdout = child.stdout.take().expect("it was to be piped");
         let tell = self.tell.clone();
