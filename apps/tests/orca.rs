@@ -20,6 +20,15 @@ fn instance(name: &str) -> tsp::Instance {
     tsp::Instance::parse(&lines(name)).unwrap()
 }
 
+/// A scene to be traced in so many pixels.
+fn spheres(size: (u32, u32)) -> raytrace::Problem {
+    raytrace::Problem {
+        scene: raytrace::Scene::parse(&lines("spheres.scene")).unwrap(),
+        size,
+        output: None,
+    }
+}
+
 /// Solves a problem alone, on threads and in a simulation, which must agree.
 fn solve<P: Sync, R: Send + Sync>(program: &Program<P, R>, problem: &P, nodes: usize) -> Run<R> {
     let (alone, _) = (program.sequential)(problem);
@@ -142,11 +151,7 @@ fn korfs_first_puzzle_takes_57_moves() {
 
 #[test]
 fn a_picture_is_traced_without_a_broadcast() {
-    let problem = raytrace::Problem {
-        scene: raytrace::Scene::parse(&lines("spheres.scene")).unwrap(),
-        size: (70, 50),
-        output: None,
-    };
+    let problem = spheres((70, 50));
     for nodes in [1, 4] {
         let run = solve(&raytrace::PROGRAM, &problem, nodes);
         assert_eq!(run.report.total().broadcasts, 0);
@@ -155,11 +160,7 @@ fn a_picture_is_traced_without_a_broadcast() {
 
 #[test]
 fn what_is_measured_is_as_long_as_all_nodes_need_for_what_they_compute() {
-    let problem = raytrace::Problem {
-        scene: raytrace::Scene::parse(&lines("spheres.scene")).unwrap(),
-        size: (160, 120),
-        output: None,
-    };
+    let problem = spheres((160, 120));
     // Node 0 serves the others, and its worker may be behind them.
     let nodes = 48;
     let shared = |w: &mut Worker<'_>| {
@@ -178,11 +179,7 @@ fn what_is_measured_is_as_long_as_all_nodes_need_for_what_they_compute() {
 
 #[test]
 fn a_picture_is_written_as_png() {
-    let problem = raytrace::Problem {
-        scene: raytrace::Scene::parse(&lines("spheres.scene")).unwrap(),
-        size: (20, 10),
-        output: None,
-    };
+    let problem = spheres((20, 10));
     let (found, _) = (raytrace::PROGRAM.sequential)(&problem);
     let path = std::env::temp_dir().join(format!("dhole-raytrace-{}.png", std::process::id()));
     found.picture.write(&path).unwrap();

@@ -10,7 +10,7 @@ use dhole_node::{Result, Strategy, Worker};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use state::{JobQueue as State, Next};
+use state::JobQueue as State;
 
 /// What goes between nodes by value, as the jobs of a [`JobQueue`] and their results do: anything
 /// that serde writes and reads.
@@ -200,17 +200,7 @@ impl<J: ByValue, R: ByValue> JobQueue<J, R> {
         w: &mut Worker<'_>,
         mut f: impl FnMut(&mut Worker<'_>, J) -> Result<R>,
     ) -> Result<()> {
-        let me = w.node();
-        let mut taken = self.state.take(w, me)?;
-        while let Some((id, job)) = taken {
-            let result = f(w, job)?;
-            taken = match self.state.complete_and_take(w, me, id, result)? {
-                Next::Job(id, job) => Some((id, job)),
-                Next::Wait => self.state.take(w, me)?,
-                Next::End => None,
-            };
-        }
-        Ok(())
+        self.work_in_parts(w, u64::MAX, &mut f)
     }
 
     /// As [`work`](JobQueue::work), of many short jobs: a call takes a part of those that wait,
@@ -227,7 +217,19 @@ impl<J: ByValue, R: ByValue> JobQueue<J, R> {
         mut f: impl FnMut(&mut Worker<'_>, J) -> Result<R>,
     ) -> Result<()> {
         // Of a half of what is left each node may take its share.
-        let (me, parts) = (w.node(), 2 * w.nodes() as u64);
+        let parts = 2 * w.nodes() as u64;
+        self.work_in_parts(w, parts, &mut f)
+    }
+
+    /// Does jobs until the queue ends, a `parts`th of those that wait at a time, and one at least.
+    #[track_caller]
+    fn work_in_parts(
+        &self,
+        w: &mut Worker<'_>,
+        parts: u64,
+        f: &mut impl FnMut(&mut Worker<'_>, J) -> Result<R>,
+    ) -> Result<()> {
+        let me = w.node();
         let mut done = Vec::new();
         while let Some(mut part) = self.state.complete_and_share(w, me, done, parts)? {
             if part.is_empty() {

@@ -25,17 +25,6 @@ pub(super) struct JobQueue<J: ByValue, R: ByValue> {
     stopped: bool,
 }
 
-/// What follows on a job.
-#[derive(Serialize, Deserialize)]
-pub(super) enum Next<J> {
-    /// Another one.
-    Job(u64, J),
-    /// None for now.
-    Wait,
-    /// None any more.
-    End,
-}
-
 impl<J: ByValue, R: ByValue> Default for JobQueue<J, R> {
     fn default() -> JobQueue<J, R> {
         JobQueue {
@@ -84,17 +73,8 @@ impl<J: ByValue, R: ByValue> JobQueue<J, R> {
         true
     }
 
-    pub fn complete_and_take(&mut self, node: NodeId, id: u64, result: R) -> Next<J> {
-        self.complete(node, id, result);
-        match self.take(node) {
-            Some((id, job)) => Next::Job(id, job),
-            None if self.has_ended() => Next::End,
-            None => Next::Wait,
-        }
-    }
-
-    /// As [`complete_and_take`](Self::complete_and_take), of several jobs: a `parts`th of those
-    /// that wait, and one at least. An empty part where none waits for now, `None` at the end.
+    /// Takes results and gives out more jobs: a `parts`th of those that wait, and one at least. An
+    /// empty part where none waits for now, `None` at the end.
     pub fn complete_and_share(
         &mut self,
         node: NodeId,

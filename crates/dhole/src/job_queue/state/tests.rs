@@ -62,15 +62,14 @@ fn a_result_counts_once_and_only_of_the_node_that_has_the_job() {
 fn what_follows_on_a_result_is_a_job_or_a_wait_or_the_end() {
     let mut queue = queue(&["a", "b"]);
     taken(&mut queue, ANNE);
-    assert!(matches!(
-        queue.complete_and_take(ANNE, 0, 1),
-        Next::Job(1, _)
-    ));
-    assert!(matches!(queue.complete_and_take(ANNE, 1, 2), Next::End));
+    let next = queue.complete_and_share(ANNE, vec![(0, 1)], u64::MAX);
+    assert_eq!(next.map(|part| part[0].0), Some(1));
+    assert!(queue.complete_and_share(ANNE, vec![(1, 2)], 1).is_none());
     let mut queue = super::tests::queue(&["a", "b"]);
     taken(&mut queue, ANNE);
     taken(&mut queue, BILL);
-    assert!(matches!(queue.complete_and_take(ANNE, 0, 1), Next::Wait));
+    let next = queue.complete_and_share(ANNE, vec![(0, 1)], 1);
+    assert_eq!(next.map(|part| part.len()), Some(0));
 }
 
 #[test]
