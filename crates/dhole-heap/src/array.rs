@@ -9,9 +9,10 @@ use std::panic::Location;
 use dhole_model::{CallSite, Elements, Oid};
 use thiserror::Error;
 
+use crate::TypeRef;
+use crate::geometry::per_block;
 use crate::plain::plain;
 use crate::reference::places;
-use crate::{PAGE_BYTES, TypeRef};
 
 /// A reference to a shared array of `len` elements. 16 bytes, and like [`Ref`](crate::Ref) no
 /// address: it may be copied, sent and stored in objects.
@@ -103,15 +104,6 @@ impl ArrayMiss {
 
 const TOO_LARGE: &str = "the elements of a shared array have 1 to 4096 bytes each: make larger \
      ones objects of their own, with `alloc_range`, or arrays of what they consist of";
-
-/// Elements of `element_bytes` bytes that lie in one block: as many as fit a page. `None` for
-/// elements that an array cannot have.
-pub(crate) const fn per_block(element_bytes: usize) -> Option<u64> {
-    match element_bytes as u64 {
-        1..=PAGE_BYTES => Some(PAGE_BYTES / element_bytes as u64),
-        _ => None,
-    }
-}
 
 impl<T> Array<T> {
     /// How many blocks, and so ids, so many elements take.

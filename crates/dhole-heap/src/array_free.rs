@@ -3,8 +3,8 @@
 use dhole_model::{CHUNK, Oid, OidRange};
 
 use crate::array_store::LocalArray;
+use crate::geometry::IDS_PER_PAGE;
 use crate::heap::Heap;
-use crate::space::IDS_PER_PAGE;
 use crate::{ElementsRefusal, ElementsRefused, HeapMut, Presence};
 
 impl Heap {

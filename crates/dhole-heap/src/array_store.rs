@@ -5,9 +5,9 @@ use std::ptr::NonNull;
 
 use dhole_model::{Elements, NodeId, Oid, PageRange, RangeSet};
 
-use crate::array::per_block;
+use crate::geometry::{PAGE_BYTES, per_block};
 use crate::heap::Heap;
-use crate::page_store::{PAGE_BYTES, Reserved};
+use crate::page_store::Reserved;
 use crate::views::View;
 use crate::{
     Array, ArrayBinding, ArrayMiss, BindError, Foreign, HeapMut, Invalid, Presence, Share,

@@ -5,8 +5,8 @@
 
 use dhole_model::{CHUNK, Oid, OidRange};
 
+use crate::geometry::IDS_PER_PAGE;
 use crate::heap::{CHUNKS_OF_PAGE, Heap, Place, UNSEEN};
-use crate::space::IDS_PER_PAGE;
 use crate::{HeapMut, PAGE_BYTES, Presence, Refusal, Refused};
 
 impl Heap {

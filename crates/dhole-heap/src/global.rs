@@ -10,8 +10,8 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::heap::{Heap, KEPT_BYTES};
-use crate::page_store::PAGE_BYTES;
+use crate::geometry::{KEPT_BYTES, PAGE_BYTES};
+use crate::heap::Heap;
 
 /// What a node takes of the space at a time, unless an object is larger.
 const SEGMENT_BYTES: u64 = 16 * PAGE_BYTES;

@@ -16,6 +16,7 @@ use crate::array_store::LocalArray;
 use crate::chunk::Chunk;
 use crate::cluster::TakenSlot;
 use crate::extent::Extents;
+use crate::geometry::KEPT_BYTES;
 use crate::handle::HandleTable;
 use crate::page_store::PageStore;
 use crate::paged::Pages;
@@ -24,10 +25,6 @@ use crate::resident::Residents;
 use crate::type_map::Named;
 use crate::views::{View, Views};
 use crate::{BindError, Binding, Cluster, Foreign, Miss, Presence, TypeInfo};
-
-/// Bytes at the start of a page store that stay with the slot when its cluster ends. What lies
-/// there is never read before it is written.
-pub(crate) const KEPT_BYTES: u64 = 64 << 10;
 
 /// Chunks of ids that share an entry of the index.
 pub(crate) const CHUNKS_OF_PAGE: u64 = 64;

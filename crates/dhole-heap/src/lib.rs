@@ -9,6 +9,7 @@
 //!
 //! | module | knows |
 //! |---|---|
+//! | `geometry` | the sizes on which all agree |
 //! | `space`, `reservation` | the process's one reservation, and which object ids went to which cluster |
 //! | `cluster`, `parts`, `directory` | a cluster's ids, and what type each allocated id is bound to |
 //! | `share`, `own`, `type_map`, `leaf` | which types may be shared, and where their bytes are |
@@ -79,6 +80,7 @@ mod extent;
 #[cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]
 mod fault;
 mod free;
+mod geometry;
 mod global;
 mod handle;
 mod heap;
@@ -125,6 +127,7 @@ pub use cursor::{Cursor, Link};
 pub use dhole_macros::Share;
 pub use diff::{DiffError, Grain, diff_ranges};
 pub use directory::{ArrayBinding, BindError, Binding};
+pub use geometry::PAGE_BYTES;
 pub use heap::{HeapMut, Refusal, Refused};
 pub use leaf::{Leaf, LeafTest};
 pub use monitor::{AlreadyLent, Call, Guard, Monitor, Presence, Within};
@@ -132,7 +135,6 @@ pub use named::{Name, Names};
 pub use on_thread::{ANodesWorker, OnAnyThread, OnThread};
 pub use own::Own;
 pub use page_diff::PageDiffError;
-pub use page_store::PAGE_BYTES;
 pub use paged::{PageRefusal, PageRefused, Paged};
 pub use readers::{Absent, Readers, readers};
 pub use reference::{Ref, Refs};

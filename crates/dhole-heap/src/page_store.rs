@@ -6,10 +6,8 @@ use std::ptr::NonNull;
 
 use dhole_model::{IdSet, Oid};
 
+use crate::geometry::PAGE_BYTES;
 use crate::space;
-
-/// Bytes of a page: what aggregation fetches together.
-pub const PAGE_BYTES: u64 = 4096;
 
 /// A node's storage. Raw memory: nothing here ever forms a reference to it.
 pub(crate) struct PageStore {

@@ -11,7 +11,8 @@
 use dhole_model::{NodeId, Oid, PageId, PageRange};
 use rustc_hash::FxHashMap;
 
-use crate::heap::{Heap, KEPT_BYTES, Place};
+use crate::geometry::KEPT_BYTES;
+use crate::heap::{Heap, Place};
 use crate::page_diff::{self, BYTES, PageDiffError, Snapshot, WORD};
 use crate::page_diffs::{Diff, DiffKey, PageDiffs};
 use crate::transfer::InstallError;

@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use dhole_model::{IdSet, NodeId, Oid};
 
-use crate::space::IDS_PER_PAGE;
+use crate::geometry::IDS_PER_PAGE;
 
 /// Ids of a node's first part.
 pub(crate) const FIRST_PER_NODE: u64 = 4096;

@@ -7,7 +7,7 @@
 use std::ptr::NonNull;
 
 use crate::ReserveError;
-use crate::space::SLOT_BITS_PER_ID;
+use crate::geometry::SLOT_BITS_PER_ID;
 
 /// The log2 of the sizes to try, from the largest on.
 const SIZES: [u32; 18] = [

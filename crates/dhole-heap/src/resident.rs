@@ -3,7 +3,7 @@
 
 use dhole_model::{Oid, OidRange};
 
-use crate::page_store::PAGE_BYTES;
+use crate::geometry::PAGE_BYTES;
 use crate::{HeapMut, InstallError};
 
 /// The objects smaller than a page, by the page that they lie on.

@@ -13,15 +13,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use dhole_model::{CHUNK, MAX_NODES, Oid};
 
 use crate::Cluster;
+use crate::geometry::{IDS_PER_PAGE, SLOT_BITS_PER_ID};
 use crate::parts::size_of_part;
 use crate::reservation::Reservation;
-
-/// Entries of a handle table that share a page of memory: extents of ids are multiples of it, so
-/// that dropping a cluster's part of a table touches no other cluster's part.
-pub(crate) const IDS_PER_PAGE: u64 = 512;
-
-/// The log2 of the bytes of handle tables and page store for each id: 8 + 8 + 16.
-pub(crate) const SLOT_BITS_PER_ID: u32 = 5;
 
 /// The log2 of the most ids that a process may ever use.
 const MAX_INDEX_BITS: u32 = 36;

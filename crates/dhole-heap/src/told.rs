@@ -24,9 +24,9 @@ use dhole_ship::{NoEntry, Shipped};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::array::per_block;
 use crate::cluster::{lock, read, write};
 use crate::directory::{ArrayRun, Directory, Life, Run};
+use crate::geometry::per_block;
 use crate::global::Lies;
 use crate::{ArrayBinding, Binding, Cluster, TypeInfo, TypeRef};
 

@@ -10,8 +10,8 @@ use std::sync::{PoisonError, RwLock};
 use dhole_model::Oid;
 use dhole_ship::{Ship, Shipped};
 
-use crate::array::per_block;
 use crate::diff::Grain;
+use crate::geometry::per_block;
 use crate::leaf::{Leaf, LeafTest, number};
 use crate::{Binding, MAX_ALIGN, Share};
 
