@@ -10,8 +10,8 @@ use std::sync::{Mutex, OnceLock};
 
 use dhole_model::NodeId;
 
-use crate::cluster::lock;
 use crate::parts::{FIRST_PER_NODE, size_of_part};
+use crate::sync::lock;
 use crate::told::{Log, MOST_LEARNT};
 
 /// What a cluster knows of being one of several processes.

@@ -2,9 +2,7 @@
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{
-    Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak,
-};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
 
 use dhole_model::{CHUNK, CallSite, Detector, NodeId, Oid, OidRange, Placement};
 
@@ -17,6 +15,7 @@ use crate::global::GlobalSpace;
 use crate::page_diffs::MadeDiffs;
 use crate::parts::{FIRST_PER_NODE, Parts};
 use crate::space::{self, Owner, ReserveError, Slot};
+use crate::sync::{lock, read, write};
 use crate::told::{LearnError, MOST_BURIED};
 use crate::type_map::Named;
 use crate::views::Views;
@@ -94,18 +93,6 @@ pub enum ForeignKind {
     /// No cluster of this process ever had it.
     #[error("was never allocated by anyone in this process")]
     Never,
-}
-
-pub(crate) fn lock<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
-    lock.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-pub(crate) fn read<T>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {
-    lock.read().unwrap_or_else(PoisonError::into_inner)
-}
-
-pub(crate) fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
-    lock.write().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Cluster {

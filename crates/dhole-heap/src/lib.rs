@@ -9,7 +9,7 @@
 //!
 //! | module | knows |
 //! |---|---|
-//! | `geometry` | the sizes on which all agree |
+//! | `geometry`, `sync` | the sizes on which all agree, and how locks are taken |
 //! | `space`, `reservation` | the process's one reservation, and which object ids went to which cluster |
 //! | `cluster`, `parts`, `directory` | a cluster's ids, and what type each allocated id is bound to |
 //! | `share`, `own`, `type_map`, `leaf` | which types may be shared, and where their bytes are |
@@ -18,7 +18,7 @@
 //! | `value` | single values as bytes, for those that travel beside objects |
 //! | `global` | where objects lie that lie at the same place on every node |
 //! | `paged`, `paged_arrays`, `page_diff`, `page_diffs` | pages that are valid, twinned and compared as a whole |
-//! | `token`, `monitor`, `readers`, `on_thread` | who may touch bytes, and when; on which thread |
+//! | `token`, `presence`, `monitor`, `readers`, `on_thread` | who may touch bytes, and when; on which thread |
 //! | `touch`, `views`, `fault` | the detector `vm`: what may not be touched faults |
 //! | `heap`, `alloc`, `in_place`, `free`, `transfer`, `handle`, `chunk`, `page_store`, `pre_image`, `diff` | one node's objects |
 //!
@@ -98,6 +98,7 @@ mod paged_arrays;
 mod parts;
 mod plain;
 mod pre_image;
+mod presence;
 mod readers;
 mod reference;
 mod reservation;
@@ -106,6 +107,7 @@ mod row;
 mod serial;
 mod share;
 mod space;
+mod sync;
 mod tag;
 mod token;
 mod told;
@@ -130,12 +132,13 @@ pub use directory::{ArrayBinding, BindError, Binding};
 pub use geometry::PAGE_BYTES;
 pub use heap::{HeapMut, Refusal, Refused};
 pub use leaf::{Leaf, LeafTest};
-pub use monitor::{AlreadyLent, Call, Guard, Monitor, Presence, Within};
+pub use monitor::{AlreadyLent, Call, Guard, Monitor, Within};
 pub use named::{Name, Names};
 pub use on_thread::{ANodesWorker, OnAnyThread, OnThread};
 pub use own::Own;
 pub use page_diff::PageDiffError;
 pub use paged::{PageRefusal, PageRefused, Paged};
+pub use presence::Presence;
 pub use readers::{Absent, Readers, readers};
 pub use reference::{Ref, Refs};
 pub use row::{Row, Rows, Scalar};

@@ -66,28 +66,7 @@ use dhole_model::NodeId;
 
 use crate::handle::HandleTable;
 use crate::heap::{BothExtents, Heap, HeapMut};
-use crate::{Cluster, Token};
-
-/// Where a node's worker is. See the [module](self).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Presence {
-    /// In the user's program.
-    Computing,
-    /// In a call with `&Token`.
-    Shared,
-    /// In a call with `&mut Token`, or no token is lent.
-    Exclusive,
-}
-
-impl fmt::Display for Presence {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Presence::Computing => "the worker is computing",
-            Presence::Shared => "the worker is in a call that shares its token",
-            Presence::Exclusive => "the worker is in a call that owns its token",
-        })
-    }
-}
+use crate::{Cluster, Presence, Token};
 
 struct Inside<S> {
     heap: Heap,

@@ -24,10 +24,10 @@ use dhole_ship::{NoEntry, Shipped};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::cluster::{lock, read, write};
 use crate::directory::{ArrayRun, Directory, Life, Run};
 use crate::geometry::per_block;
 use crate::global::Lies;
+use crate::sync::{lock, read, write};
 use crate::{ArrayBinding, Binding, Cluster, TypeInfo, TypeRef};
 
 /// The most runs that one message tells of; more go in messages of their own.
