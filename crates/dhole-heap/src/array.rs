@@ -9,10 +9,12 @@ use std::panic::Location;
 use dhole_model::{CallSite, Elements, Oid};
 use thiserror::Error;
 
-use crate::TypeRef;
 use crate::geometry::per_block;
+use crate::layout::ReferenceForm;
 use crate::plain::plain;
 use crate::reference::places;
+use crate::share::Share;
+use crate::share::type_map::{TypeMap, TypeRef};
 
 /// A reference to a shared array of `len` elements. 16 bytes, and like [`Ref`](crate::Ref) no
 /// address: it may be copied, sent and stored in objects.
@@ -228,7 +230,7 @@ impl<T> ArrayRange<T> {
     }
 }
 
-impl<T: crate::Share> ArrayRange<T> {
+impl<T: Share> ArrayRange<T> {
     /// An access to these elements.
     #[inline]
     pub(crate) fn miss(self, site: &'static Location<'static>) -> ArrayMiss {
@@ -256,6 +258,13 @@ impl<T: crate::Share> ArrayRange<T> {
 plain! {
     Array: first len;
     ArrayRange: array start end;
+}
+
+// SAFETY: `repr(C)` over two words, tested like a `Ref`, its length too.
+unsafe impl<T: Share> Share for Array<T> {
+    fn describe(map: &mut TypeMap) {
+        map.reference::<T>(ReferenceForm::Array);
+    }
 }
 
 impl<T> fmt::Debug for Array<T> {

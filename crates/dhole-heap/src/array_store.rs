@@ -5,7 +5,7 @@ use std::ptr::NonNull;
 
 use dhole_model::{Elements, NodeId, Oid, PageRange, RangeSet};
 
-use crate::geometry::{PAGE_BYTES, per_block};
+use crate::geometry::PAGE_BYTES;
 use crate::heap::Heap;
 use crate::page_store::Reserved;
 use crate::views::View;
@@ -776,21 +776,5 @@ impl Heap {
             Presence::Exclusive => Ok(()),
             presence => Err(ElementsRefusal::Presence(presence)),
         }
-    }
-}
-
-impl ArrayBinding {
-    /// What is wrong with taking the array for one of `len` elements of another type.
-    fn clash(self, array: Oid, info: &'static TypeInfo, len: u64) -> BindError {
-        let seen = ArrayBinding { info, len, ..self };
-        BindError::TypeClash {
-            oid: array,
-            bound: self.to_string(),
-            seen: seen.to_string(),
-        }
-    }
-
-    fn per_block(&self) -> u64 {
-        per_block(self.info.size).expect("allocation tests the size of elements")
     }
 }

@@ -10,8 +10,9 @@ use std::ptr::NonNull;
 use dhole_model::{CallSite, Oid};
 use thiserror::Error;
 
+use crate::target::Target;
 use crate::touch::Found;
-use crate::{Access, ArrayRange, Miss, Name, Ref, Row, Scalar, Share, Token};
+use crate::{Access, ArrayRange, Name, Share, Token};
 
 /// An object to be borrowed shared: `Read(r)`.
 #[derive(Clone, Copy, Debug)]
@@ -56,63 +57,7 @@ fn named_twice(oid: Oid, [first, second]: [usize; 2], elements: &Option<Range<u6
     format!("{what} to be written and named twice, as number {first} and number {second}")
 }
 
-pub(crate) use sealed::Target;
 use sealed::{Claim, Place};
-
-// SAFETY: the id is that of a `Ref<T>`, so the object is a `T`.
-unsafe impl<T: Share> Target for Ref<T> {
-    type Shared<'w> = &'w T;
-    type Mutable<'w> = &'w mut T;
-
-    #[inline(always)]
-    fn oid(self) -> Oid {
-        Ref::oid(self)
-    }
-
-    fn miss(self, site: &'static Location<'static>) -> Miss {
-        Miss::of(self, site)
-    }
-
-    #[inline(always)]
-    unsafe fn shared<'w>(self, object: NonNull<u8>) -> &'w T {
-        // SAFETY: the caller's promise; the object is a `T`.
-        unsafe { object.cast().as_ref() }
-    }
-
-    #[inline(always)]
-    unsafe fn mutable<'w>(self, object: NonNull<u8>) -> &'w mut T {
-        // SAFETY: the caller's promise; the object is a `T`.
-        unsafe { object.cast().as_mut() }
-    }
-}
-
-// SAFETY: the id is that of a `Row<T>`, so the object is a row of `len` scalars: a row's length is
-// part of what its id is bound to.
-unsafe impl<T: Scalar> Target for Row<T> {
-    type Shared<'w> = &'w [T];
-    type Mutable<'w> = &'w mut [T];
-
-    #[inline(always)]
-    fn oid(self) -> Oid {
-        Row::oid(self)
-    }
-
-    fn miss(self, site: &'static Location<'static>) -> Miss {
-        Miss::of_row(self, site)
-    }
-
-    #[inline(always)]
-    unsafe fn shared<'w>(self, object: NonNull<u8>) -> &'w [T] {
-        // SAFETY: the caller's promise; the object is so many scalars.
-        unsafe { NonNull::slice_from_raw_parts(object.cast(), self.len()).as_ref() }
-    }
-
-    #[inline(always)]
-    unsafe fn mutable<'w>(self, object: NonNull<u8>) -> &'w mut [T] {
-        // SAFETY: the caller's promise; the object is so many scalars.
-        unsafe { NonNull::slice_from_raw_parts(object.cast(), self.len()).as_mut() }
-    }
-}
 
 // SAFETY: what a handle points to is the object, whole, and a region of its own.
 unsafe impl<R: Target> Place for R {
@@ -215,25 +160,7 @@ impl Region {
 }
 
 mod sealed {
-    use super::{Location, Miss, Name, NonNull, Oid, Region, Token};
-
-    /// What a reference refers to: the borrow it gives, and how a pointer becomes one.
-    ///
-    /// # Safety
-    /// `oid` is the id of a reference to one object. `shared` and `mutable` turn a pointer to that
-    /// object into a reference to all of it and to nothing else.
-    pub unsafe trait Target: Copy {
-        type Shared<'w>;
-        type Mutable<'w>;
-        fn oid(self) -> Oid;
-        fn miss(self, site: &'static Location<'static>) -> Miss;
-        /// # Safety
-        /// The object is there, valid, and nobody writes it during `'w`.
-        unsafe fn shared<'w>(self, object: NonNull<u8>) -> Self::Shared<'w>;
-        /// # Safety
-        /// The object is there, valid, and nobody else reads or writes it during `'w`.
-        unsafe fn mutable<'w>(self, object: NonNull<u8>) -> Self::Mutable<'w>;
-    }
+    use super::{Location, Name, NonNull, Region, Token};
 
     /// What can be borrowed with others: an object, or elements of an array.
     ///

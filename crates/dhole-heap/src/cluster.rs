@@ -6,19 +6,20 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
 
 use dhole_model::{CHUNK, CallSite, Detector, NodeId, Oid, OidRange, Placement};
 
-use crate::TypeRef;
 use crate::alloc::IdParts;
 use crate::apart::Apart;
-use crate::directory::{ArrayBinding, ArrayRun, BindError, Binding, Directory, Run};
+use crate::binding::{ArrayBinding, BindError, Binding};
+use crate::directory::{ArrayRun, Directory, Run};
 use crate::geometry::{IDS_PER_PAGE, KEPT_BYTES, PAGE_BYTES};
 use crate::global::GlobalSpace;
 use crate::page_diffs::MadeDiffs;
 use crate::parts::{FIRST_PER_NODE, Parts};
+use crate::share::type_map::Named;
 use crate::space::{self, Owner, ReserveError, Slot};
 use crate::sync::{lock, read, write};
 use crate::told::{LearnError, MOST_BURIED};
-use crate::type_map::Named;
 use crate::views::Views;
+use crate::{Foreign, ForeignKind, TypeRef};
 
 /// The nodes of one cluster that live in this process. Every [`Monitor`](crate::Monitor) of the
 /// cluster keeps it alive; when the last one is dropped its memory goes back to the system.
@@ -55,44 +56,6 @@ impl std::ops::Deref for TakenSlot {
     fn deref(&self) -> &Slot {
         &self.0
     }
-}
-
-/// Why an id names no object of a cluster.
-#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("{oid} {kind}")]
-pub struct Foreign {
-    /// The id.
-    pub oid: Oid,
-    /// What it is instead.
-    pub kind: ForeignKind,
-}
-
-dhole_model::debug_in_words!(Foreign);
-
-/// What an id is that names no object of a cluster.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum ForeignKind {
-    /// It was allocated in another cluster of this process.
-    #[error("belongs to another cluster of this process, number {ordinal}")]
-    OtherCluster {
-        /// The number of that cluster in the process, counted from 1.
-        ordinal: u64,
-    },
-    /// It was allocated in a cluster that has ended.
-    #[error("belongs to a cluster that has ended")]
-    Ended,
-    /// It is set aside for a node of this cluster, which has not allocated it.
-    #[error("is not allocated yet; it is set aside for {creator}")]
-    NotYet {
-        /// The node that may allocate it.
-        creator: NodeId,
-    },
-    /// Its object was freed.
-    #[error("was freed")]
-    Freed,
-    /// No cluster of this process ever had it.
-    #[error("was never allocated by anyone in this process")]
-    Never,
 }
 
 impl Cluster {

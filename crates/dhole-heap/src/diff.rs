@@ -15,19 +15,6 @@ const RUN_BYTES: usize = 8 + 4;
 /// Bytes that are compared at once where nothing has changed.
 const STRETCH: usize = 256;
 
-/// Leaves of one size at regular distances. Offsets are into packed bytes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Grain {
-    /// Where the first one starts.
-    pub packed_offset: usize,
-    /// From one to the next; 0 when there is one only.
-    pub packed_stride: usize,
-    /// How many there are.
-    pub count: usize,
-    /// Bytes of each.
-    pub bytes: usize,
-}
-
 /// Why bytes are no diff of an object.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum DiffError {

@@ -2,111 +2,14 @@
 //! alone binds; every later sight of an id must agree.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::fmt;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use dhole_model::{CHUNK, CallSite, Coherence, IdSet, NodeId, Oid, OidRange};
+use dhole_model::{CHUNK, CallSite, IdSet, NodeId, Oid, OidRange};
 
 use crate::global::Lies;
-use crate::type_map::Named;
-use crate::{Foreign, Miss, TypeInfo, TypeRef};
-
-/// What an object is, and so how many bytes it has.
-#[derive(Clone, Copy, Debug)]
-pub struct Binding {
-    /// The type of the object, or of each scalar of a row.
-    pub info: &'static TypeInfo,
-    /// Scalars in the row; 1 for an object.
-    pub len: u64,
-    /// Whether the object is a row of scalars.
-    pub row: bool,
-    /// The protocol under which the object was allocated; no part of what it is.
-    pub coherence: Coherence,
-}
-
-impl Binding {
-    /// Bytes of the object in memory.
-    #[inline]
-    pub fn bytes(&self) -> u64 {
-        self.info.size as u64 * self.len
-    }
-
-    /// Bytes of the object without padding: what travels.
-    #[inline]
-    pub fn packed_bytes(&self) -> u64 {
-        self.info.packed_size as u64 * self.len
-    }
-
-    /// Whether `miss` takes its object for this.
-    #[inline]
-    pub(crate) fn agrees(&self, miss: &Miss) -> bool {
-        self.info.type_id == miss.ty.id() && self.len == miss.len as u64 && self.row == miss.row
-    }
-}
-
-impl PartialEq for Binding {
-    fn eq(&self, other: &Binding) -> bool {
-        self.info.type_id == other.info.type_id && self.len == other.len && self.row == other.row
-    }
-}
-
-impl Eq for Binding {}
-
-impl fmt::Display for Binding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.row {
-            return write!(f, "row of {} {}", self.len, self.info.name);
-        }
-        f.write_str(self.info.name)
-    }
-}
-
-/// What an array is.
-#[derive(Clone, Copy, Debug)]
-pub struct ArrayBinding {
-    /// The type of its elements.
-    pub info: &'static TypeInfo,
-    /// How many there are.
-    pub len: u64,
-    /// Whether they are scalars that began as zeros.
-    pub zeros: bool,
-    /// The protocol under which it was allocated; no part of what it is.
-    pub coherence: Coherence,
-}
-
-impl ArrayBinding {
-    /// Bytes of all elements in memory.
-    pub fn bytes(&self) -> u64 {
-        self.info.size as u64 * self.len
-    }
-}
-
-impl fmt::Display for ArrayBinding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "array of {} {}", self.len, self.info.name)
-    }
-}
-
-/// Why an id is not what a reference takes it for.
-#[derive(Clone, PartialEq, Eq, thiserror::Error)]
-pub enum BindError {
-    /// The id was allocated as something else. Only bytes that lie can lead here.
-    #[error("{oid} is a {bound}, not a {seen}")]
-    TypeClash {
-        /// The object.
-        oid: Oid,
-        /// What it was allocated as.
-        bound: String,
-        /// What the reference takes it for.
-        seen: String,
-    },
-    /// The id is not one of this cluster's.
-    #[error(transparent)]
-    Foreign(#[from] Foreign),
-}
-
-dhole_model::debug_in_words!(BindError);
+use crate::share::type_map::Named;
+use crate::{ArrayBinding, Binding, TypeRef};
 
 /// Objects allocated together: consecutive ids in whole chunks, all bound alike.
 pub(crate) struct Run {
@@ -530,7 +433,10 @@ impl Directory {
 
 #[cfg(test)]
 mod tests {
+    use dhole_model::Coherence;
+
     use super::*;
+    use crate::TypeInfo;
 
     fn of<T: crate::Share>() -> Binding {
         Binding {

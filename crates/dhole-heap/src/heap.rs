@@ -22,7 +22,7 @@ use crate::page_store::PageStore;
 use crate::paged::Pages;
 use crate::pre_image::PreImages;
 use crate::resident::Residents;
-use crate::type_map::Named;
+use crate::share::type_map::Named;
 use crate::views::{View, Views};
 use crate::{BindError, Binding, Cluster, Foreign, Miss, Presence, TypeInfo};
 

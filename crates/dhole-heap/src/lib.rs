@@ -11,9 +11,9 @@
 //! |---|---|
 //! | `geometry`, `sync` | the sizes on which all agree, and how locks are taken |
 //! | `space`, `reservation` | the process's one reservation, and which object ids went to which cluster |
-//! | `cluster`, `parts`, `directory` | a cluster's ids, and what type each allocated id is bound to |
-//! | `share`, `own`, `type_map`, `leaf` | which types may be shared, and where their bytes are |
-//! | `reference`, `row`, `plain`, `access`, `cursor`, `borrow`, `named` | what the user holds, how to follow it |
+//! | `cluster`, `parts`, `directory`, `binding`, `foreign` | a cluster's ids, and what type each allocated id is bound to |
+//! | `share`, `share::type_map`, `own`, `layout`, `leaf` | which types may be shared, and where their bytes are |
+//! | `reference`, `row`, `plain`, `access`, `miss`, `target`, `cursor`, `borrow`, `named` | what the user holds, how to follow it |
 //! | `array`, `array2`, `array_access`, `array_store`, `array_free`, `array_kept`, `extent` | shared arrays, and their storage by blocks |
 //! | `value` | single values as bytes, for those that travel beside objects |
 //! | `global` | where objects lie that lie at the same place on every node |
@@ -70,6 +70,7 @@ mod array_access;
 mod array_free;
 mod array_kept;
 mod array_store;
+mod binding;
 mod borrow;
 mod chunk;
 mod cluster;
@@ -79,13 +80,16 @@ mod directory;
 mod extent;
 #[cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]
 mod fault;
+mod foreign;
 mod free;
 mod geometry;
 mod global;
 mod handle;
 mod heap;
 mod in_place;
+mod layout;
 mod leaf;
+mod miss;
 pub mod monitor;
 mod named;
 mod on_thread;
@@ -109,29 +113,32 @@ mod share;
 mod space;
 mod sync;
 mod tag;
+mod target;
 mod token;
 mod told;
 mod touch;
 mod transfer;
 mod twin;
-mod type_map;
 mod value;
 mod views;
 
-pub use access::{Access, Miss};
+pub use access::Access;
 pub use alloc::AllocError;
 pub use array::{Array, ArrayError, ArrayMiss, ArrayRange, OutOfBounds};
 pub use array_store::{ElementsRefusal, ElementsRefused};
 pub use array2::{Array2, NotRows};
+pub use binding::{ArrayBinding, BindError, Binding};
 pub use borrow::{Borrow, BorrowError, Read, Write};
-pub use cluster::{Cluster, Foreign, ForeignKind};
+pub use cluster::Cluster;
 pub use cursor::{Cursor, Link};
 pub use dhole_macros::Share;
-pub use diff::{DiffError, Grain, diff_ranges};
-pub use directory::{ArrayBinding, BindError, Binding};
+pub use diff::{DiffError, diff_ranges};
+pub use foreign::{Foreign, ForeignKind};
 pub use geometry::PAGE_BYTES;
 pub use heap::{HeapMut, Refusal, Refused};
+pub use layout::{DataRange, Grain, ReferenceForm};
 pub use leaf::{Leaf, LeafTest};
+pub use miss::Miss;
 pub use monitor::{AlreadyLent, Call, Guard, Monitor, Within};
 pub use named::{Name, Names};
 pub use on_thread::{ANodesWorker, OnAnyThread, OnThread};
@@ -142,13 +149,13 @@ pub use presence::Presence;
 pub use readers::{Absent, Readers, readers};
 pub use reference::{Ref, Refs};
 pub use row::{Row, Rows, Scalar};
+pub use share::type_map::{Invalid, ReferenceSlot, TypeInfo, TypeMap, TypeRef};
 pub use share::{MAX_ALIGN, Nullable, Share};
 pub use space::ReserveError;
 pub use tag::Tag;
 pub use token::Token;
 pub use told::{LearnError, MOST_LEARNT, Telling};
 pub use transfer::{GatherError, InstallError};
-pub use type_map::{DataRange, Invalid, ReferenceForm, ReferenceSlot, TypeInfo, TypeMap, TypeRef};
 pub use value::{UnpackError, pack};
 
 /// What the code that `#[derive(Share)]` writes refers to; no part of the interface.

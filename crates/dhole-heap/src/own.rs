@@ -6,7 +6,7 @@ use std::ops::Deref;
 
 use dhole_model::Oid;
 
-use crate::type_map::ReferenceForm;
+use crate::layout::ReferenceForm;
 use crate::{HeapMut, Ref, Share, TypeMap};
 
 /// A reference to an object that belongs to the one that holds it. Where the owner is fetched, its

@@ -7,9 +7,9 @@ use std::ptr::NonNull;
 
 use dhole_model::{CallSite, Elements, Oid};
 
-use crate::borrow::Target;
 use crate::extent::Extents;
 use crate::handle::HandleTable;
+use crate::target::Target;
 use crate::{Access, ArrayRange, Share, Token, TypeInfo, touch};
 
 /// The right to read what is present on a node, lent by [`readers`] for as long as its closure

@@ -8,7 +8,10 @@ use std::ops::{Bound, Range, RangeBounds};
 
 use dhole_model::{Oid, OidRange};
 
+use crate::layout::ReferenceForm;
 use crate::plain::plain;
+use crate::share::type_map::TypeMap;
+use crate::share::{Nullable, Share};
 
 /// A reference to one shared object: 8 bytes, and so is `Option<Ref<T>>`. It is not an address
 /// and keeps nothing alive; it may be copied, sent, stored in objects, and compared. References
@@ -43,6 +46,28 @@ impl<T> Ref<T> {
 plain! {
     Ref: oid;
     Refs: first len;
+}
+
+// SAFETY: a `Ref` is a non-zero id of 8 bytes; that it is an id allocated as a `T` is tested
+// against the directory wherever one is made of bytes.
+unsafe impl<T: Share> Share for Ref<T> {
+    fn describe(map: &mut TypeMap) {
+        map.reference::<T>(ReferenceForm::One);
+    }
+}
+
+// SAFETY: a `Ref` is transparent over a `NonZero`, so `None` is zero and nothing else changes.
+unsafe impl<T: Share> Nullable for Ref<T> {
+    fn describe_option(map: &mut TypeMap) {
+        map.reference::<T>(ReferenceForm::Maybe);
+    }
+}
+
+// SAFETY: `repr(C)` over two words, tested like a `Ref`.
+unsafe impl<T: Share> Share for Refs<T> {
+    fn describe(map: &mut TypeMap) {
+        map.reference::<T>(ReferenceForm::Range);
+    }
 }
 
 impl<T> PartialOrd for Ref<T> {

@@ -6,9 +6,11 @@ use std::num::NonZeroU64;
 
 use dhole_model::{Oid, OidRange};
 
-use crate::Share;
+use crate::layout::ReferenceForm;
 use crate::plain::plain;
 use crate::reference::out_of_range;
+use crate::share::Share;
+use crate::share::type_map::TypeMap;
 
 mod sealed {
     pub trait Sealed {}
@@ -149,6 +151,20 @@ impl<T> Rows<T> {
 plain! {
     Row: oid len;
     Rows: first count len;
+}
+
+// SAFETY: `repr(C)` over two words, tested like a `Ref`, its length too.
+unsafe impl<T: Scalar> Share for Row<T> {
+    fn describe(map: &mut TypeMap) {
+        map.reference::<T>(ReferenceForm::Row);
+    }
+}
+
+// SAFETY: `repr(C)` over three words, tested like a `Ref`, its lengths too.
+unsafe impl<T: Scalar> Share for Rows<T> {
+    fn describe(map: &mut TypeMap) {
+        map.reference::<T>(ReferenceForm::Rows);
+    }
 }
 
 impl<T> fmt::Debug for Row<T> {

@@ -4,8 +4,10 @@ use std::marker::PhantomData;
 use std::num::NonZero;
 
 use crate::leaf::LeafTest;
-use crate::type_map::ReferenceForm;
-use crate::{Array, Ref, Refs, Row, Rows, Scalar, TypeMap};
+
+pub(crate) mod type_map;
+
+use type_map::TypeMap;
 
 /// The largest alignment that a shared type may have: a page.
 pub const MAX_ALIGN: usize = 4096;
@@ -14,7 +16,7 @@ pub const MAX_ALIGN: usize = 4096;
 /// `#[derive(Share)]`, which proves what the trait promises; do not implement it by hand.
 ///
 /// A shared value is plain data and references: numbers, `bool`, `char`, `NonZero`, enums without
-/// fields, [`Ref`], [`Own`](crate::Own), [`Refs`], [`Row`], [`Rows`], [`Array`],
+/// fields, [`Ref`](crate::Ref), [`Own`](crate::Own), [`Refs`](crate::Refs), [`Row`](crate::Row), [`Rows`](crate::Rows), [`Array`](crate::Array),
 /// [`Array2`](crate::Array2), and structs, tuples and arrays of these.
 ///
 /// ```
@@ -241,47 +243,4 @@ tuples! {
     (A 0 B 1 C 2 D 3)
     (A 0 B 1 C 2 D 3 E 4)
     (A 0 B 1 C 2 D 3 E 4 F 5)
-}
-
-// SAFETY: a `Ref` is a non-zero id of 8 bytes; that it is an id allocated as a `T` is tested
-// against the directory wherever one is made of bytes.
-unsafe impl<T: Share> Share for Ref<T> {
-    fn describe(map: &mut TypeMap) {
-        map.reference::<T>(ReferenceForm::One);
-    }
-}
-
-// SAFETY: a `Ref` is transparent over a `NonZero`, so `None` is zero and nothing else changes.
-unsafe impl<T: Share> Nullable for Ref<T> {
-    fn describe_option(map: &mut TypeMap) {
-        map.reference::<T>(ReferenceForm::Maybe);
-    }
-}
-
-// SAFETY: `repr(C)` over two words, tested like a `Ref`.
-unsafe impl<T: Share> Share for Refs<T> {
-    fn describe(map: &mut TypeMap) {
-        map.reference::<T>(ReferenceForm::Range);
-    }
-}
-
-// SAFETY: `repr(C)` over two words, tested like a `Ref`, its length too.
-unsafe impl<T: Scalar> Share for Row<T> {
-    fn describe(map: &mut TypeMap) {
-        map.reference::<T>(ReferenceForm::Row);
-    }
-}
-
-// SAFETY: `repr(C)` over three words, tested like a `Ref`, its lengths too.
-unsafe impl<T: Scalar> Share for Rows<T> {
-    fn describe(map: &mut TypeMap) {
-        map.reference::<T>(ReferenceForm::Rows);
-    }
-}
-
-// SAFETY: `repr(C)` over two words, tested like a `Ref`, its length too.
-unsafe impl<T: Share> Share for Array<T> {
-    fn describe(map: &mut TypeMap) {
-        map.reference::<T>(ReferenceForm::Array);
-    }
 }

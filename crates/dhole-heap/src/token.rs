@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use dhole_model::Oid;
 
-use crate::borrow::Target;
 use crate::extent::Extents;
 use crate::handle::HandleTable;
 use crate::heap::BothExtents;
+use crate::target::Target;
 use crate::touch::Found;
 use crate::{ArrayMiss, Miss, touch};
 

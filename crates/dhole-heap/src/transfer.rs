@@ -4,7 +4,7 @@ use dhole_model::{NodeId, Oid};
 
 use crate::diff::{self, DiffError};
 use crate::heap::{Heap, Place};
-use crate::type_map::Named;
+use crate::share::type_map::Named;
 use crate::{BindError, Binding, Foreign, HeapMut, Invalid, Presence, TypeInfo, TypeRef};
 
 /// Why an object's bytes could not be had.

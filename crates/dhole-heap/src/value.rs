@@ -2,8 +2,8 @@
 
 use std::mem::MaybeUninit;
 
+use crate::share::type_map::Named;
 use crate::transfer::check_each_reference;
-use crate::type_map::Named;
 use crate::{BindError, HeapMut, Invalid, Share, TypeInfo, TypeRef};
 
 /// Why bytes are not a value.

@@ -10,47 +10,10 @@ use std::sync::{PoisonError, RwLock};
 use dhole_model::Oid;
 use dhole_ship::{Ship, Shipped};
 
-use crate::diff::Grain;
+use super::{MAX_ALIGN, Share};
 use crate::geometry::per_block;
+use crate::layout::{DataRange, Grain, ReferenceForm};
 use crate::leaf::{Leaf, LeafTest, number};
-use crate::{Binding, MAX_ALIGN, Share};
-
-/// Bytes `offset..offset + bytes` of a value, all of them data.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct DataRange {
-    /// Where the range starts in the value.
-    pub offset: usize,
-    /// How long it is.
-    pub bytes: usize,
-}
-
-/// How a reference is laid out.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ReferenceForm {
-    /// A [`Ref`](crate::Ref): the id, 8 bytes.
-    One,
-    /// An `Option<Ref>`: the id or 0.
-    Maybe,
-    /// A [`Refs`](crate::Refs): first id and number of objects.
-    Range,
-    /// A [`Row`](crate::Row): id and number of scalars.
-    Row,
-    /// A [`Rows`](crate::Rows): first id, number of rows, number of scalars in each.
-    Rows,
-    /// An [`Array`](crate::Array): id of the first block and number of elements.
-    Array,
-}
-
-impl ReferenceForm {
-    /// Bytes of a reference of this form.
-    pub const fn bytes(self) -> usize {
-        match self {
-            ReferenceForm::One | ReferenceForm::Maybe => 8,
-            ReferenceForm::Range | ReferenceForm::Row | ReferenceForm::Array => 16,
-            ReferenceForm::Rows => 24,
-        }
-    }
-}
 
 /// References of one form and target type at regular distances. Offsets are into packed bytes.
 #[derive(Clone, Debug)]
@@ -533,15 +496,4 @@ fn joined(mut ranges: Vec<DataRange>) -> Vec<DataRange> {
         }
     }
     out
-}
-
-impl Binding {
-    /// Tests every leaf of an object's packed bytes. Rows have no leaves.
-    pub(crate) fn check(&self, packed: &[u8]) -> Result<(), Invalid> {
-        if self.row {
-            Ok(())
-        } else {
-            self.info.check(packed)
-        }
-    }
 }
