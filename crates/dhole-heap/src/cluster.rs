@@ -14,8 +14,9 @@ use crate::geometry::{IDS_PER_PAGE, KEPT_BYTES, PAGE_BYTES};
 use crate::global::GlobalSpace;
 use crate::page_diffs::MadeDiffs;
 use crate::parts::{FIRST_PER_NODE, Parts};
+use crate::reservation::ReserveError;
 use crate::share::type_map::Named;
-use crate::space::{self, Owner, ReserveError, Slot};
+use crate::space::{self, Slot};
 use crate::sync::{lock, read, write};
 use crate::told::{LearnError, MOST_BURIED};
 use crate::views::Views;
@@ -91,7 +92,7 @@ impl Cluster {
         let global = everywhere.then(|| GlobalSpace::new(slots[0].store_bytes()));
         let cluster = Cluster::of(nodes, (slots, ordinal), (global, pages), None);
         let all = FIRST_PER_NODE * nodes as u64;
-        let ids = space::take_ids(all..all, &cluster.me)?;
+        let ids = space::take_ids(all..all, cluster.me.clone())?;
         cluster.first_id.get_or_init(|| ids.start);
         let mut parts = write(&cluster.parts);
         for (node, start) in ids.step_by(FIRST_PER_NODE as usize).enumerate() {
@@ -163,7 +164,7 @@ impl Cluster {
             let all = left;
             return Err(ReserveError::Ids { ids, left, all });
         }
-        space::take_window(window.clone(), stamp, &self.me)?;
+        space::take_window(window.clone(), stamp, self.me.clone())?;
         self.first_id.get_or_init(|| window.start);
         apart.settle(window);
         let mut parts = write(&self.parts);
@@ -195,7 +196,7 @@ impl Cluster {
             return Err(ReserveError::Ids { ids, left, all });
         }
         let size = size.unwrap_or(u64::MAX..u64::MAX);
-        let part = space::take_ids(size, &self.me)?;
+        let part = space::take_ids(size, self.me.clone())?;
         parts.add(part.clone(), node);
         Ok(part)
     }
@@ -370,7 +371,7 @@ impl Cluster {
             Some(node) if read(&self.directory).is_allocated(oid) => return Ok(node),
             Some(_) if self.is_freed(oid) => ForeignKind::Freed,
             Some(creator) => ForeignKind::NotYet { creator },
-            None => match space::owner(oid) {
+            None => match owner(oid) {
                 Some(Owner {
                     cluster: Some(other),
                     ..
@@ -507,7 +508,7 @@ impl Cluster {
         // ever, whatever type they are taken for. Those of one that lives must agree with its
         // directory. Those that nobody has yet must not come into the world before they are
         // allocated.
-        let known = match space::owner(oid) {
+        let known = match owner(oid) {
             Some(Owner {
                 cluster: None,
                 rest,
@@ -657,6 +658,21 @@ impl std::fmt::Debug for Cluster {
     }
 }
 
+/// The owner of an id, as the process knows it.
+struct Owner {
+    /// The cluster, if it lives.
+    cluster: Option<Arc<Cluster>>,
+    /// How many ids from this one on have the same owner, or owners that have ended like it.
+    rest: u64,
+}
+
+/// Which cluster of this process an id belongs to; `None` if nobody ever had it.
+fn owner(oid: Oid) -> Option<Owner> {
+    let space::Owner { cluster, rest } = space::owner(oid)?;
+    let cluster = cluster.map(|it| it.downcast().expect("clusters alone take ids"));
+    Some(Owner { cluster, rest })
+}
+
 fn never(oid: Oid) -> BindError {
     let kind = ForeignKind::Never;
     BindError::Foreign(Foreign { oid, kind })
@@ -664,7 +680,7 @@ fn never(oid: Oid) -> BindError {
 
 /// As [`Cluster::check`], for whoever does not know the cluster.
 pub(crate) fn check_anywhere(named: &Named, seen: TypeRef) -> Result<(), BindError> {
-    match space::owner(named.first) {
+    match owner(named.first) {
         Some(Owner {
             cluster: Some(cluster),
             ..

@@ -6,8 +6,6 @@ use std::ffi::{c_int, c_void};
 use std::io;
 use std::sync::OnceLock;
 
-use crate::views;
-
 /// The address of a touch, and of where to go on when it faults.
 #[derive(Clone, Copy)]
 struct Touch {
@@ -21,15 +19,21 @@ static TOUCHES: OnceLock<Box<[Touch]>> = OnceLock::new();
 /// What the process did with SIGSEGV before.
 static PREVIOUS: OnceLock<libc::sigaction> = OnceLock::new();
 
-/// Has faults of touches handled from now on, for all threads. Once is enough.
-pub(crate) fn install() -> io::Result<()> {
+/// Which addresses touches may fault at.
+static GUARDED: OnceLock<fn(usize) -> bool> = OnceLock::new();
+
+/// Has faults of touches handled from now on, for all threads, at the addresses that are `guarded`.
+/// That is asked in a signal handler, and may neither allocate nor lock. Once is enough.
+pub(crate) fn install(guarded: fn(usize) -> bool) -> io::Result<()> {
     static INSTALLED: OnceLock<Result<(), i32>> = OnceLock::new();
-    let installed = INSTALLED
-        .get_or_init(|| replace().map_err(|error| error.raw_os_error().unwrap_or(libc::EINVAL)));
+    let installed = INSTALLED.get_or_init(|| {
+        replace(guarded).map_err(|error| error.raw_os_error().unwrap_or(libc::EINVAL))
+    });
     installed.map_err(io::Error::from_raw_os_error)
 }
 
-fn replace() -> io::Result<()> {
+fn replace(guarded: fn(usize) -> bool) -> io::Result<()> {
+    GUARDED.get_or_init(|| guarded);
     TOUCHES.get_or_init(touches);
     // SAFETY: all zeros is a valid `sigaction`, which the call fills in.
     let previous = unsafe {
@@ -52,7 +56,7 @@ fn replace() -> io::Result<()> {
         ..*previous
     };
     // SAFETY: the handler allocates and locks nothing, and calls what was the handler before: it
-    // looks up what is settled (`TOUCHES`, `PREVIOUS`, the arena of views) and changes a register.
+    // looks up what is settled (`TOUCHES`, `PREVIOUS`, `GUARDED`) and changes a register.
     checked(unsafe { libc::sigaction(libc::SIGSEGV, &ours, std::ptr::null_mut()) })
 }
 
@@ -111,7 +115,8 @@ fn missed(at: usize) -> Option<usize> {
     Some(touches[found].missed)
 }
 
-/// The handler. It allocates nothing, locks nothing and calls nothing but the handler before.
+/// The handler. It allocates nothing, locks nothing and calls nothing but what [`install`] was given
+/// and the handler before.
 extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     let interrupted = context.cast::<libc::ucontext_t>();
     // SAFETY: the kernel hands both over, for as long as the handler runs. The address is there
@@ -121,7 +126,9 @@ extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context: *mut 
         let registers = &mut (*interrupted).uc_mcontext.gregs;
         (&mut registers[libc::REG_RIP as usize], address)
     };
-    if address.is_some_and(views::contain)
+    let guarded = GUARDED.get();
+    if let (Some(guarded), Some(address)) = (guarded, address)
+        && guarded(address)
         && let Some(missed) = missed(*ip as usize)
     {
         *ip = missed as i64;

@@ -11,7 +11,6 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::geometry::{KEPT_BYTES, PAGE_BYTES};
-use crate::heap::Heap;
 
 /// What a node takes of the space at a time, unless an object is larger.
 const SEGMENT_BYTES: u64 = 16 * PAGE_BYTES;
@@ -72,38 +71,45 @@ impl Lies {
     }
 }
 
-impl Heap {
-    /// Where an object or array lies in the global space, once that is decided.
-    #[cfg(test)]
-    fn address_of(&self, oid: dhole_model::Oid) -> Option<u64> {
-        let array = self.cluster.address_of_array(oid);
-        array.or_else(|| self.cluster.address(oid))
+/// The addresses that one node fills, in program order.
+pub(crate) struct Segment {
+    rest: Range<u64>,
+    /// Bytes that were given to objects.
+    pub(crate) allotted: u64,
+}
+
+impl Segment {
+    pub(crate) const fn new() -> Segment {
+        Segment {
+            rest: 0..0,
+            allotted: 0,
+        }
     }
 
     /// The next address with room for `bytes` bytes, in program order; `None` when the space is
     /// used up. `align` is a power of two of at most a page.
-    pub(crate) fn take_address(&mut self, bytes: u64, align: u64) -> Option<u64> {
-        let at = self.next_address(bytes, align)?;
-        self.segment.start = at + bytes.max(1);
+    pub(crate) fn take(&mut self, space: &GlobalSpace, bytes: u64, align: u64) -> Option<u64> {
+        let at = self.next(space, bytes, align)?;
+        self.rest.start = at + bytes.max(1);
         self.allotted += bytes;
         Some(at)
     }
 
-    /// Where [`take_address`](Heap::take_address) will lead.
-    pub(crate) fn next_address(&mut self, bytes: u64, align: u64) -> Option<u64> {
+    /// Where [`take`](Segment::take) will lead.
+    pub(crate) fn next(&mut self, space: &GlobalSpace, bytes: u64, align: u64) -> Option<u64> {
         let align = match bytes {
             PAGE_BYTES.. => PAGE_BYTES,
             _ => align.max(LEAST_ALIGN),
         };
         let bytes = bytes.max(1);
-        let mut at = self.segment.start.next_multiple_of(align);
-        if at.checked_add(bytes)? > self.segment.end {
-            let more = self.cluster.global()?.take(bytes)?;
-            match more.start == self.segment.end {
-                true => self.segment.end = more.end,
-                false => self.segment = more,
+        let mut at = self.rest.start.next_multiple_of(align);
+        if at.checked_add(bytes)? > self.rest.end {
+            let more = space.take(bytes)?;
+            match more.start == self.rest.end {
+                true => self.rest.end = more.end,
+                false => self.rest = more,
             }
-            at = self.segment.start.next_multiple_of(align);
+            at = self.rest.start.next_multiple_of(align);
         }
         Some(at)
     }
@@ -133,6 +139,12 @@ mod tests {
             let at = heap.heap.place(oid).unwrap();
             heap.heap.chunks[at.chunk].storage(at.slot).unwrap()
         })
+    }
+
+    /// Where an object or array lies in the global space, once that is decided.
+    fn address_of(cluster: &Cluster, oid: Oid) -> Option<u64> {
+        let array = cluster.address_of_array(oid);
+        array.or_else(|| cluster.address(oid))
     }
 
     #[test]
@@ -179,7 +191,7 @@ mod tests {
             assert_eq!(heap.store_bytes(), 3 * PAGE_BYTES);
         });
         assert_eq!(
-            on(&two, |heap| heap.heap.address_of(array.oid())),
+            on(&two, |heap| address_of(heap.cluster(), array.oid())),
             Some(at + 2 * 8192)
         );
     }

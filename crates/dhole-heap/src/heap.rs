@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 use std::panic::Location;
+use std::ptr::NonNull;
 use std::sync::Arc;
 
 use dhole_model::{CHUNK, Coherence, Elements, NodeId, Oid, OidRange};
@@ -17,6 +18,7 @@ use crate::chunk::Chunk;
 use crate::cluster::TakenSlot;
 use crate::extent::Extents;
 use crate::geometry::KEPT_BYTES;
+use crate::global::Segment;
 use crate::handle::HandleTable;
 use crate::page_store::PageStore;
 use crate::paged::Pages;
@@ -24,7 +26,7 @@ use crate::pre_image::PreImages;
 use crate::resident::Residents;
 use crate::share::type_map::Named;
 use crate::views::{View, Views};
-use crate::{BindError, Binding, Cluster, Foreign, Miss, Presence, TypeInfo};
+use crate::{BindError, Binding, Cluster, Foreign, Miss, Presence, TypeInfo, space, touch};
 
 /// Chunks of ids that share an entry of the index.
 pub(crate) const CHUNKS_OF_PAGE: u64 = 64;
@@ -56,9 +58,7 @@ pub(crate) struct Heap {
     pub(crate) open: FxHashMap<(TypeId, Coherence, usize), OpenChunk>,
     pub(crate) ids: IdParts,
     /// The addresses of the global space that this node fills.
-    pub(crate) segment: Range<u64>,
-    /// Bytes of the global space that were given to objects here.
-    pub(crate) allotted: u64,
+    pub(crate) segment: Segment,
     /// Installed in a shared call, and not yet known to the worker.
     pending: Vec<(Oid, u64)>,
     pub(crate) pre_images: PreImages,
@@ -125,8 +125,7 @@ impl Heap {
             spare: Vec::new(),
             open: FxHashMap::default(),
             ids: cluster.first_part(node),
-            segment: 0..0,
-            allotted: 0,
+            segment: Segment::new(),
             pending: Vec::new(),
             pre_images: PreImages::default(),
             pushed: PreImages::default(),
@@ -260,6 +259,86 @@ impl Heap {
         if !self.pending_elements.is_empty() {
             // SAFETY: the caller's promise.
             unsafe { self.publish_elements() };
+        }
+    }
+
+    /// The next address of the global space with room for `bytes` bytes, in program order; `None`
+    /// when the space is used up. `align` is a power of two of at most a page.
+    pub(crate) fn take_address(&mut self, bytes: u64, align: u64) -> Option<u64> {
+        self.segment.take(self.cluster.global()?, bytes, align)
+    }
+
+    /// Where [`take_address`](Heap::take_address) will lead.
+    pub(crate) fn next_address(&mut self, bytes: u64, align: u64) -> Option<u64> {
+        self.segment.next(self.cluster.global()?, bytes, align)
+    }
+
+    /// Where a place of the store is as the worker sees it that may do this there.
+    pub(crate) fn seen(&self, view: View, storage: u64) -> NonNull<u8> {
+        let object = self.store.pointer(storage);
+        match &self.views {
+            None => object,
+            Some(views) => views.of(object, view),
+        }
+    }
+
+    /// The handle that leads there.
+    pub(crate) fn handle(&self, view: View, storage: u64) -> *mut u8 {
+        let object = self.seen(view, storage).as_ptr();
+        match (&self.views, view) {
+            (Some(_), _) => touch::negated(object),
+            (None, View::Nothing) => std::ptr::null_mut(),
+            (None, _) => object,
+        }
+    }
+
+    /// Gives whole pages of the store back to the system; they read as zero again.
+    ///
+    /// # Safety
+    /// Nothing lies there any more, and nothing refers to it.
+    pub(crate) unsafe fn release_store(&self, pages: Range<u64>) {
+        let (at, bytes) = (self.store.pointer(pages.start), pages.end - pages.start);
+        // SAFETY: as the caller promises.
+        unsafe {
+            match &self.views {
+                None => space::release(at, bytes),
+                Some(views) => views.release(at, bytes),
+            }
+        }
+    }
+
+    /// The worker may not touch an object any more.
+    ///
+    /// # Safety
+    /// It is an exclusive call.
+    pub(crate) unsafe fn hide(&self, oid: Oid, at: Place) {
+        let storage = self.chunks[at.chunk].storage(at.slot);
+        // SAFETY: it is an exclusive call, as the caller promises. The view allows nothing.
+        unsafe {
+            match storage {
+                Some(storage) if self.views.is_some() => {
+                    self.read.set(oid, self.handle(View::Nothing, storage));
+                }
+                _ => self.tables().iter().for_each(|table| table.clear(oid)),
+            }
+        }
+    }
+
+    /// The worker may write an object no longer, which it may read.
+    ///
+    /// # Safety
+    /// It is a call, and the object is one that could be written.
+    pub(crate) unsafe fn close(&self, oid: Oid, at: Place) {
+        let storage = self.chunks[at.chunk].storage(at.slot);
+        // SAFETY: it is a call, as the caller promises. Where one handle says both, in a shared
+        // call the worker may read through the old one or the new one, and the bytes are the same.
+        unsafe {
+            match storage {
+                Some(storage) if self.views.is_some() => {
+                    self.write.set(oid, self.handle(View::Read, storage));
+                }
+                _ => self.write.clear(oid),
+            }
         }
     }
 }
@@ -569,7 +648,7 @@ impl<'g> HeapMut<'g> {
     /// which were allocated on this node; a node that stored all objects would need the sum over
     /// all nodes.
     pub fn allotted_bytes(&self) -> u64 {
-        self.heap.allotted
+        self.heap.segment.allotted
     }
 
     fn exclusive(&self, operation: &'static str, oid: Oid) -> Result<(), Refused> {

@@ -6,7 +6,8 @@
 
 use std::ptr::NonNull;
 
-use crate::ReserveError;
+use dhole_model::MAX_NODES;
+
 use crate::geometry::SLOT_BITS_PER_ID;
 
 /// The log2 of the sizes to try, from the largest on.
@@ -22,6 +23,84 @@ const MIN_SLOT_BITS: u32 = 6;
 
 /// The log2 of the least ids that a slot has room for: 2 million, with a store of 25 MiB.
 const LEAST_INDEX_BITS: u32 = 21;
+
+/// Why a cluster could not get its address space.
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ReserveError {
+    /// A cluster has at least 1 and at most [`MAX_NODES`] nodes.
+    #[error("a cluster of {nodes} nodes: a cluster has 1 to {MAX_NODES} nodes")]
+    Nodes {
+        /// Nodes asked for.
+        nodes: usize,
+    },
+    /// The operating system refused to reserve address space.
+    #[error(
+        "reserving address space for shared objects: the system refuses {least_mib} MiB for \
+         {nodes} nodes and as much for everything else, the least that will do{}: {cause}. The \
+         process reserves addresses for all objects at once, so that none of them ever moves, and \
+         takes memory only for what is stored. Raise the limit (`ulimit -v unlimited`), or run \
+         fewer nodes in a process",
+        limit(limit_kib)
+    )]
+    Space {
+        /// Nodes of this process.
+        nodes: usize,
+        /// The least that they need, in MiB.
+        least_mib: u64,
+        /// KiB of address space that the process may have (`ulimit -v`), if that is limited.
+        limit_kib: Option<u64>,
+        /// The system's own words.
+        cause: String,
+    },
+    /// The clusters that live in this process leave too few slots.
+    #[error(
+        "a cluster of {nodes} nodes: this process has room for {most} nodes at a time, {free} \
+         of them free; its first cluster decides how many, and a process whose first cluster is \
+         larger has room for up to {MAX_NODES}"
+    )]
+    Slots {
+        /// Nodes asked for.
+        nodes: usize,
+        /// Slots not in use.
+        free: usize,
+        /// Slots in all.
+        most: usize,
+    },
+    /// The system refuses what the detector `vm` needs.
+    #[error(
+        "mapping three views of each node's memory, for the detector vm: {cause}. Each takes as \
+         much address space as a node's store: raise the limit (`ulimit -v unlimited`), or use the \
+         detector check"
+    )]
+    Views {
+        /// The system's own words.
+        cause: String,
+    },
+    /// Which ids a cluster of several processes has is settled once, and only there.
+    #[error("settling which object ids a cluster has: it has some already")]
+    Settled,
+    /// The run has used up its object ids, which are never used again.
+    #[error(
+        "object ids are used up: {ids} more wanted, {left} of {all} left, which are never used \
+         again once they are freed; keep objects and change them instead of making new ones, put \
+         many values into one array, or run fewer nodes in a process, which leaves more ids"
+    )]
+    Ids {
+        /// Ids asked for.
+        ids: u64,
+        /// Ids left.
+        left: u64,
+        /// Ids that the process has, or the run where its nodes are in several.
+        all: u64,
+    },
+}
+
+dhole_model::debug_in_words!(ReserveError);
+
+fn limit(limit_kib: &Option<u64>) -> String {
+    let said = |kib| format!(" (`ulimit -v` says {kib} KiB)");
+    limit_kib.map_or_else(String::new, said)
+}
 
 /// Address space for the slots of nodes.
 pub(crate) struct Reservation {

@@ -5,6 +5,7 @@
 //! touches costs nothing. Every table reserves the whole range of ids, so an id of another
 //! cluster finds a null handle and needs no bounds check. Slots are recycled; ids never are.
 
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::ptr::NonNull;
@@ -12,91 +13,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use dhole_model::{CHUNK, MAX_NODES, Oid};
 
-use crate::Cluster;
 use crate::geometry::{IDS_PER_PAGE, SLOT_BITS_PER_ID};
 use crate::parts::size_of_part;
-use crate::reservation::Reservation;
+use crate::reservation::{Reservation, ReserveError};
 
 /// The log2 of the most ids that a process may ever use.
 const MAX_INDEX_BITS: u32 = 36;
-
-/// Why a cluster could not get its address space.
-#[derive(Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ReserveError {
-    /// A cluster has at least 1 and at most [`MAX_NODES`] nodes.
-    #[error("a cluster of {nodes} nodes: a cluster has 1 to {MAX_NODES} nodes")]
-    Nodes {
-        /// Nodes asked for.
-        nodes: usize,
-    },
-    /// The operating system refused to reserve address space.
-    #[error(
-        "reserving address space for shared objects: the system refuses {least_mib} MiB for \
-         {nodes} nodes and as much for everything else, the least that will do{}: {cause}. The \
-         process reserves addresses for all objects at once, so that none of them ever moves, and \
-         takes memory only for what is stored. Raise the limit (`ulimit -v unlimited`), or run \
-         fewer nodes in a process",
-        limit(limit_kib)
-    )]
-    Space {
-        /// Nodes of this process.
-        nodes: usize,
-        /// The least that they need, in MiB.
-        least_mib: u64,
-        /// KiB of address space that the process may have (`ulimit -v`), if that is limited.
-        limit_kib: Option<u64>,
-        /// The system's own words.
-        cause: String,
-    },
-    /// The clusters that live in this process leave too few slots.
-    #[error(
-        "a cluster of {nodes} nodes: this process has room for {most} nodes at a time, {free} \
-         of them free; its first cluster decides how many, and a process whose first cluster is \
-         larger has room for up to {MAX_NODES}"
-    )]
-    Slots {
-        /// Nodes asked for.
-        nodes: usize,
-        /// Slots not in use.
-        free: usize,
-        /// Slots in all.
-        most: usize,
-    },
-    /// The system refuses what the detector `vm` needs.
-    #[error(
-        "mapping three views of each node's memory, for the detector vm: {cause}. Each takes as \
-         much address space as a node's store: raise the limit (`ulimit -v unlimited`), or use the \
-         detector check"
-    )]
-    Views {
-        /// The system's own words.
-        cause: String,
-    },
-    /// Which ids a cluster of several processes has is settled once, and only there.
-    #[error("settling which object ids a cluster has: it has some already")]
-    Settled,
-    /// The run has used up its object ids, which are never used again.
-    #[error(
-        "object ids are used up: {ids} more wanted, {left} of {all} left, which are never used \
-         again once they are freed; keep objects and change them instead of making new ones, put \
-         many values into one array, or run fewer nodes in a process, which leaves more ids"
-    )]
-    Ids {
-        /// Ids asked for.
-        ids: u64,
-        /// Ids left.
-        left: u64,
-        /// Ids that the process has, or the run where its nodes are in several.
-        all: u64,
-    },
-}
-
-dhole_model::debug_in_words!(ReserveError);
-
-fn limit(limit_kib: &Option<u64>) -> String {
-    let said = |kib| format!(" (`ulimit -v` says {kib} KiB)");
-    limit_kib.map_or_else(String::new, said)
-}
 
 /// One node's part of the reservation.
 #[derive(Clone, Copy, Debug)]
@@ -207,10 +129,13 @@ pub(crate) const STAGGER: [u64; 2] = [0x035b << 12, 0x06d9 << 12];
 #[cfg(miri)]
 pub(crate) const STAGGER: [u64; 2] = [0, 0];
 
+/// A cluster, of which this module only has to know whether it lives.
+pub(crate) type Holder = dyn Any + Send + Sync;
+
 /// Who took some ids.
 enum Window {
     /// A cluster that lives.
-    Alive(Weak<Cluster>),
+    Alive(Weak<Holder>),
     /// Clusters that have ended; neighbours are joined.
     Ended,
 }
@@ -228,7 +153,7 @@ struct Shared {
 /// The owner of an id, as the process sees it.
 pub(crate) struct Owner {
     /// The cluster, if it lives.
-    pub(crate) cluster: Option<Arc<Cluster>>,
+    pub(crate) cluster: Option<Arc<Holder>>,
     /// How many ids from this one on have the same owner, or owners that have ended like it.
     pub(crate) rest: u64,
 }
@@ -288,7 +213,7 @@ pub(crate) fn slots() -> u32 {
 /// begins with, and at most as many as it ends with, both multiples of [`IDS_PER_PAGE`].
 pub(crate) fn take_ids(
     size: Range<u64>,
-    cluster: &Weak<Cluster>,
+    cluster: Weak<Holder>,
 ) -> Result<Range<u64>, ReserveError> {
     let mut guard = space();
     let space = guard
@@ -305,14 +230,10 @@ pub(crate) fn take_ids(
     let end = space.next_id;
     // What follows on ids of the same cluster is one window with them.
     match space.windows.range_mut(..base).next_back() {
-        Some((_, (its_end, Window::Alive(its)))) if *its_end == base && its.ptr_eq(cluster) => {
+        Some((_, (its_end, Window::Alive(its)))) if *its_end == base && its.ptr_eq(&cluster) => {
             *its_end = end;
         }
-        _ => drop(
-            space
-                .windows
-                .insert(base, (end, Window::Alive(cluster.clone()))),
-        ),
+        _ => drop(space.windows.insert(base, (end, Window::Alive(cluster)))),
     }
     Ok(base..end)
 }
@@ -331,7 +252,7 @@ pub(crate) fn ids_left() -> Range<u64> {
 pub(crate) fn take_window(
     window: Range<u64>,
     stamp: u64,
-    cluster: &Weak<Cluster>,
+    cluster: Weak<Holder>,
 ) -> Result<(), ReserveError> {
     let mut guard = space();
     let space = guard
@@ -356,7 +277,7 @@ pub(crate) fn take_window(
         space.end_window(next);
     }
     space.next_id = window.end;
-    let alive = Window::Alive(cluster.clone());
+    let alive = Window::Alive(cluster);
     space.windows.insert(window.start, (window.end, alive));
     let shared = Shared {
         stamp,

@@ -32,7 +32,7 @@ unsafe impl Sync for Arena {}
 static ARENA: OnceLock<Arena> = OnceLock::new();
 
 /// Whether an address belongs to a view of some node. May be called in a signal handler.
-pub(crate) fn contain(address: usize) -> bool {
+fn contain(address: usize) -> bool {
     let arena = ARENA.get();
     arena.is_some_and(|arena| address.wrapping_sub(arena.base.addr().get()) < arena.bytes)
 }
@@ -65,7 +65,7 @@ impl Views {
     /// # Safety
     /// It has none, and is no other cluster's.
     pub(crate) unsafe fn map(slot: &Slot) -> io::Result<Views> {
-        fault::install()?;
+        fault::install(contain)?;
         let arena = arena(slot)?;
         let at = (slot.number() as usize) << (arena.bits + 2);
         assert!(
