@@ -1,13 +1,13 @@
 //! New objects: ids in chunks of one type, and their first value.
 
 use std::any::TypeId;
-use std::collections::VecDeque;
 use std::ops::Range;
 use std::panic::Location;
 use std::ptr::NonNull;
 
 use dhole_model::{CHUNK, CallSite, Coherence, NodeId, Oid, OidRange, PageRange};
 
+use crate::chunk::OpenChunk;
 use crate::directory::{ArrayRun, Life, Run};
 use crate::global::Lies;
 use crate::heap::{Heap, Place};
@@ -101,41 +101,6 @@ dhole_model::debug_in_words!(AllocError);
 
 /// A place in the program.
 type Site = &'static Location<'static>;
-
-/// The chunk that the next single object of a type and a place in the program goes to.
-#[derive(Clone, Copy)]
-pub(crate) struct OpenChunk {
-    pub(crate) place: usize,
-    number: u64,
-    next: usize,
-}
-
-/// The chunks of ids that a node may still allocate from.
-#[derive(Default)]
-pub(crate) struct IdParts {
-    parts: VecDeque<Range<u64>>,
-    /// Ids of a chunk that is left to arrays of one block.
-    of_small_arrays: Range<u64>,
-}
-
-impl IdParts {
-    fn take(&mut self, chunks: u64) -> Option<u64> {
-        let fits = |part: &Range<u64>| part.end - part.start >= chunks;
-        let found = self.parts.iter().position(fits)?;
-        let part = &mut self.parts[found];
-        let first = part.start;
-        part.start += chunks;
-        if part.is_empty() {
-            self.parts.remove(found);
-        }
-        Some(first)
-    }
-
-    /// Adds a part of the ids.
-    pub(crate) fn add(&mut self, ids: Range<u64>) {
-        self.parts.push_back(ids.start / CHUNK..ids.end / CHUNK);
-    }
-}
 
 impl Heap {
     /// `chunks` consecutive chunks that no one ever had.
@@ -278,8 +243,7 @@ impl HeapMut<'_> {
     /// objects or blocks of so many ids; `None` where it has them, or can take them.
     pub fn ids_wanted(&self, ids: u64) -> Option<u64> {
         let chunks = ids.div_ceil(CHUNK).max(1);
-        let fits = |part: &Range<u64>| part.end - part.start >= chunks;
-        let has = self.heap.ids.parts.iter().any(fits);
+        let has = self.heap.ids.position_of(chunks).is_some();
         let asks = !has && self.heap.cluster.asks_for_ids();
         asks.then_some(chunks.saturating_mul(CHUNK))
     }

@@ -2,9 +2,9 @@
 
 use dhole_model::{CHUNK, Oid, OidRange};
 
-use crate::array_store::LocalArray;
 use crate::geometry::IDS_PER_PAGE;
 use crate::heap::Heap;
+use crate::local_array::LocalArray;
 use crate::{ElementsRefusal, ElementsRefused, HeapMut, Presence};
 
 impl Heap {
@@ -111,7 +111,7 @@ impl HeapMut<'_> {
             });
         }
         self.heap.cluster.hear_freed(ids);
-        self.heap.kept_elements.forget(ids);
+        self.heap.retained_elements.forget(ids);
         // SAFETY: it is an exclusive call, by the test above.
         unsafe { self.heap.free_arrays(ids) };
         Ok(())

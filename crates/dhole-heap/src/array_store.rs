@@ -1,33 +1,18 @@
 //! One node's arrays: storage by blocks, and what may be done to elements under the node lock.
 
-use std::ops::Range;
 use std::ptr::NonNull;
 
 use dhole_model::{Elements, NodeId, Oid, PageRange, RangeSet};
 
 use crate::geometry::PAGE_BYTES;
 use crate::heap::Heap;
+use crate::local_array::LocalArray;
 use crate::page_store::Reserved;
 use crate::views::View;
 use crate::{
     Array, ArrayBinding, ArrayMiss, BindError, Foreign, HeapMut, Invalid, Presence, Share,
     TypeInfo, space,
 };
-
-/// What a node knows of an array that it has touched.
-pub(crate) struct LocalArray {
-    pub(crate) binding: ArrayBinding,
-    /// Where its elements are in the page store.
-    pub(crate) storage: u64,
-    /// The pages that are its alone; none of an array of less than a page, which shares one.
-    pub(crate) pages: Option<Range<u64>>,
-    /// The blocks that hold something, be it zeros that nobody has touched.
-    pub(crate) stored: RangeSet,
-    /// The blocks that take memory.
-    pub(crate) touched: RangeSet,
-    /// Up to this byte of it the system may use huge pages.
-    pub(crate) advised: u64,
-}
 
 /// Why something cannot be done to elements of an array. Nothing was done.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -96,41 +81,6 @@ impl From<Foreign> for ElementsRefusal {
 }
 
 pub(crate) type Refusable<T> = Result<T, ElementsRefusal>;
-
-impl LocalArray {
-    /// The blocks of some elements.
-    pub(crate) fn blocks(&self, elements: Elements) -> Range<u64> {
-        if elements.count == 0 {
-            return 0..0;
-        }
-        let block = self.binding.per_block();
-        elements.first / block..elements.range().end.div_ceil(block)
-    }
-
-    /// How many blocks the array has.
-    pub(crate) fn block_count(&self) -> u64 {
-        self.binding.len.div_ceil(self.binding.per_block())
-    }
-
-    /// Bytes of those of these blocks that take memory.
-    pub(crate) fn stored_bytes(&self, array: Oid, blocks: Range<u64>) -> u64 {
-        let size = self.binding.info.size as u64;
-        let stored = self.touched.of(blocks).filter(|(_, stored)| *stored);
-        let bytes = stored.map(|(blocks, _)| {
-            let first = self.of_block(array, blocks.start).first;
-            let last = self.of_block(array, blocks.end - 1);
-            (last.range().end - first) * size
-        });
-        bytes.sum()
-    }
-
-    /// The elements of a block.
-    fn of_block(&self, array: Oid, block: u64) -> Elements {
-        let (per_block, len) = (self.binding.per_block(), self.binding.len);
-        let start = block * per_block;
-        Elements::new(array, start..(start + per_block).min(len))
-    }
-}
 
 impl Heap {
     /// The array of these elements, with address space for all of it, if it has them.
@@ -692,6 +642,25 @@ impl HeapMut<'_> {
             unsafe { heap.pack_elements(elements, out) };
             Ok(())
         })
+    }
+
+    /// Keeps packed bytes of elements aside that nobody has asked for, in place of older ones.
+    pub fn keep_elements(&mut self, elements: Elements, bytes: &[u8]) {
+        self.heap.retained_elements.put(elements, bytes);
+    }
+
+    /// Drops what was kept aside of elements.
+    pub fn discard_kept_elements(&mut self, elements: Elements) {
+        self.heap.retained_elements.discard(elements);
+    }
+
+    /// Makes what was kept aside the node's valid copy of absent elements, all of which were.
+    ///
+    /// # Errors
+    /// As [`install_elements`](HeapMut::install_elements); nothing is kept any longer.
+    pub fn install_kept_elements(&mut self, elements: Elements) -> Result<(), ElementsRefused> {
+        let bytes = self.heap.retained_elements.take(elements);
+        self.install_elements(elements, &bytes)
     }
 
     /// Whether all these elements are valid here.

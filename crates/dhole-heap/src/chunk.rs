@@ -5,6 +5,14 @@ use crate::Binding;
 /// No storage yet: the object was never here.
 const NOWHERE: u64 = u64::MAX;
 
+/// The chunk that the next single object of a type and a place in the program goes to.
+#[derive(Clone, Copy)]
+pub(crate) struct OpenChunk {
+    pub(crate) place: usize,
+    pub(crate) number: u64,
+    pub(crate) next: usize,
+}
+
 /// A node's record of one chunk of ids.
 pub(crate) struct Chunk {
     /// What the ids are bound to.

@@ -6,14 +6,13 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
 
 use dhole_model::{CHUNK, CallSite, Detector, NodeId, Oid, OidRange, Placement};
 
-use crate::alloc::IdParts;
 use crate::apart::Apart;
 use crate::binding::{ArrayBinding, BindError, Binding};
 use crate::directory::{ArrayRun, Directory, Run};
 use crate::geometry::{IDS_PER_PAGE, KEPT_BYTES, PAGE_BYTES};
 use crate::global::GlobalSpace;
 use crate::page_diffs::MadeDiffs;
-use crate::parts::{FIRST_PER_NODE, Parts};
+use crate::parts::{FIRST_PER_NODE, IdParts, Parts};
 use crate::reservation::ReserveError;
 use crate::share::type_map::Named;
 use crate::space::{self, Slot};

@@ -28,7 +28,7 @@ impl Heap {
         let pages = self.store.give_back(storage, bytes);
         let page = storage / PAGE_BYTES;
         if self.store.is_empty(page) {
-            self.residents.clear(page);
+            self.residency.clear(page);
         }
         // What is left of pages that are kept as a whole is theirs, whatever was freed on them.
         if !pages.is_empty() && !self.is_paged() {
@@ -72,7 +72,7 @@ impl HeapMut<'_> {
             });
         }
         self.heap.cluster.hear_freed(range);
-        self.heap.kept_elements.forget(range);
+        self.heap.retained_elements.forget(range);
         // SAFETY: it is an exclusive call, by the test above.
         unsafe { self.heap.free_arrays(range) };
         let end = range.first.0.saturating_add(u64::from(range.count));

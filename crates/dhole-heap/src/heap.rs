@@ -11,19 +11,19 @@ use std::sync::Arc;
 use dhole_model::{CHUNK, Coherence, Elements, NodeId, Oid, OidRange};
 use rustc_hash::FxHashMap;
 
-use crate::alloc::{IdParts, OpenChunk};
-use crate::array_kept::KeptElements;
-use crate::array_store::LocalArray;
-use crate::chunk::Chunk;
+use crate::chunk::{Chunk, OpenChunk};
 use crate::cluster::TakenSlot;
 use crate::extent::Extents;
 use crate::geometry::KEPT_BYTES;
 use crate::global::Segment;
 use crate::handle::HandleTable;
+use crate::local_array::LocalArray;
 use crate::page_store::PageStore;
-use crate::paged::Pages;
+use crate::pages::Pages;
+use crate::parts::IdParts;
 use crate::pre_image::PreImages;
-use crate::resident::Residents;
+use crate::residency::Residency;
+use crate::retained_elements::RetainedElements;
 use crate::share::type_map::Named;
 use crate::views::{View, Views};
 use crate::{BindError, Binding, Cluster, Foreign, Miss, Presence, TypeInfo, space, touch};
@@ -46,7 +46,7 @@ pub(crate) struct Heap {
     /// The views that handles lead to, where the detector is `vm`.
     pub(crate) views: Option<Views>,
     pub(crate) store: PageStore,
-    pub(crate) residents: Residents,
+    pub(crate) residency: Residency,
     /// Where the record of a chunk is in `chunks`, by pages of chunk numbers: so few entries
     /// stay in the cache, where one for each chunk would not.
     pub(crate) index: FxHashMap<u64, Box<[u32; CHUNKS_OF_PAGE as usize]>>,
@@ -68,7 +68,7 @@ pub(crate) struct Heap {
     pub(crate) pages: Pages,
     pub(crate) arrays: BTreeMap<Oid, LocalArray>,
     /// Elements that were pushed here and not read yet.
-    pub(crate) kept_elements: KeptElements,
+    pub(crate) retained_elements: RetainedElements,
     /// Bytes of the blocks of arrays that are stored, beside those that share a page.
     pub(crate) array_bytes: u64,
     pub(crate) extents: Arc<BothExtents>,
@@ -119,7 +119,7 @@ impl Heap {
             write,
             views,
             store,
-            residents: Residents::default(),
+            residency: Residency::default(),
             index: FxHashMap::default(),
             chunks: Vec::new(),
             spare: Vec::new(),
@@ -131,7 +131,7 @@ impl Heap {
             pushed: PreImages::default(),
             pages: Pages::default(),
             arrays: BTreeMap::new(),
-            kept_elements: KeptElements::default(),
+            retained_elements: RetainedElements::default(),
             array_bytes: 0,
             extents: Arc::default(),
             pending_elements: Vec::new(),
@@ -219,7 +219,7 @@ impl Heap {
             }
         };
         chunk.set_storage(at.slot, storage);
-        self.residents.add(oid, storage, bytes);
+        self.residency.add(oid, storage, bytes);
         Some(storage)
     }
 

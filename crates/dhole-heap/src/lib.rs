@@ -14,13 +14,13 @@
 //! | `cluster`, `parts`, `directory`, `binding`, `foreign` | a cluster's ids, and what type each allocated id is bound to |
 //! | `share`, `share::type_map`, `own`, `layout`, `leaf` | which types may be shared, and where their bytes are |
 //! | `reference`, `row`, `plain`, `access`, `miss`, `target`, `cursor`, `borrow`, `named` | what the user holds, how to follow it |
-//! | `array`, `array2`, `array_access`, `array_store`, `array_free`, `array_kept`, `extent` | shared arrays, and their storage by blocks |
+//! | `array`, `array2`, `array_access`, `array_store`, `array_free`, `local_array`, `retained_elements`, `extent` | shared arrays, and their storage by blocks |
 //! | `value` | single values as bytes, for those that travel beside objects |
 //! | `global` | where objects lie that lie at the same place on every node |
-//! | `paged`, `paged_arrays`, `page_diff`, `page_diffs` | pages that are valid, twinned and compared as a whole |
+//! | `pages`, `paged`, `paged_arrays`, `page_diff`, `page_diffs` | pages that are valid, twinned and compared as a whole |
 //! | `token`, `presence`, `monitor`, `readers`, `on_thread` | who may touch bytes, and when; on which thread |
 //! | `touch`, `views`, `fault` | the detector `vm`: what may not be touched faults |
-//! | `heap`, `alloc`, `in_place`, `free`, `transfer`, `handle`, `chunk`, `page_store`, `pre_image`, `diff` | one node's objects |
+//! | `heap`, `alloc`, `in_place`, `free`, `transfer`, `handle`, `chunk`, `page_store`, `residency`, `pre_image`, `diff` | one node's objects |
 //!
 //! # Invariants
 //!
@@ -68,7 +68,6 @@ mod array;
 mod array2;
 mod array_access;
 mod array_free;
-mod array_kept;
 mod array_store;
 mod binding;
 mod borrow;
@@ -89,6 +88,7 @@ mod heap;
 mod in_place;
 mod layout;
 mod leaf;
+mod local_array;
 mod miss;
 pub mod monitor;
 mod named;
@@ -99,6 +99,7 @@ mod page_diffs;
 mod page_store;
 mod paged;
 mod paged_arrays;
+mod pages;
 mod parts;
 mod plain;
 mod pre_image;
@@ -106,7 +107,8 @@ mod presence;
 mod readers;
 mod reference;
 mod reservation;
-mod resident;
+mod residency;
+mod retained_elements;
 mod row;
 mod serial;
 mod share;

@@ -9,49 +9,20 @@
 //! page knows these *holes*.
 
 use dhole_model::{NodeId, Oid, PageId, PageRange};
-use rustc_hash::FxHashMap;
 
 use crate::geometry::KEPT_BYTES;
 use crate::heap::{Heap, Place};
 use crate::page_diff::{self, BYTES, PageDiffError, Snapshot, WORD};
-use crate::page_diffs::{Diff, DiffKey, PageDiffs};
+use crate::page_diffs::{Diff, DiffKey};
+use crate::pages::Page;
 use crate::transfer::InstallError;
 use crate::{AllocError, Binding, HeapMut, PAGE_BYTES, Presence, TypeInfo};
-
-/// Snapshots kept for the next twins.
-const SPARE: usize = 64;
 
 /// The pages of a node of a [paged](crate::Cluster::paged) cluster, as the holder of the node lock
 /// may use them. No other heap has any: where objects are kept consistent one by one, a page that
 /// is not valid may hold an object that is in use.
 pub struct Paged<'h> {
     pub(crate) on: HeapMut<'h>,
-}
-
-/// A node's pages.
-#[derive(Default)]
-pub(crate) struct Pages {
-    known: FxHashMap<PageId, Page>,
-    twins: FxHashMap<PageId, Snapshot>,
-    spare: Vec<Snapshot>,
-}
-
-/// What a node knows of a page.
-#[derive(Default)]
-struct Page {
-    valid: bool,
-    writable: bool,
-    /// The objects on it whose handles may be set.
-    shown: Vec<Oid>,
-    /// Of these, those whose write handles may be.
-    written: Vec<Oid>,
-    /// The arrays on it, by their first blocks.
-    arrays: Vec<Oid>,
-    /// The padding of objects that were written here: first byte and end.
-    holes: Vec<(u16, u16)>,
-    /// Parts of values smaller than a word were written here.
-    fine: bool,
-    diffs: PageDiffs,
 }
 
 /// Why something cannot be done to a page. Nothing was done.
@@ -685,14 +656,6 @@ impl HeapMut<'_> {
             let binding = self.heap.chunks[at.chunk].binding;
             self.heap.note_writes(&binding, storage, pages);
             self.heap.list(pages, oid, |page| &mut page.shown);
-        }
-    }
-}
-
-impl Pages {
-    fn recycle(&mut self, snapshot: Snapshot) {
-        if self.spare.len() < SPARE {
-            self.spare.push(snapshot);
         }
     }
 }

@@ -4,10 +4,10 @@
 //! twice as large as the one before. So a node that allocates much has many ids, and one that
 //! allocates nothing keeps few.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
-use dhole_model::{IdSet, NodeId, Oid};
+use dhole_model::{CHUNK, IdSet, NodeId, Oid};
 
 use crate::geometry::IDS_PER_PAGE;
 
@@ -109,6 +109,39 @@ impl Parts {
     /// How many parts there are.
     pub(crate) fn len(&self) -> usize {
         self.parts.len()
+    }
+}
+
+/// The chunks of ids that a node may still allocate from.
+#[derive(Default)]
+pub(crate) struct IdParts {
+    parts: VecDeque<Range<u64>>,
+    /// Ids of a chunk that is left to arrays of one block.
+    pub(crate) of_small_arrays: Range<u64>,
+}
+
+impl IdParts {
+    /// The part that has so many chunks, if one does.
+    pub(crate) fn position_of(&self, chunks: u64) -> Option<usize> {
+        let fits = |part: &Range<u64>| part.end - part.start >= chunks;
+        self.parts.iter().position(fits)
+    }
+
+    /// So many chunks that follow on each other, if a part has them.
+    pub(crate) fn take(&mut self, chunks: u64) -> Option<u64> {
+        let found = self.position_of(chunks)?;
+        let part = &mut self.parts[found];
+        let first = part.start;
+        part.start += chunks;
+        if part.is_empty() {
+            self.parts.remove(found);
+        }
+        Some(first)
+    }
+
+    /// Adds a part of the ids.
+    pub(crate) fn add(&mut self, ids: Range<u64>) {
+        self.parts.push_back(ids.start / CHUNK..ids.end / CHUNK);
     }
 }
 

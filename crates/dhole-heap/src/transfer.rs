@@ -3,6 +3,7 @@
 use dhole_model::{NodeId, Oid};
 
 use crate::diff::{self, DiffError};
+use crate::geometry::PAGE_BYTES;
 use crate::heap::{Heap, Place};
 use crate::share::type_map::Named;
 use crate::{BindError, Binding, Foreign, HeapMut, Invalid, Presence, TypeInfo, TypeRef};
@@ -234,6 +235,40 @@ impl Heap {
 }
 
 impl HeapMut<'_> {
+    /// Gives an object that is accessed here for the first time its storage, before its bytes are
+    /// here: pages are filled in the order of first access.
+    ///
+    /// # Errors
+    /// [`InstallError`]: the id names no object of this cluster, or the store is full.
+    pub fn make_room(&mut self, oid: Oid) -> Result<(), InstallError> {
+        let node = self.heap.node;
+        let seen = self.heap.see(oid);
+        let at = seen.map_err(|foreign| InstallError::Foreign { node, foreign })?;
+        self.storage(oid, at).map(drop)
+    }
+
+    /// The other objects that lie on the page of `oid`, in the order of their first access, each
+    /// with whether a valid copy of it is here. None where `oid` is not smaller than a page.
+    pub fn beside(&self, oid: Oid) -> impl Iterator<Item = (Oid, bool)> {
+        let storage = |oid| {
+            let at = self.heap.place(oid)?;
+            Some((at, self.heap.chunks[at.chunk].storage(at.slot)?))
+        };
+        let page = storage(oid).map(|(_, storage)| storage / PAGE_BYTES);
+        let residents = page.map_or(&[][..], |page| self.heap.residency.of(page));
+        // A large object may begin where small ones lay once.
+        let is_small = residents.iter().any(|range| range.contains(oid));
+        let ranges = residents.iter().filter(move |_| is_small);
+        let others = ranges.flat_map(|range| range.iter());
+        others
+            .filter(move |other| *other != oid)
+            .filter_map(move |other| {
+                let (at, storage) = storage(other)?;
+                let here = Some(storage / PAGE_BYTES) == page;
+                here.then(|| (other, self.heap.chunks[at.chunk].is_present(at.slot)))
+            })
+    }
+
     /// Appends the bytes of `oid` to `out`, packed, and returns how many. Valid copies and copies
     /// that were made invalid alike: the caller knows which version it asks for.
     ///

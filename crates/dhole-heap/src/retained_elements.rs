@@ -5,11 +5,9 @@ use std::ops::Range;
 
 use dhole_model::{Elements, Oid, OidRange};
 
-use crate::{ElementsRefused, HeapMut};
-
 /// Copies of elements, packed: pieces of arrays that do not overlap.
 #[derive(Default)]
-pub(crate) struct KeptElements {
+pub(crate) struct RetainedElements {
     arrays: BTreeMap<Oid, BTreeMap<u64, Piece>>,
 }
 
@@ -46,8 +44,32 @@ fn take(pieces: &mut BTreeMap<u64, Piece>, range: Range<u64>) -> BTreeMap<u64, P
     taken
 }
 
-impl KeptElements {
-    fn take(&mut self, elements: Elements) -> BTreeMap<u64, Piece> {
+impl RetainedElements {
+    /// Keeps packed bytes of elements, in place of older ones.
+    pub(crate) fn put(&mut self, elements: Elements, bytes: &[u8]) {
+        self.discard(elements);
+        let piece = Piece {
+            count: elements.count,
+            bytes: bytes.to_vec(),
+        };
+        let pieces = self.arrays.entry(elements.array).or_default();
+        pieces.insert(elements.first, piece);
+    }
+
+    /// Drops what is kept of elements.
+    pub(crate) fn discard(&mut self, elements: Elements) {
+        self.take_pieces(elements);
+    }
+
+    /// Takes out what is kept of elements, one piece after the other.
+    pub(crate) fn take(&mut self, elements: Elements) -> Vec<u8> {
+        let mut pieces = self.take_pieces(elements).into_values();
+        let mut bytes = pieces.next().map_or(Vec::new(), |first| first.bytes);
+        pieces.for_each(|piece| bytes.extend_from_slice(&piece.bytes));
+        bytes
+    }
+
+    fn take_pieces(&mut self, elements: Elements) -> BTreeMap<u64, Piece> {
         let Some(pieces) = self.arrays.get_mut(&elements.array) else {
             return BTreeMap::new();
         };
@@ -61,35 +83,6 @@ impl KeptElements {
     /// The arrays among these ids were freed.
     pub(crate) fn forget(&mut self, ids: OidRange) {
         ids.remove_from(&mut self.arrays);
-    }
-}
-
-impl HeapMut<'_> {
-    /// Keeps packed bytes of elements aside that nobody has asked for, in place of older ones.
-    pub fn keep_elements(&mut self, elements: Elements, bytes: &[u8]) {
-        self.discard_kept_elements(elements);
-        let pieces = self.heap.kept_elements.arrays.entry(elements.array);
-        let piece = Piece {
-            count: elements.count,
-            bytes: bytes.to_vec(),
-        };
-        pieces.or_default().insert(elements.first, piece);
-    }
-
-    /// Drops what was kept aside of elements.
-    pub fn discard_kept_elements(&mut self, elements: Elements) {
-        self.heap.kept_elements.take(elements);
-    }
-
-    /// Makes what was kept aside the node's valid copy of absent elements, all of which were.
-    ///
-    /// # Errors
-    /// As [`install_elements`](HeapMut::install_elements); nothing is kept any longer.
-    pub fn install_kept_elements(&mut self, elements: Elements) -> Result<(), ElementsRefused> {
-        let mut pieces = self.heap.kept_elements.take(elements).into_values();
-        let mut bytes = pieces.next().map_or(Vec::new(), |first| first.bytes);
-        pieces.for_each(|piece| bytes.extend_from_slice(&piece.bytes));
-        self.install_elements(elements, &bytes)
     }
 }
 
