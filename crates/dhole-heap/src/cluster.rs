@@ -6,20 +6,23 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
 
 use dhole_model::{CHUNK, CallSite, Detector, NodeId, Oid, OidRange, Placement};
 
-use crate::apart::Apart;
 use crate::binding::{ArrayBinding, BindError, Binding};
+use crate::catalog_log::LearnError;
 use crate::directory::{ArrayRun, Directory, Run};
 use crate::geometry::{IDS_PER_PAGE, KEPT_BYTES, PAGE_BYTES};
 use crate::global::GlobalSpace;
+use crate::multiprocess::Multiprocess;
 use crate::page_diffs::MadeDiffs;
 use crate::parts::{FIRST_PER_NODE, IdParts, Parts};
 use crate::reservation::ReserveError;
 use crate::share::type_map::Named;
 use crate::space::{self, Slot};
 use crate::sync::{lock, read, write};
-use crate::told::{LearnError, MOST_BURIED};
 use crate::views::Views;
 use crate::{Foreign, ForeignKind, TypeRef};
+
+/// The most ranges of ids that are known to be null for ever.
+pub(crate) const MOST_BURIED: usize = 1 << 20;
 
 /// The nodes of one cluster that live in this process. Every [`Monitor`](crate::Monitor) of the
 /// cluster keeps it alive; when the last one is dropped its memory goes back to the system.
@@ -43,7 +46,7 @@ pub struct Cluster {
     /// Whether pages are kept consistent, not objects.
     pages: bool,
     /// What goes with the other nodes being in other processes, if they are.
-    pub(crate) apart: Option<Apart>,
+    pub(crate) multiprocess: Option<Multiprocess>,
 }
 
 /// A slot that one heap has: [`Cluster::take_slot`] alone makes these, one for each slot of a
@@ -124,8 +127,8 @@ impl Cluster {
         detector: Detector,
     ) -> Result<Arc<Cluster>, ReserveError> {
         let taken = space::take_slots(1)?;
-        let apart = Apart::new(me, nodes);
-        let cluster = Cluster::of(nodes, taken, (None, false), Some(apart));
+        let multiprocess = Multiprocess::new(me, nodes);
+        let cluster = Cluster::of(nodes, taken, (None, false), Some(multiprocess));
         cluster.detect_by(detector)?;
         Ok(cluster)
     }
@@ -151,10 +154,10 @@ impl Cluster {
     /// [`ReserveError::Settled`] the second time.
     pub fn settle(&self, window: Range<u64>, stamp: u64) -> Result<(), ReserveError> {
         let unsettled = self
-            .apart
+            .multiprocess
             .as_ref()
-            .filter(|apart| apart.window().is_empty());
-        let apart = unsettled.ok_or(ReserveError::Settled)?;
+            .filter(|multiprocess| multiprocess.window().is_empty());
+        let multiprocess = unsettled.ok_or(ReserveError::Settled)?;
         let (ids, left) = (
             FIRST_PER_NODE * self.nodes as u64,
             window.end - window.start,
@@ -165,10 +168,10 @@ impl Cluster {
         }
         space::take_window(window.clone(), stamp, self.me.clone())?;
         self.first_id.get_or_init(|| window.start);
-        apart.settle(window);
+        multiprocess.settle(window);
         let mut parts = write(&self.parts);
         for node in (0..self.nodes).map(NodeId::at) {
-            if let Some(first) = apart.first(node) {
+            if let Some(first) = multiprocess.first(node) {
                 parts.add(first, node);
             }
         }
@@ -188,9 +191,9 @@ impl Cluster {
     pub(crate) fn take_part(&self, node: NodeId, ids: u64) -> Result<Range<u64>, ReserveError> {
         let mut parts = write(&self.parts);
         let size = parts.next_size(node, ids);
-        if let Some(apart) = &self.apart {
-            let all = apart.window();
-            let left = lock(&apart.refused).take().unwrap_or(0);
+        if let Some(multiprocess) = &self.multiprocess {
+            let all = multiprocess.window();
+            let left = lock(&multiprocess.refused).take().unwrap_or(0);
             let all = all.end - all.start;
             return Err(ReserveError::Ids { ids, left, all });
         }
@@ -202,56 +205,58 @@ impl Cluster {
 
     /// Whether this process asks another for ids.
     pub(crate) fn asks_for_ids(&self) -> bool {
-        let apart = self.apart.as_ref();
-        apart.is_some_and(|apart| lock(&apart.refused).is_none())
+        let multiprocess = self.multiprocess.as_ref();
+        multiprocess.is_some_and(|multiprocess| lock(&multiprocess.refused).is_none())
     }
 
     /// Node 0 hands ids out, at least so many, where they are left; and how many were left.
     pub fn hand_ids_out(&self, to: NodeId, ids: u64) -> (Option<Range<u64>>, u64) {
-        let Some(apart) = &self.apart else {
+        let Some(multiprocess) = &self.multiprocess else {
             return (None, 0);
         };
         let mut parts = write(&self.parts);
         let size = parts.next_size(to, ids).unwrap_or(u64::MAX..u64::MAX);
-        let (part, left) = apart.hand_out(size);
-        if let Some(part) = part.clone().filter(|_| to != apart.me) {
+        let (part, left) = multiprocess.hand_out(size);
+        if let Some(part) = part.clone().filter(|_| to != multiprocess.me) {
             parts.add(part.clone(), to);
             drop(parts);
-            self.note_part(part, to, apart.me);
+            multiprocess.note_part(part, to, multiprocess.me);
         }
         (part, left)
     }
 
     /// Node 0 hands out no more ids; so many were left.
     pub fn no_more_ids(&self, left: u64) {
-        if let Some(apart) = &self.apart {
-            lock(&apart.refused).get_or_insert(left);
+        if let Some(multiprocess) = &self.multiprocess {
+            lock(&multiprocess.refused).get_or_insert(left);
         }
     }
 
     /// A node of this process got a part of the ids. It allocates from these ids, so it must not
     /// have had any of them before: an id is of one type for ever.
     pub(crate) fn got_part(&self, ids: Range<u64>, node: NodeId) -> Result<(), LearnError> {
-        let apart = self.apart.as_ref().filter(|apart| apart.me == node);
-        let is_new = apart.map(|apart| self.add_part(apart, ids.clone(), node));
-        match is_new.transpose()? {
-            Some(true) => {
-                self.note_part(ids, node, node);
-                Ok(())
-            }
-            // It has them, or no node is given ids: those of one process take them themselves.
-            Some(false) | None => Err(LearnError::Part {
-                first: Oid(ids.start),
-                ids: ids.end.saturating_sub(ids.start),
-                node,
-            }),
+        let multiprocess = self
+            .multiprocess
+            .as_ref()
+            .filter(|multiprocess| multiprocess.me == node);
+        // Where all nodes are in one process they take ids themselves, and none is given any.
+        if let Some(multiprocess) = multiprocess
+            && self.add_part(multiprocess, ids.clone(), node)?
+        {
+            multiprocess.note_part(ids, node, node);
+            return Ok(());
         }
+        Err(LearnError::Part {
+            first: Oid(ids.start),
+            ids: ids.end.saturating_sub(ids.start),
+            node,
+        })
     }
 
     /// Adds a part that was handed out elsewhere; whether it is new here.
     pub(crate) fn add_part(
         &self,
-        apart: &Apart,
+        multiprocess: &Multiprocess,
         ids: Range<u64>,
         node: NodeId,
     ) -> Result<bool, LearnError> {
@@ -259,12 +264,12 @@ impl Cluster {
         if parts.of_all(&ids) == Some(node) {
             return Ok(false);
         }
-        let later = apart.later();
+        let later = multiprocess.later();
         let whole = [ids.start, ids.end].map(|id| id % IDS_PER_PAGE) == [0, 0];
         let within = later.start <= ids.start && ids.start < ids.end && ids.end <= later.end;
         let can_be = whole && within && node.index() < self.nodes && parts.is_free(ids.clone());
         // Node 0 knows of all parts but its own before anyone else does.
-        let is_news = apart.me != NodeId(0) || node == apart.me;
+        let is_news = multiprocess.me != NodeId(0) || node == multiprocess.me;
         if !can_be || !is_news {
             return Err(LearnError::Part {
                 first: Oid(ids.start),
@@ -276,11 +281,18 @@ impl Cluster {
         Ok(true)
     }
 
+    /// A run or an array was allocated here.
+    fn note_new(&self, first: Oid) {
+        if let Some(multiprocess) = &self.multiprocess {
+            multiprocess.note_run(first, multiprocess.me, multiprocess.me);
+        }
+    }
+
     fn of(
         nodes: usize,
         (slots, ordinal): (Box<[Slot]>, u64),
         (global, pages): (Option<GlobalSpace>, bool),
-        apart: Option<Apart>,
+        multiprocess: Option<Multiprocess>,
     ) -> Arc<Cluster> {
         Arc::new_cyclic(|me| Cluster {
             me: me.clone(),
@@ -295,7 +307,7 @@ impl Cluster {
             made_diffs: MadeDiffs::default(),
             global,
             pages,
-            apart,
+            multiprocess,
         })
     }
 
@@ -327,9 +339,9 @@ impl Cluster {
 
     /// The place of a node among those of this process.
     fn seat(&self, node: NodeId) -> usize {
-        match &self.apart {
-            Some(apart) => {
-                assert!(node == apart.me, "{node} is in another process");
+        match &self.multiprocess {
+            Some(multiprocess) => {
+                assert!(node == multiprocess.me, "{node} is in another process");
                 0
             }
             None => node.index(),
@@ -468,7 +480,7 @@ impl Cluster {
     /// there, so one that names such ids is malicious. Where all nodes are in this process there
     /// is none to tell from.
     pub fn given_to_nobody(&self, ranges: impl IntoIterator<Item = OidRange>) -> Option<OidRange> {
-        self.apart.as_ref()?;
+        self.multiprocess.as_ref()?;
         let parts = read(&self.parts);
         ranges.into_iter().find(|range| {
             let end = range.first.0.saturating_add(u64::from(range.count));
@@ -497,7 +509,7 @@ impl Cluster {
             return Ok(());
         }
         drop(directory);
-        if self.apart.is_some() {
+        if self.multiprocess.is_some() {
             let part = read(&self.parts).of(oid);
             if let Some((creator, end)) = part {
                 return self.bury(oid, named.count, creator, end);
@@ -529,7 +541,10 @@ impl Cluster {
         let foreign = Err(BindError::Foreign(Foreign { oid, kind }));
         let ids = oid.0..oid.0.saturating_add(count);
         let mut directory = write(&self.directory);
-        let here = self.apart.as_ref().map(|apart| apart.me);
+        let here = self
+            .multiprocess
+            .as_ref()
+            .map(|multiprocess| multiprocess.me);
         let too_many = directory.buried() >= MOST_BURIED;
         if here == Some(creator) || ids.end > end || too_many || directory.knows_any(ids.clone()) {
             return foreign;
@@ -540,13 +555,15 @@ impl Cluster {
 
     /// This node has heard that objects or arrays were freed, which it may not know.
     pub(crate) fn hear_freed(&self, range: OidRange) {
-        let Some(apart) = &self.apart else { return };
+        let Some(multiprocess) = &self.multiprocess else {
+            return;
+        };
         let mut directory = write(&self.directory);
         let ids = range.first.0..range.first.0.saturating_add(u64::from(range.count));
         let parts = read(&self.parts);
         for unknown in directory.unknown_of(ids).ranges() {
             for (part, creator) in parts.within(unknown) {
-                if creator != apart.me && directory.buried() < MOST_BURIED {
+                if creator != multiprocess.me && directory.buried() < MOST_BURIED {
                     directory.bury(part);
                 }
             }
@@ -640,10 +657,10 @@ impl Drop for Cluster {
             // here.
             unsafe { views.unmap() };
         }
-        match &self.apart {
+        match &self.multiprocess {
             None => space::give_back(&self.slots, parts.taken().map(|ids| ids.start)),
-            Some(apart) => {
-                let window = apart.window();
+            Some(multiprocess) => {
+                let window = multiprocess.window();
                 let used = parts.taken().last().map_or(window.start, |last| last.end);
                 space::give_back_window(&self.slots, window, used);
             }

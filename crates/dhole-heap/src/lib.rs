@@ -12,6 +12,7 @@
 //! | `geometry`, `sync` | the sizes on which all agree, and how locks are taken |
 //! | `space`, `reservation` | the process's one reservation, and which object ids went to which cluster |
 //! | `cluster`, `parts`, `directory`, `binding`, `foreign` | a cluster's ids, and what type each allocated id is bound to |
+//! | `multiprocess`, `catalog_log`, `catalog_sync` | nodes in several processes: who has which ids, and what processes announce of their objects |
 //! | `share`, `share::type_map`, `own`, `layout`, `leaf` | which types may be shared, and where their bytes are |
 //! | `reference`, `row`, `plain`, `access`, `miss`, `target`, `cursor`, `borrow`, `named` | what the user holds, how to follow it |
 //! | `array`, `array2`, `array_access`, `array_store`, `array_free`, `local_array`, `retained_elements`, `extent` | shared arrays, and their storage by blocks |
@@ -63,7 +64,6 @@ extern crate self as dhole_heap;
 
 mod access;
 mod alloc;
-mod apart;
 mod array;
 mod array2;
 mod array_access;
@@ -71,6 +71,8 @@ mod array_free;
 mod array_store;
 mod binding;
 mod borrow;
+mod catalog_log;
+mod catalog_sync;
 mod chunk;
 mod cluster;
 mod cursor;
@@ -91,6 +93,7 @@ mod leaf;
 mod local_array;
 mod miss;
 pub mod monitor;
+mod multiprocess;
 mod named;
 mod on_thread;
 mod own;
@@ -117,7 +120,6 @@ mod sync;
 mod tag;
 mod target;
 mod token;
-mod told;
 mod touch;
 mod transfer;
 mod twin;
@@ -131,6 +133,8 @@ pub use array_store::{ElementsRefusal, ElementsRefused};
 pub use array2::{Array2, NotRows};
 pub use binding::{ArrayBinding, BindError, Binding};
 pub use borrow::{Borrow, BorrowError, Read, Write};
+pub use catalog_log::{LearnError, MOST_LEARNT};
+pub use catalog_sync::Telling;
 pub use cluster::Cluster;
 pub use cursor::{Cursor, Link};
 pub use dhole_macros::Share;
@@ -156,7 +160,6 @@ pub use share::type_map::{Invalid, ReferenceSlot, TypeInfo, TypeMap, TypeRef};
 pub use share::{MAX_ALIGN, Nullable, Share};
 pub use tag::Tag;
 pub use token::Token;
-pub use told::{LearnError, MOST_LEARNT, Telling};
 pub use transfer::{GatherError, InstallError};
 pub use value::{UnpackError, pack};
 

@@ -1,76 +1,42 @@
-//! What the processes of a cluster tell each other of their objects: which ids are bound to what.
+//! How the processes of a cluster announce their objects to each other: which ids are bound to
+//! what.
 //!
 //! A process learns of objects elsewhere only from references, and a reference is worth nothing
-//! without the type of what it names. So every frame to another process begins with what that one
-//! has not been told yet of the *runs* that are known here: ids that were allocated together. It
-//! names no object that the receiver does not know by then, for whoever has a reference knows its
-//! run. Runs learnt from others are told on, but not to who allocated them.
+//! without the type of what it names. So every frame to another process begins with the *runs*,
+//! ids that were allocated together, that this process knows and has not announced to that one.
+//! A frame names no object that its receiver does not know by then, for whoever has a reference
+//! knows its run. Runs learnt from others are announced too, but not to the node that allocated
+//! them.
 //!
-//! What comes is believed as far as it cannot do harm: a run must lie within the part of the ids
-//! of another node than this one, and be of a type that is compiled here; it may not be large
-//! beyond measure, and must agree with what is known. So an id is of one type here for ever,
-//! whatever a peer says.
+//! A receiver believes an announcement as far as it cannot do harm. A run must lie within the part
+//! of the ids of another node, and be of a type that is compiled here. It may not be large beyond
+//! measure, and must agree with what is known. So an id is of one type here for ever, whatever a
+//! peer says.
 //!
-//! Of a run all of whose objects are freed everywhere nothing may be left to tell. Who names such
-//! an id in a reference makes it known as one that is null for ever; a run that is told of it
-//! afterwards is ignored as far as its ids are null already.
+//! A run all of whose objects are freed everywhere may not be announced any more. A reference that
+//! names such an id makes it known as one that is null for ever. A run that is announced afterwards
+//! is ignored as far as its ids are null already.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use dhole_model::{CHUNK, CallSite, Coherence, NodeId, Oid};
-use dhole_ship::{NoEntry, Shipped};
+use dhole_ship::Shipped;
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
 
 use crate::directory::{ArrayRun, Directory, Life, Run};
 use crate::geometry::per_block;
 use crate::global::Lies;
 use crate::sync::{lock, read, write};
-use crate::{ArrayBinding, Binding, Cluster, TypeInfo, TypeRef};
+use crate::{ArrayBinding, Binding, Cluster, LearnError, TypeInfo, TypeRef};
 
 /// The most runs that one message tells of; more go in messages of their own.
 const MOST_RUNS: usize = 2048;
 
-/// The most runs that are known where others tell of more, unless something else is said.
-pub const MOST_LEARNT: usize = 1 << 22;
-
-/// The most ranges of ids that are known to be null for ever.
-pub(crate) const MOST_BURIED: usize = 1 << 20;
-
-/// The runs that others may have to be told of, in the order in which they became known.
-#[derive(Default)]
-pub(crate) struct Log {
-    entries: VecDeque<Entry>,
-    /// How many there were ever.
-    end: u64,
-}
-
-/// A run, an array, or a part of the ids.
-#[derive(Clone, Copy)]
-struct Entry {
-    number: u64,
-    first: Oid,
-    /// The ids of a part, which never go out of mind; 0 for a run or an array.
-    part: u64,
-    creator: NodeId,
-    /// Who told of it, if it was not this node's own.
-    from: NodeId,
-}
-
-/// How far another node has been told.
-#[derive(Default)]
-pub(crate) struct Line {
-    /// The number of the next entry to tell it.
-    next: AtomicU64,
-    /// There may be something to tell.
-    behind: AtomicU64,
-}
-
 /// A run as one process tells another.
 #[derive(Serialize, Deserialize)]
-struct Told {
+struct RunRecord {
     first: u64,
     /// Ids that may name an object; of an array, all its ids.
     ids: u64,
@@ -101,120 +67,7 @@ pub struct Telling {
     pub more: bool,
 }
 
-/// Why what another process told of its objects is not believed. Only a process that lies, or
-/// another program, says such things.
-#[derive(Clone, PartialEq, Eq, Debug, Error)]
-pub enum LearnError {
-    /// The bytes are no list of runs.
-    #[error("what it tells of its objects is malformed: {0}")]
-    Malformed(postcard::Error),
-    /// The type does not exist here.
-    #[error("it tells of objects of a type that is not known here: {0}")]
-    Type(NoEntry),
-    /// There is such a name here, but of no shared type.
-    #[error("it tells of objects of a type that is none: {name}")]
-    NoType {
-        /// What the name stands for.
-        name: &'static str,
-    },
-    /// The ids are not in the part of one other node.
-    #[error("it tells of {ids} objects from {first} on, which are not one other node's")]
-    Ids {
-        /// The first.
-        first: Oid,
-        /// How many.
-        ids: u64,
-    },
-    /// No node could store it, or its type cannot be had in this form.
-    #[error("it tells of {ids} times {len} {type_name} at {first}, which cannot be")]
-    Impossible {
-        /// The first id.
-        first: Oid,
-        /// Objects.
-        ids: u64,
-        /// Scalars in each row, or elements of the array.
-        len: u64,
-        /// Their type.
-        type_name: &'static str,
-    },
-    /// A part of the ids cannot be that node's, or is not known to node 0.
-    #[error("it tells of {ids} ids from {first} on that would be {node}'s, which cannot be")]
-    Part {
-        /// The first.
-        first: Oid,
-        /// How many.
-        ids: u64,
-        /// The node.
-        node: NodeId,
-    },
-    /// Something else is known of the ids.
-    #[error("it tells of {told} at {first}, where something else is")]
-    Clash {
-        /// The first id.
-        first: Oid,
-        /// What it tells.
-        told: String,
-    },
-    /// It tells of more than a node keeps in mind.
-    #[error("it tells of one run of objects more than the {most} that may be known")]
-    TooMany {
-        /// The most there may be.
-        most: usize,
-    },
-}
-
-impl Log {
-    /// Adds a run, and says how many there were ever.
-    fn add(&mut self, (first, part): (Oid, u64), creator: NodeId, from: NodeId) -> u64 {
-        self.entries.push_back(Entry {
-            number: self.end,
-            first,
-            part,
-            creator,
-            from,
-        });
-        self.end += 1;
-        self.end
-    }
-
-    /// Drops what all have been told, and what is left of runs that are forgotten.
-    fn trim(&mut self, told: u64, directory: &Directory, parts: usize) {
-        while self
-            .entries
-            .front()
-            .is_some_and(|entry| entry.number < told)
-        {
-            self.entries.pop_front();
-        }
-        let known = directory.runs_kept() + parts;
-        if self.entries.len() > 2 * known + 1024 {
-            self.entries
-                .retain(|entry| entry.part > 0 || directory.begins_at(entry.first));
-        }
-    }
-}
-
 impl Cluster {
-    /// A run or an array was allocated here.
-    pub(crate) fn note_new(&self, first: Oid) {
-        if let Some(apart) = &self.apart {
-            self.note((first, 0), apart.me, apart.me);
-        }
-    }
-
-    /// A node has a part of the ids, which others must know before what lies there.
-    pub(crate) fn note_part(&self, ids: Range<u64>, of: NodeId, from: NodeId) {
-        self.note((Oid(ids.start), ids.end - ids.start), of, from);
-    }
-
-    fn note(&self, what: (Oid, u64), creator: NodeId, from: NodeId) {
-        let Some(apart) = &self.apart else { return };
-        let end = lock(&apart.log).add(what, creator, from);
-        for line in &apart.lines {
-            line.behind.fetch_max(end, Ordering::Release);
-        }
-    }
-
     /// Appends to `out` what `to` has not been told of the objects that are known here; nothing
     /// where it knows all. The caller sends it, in order with all that it sends there, and says so
     /// ([`told`](Cluster::told)); it lets no one else tell `to` meanwhile.
@@ -228,9 +81,9 @@ impl Cluster {
 
     /// From where on another process has not been told, and whether there is anything.
     fn next_for(&self, to: NodeId) -> Option<(u64, bool)> {
-        let line = self.apart.as_ref()?.lines.get(to.index())?;
-        let next = line.next.load(Ordering::Acquire);
-        Some((next, line.behind.load(Ordering::Acquire) > next))
+        let progress = self.multiprocess.as_ref()?.progress.get(to.index())?;
+        let next = progress.next.load(Ordering::Acquire);
+        Some((next, progress.behind.load(Ordering::Acquire) > next))
     }
 
     /// Whether another process has to be [told](Cluster::tell) something.
@@ -240,10 +93,10 @@ impl Cluster {
 
     #[cold]
     fn tell_from(&self, next: u64, to: NodeId, out: &mut Vec<u8>) -> Telling {
-        let Some(apart) = &self.apart else {
+        let Some(multiprocess) = &self.multiprocess else {
             return Telling::default();
         };
-        let log = lock(&apart.log);
+        let log = lock(&multiprocess.log);
         let directory = read(&self.directory);
         let (mut sites, mut runs) = (Vec::new(), Vec::new());
         let mut places = BTreeMap::new();
@@ -264,7 +117,7 @@ impl Cluster {
                 continue;
             }
             if entry.part > 0 {
-                runs.push(Told::part(entry.first, entry.part, entry.creator));
+                runs.push(RunRecord::part(entry.first, entry.part, entry.creator));
                 continue;
             }
             if let Some((mut told, site)) = directory.told(entry.first) {
@@ -286,21 +139,23 @@ impl Cluster {
 
     /// What [`tell`](Cluster::tell) wrote is on its way.
     pub fn told(&self, to: NodeId, telling: Telling) {
-        let Some(apart) = &self.apart else { return };
-        let line = &apart.lines[to.index()];
+        let Some(multiprocess) = &self.multiprocess else {
+            return;
+        };
+        let progress = &multiprocess.progress[to.index()];
         // Who tells this node of it does so alone.
-        let before = line.next.load(Ordering::Relaxed);
+        let before = progress.next.load(Ordering::Relaxed);
         if before == telling.next {
             return;
         }
-        line.next.store(telling.next, Ordering::Release);
+        progress.next.store(telling.next, Ordering::Release);
         if before / MOST_RUNS as u64 != telling.next / MOST_RUNS as u64 {
-            let others = apart.lines.iter().enumerate();
-            let others = others.filter(|(node, _)| *node != apart.me.index());
-            let told = others.map(|(_, line)| line.next.load(Ordering::Acquire));
+            let others = multiprocess.progress.iter().enumerate();
+            let others = others.filter(|(node, _)| *node != multiprocess.me.index());
+            let told = others.map(|(_, progress)| progress.next.load(Ordering::Acquire));
             let told = told.min().unwrap_or(0);
             let parts = read(&self.parts).len();
-            lock(&apart.log).trim(told, &read(&self.directory), parts);
+            lock(&multiprocess.log).trim(told, &read(&self.directory), parts);
         }
     }
 
@@ -313,7 +168,7 @@ impl Cluster {
         if told.is_empty() {
             return Ok(());
         }
-        let (sites, runs): (Vec<CallSite>, Vec<Told>) =
+        let (sites, runs): (Vec<CallSite>, Vec<RunRecord>) =
             postcard::from_bytes(told).map_err(LearnError::Malformed)?;
         let unknown = CallSite::runtime("a place in another process");
         runs.into_iter().try_for_each(|told| {
@@ -322,7 +177,7 @@ impl Cluster {
         })
     }
 
-    fn learn_one(&self, from: NodeId, told: Told, site: CallSite) -> Result<(), LearnError> {
+    fn learn_one(&self, from: NodeId, told: RunRecord, site: CallSite) -> Result<(), LearnError> {
         let first = Oid(told.first);
         if told.shape == Shape::Part {
             return self.learn_part(from, &told);
@@ -401,13 +256,15 @@ impl Cluster {
             Shape::Part => {}
         }
         drop(directory);
-        self.note((first, 0), creator, from);
+        if let Some(multiprocess) = &self.multiprocess {
+            multiprocess.note_run(first, creator, from);
+        }
         Ok(())
     }
 
     /// A node says that a part of the ids is another's, or its own.
-    fn learn_part(&self, from: NodeId, told: &Told) -> Result<(), LearnError> {
-        let Some(apart) = &self.apart else {
+    fn learn_part(&self, from: NodeId, told: &RunRecord) -> Result<(), LearnError> {
+        let Some(multiprocess) = &self.multiprocess else {
             return Ok(());
         };
         // One that no node has, where the number is none.
@@ -417,40 +274,42 @@ impl Cluster {
         if read(&self.parts).len() >= most {
             return Err(LearnError::TooMany { most });
         }
-        let is_mine = node == apart.me && read(&self.parts).of_all(&ids) != Some(node);
+        let is_mine = node == multiprocess.me && read(&self.parts).of_all(&ids) != Some(node);
         if is_mine {
             let (first, ids) = (Oid(told.first), told.ids);
             return Err(LearnError::Part { first, ids, node });
         }
-        if self.add_part(apart, ids.clone(), node)? {
-            self.note_part(ids, node, from);
+        if self.add_part(multiprocess, ids.clone(), node)? {
+            multiprocess.note_part(ids, node, from);
         }
         Ok(())
     }
 
     /// From now on others are not believed who tell of runs when so many are known.
     pub fn learn_at_most(&self, runs: usize) {
-        if let Some(apart) = &self.apart {
-            apart.most_learnt.store(runs, Ordering::Relaxed);
+        if let Some(multiprocess) = &self.multiprocess {
+            multiprocess.most_learnt.store(runs, Ordering::Relaxed);
         }
     }
 
     fn most_learnt(&self) -> usize {
-        let apart = self.apart.as_ref();
-        apart.map_or(0, |apart| apart.most_learnt.load(Ordering::Relaxed))
+        let multiprocess = self.multiprocess.as_ref();
+        multiprocess.map_or(0, |multiprocess| {
+            multiprocess.most_learnt.load(Ordering::Relaxed)
+        })
     }
 
     /// The node in whose part all these ids are, if it is another than this one.
     fn creator_of_told(&self, ids: &Range<u64>) -> Option<NodeId> {
-        let apart = self.apart.as_ref()?;
+        let multiprocess = self.multiprocess.as_ref()?;
         let creator = read(&self.parts).of_all(ids)?;
-        (creator != apart.me).then_some(creator)
+        (creator != multiprocess.me).then_some(creator)
     }
 }
 
-impl Told {
-    fn part(first: Oid, ids: u64, of: NodeId) -> Told {
-        Told {
+impl RunRecord {
+    fn part(first: Oid, ids: u64, of: NodeId) -> RunRecord {
+        RunRecord {
             first: first.0,
             ids,
             ty: 0,
@@ -500,7 +359,7 @@ impl Told {
 impl Directory {
     /// What to tell of a run or an array, without its place in a list of sites; nothing of one that
     /// is forgotten, or of a type that has no name elsewhere.
-    fn told(&self, first: Oid) -> Option<(Told, CallSite)> {
+    fn told(&self, first: Oid) -> Option<(RunRecord, CallSite)> {
         if let Some(ArrayRun {
             ids, binding, site, ..
         }) = self.array_at(first)
@@ -509,7 +368,7 @@ impl Directory {
                 true => Shape::ArrayOfZeros,
                 false => Shape::Array,
             };
-            let told = Told {
+            let told = RunRecord {
                 first: first.0,
                 ids: u64::from(*ids),
                 ty: binding.info.shipped?,
@@ -523,7 +382,7 @@ impl Directory {
         let Run {
             ids, binding, site, ..
         } = self.run_at(first.chunk())?;
-        let told = Told {
+        let told = RunRecord {
             first: first.0,
             ids: *ids,
             ty: binding.info.shipped?,
@@ -540,7 +399,7 @@ impl Directory {
     }
 
     /// Whether what is known of the ids is what is told; `None` where nothing is known.
-    fn agrees(&self, told: &Told, info: &'static TypeInfo) -> Option<bool> {
+    fn agrees(&self, told: &RunRecord, info: &'static TypeInfo) -> Option<bool> {
         let first = Oid(told.first);
         let is_type = |known: &TypeInfo| known.type_id == info.type_id;
         if !self.knows_any(told.ids_with_rest()) {

@@ -5,17 +5,17 @@
 //! more, and tells every node of its new part before anything that lies there.
 
 use std::ops::Range;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
 
-use dhole_model::NodeId;
+use dhole_model::{NodeId, Oid};
 
+use crate::catalog_log::{CatalogLog, MOST_LEARNT, Progress};
 use crate::parts::{FIRST_PER_NODE, size_of_part};
 use crate::sync::lock;
-use crate::told::{Log, MOST_LEARNT};
 
 /// What a cluster knows of being one of several processes.
-pub(crate) struct Apart {
+pub(crate) struct Multiprocess {
     /// The node that is here.
     pub(crate) me: NodeId,
     nodes: u64,
@@ -25,23 +25,40 @@ pub(crate) struct Apart {
     handed_out: Mutex<u64>,
     /// How many ids were left when node 0 handed out no more.
     pub(crate) refused: Mutex<Option<u64>>,
-    pub(crate) log: Mutex<Log>,
-    pub(crate) lines: Box<[crate::told::Line]>,
+    pub(crate) log: Mutex<CatalogLog>,
+    pub(crate) progress: Box<[Progress]>,
     /// With so many runs known, others may tell of no more.
     pub(crate) most_learnt: AtomicUsize,
 }
 
-impl Apart {
-    pub(crate) fn new(me: NodeId, nodes: usize) -> Apart {
-        Apart {
+impl Multiprocess {
+    pub(crate) fn new(me: NodeId, nodes: usize) -> Multiprocess {
+        Multiprocess {
             me,
             nodes: nodes as u64,
             window: OnceLock::new(),
             handed_out: Mutex::default(),
             refused: Mutex::default(),
             log: Mutex::default(),
-            lines: (0..nodes).map(|_| crate::told::Line::default()).collect(),
+            progress: (0..nodes).map(|_| Progress::default()).collect(),
             most_learnt: AtomicUsize::new(MOST_LEARNT),
+        }
+    }
+
+    /// This node, or as another one says, a node has allocated a run or an array.
+    pub(crate) fn note_run(&self, first: Oid, creator: NodeId, from: NodeId) {
+        self.note((first, 0), creator, from);
+    }
+
+    /// A node has a part of the ids, which others must know before what lies there.
+    pub(crate) fn note_part(&self, ids: Range<u64>, of: NodeId, from: NodeId) {
+        self.note((Oid(ids.start), ids.end - ids.start), of, from);
+    }
+
+    fn note(&self, what: (Oid, u64), creator: NodeId, from: NodeId) {
+        let end = lock(&self.log).add(what, creator, from);
+        for progress in &self.progress {
+            progress.behind.fetch_max(end, Ordering::Release);
         }
     }
 
@@ -87,16 +104,22 @@ mod tests {
 
     #[test]
     fn each_node_begins_with_a_part_and_the_rest_is_handed_out_once() {
-        let apart = Apart::new(NodeId(0), 3);
-        assert_eq!(apart.first(NodeId(0)), None);
-        assert!(apart.settle(512..512 + 3 * FIRST_PER_NODE + 4096));
-        let parts = [0, 1, 2].map(|node| apart.first(NodeId(node)).unwrap());
+        let multiprocess = Multiprocess::new(NodeId(0), 3);
+        assert_eq!(multiprocess.first(NodeId(0)), None);
+        assert!(multiprocess.settle(512..512 + 3 * FIRST_PER_NODE + 4096));
+        let parts = [0, 1, 2].map(|node| multiprocess.first(NodeId(node)).unwrap());
         assert_eq!(parts, [512..4608, 4608..8704, 8704..12800]);
-        assert_eq!(apart.later(), 12800..16896);
-        assert_eq!(apart.hand_out(512..4096), (Some(12800..13312), 4096));
-        assert_eq!(apart.hand_out(2048..4096), (Some(13312..15360), 3584));
-        assert_eq!(apart.hand_out(2048..4096), (None, 1536));
-        assert_eq!(apart.hand_out(1536..4096), (Some(15360..16896), 1536));
-        assert_eq!(apart.hand_out(512..512), (None, 0));
+        assert_eq!(multiprocess.later(), 12800..16896);
+        assert_eq!(multiprocess.hand_out(512..4096), (Some(12800..13312), 4096));
+        assert_eq!(
+            multiprocess.hand_out(2048..4096),
+            (Some(13312..15360), 3584)
+        );
+        assert_eq!(multiprocess.hand_out(2048..4096), (None, 1536));
+        assert_eq!(
+            multiprocess.hand_out(1536..4096),
+            (Some(15360..16896), 1536)
+        );
+        assert_eq!(multiprocess.hand_out(512..512), (None, 0));
     }
 }

@@ -28,8 +28,8 @@ fn name_of<T: Share>() -> u32 {
     TypeInfo::of::<T>().shipped.expect("a table of names")
 }
 
-fn objects(first: u64, ids: u64, ty: u32) -> Told {
-    Told {
+fn objects(first: u64, ids: u64, ty: u32) -> RunRecord {
+    RunRecord {
         first,
         ids,
         ty,
@@ -40,12 +40,12 @@ fn objects(first: u64, ids: u64, ty: u32) -> Told {
     }
 }
 
-fn bytes(runs: Vec<Told>) -> Vec<u8> {
+fn bytes(runs: Vec<RunRecord>) -> Vec<u8> {
     let sites = vec![CallSite::runtime("elsewhere")];
     postcard::to_allocvec(&(sites, runs)).unwrap()
 }
 
-fn learn(cluster: &Cluster, told: Told) -> Result<(), LearnError> {
+fn learn(cluster: &Cluster, told: RunRecord) -> Result<(), LearnError> {
     cluster.learn(NodeId(2), &bytes(vec![told]))
 }
 
@@ -64,7 +64,7 @@ fn what_one_is_told_it_knows_and_tells_on_but_not_to_who_knows_it() {
     let mut told = Vec::new();
     assert!(cluster.has_to_tell(NodeId(2)));
     let telling = cluster.tell(NodeId(2), &mut told);
-    let (_, runs): (Vec<CallSite>, Vec<Told>) = postcard::from_bytes(&told).unwrap();
+    let (_, runs): (Vec<CallSite>, Vec<RunRecord>) = postcard::from_bytes(&told).unwrap();
     assert_eq!((runs.len(), runs[0].first), (1, own.oid().0));
     // Until it is on its way it is told again, and afterwards no more.
     let mut again = Vec::new();
@@ -77,7 +77,7 @@ fn what_one_is_told_it_knows_and_tells_on_but_not_to_who_knows_it() {
     cluster.tell(NodeId(2), &mut again);
     assert!(again.is_empty());
     cluster.tell(NodeId(0), &mut again);
-    let (_, runs): (Vec<CallSite>, Vec<Told>) = postcard::from_bytes(&again).unwrap();
+    let (_, runs): (Vec<CallSite>, Vec<RunRecord>) = postcard::from_bytes(&again).unwrap();
     assert_eq!(runs.len(), 2);
 }
 
@@ -85,7 +85,7 @@ fn what_one_is_told_it_knows_and_tells_on_but_not_to_who_knows_it() {
 fn many_runs_are_told_by_several_messages() {
     let cluster = part();
     let node = Monitor::new(&cluster, NodeId(1), ());
-    let later = cluster.apart.as_ref().unwrap().later().start;
+    let later = cluster.multiprocess.as_ref().unwrap().later().start;
     let ids = (MOST_RUNS as u64 + 16) * CHUNK;
     let taken = node.lock().split().0.take_ids(later..later + ids);
     taken.unwrap();
@@ -96,7 +96,7 @@ fn many_runs_are_told_by_several_messages() {
     loop {
         let mut told = Vec::new();
         let telling = cluster.tell(NodeId(0), &mut told);
-        let (_, runs): (Vec<CallSite>, Vec<Told>) = postcard::from_bytes(&told).unwrap();
+        let (_, runs): (Vec<CallSite>, Vec<RunRecord>) = postcard::from_bytes(&told).unwrap();
         (all, messages) = (all + runs.len(), messages + 1);
         cluster.told(NodeId(0), telling);
         if !telling.more {
@@ -128,19 +128,19 @@ fn a_lie_is_an_error_and_changes_nothing() {
         assert!(matches!(error, Err(LearnError::Ids { .. })), "{error:?}");
     }
     let next = theirs + 64;
-    let rows = |len, ty| Told {
+    let rows = |len, ty| RunRecord {
         len,
         shape: Shape::Rows,
         ..objects(next, 64, ty)
     };
-    let array = |ids, len, ty, shape| Told {
+    let array = |ids, len, ty, shape| RunRecord {
         len,
         shape,
         ..objects(next, ids, ty)
     };
     let impossible = [
         objects(next + 1, 10, u64s),
-        Told {
+        RunRecord {
             len: 2,
             ..objects(next, 10, u64s)
         },
@@ -165,7 +165,7 @@ fn a_lie_is_an_error_and_changes_nothing() {
     let clashes = [
         objects(theirs, 64, chars),
         objects(theirs, 63, u64s),
-        Told {
+        RunRecord {
             shape: Shape::Array,
             ids: 1,
             ..objects(theirs + 3, 1, u64s)
@@ -186,14 +186,14 @@ fn a_lie_is_an_error_and_changes_nothing() {
 }
 
 /// A part as node 2 tells of it.
-fn part_of(ids: Range<u64>, node: u16) -> Told {
-    Told::part(Oid(ids.start), ids.end - ids.start, NodeId(node))
+fn part_of(ids: Range<u64>, node: u16) -> RunRecord {
+    RunRecord::part(Oid(ids.start), ids.end - ids.start, NodeId(node))
 }
 
 #[test]
 fn a_part_is_another_nodes_once_it_is_told_of_and_is_told_on() {
     let cluster = part();
-    let later = cluster.apart.as_ref().unwrap().later();
+    let later = cluster.multiprocess.as_ref().unwrap().later();
     let theirs = later.start + 512..later.start + 1536;
     let of_it = || objects(theirs.start, 64, name_of::<u64>());
     let unknown = learn(&cluster, of_it());
@@ -205,7 +205,7 @@ fn a_part_is_another_nodes_once_it_is_told_of_and_is_told_on() {
     learn(&cluster, part_of(theirs.clone(), 2)).unwrap();
     let mut told = Vec::new();
     cluster.tell(NodeId(0), &mut told);
-    let (_, runs): (Vec<CallSite>, Vec<Told>) = postcard::from_bytes(&told).unwrap();
+    let (_, runs): (Vec<CallSite>, Vec<RunRecord>) = postcard::from_bytes(&told).unwrap();
     let firsts: Vec<_> = runs.iter().map(|run| (run.first, run.len)).collect();
     assert_eq!(firsts, [(theirs.start, 2), (theirs.start, 1)]);
     // And this node gets another one.
@@ -269,7 +269,7 @@ fn ids_that_no_node_was_given_are_told_from_those_of_parts() {
 #[test]
 fn parts_that_cannot_be_are_not_believed() {
     let cluster = part();
-    let later = cluster.apart.as_ref().unwrap().later();
+    let later = cluster.multiprocess.as_ref().unwrap().later();
     let start = later.start;
     learn(&cluster, part_of(start..start + 1024, 2)).unwrap();
     let lies = [
@@ -285,11 +285,11 @@ fn parts_that_cannot_be_are_not_believed() {
         part_of(start - 512..start, 0),
         part_of(start - 512..start + 512, 0),
         part_of(0..512, 2),
-        Told {
+        RunRecord {
             len: 1 << 32,
             ..part_of(start + 2048..start + 4096, 2)
         },
-        Told {
+        RunRecord {
             ids: u64::MAX,
             ..part_of(start + 2048..start + 4096, 2)
         },
