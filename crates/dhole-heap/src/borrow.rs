@@ -1,6 +1,6 @@
 //! Borrowing several objects at once, some of them mutably.
 //!
-//! A token lends one object mutably, or any number shared. [`borrow`] lends a tuple of both, after
+//! A token lends one object mutably, or any number shared. [`Borrow`] lends a tuple of both, after
 //! it has made sure that nothing that is written is named twice.
 
 use std::ops::Range;
@@ -235,7 +235,8 @@ unsafe impl<R: Place> Claim for Write<R> {
     }
 }
 
-/// A tuple of up to eight [`Read`]s and [`Write`]s of [`Ref`]s, [`Row`]s and [`ArrayRange`]s.
+/// A tuple of up to eight [`Read`]s and [`Write`]s of [`Ref`](crate::Ref)s, [`Row`](crate::Row)s
+/// and [`ArrayRange`]s.
 pub trait Borrow: Copy {
     /// The tuple of references.
     type Borrowed<'w>;

@@ -1,5 +1,5 @@
 //! The log of the runs, arrays and parts of ids that processes announce to each other, and how far
-//! each of them has been told.
+//! each of them knows it.
 
 use std::collections::VecDeque;
 use std::sync::atomic::AtomicU64;
@@ -10,10 +10,10 @@ use thiserror::Error;
 
 use crate::directory::Directory;
 
-/// The most runs that are known where others tell of more, unless something else is said.
+/// The most runs that are known where others announce more, unless something else is said.
 pub const MOST_LEARNT: usize = 1 << 22;
 
-/// The runs that others may have to be told of, in the order in which they became known.
+/// The runs that others may have to learn of, in the order in which they became known.
 #[derive(Default)]
 pub(crate) struct CatalogLog {
     pub(crate) entries: VecDeque<Entry>,
@@ -29,37 +29,37 @@ pub(crate) struct Entry {
     /// The ids of a part, which never go out of mind; 0 for a run or an array.
     pub(crate) part: u64,
     pub(crate) creator: NodeId,
-    /// Who told of it, if it was not this node's own.
+    /// Who announced it, if it was not this node's own.
     pub(crate) from: NodeId,
 }
 
-/// How far another node has been told.
+/// How much of the log is announced to another node.
 #[derive(Default)]
 pub(crate) struct Progress {
-    /// The number of the next entry to tell it.
+    /// The number of the next entry to announce.
     pub(crate) next: AtomicU64,
-    /// There may be something to tell.
+    /// The end of the log when something was added to it last.
     pub(crate) behind: AtomicU64,
 }
 
-/// Why what another process told of its objects is not believed. Only a process that lies, or
-/// another program, says such things.
+/// Why what another process announces of its objects is refused. Only a malicious process, or
+/// another program, announces such things.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum LearnError {
     /// The bytes are no list of runs.
-    #[error("what it tells of its objects is malformed: {0}")]
+    #[error("what it announces of its objects is malformed: {0}")]
     Malformed(postcard::Error),
     /// The type does not exist here.
-    #[error("it tells of objects of a type that is not known here: {0}")]
+    #[error("it announces objects of a type that is not known here: {0}")]
     Type(NoEntry),
     /// There is such a name here, but of no shared type.
-    #[error("it tells of objects of a type that is none: {name}")]
+    #[error("it announces objects of a type that is none: {name}")]
     NoType {
         /// What the name stands for.
         name: &'static str,
     },
     /// The ids are not in the part of one other node.
-    #[error("it tells of {ids} objects from {first} on, which are not one other node's")]
+    #[error("it announces {ids} objects from {first} on, which are not one other node's")]
     Ids {
         /// The first.
         first: Oid,
@@ -67,7 +67,7 @@ pub enum LearnError {
         ids: u64,
     },
     /// No node could store it, or its type cannot be had in this form.
-    #[error("it tells of {ids} times {len} {type_name} at {first}, which cannot be")]
+    #[error("it announces {ids} times {len} {type_name} at {first}, which cannot be")]
     Impossible {
         /// The first id.
         first: Oid,
@@ -79,7 +79,7 @@ pub enum LearnError {
         type_name: &'static str,
     },
     /// A part of the ids cannot be that node's, or is not known to node 0.
-    #[error("it tells of {ids} ids from {first} on that would be {node}'s, which cannot be")]
+    #[error("it announces {ids} ids from {first} on that would be {node}'s, which cannot be")]
     Part {
         /// The first.
         first: Oid,
@@ -89,15 +89,15 @@ pub enum LearnError {
         node: NodeId,
     },
     /// Something else is known of the ids.
-    #[error("it tells of {told} at {first}, where something else is")]
+    #[error("it announces {announced} at {first}, where something else is")]
     Clash {
         /// The first id.
         first: Oid,
-        /// What it tells.
-        told: String,
+        /// What is announced.
+        announced: String,
     },
-    /// It tells of more than a node keeps in mind.
-    #[error("it tells of one run of objects more than the {most} that may be known")]
+    /// It announces more than a node keeps in mind.
+    #[error("it announces one run of objects more than the {most} that may be known")]
     TooMany {
         /// The most there may be.
         most: usize,
@@ -118,12 +118,12 @@ impl CatalogLog {
         self.end
     }
 
-    /// Drops what all have been told, and what is left of runs that are forgotten.
-    pub(crate) fn trim(&mut self, told: u64, directory: &Directory, parts: usize) {
+    /// Drops what is announced to all, and what is left of runs that are forgotten.
+    pub(crate) fn trim(&mut self, announced: u64, directory: &Directory, parts: usize) {
         while self
             .entries
             .front()
-            .is_some_and(|entry| entry.number < told)
+            .is_some_and(|entry| entry.number < announced)
         {
             self.entries.pop_front();
         }

@@ -31,10 +31,10 @@ use crate::global::Lies;
 use crate::sync::{lock, read, write};
 use crate::{ArrayBinding, Binding, Cluster, LearnError, TypeInfo, TypeRef};
 
-/// The most runs that one message tells of; more go in messages of their own.
+/// The most runs that one message announces; more go in messages of their own.
 const MOST_RUNS: usize = 2048;
 
-/// A run as one process tells another.
+/// A run as one process announces it to another.
 #[derive(Serialize, Deserialize)]
 struct RunRecord {
     first: u64,
@@ -59,55 +59,56 @@ enum Shape {
     Part,
 }
 
-/// Up to where a node is told when it has got what [`Cluster::tell`] wrote.
+/// Up to where the log is announced to a node when it has got what [`Cluster::announce`] wrote.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Telling {
+pub struct Announcement {
     next: u64,
-    /// Whether there is more to tell before anything else may go there.
+    /// Whether there is more to announce before anything else may go there.
     pub more: bool,
 }
 
 impl Cluster {
-    /// Appends to `out` what `to` has not been told of the objects that are known here; nothing
-    /// where it knows all. The caller sends it, in order with all that it sends there, and says so
-    /// ([`told`](Cluster::told)); it lets no one else tell `to` meanwhile.
-    pub fn tell(&self, to: NodeId, out: &mut Vec<u8>) -> Telling {
+    /// Appends to `out` the objects known here that are not announced to `to` yet; nothing where it
+    /// knows all. The caller sends it, in order with all that it sends there, and says so
+    /// ([`announced`](Cluster::announced)); it lets no one else announce anything to `to`
+    /// meanwhile.
+    pub fn announce(&self, to: NodeId, out: &mut Vec<u8>) -> Announcement {
         match self.next_for(to) {
-            None => Telling::default(),
-            Some((next, false)) => Telling { next, more: false },
-            Some((next, true)) => self.tell_from(next, to, out),
+            None => Announcement::default(),
+            Some((next, false)) => Announcement { next, more: false },
+            Some((next, true)) => self.announce_from(next, to, out),
         }
     }
 
-    /// From where on another process has not been told, and whether there is anything.
+    /// The first entry that is not announced to another process, and whether there is one.
     fn next_for(&self, to: NodeId) -> Option<(u64, bool)> {
         let progress = self.multiprocess.as_ref()?.progress.get(to.index())?;
         let next = progress.next.load(Ordering::Acquire);
         Some((next, progress.behind.load(Ordering::Acquire) > next))
     }
 
-    /// Whether another process has to be [told](Cluster::tell) something.
-    pub fn has_to_tell(&self, to: NodeId) -> bool {
+    /// Whether another process has to be [sent](Cluster::announce) something.
+    pub fn has_to_announce(&self, to: NodeId) -> bool {
         self.next_for(to).is_some_and(|(_, any)| any)
     }
 
     #[cold]
-    fn tell_from(&self, next: u64, to: NodeId, out: &mut Vec<u8>) -> Telling {
+    fn announce_from(&self, next: u64, to: NodeId, out: &mut Vec<u8>) -> Announcement {
         let Some(multiprocess) = &self.multiprocess else {
-            return Telling::default();
+            return Announcement::default();
         };
         let log = lock(&multiprocess.log);
         let directory = read(&self.directory);
         let (mut sites, mut runs) = (Vec::new(), Vec::new());
         let mut places = BTreeMap::new();
         let begins = log.entries.partition_point(|entry| entry.number < next);
-        let mut telling = Telling {
+        let mut announcement = Announcement {
             next: log.end,
             more: false,
         };
         for entry in log.entries.range(begins..) {
             if runs.len() == MOST_RUNS {
-                telling = Telling {
+                announcement = Announcement {
                     next: entry.number,
                     more: true,
                 };
@@ -120,13 +121,13 @@ impl Cluster {
                 runs.push(RunRecord::part(entry.first, entry.part, entry.creator));
                 continue;
             }
-            if let Some((mut told, site)) = directory.told(entry.first) {
+            if let Some((mut record, site)) = directory.record_of(entry.first) {
                 let place = places.entry(site).or_insert_with(|| {
                     sites.push(site);
                     sites.len() as u32 - 1
                 });
-                told.site = *place;
-                runs.push(told);
+                record.site = *place;
+                runs.push(record);
             }
         }
         if !runs.is_empty() {
@@ -134,80 +135,80 @@ impl Cluster {
             *out = postcard::to_extend(&(sites, runs), begun)
                 .expect("a list of plain values has a form in bytes");
         }
-        telling
+        announcement
     }
 
-    /// What [`tell`](Cluster::tell) wrote is on its way.
-    pub fn told(&self, to: NodeId, telling: Telling) {
+    /// What [`announce`](Cluster::announce) wrote is on its way.
+    pub fn announced(&self, to: NodeId, announcement: Announcement) {
         let Some(multiprocess) = &self.multiprocess else {
             return;
         };
         let progress = &multiprocess.progress[to.index()];
-        // Who tells this node of it does so alone.
+        // Only one thread at a time announces to a node.
         let before = progress.next.load(Ordering::Relaxed);
-        if before == telling.next {
+        if before == announcement.next {
             return;
         }
-        progress.next.store(telling.next, Ordering::Release);
-        if before / MOST_RUNS as u64 != telling.next / MOST_RUNS as u64 {
+        progress.next.store(announcement.next, Ordering::Release);
+        if before / MOST_RUNS as u64 != announcement.next / MOST_RUNS as u64 {
             let others = multiprocess.progress.iter().enumerate();
             let others = others.filter(|(node, _)| *node != multiprocess.me.index());
-            let told = others.map(|(_, progress)| progress.next.load(Ordering::Acquire));
-            let told = told.min().unwrap_or(0);
+            let announced = others.map(|(_, progress)| progress.next.load(Ordering::Acquire));
+            let announced = announced.min().unwrap_or(0);
             let parts = read(&self.parts).len();
-            lock(&multiprocess.log).trim(told, &read(&self.directory), parts);
+            lock(&multiprocess.log).trim(announced, &read(&self.directory), parts);
         }
     }
 
-    /// Takes what another process told of objects that it knows.
+    /// Takes in what another process announces of the objects that it knows.
     ///
     /// # Errors
     /// [`LearnError`]: whoever says this is not to be listened to any more. What came before it
     /// in the list is known.
-    pub fn learn(&self, from: NodeId, told: &[u8]) -> Result<(), LearnError> {
-        if told.is_empty() {
+    pub fn learn(&self, from: NodeId, announced: &[u8]) -> Result<(), LearnError> {
+        if announced.is_empty() {
             return Ok(());
         }
         let (sites, runs): (Vec<CallSite>, Vec<RunRecord>) =
-            postcard::from_bytes(told).map_err(LearnError::Malformed)?;
+            postcard::from_bytes(announced).map_err(LearnError::Malformed)?;
         let unknown = CallSite::runtime("a place in another process");
-        runs.into_iter().try_for_each(|told| {
-            let site = sites.get(told.site as usize).copied();
-            self.learn_one(from, told, site.unwrap_or(unknown))
+        runs.into_iter().try_for_each(|record| {
+            let site = sites.get(record.site as usize).copied();
+            self.learn_one(from, record, site.unwrap_or(unknown))
         })
     }
 
-    fn learn_one(&self, from: NodeId, told: RunRecord, site: CallSite) -> Result<(), LearnError> {
-        let first = Oid(told.first);
-        if told.shape == Shape::Part {
-            return self.learn_part(from, &told);
+    fn learn_one(&self, from: NodeId, record: RunRecord, site: CallSite) -> Result<(), LearnError> {
+        let first = Oid(record.first);
+        if record.shape == Shape::Part {
+            return self.learn_part(from, &record);
         }
-        let found = Shipped::at(told.ty).map_err(LearnError::Type)?;
+        let found = Shipped::at(record.ty).map_err(LearnError::Type)?;
         let Some(ty) = found.is::<TypeRef>() else {
             let name = found.name();
             return Err(LearnError::NoType { name });
         };
         let info = ty.info();
-        let ids = told.ids_with_rest();
-        let creator = self.creator_of_told(&ids);
+        let ids = record.ids_with_rest();
+        let creator = self.creator_of_record(&ids);
         let creator = creator.ok_or(LearnError::Ids {
             first,
-            ids: told.ids,
+            ids: record.ids,
         })?;
-        if !told.is_possible(info, self.store_bytes()) {
+        if !record.is_possible(info, self.store_bytes()) {
             return Err(LearnError::Impossible {
                 first,
-                ids: told.ids,
-                len: told.len,
+                ids: record.ids,
+                len: record.len,
                 type_name: info.name,
             });
         }
         let mut directory = write(&self.directory);
-        match directory.agrees(&told, info) {
+        match directory.agrees(&record, info) {
             Some(true) => return Ok(()),
             Some(false) => {
-                let told = format!("{} {}, {} long", told.ids, info.name, told.len);
-                return Err(LearnError::Clash { first, told });
+                let announced = format!("{} {}, {} long", record.ids, info.name, record.len);
+                return Err(LearnError::Clash { first, announced });
             }
             None => {}
         }
@@ -219,17 +220,17 @@ impl Cluster {
         if directory.runs_kept() >= most {
             return Err(LearnError::TooMany { most });
         }
-        match told.shape {
+        match record.shape {
             Shape::Objects | Shape::Rows => directory.add(
                 first.chunk(),
                 Run {
                     chunks: (ids.end - ids.start) / CHUNK,
-                    ids: told.ids,
+                    ids: record.ids,
                     binding: Binding {
                         info,
-                        len: told.len,
-                        row: told.shape == Shape::Rows,
-                        coherence: told.coherence,
+                        len: record.len,
+                        row: record.shape == Shape::Rows,
+                        coherence: record.coherence,
                     },
                     site,
                     life: Life::after_freeing(freed),
@@ -239,12 +240,12 @@ impl Cluster {
             Shape::Array | Shape::ArrayOfZeros => directory.add_array(
                 first,
                 ArrayRun {
-                    ids: told.ids as u32,
+                    ids: record.ids as u32,
                     binding: ArrayBinding {
                         info,
-                        len: told.len,
-                        zeros: told.shape == Shape::ArrayOfZeros,
-                        coherence: told.coherence,
+                        len: record.len,
+                        zeros: record.shape == Shape::ArrayOfZeros,
+                        coherence: record.coherence,
                     },
                     site,
                     // An array is freed as a whole, and no part of one is null for ever else.
@@ -263,20 +264,20 @@ impl Cluster {
     }
 
     /// A node says that a part of the ids is another's, or its own.
-    fn learn_part(&self, from: NodeId, told: &RunRecord) -> Result<(), LearnError> {
+    fn learn_part(&self, from: NodeId, record: &RunRecord) -> Result<(), LearnError> {
         let Some(multiprocess) = &self.multiprocess else {
             return Ok(());
         };
         // One that no node has, where the number is none.
-        let node = NodeId(u16::try_from(told.len).unwrap_or(u16::MAX));
-        let ids = told.first..told.first.saturating_add(told.ids);
+        let node = NodeId(u16::try_from(record.len).unwrap_or(u16::MAX));
+        let ids = record.first..record.first.saturating_add(record.ids);
         let most = self.most_learnt();
         if read(&self.parts).len() >= most {
             return Err(LearnError::TooMany { most });
         }
         let is_mine = node == multiprocess.me && read(&self.parts).of_all(&ids) != Some(node);
         if is_mine {
-            let (first, ids) = (Oid(told.first), told.ids);
+            let (first, ids) = (Oid(record.first), record.ids);
             return Err(LearnError::Part { first, ids, node });
         }
         if self.add_part(multiprocess, ids.clone(), node)? {
@@ -285,7 +286,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// From now on others are not believed who tell of runs when so many are known.
+    /// From now on announcements are refused when so many runs are known.
     pub fn learn_at_most(&self, runs: usize) {
         if let Some(multiprocess) = &self.multiprocess {
             multiprocess.most_learnt.store(runs, Ordering::Relaxed);
@@ -300,7 +301,7 @@ impl Cluster {
     }
 
     /// The node in whose part all these ids are, if it is another than this one.
-    fn creator_of_told(&self, ids: &Range<u64>) -> Option<NodeId> {
+    fn creator_of_record(&self, ids: &Range<u64>) -> Option<NodeId> {
         let multiprocess = self.multiprocess.as_ref()?;
         let creator = read(&self.parts).of_all(ids)?;
         (creator != multiprocess.me).then_some(creator)
@@ -357,9 +358,9 @@ impl RunRecord {
 }
 
 impl Directory {
-    /// What to tell of a run or an array, without its place in a list of sites; nothing of one that
+    /// The record of a run or an array, without its place in a list of sites; nothing of one that
     /// is forgotten, or of a type that has no name elsewhere.
-    fn told(&self, first: Oid) -> Option<(RunRecord, CallSite)> {
+    fn record_of(&self, first: Oid) -> Option<(RunRecord, CallSite)> {
         if let Some(ArrayRun {
             ids, binding, site, ..
         }) = self.array_at(first)
@@ -368,7 +369,7 @@ impl Directory {
                 true => Shape::ArrayOfZeros,
                 false => Shape::Array,
             };
-            let told = RunRecord {
+            let record = RunRecord {
                 first: first.0,
                 ids: u64::from(*ids),
                 ty: binding.info.shipped?,
@@ -377,12 +378,12 @@ impl Directory {
                 coherence: binding.coherence,
                 site: 0,
             };
-            return Some((told, *site));
+            return Some((record, *site));
         }
         let Run {
             ids, binding, site, ..
         } = self.run_at(first.chunk())?;
-        let told = RunRecord {
+        let record = RunRecord {
             first: first.0,
             ids: *ids,
             ty: binding.info.shipped?,
@@ -395,28 +396,28 @@ impl Directory {
             coherence: binding.coherence,
             site: 0,
         };
-        Some((told, *site))
+        Some((record, *site))
     }
 
-    /// Whether what is known of the ids is what is told; `None` where nothing is known.
-    fn agrees(&self, told: &RunRecord, info: &'static TypeInfo) -> Option<bool> {
-        let first = Oid(told.first);
+    /// Whether the record agrees with what is known of its ids; `None` where nothing is known.
+    fn agrees(&self, record: &RunRecord, info: &'static TypeInfo) -> Option<bool> {
+        let first = Oid(record.first);
         let is_type = |known: &TypeInfo| known.type_id == info.type_id;
-        if !self.knows_any(told.ids_with_rest()) {
+        if !self.knows_any(record.ids_with_rest()) {
             return None;
         }
-        Some(match told.shape {
+        Some(match record.shape {
             Shape::Objects | Shape::Rows => self.run_at(first.chunk()).is_some_and(|run| {
-                let row = told.shape == Shape::Rows;
+                let row = record.shape == Shape::Rows;
                 let binding = &run.binding;
                 let alike = is_type(binding.info) && binding.row == row;
-                alike && (run.ids, binding.len) == (told.ids, told.len)
+                alike && (run.ids, binding.len) == (record.ids, record.len)
             }),
             Shape::Array | Shape::ArrayOfZeros => self.array_at(first).is_some_and(|run| {
-                let zeros = told.shape == Shape::ArrayOfZeros;
+                let zeros = record.shape == Shape::ArrayOfZeros;
                 let binding = &run.binding;
                 let alike = is_type(binding.info) && binding.zeros == zeros;
-                alike && (u64::from(run.ids), binding.len) == (told.ids, told.len)
+                alike && (u64::from(run.ids), binding.len) == (record.ids, record.len)
             }),
             Shape::Part => false,
         })

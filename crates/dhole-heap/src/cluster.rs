@@ -476,9 +476,9 @@ impl Cluster {
     }
 
     /// The first of these ranges of which no node was given some id, as far as is known here. What
-    /// another process knows of the parts of nodes it tells before it names anything that lies
+    /// another process knows of the parts of nodes it announces before it names anything that lies
     /// there, so one that names such ids is malicious. Where all nodes are in this process there
-    /// is none to tell from.
+    /// is none that announces anything.
     pub fn given_to_nobody(&self, ranges: impl IntoIterator<Item = OidRange>) -> Option<OidRange> {
         self.multiprocess.as_ref()?;
         let parts = read(&self.parts);
@@ -533,7 +533,7 @@ impl Cluster {
         known.ok_or(never(oid))
     }
 
-    /// Ids of another node that are named in bytes, and of which this process was told nothing: of
+    /// Ids of another node that are named in bytes, and of which this process knows nothing: of
     /// objects that are freed everywhere by now, or a lie. They stay null here for ever.
     #[cold]
     fn bury(&self, oid: Oid, count: u64, creator: NodeId, end: u64) -> Result<(), BindError> {

@@ -115,8 +115,8 @@ fn missed(at: usize) -> Option<usize> {
     Some(touches[found].missed)
 }
 
-/// The handler. It allocates nothing, locks nothing and calls nothing but what [`install`] was given
-/// and the handler before.
+/// The handler. It allocates nothing, locks nothing and calls nothing but what [`install`] was
+/// given and the handler before.
 extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     let interrupted = context.cast::<libc::ucontext_t>();
     // SAFETY: the kernel hands both over, for as long as the handler runs. The address is there

@@ -134,7 +134,7 @@ pub use array2::{Array2, NotRows};
 pub use binding::{ArrayBinding, BindError, Binding};
 pub use borrow::{Borrow, BorrowError, Read, Write};
 pub use catalog_log::{LearnError, MOST_LEARNT};
-pub use catalog_sync::Telling;
+pub use catalog_sync::Announcement;
 pub use cluster::Cluster;
 pub use cursor::{Cursor, Link};
 pub use dhole_macros::Share;

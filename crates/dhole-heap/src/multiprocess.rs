@@ -2,7 +2,7 @@
 //!
 //! All processes of a run agree on one *window* of ids that none of them has used. Each node begins
 //! with a small part of it. Node 0 hands the rest out: a node that has used up its ids asks for
-//! more, and tells every node of its new part before anything that lies there.
+//! more, and announces its new part to every node before anything that lies there.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -27,7 +27,7 @@ pub(crate) struct Multiprocess {
     pub(crate) refused: Mutex<Option<u64>>,
     pub(crate) log: Mutex<CatalogLog>,
     pub(crate) progress: Box<[Progress]>,
-    /// With so many runs known, others may tell of no more.
+    /// With so many runs known, others may announce no more.
     pub(crate) most_learnt: AtomicUsize,
 }
 

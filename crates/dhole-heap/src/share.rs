@@ -16,8 +16,9 @@ pub const MAX_ALIGN: usize = 4096;
 /// `#[derive(Share)]`, which proves what the trait promises; do not implement it by hand.
 ///
 /// A shared value is plain data and references: numbers, `bool`, `char`, `NonZero`, enums without
-/// fields, [`Ref`](crate::Ref), [`Own`](crate::Own), [`Refs`](crate::Refs), [`Row`](crate::Row), [`Rows`](crate::Rows), [`Array`](crate::Array),
-/// [`Array2`](crate::Array2), and structs, tuples and arrays of these.
+/// fields, [`Ref`](crate::Ref), [`Own`](crate::Own), [`Refs`](crate::Refs), [`Row`](crate::Row),
+/// [`Rows`](crate::Rows), [`Array`](crate::Array), [`Array2`](crate::Array2), and structs, tuples
+/// and arrays of these.
 ///
 /// ```
 /// # extern crate dhole_heap as dhole;

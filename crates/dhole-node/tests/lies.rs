@@ -199,7 +199,7 @@ fn who_tells_of_more_objects_than_may_be_known_is_cut_off() {
         }
         Ok(w.barrier()?)
     });
-    let words = "it tells of one run of objects more than the 20 that may be known";
+    let words = "it announces one run of objects more than the 20 that may be known";
     all_name_who_exceeds(ended, words);
 }
 

@@ -1,4 +1,4 @@
-//! What a process believes of what others tell, and what it tells on.
+//! What a process believes of what others announce, and what it announces.
 
 use std::sync::Arc;
 
@@ -45,12 +45,12 @@ fn bytes(runs: Vec<RunRecord>) -> Vec<u8> {
     postcard::to_allocvec(&(sites, runs)).unwrap()
 }
 
-fn learn(cluster: &Cluster, told: RunRecord) -> Result<(), LearnError> {
-    cluster.learn(NodeId(2), &bytes(vec![told]))
+fn learn(cluster: &Cluster, record: RunRecord) -> Result<(), LearnError> {
+    cluster.learn(NodeId(2), &bytes(vec![record]))
 }
 
 #[test]
-fn what_one_is_told_it_knows_and_tells_on_but_not_to_who_knows_it() {
+fn a_run_is_announced_to_every_process_but_its_own_and_the_one_it_came_from() {
     let cluster = part();
     let theirs = first_of(&cluster, 2);
     let u64s = name_of::<u64>();
@@ -61,22 +61,22 @@ fn what_one_is_told_it_knows_and_tells_on_but_not_to_who_knows_it() {
     assert!(cluster.binding(Oid(theirs + 70)).is_err());
     let node = Monitor::new(&cluster, NodeId(1), ());
     let own = node.lock().split().0.alloc(5_u8).unwrap();
-    let mut told = Vec::new();
-    assert!(cluster.has_to_tell(NodeId(2)));
-    let telling = cluster.tell(NodeId(2), &mut told);
-    let (_, runs): (Vec<CallSite>, Vec<RunRecord>) = postcard::from_bytes(&told).unwrap();
+    let mut announced = Vec::new();
+    assert!(cluster.has_to_announce(NodeId(2)));
+    let announcement = cluster.announce(NodeId(2), &mut announced);
+    let (_, runs): (Vec<CallSite>, Vec<RunRecord>) = postcard::from_bytes(&announced).unwrap();
     assert_eq!((runs.len(), runs[0].first), (1, own.oid().0));
-    // Until it is on its way it is told again, and afterwards no more.
+    // It is announced again until it is on its way, and then no more.
     let mut again = Vec::new();
-    assert_eq!(cluster.tell(NodeId(2), &mut again), telling);
-    assert_eq!(again, told);
-    assert!(cluster.has_to_tell(NodeId(2)));
-    cluster.told(NodeId(2), telling);
-    assert!(!telling.more && !cluster.has_to_tell(NodeId(2)));
+    assert_eq!(cluster.announce(NodeId(2), &mut again), announcement);
+    assert_eq!(again, announced);
+    assert!(cluster.has_to_announce(NodeId(2)));
+    cluster.announced(NodeId(2), announcement);
+    assert!(!announcement.more && !cluster.has_to_announce(NodeId(2)));
     again.clear();
-    cluster.tell(NodeId(2), &mut again);
+    cluster.announce(NodeId(2), &mut again);
     assert!(again.is_empty());
-    cluster.tell(NodeId(0), &mut again);
+    cluster.announce(NodeId(0), &mut again);
     let (_, runs): (Vec<CallSite>, Vec<RunRecord>) = postcard::from_bytes(&again).unwrap();
     assert_eq!(runs.len(), 2);
 }
@@ -94,12 +94,12 @@ fn many_runs_are_told_by_several_messages() {
     }
     let (mut all, mut messages) = (0, 0);
     loop {
-        let mut told = Vec::new();
-        let telling = cluster.tell(NodeId(0), &mut told);
-        let (_, runs): (Vec<CallSite>, Vec<RunRecord>) = postcard::from_bytes(&told).unwrap();
+        let mut announced = Vec::new();
+        let announcement = cluster.announce(NodeId(0), &mut announced);
+        let (_, runs): (Vec<CallSite>, Vec<RunRecord>) = postcard::from_bytes(&announced).unwrap();
         (all, messages) = (all + runs.len(), messages + 1);
-        cluster.told(NodeId(0), telling);
-        if !telling.more {
+        cluster.announced(NodeId(0), announcement);
+        if !announcement.more {
             break;
         }
     }
@@ -185,7 +185,7 @@ fn a_lie_is_an_error_and_changes_nothing() {
     learn(&cluster, objects(theirs, 64, u64s)).unwrap();
 }
 
-/// A part as node 2 tells of it.
+/// A part as node 2 announces it.
 fn part_of(ids: Range<u64>, node: u16) -> RunRecord {
     RunRecord::part(Oid(ids.start), ids.end - ids.start, NodeId(node))
 }
@@ -203,9 +203,9 @@ fn a_part_is_another_nodes_once_it_is_told_of_and_is_told_on() {
     assert_eq!(cluster.creator(Oid(theirs.start)), Ok(NodeId(2)));
     // What is true may be said again, and node 0 hears of it with what lies there.
     learn(&cluster, part_of(theirs.clone(), 2)).unwrap();
-    let mut told = Vec::new();
-    cluster.tell(NodeId(0), &mut told);
-    let (_, runs): (Vec<CallSite>, Vec<RunRecord>) = postcard::from_bytes(&told).unwrap();
+    let mut announced = Vec::new();
+    cluster.announce(NodeId(0), &mut announced);
+    let (_, runs): (Vec<CallSite>, Vec<RunRecord>) = postcard::from_bytes(&announced).unwrap();
     let firsts: Vec<_> = runs.iter().map(|run| (run.first, run.len)).collect();
     assert_eq!(firsts, [(theirs.start, 2), (theirs.start, 1)]);
     // And this node gets another one.
@@ -261,7 +261,7 @@ fn ids_that_no_node_was_given_are_told_from_those_of_parts() {
     let later = first + u64::from(all);
     learn(&cluster, part_of(later..later + 1024, 2)).unwrap();
     assert!(given(first, all + 1024) && !given(first, all + 1025));
-    // In one process nobody is told anything.
+    // In one process nothing is announced.
     let alone = Cluster::new(1).expect("room for a node");
     assert_eq!(alone.given_to_nobody([OidRange::one(Oid(1 << 63))]), None);
 }

@@ -115,8 +115,8 @@ impl Processes {
         let mut news = Vec::new();
         let has_news = |node: &mut NodeId| {
             news.clear();
-            let telling = cluster.map(|cluster| cluster.tell(*node, &mut news));
-            !news.is_empty() || telling.is_some_and(|telling| telling.more)
+            let announcement = cluster.map(|cluster| cluster.announce(*node, &mut news));
+            !news.is_empty() || announcement.is_some_and(|announcement| announcement.more)
         };
         let mut apart: Vec<NodeId> = to.extract_if(.., has_news).collect();
         let mut frame = vec![0; HEADER];
@@ -232,9 +232,11 @@ impl Processes {
             let mut frame = std::mem::take(buffer);
             frame.clear();
             frame.extend_from_slice(&[0; HEADER]);
-            let telling = cluster.as_ref().map(|cluster| cluster.tell(to, &mut frame));
+            let announcement = cluster
+                .as_ref()
+                .map(|cluster| cluster.announce(to, &mut frame));
             let told = frame.len() - HEADER;
-            let more = telling.is_some_and(|telling| telling.more);
+            let more = announcement.is_some_and(|announcement| announcement.more);
             let (mut gone, mut payload) = (0, payload);
             if !more {
                 let encoded = message.encode(&mut frame);
@@ -262,8 +264,8 @@ impl Processes {
                 *buffer = frame;
             }
             sent?;
-            if let (Some(cluster), Some(telling)) = (&cluster, telling) {
-                cluster.told(to, telling);
+            if let (Some(cluster), Some(announcement)) = (&cluster, announcement) {
+                cluster.announced(to, announcement);
             }
             if !more {
                 return Ok(());
@@ -320,7 +322,7 @@ impl Processes {
         let cluster = lane.cluster.as_ref();
         let most = self.port.offers().largest.min(self.limits.message);
         if HEADER + bytes > most.min(AT_ONCE)
-            || cluster.is_some_and(|cluster| cluster.has_to_tell(to))
+            || cluster.is_some_and(|cluster| cluster.has_to_announce(to))
         {
             return false;
         }
