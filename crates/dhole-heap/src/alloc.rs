@@ -9,7 +9,7 @@ use dhole_model::{CHUNK, CallSite, Coherence, NodeId, Oid, OidRange, PageRange};
 
 use crate::chunk::OpenChunk;
 use crate::directory::{ArrayRun, Life, Run};
-use crate::global::Lies;
+use crate::global::Addresses;
 use crate::heap::{Heap, Place};
 use crate::{Array, ArrayBinding, Binding, HeapMut, LearnError, MAX_ALIGN, Presence};
 use crate::{Ref, Refs, ReserveError, Rows};
@@ -144,7 +144,7 @@ impl Heap {
         binding: Binding,
         site: Site,
         kept: bool,
-        lies: Lies,
+        addresses: Addresses,
     ) -> Result<u64, ReserveError> {
         let chunks = count.div_ceil(CHUNK);
         let first = self.take_chunks(chunks)?;
@@ -154,7 +154,7 @@ impl Heap {
             binding,
             site: site.into(),
             life: Life::new(if kept { chunks } else { 0 }),
-            lies,
+            addresses,
         };
         self.cluster.bind(first, run);
         for table in self.tables() {
@@ -183,11 +183,11 @@ impl Heap {
                         row: false,
                         coherence,
                     };
-                    let lies = match self.cluster.global() {
-                        Some(_) => Lies::Apart(Box::new([None; CHUNK as usize])),
-                        None => Lies::Anywhere,
+                    let addresses = match self.cluster.global() {
+                        Some(_) => Addresses::Each(Box::new([None; CHUNK as usize])),
+                        None => Addresses::Anywhere,
                     };
-                    let number = self.take_run(CHUNK, binding, site, true, lies)?;
+                    let number = self.take_run(CHUNK, binding, site, true, addresses)?;
                     let place = self.add_chunk(number, binding);
                     let open = OpenChunk {
                         place,
@@ -339,8 +339,8 @@ impl HeapMut<'_> {
             coherence: self.coherence,
         };
         let site = self.site.unwrap_or(Location::caller());
-        let lies = self.lies::<T>(&binding, count)?;
-        let run = self.heap.take_run(count, binding, site, true, lies);
+        let addresses = self.addresses::<T>(&binding, count)?;
+        let run = self.heap.take_run(count, binding, site, true, addresses);
         let first = run.map_err(|error| self.ids::<T>(error))?;
         let mut chunk = 0;
         for i in 0..count {
@@ -380,8 +380,8 @@ impl HeapMut<'_> {
             coherence: self.coherence,
         };
         let site = self.site.unwrap_or(Location::caller());
-        let lies = self.lies::<T>(&binding, count)?;
-        let run = self.heap.take_run(count, binding, site, false, lies);
+        let addresses = self.addresses::<T>(&binding, count)?;
+        let run = self.heap.take_run(count, binding, site, false, addresses);
         let first = run.map_err(|error| self.ids::<T>(error))?;
         // SAFETY: `take_run` has bound the ids to rows of so many `T`s.
         Ok(unsafe { Rows::new(Oid(first * CHUNK), count, len) })
@@ -482,14 +482,14 @@ impl HeapMut<'_> {
 
     /// Where `count` new objects are to lie: one after the other, in the global space if there is
     /// one.
-    fn lies<T>(&mut self, binding: &Binding, count: u64) -> Result<Lies, AllocError> {
+    fn addresses<T>(&mut self, binding: &Binding, count: u64) -> Result<Addresses, AllocError> {
         if self.heap.cluster.global().is_none() {
-            return Ok(Lies::Anywhere);
+            return Ok(Addresses::Anywhere);
         }
         let align = binding.info.align as u64;
         let bytes = binding.bytes().checked_mul(count);
         let address = bytes.and_then(|bytes| self.heap.take_address(bytes, align));
-        address.map(Lies::From).ok_or_else(|| self.full::<T>())
+        address.map(Addresses::From).ok_or_else(|| self.full::<T>())
     }
 
     pub(crate) fn may_alloc<T>(&self) -> Result<(), AllocError> {

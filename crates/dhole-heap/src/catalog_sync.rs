@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::directory::{ArrayRun, Directory, Life, Run};
 use crate::geometry::per_block;
-use crate::global::Lies;
+use crate::global::Addresses;
 use crate::sync::{lock, read, write};
 use crate::{ArrayBinding, Binding, Cluster, LearnError, TypeInfo, TypeRef};
 
@@ -234,7 +234,7 @@ impl Cluster {
                     },
                     site,
                     life: Life::after_freeing(freed),
-                    lies: Lies::Anywhere,
+                    addresses: Addresses::Anywhere,
                 },
             ),
             Shape::Array | Shape::ArrayOfZeros => directory.add_array(

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use dhole_model::{CHUNK, CallSite, IdSet, NodeId, Oid, OidRange};
 
-use crate::global::Lies;
+use crate::global::Addresses;
 use crate::share::type_map::Named;
 use crate::{ArrayBinding, Binding, TypeRef};
 
@@ -21,7 +21,7 @@ pub(crate) struct Run {
     pub(crate) site: CallSite,
     pub(crate) life: Life,
     /// Where they are in the global space.
-    pub(crate) lies: Lies,
+    pub(crate) addresses: Addresses,
 }
 
 impl Run {
@@ -140,13 +140,13 @@ impl Directory {
         let (first, run) = self.runs.range(..=oid.chunk()).next_back()?;
         let place = oid.0 - first * CHUNK;
         let exists = place < run.ids;
-        exists.then(|| run.lies.at(place, run.binding.bytes()))?
+        exists.then(|| run.addresses.at(place, run.binding.bytes()))?
     }
 
     /// An object that was allocated alone lies at this address of the global space.
     pub(crate) fn put_at(&mut self, oid: Oid, address: u64) {
         if let Some(run) = self.runs.get_mut(&oid.chunk()) {
-            run.lies.put(oid.slot(), address);
+            run.addresses.put(oid.slot(), address);
         }
     }
 
@@ -458,7 +458,7 @@ mod tests {
                 binding: of::<u8>(),
                 site: CallSite::caller(),
                 life: Life::default(),
-                lies: Lies::Anywhere,
+                addresses: Addresses::Anywhere,
             },
         );
         d.add(
@@ -469,7 +469,7 @@ mod tests {
                 binding: of::<u16>(),
                 site: CallSite::caller(),
                 life: Life::default(),
-                lies: Lies::Anywhere,
+                addresses: Addresses::Anywhere,
             },
         );
         assert_eq!(d.binding(Oid(127)), None);
@@ -491,7 +491,7 @@ mod tests {
                 binding: of::<u8>(),
                 site: CallSite::caller(),
                 life: Life::default(),
-                lies: Lies::Anywhere,
+                addresses: Addresses::Anywhere,
             };
             d.add(first, run);
         }
@@ -520,7 +520,7 @@ mod tests {
             binding: of::<u8>(),
             site: CallSite::caller(),
             life: Life::new(1),
-            lies: Lies::Anywhere,
+            addresses: Addresses::Anywhere,
         };
         d.add(2, run);
         let all = OidRange {
@@ -551,7 +551,7 @@ mod tests {
                 binding: of::<u8>(),
                 site: CallSite::caller(),
                 life: Life::default(),
-                lies: Lies::Anywhere,
+                addresses: Addresses::Anywhere,
             },
         );
         let named = |first, count| Named {

@@ -45,27 +45,27 @@ impl GlobalSpace {
 }
 
 /// Where the objects of a run lie.
-pub(crate) enum Lies {
+pub(crate) enum Addresses {
     /// Wherever each node puts them.
     Anywhere,
     /// One after the other, from this address on.
     From(u64),
     /// Allocated one by one: each where it was put, or not allocated yet.
-    Apart(Box<[Option<u64>; 64]>),
+    Each(Box<[Option<u64>; 64]>),
 }
 
-impl Lies {
+impl Addresses {
     /// Where the object at `place` of the run lies, each of `bytes` bytes.
     pub(crate) fn at(&self, place: u64, bytes: u64) -> Option<u64> {
         match self {
-            Lies::Anywhere => None,
-            Lies::From(first) => Some(first + place * bytes),
-            Lies::Apart(each) => *each.get(place as usize)?,
+            Addresses::Anywhere => None,
+            Addresses::From(first) => Some(first + place * bytes),
+            Addresses::Each(each) => *each.get(place as usize)?,
         }
     }
 
     pub(crate) fn put(&mut self, slot: usize, address: u64) {
-        if let Lies::Apart(each) = self {
+        if let Addresses::Each(each) = self {
             each[slot] = Some(address);
         }
     }

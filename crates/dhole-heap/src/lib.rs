@@ -13,7 +13,7 @@
 //! | `space`, `reservation` | the process's one reservation, and which object ids went to which cluster |
 //! | `cluster`, `parts`, `directory`, `binding`, `foreign` | a cluster's ids, and what type each allocated id is bound to |
 //! | `multiprocess`, `catalog_log`, `catalog_sync` | nodes in several processes: who has which ids, and what processes announce of their objects |
-//! | `share`, `share::type_map`, `own`, `layout`, `leaf` | which types may be shared, and where their bytes are |
+//! | `share`, `share::type_map`, `owned_ref`, `layout`, `validity` | which types may be shared, and where their bytes are |
 //! | `reference`, `row`, `plain`, `access`, `miss`, `target`, `cursor`, `borrow`, `named` | what the user holds, how to follow it |
 //! | `array`, `array2`, `array_access`, `array_store`, `array_free`, `local_array`, `retained_elements`, `extent` | shared arrays, and their storage by blocks |
 //! | `value` | single values as bytes, for those that travel beside objects |
@@ -89,14 +89,13 @@ mod handle;
 mod heap;
 mod in_place;
 mod layout;
-mod leaf;
 mod local_array;
 mod miss;
 pub mod monitor;
 mod multiprocess;
 mod named;
 mod on_thread;
-mod own;
+mod owned_ref;
 mod page_diff;
 mod page_diffs;
 mod page_store;
@@ -123,6 +122,7 @@ mod token;
 mod touch;
 mod transfer;
 mod twin;
+mod validity;
 mod value;
 mod views;
 
@@ -143,12 +143,11 @@ pub use foreign::{Foreign, ForeignKind};
 pub use geometry::PAGE_BYTES;
 pub use heap::{HeapMut, Refusal, Refused};
 pub use layout::{DataRange, Grain, ReferenceForm};
-pub use leaf::{Leaf, LeafTest};
 pub use miss::Miss;
 pub use monitor::{AlreadyLent, Call, Guard, Monitor, Within};
 pub use named::{Name, Names};
 pub use on_thread::{ANodesWorker, OnAnyThread, OnThread};
-pub use own::Own;
+pub use owned_ref::Own;
 pub use page_diff::PageDiffError;
 pub use paged::{PageRefusal, PageRefused, Paged};
 pub use presence::Presence;
@@ -161,6 +160,7 @@ pub use share::{MAX_ALIGN, Nullable, Share};
 pub use tag::Tag;
 pub use token::Token;
 pub use transfer::{GatherError, InstallError};
+pub use validity::{Leaf, LeafTest};
 pub use value::{UnpackError, pack};
 
 /// What the code that `#[derive(Share)]` writes refers to; no part of the interface.

@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 use std::num::NonZero;
 
-use crate::leaf::LeafTest;
+use crate::validity::LeafTest;
 
 pub(crate) mod type_map;
 

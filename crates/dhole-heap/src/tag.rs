@@ -4,8 +4,8 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::num::NonZeroU64;
 
-use crate::leaf::LeafTest;
 use crate::plain::plain;
+use crate::validity::LeafTest;
 use crate::{Nullable, Share, TypeMap};
 
 /// A number that stands for a value of type `T`, kept elsewhere than in the heap: 8 bytes, and so

@@ -13,7 +13,7 @@ use dhole_ship::{Ship, Shipped};
 use super::{MAX_ALIGN, Share};
 use crate::geometry::per_block;
 use crate::layout::{DataRange, Grain, ReferenceForm};
-use crate::leaf::{Leaf, LeafTest, number};
+use crate::validity::{Leaf, LeafTest, number};
 
 /// References of one form and target type at regular distances. Offsets are into packed bytes.
 #[derive(Clone, Debug)]
