@@ -118,7 +118,7 @@ fn a_process_begins_though_its_nodes_program_only_asks() {
     assert_eq!(together, 10, "each is to come together with something");
 }
 
-/// Of two frames that would go at leisure one finds no room.
+/// Of two frames that would go lazily one finds no room.
 struct Narrow {
     port: Box<dyn Port>,
     went: AtomicBool,
@@ -131,13 +131,13 @@ impl Layer for Narrow {
         &self.port
     }
 
-    fn send_at_leisure(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
+    fn send_lazy(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
         match self.went.fetch_xor(true, Ordering::Relaxed) {
             true => {
                 REFUSED.store(true, Ordering::Relaxed);
                 Err(SendError::Busy { to })
             }
-            false => Port::send_at_leisure(&self.port, to, parts),
+            false => Port::send_lazy(&self.port, to, parts),
         }
     }
 }
@@ -179,9 +179,9 @@ impl Layer for Sound {
         &self.0
     }
 
-    fn park_soundly(&self, at_most: Duration) {
+    fn park_coarse(&self, at_most: Duration) {
         if !LOOKS.load(Ordering::SeqCst) {
-            return Port::park_soundly(&*self.0, at_most.min(SHORT));
+            return Port::park_coarse(&*self.0, at_most.min(SHORT));
         }
         SLEEPS.store(true, Ordering::SeqCst);
         let since = Instant::now();

@@ -61,9 +61,9 @@ impl Layer for Malicious {
         self.inner().send(to, parts)
     }
 
-    fn send_at_leisure(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
+    fn send_lazy(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
         self.lie();
-        self.inner().send_at_leisure(to, parts)
+        self.inner().send_lazy(to, parts)
     }
 }
 

@@ -18,7 +18,7 @@ impl Layer for Looked {
         &self.0
     }
 
-    fn has_come_at_leisure(&self) -> bool {
+    fn peek_lazy(&self) -> bool {
         if self.0.me() == NodeId(0) {
             LOOKS.fetch_add(1, Ordering::Relaxed);
         }

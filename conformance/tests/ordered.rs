@@ -48,9 +48,9 @@ impl Layer for Narrow {
         Port::send(&self.0, to, parts)
     }
 
-    fn send_at_leisure(&self, to: NodeId, parts: &[&[u8]]) -> std::result::Result<(), SendError> {
+    fn send_lazy(&self, to: NodeId, parts: &[&[u8]]) -> std::result::Result<(), SendError> {
         self.admits(to, parts)?;
-        Port::send_at_leisure(&self.0, to, parts)
+        Port::send_lazy(&self.0, to, parts)
     }
 }
 

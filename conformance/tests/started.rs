@@ -13,25 +13,25 @@ use dhole_node::{Machine, Processes};
 static STARTING: AtomicBool = AtomicBool::new(false);
 /// What it sent meanwhile for which its receiver was to be woken.
 static WOKEN_FOR: AtomicU32 = AtomicU32::new(0);
-/// What it sent at leisure meanwhile, and when.
+/// What it sent lazily meanwhile, and when.
 static KEPT: Mutex<Option<(Vec<u8>, Instant)>> = Mutex::new(None);
 /// Its receiver was woken for that later.
-static ROUSED: AtomicBool = AtomicBool::new(false);
+static NOTIFIED: AtomicBool = AtomicBool::new(false);
 /// How often node 1 had somebody woken for what it had sent before.
-static ROUSES: AtomicU32 = AtomicU32::new(0);
+static NOTIFICATIONS: AtomicU32 = AtomicU32::new(0);
 
-/// Keeps what is sent at leisure while an operation is started, until its receiver is roused.
+/// Keeps what is sent lazily while an operation is started, until its receiver is notified.
 struct Keeps(Box<dyn Port>);
 
 impl Keeps {
-    fn let_go(&self, roused: bool) {
+    fn let_go(&self, notified: bool) {
         let mut kept = KEPT.lock().unwrap();
-        // Nobody is to hang where nobody is roused.
+        // Nobody is to hang where nobody is notified.
         let late = |(_, since): &mut (Vec<u8>, Instant)| since.elapsed() > Duration::from_secs(10);
         if self.0.me() == NodeId(1)
-            && let Some((frame, _)) = kept.take_if(|kept| roused || late(kept))
+            && let Some((frame, _)) = kept.take_if(|kept| notified || late(kept))
         {
-            ROUSED.store(roused, Ordering::SeqCst);
+            NOTIFIED.store(notified, Ordering::SeqCst);
             Port::send(&self.0, NodeId(0), &[&frame]).unwrap();
         }
     }
@@ -51,19 +51,19 @@ impl Layer for Keeps {
         Port::send(&self.0, to, parts)
     }
 
-    fn send_at_leisure(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
+    fn send_lazy(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
         if self.0.me() == NodeId(1) && STARTING.load(Ordering::SeqCst) {
             let kept = (parts.concat(), Instant::now());
             assert!(KEPT.lock().unwrap().replace(kept).is_none());
             return Ok(());
         }
-        Port::send_at_leisure(&self.0, to, parts)
+        Port::send_lazy(&self.0, to, parts)
     }
 
-    fn rouse(&self, to: NodeId) {
+    fn notify(&self, to: NodeId) {
         self.let_go(true);
-        ROUSES.fetch_add(u32::from(self.0.me() == NodeId(1)), Ordering::SeqCst);
-        Port::rouse(&self.0, to);
+        NOTIFICATIONS.fetch_add(u32::from(self.0.me() == NodeId(1)), Ordering::SeqCst);
+        Port::notify(&self.0, to);
     }
 
     fn poll(&self, take: &mut dyn FnMut(NodeId, &[u8])) -> usize {
@@ -118,7 +118,7 @@ type Waits = fn(&mut Worker<'_>, Object<Sum>, Pending<u64>) -> dhole::Result<()>
 /// Node 1 starts an operation, and then waits so.
 fn starts_and(on: &Cores, waits: Waits) {
     WOKEN_FOR.store(0, Ordering::SeqCst);
-    ROUSED.store(false, Ordering::SeqCst);
+    NOTIFIED.store(false, Ordering::SeqCst);
     let run = conformance::run(on, 2, 1, |w| {
         let sum = w.once(|w| Ok(w.new_object(replicated(), Sum(7))?))?;
         w.barrier()?;
@@ -126,14 +126,14 @@ fn starts_and(on: &Cores, waits: Waits) {
             STARTING.store(true, Ordering::SeqCst);
             let started = sum.start_add(w, 1)?;
             STARTING.store(false, Ordering::SeqCst);
-            assert!(!ROUSED.load(Ordering::SeqCst));
+            assert!(!NOTIFIED.load(Ordering::SeqCst));
             waits(w, sum, started)?;
         }
         Ok(w.barrier()?)
     });
     run.unwrap();
     assert_eq!(WOKEN_FOR.load(Ordering::SeqCst), 0, "woken for a start");
-    assert!(ROUSED.load(Ordering::SeqCst), "not roused by who waits");
+    assert!(NOTIFIED.load(Ordering::SeqCst), "not notified by who waits");
 }
 
 #[test]
@@ -155,9 +155,9 @@ fn what_was_started_wakes_nobody_before_it_is_waited_for() {
         let sum = w.once(|w| Ok(w.new_object(replicated(), Sum(7))?))?;
         w.barrier()?;
         if w.node() == NodeId(1) {
-            let before = ROUSES.load(Ordering::SeqCst);
+            let before = NOTIFICATIONS.load(Ordering::SeqCst);
             assert_eq!(sum.add(w, 1)?, 8);
-            assert_eq!(ROUSES.load(Ordering::SeqCst), before);
+            assert_eq!(NOTIFICATIONS.load(Ordering::SeqCst), before);
         }
         Ok(w.barrier()?)
     });

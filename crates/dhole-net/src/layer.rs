@@ -8,8 +8,8 @@ use crate::{Incoming, Loss, Offers, Port, SendError};
 ///
 /// Every method but [`inner`](Layer::inner) is the method of [`Port`] of that name. Where a layer
 /// does not say how frames are taken where they lie, they are taken as [`poll`](Layer::poll) says;
-/// where it does not say how they are sent at leisure, as [`send`](Layer::send) says, a sound
-/// sleep is a [`park`](Layer::park), and it does not show what comes.
+/// where it does not say how they are sent lazily, as [`send`](Layer::send) says, a coarse park is
+/// a [`park`](Layer::park), and it cannot peek.
 #[expect(missing_docs, reason = "they are those of Port")]
 pub trait Layer: Send + Sync {
     /// What the port beneath is.
@@ -30,12 +30,12 @@ pub trait Layer: Send + Sync {
         self.inner().send(to, parts)
     }
 
-    fn send_at_leisure(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
+    fn send_lazy(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
         self.send(to, parts)
     }
 
-    fn rouse(&self, to: NodeId) {
-        self.inner().rouse(to);
+    fn notify(&self, to: NodeId) {
+        self.inner().notify(to);
     }
 
     fn multicasts(&self) -> bool {
@@ -54,11 +54,11 @@ pub trait Layer: Send + Sync {
         self.poll(&mut |from, frame| take(from, Incoming::of(frame)))
     }
 
-    fn has_come_at_leisure(&self) -> bool {
-        self.inner().has_come_at_leisure()
+    fn peek_lazy(&self) -> bool {
+        self.inner().peek_lazy()
     }
 
-    fn shows_what_comes(&self) -> bool {
+    fn can_peek(&self) -> bool {
         false
     }
 
@@ -66,7 +66,7 @@ pub trait Layer: Send + Sync {
         self.inner().park(at_most);
     }
 
-    fn park_soundly(&self, at_most: Duration) {
+    fn park_coarse(&self, at_most: Duration) {
         self.park(at_most);
     }
 
@@ -132,12 +132,12 @@ impl<L: Layer> Port for L {
         Layer::send(self, to, parts)
     }
 
-    fn send_at_leisure(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
-        Layer::send_at_leisure(self, to, parts)
+    fn send_lazy(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
+        Layer::send_lazy(self, to, parts)
     }
 
-    fn rouse(&self, to: NodeId) {
-        Layer::rouse(self, to);
+    fn notify(&self, to: NodeId) {
+        Layer::notify(self, to);
     }
 
     fn multicasts(&self) -> bool {
@@ -156,20 +156,20 @@ impl<L: Layer> Port for L {
         Layer::poll_in_place(self, take)
     }
 
-    fn has_come_at_leisure(&self) -> bool {
-        Layer::has_come_at_leisure(self)
+    fn peek_lazy(&self) -> bool {
+        Layer::peek_lazy(self)
     }
 
-    fn shows_what_comes(&self) -> bool {
-        Layer::shows_what_comes(self)
+    fn can_peek(&self) -> bool {
+        Layer::can_peek(self)
     }
 
     fn park(&self, at_most: Duration) {
         Layer::park(self, at_most);
     }
 
-    fn park_soundly(&self, at_most: Duration) {
-        Layer::park_soundly(self, at_most);
+    fn park_coarse(&self, at_most: Duration) {
+        Layer::park_coarse(self, at_most);
     }
 
     fn unpark(&self) {
@@ -220,16 +220,16 @@ impl<P: Port + ?Sized> Layer for Box<P> {
         self
     }
 
-    fn send_at_leisure(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
-        (**self).send_at_leisure(to, parts)
+    fn send_lazy(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
+        (**self).send_lazy(to, parts)
     }
 
-    fn shows_what_comes(&self) -> bool {
-        (**self).shows_what_comes()
+    fn can_peek(&self) -> bool {
+        (**self).can_peek()
     }
 
-    fn park_soundly(&self, at_most: Duration) {
-        (**self).park_soundly(at_most);
+    fn park_coarse(&self, at_most: Duration) {
+        (**self).park_coarse(at_most);
     }
 
     fn poll_in_place(&self, take: &mut dyn FnMut(NodeId, Incoming<'_>)) -> usize {

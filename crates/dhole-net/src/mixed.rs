@@ -56,7 +56,7 @@ impl Mixed {
         let near = self.near.lie_down(sleep, at_most, &mut wakers);
         let far = self.far.lie_down(sleep, at_most, &mut wakers);
         if let (Some(near), Some(far)) = (near, far) {
-            let look = || self.near.has_come_at_leisure();
+            let look = || self.near.peek_lazy();
             let at_most = near.min(far);
             self.bell
                 .wait_looking(wakers, at_most, sleep.looks_every(), look);
@@ -92,12 +92,12 @@ impl Port for Mixed {
         self.to(to).send(to, parts)
     }
 
-    fn send_at_leisure(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
-        self.to(to).send_at_leisure(to, parts)
+    fn send_lazy(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
+        self.to(to).send_lazy(to, parts)
     }
 
-    fn rouse(&self, to: NodeId) {
-        self.to(to).rouse(to);
+    fn notify(&self, to: NodeId) {
+        self.to(to).notify(to);
     }
 
     fn poll(&self, take: &mut dyn FnMut(NodeId, &[u8])) -> usize {
@@ -108,15 +108,15 @@ impl Port for Mixed {
         self.near.poll_in_place(take) + self.far.poll_in_place(take)
     }
 
-    fn has_come_at_leisure(&self) -> bool {
-        self.near.has_come_at_leisure()
+    fn peek_lazy(&self) -> bool {
+        self.near.peek_lazy()
     }
 
     fn park(&self, at_most: Duration) {
         self.sleep(Sleep::Light, at_most);
     }
 
-    fn park_soundly(&self, at_most: Duration) {
+    fn park_coarse(&self, at_most: Duration) {
         self.sleep(Sleep::Sound, at_most);
     }
 

@@ -34,19 +34,19 @@ pub trait Port: Send + Sync {
     /// [`SendError::ToItself`], [`SendError::NoSuchNode`], [`SendError::Closed`].
     fn send(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError>;
 
-    /// As [`send`](Port::send), for what the receiver needs only when it waits or looks by itself:
-    /// whoever [sleeps soundly](Port::park_soundly) there is not woken for it, where the sender can
-    /// tell.
+    /// As [`send`](Port::send), but does not wake a thread that is
+    /// [parked coarsely](Port::park_coarse) there, where the sender can tell: for frames that the
+    /// receiver needs only when it waits or polls by itself.
     ///
     /// # Errors
     /// As [`send`](Port::send).
-    fn send_at_leisure(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
+    fn send_lazy(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
         self.send(to, parts)
     }
 
-    /// Wakes the receiver of what was sent at leisure as [`send`](Port::send) would have: its
-    /// sender has waited in vain for it to look by itself.
-    fn rouse(&self, _to: NodeId) {}
+    /// Wakes the receiver of frames that were [sent lazily](Port::send_lazy) as
+    /// [`send`](Port::send) would have: their sender has waited in vain for it to poll.
+    fn notify(&self, _to: NodeId) {}
 
     /// Whether a frame that [`send_each`](Port::send_each) sends to all others costs about as much
     /// as one to one of them.
@@ -75,15 +75,16 @@ pub trait Port: Send + Sync {
         self.poll(&mut |from, frame| take(from, Incoming::of(frame)))
     }
 
-    /// Whether something may have come [at leisure](Port::send_at_leisure), for which nobody is
-    /// woken: asked by who does not wait, at the cost of a few loads.
-    fn has_come_at_leisure(&self) -> bool {
+    /// Whether a frame may have come that was [sent lazily](Port::send_lazy) and wakes no thread.
+    /// Costs a few loads, so a thread may ask that does not wait.
+    fn peek_lazy(&self) -> bool {
         false
     }
 
-    /// Whether that tells of all that comes, so that who waits need not [`poll`](Port::poll) to
-    /// learn that nothing has; from time to time it must, for what is not a frame.
-    fn shows_what_comes(&self) -> bool {
+    /// Whether [`peek_lazy`](Port::peek_lazy) tells of every frame that comes, so that a waiting
+    /// thread need not [`poll`](Port::poll) to learn that none has. From time to time it must, for
+    /// what is not a frame.
+    fn can_peek(&self) -> bool {
         false
     }
 
@@ -92,9 +93,9 @@ pub trait Port: Send + Sync {
     /// no reason. One thread at a time: of two, one may sleep on.
     fn park(&self, at_most: Duration);
 
-    /// As [`park`](Port::park), where nobody waits for what comes: what is sent
-    /// [at leisure](Port::send_at_leisure) ends it a few milliseconds later.
-    fn park_soundly(&self, at_most: Duration) {
+    /// As [`park`](Port::park), for a thread that waits for no frame: one that is
+    /// [sent lazily](Port::send_lazy) ends it a few milliseconds later.
+    fn park_coarse(&self, at_most: Duration) {
         self.park(at_most);
     }
 

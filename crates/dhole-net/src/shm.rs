@@ -186,7 +186,7 @@ impl Shm {
     #[inline]
     fn wake_reader(&self, link: &Link, at_most: Sleep) {
         self.barriers.light();
-        if link.outgoing().rouses_reader(at_most) {
+        if link.outgoing().notifies_reader(at_most) {
             link.ring();
         }
     }
@@ -195,7 +195,7 @@ impl Shm {
     #[inline]
     fn wake_writer(&self, link: &Link) {
         self.barriers.light();
-        if link.incoming().rouses_writer() {
+        if link.incoming().notifies_writer() {
             link.ring();
         }
     }
@@ -282,7 +282,7 @@ impl Shm {
         }
         let mut wakers = Vec::new();
         if let Some(at_most) = self.lie_down(sleep, at_most, &mut wakers) {
-            let look = || self.has_come_at_leisure();
+            let look = || self.peek_lazy();
             self.bell
                 .wait_looking(wakers, at_most, sleep.looks_every(), look);
         }
@@ -463,11 +463,11 @@ impl Port for Shm {
         self.send_waking(to, parts, Sleep::Sound)
     }
 
-    fn send_at_leisure(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
+    fn send_lazy(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
         self.send_waking(to, parts, Sleep::Light)
     }
 
-    fn rouse(&self, to: NodeId) {
+    fn notify(&self, to: NodeId) {
         if let Some(link) = self.links.get(to.index()).and_then(Option::as_ref) {
             self.wake_reader(link, Sleep::Sound);
         }
@@ -504,14 +504,14 @@ impl Port for Shm {
     }
 
     #[inline]
-    fn has_come_at_leisure(&self) -> bool {
+    fn peek_lazy(&self) -> bool {
         self.living().any(|(_, link)| {
             let read_to = link.read_to.load(Ordering::Relaxed);
             !link.incoming().has_nothing_at(read_to)
         })
     }
 
-    fn shows_what_comes(&self) -> bool {
+    fn can_peek(&self) -> bool {
         true
     }
 
@@ -519,7 +519,7 @@ impl Port for Shm {
         self.sleep(Sleep::Light, at_most);
     }
 
-    fn park_soundly(&self, at_most: Duration) {
+    fn park_coarse(&self, at_most: Duration) {
         self.sleep(Sleep::Sound, at_most);
     }
 

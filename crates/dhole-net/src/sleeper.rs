@@ -24,7 +24,7 @@ pub(crate) trait Sleeper {
 pub(crate) enum Sleep {
     /// Whatever comes wakes it.
     Light,
-    /// What is [sent at leisure](crate::Port::send_at_leisure) does not.
+    /// What is [sent at leisure](crate::Port::send_lazy) does not.
     Sound,
 }
 

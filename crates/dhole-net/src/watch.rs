@@ -212,8 +212,8 @@ impl<P: Port> Layer for Watch<P> {
         self.send_by(to, parts, |parts| self.inner.send(to, parts))
     }
 
-    fn send_at_leisure(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
-        self.send_by(to, parts, |parts| self.inner.send_at_leisure(to, parts))
+    fn send_lazy(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
+        self.send_by(to, parts, |parts| self.inner.send_lazy(to, parts))
     }
 
     fn send_each(&self, to: &mut Vec<NodeId>, parts: &[&[u8]]) -> Result<(), SendError> {
@@ -262,16 +262,16 @@ impl<P: Port> Layer for Watch<P> {
         frames - heartbeats
     }
 
-    fn shows_what_comes(&self) -> bool {
-        self.inner.shows_what_comes()
+    fn can_peek(&self) -> bool {
+        self.inner.can_peek()
     }
 
     fn park(&self, at_most: Duration) {
         self.park_by(at_most, |at_most| self.inner.park(at_most));
     }
 
-    fn park_soundly(&self, at_most: Duration) {
-        self.park_by(at_most, |at_most| self.inner.park_soundly(at_most));
+    fn park_coarse(&self, at_most: Duration) {
+        self.park_by(at_most, |at_most| self.inner.park_coarse(at_most));
     }
 
     fn beat(&self) -> Duration {

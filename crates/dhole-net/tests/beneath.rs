@@ -7,34 +7,34 @@ use std::time::Duration;
 use dhole_model::NodeId;
 use dhole_net::{Layer, Local, Port, Watch};
 
-/// Notes who is roused, and says that something has come.
-struct Roused(Local, Arc<AtomicU64>);
+/// Notes who is notified, and says that something has come.
+struct Notified(Local, Arc<AtomicU64>);
 
-impl Layer for Roused {
+impl Layer for Notified {
     type Inner = Local;
 
     fn inner(&self) -> &Local {
         &self.0
     }
 
-    fn rouse(&self, to: NodeId) {
+    fn notify(&self, to: NodeId) {
         self.1.store(u64::from(to.0), Ordering::SeqCst);
     }
 
-    fn has_come_at_leisure(&self) -> bool {
+    fn peek_lazy(&self) -> bool {
         true
     }
 }
 
 #[test]
 fn what_is_asked_of_the_port_beneath_gets_there() {
-    let roused = Arc::new(AtomicU64::new(0));
+    let notified = Arc::new(AtomicU64::new(0));
     let mut ports = Local::cluster(2).expect("ports");
-    let port: Box<dyn Port> = Box::new(Roused(ports.swap_remove(0), Arc::clone(&roused)));
+    let port: Box<dyn Port> = Box::new(Notified(ports.swap_remove(0), Arc::clone(&notified)));
     let watched: Box<dyn Port> = Box::new(Watch::with_clock(port, Duration::from_secs(8), || {
         Duration::ZERO
     }));
-    Port::rouse(&watched, NodeId(1));
-    assert_eq!(roused.load(Ordering::SeqCst), 1);
-    assert!(Port::has_come_at_leisure(&watched));
+    Port::notify(&watched, NodeId(1));
+    assert_eq!(notified.load(Ordering::SeqCst), 1);
+    assert!(Port::peek_lazy(&watched));
 }

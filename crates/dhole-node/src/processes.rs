@@ -317,7 +317,7 @@ impl Machine for Processes {
         self.pace.set_awaiting(true);
         match self.pace.may_be_patient() {
             true => self.owes(of, just_that),
-            false => self.port.rouse(of),
+            false => self.port.notify(of),
         }
     }
 
@@ -335,7 +335,7 @@ impl Machine for Processes {
 
     #[inline]
     fn look(&self, receivers: &Receivers<'_>, _node: NodeId) -> bool {
-        let has_come = self.port.has_come_at_leisure();
+        let has_come = self.port.peek_lazy();
         if has_come {
             self.take_what_came(receivers);
         }
@@ -409,7 +409,7 @@ impl Machine for Processes {
     }
 
     fn hand_over(&self, _node: NodeId, me: Strand, to: Strand) {
-        self.rouse_owed();
+        self.notify_owed();
         self.turn.give(to);
         self.turn.wait(me);
     }

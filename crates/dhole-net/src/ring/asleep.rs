@@ -65,26 +65,26 @@ impl Ring<'_> {
     /// After something was written, and a barrier: whether the reader sleeps, at most so soundly,
     /// and is to be rung.
     #[inline]
-    pub fn rouses_reader(&self, at_most: Sleep) -> bool {
+    pub fn notifies_reader(&self, at_most: Sleep) -> bool {
         let asks = match at_most {
             Sleep::Light => LIGHT,
             Sleep::Sound => LIGHT | SOUND,
         };
-        rouses(self.reader_parked(), asks)
+        notifies(self.reader_parked(), asks)
     }
 
     /// After something was read, and a barrier: whether the writer sleeps for want of room and is
     /// to be rung.
     #[inline]
-    pub fn rouses_writer(&self) -> bool {
-        rouses(self.writer_waits(), u64::MAX)
+    pub fn notifies_writer(&self) -> bool {
+        notifies(self.writer_waits(), u64::MAX)
     }
 }
 
 /// Takes all that is said where some of it asks for a ring: who has taken it is to ring, also
 /// where somebody else lay down meanwhile.
 #[inline]
-fn rouses(sleeps: &AtomicU64, asks: u64) -> bool {
+fn notifies(sleeps: &AtomicU64, asks: u64) -> bool {
     if sleeps.load(Ordering::Relaxed) & asks == 0 {
         return false;
     }

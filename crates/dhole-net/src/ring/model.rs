@@ -104,7 +104,7 @@ fn write_beside_a_sleeper(barriers: bool) {
             .write(ring, header, [])
             .expect("a sound reader");
         barrier();
-        if ring.rouses_reader(Sleep::Sound) {
+        if ring.notifies_reader(Sleep::Sound) {
             ringing.store(true, Ordering::Relaxed);
         }
     });
@@ -156,7 +156,7 @@ fn refused_freed_asleep(barriers: bool) {
         reader.copy(ring, header, &mut [0; BYTES]);
         reader.publish(ring);
         barrier();
-        if ring.rouses_writer() {
+        if ring.notifies_writer() {
             doorbell.ring();
         }
     }
@@ -249,7 +249,7 @@ fn sleepers_at_one_port(sleeps: [Sleep; 2], mistake: Mistake) {
         } else {
             Sleep::Sound
         };
-        if ring.rouses_reader(wakes) {
+        if ring.notifies_reader(wakes) {
             doorbell.ring();
         }
     }

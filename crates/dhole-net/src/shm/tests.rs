@@ -365,7 +365,7 @@ fn what_is_sent_at_leisure_wakes_only_who_sleeps_lightly() {
         let (port, peer) = two(0);
         let mut wakers = Vec::new();
         assert!(port.lie_down(sleep, Duration::MAX, &mut wakers).is_some());
-        assert_eq!(peer.send_at_leisure(me, &[b"later"]), Ok(()));
+        assert_eq!(peer.send_lazy(me, &[b"later"]), Ok(()));
         assert_eq!(rung(&peer), sleep == Sleep::Light, "{sleep:?}");
         assert_eq!(peer.send(me, &[b"now"]), Ok(()));
         assert!(rung(&peer), "{sleep:?}");
@@ -375,17 +375,17 @@ fn what_is_sent_at_leisure_wakes_only_who_sleeps_lightly() {
         assert_eq!(frames, [&b"later"[..], b"now"]);
         // Who looks without waiting sees that something has come; its sender can have it woken.
         assert!(port.lie_down(sleep, Duration::MAX, &mut wakers).is_some());
-        assert!(!port.has_come_at_leisure());
-        assert_eq!(peer.send_at_leisure(me, &[b"later"]), Ok(()));
-        assert!(port.has_come_at_leisure());
-        peer.rouse(me);
+        assert!(!port.peek_lazy());
+        assert_eq!(peer.send_lazy(me, &[b"later"]), Ok(()));
+        assert!(port.peek_lazy());
+        peer.notify(me);
         assert!(rung(&peer), "{sleep:?}");
         port.get_up(sleep);
         assert_eq!(port.poll(&mut |_, _| ()), 1);
-        assert!(!port.has_come_at_leisure());
+        assert!(!port.peek_lazy());
         // Who fills the ring at leisure wakes a sound sleeper when nothing more fits.
         assert!(port.lie_down(sleep, Duration::MAX, &mut wakers).is_some());
-        while peer.send_at_leisure(me, &[&[0; 4096]]) == Ok(()) {}
+        while peer.send_lazy(me, &[&[0; 4096]]) == Ok(()) {}
         assert!(rung(&peer), "{sleep:?}");
         port.get_up(sleep);
     }
@@ -394,7 +394,7 @@ fn what_is_sent_at_leisure_wakes_only_who_sleeps_lightly() {
     let said = port.lie_down(Sleep::Sound, Duration::MAX, &mut Vec::new());
     assert!(said.is_some());
     for (bytes, wakes) in [(PIECE, false), (PIECE + 1, true)] {
-        assert_eq!(peer.send_at_leisure(me, &[&vec![1; bytes]]), Ok(()));
+        assert_eq!(peer.send_lazy(me, &[&vec![1; bytes]]), Ok(()));
         assert_eq!(rung(&peer), wakes, "{bytes}");
     }
     port.get_up(Sleep::Sound);
@@ -419,7 +419,7 @@ fn who_sleeps_soundly_looks_by_itself_from_time_to_time() {
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 while port.poll(&mut |_, _| ()) == 0 && !given_up.load(Ordering::SeqCst) {
-                    port.park_soundly(Duration::MAX);
+                    port.park_coarse(Duration::MAX);
                 }
                 slept.send(())
             });
@@ -428,7 +428,7 @@ fn who_sleeps_soundly_looks_by_itself_from_time_to_time() {
             while !asleep() {
                 std::thread::yield_now();
             }
-            assert_eq!(peer.send_at_leisure(NodeId(0), &[b"later"]), Ok(()));
+            assert_eq!(peer.send_lazy(NodeId(0), &[b"later"]), Ok(()));
             let woke = sleep.recv_timeout(Duration::from_secs(60));
             given_up.store(true, Ordering::SeqCst);
             port.unpark();

@@ -107,7 +107,7 @@ impl Pace {
             in_no_hurry: AtomicBool::new(false),
             waits: AtomicU64::new(0),
             waited_ns: AtomicU64::new(0),
-            glances: port.shows_what_comes(),
+            glances: port.can_peek(),
             service: Mutex::new(None),
             idle: AtomicBool::new(true),
             between: Mutex::new(()),
@@ -346,23 +346,23 @@ impl Processes {
         // worker waits again. What else was waited for may have come from anywhere.
         let heard = self.pace.heard.load(Ordering::Relaxed) || self.pace.is_in_no_hurry();
         if !(done && heard) {
-            self.rouse_owed();
+            self.notify_owed();
         }
         done
     }
 
-    /// Notes that `to` was sent something at leisure, and that the worker waits for just that, or
+    /// Notes that `to` was sent something lazily, and that the worker waits for just that, or
     /// for something else.
     pub(super) fn owes(&self, to: NodeId, just_that: bool) {
         if let Some(before) = self.pace.owes(to, just_that) {
-            self.port.rouse(before);
+            self.port.notify(before);
         }
     }
 
-    /// Has whoever was sent something at leisure woken for it, where that has not been done.
-    pub(super) fn rouse_owed(&self) {
+    /// Has whoever was sent something lazily woken for it, where that has not been done.
+    pub(super) fn notify_owed(&self) {
         if let Some(owed) = self.pace.take_owed() {
-            self.port.rouse(owed);
+            self.port.notify(owed);
         }
     }
 
@@ -425,16 +425,16 @@ impl Processes {
     fn spin(&self, wait: &mut Wait, look: &mut dyn FnMut() -> Found) -> Found {
         let pace = &self.pace;
         let (mut looks, mut since, mut patient_since) = (0_u32, None, None);
-        let mut roused = false;
+        let mut notified = false;
         let few_looks = if pace.glances { GLANCES } else { FEW_LOOKS };
         while pace.spins && !pace.spin().is_zero() {
-            let glances = pace.glances && !looks.is_multiple_of(GLANCES) && !roused;
-            let found = match glances && !self.port.has_come_at_leisure() {
+            let glances = pace.glances && !looks.is_multiple_of(GLANCES) && !notified;
+            let found = match glances && !self.port.peek_lazy() {
                 true => Found::Nothing,
                 false => look(),
             };
             wait.looks = wait.looks.saturating_add(1);
-            if std::mem::take(&mut roused) {
+            if std::mem::take(&mut notified) {
                 // What is there already came of no waking as a rule, for that takes longer.
                 pace.learns_patience(found == Found::Done);
             }
@@ -456,10 +456,10 @@ impl Processes {
                 let looked = now - *since.get_or_insert(now);
                 let patient = now - *patient_since.get_or_insert(now);
                 if owes && !pace.is_in_no_hurry() && patient >= pace.patience() {
-                    self.rouse_owed();
-                    roused = true;
+                    self.notify_owed();
+                    notified = true;
                 }
-                if looked >= pace.spin() && !roused {
+                if looked >= pace.spin() && !notified {
                     break;
                 }
                 if looks.is_multiple_of(LOOKS_A_YIELD) {
@@ -468,7 +468,7 @@ impl Processes {
                 }
             }
         }
-        self.rouse_owed();
+        self.notify_owed();
         // From here on looks take their time.
         wait.began(|| self.since_made());
         for _ in 0..pace.yields.load(Ordering::Relaxed) {
@@ -573,7 +573,7 @@ impl Processes {
             // lost, what comes is confirmed. Asked where nobody else can be unparked any more.
             let park = || match pace.several.load(Ordering::SeqCst) || self.survives() {
                 true => self.port.park(LONGEST_SLEEP),
-                false => self.port.park_soundly(LONGEST_SLEEP),
+                false => self.port.park_coarse(LONGEST_SLEEP),
             };
             let began = self.since_made();
             if !pace.handover.sleep(park) {

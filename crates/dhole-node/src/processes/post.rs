@@ -68,7 +68,7 @@ impl Processes {
     /// Sends the one message in `out`, for which its sender waits next: whoever computes is woken
     /// for it only where it has not looked by itself after a moment.
     pub(super) fn post_patiently(&self, receivers: &Receivers<'_>, out: &mut Outbox<Message>) {
-        let next = out.pop_if(|next| next.to != self.me && !self.goes_at_leisure(next));
+        let next = out.pop_if(|next| next.to != self.me && !self.goes_lazily(next));
         if let Some(Envelope {
             to, body, payload, ..
         }) = next
@@ -160,16 +160,16 @@ impl Processes {
         envelope: Envelope<Message>,
         out: &mut Outbox<Message>,
     ) {
-        let at_leisure = self.goes_at_leisure(&envelope);
+        let lazy = self.goes_lazily(&envelope);
         let Envelope {
             to, body, payload, ..
         } = envelope;
-        let sent = self.post_message(receivers, to, &body, &payload, at_leisure, out);
+        let sent = self.post_message(receivers, to, &body, &payload, lazy, out);
         self.after_posting(receivers, &body, payload, sent, out);
     }
 
     /// Whether nobody who computes is to be woken for a message.
-    fn goes_at_leisure(&self, envelope: &Envelope<Message>) -> bool {
+    fn goes_lazily(&self, envelope: &Envelope<Message>) -> bool {
         match envelope.body.haste(envelope.to) {
             Haste::AtLeisure | Haste::Soon => true,
             Haste::WhenAwaited => !self.pace.may_be_awaiting(),
@@ -221,7 +221,7 @@ impl Processes {
         to: NodeId,
         message: &Message,
         payload: &[u8],
-        at_leisure: bool,
+        lazy: bool,
         out: &mut Outbox<Message>,
     ) -> Result<(), SendError> {
         let nodes = self.nodes;
@@ -255,8 +255,8 @@ impl Processes {
             frame[..HEADER].copy_from_slice(&header);
             let (told, message) = (&frame[..begins], &frame[begins + gone..]);
             let parts: &[&[u8]] = &[told, message, if more { &[] } else { payload }];
-            let send = &mut || match at_leisure {
-                true => self.port.send_at_leisure(to, parts),
+            let send = &mut || match lazy {
+                true => self.port.send_lazy(to, parts),
                 false => self.port.send(to, parts),
             };
             let sent = self.push_by(receivers, send, out);
@@ -312,7 +312,7 @@ impl Processes {
     /// Sends a message whose bytes are these, its payload behind them, if nothing has to go before
     /// it, nobody sends there and there is room; whether it was sent. Waits for nobody: whoever has
     /// a lane may wait for the node's lock, which the caller may hold.
-    pub(super) fn post_bytes(&self, to: NodeId, parts: [&[u8]; 2], at_leisure: bool) -> bool {
+    pub(super) fn post_bytes(&self, to: NodeId, parts: [&[u8]; 2], lazy: bool) -> bool {
         let lane = self.lanes.get(to.index());
         let Some(Ok(lane)) = lane.map(Mutex::try_lock) else {
             return false;
@@ -329,8 +329,8 @@ impl Processes {
         let message = single::without_payload(first, bytes);
         let header = self.header(Kind::Message, 0, message);
         let parts = &[&header[..], first, second];
-        let sent = match at_leisure {
-            true => self.port.send_at_leisure(to, parts),
+        let sent = match lazy {
+            true => self.port.send_lazy(to, parts),
             false => self.port.send(to, parts),
         };
         sent.is_ok()

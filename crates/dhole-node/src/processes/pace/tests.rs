@@ -81,7 +81,7 @@ fn waiting(how: Waiting, processes: usize) -> (Processes, Local, Arc<AtomicU32>)
 #[derive(Default)]
 struct Noted {
     polls: AtomicU32,
-    roused: Mutex<Vec<NodeId>>,
+    notified: Mutex<Vec<NodeId>>,
 }
 
 struct Notes {
@@ -102,12 +102,12 @@ impl Layer for Notes {
         Port::poll(&self.port, take)
     }
 
-    fn has_come_at_leisure(&self) -> bool {
+    fn peek_lazy(&self) -> bool {
         self.has_come
     }
 
-    fn rouse(&self, to: NodeId) {
-        lock(&self.noted.roused).push(to);
+    fn notify(&self, to: NodeId) {
+        lock(&self.noted.notified).push(to);
     }
 }
 
@@ -148,9 +148,9 @@ fn who_is_waited_for_is_roused_once_unless_it_answers() {
         machine.serve_until(&[], time, &|| done && has_come());
         // What came, and did not end the wait, may have been sent before.
         let expected = if answers && done { 0 } else { 1 };
-        let roused = lock(&noted.roused);
+        let notified = lock(&noted.notified);
         assert_eq!(
-            *roused,
+            *notified,
             [ASKED][..expected],
             "answers {answers}, done {done}"
         );
@@ -169,17 +169,17 @@ fn who_is_waited_for_is_roused_before_the_wait_is_over() {
             ..Waiting::default()
         });
         let looks = || noted.polls.load(Ordering::SeqCst);
-        let is_roused = || !lock(&noted.roused).is_empty();
+        let is_notified = || !lock(&noted.notified).is_empty();
         let done = || {
             // Again and again: what else comes does not make it wait longer.
             if another_says_something {
                 send_something(&others[1]);
             }
-            is_roused() || looks() >= LOOKS
+            is_notified() || looks() >= LOOKS
         };
         machine.serve_until(&[], None, &done);
         assert!(looks() < LOOKS, "{another_says_something}");
-        assert_eq!(*lock(&noted.roused), [ASKED]);
+        assert_eq!(*lock(&noted.notified), [ASKED]);
     }
 }
 
@@ -195,12 +195,12 @@ fn a_wait_that_ended_by_something_else_goes_on_with_rousing() {
         }
         machine.serve_until(&[], Some(Duration::ZERO), &|| false);
     }
-    assert_eq!(*lock(&noted.roused), [ASKED], "once, of two");
+    assert_eq!(*lock(&noted.notified), [ASKED], "once, of two");
 }
 
 #[test]
 fn whoever_else_was_waited_for_is_roused_before_it_is_forgotten() {
-    for (just_that, asks, heard, roused) in [
+    for (just_that, asks, heard, notified) in [
         (true, NodeId(2), false, true),
         (true, NodeId(2), true, false),
         (true, ASKED, false, false),
@@ -212,7 +212,7 @@ fn whoever_else_was_waited_for_is_roused_before_it_is_forgotten() {
             machine.pace.has_heard(ASKED);
         }
         machine.owes(asks, true);
-        assert_eq!(*lock(&noted.roused), [ASKED][..usize::from(roused)]);
+        assert_eq!(*lock(&noted.notified), [ASKED][..usize::from(notified)]);
     }
 }
 
@@ -255,7 +255,7 @@ fn what_else_comes_has_nobody_roused() {
     machine.owes(ASKED, true);
     send_something(&others[1]);
     // So soon nobody has lost patience: at the first look at the clock none has passed.
-    let nobody_yet = || lock(&noted.roused).is_empty();
+    let nobody_yet = || lock(&noted.notified).is_empty();
     machine.serve_until(&[], None, &|| match noted.polls.load(Ordering::SeqCst) {
         0 | 1 => false,
         _ => {
@@ -276,8 +276,8 @@ fn an_answer_that_lay_there_when_its_sender_was_woken_had_come_by_itself() {
         machine.owes(ASKED, true);
         let looks = Cell::new(0);
         let done = || {
-            let roused = !lock(&noted.roused).is_empty();
-            looks.set(looks.get() + u32::from(roused));
+            let notified = !lock(&noted.notified).is_empty();
+            looks.set(looks.get() + u32::from(notified));
             looks.get() > u32::from(!lay_there)
         };
         machine.serve_until(&[], None, &done);
@@ -294,7 +294,7 @@ fn who_spins_no_longer_than_it_is_patient_learns_all_the_same() {
     });
     machine.owes(ASKED, true);
     machine.serve_until(&[], Some(Duration::from_millis(1)), &|| false);
-    assert_eq!(*lock(&noted.roused), [ASKED]);
+    assert_eq!(*lock(&noted.notified), [ASKED]);
     assert_eq!(machine.pace.patience(), LEAST_PATIENCE);
 }
 
@@ -308,13 +308,17 @@ fn who_may_be_needed_is_roused_where_the_wait_is_long() {
         }
         let time = Some(Duration::from_millis(1));
         machine.serve_until(&[], time, &|| done);
-        let roused = lock(&noted.roused);
-        assert_eq!(*roused, [ASKED][..usize::from(!done)], "{answers}, {done}");
+        let notified = lock(&noted.notified);
+        assert_eq!(
+            *notified,
+            [ASKED][..usize::from(!done)],
+            "{answers}, {done}"
+        );
     }
 }
 
 #[test]
-fn who_looks_takes_what_came_at_leisure() {
+fn who_looks_takes_what_was_sent_lazily() {
     for has_come in [false, true] {
         let (machine, _others, noted) = noting(has_come);
         Machine::look(&machine, &[], machine.node());
@@ -375,12 +379,12 @@ impl Layer for Shows {
         Port::poll(&self.port, take)
     }
 
-    fn has_come_at_leisure(&self) -> bool {
+    fn peek_lazy(&self) -> bool {
         self.asked.fetch_add(1, Ordering::SeqCst);
         self.has_come
     }
 
-    fn shows_what_comes(&self) -> bool {
+    fn can_peek(&self) -> bool {
         true
     }
 }

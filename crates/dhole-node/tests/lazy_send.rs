@@ -1,4 +1,4 @@
-//! What is sent at leisure, for whose sake nobody is woken who computes, and what is not.
+//! Which messages are sent lazily, and so wake no thread of a node that computes.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -8,7 +8,7 @@ use dhole_net::{Layer, Local, Port, SendError};
 use dhole_node::{Lock, Processes, Settings, run_on};
 use dhole_protocol::Message;
 
-/// How many messages of each kind were sent at leisure, and how many otherwise.
+/// How many messages of each kind were sent lazily, and how many otherwise.
 type Noted = Arc<Mutex<BTreeMap<MessageKind, [u32; 2]>>>;
 
 struct Notes {
@@ -45,9 +45,9 @@ impl Layer for Notes {
         Port::send(&self.port, to, parts)
     }
 
-    fn send_at_leisure(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
+    fn send_lazy(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
         self.note(parts, 0);
-        Port::send_at_leisure(&self.port, to, parts)
+        Port::send_lazy(&self.port, to, parts)
     }
 }
 
@@ -80,7 +80,7 @@ fn said(neighbours: usize) -> BTreeMap<MessageKind, [u32; 2]> {
 }
 
 #[test]
-fn who_asks_is_answered_at_leisure_and_asked_so_by_who_can_look_for_the_answer() {
+fn who_asks_is_answered_lazily_and_asked_so_by_who_can_look_for_the_answer() {
     for (neighbours, patient) in [(1, true), (usize::MAX, false)] {
         let noted = said(neighbours);
         let answers = [
@@ -91,10 +91,10 @@ fn who_asks_is_answered_at_leisure_and_asked_so_by_who_can_look_for_the_answer()
         ];
         let questions = [MessageKind::Fetch, MessageKind::LockRequest];
         for kind in answers.into_iter().chain(questions) {
-            let [at_leisure, otherwise] = noted.get(&kind).copied().unwrap_or_default();
+            let [lazy, otherwise] = noted.get(&kind).copied().unwrap_or_default();
             let expected = match patient || answers.contains(&kind) {
-                true => at_leisure > 0 && otherwise == 0,
-                false => at_leisure == 0 && otherwise > 0,
+                true => lazy > 0 && otherwise == 0,
+                false => lazy == 0 && otherwise > 0,
             };
             assert!(expected, "{neighbours} neighbours, {kind:?}: {noted:?}");
         }
