@@ -35,10 +35,10 @@
 #![deny(unsafe_code)]
 
 mod atomic;
-mod bell;
 #[cfg(all(feature = "processes", not(loom)))]
 #[doc(hidden)]
 pub mod decoders;
+mod doorbell;
 mod envelope;
 mod handover;
 mod in_process;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use dhole_model::NodeId;
 
-use crate::bell::Bell;
+use crate::doorbell::Doorbell;
 use crate::peers::Peers;
 use crate::sync::{locked, try_locked};
 use crate::{LARGEST_FRAME, Loss, Offers, Port, SendError};
@@ -30,7 +30,7 @@ struct Room {
     nodes: usize,
     /// From node `f` to node `t`: `lanes[f * nodes + t]`.
     lanes: Vec<Lane>,
-    bells: Vec<Bell>,
+    doorbells: Vec<Doorbell>,
 }
 
 #[derive(Default)]
@@ -75,7 +75,9 @@ impl Local {
         let room = Arc::new(Room {
             nodes,
             lanes: (0..nodes * nodes).map(|_| Lane::default()).collect(),
-            bells: (0..nodes).map(|_| Bell::new()).collect::<Result<_, _>>()?,
+            doorbells: (0..nodes)
+                .map(|_| Doorbell::new())
+                .collect::<Result<_, _>>()?,
         });
         let port = |node| Local {
             room: room.clone(),
@@ -89,7 +91,7 @@ impl Local {
     fn end(&self, peer: NodeId, loss: Loss) {
         let lane = self.room.lane(self.me(), peer);
         locked(&lane.queue).end.get_or_insert(loss);
-        self.room.bells[peer.index()].ring();
+        self.room.doorbells[peer.index()].ring();
     }
 }
 
@@ -133,7 +135,7 @@ impl Port for Local {
         queue.frames.push_back(parts.concat());
         queue.weight += weight;
         drop(queue);
-        self.room.bells[to.index()].ring();
+        self.room.doorbells[to.index()].ring();
         Ok(())
     }
 
@@ -154,7 +156,7 @@ impl Port for Local {
                     break;
                 };
                 if lane.refused.swap(false, Ordering::Relaxed) {
-                    self.room.bells[peer.index()].ring();
+                    self.room.doorbells[peer.index()].ring();
                 }
                 *frame = next;
                 frames += 1;
@@ -169,11 +171,11 @@ impl Port for Local {
     }
 
     fn park(&self, at_most: Duration) {
-        self.room.bells[self.me().index()].wait([], at_most);
+        self.room.doorbells[self.me().index()].wait([], at_most);
     }
 
     fn unpark(&self) {
-        self.room.bells[self.me().index()].ring();
+        self.room.doorbells[self.me().index()].ring();
     }
 
     fn give_up(&self, peer: NodeId, loss: Loss) {

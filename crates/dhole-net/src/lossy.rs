@@ -174,7 +174,7 @@ mod tests {
             (1, 1, Ok(())),
             (2, 2, Ok(())),
         ] {
-            let mut ports = Local::cluster(2).expect("a bell");
+            let mut ports = Local::cluster(2).expect("a doorbell");
             let (port, receiver) = (ports.remove(1), ports.remove(0));
             let chances = Chances {
                 drop: 0,

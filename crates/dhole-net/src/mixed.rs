@@ -3,7 +3,7 @@ use std::time::{Duration, Instant};
 
 use dhole_model::NodeId;
 
-use crate::bell::Bell;
+use crate::doorbell::Doorbell;
 use crate::sleeper::{Sleep, Sleeper};
 use crate::{Incoming, Loss, Offers, Port, SendError, Shm, Tcp};
 
@@ -13,7 +13,7 @@ pub struct Mixed {
     far: Tcp,
     is_near: Vec<bool>,
     /// Both ports' too: whoever sleeps here hears what either has to say.
-    bell: Arc<Bell>,
+    doorbell: Arc<Doorbell>,
 }
 
 impl Mixed {
@@ -27,13 +27,13 @@ impl Mixed {
         let both = [near.nodes(), far.nodes()];
         assert_eq!(near.me(), far.me(), "ends of one node");
         assert_eq!(both, [is_near.len(); 2], "ends in one cluster");
-        let bell = near.bell();
-        far.share(&bell);
+        let doorbell = near.doorbell();
+        far.share(&doorbell);
         Mixed {
             near,
             far,
             is_near,
-            bell,
+            doorbell,
         }
     }
 
@@ -49,7 +49,7 @@ impl Mixed {
     }
 
     fn sleep(&self, sleep: Sleep, at_most: Duration) {
-        if self.bell.heard() {
+        if self.doorbell.heard() {
             return;
         }
         let mut wakers = Vec::new();
@@ -58,7 +58,7 @@ impl Mixed {
         if let (Some(near), Some(far)) = (near, far) {
             let look = || self.near.peek_lazy();
             let at_most = near.min(far);
-            self.bell
+            self.doorbell
                 .wait_looking(wakers, at_most, sleep.looks_every(), look);
         }
         self.near.get_up(sleep);
@@ -121,7 +121,7 @@ impl Port for Mixed {
     }
 
     fn unpark(&self) {
-        self.bell.ring();
+        self.doorbell.ring();
     }
 
     fn give_up(&self, peer: NodeId, loss: Loss) {

@@ -18,7 +18,7 @@ pub use self::library::MpiError;
 
 use self::lane::{Lane, PIECE, SMALL, Target};
 use self::library::{Communicator, Finalise, Inside, Posted, Receiving, inside};
-use crate::bell::Bell;
+use crate::doorbell::Doorbell;
 use crate::peers::Peers;
 use crate::sync::{locked, try_locked};
 use crate::{LARGEST_FRAME, Loss, Offers, Port, SendError};
@@ -65,7 +65,7 @@ struct Shared {
     /// Something may be on its way.
     busy: AtomicBool,
     polling: Mutex<Polling>,
-    bell: Bell,
+    doorbell: Doorbell,
 }
 
 /// What whoever polls has.
@@ -172,7 +172,7 @@ impl Mpi {
             heard: (0..nodes).map(|_| AtomicBool::new(false)).collect(),
             busy: AtomicBool::new(false),
             polling: Mutex::new(polling),
-            bell: Bell::new()?,
+            doorbell: Doorbell::new()?,
         };
         let shared = Arc::new(shared);
         Ok(Mpi { shared })
@@ -591,7 +591,7 @@ impl Port for Mpi {
         let mut nap = FIRST_NAP;
         while !shared.has_something_to_do() {
             let left = at_most.saturating_sub(begun.elapsed());
-            if left.is_zero() || shared.bell.wait([], nap.min(left)) {
+            if left.is_zero() || shared.doorbell.wait([], nap.min(left)) {
                 return;
             }
             nap = (nap * 2).min(LONGEST_NAP);
@@ -599,7 +599,7 @@ impl Port for Mpi {
     }
 
     fn unpark(&self) {
-        self.shared.bell.ring();
+        self.shared.doorbell.ring();
     }
 
     fn give_up(&self, peer: NodeId, loss: Loss) {

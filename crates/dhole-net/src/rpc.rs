@@ -32,7 +32,8 @@ use self::transfer::Landing;
 use crate::sync::locked;
 use crate::{Loss, Port, SendError, Waiting};
 
-/// The longest that a thread parks: of two that do, a bell wakes one, which may be the wrong one.
+/// The longest that a thread parks: of two that do, a doorbell wakes one, which may be the wrong
+/// one.
 const LONGEST_PARK: Duration = Duration::from_millis(20);
 /// The longest that a node parks where it waits for room.
 const NO_ROOM: Duration = Duration::from_millis(1);

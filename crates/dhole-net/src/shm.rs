@@ -30,7 +30,7 @@ use self::barrier::Barriers;
 use self::inbound::{Behind, Inbound};
 use self::outbound::{Outbound, PIECE, Sent};
 use self::segment::Segment;
-use crate::bell::{Bell, timespec};
+use crate::doorbell::{Doorbell, timespec};
 use crate::peers::{CLOSING_NAP, Peers};
 use crate::ring::asleep::Asleep;
 use crate::ring::{Impossible, LARGEST, Ring};
@@ -58,7 +58,7 @@ pub struct Shm {
     links: Vec<Option<Link>>,
     /// What names the peers that have rung or are gone.
     doorbells: OwnedFd,
-    bell: Arc<Bell>,
+    doorbell: Arc<Doorbell>,
     asleep: Asleep,
     barriers: Barriers,
     polling: Mutex<Vec<Inbound>>,
@@ -165,7 +165,7 @@ impl Shm {
             largest,
             links: own,
             doorbells,
-            bell: Arc::new(Bell::new()?),
+            doorbell: Arc::new(Doorbell::new()?),
             asleep: Asleep::new(),
             barriers: Barriers::new(),
             polling: Mutex::new(inbound),
@@ -201,8 +201,8 @@ impl Shm {
     }
 
     /// What ends a park here, for a port of which this one is a part.
-    pub(crate) fn bell(&self) -> Arc<Bell> {
-        self.bell.clone()
+    pub(crate) fn doorbell(&self) -> Arc<Doorbell> {
+        self.doorbell.clone()
     }
 
     /// Notes that a send has found no room. Whoever sleeps lay down without knowing of it, and
@@ -211,7 +211,7 @@ impl Shm {
     fn note_no_room(&self, link: &Link) {
         self.wake_reader(link, Sleep::Sound);
         if !link.short_of_room.swap(true, Ordering::AcqRel) {
-            self.bell.ring();
+            self.doorbell.ring();
         }
     }
 
@@ -277,13 +277,13 @@ impl Shm {
     }
 
     fn sleep(&self, sleep: Sleep, at_most: Duration) {
-        if self.bell.heard() {
+        if self.doorbell.heard() {
             return;
         }
         let mut wakers = Vec::new();
         if let Some(at_most) = self.lie_down(sleep, at_most, &mut wakers) {
             let look = || self.peek_lazy();
-            self.bell
+            self.doorbell
                 .wait_looking(wakers, at_most, sleep.looks_every(), look);
         }
         self.get_up(sleep);
@@ -375,7 +375,7 @@ impl Shm {
                 .store(outbound.keeps(), Ordering::Relaxed);
             if !outbound.keeps() && outbound.refused() {
                 // There may be room for it now, of which no peer will tell.
-                self.bell.ring();
+                self.doorbell.ring();
             }
             if let Err(what) = flushed {
                 self.cut_off(node, what);
@@ -524,7 +524,7 @@ impl Port for Shm {
     }
 
     fn unpark(&self) {
-        self.bell.ring();
+        self.doorbell.ring();
     }
 
     fn give_up(&self, peer: NodeId, loss: Loss) {

@@ -25,7 +25,7 @@ pub use self::stream::Stream;
 use self::frame::{GOODBYE, LARGEST};
 use self::inbound::{Brought, Inbound};
 use self::outbound::{Outbound, Sent};
-use crate::bell::{Bell, timespec};
+use crate::doorbell::{Doorbell, timespec};
 use crate::peers::{CLOSING_NAP, Peers};
 use crate::sleeper::{Sleep, Sleeper, Wakers};
 use crate::sync::{locked, try_locked};
@@ -63,7 +63,7 @@ pub struct Tcp {
     links: Vec<Option<Link>>,
     /// What names the streams that can be read.
     readable: OwnedFd,
-    bell: Arc<Bell>,
+    doorbell: Arc<Doorbell>,
     /// What has come from each peer: of the one thread that polls.
     inbound: Mutex<Vec<Inbound>>,
     /// A stream held more than one read took.
@@ -138,7 +138,7 @@ impl Tcp {
             limits: TcpLimits { largest, ..limits },
             links,
             readable,
-            bell: Arc::new(Bell::new()?),
+            doorbell: Arc::new(Doorbell::new()?),
             // An encrypted stream may have been read further than what was taken of it.
             more: AtomicBool::new(true),
         })
@@ -149,10 +149,10 @@ impl Tcp {
         self.peers.living(&self.links)
     }
 
-    /// From now on `bell` is this port's too.
+    /// From now on `doorbell` is this port's too.
     #[cfg(not(loom))]
-    pub(crate) fn share(&mut self, bell: &Arc<Bell>) {
-        self.bell = bell.clone();
+    pub(crate) fn share(&mut self, doorbell: &Arc<Doorbell>) {
+        self.doorbell = doorbell.clone();
     }
 
     /// Notes what a send has left. Whoever sleeps lay down without knowing of it, and waits for
@@ -161,7 +161,7 @@ impl Tcp {
         let kept = link.backlog.swap(keeps, Ordering::AcqRel);
         let was_refused = refused && link.refused.swap(true, Ordering::AcqRel);
         if keeps && !kept || refused && !was_refused {
-            self.bell.ring();
+            self.doorbell.ring();
         }
     }
 
@@ -300,18 +300,18 @@ impl Port for Tcp {
     }
 
     fn park(&self, at_most: Duration) {
-        if self.bell.heard() {
+        if self.doorbell.heard() {
             return;
         }
         let mut wakers = Vec::new();
         if let Some(at_most) = self.lie_down(Sleep::Light, at_most, &mut wakers) {
-            self.bell.wait(wakers, at_most);
+            self.doorbell.wait(wakers, at_most);
         }
         self.get_up(Sleep::Light);
     }
 
     fn unpark(&self) {
-        self.bell.ring();
+        self.doorbell.ring();
     }
 
     fn give_up(&self, peer: NodeId, loss: Loss) {

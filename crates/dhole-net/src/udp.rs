@@ -18,7 +18,7 @@ use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg_addr, sockopt};
 
 pub use self::group::UdpGroup;
 
-use crate::bell::Bell;
+use crate::doorbell::Doorbell;
 use crate::peers::Peers;
 use crate::port::send_one_by_one;
 use crate::sync::try_locked;
@@ -96,7 +96,7 @@ pub struct Udp {
     peers: Peers,
     socket: UdpSocket,
     others: Vec<Option<UdpPeer>>,
-    bell: Bell,
+    doorbell: Doorbell,
     /// Where a datagram is read to.
     datagram: Mutex<Vec<u8>>,
     refused: AtomicU64,
@@ -130,7 +130,7 @@ impl Udp {
             peers: known,
             socket,
             others: peers,
-            bell: Bell::new()?,
+            doorbell: Doorbell::new()?,
             datagram: Mutex::new(vec![0; MOST]),
             refused: AtomicU64::new(0),
             sent: AtomicU64::new(0),
@@ -328,11 +328,11 @@ impl Port for Udp {
         let group = self.group.as_ref().map(|group| &group.socket);
         let sockets = [Some(&self.socket), group].into_iter().flatten();
         let sockets = sockets.map(|socket| (socket.as_fd(), PollFlags::IN));
-        self.bell.wait(sockets, at_most);
+        self.doorbell.wait(sockets, at_most);
     }
 
     fn unpark(&self) {
-        self.bell.ring();
+        self.doorbell.ring();
     }
 
     fn give_up(&self, peer: NodeId, loss: Loss) {

@@ -16,7 +16,7 @@ use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
 
 use super::{Handover, Planted};
-use crate::bell::model::{Waker, deadlocks, explore};
+use crate::doorbell::model::{Waker, deadlocks, explore};
 
 std::thread_local! {
     /// What is planted in this test's model, all of whose threads loom runs on this one.

@@ -17,7 +17,7 @@ use loom::thread;
 use super::asleep::Asleep;
 use super::{CONTROL, Header, Kind, LARGEST, Planted, Reader, Ring, Writer, unpack};
 use crate::atomic::AtomicU64;
-use crate::bell::model::{Waker, deadlocks, explore};
+use crate::doorbell::model::{Waker, deadlocks, explore};
 use crate::sleeper::Sleep;
 
 std::thread_local! {

@@ -29,7 +29,7 @@ fn mutated_frames_take_neither_a_panic_nor_what_was_not_granted() {
         .and_then(|n| n.parse().ok());
     for seed in 0..seeds.unwrap_or(5_000) {
         let random = &mut SplitMix64(seed);
-        let mut ports = Local::cluster(2).expect("two bells").into_iter();
+        let mut ports = Local::cluster(2).expect("two doorbells").into_iter();
         let mut port = || Box::new(ports.next().expect("two ports"));
         let rpc = Rpc::new(port()).expect("a fit port");
         let rpc = rpc.procedure(|_, arguments| arguments.to_vec());
@@ -113,7 +113,7 @@ fn keys_differ_and_are_not_shown() {
 
 #[test]
 fn a_wait_without_a_peer_ends_at_its_deadline() {
-    let mut ports = Local::cluster(2).expect("two bells").into_iter();
+    let mut ports = Local::cluster(2).expect("two doorbells").into_iter();
     let rpc = Rpc::new(Box::new(ports.next().expect("a port"))).expect("a fit port");
     let within = Duration::from_millis(5);
     let error = rpc
@@ -127,7 +127,7 @@ fn a_wait_without_a_peer_ends_at_its_deadline() {
 
 /// A node, and the other end of its port, at which a test says what it likes.
 fn beside_hostile() -> (Rpc, Local) {
-    let mut ports = Local::cluster(2).expect("two bells").into_iter();
+    let mut ports = Local::cluster(2).expect("two doorbells").into_iter();
     let mut port = || ports.next().expect("two ports");
     let rpc = Rpc::new(Box::new(port())).expect("a fit port");
     (rpc, port())
@@ -229,7 +229,7 @@ fn deadlines_are_kept_while_others_say_something_all_the_time() {
 
 #[test]
 fn a_port_that_may_lose_frames_is_refused() {
-    let mut ports = Local::cluster(2).expect("two bells").into_iter();
+    let mut ports = Local::cluster(2).expect("two doorbells").into_iter();
     let inner = ports.next().expect("a port");
     let Err(unfit) = Rpc::new(Box::new(Lossy::new(inner, 1, Chances::default()))) else {
         panic!("it is taken");

@@ -192,7 +192,7 @@ fn whoever_waits_for_room_is_woken_however_much_was_freed() {
 fn sleeps(port: &Shm) -> bool {
     let lies = port.lie_down(Sleep::Light, Duration::from_secs(60), &mut Vec::new());
     port.get_up(Sleep::Light);
-    !port.bell.heard() && lies.is_some()
+    !port.doorbell.heard() && lies.is_some()
 }
 
 /// The peer takes what is there for it, as long as the port has more.
@@ -220,7 +220,7 @@ fn who_sleeps_already_is_woken_for_the_rest_of_a_frame() {
     );
     // As another thread would, while the first sleeps.
     assert_eq!(port.send(PEER, &[&[1; LARGEST]]), Ok(()));
-    assert!(port.bell.heard(), "nobody would send the rest");
+    assert!(port.doorbell.heard(), "nobody would send the rest");
     port.get_up(Sleep::Light);
     assert!(sleeps(&port), "there is no room yet");
     let waits = peer.segment.ring(0).writer_waits();
@@ -233,7 +233,7 @@ fn who_was_refused_behind_a_rest_does_not_sleep_once_the_rest_has_gone() {
     assert_eq!(port.send(PEER, &[&[1; LARGEST]]), Ok(()));
     let refused = port.send(PEER, &[b"end"]);
     assert_eq!(refused, Err(SendError::Busy { to: PEER }));
-    assert!(port.bell.heard());
+    assert!(port.doorbell.heard());
     assert!(sleeps(&port), "there is no room yet");
     take_all(&port, &peer, &mut Reader::new());
     assert!(!sleeps(&port), "there is room, and no peer will tell");

@@ -54,7 +54,7 @@ fn who_sleeps_already_is_woken_for_what_is_kept_or_refused() {
         let kept = port.send(PEER, &[&[7; 2_000]]).is_ok();
         assert_eq!(kept, kept_back > 2_000);
         assert_eq!(locked(&link.outbound).kept() > 0, kept);
-        assert!(port.bell.heard(), "nobody would wait for room");
+        assert!(port.doorbell.heard(), "nobody would wait for room");
         port.get_up(Sleep::Light);
         let mut wakers = Vec::new();
         assert_eq!(port.lie_down(Sleep::Light, LONG, &mut wakers), Some(LONG));

@@ -1,6 +1,6 @@
+mod flagged_event;
 #[cfg(all(test, loom))]
 pub(crate) mod model;
-mod rung;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
-use self::rung::{Event, Rung};
+use self::flagged_event::{Event, FlaggedEvent};
 
 /// What ends a park: an eventfd beside a flag, so that a port which nobody waits at is rung
 /// without a system call more than once.
-pub(crate) struct Bell {
-    rung: Rung<EventFd>,
+pub(crate) struct Doorbell {
+    event: FlaggedEvent<EventFd>,
 }
 
 struct EventFd(OwnedFd);
@@ -29,25 +29,25 @@ impl Event for EventFd {
     }
 }
 
-impl Bell {
-    pub fn new() -> io::Result<Bell> {
+impl Doorbell {
+    pub fn new() -> io::Result<Doorbell> {
         let event = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
-        let rung = Rung::new(EventFd(event));
-        Ok(Bell { rung })
+        let event = FlaggedEvent::new(EventFd(event));
+        Ok(Doorbell { event })
     }
 
-    /// Ends the wait of whoever is in [`wait`](Bell::wait), or the next. Of two who are, one.
+    /// Ends the wait of whoever is in [`wait`](Doorbell::wait), or the next. Of two who are, one.
     pub fn ring(&self) {
-        self.rung.ring();
+        self.event.ring();
     }
 
     /// Whether it was rung since the last time; then it is silent again.
     pub fn heard(&self) -> bool {
-        self.rung.heard()
+        self.event.heard()
     }
 
-    /// Waits until the bell is rung, one of `others` is ready, or `at_most` is over; whether it was
-    /// rung.
+    /// Waits until the doorbell is rung, one of `others` is ready, or `at_most` is over; whether it
+    /// was rung.
     pub fn wait<'a>(
         &'a self,
         others: impl IntoIterator<Item = (BorrowedFd<'a>, PollFlags)>,
@@ -56,7 +56,8 @@ impl Bell {
         self.wait_looking(others, at_most, at_most, || true)
     }
 
-    /// As [`wait`](Bell::wait), or until `look` finds something, which is asked `every` so often.
+    /// As [`wait`](Doorbell::wait), or until `look` finds something, which is asked `every` so
+    /// often.
     pub fn wait_looking<'a>(
         &'a self,
         others: impl IntoIterator<Item = (BorrowedFd<'a>, PollFlags)>,
@@ -64,7 +65,7 @@ impl Bell {
         every: Duration,
         look: impl Fn() -> bool,
     ) -> bool {
-        self.rung.wait(|| {
+        self.event.wait(|| {
             let mut fds = vec![PollFd::from_borrowed_fd(self.as_fd(), PollFlags::IN)];
             fds.extend(
                 others
@@ -85,9 +86,9 @@ impl Bell {
     }
 }
 
-impl AsFd for Bell {
+impl AsFd for Doorbell {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.rung.event().0.as_fd()
+        self.event.event().0.as_fd()
     }
 }
 

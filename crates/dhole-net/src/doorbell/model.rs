@@ -1,4 +1,4 @@
-//! Every interleaving of those who ring a bell and those who sleep at it.
+//! Every interleaving of those who ring a doorbell and those that sleep at it.
 //!
 //! ```text
 //! ringer:   says something; sets the flag; raises the event, if the flag was not set
@@ -7,18 +7,11 @@
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test -p dhole-net --lib model`
 
-use std::cell::Cell;
-
 use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
 
-use super::rung::{Event, Rung};
-
-std::thread_local! {
-    /// Whether this test's model, all of whose threads loom runs on this one, has the error.
-    pub(super) static FLAG_FIRST: Cell<bool> = const { Cell::new(false) };
-}
+use super::flagged_event::{self, Event, FlaggedEvent};
 
 /// An eventfd without a limit of time: who sleeps for ever is found as a deadlock.
 pub(crate) struct Waker {
@@ -82,18 +75,18 @@ pub(crate) fn explore(preemptions: usize, model: impl Fn() + Sync + Send + 'stat
     builder.check(model);
 }
 
-fn sleep_at(bell: &Rung<Waker>) {
-    bell.wait(|| {
-        bell.event().sleep();
+fn sleep_at(doorbell: &FlaggedEvent<Waker>) {
+    doorbell.wait(|| {
+        doorbell.event().sleep();
         true
     });
 }
 
 /// One says something and rings, twice; the other sleeps until it has heard both.
 fn say_and_ring() {
-    let bell = Arc::new(Rung::new(Waker::new()));
+    let doorbell = Arc::new(FlaggedEvent::new(Waker::new()));
     let said = Arc::new([AtomicBool::new(false), AtomicBool::new(false)]);
-    let (ringing, saying) = (bell.clone(), said.clone());
+    let (ringing, saying) = (doorbell.clone(), said.clone());
     let ringer = thread::spawn(move || {
         for word in saying.iter() {
             word.store(true, Ordering::Relaxed);
@@ -102,7 +95,7 @@ fn say_and_ring() {
     });
     for word in said.iter() {
         while !word.load(Ordering::Relaxed) {
-            sleep_at(&bell);
+            sleep_at(&doorbell);
         }
     }
     ringer.join().expect("the ringer");
@@ -110,19 +103,19 @@ fn say_and_ring() {
 
 /// Two sleep; who is up does something else. A ring after that gets the other up.
 fn two_sleepers_and_a_ring_for_each() {
-    let bell = Arc::new(Rung::new(Waker::new()));
+    let doorbell = Arc::new(FlaggedEvent::new(Waker::new()));
     let up = Arc::new(Waker::new());
     let sleepers = [(); 2].map(|()| {
-        let (bell, up) = (bell.clone(), up.clone());
+        let (doorbell, up) = (doorbell.clone(), up.clone());
         thread::spawn(move || {
-            sleep_at(&bell);
+            sleep_at(&doorbell);
             up.ring();
         })
     });
-    bell.ring();
-    bell.ring();
+    doorbell.ring();
+    doorbell.ring();
     up.sleep();
-    bell.ring();
+    doorbell.ring();
     for sleeper in sleepers {
         sleeper.join().expect("a sleeper");
     }
@@ -141,11 +134,11 @@ fn each_ring_gets_one_of_two_sleepers_up() {
 #[test]
 #[ignore = "it deadlocks, which the next test wants"]
 fn with_the_flag_cleared_first() {
-    FLAG_FIRST.set(true);
+    flagged_event::FLAG_FIRST.set(true);
     explore(3, two_sleepers_and_a_ring_for_each);
 }
 
 #[test]
 fn a_flag_that_is_cleared_before_the_event_is_caught() {
-    assert!(deadlocks("bell::model::with_the_flag_cleared_first"));
+    assert!(deadlocks("doorbell::model::with_the_flag_cleared_first"));
 }

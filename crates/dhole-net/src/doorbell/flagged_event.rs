@@ -8,14 +8,14 @@ pub(super) trait Event {
 }
 
 /// An event beside a flag, so that one which is up already is not raised again.
-pub(super) struct Rung<E> {
+pub(super) struct FlaggedEvent<E> {
     event: E,
     rung: AtomicBool,
 }
 
-impl<E: Event> Rung<E> {
+impl<E: Event> FlaggedEvent<E> {
     pub fn new(event: E) -> Self {
-        Rung {
+        FlaggedEvent {
             event,
             rung: AtomicBool::new(false),
         }
@@ -67,10 +67,16 @@ impl<E: Event> Rung<E> {
     }
 }
 
+#[cfg(all(test, loom))]
+std::thread_local! {
+    /// Whether this test's model, all of whose threads loom runs on this one, has the error.
+    pub(super) static FLAG_FIRST: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
 /// An error that the model checker must find, where it plants it.
 #[cfg(all(test, loom))]
 fn planted_flag_first() -> bool {
-    super::model::FLAG_FIRST.get()
+    FLAG_FIRST.get()
 }
 
 #[cfg(not(all(test, loom)))]
