@@ -4,11 +4,11 @@
 //! One of them sleeps in the port at a time. Who is to be woken there is the one or the other, so
 //! the one that keeps away is told when it is its turn again.
 
-mod bed;
 #[cfg(all(test, loom))]
 mod model;
+mod sleep_slot;
 
-use self::bed::Bed;
+use self::sleep_slot::SleepSlot;
 use crate::atomic::{AtomicBool, Ordering, fence};
 
 /// What worker and service thread hand their port to each other with.
@@ -21,8 +21,8 @@ pub struct Handover {
     woken: AtomicBool,
     /// The worker rests in the port.
     resting: AtomicBool,
-    /// Whoever sleeps in the port has this.
-    bed: Bed,
+    /// The thread that sleeps in the port has this.
+    slot: SleepSlot,
     over: AtomicBool,
 }
 
@@ -80,14 +80,14 @@ impl Handover {
     ) -> R {
         self.resting.store(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);
-        let bed = self.bed.try_to_lie_down().unwrap_or_else(|| {
-            if !planted(Planted::NobodyGetsUp) {
+        let slot = self.slot.try_take().unwrap_or_else(|| {
+            if !planted(Planted::NobodyUnparks) {
                 unpark();
             }
-            self.bed.lie_down()
+            self.slot.take()
         });
         let slept = sleep();
-        drop(bed);
+        drop(slot);
         self.resting.store(false, Ordering::SeqCst);
         if !planted(Planted::NobodyServes) {
             serve();
@@ -98,7 +98,7 @@ impl Handover {
     /// The service thread parks in the port, unless the worker rests there or it is over; whether
     /// it did. Then it is to take what has come.
     pub fn sleep(&self, park: impl FnOnce()) -> bool {
-        let _bed = self.bed.lie_down();
+        let _slot = self.slot.take();
         let sleeps = !self.is_resting() && !self.is_over();
         if sleeps {
             park();
@@ -118,7 +118,7 @@ enum Planted {
     /// Who wakes the worker may not see that it rests, nor the worker that it is woken.
     NoBarrier,
     /// The service thread sleeps on where the worker wants to rest.
-    NobodyGetsUp,
+    NobodyUnparks,
     /// The service thread is not told that the worker has rested.
     NobodyServes,
     /// A service thread that sleeps in the port is not told that it is over.

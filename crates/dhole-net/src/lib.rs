@@ -40,6 +40,8 @@ mod atomic;
 pub mod decoders;
 mod doorbell;
 mod envelope;
+#[cfg(not(loom))]
+mod exit_notice;
 mod handover;
 mod in_process;
 mod incoming;
@@ -50,8 +52,6 @@ mod join;
 #[cfg(all(not(feature = "processes"), not(loom)))]
 #[path = "without_processes.rs"]
 mod join;
-#[cfg(not(loom))]
-mod last_words;
 mod layer;
 mod local;
 mod lossy;
@@ -59,6 +59,7 @@ mod lossy;
 mod mixed;
 #[cfg(all(feature = "mpi", not(loom)))]
 mod mpi;
+mod parker;
 mod peers;
 mod port;
 mod receiver;
@@ -67,7 +68,6 @@ mod ring;
 mod rpc;
 #[cfg(not(loom))]
 mod shm;
-mod sleeper;
 mod sync;
 mod tcp;
 #[cfg(feature = "tls")]
@@ -81,6 +81,8 @@ mod waiting;
 mod watch;
 
 pub use envelope::{Envelope, Outbox, Payload, PayloadPool};
+#[cfg(not(loom))]
+pub use exit_notice::at_exit;
 pub use handover::Handover;
 pub use in_process::InProcess;
 pub use incoming::Incoming;
@@ -90,8 +92,6 @@ pub use join::{
 };
 #[cfg(all(feature = "processes", not(loom)))]
 pub use join::{PROTOCOL_VERSION, Secret, Transport};
-#[cfg(not(loom))]
-pub use last_words::at_exit;
 pub use layer::Layer;
 pub use local::Local;
 pub use lossy::{Chances, Lossy};

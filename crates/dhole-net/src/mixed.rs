@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 use dhole_model::NodeId;
 
 use crate::doorbell::Doorbell;
-use crate::sleeper::{Sleep, Sleeper};
+use crate::parker::{Park, Parker};
 use crate::{Incoming, Loss, Offers, Port, SendError, Shm, Tcp};
 
 /// Shared memory to the nodes of this machine, TCP to the others.
@@ -48,21 +48,21 @@ impl Mixed {
         }
     }
 
-    fn sleep(&self, sleep: Sleep, at_most: Duration) {
+    fn park_as(&self, park: Park, at_most: Duration) {
         if self.doorbell.heard() {
             return;
         }
         let mut wakers = Vec::new();
-        let near = self.near.lie_down(sleep, at_most, &mut wakers);
-        let far = self.far.lie_down(sleep, at_most, &mut wakers);
+        let near = self.near.prepare_park(park, at_most, &mut wakers);
+        let far = self.far.prepare_park(park, at_most, &mut wakers);
         if let (Some(near), Some(far)) = (near, far) {
             let look = || self.near.peek_lazy();
             let at_most = near.min(far);
             self.doorbell
-                .wait_looking(wakers, at_most, sleep.looks_every(), look);
+                .wait_looking(wakers, at_most, park.looks_every(), look);
         }
-        self.near.get_up(sleep);
-        self.far.get_up(sleep);
+        self.near.finish_park(park);
+        self.far.finish_park(park);
     }
 }
 
@@ -113,11 +113,11 @@ impl Port for Mixed {
     }
 
     fn park(&self, at_most: Duration) {
-        self.sleep(Sleep::Light, at_most);
+        self.park_as(Park::Fine, at_most);
     }
 
     fn park_coarse(&self, at_most: Duration) {
-        self.sleep(Sleep::Sound, at_most);
+        self.park_as(Park::Coarse, at_most);
     }
 
     fn unpark(&self) {

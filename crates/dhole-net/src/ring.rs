@@ -12,10 +12,10 @@
 //! reader has followed, only what it came back over is free; who finds that too little goes farther
 //! from then on.
 
-pub(crate) mod asleep;
 #[cfg(all(test, loom))]
 mod model;
 mod pack;
+pub(crate) mod parked;
 mod prefetch;
 #[cfg(all(target_arch = "x86_64", not(loom)))]
 mod string_move;
@@ -116,7 +116,7 @@ enum Planted {
     TakenForRead,
     /// A header is read as if nothing lay behind it.
     TakenRelaxed,
-    /// What was said for who sleeps soundly is taken by who writes at leisure, and nobody rings.
+    /// What was said for a coarsely parked thread is taken by a lazy writer, and nobody rings.
     TakenInSilence,
 }
 

@@ -31,10 +31,10 @@ use self::inbound::{Behind, Inbound};
 use self::outbound::{Outbound, PIECE, Sent};
 use self::segment::Segment;
 use crate::doorbell::{Doorbell, timespec};
+use crate::parker::{Park, Parker, Wakers};
 use crate::peers::{CLOSING_NAP, Peers};
-use crate::ring::asleep::Asleep;
+use crate::ring::parked::ParkedThreads;
 use crate::ring::{Impossible, LARGEST, Ring};
-use crate::sleeper::{Sleep, Sleeper, Wakers};
 use crate::sync::{locked, try_locked};
 use crate::{Incoming, LARGEST_FRAME, Loss, Offers, Port, SendError};
 
@@ -44,7 +44,7 @@ const LOOK_AFTER: u32 = 4_096;
 const NAMED_AT_ONCE: usize = 64;
 /// A frame of at most so many bytes is short: written by few stores, one by one.
 const SHORT: usize = 256;
-/// How long a sleep may be when it cannot be made sure that the others see it.
+/// How long a park may be when it cannot be made sure that the others see it.
 const UNSURE: Duration = Duration::from_millis(1);
 
 /// Memory shared with each peer. Reliable and ordered.
@@ -59,7 +59,7 @@ pub struct Shm {
     /// What names the peers that have rung or are gone.
     doorbells: OwnedFd,
     doorbell: Arc<Doorbell>,
-    asleep: Asleep,
+    parked: ParkedThreads,
     barriers: Barriers,
     polling: Mutex<Vec<Inbound>>,
     /// Polls in a row that found nothing.
@@ -166,7 +166,7 @@ impl Shm {
             links: own,
             doorbells,
             doorbell: Arc::new(Doorbell::new()?),
-            asleep: Asleep::new(),
+            parked: ParkedThreads::new(),
             barriers: Barriers::new(),
             polling: Mutex::new(inbound),
             idle: AtomicU32::new(0),
@@ -182,16 +182,16 @@ impl Shm {
         self.living().map(|(_, link)| link.incoming())
     }
 
-    /// After something was written for `link`'s peer: wakes it if it sleeps at most so soundly.
+    /// After something was written for `link`'s peer: wakes it if it is parked at most so coarsely.
     #[inline]
-    fn wake_reader(&self, link: &Link, at_most: Sleep) {
+    fn wake_reader(&self, link: &Link, at_most: Park) {
         self.barriers.light();
         if link.outgoing().notifies_reader(at_most) {
             link.ring();
         }
     }
 
-    /// After something was read from `link`'s peer: wakes it if it sleeps for want of room.
+    /// After something was read from `link`'s peer: wakes it if it is parked for want of room.
     #[inline]
     fn wake_writer(&self, link: &Link) {
         self.barriers.light();
@@ -205,11 +205,11 @@ impl Shm {
         self.doorbell.clone()
     }
 
-    /// Notes that a send has found no room. Whoever sleeps lay down without knowing of it, and
-    /// waits for room only when it lies down again. A peer that sleeps soundly has much to read.
+    /// Notes that a send has found no room. A parked thread parked without knowing of it, and
+    /// waits for room only when it parks again. A peer that is parked coarsely has much to read.
     #[cold]
     fn note_no_room(&self, link: &Link) {
-        self.wake_reader(link, Sleep::Sound);
+        self.wake_reader(link, Park::Coarse);
         if !link.short_of_room.swap(true, Ordering::AcqRel) {
             self.doorbell.ring();
         }
@@ -221,9 +221,9 @@ impl Shm {
         SendError::Lost { to: node, loss }
     }
 
-    /// Sends a frame, which wakes its reader where that sleeps at most so soundly.
+    /// Sends a frame, which wakes its reader where that is parked at most so coarsely.
     #[inline]
-    fn send_waking(&self, to: NodeId, parts: &[&[u8]], at_most: Sleep) -> Result<(), SendError> {
+    fn send_waking(&self, to: NodeId, parts: &[&[u8]], at_most: Park) -> Result<(), SendError> {
         match self.send_on(to, parts, at_most) {
             true => Ok(()),
             false => self.send_any(to, parts, at_most),
@@ -232,7 +232,7 @@ impl Shm {
 
     /// Sends a short frame where nothing stands in its way, as of most; whether it is gone.
     #[inline]
-    fn send_on(&self, to: NodeId, parts: &[&[u8]], at_most: Sleep) -> bool {
+    fn send_on(&self, to: NodeId, parts: &[&[u8]], at_most: Park) -> bool {
         let bytes = parts.iter().fold(0, |bytes, part| bytes + part.len());
         let Some(Some(link)) = self.links.get(to.index()) else {
             return false;
@@ -251,10 +251,10 @@ impl Shm {
         sent
     }
 
-    fn send_any(&self, to: NodeId, parts: &[&[u8]], at_most: Sleep) -> Result<(), SendError> {
+    fn send_any(&self, to: NodeId, parts: &[&[u8]], at_most: Park) -> Result<(), SendError> {
         let bytes = self.peers.admit(to, parts)?;
         // Of what goes in pieces the first are read while the others are written.
-        let at_most = if bytes > PIECE { Sleep::Sound } else { at_most };
+        let at_most = if bytes > PIECE { Park::Coarse } else { at_most };
         let Some(link) = &self.links[to.index()] else {
             let loss = Loss::Broken("there is none".into());
             return Err(SendError::Lost { to, loss });
@@ -276,17 +276,17 @@ impl Shm {
         }
     }
 
-    fn sleep(&self, sleep: Sleep, at_most: Duration) {
+    fn park_as(&self, park: Park, at_most: Duration) {
         if self.doorbell.heard() {
             return;
         }
         let mut wakers = Vec::new();
-        if let Some(at_most) = self.lie_down(sleep, at_most, &mut wakers) {
+        if let Some(at_most) = self.prepare_park(park, at_most, &mut wakers) {
             let look = || self.peek_lazy();
             self.doorbell
-                .wait_looking(wakers, at_most, sleep.looks_every(), look);
+                .wait_looking(wakers, at_most, park.looks_every(), look);
         }
-        self.get_up(sleep);
+        self.finish_park(park);
     }
 
     /// Hears who has rung, and who is gone.
@@ -369,7 +369,7 @@ impl Shm {
             return;
         };
         if outbound.keeps() {
-            let wake = &mut || self.wake_reader(link, Sleep::Sound);
+            let wake = &mut || self.wake_reader(link, Park::Coarse);
             let flushed = outbound.flush(link.outgoing(), wake);
             link.short_of_room
                 .store(outbound.keeps(), Ordering::Relaxed);
@@ -383,7 +383,7 @@ impl Shm {
         }
     }
 
-    /// Whether a sleep should not begin. The flags that tell the others of it are set.
+    /// Whether a park should not begin. The flags that tell the others of it are set.
     fn has_something_to_do(&self) -> bool {
         let Some(polling) = try_locked(&self.polling) else {
             return true;
@@ -406,14 +406,14 @@ impl Shm {
     }
 }
 
-impl Sleeper for Shm {
-    fn lie_down<'a>(
+impl Parker for Shm {
+    fn prepare_park<'a>(
         &'a self,
-        sleep: Sleep,
+        park: Park,
         at_most: Duration,
         wakers: &mut Wakers<'a>,
     ) -> Option<Duration> {
-        self.asleep.lie_down(sleep, self.incoming());
+        self.parked.prepare_park(park, self.incoming());
         for (_, link) in self.living() {
             if link.short_of_room.load(Ordering::Relaxed) {
                 link.outgoing().writer_waits().store(1, Ordering::Relaxed);
@@ -427,12 +427,13 @@ impl Sleeper for Shm {
         (!self.has_something_to_do()).then_some(at_most)
     }
 
-    fn get_up(&self, sleep: Sleep) {
-        // Before others are asked to ring: a ring for who sleeps on is not taken from it.
+    fn finish_park(&self, park: Park) {
+        // Before others are asked to ring: a ring for a thread that is still parked is not taken
+        // from it.
         self.look();
-        if self.asleep.get_up(sleep, self.incoming()) {
+        if self.parked.finish_park(park, self.incoming()) {
             // What comes from now on wakes another. Where the barrier does not reach everybody, no
-            // sleep is long.
+            // park is long.
             let _ = self.barriers.heavy();
         }
     }
@@ -460,16 +461,16 @@ impl Port for Shm {
     }
 
     fn send(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
-        self.send_waking(to, parts, Sleep::Sound)
+        self.send_waking(to, parts, Park::Coarse)
     }
 
     fn send_lazy(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
-        self.send_waking(to, parts, Sleep::Light)
+        self.send_waking(to, parts, Park::Fine)
     }
 
     fn notify(&self, to: NodeId) {
         if let Some(link) = self.links.get(to.index()).and_then(Option::as_ref) {
-            self.wake_reader(link, Sleep::Sound);
+            self.wake_reader(link, Park::Coarse);
         }
     }
 
@@ -516,11 +517,11 @@ impl Port for Shm {
     }
 
     fn park(&self, at_most: Duration) {
-        self.sleep(Sleep::Light, at_most);
+        self.park_as(Park::Fine, at_most);
     }
 
     fn park_coarse(&self, at_most: Duration) {
-        self.sleep(Sleep::Sound, at_most);
+        self.park_as(Park::Coarse, at_most);
     }
 
     fn unpark(&self) {
@@ -570,7 +571,7 @@ impl Port for Shm {
             for (node, link) in self.living() {
                 let mut outbound = locked(&link.outbound);
                 match outbound.goodbye(link.outgoing(), &mut || {
-                    self.wake_reader(link, Sleep::Sound)
+                    self.wake_reader(link, Park::Coarse)
                 }) {
                     Ok(true) => {}
                     Ok(false) => {

@@ -26,8 +26,8 @@ use self::frame::{GOODBYE, LARGEST};
 use self::inbound::{Brought, Inbound};
 use self::outbound::{Outbound, Sent};
 use crate::doorbell::{Doorbell, timespec};
+use crate::parker::{Park, Parker, Wakers};
 use crate::peers::{CLOSING_NAP, Peers};
-use crate::sleeper::{Sleep, Sleeper, Wakers};
 use crate::sync::{locked, try_locked};
 use crate::{LARGEST_FRAME, Loss, Offers, Port, SendError};
 
@@ -212,11 +212,11 @@ impl Tcp {
     }
 }
 
-impl Sleeper for Tcp {
-    /// What comes makes the socket readable, however it was sent: every sleep is light.
-    fn lie_down<'a>(
+impl Parker for Tcp {
+    /// What comes makes the socket readable, however it was sent: every park is fine.
+    fn prepare_park<'a>(
         &'a self,
-        _: Sleep,
+        _: Park,
         at_most: Duration,
         wakers: &mut Wakers<'a>,
     ) -> Option<Duration> {
@@ -225,7 +225,7 @@ impl Sleeper for Tcp {
         }
         wakers.push((self.readable.as_fd(), PollFlags::IN));
         let waiting = self.living().filter(|(_, link)| {
-            // Whoever was refused tries again after this sleep, and is refused again if it must.
+            // Whoever was refused tries again after this park, and is refused again if it must.
             let refused = link.refused.swap(false, Ordering::AcqRel);
             refused || link.backlog.load(Ordering::Relaxed)
         });
@@ -233,7 +233,7 @@ impl Sleeper for Tcp {
         Some(at_most)
     }
 
-    fn get_up(&self, _: Sleep) {}
+    fn finish_park(&self, _: Park) {}
 }
 
 impl Port for Tcp {
@@ -304,10 +304,10 @@ impl Port for Tcp {
             return;
         }
         let mut wakers = Vec::new();
-        if let Some(at_most) = self.lie_down(Sleep::Light, at_most, &mut wakers) {
+        if let Some(at_most) = self.prepare_park(Park::Fine, at_most, &mut wakers) {
             self.doorbell.wait(wakers, at_most);
         }
-        self.get_up(Sleep::Light);
+        self.finish_park(Park::Fine);
     }
 
     fn unpark(&self) {

@@ -181,7 +181,7 @@ macro_rules! caught {
 
 caught! {
     NoBarrier: with_no_barrier, a_wake_without_a_barrier_is_caught;
-    NobodyGetsUp: with_nobody_getting_up, a_service_thread_that_keeps_the_bed_is_caught;
+    NobodyUnparks: with_nobody_unparking, a_service_thread_that_keeps_the_slot_is_caught;
     NobodyServes: with_nobody_serving, a_service_thread_that_is_not_told_to_serve_is_caught;
     EndsInSilence: with_a_silent_end, an_end_that_is_not_told_is_caught;
 }

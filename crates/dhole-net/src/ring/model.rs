@@ -1,8 +1,8 @@
 //! Every interleaving of one writer and one reader, and what each may see of the other's words.
 //!
 //! ```text
-//! writer:  0 where the next header goes; bytes; header     asks: is the reader asleep?
-//! reader:  header; bytes; up to where it read              says: asleep; is there a header?
+//! writer:  0 where the next header goes; bytes; header     asks: is the reader parked?
+//! reader:  header; bytes; up to where it read              says: parked; is there a header?
 //! ```
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test -p dhole-net --lib model`
@@ -14,11 +14,11 @@ use loom::sync::atomic::{AtomicBool, Ordering, fence};
 use loom::sync::{Arc, Mutex};
 use loom::thread;
 
-use super::asleep::Asleep;
+use super::parked::ParkedThreads;
 use super::{CONTROL, Header, Kind, LARGEST, Planted, Reader, Ring, Writer, unpack};
 use crate::atomic::AtomicU64;
 use crate::doorbell::model::{Waker, deadlocks, explore};
-use crate::sleeper::Sleep;
+use crate::parker::Park;
 
 std::thread_local! {
     /// What is planted in this test's model, all of whose threads loom runs on this one.
@@ -104,7 +104,7 @@ fn write_beside_a_sleeper(barriers: bool) {
             .write(ring, header, [])
             .expect("a sound reader");
         barrier();
-        if ring.notifies_reader(Sleep::Sound) {
+        if ring.notifies_reader(Park::Coarse) {
             ringing.store(true, Ordering::Relaxed);
         }
     });
@@ -117,7 +117,7 @@ fn write_beside_a_sleeper(barriers: bool) {
 }
 
 /// A writer that is refused sleeps until the reader has freed something, record after record.
-fn refused_freed_asleep(barriers: bool) {
+fn refused_freed_parked(barriers: bool) {
     let barrier = move || {
         if barriers {
             fence(Ordering::SeqCst);
@@ -181,28 +181,28 @@ enum Mistake {
 /// the other is rung for the rest.
 ///
 /// ```text
-/// sleeper:  takes what is there; asleep: one more; is there something? sleeps until a ring;
-///           hears it; asleep: one less; takes
-/// writer:   writes; is somebody asleep? then rings; once more
+/// sleeper:  takes what is there; parked: one more; is there something? sleeps until a ring;
+///           hears it; parked: one less; takes
+/// writer:   writes; is somebody parked? then rings; once more
 /// ```
 fn two_sleepers_at_one_port(mistake: Mistake) {
-    sleepers_at_one_port([Sleep::Light; 2], mistake);
+    sleepers_at_one_port([Park::Fine; 2], mistake);
 }
 
-/// As above. One of them sleeps soundly, and the first record is written at leisure.
-fn one_of_two_sleeps_soundly(mistake: Mistake) {
-    sleepers_at_one_port([Sleep::Light, Sleep::Sound], mistake);
+/// As above. One of them is parked coarsely, and the first record is written lazily.
+fn one_of_two_parks_coarsely(mistake: Mistake) {
+    sleepers_at_one_port([Park::Fine, Park::Coarse], mistake);
 }
 
-fn sleepers_at_one_port(sleeps: [Sleep; 2], mistake: Mistake) {
+fn sleepers_at_one_port(sleeps: [Park; 2], mistake: Mistake) {
     const COUNT: usize = 2;
     let words = words();
     let doorbell = Arc::new(Waker::new());
-    let port = Arc::new((Asleep::new(), Mutex::new((Reader::new(), 0))));
+    let port = Arc::new((ParkedThreads::new(), Mutex::new((Reader::new(), 0))));
     let sleepers = sleeps.map(|sleep| {
         let (words, doorbell, port) = (words.clone(), doorbell.clone(), port.clone());
         thread::spawn(move || {
-            let (ring, (asleep, reader)) = (Ring::new(&words), &*port);
+            let (ring, (parked, reader)) = (Ring::new(&words), &*port);
             let barrier_unless = |without| {
                 if mistake != without {
                     fence(Ordering::SeqCst);
@@ -220,7 +220,7 @@ fn sleepers_at_one_port(sleeps: [Sleep; 2], mistake: Mistake) {
                 if took > 0 || all == COUNT {
                     break;
                 }
-                asleep.lie_down(sleep, [ring].into_iter());
+                parked.prepare_park(sleep, [ring].into_iter());
                 barrier_unless(Mistake::LooksTooEarly);
                 if reader.lock().expect("a lock").0.is_empty(ring) {
                     doorbell.sleep();
@@ -228,7 +228,7 @@ fn sleepers_at_one_port(sleeps: [Sleep; 2], mistake: Mistake) {
                 if mistake != Mistake::HearsTooLate {
                     doorbell.hear();
                 }
-                if asleep.get_up(sleep, [ring].into_iter()) {
+                if parked.finish_park(sleep, [ring].into_iter()) {
                     barrier_unless(Mistake::TakesTooEarly);
                 }
                 if mistake == Mistake::ForgetsTheOther {
@@ -243,12 +243,8 @@ fn sleepers_at_one_port(sleeps: [Sleep; 2], mistake: Mistake) {
         let written = writer.write(ring, Header { kind, bytes }, []);
         assert!(written.expect("a sound reader"), "there is room");
         fence(Ordering::SeqCst);
-        let at_leisure = record == 0 && sleeps.contains(&Sleep::Sound);
-        let wakes = if at_leisure {
-            Sleep::Light
-        } else {
-            Sleep::Sound
-        };
+        let lazy = record == 0 && sleeps.contains(&Park::Coarse);
+        let wakes = if lazy { Park::Fine } else { Park::Coarse };
         if ring.notifies_reader(wakes) {
             doorbell.ring();
         }
@@ -315,12 +311,12 @@ fn a_missing_barrier_is_caught() {
 
 #[test]
 fn a_writer_that_was_refused_is_rung_when_something_is_freed() {
-    explore(3, || refused_freed_asleep(true));
+    explore(3, || refused_freed_parked(true));
 }
 
 #[test]
 fn a_barrier_that_is_missing_where_room_is_made_is_caught() {
-    assert!(is_caught(Planted::Nothing, || refused_freed_asleep(false)));
+    assert!(is_caught(Planted::Nothing, || refused_freed_parked(false)));
 }
 
 #[test]
@@ -329,15 +325,15 @@ fn what_is_written_beside_two_sleepers_is_taken() {
 }
 
 #[test]
-fn what_is_written_beside_one_who_sleeps_soundly_is_taken() {
-    explore(3, || one_of_two_sleeps_soundly(Mistake::Nothing));
+fn what_is_written_beside_one_that_is_parked_coarsely_is_taken() {
+    explore(3, || one_of_two_parks_coarsely(Mistake::Nothing));
 }
 
 #[test]
 #[ignore = "it deadlocks, which the next test wants"]
 fn taking_in_silence() {
     PLANTED.set(Planted::TakenInSilence);
-    explore(3, || one_of_two_sleeps_soundly(Mistake::Nothing));
+    explore(3, || one_of_two_parks_coarsely(Mistake::Nothing));
 }
 
 #[test]

@@ -2,7 +2,7 @@ use std::sync::atomic::{Ordering, compiler_fence, fence};
 
 use rustix::thread::{MembarrierCommand, membarrier};
 
-/// The barriers between "I wrote" and "are you asleep?" on the side that writes, and between "I
+/// The barriers between "I wrote" and "are you parked?" on the side that writes, and between "I
 /// sleep" and "did you write?" on the side that goes to sleep. One of the two must see the other.
 ///
 /// Writing is frequent and sleeping is not, so the sleeper pays for both: it has the kernel run a

@@ -15,8 +15,8 @@ use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg}
 
 use super::segment::Segment;
 use super::{PIECE, Shm, ShmError, ShmLink};
+use crate::parker::{Park, Parker};
 use crate::ring::{CONTROL, Header, Kind, Reader, Writer};
-use crate::sleeper::{Sleep, Sleeper};
 use crate::{Loss, Mixed, Port, SendError, Tcp};
 
 /// The largest frame here: one that needs several of the small rings.
@@ -190,8 +190,8 @@ fn whoever_waits_for_room_is_woken_however_much_was_freed() {
 
 /// Whether a park would last, after which somebody is as up as before.
 fn sleeps(port: &Shm) -> bool {
-    let lies = port.lie_down(Sleep::Light, Duration::from_secs(60), &mut Vec::new());
-    port.get_up(Sleep::Light);
+    let lies = port.prepare_park(Park::Fine, Duration::from_secs(60), &mut Vec::new());
+    port.finish_park(Park::Fine);
     !port.doorbell.heard() && lies.is_some()
 }
 
@@ -215,13 +215,13 @@ fn who_sleeps_already_is_woken_for_the_rest_of_a_frame() {
     let (port, peer) = port_and_peer();
     let mut wakers = Vec::new();
     assert!(
-        port.lie_down(Sleep::Light, Duration::from_secs(60), &mut wakers)
+        port.prepare_park(Park::Fine, Duration::from_secs(60), &mut wakers)
             .is_some()
     );
     // As another thread would, while the first sleeps.
     assert_eq!(port.send(PEER, &[&[1; LARGEST]]), Ok(()));
     assert!(port.doorbell.heard(), "nobody would send the rest");
-    port.get_up(Sleep::Light);
+    port.finish_park(Park::Fine);
     assert!(sleeps(&port), "there is no room yet");
     let waits = peer.segment.ring(0).writer_waits();
     assert_eq!(waits.load(Ordering::SeqCst), 1, "for room");
@@ -355,53 +355,63 @@ fn who_finds_no_room_because_it_went_back_goes_back_later() {
 }
 
 #[test]
-fn what_is_sent_at_leisure_wakes_only_who_sleeps_lightly() {
+fn a_lazy_frame_wakes_only_a_thread_that_is_parked_finely() {
     let rung = |peer: &Shm| {
         let link = peer.links[0].as_ref().expect("a link");
         link.outgoing().reader_parked().load(Ordering::SeqCst) == 0
     };
     let me = NodeId(0);
-    for sleep in [Sleep::Light, Sleep::Sound] {
+    for park in [Park::Fine, Park::Coarse] {
         let (port, peer) = two(0);
         let mut wakers = Vec::new();
-        assert!(port.lie_down(sleep, Duration::MAX, &mut wakers).is_some());
+        assert!(
+            port.prepare_park(park, Duration::MAX, &mut wakers)
+                .is_some()
+        );
         assert_eq!(peer.send_lazy(me, &[b"later"]), Ok(()));
-        assert_eq!(rung(&peer), sleep == Sleep::Light, "{sleep:?}");
+        assert_eq!(rung(&peer), park == Park::Fine, "{park:?}");
         assert_eq!(peer.send(me, &[b"now"]), Ok(()));
-        assert!(rung(&peer), "{sleep:?}");
-        port.get_up(sleep);
+        assert!(rung(&peer), "{park:?}");
+        port.finish_park(park);
         let mut frames = Vec::new();
         port.poll(&mut |_, frame| frames.push(frame.to_vec()));
         assert_eq!(frames, [&b"later"[..], b"now"]);
         // Who looks without waiting sees that something has come; its sender can have it woken.
-        assert!(port.lie_down(sleep, Duration::MAX, &mut wakers).is_some());
+        assert!(
+            port.prepare_park(park, Duration::MAX, &mut wakers)
+                .is_some()
+        );
         assert!(!port.peek_lazy());
         assert_eq!(peer.send_lazy(me, &[b"later"]), Ok(()));
         assert!(port.peek_lazy());
         peer.notify(me);
-        assert!(rung(&peer), "{sleep:?}");
-        port.get_up(sleep);
+        assert!(rung(&peer), "{park:?}");
+        port.finish_park(park);
         assert_eq!(port.poll(&mut |_, _| ()), 1);
         assert!(!port.peek_lazy());
-        // Who fills the ring at leisure wakes a sound sleeper when nothing more fits.
-        assert!(port.lie_down(sleep, Duration::MAX, &mut wakers).is_some());
+        // A sender that fills the ring lazily wakes a coarsely parked thread when nothing more
+        // fits.
+        assert!(
+            port.prepare_park(park, Duration::MAX, &mut wakers)
+                .is_some()
+        );
         while peer.send_lazy(me, &[&[0; 4096]]) == Ok(()) {}
-        assert!(rung(&peer), "{sleep:?}");
-        port.get_up(sleep);
+        assert!(rung(&peer), "{park:?}");
+        port.finish_park(park);
     }
     // What goes in pieces wakes whoever is to make room for the next.
     let (port, peer) = two(ShmLink::RING_BYTES);
-    let said = port.lie_down(Sleep::Sound, Duration::MAX, &mut Vec::new());
+    let said = port.prepare_park(Park::Coarse, Duration::MAX, &mut Vec::new());
     assert!(said.is_some());
     for (bytes, wakes) in [(PIECE, false), (PIECE + 1, true)] {
         assert_eq!(peer.send_lazy(me, &[&vec![1; bytes]]), Ok(()));
         assert_eq!(rung(&peer), wakes, "{bytes}");
     }
-    port.get_up(Sleep::Sound);
+    port.finish_park(Park::Coarse);
 }
 
 #[test]
-fn who_sleeps_soundly_looks_by_itself_from_time_to_time() {
+fn a_thread_that_is_parked_coarsely_looks_by_itself_from_time_to_time() {
     let alone = |port: Shm| -> Box<dyn Port> { Box::new(port) };
     let mixed = |port: Shm| -> Box<dyn Port> {
         let far = Tcp::new(NodeId(0), vec![None, None]).expect("a port");
@@ -424,8 +434,8 @@ fn who_sleeps_soundly_looks_by_itself_from_time_to_time() {
                 slept.send(())
             });
             let link = peer.links[0].as_ref().expect("a link");
-            let asleep = || link.outgoing().reader_parked().load(Ordering::SeqCst) != 0;
-            while !asleep() {
+            let parked = || link.outgoing().reader_parked().load(Ordering::SeqCst) != 0;
+            while !parked() {
                 std::thread::yield_now();
             }
             assert_eq!(peer.send_lazy(NodeId(0), &[b"later"]), Ok(()));

@@ -10,8 +10,8 @@ use std::time::Duration;
 use dhole_model::NodeId;
 
 use super::{Link, Stream, Tcp, TcpLimits};
+use crate::parker::{Park, Parker};
 use crate::peers::Peers;
-use crate::sleeper::{Sleep, Sleeper};
 use crate::sync::locked;
 use crate::{Mixed, Port, SendError, Shm, ShmLink};
 
@@ -47,7 +47,7 @@ fn who_sleeps_already_is_woken_for_what_is_kept_or_refused() {
         let (port, _peer) = port_and_peer(kept_back);
         let mut wakers = Vec::new();
         port.poll(&mut |_, _| ());
-        assert_eq!(port.lie_down(Sleep::Light, LONG, &mut wakers), Some(LONG));
+        assert_eq!(port.prepare_park(Park::Fine, LONG, &mut wakers), Some(LONG));
         assert_eq!(wakers.len(), 1, "nothing waits for room");
         let link = fill(&port);
         // As another thread would, while the first sleeps.
@@ -55,9 +55,9 @@ fn who_sleeps_already_is_woken_for_what_is_kept_or_refused() {
         assert_eq!(kept, kept_back > 2_000);
         assert_eq!(locked(&link.outbound).kept() > 0, kept);
         assert!(port.doorbell.heard(), "nobody would wait for room");
-        port.get_up(Sleep::Light);
+        port.finish_park(Park::Fine);
         let mut wakers = Vec::new();
-        assert_eq!(port.lie_down(Sleep::Light, LONG, &mut wakers), Some(LONG));
+        assert_eq!(port.prepare_park(Park::Fine, LONG, &mut wakers), Some(LONG));
         assert_eq!(wakers.len(), 2, "the stream is waited for");
     }
 }

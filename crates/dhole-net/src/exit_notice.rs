@@ -1,4 +1,4 @@
-//! What a process still says when it ends by itself.
+//! Notices that a process gives when it exits by itself.
 #![expect(unsafe_code, reason = "the C library knows when a process exits")]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,24 +1,24 @@
-//! Where one thread at a time sleeps.
+//! The right to sleep, which one thread at a time has.
 
 #[cfg(loom)]
-pub(super) use self::explored::Bed;
+pub(super) use self::explored::SleepSlot;
 #[cfg(not(loom))]
-pub(super) use self::usual::Bed;
+pub(super) use self::usual::SleepSlot;
 
 #[cfg(not(loom))]
 mod usual {
     use std::sync::{Mutex, MutexGuard, PoisonError};
 
     #[derive(Default)]
-    pub struct Bed(Mutex<()>);
+    pub struct SleepSlot(Mutex<()>);
 
-    impl Bed {
-        pub fn lie_down(&self) -> MutexGuard<'_, ()> {
+    impl SleepSlot {
+        pub fn take(&self) -> MutexGuard<'_, ()> {
             self.0.lock().unwrap_or_else(PoisonError::into_inner)
         }
 
-        /// Unless somebody sleeps there.
-        pub fn try_to_lie_down(&self) -> Option<MutexGuard<'_, ()>> {
+        /// Unless another thread has it.
+        pub fn try_take(&self) -> Option<MutexGuard<'_, ()>> {
             self.0.try_lock().ok()
         }
     }
@@ -29,43 +29,43 @@ mod usual {
 mod explored {
     use loom::sync::{Condvar, Mutex};
 
-    pub struct Bed {
+    pub struct SleepSlot {
         taken: Mutex<bool>,
         left: Condvar,
     }
 
-    impl Default for Bed {
-        fn default() -> Bed {
-            Bed {
+    impl Default for SleepSlot {
+        fn default() -> SleepSlot {
+            SleepSlot {
                 taken: Mutex::new(false),
                 left: Condvar::new(),
             }
         }
     }
 
-    pub struct Lies<'a>(&'a Bed);
+    pub struct Taken<'a>(&'a SleepSlot);
 
-    impl Drop for Lies<'_> {
+    impl Drop for Taken<'_> {
         fn drop(&mut self) {
             *self.0.taken.lock().expect("a lock") = false;
             self.0.left.notify_all();
         }
     }
 
-    impl Bed {
-        pub fn lie_down(&self) -> Lies<'_> {
+    impl SleepSlot {
+        pub fn take(&self) -> Taken<'_> {
             let mut taken = self.taken.lock().expect("a lock");
             while *taken {
                 taken = self.left.wait(taken).expect("a lock");
             }
             *taken = true;
-            Lies(self)
+            Taken(self)
         }
 
-        pub fn try_to_lie_down(&self) -> Option<Lies<'_>> {
+        pub fn try_take(&self) -> Option<Taken<'_>> {
             let mut taken = self.taken.lock().expect("a lock");
             let free = !std::mem::replace(&mut *taken, true);
-            free.then(|| Lies(self))
+            free.then(|| Taken(self))
         }
     }
 }
