@@ -45,9 +45,9 @@ mod environment;
 mod error;
 mod frame;
 mod handshake;
-mod launcher;
 mod lobby;
 mod meeting;
+mod member;
 mod mesh;
 #[cfg(feature = "mpi")]
 mod mpi;
@@ -67,9 +67,9 @@ pub use error::{EnvironmentError, HandshakeError, JoinError, Refusal, Refused, S
 pub use secret::Secret;
 pub use terms::PROTOCOL_VERSION;
 
+use crate::launcher::Launcher;
 use crate::{Port, Watch};
 use channel::Encryption;
-pub(crate) use launcher::Launcher;
 use meeting::{Meeting, Reach};
 use mesh::Mesh;
 use places::Places;

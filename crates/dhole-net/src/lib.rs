@@ -52,6 +52,15 @@ mod join;
 #[cfg(all(not(feature = "processes"), not(loom)))]
 #[path = "without_processes.rs"]
 mod join;
+#[cfg(not(loom))]
+#[cfg_attr(
+    not(feature = "processes"),
+    allow(
+        dead_code,
+        reason = "a process that does not join tells its launcher nothing"
+    )
+)]
+mod launcher;
 mod layer;
 mod local;
 mod lossy;

@@ -10,6 +10,7 @@ mod calls;
 mod error;
 mod frame;
 mod memory;
+mod place;
 mod serving;
 #[cfg(test)]
 mod tests;
@@ -103,7 +104,7 @@ impl Rpc {
             return Err(UnfitPort { port, offers });
         }
         let largest = offers.largest;
-        let most = largest.saturating_sub(frame::HEAD + frame::PLACE);
+        let most = largest.saturating_sub(frame::HEAD + place::PLACE);
         Ok(Rpc {
             limits: RpcLimits {
                 unanswered: limits.unanswered.max(1),

@@ -4,6 +4,7 @@
 mod barrier;
 #[cfg(all(feature = "processes", not(loom)))]
 pub(crate) mod decoders;
+mod error;
 mod inbound;
 mod link;
 mod outbound;
@@ -24,7 +25,8 @@ use dhole_model::NodeId;
 use rustix::event::{PollFlags, epoll};
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
-pub use self::link::{ShmError, ShmLink};
+pub use self::error::ShmError;
+pub use self::link::ShmLink;
 
 use self::barrier::Barriers;
 use self::inbound::{Behind, Inbound};

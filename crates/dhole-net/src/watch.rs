@@ -34,7 +34,7 @@ pub struct Watch<P> {
     /// anybody.
     polled: AtomicBool,
     #[cfg(not(loom))]
-    launcher: Option<std::sync::Arc<crate::join::Launcher>>,
+    launcher: Option<std::sync::Arc<crate::launcher::Launcher>>,
     /// The launcher was told that the program here has failed.
     #[cfg(not(loom))]
     failed: AtomicBool,
@@ -101,7 +101,7 @@ impl<P: Port> Watch<P> {
     #[cfg(all(feature = "processes", not(loom)))]
     pub(crate) fn telling(
         mut self,
-        launcher: Option<std::sync::Arc<crate::join::Launcher>>,
+        launcher: Option<std::sync::Arc<crate::launcher::Launcher>>,
     ) -> Self {
         self.launcher = launcher;
         self

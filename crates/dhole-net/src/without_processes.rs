@@ -17,12 +17,6 @@ mod build_id;
 )]
 #[path = "join/error.rs"]
 mod error;
-#[allow(
-    dead_code,
-    reason = "a process that does not join tells its launcher nothing"
-)]
-#[path = "join/launcher.rs"]
-mod launcher;
 #[path = "join/mpirun.rs"]
 mod mpirun;
 #[allow(dead_code, reason = "no connections are made")]
@@ -33,7 +27,6 @@ mod variables;
 
 pub use build_id::BuildId;
 pub use error::{EnvironmentError, HandshakeError, JoinError, Refusal, Refused, SecretError};
-pub(crate) use launcher::Launcher;
 
 /// What a process knows of its cluster before it has joined; there is none.
 #[derive(Debug)]

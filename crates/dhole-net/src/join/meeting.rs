@@ -15,7 +15,6 @@ use super::channel::{Channel, Encryption, Listener};
 use super::error::{HandshakeError, JoinError};
 use super::frame::{Body, Kind, Reader, put_run};
 use super::handshake::{Met, Session, Use};
-use super::launcher::Launcher;
 use super::lobby::Lobby;
 use super::mesh::Mesh;
 use super::places::{self, Places};
@@ -23,6 +22,7 @@ use super::poll;
 use super::secret::Secret;
 use super::terms::Terms;
 use super::wire::{Came, Wire};
+use crate::launcher::Launcher;
 
 /// How long the last words of a node that cannot join may take.
 const LAST_WORDS_WITHIN: Duration = Duration::from_millis(200);

@@ -98,7 +98,7 @@ fn started(
     let way = super::Way::Launched {
         neighbours: sharing(here, cores(), all_cores()),
     };
-    let membership = super::environment::member(look, words, node, nodes, way)?;
+    let membership = super::member::member(look, words, node, nodes, way)?;
     Ok(membership.setting("launcher", launcher.name))
 }
 

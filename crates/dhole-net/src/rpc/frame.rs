@@ -3,21 +3,10 @@
 use crate::Incoming;
 
 use super::RpcRefusal;
-use super::memory::{Capability, KEY};
+use super::place::{PLACE, Place};
 
 /// Bytes of a head: kind, what more it says, the number of the call.
 pub(super) const HEAD: usize = 16;
-/// Bytes that say which memory: key, offset, length.
-pub(super) const PLACE: usize = KEY + 16;
-
-/// Part of a memory, as a request names it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Place {
-    pub key: [u8; KEY],
-    pub offset: u64,
-    pub bytes: u64,
-}
-
 /// What a frame says, which is followed by as many bytes as there are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Said {
@@ -78,36 +67,6 @@ pub(super) fn fetch(call: u64) -> [u8; HEAD] {
 
 pub(super) fn store(call: u64, last: bool) -> [u8; HEAD] {
     head(STORE, u16::from(last), call)
-}
-
-impl Place {
-    /// Part of what a capability is for.
-    pub fn of(capability: &Capability, offset: usize, bytes: usize) -> Place {
-        Place {
-            key: *capability.key(),
-            offset: offset as u64,
-            bytes: bytes as u64,
-        }
-    }
-
-    pub fn to_bytes(self) -> [u8; PLACE] {
-        let mut bytes = [0; PLACE];
-        bytes[..KEY].copy_from_slice(&self.key);
-        bytes[KEY..KEY + 8].copy_from_slice(&self.offset.to_le_bytes());
-        bytes[KEY + 8..].copy_from_slice(&self.bytes.to_le_bytes());
-        bytes
-    }
-
-    fn read(bytes: &[u8]) -> Option<Place> {
-        let (key, rest) = bytes.split_first_chunk::<KEY>()?;
-        let (offset, rest) = rest.split_first_chunk::<8>()?;
-        let length = rest.first_chunk::<8>()?;
-        Some(Place {
-            key: *key,
-            offset: u64::from_le_bytes(*offset),
-            bytes: u64::from_le_bytes(*length),
-        })
-    }
 }
 
 /// The number of the call and what is said; nothing where no sound node says it.

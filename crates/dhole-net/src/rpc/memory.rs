@@ -11,11 +11,9 @@ use rustix::rand::{GetRandomFlags, getrandom};
 use thiserror::Error;
 
 use super::RpcRefusal;
-use super::frame::Place;
+use super::place::{KEY, Place};
 use crate::sync::locked;
 
-/// Bytes of what makes a capability good: nobody finds 128 random bits by trying.
-pub(super) const KEY: usize = 16;
 /// The most capabilities that are good at a time on one node.
 const MOST_CAPABILITIES: usize = 1 << 16;
 
@@ -64,6 +62,15 @@ impl Capability {
     /// Bytes of one as [`to_bytes`](Capability::to_bytes) makes them.
     pub const BYTES: usize = 2 + 1 + 8 + KEY;
 
+    /// Part of the memory that it is for.
+    pub(super) fn place(&self, offset: usize, bytes: usize) -> Place {
+        Place {
+            key: self.key,
+            offset: offset as u64,
+            bytes: bytes as u64,
+        }
+    }
+
     /// Whose memory it is for.
     pub fn owner(&self) -> NodeId {
         self.owner
@@ -82,10 +89,6 @@ impl Capability {
     /// Whether it is for nothing.
     pub fn is_empty(&self) -> bool {
         self.bytes == 0
-    }
-
-    pub(super) fn key(&self) -> &[u8; KEY] {
-        &self.key
     }
 
     /// As bytes, to be handed to another node.

@@ -7,7 +7,8 @@ use std::sync::atomic::Ordering;
 use dhole_model::NodeId;
 
 use super::calls::Outcome;
-use super::frame::{self, Place, Said};
+use super::frame::{self, Said};
+use super::place::{self, Place};
 use super::transfer::Landing;
 use super::{Rpc, RpcRefusal};
 use crate::sync::locked;
@@ -131,7 +132,7 @@ impl Rpc {
                 if locked(&self.due).refused[from.index()] == call {
                     return Ok(());
                 }
-                let store = |into: &mut [u8]| frame.copy(frame::HEAD + frame::PLACE, into);
+                let store = |into: &mut [u8]| frame.copy(frame::HEAD + place::PLACE, into);
                 let answer = match self.grants.write(&place, store) {
                     Ok(()) if !last => return Ok(()),
                     Ok(()) => Answer::Bytes(Vec::new()),

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use dhole_model::{NodeId, SplitMix64};
 
-use super::frame::{self, Place, Said};
+use super::frame::{self, Said};
 use super::memory::Grants;
 use super::{Capability, Memory, Rights, Rpc, RpcError, RpcRefusal};
 use crate::sync::locked;
@@ -36,7 +36,7 @@ fn mutated_frames_take_neither_a_panic_nor_what_was_not_granted() {
         let hostile = port();
         let (memory, granted) = memory(&rpc);
         for _ in 0..10 {
-            let place = |bytes| Place::of(&granted, random_offset(seed), bytes).to_bytes();
+            let place = |bytes| granted.place(random_offset(seed), bytes).to_bytes();
             let mut sent = match random.below(5) {
                 0 => [&frame::call(0, 7)[..], b"arguments"].concat(),
                 1 => frame::answer(1).to_vec(),
@@ -76,17 +76,18 @@ fn a_range_and_a_right_are_the_owners_to_say() {
     let memory = Memory::new(NodeId(0), (0..100).collect(), &grants);
     let read = memory.grant(GRANTED, Rights::Read).expect("a capability");
     let write = memory.grant(GRANTED, Rights::Write).expect("a capability");
-    let seen = |offset, bytes| grants.read(&Place::of(&read, offset, bytes), <[u8]>::to_vec);
+    let seen = |offset, bytes| grants.read(&read.place(offset, bytes), <[u8]>::to_vec);
     assert_eq!(seen(0, 20), Ok((20..40).collect()));
     assert_eq!(seen(19, 1), Ok(vec![39]));
     assert_eq!(seen(20, 0), Ok(vec![]));
     assert_eq!(seen(19, 2), Err(RpcRefusal::TooFar));
     assert_eq!(seen(usize::MAX, 2), Err(RpcRefusal::TooFar));
-    let stored = |to, offset| grants.write(&Place::of(to, offset, 1), |into| into.fill(b'x'));
+    let stored =
+        |to: &Capability, offset| grants.write(&to.place(offset, 1), |into| into.fill(b'x'));
     assert_eq!(stored(&write, 19), Ok(()));
     assert_eq!(stored(&write, 20), Err(RpcRefusal::TooFar));
     assert_eq!(stored(&read, 0), Err(RpcRefusal::NotAllowed));
-    let of_write = Place::of(&write, 0, 1);
+    let of_write = write.place(0, 1);
     assert_eq!(
         grants.read(&of_write, <[u8]>::to_vec),
         Err(RpcRefusal::NotAllowed)
@@ -104,7 +105,7 @@ fn keys_differ_and_are_not_shown() {
     let memory = Memory::new(NodeId(3), vec![0; 8], &grants);
     let grant = || memory.grant(0..8, Rights::Read).expect("a capability");
     let (one, other) = (grant(), grant());
-    assert_ne!(one.key(), other.key());
+    assert_ne!(one.place(0, 1), other.place(0, 1));
     assert_eq!(
         format!("{one:?}"),
         format!("Capability(Read 8 bytes of {})", NodeId(3))

@@ -6,7 +6,7 @@ use std::time::Duration;
 use dhole_model::NodeId;
 
 use super::calls::Outcome;
-use super::frame::{self, Place};
+use super::frame;
 use super::memory::Capability;
 use super::{Deal, Doing, Idle, Rpc, RpcError, RpcRefusal};
 use crate::Loss;
@@ -70,7 +70,7 @@ impl Rpc {
         let deal = Deal::new(from.owner(), Doing::Fetching { bytes }, within);
         self.until_not_in_use(&deal, || match from.owner() == self.me() {
             true => {
-                let place = Place::of(from, offset, bytes);
+                let place = from.place(offset, bytes);
                 let copied = self
                     .grants
                     .read(&place, |bytes| into.copy_from_slice(bytes));
@@ -96,7 +96,7 @@ impl Rpc {
         let deal = Deal::new(to.owner(), doing, within);
         self.until_not_in_use(&deal, || match to.owner() == self.me() {
             true => {
-                let place = Place::of(to, offset, bytes.len());
+                let place = to.place(offset, bytes.len());
                 let store = |into: &mut [u8]| into.copy_from_slice(bytes);
                 let stored = self.grants.write(&place, store);
                 stored.map_err(|refusal| deal.refused(refusal))
@@ -164,7 +164,9 @@ impl Rpc {
                 let call = locked(&self.calls).begin(deal.peer, self.limits.unanswered);
                 let Some(call) = call else { break };
                 let range = asked..bytes.min(asked + self.limits.piece);
-                let place = Place::of(from, offset.saturating_add(asked), range.len()).to_bytes();
+                let place = from
+                    .place(offset.saturating_add(asked), range.len())
+                    .to_bytes();
                 asked = range.end;
                 all_asked = asked == bytes;
                 if let Err(unsent) = self.push(deal, &[&frame::fetch(call), &place], landing) {
@@ -259,7 +261,7 @@ impl Rpc {
         while !locked(&self.calls).is_over(call) {
             let end = bytes.len().min(at + self.limits.piece);
             let last = end == bytes.len();
-            let place = Place::of(to, offset.saturating_add(at), end - at).to_bytes();
+            let place = to.place(offset.saturating_add(at), end - at).to_bytes();
             let head = frame::store(call, last);
             self.push(deal, &[&head, &place, &bytes[at..end]], &mut None)?;
             // The owner answers a store whose last piece it gets, or one that it refuses.

@@ -1,4 +1,4 @@
-use std::io::{self, IoSlice, IoSliceMut};
+use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -8,50 +8,12 @@ use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
-use thiserror::Error;
 
+use super::error::ShmError;
 use super::segment::Segment;
 
 /// What goes with the descriptor.
 const GREETING: [u8; 8] = *b"dholeshm";
-
-/// Why two processes share no memory.
-#[derive(Debug, Error)]
-pub enum ShmError {
-    /// The kernel refused.
-    #[error("{doing}: {error}")]
-    Os {
-        /// What was being done.
-        doing: &'static str,
-        /// What the kernel said.
-        error: io::Error,
-    },
-    /// The peer offered what no sound one does.
-    #[error("the peer offered {0}")]
-    Unsound(String),
-}
-
-impl ShmError {
-    /// Says what the kernel refused.
-    pub(super) fn os(doing: &'static str) -> impl Fn(Errno) -> ShmError + Copy {
-        move |error| ShmError::Os {
-            doing,
-            error: error.into(),
-        }
-    }
-
-    #[cfg(feature = "processes")]
-    /// Whether the system has no room for this process: no peer can bring that about.
-    pub(crate) fn is_own(&self) -> bool {
-        let no_room = [Errno::NOMEM, Errno::MFILE, Errno::NFILE].map(Errno::raw_os_error);
-        match self {
-            ShmError::Os { error, .. } => {
-                error.raw_os_error().is_some_and(|e| no_room.contains(&e))
-            }
-            ShmError::Unsound(_) => false,
-        }
-    }
-}
 
 /// Memory shared with one peer, and a Unix socket to it: over the socket comes the memory's
 /// descriptor, then a byte for each ring of the doorbell, and at last the end, by which the peer

@@ -7,7 +7,7 @@ use std::ptr::{self, NonNull};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, ftruncate};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
-use super::link::ShmError;
+use super::error::ShmError;
 use crate::atomic::AtomicU64;
 use crate::ring::{CONTROL, Ring};
 
