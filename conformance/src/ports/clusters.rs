@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use dhole_model::NodeId;
 use dhole_net::{
-    Chances, Local, Lossy, Mixed, Port, Reliable, ReliableLimits, Shm, ShmLink, Stream, Tcp,
-    TcpLimits, Udp, UdpGroup, UdpKey, UdpLimits, UdpPeer, Watch,
+    Chances, FailureDetector, Local, Lossy, Mixed, Port, Reliable, ReliableLimits, Shm, ShmLink,
+    Stream, Tcp, TcpLimits, Udp, UdpGroup, UdpKey, UdpLimits, UdpPeer,
 };
 
 /// Ports that copy frames from queue to queue.
@@ -70,7 +70,7 @@ pub fn mpi(nodes: usize) -> Vec<Box<dyn Port>> {
 
 /// Watched shared memory: nothing that a watch does is seen by who is alive.
 pub fn watched(nodes: usize) -> Vec<Box<dyn Port>> {
-    let watch = |port| Box::new(Watch::new(port, Duration::from_secs(60))) as _;
+    let watch = |port| Box::new(FailureDetector::new(port, Duration::from_secs(60))) as _;
     shm(nodes).into_iter().map(watch).collect()
 }
 
@@ -132,7 +132,7 @@ fn udp_with(nodes: usize, limits: UdpLimits, chances: Chances) -> Vec<Box<dyn Po
         };
         let port = Reliable::new(Lossy::new(port, 7, chances), SMALL);
         // Long enough for a busy machine, and short enough to wait for in a check.
-        Box::new(Watch::new(port, Duration::from_secs(8))) as _
+        Box::new(FailureDetector::new(port, Duration::from_secs(8))) as _
     };
     sockets.into_iter().enumerate().map(port).collect()
 }

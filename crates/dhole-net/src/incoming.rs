@@ -6,13 +6,14 @@ use crate::ring::unpack;
 ///
 /// It may lie in memory that its sender still can write. What is looked at is copied out first, and
 /// stays as it was seen.
-pub struct Incoming<'a>(Lies<'a>);
+pub struct Incoming<'a>(FrameBytes<'a>);
 
-enum Lies<'a> {
+/// Where the bytes of a frame are.
+enum FrameBytes<'a> {
     /// In memory of this process.
-    Bytes(&'a [u8]),
+    Local(&'a [u8]),
     /// In shared words.
-    Words {
+    Shared {
         words: &'a [AtomicU64],
         bytes: usize,
         /// Its beginning, as far as it was looked at.
@@ -25,7 +26,7 @@ enum Lies<'a> {
 impl<'a> Incoming<'a> {
     /// A frame that lies in memory of this process.
     pub fn of(bytes: &'a [u8]) -> Incoming<'a> {
-        Incoming(Lies::Bytes(bytes))
+        Incoming(FrameBytes::Local(bytes))
     }
 
     /// A frame of `bytes` bytes in shared words. What is looked at is copied to `seen`.
@@ -35,7 +36,7 @@ impl<'a> Incoming<'a> {
         bytes: usize,
         seen: &'a mut Vec<u8>,
     ) -> Incoming<'a> {
-        Incoming(Lies::Words {
+        Incoming(FrameBytes::Shared {
             words,
             bytes,
             seen,
@@ -47,8 +48,8 @@ impl<'a> Incoming<'a> {
     #[inline]
     pub fn len(&self) -> usize {
         match &self.0 {
-            Lies::Bytes(frame) => frame.len(),
-            Lies::Words { bytes, .. } => *bytes,
+            FrameBytes::Local(frame) => frame.len(),
+            FrameBytes::Shared { bytes, .. } => *bytes,
         }
     }
 
@@ -62,8 +63,8 @@ impl<'a> Incoming<'a> {
     pub fn first(&mut self, bytes: usize) -> &[u8] {
         let bytes = bytes.min(self.len());
         match &mut self.0 {
-            Lies::Bytes(frame) => &frame[..bytes],
-            Lies::Words {
+            FrameBytes::Local(frame) => &frame[..bytes],
+            FrameBytes::Shared {
                 words,
                 bytes: all,
                 seen,
@@ -96,8 +97,8 @@ impl<'a> Incoming<'a> {
         assert!(end <= self.len(), "bytes behind a frame's end");
         self.first(at);
         match &mut self.0 {
-            Lies::Bytes(frame) => into.copy_from_slice(&frame[at..end]),
-            Lies::Words {
+            FrameBytes::Local(frame) => into.copy_from_slice(&frame[at..end]),
+            FrameBytes::Shared {
                 words, seen, up_to, ..
             } => {
                 let (old, new) = into.split_at_mut(up_to.saturating_sub(at).min(end - at));

@@ -68,7 +68,7 @@ pub use secret::Secret;
 pub use terms::PROTOCOL_VERSION;
 
 use crate::launcher::Launcher;
-use crate::{Port, Watch};
+use crate::{FailureDetector, Port};
 use channel::Encryption;
 use meeting::{Meeting, Reach};
 use mesh::Mesh;
@@ -323,7 +323,7 @@ fn watched<P: Port + 'static>(
     if let Some(launcher) = &launcher {
         launcher.joined();
     }
-    Box::new(Watch::new(port, bound).telling(launcher))
+    Box::new(FailureDetector::new(port, bound).telling(launcher))
 }
 
 impl Listens {

@@ -42,6 +42,7 @@ mod doorbell;
 mod envelope;
 #[cfg(not(loom))]
 mod exit_notice;
+mod failure_detector;
 mod handover;
 mod in_process;
 mod incoming;
@@ -87,11 +88,11 @@ mod tls;
 #[cfg(all(feature = "processes", not(loom)))]
 mod udp;
 mod waiting;
-mod watch;
 
 pub use envelope::{Envelope, Outbox, Payload, PayloadPool};
 #[cfg(not(loom))]
 pub use exit_notice::at_exit;
+pub use failure_detector::FailureDetector;
 pub use handover::Handover;
 pub use in_process::InProcess;
 pub use incoming::Incoming;
@@ -121,4 +122,3 @@ pub use tcp::{Stream, Tcp, TcpLimits};
 #[cfg(all(feature = "processes", not(loom)))]
 pub use udp::{Udp, UdpGroup, UdpKey, UdpLimits, UdpPeer};
 pub use waiting::Waiting;
-pub use watch::Watch;

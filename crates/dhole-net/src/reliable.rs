@@ -37,7 +37,7 @@ pub struct ReliableLimits {
     /// Bytes kept for each peer until they have come. One frame may exceed it.
     pub kept_back: usize,
     /// After how long a peer that answers nothing is lost. One that nothing is sent to is watched
-    /// by [`Watch`](crate::Watch) alone.
+    /// by [`FailureDetector`](crate::FailureDetector) alone.
     pub patience: Duration,
 }
 

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use dhole_model::NodeId;
 use dhole_net::{
-    Loss, Port, Reliable, ReliableLimits, Shm, ShmLink, Stream, Tcp, Udp, UdpKey, UdpLimits,
-    UdpPeer, Watch,
+    FailureDetector, Loss, Port, Reliable, ReliableLimits, Shm, ShmLink, Stream, Tcp, Udp, UdpKey,
+    UdpLimits, UdpPeer,
 };
 
 const BOUND: Duration = Duration::from_secs(8);
@@ -66,7 +66,7 @@ fn takes(
 ) -> Result<(usize, u32), Loss> {
     let clock = Arc::new(AtomicU64::new(0));
     let now = Arc::clone(&clock);
-    let watch = Watch::with_clock(peer, BOUND, move || {
+    let watch = FailureDetector::with_clock(peer, BOUND, move || {
         Duration::from_secs(now.load(Ordering::Relaxed))
     });
     sender.send(PEER, &[&vec![5; bytes]]).expect("room");
@@ -121,7 +121,7 @@ fn who_stops_in_the_middle_of_a_long_frame_is_silent() {
 #[test]
 fn the_rest_of_a_long_frame_goes_where_its_sender_only_beats() {
     for (name, [sender, peer], bytes) in [("tcp", tcp(), 32 << 20), ("shm", shm(), 16 << 20)] {
-        let watch = Watch::new(sender, BOUND);
+        let watch = FailureDetector::new(sender, BOUND);
         watch.send(PEER, &[&vec![5; bytes]]).expect("room");
         let mut whole = None;
         for _ in 0..100_000 {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use dhole_model::NodeId;
-use dhole_net::{Stream, Tcp, Watch};
+use dhole_net::{FailureDetector, Stream, Tcp};
 use dhole_node::{Outcome, Processes, Result, RunError, Settings, StartError, Worker, run_on};
 
 const BOUND: Duration = Duration::from_millis(800);
@@ -39,7 +39,7 @@ fn machines(rounds: &Arc<Rounds>) -> [Processes; 2] {
         streams[1 - node] = Some(Stream::Plain(stream));
         let port = Tcp::new(NodeId::at(node), streams).unwrap();
         let rounds = Arc::clone(rounds);
-        let port = Watch::with_clock(port, BOUND, move || rounds.time());
+        let port = FailureDetector::with_clock(port, BOUND, move || rounds.time());
         Processes::new(Box::new(port), 0).unwrap()
     };
     [machine(0, here), machine(1, there)]

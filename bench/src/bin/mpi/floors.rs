@@ -6,7 +6,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::{Duration, Instant};
 
 use dhole_model::NodeId;
-use dhole_net::{Memory, Mpi, Port, Rights, Rpc, SendError, Shm, ShmLink, Watch};
+use dhole_net::{FailureDetector, Memory, Mpi, Port, Rights, Rpc, SendError, Shm, ShmLink};
 use dhole_node::{Processes, Settings, Worker, run_on};
 use mpi::Threading;
 use mpi::topology::SimpleCommunicator;
@@ -253,7 +253,8 @@ pub fn measure(what: &str) -> Outcome<()> {
                 .for_each(|(c, value)| c.push(value));
         }
     }
-    let machine = Processes::new(Box::new(Watch::new(shm(&world)?, LONG)), 0)?.neighbours(1);
+    let machine =
+        Processes::new(Box::new(FailureDetector::new(shm(&world)?, LONG)), 0)?.neighbours(1);
     let (mut of_mpi, mut of_dhole) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         world.barrier();

@@ -7,7 +7,7 @@ use dhole_model::NodeId;
 
 use super::error::JoinError;
 use super::terms::Terms;
-use crate::{Mpi, Port, Watch};
+use crate::{FailureDetector, Mpi, Port};
 
 /// How long the goodbyes of processes that do not fit together may take.
 const GOODBYE_WITHIN: Duration = Duration::from_secs(1);
@@ -31,7 +31,7 @@ pub(super) fn join(
         port.close(GOODBYE_WITHIN);
     }
     agreed?;
-    Ok(Box::new(Watch::new(port, bound)))
+    Ok(Box::new(FailureDetector::new(port, bound)))
 }
 
 /// Compares what the launcher says with what the library knows, and the terms of all.

@@ -23,7 +23,7 @@ const STUFFING: u8 = 0xe5;
 /// A heartbeat goes to each peer that was sent nothing else for an eighth of the bound. It is
 /// sent, and silence noticed, by whoever polls or parks: some thread must do so all the time, or
 /// the node is silent itself.
-pub struct Watch<P> {
+pub struct FailureDetector<P> {
     inner: P,
     bound: Duration,
     clock: Box<dyn Fn() -> Duration + Send + Sync>,
@@ -61,14 +61,14 @@ struct Silence {
     ours: Duration,
 }
 
-impl<P: Port> Watch<P> {
+impl<P: Port> FailureDetector<P> {
     /// The bound of silence unless something else is said.
     pub const BOUND: Duration = Duration::from_secs(5);
 
     /// Watches the peers of `inner` by this machine's clock.
     pub fn new(inner: P, bound: Duration) -> Self {
         let begun = Instant::now();
-        Watch::with_clock(inner, bound, move || begun.elapsed())
+        FailureDetector::with_clock(inner, bound, move || begun.elapsed())
     }
 
     /// The same by another clock, which never goes back.
@@ -78,7 +78,7 @@ impl<P: Port> Watch<P> {
         clock: impl Fn() -> Duration + Send + Sync + 'static,
     ) -> Self {
         let nodes = inner.nodes();
-        Watch {
+        FailureDetector {
             bound,
             peers: (0..nodes).map(|_| Peer::default()).collect(),
             times: Mutex::new(Times {
@@ -193,7 +193,7 @@ fn is_stuffing<'a>(mut bytes: impl Iterator<Item = &'a u8>) -> bool {
     bytes.all(|&byte| byte == STUFFING)
 }
 
-impl<P: Port> Layer for Watch<P> {
+impl<P: Port> Layer for FailureDetector<P> {
     type Inner = P;
 
     fn inner(&self) -> &P {

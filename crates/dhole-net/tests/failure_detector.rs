@@ -5,14 +5,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use dhole_model::NodeId;
-use dhole_net::{Local, Loss, Port, SendError, Watch};
+use dhole_net::{FailureDetector, Local, Loss, Port, SendError};
 
 const BOUND: Duration = Duration::from_secs(8);
 /// What the clock advances by: less than the part of the bound between two heartbeats.
 const STEP: Duration = Duration::from_millis(500);
 
 struct Watched {
-    ports: Vec<Watch<Local>>,
+    ports: Vec<FailureDetector<Local>>,
     clock: Arc<AtomicU64>,
 }
 
@@ -22,7 +22,7 @@ impl Watched {
         let watch = |port| {
             let clock = clock.clone();
             let now = move || Duration::from_millis(clock.load(Ordering::Relaxed));
-            Watch::with_clock(port, BOUND, now)
+            FailureDetector::with_clock(port, BOUND, now)
         };
         let ports = Local::cluster(nodes).expect("ports").into_iter();
         Watched {
@@ -151,7 +151,7 @@ fn a_long_frame_that_is_on_its_way_keeps_its_sender_alive_and_no_one_else() {
         inner,
         heard: heard.clone(),
     };
-    let port = Watch::with_clock(slow, BOUND, now);
+    let port = FailureDetector::with_clock(slow, BOUND, now);
     let steps = 3 * BOUND.as_millis() / STEP.as_millis();
     for _ in 0..steps {
         // Nodes 1 and 2 say nothing; of node 1 a part of a frame comes.
