@@ -36,6 +36,7 @@ use std::time::Duration;
 
 use dhole_model::NodeId;
 
+mod accept_queue;
 mod address;
 mod build_id;
 mod channel;
@@ -45,8 +46,6 @@ mod environment;
 mod error;
 mod frame;
 mod handshake;
-mod lobby;
-mod meeting;
 mod member;
 mod mesh;
 #[cfg(feature = "mpi")]
@@ -55,6 +54,7 @@ mod mpirun;
 mod open_files;
 mod places;
 mod poll;
+mod rendezvous;
 mod secret;
 mod terms;
 #[cfg(test)]
@@ -70,9 +70,9 @@ pub use terms::PROTOCOL_VERSION;
 use crate::launcher::Launcher;
 use crate::{FailureDetector, Port};
 use channel::Encryption;
-use meeting::{Meeting, Reach};
 use mesh::Mesh;
 use places::Places;
+use rendezvous::{Reach, Rendezvous};
 use terms::Terms;
 
 /// What carries messages between the processes of a cluster.
@@ -293,12 +293,12 @@ impl Meet {
             cause,
         })?;
         let host = self.host.as_deref();
-        let meeting = Meeting::new(me, &self.secret, host, reach, encryption, terms, within)
+        let rendezvous = Rendezvous::new(me, &self.secret, host, reach, encryption, terms, within)
             .listening_to(launcher.as_deref());
         let mesh = match me {
             _ if nodes == 1 => Mesh::alone(),
-            NodeId(0) => meeting.receive(self.listens.listen(&self.meeting, within)?)?,
-            _ => meeting.attend(&self.meeting)?,
+            NodeId(0) => rendezvous.receive(self.listens.listen(&self.meeting, within)?)?,
+            _ => rendezvous.attend(&self.meeting)?,
         };
         let neighbours = match self.transport {
             Transport::Mixed => 1 + mesh.near(),

@@ -56,7 +56,7 @@ impl Binding {
 #[repr(u8)]
 pub(crate) enum Use {
     /// For what nodes tell node 0 while they meet, and it them.
-    Meeting = 0,
+    Rendezvous = 0,
     /// For what the port carries.
     Port = 1,
 }
@@ -184,7 +184,7 @@ impl Handshake {
         let mut body = Body(body);
         let (said, wanted) = (NodeId(body.u16()?), NodeId(body.u16()?));
         self.used = match body.u8()? {
-            0 => Use::Meeting,
+            0 => Use::Rendezvous,
             1 => Use::Port,
             _ => {
                 return Err(HandshakeError::Malformed {

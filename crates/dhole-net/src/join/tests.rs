@@ -9,9 +9,9 @@ use dhole_model::NodeId;
 
 use super::channel::{Channel, Encryption};
 use super::error::{HandshakeError, JoinError};
-use super::meeting::{Meeting, Reach};
 use super::mesh::Mesh;
 use super::places::Places;
+use super::rendezvous::{Reach, Rendezvous};
 use super::secret::Secret;
 use super::terms::Terms;
 use super::{BuildId, Encrypts, PROTOCOL_VERSION};
@@ -59,7 +59,7 @@ impl Node {
         let secret = Secret::new(&self.secret).unwrap();
         let me = NodeId(self.me);
         let encryption = Encryption::new(self.encrypts).unwrap();
-        let it = Meeting::new(
+        let it = Rendezvous::new(
             me,
             &secret,
             self.host,

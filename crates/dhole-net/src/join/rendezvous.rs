@@ -1,5 +1,5 @@
-//! How all processes of a cluster meet: everybody connects to node 0, which tells everybody where
-//! the others are; then each connects to those of lower numbers. When all are connected with all,
+//! The rendezvous of a cluster's processes. Every node connects to node 0, which tells it where the
+//! others are. Then each node connects to those of lower numbers. When all are connected with all,
 //! node 0 lets them go. One thread, one loop, one deadline.
 
 use std::collections::BTreeSet;
@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 use dhole_model::NodeId;
 use rustix::event::{PollFd, PollFlags};
 
+use super::accept_queue::AcceptQueue;
 use super::address;
 use super::channel::{Channel, Encryption, Listener};
 use super::error::{HandshakeError, JoinError};
 use super::frame::{Body, Kind, Reader, put_run};
 use super::handshake::{Met, Session, Use};
-use super::lobby::Lobby;
 use super::mesh::Mesh;
 use super::places::{self, Places};
 use super::poll;
@@ -24,8 +24,8 @@ use super::terms::Terms;
 use super::wire::{Came, Wire};
 use crate::launcher::Launcher;
 
-/// How long the last words of a node that cannot join may take.
-const LAST_WORDS_WITHIN: Duration = Duration::from_millis(200);
+/// How long a node that cannot join may take to say so.
+const FAREWELL_WITHIN: Duration = Duration::from_millis(200);
 /// Between two tries to connect: a listener that is not there yet tells nobody when it is.
 const BETWEEN_TRIES: Duration = Duration::from_millis(50);
 
@@ -46,7 +46,7 @@ pub(crate) enum Reach {
 }
 
 /// A node on its way into its cluster.
-pub(crate) struct Meeting<'a> {
+pub(crate) struct Rendezvous<'a> {
     me: NodeId,
     nodes: usize,
     reach: Reach,
@@ -54,7 +54,7 @@ pub(crate) struct Meeting<'a> {
     host: Option<&'a str>,
     /// The zone of this machine in which it has found node 0.
     zone: u32,
-    lobby: Lobby<'a>,
+    accept_queue: AcceptQueue<'a>,
     began: Instant,
     deadline: Instant,
     /// Node 0 has one with each other node, each other node with node 0.
@@ -78,7 +78,7 @@ struct Guide {
     places: Places,
 }
 
-impl<'a> Meeting<'a> {
+impl<'a> Rendezvous<'a> {
     pub fn new(
         me: NodeId,
         secret: &'a Secret,
@@ -87,15 +87,15 @@ impl<'a> Meeting<'a> {
         encryption: Encryption,
         terms: Terms,
         within: Duration,
-    ) -> Meeting<'a> {
+    ) -> Rendezvous<'a> {
         let (began, nodes) = (Instant::now(), terms.nodes);
-        Meeting {
+        Rendezvous {
             me,
             nodes,
             reach,
             host,
             zone: 0,
-            lobby: Lobby::new(me, secret, encryption, terms),
+            accept_queue: AcceptQueue::new(me, secret, encryption, terms),
             began,
             deadline: began + within,
             guides: (0..nodes).map(|_| None).collect(),
@@ -108,7 +108,7 @@ impl<'a> Meeting<'a> {
     }
 
     /// Does not wait for those of which the launcher says that they are gone.
-    pub fn listening_to(mut self, launcher: Option<&'a Launcher>) -> Meeting<'a> {
+    pub fn listening_to(mut self, launcher: Option<&'a Launcher>) -> Rendezvous<'a> {
         self.launcher = launcher;
         self
     }
@@ -121,7 +121,7 @@ impl<'a> Meeting<'a> {
 
     fn gather(&mut self, listener: TcpListener) -> Result<(), JoinError> {
         let listener = Listener::tcp(listener).map_err(|e| self.system(e))?;
-        self.lobby.listeners.push(listener);
+        self.accept_queue.listeners.push(listener);
         // Who has found the meeting point finds node 0 there for the port's connection too.
         self.listen(None)?;
         self.turn_until(|m| m.missing().is_empty())?;
@@ -129,7 +129,7 @@ impl<'a> Meeting<'a> {
         for guide in &self.guides {
             let places = guide
                 .as_ref()
-                .map_or(&self.lobby.terms.places, |g| &g.places);
+                .map_or(&self.accept_queue.terms.places, |g| &g.places);
             places.write(&mut table);
         }
         self.tell_all(Kind::Table, &table)?;
@@ -147,16 +147,16 @@ impl<'a> Meeting<'a> {
     fn go_there(&mut self, meeting: &str) -> Result<(), JoinError> {
         loop {
             let (stream, address) = self.connect_over_tcp(NODE_0, meeting)?;
-            if self.lobby.listeners.is_empty() {
+            if self.accept_queue.listeners.is_empty() {
                 // Whoever can reach node 0 can reach this node where it reaches node 0.
                 let here = stream.local_addr().map_err(|e| self.system(e))?;
                 self.zone = address::zone(here);
                 self.listen(Some(here))?;
             }
             let channel = Channel::tcp(stream).map_err(|e| self.system(e))?;
-            self.lobby
-                .greet(NODE_0, Use::Meeting, channel, address.to_string())?;
-            let greeting = |m: &Self| m.lobby.is_greeting(NODE_0, Use::Meeting);
+            self.accept_queue
+                .greet(NODE_0, Use::Rendezvous, channel, address.to_string())?;
+            let greeting = |m: &Self| m.accept_queue.is_greeting(NODE_0, Use::Rendezvous);
             self.turn_until(|m| m.guides[0].is_some() || !greeting(m))?;
             if self.guides[0].is_some() {
                 return self.turn_until(|m| m.table.is_some());
@@ -173,7 +173,7 @@ impl<'a> Meeting<'a> {
             first.tcp = meeting.to_owned();
         }
         let lost = |m: &Self, peer: NodeId| {
-            m.channels[peer.index()].is_none() && !m.lobby.is_greeting(peer, Use::Port)
+            m.channels[peer.index()].is_none() && !m.accept_queue.is_greeting(peer, Use::Port)
         };
         let below = || (0..self.me.index()).map(NodeId::at);
         let below: Vec<NodeId> = below().collect();
@@ -195,7 +195,7 @@ impl<'a> Meeting<'a> {
 
     /// Connects to a node as the port needs it.
     fn reach_out(&mut self, peer: NodeId, places: &Places) -> Result<(), JoinError> {
-        let near = self.reach != Reach::Tcp && places.near(&self.lobby.terms.places);
+        let near = self.reach != Reach::Tcp && places.near(&self.accept_queue.terms.places);
         if self.reach == Reach::Near && !near {
             let me = self.me;
             return Err(JoinError::Far { me, peer });
@@ -212,7 +212,7 @@ impl<'a> Meeting<'a> {
                 (channel, address.to_string())
             }
         };
-        self.lobby.greet(peer, Use::Port, channel, address)
+        self.accept_queue.greet(peer, Use::Port, channel, address)
     }
 
     /// Listens for the nodes of higher numbers, at this address if it is over TCP.
@@ -232,15 +232,15 @@ impl<'a> Meeting<'a> {
                 None => address::without_zone(at).to_string(),
             };
             let listener = Listener::tcp(listener).map_err(|e| self.system(e))?;
-            self.lobby.listeners.push(listener);
+            self.accept_queue.listeners.push(listener);
         }
         if self.reach != Reach::Tcp {
-            own.unix = self.lobby.random_name()?;
+            own.unix = self.accept_queue.random_name()?;
             let listener = Listener::unix(&own.unix);
             let listener = listener.map_err(failed(format!("@{}", own.unix)))?;
-            self.lobby.listeners.push(listener);
+            self.accept_queue.listeners.push(listener);
         }
-        self.lobby.terms.places = own;
+        self.accept_queue.terms.places = own;
         Ok(())
     }
 
@@ -343,7 +343,7 @@ impl<'a> Meeting<'a> {
             me: self.me,
             missing,
             waited: self.began.elapsed(),
-            refused: std::mem::take(&mut self.lobby.refused),
+            refused: std::mem::take(&mut self.accept_queue.refused),
         }
     }
 
@@ -363,10 +363,10 @@ impl<'a> Meeting<'a> {
     }
 
     fn turn_within(&mut self, deadline: Instant) -> Result<(), JoinError> {
-        let until = self.lobby.patience_ends();
+        let until = self.accept_queue.patience_ends();
         let until = until.map_or(deadline, |until| until.min(deadline));
         let mut sockets = Vec::new();
-        self.lobby.sockets(&mut sockets);
+        self.accept_queue.sockets(&mut sockets);
         for guide in self.guides.iter().flatten() {
             sockets.push(PollFd::new(&guide.wire.channel, PollFlags::IN));
         }
@@ -395,12 +395,12 @@ impl<'a> Meeting<'a> {
         let expected = |said: NodeId, used| {
             let place = said.index();
             let new = match used {
-                Use::Meeting => me == NODE_0 && guides.get(place).is_some_and(Option::is_none),
+                Use::Rendezvous => me == NODE_0 && guides.get(place).is_some_and(Option::is_none),
                 Use::Port => channels.get(place).is_some_and(Option::is_none),
             };
             said > me && new
         };
-        self.lobby.turn(&expected, &mut met)?;
+        self.accept_queue.turn(&expected, &mut met)?;
         met.into_iter().for_each(|(wire, met)| self.meet(wire, met));
         self.hear_guides()
     }
@@ -418,20 +418,20 @@ impl<'a> Meeting<'a> {
 
     fn meet(&mut self, mut wire: Wire, met: Met) {
         // A few hundred bytes at most, for which a fresh connection has room.
-        let flushed = wire.flush_until(Instant::now() + LAST_WORDS_WITHIN);
+        let flushed = wire.flush_until(Instant::now() + FAREWELL_WITHIN);
         let place = met.peer.index();
         let taken = match met.used {
-            Use::Meeting => self.guides[place].is_some(),
+            Use::Rendezvous => self.guides[place].is_some(),
             Use::Port => self.channels[place].is_some(),
         };
         // Two that both proved to be this node: the second came while the first was heard.
         let twice = HandshakeError::Unexpected { said: met.peer };
         if let Err(cause) = flushed.and(if taken { Err(twice) } else { Ok(()) }) {
-            return self.lobby.refuse(wire.address, cause);
+            return self.accept_queue.refuse(wire.address, cause);
         }
         match met.used {
             Use::Port => self.channels[place] = Some(wire.channel),
-            Use::Meeting => {
+            Use::Rendezvous => {
                 self.guides[place] = Some(Guide {
                     wire,
                     session: met.session,
@@ -530,7 +530,7 @@ impl<'a> Meeting<'a> {
             JoinError::Elsewhere { peer, said } => (*peer, said.clone()),
             error => (self.me, error.to_string()),
         };
-        self.deadline = Instant::now() + LAST_WORDS_WITHIN;
+        self.deadline = Instant::now() + FAREWELL_WITHIN;
         let mut body = failed.0.to_le_bytes().to_vec();
         let most = said.floor_char_boundary(2048);
         put_run(&said.as_bytes()[..most], &mut body);

@@ -20,8 +20,9 @@ const MOST_STRANGERS: usize = 64;
 /// How long a handshake may take.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(5);
 
-/// Where a node receives and greets.
-pub(crate) struct Lobby<'a> {
+/// The connections that a node has accepted or made, until their other ends have proved who they
+/// are.
+pub(crate) struct AcceptQueue<'a> {
     me: NodeId,
     secret: &'a Secret,
     pub terms: Terms,
@@ -41,9 +42,14 @@ struct Waiting {
     greets: bool,
 }
 
-impl<'a> Lobby<'a> {
-    pub fn new(me: NodeId, secret: &'a Secret, encryption: Encryption, terms: Terms) -> Lobby<'a> {
-        Lobby {
+impl<'a> AcceptQueue<'a> {
+    pub fn new(
+        me: NodeId,
+        secret: &'a Secret,
+        encryption: Encryption,
+        terms: Terms,
+    ) -> AcceptQueue<'a> {
+        AcceptQueue {
             me,
             secret,
             terms,
