@@ -28,13 +28,13 @@ pub struct Local {
 
 struct Room {
     nodes: usize,
-    /// From node `f` to node `t`: `lanes[f * nodes + t]`.
-    lanes: Vec<Lane>,
+    /// From node `f` to node `t`: `channels[f * nodes + t]`.
+    channels: Vec<SendChannel>,
     doorbells: Vec<Doorbell>,
 }
 
 #[derive(Default)]
-struct Lane {
+struct SendChannel {
     queue: Mutex<Queue>,
     /// A frame was refused for want of room.
     refused: AtomicBool,
@@ -61,8 +61,8 @@ impl Queue {
 }
 
 impl Room {
-    fn lane(&self, from: NodeId, to: NodeId) -> &Lane {
-        &self.lanes[from.index() * self.nodes + to.index()]
+    fn channel(&self, from: NodeId, to: NodeId) -> &SendChannel {
+        &self.channels[from.index() * self.nodes + to.index()]
     }
 }
 
@@ -74,7 +74,7 @@ impl Local {
     pub fn cluster(nodes: usize) -> io::Result<Vec<Local>> {
         let room = Arc::new(Room {
             nodes,
-            lanes: (0..nodes * nodes).map(|_| Lane::default()).collect(),
+            channels: (0..nodes * nodes).map(|_| SendChannel::default()).collect(),
             doorbells: (0..nodes)
                 .map(|_| Doorbell::new())
                 .collect::<Result<_, _>>()?,
@@ -89,8 +89,8 @@ impl Local {
     }
 
     fn end(&self, peer: NodeId, loss: Loss) {
-        let lane = self.room.lane(self.me(), peer);
-        locked(&lane.queue).end.get_or_insert(loss);
+        let channel = self.room.channel(self.me(), peer);
+        locked(&channel.queue).end.get_or_insert(loss);
         self.room.doorbells[peer.index()].ring();
     }
 }
@@ -126,10 +126,10 @@ impl Port for Local {
 
     fn send(&self, to: NodeId, parts: &[&[u8]]) -> Result<(), SendError> {
         let weight = FRAME + self.peers.admit(to, parts)?;
-        let lane = self.room.lane(self.me(), to);
-        let mut queue = locked(&lane.queue);
+        let channel = self.room.channel(self.me(), to);
+        let mut queue = locked(&channel.queue);
         if !queue.frames.is_empty() && queue.weight + weight > ON_THE_WAY {
-            lane.refused.store(true, Ordering::Relaxed);
+            channel.refused.store(true, Ordering::Relaxed);
             return Err(SendError::Busy { to });
         }
         queue.frames.push_back(parts.concat());
@@ -148,14 +148,14 @@ impl Port for Local {
             if self.peers.loss(peer).is_some() {
                 continue;
             }
-            let lane = self.room.lane(peer, self.me());
+            let channel = self.room.channel(peer, self.me());
             // No more than were there when it began: what `take` sends may bring answers.
-            let waiting = locked(&lane.queue).frames.len();
+            let waiting = locked(&channel.queue).frames.len();
             for _ in 0..waiting {
-                let Some(next) = locked(&lane.queue).pop() else {
+                let Some(next) = locked(&channel.queue).pop() else {
                     break;
                 };
-                if lane.refused.swap(false, Ordering::Relaxed) {
+                if channel.refused.swap(false, Ordering::Relaxed) {
                     self.room.doorbells[peer.index()].ring();
                 }
                 *frame = next;
@@ -163,7 +163,7 @@ impl Port for Local {
                 self.heard[peer.index()].store(true, Ordering::Relaxed);
                 take(peer, &frame);
             }
-            if let Some(end) = locked(&lane.queue).ended() {
+            if let Some(end) = locked(&channel.queue).ended() {
                 self.peers.lose(peer, end);
             }
         }

@@ -3,8 +3,8 @@
 //! MPI offers nothing to sleep on, so [`park`](Port::park) looks from time to time. Who a peer is
 //! and that it is no stranger the launcher answers for.
 
-mod lane;
 mod library;
+mod send_channel;
 #[cfg(test)]
 mod tests;
 
@@ -16,8 +16,8 @@ use dhole_model::NodeId;
 
 pub use self::library::MpiError;
 
-use self::lane::{Lane, PIECE, SMALL, Target};
 use self::library::{Communicator, Finalise, Inside, Posted, Receiving, inside};
+use self::send_channel::{PIECE, SMALL, SendChannel, Target};
 use crate::doorbell::Doorbell;
 use crate::peers::Peers;
 use crate::sync::{locked, try_locked};
@@ -55,9 +55,9 @@ pub struct Mpi {
 struct Shared {
     peers: Peers,
     communicator: Communicator,
-    /// All nodes are in this process, and lanes differ by their tags.
+    /// All nodes are in this process, and channels differ by their tags.
     within: bool,
-    lanes: Vec<Mutex<Lane>>,
+    channels: Vec<Mutex<SendChannel>>,
     /// A frame was refused to this peer.
     refused: Vec<AtomicBool>,
     /// A peer has sent or taken something since somebody asked.
@@ -167,7 +167,7 @@ impl Mpi {
             peers,
             communicator,
             within,
-            lanes: (0..nodes).map(|_| Mutex::default()).collect(),
+            channels: (0..nodes).map(|_| Mutex::default()).collect(),
             refused: (0..nodes).map(|_| AtomicBool::new(false)).collect(),
             heard: (0..nodes).map(|_| AtomicBool::new(false)).collect(),
             busy: AtomicBool::new(false),
@@ -240,8 +240,8 @@ impl Shared {
 
     fn tell(&self, peer: NodeId, what: u8) {
         if let Ok(inside) = inside() {
-            let mut lane = locked(&self.lanes[peer.index()]);
-            let _ = lane.send(&inside, self.target(peer), &[], what, true);
+            let mut channel = locked(&self.channels[peer.index()]);
+            let _ = channel.send(&inside, self.target(peer), &[], what, true);
             self.busy.store(true, Ordering::SeqCst);
         }
     }
@@ -255,19 +255,19 @@ impl Shared {
 
     /// Finds out what peers have taken; whether something is still on its way.
     fn flush(&self, inside: &Inside) -> bool {
-        // Before the lanes are looked at: who sends meanwhile says it again.
+        // Before the channels are looked at: who sends meanwhile says it again.
         self.busy.store(false, Ordering::SeqCst);
         let mut busy = false;
         for peer in self.living() {
-            let Some(mut lane) = try_locked(&self.lanes[peer.index()]) else {
+            let Some(mut channel) = try_locked(&self.channels[peer.index()]) else {
                 continue;
             };
-            if lane.is_busy() {
-                match lane.progress(inside) {
+            if channel.is_busy() {
+                match channel.progress(inside) {
                     Ok(taken) => self.hears(peer, taken),
                     Err(error) => drop(self.broken(peer, &error)),
                 }
-                busy |= lane.is_busy();
+                busy |= channel.is_busy();
             }
         }
         if busy {
@@ -444,7 +444,7 @@ impl Shared {
             kind => Loss::CutOff(format!("a frame of the kind {kind}")),
         };
         self.peers.lose(peer, loss);
-        locked(&self.lanes[peer.index()]).clear();
+        locked(&self.channels[peer.index()]).clear();
     }
 
     /// Whether something has come that nobody has taken.
@@ -481,7 +481,7 @@ impl Shared {
             let refused = &self.refused[peer.index()];
             if refused.load(Ordering::Relaxed)
                 && (self.peers.loss(peer).is_some()
-                    || locked(&self.lanes[peer.index()]).has_some_room())
+                    || locked(&self.channels[peer.index()]).has_some_room())
             {
                 refused.store(false, Ordering::Relaxed);
                 room = true;
@@ -563,9 +563,9 @@ impl Port for Mpi {
         let Ok(inside) = inside() else {
             return Err(SendError::Closed { to });
         };
-        let mut lane = locked(&shared.lanes[to.index()]);
-        let sent = lane.send(&inside, shared.target(to), parts, FRAME, false);
-        if lane.is_busy() {
+        let mut channel = locked(&shared.channels[to.index()]);
+        let sent = channel.send(&inside, shared.target(to), parts, FRAME, false);
+        if channel.is_busy() {
             shared.busy.store(true, Ordering::SeqCst);
         }
         match sent {

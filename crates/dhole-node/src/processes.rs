@@ -43,8 +43,8 @@ use crate::strands::{Maker, Turn};
 use self::agree::Table;
 use self::dump::Dump;
 use self::pace::Pace;
-use self::post::Lane;
-use self::take::Desk;
+use self::post::SendChannel;
+use self::take::Inbox;
 
 /// The nodes of a cluster as processes, of which this one has the node at its end of a port. One
 /// run follows on the other, the same in all processes.
@@ -62,9 +62,9 @@ pub struct Processes {
     /// Whether it goes on when processes are lost.
     survives: AtomicBool,
     /// What goes, by receiver.
-    lanes: Box<[Mutex<Lane>]>,
+    channels: Box<[Mutex<SendChannel>]>,
     /// What comes.
-    desk: Desk,
+    inbox: Inbox,
     /// What begins and ends runs.
     table: Mutex<Table>,
     /// What is used during a run.
@@ -144,8 +144,8 @@ impl Processes {
             run: AtomicU32::new(0),
             on: AtomicBool::new(false),
             survives: AtomicBool::new(false),
-            lanes: (0..nodes).map(|_| Mutex::default()).collect(),
-            desk: Desk::new(nodes),
+            channels: (0..nodes).map(|_| Mutex::default()).collect(),
+            inbox: Inbox::new(nodes),
             table: Mutex::new(Table::new(nodes)),
             here: RwLock::new(None),
             pace: Pace::new(nodes, &*port),
@@ -215,8 +215,8 @@ impl Processes {
 
     /// What goes to others says from here on what is in this cluster.
     fn tells_of(&self, cluster: Option<&Arc<Cluster>>) {
-        for lane in &self.lanes {
-            lock(lane).cluster = cluster.cloned();
+        for channel in &self.channels {
+            lock(channel).cluster = cluster.cloned();
         }
     }
 
@@ -456,7 +456,7 @@ impl Apart for Processes {
 
     fn open(&self, cluster: &Arc<Cluster>, pool: &Arc<PayloadPool>, survives: bool) {
         self.survives.store(survives, Ordering::Release);
-        self.desk.clear();
+        self.inbox.clear();
         self.tells_of(Some(cluster));
         cluster.learn_at_most(self.limits.learnt);
         let (cluster, pool) = (Arc::clone(cluster), Arc::clone(pool));
@@ -495,7 +495,7 @@ impl Apart for Processes {
         *here = None;
         drop(here);
         self.tells_of(None);
-        self.desk.clear();
+        self.inbox.clear();
         self.pace.idle();
         self.on.store(false, Ordering::SeqCst);
     }

@@ -1,10 +1,10 @@
 //! Messages that go to other processes, and the runs of objects that go before them.
 //!
-//! Whoever sends to a node holds its *lane* from the moment at which it is decided what the node
+//! A sender to a node holds its *send channel* from the moment at which it is decided what the node
 //! has to be told of objects until that is on its way: so nothing that goes there later can name
 //! an object before it is told of. A sender that finds no room takes what comes meanwhile, for its
 //! peer may be in the same position; what that leads to goes to the outbox that is being sent, and
-//! so a sender waits for no lane while it holds one.
+//! so a sender waits for no channel while it holds one.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -19,9 +19,9 @@ use super::oversize::oversize;
 use super::{Processes, lock};
 use crate::machine::Receivers;
 
-/// What goes to one node.
+/// What this node sends to one other node.
 #[derive(Default)]
-pub(super) struct Lane {
+pub(super) struct SendChannel {
     /// The beginning of the frame that is made.
     buffer: Vec<u8>,
     /// What it is told of, while a run is on.
@@ -35,7 +35,7 @@ struct Before {
     payload: usize,
 }
 
-/// A lane's buffer that has grown past this is not kept.
+/// A channel's buffer that has grown past this is not kept.
 const MOST_KEPT: usize = 1 << 20;
 
 /// A frame that is longer takes its time, for which nobody is to wait who needs the node's lock.
@@ -98,7 +98,7 @@ impl Processes {
     }
 
     /// Sends one message to several nodes in one frame, but for those that have to be told of
-    /// objects before it. Their lanes are taken in the order of their numbers, and nobody else
+    /// objects before it. Their channels are taken in the order of their numbers, and nobody else
     /// waits for one while it has others.
     fn post_alike(
         &self,
@@ -109,9 +109,11 @@ impl Processes {
     ) {
         let (message, payload) = (&envelope.body, &envelope.payload);
         to.sort_unstable();
-        let lanes = to.iter().filter_map(|to| self.lanes.get(to.index()));
-        let lanes: Vec<_> = lanes.map(lock).collect();
-        let cluster = lanes.first().and_then(|lane| lane.cluster.as_ref());
+        let channels = to.iter().filter_map(|to| self.channels.get(to.index()));
+        let channels: Vec<_> = channels.map(lock).collect();
+        let cluster = channels
+            .first()
+            .and_then(|channel| channel.cluster.as_ref());
         let mut news = Vec::new();
         let has_news = |node: &mut NodeId| {
             news.clear();
@@ -133,7 +135,7 @@ impl Processes {
             // Whoever is lost is found out about where losses are told.
             let _ = self.push_by(receivers, send, out);
         }
-        drop(lanes);
+        drop(channels);
         for to in apart {
             let sent = self.post_message(receivers, to, message, payload, false, out);
             self.fail_if_impossible(receivers, message, sent, out);
@@ -225,9 +227,9 @@ impl Processes {
         out: &mut Outbox<Message>,
     ) -> Result<(), SendError> {
         let nodes = self.nodes;
-        let lane = self.lanes.get(to.index());
-        let mut lane = lock(lane.ok_or(SendError::NoSuchNode { to, nodes })?);
-        let Lane { buffer, cluster } = &mut *lane;
+        let channel = self.channels.get(to.index());
+        let mut channel = lock(channel.ok_or(SendError::NoSuchNode { to, nodes })?);
+        let SendChannel { buffer, cluster } = &mut *channel;
         loop {
             let mut frame = std::mem::take(buffer);
             frame.clear();
@@ -311,15 +313,15 @@ impl Processes {
 
     /// Sends a message whose bytes are these, its payload behind them, if nothing has to go before
     /// it, nobody sends there and there is room; whether it was sent. Waits for nobody: whoever has
-    /// a lane may wait for the node's lock, which the caller may hold.
+    /// a channel may wait for the node's lock, which the caller may hold.
     pub(super) fn post_bytes(&self, to: NodeId, parts: [&[u8]; 2], lazy: bool) -> bool {
-        let lane = self.lanes.get(to.index());
-        let Some(Ok(lane)) = lane.map(Mutex::try_lock) else {
+        let channel = self.channels.get(to.index());
+        let Some(Ok(channel)) = channel.map(Mutex::try_lock) else {
             return false;
         };
         let [first, second] = parts;
         let bytes = first.len() + second.len();
-        let cluster = lane.cluster.as_ref();
+        let cluster = channel.cluster.as_ref();
         let most = self.port.offers().largest.min(self.limits.message);
         if HEADER + bytes > most.min(AT_ONCE)
             || cluster.is_some_and(|cluster| cluster.has_to_announce(to))
@@ -389,11 +391,11 @@ impl Processes {
     /// Sends what begins or ends a run.
     pub(super) fn tell(&self, receivers: &Receivers<'_>, to: NodeId, kind: Kind, what: &[u8]) {
         let mut out = Outbox::default();
-        let lane = lock(&self.lanes[to.index()]);
+        let channel = lock(&self.channels[to.index()]);
         let header = self.header(kind, 0, what.len());
         // Whoever is lost is found out about where losses are told.
         let _ = self.push(receivers, to, &[&header, what], &mut out);
-        drop(lane);
+        drop(channel);
         self.post_all(receivers, &mut out);
     }
 

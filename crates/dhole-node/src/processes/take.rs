@@ -3,7 +3,7 @@
 //!
 //! What comes is *collected* first, which takes a moment, and then *delivered*, in its order and by
 //! one thread at a time, which takes as long as the node takes: it may be in a call of the program,
-//! or execute an operation. Meanwhile others can go on to collect. Who delivers has a tray of its
+//! or execute an operation. Meanwhile others can go on to collect. Who delivers has a queue of its
 //! own for what it collects itself, which is all that comes as a rule.
 
 #[cfg(test)]
@@ -29,34 +29,34 @@ use crate::machine::{LostNode, Receivers};
 /// What a message counts beside its bytes.
 const EACH: usize = 128;
 
-/// Where what comes is put that cannot be given to the node at once.
-pub(super) struct Desk {
+/// The frames that have come and cannot be given to the node at once.
+pub(super) struct Inbox {
     peers: Box<[Peer]>,
     /// The node is ready for messages.
     ready: AtomicBool,
     early: Mutex<Early>,
     /// What others than who delivers have collected, in the order in which it came, and behind
-    /// what lies in the tray.
+    /// what lies in the queue.
     collected: Mutex<VecDeque<Counted>>,
     /// What that counts.
     waits: AtomicUsize,
     /// Whoever delivers has this.
-    tray: Mutex<Tray>,
+    queue: Mutex<Queue>,
     /// Who was cut off since losses were last looked at, and why.
     cut_off: Mutex<Vec<(NodeId, String)>>,
     any_cut_off: AtomicBool,
 }
 
-/// What who delivers has collected, in the order in which it came.
+/// The messages that the delivering thread has collected, in the order in which they came.
 #[derive(Default)]
-struct Tray {
+struct Queue {
     /// The beginning of this is the first frame of a look: mostly there is no other.
     first: Vec<u8>,
     /// What came after it.
     rest: VecDeque<Came>,
 }
 
-/// A message that lies in [`Tray::first`], which the node may take by its bytes.
+/// A message that lies in [`Queue::first`], which the node may take by its bytes.
 struct First {
     from: NodeId,
     /// Where its bytes are, and those of its payload.
@@ -94,7 +94,7 @@ impl Brought<'_> {
     }
 }
 
-impl Tray {
+impl Queue {
     /// Room for the first frame of a look.
     #[inline]
     fn room(&mut self, bytes: usize) -> &mut [u8] {
@@ -105,7 +105,7 @@ impl Tray {
     }
 
     fn clear(&mut self) {
-        *self = Tray::default();
+        *self = Queue::default();
     }
 }
 
@@ -174,9 +174,9 @@ impl Counted {
     }
 }
 
-impl Desk {
-    pub fn new(nodes: usize) -> Desk {
-        Desk {
+impl Inbox {
+    pub fn new(nodes: usize) -> Inbox {
+        Inbox {
             peers: (0..nodes).map(|_| Peer::default()).collect(),
             ready: AtomicBool::new(false),
             early: Mutex::new(Early {
@@ -185,7 +185,7 @@ impl Desk {
             }),
             collected: Mutex::default(),
             waits: AtomicUsize::new(0),
-            tray: Mutex::default(),
+            queue: Mutex::default(),
             cut_off: Mutex::default(),
             any_cut_off: AtomicBool::new(false),
         }
@@ -194,7 +194,7 @@ impl Desk {
     /// A run begins or is over: nothing of the one before is left, and its node is gone.
     pub fn clear(&self) {
         self.ready.store(false, Ordering::SeqCst);
-        lock(&self.tray).clear();
+        lock(&self.queue).clear();
         lock(&self.collected).clear();
         self.waits.store(0, Ordering::SeqCst);
         for peer in &self.peers {
@@ -202,11 +202,11 @@ impl Desk {
         }
     }
 
-    /// The tray, where nobody has it.
-    fn try_tray(&self) -> Option<MutexGuard<'_, Tray>> {
-        match self.tray.try_lock() {
-            Ok(tray) => Some(tray),
-            Err(TryLockError::Poisoned(tray)) => Some(tray.into_inner()),
+    /// The queue, where no thread has it.
+    fn try_queue(&self) -> Option<MutexGuard<'_, Queue>> {
+        match self.queue.try_lock() {
+            Ok(queue) => Some(queue),
+            Err(TryLockError::Poisoned(queue)) => Some(queue.into_inner()),
             Err(TryLockError::WouldBlock) => None,
         }
     }
@@ -247,34 +247,34 @@ impl Peer {
 impl Processes {
     /// Takes what has come, and returns how much that was. What it leads to goes to `out`.
     pub(super) fn poll(&self, receivers: &Receivers<'_>, out: &mut Outbox<Message>) -> usize {
-        let desk = &self.desk;
-        let (mut tray, mut first) = (None, None);
+        let inbox = &self.inbox;
+        let (mut queue, mut first) = (None, None);
         let mut taken = self.collect(&mut |from, frame| {
-            if tray.is_none() {
-                tray = desk.try_tray();
+            if queue.is_none() {
+                queue = inbox.try_queue();
             }
-            match &mut tray {
+            match &mut queue {
                 // What was collected before by others goes first. No frame is taken by two threads
                 // at once, so none of them comes in between.
-                Some(tray) if !desk.has_collected() => {
-                    self.take_to(tray, &mut first, from, frame);
+                Some(queue) if !inbox.has_collected() => {
+                    self.take_to(queue, &mut first, from, frame);
                 }
                 _ => self.take_aside(from, frame),
             }
         });
-        if desk.any_cut_off.load(Ordering::Relaxed) {
+        if inbox.any_cut_off.load(Ordering::Relaxed) {
             taken += self.lose_cut_off(receivers, out);
         }
         self.port.lost(&mut |node, loss| {
             taken += 1;
             self.lose(receivers, node, &loss.to_string(), out);
         });
-        taken + self.deliver((tray, first), receivers, out)
+        taken + self.deliver((queue, first), receivers, out)
     }
 
     /// Has frames taken that have come to the port, and returns how many those were.
     fn collect(&self, take: &mut dyn FnMut(NodeId, Incoming<'_>)) -> usize {
-        if self.desk.waits.load(Ordering::SeqCst) > self.limits.collected {
+        if self.inbox.waits.load(Ordering::SeqCst) > self.limits.collected {
             // The others take what is kept for them, and hear that this process is alive.
             self.port.flush();
             return 0;
@@ -282,23 +282,23 @@ impl Processes {
         self.port.poll_in_place(take)
     }
 
-    /// Takes a frame to the tray. The first of a look is copied there from where it came, and what
+    /// Takes a frame to the queue. The first of a look is copied there from where it came, and what
     /// the node may take by its bytes stays there.
     #[inline]
     fn take_to(
         &self,
-        tray: &mut Tray,
+        queue: &mut Queue,
         first: &mut Option<First>,
         from: NodeId,
         mut frame: Incoming<'_>,
     ) {
         let bytes = frame.len();
-        if first.is_some() || !tray.rest.is_empty() || bytes > MOST_FIRST {
-            let put = &mut |message: Brought<'_>| tray.rest.push_back(message.kept().0);
+        if first.is_some() || !queue.rest.is_empty() || bytes > MOST_FIRST {
+            let put = &mut |message: Brought<'_>| queue.rest.push_back(message.kept().0);
             return self.take(from, frame.bytes(), put);
         }
-        frame.copy(0, tray.room(bytes));
-        let Tray { first: room, rest } = tray;
+        frame.copy(0, queue.room(bytes));
+        let Queue { first: room, rest } = queue;
         self.take(from, &room[..bytes], &mut |message| match message {
             Brought::Bytes(from, message) => {
                 let lies = bytes - message.len()..bytes;
@@ -311,14 +311,14 @@ impl Processes {
     /// Takes a frame for who delivers.
     fn take_aside(&self, from: NodeId, mut frame: Incoming<'_>) {
         self.take(from, frame.bytes(), &mut |message| {
-            self.desk.put(message.kept());
+            self.inbox.put(message.kept());
         });
     }
 
     /// Those that were cut off are lost to the run; how many they are.
     fn lose_cut_off(&self, receivers: &Receivers<'_>, out: &mut Outbox<Message>) -> usize {
-        self.desk.any_cut_off.store(false, Ordering::SeqCst);
-        let cut_off = std::mem::take(&mut *lock(&self.desk.cut_off));
+        self.inbox.any_cut_off.store(false, Ordering::SeqCst);
+        let cut_off = std::mem::take(&mut *lock(&self.inbox.cut_off));
         let many = cut_off.len();
         for (node, why) in cut_off {
             let how = format!("it was cut off by {}, for it sent {why}", self.me);
@@ -331,23 +331,23 @@ impl Processes {
         many
     }
 
-    /// Gives what was collected to the node, first what came first and what lies in the tray of who
-    /// has it, and returns how many messages that were: none while another thread does so, which
-    /// will find what was collected meanwhile.
+    /// Gives what was collected to the node, first what came first and what lies in the queue of
+    /// who has it, and returns how many messages that were: none while another thread does so,
+    /// which will find what was collected meanwhile.
     fn deliver<'a>(
         &'a self,
-        (mut tray, first): (Option<MutexGuard<'a, Tray>>, Option<First>),
+        (mut queue, first): (Option<MutexGuard<'a, Queue>>, Option<First>),
         receivers: &Receivers<'_>,
         out: &mut Outbox<Message>,
     ) -> usize {
         let mut delivered = 0;
-        if let (Some(tray), Some(First { from, lies })) = (&tray, first) {
-            self.hand_over_bytes(receivers, from, &tray.first[lies], out);
+        if let (Some(queue), Some(First { from, lies })) = (&queue, first) {
+            self.hand_over_bytes(receivers, from, &queue.first[lies], out);
             delivered += 1;
         }
         loop {
-            if let Some(mut tray) = tray {
-                while let Some(came) = tray.rest.pop_front().or_else(|| self.desk.next()) {
+            if let Some(mut queue) = queue {
+                while let Some(came) = queue.rest.pop_front().or_else(|| self.inbox.next()) {
                     match came {
                         Came::Whole(envelope) => self.hand_over(receivers, envelope, out),
                         Came::Bytes(from, bytes) => {
@@ -357,11 +357,11 @@ impl Processes {
                     delivered += 1;
                 }
             }
-            if !self.desk.has_collected() {
+            if !self.inbox.has_collected() {
                 return delivered;
             }
-            tray = self.desk.try_tray();
-            if tray.is_none() {
+            queue = self.inbox.try_queue();
+            if queue.is_none() {
                 return delivered;
             }
         }
@@ -395,7 +395,7 @@ impl Processes {
     /// in the node or in the program; how long it may take until it does so again.
     pub fn attend(&self) -> Duration {
         let due = self.port.beat();
-        let stuck = self.desk.try_tray().is_none();
+        let stuck = self.inbox.try_queue().is_none();
         if stuck && self.collect(&mut |from, frame| self.take_aside(from, frame)) > 0 {
             // Whoever was stuck may have looked for the last time before.
             self.port.unpark();
@@ -409,16 +409,16 @@ impl Processes {
         let mut out = Outbox::default();
         // Whoever has seen that this process is not ready keeps its frame before, or learns
         // afterwards that it is: what came first is put first, and nothing stays behind. Who has
-        // the tray, whose frames go before what was put, has given it back by then.
-        let tray = lock(&self.desk.tray);
-        let mut early = lock(&self.desk.early);
+        // the queue, whose frames go before what was put, has given it back by then.
+        let queue = lock(&self.inbox.queue);
+        let mut early = lock(&self.inbox.early);
         for Kept { from, frame, .. } in early.take(self.run()) {
             self.take_when(true, from, &frame, &mut |message| {
-                self.desk.put(message.kept());
+                self.inbox.put(message.kept());
             });
         }
-        self.desk.ready.store(true, Ordering::SeqCst);
-        drop((early, tray));
+        self.inbox.ready.store(true, Ordering::SeqCst);
+        drop((early, queue));
         let lost: Vec<LostNode> = lock(&self.table).lost().cloned().collect();
         for LostNode { node, how } in lost {
             self.tell_of_loss(receivers, node, &how, &mut out);
@@ -430,13 +430,13 @@ impl Processes {
     /// Takes one frame, and cuts its sender off if it is one that no sound process sends.
     #[inline]
     fn take(&self, from: NodeId, bytes: &[u8], put: &mut dyn FnMut(Brought<'_>)) {
-        let ready = self.desk.ready.load(Ordering::SeqCst);
+        let ready = self.inbox.ready.load(Ordering::SeqCst);
         self.take_when(ready, from, bytes, put);
     }
 
     /// The same, where the node is ready for messages, or is not yet.
     fn take_when(&self, ready: bool, from: NodeId, bytes: &[u8], put: &mut dyn FnMut(Brought<'_>)) {
-        if self.desk.peers[from.index()]
+        if self.inbox.peers[from.index()]
             .cut_off
             .load(Ordering::Relaxed)
         {
@@ -457,7 +457,7 @@ impl Processes {
         bytes: &[u8],
         put: &mut dyn FnMut(Brought<'_>),
     ) -> Result<(), String> {
-        let peer = &self.desk.peers[from.index()];
+        let peer = &self.inbox.peers[from.index()];
         let run = self.run();
         if let Some(frame) = Frame::of_message(bytes, run)
             && ready
@@ -513,7 +513,7 @@ impl Processes {
         frame: Frame<'_>,
         put: &mut dyn FnMut(Brought<'_>),
     ) -> Result<(), String> {
-        let peer = &self.desk.peers[from.index()];
+        let peer = &self.inbox.peers[from.index()];
         let begun = match peer.begun.load(Ordering::Acquire) {
             true => lock(&peer.parts).bytes(),
             false => 0,
@@ -587,8 +587,8 @@ impl Processes {
         if lock(&self.table).is_parting() {
             return Ok(true);
         }
-        let mut early = lock(&self.desk.early);
-        if self.desk.ready.load(Ordering::SeqCst) && run <= self.run() {
+        let mut early = lock(&self.inbox.early);
+        if self.inbox.ready.load(Ordering::SeqCst) && run <= self.run() {
             return Ok(false);
         }
         // One message may be as long as any, and more than all others together.
@@ -603,17 +603,17 @@ impl Processes {
 
     /// Listens to a peer no longer.
     fn cut_off(&self, node: NodeId, why: String) {
-        let peer = &self.desk.peers[node.index()];
+        let peer = &self.inbox.peers[node.index()];
         peer.cut_off.store(true, Ordering::Relaxed);
         peer.begin_anew();
-        lock(&self.desk.cut_off).push((node, why));
-        self.desk.any_cut_off.store(true, Ordering::SeqCst);
+        lock(&self.inbox.cut_off).push((node, why));
+        self.inbox.any_cut_off.store(true, Ordering::SeqCst);
     }
 
     /// Ends the connections to those that were cut off, now that they have heard why.
     pub(super) fn give_up_cut_off(&self) {
         for node in self.others() {
-            if self.desk.peers[node.index()]
+            if self.inbox.peers[node.index()]
                 .cut_off
                 .load(Ordering::Relaxed)
             {
@@ -677,7 +677,7 @@ impl Processes {
             body,
             payload,
         };
-        self.desk.put(Counted::new(envelope, 0));
+        self.inbox.put(Counted::new(envelope, 0));
     }
 }
 

@@ -43,8 +43,8 @@ fn no_more_is_collected_than_may_be_and_nothing_of_it_is_lost() {
     let (peer, port) = (ports.pop().unwrap(), ports.pop().unwrap());
     let machine = Processes::new(Box::new(port), 0).unwrap().limits(limits);
     machine.run.store(1, Ordering::SeqCst);
-    machine.desk.ready.store(true, Ordering::SeqCst);
-    let stuck = machine.desk.try_tray().unwrap();
+    machine.inbox.ready.store(true, Ordering::SeqCst);
+    let stuck = machine.inbox.try_queue().unwrap();
     // One at a time: what one look brings may exceed the limit.
     let mut sent = 0;
     while sent < 10 * WITHIN {
@@ -52,8 +52,8 @@ fn no_more_is_collected_than_may_be_and_nothing_of_it_is_lost() {
         sent += 1;
         machine.attend();
         let kept = sent.min(WITHIN + 1);
-        assert_eq!(machine.desk.waits.load(Ordering::SeqCst), kept * counts);
-        assert_eq!(lock(&machine.desk.collected).len(), kept);
+        assert_eq!(machine.inbox.waits.load(Ordering::SeqCst), kept * counts);
+        assert_eq!(lock(&machine.inbox.collected).len(), kept);
     }
     // The others find no room.
     while peer.send(NodeId(0), &[&frame]).is_ok() {
@@ -62,7 +62,7 @@ fn no_more_is_collected_than_may_be_and_nothing_of_it_is_lost() {
     let refused = peer.send(NodeId(0), &[&frame]);
     assert_eq!(refused, Err(SendError::Busy { to: NodeId(0) }));
     machine.attend();
-    assert_eq!(lock(&machine.desk.collected).len(), WITHIN + 1);
+    assert_eq!(lock(&machine.inbox.collected).len(), WITHIN + 1);
 
     drop(stuck);
     let mut out = Outbox::default();
@@ -70,7 +70,7 @@ fn no_more_is_collected_than_may_be_and_nothing_of_it_is_lost() {
     assert_eq!(delivered, WITHIN + 1, "first what was collected");
     peer.send(NodeId(0), &[&frame]).unwrap_err();
     assert_eq!(machine.poll(&[], &mut out), 2 * (sent - delivered));
-    assert!(!machine.desk.has_collected());
+    assert!(!machine.inbox.has_collected());
     peer.send(NodeId(0), &[&frame]).unwrap();
 }
 
@@ -110,9 +110,9 @@ fn bytes_go_where_there_is_room_and_nobody_sends_and_wait_for_nothing() {
         !machine.post_bytes(NodeId(1), [&long, &[]], true),
         "it takes long"
     );
-    let lane = lock(&machine.lanes[1]);
+    let channel = lock(&machine.channels[1]);
     assert!(!post(1), "somebody sends there");
-    drop(lane);
+    drop(channel);
     let went = (0..).take_while(|_| post(1)).count();
     assert_eq!(peer.poll(&mut |_, _| ()), went);
     assert!(post(1), "there is room again");
@@ -121,7 +121,7 @@ fn bytes_go_where_there_is_room_and_nobody_sends_and_wait_for_nothing() {
     let settled = |_| cluster.settle(Cluster::window_of(cluster.ids_left()), 1);
     assert!((0..1000).map(settled).any(|settled| settled.is_ok()));
     let node = Monitor::new(&cluster, NodeId(0), ());
-    lock(&machine.lanes[1]).cluster = Some(Arc::clone(&cluster));
+    lock(&machine.channels[1]).cluster = Some(Arc::clone(&cluster));
     assert!(post(1), "there is nothing to tell");
     node.lock().split().0.alloc(7_u64).unwrap();
     assert!(!post(1), "who gets a reference has to know of what");
@@ -133,7 +133,7 @@ fn objects_that_find_no_room_go_later_in_their_order_and_count_once() {
     let (peer, port) = (ports.pop().unwrap(), ports.pop().unwrap());
     let machine = Processes::new(Box::new(port), 0).unwrap();
     machine.run.store(1, Ordering::SeqCst);
-    machine.desk.ready.store(true, Ordering::SeqCst);
+    machine.inbox.ready.store(true, Ordering::SeqCst);
     let cluster = Cluster::new(2).unwrap();
     let pool = Arc::new(PayloadPool::default());
     let node = Node::new(NodeId(0), 2, &Settings::nodes(2), &cluster, &pool);
@@ -303,7 +303,7 @@ fn what_a_look_brings_is_delivered_in_its_order_wherever_it_lies() {
     let receiver = Noting::default();
     let receivers = [&receiver as &dyn Receiver<Message>];
     let mut out = Outbox::default();
-    machine.desk.ready.store(true, Ordering::SeqCst);
+    machine.inbox.ready.store(true, Ordering::SeqCst);
     let order = |n: usize| [n % 7, n / 7 % 7, n / 49 % 7, n / 343];
     for order in (0..7 * 7 * 7 * 7).map(order) {
         for frame in order.iter().flat_map(|&at| &brought[at].0) {
@@ -356,7 +356,7 @@ fn what_is_of_another_run_or_too_long_is_not_taken_as_most_is() {
     let not_ready = (false, (of_run(1), 0, false));
     for (ready, (frame, taken, cut_off)) in ready.chain([not_ready]) {
         let (peer, machine) = of_run_1(limits);
-        machine.desk.ready.store(ready, Ordering::SeqCst);
+        machine.inbox.ready.store(ready, Ordering::SeqCst);
         let receiver = Noting::default();
         let receivers = [&receiver as &dyn Receiver<Message>];
         peer.send(NodeId(0), &[&frame]).unwrap();
@@ -365,7 +365,7 @@ fn what_is_of_another_run_or_too_long_is_not_taken_as_most_is() {
             .iter()
             .filter(|it| matches!(it, Noted::Bytes(_)))
             .count();
-        let is_cut_off = machine.desk.peers[1].cut_off.load(Ordering::SeqCst);
+        let is_cut_off = machine.inbox.peers[1].cut_off.load(Ordering::SeqCst);
         assert_eq!((bytes, is_cut_off), (taken, cut_off), "{:?}", &frame[..16]);
     }
 }
@@ -393,16 +393,16 @@ fn what_came_before_the_node_was_ready_is_delivered_in_its_order_and_none_is_lef
     assert_eq!(noted(), [bytes(1), bytes(2)]);
     // Who has found before that the node is not ready comes to keep its frame only now.
     machine.take_when(false, NodeId(1), &of_run(1, 3), &mut |message| {
-        machine.desk.put(message.kept());
+        machine.inbox.put(message.kept());
     });
     machine.poll(&receivers, &mut out);
     assert_eq!(noted(), [bytes(3)]);
     let kept = || {
-        let early = lock(&machine.desk.early);
+        let early = lock(&machine.inbox.early);
         (early.frames.len(), early.bytes[1])
     };
     assert_eq!(kept(), (1, EACH + of_run(2, 4).len()), "of the next run");
-    machine.desk.clear();
+    machine.inbox.clear();
     machine.run.store(2, Ordering::SeqCst);
     machine.take_early(&receivers);
     assert_eq!((noted(), kept()), (vec![bytes(4)], (0, 0)));

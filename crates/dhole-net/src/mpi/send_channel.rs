@@ -27,7 +27,7 @@ const MOST_KEPT: usize = 256 << 10;
 
 /// Frames to one peer.
 #[derive(Default)]
-pub(super) struct Lane {
+pub(super) struct SendChannel {
     /// Marks, and what lies between each and the one before.
     marks: VecDeque<(UnderWay, usize)>,
     before_marks: usize,
@@ -48,7 +48,7 @@ pub(super) struct Target {
     pub large_tag: i32,
 }
 
-impl Lane {
+impl SendChannel {
     /// Sends `parts` and `last` behind them; not where there is no room, unless it `must`.
     pub fn send(
         &mut self,
@@ -139,7 +139,7 @@ impl Lane {
         }
     }
 
-    /// Whether something is on its way that [`progress`](Lane::progress) may find done.
+    /// Whether something is on its way that [`progress`](SendChannel::progress) may find done.
     pub fn is_busy(&self) -> bool {
         !self.marks.is_empty() || !self.needed.is_empty()
     }
@@ -173,6 +173,6 @@ impl Lane {
 
     /// Forgets what is on its way: the peer takes nothing any more.
     pub fn clear(&mut self) {
-        *self = Lane::default();
+        *self = SendChannel::default();
     }
 }
