@@ -12,7 +12,7 @@ use crate::{Access, Own, Ref, Share};
 /// reference into the space it ends before anything that takes the worker mutably.
 ///
 /// ```
-/// # use dhole_heap::{Access, Cursor, Ref, Share};
+/// # use dhole_heap::{Access, ObjectCursor, Ref, Share};
 /// #[derive(Share)]
 /// # #[share(crate = "dhole_heap")]
 /// struct Item {
@@ -44,7 +44,7 @@ use crate::{Access, Own, Ref, Share};
 ///     *seen
 /// }
 /// ```
-pub struct Cursor<'w, W, T> {
+pub struct ObjectCursor<'w, W, T> {
     w: &'w W,
     reference: Ref<T>,
     object: &'w T,
@@ -55,9 +55,9 @@ impl<T: Share> Ref<T> {
     /// [`get`](Ref::get).
     #[inline(always)]
     #[track_caller]
-    pub fn at<'w, 'id: 'w, W: Access<'id>>(self, w: &'w W) -> Cursor<'w, W, T> {
+    pub fn at<'w, 'id: 'w, W: Access<'id>>(self, w: &'w W) -> ObjectCursor<'w, W, T> {
         let object = read(self, w, Location::caller());
-        Cursor {
+        ObjectCursor {
             w,
             reference: self,
             object,
@@ -73,9 +73,9 @@ impl<T: Share> Ref<T> {
     pub fn try_at<'w, 'id: 'w, W: Access<'id>>(
         self,
         w: &'w W,
-    ) -> Result<Cursor<'w, W, T>, W::Error> {
+    ) -> Result<ObjectCursor<'w, W, T>, W::Error> {
         let object = try_read(self, w, Location::caller())?;
-        Ok(Cursor {
+        Ok(ObjectCursor {
             w,
             reference: self,
             object,
@@ -83,7 +83,7 @@ impl<T: Share> Ref<T> {
     }
 }
 
-impl<'w, W, T> Cursor<'w, W, T> {
+impl<'w, W, T> ObjectCursor<'w, W, T> {
     /// The object, for as long as the worker is borrowed: longer, perhaps, than the cursor is.
     #[inline(always)]
     pub fn get(self) -> &'w T {
@@ -99,7 +99,7 @@ impl<'w, W, T> Cursor<'w, W, T> {
     /// A cursor at the object that `field` of this one refers to. Fails as [`get`](Ref::get).
     #[inline(always)]
     #[track_caller]
-    pub fn to<'id: 'w, L: Link>(self, field: impl FnOnce(&'w T) -> L) -> Cursor<'w, W, L::To>
+    pub fn to<'id: 'w, L: Link>(self, field: impl FnOnce(&'w T) -> L) -> ObjectCursor<'w, W, L::To>
     where
         W: Access<'id>,
     {
@@ -113,7 +113,7 @@ impl<'w, W, T> Cursor<'w, W, T> {
     pub fn follow<'id: 'w, L: Link>(
         self,
         field: impl FnOnce(&'w T) -> Option<L>,
-    ) -> Option<Cursor<'w, W, L::To>>
+    ) -> Option<ObjectCursor<'w, W, L::To>>
     where
         W: Access<'id>,
     {
@@ -122,16 +122,16 @@ impl<'w, W, T> Cursor<'w, W, T> {
     }
 }
 
-impl<W, T> Clone for Cursor<'_, W, T> {
+impl<W, T> Clone for ObjectCursor<'_, W, T> {
     #[inline(always)]
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<W, T> Copy for Cursor<'_, W, T> {}
+impl<W, T> Copy for ObjectCursor<'_, W, T> {}
 
-impl<W, T> Deref for Cursor<'_, W, T> {
+impl<W, T> Deref for ObjectCursor<'_, W, T> {
     type Target = T;
 
     #[inline(always)]
@@ -140,7 +140,7 @@ impl<W, T> Deref for Cursor<'_, W, T> {
     }
 }
 
-impl<W, T: fmt::Debug> fmt::Debug for Cursor<'_, W, T> {
+impl<W, T: fmt::Debug> fmt::Debug for ObjectCursor<'_, W, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?} at {:?}", self.object, self.reference)
     }

@@ -7,7 +7,7 @@ use dhole_model::{CHUNK, Oid, OidRange};
 
 use crate::geometry::IDS_PER_PAGE;
 use crate::heap::{CHUNKS_OF_PAGE, Heap, Place, UNSEEN};
-use crate::{HeapMut, PAGE_BYTES, Presence, Refusal, Refused};
+use crate::{HeapMut, ObjectRefusal, ObjectRefused, PAGE_BYTES, Presence};
 
 impl Heap {
     /// Gives the storage of an object back, and makes its handles null.
@@ -60,15 +60,15 @@ impl HeapMut<'_> {
     /// goes back, and whole chunks leave no record. Nothing happens where there is nothing of them.
     ///
     /// # Errors
-    /// [`Refusal::Presence`] outside of an exclusive call.
-    pub fn free(&mut self, range: OidRange) -> Result<(), Refused> {
+    /// [`ObjectRefusal::Presence`] outside of an exclusive call.
+    pub fn free(&mut self, range: OidRange) -> Result<(), ObjectRefused> {
         let presence = self.heap.presence();
         if presence != Presence::Exclusive {
-            return Err(Refused {
+            return Err(ObjectRefused {
                 operation: "freeing",
                 oid: range.first,
                 node: self.heap.node,
-                refusal: Refusal::Presence(presence),
+                refusal: ObjectRefusal::Presence(presence),
             });
         }
         self.heap.cluster.hear_freed(range);

@@ -376,7 +376,7 @@ pub struct HeapMut<'g> {
 /// Why a change of an object's state was refused.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{operation} {oid} on {node}: {refusal}")]
-pub struct Refused {
+pub struct ObjectRefused {
     /// What was asked for.
     pub operation: &'static str,
     /// The object.
@@ -384,12 +384,12 @@ pub struct Refused {
     /// The node.
     pub node: NodeId,
     /// Why not.
-    pub refusal: Refusal,
+    pub refusal: ObjectRefusal,
 }
 
 /// What stands against a change of an object's state.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum Refusal {
+pub enum ObjectRefusal {
     /// References may live that the change would break.
     #[error("{0}")]
     Presence(Presence),
@@ -512,8 +512,8 @@ impl<'g> HeapMut<'g> {
     /// is no valid copy. Drops its pre-image.
     ///
     /// # Errors
-    /// [`Refusal::Presence`] outside of an exclusive call.
-    pub fn invalidate(&mut self, oid: Oid) -> Result<(), Refused> {
+    /// [`ObjectRefusal::Presence`] outside of an exclusive call.
+    pub fn invalidate(&mut self, oid: Oid) -> Result<(), ObjectRefused> {
         self.exclusive("invalidating", oid)?;
         let Some(at) = self.heap.place(oid) else {
             return Ok(());
@@ -531,17 +531,17 @@ impl<'g> HeapMut<'g> {
     /// they are now. Nothing happens where the copy is writable.
     ///
     /// # Errors
-    /// [`Refusal::Presence`] outside of an exclusive call, [`Refusal::Absent`] without a valid
-    /// copy, [`Refusal::Paged`] where pages are kept consistent.
-    pub fn make_writable(&mut self, oid: Oid, pre_image: bool) -> Result<(), Refused> {
+    /// [`ObjectRefusal::Presence`] outside of an exclusive call, [`ObjectRefusal::Absent`] without
+    /// a valid copy, [`ObjectRefusal::Paged`] where pages are kept consistent.
+    pub fn make_writable(&mut self, oid: Oid, pre_image: bool) -> Result<(), ObjectRefused> {
         const OPERATION: &str = "making writable";
         self.exclusive(OPERATION, oid)?;
         if self.heap.is_paged() {
-            return Err(self.refuse(OPERATION, oid, Refusal::Paged));
+            return Err(self.refuse(OPERATION, oid, ObjectRefusal::Paged));
         }
         let found = self.heap.place(oid);
         let Some(at) = found.filter(|at| self.heap.chunks[at.chunk].is_present(at.slot)) else {
-            return Err(self.refuse(OPERATION, oid, Refusal::Absent));
+            return Err(self.refuse(OPERATION, oid, ObjectRefusal::Absent));
         };
         if self.heap.chunks[at.chunk].is_writable(at.slot) {
             return Ok(());
@@ -568,10 +568,10 @@ impl<'g> HeapMut<'g> {
     /// the copy is not writable.
     ///
     /// # Errors
-    /// [`Refusal::Presence`] while the worker computes.
-    pub fn make_clean(&mut self, oid: Oid) -> Result<(), Refused> {
+    /// [`ObjectRefusal::Presence`] while the worker computes.
+    pub fn make_clean(&mut self, oid: Oid) -> Result<(), ObjectRefused> {
         if self.heap.presence == Presence::Computing {
-            let refusal = Refusal::Presence(Presence::Computing);
+            let refusal = ObjectRefusal::Presence(Presence::Computing);
             return Err(self.refuse("making clean", oid, refusal));
         }
         let Some(at) = self.heap.place(oid) else {
@@ -651,15 +651,15 @@ impl<'g> HeapMut<'g> {
         self.heap.segment.allotted
     }
 
-    fn exclusive(&self, operation: &'static str, oid: Oid) -> Result<(), Refused> {
+    fn exclusive(&self, operation: &'static str, oid: Oid) -> Result<(), ObjectRefused> {
         match self.heap.presence {
             Presence::Exclusive => Ok(()),
-            presence => Err(self.refuse(operation, oid, Refusal::Presence(presence))),
+            presence => Err(self.refuse(operation, oid, ObjectRefusal::Presence(presence))),
         }
     }
 
-    fn refuse(&self, operation: &'static str, oid: Oid, refusal: Refusal) -> Refused {
-        Refused {
+    fn refuse(&self, operation: &'static str, oid: Oid, refusal: ObjectRefusal) -> ObjectRefused {
+        ObjectRefused {
             operation,
             oid,
             node: self.heap.node,

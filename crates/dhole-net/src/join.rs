@@ -63,7 +63,9 @@ mod variables;
 mod wire;
 
 pub use build_id::BuildId;
-pub use error::{EnvironmentError, HandshakeError, JoinError, Refusal, Refused, SecretError};
+pub use error::{
+    EnvironmentError, HandshakeError, HandshakeRefusal, JoinError, RefusedConnections, SecretError,
+};
 pub use secret::Secret;
 pub use terms::PROTOCOL_VERSION;
 

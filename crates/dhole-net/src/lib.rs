@@ -98,7 +98,8 @@ pub use in_process::InProcess;
 pub use incoming::Incoming;
 #[cfg(not(loom))]
 pub use join::{
-    BuildId, EnvironmentError, HandshakeError, JoinError, Membership, Refusal, Refused, SecretError,
+    BuildId, EnvironmentError, HandshakeError, HandshakeRefusal, JoinError, Membership,
+    RefusedConnections, SecretError,
 };
 #[cfg(all(feature = "processes", not(loom)))]
 pub use join::{PROTOCOL_VERSION, Secret, Transport};

@@ -26,7 +26,9 @@ mod open_files;
 mod variables;
 
 pub use build_id::BuildId;
-pub use error::{EnvironmentError, HandshakeError, JoinError, Refusal, Refused, SecretError};
+pub use error::{
+    EnvironmentError, HandshakeError, HandshakeRefusal, JoinError, RefusedConnections, SecretError,
+};
 
 /// What a process knows of its cluster before it has joined; there is none.
 #[derive(Debug)]

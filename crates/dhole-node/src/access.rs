@@ -14,7 +14,7 @@ use crate::node::{Ended, State};
 use crate::worker::{Failure, Link, Worker};
 
 /// A shared object and the worker with which to go on from it: `r.at(w)`.
-pub type Cursor<'w, 'id, T> = dhole_heap::Cursor<'w, Worker<'id>, T>;
+pub type Cursor<'w, 'id, T> = dhole_heap::ObjectCursor<'w, Worker<'id>, T>;
 
 impl<'id> Access<'id> for Worker<'id> {
     type Error = AccessError;

@@ -27,8 +27,8 @@
 
 pub use dhole_net::{
     Capability, Doing, EnvironmentError, GrantError, HandshakeError, Incoming, JoinError, Local,
-    Loss, Memory, Offers, PendingCall, Port, Refused, Rights, Rpc, RpcError, RpcLimits, RpcRefusal,
-    SecretError, SendError, UnfitPort, Waiting,
+    Loss, Memory, Offers, PendingCall, Port, RefusedConnections, Rights, Rpc, RpcError, RpcLimits,
+    RpcRefusal, SecretError, SendError, UnfitPort, Waiting,
 };
 
 use dhole_net::Membership;

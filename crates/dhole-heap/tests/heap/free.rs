@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use dhole_heap::{BindError, Monitor, Ref, Refusal, Share, UnpackError};
+use dhole_heap::{BindError, Monitor, ObjectRefusal, Ref, Share, UnpackError};
 use dhole_model::{NodeId, Oid, OidRange};
 
 use super::cluster;
@@ -44,7 +44,7 @@ fn nothing_is_freed_under_a_reference() {
         .unwrap();
     node.lend(|mut token| {
         let refused = node.lock().split().0.free(range).unwrap_err();
-        assert!(matches!(refused.refusal, Refusal::Presence(_)));
+        assert!(matches!(refused.refusal, ObjectRefusal::Presence(_)));
         node.shared_call(&token, |call| assert!(call.split().0.free(range).is_err()));
         node.exclusive_call(&mut token, |call| call.split().0.free(range).unwrap());
     })

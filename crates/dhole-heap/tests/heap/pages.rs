@@ -4,8 +4,8 @@ use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use dhole_heap::{
-    AllocError, Cluster, ElementsRefusal, HeapMut, InstallError, Monitor, PAGE_BYTES, PageRefusal,
-    Refusal, Share,
+    AllocError, Cluster, ElementsRefusal, HeapMut, InstallError, Monitor, ObjectRefusal,
+    PAGE_BYTES, PageRefusal, Share,
 };
 use dhole_model::{Elements, NodeId, PageId, PageRange, Placement};
 
@@ -158,7 +158,7 @@ fn a_paged_heap_refuses_what_changes_objects_one_by_one() {
     assert!(paged(heap.merge(row, &[])));
     assert!(heap.install_alone(row, &[0; 8]).is_none());
     let refused = heap.make_writable(row, true).unwrap_err().refusal;
-    assert_eq!(refused, Refusal::Paged);
+    assert_eq!(refused, ObjectRefusal::Paged);
     for refused in [
         heap.install_elements(elements, &[0; 8]),
         heap.zero_fill_elements(elements),

@@ -4,7 +4,8 @@ use std::panic::Location;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use dhole_heap::{
-    AllocError, BindError, GatherError, InstallError, Miss, Monitor, Presence, Ref, Refusal, Token,
+    AllocError, BindError, GatherError, InstallError, Miss, Monitor, ObjectRefusal, Presence, Ref,
+    Token,
 };
 use dhole_model::NodeId;
 
@@ -32,7 +33,7 @@ fn a_worker_that_computes_lets_nothing_change() {
         let mut guard = node.lock();
         let (mut heap, _) = guard.split();
         assert_eq!(heap.presence(), Presence::Computing);
-        let refused = Refusal::Presence(Presence::Computing);
+        let refused = ObjectRefusal::Presence(Presence::Computing);
         assert_eq!(heap.invalidate(r.oid()).unwrap_err().refusal, refused);
         assert_eq!(
             heap.make_writable(r.oid(), false).unwrap_err().refusal,
@@ -94,7 +95,7 @@ fn a_shared_call_installs_only_what_is_absent() {
             let (mut heap, _) = call.split();
             let present = heap.install(r.oid(), &bytes(1));
             assert!(matches!(present, Err(InstallError::Present { .. })));
-            let refused = Refusal::Presence(Presence::Shared);
+            let refused = ObjectRefusal::Presence(Presence::Shared);
             assert_eq!(heap.invalidate(r.oid()).unwrap_err().refusal, refused);
             assert_eq!(
                 heap.make_writable(r.oid(), true).unwrap_err().refusal,
@@ -192,7 +193,7 @@ fn an_invalid_copy_is_still_served_and_not_written() {
             assert!(!heap.is_writable(r.oid()) && heap.has_storage(r.oid()));
             assert_eq!(
                 heap.make_writable(r.oid(), false).unwrap_err().refusal,
-                Refusal::Absent
+                ObjectRefusal::Absent
             );
             assert_eq!(heap.gather(r.oid(), &mut Vec::new()), Ok(8));
         });

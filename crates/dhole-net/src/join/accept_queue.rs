@@ -9,7 +9,7 @@ use ring::rand::{SecureRandom, SystemRandom};
 use rustix::event::{PollFd, PollFlags};
 
 use super::channel::{Channel, Encryption, Listener};
-use super::error::{HandshakeError, JoinError, Refused};
+use super::error::{HandshakeError, JoinError, RefusedConnections};
 use super::handshake::{Binding, Handshake, Met, Nonce, Party, Use};
 use super::secret::Secret;
 use super::terms::Terms;
@@ -29,7 +29,7 @@ pub(crate) struct AcceptQueue<'a> {
     encryption: Encryption,
     pub listeners: Vec<Listener>,
     waiting: Vec<Waiting>,
-    pub refused: Refused,
+    pub refused: RefusedConnections,
 }
 
 /// A connection whose other end has not proved who it is.
@@ -56,7 +56,7 @@ impl<'a> AcceptQueue<'a> {
             encryption,
             listeners: Vec::new(),
             waiting: Vec::new(),
-            refused: Refused::default(),
+            refused: RefusedConnections::default(),
         }
     }
 

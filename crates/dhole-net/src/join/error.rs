@@ -80,7 +80,7 @@ pub enum JoinError {
         /// For how long it waited.
         waited: Duration,
         /// Who came instead.
-        refused: Refused,
+        refused: RefusedConnections,
     },
     /// The process of a node has ended, and will never join.
     #[error("{me} waited for {peer}, which ended before it had joined")]
@@ -173,14 +173,14 @@ impl JoinError {
 
 /// Connections that were refused while a node waited for others.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
-pub struct Refused {
+pub struct RefusedConnections {
     /// How many.
     pub connections: u64,
     /// The last: from where, and what was wrong with it.
     pub last: Option<(String, Box<HandshakeError>)>,
 }
 
-impl std::fmt::Display for Refused {
+impl std::fmt::Display for RefusedConnections {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Some((address, cause)) = &self.last else {
             return Ok(());
@@ -387,7 +387,7 @@ pub enum HandshakeError {
     #[error("it refused this node: {reason}")]
     RefusedBy {
         /// Its reason.
-        reason: Refusal,
+        reason: HandshakeRefusal,
     },
     /// No encrypted connection could be made.
     #[error("no encrypted connection with it could be made: {0}")]
@@ -402,7 +402,7 @@ pub enum HandshakeError {
 
 /// What a peer is told before it has proved who it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
-pub enum Refusal {
+pub enum HandshakeRefusal {
     /// It does not know the secret.
     #[error("the secrets differ")]
     WrongSecret,
@@ -414,23 +414,23 @@ pub enum Refusal {
     Unexpected,
 }
 
-impl Refusal {
+impl HandshakeRefusal {
     /// All of them, by their number on the wire.
-    const ALL: [Refusal; 3] = [
-        Refusal::WrongSecret,
-        Refusal::Misdirected,
-        Refusal::Unexpected,
+    const ALL: [HandshakeRefusal; 3] = [
+        HandshakeRefusal::WrongSecret,
+        HandshakeRefusal::Misdirected,
+        HandshakeRefusal::Unexpected,
     ];
 
     pub(crate) fn code(self) -> u8 {
         match self {
-            Refusal::WrongSecret => 0,
-            Refusal::Misdirected => 1,
-            Refusal::Unexpected => 2,
+            HandshakeRefusal::WrongSecret => 0,
+            HandshakeRefusal::Misdirected => 1,
+            HandshakeRefusal::Unexpected => 2,
         }
     }
 
-    pub(crate) fn from_code(code: u8) -> Option<Refusal> {
+    pub(crate) fn from_code(code: u8) -> Option<HandshakeRefusal> {
         Self::ALL.get(usize::from(code)).copied()
     }
 }

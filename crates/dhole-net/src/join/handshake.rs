@@ -14,7 +14,7 @@
 
 use dhole_model::NodeId;
 
-use super::error::{HandshakeError, Refusal};
+use super::error::{HandshakeError, HandshakeRefusal};
 use super::frame::{self, Body, Kind, Reader};
 use super::places::Places;
 use super::secret::{PROOF_BYTES, Secret};
@@ -195,11 +195,11 @@ impl Handshake {
         self.their_nonce = body.array()?;
         body.end()?;
         if wanted != party.me {
-            refuse(Refusal::Misdirected, out);
+            refuse(HandshakeRefusal::Misdirected, out);
             return Err(HandshakeError::Misdirected { wanted });
         }
         if said == party.me || !expected(said, self.used) {
-            refuse(Refusal::Unexpected, out);
+            refuse(HandshakeRefusal::Unexpected, out);
             return Err(HandshakeError::Unexpected { said });
         }
         self.peer = Some(said);
@@ -231,7 +231,7 @@ impl Handshake {
         if !self.said(party, Purpose::ListenerProves, |said| {
             party.secret.proves(said, &proof)
         }) {
-            refuse(Refusal::WrongSecret, out);
+            refuse(HandshakeRefusal::WrongSecret, out);
             return Err(HandshakeError::WrongSecret);
         }
         let proof = self.said(party, Purpose::ConnectorProves, |said| {
@@ -251,7 +251,7 @@ impl Handshake {
         if !self.said(party, Purpose::ConnectorProves, |said| {
             party.secret.proves(said, proof)
         }) {
-            refuse(Refusal::WrongSecret, out);
+            refuse(HandshakeRefusal::WrongSecret, out);
             return Err(HandshakeError::WrongSecret);
         }
         self.begin_session(party, out);
@@ -296,7 +296,7 @@ impl Handshake {
 
     fn refused(&self, body: &[u8]) -> HandshakeError {
         match body {
-            [code] => match Refusal::from_code(*code) {
+            [code] => match HandshakeRefusal::from_code(*code) {
                 Some(reason) => HandshakeError::RefusedBy { reason },
                 None => HandshakeError::Malformed {
                     what: "a refusal without a reason",
@@ -352,7 +352,7 @@ impl Purpose {
     }
 }
 
-fn refuse(reason: Refusal, out: &mut Vec<u8>) {
+fn refuse(reason: HandshakeRefusal, out: &mut Vec<u8>) {
     frame::write(Kind::Refusal, &[reason.code()], out);
 }
 

@@ -156,7 +156,7 @@ fn each_difference_is_an_error_of_its_own_on_both_sides() {
     type E = HandshakeError;
     let (a, b) = pair(|a| a.secret = Secret::new(b"what a stranger guesses").unwrap());
     assert_eq!(*a.error(), E::WrongSecret);
-    let reason = Refusal::WrongSecret;
+    let reason = HandshakeRefusal::WrongSecret;
     assert_eq!(*b.error(), E::RefusedBy { reason });
 
     let (a, b) = pair(|a| a.terms.version = 2);
@@ -187,14 +187,14 @@ fn who_is_not_expected_is_told_so() {
     let mut b = Side::new(0, None, |_| ());
     let mut a = Side::new(2, Some(1), |_| ());
     talk(&mut a, &mut b, 4096);
-    let (wanted, reason) = (NodeId(1), Refusal::Misdirected);
+    let (wanted, reason) = (NodeId(1), HandshakeRefusal::Misdirected);
     assert_eq!(*b.error(), HandshakeError::Misdirected { wanted });
     assert_eq!(*a.error(), HandshakeError::RefusedBy { reason });
 
     let mut b = Side::new(0, None, |_| ());
     let mut a = Side::new(7, Some(0), |_| ());
     talk(&mut a, &mut b, 4096);
-    let (said, reason) = (NodeId(7), Refusal::Unexpected);
+    let (said, reason) = (NodeId(7), HandshakeRefusal::Unexpected);
     assert_eq!(*b.error(), HandshakeError::Unexpected { said });
     assert_eq!(*a.error(), HandshakeError::RefusedBy { reason });
 }
