@@ -144,7 +144,7 @@ pub use geometry::PAGE_BYTES;
 pub use heap::{HeapMut, ObjectRefusal, ObjectRefused};
 pub use layout::{DataRange, Grain, ReferenceForm};
 pub use miss::Miss;
-pub use monitor::{AlreadyLent, Call, Guard, Monitor, Within};
+pub use monitor::{AlreadyLent, Guard, Monitor, MonitorCall, Within};
 pub use named::{Name, Names};
 pub use on_thread::{ANodesWorker, OnAnyThread, OnThread};
 pub use owned_ref::Own;

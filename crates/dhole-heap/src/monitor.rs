@@ -52,9 +52,9 @@
 //!
 //! A node may have several workers, one of which computes or is in a call, and has the *turn*.
 //! Another gets a token of its own ([`Monitor::lend_next`]) only while the one before has given the
-//! turn away ([`Call::give_turn`]), which it does in an exclusive call: its token is borrowed
-//! mutably until that call has the turn again. So of all the tokens of a node one alone is not
-//! borrowed mutably, and what is said of the worker above is said of the one that has the turn.
+//! turn away ([`MonitorCall::give_turn`]), which it does in an exclusive call: its token is
+//! borrowed mutably until that call has the turn again. So of all the tokens of a node one alone is
+//! not borrowed mutably, and what is said of the worker above is said of the one that has the turn.
 //!
 //! The heap copies bytes through raw pointers and never forms a slice over an object.
 
@@ -167,7 +167,7 @@ impl<S> Monitor<S> {
     }
 
     /// Lends a further token to `f`, another worker of the node, while whoever had the turn has
-    /// [given it away](Call::give_turn). The turn is free again when `f` is over.
+    /// [given it away](MonitorCall::give_turn). The turn is free again when `f` is over.
     ///
     /// # Errors
     /// [`AlreadyLent`] while the turn is not free.
@@ -211,17 +211,17 @@ impl<S> Monitor<S> {
         }
     }
 
-    /// Runs `f` as a call of the worker that shares its token. The lock is held when `f` starts
-    /// and may be given up and taken again ([`Call`]); as long as `f` does not give it up, entry,
-    /// work and exit are one hold of the lock. A shared call that has given the lock up may make
-    /// another one.
+    /// Runs `f` as a call of the worker that shares its token. The lock is held when `f` starts and
+    /// may be given up and taken again ([`MonitorCall`]); as long as `f` does not give it up,
+    /// entry, work and exit are one hold of the lock. A shared call that has given the lock up may
+    /// make another one.
     ///
     /// # Panics
     /// When the token is another monitor's; then nothing has happened.
     pub fn shared_call<R>(
         &self,
         token: &Token<'_>,
-        f: impl for<'m> FnOnce(&mut Call<'m, S>) -> R,
+        f: impl for<'m> FnOnce(&mut MonitorCall<'m, S>) -> R,
     ) -> R {
         assert!(
             token.is_of(&self.read),
@@ -240,7 +240,7 @@ impl<S> Monitor<S> {
     pub fn exclusive_call<R>(
         &self,
         token: &mut Token<'_>,
-        f: impl for<'m> FnOnce(&mut Call<'m, S>) -> R,
+        f: impl for<'m> FnOnce(&mut MonitorCall<'m, S>) -> R,
     ) -> R {
         assert!(
             token.is_of(&self.read),
@@ -257,7 +257,7 @@ impl<S> Monitor<S> {
     unsafe fn call<R>(
         &self,
         presence: Presence,
-        f: impl for<'m> FnOnce(&mut Call<'m, S>) -> R,
+        f: impl for<'m> FnOnce(&mut MonitorCall<'m, S>) -> R,
     ) -> R {
         let mut inside = self.enter();
         let before = inside.heap.presence();
@@ -268,7 +268,7 @@ impl<S> Monitor<S> {
         assert!(nests, "a call within a call of {}: {before}", self.node);
         // SAFETY: the caller's promise.
         unsafe { inside.heap.set_presence(presence) };
-        let call = Call {
+        let call = MonitorCall {
             monitor: self,
             guard: Some(Guard { inside }),
         };
@@ -333,7 +333,7 @@ impl<S> Drop for Regains<'_, S> {
 
 /// Ends a call, by unwinding too.
 struct Entered<'m, S> {
-    call: Call<'m, S>,
+    call: MonitorCall<'m, S>,
     before: Presence,
 }
 
@@ -370,19 +370,19 @@ impl<S> Guard<'_, S> {
 }
 
 /// A call of the worker in progress: the node lock, which may be given up and taken again.
-pub struct Call<'m, S> {
+pub struct MonitorCall<'m, S> {
     monitor: &'m Monitor<S>,
     guard: Option<Guard<'m, S>>,
 }
 
-impl<'m, S> Call<'m, S> {
+impl<'m, S> MonitorCall<'m, S> {
     /// The heap and the engine's state. Takes the lock where it was given up.
     #[inline]
     pub fn split(&mut self) -> (HeapMut<'_>, &mut S) {
         self.locked().split()
     }
 
-    /// Gives the lock up until the next [`split`](Call::split), or the end of the call.
+    /// Gives the lock up until the next [`split`](MonitorCall::split), or the end of the call.
     pub fn unlock(&mut self) {
         self.guard = None;
     }

@@ -3,8 +3,8 @@
 use std::panic::Location;
 
 use dhole_heap::{
-    Access, AllocError, ArrayMiss, BindError, Borrow, BorrowError, Call, ForeignKind, HeapMut,
-    Miss, Name, Names, Own, Readers, Ref, Refs, Rows, Scalar, Share, Token, TypeRef,
+    Access, AllocError, ArrayMiss, BindError, Borrow, BorrowError, ForeignKind, HeapMut, Miss,
+    MonitorCall, Name, Names, Own, Readers, Ref, Refs, Rows, Scalar, Share, Token, TypeRef,
 };
 use dhole_model::{Coherence, NodeId, Oid, OidRange};
 use dhole_protocol::{Event, Freed, ProtocolError, Unread};
@@ -432,7 +432,7 @@ impl<'id> Worker<'id> {
 
 impl Link<'_> {
     /// Waits for an object and what is fetched with it.
-    fn miss(&self, call: &mut Call<'_, State>, missed: Unread) -> Result<(), Box<Failure>> {
+    fn miss(&self, call: &mut MonitorCall<'_, State>, missed: Unread) -> Result<(), Box<Failure>> {
         let (mut heap, state) = call.split();
         state.look_beside(missed.oid, &mut heap);
         if !self.miss_singly(call, &missed)? {
@@ -443,7 +443,11 @@ impl Link<'_> {
 }
 
 /// Tests that an object is what the access takes it for, and looks its protocol up.
-fn bind(call: &mut Call<'_, State>, miss: &Miss, unread: Unread) -> Result<Unread, BindError> {
+fn bind(
+    call: &mut MonitorCall<'_, State>,
+    miss: &Miss,
+    unread: Unread,
+) -> Result<Unread, BindError> {
     let mut heap = call.split().0;
     heap.bind(miss)?;
     let bound = heap.binding(miss.oid);

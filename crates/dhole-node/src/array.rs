@@ -3,7 +3,7 @@
 use std::panic::Location;
 
 use dhole_heap::{
-    Array, Array2, ArrayMiss, BindError, Call, ElementsRefused, HeapMut, Scalar, Share,
+    Array, Array2, ArrayMiss, BindError, ElementsRefused, HeapMut, MonitorCall, Scalar, Share,
 };
 use dhole_model::{Coherence, Elements, NodeId};
 use dhole_protocol::{
@@ -191,7 +191,7 @@ fn allocated<T>(array: Array<T>, coherence: Coherence) -> Event {
 
 /// Tests that an array is what the access takes it for, and looks up what else there is to know.
 pub(crate) fn bind(
-    call: &mut Call<'_, State>,
+    call: &mut MonitorCall<'_, State>,
     miss: &ArrayMiss,
     creator: NodeId,
 ) -> Result<UnreadElements, BindError> {

@@ -1,7 +1,7 @@
 //! A run under TreadMarks: from a miss to the pages that an object lies in, and what the protocol's
 //! commands do to pages.
 
-use dhole_heap::{AllocError, ArrayMiss, Call, HeapMut, Miss, PageRefused, Paged, Share};
+use dhole_heap::{AllocError, ArrayMiss, HeapMut, Miss, MonitorCall, PageRefused, Paged, Share};
 use dhole_model::{CallSite, Coherence, NodeId, PageId, PageRange};
 use dhole_net::Payload;
 use dhole_protocol::{DiffId, Event, Message, PageCommand, PageEvent, ProtocolError, SentDiff};
@@ -116,12 +116,12 @@ fn pages<'h>(heap: &'h mut HeapMut<'_>) -> Paged<'h> {
         .expect("a run under TreadMarks is of a paged cluster")
 }
 
-fn on_pages<R>(call: &mut Call<'_, State>, f: impl FnOnce(&mut Paged<'_>) -> R) -> R {
+fn on_pages<R>(call: &mut MonitorCall<'_, State>, f: impl FnOnce(&mut Paged<'_>) -> R) -> R {
     f(&mut pages(&mut call.split().0))
 }
 
 /// The pages of an object that has not been freed.
-fn pages_of(call: &mut Call<'_, State>, miss: &Miss) -> Result<PageRange, Box<Failure>> {
+fn pages_of(call: &mut MonitorCall<'_, State>, miss: &Miss) -> Result<PageRange, Box<Failure>> {
     let (mut heap, state) = call.split();
     state.protocol.check_not_freed(miss.oid)?;
     let pages = pages(&mut heap).pages_of(miss.oid);
@@ -129,20 +129,20 @@ fn pages_of(call: &mut Call<'_, State>, miss: &Miss) -> Result<PageRange, Box<Fa
 }
 
 fn pages_of_elements(
-    call: &mut Call<'_, State>,
+    call: &mut MonitorCall<'_, State>,
     miss: &ArrayMiss,
 ) -> Result<PageRange, Box<Failure>> {
     let pages = on_pages(call, |pages| pages.pages_of_elements(miss.elements));
     pages.map_err(|cause| not_shown(miss.elements.array, &cause))
 }
 
-fn show(call: &mut Call<'_, State>, miss: &Miss) -> Result<(), Box<Failure>> {
+fn show(call: &mut MonitorCall<'_, State>, miss: &Miss) -> Result<(), Box<Failure>> {
     call.split().1.faulted = false;
     let shown = on_pages(call, |pages| pages.show(miss.oid));
     shown.map_err(|cause| not_shown(miss.oid, &cause))
 }
 
-fn show_elements(call: &mut Call<'_, State>, miss: &ArrayMiss) -> Result<(), Box<Failure>> {
+fn show_elements(call: &mut MonitorCall<'_, State>, miss: &ArrayMiss) -> Result<(), Box<Failure>> {
     call.split().1.faulted = false;
     let shown = on_pages(call, |pages| pages.show_elements(miss.elements));
     shown.map_err(|cause| not_shown(miss.elements.array, &cause))
@@ -158,11 +158,12 @@ impl Link<'_> {
     /// another process of this node may allocate.
     pub(crate) fn bring_next_pages<T: Share>(
         &self,
-        call: &mut Call<'_, State>,
+        call: &mut MonitorCall<'_, State>,
         count: u64,
     ) -> Result<Result<(), AllocError>, Box<Failure>> {
-        let next =
-            |call: &mut Call<'_, State>| on_pages(call, |pages| pages.next_pages::<T>(count));
+        let next = |call: &mut MonitorCall<'_, State>| {
+            on_pages(call, |pages| pages.next_pages::<T>(count))
+        };
         let mut found = next(call);
         while let Ok(pages) = found {
             self.bring_pages_to_write(call, pages, None)?;
@@ -177,7 +178,7 @@ impl Link<'_> {
     /// Makes pages valid here, one miss after the other.
     fn bring_pages(
         &self,
-        call: &mut Call<'_, State>,
+        call: &mut MonitorCall<'_, State>,
         pages: PageRange,
         creator: Option<NodeId>,
     ) -> Result<(), Box<Failure>> {
@@ -194,7 +195,7 @@ impl Link<'_> {
     /// the others, and drops the rest.
     pub(crate) fn collect_diffs(
         &self,
-        call: &mut Call<'_, State>,
+        call: &mut MonitorCall<'_, State>,
         site: CallSite,
     ) -> Result<(), Box<Failure>> {
         let Some(pages) = call.split().1.protocol.pages_to_validate() else {
@@ -211,12 +212,13 @@ impl Link<'_> {
     /// the diff of another may have taken the right to write that away.
     pub(crate) fn bring_pages_to_write(
         &self,
-        call: &mut Call<'_, State>,
+        call: &mut MonitorCall<'_, State>,
         pages: PageRange,
         creator: Option<NodeId>,
     ) -> Result<(), Box<Failure>> {
-        let is_writable =
-            |call: &mut Call<'_, State>, page| on_pages(call, |pages| pages.is_page_writable(page));
+        let is_writable = |call: &mut MonitorCall<'_, State>, page| {
+            on_pages(call, |pages| pages.is_page_writable(page))
+        };
         while !pages.iter().all(|page| is_writable(call, page)) {
             self.bring_pages(call, pages, creator)?;
             for page in pages.iter() {

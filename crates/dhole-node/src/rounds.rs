@@ -1,7 +1,7 @@
 //! Rounds of barriers between processes: what a node says in them goes past the outbox where nobody
 //! has news, and the worker looks for the others' at once.
 
-use dhole_heap::Call;
+use dhole_heap::MonitorCall;
 use dhole_model::{CallSite, NodeId};
 use dhole_net::{Payload, Wake};
 use dhole_protocol::{BarrierRound, Message, barrier_round};
@@ -64,7 +64,7 @@ impl Link<'_> {
     /// begins with rounds, and that is all that happens. Else nothing has.
     pub(crate) fn arrive_in_place(
         &self,
-        call: &mut Call<'_, State>,
+        call: &mut MonitorCall<'_, State>,
         site: CallSite,
     ) -> Result<bool, Box<Failure>> {
         if !self.machine.sends_bytes() {

@@ -4,7 +4,7 @@
 #[cfg(test)]
 mod tests;
 
-use dhole_heap::{Call, HeapMut};
+use dhole_heap::{HeapMut, MonitorCall};
 use dhole_model::{MessageKind, NodeId};
 use dhole_net::{Payload, Wake};
 use dhole_protocol::single::{self, Single};
@@ -114,7 +114,7 @@ impl Link<'_> {
     /// happens. Else nothing has.
     pub(crate) fn miss_singly(
         &self,
-        call: &mut Call<'_, State>,
+        call: &mut MonitorCall<'_, State>,
         missed: &Unread,
     ) -> Result<bool, Box<Failure>> {
         let (heap, state) = call.split();

@@ -1,7 +1,7 @@
 use std::cell::RefCell;
 use std::time::Duration;
 
-use dhole_heap::{Call, OnThread, Token};
+use dhole_heap::{MonitorCall, OnThread, Token};
 use dhole_model::{CallSite, Coherence, Counters, NodeId};
 use dhole_net::Outbox;
 use dhole_protocol::{AbortReason, Event, Message, ProtocolError};
@@ -153,7 +153,7 @@ impl<'id> Worker<'id> {
     pub(crate) fn exclusive<R>(
         &mut self,
         site: impl Into<CallSite>,
-        f: impl FnOnce(&Link<'id>, &mut Call<'_, State>) -> Result<R, Box<Failure>>,
+        f: impl FnOnce(&Link<'id>, &mut MonitorCall<'_, State>) -> Result<R, Box<Failure>>,
     ) -> Result<R, Box<Failure>> {
         let Worker { token, link } = self;
         link.machine.enter(link.node.id);
@@ -170,7 +170,7 @@ impl<'id> Worker<'id> {
     pub(crate) fn shared<R>(
         &self,
         site: impl Into<CallSite>,
-        f: impl FnOnce(&Link<'id>, &mut Call<'_, State>) -> Result<R, Box<Failure>>,
+        f: impl FnOnce(&Link<'id>, &mut MonitorCall<'_, State>) -> Result<R, Box<Failure>>,
     ) -> Result<R, Box<Failure>> {
         let Worker { token, link } = self;
         link.machine.enter(link.node.id);
@@ -209,7 +209,7 @@ impl<'id> Link<'id> {
     /// wait for that.
     fn over<R>(
         &self,
-        call: &mut Call<'_, State>,
+        call: &mut MonitorCall<'_, State>,
         result: Result<R, Box<Failure>>,
     ) -> Result<R, Box<Failure>> {
         if result.is_err() {
@@ -221,7 +221,7 @@ impl<'id> Link<'id> {
     /// An event that is over at once.
     pub fn local(
         &self,
-        call: &mut Call<'_, State>,
+        call: &mut MonitorCall<'_, State>,
         event: Option<Event>,
     ) -> Result<(), Box<Failure>> {
         self.flush_before(call, event.as_ref())?;
@@ -231,14 +231,18 @@ impl<'id> Link<'id> {
     }
 
     /// An event that leads to a wait, unless what it needs is here. Whether anything was sent.
-    pub fn and_wait(&self, call: &mut Call<'_, State>, event: Event) -> Result<bool, Box<Failure>> {
+    pub fn and_wait(
+        &self,
+        call: &mut MonitorCall<'_, State>,
+        event: Event,
+    ) -> Result<bool, Box<Failure>> {
         self.flush_before(call, Some(&event))?;
         self.begin(call, event)
     }
 
     /// Whether what this node holds fits its memory: asked where more is stored, and nowhere else,
     /// for whoever gets an error must not hold a lock by it, or have passed a barrier.
-    pub fn within_memory(&self, call: &mut Call<'_, State>) -> Result<(), Box<Failure>> {
+    pub fn within_memory(&self, call: &mut MonitorCall<'_, State>) -> Result<(), Box<Failure>> {
         let (held_bytes, limit_bytes) = (call.split().0.store_bytes(), self.memory_bytes);
         if held_bytes <= limit_bytes {
             return Ok(());
@@ -253,7 +257,7 @@ impl<'id> Link<'id> {
     /// and what could have been written and was not is told apart.
     fn flush_before(
         &self,
-        call: &mut Call<'_, State>,
+        call: &mut MonitorCall<'_, State>,
         event: Option<&Event>,
     ) -> Result<(), Box<Failure>> {
         let synchronises = event.is_some_and(Event::synchronises);
@@ -274,7 +278,7 @@ impl<'id> Link<'id> {
 
     pub(crate) fn begin(
         &self,
-        call: &mut Call<'_, State>,
+        call: &mut MonitorCall<'_, State>,
         event: Event,
     ) -> Result<bool, Box<Failure>> {
         if !matches!(event, Event::Learn(_)) {
@@ -286,7 +290,7 @@ impl<'id> Link<'id> {
 
     /// Sends what the steps before wanted sent, and waits for what they did not bring. Whether it
     /// waited.
-    pub(crate) fn outcome(&self, call: &mut Call<'_, State>) -> Result<bool, Box<Failure>> {
+    pub(crate) fn outcome(&self, call: &mut MonitorCall<'_, State>) -> Result<bool, Box<Failure>> {
         let outcome = match outcome(call) {
             None => call
                 .split()
@@ -319,7 +323,7 @@ impl<'id> Link<'id> {
 
     pub(crate) fn step(
         &self,
-        call: &mut Call<'_, State>,
+        call: &mut MonitorCall<'_, State>,
         event: Option<Event>,
     ) -> Result<(), Box<Failure>> {
         if let Some(ended) = call.split().1.ended() {
@@ -336,7 +340,7 @@ impl<'id> Link<'id> {
     /// Lets the node's state take a step of the worker's.
     pub(crate) fn stepping<R>(
         &self,
-        call: &mut Call<'_, State>,
+        call: &mut MonitorCall<'_, State>,
         f: impl FnOnce(&mut State, &mut Step<'_, '_>) -> R,
     ) -> R {
         let (mut heap, state) = call.split();
@@ -355,11 +359,11 @@ impl<'id> Link<'id> {
     }
 
     /// Sends what the steps before wanted sent, without the lock.
-    pub(crate) fn send(&self, call: &mut Call<'_, State>) {
+    pub(crate) fn send(&self, call: &mut MonitorCall<'_, State>) {
         self.send_by(call, Machine::send);
     }
 
-    fn send_by(&self, call: &mut Call<'_, State>, send: Send<'id>) {
+    fn send_by(&self, call: &mut MonitorCall<'_, State>, send: Send<'id>) {
         let charges = self.machine.charges_work();
         let to_do = |out: &Outbox<Message>| !out.is_empty() || (charges && out.has_work());
         if to_do(&self.out.borrow()) {
@@ -369,7 +373,7 @@ impl<'id> Link<'id> {
         }
     }
 
-    fn wait(&self, call: &mut Call<'_, State>) -> Result<(), Box<Failure>> {
+    fn wait(&self, call: &mut MonitorCall<'_, State>) -> Result<(), Box<Failure>> {
         let id = self.node.id;
         let began = self.machine.waited(id);
         let mut patience = self.suspect_after;
@@ -433,7 +437,7 @@ impl<'id> Link<'id> {
     }
 
     /// Releases the locks whose `Held` was dropped, and remembers to report them.
-    fn release_dropped(&self, call: &mut Call<'_, State>) -> Result<(), Box<Failure>> {
+    fn release_dropped(&self, call: &mut MonitorCall<'_, State>) -> Result<(), Box<Failure>> {
         let mut dropped = self.dropped.borrow_mut();
         dropped
             .drain(..)
@@ -441,7 +445,7 @@ impl<'id> Link<'id> {
     }
 
     /// Releases what is still held though no `Held` will ever say so.
-    pub fn release_forgotten(&self, call: &mut Call<'_, State>) -> Result<(), Box<Failure>> {
+    pub fn release_forgotten(&self, call: &mut MonitorCall<'_, State>) -> Result<(), Box<Failure>> {
         let held = call.split().1.held();
         held.into_iter()
             .try_for_each(|(holding, site)| self.release(call, holding, site, "forgotten"))
@@ -449,7 +453,7 @@ impl<'id> Link<'id> {
 
     fn release(
         &self,
-        call: &mut Call<'_, State>,
+        call: &mut MonitorCall<'_, State>,
         holding: Holding,
         site: CallSite,
         what_happened: &str,
@@ -465,7 +469,7 @@ impl<'id> Link<'id> {
 
 /// What the worker waited for, if it has come.
 #[inline]
-fn outcome(call: &mut Call<'_, State>) -> Option<Result<(), Box<Failure>>> {
+fn outcome(call: &mut MonitorCall<'_, State>) -> Option<Result<(), Box<Failure>>> {
     let state = call.split().1;
     state.take_outcome().then(|| match state.has_failed() {
         false => Ok(()),

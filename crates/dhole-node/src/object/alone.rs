@@ -128,7 +128,7 @@ impl Link<'_> {
     /// `ObjectsHere::arguments`.
     pub(super) fn multicast_bare(
         &self,
-        call: &mut dhole_heap::Call<'_, State>,
+        call: &mut dhole_heap::MonitorCall<'_, State>,
         wanted: Wanted,
         called: &CallRef<'static>,
     ) -> Result<Option<Over>, Box<Failure>> {

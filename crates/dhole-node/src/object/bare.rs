@@ -132,7 +132,11 @@ impl Link<'_> {
     }
 
     /// Where a call of the worker's goes bare.
-    fn goes_bare(&self, call: &mut heap::Call<'_, State>, object: ObjectId) -> Option<NodeId> {
+    fn goes_bare(
+        &self,
+        call: &mut heap::MonitorCall<'_, State>,
+        object: ObjectId,
+    ) -> Option<NodeId> {
         let state = call.split().1;
         if !self.may_go_bare(state) {
             return None;
@@ -148,7 +152,7 @@ impl Link<'_> {
     /// Its arguments are in `ObjectsHere::arguments`.
     pub(super) fn operate_bare(
         &self,
-        call: &mut heap::Call<'_, State>,
+        call: &mut heap::MonitorCall<'_, State>,
         wanted: Wanted,
         called: &CallRef<'static>,
     ) -> Result<Option<Over>, Box<Failure>> {
@@ -191,7 +195,7 @@ impl Link<'_> {
     /// Waits until a call is over that went past the machine.
     pub(super) fn bare_outcome(
         &self,
-        call: &mut heap::Call<'_, State>,
+        call: &mut heap::MonitorCall<'_, State>,
         number: u64,
     ) -> Result<Over, Box<Failure>> {
         let waited = self.outcome(call);

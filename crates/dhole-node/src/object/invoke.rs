@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use dhole_heap::{Call, Tag};
+use dhole_heap::{MonitorCall, Tag};
 use dhole_model::{CallSite, ObjectId};
 use dhole_protocol::Event;
 use dhole_protocol::objects::{self, ObjectsEvent, Outcome, Refusal};
@@ -309,7 +309,7 @@ impl<'id> Worker<'id> {
     pub(super) fn in_turn<R>(
         &mut self,
         wanted: Wanted,
-        f: impl FnOnce(&Link<'id>, &mut Call<'_, State>) -> Result<Done<R>, Box<Failure>>,
+        f: impl FnOnce(&Link<'id>, &mut MonitorCall<'_, State>) -> Result<Done<R>, Box<Failure>>,
     ) -> Result<R, ObjectError> {
         let called = self.exclusive(wanted.site, |link, call| {
             if !call.split().1.is_quiet() {
@@ -357,7 +357,7 @@ impl Link<'_> {
     /// Has an event about objects, and waits until the call that it makes is over.
     pub(crate) fn operate(
         &self,
-        call: &mut Call<'_, State>,
+        call: &mut MonitorCall<'_, State>,
         wanted: Wanted,
         event: impl FnOnce(u64) -> ObjectsEvent,
     ) -> Result<Outcome, Box<Failure>> {
@@ -374,7 +374,7 @@ impl Link<'_> {
     /// Waits until a call is over that was made, if it was.
     pub(super) fn outcome_of(
         &self,
-        call: &mut Call<'_, State>,
+        call: &mut MonitorCall<'_, State>,
         number: u64,
         made: Result<(), Box<Failure>>,
     ) -> Result<Outcome, Box<Failure>> {
@@ -387,7 +387,7 @@ impl Link<'_> {
     }
 
     /// Learns what operations told this node.
-    pub(crate) fn learn(&self, call: &mut Call<'_, State>) -> Result<(), Box<Failure>> {
+    pub(crate) fn learn(&self, call: &mut MonitorCall<'_, State>) -> Result<(), Box<Failure>> {
         let state = call.split().1;
         if !state.here.machine.take_acquire_due() {
             return Ok(());

@@ -242,7 +242,7 @@ impl Link<'_> {
     /// Waits until a call that was started is over.
     fn await_started(
         &self,
-        call: &mut heap::Call<'_, State>,
+        call: &mut heap::MonitorCall<'_, State>,
         number: u64,
         wanted: Wanted,
     ) -> Result<(), Box<Failure>> {
@@ -263,7 +263,7 @@ impl Link<'_> {
 
     /// Waits until the first call is over that nobody will look after, so that there is room for
     /// another; whether there is.
-    fn make_room(&self, call: &mut heap::Call<'_, State>) -> Result<bool, Box<Failure>> {
+    fn make_room(&self, call: &mut heap::MonitorCall<'_, State>) -> Result<bool, Box<Failure>> {
         let here = &call.split().1.here;
         let Some((number, wanted)) = here.dropped_under_way() else {
             return Ok(false);
@@ -277,7 +277,7 @@ impl Link<'_> {
     /// Waits until all calls that were started are over: those too that nobody looks after.
     pub(crate) fn await_all_started(
         &self,
-        call: &mut heap::Call<'_, State>,
+        call: &mut heap::MonitorCall<'_, State>,
     ) -> Result<(), Box<Failure>> {
         while let Some((number, wanted)) = call.split().1.here.unfinished() {
             self.await_started(call, number, wanted)?;

@@ -1,6 +1,6 @@
 //! Giving the turn away, and having it again.
 
-use dhole_heap::Call;
+use dhole_heap::MonitorCall;
 use dhole_model::NodeId;
 use dhole_protocol::objects::{ObjectsEvent, Refusal};
 use dhole_protocol::{Event, Message, News};
@@ -31,7 +31,10 @@ impl State {
 impl Link<'_> {
     /// While the worker waits, lets another process of this node go on that can; whether there was
     /// one.
-    pub(crate) fn let_others(&self, call: &mut Call<'_, State>) -> Result<bool, Box<Failure>> {
+    pub(crate) fn let_others(
+        &self,
+        call: &mut MonitorCall<'_, State>,
+    ) -> Result<bool, Box<Failure>> {
         let state = call.split().1;
         if !state.may_let_others() {
             return Ok(false);
@@ -40,7 +43,7 @@ impl Link<'_> {
     }
 
     /// Lets others go on that can, one after the other, each until it waits or is over.
-    pub(crate) fn yield_turn(&self, call: &mut Call<'_, State>) -> Result<(), Box<Failure>> {
+    pub(crate) fn yield_turn(&self, call: &mut MonitorCall<'_, State>) -> Result<(), Box<Failure>> {
         let state = call.split().1;
         if state.turns.can_go_on() && !state.holds_anything() {
             self.give_turn(call)?;
@@ -50,7 +53,7 @@ impl Link<'_> {
         Ok(())
     }
 
-    fn give_turn(&self, call: &mut Call<'_, State>) -> Result<bool, Box<Failure>> {
+    fn give_turn(&self, call: &mut MonitorCall<'_, State>) -> Result<bool, Box<Failure>> {
         let Some(next) = call.split().1.turns.next() else {
             return Ok(false);
         };
@@ -71,7 +74,7 @@ impl Link<'_> {
         Ok(true)
     }
 
-    fn hand_over(&self, call: &mut Call<'_, State>, to: Strand) {
+    fn hand_over(&self, call: &mut MonitorCall<'_, State>, to: Strand) {
         let me = self.strand;
         let state = call.split().1;
         let awaited = state.here.awaited.take();
@@ -94,7 +97,7 @@ impl Link<'_> {
     }
 
     /// This strand has the turn again.
-    fn go_on(&self, call: &mut Call<'_, State>) -> Result<(), Box<Failure>> {
+    fn go_on(&self, call: &mut MonitorCall<'_, State>) -> Result<(), Box<Failure>> {
         let state = call.split().1;
         if state.turns.has_held() && self.strand == Strand::PROGRAM && state.ended().is_none() {
             // Whoever had the turn may have written meanwhile.
@@ -125,7 +128,11 @@ impl Link<'_> {
         Ok(())
     }
 
-    fn take_messages(&self, call: &mut Call<'_, State>, held: Vec<(NodeId, Message, Vec<u8>)>) {
+    fn take_messages(
+        &self,
+        call: &mut MonitorCall<'_, State>,
+        held: Vec<(NodeId, Message, Vec<u8>)>,
+    ) {
         for (from, message, payload) in held {
             self.stepping(call, |state, step| {
                 let mut step = Step {
@@ -142,7 +149,7 @@ impl Link<'_> {
 
     /// A process that keeps the turn while it waits takes what is kept for the program, in the
     /// program's place: whom it waits for may wait at that barrier.
-    pub(crate) fn take_held(&self, call: &mut Call<'_, State>) {
+    pub(crate) fn take_held(&self, call: &mut MonitorCall<'_, State>) {
         // In other waits its interval may not have ended.
         if call.split().1.protocol.wait().is_some() {
             self.take_held_now(call);
@@ -153,7 +160,7 @@ impl Link<'_> {
     /// arrived and that others have left: waits until that is told here too, which is on its way.
     pub(crate) fn after_the_barrier(
         &self,
-        call: &mut Call<'_, State>,
+        call: &mut MonitorCall<'_, State>,
         news: &News,
     ) -> Result<(), Box<Failure>> {
         loop {
@@ -174,7 +181,7 @@ impl Link<'_> {
         }
     }
 
-    fn take_held_now(&self, call: &mut Call<'_, State>) {
+    fn take_held_now(&self, call: &mut MonitorCall<'_, State>) {
         let state = call.split().1;
         if !state.turns.has_held() || state.ended().is_some() {
             return;
@@ -207,7 +214,11 @@ impl Link<'_> {
     }
 
     /// There is no stack for the process that was to begin.
-    fn not_begun(&self, call: &mut Call<'_, State>, cause: String) -> Result<(), Box<Failure>> {
+    fn not_begun(
+        &self,
+        call: &mut MonitorCall<'_, State>,
+        cause: String,
+    ) -> Result<(), Box<Failure>> {
         let Some(start) = call.split().1.turns.take_begins() else {
             return Ok(());
         };
@@ -223,7 +234,7 @@ impl Link<'_> {
 
     /// The program is over, and with it the run on this node: lets all that still wait here find
     /// that out.
-    pub(crate) fn end_others(&self, call: &mut Call<'_, State>, why: RunEnded) {
+    pub(crate) fn end_others(&self, call: &mut MonitorCall<'_, State>, why: RunEnded) {
         loop {
             let state = call.split().1;
             let Some(strand) = state.turns.any_parked() else {
