@@ -337,7 +337,7 @@ fn taking_in_silence() {
 }
 
 #[test]
-fn a_sound_sleep_that_is_taken_in_silence_is_caught() {
+fn a_coarse_park_that_is_taken_in_silence_is_caught() {
     assert!(deadlocks("ring::model::taking_in_silence"));
 }
 
