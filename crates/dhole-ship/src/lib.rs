@@ -45,9 +45,11 @@
 //! and nothing can be named.
 
 mod carried;
+mod stateless;
 mod table;
 
-pub use carried::{Stateless, put_carrying};
+pub use carried::put_carrying;
+pub use stateless::Stateless;
 pub use table::{NoEntry, Shipped, all, fingerprint, put};
 
 /// Something that can be named across processes.

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::OnceLock;
 
-use crate::{Ship, Stateless};
+use crate::Ship;
+use crate::stateless::Stateless;
 
 /// What an entry's function returns.
 #[derive(Clone, Copy)]

@@ -3,9 +3,9 @@ use std::time::Duration;
 
 use corosensei::stack::DefaultStack;
 use dhole_model::NodeId;
-use dhole_net::{Envelope, Outbox, Wake};
+use dhole_net::{Envelope, Outbox, Payload, Wake};
 use dhole_node::{Strand, Woken};
-use dhole_protocol::Message;
+use dhole_protocol::{AbortReason, Message};
 
 use crate::agenda::{Agenda, Event};
 use crate::node::{Node, Suspended, Worker};
@@ -592,6 +592,44 @@ impl Cluster {
         report.elapsed_ns = self.nodes.iter().map(|node| node.clock).max().unwrap_or(0);
         report.computed_ns = self.nodes.iter().map(|node| node.computed_ns).collect();
         report
+    }
+
+    /// A node crashes.
+    pub(crate) fn crash(&mut self, now: u64, node: NodeId) {
+        let worker = std::mem::replace(&mut self.node(node).worker, Worker::Crashed);
+        if worker == Worker::Crashed {
+            return;
+        }
+        if worker != Worker::Done {
+            self.unfinished -= 1;
+        }
+        self.timers.set(node.index(), Timers::NEVER);
+        for to in (0..self.nodes.len()).map(NodeId::at) {
+            let late_ns = (self.notices.fraction() * self.settings.notice_ns as f64) as u64;
+            let how = format!("it crashed at {now} ns").into();
+            let notice = Envelope {
+                from: to,
+                to,
+                body: Message::Abort {
+                    node,
+                    reason: AbortReason::Lost(how),
+                },
+                payload: Payload::NONE,
+            };
+            let at = now.saturating_add(self.settings.notice_ns + late_ns);
+            self.agenda.deliver(at, notice);
+        }
+    }
+
+    /// Whether a message that has come is lost with its receiver, or its sender: a connection
+    /// that breaks takes with it some of what was on its way.
+    pub(crate) fn went_down(&mut self, envelope: &Envelope<Message>) -> bool {
+        let Envelope { from, to, .. } = *envelope;
+        self.has_crashed(to) || (self.has_crashed(from) && self.notices.fraction() < 0.5)
+    }
+
+    pub(crate) fn has_crashed(&self, node: NodeId) -> bool {
+        self.nodes[node.index()].worker == Worker::Crashed
     }
 }
 

@@ -5,12 +5,6 @@ use std::fmt;
 use std::str::FromStr;
 
 use dhole_model::NodeId;
-use dhole_net::{Envelope, Payload};
-use dhole_protocol::{AbortReason, Message};
-
-use crate::cluster::Cluster;
-use crate::node::Worker;
-use crate::timers::Timers;
 
 /// A node that crashes: `1@2500` is node 1 after 2,500 ns.
 ///
@@ -47,45 +41,5 @@ impl FromStr for Crash {
         let node = node.trim().parse().map(NodeId).map_err(|_| NoCrash)?;
         let at_ns = at_ns.trim().parse().map_err(|_| NoCrash)?;
         Ok(Crash { node, at_ns })
-    }
-}
-
-impl Cluster {
-    /// A node crashes.
-    pub(crate) fn crash(&mut self, now: u64, node: NodeId) {
-        let worker = std::mem::replace(&mut self.node(node).worker, Worker::Crashed);
-        if worker == Worker::Crashed {
-            return;
-        }
-        if worker != Worker::Done {
-            self.unfinished -= 1;
-        }
-        self.timers.set(node.index(), Timers::NEVER);
-        for to in (0..self.nodes.len()).map(NodeId::at) {
-            let late_ns = (self.notices.fraction() * self.settings.notice_ns as f64) as u64;
-            let how = format!("it crashed at {now} ns").into();
-            let notice = Envelope {
-                from: to,
-                to,
-                body: Message::Abort {
-                    node,
-                    reason: AbortReason::Lost(how),
-                },
-                payload: Payload::NONE,
-            };
-            let at = now.saturating_add(self.settings.notice_ns + late_ns);
-            self.agenda.deliver(at, notice);
-        }
-    }
-
-    /// Whether a message that has come is lost with its receiver, or its sender: a connection
-    /// that breaks takes with it some of what was on its way.
-    pub(crate) fn went_down(&mut self, envelope: &Envelope<Message>) -> bool {
-        let Envelope { from, to, .. } = *envelope;
-        self.has_crashed(to) || (self.has_crashed(from) && self.notices.fraction() < 0.5)
-    }
-
-    pub(crate) fn has_crashed(&self, node: NodeId) -> bool {
-        self.nodes[node.index()].worker == Worker::Crashed
     }
 }
