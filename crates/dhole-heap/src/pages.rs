@@ -1,4 +1,6 @@
 //! What a node knows of its pages, where whole pages are kept consistent.
+//!
+//! Only `paged` changes what is said here of a page: its unsafe code relies on it.
 
 use dhole_model::{Oid, PageId};
 use rustc_hash::FxHashMap;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Where a node's worker is. See the [monitor](crate::monitor).
+/// Where a node's worker is. See the module `monitor`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Presence {
     /// In the user's program.

@@ -62,8 +62,8 @@ pub struct Reliable<P> {
     heard: Vec<AtomicBool>,
     /// The largest frame that goes to several at once, where the port beneath can.
     shares: Option<usize>,
-    /// Threads that sleep until what was to be done when they lay down.
-    asleep: AtomicUsize,
+    /// Threads that are parked until what was to be done when they parked.
+    parked: AtomicUsize,
     polling: Mutex<Polling>,
 }
 
@@ -108,7 +108,7 @@ impl<P: Port> Reliable<P> {
             heard: (0..inner.nodes()).map(|_| AtomicBool::new(false)).collect(),
             clock: Box::new(clock),
             shares: shares(&inner),
-            asleep: AtomicUsize::new(0),
+            parked: AtomicUsize::new(0),
             polling: Mutex::default(),
             inner,
         }
@@ -123,10 +123,10 @@ impl<P: Port> Reliable<P> {
         flow.transmit(now, &mut |parts| self.inner.send(peer, parts).is_ok());
     }
 
-    /// After a flow that may have had nothing under way has something: who sleeps does not know
-    /// when it is to be sent again.
-    fn tell_sleepers(&self, was_done: bool) {
-        if was_done && self.asleep.load(Ordering::SeqCst) > 0 {
+    /// After a flow that may have had nothing under way has something: a parked thread does not
+    /// know when it is to be sent again.
+    fn unpark_parked(&self, was_done: bool) {
+        if was_done && self.parked.load(Ordering::SeqCst) > 0 {
             self.inner.unpark();
         }
     }
@@ -210,7 +210,7 @@ impl<P: Port> Port for Reliable<P> {
         }
         self.transmit(now, to, &mut flow);
         drop(flow);
-        self.tell_sleepers(was_done);
+        self.unpark_parked(was_done);
         Ok(())
     }
 
@@ -263,7 +263,7 @@ impl<P: Port> Port for Reliable<P> {
             }
             self.transmit(now, peer, &mut flow);
         }
-        self.tell_sleepers(were_done);
+        self.unpark_parked(were_done);
         failed.map_or(Ok(()), Err)
     }
 
@@ -306,14 +306,14 @@ impl<P: Port> Port for Reliable<P> {
     }
 
     fn park(&self, at_most: Duration) {
-        // Before the flows are asked: whoever sends later knows of this sleep.
-        self.asleep.fetch_add(1, Ordering::SeqCst);
+        // Before the flows are asked: a thread that sends later knows of this park.
+        self.parked.fetch_add(1, Ordering::SeqCst);
         let now = (self.clock)();
         let due = |(_, flow): (NodeId, &Mutex<Flow>)| locked(flow).wake_at(now);
         let wake_at = self.living().filter_map(due).min();
         let left = wake_at.map_or(at_most, |at| at.saturating_sub(now).max(NO_ROOM));
         self.inner.park(at_most.min(left));
-        self.asleep.fetch_sub(1, Ordering::SeqCst);
+        self.parked.fetch_sub(1, Ordering::SeqCst);
     }
 
     fn unpark(&self) {

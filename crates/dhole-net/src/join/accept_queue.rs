@@ -13,7 +13,7 @@ use super::error::{HandshakeError, JoinError, RefusedConnections};
 use super::handshake::{Binding, Handshake, Met, Nonce, Party, Use};
 use super::secret::Secret;
 use super::terms::Terms;
-use super::wire::{Came, Wire};
+use super::wire::{Received, Wire};
 
 /// Connections beyond those of the cluster that are heard at one time.
 const MOST_STRANGERS: usize = 64;
@@ -211,9 +211,9 @@ impl<'a> AcceptQueue<'a> {
         loop {
             let wants = waiting.handshake.wants().min(buffer.len());
             let bytes = match waiting.wire.read(&mut buffer[..wants])? {
-                Came::Bytes(bytes) => bytes,
-                Came::End => return Err(waiting.handshake.ended()),
-                Came::Nothing => {
+                Received::Bytes(bytes) => bytes,
+                Received::End => return Err(waiting.handshake.ended()),
+                Received::Nothing => {
                     let waited = waiting.since.elapsed();
                     return match waited < HANDSHAKE_WITHIN {
                         true => Ok(None),

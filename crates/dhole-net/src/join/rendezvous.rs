@@ -21,7 +21,7 @@ use super::places::{self, Places};
 use super::poll;
 use super::secret::Secret;
 use super::terms::Terms;
-use super::wire::{Came, Wire};
+use super::wire::{Received, Wire};
 use crate::launcher::Launcher;
 
 /// How long a node that cannot join may take to say so.
@@ -469,9 +469,9 @@ impl<'a> Rendezvous<'a> {
         loop {
             let wants = guide.reader.wants().min(buffer.len());
             match guide.wire.read(&mut buffer[..wants]).map_err(lost)? {
-                Came::Nothing => return Ok(None),
-                Came::End => return Err(lost(guide.reader.ended(false))),
-                Came::Bytes(bytes) => {
+                Received::Nothing => return Ok(None),
+                Received::End => return Err(lost(guide.reader.ended(false))),
+                Received::Bytes(bytes) => {
                     let frame = guide.reader.take(bytes, awaited).map_err(lost)?;
                     if let Some((kind, body)) = frame {
                         let body = guide.session.open(kind, &body).map_err(lost)?;

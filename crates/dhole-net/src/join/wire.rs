@@ -16,7 +16,7 @@ pub(crate) struct Wire {
 }
 
 /// What a read brought.
-pub(crate) enum Came<'a> {
+pub(crate) enum Received<'a> {
     Bytes(&'a [u8]),
     Nothing,
     End,
@@ -58,11 +58,11 @@ impl Wire {
     }
 
     /// Reads at most as many bytes as fit.
-    pub fn read<'a>(&self, buffer: &'a mut [u8]) -> Result<Came<'a>, HandshakeError> {
+    pub fn read<'a>(&self, buffer: &'a mut [u8]) -> Result<Received<'a>, HandshakeError> {
         match self.channel.read(buffer) {
-            Ok(0) => Ok(Came::End),
-            Ok(count) => Ok(Came::Bytes(&buffer[..count])),
-            Err(cause) if is_nothing(&cause) => Ok(Came::Nothing),
+            Ok(0) => Ok(Received::End),
+            Ok(count) => Ok(Received::Bytes(&buffer[..count])),
+            Err(cause) if is_nothing(&cause) => Ok(Received::Nothing),
             Err(cause) if self.channel.binding().is_none() => {
                 Err(HandshakeError::Encryption(cause.to_string()))
             }
