@@ -12,7 +12,7 @@ use dhole_net::{
 
 /// Ports that copy frames from queue to queue.
 pub fn local(nodes: usize) -> Vec<Box<dyn Port>> {
-    let ports = Local::cluster(nodes).expect("a bell for each node");
+    let ports = Local::cluster(nodes).expect("a doorbell for each node");
     ports.into_iter().map(|port| Box::new(port) as _).collect()
 }
 
@@ -86,7 +86,7 @@ pub fn lossy_udp(nodes: usize) -> Vec<Box<dyn Port>> {
 
 /// The reference over a network that loses, repeats and reorders.
 pub fn lossy(nodes: usize) -> Vec<Box<dyn Port>> {
-    let ports = Local::cluster(nodes).expect("a bell for each node");
+    let ports = Local::cluster(nodes).expect("a doorbell for each node");
     let port = |port| Box::new(Reliable::new(Lossy::new(port, 7, BAD), SMALL)) as _;
     ports.into_iter().map(port).collect()
 }

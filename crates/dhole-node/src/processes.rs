@@ -514,7 +514,7 @@ mod tests {
     fn unwinds(body: impl Fn(&Processes, Strand) -> Strand + Send + Sync + 'static) -> bool {
         let (ended, end) = channel();
         let thread = std::thread::Builder::new().spawn(move || {
-            let mut ports = Local::cluster(1).expect("a bell");
+            let mut ports = Local::cluster(1).expect("a doorbell");
             let machine = Processes::new(Box::new(ports.remove(0)), 0).expect("a fit port");
             let runs = || machine.start_strands(&[], &|_, strand| body(&machine, strand));
             ended.send(catch_unwind(AssertUnwindSafe(runs)).is_err())

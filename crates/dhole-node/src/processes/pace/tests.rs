@@ -390,7 +390,7 @@ impl Layer for Shows {
 }
 
 #[test]
-fn a_port_that_shows_what_comes_is_polled_for_that_and_seldom_else() {
+fn a_port_that_can_peek_is_polled_for_what_it_shows_and_seldom_else() {
     for has_come in [false, true] {
         let mut ports = Local::cluster(2).unwrap();
         let (asked, polled) = (Arc::<AtomicU32>::default(), Arc::<AtomicU32>::default());
