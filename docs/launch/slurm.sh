@@ -4,14 +4,14 @@
 #SBATCH --ntasks=2
 set -eu
 
-# The secret of this run, in a file of a folder that all machines see and only this user can read.
+# The run's secret, in a file that only this user can read. Every machine must see its folder.
 umask 077
 secret=$(mktemp "${DHOLE_SECRETS:-$HOME}/.dhole-secret-XXXXXX")
 trap 'rm -f "$secret"' EXIT
 trap 'exit 143' TERM
 head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \n' > "$secret"
 
-# Node 0 is task 0, which Slurm starts on the first machine of the list.
+# Node 0 is task 0. Slurm starts it on the first machine of the list.
 first=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
 port=$((20000 + SLURM_JOB_ID % 10000))
 export DHOLE_SECRET_FILE="$secret"
