@@ -17,8 +17,8 @@ use crate::report::{Report, Run, Simulated};
 
 /// The settings of a run, and the methods that start it.
 ///
-/// The command `dhole` overrides what is set here of the cluster, so that it can run any program on
-/// any number of nodes.
+/// The command `dhole` overrides the number of nodes, so that it can run any program on any number;
+/// `dhole sim` overrides the seed too.
 #[derive(Clone, Debug)]
 pub struct Config {
     nodes: usize,
@@ -111,9 +111,9 @@ impl Config {
         self
     }
 
-    /// How nodes learn that all have reached a barrier: unless set, as `dhole run --barrier` or
-    /// `dhole sim --barrier` says ([`Defaults`]), or [`Barriers::Dissemination`]. Only the messages
-    /// and the time depend on it.
+    /// Sets how nodes learn that all have reached a barrier. Unless set, it is what `dhole run
+    /// --barrier` or `dhole sim --barrier` says ([`Defaults`]), or [`Barriers::Dissemination`].
+    /// Only the messages and the time depend on it.
     pub fn barriers(mut self, barriers: Barriers) -> Config {
         self.barriers = Some(barriers);
         self
@@ -145,13 +145,13 @@ impl Config {
     /// Sets whether the run goes on when nodes are lost: off unless set, or set by `dhole run
     /// --survive`.
     ///
-    /// Objects with operations survive (`docs/objects.md`): replicated ones with every acknowledged
-    /// write of any node. An object whose only copy is lost does not survive, nor do references,
-    /// locks and conditions: a worker that waits for one gets an error that names it. Barriers and
+    /// Replicated objects with operations survive, with every acknowledged write of any node
+    /// (`docs/objects.md`). An object whose only copy is lost does not, nor do references, locks
+    /// and conditions: a worker that waits for one gets an error that names it. Barriers and
     /// [`once`](Worker::once) count the nodes that are left.
     ///
-    /// More than half of the nodes that were left before must be left after a loss, or half of
-    /// them with the first; others end with an error.
+    /// After a loss, more than half of the nodes that were left before must be left, or half of
+    /// them with the lowest-numbered. Other nodes end with an error.
     ///
     /// ```
     /// let config = dhole::Config::nodes(3).survive(true);
@@ -162,15 +162,16 @@ impl Config {
         self
     }
 
-    /// Whether the run goes on when nodes are lost. A program that cannot go on then reports that
+    /// Whether the run goes on when nodes are lost. A program that cannot go on can report that
     /// before it runs.
     pub fn survives(&self) -> bool {
         self.survive
     }
 
-    /// How workers wait: they spin, then yield, then park, each for as long as it says. What the
-    /// command says goes before it (`dhole run --spin-us`, `--yields`, `--park-ms`; `DHOLE_SPIN_US`
-    /// and so on). Nothing but the time depends on it, and in a simulation not even that.
+    /// Sets how workers wait: they spin, then yield, then park, each for as long as [`Waiting`]
+    /// says. The options of the command override it (`dhole run --spin-us`, `--yields`,
+    /// `--park-ms`; `DHOLE_SPIN_US` and so on). Only the time depends on it; in a simulation not
+    /// even that.
     ///
     /// ```
     /// use std::time::Duration;
@@ -190,15 +191,15 @@ impl Config {
         self
     }
 
-    /// Runs `program` once on every node, and returns when all have finished. It ends in a
+    /// Runs `program` once on every node, and returns when all have finished. The run ends in a
     /// barrier, at which a node that has finished still serves the others.
     ///
-    /// Where nodes are processes (`dhole run`), each of them runs the same `main`, comes here as
-    /// often as the others, and gets the value of its own node ([`Run::node`]).
+    /// Under `dhole run` nodes are processes. Each process runs the same `main`, makes the same
+    /// number of runs, and gets the value of its own node ([`Run::node`]).
     ///
     /// # Errors
-    /// [`RunError`] when the cluster cannot be made, or when `program` panics or returns an
-    /// error on any node: then the run ends on all nodes, with that node's error.
+    /// [`RunError`] if the cluster cannot be made. Also if `program` panics or returns an error on
+    /// any node: the run then ends on all nodes, with that node's error.
     pub fn run<R: Send>(
         &self,
         program: impl for<'id> Fn(&mut Worker<'id>) -> Result<R> + Sync,
@@ -225,8 +226,8 @@ impl Config {
         Ok(report(&settings, &machine, outcome, None))
     }
 
-    /// Runs `program` on a simulated cluster, whatever the command says. The number of nodes and
-    /// the seed are those of `settings`; what this configuration says of them is ignored.
+    /// Runs `program` on a simulated cluster, whatever the command says. `settings` decide the
+    /// number of nodes and the seed; those of this configuration are ignored.
     ///
     /// # Errors
     /// As [`run`](Config::run).
@@ -244,7 +245,7 @@ impl Config {
         Ok(report(&settings, &machine, outcome, Some(simulated)))
     }
 
-    /// How workers wait, as the command says or the program.
+    /// How workers wait: as the command says, or else as the program does.
     fn waits(&self) -> Result<Waiting, RunError> {
         let waiting = self.waiting.or_env();
         waiting.map_err(|wrong| RunError::Join(Arc::new(wrong.into())))
@@ -272,7 +273,7 @@ impl Config {
         })
     }
 
-    /// What was set and means nothing where pages are kept consistent and not objects.
+    /// A setting of the program that TreadMarks lacks.
     fn lacked(&self, coherence: Coherence, races: Option<Races>) -> Option<&'static str> {
         let placed = self.placement == Some(Placement::FirstTouch);
         let looked_for = races.is_some_and(|races| races != Races::Ignore);
@@ -287,7 +288,7 @@ impl Config {
     }
 }
 
-/// How a run went, of these settings on this machine.
+/// The report of a run with these settings on this machine.
 fn report<R>(
     settings: &Settings,
     machine: &dyn Machine,
@@ -322,7 +323,7 @@ fn report<R>(
     Run { value, report }
 }
 
-/// The first node that is left.
+/// The lowest-numbered node that is left.
 fn first_left(lost: &[LostNode]) -> NodeId {
     let mut all = (0..).map(NodeId);
     let left = all.find(|node| lost.iter().all(|lost| lost.node != *node));
@@ -349,7 +350,7 @@ fn impossible(error: SettingsError) -> ConfigError {
     }
 }
 
-/// Tells the command `dhole`, if it started this program, that it is one of dhole's.
+/// Tells the command `dhole`, if it started this program, that the program uses dhole.
 fn say_hello() {
     say("run\n");
 }
@@ -362,8 +363,8 @@ fn say_computed(report: &Report) {
     }
 }
 
-/// Adds a line to what the command is told. Where the file cannot be written the command says
-/// that it heard nothing.
+/// Appends a line to the file that the command reads. If the file cannot be written, the command
+/// reports that it heard nothing.
 fn say(line: &str) {
     let Some(file) = std::env::var_os("DHOLE_HELLO") else {
         return;

@@ -1,15 +1,16 @@
 use dhole_model::{Barriers, Coherence};
 use dhole_node::{ConfigError, Races};
 
-/// What runs have where the program does not say it: `dhole run` and `dhole sim` set it with
-/// `--protocol`, `--races` and `--barrier`, through the variables `DHOLE_PROTOCOL`, `DHOLE_RACES`
-/// and `DHOLE_BARRIER`, which anybody else may set too. What a program sets with
-/// [`Config`](crate::Config) goes before it.
+/// The settings that a run takes from the environment, for each that the program does not set with
+/// [`Config`](crate::Config).
+///
+/// `dhole run` and `dhole sim` set them with `--protocol`, `--races` and `--barrier`, through the
+/// variables `DHOLE_PROTOCOL`, `DHOLE_RACES` and `DHOLE_BARRIER`. A user may set the variables too.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Defaults {
-    /// How objects are kept consistent.
+    /// The protocol that keeps objects consistent.
     pub coherence: Option<Coherence>,
-    /// What becomes of races.
+    /// Whether races are ignored, reported, or end the run.
     pub races: Option<Races>,
     /// How nodes learn that all have reached a barrier.
     pub barriers: Option<Barriers>,
@@ -18,15 +19,15 @@ pub struct Defaults {
 impl Defaults {
     /// The variable that names a protocol.
     pub const PROTOCOL: &str = "DHOLE_PROTOCOL";
-    /// The variable that says what becomes of races.
+    /// The variable that says whether races are ignored, reported, or end the run.
     pub const RACES: &str = "DHOLE_RACES";
-    /// The variable that says how barriers are.
+    /// The variable that names the kind of barriers.
     pub const BARRIER: &str = "DHOLE_BARRIER";
 
-    /// What the environment of this process says.
+    /// Reads the settings from the environment of this process.
     ///
     /// # Errors
-    /// [`ConfigError::Variable`] names a variable that asks for what there is not.
+    /// [`ConfigError::Variable`] names a variable whose value is unknown.
     pub fn from_env() -> Result<Defaults, ConfigError> {
         Defaults::read(|variable| {
             let said = std::env::var_os(variable)?;

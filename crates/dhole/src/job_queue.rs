@@ -1,4 +1,4 @@
-//! Jobs that nodes take, and what became of each.
+//! A queue of jobs that nodes take, with the result of each.
 
 mod state;
 
@@ -12,21 +12,21 @@ use serde::{Deserialize, Serialize};
 
 use state::JobQueue as State;
 
-/// What goes between nodes by value, as the jobs of a [`JobQueue`] and their results do: anything
-/// that serde writes and reads.
+/// A type that travels between nodes by value, as the jobs of a [`JobQueue`] and their results do:
+/// any that serde serialises and deserialises.
 pub trait ByValue: Serialize + DeserializeOwned + Clone + Send + Sync + 'static {}
 
 impl<T: Serialize + DeserializeOwned + Clone + Send + Sync + 'static> ByValue for T {}
 
 type Called<T> = std::result::Result<T, ObjectError>;
 
-/// A queue of jobs `J`, each of which comes to one result `R`. A handle of 8 bytes, copied freely.
+/// A queue of jobs `J`, each of which has one result `R`. A handle of 8 bytes, copied freely.
 ///
-/// Who [takes](JobQueue::take) a job has it on *lease* until its result comes. When the taker's
-/// node is lost the job goes back to the head of the queue, and another node takes it. So in a run
-/// that [survives](crate::Config::survive) each job has exactly one result in the end, also where
-/// two nodes have computed it. Takers get jobs in the order of pushing; of takers that wait the
-/// longest waiting is first.
+/// A node that [takes](JobQueue::take) a job has a *lease* on it until it completes the job. If
+/// that node is lost, the job goes back to the head of the queue, and another node takes it. So in
+/// a run that [survives](crate::Config::survive) each job has exactly one result in the end, even
+/// if two nodes have computed it. Nodes get jobs in the order of pushing. Of the nodes that wait
+/// for a job, the one that has waited longest gets the next.
 ///
 /// ```
 /// use dhole::{Config, JobQueue};
@@ -40,9 +40,9 @@ type Called<T> = std::result::Result<T, ObjectError>;
 /// # Ok::<(), dhole::RunError>(())
 /// ```
 ///
-/// The queue ends when it is [closed](JobQueue::close) and every job has its result; a taker that
-/// waits for more hears of it then. It is kept on the node that makes it, or on every node in a run
-/// that survives. It keeps every result until it is [freed](JobQueue::free).
+/// The queue ends when it is [closed](JobQueue::close) and every job has its result. A node that
+/// waits for a job then gets `None`. The queue is kept on the node that makes it, or on every node
+/// in a run that survives. It keeps every result until it is [freed](JobQueue::free).
 #[derive(dhole_heap::Share)]
 #[share(crate = "dhole_heap", nullable, bound = "J: ByValue, R: ByValue")]
 #[repr(transparent)]
@@ -76,8 +76,8 @@ impl<'de, J: ByValue, R: ByValue> Deserialize<'de> for JobQueue<J, R> {
     }
 }
 
-/// A job that a node has taken, until it [completes](Lease::complete) it. One that is dropped
-/// instead stays this node's, so that the queue does not end before the node is lost.
+/// A job that a node has taken, until the node [completes](Lease::complete) it. If a lease is
+/// dropped, its job stays this node's: the queue does not end before the node is lost.
 #[must_use = "the queue ends only when every job that was taken is completed"]
 #[derive(Debug)]
 pub struct Lease<J: ByValue, R: ByValue> {
@@ -92,16 +92,16 @@ impl<J: ByValue, R: ByValue> Lease<J, R> {
         self.id
     }
 
-    /// What is to be done.
+    /// The job.
     pub fn job(&self) -> &J {
         &self.job
     }
 
-    /// Keeps the result of the job, which is done then. When this returns, the result outlives this
-    /// node in a run that survives.
+    /// Gives the queue the result of the job, which completes it. When this returns, the result
+    /// outlives this node in a run that survives.
     ///
     /// # Errors
-    /// [`ObjectError`]: the queue is lost or freed.
+    /// [`ObjectError`] if the queue is lost or freed.
     #[track_caller]
     pub fn complete(self, w: &mut Worker<'_>, result: R) -> Called<()> {
         let (state, me) = (self.queue.state, w.node());
@@ -110,32 +110,32 @@ impl<J: ByValue, R: ByValue> Lease<J, R> {
 }
 
 impl<J: ByValue, R: ByValue> JobQueue<J, R> {
-    /// An empty queue, open for any number of jobs. The other nodes learn of it by its handle,
-    /// through [`once`](Worker::once) or another object.
+    /// An empty queue, open for any number of jobs. The other nodes get its handle through
+    /// [`once`](Worker::once) or another object.
     ///
     /// # Errors
-    /// [`ObjectError`] when it cannot be made.
+    /// [`ObjectError`] if the queue cannot be made.
     #[track_caller]
     pub fn new(w: &mut Worker<'_>) -> Called<JobQueue<J, R>> {
         JobQueue::made(w, State::default())
     }
 
-    /// An empty queue in which at most `limit` jobs wait, at least one: whoever
-    /// [pushes](JobQueue::push) more waits until some are taken. What comes back from a lost node
-    /// does not count.
+    /// An empty queue in which at most `limit` jobs wait, at least one. A node that
+    /// [pushes](JobQueue::push) more waits until some are taken. A job that comes back from a lost
+    /// node does not count.
     ///
     /// # Errors
-    /// [`ObjectError`] when it cannot be made.
+    /// [`ObjectError`] if the queue cannot be made.
     #[track_caller]
     pub fn bounded(w: &mut Worker<'_>, limit: usize) -> Called<JobQueue<J, R>> {
         JobQueue::made(w, State::bounded(limit.max(1) as u64))
     }
 
-    /// A closed queue of these jobs. In a run that survives make it in [`once`](Worker::once):
-    /// then no loss of a node leaves it with a part of its jobs.
+    /// A closed queue of these jobs. In a run that survives, make it in [`once`](Worker::once):
+    /// then the loss of a node cannot leave it with only some of the jobs.
     ///
     /// # Errors
-    /// [`ObjectError`] when it cannot be made.
+    /// [`ObjectError`] if the queue cannot be made.
     #[track_caller]
     pub fn of(w: &mut Worker<'_>, jobs: impl IntoIterator<Item = J>) -> Called<JobQueue<J, R>> {
         JobQueue::made(w, State::of(jobs))
@@ -148,39 +148,40 @@ impl<J: ByValue, R: ByValue> JobQueue<J, R> {
         Ok(JobQueue { state })
     }
 
-    /// Puts a job at the end of the queue, when there is room, and returns its number: how many
-    /// were pushed before. A closed queue takes none and returns `None`.
+    /// Appends a job to the queue, as soon as there is room, and returns its number: how many jobs
+    /// were pushed before it. It returns `None` if the queue is closed.
     ///
     /// # Errors
-    /// [`ObjectError`]: the queue is lost or freed, or nobody would ever make room.
+    /// [`ObjectError`] if the queue is lost or freed, or no node can make room any more.
     #[track_caller]
     pub fn push(&self, w: &mut Worker<'_>, job: J) -> Called<Option<u64>> {
         self.state.push(w, job)
     }
 
-    /// No more jobs are pushed: the queue ends when those that are there have their results.
+    /// Closes the queue: it takes no more jobs, and ends when those that it has have their results.
     ///
     /// # Errors
-    /// [`ObjectError`]: the queue is lost or freed.
+    /// [`ObjectError`] if the queue is lost or freed.
     #[track_caller]
     pub fn close(&self, w: &mut Worker<'_>) -> Called<()> {
         self.state.close(w)
     }
 
-    /// No more jobs are given out, and those that wait are dropped: the queue ends when those that
-    /// nodes have taken have their results.
+    /// Stops the queue: it gives out no more jobs and drops those that wait. It ends when the jobs
+    /// that nodes have taken have their results.
     ///
     /// # Errors
-    /// [`ObjectError`]: the queue is lost or freed.
+    /// [`ObjectError`] if the queue is lost or freed.
     #[track_caller]
     pub fn stop(&self, w: &mut Worker<'_>) -> Called<()> {
         self.state.stop(w)
     }
 
-    /// Takes the next job; waits for one, or for the end, which is `None`.
+    /// Takes the next job. Waits for one, or for the end of the queue, at which it returns `None`.
     ///
     /// # Errors
-    /// [`ObjectError`]: the queue is lost or freed, or a deadlock, as when nobody closes it.
+    /// [`ObjectError`] if the queue is lost or freed, or the wait is a deadlock, as when no node
+    /// closes the queue.
     #[track_caller]
     pub fn take(&self, w: &mut Worker<'_>) -> Called<Option<Lease<J, R>>> {
         let me = w.node();
@@ -189,8 +190,8 @@ impl<J: ByValue, R: ByValue> JobQueue<J, R> {
         Ok(taken.map(|(id, job)| Lease { queue, id, job }))
     }
 
-    /// Does jobs until the queue ends. A result goes with the call for the next job, so a job
-    /// costs two messages where it waits on another node.
+    /// Takes jobs and computes them with `f` until the queue ends. A result goes with the call for
+    /// the next job. So a job costs two messages if the queue is kept on another node.
     ///
     /// # Errors
     /// Those of `f`, and [`ObjectError`] as [`take`](JobQueue::take).
@@ -203,10 +204,10 @@ impl<J: ByValue, R: ByValue> JobQueue<J, R> {
         self.work_in_parts(w, u64::MAX, &mut f)
     }
 
-    /// As [`work`](JobQueue::work), of many short jobs: a call takes a part of those that wait,
-    /// the fewer of them the fewer are left, and the results of a part go together with the call
-    /// for the next. So the queue's node serves few calls for each of the others, and the last jobs
-    /// are still shared evenly (guided self-scheduling: Polychronopoulos and Kuck, 1987).
+    /// As [`work`](JobQueue::work), for many short jobs. A call takes a part of the jobs that wait,
+    /// the fewer the fewer are left. The results of a part go together with the call for the next.
+    /// So the queue's node serves few calls of each of the others, and the last jobs are still
+    /// shared evenly (guided self-scheduling: Polychronopoulos and Kuck, 1987).
     ///
     /// # Errors
     /// As [`work`](JobQueue::work).
@@ -221,7 +222,8 @@ impl<J: ByValue, R: ByValue> JobQueue<J, R> {
         self.work_in_parts(w, parts, &mut f)
     }
 
-    /// Does jobs until the queue ends, a `parts`th of those that wait at a time, and one at least.
+    /// Computes jobs until the queue ends. Each call takes a `parts`th of those that wait, and at
+    /// least one.
     #[track_caller]
     fn work_in_parts(
         &self,
@@ -244,28 +246,28 @@ impl<J: ByValue, R: ByValue> JobQueue<J, R> {
         Ok(())
     }
 
-    /// The results that are there, in the order in which their jobs were pushed: those of all jobs
-    /// after the end, unless it was [stopped](JobQueue::stop). In a run that survives this is read
-    /// on the own node.
+    /// The results so far, in the order in which their jobs were pushed. After the end they are
+    /// those of all jobs, unless the queue was [stopped](JobQueue::stop). In a run that survives,
+    /// each node reads its own copy.
     ///
     /// # Errors
-    /// [`ObjectError`]: the queue is lost or freed.
+    /// [`ObjectError`] if the queue is lost or freed.
     #[track_caller]
     pub fn results(&self, w: &mut Worker<'_>) -> Called<Vec<R>> {
         self.state.results(w)
     }
 
-    /// Gives the queue back with its jobs and results.
+    /// Frees the queue with its jobs and results.
     ///
     /// # Errors
-    /// [`ObjectError`]: it is lost, or was freed before.
+    /// [`ObjectError`] if the queue is lost, or was freed before.
     #[track_caller]
     pub fn free(&self, w: &mut Worker<'_>) -> Called<()> {
         Object::free(&self.state, w)
     }
 }
 
-/// Where a queue is kept that is made on this node.
+/// The strategy of a queue that this node makes.
 fn place(survives: bool, here: NodeId) -> Strategy {
     if survives { replicated() } else { on(here) }
 }

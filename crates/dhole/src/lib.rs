@@ -50,12 +50,13 @@
 //! | `mpi` | nodes that `mpirun` starts; implies `processes`, needs an MPI library |
 //!
 //! All but `mpi` are on by default. Without any, nodes are threads of one process. A program that
-//! is asked for what it is built without ends with a [`MissingFeature`], which names the feature.
+//! is started with a feature it was built without ends with a [`MissingFeature`], which names the
+//! feature.
 //!
 //! # Consistency
 //!
-//! Between two synchronisations nothing that another node does becomes visible (lazy release
-//! consistency: DOSA, section 2.2). A reference held across one does not compile:
+//! Between two synchronisations a node sees no write of another node (lazy release consistency:
+//! DOSA, section 2.2). A reference held across a synchronisation does not compile:
 //!
 //! ```compile_fail,E0502
 //! # dhole::Config::nodes(2).run(|w| {
@@ -66,8 +67,9 @@
 //! # }).unwrap();
 //! ```
 //!
-//! Two nodes that write one object between two synchronisations race; [`Races`] says what becomes
-//! of races. A reader that forgets to synchronise reads the old value, and is not told.
+//! Two nodes that write one object between two synchronisations race; [`Races`] says whether a run
+//! ignores races, reports them, or ends. A reader that forgets to synchronise reads the old value,
+//! without an error.
 //!
 //! # Errors
 //!
@@ -124,7 +126,7 @@ pub mod guide {
     pub mod objects {}
 }
 
-/// The names by which errors, counters and reports call what they speak of.
+/// The types that name objects, nodes and waits in errors, counters and reports.
 pub mod ids {
     pub use dhole_heap::{ArrayMiss, ForeignKind, Miss, Presence};
     pub use dhole_model::{
@@ -136,7 +138,7 @@ pub mod ids {
     };
 }
 
-/// The simulated cluster and its settings; with the feature `sim`.
+/// The simulated cluster and its settings. Needs the feature `sim`.
 #[cfg(feature = "sim")]
 pub mod sim {
     pub use dhole_sim::{
@@ -148,7 +150,7 @@ pub mod sim {
     pub use dhole_sim::Sim;
 }
 
-/// What derives refer to; no part of the interface.
+/// Items that the derives refer to; no part of the interface.
 #[doc(hidden)]
 pub mod __private {
     pub use dhole_node::__private::*;

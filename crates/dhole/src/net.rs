@@ -1,5 +1,5 @@
-//! Messages between processes without shared objects: remote procedures, and memory that others
-//! fetch from and store into as far as a capability allows.
+//! Messages between processes without shared objects: remote procedures, and memory that other
+//! processes fetch from and store into as far as a capability allows.
 //!
 //! ```
 //! use std::time::Duration;
@@ -33,12 +33,14 @@ pub use dhole_net::{
 
 use dhole_net::Membership;
 
-/// The port of this process to all others of its cluster, where a launcher started it as one of
-/// several (`dhole run`, a batch script, or with the feature `mpi` `mpirun`); nothing where it is
-/// alone. A program has one port: this is for those that do not call [`run`](crate::run).
+/// Joins this process to the others of its cluster, and returns its port to them. It returns `None`
+/// if no launcher (`dhole run`, a batch script, or with the feature `mpi` `mpirun`) started this
+/// process as one of several. A process has one port: a program that calls [`run`](crate::run) must
+/// not call this.
 ///
 /// # Errors
-/// [`JoinError`] when what the environment says cannot be, or the others cannot be joined.
+/// [`JoinError`] if the environment describes no valid cluster, or the other processes cannot be
+/// joined.
 pub fn join() -> Result<Option<Box<dyn Port>>, JoinError> {
     Membership::from_env()?.map(Membership::join).transpose()
 }

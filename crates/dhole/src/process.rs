@@ -1,4 +1,4 @@
-//! The process as one of a cluster, if it was started as that.
+//! This process as a node of a cluster, if a launcher started it as one.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -6,24 +6,24 @@ use dhole_model::NodeId;
 use dhole_net::Membership;
 use dhole_node::{ProcessLimits, Processes, RunError};
 
-/// Which node of how many this process is.
+/// The number of this process, and of the processes of its cluster.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Process {
     /// The node.
     pub node: NodeId,
-    /// Nodes of the cluster, each of them a process.
+    /// The nodes of the cluster, each of them a process.
     pub nodes: usize,
 }
 
-/// What is known of the cluster. A process joins it at its first run, stays for later ones, and
-/// says goodbye when it exits.
+/// What this process knows of its cluster. A process joins at its first run, stays for later ones,
+/// and says goodbye when it exits.
 enum State {
     Unread,
-    /// This process is all there is.
+    /// No launcher started this process as a node.
     Alone,
     Read(Box<Membership>),
     Joined(Arc<Processes>),
-    /// It could not be joined, and never will be.
+    /// Joining failed. It is not tried again.
     Failed(Arc<dhole_net::JoinError>),
 }
 
@@ -48,11 +48,12 @@ impl State {
     }
 }
 
-/// Which node this process is, where the command says that nodes are processes: what it says goes
-/// before the number of nodes that a program asks for. `None` where all nodes are in this process.
+/// Which node this process is, if the command started nodes as processes. The command then
+/// overrides the number of nodes that the program asks for. `None` if all nodes are in this
+/// process.
 ///
 /// # Errors
-/// [`RunError::Join`] when what the environment says of a cluster cannot be.
+/// [`RunError::Join`] if the environment describes no valid cluster.
 pub fn process() -> Result<Option<Process>, RunError> {
     let mut state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
     Ok(match state.read()? {
@@ -111,7 +112,7 @@ pub(crate) fn joined(seed: u64) -> Result<Option<Arc<Processes>>, RunError> {
     }
 }
 
-/// A process that computes between two runs is heard of meanwhile.
+/// Keeps the process alive to the others while it computes between two runs.
 fn keep_between_runs(machine: &Arc<Processes>) {
     let machine = Arc::clone(machine);
     let thread = std::thread::Builder::new().name("dhole-keeper".into());
@@ -119,11 +120,11 @@ fn keep_between_runs(machine: &Arc<Processes>) {
     let _ = thread.spawn(move || machine.keep(&|| false));
 }
 
-/// Whose doings are written on SIGQUIT, once the process has joined.
+/// The machine that SIGQUIT reports on, once the process has joined.
 static DUMPED: Mutex<Option<Arc<Processes>>> = Mutex::new(None);
 
-/// From here on the process writes on SIGQUIT what its node does, holds and waits for, and goes on.
-/// Where that cannot be had the signal ends the process, as it does every other.
+/// From here on the process reports on SIGQUIT what its node does, holds and waits for, and goes
+/// on. If the handler cannot be installed, the signal ends the process, as it ends every other.
 #[cfg(feature = "processes")]
 fn dump_when_told(node: NodeId) {
     let Ok(mut signals) = signal_hook::iterator::Signals::new([signal_hook::consts::SIGQUIT])

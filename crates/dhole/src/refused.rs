@@ -1,4 +1,4 @@
-//! What `#[dhole::object]` does not take, and what the compiler says of it.
+//! What `#[dhole::object]` refuses, with the compiler's message.
 //!
 //! Operations take their state by reference:
 //!
@@ -28,7 +28,7 @@
 //! }
 //! ```
 //!
-//! What they take and give can be written as bytes:
+//! Arguments and results implement serde's traits:
 //!
 //! ```compile_fail,E0277
 //! # #[derive(serde::Serialize, serde::Deserialize)] struct Queue;
@@ -39,7 +39,7 @@
 //! }
 //! ```
 //!
-//! and so can the state, which nobody changes by looking at it:
+//! The state does so too, and `&self` cannot change it:
 //!
 //! ```compile_fail,E0277
 //! struct Queue;
@@ -99,7 +99,7 @@
 //! }
 //! ```
 //!
-//! What a loss means for an object the runtime executes, at once, with the node:
+//! The runtime executes `#[on_loss]` itself, at once, and passes the node:
 //!
 //! ```compile_fail
 //! # #[derive(serde::Serialize, serde::Deserialize)] struct Queue(u32);
@@ -132,7 +132,7 @@
 //! }
 //! ```
 //!
-//! A handle is of a type that has operations, and has no others:
+//! A handle needs a type with operations, and has no other methods:
 //!
 //! ```compile_fail,E0277
 //! fn of(handle: dhole::Object<Vec<u8>>) {} // error: `Vec<u8>` has no operations

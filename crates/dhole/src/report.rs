@@ -8,16 +8,15 @@ use dhole_sim::{Computation, Sim};
 /// The result of a run: a value and a report.
 #[derive(Debug)]
 pub struct Run<R> {
-    /// The result of node 0, or, where nodes are processes, of [the one of this
-    /// process](Run::node).
+    /// The result of node 0; if nodes are processes, of [this process's node](Run::node).
     pub value: R,
     /// How the run went.
     pub report: Report,
 }
 
 impl<R> Run<R> {
-    /// The node to which this result and report belong. Where nodes are processes, each process has
-    /// its own; a program prints its results on node 0 only.
+    /// The node to which this result and report belong. If nodes are processes, each process has
+    /// its own, and a program prints its results on node 0 only.
     pub fn node(&self) -> NodeId {
         self.report.node
     }
@@ -26,29 +25,28 @@ impl<R> Run<R> {
 /// The counters, times, races and warnings of a run.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// The node whose report it is: node 0, or, where nodes are processes, the node of this
-    /// process. In that case only node 0's report has what the other nodes counted and reported.
+    /// The node whose report it is: node 0, or, if nodes are processes, the node of this process.
+    /// Then only node 0's report has the counters and reports of the other nodes.
     pub node: NodeId,
     /// Nodes of the cluster.
     pub nodes: usize,
-    /// What carried the messages: `threads` or `sim`, or between processes the port, as `tcp`.
+    /// The transport: `threads` or `sim`, or between processes the port, such as `tcp`.
     pub transport: &'static str,
-    /// How objects were kept consistent unless their allocation said otherwise: `lazy`, `update`
-    /// or `home`.
+    /// The protocol of objects whose allocation names no other: `lazy`, `update` or `home`.
     pub protocol: &'static str,
-    /// How accesses were detected: `check` or `vm`.
+    /// The detector: `check` or `vm`.
     pub detector: &'static str,
     /// From the start of the run to the end of the slowest node; virtual in a simulation.
     pub elapsed: Duration,
-    /// What each node counted.
+    /// The counters of each node.
     pub per_node: Vec<Counters>,
-    /// What each node counted between [`begin_measuring`](crate::Worker::begin_measuring) and
-    /// [`end_measuring`](crate::Worker::end_measuring), where the program says so.
+    /// The counters of each node between [`begin_measuring`](crate::Worker::begin_measuring) and
+    /// [`end_measuring`](crate::Worker::end_measuring), if the program calls them.
     pub measured_per_node: Option<Vec<Counters>>,
-    /// How long that took, from the first node that began to the last that ended. Where nodes are
-    /// processes, whose clocks are not compared, it is the longest time that one of them took.
+    /// The time of the measured part, from the first node that began to the last that ended. The
+    /// clocks of processes are not compared: then it is the longest time that one of them took.
     pub measured_time: Option<Duration>,
-    /// What only a simulation knows.
+    /// The measures that only a simulation has.
     pub simulated: Option<Simulated>,
     /// The first few races that each node found, in the order of the objects.
     pub races: Vec<RaceReport>,
@@ -90,28 +88,28 @@ fn total(of: &[Counters]) -> Counters {
     total
 }
 
-/// What only a simulation knows.
+/// The measures that only a simulation has.
 #[derive(Clone, Debug)]
 pub struct Simulated {
     /// The name of the simulated network.
     pub network: String,
-    /// Nanoseconds for a unit of work, where computation has fixed costs and is not measured.
+    /// Nanoseconds of a unit of work, if computation has fixed costs and is not measured.
     pub unit_ns: Option<f64>,
     /// The factor by which measured computation was multiplied.
     pub compute_scale: f64,
     /// Computation of each node, without waiting and without the runtime.
     pub computed: Vec<Duration>,
-    /// Computation of the same program on one node, where the command `dhole` has found out.
+    /// Computation of the same program on one node, if the command `dhole` has measured it.
     pub alone: Option<Duration>,
-    /// Messages that the network lost, and that were sent again.
+    /// Messages that the network lost, and their senders sent again.
     pub lost: u64,
-    /// Time for which messages queued for a switch's ports or a hub, added up.
+    /// The sum of the times for which messages queued for a switch's ports or a hub.
     pub queued: Duration,
 }
 
 impl Simulated {
     #[cfg(feature = "sim")]
-    /// What the last run on `machine` came to.
+    /// The measures of the last run on `machine`.
     pub(crate) fn of(machine: &Sim) -> Simulated {
         let (settings, run) = (machine.settings(), machine.report());
         Simulated {
@@ -137,9 +135,9 @@ impl Simulated {
         self.computed.iter().sum()
     }
 
-    /// The computation of all nodes divided by that of the program alone on one node, where that is
-    /// known. It is above 1 for work that several nodes repeat. Since computation is measured, the
-    /// host's caches and its other work change it too.
+    /// The computation of all nodes divided by that of the program on one node, if that is known.
+    /// Work that several nodes repeat raises it above 1. So do this host's caches and other load,
+    /// because computation is measured.
     pub fn compute_inflation(&self) -> Option<f64> {
         let alone = self.alone?.as_secs_f64();
         (alone > 0.0).then(|| self.work().as_secs_f64() / alone)

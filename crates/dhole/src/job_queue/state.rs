@@ -13,15 +13,15 @@ use super::ByValue;
 pub(super) struct JobQueue<J: ByValue, R: ByValue> {
     /// The jobs that wait, in the order of their numbers.
     waiting: VecDeque<(u64, J)>,
-    /// The jobs that were taken and have no result: each with its taker. Who takes it next gets a
-    /// copy of the job, should that node be lost.
+    /// The jobs that were taken and have no result, each with its taker. The job is kept, to give
+    /// out again if the taker is lost.
     leased: BTreeMap<u64, (NodeId, J)>,
     /// The result of each job by its number, once it is there.
     results: Vec<Option<R>>,
-    /// So many jobs may wait, if there is a limit.
+    /// The most jobs that may wait, if there is a limit.
     limit: Option<u64>,
     closed: bool,
-    /// No job is given out any more.
+    /// Whether the queue was stopped: it gives out no more jobs.
     stopped: bool,
 }
 
@@ -61,7 +61,7 @@ impl<J: ByValue, R: ByValue> JobQueue<J, R> {
         Some((id, job))
     }
 
-    /// Whether the result counts: it does if the job is this node's.
+    /// Keeps a result, and returns whether it counts: it does if this node has the lease.
     pub fn complete(&mut self, node: NodeId, id: u64, result: R) -> bool {
         let is_its = matches!(self.leased.get(&id), Some((taker, _)) if *taker == node);
         let place = self.results.get_mut(id as usize).filter(|_| is_its);
@@ -73,8 +73,8 @@ impl<J: ByValue, R: ByValue> JobQueue<J, R> {
         true
     }
 
-    /// Takes results and gives out more jobs: a `parts`th of those that wait, and one at least. An
-    /// empty part where none waits for now, `None` at the end.
+    /// Keeps results and gives out more jobs: a `parts`th of those that wait, and at least one. The
+    /// part is empty if no job waits, and `None` at the end.
     pub fn complete_and_share(
         &mut self,
         node: NodeId,
@@ -94,7 +94,7 @@ impl<J: ByValue, R: ByValue> JobQueue<J, R> {
         self.results.iter().flatten().cloned().collect()
     }
 
-    /// What the lost node had taken waits again, before what nobody has taken.
+    /// Puts the jobs that the lost node had taken back at the head of the queue.
     #[on_loss]
     fn take_back(&mut self, node: NodeId) {
         let (lost, kept) = std::mem::take(&mut self.leased)
@@ -107,7 +107,7 @@ impl<J: ByValue, R: ByValue> JobQueue<J, R> {
         }
     }
 
-    /// An empty queue of at most so many jobs.
+    /// An empty queue of at most `limit` jobs.
     pub(super) fn bounded(limit: u64) -> JobQueue<J, R> {
         JobQueue {
             limit: Some(limit),
