@@ -7,19 +7,21 @@ use serde::Serialize;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Barriers {
-    /// Every node tells node 0, which then tells every node: 2(n-1) messages, as in the papers.
+    /// Every node tells node 0 that it is there, and node 0 then tells every node: 2(n-1) messages,
+    /// as in the papers.
     Central,
-    /// Where no node is expected to have news, each tells one other node in each of `ceil(log2 n)`
-    /// rounds. Otherwise, and where a node has news all the same, they are central.
+    /// A dissemination barrier if no node is expected to have news: each node tells one other node
+    /// in each of `ceil(log2 n)` rounds. If news is expected, or a node has news all the same, the
+    /// barrier is central.
     #[default]
     Dissemination,
 }
 
 impl Barriers {
-    /// Both.
+    /// Both kinds.
     pub const ALL: [Barriers; 2] = [Barriers::Central, Barriers::Dissemination];
 
-    /// The name by which options and reports call it.
+    /// The name of this kind in options and reports.
     pub const fn name(self) -> &'static str {
         match self {
             Barriers::Central => "central",
@@ -34,7 +36,7 @@ impl fmt::Display for Barriers {
     }
 }
 
-/// A name that no barriers have.
+/// The error for a name of barriers that is unknown.
 #[derive(Clone, PartialEq, Eq)]
 pub struct UnknownBarriers {
     /// The name.

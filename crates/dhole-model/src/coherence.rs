@@ -2,30 +2,30 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// How the copies of an object are kept consistent: a member of the family of protocols. All
-/// promise the same, release consistency; they differ in what travels, and when.
+/// The protocol that keeps the copies of an object consistent. All protocols give release
+/// consistency. They differ in which messages travel, and when.
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug, Serialize, Deserialize,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Coherence {
-    /// One writer at a time; a release announces what was written, and who reads it next fetches
-    /// it from its last writer (DOSA, section 3.1).
+    /// One writer at a time. A release announces what was written, and the next reader fetches it
+    /// from the last writer (DOSA, section 3.1).
     #[default]
     Lazy,
-    /// As lazy, and at a release the writer sends what it wrote to those that read it last, so
-    /// that they need not fetch it.
+    /// As lazy, and at a release the writer sends the new bytes to the nodes that read the last
+    /// ones, so that they need not fetch.
     Update,
-    /// Several writers at a time, of different parts; at a release what was written goes to the
-    /// object's home, and at an acquire copies elsewhere are dropped (Jackal, section 3.1).
+    /// Several writers at a time, of different parts. A release sends the changed bytes to the
+    /// object's home, and an acquire drops copies elsewhere (Jackal, section 3.1).
     Home,
-    /// Not objects but the pages that they lie in are kept consistent, with several writers each;
-    /// for a whole run only (TreadMarks: Keleher et al. 1994). The baseline.
+    /// Keeps the pages consistent that objects lie in, with several writers each, and not the
+    /// objects. For a whole run only: the baseline (TreadMarks: Keleher et al. 1994).
     TreadMarks,
 }
 
 impl Coherence {
-    /// Every member of the family.
+    /// Every protocol.
     pub const ALL: [Coherence; 4] = [
         Coherence::Lazy,
         Coherence::Update,
@@ -33,10 +33,10 @@ impl Coherence {
         Coherence::TreadMarks,
     ];
 
-    /// Those that each object may have for itself.
+    /// The protocols that an allocation can choose for its objects.
     pub const BY_OBJECT: [Coherence; 3] = [Coherence::Lazy, Coherence::Update, Coherence::Home];
 
-    /// The name by which options and reports call it.
+    /// The name of this protocol in options and reports.
     pub const fn name(self) -> &'static str {
         match self {
             Coherence::Lazy => "lazy",
@@ -53,7 +53,7 @@ impl fmt::Display for Coherence {
     }
 }
 
-/// A name that no protocol has.
+/// The error for a name of a protocol that is unknown.
 #[derive(Clone, PartialEq, Eq)]
 pub struct UnknownCoherence {
     /// The name.

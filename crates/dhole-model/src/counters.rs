@@ -11,23 +11,23 @@ pub enum MessageKind {
     Fetch,
     /// Carries the bytes of objects.
     FetchReply,
-    /// Says that an object was freed, instead of carrying its bytes.
+    /// The reply to a fetch of an object that was freed.
     Gone,
-    /// New versions of objects, for a node that read them before.
+    /// Pushes new versions of objects to a node that read the last ones.
     Update,
-    /// Says that a node does not read what is pushed to it.
+    /// Ends the pushes to a node that does not read them.
     DropOut,
-    /// What a node has changed in objects, for their home.
+    /// Carries what a node has changed in objects to their home.
     Flush,
-    /// Says that what was flushed is at home.
+    /// Acknowledges a flush: the home has merged it.
     FlushAck,
-    /// Says that copies which a node keeps over acquires are outdated.
+    /// Announces that copies which a node keeps over acquires are outdated.
     Outdated,
-    /// Says that the node knows.
+    /// Acknowledges `Outdated`.
     OutdatedAck,
     /// Asks node 0 for object ids.
     IdsRequest,
-    /// Carries which ids a node may use.
+    /// Carries the ids that a node may use.
     IdsReply,
     /// Asks for a page.
     PageRequest,
@@ -39,23 +39,23 @@ pub enum MessageKind {
     DiffReply,
     /// Asks a lock's manager for the lock.
     LockRequest,
-    /// The manager passes a request on to the last holder.
+    /// Carries a request from the manager to the last holder.
     LockForward,
-    /// The lock, with the write notices that its new holder lacks.
+    /// Carries the lock, with the write notices that its new holder lacks.
     LockGrant,
-    /// Says that a node has reached a barrier, with its write notices.
+    /// Announces that a node has reached a barrier, with its write notices.
     BarrierArrive,
-    /// Says that all have reached it, with the write notices that the receiver lacks.
+    /// Announces that all have reached the barrier, with the write notices that the receiver lacks.
     BarrierDepart,
-    /// Says in a round of a barrier that a node has reached it.
+    /// Announces in a round of a dissemination barrier that a node has reached it.
     BarrierRound,
     /// Asks the manager of a read-write lock or semaphore to let a node pass.
     GateRequest,
-    /// The manager asks a node whose release the requester has not seen to tell it the news.
+    /// The manager asks a node for the write notices of a release that the requester has not seen.
     GateForward,
     /// Lets a node pass, with the write notices that it lacks.
     GateGrant,
-    /// Gives a read-write lock or a permit back.
+    /// Releases a read-write lock or a permit.
     GateRelease,
     /// Wakes a node that waits on a condition.
     Notify,
@@ -63,19 +63,20 @@ pub enum MessageKind {
     Collective,
     /// Asks the node that has an object's only copy to execute an operation.
     OperationRequest,
-    /// Carries the result of an operation, or says where the object is.
+    /// Carries the result of an operation, or names the node where the object is.
     OperationReply,
     /// Carries the state of an object with operations.
     ObjectState,
-    /// Part of a multicast: an operation on a replicated object, or what orders it.
+    /// Part of a multicast: an operation on a replicated object, or a message that orders it.
     Ordered,
     /// Carries the digests of a replica, to be compared.
     Digests,
-    /// Follows the edges of the wait-for graph, to find a cycle, or looks whether all nodes wait.
+    /// Follows the edges of the wait-for graph in search of a cycle, or asks whether all nodes
+    /// wait.
     Probe,
-    /// Asks a node where it wrote what another one wrote too.
+    /// Asks a node for the line where it wrote an object that another node wrote too.
     WhereWritten,
-    /// The answer.
+    /// Answers `WhereWritten`.
     WrittenAt,
     /// Ends the wait of a node that lies on a cycle of the wait-for graph.
     Deadlock,
@@ -194,7 +195,7 @@ const _: () = {
     assert!(place == MessageKind::Abort as usize + 1);
 };
 
-/// What was sent of one kind of message.
+/// The messages of one kind that were sent.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct KindCounters {
     /// Messages sent.
@@ -203,8 +204,8 @@ pub struct KindCounters {
     pub bytes: u64,
 }
 
-/// How often an object with operations was used (Orca, section 2.3.2: what decides where it is
-/// best kept).
+/// How often a node used an object with operations (Orca, section 2.3.2). It shows where the object
+/// is best kept.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct ObjectCounters {
     /// Operations that only read.
@@ -213,14 +214,14 @@ pub struct ObjectCounters {
     pub writes: u64,
 }
 
-/// What happened to the objects of one type.
+/// Events of the objects of one type.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct TypeCounters {
     /// Objects allocated.
     pub allocated: u64,
     /// Objects freed.
     pub freed: u64,
-    /// Accesses that found no valid copy here and had to ask another node.
+    /// Accesses that found no valid copy on the node and asked another one.
     pub misses: u64,
     /// Copies that went from read-only to writable.
     pub write_faults: u64,
@@ -233,7 +234,7 @@ pub struct TypeCounters {
 }
 
 impl TypeCounters {
-    /// Adds what happened elsewhere.
+    /// Adds the events of another node.
     pub fn add(&mut self, other: &TypeCounters) {
         let TypeCounters {
             allocated,
@@ -255,7 +256,7 @@ impl TypeCounters {
 }
 
 impl TypeCounters {
-    /// Takes away what had happened earlier.
+    /// Subtracts the events up to an earlier time.
     fn take(&mut self, earlier: &TypeCounters) {
         let pairs = [
             (&mut self.allocated, earlier.allocated),
@@ -270,25 +271,25 @@ impl TypeCounters {
     }
 }
 
-/// What one node did, or, added up, what all nodes did. The definitions are those of DOSA's
-/// tables, so that ours can stand beside them.
+/// The counters of one node, or their sum over all nodes. The definitions are those of DOSA's
+/// tables, so that the numbers can stand beside the paper's.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct Counters {
-    /// Messages sent, synchronisation included; a reply is one message however large it is.
-    /// Diagnostic kinds ([`MessageKind::is_diagnostic`]) are not part of it.
+    /// Messages sent, synchronisation included. A reply is one message, however large. Diagnostic
+    /// kinds ([`MessageKind::is_diagnostic`]) do not count.
     pub messages: u64,
     /// Bytes of these messages: headers, write notices and objects.
     pub data_bytes: u64,
-    /// Misses that went out to other nodes, one for each call however many messages it sent in
-    /// parallel ("overlapped data requests").
+    /// Fetch rounds: misses that asked other nodes. A call counts once, however many messages it
+    /// sent in parallel ("overlapped data requests").
     pub fetch_rounds: u64,
     /// Objects asked for in those rounds.
     pub misses: u64,
     /// Objects asked for in those rounds only because they lie on the page of a missed one.
     pub asked_beside: u64,
-    /// Objects received unasked, with the objects that own them.
+    /// Objects received unasked, along with the objects that own them.
     pub came_along: u64,
-    /// Objects filled with zeros here because nobody had written them yet.
+    /// Objects that the node filled with zeros because no node had written them yet.
     pub zero_fills: u64,
     /// Faults that made read-only copies writable.
     pub write_faults: u64,
@@ -298,23 +299,23 @@ pub struct Counters {
     pub pre_images: u64,
     /// Requests answered from a pre-image.
     pub pre_image_replies: u64,
-    /// Requests that had to wait until the owner's next call with its token.
+    /// Requests that waited until the owner's next call of the runtime.
     pub deferred_requests: u64,
-    /// Objects pushed to nodes that read them before.
+    /// Objects pushed to nodes that read the last version.
     pub pushes: u64,
-    /// Accesses that found a pushed copy and so had to ask nobody.
+    /// Accesses that found a pushed copy and sent no message.
     pub pushes_read: u64,
-    /// Objects whose differences were sent home.
+    /// Objects whose diffs were sent home.
     pub diffs: u64,
-    /// Bytes of these differences.
+    /// Bytes of these diffs.
     pub diff_bytes: u64,
-    /// Intervals that wrote anything.
+    /// Intervals with at least one write.
     pub intervals: u64,
     /// Bytes of write notices sent; part of `data_bytes`.
     pub write_notice_bytes: u64,
     /// Copies that a write notice made invalid.
     pub invalidations: u64,
-    /// Races found: pairs of an interval that was told of and a write of this node, of one object.
+    /// Races found: pairs of an announced interval and a write of this node, of one object.
     pub races: u64,
     /// Locks acquired with messages.
     pub lock_acquires_remote: u64,
@@ -323,18 +324,18 @@ pub struct Counters {
     /// Barriers passed.
     pub barriers: u64,
     /// Multicasts in the order that all nodes agree on: operations that write replicated objects,
-    /// and what changes where objects are kept.
+    /// and changes of strategy.
     pub broadcasts: u64,
-    /// Nanoseconds in which the worker waited for others.
+    /// Nanoseconds for which the worker waited for other nodes.
     pub waited_ns: u64,
-    /// Nanoseconds in which the program computed, where a simulation knows.
+    /// Nanoseconds for which the program computed; known in a simulation only.
     pub computed_ns: u64,
-    /// The most interval records that a node kept at a time for others that had not seen them; of
-    /// several nodes, the most of any.
+    /// The most interval records that a node kept at a time for nodes that had not seen them. The
+    /// sum over nodes is their maximum.
     pub interval_records_most: u64,
     /// Bytes of page store that hold shared objects on this node.
     pub shared_bytes: u64,
-    /// Bytes of a global space that objects were given which were allocated on this node.
+    /// Bytes of the global space given to objects that this node allocated.
     pub allotted_bytes: u64,
     /// Sent messages by kind.
     pub by_kind: BTreeMap<MessageKind, KindCounters>,
@@ -350,11 +351,11 @@ impl Counters {
         self.by_kind.get(&kind).map_or(0, |sent| sent.messages)
     }
 
-    /// What was counted since these same counters stood at `earlier`. What is no count of events,
-    /// bytes stored and the most records kept, stays as it is.
+    /// The counts since these counters stood at `earlier`. The bytes stored and the most records
+    /// kept are no counts of events, and stay as they are.
     ///
     /// # Panics
-    /// When `earlier` is not earlier, in debug builds.
+    /// If `earlier` is not earlier, in debug builds.
     pub fn since(&self, earlier: &Counters) -> Counters {
         let mut since = self.clone();
         let pairs = [
@@ -405,7 +406,7 @@ impl Counters {
         since
     }
 
-    /// Adds what another node did.
+    /// Adds the counters of another node.
     pub fn add(&mut self, other: &Counters) {
         let Counters {
             messages,

@@ -3,24 +3,24 @@ use std::str::FromStr;
 
 use serde::Serialize;
 
-/// How accesses to objects are found that must not be made yet: reads of copies that are not
-/// valid, and an interval's first writes.
+/// The way in which the runtime finds reads of copies that are not valid, and an interval's first
+/// writes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Detector {
     /// Each access tests its handle.
     #[default]
     Check,
-    /// The handle leads to one of three views of the node's memory, and the processor's own page
-    /// protection finds the rest (DOSA, section 3.4). Linux on x86-64 only.
+    /// The handle leads to one of three views of the node's memory, and the processor's page
+    /// protection finds the accesses (DOSA, section 3.4). Linux on x86-64 only.
     Vm,
 }
 
 impl Detector {
-    /// Both.
+    /// Both detectors.
     pub const ALL: [Detector; 2] = [Detector::Check, Detector::Vm];
 
-    /// The name by which options and reports call it.
+    /// The name of this detector in options and reports.
     pub const fn name(self) -> &'static str {
         match self {
             Detector::Check => "check",
@@ -35,7 +35,7 @@ impl fmt::Display for Detector {
     }
 }
 
-/// A name that no detector has.
+/// The error for a name of a detector that is unknown.
 #[derive(Clone, PartialEq, Eq)]
 pub struct UnknownDetector {
     /// The name.

@@ -4,8 +4,8 @@ use std::ops::Range;
 use crate::Oid;
 use serde::{Deserialize, Serialize};
 
-/// Some elements of a shared array. An array is named by the id of its first block; where its
-/// blocks lie is the heap's business alone.
+/// Some elements of a shared array. The id of its first block names an array. Only the heap knows
+/// where the blocks lie.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Elements {
     /// The array.
@@ -32,13 +32,13 @@ impl Elements {
         self.first..self.first.saturating_add(self.count)
     }
 
-    /// Whether some elements are among both.
+    /// Whether the two have an element in common.
     pub fn meets(&self, other: Elements) -> bool {
         let (one, two) = (self.range(), other.range());
         self.array == other.array && one.start < two.end && two.start < one.end
     }
 
-    /// Adds `more` to a list, joined to its last entry where it follows on it.
+    /// Appends `more` to a list. It is joined to the last entry if it follows on that.
     pub fn push(list: &mut Vec<Elements>, more: Elements) {
         match list.last_mut() {
             Some(last) if last.array == more.array && last.range().end == more.first => {

@@ -1,24 +1,25 @@
-//! Errors as people read them: the causes of an error, and its lines in a terminal.
+//! Writes errors for people: an error with its causes, in lines that fit a terminal.
 //!
-//! A `main` that returns an error prints the error's `Debug`. So every error that a `main` may
-//! return writes there what its `Display` writes: see [`debug_in_words`](crate::debug_in_words).
+//! A `main` that returns an error prints the error's `Debug`. So the `Debug` of every error that a
+//! `main` may return writes the same as its `Display`: see
+//! [`debug_in_words`](crate::debug_in_words).
 
 use std::error::Error;
 use std::fmt::{self, Write as _};
 
-/// Columns of a line where nothing says how wide the terminal is.
+/// Columns of a line if the width of the terminal is unknown.
 const USUAL_COLUMNS: usize = 80;
-/// A line is never shorter.
+/// The fewest columns of a line.
 const FEWEST_COLUMNS: usize = 40;
-/// A line is never longer: a longer one is hard to read.
+/// The most columns of a line: a longer one is hard to read.
 const MOST_COLUMNS: usize = 120;
-/// What `main` prints before the first line.
+/// The words that `main` prints before the first line.
 const BEFORE: &str = "Error: ";
-/// What stands before every line that continues another.
+/// The beginning of every line that continues another.
 const INDENT: &str = "    ";
 
-/// Has `{:?}` of these errors write what `{}` writes, with the causes, in lines that fit a terminal
-/// ([`write_error`]).
+/// Makes `{:?}` of these errors write what `{}` writes, with the causes, in lines that fit a
+/// terminal ([`write_error`]).
 ///
 /// ```
 /// struct Full;
@@ -42,8 +43,8 @@ macro_rules! debug_in_words {
     )+};
 }
 
-/// Writes an error and its causes, in lines that fit a terminal of `COLUMNS` columns, or 80 where
-/// that variable is not set.
+/// Writes an error and its causes, in lines that fit a terminal of `COLUMNS` columns, or 80 if that
+/// variable is not set.
 ///
 /// # Errors
 /// Those of `f`.
@@ -51,8 +52,8 @@ pub fn write_error(error: &dyn Error, f: &mut fmt::Formatter<'_>) -> fmt::Result
     write_wrapped(&with_causes(error), f)
 }
 
-/// The words of an error and of its causes, in one line. A cause that the words before it name
-/// already is left out.
+/// The words of an error and of its causes, in one line. It leaves out a cause that the words
+/// before it contain already.
 pub fn with_causes(error: &dyn Error) -> String {
     let mut words = error.to_string();
     let mut next = error.source();
@@ -82,9 +83,9 @@ fn columns() -> usize {
     columns.clamp(FEWEST_COLUMNS, MOST_COLUMNS)
 }
 
-/// Text in lines of at most so many columns, as far as its words are not longer. A part that ends
-/// with a comma, a semicolon or a colon is not divided where it fits a line of its own: so each
-/// wait of a deadlock has a line.
+/// Splits text into lines of at most `columns` columns, unless a word is longer. A part that ends
+/// with a comma, a semicolon or a colon stays whole if it fits a line of its own. So each wait of a
+/// deadlock has a line.
 fn wrapped(text: &str, columns: usize) -> String {
     let mut out = String::new();
     for (number, line) in text.lines().enumerate() {
@@ -102,18 +103,18 @@ fn wrapped(text: &str, columns: usize) -> String {
     out
 }
 
-/// The line that is being filled.
+/// The line to which words are appended.
 struct Line {
-    /// Columns that were taken at its beginning.
+    /// Columns taken at its beginning.
     begins: usize,
-    /// Columns that are taken now.
+    /// Columns taken so far.
     taken: usize,
     /// The columns of a line.
     columns: usize,
 }
 
 impl Line {
-    /// Appends a line of the text, as several where it is too long.
+    /// Appends a line of the text, as several lines if it is too long.
     fn wrap(mut self, line: &str, out: &mut String) {
         for part in parts(line) {
             if self.fits(part) {
@@ -155,7 +156,7 @@ fn width(text: &str) -> usize {
     text.trim_end().chars().count()
 }
 
-/// A line in parts that end with a comma, a semicolon or a colon and the space behind it.
+/// Splits a line into parts that end with a comma, a semicolon or a colon and the space behind it.
 fn parts(line: &str) -> impl Iterator<Item = &str> {
     let mut rest = line;
     std::iter::from_fn(move || {

@@ -1,11 +1,12 @@
 use std::fmt;
 
-/// A program was asked for what a feature of `dhole` brings, and is built without that feature.
+/// A program was asked for something that needs a feature of `dhole`, and is built without that
+/// feature.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct MissingFeature {
     /// The feature's name in `Cargo.toml`.
     pub feature: &'static str,
-    /// What asked for it.
+    /// What asked for it, as the first clause of the error.
     pub asked: &'static str,
 }
 

@@ -1,8 +1,8 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// A set of numbers that is kept as ranges which do not touch: small where its members follow on
-/// each other, however many they are.
+/// A set of numbers, kept as ranges that do not touch. It is small if its members are consecutive,
+/// however many they are.
 #[derive(Clone, PartialEq, Eq, Hash, Default, Debug)]
 pub struct IdSet {
     ranges: BTreeMap<u64, u64>,
@@ -26,7 +26,7 @@ impl IdSet {
         self.ranges.insert(start, end);
     }
 
-    /// Takes numbers out, some of which may be no members.
+    /// Removes numbers, some of which may be no members.
     pub fn remove(&mut self, Range { start, end }: Range<u64>) {
         if start >= end {
             return;
@@ -50,7 +50,7 @@ impl IdSet {
         numbers.is_empty() || before.is_some_and(|(_, end)| *end >= numbers.end)
     }
 
-    /// Takes the first `count` members out that follow on each other; the first of them.
+    /// Removes the first `count` consecutive members, and returns the first of them.
     pub fn take(&mut self, count: u64) -> Option<u64> {
         let fits = |(start, end): &(&u64, &u64)| *end - *start >= count;
         let (&start, &end) = self.ranges.iter().find(fits)?;

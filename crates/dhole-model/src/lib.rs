@@ -1,8 +1,8 @@
-//! Plain data that every other crate of dhole speaks: who ([`NodeId`]), what ([`Oid`]), when
-//! ([`VectorTime`], [`Version`]), where in the program ([`CallSite`]), and how much ([`Counters`]).
+//! The plain data that every other crate of dhole uses: nodes ([`NodeId`]), objects ([`Oid`]),
+//! times ([`VectorTime`], [`Version`]), lines of the program ([`CallSite`]) and [`Counters`].
 //!
-//! Nothing here does anything, but for [`SplitMix64`], which draws random numbers, and
-//! [`write_error`], which writes errors for people; nothing here depends on anything else of dhole.
+//! This crate depends on no other crate of dhole. Two items do more than hold data: [`SplitMix64`]
+//! draws random numbers, and [`write_error`] writes errors for people.
 //!
 //! ```
 //! use dhole_model::{NodeId, Version};

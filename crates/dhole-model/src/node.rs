@@ -15,10 +15,10 @@ impl NodeId {
         self.0 as usize
     }
 
-    /// The node at this place of a table of all nodes.
+    /// The node at this place in a table of all nodes.
     ///
     /// # Panics
-    /// When `index` is not below [`MAX_NODES`].
+    /// If `index` is not below [`MAX_NODES`].
     #[inline]
     pub const fn at(index: usize) -> NodeId {
         assert!(index < MAX_NODES, "a node's number is below MAX_NODES");

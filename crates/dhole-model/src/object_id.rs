@@ -4,22 +4,23 @@ use serde::{Deserialize, Serialize};
 
 use crate::NodeId;
 
-/// A shared object with operations: the same number on every node, never used again, by no other
-/// run of the process either.
+/// The id of a shared object with operations. It is the same on every node and is never used again,
+/// not even by another run of the process.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct ObjectId(pub u64);
 
-/// Above so many bits stands the number of the run, counted from 1.
+/// The bits below the number of the run, which is counted from 1.
 const OF_RUN_BITS: u32 = 39;
 
 impl ObjectId {
-    /// The object that `creator`, one of `nodes` nodes, makes after `made` others in the run of
-    /// this number, which is below 2^24.
+    /// The id of the object that `creator` makes after `made` others in run `run`. The cluster has
+    /// `nodes` nodes, and `run` is below 2^24.
     pub fn new(run: u64, creator: NodeId, nodes: usize, made: u64) -> ObjectId {
         ObjectId(((run + 1) << OF_RUN_BITS) + made * nodes as u64 + creator.index() as u64)
     }
 
-    /// The node that made the object: whom to ask where it is while nothing is known of it.
+    /// The node that made the object. A node that knows nothing of the object asks this one where
+    /// it is.
     pub fn creator(self, nodes: usize) -> NodeId {
         NodeId::at((self.in_run() % nodes.max(1) as u64) as usize)
     }

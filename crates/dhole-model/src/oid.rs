@@ -5,8 +5,8 @@ use std::fmt;
 /// Objects in a chunk of object ids. All objects of a chunk are of one type.
 pub const CHUNK: u64 = 64;
 
-/// The globally unique id of a shared object, and its place in every node's handle table
-/// (DOSA, section 3.2). Ids are never reused, so a stale id finds an empty handle and never
+/// The globally unique id of a shared object, and the object's place in every node's handle table
+/// (DOSA, section 3.2). Ids are never reused. So a stale id leads to an empty handle and never to
 /// another object. 0 names no object.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 pub struct Oid(pub u64);
@@ -66,7 +66,7 @@ impl OidRange {
         Oid(self.first.0 + self.count as u64 - 1)
     }
 
-    /// Whether it holds the object.
+    /// Whether the object is in the range.
     pub const fn contains(self, oid: Oid) -> bool {
         oid.0 >= self.first.0 && oid.0 - self.first.0 < self.count as u64
     }
@@ -83,7 +83,7 @@ impl OidRange {
         }
     }
 
-    /// Adds `oid` to a list of ranges, growing the last one where `oid` follows on it.
+    /// Appends `oid` to a list of ranges. The last range grows if `oid` follows on it.
     pub fn push(ranges: &mut Vec<OidRange>, oid: Oid) {
         match ranges.last_mut() {
             Some(last)

@@ -2,7 +2,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::Range;
 
-/// A page of the global space of addresses, by its number.
+/// The number of a page of the global space of addresses.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 pub struct PageId(pub u64);
 
@@ -18,7 +18,7 @@ impl fmt::Debug for PageId {
     }
 }
 
-/// Pages that follow on each other.
+/// Consecutive pages.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct PageRange {
     /// The first page.
@@ -43,7 +43,7 @@ impl PageRange {
         (self.first.0..self.first.0 + u64::from(self.count)).map(PageId)
     }
 
-    /// Adds `page` to a list of ranges, growing the last one where `page` follows on it.
+    /// Appends `page` to a list of ranges. The last range grows if `page` follows on it.
     pub fn push(ranges: &mut Vec<PageRange>, page: PageId) {
         match ranges.last_mut() {
             Some(last)

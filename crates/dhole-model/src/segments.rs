@@ -1,13 +1,12 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// What is known of each of a long run of places, where neighbours are mostly alike: a place has
-/// the state of the *segment* it lies in, and neighbouring segments differ. Costs what differs,
-/// not what is there.
+/// A state for each place of a long sequence in which most neighbours are alike. Places with equal
+/// state form a *segment*. Memory and time depend on the number of segments, not of places.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Segments<S> {
-    /// Where each segment starts; it ends where the next one does. Before the first, and often
-    /// at the end, is the default.
+    /// The start of each segment, which ends where the next one starts. Places before the first
+    /// have the default; so does the last segment, as a rule.
     starts: BTreeMap<u64, S>,
 }
 
@@ -19,7 +18,7 @@ impl<S: Copy + Eq + Default> Segments<S> {
         }
     }
 
-    /// How many segments there are, but the first and those after it that have the default.
+    /// The number of segments, without the first, which has the default.
     pub fn len(&self) -> usize {
         self.starts.len()
     }
@@ -61,7 +60,7 @@ impl<S: Copy + Eq + Default> Segments<S> {
         start..after.map_or(u64::MAX, |(end, _)| *end).min(within.end)
     }
 
-    /// Calls `f` with each segment of `range`, to change its state.
+    /// Calls `f` with each segment of `range`; `f` may change its state.
     pub fn update(&mut self, range: Range<u64>, mut f: impl FnMut(Range<u64>, &mut S)) {
         if range.is_empty() {
             return;
@@ -76,18 +75,18 @@ impl<S: Copy + Eq + Default> Segments<S> {
         self.join(range);
     }
 
-    /// Gives all of `range` one state.
+    /// Sets the state of all of `range`.
     pub fn set(&mut self, range: Range<u64>, state: S) {
         self.update(range, |_, old| *old = state);
     }
 
-    /// Lets a segment start at `place`.
+    /// Makes a segment start at `place`.
     fn split(&mut self, place: u64) {
         let state = self.at(place);
         self.starts.entry(place).or_insert(state);
     }
 
-    /// Joins what is alike from the segment before `range` to that after it.
+    /// Joins equal neighbours, from the segment before `range` to that after it.
     fn join(&mut self, range: Range<u64>) {
         let before = self.starts.range(..range.start).next_back();
         let mut last = before.map_or_else(S::default, |(_, state)| *state);
@@ -98,8 +97,7 @@ impl<S: Copy + Eq + Default> Segments<S> {
         }
     }
 
-    /// The first segment that starts in `from..=to` and is like the one before it, which is
-    /// `last`.
+    /// The first segment that starts in `from..=to` and equals the one before it, which is `last`.
     fn like_before(&self, from: u64, to: u64, last: &mut S) -> Option<u64> {
         let starts = self
             .starts

@@ -5,7 +5,7 @@ use std::fmt;
 use std::panic::Location;
 use std::sync::{Mutex, PoisonError};
 
-/// A place in the user's program: where it acquired, waited, allocated or read.
+/// A line of the user's program: where it acquired, waited, allocated or read.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
 pub struct CallSite {
     /// The source file as the compiler names it.
@@ -23,7 +23,7 @@ impl CallSite {
         Location::caller().into()
     }
 
-    /// A site for events that no line of the user's program stands for.
+    /// A site for events that belong to no line of the user's program.
     pub const fn runtime(what: &'static str) -> CallSite {
         CallSite {
             file: what,
@@ -52,16 +52,16 @@ impl fmt::Display for CallSite {
     }
 }
 
-/// The most file names that are kept of those that other processes tell, and the longest.
+/// The most file names of other processes that are kept, and the bytes of the longest.
 const MOST_NAMES: usize = 4096;
 const LONGEST_NAME: usize = 512;
 
-/// Stands for a file name beyond these limits.
+/// The name in place of one beyond these limits.
 const UNNAMED: &str = "a file of another process";
 
 static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
 
-/// A name that is kept for as long as the process lives, once however often it comes.
+/// Keeps a name for as long as the process lives, once however often it comes.
 fn intern(name: &str) -> &'static str {
     if name.len() > LONGEST_NAME {
         return UNNAMED;
@@ -78,7 +78,7 @@ fn intern(name: &str) -> &'static str {
     kept
 }
 
-/// A place as another process tells it.
+/// A site as another process sends it.
 #[derive(Deserialize)]
 struct Told {
     file: Name,

@@ -1,13 +1,13 @@
-/// SplitMix64 (Steele, Lea and Flood, OOPSLA 2014): one addition and some mixing for each number.
-/// Decided by its seed alone, with every version of every library.
+/// SplitMix64 (Steele, Lea and Flood, OOPSLA 2014): a random number takes one addition and some
+/// mixing. The seed alone decides the numbers, with every version of every library.
 #[derive(Clone, Debug)]
 pub struct SplitMix64(pub u64);
 
 impl SplitMix64 {
-    /// What the state grows by with each number.
+    /// The state grows by this with each number.
     pub const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
-    /// The number that follows on a state.
+    /// The number that follows a state.
     pub const fn after(state: u64) -> u64 {
         let mut z = state.wrapping_add(Self::STEP);
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -22,7 +22,7 @@ impl SplitMix64 {
         drawn
     }
 
-    /// A number below `limit`; 0 where nothing is below it.
+    /// A number below `limit`; 0 if `limit` is 0.
     pub const fn below(&mut self, limit: u64) -> u64 {
         match limit {
             0 => 0,

@@ -3,16 +3,16 @@ use std::fmt;
 use crate::NodeId;
 use serde::{Deserialize, Serialize};
 
-/// The number of an interval of one node; the first interval that wrote anything is 1.
+/// The number of an interval of one node. The first interval that wrote anything is 1.
 pub type IntervalIndex = u32;
 
-/// Which intervals of every node have been seen: element `p` is the highest interval of node
+/// The intervals of every node that a node has seen: element `p` is the highest interval of node
 /// `p` whose write notices were applied (DOSA, section 3.1).
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct VectorTime(Box<[IntervalIndex]>);
 
 impl VectorTime {
-    /// The time at which nothing has been seen of any of `nodes` nodes.
+    /// The time at which no interval of any of `nodes` nodes has been seen.
     pub fn zero(nodes: usize) -> VectorTime {
         VectorTime(vec![0; nodes].into())
     }
@@ -28,27 +28,27 @@ impl VectorTime {
         self.0[node.index()]
     }
 
-    /// Notes that `node`'s intervals up to `index` have been seen; never goes back.
+    /// Adds `node`'s intervals up to `index`. The time never goes back.
     pub fn see(&mut self, node: NodeId, index: IntervalIndex) {
         let seen = &mut self.0[node.index()];
         *seen = (*seen).max(index);
     }
 
-    /// Takes the larger of both times in every element.
+    /// Merges: takes the maximum of both times in every element.
     pub fn merge(&mut self, other: &VectorTime) {
         for (mine, theirs) in self.0.iter_mut().zip(&other.0) {
             *mine = (*mine).max(*theirs);
         }
     }
 
-    /// Takes the smaller of both times in every element: what both have seen.
+    /// Takes the minimum of both times in every element: what both have seen.
     pub fn meet(&mut self, other: &VectorTime) {
         for (mine, theirs) in self.0.iter_mut().zip(&other.0) {
             *mine = (*mine).min(*theirs);
         }
     }
 
-    /// Whether everything that `other` has seen has been seen here too.
+    /// Whether this time includes everything that `other` has seen.
     pub fn covers(&self, other: &VectorTime) -> bool {
         self.0
             .iter()
@@ -61,19 +61,20 @@ impl VectorTime {
         self.0.iter().copied()
     }
 
-    /// How many nodes the time speaks of.
+    /// The number of nodes.
     pub fn nodes(&self) -> usize {
         self.0.len()
     }
 }
 
-/// Which write of an object: ordered by Lamport time and then by node, which extends
-/// happens-before. `lamport` 0 is the object as it was allocated, and `node` its creator.
+/// The version of an object: the write that made it. Versions are ordered by Lamport time and then
+/// by node, which extends happens-before. With `lamport` 0 it is the object as allocated, and
+/// `node` is its creator.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 pub struct Version {
     /// The Lamport time of the interval that wrote it; 0 for the allocation.
     pub lamport: u64,
-    /// The node that wrote it: whom to ask for the bytes.
+    /// The node that wrote it, which has the bytes.
     pub node: NodeId,
 }
 

@@ -1,6 +1,5 @@
-/// What takes a node's processor beside messages, for a machine that says what that costs: keeping
-/// pages and objects consistent where memory protection finds what a program touches, and executing
-/// operations.
+/// Work of a node's processor beside messages, for a machine that prices it: consistency with
+/// memory protection, and operations on objects.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Work {
     /// Faults on pages that are not valid, or not writable.
@@ -8,16 +7,16 @@ pub struct Work {
     /// Accesses to objects and elements of arrays that memory protection would find: those that ask
     /// another node, and first writes. An access that asks and then writes counts once.
     pub object_faults: u64,
-    /// Changes of a page's protection that no fault of that page is part of.
+    /// Changes of a page's protection outside a fault of that page.
     pub protections: u64,
     /// Bytes of twins made, of pages and of objects.
     pub twin_bytes: u64,
-    /// Bytes of objects' twins compared with what is there now.
+    /// Bytes of objects' twins that were compared with the objects.
     pub compared_bytes: u64,
     /// Bytes of diffs made.
     pub made_bytes: u64,
     /// Bytes of diffs applied.
     pub applied_bytes: u64,
-    /// Nanoseconds of operations on objects, where the machine measures what is computed.
+    /// Nanoseconds of operations on objects, if the machine measures computation.
     pub operations_ns: u64,
 }
