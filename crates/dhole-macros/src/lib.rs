@@ -1,4 +1,5 @@
-//! What dhole derives and marks: [`Share`](derive@Share), [`object`](macro@object).
+//! The macros of dhole: the derive [`Share`](derive@Share) and the attribute
+//! [`object`](macro@object).
 #![forbid(unsafe_code)]
 
 mod object;
@@ -8,22 +9,23 @@ use proc_macro::TokenStream;
 
 /// Implements `Share` for a struct whose fields are all `Share`, or for an enum without fields.
 ///
-/// It proves, or the program does not compile, that every field may be shared, that the type has
-/// nothing to drop, and that its alignment is at most a page.
+/// The derive proves that every field may be shared, that the type has nothing to drop, and that
+/// its alignment is at most a page. Otherwise the program does not compile.
 ///
-/// Whatever valid fields make a value of the type, even ones that no code of the program ever put
-/// together: a node that merges what several have written takes each leaf from whoever wrote it,
-/// and bytes that come are tested leaf by leaf. A type that promises more of its fields than their
-/// types do, and lets `unsafe` code rely on it, must not be shared.
+/// Every combination of valid fields is a value of the type, even one that no code of the program
+/// ever made. A node that merges the writes of several nodes takes each leaf from the node that
+/// wrote it, and tests received bytes leaf by leaf. So do not share a type that promises more of
+/// its fields than their types do, if `unsafe` code relies on that.
 ///
-/// `#[share(nullable)]` on a `#[repr(transparent)]` struct of one field, whose `Option` may be
-/// shared, such as a `Ref`: an `Option` of the struct may be shared then, and is no larger.
+/// `#[share(nullable)]` on a `#[repr(transparent)]` struct of one field lets an `Option` of the
+/// struct be shared, with no more bytes. The field's `Option` must be one that may be shared, such
+/// as that of a `Ref`.
 ///
-/// `#[share(bound = "predicates")]` asks this of the type's parameters instead of `Share`: for
-/// types that only name others. Every field must be `Share` all the same.
+/// `#[share(bound = "predicates")]` requires these predicates of the type's parameters instead of
+/// `Share`: for types that only name other types. Every field must be `Share` all the same.
 ///
-/// `#[share(crate = "path")]` names the crate through which the generated code finds the trait,
-/// where that is not `dhole`.
+/// `#[share(crate = "path")]` names the crate in which the generated code finds the trait, if that
+/// is not `dhole`.
 #[proc_macro_derive(Share, attributes(share))]
 pub fn derive_share(input: TokenStream) -> TokenStream {
     let input = syn::parse_macro_input!(input as syn::DeriveInput);
@@ -32,23 +34,22 @@ pub fn derive_share(input: TokenStream) -> TokenStream {
         .into()
 }
 
-/// Makes the values of a type shared objects: the `pub` methods of the `impl` that take `&self` or
-/// `&mut self` become operations, which the handle `Object` has with the worker before their
-/// arguments, and which return a `Result`.
+/// Makes the values of a type shared objects. The `pub` methods of the `impl` that take `&self` or
+/// `&mut self` become operations. The handle `Object` has a method for each, which takes the worker
+/// before the other arguments and returns a `Result`.
 ///
-/// Operations with `&self` only read. One that is marked `#[when(condition)]` waits until the
-/// condition is true; it may speak of `self` and, by reference, of the arguments. Arguments and
-/// results are given by value and can be written as bytes (serde). Methods that are not `pub`, and
-/// functions without `self`, stay what they are. The state of an object must be the same on every
-/// node: operations must do the same wherever they are executed.
+/// Operations with `&self` only read. An operation marked `#[when(condition)]` waits until the
+/// condition is true. The condition may use `self` and, by reference, the arguments. Arguments and
+/// results are passed by value and implement serde's traits. Methods that are not `pub`, and
+/// functions without `self`, stay as they are. The state of an object must be the same on every
+/// node, so an operation must do the same wherever a node executes it.
 ///
-/// One method may be marked `#[on_loss]`: `fn name(&mut self, node: NodeId)`, which is not `pub`.
-/// In a run that survives the loss of nodes the runtime executes it on every copy of the object
-/// when a node is lost, in the same order with all operations everywhere. Then the operations that
-/// wait are tried again.
+/// One method may be marked `#[on_loss]`: `fn name(&mut self, node: NodeId)`, not `pub`. In a run
+/// that survives, the runtime executes it on every copy of the object when a node is lost, at the
+/// same place in the order of operations. Then it tries the operations that wait again.
 ///
-/// `#[object(crate = "path")]` names the crate through which the generated code finds its own,
-/// where that is not `dhole`.
+/// `#[object(crate = "path")]` names the crate in which the generated code finds dhole's items, if
+/// that is not `dhole`.
 #[proc_macro_attribute]
 pub fn object(arguments: TokenStream, input: TokenStream) -> TokenStream {
     object::object(arguments.into(), input.into())

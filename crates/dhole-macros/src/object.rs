@@ -1,4 +1,5 @@
-//! The attribute `object`: an `impl` whose public methods are operations.
+//! Implements the attribute `object`: turns an `impl` into operations, a handle and a table of
+//! operations.
 
 use proc_macro2::{Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
@@ -8,10 +9,10 @@ use syn::{
     Pat, Path, Result, ReturnType, Signature, Type, Visibility,
 };
 
-/// What a method is marked with that the engine executes when a node is lost.
+/// The attribute of the method that the engine executes when a node is lost.
 const ON_LOSS: &str = "on_loss";
 
-/// An operation, as the program spells it.
+/// An operation, as the program writes it.
 struct Operation {
     name: Ident,
     visibility: Visibility,
@@ -22,12 +23,12 @@ struct Operation {
     result: TokenStream,
     result_span: Span,
     guard: Option<Expr>,
-    /// The engine executes it when a node is lost, and nobody else: a handle does not have it.
+    /// The engine alone executes it, when a node is lost: the handle does not have it.
     on_loss: bool,
 }
 
-/// What the attribute makes of an `impl`. What is refused of it has an error, and what the program
-/// says of the rest is not refused for that: a method that is no operation gets a stand-in.
+/// Expands the attribute on an `impl`. A refused method gives an error and a stand-in, so that the
+/// compiler reports no further errors for its callers.
 pub(crate) fn object(arguments: TokenStream, input: TokenStream) -> Result<TokenStream> {
     let mut block: ItemImpl = syn::parse2(input).map_err(|error| {
         Error::new(
@@ -111,8 +112,8 @@ fn operations_of(arguments: TokenStream, block: &mut ItemImpl) -> Result<TokenSt
     Ok(quote!(#errors #generated))
 }
 
-/// What the handle has for a method that is refused, so that its callers are not refused too. It is
-/// never called, for the program does not compile.
+/// The handle's method for one that is refused, so that its callers cause no errors. It is never
+/// called, because the program does not compile.
 fn stand_in(function: &ImplItemFn, ty: &Type, private: &TokenStream) -> TokenStream {
     let (signature, visibility) = (&function.sig, &function.vis);
     let Signature {
@@ -141,7 +142,7 @@ fn stand_in(function: &ImplItemFn, ty: &Type, private: &TokenStream) -> TokenStr
     }
 }
 
-/// The crate through which generated code finds its own, as a name and as a path.
+/// The crate in which generated code finds dhole's items, as a name and as a path.
 fn crate_of(arguments: TokenStream) -> Result<(LitStr, TokenStream)> {
     if arguments.is_empty() {
         let krate = LitStr::new("dhole", Span::call_site());
@@ -165,7 +166,7 @@ fn crate_of(arguments: TokenStream) -> Result<(LitStr, TokenStream)> {
     Ok((krate, private))
 }
 
-/// Takes an operation out of a method, if it is one, and its guard off it.
+/// Reads an operation from a method, if it is one, and removes its guard.
 fn operation(function: &mut ImplItemFn, private: &TokenStream) -> Result<Option<Operation>> {
     let guard = guard(function)?;
     if takes_attribute(function, ON_LOSS) {
@@ -245,7 +246,7 @@ fn operation(function: &mut ImplItemFn, private: &TokenStream) -> Result<Option<
     }))
 }
 
-/// Takes the method that the engine executes when a node is lost.
+/// Reads the method that the engine executes when a node is lost.
 fn hook(function: &ImplItemFn, guard: Option<Expr>, private: &TokenStream) -> Result<Operation> {
     let signature = &function.sig;
     if let Some(guard) = guard {
@@ -288,14 +289,14 @@ fn hook(function: &ImplItemFn, guard: Option<Expr>, private: &TokenStream) -> Re
     }
 }
 
-/// Takes an attribute without arguments off a method; whether it was there.
+/// Removes an attribute without arguments from a method, and returns whether it was there.
 fn takes_attribute(function: &mut ImplItemFn, name: &str) -> bool {
     let before = function.attrs.len();
     function.attrs.retain(|attr| !attr.path().is_ident(name));
     function.attrs.len() < before
 }
 
-/// Takes `#[when(..)]` off a method.
+/// Removes `#[when(..)]` from a method, and returns its condition.
 fn guard(function: &mut ImplItemFn) -> Result<Option<Expr>> {
     let (when, others): (Vec<_>, Vec<_>) = std::mem::take(&mut function.attrs)
         .into_iter()
@@ -310,7 +311,7 @@ fn guard(function: &mut ImplItemFn) -> Result<Option<Expr>> {
     first.map(|attr| attr.parse_args()).transpose()
 }
 
-/// Nothing that is lent can go to another node.
+/// Refuses a type that is a reference: a reference cannot go to another node.
 fn by_value(ty: &Type, what: &str) -> Result<()> {
     let why = match ty {
         Type::Reference(_) => {
@@ -324,7 +325,7 @@ fn by_value(ty: &Type, what: &str) -> Result<()> {
     Err(Error::new_spanned(ty, format!("{what} {why}")))
 }
 
-/// The tokens with `Self` spelled out.
+/// The tokens with `Self` replaced by the type.
 fn spelled_out(tokens: TokenStream, ty: &Type) -> TokenStream {
     let each = |token: TokenTree| match token {
         TokenTree::Ident(ident) if ident == "Self" => {
@@ -474,7 +475,7 @@ fn when(operation: &Operation) -> Option<TokenStream> {
     })
 }
 
-/// What the handle has for an operation.
+/// The handle's method that calls an operation and waits for its result.
 fn proxy(number: u16, operation: &Operation, ty: &Type, private: &TokenStream) -> TokenStream {
     let Operation {
         name,
@@ -526,7 +527,7 @@ fn proxy(number: u16, operation: &Operation, ty: &Type, private: &TokenStream) -
     }
 }
 
-/// What the handle has to start an operation and go on.
+/// The handle's method that starts an operation and goes on.
 fn starter(
     number: u16,
     operation: &Operation,
@@ -582,7 +583,7 @@ fn info(operation: &Operation, type_name: &Ident, private: &TokenStream) -> Toke
     }
 }
 
-/// An operation on the state, from bytes to bytes.
+/// The arm that executes an operation on the state, from bytes to bytes.
 fn arm(number: u16, operation: &Operation, out: &Ident, private: &TokenStream) -> TokenStream {
     let Operation {
         name,

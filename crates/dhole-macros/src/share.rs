@@ -1,4 +1,4 @@
-//! The derive of `Share`: a layout, field by field, and the proofs that belong to it.
+//! Implements the derive of `Share`: a layout, field by field, and the proofs that belong to it.
 
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
@@ -103,12 +103,12 @@ pub(crate) fn derive(input: &DeriveInput) -> Result<TokenStream, Error> {
     })
 }
 
-/// What the attribute `share` says.
+/// The arguments of the attribute `share`.
 struct Arguments {
-    /// Where the generated code finds the trait.
+    /// The path at which the generated code finds the trait.
     private: TokenStream,
     nullable: bool,
-    /// What is asked of the type's parameters, if not that they are shared.
+    /// The predicates for the type's parameters, if they replace `Share`.
     bound: Option<Punctuated<WherePredicate, Token![,]>>,
 }
 
@@ -180,8 +180,8 @@ fn describe_option(input: &DeriveInput, private: &TokenStream) -> Result<TokenSt
     }
 }
 
-/// Nothing that the program names decides where a field lies: `map` is what the real trait says,
-/// its methods are its own, and the rest is syntax.
+/// Generates the layout of a struct. No name of the program can change it: `map` is the real
+/// trait's type, its methods are its own, and the rest is syntax.
 fn describe_struct(fields: &Fields) -> TokenStream {
     let each = fields.iter().zip(fields.members()).map(|(field, member)| {
         let ty = &field.ty;
@@ -194,7 +194,7 @@ fn describe_struct(fields: &Fields) -> TokenStream {
     quote!(map.whole::<Self>(|map, it| { let _ = (&map, it); #(#each)* });)
 }
 
-/// Names every field, with the type that was described.
+/// Generates a pattern that names every field, with the type that was described.
 fn all_fields(fields: &Fields) -> TokenStream {
     let members: Vec<_> = fields.members().collect();
     let names: Vec<_> = (0..members.len())
@@ -207,7 +207,7 @@ fn all_fields(fields: &Fields) -> TokenStream {
     }
 }
 
-/// Names every variant.
+/// Generates a match that names every variant.
 fn all_variants(data: &DataEnum) -> TokenStream {
     let variants = data.variants.iter().map(|variant| &variant.ident);
     quote! {

@@ -8,18 +8,18 @@ use dhole_protocol::Message;
 use crate::random::Stream;
 use crate::transit::Flight;
 
-/// What is to happen, in the order of virtual time. At one instant whatever messages do comes
-/// before all workers that go on, and among their like a random key decides, so that every seed
-/// tries another order.
+/// The events to come, in the order of virtual time. At one instant events of messages come before
+/// workers that go on. Among events of one kind a random key decides, so that every seed tries
+/// another order.
 pub(crate) struct Agenda {
     entries: BinaryHeap<Reverse<Entry>>,
-    /// The messages on their way, at the places that entries name.
+    /// The messages in flight, at the places that entries name.
     messages: Places<Envelope<Message>>,
     flights: Places<Flight>,
     ties: Stream,
 }
 
-/// Values at places that are used again.
+/// Values at places that are reused.
 struct Places<T> {
     values: Vec<Option<T>>,
     free: Vec<u32>,
@@ -68,11 +68,11 @@ enum What {
     Crash(NodeId),
 }
 
-/// An event whose time has come.
+/// An event.
 pub(crate) enum Event {
     /// A message arrives.
     Deliver(Envelope<Message>),
-    /// A message comes to its next channel, or is sent again.
+    /// A message reaches its next channel, or is sent again.
     Pass(Flight),
     /// The worker of a node goes on.
     GoOn(NodeId),
@@ -83,7 +83,7 @@ pub(crate) enum Event {
 const GO_ON: u64 = 1 << 63;
 
 impl Agenda {
-    /// Nothing is to happen yet.
+    /// An agenda without events.
     pub(crate) fn new(ties: Stream) -> Agenda {
         Agenda {
             entries: BinaryHeap::new(),
@@ -93,13 +93,13 @@ impl Agenda {
         }
     }
 
-    /// A message will arrive.
+    /// Adds the arrival of a message.
     pub(crate) fn deliver(&mut self, time: u64, envelope: Envelope<Message>) {
         let place = self.messages.put(envelope);
         self.soon(time, What::Deliver(place));
     }
 
-    /// A message will come to its next channel, or be sent again.
+    /// Adds the event that a message reaches its next channel, or is sent again.
     pub(crate) fn pass(&mut self, time: u64, flight: Flight) {
         let place = self.flights.put(flight);
         self.soon(time, What::Pass(place));
@@ -111,12 +111,12 @@ impl Agenda {
         self.entries.push(Reverse(Entry { time, order, what }));
     }
 
-    /// A node will crash.
+    /// Adds the crash of a node.
     pub(crate) fn crash(&mut self, time: u64, node: NodeId) {
         self.soon(time, What::Crash(node));
     }
 
-    /// The worker of a node will go on.
+    /// Adds the event that the worker of a node goes on.
     pub(crate) fn go_on(&mut self, time: u64, node: NodeId) {
         let order = self.ties.draw() | GO_ON;
         self.entries.push(Reverse(Entry {

@@ -15,36 +15,36 @@ use crate::timers::Timers;
 use crate::transit::{Flight, Onward, Transit};
 use crate::{Computation, Report, Settings};
 
-/// Everything that a run knows, except the coroutines and the receivers: no code of a user runs
-/// within a method of this.
+/// The state of a run, except the coroutines and the receivers. No code of the user runs within a
+/// method of this type.
 pub(crate) struct Cluster {
     pub(crate) nodes: Vec<Node>,
     pub(crate) agenda: Agenda,
     pub(crate) timers: Timers,
     transit: Transit,
     pub(crate) settings: Settings,
-    /// When nodes are told of crashes.
+    /// The random times at which nodes learn of crashes.
     pub(crate) notices: Stream,
     /// Whether every message costs the processors the same.
     plain: bool,
-    /// Whether a message's arrival is decided by its sender's link alone.
+    /// Whether the sender's link alone decides when a message arrives.
     direct: bool,
-    /// What times the programs, where computation is measured.
+    /// The stopwatches of the programs, if computation is measured.
     stopwatches: Stopwatches,
-    /// Whose coroutine runs.
+    /// The node whose coroutine runs.
     running: Option<NodeId>,
     /// Bodies that have not returned.
     pub(crate) unfinished: usize,
-    /// A body or a handler has unwound: nobody is suspended any more.
+    /// Whether a body or a handler has unwound. Then no worker is suspended any more.
     ending: bool,
     /// Suspensions refused to workers that unwind already.
     refused: u32,
     report: Report,
-    /// Stacks of bodies that have not begun to run.
+    /// The stacks of bodies that have not begun to run.
     pub(crate) stacks: BTreeMap<(NodeId, Strand), DefaultStack>,
 }
 
-/// What the scheduler does next.
+/// The next step of the scheduler.
 pub(crate) enum Next {
     /// Delivers this message.
     Deliver(Arrival, Envelope<Message>),
@@ -54,28 +54,28 @@ pub(crate) enum Next {
     Finish,
 }
 
-/// A message has arrived.
+/// The arrival of a message.
 #[derive(Clone, Copy)]
 pub(crate) struct Arrival {
     pub from: NodeId,
     pub to: NodeId,
-    /// When.
+    /// The time.
     pub at: u64,
-    /// What it costs its receiver, without an interrupt.
+    /// Nanoseconds of its receiver's processor, without an interrupt.
     pub receive_ns: u64,
-    /// What of it was spent before the last of the message came.
+    /// The part of them that was spent before the last packet arrived.
     early_ns: u64,
-    /// The network's own processor handles it, and not the node's.
+    /// Whether the network's adapter handles it, and not the node's processor.
     by_card: bool,
 }
 
-/// Whether a worker that wants to be suspended is.
+/// The answer to a worker that asks to be suspended.
 pub(crate) enum Suspension {
-    /// Of this coroutine, which is the one that runs.
+    /// Suspend this coroutine, which is the one that runs.
     By(Suspended),
-    /// No, the run is ending; it unwinds.
+    /// The run is ending: the worker unwinds.
     Unwind,
-    /// No, the run is ending and the worker unwinds already.
+    /// The run is ending, and the worker unwinds already.
     Refused,
 }
 
@@ -122,7 +122,7 @@ impl Cluster {
         &mut self.nodes[node.index()]
     }
 
-    /// The time on a node's clock, with what it computes just now.
+    /// The time on a node's clock, including the computation under way.
     pub(crate) fn now(&self, node: NodeId) -> u64 {
         let node = &self.nodes[node.index()];
         let computing = node
@@ -131,8 +131,8 @@ impl Cluster {
         node.clock.saturating_add(computing)
     }
 
-    /// Takes what comes next out of the agenda and the timers. Of what comes at the same time,
-    /// deliveries are first, then deadlines, then workers that go on.
+    /// Takes the next event out of the agenda and the timers. At one instant deliveries come first,
+    /// then deadlines, then workers that go on.
     #[inline]
     pub(crate) fn next(&mut self) -> Next {
         loop {
@@ -219,7 +219,7 @@ impl Cluster {
     }
 
     /// Nanoseconds of an interrupt, if a message takes one. The message that a worker waits for
-    /// takes none, and nor does one that comes while the node handles another.
+    /// takes none. Nor does one that arrives while the node handles another.
     fn interrupt_ns(&self, arrival: Arrival, wake: Wake) -> u64 {
         let network = &self.settings.network;
         if network.interrupt_ns == 0 || arrival.from == arrival.to {
@@ -235,8 +235,8 @@ impl Cluster {
         }
     }
 
-    /// A message has been handled by its receiver, which answered `wake` and wants `out` sent.
-    /// Charges all that to the node's processor.
+    /// Charges a handled message to the node's processor: the receiver answered `wake` and sends
+    /// `out`.
     pub(crate) fn handled(&mut self, arrival: Arrival, wake: Wake, out: &mut Outbox<Message>) {
         let Arrival {
             to, at, by_card, ..
@@ -267,8 +267,7 @@ impl Cluster {
         self.occupied(to, begun, done, wake);
     }
 
-    /// The processor of `node` has worked from `begun` to `done` on something other than its
-    /// worker.
+    /// Occupies the processor of `node` from `begun` to `done`, instead of its worker.
     fn occupied(&mut self, node: NodeId, begun: u64, done: u64, wake: Wake) {
         let it = &mut self.nodes[node.index()];
         it.handlers_done = done;
@@ -288,7 +287,7 @@ impl Cluster {
         }
     }
 
-    /// The worker of `node` sends what is in `out`.
+    /// Sends the messages in `out` for the worker of `node`.
     pub(crate) fn send(&mut self, node: NodeId, out: &mut Outbox<Message>) {
         self.node(node).stop_computing();
         let work_ns = self.work_ns(node, out);
@@ -299,8 +298,8 @@ impl Cluster {
         self.node(node).clock = clock;
     }
 
-    /// How long a node's processor was busy before what it wants sent. Operations that it executed,
-    /// for whomever, are computation.
+    /// Nanoseconds for which a node's processor worked before it sends. Operations that it
+    /// executed, for whatever node, count as computation.
     fn work_ns(&mut self, node: NodeId, out: &mut Outbox<Message>) -> u64 {
         let work = out.take_work();
         let it = self.node(node);
@@ -310,9 +309,9 @@ impl Cluster {
         runtime_ns.saturating_add(operations_ns)
     }
 
-    /// Puts a message on its way at `at`, and with it what follows in `out` and is the same message
-    /// to another node, where the medium carries that at once; returns when the sender's processor
-    /// is done with it.
+    /// Sends a message at `at`. If the medium carries one message to many nodes at once, the same
+    /// message to other nodes that follows in `out` goes with it. Returns when the sender's
+    /// processor is done.
     fn post(
         &mut self,
         from: NodeId,
@@ -359,15 +358,15 @@ impl Cluster {
         departs
     }
 
-    /// Whether the network's own processor sends this, and not the node's.
+    /// Whether the network's adapter sends this message, and not the node's processor.
     fn is_cards(&self, body: &Message) -> bool {
         let gives = |body: &Message| matches!(body, Message::Objects(it) if it.gives_number());
         self.settings.network.card_sequencer && gives(body)
     }
 
-    /// When a message, with which its sender's processor is done at `departs`, comes to the channel
-    /// that its sender transmits on; and when the last of its packets has passed that at the
-    /// earliest.
+    /// Two times of a message with which its sender's processor is done at `departs`: when it
+    /// reaches the sender's channel, and the earliest at which its last packet has passed that
+    /// channel.
     fn handed_on(&self, bytes: u64, sending_ns: u64, departs: u64) -> (u64, u64) {
         let late_ns = self.settings.network.sending_late_ns(bytes).min(sending_ns);
         let last_ns = match late_ns {
@@ -377,7 +376,7 @@ impl Cluster {
         (departs - late_ns, departs.saturating_add(last_ns))
     }
 
-    /// A message comes to its next channel, or its sender's patience is over.
+    /// Handles a message that reaches its next channel, or that was lost and is due again.
     fn pass(&mut self, now: u64, mut flight: Flight) {
         if flight.is_lost() {
             self.send_again(now, flight);
@@ -409,8 +408,8 @@ impl Cluster {
         }
     }
 
-    /// The sender of a message that was lost sends it again, as it would handle a message, or the
-    /// network's own processor does, whose message it was.
+    /// Sends a lost message again. It costs its sender's processor what handling a message costs,
+    /// or the adapter's if the adapter sent it.
     fn send_again(&mut self, now: u64, flight: Flight) {
         let (from, bytes) = (flight.envelope.from, flight.bytes());
         if self.has_crashed(from) {
@@ -429,7 +428,7 @@ impl Cluster {
         self.occupied(from, begun, done, Wake::No);
     }
 
-    /// The worker of `node` enters the runtime: whether something comes before its clock, so
+    /// The worker of `node` enters the runtime. Returns whether an event comes before its clock, so
     /// that it must be suspended.
     pub(crate) fn enter(&mut self, node: NodeId) -> bool {
         let call_ns = self.settings.call_ns;
@@ -440,20 +439,20 @@ impl Cluster {
         self.is_ahead(node)
     }
 
-    /// Whether something comes before, or at, the time on a node's clock.
+    /// Whether an event comes before, or at, the time on a node's clock.
     pub(crate) fn is_ahead(&self, node: NodeId) -> bool {
         let clock = self.nodes[node.index()].clock;
         self.timers.earliest() <= clock || self.agenda.next().is_some_and(|(time, _)| time <= clock)
     }
 
-    /// The worker of `node` goes back to the program.
+    /// The worker of `node` returns to the program.
     pub(crate) fn leave(&mut self, node: NodeId) {
         let it = self.node(node);
         it.computes = it.clock..it.clock;
         self.computes(node, true);
     }
 
-    /// The time of the worker of `node` is the program's from here on, or the runtime's.
+    /// Counts the time of the worker of `node` as the program's from here on, or as the runtime's.
     pub(crate) fn computes(&mut self, node: NodeId, begins: bool) {
         match begins {
             true if self.settings.computation == Computation::Measured => {
@@ -464,14 +463,14 @@ impl Cluster {
         }
     }
 
-    /// The program of `node` computes.
+    /// Charges `units` of work to the program of `node`.
     pub(crate) fn work(&mut self, node: NodeId, units: u64) {
         if let Computation::FixedCost { unit_ns } = self.settings.computation {
             self.node(node).work(units, unit_ns);
         }
     }
 
-    /// Takes the wake that came before the worker of `node` waited.
+    /// Takes the wake that arrived before the worker of `node` waited.
     pub(crate) fn take_wake(&mut self, node: NodeId) -> bool {
         let it = self.node(node);
         it.stop_computing();
@@ -555,7 +554,7 @@ impl Cluster {
         self.unfinished -= 1;
     }
 
-    /// Another body of `node` is to go on, when the present one is suspended.
+    /// Suspends the present body of `node`; another body of the node goes on.
     pub(crate) fn hand_over(&mut self, node: NodeId, to: Strand) -> Suspension {
         let suspension = self.suspend_until_clock(node);
         if let Suspension::By(_) = suspension {
@@ -564,7 +563,7 @@ impl Cluster {
         suspension
     }
 
-    /// Which body of `node` goes on.
+    /// The body of `node` that goes on.
     pub(crate) fn strand(&self, node: NodeId) -> Strand {
         self.nodes[node.index()].strand
     }
@@ -586,7 +585,7 @@ impl Cluster {
         self.ending
     }
 
-    /// What the run has come to.
+    /// The report of the run.
     pub(crate) fn report(&mut self) -> Report {
         let mut report = std::mem::take(&mut self.report);
         report.elapsed_ns = self.nodes.iter().map(|node| node.clock).max().unwrap_or(0);
@@ -633,7 +632,7 @@ impl Cluster {
     }
 }
 
-/// What follows in `out` and is the same message to other nodes, as what a group orders is.
+/// Takes the same message to other nodes that follows in `out`, such as an ordered broadcast.
 fn alike(first: &Envelope<Message>, out: &mut Outbox<Message>) -> Vec<Envelope<Message>> {
     let mut others: Vec<Envelope<Message>> = Vec::new();
     if !matches!(first.body, Message::Objects(_)) {

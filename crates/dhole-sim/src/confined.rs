@@ -1,9 +1,9 @@
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A value that exists only while one thread [holds](Confined::hold) it, and that only this
-/// thread can reach; every access checks both. So what is inside needs to be neither `Send` nor
-/// `Sync`, while the cell itself is both.
+/// A value that exists only while one thread [holds](Confined::hold) it. Only this thread can reach
+/// it, which every access checks. So the value needs to be neither `Send` nor `Sync`, while the
+/// cell itself is both.
 pub(crate) struct Confined<T> {
     /// The [mark](thread_mark) of the thread that holds the value, or 0.
     owner: AtomicUsize,
@@ -22,12 +22,12 @@ unsafe impl<T> Sync for Confined<T> {}
 // no `T` ever changes its thread.
 unsafe impl<T> Send for Confined<T> {}
 
-/// Another call holds the cell already.
+/// The error if another call holds the cell already.
 #[derive(Debug)]
 pub(crate) struct Held;
 
 impl<T> Confined<T> {
-    /// A cell that nobody holds.
+    /// A cell that no thread holds.
     pub(crate) fn new() -> Confined<T> {
         Confined {
             owner: AtomicUsize::new(0),

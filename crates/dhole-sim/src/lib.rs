@@ -1,30 +1,32 @@
-//! A simulated cluster: any number of nodes up to 1,024 on one thread, in virtual time.
+//! A simulated cluster: up to 1,024 nodes on one thread, in virtual time.
 //!
 //! [`Sim`] is a [`Machine`](dhole_node::Machine). It runs the body of each node as a coroutine,
-//! keeps a clock for each of them, and carries their messages over a [`Network`] of numbers, which
-//! a [`Description`] in a file says: latency, bandwidth, what a message costs the processors at
-//! either end, and what messages share on their way. What the
-//! program itself computes takes as long as it takes on this host, or as long as the program
-//! says ([`Computation`]); in the second case the [`Settings`] decide the run, event for event,
-//! and another seed tries another order of whatever happens at the same time.
+//! keeps a clock for each node, and carries their messages over a [`Network`].
+//!
+//! A [`Description`] in a file gives the network's numbers: latency, bandwidth, the cost of a
+//! message to the processors at either end, and the medium that messages share.
+//!
+//! Computation takes as long as on this host, or as long as the program says ([`Computation`]). In
+//! the second case the [`Settings`] decide the run, event for event. Another seed then tries
+//! another order of the events at one instant.
 //!
 //! The rules of the model:
 //!
-//! - A node is one processor. A message that arrives interrupts whatever the worker does, at the
-//!   cost of `interrupt_ns` if that is the program's computation; messages that arrive meanwhile
-//!   queue. Receiving and sending cost what [`Network::receiving_ns`] and [`Network::sending_ns`]
-//!   say, of the worker's time or the handler's, whoever sends; a call into the runtime takes
+//! - A node is one processor. A message that arrives interrupts the worker. That costs
+//!   `interrupt_ns` if the program computes. Messages that arrive meanwhile queue.
+//! - Receiving and sending cost [`Network::receiving_ns`] and [`Network::sending_ns`]: of the
+//!   worker's time if the worker sends, or else of the handler's. A call of the runtime takes
 //!   `call_ns`.
-//! - A message occupies its sender's link, or the ports of a switch, or hubs ([`Medium`]), for its
-//!   bytes divided by the bandwidth, behind those before it, and arrives `latency_ns` after that,
-//!   and later by the jitter. A message of a node to itself takes no time.
-//! - A message that is lost is sent again after `retransmit_ns`, as it was sent the first time: a
-//!   receiver gets each once.
-//! - Before a worker's call into the runtime goes on, everything has happened that comes before the
-//!   worker's clock. At one instant deliveries come first, then waits that expire, then workers.
-//! - When all bodies have returned the run is over, whatever messages are still on their way.
+//! - A message occupies its sender's link, or the ports of a switch, or hubs ([`Medium`]), behind
+//!   those before it, for its bytes divided by the bandwidth. It arrives `latency_ns` and the
+//!   jitter after that. A message of a node to itself takes no time.
+//! - The sender sends a lost message again after `retransmit_ns`, in the same way. A receiver gets
+//!   each message once.
+//! - Before a worker's call of the runtime goes on, every event before the worker's clock has
+//!   happened. At one instant deliveries come first, then waits that expire, then workers.
+//! - The run is over when all bodies have returned, whatever messages are still in flight.
 //!
-//! A question and its answer:
+//! A request and its reply:
 //!
 //! ```
 //! use dhole_model::NodeId;

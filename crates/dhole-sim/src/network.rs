@@ -10,16 +10,16 @@ pub(crate) use description::{LEAST_SCALE, MOST_SCALE, MOST_UNIT_NS};
 pub(crate) use keys::{Expected, HANDLING, KEYS, Key, Wrong, parsed, set_handling};
 pub use primitive::{Primitive, Published};
 
-/// What messages cost, and the work that a page-based runtime does for them: LogGP (Alexandrov,
-/// Ionescu, Schauser, Scheiman 1995) with packets, interrupts, and a [medium](Medium) that is
-/// shared. Every field is a key of the same name in a network's [description](Description) and
-/// in the textual form of the [settings](crate::Settings).
+/// The costs of messages, and of a page-based runtime's work for them. The model is LogGP
+/// (Alexandrov, Ionescu, Schauser, Scheiman 1995) with packets, interrupts, and a shared
+/// [medium](Medium). Every field is a key of the same name in a network's
+/// [description](Description) and in the textual form of the [settings](crate::Settings).
 ///
-/// Bytes of a message are those of its body and its payload; packets' own headers come on top.
+/// Bytes of a message are those of its body and its payload. The packets' headers come on top.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Network {
-    /// Nanoseconds on the way besides transmission, up to the moment at which the receiver's
-    /// processor could take the message up.
+    /// Nanoseconds of a message besides its transmission, until the receiver's processor could
+    /// handle it.
     pub latency_ns: u64,
     /// Bytes a second that a link, a port or a hub transmits.
     pub bytes_per_second: u64,
@@ -34,19 +34,19 @@ pub struct Network {
     pub send_ns_per_byte: f64,
     /// Nanoseconds of the receiver's processor for every byte.
     pub receive_ns_per_byte: f64,
-    /// Nanoseconds of the receiver's processor for a message that interrupts its computation:
-    /// what a signal costs more than to find the message by polling. Messages that come while
-    /// another one is handled are found by that handler, and cost no interrupt.
+    /// Nanoseconds of the receiver's processor for a message that interrupts its computation: the
+    /// cost of a signal above that of polling. A message that arrives while another is handled
+    /// costs no interrupt: that handler finds it.
     pub interrupt_ns: u64,
-    /// Whether a message that finds the receiver waiting for another one interrupts too; the one
-    /// that the worker waits for never does.
+    /// Whether a message that finds the receiver waiting for another one interrupts too. The
+    /// message that the worker waits for never does.
     pub interrupt_when_waiting: bool,
-    /// Nanoseconds of the receiver's processor for what the runtime does with a message of a
+    /// Nanoseconds of the receiver's processor for the runtime's work on a message of a
     /// [kind](MessageKind), by the kind's place in [`MessageKind::ALL`].
     pub handling_ns: [u64; MessageKind::ALL.len()],
     /// The most bytes of a message that a packet carries; 0 if a message of any size is one.
     pub packet_bytes: u64,
-    /// The bytes that a smaller packet is filled up to.
+    /// The size that a smaller packet is padded to.
     pub least_packet_bytes: u64,
     /// Bytes that are transmitted with every packet besides the message's.
     pub packet_header_bytes: u64,
@@ -54,35 +54,36 @@ pub struct Network {
     pub packet_send_ns: u64,
     /// Nanoseconds of the receiver's processor for every packet after a message's first.
     pub packet_receive_ns: u64,
-    /// Whether the processors work on a message's packets one by one, so that one is sent while
-    /// another is transmitted and a third received; if not, a message is handed on as a whole at
-    /// either end, as UDP takes and gives it.
+    /// Whether the processors handle a message's packets one by one: one is sent while another is
+    /// transmitted and a third received. Otherwise either end hands a message on as a whole, as UDP
+    /// does.
     pub pipelined: bool,
-    /// What messages share on their way.
+    /// The medium that messages share.
     pub medium: Medium,
     /// Nanoseconds in a switch, from a packet's arrival to the earliest start of its departure.
     pub switch_ns: u64,
-    /// Whether a switch sends a packet on before all of it has come.
+    /// Whether a switch forwards a packet before the whole packet has arrived.
     pub cut_through: bool,
     /// Nodes at a hub: node `i` is at hub `i / hub_nodes`.
     pub hub_nodes: u64,
-    /// Whether the medium carries one message to many nodes at once, as IP's multicast and the
-    /// cards of some networks do. Its sender pays and transmits once, and so does a hub; a switch
-    /// copies it to the ports of its receivers. If not, it is as many messages as receivers.
+    /// Whether the medium carries one message to many nodes at once, as IP multicast and the
+    /// adapters of some networks do. Its sender pays and transmits once, and so does a hub. A
+    /// switch copies it to the ports of its receivers. Otherwise it is as many messages as
+    /// receivers.
     pub multicast: bool,
-    /// Receivers to each of which a network's own processor passes such a message on, along a tree
-    /// whose root is the sender's; 0 if it reaches all at once.
+    /// The number of receivers to which a network adapter forwards a multicast, along a tree whose
+    /// root is the sender's adapter; 0 if a multicast reaches all at once.
     pub multicast_fanout: u64,
-    /// Nanoseconds for each such passing on, on top of the latency.
+    /// Nanoseconds of each such forwarding, on top of the latency.
     pub multicast_hop_ns: u64,
-    /// Whether the network's own processors give the numbers of broadcasts: who asks for one waits
-    /// for the way there and back, and no node's processor is disturbed.
+    /// Whether a network adapter gives the numbers of broadcasts. A member that asks for a number
+    /// waits for the way there and back. No node's processor is interrupted.
     pub card_sequencer: bool,
-    /// Bytes that may queue for a switch's port or a hub before a message that comes is lost;
-    /// 0 if any number may.
+    /// Bytes that may queue for a switch's port or a hub. A message that finds more is lost. 0
+    /// means no limit.
     pub queue_bytes: u64,
-    /// The part of the packets that are lost at random, in `0.0..=0.5`. A message is lost with
-    /// any of its packets.
+    /// The part of the packets that is lost at random, in `0.0..=0.5`. A message is lost with any
+    /// of its packets.
     pub loss: f64,
     /// Nanoseconds after its departure at which the sender sends a lost message again.
     pub retransmit_ns: u64,
@@ -90,24 +91,24 @@ pub struct Network {
     pub memory_bytes: u64,
     /// Nanoseconds of a fault on a protected page: the signal, and protecting it anew.
     pub page_fault_ns: u64,
-    /// Nanoseconds of a fault on an object or an element of an array, where memory protection
-    /// finds what a program touches (DOSA, section 3.4); 0 where accesses are tested.
+    /// Nanoseconds of a fault on an object or an element of an array, if the runtime finds accesses
+    /// by memory protection (DOSA, section 3.4); 0 if it tests them.
     pub object_fault_ns: u64,
     /// Nanoseconds of a call that changes a page's protection.
     pub protect_ns: u64,
     /// Nanoseconds a byte of copying a page, or an object, to its twin.
     pub twin_ns_per_byte: f64,
-    /// Nanoseconds a byte of comparing a page with its twin, for a diff of the whole page, or for
-    /// the objects on it that were written.
+    /// Nanoseconds a byte of comparing a page with its twin, for a diff of the page or for its
+    /// written objects.
     pub diff_make_ns_per_byte: f64,
     /// Nanoseconds a byte of applying a diff.
     pub diff_apply_ns_per_byte: f64,
 }
 
-/// What messages share on their way.
+/// The medium that messages share.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Medium {
-    /// Nothing but their sender's link; a receiver takes in any number at once.
+    /// Only their sender's link. A receiver takes any number of messages at once.
     Links,
     /// A port of one full-duplex switch for every node: messages queue for their sender's way in
     /// and for their receiver's way out.
@@ -125,9 +126,9 @@ impl Medium {
 }
 
 impl Default for Network {
-    /// A data centre's 10 Gbit/s Ethernet as a round number: 10 us of latency, 1.25e9 bytes a
-    /// second, 1 us of processor for every message at either end, and nothing else. The
-    /// description `default` says the same.
+    /// A data centre's 10 Gbit/s Ethernet in round numbers: 10 us of latency, 1.25e9 bytes a
+    /// second, 1 us of processor for every message at either end, and nothing else. The description
+    /// `default` has the same numbers.
     fn default() -> Network {
         Network {
             latency_ns: 10_000,
@@ -184,8 +185,8 @@ impl Network {
             .saturating_add(more_packets)
     }
 
-    /// Nanoseconds of the receiver's processor for a message of `bytes` bytes, with what the
-    /// runtime does with one of this kind, and without an interrupt.
+    /// Nanoseconds of the receiver's processor for a message of `bytes` bytes, including the
+    /// runtime's work on one of this kind, without an interrupt.
     #[inline]
     pub fn receiving_ns(&self, kind: MessageKind, bytes: u64) -> u64 {
         let more_packets = (self.packets(bytes) - 1).saturating_mul(self.packet_receive_ns);
@@ -195,8 +196,8 @@ impl Network {
             .saturating_add(self.handling_ns[kind as usize])
     }
 
-    /// Nanoseconds of the sender's processor that are left when the first packet is handed to the
-    /// link: those for the others, where messages are [pipelined](Network::pipelined).
+    /// Nanoseconds of the sender's processor that remain when the link gets the first packet: those
+    /// for the other packets, if messages are [pipelined](Network::pipelined).
     pub(crate) fn sending_late_ns(&self, bytes: u64) -> u64 {
         match self.pipelined {
             true => self.sending_ns(bytes) - self.sending_ns(bytes.min(self.packet_bytes)),
@@ -204,7 +205,8 @@ impl Network {
         }
     }
 
-    /// Nanoseconds of the receiver's processor that are spent when the last packet comes, likewise.
+    /// Nanoseconds of the receiver's processor that are spent when the last packet arrives, if
+    /// messages are pipelined.
     pub(crate) fn receiving_early_ns(&self, bytes: u64) -> u64 {
         let packets = self.packets(bytes);
         if !self.pipelined || packets == 1 {
@@ -246,8 +248,8 @@ impl Network {
         }
     }
 
-    /// Nanoseconds for which a message to many is passed on before the receiver at this place, from
-    /// 0 on, has it.
+    /// Nanoseconds for which adapters forward a multicast before the receiver at this place, from 0
+    /// on, has it.
     pub(crate) fn passing_on_ns(&self, place: usize) -> u64 {
         let Some(fanout) = std::num::NonZeroU64::new(self.multicast_fanout) else {
             return 0;
@@ -285,7 +287,7 @@ impl Network {
         }
     }
 
-    /// Nanoseconds of a processor that keeping pages and objects takes beside messages.
+    /// Nanoseconds of a processor for keeping pages and objects consistent, beside messages.
     pub fn work_ns(&self, work: Work) -> u64 {
         let per_byte = [
             (work.twin_bytes, self.twin_ns_per_byte),
@@ -313,12 +315,12 @@ impl Network {
             && self.handling_ns == [0; MessageKind::ALL.len()]
     }
 
-    /// Whether a message's arrival is decided by its sender's link alone.
+    /// Whether the sender's link alone decides when a message arrives.
     pub(crate) fn is_direct(&self) -> bool {
         self.medium == Medium::Links && self.loss == 0.0 && !self.pipelined
     }
 
-    /// Whether the numbers make a network together; each by itself is checked with its key.
+    /// Checks that the numbers agree with each other. Each key checks its own number.
     pub(crate) fn check(&self) -> Result<(), Wrong> {
         for key in KEYS {
             key.check(self)?;
@@ -343,7 +345,7 @@ impl Network {
         self.check_unused()
     }
 
-    /// Whether a number is said that this network would not look at.
+    /// Refuses a number that this network would not use.
     fn check_unused(&self) -> Result<(), Wrong> {
         let of_switches = &["switch_ns", "cut_through", "queue_bytes"][..];
         let of_packets = &["packet_send_ns", "packet_receive_ns", "pipelined"][..];

@@ -9,7 +9,7 @@ use dhole_node::{Strand, Woken};
 use crate::random::Stream;
 use crate::stopwatch::Stopwatch;
 
-/// What a node's worker does.
+/// The state of a node's worker.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Worker {
     /// It goes on when the agenda says so.
@@ -24,14 +24,13 @@ pub(crate) enum Worker {
     Crashed,
 }
 
-/// One simulated machine: a processor that its worker and its message handlers share, handlers
-/// first.
+/// One simulated node: a processor that its worker and its message handlers share, handlers first.
 pub(crate) struct Node {
     pub(crate) worker: Worker,
     /// The worker's virtual time in nanoseconds. Unless the worker waits or is done, it is never
     /// before `handlers_done`.
     pub(crate) clock: u64,
-    /// When the program computed last, before the worker entered the runtime.
+    /// The last time for which the program computed, before the worker entered the runtime.
     pub(crate) computes: Range<u64>,
     /// When the last handler is done.
     pub(crate) handlers_done: u64,
@@ -43,15 +42,15 @@ pub(crate) struct Node {
     pub(crate) random: Stream,
     /// Nanoseconds of computation.
     pub(crate) computed_ns: u64,
-    /// What charged work left over below a whole nanosecond.
+    /// The rest of charged work below a whole nanosecond.
     fraction_ns: f64,
-    /// How many times as long as here measured computation takes.
+    /// The computation time of the node, divided by the time measured on this host.
     compute_scale: f64,
-    /// Runs while the program computes, where that is measured.
+    /// Runs while the program computes, if computation is measured.
     pub(crate) stopwatch: Option<Stopwatch>,
-    /// Which of the node's bodies goes on.
+    /// The body of the node that goes on.
     pub(crate) strand: Strand,
-    /// What suspends the coroutine of each body, while that runs, and the addresses of its stack.
+    /// What suspends the coroutine of each body while it runs, and the addresses of its stack.
     pub(crate) bodies: BTreeMap<Strand, Suspended>,
 }
 
@@ -113,12 +112,12 @@ impl Node {
         }
     }
 
-    /// Moves the worker's clock on.
+    /// Advances the worker's clock.
     pub(crate) fn spend(&mut self, ns: u64) {
         self.clock = self.clock.saturating_add(ns);
     }
 
-    /// A handler has the processor from `begun` to `done`, instead of the worker.
+    /// Gives the processor to a handler from `begun` to `done`, instead of the worker.
     pub(crate) fn steal(&mut self, begun: u64, done: u64) {
         self.spend(done - begun);
         if begun < self.computes.end {
@@ -143,7 +142,7 @@ impl Node {
         }
     }
 
-    /// How long computation takes that took `elapsed` here.
+    /// The virtual nanoseconds of computation that took `elapsed` on this host.
     pub(crate) fn scaled_ns(&self, elapsed: Duration) -> u64 {
         let ns = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
         match self.compute_scale {
@@ -157,8 +156,8 @@ impl Node {
         self.spend(ns);
     }
 
-    /// The processor takes up a message that arrived at `arrived` once it is done with those
-    /// before, and works on it for `ns`: when it is done.
+    /// Handles a message that arrived at `arrived`, after those before it, for `ns`. Returns when
+    /// the processor is done.
     pub(crate) fn handle(&mut self, arrived: u64, ns: u64) -> u64 {
         self.handlers_done.max(arrived).saturating_add(ns)
     }

@@ -1,8 +1,8 @@
 use dhole_model::SplitMix64;
 
-/// A stream of random numbers that a seed and a number decide: xoshiro256++ (Blackman and Vigna,
-/// 2019). It is written out here because a seed must replay the same run with every version of
-/// every library.
+/// A stream of random numbers, decided by a seed and a number: xoshiro256++ (Blackman and Vigna,
+/// 2019). It is written out in this crate because a seed must replay the same run with every
+/// version of every library.
 #[derive(Clone, Debug)]
 pub(crate) struct Stream([u64; 4]);
 

@@ -1,4 +1,4 @@
-/// What a run came to.
+/// The measures of a run.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Report {
     /// Virtual nanoseconds from the start to the end of the last body.
@@ -13,13 +13,13 @@ pub struct Report {
     pub queued_ns: u64,
     /// Events: deliveries, expired waits, and workers that went on.
     pub events: u64,
-    /// For every node the nanoseconds of the program's own computation, measured or charged.
+    /// The nanoseconds of the program's own computation on every node, measured or charged.
     pub computed_ns: Vec<u64>,
 }
 
 impl Report {
-    /// The program's own computation on all nodes, in nanoseconds: what the run would have taken
-    /// on one node that never had to wait.
+    /// The program's own computation on all nodes, in nanoseconds: the time of the run on one node
+    /// that never waits.
     pub fn work_ns(&self) -> u64 {
         self.computed_ns.iter().sum()
     }

@@ -7,7 +7,7 @@ use dhole_protocol::Message;
 
 use crate::{Settings, Sim};
 
-/// Wakes whoever waits for a message.
+/// Wakes the worker that waits for a message.
 struct Doorbell;
 
 impl Receiver<Message> for Doorbell {
@@ -16,12 +16,12 @@ impl Receiver<Message> for Doorbell {
     }
 }
 
-/// Nanoseconds that the smallest message takes from node 0 to node 1 and back, each of which
-/// waits for it and does nothing else: what papers call the round-trip latency, without any
-/// runtime's work. The average of a hundred.
+/// Nanoseconds of the smallest message from node 0 to node 1 and back, the average of a hundred.
+/// Each node waits for it and does nothing else. Papers call this the round-trip latency, without
+/// any runtime's work.
 ///
 /// # Errors
-/// [`StartError`] when a cluster with these settings cannot be run.
+/// [`StartError`] if a cluster with these settings cannot run.
 pub fn round_trip_ns(settings: &Settings) -> Result<u64, StartError> {
     const ROUNDS: u32 = 100;
     let mut settings = Settings {

@@ -13,14 +13,13 @@ use crate::network::{
 /// The environment variable that [`Settings::from_env`] reads.
 pub const ENVIRONMENT_VARIABLE: &str = "DHOLE_SIM";
 
-/// How long the program's own computation takes in virtual time.
+/// The time of the program's own computation in virtual time.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Computation {
-    /// As long as it takes on this host, by its monotonic clock. Whatever else the host does
-    /// meanwhile is measured too: the clock of a thread's own processor time would leave it out,
-    /// but costs a system call at every entry to the runtime.
+    /// The time that it takes on this host. Time during which other programs had the core does not
+    /// count, except in a stretch of at most 20 us: reading the processor's clock is a system call.
     Measured,
-    /// As long as the program says with `work`; everything else takes no time. Two runs with the
+    /// The time that the program says with `work`; everything else takes no time. Two runs with the
     /// same settings are then the same, event for event.
     FixedCost {
         /// Nanoseconds of one unit of work.
@@ -30,8 +29,8 @@ pub enum Computation {
 
 /// A simulated cluster.
 ///
-/// The textual form is a list of `key=value` with commas between, in any order; what is left out
-/// is as in [`Settings::new`], but `nodes` must be there:
+/// The textual form is a list of `key=value` with commas between, in any order. A key that is left
+/// out is as in [`Settings::new`], but `nodes` is required:
 ///
 /// ```
 /// # use dhole_sim::{Computation, Settings};
@@ -51,28 +50,29 @@ pub enum Computation {
 pub struct Settings {
     /// Nodes of the cluster, 1 to [`MAX_NODES`].
     pub nodes: usize,
-    /// What decides every random choice of the run.
+    /// The seed of every random choice of the run.
     pub seed: u64,
-    /// What the network is called.
+    /// The name of the network.
     pub network_name: String,
-    /// What messages cost.
+    /// The costs of messages.
     pub network: Network,
-    /// What computation costs.
+    /// The costs of computation.
     pub computation: Computation,
-    /// How many times as long as here measured computation takes.
+    /// The computation time of a node, divided by the time measured on this host.
     pub compute_scale: f64,
-    /// Nanoseconds that the same program computes on one node, if that is known: what this run
-    /// computes is reported beside it.
+    /// Nanoseconds of the same program's computation on one node, if that is known. The report sets
+    /// the computation of this run beside it.
     pub alone_ns: Option<u64>,
-    /// Nanoseconds of a call into the runtime besides its messages, at least 1: a program that
-    /// polls would stop the virtual clock if it cost nothing.
+    /// Nanoseconds of a call of the runtime besides its messages, at least 1. If a call cost
+    /// nothing, a program that polls would stop the virtual clock.
     pub call_ns: u64,
     /// Bytes of each node's stack. Memory is taken only as a stack grows; one that grows past
     /// its end kills the process by SIGSEGV.
     pub stack_bytes: usize,
     /// Nodes that crash.
     pub crashes: Vec<Crash>,
-    /// Nanoseconds until the others are told of a crash, at least; twice as many at most.
+    /// The least nanoseconds until the other nodes are told of a crash; at most it takes twice as
+    /// many.
     pub notice_ns: u64,
 }
 
@@ -109,10 +109,10 @@ impl Settings {
         }
     }
 
-    /// The settings in the environment variable `DHOLE_SIM`; `None` when it is not set.
+    /// The settings in the environment variable `DHOLE_SIM`; `None` if it is not set.
     ///
     /// # Errors
-    /// [`SettingsError`] when the variable holds anything but settings.
+    /// [`SettingsError`] if the variable holds anything but settings.
     pub fn from_env() -> Result<Option<Settings>, SettingsError> {
         match std::env::var(ENVIRONMENT_VARIABLE) {
             Ok(text) => text.parse().map(Some),
@@ -121,7 +121,7 @@ impl Settings {
         }
     }
 
-    /// Whether a cluster can be run with these settings.
+    /// Checks that a cluster can run with these settings.
     ///
     /// # Errors
     /// [`SettingsError`] names the first setting that is out of its range.
@@ -174,7 +174,7 @@ impl Settings {
         )
     }
 
-    /// Makes the network, and what its description says of computation, those of `described`.
+    /// Takes the network, and the numbers about computation, from `described`.
     pub fn set_network(&mut self, described: Description) {
         let Description {
             name,
@@ -327,7 +327,7 @@ impl From<Wrong> for SettingsError {
     }
 }
 
-/// What is wrong with the settings of a simulated cluster.
+/// The error in the settings of a simulated cluster.
 #[derive(Clone, PartialEq, Eq, Error)]
 pub enum SettingsError {
     /// A part of the text is not `key=value`.

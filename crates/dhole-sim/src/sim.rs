@@ -16,32 +16,31 @@ use crate::confined::Confined;
 use crate::node::Suspended;
 use crate::{Computation, Report, Settings};
 
-/// A simulated cluster. One thread, the one that calls [`start`](Machine::start), runs
-/// everything: each body as a coroutine with a stack of its own, and the handlers on the
-/// caller's stack.
+/// A simulated cluster. The thread that calls [`start`](Machine::start) runs everything: each body
+/// as a coroutine with a stack of its own, and the handlers on the caller's stack.
 ///
-/// A body that suspends while it unwinds leaves the thread unwinding for the others too:
-/// [`std::thread::panicking`] then tells them so.
+/// If a body is suspended while it unwinds, the thread unwinds for the other bodies too:
+/// [`std::thread::panicking`] then returns true in them.
 ///
 /// # Panics
-/// The methods of [`Machine`] other than `name` and `start` panic outside a run and on any
-/// other thread than the run's; `enter` and `wait` also when another than the node's own body
-/// calls them, or that body from
-/// a coroutine within its own, such as the body of another simulated cluster.
+/// The methods of [`Machine`] other than `name` and `start` panic outside a run and on any other
+/// thread than the run's. `enter` and `wait` also panic if the caller is not the node's own body.
+/// So they do if the body calls them from a coroutine within its own, such as the body of another
+/// simulated cluster.
 pub struct Sim {
     settings: Settings,
     cluster: Confined<Cluster>,
     report: Mutex<Report>,
 }
 
-/// Nanoseconds on this machine's clock.
+/// Nanoseconds on this host's clock.
 fn here_ns() -> u64 {
     static BEGAN: OnceLock<Instant> = OnceLock::new();
     let elapsed = BEGAN.get_or_init(Instant::now).elapsed();
     u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// What workers unwind with when the run is ending because another body or a handler unwound.
+/// The panic with which workers unwind when the run ends because another body or a handler unwound.
 struct RunEnds;
 
 impl Sim {
@@ -59,7 +58,7 @@ impl Sim {
         &self.settings
     }
 
-    /// What the last run came to; all 0 before the first.
+    /// The report of the last run; all 0 before the first.
     pub fn report(&self) -> Report {
         self.report
             .lock()
@@ -175,7 +174,7 @@ impl<'a> Bodies<'a> {
         unsafe { Coroutine::with_stack_unchecked(stack, worker) }
     }
 
-    /// Lets the present body of `node` go on until it is suspended or over.
+    /// Resumes the present body of `node` until it is suspended or over.
     fn resume(&mut self, node: NodeId) {
         let strand = self.sim.cluster.with(|cluster| cluster.strand(node));
         if strand == Strand::PROGRAM {
@@ -197,7 +196,7 @@ impl<'a> Bodies<'a> {
         }
     }
 
-    /// Lets every body that has begun unwind to its end: on each node the one that has the turn,
+    /// Makes every body that has begun unwind to its end: on each node the one that has the turn,
     /// then those that wait for it.
     fn end(&mut self) {
         for index in 0..self.programs.len() {

@@ -1,11 +1,12 @@
-//! How long a program computes on this host, without the time for which others had its core.
+//! Measures how long a program computes on this host, without the time for which other programs had
+//! its core.
 
 use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// A stretch of computation that is no longer than this is taken as the clock shows it: whoever
-/// takes a core away keeps it for longer, and to read the processor's clock is a system call.
+/// The longest stretch of computation that the clock alone measures. A program that takes a core
+/// away keeps it for longer, and reading the processor's clock is a system call.
 const SHORT: Duration = Duration::from_micros(20);
 
 /// A moment, on the clock and in processor time of this process.
@@ -50,7 +51,7 @@ impl Stopwatches {
         }
     }
 
-    /// One that runs from now on.
+    /// Starts a stopwatch.
     pub(crate) fn start(&mut self) -> Stopwatch {
         let mut since = Instant::now();
         if since.duration_since(self.last.clock) > SHORT {
@@ -65,7 +66,7 @@ impl Stopwatches {
 }
 
 impl Stopwatch {
-    /// How long the program has computed since.
+    /// The computation since the start.
     pub(crate) fn elapsed(&self) -> Duration {
         let elapsed = self.since.elapsed();
         if elapsed <= SHORT {

@@ -1,5 +1,5 @@
-/// One deadline for each node, and which of them is the earliest: a winner tree. Setting and
-/// clearing leaves nothing behind, so waits that are cut short cost no memory.
+/// One deadline for each node, and the earliest of them: a winner tree. Setting and clearing leave
+/// nothing behind, so waits that are cut short cost no memory.
 pub(crate) struct Timers {
     /// `tree[i]` is the smaller of `tree[2 * i]` and `tree[2 * i + 1]`; node `n` is the leaf at
     /// `tree.len() / 2 + n`.

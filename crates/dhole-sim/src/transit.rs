@@ -1,4 +1,4 @@
-//! Messages on their way: what they queue for, and what is lost.
+//! Messages in flight: the channels that they queue for, and their losses.
 
 use dhole_model::NodeId;
 use dhole_net::Envelope;
@@ -7,22 +7,22 @@ use dhole_protocol::Message;
 use crate::network::{Medium, Network};
 use crate::random::Stream;
 
-/// The network at work.
+/// The state of the network.
 pub(crate) struct Transit {
     network: Network,
-    /// When each channel has transmitted all that queues for it. Channels are the nodes' links,
-    /// or their ways into the switch and then their ways out of it, or the hubs.
+    /// The time at which each channel has transmitted all that queues for it. Channels are the
+    /// nodes' links, or their ways into the switch and then their ways out of it, or the hubs.
     free_at: Vec<u64>,
     nodes: usize,
     random: Stream,
 }
 
-/// A message on its way through more than its sender's link.
+/// A message that passes more than its sender's link.
 pub(crate) struct Flight {
     pub envelope: Envelope<Message>,
-    /// The same message to other nodes, which is transmitted with it.
+    /// The same message to other nodes, transmitted with it.
     others: Vec<Envelope<Message>>,
-    /// Its place among the copies of a message to many.
+    /// Its place among the copies of a multicast.
     place: usize,
     trip: Trip,
 }
@@ -31,31 +31,31 @@ pub(crate) struct Flight {
 #[derive(Clone, Copy)]
 struct Trip {
     bytes: u64,
-    /// When its sender's processor was done with it.
+    /// The time at which its sender's processor was done with it.
     departed: u64,
     stage: Stage,
-    /// Its last packet has passed its next channel no earlier than this.
+    /// The earliest time at which its last packet has passed its next channel.
     whole_at: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Stage {
-    /// It comes to the channel that its sender transmits on.
+    /// It reaches the channel that its sender transmits on.
     Sent,
-    /// It comes to the channel that its receiver is on.
+    /// It reaches the channel that its receiver is on.
     Switched,
-    /// It was lost, and its sender's patience is over.
+    /// It was lost, and is due again.
     Lost,
 }
 
-/// Where a message gets to.
+/// The place that a message reaches.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) enum Onward {
     /// The receiver, at this time.
     Arrives(u64),
     /// The next channel, at this time.
     Flies(u64),
-    /// Nowhere. Its sender sends it again at this time.
+    /// None: it is lost, and its sender sends it again at this time.
     Lost(u64),
 }
 
@@ -66,8 +66,8 @@ impl Flight {
         Flight::to_many(envelope, Vec::new(), bytes, departed, departed)
     }
 
-    /// The same, with the copies of it that go to other nodes; the last of its packets passes the
-    /// sender's channel at `whole_at` at the earliest.
+    /// A message and its copies to other nodes. The last of its packets passes the sender's channel
+    /// at `whole_at` at the earliest.
     pub fn to_many(
         envelope: Envelope<Message>,
         others: Vec<Envelope<Message>>,
@@ -99,7 +99,7 @@ impl Flight {
         !self.others.is_empty()
     }
 
-    /// The same on its way again, once its sender's processor was done with it at `departed`; as
+    /// The same message, sent again: its sender's processor was done with it at `departed`; as
     /// [`to_many`](Flight::to_many).
     pub fn again(self, departed: u64, whole_at: u64) -> Flight {
         let bytes = self.trip.bytes;
@@ -133,8 +133,8 @@ impl Transit {
         }
     }
 
-    /// When a message arrives that its sender hands to its link at `departs`, where nothing else
-    /// [decides](Network::is_direct) that.
+    /// The arrival of a message that its sender hands to its link at `departs`, if the link alone
+    /// [decides](Network::is_direct) it.
     pub fn arrival(&mut self, from: NodeId, departs: u64, bytes: u64) -> u64 {
         let free_at = &mut self.free_at[from.index()];
         let sent = departs
@@ -144,8 +144,8 @@ impl Transit {
         sent.saturating_add(self.latency_ns())
     }
 
-    /// When each of so many nodes has a message that its sender hands to its link at `departs`,
-    /// once for all of them; as [`arrival`](Transit::arrival).
+    /// The arrivals at `to` nodes of a message that its sender hands to its link at `departs`, once
+    /// for all of them; as [`arrival`](Transit::arrival).
     pub fn arrivals(&mut self, from: NodeId, departs: u64, bytes: u64, to: usize) -> Vec<u64> {
         let first = self.arrival(from, departs, bytes);
         let sent = self.free_at[from.index()];
@@ -160,9 +160,9 @@ impl Transit {
         (0..to).map(arrival).collect()
     }
 
-    /// Takes a message, which has come to its next channel at `now`, through it. Called in the
-    /// order of time, so that messages queue in the order in which they come. The second number
-    /// is the time for which it queued.
+    /// Passes a message through its next channel, which it reached at `now`. Call it in the order
+    /// of time, so that messages queue in the order of arrival. The second number is the time for
+    /// which the message queued.
     pub fn pass(&mut self, now: u64, flight: &mut Flight) -> (Onward, u64) {
         let Some((begins, ends)) = self.occupy(now, flight) else {
             return (self.lose(now, flight), 0);
@@ -174,9 +174,9 @@ impl Transit {
         (self.heard(begins, ends, flight), queued)
     }
 
-    /// The same of a message to several nodes, which takes the channel once: what becomes of each
-    /// copy, or of those together that are for another hub. What is lost of them at random is sent
-    /// again to those alone for whom it was lost.
+    /// The same for a message to several nodes, which takes the channel once. Returns the place
+    /// that each copy reaches, or the copies for another hub together. After random losses the
+    /// sender sends only to the nodes for which the message was lost.
     pub fn pass_shared(&mut self, now: u64, mut flight: Flight) -> (Vec<(Onward, Flight)>, u64) {
         let Some((begins, ends)) = self.occupy(now, &flight) else {
             let lost = self.lose(now, &mut flight);
@@ -211,7 +211,7 @@ impl Transit {
         (parts.into_iter().map(on).collect(), begins - now)
     }
 
-    /// Has a message take its channel: from when to when, unless too much waits there.
+    /// Occupies a channel with a message. Returns from when to when, unless too much waits there.
     fn occupy(&mut self, now: u64, flight: &Flight) -> Option<(u64, u64)> {
         let occupied = self.network.occupancy_ns(flight.trip.bytes);
         let channel = self.channel(flight);
@@ -225,7 +225,7 @@ impl Transit {
         Some((begins, ends))
     }
 
-    /// When a message that has passed its sender's channel comes to its receiver's.
+    /// The time at which a message that has passed its sender's channel reaches its receiver's.
     fn switched(&self, begins: u64, ends: u64, flight: &mut Flight) -> u64 {
         let Network {
             switch_ns,
@@ -245,7 +245,7 @@ impl Transit {
         begins.saturating_add(first).saturating_add(switch_ns)
     }
 
-    /// What has passed its last channel arrives, or is lost.
+    /// Decides whether a message that has passed its last channel arrives or is lost.
     fn heard(&mut self, begins: u64, ends: u64, flight: &mut Flight) -> Onward {
         if self.network.loss > 0.0
             && self.random.fraction() < self.network.loss_of(flight.trip.bytes)
@@ -272,7 +272,7 @@ impl Transit {
         }
     }
 
-    /// Whether the receiver hears what is on the channel.
+    /// Whether the message's next channel is that of its receiver.
     fn is_last(&self, flight: &Flight) -> bool {
         let (from, to) = (flight.envelope.from.index(), flight.envelope.to.index());
         let per_hub = self.network.hub_nodes as usize;
@@ -284,7 +284,7 @@ impl Transit {
             }
     }
 
-    /// Whether more queues than there is room for, in front of a message that queues for so long.
+    /// Whether the queue is full before a message that queues for so long.
     fn overflows(&self, queued_ns: u64) -> bool {
         let Network {
             queue_bytes,

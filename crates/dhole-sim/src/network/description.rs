@@ -11,17 +11,18 @@ use super::{KEYS, Network, Primitive, Published, Wrong};
 /// A network as a file describes it (`docs/networks.md`).
 #[derive(Clone, PartialEq, Debug)]
 pub struct Description {
-    /// What it is called, in lower-case letters, digits and `-`.
+    /// Its name, in lower-case letters, digits and `-`.
     pub name: String,
-    /// What it is, in a sentence.
+    /// A sentence about it.
     pub about: String,
-    /// What messages cost.
+    /// The costs of messages.
     pub network: Network,
-    /// Nanoseconds of a unit of work, where computation has fixed costs.
+    /// Nanoseconds of a unit of work, if computation has fixed costs.
     pub unit_ns: Option<f64>,
-    /// How many times as long as here measured computation takes there; 1 unless it is said.
+    /// The computation time on the described machines, divided by the time measured on this host; 1
+    /// unless the file sets it.
     pub compute_scale: f64,
-    /// What was measured of the real one.
+    /// The published primitives of the real network.
     pub published: Vec<Published>,
 }
 
@@ -34,11 +35,11 @@ impl Description {
         PRESETS.iter().map(|(name, _)| *name)
     }
 
-    /// The description of this name, or else the one in this file. What is to be a file has a
-    /// `/` or a `.` in its name.
+    /// The description with this name, or else the one in this file. The name of a file contains a
+    /// `/` or a `.`.
     ///
     /// # Errors
-    /// [`NetworkError`] when there is none, or what is wrong with it.
+    /// [`NetworkError`] if there is no such description, or its first error.
     pub fn find(name: &str) -> Result<Description, NetworkError> {
         if let Some((name, text)) = PRESETS.iter().find(|(known, _)| *known == name) {
             return Description::parse(name, text);
@@ -108,9 +109,9 @@ impl Description {
 
 /// A unit of work takes at most a second.
 pub(crate) const MOST_UNIT_NS: f64 = 1e9;
-/// No machine is so much faster than this one.
+/// The smallest factor: no machine is so much faster than this host.
 pub(crate) const LEAST_SCALE: f64 = 1e-6;
-/// No machine is so much slower than this one.
+/// The largest factor: no machine is so much slower than this host.
 pub(crate) const MOST_SCALE: f64 = 1e6;
 
 fn published(sheet: &mut Sheet<'_>) -> Result<Vec<Published>, NetworkError> {
@@ -129,7 +130,7 @@ fn published(sheet: &mut Sheet<'_>) -> Result<Vec<Published>, NetworkError> {
     Ok(published)
 }
 
-/// A file's keys that nobody has asked for yet.
+/// The keys of a file that have not been read yet.
 struct Sheet<'a> {
     file: &'a str,
     left: Table,
@@ -205,7 +206,7 @@ impl<'a> Sheet<'a> {
         }
     }
 
-    /// The description, if its name can be one.
+    /// Returns the description if its name is valid.
     fn named(&self, description: Description) -> Result<Description, NetworkError> {
         let name = &description.name;
         let fine = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
@@ -261,15 +262,15 @@ impl<'a> Sheet<'a> {
     }
 }
 
-/// What is wrong with the description of a network.
+/// The error in the description of a network.
 #[derive(Clone, PartialEq, Eq, Error)]
 pub enum NetworkError {
-    /// No network is called so.
+    /// There is no network of this name.
     #[error("there is no network \"{name}\"; known are {known}, and any file, as in ./{name}.toml")]
     Unknown {
         /// The name.
         name: String,
-        /// Those that there are.
+        /// The known names.
         known: String,
     },
     /// The file cannot be read.
@@ -285,7 +286,7 @@ pub enum NetworkError {
     Syntax {
         /// As it was given.
         file: String,
-        /// Where, and what is wrong.
+        /// The place, and the parser's error.
         cause: String,
     },
     /// There is no such key.
@@ -296,7 +297,7 @@ pub enum NetworkError {
         /// The key.
         key: String,
     },
-    /// A key that must be there is not.
+    /// A required key is missing.
     #[error("the network in {file}: the key \"{key}\" is missing")]
     Missing {
         /// As it was given.

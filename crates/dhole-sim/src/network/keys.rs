@@ -1,4 +1,4 @@
-//! A network's numbers by their names: what each may be, and how it is read and written.
+//! The numbers of a network by their names: the range of each, and how it is read and written.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -10,12 +10,12 @@ use super::{Medium, Network};
 /// A number of a network.
 pub(crate) struct Key {
     pub name: &'static str,
-    /// Whether a description must say it.
+    /// Whether a description must have it.
     pub needed: bool,
     place: Place,
 }
 
-/// Where a number is, and what it may be.
+/// The field of a number, and its range.
 enum Place {
     Whole(fn(&mut Network) -> &mut u64, u64, u64),
     Number(fn(&mut Network) -> &mut f64, f64),
@@ -23,7 +23,7 @@ enum Place {
     Medium,
 }
 
-/// What is wrong with a value.
+/// The error in a value.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Wrong {
     pub key: String,
@@ -31,12 +31,12 @@ pub(crate) struct Wrong {
     pub expected: Expected,
 }
 
-/// What a value should have been.
+/// The values that were expected.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Expected {
-    /// Something of another kind.
+    /// A value of this kind.
     Kind(&'static str),
-    /// Within this range.
+    /// A value in this range.
     Range(String),
 }
 
@@ -52,7 +52,7 @@ impl Wrong {
 
 const HOUR_NS: u64 = 3_600_000_000_000;
 const TERABYTE: u64 = 1 << 40;
-/// A byte takes less than a millisecond.
+/// The most nanoseconds a byte: a millisecond.
 const MOST_NS_PER_BYTE: f64 = 1e6;
 
 macro_rules! keys {
@@ -133,7 +133,7 @@ pub(crate) const KEYS: &[Key] = keys! {
     number diff_apply_ns_per_byte, MOST_NS_PER_BYTE;
 };
 
-/// What the keys of `handling_ns` begin with in the textual form.
+/// The beginning of the keys of `handling_ns` in the textual form.
 pub(crate) const HANDLING: &str = "handling_ns.";
 
 impl Key {
@@ -142,7 +142,7 @@ impl Key {
         KEYS.iter().find(|key| key.name == name)
     }
 
-    /// Takes the number from its text; [`check`](Key::check) is left to do.
+    /// Sets the number from its text. It does not [`check`](Key::check) the range.
     pub fn set(&self, network: &mut Network, text: &str) -> Result<(), Wrong> {
         match &self.place {
             Place::Whole(place, ..) => *place(network) = parsed(self.name, text, "a whole number")?,
@@ -200,7 +200,7 @@ impl Key {
     }
 }
 
-/// What a message of the kind of this name costs the runtime.
+/// Sets the runtime's time for a message of the kind of this name.
 pub(crate) fn set_handling(
     network: &mut Network,
     kind: &str,
@@ -219,7 +219,7 @@ pub(crate) fn set_handling(
     }))
 }
 
-/// The number that a text says.
+/// Parses a number.
 pub(crate) fn parsed<T: FromStr>(key: &str, text: &str, wanted: &'static str) -> Result<T, Wrong> {
     text.parse().map_err(|_| kind(key, text, wanted))
 }

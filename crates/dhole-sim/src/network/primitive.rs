@@ -1,14 +1,14 @@
-/// Something small that papers measure of a cluster, so that a model of it can be held against
-/// the real one.
+/// A small operation that papers measure of a cluster. It serves to compare a model with the real
+/// cluster.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Primitive {
-    /// The smallest message there and back, both ends waiting for it.
+    /// The smallest message there and back, while both ends wait for it.
     RoundTrip,
     /// Acquiring a lock that its manager holds last: two messages.
     LockTwoHops,
     /// Acquiring a lock that a third node held last: three messages.
     LockThreeHops,
-    /// A barrier of so many nodes that come at the same time.
+    /// A barrier of so many nodes that arrive at the same time.
     Barrier(u16),
     /// Fetching an object of so many bytes.
     Fetch(u32),
@@ -18,16 +18,16 @@ pub enum Primitive {
     EmptyDiffFault,
     /// A fault on a page for which a diff of all its 4 KiB is made, fetched and applied.
     FullDiffFault,
-    /// Megabytes a second of an object of 1 MiB that is fetched.
+    /// Megabytes a second of fetching an object of 1 MiB.
     Throughput,
     /// A write to an object that is replicated on so many nodes, totally ordered.
     GroupWrite(u16),
-    /// Asking a sequencer on the network's own processors for a number.
+    /// Asking a sequencer on a network adapter for a number.
     SequenceNumber,
 }
 
 impl Primitive {
-    /// All, in the order in which they are shown.
+    /// All primitives, in the order of the table.
     pub const ALL: [Primitive; 17] = [
         Primitive::RoundTrip,
         Primitive::LockTwoHops,
@@ -69,8 +69,8 @@ impl Primitive {
 /// A primitive as it was published.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Published {
-    /// What was measured.
+    /// The primitive.
     pub primitive: Primitive,
-    /// In the unit of the primitive's name.
+    /// The published value, in the unit of the primitive's name.
     pub value: f64,
 }
