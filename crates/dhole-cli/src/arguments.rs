@@ -11,12 +11,12 @@ use dhole::{Barriers, Coherence, Races};
 #[derive(Parser)]
 #[command(name = "dhole", version)]
 pub struct Arguments {
-    /// What to do.
+    /// The subcommand.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// What `dhole` can do.
+/// The subcommands of `dhole`.
 #[derive(Subcommand)]
 pub enum Command {
     /// Runs a dhole program on processes, of this machine or of several
@@ -25,7 +25,7 @@ pub enum Command {
     Dump(Dump),
     /// Runs a dhole program inside a simulated cluster
     Sim(Sim),
-    /// Runs a paper's evaluation again: its tables and figures, its numbers beside ours
+    /// Repeats a paper's evaluation: its tables and figures, with its numbers beside dhole's
     #[command(subcommand)]
     Paper(Paper),
     /// Prints the manual page of this command, or of one of its subcommands, for `man -l -`
@@ -34,21 +34,21 @@ pub enum Command {
         #[arg(value_parser = ["run", "dump", "sim", "paper", "man", "completions"])]
         command: Option<String>,
     },
-    /// Prints what completes this command's words in a shell
+    /// Prints the completions of this command for a shell
     Completions {
-        /// Which shell
+        /// The shell
         shell: Shell,
     },
-    /// Becomes a program that ends with the process that started it: what `dhole run` starts
+    /// Becomes a program that ends with the process that started it; `dhole run` starts this
     #[command(hide = true)]
     Node(Node),
-    /// Starts a node on this machine for a `dhole run` on another, which says everything on
+    /// Starts a node on this machine for a `dhole run` on another, which sends its order on
     /// standard input
     #[command(hide = true)]
     Agent,
 }
 
-/// What the help of `dhole run` says of exit codes.
+/// The part of the help of `dhole run` about exit codes.
 const EXIT_CODES: &str = "The exit code is that of the node that failed first by its own word, or \
     128 and the number of the signal that ended it; the last line of standard error names the node \
     and the cause. It is 1 where no node failed and yet there was no run: the program never called \
@@ -58,7 +58,7 @@ const EXIT_CODES: &str = "The exit code is that of the node that failed first by
 #[derive(Args)]
 #[command(after_long_help = EXIT_CODES)]
 pub struct Run {
-    /// Processes of the cluster, 1 to 1024 [default: with --hosts all their slots]
+    /// The number of processes, 1 to 1024 [default: with --hosts all their slots]
     #[arg(
         short,
         long,
@@ -68,30 +68,31 @@ pub struct Run {
     )]
     pub nodes: Option<u16>,
 
-    /// What carries messages between the processes [default: shm, with --hosts mixed]
+    /// The transport between the processes [default: shm, with --hosts mixed]
     #[arg(long, value_name = "NAME", value_parser = ["tcp", "shm", "mixed", "udp"])]
     pub transport: Option<String>,
 
     /// A file that names machines, one a line: `host slots=2 address=10.0.0.1`; nodes are numbered
-    /// in their order
+    /// in this order
     #[arg(long, value_name = "FILE")]
     pub hosts: Option<PathBuf>,
 
-    /// With --hosts, what starts a command on another machine: it is given the host and the command
+    /// With --hosts, the command that starts another on a machine; its arguments are the host and
+    /// that command
     #[arg(long, value_name = "COMMAND", default_value = "ssh -o BatchMode=yes")]
     pub rsh: String,
 
-    /// With --hosts, where `dhole` is on the other machines [default: where it is here]
+    /// With --hosts, the path of `dhole` on the other machines [default: that on this machine]
     #[arg(long, value_name = "PATH")]
     pub remote_dhole: Option<String>,
 
-    /// What stands before each line of a node's output: `[2] ` for all nodes, for those but node
-    /// 0's standard output, or nothing
+    /// The lines of output that begin with their node, as in `[2] `: those of all nodes, all but
+    /// node 0's standard output, or none
     #[arg(long, value_name = "WHOSE", default_value = "others", value_enum)]
     pub prefix: Prefix,
 
-    /// Milliseconds that the others have to come to an end by themselves when one has failed
-    /// [default: 4000, over udp so much longer that they hear the silence]
+    /// Milliseconds for which the other nodes may end by themselves after one has failed [default:
+    /// 4000, over udp longer, so that they notice the silence]
     #[arg(
         long,
         value_name = "MS",
@@ -99,14 +100,14 @@ pub struct Run {
     )]
     pub grace_ms: Option<u64>,
 
-    /// The run goes on when nodes die, with the objects that are replicated: the others are not
-    /// ended, and the exit code is 0 if any node ended well. The program asks for the same with
-    /// `Config::survive`
+    /// Lets the run go on when nodes are lost, with the replicated objects: the other nodes are not
+    /// ended, and the exit code is 0 if any node succeeded. `Config::survive` of the program does
+    /// the same
     #[arg(long)]
     pub survive: bool,
 
-    /// Microseconds that a node which waits spins after something has come, where there is a core
-    /// for each process [default: the program's, or 100]
+    /// Microseconds for which a waiting node spins after a message, if there is a core for each
+    /// process [default: the program's, or 100]
     #[arg(
         long,
         value_name = "US",
@@ -114,7 +115,7 @@ pub struct Run {
     )]
     pub spin_us: Option<u64>,
 
-    /// How often it then yields before it parks [default: the program's, or 100]
+    /// The number of times that it then yields before it parks [default: the program's, or 100]
     #[arg(
         long,
         value_name = "N",
@@ -122,8 +123,7 @@ pub struct Run {
     )]
     pub yields: Option<u64>,
 
-    /// Milliseconds after which a node that is parked looks by itself whether its wait is over
-    /// [default: the program's, or 100]
+    /// Milliseconds after which a parked node polls by itself [default: the program's, or 100]
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..=1_000))]
     pub park_ms: Option<u64>,
 
@@ -131,31 +131,29 @@ pub struct Run {
     #[command(flatten)]
     pub defaults: Defaults,
 
-    /// The program and its arguments, behind `--`
+    /// The program and its arguments, after `--`
     #[arg(last = true, required = true, num_args = 1.., value_name = "PROGRAM")]
     pub program: Vec<OsString>,
 }
 
-/// What the program's runs have where it does not say it itself.
+/// The settings of runs that the program does not set itself.
 #[derive(Args)]
 pub struct Defaults {
-    /// How shared objects are kept consistent, unless the program says it: lazy, update, home or
-    /// treadmarks
+    /// The protocol of shared objects, unless the program sets it: lazy, update, home or treadmarks
     #[arg(long, value_name = "NAME")]
     protocol: Option<Coherence>,
 
-    /// What becomes of races, unless the program says it
+    /// Whether races are ignored, reported, or end the run, unless the program sets it
     #[arg(long, value_name = "WHAT", value_parser = races())]
     races: Option<Races>,
 
-    /// How nodes learn that all have reached a barrier, unless the program says it: central or
-    /// dissemination
+    /// The kind of barriers, unless the program sets it: central or dissemination
     #[arg(long, value_name = "HOW")]
     barrier: Option<Barriers>,
 }
 
 impl Defaults {
-    /// What the program is told by variables of these names.
+    /// The environment variables for the program.
     pub fn variables(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
         let protocol = self.protocol.map(Coherence::name);
         let races = self.races.map(Races::name);
@@ -176,7 +174,7 @@ fn races() -> impl TypedValueParser<Value = Races> {
 }
 
 impl Run {
-    /// What the options say that nodes are told by variables of these names.
+    /// The environment variables for the nodes.
     pub fn variables(&self) -> impl Iterator<Item = (String, String)> {
         let survive = self.survive.then_some(1);
         let variables = [
@@ -191,7 +189,7 @@ impl Run {
         variables.into_iter().filter_map(said).chain(defaults)
     }
 
-    /// What carries messages between the processes.
+    /// The transport between the processes.
     pub fn transport(&self) -> &str {
         let usual = match self.hosts {
             None => "shm",
@@ -200,8 +198,8 @@ impl Run {
         self.transport.as_deref().unwrap_or(usual)
     }
 
-    /// Milliseconds that the others have to come to an end by themselves when one has failed; a
-    /// node of which nothing is heard is lost after `bound_ms`.
+    /// Milliseconds for which the other nodes may end by themselves after one has failed. A silent
+    /// node is lost after `bound_ms`.
     pub fn grace_ms(&self, bound_ms: Option<u64>) -> u64 {
         const USUAL: u64 = 4_000;
         const BOUND: u64 = 5_000;
@@ -215,12 +213,12 @@ impl Run {
     }
 }
 
-/// Whose lines say which node they are of.
+/// The lines that begin with their node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum Prefix {
-    /// All.
+    /// Those of all nodes.
     All,
-    /// All but what node 0 prints to standard output, which so stays what the program made it.
+    /// All but node 0's standard output, which stays as the program wrote it.
     Others,
     /// None.
     None,
@@ -260,12 +258,12 @@ pub struct Dosa {
     #[arg(long)]
     pub small: bool,
 
-    /// Only what is simulated: leaves out what is timed on this machine, Table 1 and Table 7's rows
-    /// of one node; on any network, work then takes as long as on the paper's machines
+    /// Only the simulated runs. Leaves out the runs timed on this machine: Table 1, and Table 7's
+    /// rows of one node. On any network, work then takes as long as on the paper's machines
     #[arg(long)]
     pub simulated: bool,
 
-    /// Nodes of the simulated clusters; on the most of them everything is counted
+    /// The numbers of nodes of the simulated clusters; at the largest, everything is counted
     #[arg(
         long,
         value_name = "N,N..",
@@ -275,33 +273,33 @@ pub struct Dosa {
     )]
     pub nodes: Vec<u16>,
 
-    /// A network by its name, or the file that describes one; on another than the paper's, work
-    /// takes as long as it does on this machine
+    /// A network by its name, or the file that describes one. On another network than the paper's,
+    /// work takes as long as on this machine
     #[arg(long, value_name = "NAME|FILE", default_value = "dosa-1999")]
     pub network: String,
 
-    /// The folder for tables, figures and runs; what it has already is not run again [default:
-    /// dosa, or dosa-small]
+    /// The folder for tables, figures and runs; a run that it has is not repeated [default: dosa,
+    /// or dosa-small]
     #[arg(long, value_name = "FOLDER")]
     pub out: Option<PathBuf>,
 
-    /// Simulations side by side [default: the machine's cores]
+    /// The number of simulations at a time [default: the machine's cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     jobs: Option<u16>,
 }
 
 impl Dosa {
-    /// Simulations side by side.
+    /// The number of simulations at a time.
     pub fn jobs(&self) -> usize {
         let cores = || std::thread::available_parallelism().map_or(1, usize::from);
         self.jobs.map_or_else(cores, usize::from)
     }
 }
 
-/// `dhole sim`. What is left out is as in [`Settings::new`].
+/// `dhole sim`. Options that are left out are as in [`Settings::new`].
 #[derive(Args)]
 pub struct Sim {
-    /// Nodes of the cluster, 1 to 1024
+    /// The number of nodes, 1 to 1024
     #[arg(short, long, value_name = "N", required_unless_present = "calibrate")]
     nodes: Option<usize>,
 
@@ -310,8 +308,8 @@ pub struct Sim {
     #[arg(long, value_name = "NAME|FILE", default_value = "default")]
     pub network: String,
 
-    /// Measure the network's primitives, instead of running a program, and print each beside what
-    /// was published
+    /// Measure the network's primitives, instead of running a program, and print each beside the
+    /// published value
     #[arg(long, conflicts_with_all = ["nodes", "fixed_cost", "compute_scale", "program"])]
     pub calibrate: bool,
 
@@ -319,13 +317,13 @@ pub struct Sim {
     #[arg(long, conflicts_with = "program")]
     pub json: bool,
 
-    /// What decides every random choice of the run
+    /// The seed of every random choice of the run
     #[arg(long, value_name = "S", default_value_t = 0)]
     seed: u64,
 
-    /// Charge what the program says with `work`, this many nanoseconds a unit (if left out, as the
-    /// network's description says, or 1), instead of measuring what it computes: the run is then
-    /// the same every time
+    /// Charge the work that the program says with `work`, this many nanoseconds a unit, instead of
+    /// measuring computation; the run then repeats exactly. Without a number, the network's
+    /// description sets it, or it is 1
     #[arg(
         long,
         value_name = "NS_PER_UNIT",
@@ -334,12 +332,12 @@ pub struct Sim {
     )]
     fixed_cost: Option<Option<f64>>,
 
-    /// Take computation for this many times as long as it takes here [default: the network's]
+    /// Multiply measured computation by this [default: the network's]
     #[arg(long, value_name = "X", conflicts_with = "fixed_cost")]
     compute_scale: Option<f64>,
 
-    /// Scale computation so that what the program computes on one node takes this long: it is run
-    /// on one node first, and what it prints there is dropped
+    /// Scale computation so that the program's computation on one node takes this long. The program
+    /// runs on one node first, and its output there is dropped
     #[arg(
         long,
         value_name = "S",
@@ -348,7 +346,7 @@ pub struct Sim {
     )]
     pub sequential_seconds: Option<f64>,
 
-    /// Microseconds that a message is on its way [default: the network's]
+    /// Microseconds of latency of a message [default: the network's]
     #[arg(long, value_name = "X", value_parser = micros)]
     latency_us: Option<u64>,
 
@@ -362,11 +360,12 @@ pub struct Sim {
     jitter: Option<f64>,
 
     /// Let a node crash at a time in nanoseconds, as 1@2500; may be given several times. Only a
-    /// program that survives it (`Config::survive`) goes on
+    /// program that survives (`Config::survive`) goes on
     #[arg(long, value_name = "NODE@NS")]
     crash: Vec<Crash>,
 
-    /// Microseconds until the others are told of a crash; up to twice as many [default: 1000]
+    /// Microseconds until the other nodes are told of a crash, and at most twice as many [default:
+    /// 1000]
     #[arg(long, value_name = "X", value_parser = micros)]
     notice_us: Option<u64>,
 
@@ -378,7 +377,7 @@ pub struct Sim {
     #[command(flatten)]
     pub defaults: Defaults,
 
-    /// The program and its arguments, behind `--`
+    /// The program and its arguments, after `--`
     #[arg(
         last = true,
         required_unless_present = "calibrate",
@@ -389,7 +388,7 @@ pub struct Sim {
 }
 
 impl Sim {
-    /// The settings asked for, not yet checked, on a network that is `described`.
+    /// The settings that the options ask for, not yet checked, on a network that is `described`.
     pub fn settings(&self, described: Description) -> Settings {
         let mut settings = Settings::new(self.nodes.unwrap_or(1));
         settings.seed = self.seed;
@@ -410,7 +409,7 @@ impl Sim {
         settings
     }
 
-    /// Changes single numbers of the network, and its name, so that nobody takes it for the same.
+    /// Changes single numbers of the network, and its name, so that reports show the change.
     fn change(&self, settings: &mut Settings) {
         let (network, name) = (&mut settings.network, &mut settings.network_name);
         let changes = [

@@ -7,7 +7,7 @@ use crate::error::SimError;
 use crate::primitive;
 use crate::say;
 
-/// A primitive as it was measured in the simulator and as it was published.
+/// A primitive as the simulator measures it and as it was published.
 struct Compared {
     primitive: Primitive,
     simulated: Option<f64>,
@@ -20,10 +20,10 @@ impl Compared {
     }
 }
 
-/// Measures all primitives of a network and prints each beside what was published of it.
+/// Measures all primitives of a network and prints each beside its published value.
 ///
 /// # Errors
-/// [`SimError::Calibration`] when one cannot be measured.
+/// [`SimError::Calibration`] if one cannot be measured.
 pub fn run(
     described: &Description,
     settings: &Settings,

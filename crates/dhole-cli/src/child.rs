@@ -9,9 +9,9 @@ use signal_hook::iterator::{Handle, Signals};
 
 use crate::error::SimError;
 
-/// Starts `command`, which is `program` as the user named it. From here on signals that would end
-/// this command end the child instead, which ends it too; where the system has no room for that,
-/// they end this command alone.
+/// Starts `command`, which runs `program` as the user named it. From here on signals that would end
+/// this command end the child instead, which ends this command too. If the system has no room for
+/// that, they end this command alone.
 pub fn spawn(command: &mut Command, program: &str) -> Result<(Child, Passing), SimError> {
     // Before there is a child that would be left behind; what comes meanwhile is kept for it.
     let signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).ok();
@@ -32,7 +32,8 @@ pub fn spawn(command: &mut Command, program: &str) -> Result<(Child, Passing), S
     Ok((child, passing))
 }
 
-/// While this lives, signals that would end this command end a child instead, which ends it too.
+/// While this value lives, signals that would end this command end a child instead, which ends this
+/// command too.
 pub struct Passing(Option<Handle>);
 
 fn pass(mut signals: Signals, to: Pid) -> Handle {
@@ -59,16 +60,16 @@ impl Drop for Passing {
     }
 }
 
-/// How a child ended, as a shell would say it.
+/// The end of a child, as a shell reports it.
 pub struct End {
-    /// Its exit code, or 128 and the signal that ended it.
+    /// Its exit code, or 128 plus the signal that ended it.
     pub code: u8,
     /// The signal, if one ended it.
     pub signal: Option<i32>,
 }
 
 impl End {
-    /// Whether it ended as one that found nothing wrong.
+    /// Whether it ended with exit code 0.
     pub fn is_success(&self) -> bool {
         self.code == 0
     }
@@ -89,7 +90,7 @@ impl From<ExitStatus> for End {
     }
 }
 
-/// What a signal is called, and what it means here.
+/// The name of a signal, and its usual cause.
 pub fn describe(signal: i32) -> String {
     const KNOWN: [(i32, &str); 8] = [
         (1, "SIGHUP"),

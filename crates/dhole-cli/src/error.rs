@@ -4,10 +4,10 @@ use dhole::RunError;
 use dhole::sim::{NetworkError, SettingsError};
 use thiserror::Error;
 
-/// Why `dhole sim` did not simulate the program.
+/// The error of `dhole sim`.
 #[derive(Debug, Error)]
 pub enum SimError {
-    /// The options ask for a cluster that cannot be.
+    /// The options ask for an impossible cluster.
     #[error(transparent)]
     Settings(#[from] SettingsError),
     /// There is no such network, or its description is wrong.
@@ -16,17 +16,17 @@ pub enum SimError {
     /// A primitive of the network could not be measured.
     #[error("measuring {primitive} of the network {network}: {cause}")]
     Calibration {
-        /// What was to be measured.
+        /// The primitive.
         primitive: String,
-        /// Of what.
+        /// The network.
         network: String,
-        /// Why it could not.
+        /// The cause.
         cause: RunError,
     },
-    /// What was measured cannot be printed.
+    /// The results cannot be printed.
     #[error("writing to standard output: {0}")]
     Print(io::Error),
-    /// What the program computes on one node is not known.
+    /// The program's computation on one node is unknown.
     #[error(
         "`{program}` did not compute to its end on one node, \
          so that the time of its computation cannot be scaled"
@@ -41,7 +41,7 @@ pub enum SimError {
         /// As it was given.
         program: String,
     },
-    /// There is something of that name, but it cannot be run.
+    /// There is a file of that name, but it cannot run.
     #[error("`{program}` cannot be run: {cause}")]
     NotExecutable {
         /// As it was given.
@@ -58,7 +58,7 @@ pub enum SimError {
         /// As it was given.
         program: String,
     },
-    /// The file in which the program says hello cannot be made or read.
+    /// The file with which the program reports to the command cannot be made or read.
     #[error("the file in which `{program}` says that it is a dhole program: {cause}")]
     Hello {
         /// As it was given.
@@ -66,7 +66,7 @@ pub enum SimError {
         /// The system's own words.
         cause: io::Error,
     },
-    /// The program's end cannot be waited for.
+    /// Waiting for the program failed.
     #[error("waiting for `{program}`: {cause}")]
     Wait {
         /// As it was given.
@@ -77,7 +77,7 @@ pub enum SimError {
 }
 
 impl SimError {
-    /// The command's exit code: as shells use them, where they do.
+    /// The command's exit code. It follows the shells' where they have one.
     pub fn exit_code(&self) -> u8 {
         match self {
             SimError::Settings(_) | SimError::Network(_) => 2,

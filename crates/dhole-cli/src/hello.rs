@@ -5,28 +5,28 @@ use std::process;
 
 use rustix::fs::{MemfdFlags, memfd_create};
 
-/// The environment variable that tells a child where to say hello.
+/// The environment variable with the path of the file for the child's report.
 pub const ENVIRONMENT_VARIABLE: &str = "DHOLE_HELLO";
 
-/// A fresh file in which a child says `run` when it calls `dhole::run`: a program that never
-/// does would seem to have been simulated. It lies in no folder, so nothing is left of it however
-/// this command ends.
+/// A fresh file in which a child writes `run` when it calls `dhole::run`. So the command notices a
+/// program that never calls it. The file has no name in any folder: it is gone however this command
+/// ends.
 pub struct Hello(File);
 
 impl Hello {
-    /// A fresh file; it is gone with this process.
+    /// Makes the file, which is gone with this process.
     pub fn new() -> io::Result<Hello> {
         Ok(Hello(
             memfd_create("dhole-hello", MemfdFlags::CLOEXEC)?.into(),
         ))
     }
 
-    /// Where other processes of this user find it as long as this one lives.
+    /// The path by which other processes of this user open the file while this one lives.
     pub fn path(&self) -> String {
         format!("/proc/{}/fd/{}", process::id(), self.0.as_raw_fd())
     }
 
-    /// What the child has said.
+    /// Reads the child's report.
     pub fn heard(mut self) -> io::Result<Heard> {
         const MOST_BYTES: u64 = 1 << 16;
         let mut said = String::new();
@@ -41,10 +41,10 @@ impl Hello {
     }
 }
 
-/// What a child has said.
+/// The report of a child.
 pub struct Heard {
-    /// It has called `dhole::run`.
+    /// Whether it has called `dhole::run`.
     pub run: bool,
-    /// What its nodes have computed, in all runs that came to their end.
+    /// The computation of its nodes, in all runs that reached their end.
     pub computed_ns: u64,
 }

@@ -1,5 +1,5 @@
-//! The `dhole` command: `dhole run` runs a dhole program on processes, `dhole sim` inside a
-//! simulated cluster, `dhole paper` a paper's evaluation.
+//! The command `dhole`: `dhole run` runs a dhole program on processes, `dhole sim` in a simulated
+//! cluster, and `dhole paper` repeats a paper's evaluation.
 #![forbid(unsafe_code)]
 
 mod arguments;
@@ -46,7 +46,7 @@ fn main() -> ExitCode {
     })
 }
 
-/// Shows what there is instead of a command: help, the version, or what is wrong.
+/// Prints help, the version, or an error in the arguments.
 fn show(instead: &clap::Error) -> ExitCode {
     let shown = instead.print().and_then(|()| io::stdout().flush());
     match shown {

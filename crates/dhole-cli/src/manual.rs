@@ -1,4 +1,4 @@
-//! `dhole man` and `dhole completions`: made of what the command line is made of.
+//! `dhole man` and `dhole completions`, both generated from the definition of the command line.
 
 use std::io;
 
@@ -23,7 +23,7 @@ pub fn page(of: Option<&str>) -> io::Result<()> {
     say::print(&page)
 }
 
-/// Prints what completes the command's words in a shell.
+/// Prints the completions of the command for a shell.
 ///
 /// # Errors
 /// When it cannot be written.

@@ -1,4 +1,4 @@
-//! Small programs over the real runtime, each of which measures one primitive in the simulator.
+//! Measures primitives in the simulator, each by a small program over the real runtime.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -7,17 +7,18 @@ use dhole::sim::{Computation, Primitive, Settings, round_trip_ns};
 use dhole::{Barriers, Coherence, Config, Lock, Result, RunError, Worker, replicated};
 use serde::{Deserialize, Serialize};
 
-/// A page, of which the papers fetch all or nothing.
+/// The bytes of a page. The papers fetch all of it or nothing.
 const PAGE_BYTES: u64 = 4_096;
-/// An object whose transmission hides everything else.
+/// The bytes of an object whose transmission hides every other cost.
 const LARGE_BYTES: u64 = 1 << 20;
-/// Long enough for all that others send before they wait to have come.
+/// A wait that is long enough for every message that others send before they wait.
 const QUIET_NS: u64 = 100_000_000;
 
-/// Measures a primitive, in the unit of its name; nothing when it belongs to what is not there.
+/// Measures a primitive, in the unit of its name. Returns `None` if the network lacks what the
+/// primitive needs.
 ///
 /// # Errors
-/// [`RunError`] when the cluster cannot be simulated.
+/// [`RunError`] if the cluster cannot be simulated.
 pub fn measure(primitive: Primitive, settings: &Settings) -> Result<Option<f64>, RunError> {
     let of = |nodes: usize| Settings {
         nodes,
@@ -42,23 +43,23 @@ pub fn measure(primitive: Primitive, settings: &Settings) -> Result<Option<f64>,
     Ok(Some(us))
 }
 
-/// What a fault on a page of TreadMarks brings.
+/// The data that a fault on a page of TreadMarks brings.
 #[derive(Clone, Copy, PartialEq)]
 enum Fault {
-    /// A page that is not here.
+    /// A page that the node lacks.
     WholePage,
-    /// The diff of a page whose words were written and did not change.
+    /// The diff of a page whose words were written but did not change.
     EmptyDiff,
-    /// The diff of a page all of whose words did.
+    /// The diff of a page of which every word changed.
     FullDiff,
 }
 
-/// How a primitive runs: with the barriers that the papers measured.
+/// The configuration of a measuring program: it has the central barriers that the papers measured.
 fn config(nodes: usize) -> Config {
     Config::nodes(nodes).barriers(Barriers::Central)
 }
 
-/// Microseconds that one node measures, in a program that all run.
+/// The microseconds that one node measures, in a program that all nodes run.
 fn measured_us(
     settings: Settings,
     program: impl for<'id> Fn(&mut Worker<'id>, &dyn Fn(Duration)) -> Result<()> + Sync,
@@ -69,8 +70,8 @@ fn measured_us(
     Ok(took_ns.into_inner() as f64 / 1e3)
 }
 
-/// The last node acquires a lock whose manager is node 0 and that the node before it held last,
-/// while those wait at a barrier.
+/// The last node acquires a lock. Its manager is node 0, and the node before the last held it last.
+/// Both wait at a barrier.
 fn lock_us(settings: Settings) -> Result<f64, RunError> {
     let lock = Lock::numbered(0);
     measured_us(settings, |w, took| {
@@ -90,7 +91,7 @@ fn lock_us(settings: Settings) -> Result<f64, RunError> {
     })
 }
 
-/// All nodes come to one barrier after another; the average.
+/// All nodes pass one barrier after another; the average.
 fn barrier_us(settings: Settings) -> Result<f64, RunError> {
     const BARRIERS: u32 = 10;
     measured_us(settings, |w, took| {
@@ -124,7 +125,7 @@ fn fetch_us(settings: Settings, bytes: u64) -> Result<f64, RunError> {
     })
 }
 
-/// A counter of which every node has a copy.
+/// A replicated counter.
 #[derive(Serialize, Deserialize)]
 struct Counter(u64);
 
@@ -139,8 +140,8 @@ impl Counter {
     }
 }
 
-/// The nodes in turn increment a counter of which all have a copy, while the others wait to see
-/// that: from an increment to that moment, on the average over all pairs.
+/// The nodes take turns to increment a replicated counter, while all others wait to see that. The
+/// time from an increment until another node sees it, averaged over all pairs.
 fn group_write_us(settings: Settings) -> Result<f64, RunError> {
     let (begun_ns, took_ns) = (AtomicU64::new(0), AtomicU64::new(0));
     let nodes = settings.nodes;
@@ -164,8 +165,9 @@ fn group_write_us(settings: Settings) -> Result<f64, RunError> {
     Ok(took_ns.into_inner() as f64 / pairs as f64 / 1e3)
 }
 
-/// Node 1 increments the same on two nodes, where the network gives the number: it has done so as
-/// soon as it has that and has sent the increment to the other, which is left out.
+/// Node 1 increments a replicated counter of two nodes, if the network gives the numbers. The
+/// increment is done when node 1 has its number and has sent it to the other node; the time of the
+/// sending is subtracted.
 fn sequence_number_us(settings: Settings) -> Result<f64, RunError> {
     let sending_us = settings.network.sending_ns(0) as f64 / 1e3;
     let number_us = measured_us(settings, |w, took| {
@@ -181,7 +183,7 @@ fn sequence_number_us(settings: Settings) -> Result<f64, RunError> {
     Ok(number_us? - sending_us)
 }
 
-/// Node 1 faults on a page under TreadMarks that node 0 wrote, which waits at a barrier.
+/// Under TreadMarks, node 1 faults on a page that node 0 wrote. Node 0 waits at a barrier.
 fn fault_us(settings: Settings, fault: Fault) -> Result<f64, RunError> {
     let took_ns = AtomicU64::new(0);
     let config = config(settings.nodes).coherence(Coherence::TreadMarks);
