@@ -1,5 +1,5 @@
-//! `dhole run`: a program on processes, which end when this command does, and of which nothing is
-//! left.
+//! `dhole run`: runs a program on processes. They end when this command does, and nothing is left
+//! of them.
 
 mod agent;
 mod dump;
@@ -25,7 +25,7 @@ pub use error::RunError;
 /// Runs the program on processes, and returns the exit code of the first that failed.
 ///
 /// # Errors
-/// [`RunError`] when they cannot all be started.
+/// [`RunError`] if they cannot all be started.
 pub fn run(wanted: &Run) -> Result<ExitCode, RunError> {
     let hosts = wanted.hosts.as_deref().map(hosts::read).transpose()?;
     let places = hosts::places(hosts.as_deref(), wanted.nodes)?;
@@ -35,23 +35,23 @@ pub fn run(wanted: &Run) -> Result<ExitCode, RunError> {
 /// Becomes the program of a node. Returns only when that fails.
 ///
 /// # Errors
-/// [`RunError`] when the program cannot be run.
+/// [`RunError`] if the program cannot run.
 pub fn become_node(wanted: &Node) -> Result<ExitCode, RunError> {
     Err(node::become_node(wanted))
 }
 
-/// Asks the nodes of a run what they do.
+/// Makes the nodes of a run report what they do.
 ///
 /// # Errors
-/// [`RunError`] when it is not clear which run, or there is none.
+/// [`RunError`] if there is no run, or several and none is named.
 pub fn dump(wanted: &Dump) -> Result<ExitCode, RunError> {
     dump::dump(wanted.run).map(|()| ExitCode::SUCCESS)
 }
 
-/// Starts and ends a node as the `dhole run` on another machine says.
+/// Starts and ends a node on the orders of a `dhole run` on another machine.
 ///
 /// # Errors
-/// [`RunError`] when what it says cannot be done.
+/// [`RunError`] if an order cannot be executed.
 pub fn agent() -> Result<ExitCode, RunError> {
     agent::run().map(ExitCode::from)
 }

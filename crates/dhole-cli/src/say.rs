@@ -1,10 +1,10 @@
-//! What the command itself prints.
+//! Prints the command's own messages.
 
 use std::fmt::Display;
 use std::io::{self, ErrorKind, Write};
 
-/// Says something on standard error, in one write. Where that takes nothing there is nobody to
-/// tell: the exit code still says it.
+/// Writes a message to standard error, in one write. It ignores a failure to write: the exit code
+/// still reports the error.
 pub fn complain(words: impl Display) {
     let _ = io::stderr().write_all(format!("dhole: {words}\n").as_bytes());
 }
@@ -12,8 +12,7 @@ pub fn complain(words: impl Display) {
 /// Prints a result to standard output.
 ///
 /// # Errors
-/// When it cannot be written, but for a reader who has closed the pipe: that one has read what they
-/// wanted.
+/// If it cannot be written, unless the reader has closed the pipe: that reader has read enough.
 pub fn print(result: &[u8]) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     let written = stdout.write_all(result).and_then(|()| stdout.flush());

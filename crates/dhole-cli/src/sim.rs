@@ -9,12 +9,11 @@ use crate::error::SimError;
 use crate::hello::{self, Heard, Hello};
 use crate::say;
 
-/// Runs the program inside a simulated cluster and returns its own exit code, or measures the
-/// network.
+/// Runs the program in a simulated cluster and returns its own exit code, or measures the network.
 ///
 /// # Errors
-/// [`SimError`] when the network is not one, or when the program could not be run or did not run
-/// as a cluster.
+/// [`SimError`] if there is no such network, or the program could not run or did not run as a
+/// cluster.
 pub fn run(wanted: &Sim) -> Result<ExitCode, SimError> {
     let described = Description::find(&wanted.network)?;
     let mut settings = wanted.settings(described.clone());
@@ -44,7 +43,7 @@ pub fn run(wanted: &Sim) -> Result<ExitCode, SimError> {
     }
 }
 
-/// Nanoseconds that the program computes when it runs on one node, as long as they take here.
+/// Nanoseconds of the program's computation on one node, measured on this host.
 fn computed_alone(wanted: &Sim, settings: &Settings) -> Result<u64, SimError> {
     let mut alone = Settings {
         nodes: 1,
@@ -69,7 +68,7 @@ fn program(wanted: &Sim) -> String {
     path.to_string_lossy().into_owned()
 }
 
-/// Runs the program as a child with these settings: what it said, and how it ended.
+/// Runs the program as a child with these settings. Returns its report and its end.
 fn child(wanted: &Sim, settings: &Settings, stdout: Stdio) -> Result<(Heard, End), SimError> {
     let program = program(wanted);
     let hello_failed = |cause| SimError::Hello {

@@ -1,4 +1,4 @@
-//! One run of a program, and what is read out of what it prints.
+//! One run of a program, and the measures in its output.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -10,69 +10,70 @@ use super::PaperError;
 use super::published::{Measures, Problem};
 use super::variant::Variant;
 
-/// Has the C library's allocator ask the system for huge pages, as the space of objects does, so
-/// that a plain program beside it has the same.
+/// Makes the C library's allocator ask the system for huge pages, as the object space does. So a
+/// plain program has the same pages as one over dhole.
 const HUGE_PAGES: (&str, &str) = ("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1");
 
 /// One run.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Cell {
-    /// Its name, which is its file's.
+    /// Its name, and that of its file.
     pub name: String,
     /// The program.
     pub program: String,
-    /// `dhole`'s own words before the program, if it is simulated.
+    /// The arguments of `dhole` before the program, if it is simulated.
     pub cluster: Option<Vec<String>>,
     /// The program's arguments.
     pub arguments: Vec<String>,
-    /// How its memory is counted.
+    /// How to count its memory.
     pub memory: Counted,
 }
 
-/// How the memory of a run is counted.
+/// How to count the memory of a run.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Counted {
-    /// Every object has its place on every node, touched or not.
+    /// Whether every object has a place on every node, touched or not.
     pub everywhere: bool,
-    /// What the paper's number stands beside is what is allotted, and not what is touched.
+    /// Whether the number to compare with the paper's is that of allotted bytes, and not of touched
+    /// ones.
     pub allotted: bool,
 }
 
-/// What a run brought.
+/// The outcome of a run.
 #[derive(Serialize, Deserialize, Clone, Debug)]
 pub struct Outcome {
-    /// Everything that the paper's tables count.
+    /// The measures of the paper's tables.
     pub measures: Measures,
-    /// Storage for shared objects, counted either way.
+    /// Storage for shared objects, counted both ways.
     pub memory: Memory,
-    /// The sequential program, in seconds of the same clock.
+    /// The time of the sequential program, in seconds of the same clock.
     pub sequential_seconds: f64,
-    /// What all nodes computed in the measured steps over what the sequential program does in
-    /// them; simulated runs alone.
+    /// The computation of all nodes in the measured steps, divided by that of the sequential
+    /// program; only of simulated runs.
     pub compute_inflation: Option<f64>,
-    /// What the program printed.
+    /// The output of the program.
     pub printed: Value,
 }
 
 /// Storage for shared objects on the average node, in 10^6 bytes.
 #[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Debug)]
 pub struct Memory {
-    /// Of pages on which the node has accessed something.
+    /// Pages of which the node has accessed something.
     pub touched_mb: f64,
-    /// Of places that objects have on the node: of all objects, or of those that it has accessed
-    /// where a first access gives the place.
+    /// Places of objects on the node: of all objects, or, if a first access gives the place, of
+    /// those that it has accessed.
     pub allotted_mb: f64,
 }
 
 impl Outcome {
-    /// How many times as fast as the sequential program.
+    /// The time of the sequential program, divided by that of this run.
     pub fn speedup(&self) -> f64 {
         self.sequential_seconds / self.measures.seconds
     }
 }
 
 impl Cell {
-    /// The problem on simulated nodes, each unit of work taking `unit_ns`.
+    /// The run of a problem on simulated nodes; a unit of work takes `unit_ns`.
     pub fn simulated(
         problem: &Problem,
         arguments: &[String],
@@ -106,7 +107,7 @@ impl Cell {
         }
     }
 
-    /// The same without hoisting, where that makes a unit of work take so long.
+    /// The same run without hoisting. A unit of work then takes `unit_ns`.
     pub fn unhoisted(mut self, unit_ns: f64) -> Cell {
         self.name += ".unhoisted";
         if let Some(words) = &mut self.cluster {
@@ -120,7 +121,7 @@ impl Cell {
         self
     }
 
-    /// The problem as it is, on one node of this machine.
+    /// The run of a problem on one node of this machine, not simulated.
     pub fn live(problem: &Problem, options: &[&str], name: &str, turn: usize) -> Cell {
         let of_problem: Vec<&str> = problem.options.iter().map(String::as_str).collect();
         let options = [&of_problem, options, &["--nodes", "1", "--verify"]].concat();
@@ -136,7 +137,7 @@ impl Cell {
         }
     }
 
-    /// What a user would type.
+    /// The command line that a user would type.
     pub fn shown(&self) -> String {
         let huge_pages = format!("{}={}", HUGE_PAGES.0, HUGE_PAGES.1);
         let mut words: Vec<&str> = Vec::new();
@@ -152,10 +153,10 @@ impl Cell {
         words.join(" ")
     }
 
-    /// Runs the program, which lies in `folder` beside `dhole`.
+    /// Runs the program, which is in `folder` beside `dhole`.
     ///
     /// # Errors
-    /// [`PaperError::Cell`] with what it said when it fails.
+    /// [`PaperError::Cell`] with the program's words if it fails.
     pub fn run(&self, folder: &Path) -> Result<Outcome, PaperError> {
         let failed = |why: String| PaperError::Cell {
             command: self.shown(),
@@ -201,7 +202,7 @@ fn with(arguments: &[String], options: &[&str]) -> Vec<String> {
     arguments.iter().cloned().chain(options).collect()
 }
 
-/// The measures in what a program printed, or the name of one that is missing.
+/// Reads the measures from a program's output. The error is the name of one that is missing.
 fn read(printed: Value, how: Counted) -> Result<Outcome, &'static str> {
     let number = |name: &'static str| printed[name].as_f64().ok_or(name);
     let counted = |name: &'static str| printed["measured"][name].as_f64().ok_or(name);

@@ -1,4 +1,4 @@
-//! The paper's figures: groups of bars, as SVG.
+//! Draws the paper's figures: groups of bars, as SVG.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ struct Bars {
     title: &'static str,
     unit: &'static str,
     groups: Vec<String>,
-    /// Each with a bar in every group; what is not known is 0.
+    /// Series with a bar in every group; an unknown value is 0.
     series: Vec<(String, Vec<f64>)>,
 }
 
@@ -98,7 +98,7 @@ fn speedups(results: &Results<'_>, grain: Grain, file: &'static str, title: &'st
     }
 }
 
-/// DOSA's counts where TreadMarks' are 100%, large inputs.
+/// DOSA's counts as a percentage of TreadMarks', large inputs.
 fn normalised(
     results: &Results<'_>,
     grain: Grain,

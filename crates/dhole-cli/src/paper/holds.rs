@@ -1,24 +1,24 @@
-//! What of the paper's evaluation holds here, and what does not.
+//! Decides which of the paper's claims hold for dhole's numbers.
 
 use super::published::{Grain, Measures, Problem};
 use super::results::Results;
 use super::variant::Variant;
 
-/// How far a number may be from the paper's and still agree with it: a fifth of the larger one.
+/// The ratio of a number to the paper's at which they agree: within a fifth of the larger one.
 pub const CLOSE: std::ops::RangeInclusive<f64> = 0.8..=1.25;
-/// How much of the paper's gain there must be here.
+/// The part of the paper's gain that dhole must reach.
 const GATE: f64 = 0.8;
-/// How far what an optimisation is worth in time may be from the paper's: times lie near 1, and a
-/// fifth of them would hide the gain.
+/// The difference from the paper's at which an optimisation's effect on time agrees. Times lie near
+/// 1, and a fifth of them would hide the gain.
 const TIME: f64 = 0.05;
-/// Or by this part of the paper's gain.
+/// Or the difference as a part of the paper's gain.
 const PART: f64 = 0.2;
-/// How much longer the paper's coarse programs take with objects, at most.
+/// The most that the paper's coarse programs take longer with objects.
 const SLOWER: f64 = 1.06;
-/// What handles cost at most on one node, by Table 1.
+/// The most that handles cost on one node, by Table 1.
 const HANDLES: f64 = 1.052;
 
-/// One claim: of what it holds, and of what it does not.
+/// A claim, with the cases in which it holds and those in which it does not.
 pub struct Claim {
     pub asked: String,
     pub holds: Vec<String>,
@@ -43,7 +43,7 @@ impl Claim {
         list.push(format!("{what} {value:.2}"));
     }
 
-    /// Off over on.
+    /// Compares the factor of an optimisation: its measure without, divided by that with it.
     fn judge_factor(&mut self, what: &str, ours: f64, papers: f64) {
         let holds = if what == "time" {
             (ours - papers).abs() <= TIME.max(PART * (papers - 1.0).abs())
@@ -63,7 +63,7 @@ impl Claim {
     }
 }
 
-/// All claims of which something was run.
+/// All claims about which something was run.
 pub fn claims(results: &Results<'_>) -> Vec<Claim> {
     let problems = || results.paper.problem.iter().enumerate();
     let mut claims = Vec::new();
@@ -84,7 +84,7 @@ pub fn claims(results: &Results<'_>) -> Vec<Claim> {
     claims
 }
 
-/// TreadMarks over DOSA.
+/// The ratios of TreadMarks to DOSA.
 fn against_pages(results: &Results<'_>, place: usize, problem: &Problem) -> Option<Claim> {
     let run = |nodes, variant| Some(&results.run(place, nodes, variant)?.measures);
     let pair = |nodes| run(nodes, Variant::Treadmarks).zip(run(nodes, Variant::Dosa));
@@ -113,7 +113,7 @@ fn against_pages(results: &Results<'_>, place: usize, problem: &Problem) -> Opti
     Some(claim)
 }
 
-/// A system's numbers by themselves.
+/// The absolute numbers of a system.
 fn own_numbers(
     results: &Results<'_>,
     place: usize,
@@ -140,7 +140,7 @@ fn own_numbers(
     Some(claim)
 }
 
-/// What an optimisation is worth (Table 6).
+/// The factors of an optimisation (Table 6).
 fn factors(
     results: &Results<'_>,
     place: usize,
@@ -183,7 +183,7 @@ fn hoisting(results: &Results<'_>) -> Claim {
     claim
 }
 
-/// What is counted, without its unit.
+/// The measures by name, without the unit.
 fn named(measures: &Measures) -> impl Iterator<Item = (&'static str, f64)> {
     let named = measures.named().into_iter();
     named.map(|(name, value)| (name.split(" (").next().unwrap_or(name), value))

@@ -1,4 +1,4 @@
-//! `dhole paper`: a paper's evaluation run again, its numbers beside ours.
+//! `dhole paper`: repeats a paper's evaluation and prints its numbers beside dhole's.
 
 mod cell;
 mod figures;
@@ -24,7 +24,7 @@ use published::Published;
 use results::Results;
 use shelf::Shelf;
 
-/// Why a paper's evaluation was not run to its end.
+/// The error of an evaluation that did not run to its end.
 #[derive(Debug, Error)]
 pub enum PaperError {
     /// There is no such network.
@@ -36,21 +36,21 @@ pub enum PaperError {
         kept.display()
     )]
     Interrupted {
-        /// Where.
+        /// The folder with the finished runs.
         kept: PathBuf,
     },
-    /// A program is not where it should be.
+    /// A program is missing.
     #[error(
         "{}: {cause}; `cargo build --release` builds it beside dhole",
         path.display()
     )]
     NoProgram {
-        /// Where it should be.
+        /// Its expected path.
         path: PathBuf,
         /// The system's own words.
         cause: io::Error,
     },
-    /// The folder for what is found cannot be written.
+    /// The folder for the results cannot be written.
     #[error("{}: {cause}", folder.display())]
     Folder {
         /// The folder, or the file in it.
@@ -58,7 +58,7 @@ pub enum PaperError {
         /// The system's own words.
         cause: io::Error,
     },
-    /// Where the tables are cannot be printed.
+    /// The path of the tables cannot be printed.
     #[error("writing to standard output: {0}")]
     Print(io::Error),
     /// A figure could not be drawn.
@@ -72,17 +72,17 @@ pub enum PaperError {
     /// A run failed.
     #[error("`{command}` failed: {why}")]
     Cell {
-        /// What a user would type.
+        /// The command line that a user would type.
         command: String,
-        /// What it said.
+        /// The program's words.
         why: String,
     },
     /// Some runs failed; the tables are without them.
     #[error("{failed} of {all} runs failed; the tables are without them")]
     Incomplete {
-        /// How many.
+        /// The runs that failed.
         failed: usize,
-        /// Of how many.
+        /// All runs.
         all: usize,
     },
 }
@@ -99,7 +99,7 @@ impl PaperError {
     }
 }
 
-/// DOSA's evaluation: runs what has not been run, and writes tables and figures.
+/// Repeats DOSA's evaluation: runs what has not run yet, and writes tables and figures.
 ///
 /// # Errors
 /// [`PaperError`].
@@ -132,7 +132,7 @@ fn write(folder: &Path, name: &str, text: &str) -> Result<(), PaperError> {
     })
 }
 
-/// What Ctrl-C sets. The runs under way hear of it themselves: a terminal tells them too.
+/// The flag that Ctrl-C sets. The runs in progress get the signal from the terminal too.
 fn interruption() -> &'static AtomicBool {
     static INTERRUPTED: AtomicBool = AtomicBool::new(false);
     // Where there is a handler already, an interruption ends the command at once; runs that are

@@ -1,4 +1,5 @@
-//! What a paper published, and how the same is measured here: data, in a file.
+//! The numbers that a paper published, and the programs that measure the same in dhole: data, in a
+//! file.
 
 use std::collections::BTreeMap;
 
@@ -10,17 +11,17 @@ use super::variant::Variant;
 #[derive(Deserialize, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct Published {
-    /// The problems that were solved.
+    /// The problems.
     pub problem: Vec<Problem>,
-    /// What loop-invariant handles are worth (Table 7).
+    /// The effect of hoisting loop-invariant handles (Table 7).
     pub hoisting: Vec<Hoisting>,
-    /// Why a number here is another than the paper's.
+    /// The reasons for numbers that differ from the paper's.
     #[serde(default)]
     pub remark: Vec<Remark>,
 }
 
 impl Published {
-    /// DOSA's.
+    /// The evaluation of DOSA.
     pub fn dosa() -> Published {
         toml::from_str(include_str!("../../papers/dosa.toml")).expect("a file of this crate")
     }
@@ -30,32 +31,34 @@ impl Published {
 #[derive(Deserialize, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct Problem {
-    /// As the paper calls it.
+    /// Its name in the paper.
     pub name: String,
     /// How finely its nodes share.
     pub grain: Grain,
-    /// The program that solves it here.
+    /// The program of dhole that solves it.
     pub program: String,
     /// Its arguments for the paper's input.
     pub size: Vec<String>,
     /// Its arguments for an input that takes seconds.
     pub small: Vec<String>,
-    /// What the program needs to do as the paper's did.
+    /// The program's further arguments, to do as the paper's did.
     #[serde(default)]
     pub options: Vec<String>,
-    /// And under DOSA alone.
+    /// The arguments under DOSA alone.
     #[serde(default)]
     pub dosa_options: Vec<String>,
-    /// What the paper calls allocated is what is allotted here, and not what is touched.
+    /// Whether the paper's allocated bytes correspond to dhole's allotted bytes, and not to the
+    /// touched ones.
     #[serde(default)]
     pub memory_of_all: bool,
-    /// What the sequential program took (Table 1).
+    /// The time of the sequential program (Table 1).
     pub sequential_seconds: f64,
-    /// And what it took with every access through a handle (Table 1).
+    /// Its time with every access through a handle (Table 1).
     pub handle_seconds: f64,
-    /// What the sequential run is charged with [`work`](dhole::Worker::work) at the paper's size.
+    /// The units that the sequential run charges with [`work`](dhole::Worker::work) at the paper's
+    /// size.
     pub units: u64,
-    /// The time of TreadMarks over that of DOSA on 16 processors (section 8.1).
+    /// The time of TreadMarks, divided by that of DOSA, on 16 processors (section 8.1).
     pub faster_on_16: Option<f64>,
     /// TreadMarks on 32 processors (Tables 3 and 5).
     pub treadmarks: Measures,
@@ -67,32 +70,32 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// Nanoseconds that a unit of work takes, so that the sequential run takes the paper's time.
+    /// Nanoseconds of a unit of work with which the sequential run takes the paper's time.
     pub fn unit_ns(&self) -> f64 {
         self.sequential_seconds * 1e9 / self.units as f64
     }
 
-    /// The name in a file's.
+    /// Its name in file names.
     pub fn file_name(&self) -> String {
         self.name.to_lowercase().replace('/', "-")
     }
 }
 
-/// How finely the nodes of a program share.
+/// The grain of sharing of a program.
 #[derive(Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
 #[serde(rename_all = "lowercase")]
 pub enum Grain {
     /// Objects much smaller than a page.
     Fine,
-    /// Pages and more at once.
+    /// Parts of a page or more.
     Coarse,
 }
 
-/// What is counted in a run.
+/// The measures of a run.
 #[derive(Deserialize, Serialize, Clone, Copy, PartialEq, Debug, Default)]
 #[serde(deny_unknown_fields)]
 pub struct Measures {
-    /// Duration.
+    /// Seconds.
     pub seconds: f64,
     /// All bytes of all messages, in 10^6.
     pub data_mb: f64,
@@ -111,7 +114,7 @@ pub struct Measures {
 }
 
 impl Measures {
-    /// What is counted, by the paper's names; the last two only where the paper has them.
+    /// The measures by the paper's names; the last two only if the paper has them.
     pub fn named(&self) -> Vec<(&'static str, f64)> {
         let always = [
             ("time (s)", self.seconds),
@@ -135,7 +138,7 @@ impl Measures {
 #[derive(Deserialize, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct Hoisting {
-    /// Who kept the array.
+    /// The system that kept the array consistent.
     pub system: String,
     /// Processors.
     pub nodes: u16,
@@ -145,13 +148,13 @@ pub struct Hoisting {
     pub without: f64,
 }
 
-/// Why a number here is another than the paper's.
+/// The reason for a number that differs from the paper's.
 #[derive(Deserialize, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct Remark {
     /// The problem, or the start of its name.
     pub problem: String,
-    /// What is counted.
+    /// The measure.
     pub measure: String,
     /// The reason, with its evidence.
     pub text: String,

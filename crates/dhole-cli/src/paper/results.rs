@@ -1,4 +1,4 @@
-//! Everything that was found.
+//! All outcomes of an evaluation.
 
 use std::collections::BTreeMap;
 
@@ -13,16 +13,16 @@ use crate::arguments::Dosa;
 
 /// The paper's own network.
 const NETWORK: &str = "dosa-1999";
-/// Runs on this machine, of which the fastest counts.
+/// The repetitions of a run on this machine. The fastest counts.
 const TURNS: usize = 3;
 
-/// Everything that was found.
+/// All outcomes of an evaluation.
 pub struct Results<'a> {
     pub paper: &'a Published,
     pub wanted: &'a Dosa,
-    /// By problem, nodes and variant.
+    /// The simulated runs by problem, nodes and variant.
     pub runs: BTreeMap<(usize, u16, Variant), Outcome>,
-    /// By problem: on one node of this machine.
+    /// The runs on one node of this machine, by problem.
     pub here: Vec<Option<Here>>,
     /// The large SOR on one node of this machine, under each system: with handles hoisted, and
     /// without.
@@ -36,22 +36,22 @@ pub struct Results<'a> {
 pub struct Here {
     /// The plain sequential program, in seconds.
     pub plain_seconds: f64,
-    /// The same over shared objects.
+    /// The same program over shared objects.
     pub handle_seconds: f64,
 }
 
 impl Here {
-    /// What handles cost.
+    /// The cost of handles: the second time divided by the first.
     pub fn ratio(self) -> f64 {
         self.handle_seconds / self.plain_seconds
     }
 }
 
 impl<'a> Results<'a> {
-    /// Runs what is wanted: what was found, and how many of how many runs failed.
+    /// Runs the evaluation. Returns the outcomes, the number of runs that failed, and of all.
     ///
     /// # Errors
-    /// [`PaperError`] when nothing more can be run.
+    /// [`PaperError`] if nothing more can run.
     pub fn fetch(
         paper: &'a Published,
         wanted: &'a Dosa,
@@ -90,8 +90,9 @@ impl<'a> Results<'a> {
         Ok((results, failed, all))
     }
 
-    /// The large SOR without hoisting on the most nodes, where its sequential run takes as long as
-    /// the paper's: the paper has no other measure of what an access costs.
+    /// The runs of the large SOR without hoisting on the most nodes. A unit of work takes as long
+    /// as in the paper's sequential run without hoisting: the paper has no other measure of the
+    /// cost of an access.
     fn unhoisted_cells(&self) -> Vec<(&'static str, Cell)> {
         if !self.compare() {
             return Vec::new();
@@ -111,7 +112,7 @@ impl<'a> Results<'a> {
         cells.collect()
     }
 
-    /// The large SOR as it is, on the most nodes.
+    /// The run of the large SOR with hoisting, on the most nodes.
     pub fn hoisted(&self, variant: Variant) -> Option<&Outcome> {
         let problems = &self.paper.problem;
         let place = problems.iter().rposition(|one| one.program == "sor")?;
@@ -155,7 +156,7 @@ impl<'a> Results<'a> {
         Ok((problems.len() + hoisting) * TURNS)
     }
 
-    /// With and without hoisting, in seconds: a row of Table 7.
+    /// The seconds with and without hoisting: a row of Table 7.
     pub fn hoisting_of(&self, row: &Hoisting) -> [Option<f64>; 2] {
         match row.nodes {
             1 => {
@@ -178,17 +179,17 @@ impl<'a> Results<'a> {
         [seconds(with), seconds(without)]
     }
 
-    /// The most nodes, on which everything is counted.
+    /// The largest number of nodes, at which everything is counted.
     pub fn most_nodes(&self) -> u16 {
         self.wanted.nodes.iter().copied().max().unwrap_or(1)
     }
 
-    /// Whether these are the paper's inputs on its network.
+    /// Whether the runs have the paper's inputs and network.
     pub fn are_the_papers(&self) -> bool {
         !self.wanted.small && self.wanted.network == NETWORK
     }
 
-    /// Whether the paper has numbers for what was counted.
+    /// Whether the paper has numbers for these runs.
     pub fn compare(&self) -> bool {
         self.are_the_papers() && self.most_nodes() == 32
     }
@@ -229,8 +230,8 @@ impl<'a> Results<'a> {
         }
     }
 
-    /// What a unit of work takes: as long as on the paper's machines, or on any other network as
-    /// long as on this one, to three digits so that the same runs are the same.
+    /// The time of a unit of work: that of the paper's machines, or on any other network that of
+    /// this machine. It has three digits, so that equal runs are the same.
     fn unit_ns(&self, place: usize) -> f64 {
         let problem = &self.paper.problem[place];
         match self.here[place].filter(|_| self.wanted.network != NETWORK) {
@@ -244,7 +245,7 @@ impl<'a> Results<'a> {
         self.runs.get(&(place, nodes, variant))
     }
 
-    /// Everything for programs.
+    /// All outcomes as JSON.
     pub fn json(&self) -> Value {
         let runs = self.runs.iter().map(|((place, nodes, variant), outcome)| {
             let problem = &self.paper.problem[*place];

@@ -1,4 +1,4 @@
-//! Runs that are done are kept, so that who is interrupted can go on.
+//! Caches the outcomes of runs, so that an interrupted evaluation can go on.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -12,29 +12,30 @@ use serde::{Deserialize, Serialize};
 use super::PaperError;
 use super::cell::{Cell, Outcome};
 
-/// The folder in which runs are kept.
+/// The cache: a folder with the outcomes of runs.
 pub struct Shelf {
     folder: PathBuf,
-    /// Where `dhole` and the programs are.
+    /// The folder of `dhole` and the programs.
     programs: PathBuf,
-    /// Set by Ctrl-C: what runs is finished and kept, nothing else is begun.
+    /// Set by Ctrl-C: runs in progress are finished and kept, and no other begins.
     interrupted: &'static AtomicBool,
 }
 
-/// A run as it is kept.
+/// A run in the cache.
 #[derive(Serialize, Deserialize)]
 struct Kept {
     command: String,
-    /// Bytes and time of last change of `dhole` and the program: another build runs again.
+    /// Bytes and time of last change of `dhole` and the program. Another build runs again.
     build: [u64; 4],
     outcome: Outcome,
 }
 
 impl Shelf {
-    /// The runs kept in `folder`, which is made if need be, of the programs beside `dhole`.
+    /// Opens the cache in `folder`, which is made if it is missing, for the programs beside
+    /// `dhole`.
     ///
     /// # Errors
-    /// [`PaperError::Folder`] when it cannot be made, or `dhole` cannot be found.
+    /// [`PaperError::Folder`] if it cannot be made, or `dhole` cannot be found.
     pub fn open(folder: &Path, interrupted: &'static AtomicBool) -> Result<Shelf, PaperError> {
         let cells = folder.join("cells");
         let failed = |cause| PaperError::Folder {
@@ -51,8 +52,8 @@ impl Shelf {
         })
     }
 
-    /// The outcomes of `cells`, each kept or run now, `at_once` side by side. Of a run that fails
-    /// there is none; the others go on.
+    /// The outcomes of `cells`, each from the cache or run now, `at_once` at a time. A run that
+    /// fails has none, and the others go on.
     ///
     /// # Errors
     /// [`PaperError::Interrupted`]; [`PaperError::NoProgram`].

@@ -1,4 +1,4 @@
-//! The paper's tables, its numbers beside ours, as Markdown.
+//! Writes the paper's tables as Markdown, with its numbers beside dhole's.
 
 use std::fmt::Write as _;
 
@@ -133,7 +133,7 @@ fn inflation(of: [Option<f64>; 2]) -> String {
     shown.join(", ")
 }
 
-/// The time of TreadMarks over DOSA's, where the paper says it.
+/// The time of TreadMarks, divided by DOSA's, if the paper has it.
 fn paper_time_ratio(problem: &Problem, nodes: u16) -> Option<f64> {
     match nodes {
         16 => problem.faster_on_16,
@@ -224,7 +224,7 @@ fn counts(page: &mut String, results: &Results<'_>, place: usize, problem: &Prob
 
 const MEMORY: &str = "memory a node (MB)";
 
-/// As a row is called: memory by what of it stands beside the paper's number.
+/// The name of a row. Memory is named after the count to compare with the paper's number.
 fn row_name(problem: &Problem, name: &str) -> String {
     match (name, problem.memory_of_all) {
         (MEMORY, true) => "memory a node, allotted (MB)".to_owned(),
@@ -233,7 +233,7 @@ fn row_name(problem: &Problem, name: &str) -> String {
     }
 }
 
-/// The memory that does not stand beside the paper's number.
+/// The other count of memory.
 fn other_memory(problem: &Problem) -> (&'static str, fn(Memory) -> f64) {
     if problem.memory_of_all {
         ("of it touched (MB)", |memory| memory.touched_mb)
@@ -242,7 +242,7 @@ fn other_memory(problem: &Problem) -> (&'static str, fn(Memory) -> f64) {
     }
 }
 
-/// Why a number is another than the paper's.
+/// The reason for a number that differs from the paper's.
 fn remark(results: &Results<'_>, problem: &Problem, measure: &str) -> String {
     let known = results.paper.remark.iter();
     let mut known = known.filter(|r| problem.name.starts_with(&r.problem) && r.measure == measure);
@@ -348,7 +348,7 @@ fn hoisting(page: &mut String, results: &Results<'_>) {
     of_table(page, results, "Table 7");
 }
 
-/// What is known of a whole table.
+/// Appends the remarks on a whole table.
 fn of_table(page: &mut String, results: &Results<'_>, name: &str) {
     let remark = results.paper.remark.iter().find(|r| r.problem == name);
     if let Some(remark) = remark.filter(|_| results.compare()) {

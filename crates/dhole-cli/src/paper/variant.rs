@@ -1,4 +1,4 @@
-//! What runs against what.
+//! The systems that an evaluation compares.
 
 use serde::Deserialize;
 
@@ -8,21 +8,21 @@ use serde::Deserialize;
 pub enum Variant {
     /// The page-based baseline.
     Treadmarks,
-    /// DOSA with everything that it does (section 3).
+    /// DOSA with all its optimisations (section 3).
     #[serde(rename = "all-on")]
     Dosa,
-    /// DOSA that asks for one object at a time (section 9.2).
+    /// DOSA without read aggregation: it fetches one object at a time (section 9.2).
     NoReadAggregation,
-    /// DOSA that keeps every object at one place on all nodes (section 9.1).
+    /// DOSA without lazy allocation: every object has one place on all nodes (section 9.1).
     NoLazyAllocation,
-    /// DOSA that detects a write of each object by itself (section 9.3).
+    /// DOSA without write aggregation: it detects a write of each object by itself (section 9.3).
     NoWriteAggregation,
-    /// DOSA that says all write notices in full (section 9.4).
+    /// DOSA without notice reduction: it sends all write notices in full (section 9.4).
     NoNoticeReduction,
 }
 
 impl Variant {
-    /// DOSA without one optimisation, each.
+    /// The variants of DOSA that lack one optimisation.
     pub const ABLATED: [Variant; 4] = [
         Variant::NoReadAggregation,
         Variant::NoLazyAllocation,
@@ -30,7 +30,7 @@ impl Variant {
         Variant::NoNoticeReduction,
     ];
 
-    /// As tables and figures call it.
+    /// Its name in tables and figures.
     pub fn name(self) -> &'static str {
         match self {
             Variant::Treadmarks => "TreadMarks",
@@ -42,12 +42,12 @@ impl Variant {
         }
     }
 
-    /// Whether objects lie at the same place on every node.
+    /// Whether objects have the same place on every node.
     pub fn places_everywhere(self) -> bool {
         matches!(self, Variant::Treadmarks | Variant::NoLazyAllocation)
     }
 
-    /// The program's options that make it so.
+    /// The program's options for it.
     pub fn options(self) -> Vec<&'static str> {
         if self == Variant::Treadmarks {
             return vec!["--protocol", "treadmarks"];

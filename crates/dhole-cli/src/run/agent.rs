@@ -1,9 +1,9 @@
 //! `dhole agent`: starts one node for a `dhole run` on another machine, and ends it when that ends.
 //!
-//! The first line on standard input is an [`Envelope`]. Lines `signal N` and `ended N` follow; the
-//! end of the input ends the node. The agent's first line on standard output is its answer; then
-//! the node prints there. Into its standard error the agent puts what the node says of itself
-//! ([`Word`]), which `dhole run` takes out again ([`Heard`](super::heard::Heard)).
+//! The first line on standard input is an [`Envelope`]. Lines `signal N` and `ended N` follow. The
+//! end of the input ends the node. The agent's first line on standard output is its answer; the
+//! node's output follows. The agent writes the node's reports ([`Word`]) into its standard error,
+//! and `dhole run` takes them out again ([`Heard`](super::heard::Heard)).
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddrV6, TcpListener, ToSocketAddrs};
@@ -27,22 +27,22 @@ use crate::say;
 
 /// The most bytes of an order: a command line and some more.
 const LONGEST_ORDER_BYTES: u64 = 4 << 20;
-/// How long the node has when `dhole run` is gone, or its connection.
+/// The time that the node has to end when `dhole run`, or the connection to it, is gone.
 const ALONE_WITHIN: Duration = Duration::from_secs(1);
 
-/// Connections that may wait to be taken.
+/// The most connections that wait to be accepted.
 const BACKLOG: i32 = 1024;
 
-/// What begins an agent's answer.
+/// The beginning of an agent's answer.
 const ANSWER: &str = "dhole-agent 1 ";
 
-/// An order, with the secret. It goes through the remote shell's standard input, which that
-/// encrypts.
+/// An order, with the secret. It goes through the standard input of the remote shell, which
+/// encrypts it.
 #[derive(Serialize, Deserialize)]
 pub struct Envelope {
-    /// What to start.
+    /// The node to start.
     pub order: Order,
-    /// What proves that it belongs to the run.
+    /// The secret, which proves that it belongs to the run.
     pub secret: String,
 }
 
@@ -56,15 +56,15 @@ impl Envelope {
     }
 }
 
-/// What an agent prints: its answer first, then what its node prints.
+/// Reads an agent's output: its answer first, then the output of its node.
 pub struct Answers<R> {
     from: BufReader<R>,
-    /// Takes the port in the answer, until it has come.
+    /// Called with the port in the answer; `None` once it has come.
     answered: Option<Box<dyn FnOnce(u16) + Send>>,
 }
 
 impl<R: Read> Answers<R> {
-    /// What comes `from` an agent, whose port goes to `answered`.
+    /// The output that comes `from` an agent; `answered` gets its port.
     pub fn new(from: R, answered: impl FnOnce(u16) + Send + 'static) -> Answers<R> {
         Answers {
             from: BufReader::new(from),
@@ -72,7 +72,7 @@ impl<R: Read> Answers<R> {
         }
     }
 
-    /// Reads to the agent's answer. A shell may greet before it, and not end the line.
+    /// Reads up to the agent's answer. A shell may print before it, without ending the line.
     fn begin(&mut self, answered: impl FnOnce(u16)) -> io::Result<()> {
         const MOST_BYTES: u64 = 64 << 10;
         let mut greeting = (&mut self.from).take(MOST_BYTES);
@@ -110,7 +110,7 @@ fn port_in(line: &[u8]) -> Option<u16> {
     port.trim_end().parse().ok()
 }
 
-/// Does what the orders say, and returns the node's exit code.
+/// Executes the orders, and returns the node's exit code.
 pub fn run() -> Result<u8, RunError> {
     let mut line = String::new();
     let mut input = io::BufReader::new(io::stdin());
@@ -166,7 +166,7 @@ pub fn run() -> Result<u8, RunError> {
     Ok(see_to_the_end(&node, &events))
 }
 
-/// Passes on what the node says of itself, in one write, between two of what it prints.
+/// Passes on a report of the node, in one write, so that the node's own output cannot divide it.
 fn pass_on_word(word: &Word) {
     let _ = io::stderr().write_all(format!("{word:#}\n").as_bytes());
 }
@@ -216,8 +216,8 @@ fn see_to_the_end(node: &Process, events: &mpsc::Receiver<Event>) -> u8 {
     }
 }
 
-/// Listens at the address by which others reach this machine, or at all where that is another's, as
-/// behind a translated address.
+/// Listens at the address by which other machines reach this one. If that address is not this
+/// machine's, as behind address translation, listens at all addresses.
 fn listen(host: Option<&str>) -> io::Result<TcpListener> {
     let own = host.and_then(|host| {
         let addresses = (host, 0).to_socket_addrs().ok()?;
@@ -226,7 +226,7 @@ fn listen(host: Option<&str>) -> io::Result<TcpListener> {
     own.map_or_else(listen_everywhere, Ok)
 }
 
-/// Listens at all addresses of this machine: of both kinds, where it has both.
+/// Listens at all addresses of this machine, IPv4 and IPv6 if it has both.
 fn listen_everywhere() -> io::Result<TcpListener> {
     let both = || -> rustix::io::Result<TcpListener> {
         let flags = SocketFlags::CLOEXEC;

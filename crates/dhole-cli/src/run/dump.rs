@@ -1,4 +1,4 @@
-//! `dhole dump`: asks the nodes of a run what they do, hold and wait for.
+//! `dhole dump`: makes the nodes of a run report what they do, hold and wait for.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -9,8 +9,8 @@ use rustix::process::{Pid, Signal, geteuid, kill_process};
 
 use super::error::RunError;
 
-/// Sends SIGQUIT to a `dhole run`, which passes it on to its nodes; they write to its standard
-/// error. Without a number it is the only one of this user on this machine.
+/// Sends SIGQUIT to a `dhole run`, which passes it on to its nodes. They write to the standard
+/// error of that run. Without a number, it is the only run of this user on this machine.
 pub fn dump(wanted: Option<i32>) -> Result<(), RunError> {
     let runs = runs();
     let run = match (wanted, &runs[..]) {
@@ -30,7 +30,7 @@ pub fn dump(wanted: Option<i32>) -> Result<(), RunError> {
     kill_process(run, Signal::QUIT).map_err(failed)
 }
 
-/// The processes of this user that are `dhole run`: whatever else the signal would end.
+/// The processes of this user that are `dhole run`. SIGQUIT would end any other process.
 fn runs() -> Vec<i32> {
     let own = env::current_exe().ok();
     let mut found = Vec::new();

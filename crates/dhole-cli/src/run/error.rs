@@ -4,25 +4,25 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-/// Why `dhole run` did not run the program.
+/// The error of `dhole run`.
 #[derive(Debug, Error)]
 pub enum RunError {
     /// The file of hosts cannot be read.
     #[error("the hosts in {}: {cause}", file.display())]
     Hosts {
-        /// Which file.
+        /// The file.
         file: PathBuf,
         /// The system's own words.
         cause: io::Error,
     },
-    /// A line of it makes no sense.
+    /// A line of it is invalid.
     #[error("{}:{line}: {what}", file.display())]
     HostsLine {
-        /// Which file.
+        /// The file.
         file: PathBuf,
-        /// Which line, from 1.
+        /// The line, from 1.
         line: usize,
-        /// What is wrong.
+        /// The error.
         what: String,
     },
     /// The file names no host.
@@ -50,9 +50,9 @@ pub enum RunError {
     /// The words of `--rsh` or `--remote-dhole` cannot be used.
     #[error("{option}: {what}")]
     Remote {
-        /// Which.
+        /// The option.
         option: &'static str,
-        /// What is wrong.
+        /// The error.
         what: String,
     },
     /// There is no such program.
@@ -61,7 +61,7 @@ pub enum RunError {
         /// As it was given.
         program: String,
     },
-    /// There is something of that name, but it cannot be run.
+    /// There is a file of that name, but it cannot run.
     #[error("`{program}` cannot be run: {cause}")]
     NotExecutable {
         /// As it was given.
@@ -69,7 +69,7 @@ pub enum RunError {
         /// The system's own words.
         cause: io::Error,
     },
-    /// The system refuses what starting a node takes.
+    /// The system refuses something that starting a node needs.
     #[error("starting node {node}, {doing}: {cause}{}", advice(cause))]
     Start {
         /// Which node.
@@ -79,7 +79,7 @@ pub enum RunError {
         /// The system's own words.
         cause: io::Error,
     },
-    /// The nodes of this machine cannot meet.
+    /// The nodes of this machine cannot connect to each other.
     #[error(
         "nodes of one machine meet at 127.0.0.1 or at ::1, and neither can be reached: {cause}; is \
          the interface `lo` up? (`ip link set lo up`)"
@@ -88,24 +88,24 @@ pub enum RunError {
         /// The system's own words.
         cause: io::Error,
     },
-    /// The other machine did not say that it has an agent.
+    /// The other machine did not answer as an agent.
     #[error("starting node {node} on {host}: no answer of `dhole agent` within {waited:?}")]
     NoAgent {
         /// Which node.
         node: u16,
         /// Where.
         host: String,
-        /// How long it was waited for.
+        /// The time for which the command waited.
         waited: Duration,
     },
-    /// The command on the other machine said something else, or ended.
+    /// The command on the other machine printed something else, or ended.
     #[error("starting node {node} on {host}: `{rsh}` ended or said nothing of `dhole agent`")]
     NotAnAgent {
         /// Which node.
         node: u16,
         /// Where.
         host: String,
-        /// What was to start it.
+        /// The remote shell.
         rsh: String,
     },
     /// No such process is a `dhole run`.
@@ -114,10 +114,10 @@ pub enum RunError {
         /// The process.
         process: i32,
     },
-    /// There is nothing to be asked.
+    /// No `dhole run` of this user runs.
     #[error("no `dhole run` of yours runs on this machine")]
     NothingRuns,
-    /// It is not clear which is meant.
+    /// Several run, and none is named.
     #[error("several run: which of them, {runs:?}?")]
     SeveralRun {
         /// Their processes.
@@ -126,10 +126,10 @@ pub enum RunError {
     /// The process that started this one is gone already.
     #[error("the `dhole run` that started this process is gone")]
     Orphan,
-    /// What came on the agent's standard input is no order.
+    /// The agent's standard input holds no order.
     #[error("`dhole agent` is started by `dhole run`, and takes orders from nobody else: {what}")]
     NoOrder {
-        /// What is wrong with it.
+        /// The error in it.
         what: String,
     },
     /// The system refuses something.
@@ -142,7 +142,7 @@ pub enum RunError {
     },
 }
 
-/// What helps whose nodes have too many descriptors.
+/// Advice for a user whose limit of open files is too low.
 fn advice(cause: &io::Error) -> String {
     match cause.raw_os_error() {
         Some(code) if code == rustix::io::Errno::MFILE.raw_os_error() => format!(
@@ -155,7 +155,7 @@ fn advice(cause: &io::Error) -> String {
 }
 
 impl RunError {
-    /// The command's exit code: as shells use them, where they do.
+    /// The command's exit code. It follows the shells' where they have one.
     pub fn exit_code(&self) -> u8 {
         match self {
             RunError::Hosts { .. }

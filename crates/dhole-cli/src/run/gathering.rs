@@ -1,5 +1,4 @@
-//! What is known of how nodes find each other, lose each other and fail, by what they say
-//! themselves.
+//! How nodes join, lose each other and fail, according to their own reports.
 
 use std::collections::BTreeMap;
 
@@ -7,20 +6,21 @@ use dhole::net::Loss;
 
 use super::line::Word;
 
-/// Who meets, who has joined, who never will, who was lost first, and who failed first by its own
-/// word. A node whose program is a script may join several times, with one program after the other.
+/// The nodes that began to join, that have joined, and that never will; the first that was lost,
+/// and the first that reported its own failure. A node whose program is a script may join several
+/// times, with one program after the other.
 #[derive(Default)]
 pub struct Gathering {
-    /// How often each node has begun to join, and has joined.
+    /// The number of times that each node has begun to join, and has joined.
     meets: BTreeMap<u16, u32>,
     joined: BTreeMap<u16, u32>,
-    /// The most often that any has begun to.
+    /// The largest number of times that a node has begun to join.
     most_met: u32,
-    /// Who ended, and whether as if nothing were wrong, in this order.
+    /// The nodes that ended, in this order, and whether each succeeded.
     ended: Vec<(u16, bool)>,
-    /// The first that each node has lost, in the order in which they were heard.
+    /// The first node that each node has lost, in the order of the reports.
     lost: Vec<Lost>,
-    /// One of a node at most, in the order in which they were heard.
+    /// At most one failure of each node, in the order of the reports.
     failed: Vec<Failed>,
 }
 
@@ -29,34 +29,34 @@ pub struct Gathering {
 pub struct Lost {
     /// Which.
     pub node: u16,
-    /// Who said so first.
+    /// The first node that reported it.
     pub by: u16,
     /// In its words.
     pub how: String,
 }
 
-/// A node that failed, and not because another had.
+/// A node that failed by itself, and not because another had failed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Failed {
     /// Which.
     pub node: u16,
     /// In its words.
     pub how: String,
-    /// As many nodes had ended before it said so.
+    /// The number of nodes that had ended before it said so.
     pub after: usize,
 }
 
 /// A node that waits for another, which has ended, to join.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct InVain {
-    /// Who waits.
+    /// The node that waits.
     pub waits: u16,
-    /// For whom.
+    /// The node that has ended.
     pub ended: u16,
 }
 
 impl Gathering {
-    /// Takes what a node says. Returns for whom it waits in vain from here on.
+    /// Takes a report of a node. Returns the nodes for which it waits in vain from here on.
     pub fn said(&mut self, node: u16, word: Word) -> Vec<InVain> {
         match word {
             Word::Meets { .. } => {
@@ -89,7 +89,7 @@ impl Gathering {
         Vec::new()
     }
 
-    /// Takes that a node has ended. Returns who waits for it in vain.
+    /// Notes that a node has ended. Returns the nodes that wait for it in vain.
     pub fn ended(&mut self, node: u16, well: bool) -> Vec<InVain> {
         self.ended.push((node, well));
         self.who_waits_for(node).collect()
@@ -111,7 +111,7 @@ impl Gathering {
         waits != ended && count(&self.meets, waits) > count(&self.joined, ended)
     }
 
-    /// Who ended well without having joined, where others want to join: the first one.
+    /// The first node that succeeded without having joined, while others want to join.
     pub fn stood_up(&self) -> Option<u16> {
         let mut well = self.ended.iter().filter(|(_, well)| *well);
         let waited_for = |node: u16| self.who_waits_for(node).next().is_some();
@@ -119,8 +119,8 @@ impl Gathering {
             .map(|(node, _)| *node)
     }
 
-    /// Who of so many nodes did not even try to join, where `first`, which did, failed before it
-    /// had.
+    /// Of `nodes` nodes one that did not try to join. `first` did try, and failed before it had
+    /// joined.
     pub fn never_came(&self, nodes: u16, first: u16) -> Option<u16> {
         let met = count(&self.meets, first);
         let in_vain = met > count(&self.joined, first);
@@ -143,8 +143,8 @@ impl Gathering {
         self.meets.is_empty()
     }
 
-    /// Who was lost first. Nodes are heard one beside the other, so a node that left because it had
-    /// lost another may be heard of before the other is.
+    /// The node that was lost first. Reports of different nodes come in any order. So the report
+    /// about a node that left because it had lost another may come before that about the other.
     pub fn lost(&self) -> Option<&Lost> {
         let mut lost = self.lost.first()?;
         let left = Loss::Left.to_string();
@@ -162,7 +162,7 @@ impl Gathering {
         Some(lost)
     }
 
-    /// Who failed first by its own word.
+    /// The node that first reported its own failure.
     pub fn failed(&self) -> Option<&Failed> {
         self.failed.first()
     }

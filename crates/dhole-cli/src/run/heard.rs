@@ -1,4 +1,4 @@
-//! What an agent says of its node, taken out of what the node prints.
+//! Separates the reports of an agent about its node from the node's output.
 
 use std::io::{self, Read};
 use std::time::Duration;
@@ -6,27 +6,27 @@ use std::time::Duration;
 use super::line::Word;
 use super::output::Source;
 
-/// What begins a word that an agent passes on; a line's end ends it.
+/// The beginning of a report that an agent passes on; the end of the line ends it.
 pub const MARK: &[u8] = b"\x01dhole-agent 1 ";
-/// What is longer is no word.
+/// The most bytes of a report.
 const LONGEST_WORD_BYTES: usize = 4 << 10;
 
-/// The standard error of an agent without the words that it passes on, each of which is heard
-/// instead. Words stand where they come, also in the middle of a line that the node, or the remote
+/// The standard error of an agent without the reports in it, each of which goes to a function
+/// instead. A report may stand anywhere, also in the middle of a line that the node, or the remote
 /// shell, prints.
 pub struct Heard<R, F> {
     from: R,
     hears: F,
-    /// What has come and may be part of a word.
+    /// The bytes that may be part of a report.
     held: Vec<u8>,
-    /// What is none, and the part of it that was read.
+    /// The other bytes, and how many of them were read.
     plain: Vec<u8>,
     read: usize,
     ended: bool,
 }
 
 impl<R: Read, F: FnMut(Word)> Heard<R, F> {
-    /// What comes `from` an agent.
+    /// The standard error that comes `from` an agent.
     pub fn new(from: R, hears: F) -> Self {
         Heard {
             from,
@@ -38,7 +38,7 @@ impl<R: Read, F: FnMut(Word)> Heard<R, F> {
         }
     }
 
-    /// Moves what is no part of a word to what can be read.
+    /// Moves the bytes that belong to no report to those that can be read.
     fn sort(&mut self) {
         while let Some(at) = self.held.windows(MARK.len()).position(|part| part == MARK) {
             self.plain.extend(self.held.drain(..at));
@@ -54,7 +54,7 @@ impl<R: Read, F: FnMut(Word)> Heard<R, F> {
         self.give(self.held.len() - kept.unwrap_or(0));
     }
 
-    /// Hears the word that ends at `end`, or gives its mark back where it is none.
+    /// Takes the report that ends at `end`, or treats its mark as output if it is none.
     fn hear(&mut self, end: usize) {
         let said = std::str::from_utf8(&self.held[MARK.len()..end]).ok();
         match said.and_then(Word::parse) {
@@ -101,7 +101,7 @@ impl<R: Source, F: FnMut(Word)> Source for Heard<R, F> {
 mod tests {
     use super::*;
 
-    /// What is left of these bytes, which come so many at a time, and the words that are heard.
+    /// The bytes that are left of these, read `at_once` at a time, and the reports in them.
     fn heard(bytes: &[u8], at_once: usize) -> (Vec<u8>, Vec<Word>) {
         let (mut left, mut words) = (Vec::new(), Vec::new());
         let mut from = Heard::new(bytes, |word| words.push(word));

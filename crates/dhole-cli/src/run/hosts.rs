@@ -1,4 +1,4 @@
-//! The file of hosts: `host slots=2 address=10.0.0.1`, one a line, `#` begins a comment.
+//! Reads the file of hosts: `host slots=2 address=10.0.0.1`, one a line. `#` begins a comment.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
@@ -13,23 +13,23 @@ use rustix::fs::OFlags;
 
 use super::error::RunError;
 
-/// A longer file is not read to its end: there are ones without.
+/// The most bytes of a file: some files have no end.
 const MOST_BYTES: usize = 1 << 20;
-/// How long a pipe's other end may take to write it all.
+/// The time for the other end of a pipe to write everything.
 const WITHIN: Duration = Duration::from_secs(10);
 
 /// A machine of the file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Host {
-    /// What the remote shell calls it.
+    /// Its name for the remote shell.
     pub name: String,
-    /// The nodes there can be on it.
+    /// The most nodes on it.
     pub slots: usize,
-    /// How the other machines reach it, if not by its name.
+    /// Its address for the other machines, if that is not its name.
     pub address: Option<String>,
 }
 
-/// Where a node runs: on this machine if there is no host.
+/// The place of a node: this machine if there is no host.
 pub type Place = Option<Host>;
 
 /// Reads the file, which may be a pipe.
@@ -133,8 +133,8 @@ fn parse(text: &str) -> Result<Vec<Host>, (usize, String)> {
     Ok(hosts)
 }
 
-/// Refuses what other programs' files of hosts have behind a colon: it could be slots as well as a
-/// port. An address of IPv6, with its zone or without, is a name like any other.
+/// Refuses a number after a colon, as in other programs' files of hosts: it could be slots as well
+/// as a port. An IPv6 address, with its zone or without, is a name like any other.
 fn without_port(name: &str) -> Result<(), String> {
     let Some((host, rest)) = name.split_once(':') else {
         return Ok(());
@@ -155,7 +155,7 @@ fn without_port(name: &str) -> Result<(), String> {
     ))
 }
 
-/// Where each node runs, in their order.
+/// The place of each node, in their order.
 pub fn places(hosts: Option<&[Host]>, nodes: Option<u16>) -> Result<Vec<Place>, RunError> {
     let nodes = nodes.map(usize::from);
     let Some(hosts) = hosts else {

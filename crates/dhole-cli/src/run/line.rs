@@ -1,5 +1,5 @@
-//! The line to a node: it says how far it has come, and whom it lost (`dhole-net`,
-//! `join/launcher`).
+//! The line to a node, on which the node reports how far it has come and which nodes it lost
+//! (`dhole-net`, `join/launcher`).
 
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Read};
@@ -11,22 +11,23 @@ use rustix::net::{SendFlags, send};
 use super::heard::MARK;
 use super::secret::inherit;
 
-/// More of a line is not read.
+/// The most bytes of a line.
 const LONGEST_LINE_BYTES: u64 = 4 << 10;
 
-/// What a node says.
+/// A report of a node.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Word {
     /// It begins to join the others.
     Meets {
-        /// Its process, which answers SIGQUIT: the node's first one may be a script around it.
+        /// Its process, which answers SIGQUIT. The process that this command started may be a
+        /// script around it.
         process: i32,
     },
-    /// It is connected with all.
+    /// It is connected with all others.
     Joined,
     /// It has lost a node, and how.
     Lost {
-        /// Which.
+        /// The lost node.
         peer: u16,
         /// In its words.
         how: String,
@@ -36,11 +37,11 @@ pub enum Word {
         /// In its words.
         how: String,
     },
-    /// Its program has taken the failure that it told of, and begins another run.
+    /// Its program has handled the failure that it reported, and begins another run.
     GoesOn,
 }
 
-/// As the node says it; with `#` as its agent passes it on.
+/// The report as the node writes it; with `#`, as its agent passes it on.
 impl fmt::Display for Word {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if f.alternate() {
@@ -57,7 +58,7 @@ impl fmt::Display for Word {
 }
 
 impl Word {
-    /// What a line says, if it says anything.
+    /// The report in a line, if there is one.
     pub fn parse(line: &str) -> Option<Word> {
         match line.trim_end_matches('\n') {
             "joined" => Some(Word::Joined),
@@ -96,7 +97,7 @@ impl Line {
         Ok((Line(own), its))
     }
 
-    /// Hears the node until its end.
+    /// Reads the node's reports until its end.
     pub fn hear(&self, mut said: impl FnMut(Word)) {
         let mut lines = BufReader::new(&self.0);
         let mut line = Vec::new();
@@ -111,8 +112,8 @@ impl Line {
         }
     }
 
-    /// The node has ended: what it said is all it says, though a process that it has started may
-    /// still hold its end.
+    /// Ends the line when the node has ended. A process that the node has started may still hold
+    /// its end.
     pub fn ended(&self) {
         // Where it fails the line is at its end already.
         let _ = self.0.shutdown(Shutdown::Read);

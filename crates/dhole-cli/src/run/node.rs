@@ -1,4 +1,4 @@
-//! The moment between a process and the program it becomes.
+//! `dhole node`: turns a process into the program of a node.
 
 use std::io::ErrorKind;
 use std::os::unix::process::CommandExt;
@@ -10,8 +10,8 @@ use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 use super::error::RunError;
 use crate::arguments::Node;
 
-/// Becomes the program, which the kernel kills when the process that started this one ends, however
-/// that comes about. Returns only when it fails.
+/// Becomes the program. The kernel kills it when the process that started this one ends, for any
+/// reason. Returns only if it fails.
 pub fn become_node(wanted: &Node) -> RunError {
     if let Err(errno) = set_parent_process_death_signal(Some(Signal::KILL)) {
         return RunError::System {

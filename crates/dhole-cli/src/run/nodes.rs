@@ -1,4 +1,4 @@
-//! The processes that this command has started, and how each is watched and ended.
+//! Watches and ends the processes that this command has started.
 
 use std::io::Write;
 use std::process::{Child, ChildStdin};
@@ -14,76 +14,76 @@ use rustix::process::{
 use super::line::{Line, Word};
 use crate::child::End;
 
-/// What happens while nodes run.
+/// An event while nodes run.
 pub enum Event {
-    /// A node has ended, and so has everything it started.
+    /// A node has ended, with everything that it started.
     Ended {
         /// Which.
         node: u16,
-        /// How.
+        /// Its end.
         end: End,
     },
-    /// The agent that starts a node has answered: where the node listens, if it does.
+    /// The agent of a node has answered, with the port at which the node listens.
     Agent {
         /// Which node.
         node: u16,
         /// The port, or 0.
         port: u16,
     },
-    /// A node says how far it has come.
+    /// A node has sent a report.
     Said {
         /// Which.
         node: u16,
-        /// What it says.
+        /// The report.
         word: Word,
     },
-    /// To an agent: a node elsewhere has ended, and will never join.
+    /// For an agent: a node on another machine has ended, and will never join.
     Elsewhere(u16),
-    /// All that a node has printed on one of its two streams is passed on.
+    /// One of a node's two streams has been passed on to its end.
     Silent,
-    /// This command cannot write what a node prints.
+    /// This command cannot write a node's output.
     Unwritten,
-    /// To an agent: nobody gives orders any more.
+    /// For an agent: its orders have ended.
     Alone,
     /// This command has got a signal.
     Signal(i32),
 }
 
-/// How long the last words of a remote shell that has ended may take to come.
+/// The time for the last output of a remote shell that has ended.
 const LAST_WORDS_WITHIN: Duration = Duration::from_secs(1);
 
-/// What connects this command with a node.
+/// The connection of this command to a node.
 pub enum Link {
-    /// The line to one that it has started itself.
+    /// The line to a node that it started itself.
     Line(Line),
-    /// The agent of one on another machine.
+    /// The agent of a node on another machine.
     Agent {
-        /// Takes what is to be done.
+        /// The agent's standard input, for orders.
         orders: ChildStdin,
-        /// Ends when all is passed on that it has said.
+        /// Ends when all the agent's reports are passed on.
         said: Receiver<()>,
     },
 }
 
-/// The half of it through which a node is told something.
+/// The half of a link for sending to the node.
 enum Tells {
     Line(Arc<Line>),
     Agent(Mutex<ChildStdin>),
 }
 
-/// One process, which leads a group of its own: a node, or the remote shell that has one started.
+/// A process that leads a group of its own: a node, or the remote shell that starts one.
 pub struct Process {
     group: Pid,
-    /// The process, until its end has been taken: then its number may be another's.
+    /// The process, until its end has been read: then its number may be another's.
     child: Arc<Mutex<Option<Child>>>,
     tells: Tells,
-    /// The process that answers SIGQUIT, as it has said.
+    /// The process that answers SIGQUIT, as the node reported.
     answers: Mutex<Option<Pid>>,
 }
 
 impl Process {
-    /// Watches a process that is a node, or has started one elsewhere. What it says over its link
-    /// is told before its end.
+    /// Watches a process that is a node, or that starts one on another machine. The reports on its
+    /// link come before its end.
     pub fn watch(node: u16, child: Child, link: Link, tell: Sender<Event>) -> Process {
         let (tells, last_words): (_, Box<dyn FnOnce() + Send>) = match link {
             Link::Line(line) => {
@@ -137,8 +137,8 @@ impl Process {
         }
     }
 
-    /// Asks the node what it does, if it has said which process answers: SIGQUIT would end any
-    /// other.
+    /// Makes the node report what it does, if a process has said that it answers SIGQUIT. The
+    /// signal would end any other.
     pub fn ask(&self) {
         match &self.tells {
             Tells::Agent(agent) => order(agent, &format!("signal {}", Signal::QUIT.as_raw())),
@@ -152,7 +152,7 @@ impl Process {
         }
     }
 
-    /// This process answers SIGQUIT.
+    /// Notes the process that answers SIGQUIT.
     pub fn answers(&self, process: i32) {
         let process = Some(process).filter(|process| *process > 1);
         let process = process.and_then(Pid::from_raw);
@@ -190,7 +190,7 @@ impl Process {
     }
 }
 
-/// Says a line to an agent. One that is gone has taken its node with it.
+/// Sends a line to an agent. If the agent is gone, so is its node.
 fn order(agent: &Mutex<ChildStdin>, what: &str) {
     let mut agent = agent.lock().unwrap_or_else(|p| p.into_inner());
     let _ = writeln!(agent, "{what}");

@@ -1,4 +1,4 @@
-//! What a node is started with, here or by the agent of another machine.
+//! The order with which a node starts, on this machine or by the agent of another.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -15,32 +15,32 @@ use super::error::RunError;
 use super::line::Line;
 use super::secret::{Secret, handed_over, inherit};
 
-/// What one node is.
+/// The description of one node.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Order {
     /// Its number.
     pub node: u16,
     /// Processes of the cluster.
     pub nodes: u16,
-    /// What carries their messages.
+    /// Their transport.
     pub transport: String,
-    /// Names the run.
+    /// The name of the run.
     pub run: String,
-    /// Where node 0 listens.
+    /// The address at which node 0 listens.
     pub meeting: String,
-    /// How other machines reach this one, if not by the address it sees itself.
+    /// The name by which other machines reach this one, if not the address that it sees itself.
     pub host: Option<String>,
     /// The folder to run in.
     pub folder: PathBuf,
     /// The program and its arguments, as bytes: they need not be UTF-8.
     pub program: Vec<Vec<u8>>,
-    /// Variables that the program is given besides those of its machine.
+    /// Environment variables for the program besides those of its machine.
     pub environment: BTreeMap<String, String>,
 }
 
 impl Order {
-    /// Starts the node: its process becomes the program, leads a group of its own, and is killed
-    /// when the thread that calls this ends. With it comes the line to it.
+    /// Starts the node, and returns it with its line. Its process becomes the program and leads a
+    /// group of its own. The kernel kills it when the thread that calls this ends.
     pub fn start(
         &self,
         secret: &Secret,

@@ -1,4 +1,4 @@
-//! What nodes print: bytes as they are, or lines that say whose they are.
+//! Passes on the output of nodes: bytes as they are, or lines that begin with their node.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::process::{ChildStderr, ChildStdout};
@@ -6,18 +6,18 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// A line that is longer is passed on in parts: a node cannot make this command keep more.
+/// The most bytes of a line that is kept. A longer one is passed on in parts.
 const LONGEST_LINE_BYTES: usize = 64 << 10;
-/// As much as a pipe holds is passed on in one write.
+/// The most bytes in one write: as much as a pipe holds.
 const AT_ONCE_BYTES: usize = 64 << 10;
 
-/// How long the rest of a line may take without the begun one being passed on. A line is printed in
-/// one go as a rule; who asks a question does not end it.
+/// The time for the rest of a line, before its beginning is passed on. A program prints a line in
+/// one write as a rule. A question has no end of line.
 const REST_WITHIN: Duration = Duration::from_millis(100);
 
-/// Where what a node prints comes from.
+/// The source of a node's output.
 pub trait Source: Read {
-    /// Whether more comes within this time, or the end.
+    /// Whether more output, or its end, comes within this time.
     fn comes(&self, within: Duration) -> bool;
 }
 
@@ -42,15 +42,15 @@ fn has_come(pipe: PollFd<'_>, within: Duration) -> bool {
     !matches!(poll(&mut [pipe], Some(&within)), Ok(0))
 }
 
-/// Keeps the lines of several nodes apart where they are passed on as they are: what has come of a
-/// line waits for its end.
+/// Keeps the lines of several nodes apart, if they are passed on as they are: an incomplete line
+/// waits for its end.
 #[derive(Default)]
 struct Bytes {
     begun: Vec<u8>,
 }
 
 impl Bytes {
-    /// Adds bytes; passes on what they end.
+    /// Adds bytes, and passes on the lines that they end.
     fn add(&mut self, bytes: &[u8], pass: &mut dyn FnMut(&[u8])) {
         let ended = bytes.iter().rposition(|byte| *byte == b'\n');
         let (ended, begun) = bytes.split_at(ended.map_or(0, |at| at + 1));
@@ -64,21 +64,21 @@ impl Bytes {
         }
     }
 
-    /// Passes on all that has come.
+    /// Passes on everything.
     fn pass(&mut self, pass: &mut dyn FnMut(&[u8])) {
         pass(&self.begun);
         self.begun.clear();
     }
 }
 
-/// Puts a node's output together to lines.
+/// Divides a node's output into lines.
 struct Lines {
     prefix: Vec<u8>,
     line: Vec<u8>,
 }
 
 impl Lines {
-    /// Lines that begin with this.
+    /// Lines that begin with `prefix`.
     fn new(prefix: &str) -> Lines {
         Lines {
             line: prefix.into(),
@@ -86,7 +86,7 @@ impl Lines {
         }
     }
 
-    /// Adds bytes; passes on each line that they end.
+    /// Adds bytes, and passes on each line that they end.
     fn add(&mut self, bytes: &[u8], pass: &mut dyn FnMut(&[u8])) {
         for part in bytes.split_inclusive(|byte| *byte == b'\n') {
             for part in part.chunks(LONGEST_LINE_BYTES) {
@@ -101,7 +101,7 @@ impl Lines {
         }
     }
 
-    /// Passes on what has no end yet, and ends it.
+    /// Passes on an incomplete line, and ends it.
     fn end(&mut self, pass: &mut dyn FnMut(&[u8])) {
         if self.line.len() == self.prefix.len() {
             return;
@@ -114,9 +114,9 @@ impl Lines {
     }
 }
 
-/// Passes everything on that comes `from` a node, until it ends: with a prefix each line behind it,
-/// and without one the bytes as they are. When nobody reads it any more, the rest is dropped: that
-/// is no failure of the program. An error is another one of writing.
+/// Passes on everything that comes `from` a node, until it ends: each line after a prefix, or
+/// without one the bytes as they are. If the reader has closed the output, the rest is dropped:
+/// that is no failure of the program. Any other error of writing is returned.
 pub fn pass_on(from: &mut dyn Source, to: &mut dyn Write, prefix: &str) -> io::Result<()> {
     let (mut lines, mut bytes) = (Lines::new(prefix), Bytes::default());
     let mut buffer = vec![0; AT_ONCE_BYTES];
@@ -154,7 +154,7 @@ pub fn pass_on(from: &mut dyn Source, to: &mut dyn Write, prefix: &str) -> io::R
     }
 }
 
-/// Whether an error of writing means that nobody reads any more.
+/// Whether an error of writing means that the reader has closed the output.
 fn is_unread(cause: &io::Error) -> bool {
     cause.kind() == ErrorKind::BrokenPipe
 }
@@ -199,7 +199,7 @@ mod tests {
         }
     }
 
-    /// Prints these parts, each of them some time after the one before.
+    /// Prints these parts, each some time after the one before.
     struct Slowly(Vec<&'static [u8]>);
 
     impl Read for Slowly {
@@ -216,7 +216,7 @@ mod tests {
         }
     }
 
-    /// Keeps apart what was written at one time.
+    /// Keeps each write by itself.
     struct Writes(Vec<Vec<u8>>);
 
     impl Write for Writes {

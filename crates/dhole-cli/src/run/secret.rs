@@ -1,4 +1,5 @@
-//! The secret of one run: made here, handed to each node in memory that has no name, kept nowhere.
+//! The secret of a run. This command makes it, hands it to each node in memory without a name, and
+//! stores it nowhere.
 
 use std::fs::File;
 use std::io::{self, Seek, Write};
@@ -12,23 +13,23 @@ use rustix::io::FdFlags;
 pub struct Secret(String);
 
 impl Secret {
-    /// A fresh one.
+    /// Makes a secret.
     pub fn new() -> io::Result<Secret> {
         Ok(Secret(random_hex()?))
     }
 
-    /// One that another `dhole run` has made.
+    /// A secret that another `dhole run` has made.
     pub fn from_hex(hex: String) -> Secret {
         Secret(hex)
     }
 
-    /// For an order that goes to another machine through an encrypted channel.
+    /// The secret for an order that goes to another machine through an encrypted channel.
     pub fn as_hex(&self) -> &str {
         &self.0
     }
 
-    /// A descriptor, which children inherit, of a file with the secret that cannot be changed and
-    /// is gone with the last of them. Programs that follow each other in one script all read it.
+    /// A descriptor of a file with the secret, which children inherit. The file cannot be changed,
+    /// and is gone with the last of them. Several programs of one script can all read it.
     pub fn to_be_read(&self) -> io::Result<OwnedFd> {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let mut file = File::from(memfd_create("dhole-secret", flags)?);
@@ -41,14 +42,14 @@ impl Secret {
     }
 }
 
-/// Lets children inherit a descriptor. Nodes are started one after the other, and the descriptor is
-/// closed before the next, so that none inherits what is another's.
+/// Lets children inherit a descriptor. Nodes start one after the other, and the descriptor is
+/// closed before the next starts. So none inherits another's.
 pub fn inherit(descriptor: &impl AsFd) -> io::Result<()> {
     Ok(rustix::io::fcntl_setfd(descriptor, FdFlags::empty())?)
 }
 
-/// A descriptor that is handed over, in the words of `DHOLE_INHERITED`: its number, and which file
-/// it is, so that the node takes no other one for it.
+/// A descriptor in the form of `DHOLE_INHERITED`: its number, and which file it is. So the node
+/// cannot mistake another file for it.
 pub fn handed_over(descriptor: &impl AsFd) -> io::Result<String> {
     let file = rustix::fs::fstat(descriptor)?;
     let number = descriptor.as_fd().as_raw_fd();

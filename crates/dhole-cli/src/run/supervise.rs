@@ -1,4 +1,4 @@
-//! Starts the nodes, passes on what they print and the signals that come, and sees them end.
+//! Starts the nodes, passes on their output and the signals to them, and waits for their ends.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
@@ -31,19 +31,19 @@ use crate::arguments::{Prefix, Run};
 use crate::child::End;
 use crate::say::complain;
 
-/// How long the first agent may take to answer: a remote shell may have to find its host first.
+/// The time for the first agent's answer: a remote shell may have to find its host first.
 const AGENT_WITHIN: Duration = Duration::from_secs(30);
-/// How long this machine may take to reach itself.
+/// The time for this machine to connect to itself.
 const REACHED_WITHIN: Duration = Duration::from_secs(2);
-/// How long the rest of what ended nodes have printed may take to come.
+/// The time for the last output of nodes that have ended.
 const LAST_LINES_WITHIN: Duration = Duration::from_secs(1);
 
-/// Descriptors of this command for a node: its two streams and the line to it.
+/// This command's descriptors for a node: its two streams and the line to it.
 pub const DESCRIPTORS_A_NODE: u64 = 3;
-/// Those for all else.
+/// The descriptors for everything else.
 const OTHER_DESCRIPTORS: u64 = 64;
 
-/// Runs the program at these places and returns the exit code of the first node that failed.
+/// Runs the program at these places, and returns the exit code of the first node that failed.
 pub fn run(wanted: &Run, places: &[Place]) -> Result<u8, RunError> {
     raise_open_files(places.len());
     let (tell, events) = mpsc::channel();
@@ -71,8 +71,8 @@ pub fn run(wanted: &Run, places: &[Place]) -> Result<u8, RunError> {
     started.map(|()| code)
 }
 
-/// Raises the soft limit of open files to the hard one, where it leaves no room for so many nodes.
-/// They inherit it. Where that is refused, the node for which there is no room is named.
+/// Raises the soft limit of open files to the hard one, if it is too low for the nodes. They
+/// inherit it. If the system refuses, an error names the node for which there is no room.
 fn raise_open_files(nodes: usize) {
     let wanted = OTHER_DESCRIPTORS + DESCRIPTORS_A_NODE * nodes as u64;
     let limit = getrlimit(Resource::Nofile);
@@ -82,7 +82,7 @@ fn raise_open_files(nodes: usize) {
     }
 }
 
-/// Where the nodes of this machine meet.
+/// The listener at which the nodes of this machine join.
 fn listen_here() -> Result<TcpListener, RunError> {
     let bound = TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
     let bound = bound.or_else(|cause| {
@@ -118,9 +118,9 @@ pub struct Cluster<'a> {
     pub wanted: &'a Run,
     pub places: &'a [Place],
     processes: Vec<Process>,
-    /// Streams of nodes that are still passed on.
+    /// The number of streams of nodes that have not ended.
     streams: usize,
-    /// How each node has ended, in the order in which it was seen.
+    /// The end of each node, in the order in which this command saw them.
     pub ended: Vec<(u16, End)>,
     pub gathering: Gathering,
     /// Nodes whose agents have answered.
@@ -285,7 +285,7 @@ impl Cluster<'_> {
         Ok(command)
     }
 
-    /// Waits until the agent of node 0 has said where it listens, or a signal ends the run.
+    /// Waits until the agent of node 0 has reported where it listens, or a signal ends the run.
     fn await_agent(&mut self, node: u16, host: &Host) -> Result<Option<u16>, RunError> {
         let until = Instant::now() + AGENT_WITHIN;
         loop {
@@ -322,8 +322,8 @@ impl Cluster<'_> {
         }
     }
 
-    /// Passes on what the node prints: `stdout`, and its standard error, in which an agent says how
-    /// far its node has come. What is returned ends with it.
+    /// Passes on the node's output: `stdout`, and its standard error, which holds an agent's
+    /// reports too. The returned receiver ends with it.
     fn pass_on(
         &mut self,
         node: u16,
@@ -376,7 +376,7 @@ impl Cluster<'_> {
         self.processes.iter().for_each(|p| p.signal(signal));
     }
 
-    /// Sees all nodes end that were started, and returns this command's exit code.
+    /// Waits for the end of all nodes that were started, and returns this command's exit code.
     fn see_to_the_end(&mut self, killed: bool) -> u8 {
         let bound = env::var("DHOLE_BOUND_MS").ok();
         let bound = bound.and_then(|bound| bound.parse().ok());
@@ -448,7 +448,7 @@ impl Cluster<'_> {
         }
     }
 
-    /// Tells nodes for whom they wait in vain.
+    /// Tells nodes of the nodes for which they wait in vain.
     fn tell_in_vain(&self, waits: &[InVain]) {
         for InVain { waits, ended } in waits {
             if let Some(process) = self.processes.get(usize::from(*waits)) {
@@ -457,12 +457,12 @@ impl Cluster<'_> {
         }
     }
 
-    /// How nodes failed, in the order in which it was seen.
+    /// The failures of nodes, in the order in which this command saw them.
     pub fn failures(&self) -> impl Iterator<Item = &(u16, End)> {
         self.ended.iter().filter(|(_, end)| !end.is_success())
     }
 
-    /// Asks all nodes what they do. One that has not begun to join cannot say it.
+    /// Makes all nodes report what they do. A node that has not begun to join cannot.
     fn ask_all(&self) {
         for (node, process) in (0..).zip(&self.processes) {
             process.ask();
@@ -487,12 +487,12 @@ impl Cluster<'_> {
     }
 }
 
-/// What is done to nodes that do not come to an end by themselves.
+/// The means to end nodes that do not end by themselves.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Step {
-    /// They are asked to, with SIGTERM.
+    /// Sends them SIGTERM.
     Ask,
-    /// They are killed.
+    /// Kills them.
     Kill,
 }
 
@@ -520,7 +520,7 @@ impl Ending {
         }
     }
 
-    /// When the next step is due: nodes are asked when three quarters of their time are over.
+    /// The time of the next step: nodes are asked when three quarters of their time are over.
     fn next(&self, grace: Duration) -> Option<Instant> {
         match (self.asked, self.killed) {
             (false, _) => Some(self.since + grace * 3 / 4),
@@ -543,7 +543,7 @@ impl Ending {
     }
 }
 
-/// What the user has settled for all nodes; it is not the secret, and is no node's own.
+/// The settings of the user for all nodes: neither the secret, nor any that differ between nodes.
 fn settings() -> BTreeMap<String, String> {
     let names = [
         "DHOLE_BOUND_MS",
@@ -562,7 +562,7 @@ fn settings() -> BTreeMap<String, String> {
     set.into_iter().flatten().collect()
 }
 
-/// Looks for the program once, so that it is not missed by every node.
+/// Looks for the program once. So one error reports that it is missing, and not one of each node.
 fn find(program: &OsStr) -> Result<(), RunError> {
     let missing = || RunError::NoSuchProgram {
         program: program.to_string_lossy().into_owned(),

@@ -1,4 +1,4 @@
-//! What a run came to: who is to blame, and the exit code.
+//! The outcome of a run: the node to blame, and the exit code.
 
 use signal_hook::consts::SIGPIPE;
 
@@ -7,13 +7,13 @@ use super::supervise::Cluster;
 use crate::child::End;
 use crate::say::complain;
 
-/// The exit code where nothing failed but that nodes never joined, or could not be heard.
+/// The exit code if no node failed, but nodes never joined, or their output was lost.
 const OF_THE_RUN: u8 = 1;
 
 impl Cluster<'_> {
-    /// Says who failed, and returns the exit code. A node that a signal ended, that failed by its
-    /// own word, that was lost, or that never came pulls others down, which end with errors of
-    /// their own and may do so before its own end is seen.
+    /// Reports which node failed, and returns the exit code. One of these pulls the others down: a
+    /// node that a signal ended, that reported its own failure, that was lost, or that never came.
+    /// The others then end with errors of their own, and may do so before its end is seen.
     pub fn report(&self, asked: bool) -> u8 {
         match self.signalled {
             Some(SIGPIPE) => return OF_THE_RUN,
@@ -57,15 +57,15 @@ impl Cluster<'_> {
         }
     }
 
-    /// The first node that a signal ended which was not this command's, and that did not come of
-    /// another's failure.
+    /// The first node that was ended by a signal that this command did not send, and not because
+    /// another failed.
     fn ended_by_signal(&self, asked: bool, failed: Option<&Failed>) -> Option<&(u16, End)> {
         let before = failed.map_or(self.ended.len(), |failed| failed.after);
         let mut ended = self.ended[..before].iter().filter(|_| !asked);
         ended.find(|(node, end)| self.signal(*node, end).is_some())
     }
 
-    /// Names the node that has said that it failed by itself, where `first` failed first.
+    /// Names the node that reported its own failure, if `first` failed first.
     fn blame_by_its_word(&self, failed: &Failed, first: &End) -> u8 {
         let Failed { node, how, .. } = failed;
         let name = self.name(*node);
@@ -83,7 +83,8 @@ impl Cluster<'_> {
         }
     }
 
-    /// Names the node that others lost, or that never came, or else `first`, which failed first.
+    /// Names the node that others lost, or that never came. Otherwise names `first`, which failed
+    /// first.
     fn blame_for_a_loss(&self, first: u16, end: &End, asked: bool) -> u8 {
         match self.lost_first(asked) {
             Some((_, Some((node, end)))) => {
@@ -112,8 +113,8 @@ impl Cluster<'_> {
         complain(format_args!("{name} {ended}"));
     }
 
-    /// The node that was lost first, and how it failed if it did so by itself: what went before the
-    /// errors of those that lost it.
+    /// The node that was lost first, with its failure if it failed by itself. It came before the
+    /// errors of the nodes that lost it.
     fn lost_first(&self, asked: bool) -> Option<(&Lost, Option<&(u16, End)>)> {
         let lost = self.gathering.lost()?;
         let mut failures = self.failures().filter(|_| !asked);
@@ -123,8 +124,8 @@ impl Cluster<'_> {
         (known && first != Some(lost.node)).then_some((lost, own))
     }
 
-    /// The signal that ended a node. An agent passes it on as shells do; what is beyond such codes
-    /// is the program's own, or the remote shell's.
+    /// The signal that ended a node. An agent passes it on as an exit code, as shells do. Larger
+    /// codes are the program's own, or the remote shell's.
     fn signal(&self, node: u16, end: &End) -> Option<i32> {
         let remote = self.places[usize::from(node)].is_some();
         let code = i32::from(end.code);
@@ -132,7 +133,7 @@ impl Cluster<'_> {
         end.signal.or(passed_on.then_some(code - 128))
     }
 
-    /// How a node ended, in words.
+    /// The end of a node, in words.
     fn describe(&self, node: u16, end: &End) -> String {
         let remote = self.places[usize::from(node)].is_some();
         if remote && !self.answered.contains(&node) {
@@ -148,7 +149,7 @@ impl Cluster<'_> {
         }
     }
 
-    /// What a node is called.
+    /// The name of a node.
     pub fn name(&self, node: u16) -> String {
         match &self.places[usize::from(node)] {
             Some(host) => format!("node {node} on {}", host.name),
