@@ -1,5 +1,4 @@
-//! Where a program runs: the cluster that its options ask for, unless the command `dhole` has
-//! decided on one.
+//! The cluster on which a program runs: that of its options, unless the command `dhole` decides.
 
 use dhole::sim::{Settings, SettingsError};
 use dhole::{Config, Optimisations};
@@ -16,7 +15,7 @@ pub struct Cluster {
     pub simulated: bool,
 }
 
-/// What the command `dhole` says cannot be had.
+/// The error in a cluster that the command `dhole` asks for.
 #[derive(Error, Clone, PartialEq, Debug)]
 pub enum BadCluster {
     /// A simulated one.

@@ -1,4 +1,4 @@
-//! Files that programs read, line by line, and what is wrong with them.
+//! Reads the programs' input files line by line, and reports errors in them.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};

@@ -1,10 +1,9 @@
 //! The papers' programs over dhole, each beside a plain sequential version of itself.
 //!
 //! Every program is a folder: the problem, the kernels that the sequential and the shared version
-//! both call, and one file for each version. The sequential version knows nothing of dhole; it is
-//! what speedups are measured against, and it counts its work in the same units
-//! (`Worker::work`), so that a simulation that charges a fixed cost for each unit knows what the
-//! sequential run would have taken.
+//! both call, and one file for each version. The sequential version does not use dhole. Speedups
+//! are measured against it. It counts its work in the same units (`Worker::work`). So a simulation
+//! with a fixed cost for each unit knows the time of the sequential run.
 #![forbid(unsafe_code)]
 
 pub mod asp;

@@ -1,14 +1,14 @@
-//! Mistakes that a program over shared objects may make, so that tests know they would be noticed.
+//! Planted bugs of programs over shared objects, which tests must find.
 
-/// What is wrong on purpose.
+/// A planted bug.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mistake {
     /// Nothing.
     Nothing,
-    /// `tsp`: the length of the shortest tour is read once, and written by an operation that does
-    /// not look at it.
+    /// `tsp`: a node reads the length of the shortest tour once, and writes it by an operation that
+    /// does not compare.
     BoundUnseen,
-    /// `ida`: who steals jobs leaves them where they are.
+    /// `ida`: a node that steals jobs does not remove them.
     StolenJobsStay,
     /// `asp`: a row is sent before the paths through the vertex before it are known.
     RowTooEarly,

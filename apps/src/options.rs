@@ -1,5 +1,5 @@
-//! The programs' command lines. Whatever is wrong with one is said before anything runs, with
-//! the value that is wrong, and ends the program with code 2.
+//! The programs' command lines. A program reports a wrong option with its value before it runs
+//! anything, and ends with code 2.
 
 use clap::builder::{PossibleValuesParser, RangedU64ValueParser, TypedValueParser};
 use clap::{ArgAction, Args, Parser};
@@ -9,54 +9,54 @@ use thiserror::Error;
 use crate::input::BadFile;
 use crate::{barnes, sor};
 
-/// Interior points of a grid: 32 GiB of them, more than one process should be asked for.
+/// The most interior points of a grid: 32 GiB of them, more than one process should take.
 const MAX_POINTS: u64 = 1 << 32;
 
-/// The code with which a program ends that was asked for something impossible.
+/// The exit code of a program with impossible options.
 pub const BAD_INPUT: u8 = 2;
 
-/// What all programs understand.
+/// The options of all programs.
 #[derive(Args, Clone, Debug)]
 pub struct Common {
     /// Nodes of the cluster
     #[arg(short, long, value_name = "N", default_value_t = 4, value_parser = nodes())]
     pub nodes: u16,
 
-    /// Chooses the initial state
+    /// The seed of the initial state
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
 
-    /// How shared objects are kept consistent: lazy, update, home or treadmarks [default: what
-    /// `dhole run` or `dhole sim` says, or lazy]
+    /// The protocol of shared objects: lazy, update, home or treadmarks [default: as `dhole run` or
+    /// `dhole sim` says, or lazy]
     #[arg(long, value_name = "NAME")]
     pub protocol: Option<Coherence>,
 
-    /// How nodes learn that all have reached a barrier: central or dissemination [default: what
-    /// `dhole run` or `dhole sim` says, or dissemination]
+    /// The kind of barriers: central or dissemination [default: as `dhole run` or `dhole sim` says,
+    /// or dissemination]
     #[arg(long, value_name = "HOW")]
     pub barrier: Option<Barriers>,
 
-    /// How accesses are detected: check, which is the default, or vm (not under treadmarks)
+    /// The detector: check, which is the default, or vm (not under treadmarks)
     #[arg(long, value_name = "NAME")]
     pub detector: Option<Detector>,
 
-    /// Fetch with a missed object all invalid objects of its page, under lazy: on, which is the
-    /// default, or off
+    /// Whether a miss fetches all invalid objects of the page (read aggregation), under lazy: on,
+    /// which is the default, or off
     #[arg(long, value_name = "WHAT", value_parser = switch(), action = ArgAction::Set)]
     pub read_aggregation: Option<bool>,
 
-    /// Tell of what was written in an interval as the difference against one of the node's last N,
-    /// under lazy and update: 16 unless said, never at 0
+    /// Send the write notices of an interval as the difference from one of the node's last N
+    /// intervals, under lazy and update: 16 by default, never at 0
     #[arg(long, value_name = "N", value_parser = reach())]
     pub notice_reduction: Option<u32>,
 
-    /// Where copies lie: where a node first touches them, which is the default and not to be had
-    /// under treadmarks, or at one place everywhere
+    /// The place of copies: that of the node's first access (the default, not under treadmarks), or
+    /// one place on all nodes
     #[arg(long, value_name = "WHERE", value_parser = placement())]
     pub allocation: Option<Placement>,
 
-    /// How it is found what was written, under lazy: marked object by object, which is the
-    /// default, compared with what was there page by page (twins), or compared object by object
+    /// How the runtime finds what was written, under lazy: by marking each object (the default), by
+    /// comparing pages with their twins, or by comparing objects
     #[arg(long, value_name = "HOW", value_parser = write_detection())]
     pub write_detection: Option<WriteDetection>,
 
@@ -64,9 +64,9 @@ pub struct Common {
     #[arg(long)]
     pub verify: bool,
 
-    /// What becomes of races: ignore, warn, warn-all (of what `warn` overlooks too, at a cost) or
-    /// fail. Under treadmarks none are looked for [default: what `dhole run` or `dhole sim` says,
-    /// or warn]
+    /// Whether races are ignored, reported (warn), reported with those that warn overlooks, at a
+    /// cost (warn-all), or end the run (fail). Under treadmarks there is no detection [default: as
+    /// `dhole run` or `dhole sim` says, or warn]
     #[arg(long, value_name = "WHAT", value_parser = races())]
     pub races: Option<Races>,
 
@@ -103,7 +103,7 @@ pub struct SorOptions {
     #[arg(long, value_enum, default_value_t = SorLayout::Rows)]
     pub layout: SorLayout,
 
-    /// Look at what leads to a row once for all its points, and not for each: yes or no
+    /// Read the handle of a row once for all its points (hoisting), and not for each: yes or no
     #[arg(long, value_name = "WHAT", default_value = "yes", value_parser = yes_or_no(),
         action = ArgAction::Set)]
     pub hoist: bool,
@@ -112,8 +112,8 @@ pub struct SorOptions {
     #[arg(long)]
     pub measure_setup: bool,
 
-    /// Relax the rows first that need a row of another node, so that all fetch right after the
-    /// barrier and answer each other while they wait
+    /// Relax the rows first that need a row of another node. So all nodes fetch right after the
+    /// barrier, and answer each other while they wait
     #[arg(long)]
     pub edges_first: bool,
 
@@ -129,7 +129,7 @@ pub enum SorLayout {
     Rows,
     /// All rows of a colour are one array.
     Arrays,
-    /// The same, and each page of a row is fetched by itself.
+    /// The same, and a page of a row is fetched by itself.
     Pages,
 }
 
@@ -153,7 +153,7 @@ pub struct BarnesOptions {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub untimed: u32,
 
-    /// What is shared: what objects are best at, or what SPLASH keeps, in one tree
+    /// What is shared: what suits objects best, or SPLASH's records and its one tree
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = Record::Split)]
     pub record: Record,
 
@@ -162,17 +162,17 @@ pub struct BarnesOptions {
     pub common: Common,
 }
 
-/// How much of a thing is shared.
+/// The part of a body or molecule that is shared.
 #[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum Record {
-    /// What others need; the rest is its owner's.
+    /// The fields that other nodes need; the rest is its owner's.
     #[default]
     Split,
-    /// All that SPLASH keeps in its record of the thing, so that as much fits on a page.
+    /// All fields of SPLASH's record, so that as many fit on a page.
     Splash,
 }
 
-/// Options that are wrong only together, or that no range describes.
+/// An error in options that contradict each other, or whose range clap cannot describe.
 #[derive(Error, Clone, PartialEq, Debug)]
 pub enum BadInput {
     /// A node would have nothing to do.
@@ -180,9 +180,9 @@ pub enum BadInput {
     TooManyNodes {
         /// The nodes asked for.
         nodes: u16,
-        /// How many things there are to divide among them.
+        /// The number of things to divide among them.
         count: u32,
-        /// What these are.
+        /// The things.
         of: &'static str,
     },
     /// The grid would not fit.
@@ -204,25 +204,25 @@ pub enum BadInput {
     /// A file cannot be used.
     #[error(transparent)]
     File(#[from] BadFile),
-    /// No puzzle begins like that.
+    /// The position is none, or cannot be solved.
     #[error("a position of {given}: {what}")]
     Position {
         /// The position asked for.
         given: String,
-        /// What is wrong.
+        /// The error.
         what: String,
     },
-    /// A switch that was given changes nothing under the protocol.
+    /// A switch that was given has no effect under the protocol.
     #[error("--{switch}: {protocol} {why}")]
     NoSwitch {
         /// The protocol.
         protocol: Coherence,
-        /// The switch, and its value where that decides.
+        /// The switch, and its value if the value decides.
         switch: &'static str,
         /// What the protocol does instead.
         why: &'static str,
     },
-    /// A variable of the environment asks for what there is not.
+    /// A variable of the environment has an unknown value.
     #[error("{0}")]
     Variable(String),
     /// No water has such a cut-off radius.
@@ -234,10 +234,10 @@ pub enum BadInput {
 }
 
 impl BadInput {
-    /// Every node needs something to do.
+    /// Refuses more nodes than things.
     ///
     /// # Errors
-    /// When there are more `nodes` than things, `count` of them, to divide among them.
+    /// If there are more `nodes` than things, `count` of them, to divide among them.
     pub fn unless_one_each(nodes: u16, count: u32, of: &'static str) -> Result<(), BadInput> {
         match nodes {
             _ if u32::from(nodes) > count => Err(BadInput::TooManyNodes { nodes, count, of }),
@@ -247,10 +247,10 @@ impl BadInput {
 }
 
 impl Common {
-    /// Whether the protocol has what is switched, where anything is.
+    /// Checks that the protocol has every switch that was given.
     ///
     /// # Errors
-    /// [`BadInput::NoSwitch`] names the first switch that would change nothing.
+    /// [`BadInput::NoSwitch`] names the first switch that would have no effect.
     pub fn check_switches(&self) -> Result<(), BadInput> {
         use Coherence::{Lazy, TreadMarks, Update};
         let defaults = Defaults::from_env();

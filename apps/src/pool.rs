@@ -1,4 +1,4 @@
-//! Objects that are used again in each step.
+//! Pools of objects that every step reuses.
 
 use dhole::{Ref, Share, Worker};
 

@@ -1,4 +1,4 @@
-//! What the programs' `main` have in common: refuse, run, report.
+//! The parts that the programs' `main` functions share: they refuse bad input, run, and report.
 
 use std::fmt::Display;
 use std::io::{self, ErrorKind, Write};

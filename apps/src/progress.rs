@@ -1,4 +1,4 @@
-//! A bar for the steps of a run, on a terminal only.
+//! A progress bar for the steps of a run, on a terminal only.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 

@@ -1,4 +1,4 @@
-//! What a program prints when it is done: a table for people, or one JSON object for programs.
+//! The report of a finished program: a table for people, or one JSON object for programs.
 
 use std::io::{self, Write as _};
 
@@ -9,24 +9,26 @@ use dhole::{Counters, Simulated};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-/// All that is known of a finished run.
+/// The report of a finished run.
 #[derive(Clone, Debug)]
 pub struct Report {
     /// The program's name.
     pub program: &'static str,
-    /// The node whose report it is: where nodes are processes, that of the first is whole.
+    /// The node whose report it is. If nodes are processes, only the first node's report is
+    /// complete.
     pub node: u16,
-    /// Whether this process prints what was found: node 0's, or the first that is left.
+    /// Whether this process prints the result: it is node 0's, or that of the first node that is
+    /// left.
     pub is_first: bool,
     /// Nodes of the cluster.
     pub nodes: usize,
-    /// What carried the messages.
+    /// The transport.
     pub transport: String,
-    /// What only a simulation knows.
+    /// The measures that only a simulation has.
     pub simulated: Option<Simulated>,
     /// The protocol that kept the objects consistent.
     pub protocol: String,
-    /// How accesses were detected.
+    /// The detector.
     pub detector: String,
     /// Duration of the program's steps, without its initialisation, in seconds: of the wall
     /// clock, or of the virtual one in a simulation.
@@ -37,17 +39,17 @@ pub struct Report {
     pub sequential_seconds: Option<f64>,
     /// Bytes of shared objects that a node held on average.
     pub shared_bytes_per_node: u64,
-    /// What all nodes did, added up.
+    /// The sum of the counters of all nodes.
     pub counters: Counters,
-    /// What they did in the program's steps.
+    /// The same for the program's steps.
     pub measured: Option<Counters>,
-    /// What the program found.
+    /// The program's result.
     pub result: Map<String, Value>,
-    /// What the user should be told.
+    /// Warnings for the user.
     pub warnings: Vec<String>,
 }
 
-/// What is said of a speedup that is above the number of nodes.
+/// The warning about a speedup above the number of nodes.
 fn more_than_nodes(speedup: f64, nodes: usize) -> Option<String> {
     (speedup > nodes as f64).then(|| {
         format!(
@@ -103,8 +105,7 @@ impl Report {
     /// warnings go to standard error.
     ///
     /// # Errors
-    /// When it cannot be written, but for a reader who has closed the pipe: that one has read what
-    /// they wanted.
+    /// If it cannot be written, unless the reader has closed the pipe: that reader has read enough.
     pub fn print(&self, as_json: bool) -> io::Result<()> {
         for warning in &self.warnings {
             writeln!(io::stderr(), "warning: {warning}")?;
@@ -158,7 +159,7 @@ impl Report {
         object
     }
 
-    /// What was counted in the steps, under the names that it has for the whole run.
+    /// The counters of the steps, under their names for the whole run.
     fn steps(&self, measured: &Counters) -> Value {
         let mut steps = fields(measured);
         let bytes = measured.shared_bytes / self.nodes.max(1) as u64;
@@ -211,7 +212,7 @@ impl Report {
             .join("\n\n")
     }
 
-    /// What a simulation adds, by name.
+    /// The measures of a simulation, by name.
     fn simulation(&self) -> Vec<(&'static str, Value)> {
         let Some(simulated) = &self.simulated else {
             return Vec::new();
@@ -269,9 +270,9 @@ fn shown(value: &Value) -> String {
     text.unwrap_or_else(|| value.to_string())
 }
 
-/// The sequential version's time in seconds on the clock of `run`: what it took here, or, where a
-/// simulation charges a fixed cost for each of its `units` of work, what that comes to; where the
-/// simulation scales computation, that is scaled too.
+/// The time of the sequential version in seconds, on the clock of `run`. It is the measured time. A
+/// simulation that charges a fixed cost for each of its `units` of work has that cost instead. A
+/// simulation that scales computation scales the time too.
 pub fn sequential_seconds(run: &dhole::Report, seconds: f64, units: u64) -> f64 {
     match &run.simulated {
         None => seconds,
@@ -282,8 +283,8 @@ pub fn sequential_seconds(run: &dhole::Report, seconds: f64, units: u64) -> f64 
     }
 }
 
-/// A value's fields by their names. Of the counters these are all there are, so a counter that is
-/// added to the model is reported too.
+/// The fields of a value by name. Of counters these are all fields, so a new counter is reported
+/// too.
 fn fields(of: &impl Serialize) -> Map<String, Value> {
     match serde_json::to_value(of) {
         Ok(Value::Object(fields)) => fields,

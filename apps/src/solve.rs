@@ -1,4 +1,4 @@
-//! What the programs over objects with operations have in common: run, time, compare, report.
+//! The parts that the programs over objects with operations share: run, time, compare, report.
 
 use std::time::{Duration, Instant};
 
@@ -11,34 +11,34 @@ use crate::program::Losses;
 use crate::progress::Progress;
 use crate::report::{Report, sequential_seconds};
 
-/// A program: its name, its two versions, and what they found.
+/// A program: its name, its two versions, and the functions on their results.
 pub struct Program<P, R> {
     /// Its name.
     pub name: &'static str,
-    /// What becomes of it when a node is lost.
+    /// What it does when a node is lost.
     pub losses: Losses,
-    /// The sequential version: what it found, and the units of work that took.
+    /// The sequential version, which returns its result and its units of work.
     pub sequential: fn(&P) -> (R, u64),
-    /// The shared version, whose [result counts](result_counts) on some nodes.
+    /// The shared version. Its [result counts](result_counts) on some nodes only.
     pub shared: fn(&mut Worker<'_>, &P, &mut Steps) -> Result<R>,
-    /// Why the two versions did not find the same, if they did not.
+    /// The difference between the results of the two versions, if there is one.
     pub differ: fn(&R, &R) -> Option<String>,
-    /// What was found, as it is printed.
+    /// The result as it is printed.
     pub result: fn(&P, &R) -> Value,
-    /// Keeps what was found where the problem says; on node 0 alone, or the first that is left.
+    /// Writes the result where the problem says; on node 0 alone, or the first node that is left.
     pub keep: fn(&P, &R) -> Result<()>,
 }
 
-/// Where a program's own steps begin and end.
+/// The begin and end of a program's own steps.
 #[derive(Debug, Default)]
 pub struct Steps {
     begun: Duration,
-    /// How long they took by this node's clock.
+    /// Their time by this node's clock.
     took: Duration,
 }
 
 impl Steps {
-    /// They begin, on all nodes.
+    /// Begins the steps, on all nodes.
     ///
     /// # Errors
     /// Those of a barrier.
@@ -48,7 +48,7 @@ impl Steps {
         Ok(())
     }
 
-    /// They are over, on all nodes.
+    /// Ends the steps, on all nodes.
     ///
     /// # Errors
     /// Those of a barrier.
@@ -60,7 +60,7 @@ impl Steps {
     }
 }
 
-/// Whether what this node finds is printed: it is node 0, or may be the first that is left.
+/// Whether this node's result is printed: it is node 0, or may be the first node that is left.
 pub fn result_counts(w: &Worker<'_>) -> bool {
     w.survives() || w.node() == NodeId(0)
 }
@@ -69,7 +69,7 @@ impl<P: Sync, R: Send + Sync> Program<P, R> {
     /// Solves a problem on a cluster.
     ///
     /// # Errors
-    /// Those of the run, and that the versions do not agree.
+    /// Those of the run, or the error that the versions do not agree.
     pub fn solve(
         &self,
         common: &Common,

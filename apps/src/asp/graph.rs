@@ -1,4 +1,4 @@
-//! Graphs, from DIMACS's files or made.
+//! Graphs: read from DIMACS's files, or generated.
 
 use crate::input::{BadFile, Lines};
 use crate::random::SplitMix;

@@ -1,4 +1,4 @@
-//! What both versions do with a row.
+//! The work on one row, which both versions share.
 
 use super::Found;
 

@@ -1,7 +1,7 @@
-//! All-pairs shortest paths by Floyd's algorithm. Each node has every so-manieth row of the matrix
-//! of distances, and writes each to a replicated object, a multicast, when the paths through all
-//! vertices before it are known; in step `k` all take their rows through vertex `k` where that is
-//! shorter, the row that is wanted next before the others.
+//! All-pairs shortest paths by Floyd's algorithm. The rows of the matrix of distances are dealt out
+//! to the nodes in turn. In step `k` every node takes its rows through vertex `k` where that is
+//! shorter, the row that is needed next before the others. When a row includes the paths through
+//! all vertices before it, its node writes the row to a replicated object, which is a multicast.
 
 mod graph;
 mod kernel;

@@ -1,4 +1,4 @@
-//! A row as it travels.
+//! A row of distances in the form that a message carries.
 
 use std::fmt;
 

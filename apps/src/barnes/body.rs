@@ -1,4 +1,4 @@
-//! Bodies, and the problem they pose.
+//! Bodies, and the parameters of a run.
 
 use dhole::Share;
 

@@ -1,4 +1,4 @@
-//! Moving the bodies, and what stays constant while they move.
+//! Moves the bodies, and sums the energy and momentum that they conserve.
 
 use dhole::Share;
 use serde::Serialize;

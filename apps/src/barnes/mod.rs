@@ -1,19 +1,23 @@
 //! Barnes-Hut: gravity among many bodies by a tree of cells (SPLASH-2's Barnes; DOSA, section 7).
 //!
-//! The algorithm is SPLASH-2's: a Plummer model as the initial state, an octree whose leaves hold
-//! up to ten bodies, a cell far enough away taken as one mass at its centre (no quadrupole
-//! moments, which SPLASH-2 leaves out too unless it is compiled with them), opening angle 1,
-//! softening 0.05, leapfrog with steps of 0.025, and cost zones: every body is paid for with the
-//! interactions of its previous step, and each processor takes an equal share of the tree.
+//! The algorithm is SPLASH-2's:
 //!
-//! In two things it is stricter than SPLASH-2, so that every division of the work among nodes
-//! gives the same bits. The tree is a function of the positions alone: the root is a cube around
-//! the origin whose side is a power of two ([`place::Root`]), a cube is divided exactly where it
-//! holds more bodies than a leaf may, and the bodies of a leaf are in the order of their places.
-//! And masses are added in that order.
+//! - The initial state is a Plummer model.
+//! - Leaves of the octree hold up to ten bodies.
+//! - A cell far enough away counts as one mass at its centre. There are no quadrupole moments,
+//!   which SPLASH-2 leaves out too unless it is compiled with them.
+//! - The opening angle is 1, the softening 0.05, and the leapfrog step 0.025.
+//! - Cost zones divide the work: each body costs the interactions of its previous step, and each
+//!   processor takes an equal share of the tree.
 //!
-//! Over shared objects there are two: [`shared`], as one would write it for them, and [`splash`],
-//! as the papers' programs shared their bodies and cells.
+//! It is stricter than SPLASH-2 in two things, so that every division of the work among nodes gives
+//! the same bits. First, the tree depends on the positions alone: the root is a cube around the
+//! origin whose side is a power of two ([`place::Root`]), a cube is divided exactly if it holds
+//! more bodies than a leaf may, and the bodies of a leaf are in the order of their places. Second,
+//! masses are added in that order.
+//!
+//! There are two versions over shared objects: [`shared`], written for them, and [`splash`], which
+//! shares bodies and cells as the papers' programs did.
 
 pub mod body;
 pub mod gravity;

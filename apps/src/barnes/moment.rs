@@ -1,4 +1,4 @@
-//! What a cell is to a body far away.
+//! The moment of a cell: the mass and centre that it has for a body far away.
 
 use dhole::Share;
 

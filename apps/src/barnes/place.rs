@@ -1,5 +1,5 @@
-//! Where bodies are, as integers: the cube that all lie in, and their places in it along a
-//! space-filling curve. A tree over places is a function of the set of bodies alone.
+//! Places of bodies as integers: the cube that holds all bodies, and each body's place in it along
+//! a space-filling curve. A tree over places depends on the set of bodies alone.
 
 use std::ops::Range;
 

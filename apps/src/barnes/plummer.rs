@@ -1,6 +1,6 @@
 //! The initial state: a Plummer model in virial units (Aarseth, Henon and Wielen 1974), or two of
-//! them side by side and thrice as large, as `testdata` of SPLASH-2's Barnes makes them: there they
-//! overlap, so that a body's number says little of its place.
+//! them side by side and three times as large. `testdata` of SPLASH-2's Barnes makes two so: they
+//! overlap, so a body's number says little about its place.
 
 use std::f64::consts::PI;
 

@@ -1,4 +1,4 @@
-//! Barnes-Hut as one would write it for one processor.
+//! Barnes-Hut for one processor.
 
 use std::time::Instant;
 

@@ -1,7 +1,7 @@
-//! The 15-puzzle by iterative deepening (Korf's IDA*, 1985): all positions are looked at that can
-//! be solved within so many moves as far as the distances of the tiles tell, and with more moves
-//! until there is a solution. Every node has a queue of jobs, which are positions a few moves from
-//! the first; a node whose queue is empty takes jobs from another's.
+//! The 15-puzzle by iterative deepening (Korf's IDA*, 1985). A round searches all positions that
+//! may be solved within a number of moves, by the distances of the tiles. The next round allows
+//! more moves, until there is a solution. Every node has a queue of jobs: positions a few moves
+//! from the first. A node whose queue is empty takes jobs from another's.
 
 mod options;
 mod position;

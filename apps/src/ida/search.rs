@@ -1,4 +1,4 @@
-//! Looking at all positions within a bound, which both versions share.
+//! The search of all positions within a bound, which both versions share.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,5 +1,5 @@
-//! A ray tracer: tiles of a picture are jobs in a queue on node 0; the pixels of a tile are the
-//! result of its job. Nothing is replicated, so nothing is multicast, unless nodes may be lost.
+//! A ray tracer. Tiles of a picture are jobs in a queue on node 0, and the pixels of a tile are its
+//! job's result. Nothing is replicated, so nothing is multicast, unless the run survives losses.
 
 mod options;
 mod picture;

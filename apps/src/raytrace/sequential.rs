@@ -1,4 +1,4 @@
-//! Tracing all tiles alone.
+//! Traces all tiles on one processor.
 
 use super::picture::{Picture, Tile};
 use super::trace::{UNITS, tile};

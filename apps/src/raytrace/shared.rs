@@ -1,4 +1,4 @@
-//! Tracing tiles on all nodes.
+//! Traces tiles on all nodes.
 
 use dhole::{JobQueue, Result, Worker};
 

@@ -1,4 +1,4 @@
-//! Following rays, which both versions share.
+//! Follows rays; both versions share this.
 
 use super::Problem;
 use super::picture::Tile;

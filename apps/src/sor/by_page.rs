@@ -1,5 +1,5 @@
-//! Rows that are read page by page, one fault after the other, as hardware finds out what is not
-//! there (DOSA, section 3.6: an object that is larger than a page is fetched by page).
+//! Rows that are read page by page, one fault after the other, as hardware finds missing pages
+//! (DOSA, section 3.6: an object that is larger than a page is fetched by page).
 
 use dhole::{Array2, Result, Share, Worker};
 

@@ -1,4 +1,4 @@
-//! How a colour's rows are shared: each an object, or all of them one array.
+//! The layouts of a colour's rows: each row an object, or all rows one array.
 
 use dhole::{Array2, Read, Result, Rows, Share, Worker, Write};
 

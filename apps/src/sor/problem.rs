@@ -1,4 +1,4 @@
-//! The grid: its shape, its initial values, and which node has which rows.
+//! The grid: its shape, its initial values, and the rows of each node.
 
 use std::ops::Range;
 

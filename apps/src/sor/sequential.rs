@@ -1,4 +1,4 @@
-//! SOR as one would write it for one processor.
+//! SOR for one processor.
 
 use std::time::Instant;
 

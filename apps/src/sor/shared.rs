@@ -1,5 +1,5 @@
-//! SOR over shared rows, in either layout. Each node relaxes a band of rows; of the others it reads
-//! the two beside its band, which are fetched once for each half-sweep.
+//! SOR over shared rows, in either layout. Each node relaxes a band of rows. Of the other rows it
+//! reads the two beside its band, and fetches them once in each half-sweep.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! SOR without hoisting: what a compiler does that cannot move the access through the handle out
+//! SOR without hoisting: the code of a compiler that cannot move the access through the handle out
 //! of the loop (DOSA, section 4). Every point is reached from its row's handle anew.
 
 use dhole::{Result, Share, Worker};

@@ -1,8 +1,8 @@
-//! TSPLIB's files (Reinelt 1991): heads, which are keywords with values, and sections of numbers,
-//! in any order.
+//! Reads TSPLIB's files (Reinelt 1991): headers, which are keywords with values, and sections of
+//! numbers, in any order.
 //!
-//! A file is split first and understood then, so a head may come after the section that it says
-//! something of. Keywords may be written in any case, and their colon may be missing.
+//! The reader first splits a file and then interprets it. So a header may come after its section.
+//! Keywords may have any case, and their colon may be missing.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Cities and how far apart they are.
+//! Cities and the distances between them.
 
 use super::edges::FixedEdges;
 use super::file::File;

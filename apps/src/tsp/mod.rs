@@ -1,7 +1,7 @@
-//! The travelling salesman problem by branch and bound, as Orca's programs solve it. Node 0 makes
-//! jobs, which are the first hops of tours, in a central queue. Every node takes jobs from it and
-//! looks at all tours that begin so, but for those that cannot be shorter than the shortest found
-//! so far, whose length is a replicated object.
+//! The travelling salesman problem by branch and bound, as Orca's programs solve it. Node 0 puts
+//! jobs into a central queue: the first hops of tours. Every node takes jobs and searches all tours
+//! that begin so. It leaves out those that cannot be shorter than the shortest tour so far, whose
+//! length is a replicated object.
 
 mod edges;
 mod file;

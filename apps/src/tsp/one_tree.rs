@@ -1,11 +1,11 @@
-//! What the rest of a tour takes at least, by Held and Karp's 1-trees (*The traveling-salesman
+//! A lower bound for the rest of a tour, by Held and Karp's 1-trees (*The traveling-salesman
 //! problem and minimum spanning trees*, 1970 and 1971).
 //!
-//! A way from here through the cities that are left, and home, is a tree that joins those cities
-//! and two edges, to different cities of it. The shortest such tree is no longer than the way. A
-//! *potential* of each city, added to all its edges, changes every way by the same amount but not
-//! every tree: subgradient ascent raises the potentials of cities at which the tree has too many
-//! edges, and lowers those of its leaves, which makes the shortest tree longer.
+//! The rest of a tour goes from here through the remaining cities, and home. So it is a tree that
+//! joins those cities, and two edges to different cities of it. The shortest such tree is no longer
+//! than the way. A *potential* of each city, added to all its edges, changes every way by the same
+//! amount, but not every tree. Subgradient ascent raises the potentials of cities at which the tree
+//! has too many edges, and lowers those of its leaves. That makes the shortest tree longer.
 
 use super::Instance;
 

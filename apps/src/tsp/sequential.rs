@@ -1,4 +1,4 @@
-//! The search alone.
+//! The search on one processor.
 
 use std::convert::Infallible;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! When a search ends before it is done: after some time, or at a signal.
+//! Ends a search early: after some time, or at a signal.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};

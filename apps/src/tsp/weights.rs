@@ -1,4 +1,4 @@
-//! How TSPLIB's files give distances: as numbers in some order, or by places and a metric.
+//! The distances of TSPLIB's files: as numbers in some order, or by places and a metric.
 
 use std::f64::consts::PI;
 use std::fmt;

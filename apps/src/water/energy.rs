@@ -1,4 +1,4 @@
-//! What stays constant while the molecules move.
+//! The energy and momentum that the molecules conserve.
 
 use dhole::Share;
 

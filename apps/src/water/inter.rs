@@ -1,9 +1,9 @@
 //! Forces between molecules (`interf`, `cshift`; the energy is that of `poteng`).
 //!
 //! Charges act up to the cut-off radius, with a term that makes the force vanish there (a reaction
-//! field); the energy is shifted to vanish there too, which SPLASH needs not do, for a molecule's
-//! charges add up to none. The exponentials act where no two charges are beyond the radius. Each
-//! pair of sites is taken to the nearest image by itself.
+//! field). The energy is shifted to vanish there too. SPLASH needs no shift, because a molecule's
+//! charges add up to zero. The exponentials act if no two charges are beyond the radius. Each pair
+//! of sites is taken to the nearest image by itself.
 
 use super::intra::centre;
 use super::model::{

@@ -1,17 +1,22 @@
 //! Water: molecular dynamics of liquid water (SPLASH's Water, which SPLASH-2 calls Water-nsquared,
 //! and SPLASH-2's Water-spatial; DOSA, section 7).
 //!
-//! The physics is SPLASH's: molecules of three atoms, held together by a polynomial ([`intra`]),
-//! that act on each other by charges and exponentials up to a cut-off radius ([`inter`]), in a box
-//! that repeats itself; Gear's predictor-corrector method of order 6 ([`motion`]); a lattice as the
-//! initial state ([`lattice`]); one force computation for each step and one before the first. The
-//! two programs differ in how they find the pairs of molecules that act on each other.
+//! The physics is SPLASH's:
 //!
-//! Where they differ from SPLASH: potential energies are added up while forces are computed, whose
-//! roots and exponentials they share, and so are those of the predicted positions; SPLASH computes
-//! them by a second walk over all pairs, and so do these where they share SPLASH's whole record of
-//! a [`Molecule`]. Velocities are drawn from a seeded
-//! generator, not read from a file. The virial is left out.
+//! - A polynomial holds the three atoms of a molecule together ([`intra`]).
+//! - Molecules act on each other by charges and exponentials up to a cut-off radius ([`inter`]).
+//! - The box repeats itself.
+//! - Gear's predictor-corrector method of order 6 moves the molecules ([`motion`]).
+//! - The initial state is a lattice ([`lattice`]).
+//! - Forces are computed once in each step, and once before the first.
+//!
+//! The two programs differ in how they find the pairs of molecules that act on each other.
+//!
+//! They differ from SPLASH in this. They add up potential energies while they compute forces, which
+//! need the same roots and exponentials. So these energies are those of the predicted positions.
+//! SPLASH takes a second walk over all pairs for them. So do these programs if they share SPLASH's
+//! whole record of a [`Molecule`]. Velocities come from a seeded generator, not from a file. The
+//! virial is left out.
 
 pub mod energy;
 pub mod inter;

@@ -1,10 +1,10 @@
 //! The water model of SPLASH's Water: its numbers, as `cnstnt` has them.
 //!
-//! A molecule is an oxygen atom and two hydrogen atoms, all of which move. Within a molecule they
-//! are held by a polynomial of fourth degree in the two bond lengths and the angle; between
-//! molecules acts a potential of the kind of Matsuoka, Clementi and Yoshimine (1976): each
-//! hydrogen atom has a positive charge, a point M near the oxygen atom has both negative ones, and
-//! atoms repel each other exponentially.
+//! A molecule is an oxygen atom and two hydrogen atoms, all of which move. A polynomial of fourth
+//! degree in the two bond lengths and the angle holds them together. Between molecules acts a
+//! potential like that of Matsuoka, Clementi and Yoshimine (1976). Each hydrogen atom has a
+//! positive charge, and a point M near the oxygen atom has both negative ones. Atoms repel each
+//! other exponentially.
 //!
 //! Units: length 1 angstrom, time 1 fs, mass 1 u; so energy is in u A^2 / fs^2 (1.66e-17 J).
 

@@ -1,4 +1,4 @@
-//! A molecule as SPLASH keeps it (`mol_dummy`): all of it in one record, which is shared.
+//! SPLASH's record of a molecule (`mol_dummy`), which is shared as a whole.
 
 use dhole::Share;
 

@@ -1,5 +1,5 @@
-//! How a molecule moves: Gear's predictor-corrector method of order 6 (`predic`, `correc`), the
-//! walls of the box (`bndry`) and what the motion weighs (`kineti`).
+//! The motion of a molecule: Gear's predictor-corrector method of order 6 (`predic`, `correc`), the
+//! walls of the box (`bndry`) and the kinetic energy (`kineti`).
 
 use dhole::Share;
 

@@ -1,4 +1,4 @@
-//! What a run found, and how the nodes put it together.
+//! The result of a run, and how the nodes add it up.
 
 use std::time::Duration;
 

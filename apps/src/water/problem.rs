@@ -1,4 +1,4 @@
-//! What is to be computed, and the box that follows from it.
+//! The parameters of a run, and the box that follows from them.
 
 use super::model::{
     CUTOFF, DENSITY, LARGEST_CUTOFF, MASSES, MOLECULE_MASS, TIME_STEP, UNIT_MASS_G,

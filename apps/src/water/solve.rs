@@ -1,4 +1,4 @@
-//! What the two programs' `main` have in common.
+//! The parts that the two programs' `main` functions share.
 
 use dhole::{Result, RunError, Worker};
 use serde_json::{Value, json};

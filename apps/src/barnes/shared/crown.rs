@@ -1,4 +1,5 @@
-//! The cells above the branches of all nodes, and the next division of space: node 0's part.
+//! The top tree, node 0's part of a step: the cells above the branches of all nodes, and the next
+//! division of space.
 
 use dhole::Worker;
 

@@ -1,4 +1,4 @@
-//! Bodies that have come to another node's part of space are handed on to it.
+//! Hands a body on to the node into whose part of space it has moved.
 
 use std::collections::BTreeMap;
 

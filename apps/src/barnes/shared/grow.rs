@@ -1,4 +1,4 @@
-//! A node builds the subtrees in its part of space.
+//! Builds the subtrees in a node's part of space.
 
 use std::ops::Range;
 

@@ -1,8 +1,8 @@
 //! Barnes-Hut over shared bodies and cells.
 //!
-//! What lazy release consistency suits best is that each object is written by one node in an
-//! interval and that nobody takes locks in the inner loops, so the tree is not built by inserting
-//! bodies under locks, as SPLASH-2 does, but by space (Shan and Singh 1998, their SPACE). A step:
+//! Lazy release consistency works best if one node writes each object in an interval, and the inner
+//! loops take no locks. So the tree is built by space (Shan and Singh 1998, their SPACE), and not
+//! by inserting bodies under locks as in SPLASH-2. A step:
 //!
 //! 1. [`grow`]: each node builds the subtrees over the cubes that lie wholly in its part of space,
 //!    and lists them. Barrier.
@@ -12,9 +12,9 @@
 //! 4. [`mod@run`], [`exchange`]: it moves these bodies, and hands on those that are now in another
 //!    node's part, under one lock for each such node. Barrier.
 //!
-//! A part of space is a range of keys, so a zone, which is a range of the tree's order, has
-//! nearly the same bodies, and most bodies stay where they are for many steps. Cells are taken
-//! from a pool of the node that writes them and are used again in the next step.
+//! A part of space is a range of keys, and a zone is a range of the tree's order. So the two have
+//! nearly the same bodies, and most bodies stay in their part for many steps. Each node takes the
+//! cells that it writes from a pool of its own, and reuses them in the next step.
 
 pub mod crown;
 pub mod exchange;

@@ -1,4 +1,4 @@
-//! The shared objects, and how they hang together.
+//! The shared objects, and the references between them.
 
 use dhole::{Ref, Refs, Row, Share};
 

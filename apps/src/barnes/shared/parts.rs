@@ -1,5 +1,5 @@
-//! How space is divided among the nodes that build the tree: node `n` has the keys from the
-//! `n`-th start to the next.
+//! The division of space among the nodes that build the tree: node `n` has the keys from the `n`-th
+//! start to the next.
 
 use std::ops::Range;
 

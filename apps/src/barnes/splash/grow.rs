@@ -1,4 +1,4 @@
-//! One node builds the tree (SPLASH's `maketree` and `hackcofm`).
+//! Builds the tree on one node (SPLASH's `maketree` and `hackcofm`).
 
 use dhole::{Refs, Worker};
 

@@ -1,12 +1,11 @@
-//! Barnes-Hut as the papers' programs shared it: the first SPLASH's, whose tree is one array of
-//! cells that are used anew in each step, and whose leaves are the bodies themselves.
+//! Barnes-Hut with the sharing of the papers' programs, that of the first SPLASH: the tree is one
+//! array of cells that every step reuses, and the leaves are the bodies themselves.
 //!
-//! Which program DOSA's authors took can be read out of their Table 6. Without write aggregation
-//! 582,533 objects were written in 3 steps, which is 131,072 bodies and 63,106 cells in each: 0.481
-//! cells to a body, and 1 / ln 8 is what an octree has whose leaves are single bodies. Only 6,906
-//! of the messages were not requests and replies, too few for the locks under which the parallel
-//! versions insert bodies: one processor built the tree, as Rice's own comparisons with message
-//! passing had it. A step:
+//! Table 6 of DOSA shows which program its authors took. Without write aggregation 582,533 objects
+//! were written in 3 steps. That is 131,072 bodies and 63,106 cells in each step: 0.481 cells a
+//! body. An octree whose leaves are single bodies has 1 / ln 8. Only 6,906 of the messages were no
+//! requests and replies, too few for the locks under which the parallel versions insert bodies. So
+//! one processor built the tree, as in Rice's own comparisons with message passing. A step:
 //!
 //! 1. [`grow`]: node 0 reads all bodies, in the order of their numbers, and writes the tree. All
 //!    others wait.
@@ -14,12 +13,12 @@
 //!    on the bodies in it, and writes them there. Barrier.
 //! 3. [`mod@run`]: it moves these bodies. Barrier.
 //!
-//! So a body is written twice in a step, as SPLASH writes it, and as TreadMarks' messages in the
-//! paper say; the barrier between is that of Rice's version for TreadMarks.
+//! So a step writes a body twice, as SPLASH does, and as TreadMarks' messages in the paper show.
+//! The barrier between is that of Rice's version for TreadMarks.
 //!
-//! A cell is where its number puts it, and numbers are given in the order in which bodies make
-//! cells necessary. So from step to step another place in space has it: what lies together on a
-//! node's pages was together once, and is read ahead all the same.
+//! The place of a cell follows from its number, and numbers are given in the order in which bodies
+//! need cells. So a number stands for another place in space from step to step. Cells together on a
+//! node's pages were together in some earlier step, and are read ahead all the same.
 
 pub mod grow;
 pub mod objects;

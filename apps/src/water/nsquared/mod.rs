@@ -1,7 +1,8 @@
-//! Every molecule looks at half of all others (SPLASH's Water).
+//! Water-nsquared: every molecule interacts with half of all others (SPLASH's Water).
 //!
-//! The molecules are divided among the nodes by their numbers. A node looks, for each of its own
-//! molecules, at the half of all that follow it, in a circle; so each pair is looked at once.
+//! The molecules are divided among the nodes by their numbers. For each of its own molecules, a
+//! node computes the pairs with the half of all that follow it, in a circle. So each pair is
+//! computed once.
 
 pub mod records;
 pub mod section;

@@ -1,4 +1,4 @@
-//! Water-nsquared over SPLASH's records: all that is known of a molecule is shared.
+//! Water-nsquared over SPLASH's records: all fields of a molecule are shared.
 //!
 //! A step, as SPLASH's (`mdmain`), with a barrier after each part:
 //!

@@ -1,5 +1,5 @@
-//! A section: molecules with consecutive numbers, and what follows from looking at all pairs of
-//! which one of them is the first.
+//! A section: molecules with consecutive numbers, and the sums over all pairs of which one of them
+//! is the first.
 
 use std::ops::Range;
 

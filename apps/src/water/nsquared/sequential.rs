@@ -1,4 +1,4 @@
-//! Water-nsquared as one would write it for one processor.
+//! Water-nsquared for one processor.
 
 use std::time::Instant;
 

@@ -1,7 +1,7 @@
 //! Water-nsquared over shared molecules.
 //!
-//! Shared is what others need: the positions of each molecule, and the sum of the forces on the
-//! molecules of each node. How molecules move is known to their node alone. A step:
+//! The fields that other nodes need are shared: the positions of each molecule, and the sum of the
+//! forces on the molecules of each node. Only a molecule's node knows its motion. A step:
 //!
 //! 1. Each node predicts its molecules' positions and shows them, and sets its sum of forces to
 //!    nothing. Barrier.
@@ -11,7 +11,7 @@
 //!    Barrier.
 //! 3. It corrects its molecules' motion by their sum.
 //!
-//! The sums depend on the order in which nodes take a lock, but for rounding only.
+//! The sums depend on the order in which nodes take a lock, by rounding only.
 
 use dhole::{Lock, Refs, Rows, Share, Worker};
 

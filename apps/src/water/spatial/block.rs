@@ -1,5 +1,4 @@
-//! A block: some cells, the molecules in them, and what follows from looking at the cells around
-//! them.
+//! A block: some cells, the molecules in them, and the sums over pairs with the cells around them.
 
 use super::grid::Grid;
 use crate::water::inter::Sites;

@@ -1,4 +1,4 @@
-//! The cells, which are each other's neighbours, and which node has which.
+//! The cells, the neighbours of each, and the cells of each node.
 
 use std::ops::Range;
 

@@ -1,16 +1,17 @@
-//! Every molecule looks at those in the cells around it (SPLASH-2's Water-spatial).
+//! Water-spatial: every molecule interacts with those in the cells around it (SPLASH-2's
+//! Water-spatial).
 //!
-//! The box is divided into cells that are not smaller than the cut-off radius, and cells are
-//! divided among the nodes in blocks. A node computes the forces on the molecules in its own
-//! cells, so that each pair is looked at twice, once from either side, and nobody adds to another
-//! node's forces. Molecules that leave a cell are handed on.
+//! The box is divided into cells that are not smaller than the cut-off radius, and the nodes share
+//! out the cells in blocks. A node computes the forces on the molecules in its own cells. So each
+//! pair is computed twice, once from either side, and no node adds to another's forces. A molecule
+//! that leaves its cell is handed on.
 //!
 //! A molecule is in the cell of its oxygen atom. As in SPLASH-2, cells that do not touch do not
-//! see each other, even where a hydrogen atom in one comes within the radius of a molecule in the
-//! other; the force is near nothing there.
+//! interact, even if a hydrogen atom in one is within the radius of a molecule in the other. The
+//! force is nearly zero there.
 //!
-//! Here all is looked at in an order that depends on the cells and the molecules' numbers alone, so
-//! that every division among nodes moves every molecule alike, bit for bit.
+//! The order of the computation depends on the cells and the molecules' numbers alone. So every
+//! division among nodes moves every molecule alike, bit for bit.
 
 pub mod block;
 pub mod grid;

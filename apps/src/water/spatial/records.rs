@@ -1,5 +1,5 @@
-//! Water-spatial over SPLASH's records: all that is known of a molecule is shared, and it changes
-//! hands where it is.
+//! Water-spatial over SPLASH's records: all fields of a molecule are shared, and a molecule that
+//! changes its node keeps its record.
 //!
 //! A step, as SPLASH-2's (`mdmain`), with a barrier after each part:
 //!
@@ -10,8 +10,9 @@
 //!    list to that of the other, each under the lock of the cell, and adds up the kinetic energy.
 //! 4. It reads the same records once more and adds up the potential energy (`poteng`).
 //!
-//! Molecules lie as `initia` makes them, along z first, and nodes have blocks as SPLASH-2 cuts
-//! them. So most pages have molecules of several nodes, which three times in a step are written.
+//! Molecules lie in memory as `initia` makes them, along z first, and nodes have blocks as SPLASH-2
+//! cuts them. So most pages hold molecules of several nodes, which write them three times in a
+//! step.
 
 use dhole::{Lock, Ref, Refs, Share, Worker};
 

@@ -1,4 +1,4 @@
-//! Water-spatial as one would write it for one processor.
+//! Water-spatial for one processor.
 
 use std::time::Instant;
 

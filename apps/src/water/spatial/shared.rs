@@ -1,8 +1,8 @@
 //! Water-spatial over shared molecules and cells.
 //!
-//! Shared is what others need: the positions of each molecule, and for each cell the list of the
-//! molecules in it, which is linked through them. How molecules move is known to the node that has
-//! their cell, until it hands them on. A step:
+//! The data that other nodes need are shared: the positions of each molecule, and for each cell the
+//! list of the molecules in it, which is linked through them. Only the node that has a molecule's
+//! cell knows its motion, until it hands the molecule on. A step:
 //!
 //! 1. Each node predicts its molecules' positions, shows them, and links the lists of its cells.
 //!    Barrier.
