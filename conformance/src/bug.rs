@@ -5,23 +5,23 @@ use dhole_protocol::group::GroupMessage;
 use dhole_protocol::objects::{ObjectsMessage, Ordered, PackedCalls, PackedResults};
 use dhole_protocol::{ArrayCommand, BarrierRound, Command, Message, News, Passage, Sent, SentDiff};
 
-/// What becomes of a message.
+/// The effect of a bug on a message.
 #[derive(Default, Debug)]
 pub struct Fate {
     /// It does not arrive.
     pub lost: bool,
-    /// Its payload is what the objects were allocated with.
+    /// Its payload has the bytes with which the objects were allocated.
     pub stale: bool,
-    /// Sender, receiver and body of a message that is sent as well.
+    /// Sender, receiver and body of a further message.
     pub more: Option<(NodeId, NodeId, Message)>,
 }
 
-/// A mistake planted between the protocols and the world: what the checker must be able to find.
+/// A bug planted between the protocols and the world, which the checker must find.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Bug {
-    /// One interval is missing from what a releaser tells.
+    /// A releaser leaves one interval out of its write notices.
     LoseInterval,
-    /// As above, and the releaser does not even claim to have seen it.
+    /// As above, and the releaser does not claim to have seen it.
     HideInterval,
     /// An invalid copy stays readable.
     SkipInvalidate,
@@ -29,7 +29,7 @@ pub enum Bug {
     SkipMakeClean,
     /// A reply carries the bytes that the object was allocated with.
     StaleReply,
-    /// A reply takes the bytes as they are where it should take the pre-image.
+    /// A reply takes the current bytes instead of the pre-image.
     SkipPreImage,
     /// A request is answered while the worker writes the object.
     AnswerAtOnce,
@@ -41,32 +41,32 @@ pub enum Bug {
     GrantTwice,
     /// A lock request is lost between the manager and the last holder.
     LoseForward,
-    /// Nobody hears of what is freed.
+    /// No node hears of freed objects.
     HideFreed,
-    /// A race is found and not told.
+    /// A race is found and not reported.
     KeepRace,
-    /// Intervals seem to have ended long before they did.
+    /// Intervals claim to have ended long before they did.
     BackdateIntervals,
-    /// Who is asked where it wrote does not answer.
+    /// A node that is asked where it wrote does not answer.
     LoseWrittenAt,
     /// A reply is lost.
     LoseReply,
     /// A reply lacks one of the objects that were asked for.
     LackObject,
-    /// A notice says of an array that only the first of some elements was written.
+    /// A notice of some elements of an array names only the first.
     ForgetRange,
-    /// A notice of elements makes more of the array invalid on those that hear it: nobody may
-    /// hear of what it lost, as if an array had one version.
+    /// A notice of elements makes more of the array invalid on the nodes that hear it. They cannot
+    /// learn who wrote that, as if an array had one version.
     WidenRange,
     /// A reply of elements carries one more than was asked for.
     WidenReply,
-    /// An object that came along with its owner is installed though it is stale.
+    /// A node installs an object that came with its owner, though it is stale.
     TakeStaleAlong,
-    /// A reply has one more object, which nothing in it owns.
+    /// A reply has one more object, which no object in it owns.
     SendUnowned,
-    /// The barrier's manager lets each node go when it arrives.
+    /// The barrier's manager lets each node depart when it arrives.
     DepartEarly,
-    /// A probe that has gone round once is taken for one that has confirmed its cycle.
+    /// A probe that has gone round once counts as one that has confirmed its cycle.
     SkipConfirmation,
     /// Probes are lost at managers.
     LoseProbe,
@@ -78,71 +78,72 @@ pub enum Bug {
     CountPermitTwice,
     /// A notification is lost.
     LoseNotify,
-    /// A node that a writer has to hear of is not asked.
+    /// The manager does not ask a node whose release the writer has to see.
     SkipSource,
-    /// A stall probe does not mind what is in flight.
+    /// A stall probe ignores messages in flight.
     ForgetTraffic,
-    /// A push is lost: no mistake, and no harm.
+    /// A push is lost. This is no bug and does no harm.
     LosePush,
-    /// A push says that it is newer than its bytes are.
+    /// A push claims a newer version than its bytes have.
     AdvancePush,
-    /// A comparison with a twin overlooks what was written.
+    /// A comparison with a twin overlooks a write.
     OverlookWrite,
-    /// An interval is told against one that its receiver has long forgotten.
+    /// An interval is sent as the difference from one that its receiver has forgotten.
     OldBase,
-    /// An interval is told against another one than it was made out with.
+    /// An interval is sent as the difference from another base than its own.
     WrongBase,
-    /// A question says of what is missed that it only lies beside.
+    /// A request marks a missed object as one that only lies on the page.
     MarkAllBeside,
     /// A flush is acknowledged before it is merged.
     AcknowledgeEarly,
-    /// A flush carries whole objects and not what was changed.
+    /// A flush carries whole objects instead of changed leaves.
     SkipTwin,
-    /// A flush says that its node had seen nothing of the others.
+    /// A flush claims that its node had seen nothing of the others.
     HideSeen,
-    /// A flush does not say when it was written.
+    /// A flush lacks the time of its writes.
     HideWhen,
-    /// A node says that it knows of outdated copies and keeps them.
+    /// A node acknowledges outdated copies and keeps them.
     KeepOutdated,
-    /// Every reply says to keep the copies, and no home knows of it.
+    /// Every reply lets the node keep the copies, and no home knows of it.
     KeepUntold,
-    /// A home does not look which leaves it wrote itself.
+    /// A home does not compare which leaves it wrote itself.
     SkipCompare,
     /// A flush of elements names one more than was written.
     WidenFlush,
     /// A copy of elements at home elsewhere stays over an acquire.
     SkipElementsInvalidate,
-    /// Nobody hears that an array is freed.
+    /// No node hears that an array is freed.
     HideFreedArray,
-    /// An answer lacks the last of the diffs that it should have.
+    /// A reply lacks the last of its diffs.
     LoseDiff,
-    /// A node whose memory is full does not say so at the barrier.
+    /// A node whose memory is full does not announce it at the barrier.
     HideFullMemory,
     /// Diffs are applied in the wrong order.
     ReorderDiffs,
     /// A twin is kept, and its page writable, after the diff was made.
     KeepTwin,
-    /// A process is not told what happened before it was started.
+    /// A process gets no write notices from before its start.
     HideFromProcess,
-    /// Whoever waits for a process, or for an operation elsewhere, is not told what happened there.
+    /// A node that waits for a process, or for an operation on another node, gets no write notices
+    /// from there.
     HideFromCaller,
-    /// An object elsewhere is not told what happened before it was used.
+    /// A call to an object on another node carries no write notices.
     HideFromObject,
-    /// Calls and their replies are bare though there is something to tell.
+    /// Calls and their replies take the fast path although there are write notices.
     BareDespiteNews,
-    /// Replicas are not told what happened before an operation.
+    /// An operation brings its replicas no write notices.
     HideFromReplicas,
-    /// Requests and replies do not say up to where the order had come for their senders.
+    /// Requests and replies do not carry how far their senders have followed the order.
     ForgetOrder,
-    /// A round of a barrier does not say that there is news.
+    /// A round of a barrier does not announce news.
     ForgetNews,
-    /// A node does not wait for what goes before the last round of a barrier.
+    /// A node sends the last round of a barrier without waiting for the one before.
     SkipRound,
-    /// A round of a barrier is taken for one of the next barrier as well.
+    /// A round of a barrier also counts for the next barrier.
     TakeOldRound,
-    /// A value of a collective does not bring what had been written before.
+    /// A value of a collective carries no write notices.
     HideFromCollective,
-    /// Whoever gives its value up the tree is answered at once.
+    /// A node that sends its value up the tree is answered at once.
     AnswerCollective,
     /// A value of a collective is lost.
     LoseCollective,
@@ -216,7 +217,7 @@ impl Bug {
         Bug::LoseCollective,
     ];
 
-    /// What becomes of a command.
+    /// The command, as the bug leaves it.
     pub fn command(self, command: Command) -> Option<Command> {
         match (self, command) {
             (Bug::SkipInvalidate, Command::Invalidate(_)) => None,
@@ -263,7 +264,7 @@ impl Bug {
         }
     }
 
-    /// What becomes of what a message about objects tells.
+    /// Removes write notices from a message about objects.
     fn hide(self, message: &mut ObjectsMessage) {
         match (self, message) {
             (Bug::BareDespiteNews, message) => bare(message),
@@ -293,7 +294,7 @@ impl Bug {
         }
     }
 
-    /// What becomes of what is multicast.
+    /// Changes a multicast.
     pub fn ordered(self, body: &mut Arc<Ordered>) {
         if let (Bug::HideFromReplicas, Ordered::Operate { news, .. }) = (self, Arc::make_mut(body))
         {
@@ -301,8 +302,8 @@ impl Bug {
         }
     }
 
-    /// What becomes of a message from `from`: it may be changed, sent to another node, lost, or
-    /// followed by one that nobody sent.
+    /// The effect on a message from `from`: the bug may change it, send it to another node, lose
+    /// it, or add a message that no node sent.
     pub fn message(self, from: NodeId, to: &mut NodeId, message: &mut Message) -> Fate {
         let mut fate = Fate::default();
         match (self, message) {
@@ -544,7 +545,7 @@ impl Bug {
         fate
     }
 
-    /// Changes the intervals against which others are told.
+    /// Changes the bases of intervals.
     fn change_bases(self, news: &mut News) {
         for interval in &mut news.intervals {
             if let Some(base) = &mut Arc::make_mut(interval).base {
@@ -609,7 +610,7 @@ fn no_news(nodes: usize) -> Box<News> {
     })
 }
 
-/// What a node says in round 1 that has waited for nothing.
+/// The round 1 of a node that has waited for nothing.
 fn round_1_of(said: &BarrierRound) -> BarrierRound {
     BarrierRound {
         round: 1,
@@ -619,7 +620,7 @@ fn round_1_of(said: &BarrierRound) -> BarrierRound {
     }
 }
 
-/// Leaves out what a call, or its reply, tells.
+/// Removes the write notices of a call, or of its reply.
 fn bare(message: &mut ObjectsMessage) {
     let bare = match message {
         ObjectsMessage::Request {

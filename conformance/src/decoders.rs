@@ -1,6 +1,5 @@
-//! Whatever turns bytes of somebody else into something, as functions of bytes that panic where a
-//! promise is broken: what fuzzers call (`fuzz`), and what the inputs are replayed with that they
-//! kept (`tests/decoders.rs`).
+//! The decoders of foreign bytes, as functions of bytes that panic if a promise is broken. Fuzzers
+//! call them (`fuzz`), and `tests/decoders.rs` replays the fuzzers' corpus with them.
 
 use std::sync::{Arc, OnceLock};
 
@@ -14,10 +13,10 @@ use dhole_model::{Coherence, Detector, NodeId, Oid};
 use dhole_net::decoders as net;
 use dhole_protocol::{Command, Event, Message, Protocol, Races, Unread, WorkerIs};
 
-/// A decoder: what it is called, and what takes any bytes.
+/// A decoder: its name, and a function that takes any bytes.
 pub type Decoder = (&'static str, fn(&[u8]));
 
-/// All of them.
+/// All decoders.
 pub const ALL: [Decoder; 12] = [
     ("message", message),
     ("deliveries", deliveries),
@@ -33,7 +32,7 @@ pub const ALL: [Decoder; 12] = [
     ("scene", scene),
 ];
 
-/// A message between protocols: one that is understood comes back from bytes as it was.
+/// A message between protocols. One that decodes is the same after encoding and decoding.
 fn message(bytes: &[u8]) {
     let Ok(message) = Message::decode(bytes) else {
         return;
@@ -44,8 +43,9 @@ fn message(bytes: &[u8]) {
     }
 }
 
-/// Messages that come to a node of three, each with its sender and length before it: each is taken
-/// or refused, and nothing is sent to nobody. The first byte says what the worker does meanwhile.
+/// Messages to a node of three, each with its sender and length before it. The node accepts or
+/// refuses each, and sends only to nodes of the run. The first byte decides what the worker does
+/// meanwhile.
 fn deliveries(bytes: &[u8]) {
     const NODES: usize = 3;
     let Some((&does, mut rest)) = bytes.split_first() else {
@@ -83,7 +83,7 @@ fn deliveries(bytes: &[u8]) {
     }
 }
 
-/// What another process tells of objects: it is learnt, or refused.
+/// The metadata of another process's objects. It is learnt, or refused.
 fn told(bytes: &[u8]) {
     // Ids are never used again, so that a cluster for each would use them up.
     static CLUSTER: OnceLock<Arc<Cluster>> = OnceLock::new();
@@ -118,7 +118,7 @@ fn graph(bytes: &[u8]) {
     let _ = lines(bytes).map(|lines| Graph::parse(&lines).is_ok());
 }
 
-/// A scene for the ray tracer.
+/// A scene of the ray tracer.
 fn scene(bytes: &[u8]) {
     let _ = lines(bytes).map(|lines| Scene::parse(&lines).is_ok());
 }

@@ -1,8 +1,9 @@
-//! The classic programs of a few lines, each with a question about what its reads may return.
+//! Litmus tests: the classic programs of a few lines, each with a question about what its reads may
+//! return.
 //!
-//! Every node runs a body over two shared cells, both 0 in the beginning, with random amounts of
-//! work between its steps, and leaves what it read in registers. A [`Litmus`] runs over many seeds;
-//! what came of them, and how often, is a [`Tally`].
+//! Every node runs a body over two shared cells, which begin as 0, with random work between its
+//! steps. It leaves the values that it read in registers. A [`Litmus`] runs over many seeds. A
+//! [`Tally`] counts its outcomes.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +12,7 @@ use dhole::{Lock, Ref, Result, RwLock, Semaphore, Share, Worker};
 
 use crate::{Platform, run};
 
-/// The shared cells, once their creators have said where they are.
+/// The shared cells, once their creators have published the references.
 #[derive(Clone, Copy, Share)]
 struct Cells {
     x: Option<Ref<u64>>,
@@ -31,9 +32,9 @@ pub enum Guard {
     OneRwLock,
     /// Every access to any cell holds the one permit of a semaphore.
     OnePermit,
-    /// All nodes meet between their two steps.
+    /// All nodes pass a barrier between their two steps.
     Barrier,
-    /// All nodes reduce something between their two steps, for all.
+    /// All nodes call a reduction for all between their two steps.
     AllReduce,
 }
 
@@ -57,7 +58,7 @@ pub enum Cell {
 }
 
 impl Player<'_, '_> {
-    /// Which part of the program this node plays, counted from 0.
+    /// The part of the program that this node plays, counted from 0.
     pub fn part(&self) -> usize {
         self.part
     }
@@ -106,7 +107,7 @@ impl Player<'_, '_> {
         Ok(value)
     }
 
-    /// Works for a random time, and meets the others where the guard says so.
+    /// Works for a random time, and synchronises as the guard says.
     pub fn between(&mut self) -> Result<()> {
         idle(self.w)?;
         match self.guard {
@@ -117,7 +118,7 @@ impl Player<'_, '_> {
     }
 }
 
-/// Works for next to no time or for some round trips; sometimes ends the borrow epoch meanwhile.
+/// Works for next to no time or for some round trips. Sometimes it ends the borrow epoch meanwhile.
 fn idle(w: &mut Worker<'_>) -> Result<()> {
     let most = [100, 20_000, 100_000][(w.random() % 3) as usize];
     w.work(w.random() % most);
@@ -136,13 +137,13 @@ fn see_some(w: &Worker<'_>, cells: [Ref<u64>; 2]) {
     }
 }
 
-/// What a register holds that nothing was read into.
+/// The value of a register into which nothing was read.
 pub const UNREAD: u64 = u64::MAX;
 
 /// A litmus program.
 #[derive(Clone, Copy)]
 pub struct Litmus {
-    /// What the literature calls it.
+    /// Its name in the literature.
     pub name: &'static str,
     /// Nodes.
     pub nodes: usize,
@@ -152,16 +153,16 @@ pub struct Litmus {
     pub body: fn(&mut Player<'_, '_>) -> Result<()>,
 }
 
-/// What many runs came to.
+/// The outcomes of many runs.
 pub struct Tally {
-    /// What is counted.
+    /// The name of the count.
     pub name: String,
-    /// How often each outcome came, and a seed of it.
+    /// The number of each outcome, and a seed of it.
     pub outcomes: BTreeMap<Vec<u64>, (usize, u64)>,
 }
 
 impl Litmus {
-    /// Runs the program once: what the registers hold then, and how the run failed if it did.
+    /// Runs the program once. Returns the registers, and the error if the run failed.
     pub fn once(
         &self,
         platform: &dyn Platform,
@@ -197,8 +198,8 @@ impl Litmus {
         (read, ran.map(drop).map_err(|error| error.to_string()))
     }
 
-    /// Allocates the cells where they are written first, or elsewhere: without synchronisation a
-    /// read asks the creator.
+    /// Allocates the cells on the node that writes them first, or on another: without
+    /// synchronisation a read asks the creator.
     fn cells(&self, w: &mut Worker<'_>, part: usize, seed: u64) -> Result<[Ref<u64>; 2]> {
         let cells = w.once(|w| Ok(w.alloc(Cells { x: None, y: None })))?;
         for cell in [Cell::X, Cell::Y] {
@@ -377,8 +378,8 @@ pub const COHERENCE: Litmus = Litmus {
     },
 };
 
-/// Reading and writing over: node 0 writes x three times, each time in an interval of its own;
-/// node 1 reads x, without a lock, and writes 10; then all meet and read it.
+/// Reading and overwriting. Node 0 writes x three times, each time in an interval of its own. Node
+/// 1 reads x, without a lock, and writes 10. Then all pass a barrier and read x.
 pub const OVERWRITING: Litmus = Litmus {
     name: "reading and writing over",
     nodes: 2,
@@ -426,8 +427,9 @@ pub const CAUSALITY: Litmus = Litmus {
     },
 };
 
-/// Collectives that go one way: node 0 writes x before a broadcast, after which the others read it;
-/// node 2 writes y before a reduce, after which node 0 reads it. Twice, for nodes run ahead.
+/// Collectives in one direction, twice, because nodes run ahead. Node 0 writes x before a
+/// broadcast, after which the others read it. Node 2 writes y before a reduction, after which node
+/// 0 reads it.
 pub const ONE_WAY: Litmus = Litmus {
     name: "collectives that go one way",
     nodes: 3,

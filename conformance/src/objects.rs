@@ -1,6 +1,6 @@
-//! Objects with operations under random schedules: the machines themselves, a network that delivers
-//! in any order, and an order of multicasts that each node follows at its own pace. What the
-//! workers see must be what one copy of everything would have shown them, in one order.
+//! Objects with operations under random schedules: the state machines, a network that delivers in
+//! any order, and an order of multicasts that each node follows at its own pace. There must be one
+//! order of all operations in which one copy of each object shows the workers what they saw.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -75,7 +75,7 @@ enum Act {
     Change(usize, Strategy),
 }
 
-/// What is wrong on purpose.
+/// A planted bug.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Planted {
     /// Nothing.

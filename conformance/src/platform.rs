@@ -1,4 +1,4 @@
-//! What programs run on.
+//! The machines on which the checks run.
 
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -18,21 +18,21 @@ use rand::{RngExt, SeedableRng};
 use crate::ports::Make;
 use crate::{Bug, Fate};
 
-/// Something that clusters run on.
+/// A kind of machine for the checks.
 pub trait Platform: Sync {
-    /// What it is called.
+    /// Its name.
     fn name(&self) -> String;
 
     /// A machine for one run.
     fn machine(&self, nodes: usize, seed: u64) -> Box<dyn Machine>;
 
-    /// The machines for one run, where each has one node of the cluster; none where one has all.
+    /// The machines for one run if each has one node of the cluster; none if one machine has all.
     fn machines(&self, _nodes: usize, _seed: u64) -> Vec<Box<dyn Machine + Send>> {
         Vec::new()
     }
 
-    /// How a cluster of so many nodes is set up. A platform over another one changes of its
-    /// settings what it is about, and nothing else.
+    /// The settings of a cluster of `nodes` nodes. A platform over another one changes only the
+    /// setting that it is about.
     fn settings(&self, nodes: usize) -> Settings {
         Settings {
             suspect_after: Duration::from_millis(50),
@@ -41,7 +41,7 @@ pub trait Platform: Sync {
         }
     }
 
-    /// How objects are kept consistent unless their allocation says otherwise.
+    /// The protocol of objects whose allocation names no other.
     fn coherence(&self) -> Coherence {
         self.settings(1).coherence
     }
@@ -247,7 +247,7 @@ impl<P: Platform> Platform for Impatient<P> {
     }
 }
 
-/// Another platform, whose nodes store objects at the same place.
+/// Another platform whose nodes store objects at the same place.
 #[derive(Clone, Copy, Debug)]
 pub struct Placed<P>(pub P);
 
@@ -297,7 +297,7 @@ impl<P: Platform> Platform for Under<P> {
     }
 }
 
-/// Another platform, whose nodes learn so that all have reached a barrier.
+/// Another platform with this kind of barriers.
 #[derive(Clone, Copy, Debug)]
 pub struct Meeting<P>(pub P, pub Barriers);
 
@@ -322,7 +322,7 @@ impl<P: Platform> Platform for Meeting<P> {
     }
 }
 
-/// Another platform, on which accesses are detected so.
+/// Another platform with this detector.
 #[derive(Clone, Copy, Debug)]
 pub struct Detected<P>(pub P, pub Detector);
 
@@ -347,7 +347,7 @@ impl<P: Platform> Platform for Detected<P> {
     }
 }
 
-/// Another platform, with a mistake planted between its nodes.
+/// Another platform with a bug planted between its nodes.
 #[derive(Clone, Copy, Debug)]
 pub struct Tampered<P> {
     /// Where the nodes run.

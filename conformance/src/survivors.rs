@@ -1,10 +1,10 @@
-//! Objects in a simulated cluster of which nodes crash: the whole engine, with its groups, under
-//! seeds of jitter, loss, crashes, migration and changes of representation. What the workers see
-//! must be what one copy of each object would have shown them, in one order; what was lost with a
-//! node stays lost, and is named.
+//! Objects in a simulated cluster whose nodes crash: the whole engine, with its groups, under seeds
+//! of jitter, loss, crashes, migration and changes of strategy. There must be one order of all
+//! operations in which one copy of each object shows the workers what they saw. An object that was
+//! lost with a node stays lost, and the error names the node.
 //!
-//! What became of a call that was cut short is not known: it may have happened at any time after,
-//! or never. So it stays open in the history, and its worker goes on as another one.
+//! The outcome of an interrupted call is unknown: it may have happened at any later time, or never.
+//! So it stays open in the history, and its worker goes on as another one.
 
 use std::sync::{Mutex, PoisonError};
 

@@ -1,4 +1,5 @@
-//! What is asked of other processes, where it comes as it rarely does.
+//! Requests to other processes in rare situations: a node's program only calls, ports have no room,
+//! or service threads never wake.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -1,4 +1,4 @@
-//! What fuzzers kept, replayed: every input that led somewhere new, and every finding.
+//! Replays the corpus of the fuzzers: every input that reached new code, and every finding.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
-//! A malicious peer over every port. What it says about pages in a run that keeps objects
-//! consistent, and about objects that nobody can have, is refused before anything is done or kept
-//! for it, and the run ends everywhere.
+//! A malicious peer over every port. A node refuses its messages about pages in a run over objects,
+//! and its write notices of objects that cannot exist. It does so before it does or keeps anything
+//! for them, and the run ends on every node.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,4 +1,4 @@
-//! Who reads a replica, or starts an operation, looks for what others have written.
+//! A node that reads a replica, starts an operation or writes a replica polls its port.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,5 +1,5 @@
-//! The suite of ports finds what is planted in ports, and in what is said over them: a mistake that
-//! no check finds shows that a check is missing.
+//! The suite of ports finds every bug that is planted in ports and in messages over them. A bug
+//! that no check finds shows that a check is missing.
 
 use std::time::Duration;
 

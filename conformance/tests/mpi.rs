@@ -1,5 +1,4 @@
-//! The port over MPI between processes that `mpirun` starts: this very program, once more, for
-//! each of them.
+//! The port over MPI between processes that `mpirun` starts. Each of them is this test program.
 //!
 //! ```text
 //!     the test --- mpirun -n 4 ---+--- role, as node 0

@@ -1,4 +1,4 @@
-//! What a group orders goes to all at once, where the port sends to all as easily as to one.
+//! An ordered broadcast is one frame to all, if the port sends to all as easily as to one.
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,4 +1,4 @@
-//! Objects with operations: what workers see has an order, whatever the schedule.
+//! Objects with operations: one order explains what the workers see, whatever the schedule.
 
 use conformance::objects::{Planted, Shape, run};
 use conformance::seeds;

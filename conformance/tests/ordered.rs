@@ -1,5 +1,5 @@
-//! Writes of replicated objects between processes, which mostly come alone, where now and then a
-//! port has no room, objects change how they are kept, and there is something to tell.
+//! Writes of replicated objects between processes. Most are single writes. Now and then a port has
+//! no room, an object changes its strategy, or there are write notices to carry.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};

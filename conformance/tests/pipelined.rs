@@ -1,5 +1,5 @@
-//! Calls that are started between processes while the node that is to execute them is held up, so
-//! that they wait for each other and go together.
+//! Calls between processes that are started while the executing node is held up. So they wait for
+//! each other and form batches.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};

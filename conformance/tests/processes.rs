@@ -1,5 +1,4 @@
-//! The suite between processes: everything that nodes tell each other goes through sockets as
-//! bytes.
+//! The suite between processes: every message passes through sockets as bytes.
 
 conformance::suite!(tcp, conformance::OverTcp);
 conformance::suite!(

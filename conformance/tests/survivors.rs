@@ -1,4 +1,5 @@
-//! Objects in clusters that lose nodes: what workers see has an order, and what is lost is named.
+//! Objects in clusters that lose nodes: one order explains what workers see, and errors name what
+//! is lost.
 
 use conformance::seeds;
 use conformance::survivors::{Planted, Shape, run};

@@ -1,4 +1,4 @@
-//! Mistakes planted between live nodes are caught by litmus tests and by the oracle.
+//! Litmus tests and the oracle catch bugs that are planted between live nodes.
 
 use conformance::litmus::{
     CAUSALITY, COHERENCE, Guard, Litmus, MESSAGE_PASSING, STORE_BUFFERING, UNREAD,

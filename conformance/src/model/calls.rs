@@ -1,9 +1,9 @@
 //! Objects with operations beside references: counters that nodes call, as the engine calls them,
-//! and what is handed over through them.
+//! and references that nodes hand over through them.
 //!
-//! Multicasts have one order, which each node follows at its own pace; those of one node keep
-//! theirs. The ghosts are [`Operations`]: whoever executes an operation must see what happened
-//! before those that were executed on its object before.
+//! Multicasts have one order, which each node follows at its own pace. The order keeps that of each
+//! node's own multicasts. The ghosts are [`Operations`]: a node that executes an operation must see
+//! everything that happened before the object's earlier operations.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::hash::{Hash, Hasher};

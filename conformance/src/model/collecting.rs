@@ -1,4 +1,5 @@
-//! Collectives: a worker calls one, combines what came, and gives it on, as the engine does.
+//! Collectives in the model: a worker calls one, combines the values that arrive, and passes the
+//! result on, as the engine does.
 
 use dhole_protocol::{CollectiveEvent, CollectiveKind, Event, children, parent};
 

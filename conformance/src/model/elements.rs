@@ -1,4 +1,4 @@
-//! The elements of a program's array, each kept and checked like an object of its own.
+//! The elements of a program's array. The model keeps and checks each like an object of its own.
 
 use dhole_model::{CallSite, Coherence, Elements, NodeId, Oid, OidRange};
 use dhole_protocol::{

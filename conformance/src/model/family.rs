@@ -1,4 +1,4 @@
-//! What pushes, flushes and merges do to a node, as the engine does it.
+//! The effects of pushes, flushes and merges on a node, as in the engine.
 
 use dhole_model::{CallSite, NodeId, Oid, VectorTime};
 use dhole_protocol::{Changed, Command, Commands, Flushed, FlushedAt, Message, Pushed, Sent};

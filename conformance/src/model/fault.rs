@@ -1,4 +1,4 @@
-/// What must not happen in any run; each is a property that the checker tries to refute.
+/// A property that fails. The checker tries to refute each of these properties.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Fault {
     /// A read returned a value that an overwriting write had replaced before, in the order of
@@ -10,9 +10,9 @@ pub enum Fault {
     LeftBarrierEarly,
     /// Bytes or handles were touched while the worker's state forbids it.
     Presence,
-    /// A command asked the heap for what it cannot do.
+    /// A command asked the heap for something impossible.
     Heap,
-    /// A protocol refused what a sound cluster did.
+    /// A protocol refused a message or event of a correct cluster.
     Refused,
     /// A protocol panicked.
     Panicked,
@@ -24,15 +24,15 @@ pub enum Fault {
     Undecided,
     /// A node was told that an object is freed, and nobody had freed it.
     PhantomFree,
-    /// A race was told of two writes that are ordered, or that nobody made.
+    /// A race was reported for two writes that are ordered, or that no node made.
     PhantomRace,
-    /// All have finished, and nobody has told of a race.
+    /// All have finished, and a race was not reported.
     UntoldRace,
     /// Two copies of a counter were written by different operations at one place of its order.
     OtherOrder,
-    /// All have finished, and no one order of all operations explains what they told.
+    /// All have finished, and no order of all operations explains their results.
     NoOrder,
-    /// The program claims to be race-free and is not: a mistake in the program.
+    /// The program claims to be free of races and is not: a mistake in the program.
     Race,
 }
 
@@ -82,14 +82,14 @@ impl Fault {
     }
 }
 
-/// What must be possible in some run of a program, or the exploration would prove little.
+/// An event that some run of a program must show, or the exploration would prove little.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Sight {
     /// A pushed copy waits to be read.
     Pushed,
     /// A flush waits for the call of the home's worker.
     FlushDeferred,
-    /// A home says that copies which a node keeps are outdated.
+    /// A home announces that kept copies are outdated.
     Outdated,
     /// A request waits for the owner's next call.
     Deferred,
@@ -99,7 +99,7 @@ pub enum Sight {
     Invalidated,
     /// A copy stays writable when its interval ends: its node alone writes it.
     Exclusive,
-    /// Two messages between the same nodes are on their way, so that one may overtake the other.
+    /// Two messages between the same nodes are in flight, so that one may overtake the other.
     Overtaking,
     /// A lock's manager passes a request on.
     Forwarded,
@@ -107,29 +107,30 @@ pub enum Sight {
     Deadlock,
     /// A node that asks for an object is told that it is freed.
     Gone,
-    /// A node tells of a race.
+    /// A node reports a race.
     Race,
-    /// A probe is on its way.
+    /// A probe is in flight.
     Probe,
     /// All nodes have reported what they have seen, so that there is a floor.
     Floor,
-    /// A record that stands for several intervals is told.
+    /// A record that stands for several intervals is sent.
     Compacted,
-    /// An interval is told against an earlier one.
+    /// An interval is sent as the difference from an earlier one.
     Reduced,
-    /// An object is asked for only because it lies beside a missed one.
+    /// A node requests an object only because it lies on the page of a missed one.
     AskedBeside,
-    /// What was asked for because it lies beside is all left out of a reply.
+    /// A reply leaves out all objects that were requested so.
     LeftOut,
-    /// A node says in a round that it is at a barrier.
+    /// A node announces in a round that it is at a barrier.
     Round,
-    /// It says so of a barrier that its receiver has not reached, for it waits at the one before.
+    /// It announces a barrier that its receiver has not reached: the receiver waits at the one
+    /// before.
     RoundAhead,
-    /// It says so, and that there is news.
+    /// It announces that, and news.
     RoundOfNews,
-    /// A value of a collective is on its way.
+    /// A value of a collective is in flight.
     Collective,
-    /// A value of a collective is on its way to a node that has not left the one before.
+    /// A value of a collective is in flight to a node that has not left the one before.
     Early,
 }
 

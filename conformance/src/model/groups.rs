@@ -1,5 +1,5 @@
-//! Every run of a small totally ordered group: broadcasts, messages in any order, one crash at any
-//! moment, which each survivor hears of at any later one.
+//! The model of a totally ordered group. It explores every run: broadcasts, messages in any order,
+//! and one crash at any moment. Each survivor hears of the crash at any later one.
 
 use std::fmt;
 

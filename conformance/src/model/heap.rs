@@ -1,9 +1,9 @@
-//! One node's objects as the protocol's commands shape them, and the rules of who may touch
-//! them when.
+//! The abstract heap of one node. The protocol's commands change it, and rules say when the worker
+//! may touch which bytes.
 
 use crate::model::{Fault, WriteId};
 
-/// What the worker is doing, as the heap has to know it.
+/// The worker's state, as far as the heap needs it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Presence {
     /// Running the program: any `&T` may live, or one set of `&mut`.
@@ -23,9 +23,8 @@ struct Copy {
     pre_image: Option<WriteId>,
 }
 
-/// One node's copies. Every method that the protocol's commands lead to returns
-/// [`Fault::Presence`] when the worker's state forbids it and [`Fault::Heap`] when it makes no
-/// sense.
+/// One node's copies. Every method for a command of the protocol returns [`Fault::Presence`] if the
+/// worker's state forbids it, and [`Fault::Heap`] if it is impossible.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Heap {
     copies: Vec<Option<Copy>>,

@@ -1,4 +1,4 @@
-//! What happened before what, by vector clocks that the protocol knows nothing of.
+//! The happens-before order of a run, by vector clocks that the protocol does not know.
 
 use dhole_protocol::{Race, RacingWrite};
 

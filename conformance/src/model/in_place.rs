@@ -1,4 +1,4 @@
-//! What the engine does in the rounds of barriers where nobody has news, in place of the events.
+//! The engine's work in the rounds of barriers without news, which it does in place of the events.
 
 use dhole_protocol::{Command, Commands, Event, Message, Protocol};
 

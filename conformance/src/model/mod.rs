@@ -1,23 +1,23 @@
-//! Every run of a small program, checked.
+//! The model: explores every run of a small program, and checks it.
 //!
-//! A [`Program`] gives each node a list of [`Op`]s. A [`Cluster`] runs it on real protocol
-//! machines, each with an abstract heap that is driven by the protocol's commands just as the
-//! engine drives the real one, over a network that delivers messages in any order. Everything
-//! that can happen next is an [`Action`]; [`explore`] takes all of them from every state.
+//! A [`Program`] gives each node a list of [`Op`]s. A [`Cluster`] runs it on the protocol machines
+//! of live nodes, over a network that delivers messages in any order. Each machine has an abstract
+//! heap, which carries out the protocol's commands as the engine does with the real heap. An
+//! [`Action`] is a step that can come next. [`explore`] takes all actions from every state.
 //!
-//! What must hold is watched by ghosts that know nothing of the protocol: a vector clock for
-//! each node and each write ([`History`]), the holder of each lock, the arrivals at each barrier,
-//! the true wait-for graph. The first thing that goes wrong is a [`Fault`], the name of a
-//! property; the path to it is printed.
+//! Ghosts check the properties, and know nothing of the protocol: a vector clock for each node and
+//! each write ([`History`]), the holder of each lock, the arrivals at each barrier, the true
+//! wait-for graph. The first property that fails is a [`Fault`]. The exploration prints the path to
+//! it.
 //!
-//! Objects with operations ([`Op::Call`]) are the machines that run, too; what is multicast has one
-//! order, which each node follows at its own pace.
+//! Objects with operations ([`Op::Call`]) use the state machines of live nodes too. Multicasts have
+//! one order, which each node follows at its own pace.
 //!
-//! Pages, under TreadMarks, have a model of their own: [`pages`]; so have totally ordered groups:
-//! [`groups`].
+//! Two models stand by themselves: pages under TreadMarks ([`pages`]), and totally ordered groups
+//! ([`groups`]).
 //!
-//! A [`Bug`](crate::Bug) planted in the messages or commands must be caught: a checker that finds
-//! nothing has to show that it would.
+//! The checks must catch each [`Bug`](crate::Bug) that is planted in messages or commands. A
+//! checker that finds nothing has to show that it would.
 
 mod calls;
 mod cluster;

@@ -8,7 +8,7 @@ use crate::model::WriteId;
 use crate::model::calls::Order;
 use crate::model::sealed::Sealed;
 
-/// A message on its way, with the objects' values that are its payload.
+/// A message in flight, with the values of the objects in its payload.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Parcel {
     /// The sender.

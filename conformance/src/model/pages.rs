@@ -1,8 +1,8 @@
-//! Every run of a small program over *pages*: TreadMarks, explored as [`Cluster`](super::Cluster)
-//! explores objects.
+//! The model of pages under TreadMarks. It explores every run of a small program, as
+//! [`Cluster`](super::Cluster) does over objects.
 //!
-//! A page has two words, each with the number of the last write of it. Programs are free of
-//! races, so what is read must be what was written last.
+//! A page has two words, each with the number of its last write. Programs are free of races, so a
+//! read must return the last write.
 
 use std::collections::BTreeMap;
 use std::fmt;

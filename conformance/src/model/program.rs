@@ -106,7 +106,7 @@ impl Objects {
     }
 }
 
-/// A program for a few nodes, and what is true of it.
+/// A program for a few nodes, and the properties that it has.
 #[derive(Clone, Debug)]
 pub struct Program {
     /// What the program is called.
@@ -117,7 +117,7 @@ pub struct Program {
     /// say when; [`None`] is a place in a row of zeros, which node 0 allocated and nobody has a
     /// copy of.
     pub objects: Vec<Option<u8>>,
-    /// How the objects are kept consistent.
+    /// The protocol of the objects.
     pub coherence: Coherence,
     /// Objects of the program that are leaves of one shared object: 1, or more where nodes write
     /// different parts of it.
@@ -128,7 +128,8 @@ pub struct Program {
     pub owned: Vec<(u8, u8)>,
     /// Counters with operations, and where each is kept at first.
     pub counters: Vec<Strategy>,
-    /// What its operations tell is looked at: it does nothing but call counters.
+    /// Whether the results of its operations are checked as a litmus test: the program only calls
+    /// counters.
     pub litmus: bool,
     /// No two nodes access an object at once, one of them writing.
     pub race_free: bool,
@@ -136,7 +137,7 @@ pub struct Program {
     pub deadlock_free: bool,
     /// What the protocols do about races.
     pub races: Races,
-    /// Messages about a wait that has lasted long may come this often, at any time.
+    /// The number of times that a wait may seem long, at any time.
     pub impatience: u8,
     /// How many intervals the nodes log before they collect or compact them.
     pub limits: LogLimits,

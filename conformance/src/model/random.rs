@@ -1,4 +1,4 @@
-//! Small programs that a seed decides.
+//! Generates small programs from a seed.
 
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
@@ -6,7 +6,7 @@ use rand::{RngExt, SeedableRng};
 use crate::model::Op::{self, *};
 use crate::model::Program;
 
-/// What random programs are like.
+/// The shape of random programs.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
     /// Nodes.

@@ -1,5 +1,4 @@
-//! Read-write locks, semaphores and conditions: what programs do with them, and the ghosts that
-//! watch it.
+//! Read-write locks, semaphores and conditions in the model, and the ghosts that watch them.
 
 use dhole_model::CallSite;
 use dhole_protocol::{ConditionId, Event, Passage, RwLockId, SemaphoreId};

@@ -1,4 +1,4 @@
-//! Who really waits for whom: the wait-for graph as an outsider sees it.
+//! The true wait-for graph, as an outsider sees it.
 
 use dhole_protocol::BarrierId;
 

@@ -1,4 +1,4 @@
-//! What a worker does by itself: it accesses what it may, and begins and ends its calls.
+//! The steps of a worker: it accesses what it may, and begins and ends its calls.
 
 use dhole_model::{CallSite, Coherence, Oid, OidRange};
 use dhole_protocol::{BarrierId, CollectiveEvent, Event, Unread};

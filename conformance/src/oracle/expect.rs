@@ -1,4 +1,4 @@
-//! The plain sequential run, and the proof that its order does not matter.
+//! The plain sequential run, and the check that its order does not matter.
 
 use std::collections::BTreeMap;
 

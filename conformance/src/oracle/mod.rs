@@ -1,9 +1,9 @@
-//! Random programs against a plain sequential run.
+//! Random programs, checked against a plain sequential run.
 //!
 //! A seed decides a [`Program`]: phases that end at barriers, in which the nodes allocate, link,
 //! walk, read, write and add to objects and rows. In each phase an object belongs to one node, or
-//! is only read, or is only added to under its lock. So the program is free of races and
-//! everything that a node reads is decided; [`expected`] says what it is, and [`execute`] must
+//! is only read, or is only added to under its lock. So the program is free of races, and every
+//! value that a node reads is determined. [`expected`] computes these values, and [`execute`] must
 //! find the same on any platform.
 
 mod execute;

@@ -1,4 +1,4 @@
-//! Ports with mistakes: what the suite must be able to find, over every port.
+//! Ports with planted bugs, which the suite must find over every port.
 
 use std::cell::Cell;
 use std::sync::Mutex;
@@ -10,7 +10,7 @@ use dhole_net::{Layer, Loss, Port, SendError};
 
 use super::Make;
 
-/// A mistake of a port, or of who calls, answers, fetches and stores over it.
+/// A bug of a port, or of the calls, answers, fetches and stores over it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mistake {
     /// A frame is lost.

@@ -1,13 +1,12 @@
-//! One suite for every port: whatever carries frames between nodes, this is what it must do.
+//! The suite for ports: the checks that every port must pass.
 //!
 //! ```
 //! conformance::port_suite!(local, conformance::ports::local);
 //! # fn main() {}
 //! ```
 //!
-//! A check gets all ports of a cluster, each of which a thread of its own uses, as a process would.
-//! What one node does in an [`exchange`] can also be run by a process of its own, as under
-//! `mpirun`.
+//! A check gets all ports of a cluster. A thread of its own uses each, as a process would. The part
+//! of one node in an [`exchange`] can also run as a process of its own, as under `mpirun`.
 
 mod clusters;
 mod ending;

@@ -1,4 +1,4 @@
-//! Values that all nodes have a part in.
+//! Collectives: values to which all nodes contribute.
 
 use dhole::{CollectiveError, MOST_COLLECTIVE_BYTES, SyncError};
 use dhole::{Counters, Error, Lock, MessageKind, Ref};

@@ -1,4 +1,4 @@
-//! What things cost in messages: exact, whatever carries them.
+//! Exact message counts, the same on every machine.
 
 use dhole::Coherence::Lazy;
 use dhole::{Barriers, Counters, Lock, MessageKind, Own, Ref, Result, Share, Worker};

@@ -1,4 +1,4 @@
-//! What goes wrong ends on every node, with an error that says what, where and who.
+//! Failures: a run ends on every node, with an error that names what, where and which node.
 
 use dhole::{Error, Lock, SyncError};
 use dhole_node::RunError;

@@ -1,15 +1,14 @@
-//! Checks that every platform must pass.
+//! The checks that every platform must pass.
 //!
-//! Each is a function that panics when what its name says is not so. [`suite!`](crate::suite!)
-//! makes a test of each of them for a platform:
+//! Each check is a function that panics if its name is not true. [`suite!`](crate::suite!) makes a
+//! test of each for a platform:
 //!
 //! ```
 //! conformance::suite!(threads, conformance::OnThreads);
 //! # fn main() {}
 //! ```
 //!
-//! The checks use nothing but shared objects and what a run returns, so they hold between
-//! processes as well.
+//! The checks use only shared objects and the results of runs, so they also hold between processes.
 
 mod arrays;
 mod calls;

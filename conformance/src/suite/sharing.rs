@@ -1,4 +1,4 @@
-//! When what one node writes is seen by another.
+//! Visibility: when a node sees another's write.
 
 use dhole::{Coherence, Lock, RaceReport, Ref, Result, Share, Worker};
 

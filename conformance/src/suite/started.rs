@@ -1,4 +1,4 @@
-//! Processes that are started on nodes during a run.
+//! Processes that a run starts on nodes.
 
 use dhole::{
     Lock, NodeId, Object, ProcessError, Ref, Refusal, Result, RunError, Worker, anywhere, on, op,

@@ -1,5 +1,5 @@
-//! A checker that finds nothing proves nothing unless it would find something: each planted bug
-//! is caught, and by the property that is there to catch it.
+//! The checker catches each planted bug, by the property that is there for it. A checker that finds
+//! nothing proves nothing unless it would find something.
 
 use conformance::Bug;
 use conformance::model::{Fault, programs::*};

@@ -1,5 +1,5 @@
-//! Interval records that are dropped or made fewer between barriers: every run of small programs
-//! whose nodes have no patience with long logs.
+//! Interval records that are dropped or compacted between barriers: every run of small programs
+//! whose nodes keep short logs.
 
 use conformance::Bug;
 use conformance::model::{Fault, Sight, programs::*};

@@ -1,4 +1,5 @@
-//! Freed objects: nobody that knows of it gets one, and nobody waits for one for ever.
+//! Freed objects: a node that knows of the freeing gets no object, and no node waits for one for
+//! ever.
 
 use conformance::model::{Sight, programs::*};
 use dhole::Races;

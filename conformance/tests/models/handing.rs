@@ -1,5 +1,5 @@
-//! References handed over through objects with operations: every run of small programs, however
-//! the objects are kept, and while they move.
+//! References handed over through objects with operations: every run of small programs, under each
+//! strategy, also while the objects move.
 
 use conformance::Bug;
 use conformance::model::{Fault, Sight, programs::*};

@@ -1,4 +1,4 @@
-//! Races under the lazy protocol: found if and only if nothing orders two writes.
+//! Races under the lazy protocol: a race is reported if and only if nothing orders two writes.
 
 use conformance::Bug;
 use conformance::model::{Cluster, Fault, Program, Sight, explore, programs::*};

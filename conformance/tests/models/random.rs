@@ -1,4 +1,4 @@
-//! Programs that nobody thought of: a seed decides the program, and every run of it is explored.
+//! Random programs: a seed decides the program, and every run of it is explored.
 
 use std::ops::Range;
 

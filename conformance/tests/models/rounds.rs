@@ -1,5 +1,4 @@
-//! Barriers that begin with rounds where no node is expected to have news: every run of small
-//! programs.
+//! Dissemination barriers: every run of small programs, with and without news.
 
 use conformance::Bug;
 use conformance::model::{Fault, Program, Sight, programs::*};

@@ -1,4 +1,4 @@
-//! Nodes that share and combine values, and what they have written before.
+//! Programs with collectives: nodes share and combine values, and read what others wrote before.
 
 use dhole_protocol::CollectiveKind::{self, AllReduce, Broadcast as FromFirst, Reduce};
 

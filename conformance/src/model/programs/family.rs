@@ -1,5 +1,5 @@
-//! What the update and home protocols do that the lazy one does not: pushes, leaves, copies that
-//! are kept, and changes of the protocol.
+//! Programs for the `update` and `home` protocols: pushes, leaves, copies that are kept, and
+//! changes of the protocol.
 
 use dhole_model::Coherence;
 

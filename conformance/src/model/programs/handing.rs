@@ -1,4 +1,4 @@
-//! References that are handed over through objects with operations.
+//! Programs that hand references over through objects with operations.
 
 use dhole_protocol::objects::Strategy;
 

@@ -1,4 +1,4 @@
-//! Objects and arrays that are allocated and freed while others use them.
+//! Programs that allocate and free objects and arrays while other nodes use them.
 
 use crate::model::Op::{self, *};
 use crate::model::programs::locked;

@@ -1,5 +1,5 @@
-//! Litmus tests over two counters with operations, each kept as one copy or replicated. Whatever
-//! their operations tell, one order of all of them must explain it.
+//! Litmus tests over two counters with operations, each one copy or replicated. One order of all
+//! operations must explain their results.
 
 use dhole_protocol::objects::Strategy;
 
@@ -23,25 +23,25 @@ fn get(counter: u8) -> Op {
     Call(counter, Do::Read)
 }
 
-/// Who wrote one counter reads the other.
+/// Each node writes one counter and reads the other.
 pub fn store_buffering(kept: [Strategy; 2]) -> Program {
     let nodes = vec![vec![set(0), get(1)], vec![set(1), get(0)]];
     litmus("store buffering", kept, nodes)
 }
 
-/// Who sees the second write sees the first.
+/// A node that sees the second write sees the first.
 pub fn message_passing(kept: [Strategy; 2]) -> Program {
     let nodes = vec![vec![set(0), set(1)], vec![get(1), get(0)]];
     litmus("message passing", kept, nodes)
 }
 
-/// The same where who writes secondly has only seen the first write.
+/// The same, with a second writer that has only seen the first write.
 pub fn passed_on(kept: [Strategy; 2]) -> Program {
     let nodes = vec![vec![set(0)], vec![get(0), set(1)], vec![get(1), get(0)]];
     litmus("write to read causality", kept, nodes)
 }
 
-/// Two who read do not see two writes in two orders.
+/// Two readers do not see two writes in two orders.
 pub fn independent_reads(kept: [Strategy; 2]) -> Program {
     let nodes = vec![
         vec![set(0)],

@@ -1,4 +1,4 @@
-//! Elements of one array.
+//! Programs over the elements of one array.
 
 use crate::model::Op::{self, *};
 use crate::model::programs::locked;

@@ -1,4 +1,4 @@
-//! Objects and elements that nodes race for.
+//! Programs with races for objects and elements.
 
 use crate::model::Op::*;
 use crate::model::programs::locked;

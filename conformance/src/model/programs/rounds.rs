@@ -1,4 +1,4 @@
-//! Barriers at which nodes have news, or none.
+//! Programs with barriers, with and without news.
 
 use crate::model::Op::*;
 use crate::model::Program;

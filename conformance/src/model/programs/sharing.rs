@@ -1,4 +1,4 @@
-//! Objects that nodes read and write in an order that locks and barriers make.
+//! Programs without races: locks and barriers order all reads and writes.
 
 use crate::model::Op::*;
 use crate::model::Program;

@@ -1,5 +1,5 @@
-//! What travels together: objects fetched in one round, those of one page, those that one owns, and
-//! intervals told against each other.
+//! Programs whose data travel together: objects fetched in one round, those of one page, those that
+//! one owns, and intervals sent as differences.
 
 use crate::model::Op::*;
 use crate::model::programs::locked;

@@ -1,4 +1,4 @@
-//! Read-write locks, semaphores and conditions.
+//! Programs with read-write locks, semaphores and conditions.
 
 use crate::model::Op::{self, *};
 use crate::model::Program;

@@ -1,4 +1,4 @@
-//! Waits that end, and waits that do not.
+//! Programs whose waits end, and programs whose waits do not.
 
 use crate::model::Op::*;
 use crate::model::Program;
