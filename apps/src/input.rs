@@ -25,7 +25,7 @@ pub enum BadFile {
         path: String,
         /// The line, counted from 1.
         line: usize,
-        /// What is wrong.
+        /// The error.
         what: String,
     },
     /// As a whole it is not what it should be.
@@ -33,7 +33,7 @@ pub enum BadFile {
     Whole {
         /// The file.
         path: String,
-        /// What is wrong.
+        /// The error.
         what: String,
     },
 }
@@ -109,7 +109,7 @@ impl Lines {
         }
     }
 
-    /// What the file is called.
+    /// The name of the file.
     pub fn path(&self) -> &str {
         &self.path
     }
@@ -120,7 +120,7 @@ impl Lines {
         lines.map(|(index, line)| (index + 1, line.as_str()))
     }
 
-    /// What is wrong with a line.
+    /// An error in a line.
     pub fn wrong(&self, line: usize, what: impl Into<String>) -> BadFile {
         BadFile::Line {
             path: self.path.clone(),
@@ -129,7 +129,7 @@ impl Lines {
         }
     }
 
-    /// What is wrong with the file.
+    /// An error in the file as a whole.
     pub fn wrong_as_a_whole(&self, what: impl Into<String>) -> BadFile {
         BadFile::Whole {
             path: self.path.clone(),
@@ -165,7 +165,7 @@ fn decoded(line: &[u8]) -> Option<String> {
         .then(|| text.trim_end().to_owned())
 }
 
-/// Takes the byte order mark off the first line.
+/// Removes the byte order mark from the first line.
 fn without_mark(lines: &mut [String]) {
     if let Some(first) = lines.first_mut()
         && let Some(rest) = first.strip_prefix('\u{feff}')

@@ -12,7 +12,7 @@ use crate::cluster::{BadCluster, Cluster};
 use crate::options::{BAD_INPUT, BadInput, Common};
 use crate::report::Report;
 
-/// What becomes of a program when a node is lost.
+/// What a program does when a node is lost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Losses {
     /// It ends with an error.

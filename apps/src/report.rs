@@ -35,7 +35,7 @@ pub struct Report {
     pub seconds: f64,
     /// Duration of the whole run, in seconds of the same clock.
     pub elapsed_seconds: f64,
-    /// Duration of the sequential version in seconds, where it was run.
+    /// Duration of the sequential version in seconds, if it was run.
     pub sequential_seconds: Option<f64>,
     /// Bytes of shared objects that a node held on average.
     pub shared_bytes_per_node: u64,

@@ -16,7 +16,7 @@ pub fn relax(row: &mut [u32], vertex: usize, through: &[u32]) {
     }
 }
 
-/// What rows come to: sums of what their elements come to, in any order.
+/// The result of rows: sums over their elements, in any order.
 pub fn found<'a>(rows: impl Iterator<Item = (usize, &'a Vec<u32>)>) -> Found {
     let mut found = Found {
         checksum: 0,

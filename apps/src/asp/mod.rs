@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use crate::program::Losses;
 use crate::solve::Program;
 
-/// What a run found: the matrix, as a digest.
+/// The result of a run: the digest of the matrix.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Found {
     /// Tells the matrix of distances from others.

@@ -42,7 +42,7 @@ fn vertices() -> RangedU64ValueParser<u32> {
 }
 
 impl Options {
-    /// What is to be solved.
+    /// The problem that the options describe.
     ///
     /// # Errors
     /// When the file cannot be used.

@@ -24,7 +24,7 @@ pub struct Body {
 /// The number of no body.
 pub const NO_BODY: u32 = u32::MAX;
 
-/// What is to be computed.
+/// The parameters of a run.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Problem {
     /// Bodies, at least 1.
@@ -41,7 +41,7 @@ pub struct Problem {
     pub time_step: f64,
     /// The most bodies in a leaf of the tree, at most [`LEAF_BODIES`].
     pub leaf_bodies: usize,
-    /// Steps before those, which nobody measures: the first fetch all bodies.
+    /// Steps before the measured ones, because the first steps fetch all bodies.
     pub untimed: usize,
     /// The bodies are two models side by side, alike body for body, as in SPLASH-2.
     pub pair: bool,
@@ -72,12 +72,12 @@ impl Problem {
 /// The most bodies in a leaf, as in SPLASH-2.
 pub const LEAF_BODIES: usize = 10;
 
-/// What one interaction costs in a simulation, in units of `Worker::work`. A unit stands for
-/// about a nanosecond of a processor of today; the walk to the interaction is part of it.
+/// The cost of one interaction in a simulation, in units of `Worker::work`. A unit stands for about
+/// a nanosecond of a modern processor; the walk to the interaction is part of it.
 pub const UNITS_PER_INTERACTION: u64 = 10;
 
-/// What building the tree costs for each body, in the same units.
+/// The cost of building the tree for each body, in the same units.
 pub const UNITS_PER_PLACED_BODY: u64 = 100;
 
-/// What moving a body costs, in the same units.
+/// The cost of moving a body, in the same units.
 pub const UNITS_PER_MOVED_BODY: u64 = 10;

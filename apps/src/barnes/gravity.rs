@@ -32,8 +32,8 @@ pub struct Pull {
 }
 
 impl Pull {
-    /// What the body will presumably cost in the next step, in interactions: what it cost now, but
-    /// never nothing.
+    /// The expected cost of the body in the next step, in interactions: its cost in this step, and
+    /// at least 1.
     pub fn cost(&self) -> u32 {
         u32::try_from(self.interactions.max(1)).unwrap_or(u32::MAX)
     }

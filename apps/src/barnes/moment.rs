@@ -5,8 +5,8 @@ use dhole::Share;
 use super::Body;
 use crate::vector::{Vector, plus, times};
 
-/// What a cell is to a body far away: the mass in it and where its centre is; and, for the
-/// division of the work, what its bodies cost.
+/// The moment of a cell: the mass in it, its centre, and, for the division of the work, the cost of
+/// its bodies.
 #[derive(Share, Clone, Copy, PartialEq, Default, Debug)]
 #[repr(C)]
 pub struct Moment {

@@ -20,7 +20,7 @@ pub struct Universe {
     interactions: u64,
 }
 
-/// What a run found, and what it cost.
+/// The result of a run, and its cost.
 #[derive(Debug)]
 pub struct Outcome {
     /// The bodies after the last step.
@@ -31,7 +31,7 @@ pub struct Outcome {
     pub interactions: u64,
     /// Wall-clock time of the steps alone, in seconds.
     pub step_seconds: f64,
-    /// What the steps cost in units of `Worker::work`.
+    /// The cost of the steps in units of `Worker::work`.
     pub units: u64,
 }
 
@@ -101,7 +101,7 @@ impl Universe {
         energy
     }
 
-    /// What the steps so far cost in units of `Worker::work`.
+    /// The cost of the steps so far in units of `Worker::work`.
     pub fn units(&self) -> u64 {
         let body_steps = (self.problem.bodies * self.steps) as u64;
         self.interactions * UNITS_PER_INTERACTION

@@ -6,7 +6,7 @@ use super::gravity::Target;
 use super::moment::Moment;
 use super::place::{LEVELS, Place, octants};
 
-/// A cube with bodies in it: what it is to a body far away, and what is in it.
+/// A cube with bodies in it: its moment, and its contents.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct Cube {
@@ -16,7 +16,7 @@ pub struct Cube {
     pub inside: Inside,
 }
 
-/// What is in a cube.
+/// The contents of a cube.
 #[derive(Debug, Default)]
 pub enum Inside {
     /// No body.

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use crate::program::Losses;
 use crate::solve::Program;
 
-/// What a run found.
+/// The result of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Found {
     /// The fewest moves that solve the puzzle.

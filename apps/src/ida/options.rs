@@ -27,7 +27,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// What is to be solved.
+    /// The problem that the options describe.
     ///
     /// # Errors
     /// When the position is none, or cannot be solved.

@@ -42,7 +42,7 @@ impl Job {
     }
 }
 
-/// What a search within a bound has seen.
+/// The counts of a search within a bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seen {
     /// Positions.
@@ -71,12 +71,12 @@ impl Seen {
         self.next = self.next.min(other.next);
     }
 
-    /// Looks at everything from a position on.
+    /// Searches everything from a position on.
     pub fn look(&mut self, from: Job, bound: u32) {
         self.look_up_to(from, bound, u32::MAX, &mut |_| ());
     }
 
-    /// Looks at everything that is near the first position, and hands out the rest as jobs.
+    /// Searches everything near the first position, and returns the rest as jobs.
     pub fn jobs(&mut self, first: Position, bound: u32) -> Vec<Job> {
         let mut jobs = Vec::new();
         self.look_up_to(Job::first(first), bound, DEPTH, &mut |job| jobs.push(job));

@@ -30,7 +30,7 @@ impl OwnJobs {
         self.jobs.drain(..half).collect()
     }
 
-    /// Gives the same jobs to who asks, and keeps them.
+    /// Gives the jobs to a node that asks, and keeps them.
     pub fn copy(&self) -> Vec<Job> {
         self.jobs[..self.jobs.len().div_ceil(2)].to_vec()
     }

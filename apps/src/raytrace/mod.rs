@@ -22,7 +22,7 @@ use crate::digest::Digest;
 use crate::program::Losses;
 use crate::solve::Program;
 
-/// What is to be drawn, and where the picture goes.
+/// The scene, and the file of the picture.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Problem {
     /// The scene.
@@ -33,7 +33,7 @@ pub struct Problem {
     pub output: Option<PathBuf>,
 }
 
-/// What a run found.
+/// The result of a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Found {
     /// The picture.

@@ -67,7 +67,7 @@ impl Picture {
         &self.pixels
     }
 
-    /// Puts a tile where it belongs. What lies outside is left out.
+    /// Copies a tile to its place. Pixels outside the picture are left out.
     pub fn put(&mut self, tile: Tile, pixels: &[u8]) {
         let line = 3 * tile.width as usize;
         for (row, bytes) in pixels.chunks_exact(line.max(1)).enumerate() {

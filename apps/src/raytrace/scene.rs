@@ -16,7 +16,7 @@ use crate::input::{BadFile, Lines};
 /// The most things that a scene has.
 const MOST_THINGS: usize = 100_000;
 
-/// What something is made of.
+/// A material.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Surface {
     /// Its colour.
@@ -32,7 +32,7 @@ pub struct Sphere {
     pub centre: Vector,
     /// Its radius.
     pub radius: f64,
-    /// What it is made of.
+    /// Its material.
     pub surface: Surface,
 }
 
@@ -49,7 +49,7 @@ pub struct Scene {
     pub lights: Vec<(Vector, Vector)>,
     /// Balls.
     pub spheres: Vec<Sphere>,
-    /// A floor: its height, and what it is made of.
+    /// A floor: its height, and its material.
     pub floor: Option<(f64, Surface)>,
 }
 

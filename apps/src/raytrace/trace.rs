@@ -7,7 +7,7 @@ use super::vector::Vector;
 
 /// A ray is reflected so often at most.
 const REFLECTIONS: u32 = 5;
-/// What is nearer than this is where the ray begins.
+/// The least distance of a hit: a nearer one is the point where the ray begins.
 const NEAR: f64 = 1e-6;
 /// Light that comes from everywhere.
 const AMBIENT: f64 = 0.15;
@@ -79,7 +79,7 @@ impl Scene {
         own * (1.0 - mirror) + self.follow(at, back.unit(), left - 1, rays) * mirror
     }
 
-    /// What a ray meets first.
+    /// The first thing that a ray meets.
     fn first(&self, from: Vector, along: Vector) -> Option<Meeting> {
         let mut first: Option<Meeting> = None;
         let nearer = |first: &Option<Meeting>, far: f64| {

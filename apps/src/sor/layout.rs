@@ -27,8 +27,8 @@ pub trait Layout: Share + Copy {
         row: usize,
     ) -> Result<(&'w mut [f64], [&'w [f64]; 3])>;
 
-    /// Relaxes the points of row `row`, which lie in the columns that `which` says. What leads to
-    /// the rows is looked at once for all of their points: it is hoisted out of the loop.
+    /// Relaxes the points of row `row`, which lie in the columns that `which` says. The handles of
+    /// the rows are read once for all points: hoisted out of the loop.
     ///
     /// # Errors
     /// Those of `Worker::borrow`.

@@ -15,7 +15,7 @@
 //! 1,024 numbers of each colour, 8 KiB, as in DOSA's measurements. Rows 0 and `rows + 1` are
 //! walls too.
 //!
-//! What a point becomes depends only on values of the other colour, so every division of the
+//! The new value of a point depends only on values of the other colour. So every division of the
 //! rows among nodes gives the same grid, bit for bit.
 
 pub mod by_page;

@@ -28,7 +28,7 @@ impl Colour {
     }
 }
 
-/// What is to be computed.
+/// The parameters of a run.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Problem {
     /// Interior rows, at least 1.
@@ -42,16 +42,16 @@ pub struct Problem {
     /// The over-relaxation factor, between 0 and 2; at 1 a point becomes the average of its
     /// neighbours.
     pub omega: f64,
-    /// What is measured begins before the rows are allocated and filled, and not with the first
-    /// step.
+    /// Whether the measured part begins before the rows are allocated and filled, and not with the
+    /// first step.
     pub setup_measured: bool,
-    /// Each node relaxes the rows first that need a row of another node, as who exchanges edges
-    /// does: then all ask each other at once, right after the barrier, and answer while they wait.
+    /// Whether each node first relaxes the rows that need a row of another node. Then all nodes
+    /// fetch at once, right after the barrier, and answer each other while they wait.
     pub edges_first: bool,
 }
 
-/// What one relaxed point costs in a simulation, in units of `Worker::work`. A unit stands for
-/// about a nanosecond of a processor of today.
+/// The cost of one relaxed point in a simulation, in units of `Worker::work`. A unit stands for
+/// about a nanosecond of a modern processor.
 pub const UNITS_PER_POINT: u64 = 1;
 
 impl Problem {
@@ -75,8 +75,8 @@ impl Problem {
         1 + self.rows * node / nodes..1 + self.rows * (node + 1) / nodes
     }
 
-    /// The same, in the order in which the node relaxes them. What comes of it does not depend on
-    /// that, for a half-sweep reads what it does not write.
+    /// The same, in the order in which the node relaxes them. The result does not depend on that
+    /// order, because a half-sweep writes nothing that it reads.
     pub fn order(&self, node: usize, nodes: usize) -> impl Iterator<Item = usize> + use<> {
         let Range { start, end } = self.band(node, nodes);
         let edge = self.edges_first && node + 1 < nodes && start + 1 < end;

@@ -12,14 +12,14 @@ pub struct Grid {
     black: Vec<f64>,
 }
 
-/// What a run found, and what it cost.
+/// The result of a run, and its cost.
 #[derive(Debug)]
 pub struct Outcome {
     /// The grid after the last step.
     pub grid: Grid,
     /// Wall-clock time of the sweeps alone, in seconds.
     pub sweep_seconds: f64,
-    /// What the sweeps cost in units of `Worker::work`.
+    /// The cost of the sweeps in units of `Worker::work`.
     pub units: u64,
 }
 

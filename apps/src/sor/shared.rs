@@ -9,7 +9,7 @@ use super::problem::UNITS_PER_POINT;
 use super::sequential::Grid;
 use super::{Colour, Layout, Problem};
 
-/// What a run found.
+/// The result of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Outcome {
     /// The sum of all rows' [`Problem::digest`]s.
@@ -28,7 +28,7 @@ struct Shared<L> {
     findings: Refs<Finding>,
 }
 
-/// What a node found in its rows.
+/// A node's result for its rows.
 #[derive(Share, Clone, Copy)]
 struct Finding {
     digest: u64,
@@ -58,8 +58,8 @@ impl<L: Layout> Shared<L> {
 }
 
 /// Solves `problem` on the cluster of `w`. Every node calls it; `after_step` is called with the
-/// number of steps done after each. With a `solution` the result is compared with it. What is
-/// returned is complete on node 0.
+/// number of steps done after each. With a `solution` the result is compared with it. The result is
+/// complete on node 0.
 ///
 /// # Errors
 /// Those of the runtime.

@@ -69,7 +69,7 @@ struct Parts<'a> {
 /// A file that is sound.
 #[derive(Clone, PartialEq, Debug)]
 pub struct File {
-    /// What it calls the instance.
+    /// The file's name for the instance.
     pub name: String,
     /// How many cities there are.
     pub cities: usize,
@@ -193,7 +193,7 @@ impl<'a> Parts<'a> {
             .map(Some)
     }
 
-    /// Sections that say what no salesman is told.
+    /// Sections that do not matter to a tour.
     fn check_sections(&self) -> Result<(), BadFile> {
         for (name, why) in [
             ("EDGE_DATA_SECTION", "graphs that lack roads are not solved"),

@@ -7,7 +7,7 @@ use crate::input::{BadFile, Lines};
 /// Cities and their distances.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Instance {
-    /// What the file calls it.
+    /// Its name in the file.
     pub name: String,
     cities: usize,
     distances: Vec<u32>,

@@ -38,7 +38,7 @@ pub enum LowerBound {
     OneTree,
 }
 
-/// What is to be solved, and how.
+/// The problem, and how to solve it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Problem {
     /// The cities.
@@ -59,7 +59,7 @@ impl From<Instance> for Problem {
     }
 }
 
-/// What a run found.
+/// The result of a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Found {
     /// The shortest tour.

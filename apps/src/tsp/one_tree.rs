@@ -30,7 +30,7 @@ pub struct Rest<'a> {
     pub useless: u64,
 }
 
-/// A bound, and what finding it took.
+/// A bound, and the work to find it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Found {
     /// The rest takes at least this.
@@ -107,8 +107,8 @@ impl OneTree {
         i64::from(instance.distance(from, to)) * UNIT + potential
     }
 
-    /// Looks at so many trees, each with better potentials than the last, as far as that is worth
-    /// it. The best are kept.
+    /// Computes up to so many trees, each with better potentials than the last, as long as that is
+    /// worth it. Keeps the best potentials.
     fn ascend(
         &mut self,
         instance: &Instance,

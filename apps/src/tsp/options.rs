@@ -25,8 +25,8 @@ pub struct Options {
     #[arg(long, value_name = "FILE")]
     pub input: PathBuf,
 
-    /// What tells that the rest of a tour is too long: the shortest tree through the cities that
-    /// are left, or 1-trees by Held and Karp
+    /// The lower bound for the rest of a tour: the shortest tree through the remaining cities, or
+    /// 1-trees by Held and Karp
     #[arg(long, value_name = "HOW", value_enum, default_value_t = LowerBound::Tree)]
     pub bound: LowerBound,
 
@@ -40,7 +40,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// What is to be solved.
+    /// The problem that the options describe.
     ///
     /// # Errors
     /// When the file cannot be used.

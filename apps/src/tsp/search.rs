@@ -19,7 +19,7 @@ const HOPS: usize = 3;
 /// The most jobs: they all lie in a queue.
 const MOST_JOBS: usize = 1 << 20;
 
-/// What a search knows of the rest of the world.
+/// The parts of a search that the two versions do differently.
 pub trait Known {
     /// Why knowledge cannot be had.
     type Error;
@@ -147,7 +147,7 @@ impl<'a> Search<'a> {
         jobs
     }
 
-    /// Looks at all tours that begin with a job. A job that is none is passed over.
+    /// Searches all tours that begin with a job. It skips a job that begins no tour.
     pub fn run<K: Known>(&mut self, job: &[u32], known: &mut K) -> Result<(), K::Error> {
         let cities = self.instance.cities();
         let [0, rest @ ..] = job else { return Ok(()) };
@@ -221,7 +221,7 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// What the rest of a tour takes at least.
+    /// A lower bound for the rest of a tour.
     fn rest_at_least<K: Known>(&mut self, here: usize, known: &mut K) -> u64 {
         let path = self.path.len();
         let left = (self.instance.cities() - path) as u64;
@@ -240,8 +240,9 @@ impl<'a> Search<'a> {
         found.at_least
     }
 
-    /// What the rest of a tour takes at least: a way to one of the cities that are left, through
-    /// all of them, which is no shorter than the shortest tree that joins them (Prim), and home.
+    /// A lower bound for the rest of a tour: a way to one of the remaining cities, through all of
+    /// them, and home. The part through them is no shorter than the shortest tree that joins them
+    /// (Prim).
     fn at_least(&mut self, here: usize) -> u64 {
         const JOINED: u32 = u32::MAX;
         let instance = self.instance;

@@ -43,7 +43,7 @@ impl Sites {
     }
 }
 
-/// What a pair of molecules does to each other.
+/// The forces between two molecules.
 #[derive(Clone, Copy, Debug)]
 pub struct Exchange {
     /// The force on each site of the one, by axis and site.

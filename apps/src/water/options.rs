@@ -58,7 +58,7 @@ pub struct SpatialOptions {
     pub common: Common,
 }
 
-/// What both programs understand.
+/// The options of both programs.
 #[derive(Args, Clone, Copy, Debug)]
 pub struct Physics {
     /// The cut-off radius in angstrom, half the box where it is larger; at 0 half the box, or 11
@@ -71,7 +71,7 @@ pub struct Physics {
         action = ArgAction::Set)]
     pub prefetch: bool,
 
-    /// What of a molecule is shared: its positions alone, or all that SPLASH keeps of it
+    /// The shared fields of a molecule: its positions alone, or SPLASH's whole record
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = Record::Split)]
     pub record: Record,
 }

@@ -8,7 +8,7 @@ use super::energy::Energy;
 use super::motion::Atoms;
 use super::problem::{Pairs, Problem, System};
 
-/// What a sequential run found, and what it cost.
+/// The result of a sequential run, and its cost.
 #[derive(Debug)]
 pub struct Alone {
     /// The atoms of every molecule after the last step.
@@ -17,11 +17,11 @@ pub struct Alone {
     pub energies: Vec<Energy>,
     /// Wall-clock time of the steps alone, in seconds.
     pub step_seconds: f64,
-    /// What the steps cost in units of `Worker::work`.
+    /// The cost of the steps in units of `Worker::work`.
     pub units: u64,
 }
 
-/// What a shared run found.
+/// The result of a shared run.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// The energy before the first step.
@@ -52,7 +52,7 @@ impl Error {
     }
 }
 
-/// What a node found in its molecules.
+/// A node's result for its molecules.
 #[derive(Share, Clone, Copy, Default, Debug)]
 pub struct Finding {
     /// Their energy before the first step.
@@ -81,8 +81,7 @@ impl Finding {
         }
     }
 
-    /// Puts the findings of all nodes together; every node calls it. What is returned is complete
-    /// on node 0.
+    /// Adds up the results of all nodes; every node calls it. The result is complete on node 0.
     ///
     /// # Errors
     /// Those of the runtime.
@@ -104,7 +103,7 @@ impl Finding {
         Ok(self)
     }
 
-    /// What all nodes together found, compared with `solution`.
+    /// The result of all nodes, compared with `solution`.
     pub fn outcome(&self, problem: &Problem, solution: Option<&Alone>, steps: Duration) -> Outcome {
         let side = System::of(problem).side;
         let error = solution.map(|alone| {

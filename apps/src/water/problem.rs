@@ -6,7 +6,7 @@ use super::model::{
 pub use crate::options::Record;
 use crate::vector::Vector;
 
-/// What is to be computed.
+/// The parameters of a run.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Problem {
     /// Molecules, at least 1.
@@ -90,14 +90,14 @@ impl System {
     }
 }
 
-/// What looking at a pair of molecules costs in a simulation, in units of `Worker::work`. A unit
-/// stands for about a nanosecond of a processor of today.
+/// The cost of a pair of molecules in a simulation, in units of `Worker::work`. A unit stands for
+/// about a nanosecond of a modern processor.
 pub const UNITS_PER_PAIR: u64 = 3;
 
-/// What it costs beyond that where the molecules act on each other, in the same units.
+/// The further cost if the molecules act on each other, in the same units.
 pub const UNITS_PER_INTERACTION: u64 = 130;
 
-/// What all else in a step costs for each molecule, in the same units.
+/// The cost of everything else in a step for each molecule, in the same units.
 pub const UNITS_PER_MOLECULE: u64 = 500;
 
 /// How many pairs of molecules were looked at, and at how many they act on each other.
@@ -116,7 +116,7 @@ impl Pairs {
         self.near += other.near;
     }
 
-    /// What these pairs cost in units of `Worker::work`.
+    /// The cost of these pairs in units of `Worker::work`.
     pub fn units(&self) -> u64 {
         self.seen * UNITS_PER_PAIR + self.near * UNITS_PER_INTERACTION
     }

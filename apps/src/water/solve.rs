@@ -62,7 +62,7 @@ impl Program {
     }
 }
 
-/// What a run found, as it is printed: energies for each atom, in units of kT at 298 K.
+/// The result of a run as it is printed: energies for each atom, in units of kT at 298 K.
 fn result(problem: &Problem, found: &Outcome) -> Value {
     let unit = thermal_per_atom(problem.molecules);
     let Energy {

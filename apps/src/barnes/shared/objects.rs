@@ -7,7 +7,7 @@ use crate::barnes::body::LEAF_BODIES;
 use crate::barnes::leapfrog::Energy;
 use crate::barnes::moment::Moment;
 
-/// A cube with bodies in it: what it is to a body far away, and what is in it.
+/// A cube with bodies in it: its moment, and its contents.
 #[derive(Share, Clone, Copy, Default, Debug)]
 #[repr(C)]
 pub struct Cube {
@@ -83,7 +83,7 @@ pub struct Branch {
 pub struct Cut {
     /// The first key.
     pub start: u64,
-    /// What the bodies cost, in interactions.
+    /// The cost of the bodies, in interactions.
     pub cost: u64,
 }
 
@@ -105,7 +105,7 @@ pub struct Sheaf {
     pub cuts: [Cut; SHEAF],
 }
 
-/// What a node tells the others at the end of a step.
+/// A node's report to the others at the end of a step.
 #[derive(Share, Clone, Copy, Default, Debug)]
 pub struct Tally {
     /// The largest coordinate of its bodies, without sign.
@@ -114,7 +114,7 @@ pub struct Tally {
     pub energy: Energy,
     /// Interactions in this step.
     pub interactions: u64,
-    /// What its bodies will presumably cost in the next step, in interactions.
+    /// The expected cost of its bodies in the next step, in interactions.
     pub cost: u64,
     /// The largest difference of a coordinate of its bodies from what is expected.
     pub max_error: f64,

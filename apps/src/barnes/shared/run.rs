@@ -18,7 +18,7 @@ use crate::barnes::place::{Place, Root};
 use crate::barnes::{Body, Problem, plummer};
 use crate::vector::{extent, minus};
 
-/// What a run found.
+/// The result of a run.
 #[derive(Clone, Default, Debug)]
 pub struct Outcome {
     /// The energy before each step's move.
@@ -42,7 +42,7 @@ impl Outcome {
 
 /// Solves `problem` on the cluster of `w`. Every node calls it; `after_step` is called with the
 /// number of steps done after each. With a `solution`, bodies after the last step, the result is
-/// compared with it. What is returned is complete on every node.
+/// compared with it. The result is complete on every node.
 ///
 /// # Errors
 /// Those of the runtime.

@@ -30,7 +30,7 @@ impl From<Body> for SplashBody {
     }
 }
 
-/// What is in an octant: nothing, a body, or a cell.
+/// The contents of an octant: nothing, a body, or a cell.
 #[derive(Share, Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[repr(C)]
 pub struct Kid {
@@ -38,7 +38,7 @@ pub struct Kid {
     code: u32,
 }
 
-/// What a [`Kid`] stands for.
+/// The meaning of a [`Kid`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Inside {
     /// No body.
@@ -79,7 +79,7 @@ impl Kid {
 #[derive(Share, Clone, Copy, Default, Debug)]
 #[repr(C)]
 pub struct Cell {
-    /// What it is to a body far away.
+    /// Its moment.
     pub moment: Moment,
     /// Its octants, in order.
     pub kids: [Kid; 8],

@@ -17,8 +17,8 @@ use crate::vector::{extent, minus};
 
 /// Solves `problem`, whose leaves are single bodies, on the cluster of `w`. Every node calls it;
 /// `after_step` is called with the number of measured steps done after each. With a `solution`,
-/// bodies after the last step, the result is compared with it. What is returned is complete on
-/// every node.
+/// bodies after the last step, the result is compared with it. The result is complete on every
+/// node.
 ///
 /// # Errors
 /// Those of the runtime.

@@ -35,8 +35,8 @@ fn create(w: &mut Worker<'_>, problem: &Problem) -> Shared {
 }
 
 /// Solves `problem` on the cluster of `w`. Every node calls it; `after_step` is called with the
-/// number of steps done after each. With a `solution` the result is compared with it. What is
-/// returned is complete on node 0.
+/// number of steps done after each. With a `solution` the result is compared with it. The result is
+/// complete on node 0.
 ///
 /// # Errors
 /// Those of the runtime.

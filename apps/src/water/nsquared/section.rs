@@ -136,7 +136,7 @@ impl Section {
         energy
     }
 
-    /// What a step with these pairs cost in units of `Worker::work`.
+    /// The cost of a step with these pairs in units of `Worker::work`.
     pub fn units(&self, pairs: Pairs) -> u64 {
         pairs.units() + self.own.len() as u64 * UNITS_PER_MOLECULE
     }

@@ -20,7 +20,7 @@ use crate::water::inter::Sites;
 use crate::water::outcome::Finding;
 use crate::water::{Alone, Atoms, Energy, Outcome, Pairs, Problem};
 
-/// What others need to know of a molecule.
+/// The fields of a molecule that other nodes need.
 #[derive(Share, Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Molecule {
@@ -52,8 +52,8 @@ fn create(w: &mut Worker<'_>, problem: &Problem) -> Shared {
 }
 
 /// Solves `problem` on the cluster of `w`. Every node calls it; `after_step` is called with the
-/// number of steps done after each. With a `solution` the result is compared with it. What is
-/// returned is complete on node 0.
+/// number of steps done after each. With a `solution` the result is compared with it. The result is
+/// complete on node 0.
 ///
 /// # Errors
 /// Those of the runtime.

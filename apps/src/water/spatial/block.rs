@@ -228,7 +228,7 @@ impl Block {
         energy
     }
 
-    /// What a step with these pairs cost in units of `Worker::work`.
+    /// The cost of a step with these pairs in units of `Worker::work`.
     pub fn units(&self, pairs: Pairs) -> u64 {
         pairs.units() + self.len() as u64 * UNITS_PER_MOLECULE
     }

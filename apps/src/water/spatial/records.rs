@@ -5,7 +5,7 @@
 //!
 //! 1. Each node predicts its molecules' positions, and computes the forces within them.
 //! 2. It reads the records of the molecules in the cells around its block, and adds up the forces
-//!    on its own, in their records: nobody adds to another node's forces.
+//!    on its own, in their records: no node adds to another's forces.
 //! 3. It corrects its molecules' motion by them, takes those that have left a cell from its
 //!    list to that of the other, each under the lock of the cell, and adds up the kinetic energy.
 //! 4. It reads the same records once more and adds up the potential energy (`poteng`).
@@ -78,7 +78,7 @@ impl Shared {
         cell.get_mut(w).first = Some(link);
     }
 
-    /// Takes a molecule out of the list of a cell.
+    /// Removes a molecule from the list of a cell.
     fn take(&self, w: &mut Worker<'_>, link: Ref<Link>, cell: usize) {
         let next = link.get(w).next;
         let cell = self.cells.at(cell);
@@ -115,8 +115,8 @@ struct Part {
 }
 
 /// Solves `problem` on the cluster of `w`. Every node calls it; `after_step` is called with the
-/// number of steps done after each. With a `solution` the result is compared with it. What is
-/// returned is complete on node 0.
+/// number of steps done after each. With a `solution` the result is compared with it. The result is
+/// complete on node 0.
 ///
 /// # Errors
 /// Those of the runtime.

@@ -22,7 +22,7 @@ use crate::water::inter::Sites;
 use crate::water::outcome::Finding;
 use crate::water::{Alone, Atoms, Energy, Motion, Outcome, Pairs, Problem, System};
 
-/// What others need to know of a molecule.
+/// The fields of a molecule that other nodes need.
 #[derive(Share, Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Molecule {
@@ -103,8 +103,8 @@ struct Part {
 }
 
 /// Solves `problem` on the cluster of `w`. Every node calls it; `after_step` is called with the
-/// number of steps done after each. With a `solution` the result is compared with it. What is
-/// returned is complete on node 0.
+/// number of steps done after each. With a `solution` the result is compared with it. The result is
+/// complete on node 0.
 ///
 /// # Errors
 /// Those of the runtime.
