@@ -55,8 +55,8 @@ pub enum Bug {
     LackObject,
     /// A notice of some elements of an array names only the first.
     ForgetRange,
-    /// A notice of elements makes more of the array invalid on the nodes that hear it. They cannot
-    /// learn who wrote that, as if an array had one version.
+    /// A notice of elements makes more of the array invalid on the nodes that hear it. No write
+    /// caused that, so these nodes find no writer to ask, as if an array had one version.
     WidenRange,
     /// A reply of elements carries one more than was asked for.
     WidenReply,

@@ -19,7 +19,7 @@ struct Cells {
     y: Option<Ref<u64>>,
 }
 
-/// What guards the steps of a body.
+/// The guard of the steps of a body.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Guard {
     /// Nothing: the program is racy.
@@ -149,7 +149,7 @@ pub struct Litmus {
     pub nodes: usize,
     /// Registers, [`UNREAD`] until something is read into them.
     pub registers: usize,
-    /// What each node does.
+    /// The body of each node.
     pub body: fn(&mut Player<'_, '_>) -> Result<()>,
 }
 

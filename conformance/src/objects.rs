@@ -17,7 +17,7 @@ use stateright::semantics::{
     ConsistencyTester, LinearizabilityTester, SequentialConsistencyTester, SequentialSpec,
 };
 
-/// What is done to a counter.
+/// An operation on a counter.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Op {
     /// Tells its value.
@@ -53,7 +53,7 @@ impl Op {
         matches!(self, Op::Add | Op::Take)
     }
 
-    /// What it does to a value, and tells; `None` while its guard is false.
+    /// Applies the operation to a value and returns its result; `None` while its guard is false.
     pub(crate) fn apply(self, value: &mut u8) -> Option<u8> {
         match self {
             Op::Read => {}
@@ -80,11 +80,11 @@ enum Act {
 pub enum Planted {
     /// Nothing.
     Nothing,
-    /// Nobody waits for what was delivered to the sender of a message.
+    /// No node waits for the multicasts that the sender of a message had delivered.
     NoSequence,
-    /// What waits is not tried again after the own worker's operations.
+    /// Waiting calls are not tried again after operations of the own worker.
     NoRetry,
-    /// What waits does not go along when an object migrates.
+    /// Waiting calls do not move with an object that migrates.
     WaitersStay,
     /// A write is over when it is multicast.
     TooEarly,
@@ -217,7 +217,7 @@ struct World {
     log: Vec<(NodeId, Arc<Ordered>)>,
     /// Multicasts that have no place in the order yet.
     unordered: Vec<(NodeId, Arc<Ordered>)>,
-    /// Who was sent which calls together.
+    /// The batches that were sent: the receiver, and the calls.
     batches: Vec<(NodeId, Vec<(ObjectId, CallId)>)>,
     /// As many threads have made calls.
     threads: usize,
@@ -247,7 +247,7 @@ pub struct Shape {
 /// Runs a random program under a random schedule.
 ///
 /// # Errors
-/// What is wrong with what was seen.
+/// The error in what the workers saw.
 pub fn run(shape: Shape, seed: u64, planted: Planted) -> Result<(), String> {
     let mut world = World::new(shape, seed, planted);
     while world.step()? {}
@@ -630,8 +630,8 @@ impl World {
         }
     }
 
-    /// Nothing can happen any more: whoever waits must do so for good reasons, and what was seen
-    /// must have an order.
+    /// Checks the end of a run, when nothing more can happen: every wait must have a reason, and
+    /// one order must explain what the workers saw.
     fn finish(mut self) -> Result<(), String> {
         for place in 0..self.objects.len() {
             self.compare(place)?;

@@ -87,7 +87,7 @@ pub fn run<R: Send>(
 /// small has room for [`Seats::ALL`] nodes at a time.
 struct Seats(usize);
 
-/// Of whoever runs a cluster whose nodes take no ids but those on which they agree.
+/// Held by a test whose nodes take only the ids on which they agree.
 static ALONE: Mutex<()> = Mutex::new(());
 
 static TAKEN: Mutex<usize> = Mutex::new(0);
@@ -169,7 +169,7 @@ impl Platform for OverTcp {
 /// Nodes as processes are, over the ports that are made here, but all in this process.
 #[derive(Clone, Copy, Debug)]
 pub struct OverPorts {
-    /// What the ports are called.
+    /// The name of the ports.
     pub name: &'static str,
     /// Makes them.
     pub make: Make,
@@ -352,7 +352,7 @@ impl<P: Platform> Platform for Detected<P> {
 pub struct Tampered<P> {
     /// Where the nodes run.
     pub on: P,
-    /// What happens to their messages.
+    /// The bug in their messages.
     pub bug: Bug,
     /// To one message in so many, at random.
     pub one_in: u64,

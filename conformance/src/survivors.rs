@@ -42,7 +42,7 @@ impl Sum {
     }
 }
 
-/// What is done to a number.
+/// An operation on a number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Op {
     Add,
@@ -50,7 +50,7 @@ enum Op {
     Value,
 }
 
-/// What a worker does.
+/// An act of a worker.
 #[derive(Clone, Copy, Debug)]
 enum Act {
     Call(usize, Op),
@@ -86,7 +86,7 @@ impl SequentialSpec for OneCopy {
     }
 }
 
-/// What is wrong with a history on purpose.
+/// A bug planted in a history.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Planted {
     /// Nothing.
@@ -129,7 +129,7 @@ enum What {
     Misses(usize),
 }
 
-/// What a run has shown.
+/// The observations of a run.
 #[derive(Default)]
 struct History(Mutex<Vec<Seen>>);
 
@@ -162,7 +162,7 @@ fn strategy(shape: Shape, random: &mut Random) -> Strategy {
     }
 }
 
-/// Whether an object is lost to whoever gets this error, and not the whole run.
+/// Whether the error says that an object is lost, and not the whole run.
 fn is_loss(error: &ObjectError) -> bool {
     let ObjectError::Refused { cause, .. } = error else {
         return false;
@@ -194,7 +194,7 @@ fn takes_in_vain(error: &RunError) -> bool {
 /// Runs a random program whose cluster loses nodes.
 ///
 /// # Errors
-/// What is wrong with what was seen.
+/// The error in what the workers saw.
 pub fn run(shape: Shape, seed: u64, planted: Planted) -> std::result::Result<(), String> {
     let mut random = Random::seed_from_u64(seed);
     let acts = |random: &mut Random| (0..shape.acts).map(|_| act(shape, random)).collect();

@@ -15,8 +15,8 @@ use dhole_net::{Layer, Port, SendError};
 use dhole_protocol::Message;
 use dhole_protocol::objects::ObjectsMessage;
 
-/// What starts a process comes together with what comes next: with an answer, where one is asked
-/// for.
+/// The message that starts a process comes with the next message: with an answer, if one is
+/// requested.
 struct Together {
     port: Box<dyn Port>,
     kept: Mutex<Vec<(NodeId, Vec<u8>)>>,
@@ -164,7 +164,7 @@ fn calls_that_find_no_room_at_once_are_made_nevertheless() {
     assert!(REFUSED.load(Ordering::Relaxed));
 }
 
-/// Who sleeps soundly while node 0 looks by itself is not woken before the test is over.
+/// A thread that sleeps deeply, while node 0 polls by itself, is not woken before the test is over.
 struct Sound(Box<dyn Port>);
 
 static LOOKS: AtomicBool = AtomicBool::new(false);

@@ -37,7 +37,7 @@ const AGAIN: Size = Size {
     again: true,
 };
 
-/// Copies are kept over acquires, and outdated when somebody writes.
+/// Copies are kept over acquires, and outdated when a node writes.
 #[test]
 fn random_programs_that_read_the_same_again_give_the_same_result_under_every_protocol() {
     for seed in seeds(0..500) {
@@ -70,7 +70,7 @@ fn random_programs_on_threads_give_the_same_result_under_every_protocol() {
     }
 }
 
-/// What is forbidden under synchronisation is so whatever the protocol.
+/// An outcome that synchronisation forbids is forbidden under every protocol.
 #[test]
 fn litmus_outcomes_that_are_forbidden_never_come_under_any_protocol() {
     forbidden_outcomes_never_come(&[Update, Home, TreadMarks], 1_000);

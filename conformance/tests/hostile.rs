@@ -164,7 +164,7 @@ fn arrival(node: NodeId, tell: impl FnOnce(&mut Interval, &VectorTime)) -> Messa
     }
 }
 
-/// What each node's run comes to when one of them says this after the first barrier.
+/// The end of each node's run if one node sends this message after the first barrier.
 fn run(make: Make, malicious: usize, frames: Vec<Vec<u8>>) -> Vec<Result<(), String>> {
     // Two clusters of one process at once would not agree on ids.
     static ALONE: Mutex<()> = Mutex::new(());
@@ -227,7 +227,7 @@ fn who_speaks_of_pages_where_objects_are_kept_is_refused_over_every_port() {
     }
 }
 
-/// Notices of what no node was given, be it that they name one object or as many as they can.
+/// Notices of ids that no node was given, of one object or of as many as a notice can name.
 fn about_nobodys_objects(malicious: usize) -> Vec<(&'static str, Vec<u8>, &'static str)> {
     let ids = |first: u64, count| OidRange {
         first: Oid(first),

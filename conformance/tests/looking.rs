@@ -8,7 +8,7 @@ use dhole_net::{Layer, Port};
 
 static LOOKS: AtomicU64 = AtomicU64::new(0);
 
-/// Counts how often node 0 asks whether something has come that nobody is woken for.
+/// Counts how often node 0 polls for messages that wake no node.
 struct Looked(Box<dyn Port>);
 
 impl Layer for Looked {
@@ -45,8 +45,8 @@ impl Sum {
     }
 }
 
-/// Looks of node 0, which orders all writes, while it reads a replica so often, starts so many
-/// operations and writes so often; node 1 does nothing.
+/// The polls of node 0, the sequencer, during so many reads of a replica, started operations and
+/// writes. Node 1 does nothing.
 fn looks(reads: u64, starts: u64, writes: u64) -> u64 {
     let on = OverPorts {
         name: "local",

@@ -1,4 +1,4 @@
-//! A started operation on replicas wakes no node before its caller waits for the result.
+//! An operation on replicas that was started wakes nobody before somebody waits for it.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};

@@ -29,17 +29,17 @@ pub struct Calls {
     copies: Counters,
     /// The call that the worker waits for.
     awaited: Option<u64>,
-    /// Calls that were started and that nobody has looked after, in order; whether each is over.
+    /// Calls that were started and not awaited yet, in order; whether each is over.
     started: VecDeque<(u64, bool)>,
     /// How many multicasts were delivered here.
     delivered: usize,
-    /// What the node is to have delivered before its worker goes on.
+    /// The multicasts that the node must have delivered before its worker goes on.
     after: u64,
     /// The worker's call has learnt what operations told.
     learnt: bool,
 }
 
-/// What is compared by how it prints.
+/// A value that is compared by its `Debug` text.
 #[derive(Clone, Debug)]
 struct Printed<T>(T);
 
@@ -63,7 +63,7 @@ type Counters = BTreeMap<ObjectId, [u8; 2]>;
 /// The order of multicasts.
 #[derive(Clone, PartialEq, Hash, Default, Debug)]
 pub(crate) struct Order {
-    /// What has no place yet, in the order of each node.
+    /// Multicasts without a place yet, in the order of each node.
     unordered: VecDeque<(NodeId, Arc<Ordered>)>,
     log: Vec<(NodeId, Arc<Ordered>)>,
 }
@@ -89,27 +89,28 @@ impl Order {
     }
 }
 
-/// A call: who makes it, and its number.
+/// A call: its caller, and its number.
 type CallOf = (u16, u64);
 
-/// What happened before the operations of each counter.
+/// The clocks of the operations of each counter.
 #[derive(Clone, PartialEq, Eq, Hash, Default, Debug)]
 pub(crate) struct Operations {
-    /// Those that wrote, in order, and what happened before each and itself.
+    /// The operations that wrote, in order, each with everything that happened before it and
+    /// itself.
     written: BTreeMap<ObjectId, Vec<(CallOf, Clock)>>,
     /// Calls under way.
     under_way: BTreeMap<CallOf, UnderWay>,
-    /// What the calls of each node have told, of a litmus test.
+    /// The results of each node's calls, in a litmus test.
     told: [Vec<u8>; MOST_NODES],
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Default, Debug)]
 struct UnderWay {
-    /// What happened before it.
+    /// Everything that happened before it.
     began: Clock,
-    /// What its caller will have to see.
+    /// Everything that its caller must see afterwards.
     seen: Clock,
-    /// What it told where it was executed.
+    /// Its result where it was executed.
     told: u8,
 }
 
@@ -162,7 +163,7 @@ impl History {
         Ok(())
     }
 
-    /// A node's worker is told what a call came to.
+    /// A node's worker gets the result of a call.
     fn called(&mut self, node: usize, number: u64, litmus: bool) {
         let call = (node as u16, number);
         if let Some(UnderWay { seen, told, .. }) = self.operations.under_way.remove(&call) {
@@ -173,7 +174,7 @@ impl History {
         }
     }
 
-    /// What the calls of each node have told, of a litmus test.
+    /// The results of each node's calls, in a litmus test.
     pub(crate) fn told(&self) -> &[Vec<u8>] {
         &self.operations.told
     }
@@ -186,7 +187,7 @@ struct Ran {
     writes: bool,
     /// How many have written the copy before.
     index: u8,
-    /// What it told.
+    /// Its result.
     told: u8,
 }
 
@@ -303,7 +304,7 @@ impl Calls {
         }
     }
 
-    /// What a message that passes an order on is told after.
+    /// The multicasts after which a message that passes an order on may be used.
     pub fn order(&self) -> u64 {
         self.after.max(self.machine.0.delivered())
     }

@@ -15,9 +15,9 @@ use crate::model::{
 /// A program on a cluster: the system whose runs are explored.
 #[derive(Clone, Debug)]
 pub struct Cluster {
-    /// What runs.
+    /// The program.
     pub program: Program,
-    /// What must be possible in some run.
+    /// The events that some run must show.
     pub sights: Vec<Sight>,
     /// A mistake that the checker is to find.
     pub bug: Option<Bug>,
@@ -29,8 +29,8 @@ pub struct State {
     nodes: Vec<Sealed<Node>>,
     network: Network,
     history: Sealed<History>,
-    /// What was done so far, diagnosis aside. No step leads back, so an exploration that ends
-    /// has shown that every run ends.
+    /// The number of steps so far, without those of diagnosis. No step leads back. So an
+    /// exploration that ends has shown that every run ends.
     steps: u16,
     /// Waits that may still seem long before their time.
     impatience: u8,
@@ -202,7 +202,7 @@ impl State {
         all_finished && (0..program.objects.len() + program.elements).any(differ)
     }
 
-    /// Whether all have finished and there was a race that nobody told of.
+    /// Whether all have finished, and a race was not reported.
     fn keeps_a_race(&self) -> bool {
         let all_finished = self.nodes().all(|node| node.phase == Phase::Finished);
         all_finished && self.history.keeps_a_race()

@@ -9,7 +9,7 @@ use crate::model::sealed::Sealed;
 use crate::model::{Clock, Fault, History, MOST_NODES, Node, Op, Phase, Presence, Wait};
 use dhole_model::NodeId;
 
-/// What happened before each node called a collective.
+/// Everything that happened before each node called a collective.
 pub(crate) type Called = [Option<Clock>; MOST_NODES];
 
 impl History {
@@ -19,8 +19,8 @@ impl History {
         entry(&mut self.collectives, number as u8)[node] = Some(clock);
     }
 
-    /// A node leaves one: those must have called it whose values it has, and what they had done
-    /// before happened before what it does next.
+    /// A node leaves a collective. The nodes whose values it has must have called it. Everything
+    /// that they did before happened before the node's next step.
     fn leaves(
         &mut self,
         node: usize,

@@ -87,7 +87,7 @@ pub(crate) fn free(site: CallSite) -> Event {
     Event::Array(ArrayEvent::Free { ids, site })
 }
 
-/// The places of what was freed, an object or the array.
+/// The places of a freed object or of the freed array.
 pub(crate) fn freed(oid: Oid, program: &Program) -> std::ops::Range<usize> {
     let objects = program.objects.len();
     match oid == ARRAY {

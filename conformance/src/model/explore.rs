@@ -4,7 +4,7 @@ use stateright::{Checker, HasDiscoveries, Model};
 
 use crate::model::{Cluster, Fault, Sight};
 
-/// What an exploration found.
+/// The result of an exploration.
 #[derive(Clone, Debug)]
 pub struct Explored {
     /// The program's name.
@@ -15,9 +15,9 @@ pub struct Explored {
     pub steps: usize,
     /// The longest run.
     pub longest: usize,
-    /// What went wrong, with the way to it.
+    /// The faults, each with the path to it.
     pub faults: Vec<(Fault, String)>,
-    /// What should have been seen and was not.
+    /// The events that no run showed.
     pub unseen: Vec<Sight>,
 }
 
@@ -67,7 +67,7 @@ pub fn explore(cluster: Cluster) -> Explored {
     explore_until(cluster, HasDiscoveries::AnyFailures)
 }
 
-/// Takes every step from every state until it has found `fault`, whatever else it finds.
+/// Takes every step from every state until it has found `fault`, also after other faults.
 pub fn hunt(cluster: Cluster, fault: Fault) -> Explored {
     explore_until(cluster, HasDiscoveries::AllOf([fault.property()].into()))
 }

@@ -22,7 +22,7 @@ pub enum Fault {
     Stuck,
     /// All have finished, and readable copies of one object differ.
     Undecided,
-    /// A node was told that an object is freed, and nobody had freed it.
+    /// A node was told that an object is freed, and no node had freed it.
     PhantomFree,
     /// A race was reported for two writes that are ordered, or that no node made.
     PhantomRace,

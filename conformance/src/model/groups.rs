@@ -12,9 +12,9 @@ use crate::model::Sealed;
 /// A group whose runs are explored.
 #[derive(Clone, Debug)]
 pub struct Groups {
-    /// What each member broadcasts, one after the other.
+    /// The broadcasts of each member, one after the other.
     pub broadcasts: Vec<Vec<u8>>,
-    /// What the members rely on.
+    /// The settings of the members.
     pub settings: Settings,
     /// Whether one of them may crash.
     pub crash: bool,
@@ -27,15 +27,15 @@ pub struct Groups {
 pub enum GroupBug {
     /// A member does not tell what it has when the view changes.
     HideHistory,
-    /// What is sent again under a new sequencer is lost.
+    /// A broadcast that is sent again under a new sequencer is lost.
     ForgetOwn,
     /// The sequencer numbers the second broadcast as it has numbered the first.
     NumberAlike,
-    /// Nobody answers a coordinator that gathers messages.
+    /// No member answers a coordinator that gathers messages.
     LoseGathered,
 }
 
-/// What must not happen.
+/// A property that fails.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum GroupFault {
     /// Two members that go on deliver different messages with one number.
@@ -44,7 +44,7 @@ pub enum GroupFault {
     OutOfOrder,
     /// A member calls a message of a sound member nonsense.
     Refused,
-    /// A member is told to stop though most go on.
+    /// A member ends although most go on.
     Stuck,
     /// It is over, and members that go on have not delivered all that they broadcast, alike.
     NotUniform,
@@ -59,7 +59,7 @@ impl GroupFault {
         GroupFault::NotUniform,
     ];
 
-    /// What must hold instead.
+    /// The property.
     pub fn property(self) -> &'static str {
         match self {
             GroupFault::Disagreement => "members that go on deliver the same with each number",
@@ -133,7 +133,7 @@ impl fmt::Debug for Moment {
 }
 
 impl GroupBug {
-    /// What becomes of a message; whether it is sent.
+    /// Tampers with a message, and returns whether it is sent.
     fn tamper(self, message: &mut GroupMessage<u8>) -> bool {
         match (self, message) {
             (GroupBug::HideHistory, GroupMessage::State { state, .. }) => {
@@ -205,7 +205,7 @@ impl Moment {
         self.look(at, model);
     }
 
-    /// Looks at what a member has delivered.
+    /// Checks the deliveries of a member.
     fn look(&mut self, at: usize, model: &Groups) {
         let log = &self.nodes[at].log;
         let in_order = |(origin, sent): (usize, &Vec<u8>)| {

@@ -137,7 +137,7 @@ impl Heap {
         self.install(object, value, at)
     }
 
-    /// What was written since the pre-image was taken.
+    /// The writes since the pre-image was taken.
     pub fn diff(&self, object: usize, at: Presence) -> Result<WriteId, Fault> {
         let (old, new) = (self.gather_pre_image(object)?, self.gather(object, at)?);
         Ok(if old == new { WriteId::UNCHANGED } else { new })

@@ -38,7 +38,7 @@ impl WriteId {
     /// The value that an object has before anyone writes it.
     pub const INITIAL: WriteId = WriteId { node: 0, tick: 0 };
 
-    /// What a diff says of a leaf that was not written.
+    /// The value of a leaf in a diff that was not written.
     pub const UNCHANGED: WriteId = WriteId {
         node: u8::MAX,
         tick: 0,
@@ -63,7 +63,7 @@ struct Write {
     line: u8,
     /// The value that it wrote over.
     over: WriteId,
-    /// What happened before it; the write itself among it.
+    /// Everything that happened before it, and the write itself.
     clock: Clock,
 }
 
@@ -79,16 +79,16 @@ pub struct History {
     nodes: [Clock; MOST_NODES],
     /// In the order of their ids, so that runs which differ in nothing else are one state.
     writes: Vec<Write>,
-    /// What happened before the last release of each lock, and who holds it.
+    /// Everything that happened before the last release of each lock, and the lock's holder.
     locks: Vec<(Clock, Option<u8>)>,
-    /// What happened before the arrivals at each barrier, and how many there were.
+    /// Everything that happened before the arrivals at each barrier, and their number.
     barriers: Vec<(Clock, u8)>,
-    /// What happened before the calls of each collective.
+    /// Everything that happened before the calls of each collective.
     pub(crate) collectives: Vec<Called>,
     /// Objects that were freed.
     freed: Vec<u8>,
-    /// Values sent while the interval that wrote them had not ended: its version was still open,
-    /// so nobody could write a greater one.
+    /// Values sent while the interval that wrote them had not ended. Its version was still open, so
+    /// no node could write a greater one.
     peeked: Vec<WriteId>,
     /// The races that were told of: the object and the two nodes, in order.
     races: Vec<(u8, [u8; 2])>,
@@ -119,7 +119,7 @@ impl History {
         id
     }
 
-    /// A node frees an object: as a write whose value nobody may read.
+    /// A node frees an object. This counts as a write whose value no node may read.
     pub fn free(&mut self, node: usize, object: u8, line: usize) {
         self.write(node, object, line, WriteId::INITIAL);
         if let Err(place) = self.freed.binary_search(&object) {
@@ -127,19 +127,19 @@ impl History {
         }
     }
 
-    /// Whether anybody has freed the object.
+    /// Whether a node has freed the object.
     pub fn was_freed(&self, object: usize) -> bool {
         self.freed.contains(&(object as u8))
     }
 
-    /// Whether nobody else's write to the object is concurrent with what the node does now.
+    /// Whether no other node's write to the object is concurrent with the node's next step.
     pub fn is_alone(&self, node: usize, object: u8) -> bool {
         let clock = &self.nodes[node];
         self.of(object).all(|write| clock.has_seen(write.id))
     }
 
-    /// A node reads `value`: it must not be older than the last write that happened before, and
-    /// whoever wrote over it, in order or in a race, must not have happened before.
+    /// A node reads `value`. The value must not be older than the last write that happened before.
+    /// No write over it, in order or in a race, may have happened before.
     pub fn read(&self, node: usize, object: u8, value: WriteId) -> Result<(), Fault> {
         let was_written = self.of(object).any(|write| write.id == value);
         let overwritten = self.of(object).any(|other| {
@@ -198,7 +198,7 @@ impl History {
         !self.races.is_empty()
     }
 
-    /// Whether two nodes have raced for an object and nobody has told.
+    /// Whether two nodes have raced for an object and no node has reported it.
     pub fn keeps_a_race(&self) -> bool {
         let told = |a: &Write, b: &Write| {
             let nodes = [a.id.node, b.id.node];
@@ -235,17 +235,17 @@ impl History {
         *holder = None;
     }
 
-    /// What happened before what the node does now.
+    /// Everything that happened before the node's next step.
     pub(crate) fn clock(&self, node: usize) -> Clock {
         self.nodes[node]
     }
 
-    /// This happened before what the node does from now on.
+    /// Adds a clock to what happened before the node's next steps.
     pub(crate) fn hear(&mut self, node: usize, clock: &Clock) {
         self.nodes[node].merge(clock);
     }
 
-    /// Who holds a lock.
+    /// The holder of a lock.
     pub fn holder(&self, lock: u8) -> Option<usize> {
         self.locks.get(usize::from(lock))?.1.map(usize::from)
     }

@@ -2,7 +2,8 @@
 
 use dhole_protocol::{Command, Commands, Event, Message, Protocol};
 
-/// What becomes of a protocol and is to be done, where there is a way past the event: the same.
+/// The protocol and the commands after an event, if there is a path past the event: they must be
+/// the same.
 pub(crate) fn shortcut(protocol: &Protocol, event: &Event) -> Option<(Protocol, Commands)> {
     let mut commands = Commands::new();
     let mut protocol = protocol.clone();

@@ -15,7 +15,7 @@ pub struct Parcel {
     pub from: NodeId,
     /// The receiver.
     pub to: NodeId,
-    /// What the protocols say to each other.
+    /// The protocol's message.
     pub message: Message,
     /// The values of the objects that travel with it.
     pub payload: Vec<WriteId>,

@@ -14,7 +14,7 @@ use crate::model::worker::allocated;
 use crate::model::{Fault, Heap, History, Network, Op, Parcel, Presence, Program, WriteId};
 use crate::{Bug, Fate};
 
-/// What a worker waits for in a call.
+/// The wait of a worker in a call.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Wait {
     /// The bytes of an object.
@@ -37,7 +37,7 @@ pub enum Wait {
     Collective(u64),
     /// An operation of a counter, or a change of where it is kept.
     Operation,
-    /// What operations told, with the other sides of races.
+    /// The write notices of operations, with the other sides of races.
     Learning,
 }
 
@@ -84,7 +84,7 @@ pub struct Node {
 /// A fault, and the words for it where there are any.
 pub(crate) type Failed = (Fault, String);
 
-/// What a step works with beside the node.
+/// The surroundings of a node in a step.
 pub(crate) struct Around<'a> {
     pub program: &'a Program,
     pub bug: Option<Bug>,
@@ -93,7 +93,7 @@ pub(crate) struct Around<'a> {
 }
 
 impl Around<'_> {
-    /// What the planted mistake leaves of a command.
+    /// The command as the planted bug leaves it.
     pub(crate) fn after_bug(&self, command: Command) -> Option<Command> {
         match self.bug {
             Some(bug) => bug.command(command),
@@ -154,7 +154,7 @@ impl Node {
         program.nodes[self.me].get(self.done).copied()
     }
 
-    /// What the worker waits for, if it does.
+    /// The worker's wait, if it waits.
     pub fn waits_for(&self) -> Option<Wait> {
         match self.phase {
             Phase::Call(_, wait) => wait,

@@ -19,7 +19,7 @@ use crate::Bug;
 /// Words of a page.
 const WORDS: usize = 2;
 
-/// What a node does next. Words are numbered through all pages.
+/// A step of a node. Words are numbered through all pages.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum PageOp {
     /// Reads a word.
@@ -37,7 +37,7 @@ pub enum PageOp {
 /// A program on nodes whose pages are kept by TreadMarks.
 #[derive(Clone, Debug)]
 pub struct PagesModel {
-    /// What each node does.
+    /// The steps of each node.
     pub nodes: Vec<Vec<PageOp>>,
     /// Pages that there are.
     pub pages: usize,
@@ -163,7 +163,7 @@ impl Node {
     }
 }
 
-/// What a step of a node works with.
+/// The surroundings of a node in a step.
 struct Step<'a> {
     me: NodeId,
     moment: &'a mut Moment,
@@ -382,7 +382,7 @@ impl Step<'_> {
         Ok(())
     }
 
-    /// What the worker waits for has come.
+    /// Ends the worker's wait.
     fn over(&mut self) -> Done {
         let validate = self.node().protocol.pages_to_validate();
         let me = self.me.index();
@@ -617,13 +617,13 @@ pub const WAITED: &str = "a request waits";
 /// Diffs were collected in some run.
 pub const COLLECTED: &str = "diffs are collected";
 
-/// What an exploration found: how many states, what went wrong, and what was seen.
+/// The result of an exploration: the number of states, the fault, and the events that were seen.
 pub struct Found {
     /// Different states.
     pub states: usize,
     /// The way to what went wrong, if anything did.
     pub fault: Option<String>,
-    /// What happened in some run.
+    /// The events of some run.
     pub seen: Vec<&'static str>,
 }
 

@@ -24,7 +24,7 @@ pub enum Op {
     ReadPart(Part),
     /// Writes elements of the array, each with a value that no other write writes.
     WritePart(Part),
-    /// Frees an object. Whoever knows of it leaves out what it would do with the object.
+    /// Frees an object. A node that knows of it leaves out its operations on the object.
     Free(u8),
     /// Allocates an object.
     Alloc(u8),
@@ -44,7 +44,7 @@ pub enum Op {
     Give(u8),
     /// Waits on the condition of a lock.
     WaitOn(u8),
-    /// Wakes the one who has waited longest on the condition of a lock.
+    /// Wakes the node that has waited longest on the condition of a lock.
     NotifyOne(u8),
     /// Wakes all.
     NotifyAll(u8),
@@ -62,7 +62,7 @@ pub enum Op {
     Switch(Coherence),
     /// Changes the protocol of the array, where all nodes meet.
     SwitchArray(Coherence),
-    /// Frees the array. Whoever knows of it leaves out what it would do with its elements.
+    /// Frees the array. A node that knows of it leaves out its operations on the elements.
     FreeArray,
     /// Ends the borrow epoch.
     Pause,
@@ -109,13 +109,13 @@ impl Objects {
 /// A program for a few nodes, and the properties that it has.
 #[derive(Clone, Debug)]
 pub struct Program {
-    /// What the program is called.
+    /// The name of the program.
     pub name: &'static str,
-    /// What each node does, before it finishes.
+    /// The operations of each node, before it finishes.
     pub nodes: Vec<Vec<Op>>,
-    /// Which node allocates each object, before anything else happens where the program does not
-    /// say when; [`None`] is a place in a row of zeros, which node 0 allocated and nobody has a
-    /// copy of.
+    /// The node that allocates each object, before anything else unless the program says when.
+    /// [`None`] is a place in a row of zeros, which node 0 allocated and of which no node has a
+    /// copy.
     pub objects: Vec<Option<u8>>,
     /// The protocol of the objects.
     pub coherence: Coherence,
@@ -135,7 +135,7 @@ pub struct Program {
     pub race_free: bool,
     /// Every run ends with all nodes finished.
     pub deadlock_free: bool,
-    /// What the protocols do about races.
+    /// The treatment of races.
     pub races: Races,
     /// The number of times that a wait may seem long, at any time.
     pub impatience: u8,
@@ -196,7 +196,7 @@ impl Program {
         Program { leaves, ..self }
     }
 
-    /// With objects that nobody has written: places in a row of zeros.
+    /// With objects that no node has written: places in a row of zeros.
     pub fn zeros(self, count: usize) -> Program {
         Program {
             objects: vec![None; count],
@@ -234,8 +234,9 @@ impl Program {
     }
 
     /// Whether all races must be found: nothing but a barrier orders anything. A lock's grant
-    /// tells of more than what came before the release, so that races may go unseen that another
-    /// run would show. At a home, of several nodes that race for a leaf each is told of one other.
+    /// carries notices of more than what came before the release, so a run may miss races that
+    /// another run shows. If several nodes race for a leaf at home, the home reports one other node
+    /// to each.
     pub(crate) fn tells_all_races(&self) -> bool {
         let locks = |op: &Op| matches!(op, Op::Acquire(_));
         let pairs = self.coherence != Coherence::Home || self.nodes.len() == 2;
@@ -289,7 +290,8 @@ impl Program {
         Program { limits, ..self }
     }
 
-    /// Where an interval is told against one of the last so many of its node, however short.
+    /// Where an interval is sent as the difference from one of the last so many of its node,
+    /// however short.
     pub fn reducing(self, intervals: u32) -> Program {
         let reach = Reach {
             intervals,
@@ -311,8 +313,8 @@ impl Program {
     }
 }
 
-/// The first object of a program. Its id takes so many bytes that an interval which wrote what the
-/// one before wrote is told in fewer as a difference.
+/// The first object of a program. Its id takes many bytes. So an interval that wrote the same as
+/// the one before takes fewer bytes as a difference.
 const FIRST: u64 = 1 << 49;
 
 impl Program {
@@ -341,8 +343,8 @@ impl Program {
         oid.slot() * leaves..(oid.slot() + 1) * leaves
     }
 
-    /// What a race was for, by numbers: in each of these somebody must have raced. An object is
-    /// raced for as a whole, elements each for itself.
+    /// The objects of a race, by numbers: in each of these ranges there must have been a race. An
+    /// object races as a whole, elements each for itself.
     pub(crate) fn raced(&self, raced: Raced) -> Vec<Range<usize>> {
         let place = |element| self.objects.len() + element as usize;
         match raced {
@@ -368,7 +370,7 @@ pub(crate) fn lock_id(lock: u8) -> LockId {
     LockId(u64::from(lock))
 }
 
-/// The node that is asked for an object which nobody is known to have written.
+/// The node to ask for an object that no node is known to have written.
 pub(crate) fn creator(program: &Program, object: u8) -> NodeId {
     NodeId(u16::from(program.objects[usize::from(object)].unwrap_or(0)))
 }

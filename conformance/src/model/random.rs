@@ -15,7 +15,7 @@ pub struct Shape {
     pub objects: u8,
     /// Phases, each of which ends at a barrier.
     pub phases: u8,
-    /// What a node does in one phase: at most so many accesses.
+    /// The most accesses of a node in one phase.
     pub accesses: u8,
     /// Whether nodes access an object only while they hold its lock.
     pub race_free: bool,

@@ -7,7 +7,7 @@ use crate::model::history::entry;
 use crate::model::program::lock_id;
 use crate::model::{Clock, Fault, History, Op, Wait};
 
-/// What an operation waits for, and its event, if it is one of these.
+/// The wait of an operation, and its event, if it is one of these.
 pub(crate) fn event(op: Op) -> Option<(Option<Wait>, Event)> {
     let site = CallSite::runtime("model");
     let read = |lock| Passage::Read(RwLockId(u64::from(lock)));
@@ -47,15 +47,15 @@ pub(crate) fn event(op: Op) -> Option<(Option<Wait>, Event)> {
     })
 }
 
-/// Who holds and who waits.
+/// The holders and the waiting nodes.
 #[derive(Clone, PartialEq, Eq, Hash, Default, Debug)]
 pub struct Turnstiles {
     rw_locks: Vec<RwLock>,
-    /// Permits of each semaphore, and what happened before their releases.
+    /// The permits of each semaphore, and everything that happened before their releases.
     semaphores: Vec<(u8, Clock)>,
-    /// Who waits on the condition of each lock, the longest first.
+    /// The nodes that wait on the condition of each lock, the longest first.
     waiting: Vec<Vec<u8>>,
-    /// Who was woken and wants the lock, a bit for each node.
+    /// The nodes that were woken and want the lock, a bit for each.
     pub woken: u8,
 }
 
@@ -63,7 +63,7 @@ pub struct Turnstiles {
 struct RwLock {
     readers: Vec<u8>,
     writer: Option<u8>,
-    /// What happened before the releases of writers, and before all.
+    /// Everything that happened before the releases of writers, and before all releases.
     written: Clock,
     released: Clock,
 }

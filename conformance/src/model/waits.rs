@@ -73,7 +73,7 @@ impl<'a> Waits<'a> {
         passed || node.waits_for() == Some(Wait::Barrier(barrier))
     }
 
-    /// Which nodes will never move again, whatever is delivered.
+    /// The nodes that will never move again, whatever messages are delivered.
     pub fn blocked(&self) -> Vec<bool> {
         let mut moves = vec![false; self.nodes.len()];
         loop {

@@ -198,7 +198,7 @@ impl Node {
         }
     }
 
-    /// What could have been written and was not.
+    /// The objects that the worker could have written and did not.
     fn unwritten(&self, around: &Around<'_>) -> Vec<Oid> {
         let is_unwritten = |oid: &Oid| {
             let mut leaves = around.program.leaves(*oid);
@@ -218,7 +218,7 @@ impl Node {
         objects.map(|object| unread(object, program)).collect()
     }
 
-    /// What the engine does in a call: it answers the requests that waited for one, and then
+    /// Does what the engine does in a call: it answers the requests that waited for one, and then
     /// takes the event.
     pub(crate) fn call(
         &mut self,

@@ -78,7 +78,7 @@ impl Item {
         item
     }
 
-    /// Sets the value, and what must always agree with it.
+    /// Sets the value, and the fields that must agree with it.
     fn set(&mut self, value: u64) {
         self.value = value;
         self.odd = !value.is_multiple_of(2);

@@ -4,18 +4,18 @@ use std::collections::BTreeMap;
 
 use super::program::{ARRAY_LEN, ARRAYS, Action, Part, Program, ROW_LEN, digest, written};
 
-/// Two nodes may touch one object at once: the program is wrong, whoever runs it.
+/// Two nodes may touch one object at once: the program itself is wrong.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Race {
     /// The phase.
     pub phase: usize,
     /// The second node.
     pub node: usize,
-    /// What it did.
+    /// Its action.
     pub action: Action,
 }
 
-/// What each node's digest of all that it reads comes to.
+/// The digest of everything that each node reads.
 ///
 /// # Errors
 /// [`Race`] when the program has one, or uses what is not there.
@@ -141,7 +141,7 @@ impl World {
         true
     }
 
-    /// What an action touches; nothing when it cannot be done.
+    /// The objects that an action touches; `None` if it is impossible.
     fn touches(&self, action: Action) -> Option<Vec<(Object, How)>> {
         use How::{Adding, Reading, Writing};
         let mut touches = Vec::new();

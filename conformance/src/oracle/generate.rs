@@ -55,7 +55,7 @@ pub fn generate(seed: u64, size: Size) -> Program {
     program
 }
 
-/// What a phase has in mind for each item, so that nodes share without racing.
+/// The use of each item in a phase, so that nodes share without races.
 struct Owners(Vec<Owner>);
 
 #[derive(Clone, Copy)]

@@ -20,8 +20,8 @@ pub struct Part {
 /// Scalars in a row.
 pub const ROW_LEN: usize = 24;
 
-/// What a node does. Items and rows go by numbers; an item is found through its slot, a shared
-/// object of its own that says where it is.
+/// An action of a node. Items and rows have numbers. An item is found through its slot, a shared
+/// object of its own with the item's reference.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Action {
     /// Allocates items with consecutive numbers.
@@ -35,7 +35,7 @@ pub enum Action {
     Read(usize),
     /// Reads an item and writes it.
     Write(usize, u64),
-    /// Lets an item refer to another one.
+    /// Makes an item refer to another one.
     Link(usize, usize),
     /// Reads an item and those that follow it, up to as many.
     Walk(usize, usize),
@@ -57,7 +57,7 @@ pub enum Action {
     Prefetch(Part),
     /// Reads elements and writes them.
     WritePart(Part, u64),
-    /// Writes elements, whatever they were.
+    /// Overwrites elements without reading them.
     Overwrite(Part, u64),
     /// Adds to the first of some elements, under the array's lock.
     AddToPart(Part, u64),
@@ -67,7 +67,7 @@ pub enum Action {
     Pause,
 }
 
-/// What a phase ends with.
+/// The end of a phase.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum End {
     /// A barrier.
@@ -78,10 +78,10 @@ pub enum End {
     Switch(Coherence),
 }
 
-/// What all nodes do until they meet.
+/// The actions of all nodes up to a synchronisation of all.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Phase {
-    /// What each node does.
+    /// The actions of each node.
     pub actions: Vec<Vec<Action>>,
     /// How they meet.
     pub end: End,
@@ -112,13 +112,13 @@ impl Program {
     }
 }
 
-/// What a read item or row adds to a node's digest of everything that it has read.
+/// The contribution of a read item or row to a node's digest.
 pub(crate) fn digest(so_far: u64, value: u64) -> u64 {
     let mixed = (so_far ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     mixed ^ (mixed >> 29)
 }
 
-/// What a write makes of a value.
+/// The value after a write.
 pub(crate) fn written(before: u64, with: u64) -> u64 {
     before.wrapping_mul(31).wrapping_add(with)
 }

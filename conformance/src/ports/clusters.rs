@@ -68,7 +68,7 @@ pub fn mpi(nodes: usize) -> Vec<Box<dyn Port>> {
     ports.into_iter().map(|port| Box::new(port) as _).collect()
 }
 
-/// Watched shared memory: nothing that a watch does is seen by who is alive.
+/// Watched shared memory. A live node sees nothing that the watch does.
 pub fn watched(nodes: usize) -> Vec<Box<dyn Port>> {
     let watch = |port| Box::new(FailureDetector::new(port, Duration::from_secs(60))) as _;
     shm(nodes).into_iter().map(watch).collect()
@@ -99,7 +99,7 @@ const BAD: Chances = Chances {
     latest: 20,
 };
 
-/// Limits of what is made reliable: a frame of 64 MiB would take long on a bad network.
+/// The limits of reliable flows: a frame of 64 MiB would take long on a bad network.
 const SMALL: ReliableLimits = ReliableLimits {
     largest: 2 << 20,
     kept_back: 1 << 20,

@@ -10,7 +10,7 @@ use super::{Make, Node, exchange, together};
 /// As long as a goodbye may take.
 const BOUND: Duration = Duration::from_secs(60);
 
-/// A goodbye overtakes no frame, and nothing can be sent to who has left.
+/// A goodbye overtakes no frame, and nothing can be sent to a peer that has left.
 pub fn who_closes_has_left_when_its_frames_are_taken(make: Make) {
     const FRAMES: u64 = 300;
     together(&make(2), |node| {
@@ -35,7 +35,7 @@ pub fn who_closes_has_left_when_its_frames_are_taken(make: Make) {
     });
 }
 
-/// After an exchange, everybody leaves: nobody waits for the bound, and nobody is broken.
+/// After an exchange all nodes leave: none waits for the bound, and none is lost.
 pub fn all_may_close_at_once(make: Make) {
     let ports = make(3);
     together(&ports, |node| exchange(node, 2, 50, 10_000));
@@ -70,7 +70,7 @@ pub fn who_closes_twice_says_one_goodbye(make: Make) {
     }
 }
 
-/// A port that is dropped says no goodbye: the peer is lost, and that is told once.
+/// A dropped port sends no goodbye: the peer is lost, and the loss is reported once.
 pub fn who_ends_without_a_goodbye_is_lost_once(make: Make) {
     let mut ports = make(2);
     drop(ports.remove(0));
@@ -119,7 +119,7 @@ pub fn the_others_go_on_when_one_is_lost(make: Make) {
     });
 }
 
-/// A node that another gives up, for whatever reason, loses that one in turn.
+/// If a node gives another up, for any reason, the other loses it in turn.
 pub fn who_is_given_up_is_lost_and_learns_of_it(make: Make) {
     let ports = make(3);
     let silence = Loss::Silent(BOUND);

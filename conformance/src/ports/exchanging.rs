@@ -9,7 +9,7 @@ use rand::{RngExt, SeedableRng};
 
 use super::{Make, Node, Patience, together};
 
-/// What one node sends another in an exchange, or hears from it: both know it from the seed.
+/// The frames from one node to another in an exchange: both know them from the seed.
 struct Talk {
     random: SmallRng,
     left: u32,
@@ -112,7 +112,7 @@ pub fn frames_of_every_size_up_to_the_largest_come_whole(make: Make) {
     });
 }
 
-/// Both send far more than any queue holds before either has taken anything, and nobody hangs.
+/// Both send far more than any queue holds before either has taken anything, and neither hangs.
 pub fn both_may_flood_each_other(make: Make) {
     const FRAMES: u64 = 400;
     let ports = make(2);
@@ -187,7 +187,7 @@ pub fn a_taker_may_send(make: Make) {
     });
 }
 
-/// Frames to nobody, to oneself and larger than the largest are refused by name.
+/// Frames to a missing node, to the own node and above the limit are refused by name.
 pub fn what_cannot_be_addressed_is_an_error(make: Make) {
     let ports = make(2);
     let (port, nodes) = (&ports[0], 2);

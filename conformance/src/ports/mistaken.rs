@@ -27,29 +27,29 @@ pub enum Mistake {
     Misname,
     /// A frame is taken where there is no room, and dropped.
     DropWhenBusy,
-    /// What can never be sent is refused as if there were no room now.
+    /// A frame that can never be sent is refused as if there were no room now.
     BusyForEver,
     /// The end is a loss.
     ForgetGoodbye,
     /// A loss is a goodbye.
     TakeLossForGoodbye,
-    /// A loss is told twice.
+    /// A loss is reported twice.
     TellTwice,
-    /// Who is given up is not told of.
+    /// A peer that is given up is not reported.
     KeepLoss,
-    /// Who sends is not heard.
+    /// A sender shows no sign of life.
     Deaf,
     /// An answer belongs to another call.
     MixAnswers,
     /// A refusal is an answer of nothing.
     AnswerRefused,
-    /// What is told is told twice.
+    /// A one-way call is executed twice.
     TellAgain,
     /// An answer is lost.
     LoseAnswer,
-    /// Whoever fetches gets what the memory began with.
+    /// A fetch brings the first contents of the memory.
     FetchStale,
-    /// What is stored lies one byte further on.
+    /// A store writes one byte further on.
     StoreBeside,
     /// A piece of a store is lost.
     LosePiece,

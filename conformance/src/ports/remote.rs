@@ -14,7 +14,7 @@ use rand::{RngExt, SeedableRng};
 
 use super::{Make, Patience};
 
-/// What no call here takes.
+/// A time that no call of these checks takes.
 fn long() -> Duration {
     Patience::bound()
 }
@@ -25,7 +25,7 @@ const PANIC: u16 = 2;
 const ENDLESS: u16 = 3;
 const MISSING: u16 = 4;
 
-/// A node that echoes, and notes what it is told.
+/// A node that echoes, and records one-way calls.
 struct Remote {
     rpc: Rpc,
     noted: Arc<Mutex<Vec<(NodeId, u64)>>>,
@@ -124,7 +124,7 @@ pub fn each_calls_each_and_is_answered(make: Make) {
     }
 }
 
-/// What cannot be answered is refused by name, and the peer goes on.
+/// A call that cannot be answered is refused by name, and the peer goes on.
 pub fn what_a_peer_refuses_it_says(make: Make) {
     let remotes = remotes(make, 2, RpcLimits::default());
     all(&remotes, |Remote { rpc, .. }| {
@@ -186,7 +186,7 @@ pub fn a_peer_that_does_not_serve_is_given_its_time(make: Make) {
     });
 }
 
-/// Who is lost ends the calls of it, by name.
+/// The loss of a peer ends the calls to it, by name.
 pub fn a_lost_peer_ends_the_calls_of_it(make: Make) {
     let mut remotes = remotes(make, 2, RpcLimits::default());
     let gone = remotes.pop();
@@ -257,7 +257,7 @@ pub fn memory_is_fetched_and_stored_whole(make: Make) {
     target.read(|bytes| assert!(bytes == original, "both halves are there"));
 }
 
-/// Nobody gets more than a capability allows, and nothing once it is taken back.
+/// No node gets more than a capability allows, and nothing once it is revoked.
 pub fn memory_is_used_only_as_far_as_allowed(make: Make) {
     let remotes = remotes(make, 2, RpcLimits::default());
     let memory = remotes[0].rpc.memory((0..100).collect());
@@ -313,7 +313,7 @@ pub fn memory_is_used_only_as_far_as_allowed(make: Make) {
     memory.read(|bytes| assert_eq!(bytes, (0..100).collect::<Vec<u8>>(), "nothing changed"));
 }
 
-/// While its owner is at work on a memory, whoever asks for it asks again.
+/// While its owner uses a memory, a node that asks for it asks again.
 pub fn memory_in_use_is_waited_for(make: Make) {
     let remotes = remotes(make, 2, RpcLimits::default());
     let memory = remotes[0].rpc.memory(vec![1; 1_000]);
@@ -346,7 +346,7 @@ pub fn memory_in_use_is_waited_for(make: Make) {
     assert_eq!(asked.into_inner(), 1);
 }
 
-/// A peer that says what no sound node says is cut off, or told no; nobody panics, nothing grows.
+/// A peer that sends a false frame is cut off, or refused. No node panics, and nothing grows.
 pub fn who_says_what_nobody_says_is_cut_off(make: Make) {
     let place = |bytes: u64| [&[7; 16][..], &0u64.to_le_bytes(), &bytes.to_le_bytes()].concat();
     let head = |kind: u8, more: u16| {

@@ -13,7 +13,7 @@ const LONG: Duration = Duration::from_secs(3_600);
 /// More than any port may keep for a peer that takes nothing.
 const FAR_TOO_MUCH: usize = 512 << 20;
 
-/// A sender is told that there is no room, and what was refused was not sent.
+/// A sender learns that there is no room, and a refused frame is not sent.
 pub fn a_peer_that_takes_nothing_is_busy_after_a_limit(make: Make) {
     let ports = make(2);
     let rest = vec![7; ports[0].offers().largest.min(10_000) - 8];
@@ -60,7 +60,7 @@ pub fn a_peer_whose_bytes_come_is_heard_and_no_other(make: Make) {
     assert!(heard.iter().all(|&peer| peer == NodeId(0)), "{heard:?}");
 }
 
-/// Nobody polls: the receiver sleeps until the frame is there, time after time.
+/// No node polls: the receiver sleeps until the frame is there, time after time.
 pub fn a_frame_ends_the_park_of_its_receiver(make: Make) {
     const ROUNDS: u64 = 200;
     together(&make(2), |node| {
@@ -93,7 +93,7 @@ pub fn a_frame_ends_the_park_of_its_receiver(make: Make) {
     });
 }
 
-/// Called before, it ends the next park; called while somebody is parked, that one.
+/// Called before a park, it ends that park; called during one, it ends this one.
 pub fn an_unpark_ends_a_park_before_and_during_it(make: Make) {
     let ports = make(2);
     let port = &*ports[0];
@@ -121,7 +121,7 @@ pub fn an_unpark_ends_a_park_before_and_during_it(make: Make) {
     });
 }
 
-/// Who was refused may sleep until the peer has taken something.
+/// A sender that was refused may sleep until the peer has taken something.
 pub fn room_ends_the_park_of_who_was_refused(make: Make) {
     let ports = make(2);
     let rest = vec![7; ports[0].offers().largest.min(10_000)];

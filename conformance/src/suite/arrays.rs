@@ -122,8 +122,8 @@ pub fn records_of_all_kinds_arrive_whole_in_an_array(on: &dyn Platform) {
     });
 }
 
-/// Nodes that write the same elements race: one of them wins, the same for all, and each pair is
-/// told of with the elements that both wrote.
+/// Nodes that write the same elements race. One of them wins on every node. Each pair is reported
+/// with the elements that both wrote.
 pub fn of_racing_writers_of_an_element_one_wins_everywhere(on: &dyn Platform) {
     if keeps_pages(on) {
         return;
@@ -163,7 +163,7 @@ pub fn of_racing_writers_of_an_element_one_wins_everywhere(on: &dyn Platform) {
     assert!(outcome.races.iter().all(|race| here(race) == 3));
 }
 
-/// What is overwritten is not fetched.
+/// Elements that are overwritten are not fetched.
 pub fn what_is_overwritten_whole_is_not_fetched(on: &dyn Platform) {
     if keeps_pages(on) {
         return;
@@ -373,7 +373,7 @@ pub fn only_the_elements_written_are_fetched_again(on: &dyn Platform) {
     assert_eq!(bytes, 4 * 8);
 }
 
-/// What one node alone writes needs no notices after the second interval, element by element.
+/// Elements that only one node writes need no notices after the second interval.
 pub fn elements_that_one_node_alone_writes_cost_nothing(on: &dyn Platform) {
     if keeps_pages(on) {
         return;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{keeps_pages, succeed};
 use crate::Platform;
 
-/// A number that is counted up, and the number of who was here last, beside it in shared memory.
+/// A counter, and the number of the last caller, beside it in shared memory.
 #[derive(Serialize, Deserialize, Default)]
 struct Desk {
     calls: u64,
@@ -18,7 +18,7 @@ struct Desk {
     stamps: u64,
 }
 
-/// Who left a number, which, and where it is written too.
+/// The node that left a number, the number, and the object with a copy of it.
 type Left = (usize, u64, Ref<u64>);
 
 #[dhole::object(crate = "dhole")]
@@ -90,8 +90,9 @@ impl Flags {
     pub fn await_up(&self, flag: usize) {}
 }
 
-/// Node 0 writes when node 2 has a copy, and says so; node 2 asks until it hears of it. Node 2
-/// meets nobody after it has got its copy but the flags, and has nothing to tell with what it asks.
+/// Node 0 writes when node 2 has a copy, and announces it through an object. Node 2 calls the
+/// object until it hears of it. After its copy, node 2 synchronises only by these calls, which
+/// carry no write notices.
 pub fn who_asks_until_it_hears_that_something_was_written_sees_it(platform: &dyn Platform) {
     if keeps_pages(platform) {
         return;
@@ -173,7 +174,7 @@ pub fn calls_take_effect_once_and_tell_all_wherever_an_object_is(platform: &dyn 
     assert!(outcome.races.is_empty(), "{:?}", outcome.races);
 }
 
-/// What was said, by whom.
+/// The words, and the node of each.
 #[derive(Serialize, Deserialize, Default)]
 struct Board(Vec<(u16, Vec<u8>)>);
 
@@ -196,8 +197,9 @@ impl Board {
     }
 }
 
-/// Many calls of every node are under way at once, with arguments and results of all lengths: some
-/// wait for their guards, some fail, and some are of what is elsewhere. Each has its own result.
+/// Many calls of every node are under way at once, with arguments and results of all lengths. Some
+/// wait for their guards, some fail, and some are for objects on other nodes. Each has its own
+/// result.
 pub fn calls_that_go_together_have_each_its_own_result(platform: &dyn Platform) {
     const WORDS: usize = 150;
     succeed(platform, 3, |w| {

@@ -69,7 +69,8 @@ pub fn gathered_values_come_in_the_order_of_their_nodes(on: &dyn Platform) {
     }
 }
 
-/// What goes up is seen by node 0, what goes down by all, and what goes both ways by all of all.
+/// Writes before a collective are visible after it: to node 0 if values go up, to all nodes if they
+/// go down, and those of all nodes to all if they go both ways.
 pub fn what_was_written_before_a_collective_is_read_after_it(on: &dyn Platform) {
     for nodes in [2, 3, 5] {
         succeed(on, nodes, |w| {
@@ -237,7 +238,7 @@ fn half_too_long() -> String {
     "x".repeat(MOST_COLLECTIVE_BYTES / 2)
 }
 
-/// What no collective can do is an error that says so, and nobody waits for ever.
+/// An impossible collective is an error that names the reason, and no node waits for ever.
 pub fn a_collective_that_cannot_be_is_an_error_that_says_why(on: &dyn Platform) {
     let error = fail(on, 2, |w| {
         w.once(|w| Ok(w.all_reduce(1, i32::max)?)).map(drop)

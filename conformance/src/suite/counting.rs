@@ -6,7 +6,7 @@ use dhole::{Barriers, Counters, Lock, MessageKind, Own, Ref, Result, Share, Work
 use super::{keeps_pages, succeed};
 use crate::Platform;
 
-/// What all nodes sent together.
+/// The messages of all nodes.
 fn total(counters: &[Counters]) -> Counters {
     let mut total = Counters::default();
     counters.iter().for_each(|node| total.add(node));
@@ -39,7 +39,7 @@ pub fn a_barrier_takes_two_messages_for_each_other_node_or_one_a_round(on: &dyn 
     }
 }
 
-/// Acquiring and releasing again and again where nobody else wants the lock.
+/// Acquires and releases, again and again, while no other node wants the lock.
 pub fn a_lock_held_last_here_is_free_of_messages(on: &dyn Platform) {
     let outcome = succeed(on, 3, |w| {
         if w.node().index() == 2 {
@@ -169,14 +169,14 @@ pub fn many_objects_are_fetched_by_several_messages(on: &dyn Platform) {
     assert_eq!((reader.misses, reader.fetch_rounds), (600, 1));
 }
 
-/// A part of what `Owner` owns, which owns a part itself.
+/// A part that `Owner` owns, and that owns a part itself.
 #[derive(Share)]
 struct Part {
     value: u64,
     inner: Option<Own<Part>>,
 }
 
-/// What owns one object directly and another through it, beside one more.
+/// An owner of one object directly, of another through it, and of one more.
 #[derive(Share)]
 struct Owner {
     parts: [Option<Own<Part>>; 2],
@@ -241,7 +241,7 @@ pub fn what_an_object_owns_comes_with_it(on: &dyn Platform) {
     assert_eq!(outcome.counters[0].sent(MessageKind::FetchReply), 6);
 }
 
-/// What `f` reads, and how many questions that took, with as many replies.
+/// The result of `f`, and its number of requests, each with a reply.
 fn questions(w: &mut Worker<'_>, f: impl Fn(&Worker<'_>) -> u64) -> Result<(u64, u64)> {
     let mut read = 0;
     let asked = messages(w, |w| {
@@ -282,7 +282,7 @@ pub fn no_more_comes_along_than_the_limit(on: &dyn Platform) {
     assert_eq!((reader.misses, reader.came_along), (10, 640));
 }
 
-/// Barriers do not invalidate what nobody wrote.
+/// Barriers do not invalidate objects that no node wrote.
 pub fn a_copy_that_nobody_overwrites_stays(on: &dyn Platform) {
     if keeps_pages(on) {
         return;
@@ -302,7 +302,7 @@ pub fn a_copy_that_nobody_overwrites_stays(on: &dyn Platform) {
     );
 }
 
-/// A notice names objects and not pages: the neighbours of what was written stay valid.
+/// A notice names objects and not pages: the neighbours of a written object stay valid.
 pub fn only_what_was_written_becomes_invalid(on: &dyn Platform) {
     if keeps_pages(on) {
         return;
@@ -330,8 +330,8 @@ pub fn only_what_was_written_becomes_invalid(on: &dyn Platform) {
     assert_eq!(reader.asked_beside, 2);
 }
 
-/// What one node alone writes needs no messages between the barriers, and no notices after the
-/// second.
+/// An object that only one node writes needs no messages between the barriers, and no notices after
+/// the second.
 pub fn an_object_that_one_node_alone_writes_costs_nothing(on: &dyn Platform) {
     if keeps_pages(on) {
         return;

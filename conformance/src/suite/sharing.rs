@@ -128,7 +128,7 @@ pub fn a_value_made_once_is_the_same_everywhere(on: &dyn Platform) {
     });
 }
 
-/// What any node wrote before `once`, and what node 0 writes in it, is seen after it.
+/// The writes of every node before `once`, and those of node 0 within it, are visible after it.
 pub fn once_makes_everything_before_it_visible(on: &dyn Platform) {
     succeed(on, 3, |w| {
         let numbers = numbers(w)?;
@@ -195,8 +195,8 @@ pub fn locks_made_by_nodes_are_all_different(on: &dyn Platform) {
     });
 }
 
-/// All nodes write one object at once; after the barrier all see the same one of them, and every
-/// pair of nodes is told of with its places; under home, each writer with another.
+/// All nodes write one object at once. After the barrier all see the same value of one of them.
+/// Every pair of nodes is reported with its lines; under home, each writer with another.
 pub fn of_racing_writers_one_wins_everywhere(on: &dyn Platform) {
     if keeps_pages(on) {
         return;

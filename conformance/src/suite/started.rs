@@ -106,7 +106,8 @@ pub fn numbers_are_handed_over_through_an_object(
     })
 }
 
-/// What is written before a process starts is read by it, and what it writes by who joins it.
+/// A process reads the writes before its start, and the joining node reads the writes of the
+/// process.
 pub fn a_process_sees_its_parents_writes_and_its_parent_its_own(on: &dyn Platform) {
     if keeps_pages(on) {
         return;
@@ -116,7 +117,7 @@ pub fn a_process_sees_its_parents_writes_and_its_parent_its_own(on: &dyn Platfor
     assert!(outcome.races.is_empty(), "{:?}", outcome.races);
 }
 
-/// Whoever takes a reference out of an object sees what it points to.
+/// A node that takes a reference out of an object sees the contents of the referenced object.
 pub fn a_reference_in_an_object_brings_what_it_points_to(platform: &dyn Platform) {
     if keeps_pages(platform) {
         return;
@@ -220,7 +221,7 @@ pub fn processes_start_processes(on: &dyn Platform) {
     });
 }
 
-/// A panic in a process is an error of who joins it, and the run goes on.
+/// A panic in a process is an error of the joining node, and the run goes on.
 pub fn a_panic_in_a_process_is_an_error_of_its_parent(on: &dyn Platform) {
     if keeps_pages(on) {
         return;

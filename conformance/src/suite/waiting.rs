@@ -187,7 +187,7 @@ pub fn a_deadlock_of_read_write_locks_is_told_with_its_places(on: &dyn Platform)
     );
 }
 
-/// What is not held can be neither given back nor waited on, and says so.
+/// A lock that is not held can be neither released nor waited on, and the error says so.
 pub fn misused_locks_are_errors_with_their_places(on: &dyn Platform) {
     type Misuse = fn(&mut dhole::Worker<'_>) -> Result<(), Error>;
     let cases: [(Misuse, &[&str]); 5] = [
@@ -232,7 +232,7 @@ pub fn misused_locks_are_errors_with_their_places(on: &dyn Platform) {
     }
 }
 
-/// What is dropped is released, so that others go on, and the report says so.
+/// A dropped guard is released, so that others go on, and the report says so.
 pub fn a_read_write_lock_dropped_unreleased_is_released_and_told(on: &dyn Platform) {
     let outcome = succeed(on, 2, |w| {
         drop(RwLock::numbered(1).write(w)?);

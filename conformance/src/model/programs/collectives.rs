@@ -26,7 +26,7 @@ pub fn written_before(kind: CollectiveKind, nodes: u8) -> Program {
     .objects(&creators)
 }
 
-/// As above, of two nodes that had copies of what the other writes then.
+/// As above, with two nodes that had copies of the object that the other writes.
 pub fn told_first(kind: CollectiveKind) -> Program {
     let mut program = written_before(kind, 2);
     for (me, body) in program.nodes.iter_mut().enumerate() {
@@ -58,7 +58,7 @@ pub fn counted_between(kind: CollectiveKind, nodes: usize) -> Program {
     Program::new("counted between collectives", vec![node; nodes]).objects(&[0])
 }
 
-/// Collectives among barriers at which nobody has anything to tell.
+/// Collectives among barriers without news.
 pub fn among_barriers(kind: CollectiveKind) -> Program {
     let node = vec![
         Barrier,

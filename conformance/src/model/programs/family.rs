@@ -58,7 +58,7 @@ pub fn read_over_and_over(nodes: usize, writer: usize, phases: &[bool]) -> Progr
     Program::new("read over and over", all).objects(&[0])
 }
 
-/// As above, and what is written is written while it is read.
+/// As above, and the object is written while it is read.
 pub fn read_over_and_over_while_written(phases: usize) -> Program {
     let reader = [Read(0), Barrier].repeat(phases);
     let mut writer = vec![Barrier; phases];
@@ -124,8 +124,8 @@ pub fn switched_before_a_push_arrives() -> Program {
     Program::new("switched before a push arrives", vec![zero, one]).objects(&[0])
 }
 
-/// Node 0 writes elements in each round, and the others read parts of them: who reads what is
-/// pushed that.
+/// Node 0 writes elements in each round, and the others read parts of them. Each reader gets pushes
+/// of the part that it reads.
 pub fn broadcast_parts(nodes: usize, rounds: usize) -> Program {
     let writer = [WritePart(Part(0, 3)), Barrier, Barrier].repeat(rounds);
     let reader = |part| [Barrier, ReadPart(part), Barrier].repeat(rounds);
@@ -145,7 +145,7 @@ pub fn parts_by_rounds(rounds: usize) -> Program {
     Program::new("parts by rounds", nodes).elements(3)
 }
 
-/// Under a lock, a node writes what another one wrote, and what nobody did.
+/// Under a lock, a node writes elements that another node wrote, and elements that no node wrote.
 pub fn locked_parts() -> Program {
     let node = |part| locked(0, &[ReadPart(Part(0, 3)), WritePart(part)]).repeat(2);
     let nodes = vec![node(Part(1, 3)), node(Part(0, 2))];
@@ -168,7 +168,7 @@ pub fn parts_read_over_and_over(nodes: usize, writer: usize, phases: &[bool]) ->
     Program::new("parts read over and over", all).elements(3)
 }
 
-/// As above, and what is written is written while it is read.
+/// As above, and the elements are written while they are read.
 pub fn parts_read_while_written(phases: usize) -> Program {
     let reader = [ReadPart(Part(0, 2)), Barrier].repeat(phases);
     let mut writer = vec![Barrier; phases];

@@ -52,7 +52,7 @@ pub fn awaited(kept: Strategy) -> Program {
     program.objects(&[0]).counters(&[kept])
 }
 
-/// As [`handed_over`], while somebody says that the counter is to be kept elsewhere, or otherwise.
+/// As [`handed_over`], while a node changes the counter's strategy.
 pub fn handed_over_while_it_moves(kept: Strategy, to: Strategy, nodes: usize) -> Program {
     let mut bodies = vec![vec![]; nodes];
     bodies[0] = vec![Write(0), Call(0, Do::Add)];

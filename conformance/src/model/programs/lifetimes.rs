@@ -55,8 +55,8 @@ pub fn freed_array_before_a_barrier() -> Program {
     Program::new("freed array before a barrier", vec![zero, one]).elements(2)
 }
 
-/// An array is read by all and freed by one of them, who has written it; others may still use it
-/// under the same lock, and are told.
+/// All nodes read an array, and one that has written it frees it. Others may still use it under the
+/// same lock, and get an error.
 pub fn freed_array() -> Program {
     let zero = locked(0, &[WritePart(Part(0, 2)), FreeArray]);
     let one = locked(0, &[ReadPart(Part(0, 1)), WritePart(Part(1, 2))]);

@@ -165,7 +165,7 @@ pub fn hand_over_hand() -> Program {
     Program::new("hand over hand", vec![walk; 2]).objects(&[0, 1, 0])
 }
 
-/// Nodes write the places of a row that nobody has written, and read their neighbours'.
+/// Nodes write places of a row that no node has written, and read their neighbours'.
 pub fn row_of_zeros(nodes: usize) -> Program {
     let node = |me: u8| {
         let next = (me + 1) % nodes as u8;

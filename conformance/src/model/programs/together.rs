@@ -5,8 +5,8 @@ use crate::model::Op::*;
 use crate::model::programs::locked;
 use crate::model::{Objects, Program};
 
-/// Each node but the last writes its own object in every phase; the last fetches all of them in
-/// one round, and what nobody has written among them.
+/// Each node but the last writes its own object in every phase. The last fetches all of them in one
+/// round, and with them objects that no node has written.
 pub fn fetched_together(nodes: usize, phases: usize) -> Program {
     let last = nodes as u8 - 1;
     let all: Vec<u8> = (0..=last).collect();
@@ -59,8 +59,9 @@ pub fn two_objects_by_turns() -> Program {
         .reducing(2)
 }
 
-/// Node 0 writes one object and then another one twice, each time under the lock; node 1 reads the
-/// other one. The third interval is told against the second; the first one lacks what they wrote.
+/// Node 0 writes one object and then another one twice, each time under the lock. Node 1 reads the
+/// other one. The third interval is sent as the difference from the second. The first lacks what
+/// they wrote.
 pub fn written_twice_after_another() -> Program {
     let zero = [1, 0, 0].map(|object| locked(0, &[Write(object)])).concat();
     let one = locked(0, &[Read(0)]).repeat(2);
@@ -143,7 +144,7 @@ pub fn written_one_after_the_other() -> Program {
     Program::new("written one after the other", vec![zero, one]).objects(&[0, 0, 0])
 }
 
-/// An owner and what it owns are written by one node while another reads them.
+/// A node writes an owner and the objects that it owns, while another reads them.
 pub fn owned_and_racing() -> Program {
     let zero = vec![
         Write(1),

@@ -66,14 +66,14 @@ pub fn lock_kept_for_ever() -> Program {
     Program::new("a lock kept for ever", nodes).deadlocking()
 }
 
-/// A node waits for a permit that nobody releases.
+/// A node waits for a permit that no node releases.
 pub fn permit_that_nobody_gives(nodes: usize) -> Program {
     let mut all = vec![vec![]; nodes];
     all[nodes - 1] = vec![Take(0)];
     Program::new("a permit that nobody gives", all).deadlocking()
 }
 
-/// A node waits on a condition that nobody notifies, and another for a permit.
+/// A node waits on a condition that no node notifies, and another for a permit.
 pub fn condition_that_nobody_notifies() -> Program {
     let zero = locked(0, &[WaitOn(0)]);
     let one = [locked(0, &[]), vec![Take(0)]].concat();
