@@ -3,7 +3,9 @@ use std::sync::Arc;
 use dhole_model::{NodeId, VectorTime, Version};
 use dhole_protocol::group::GroupMessage;
 use dhole_protocol::objects::{ObjectsMessage, Ordered, PackedCalls, PackedResults};
-use dhole_protocol::{ArrayCommand, BarrierRound, Command, Message, News, Passage, Sent, SentDiff};
+use dhole_protocol::{
+    ArrayCommand, BarrierRound, Command, Message, News, Passage, Reply, Sent, SentDiff,
+};
 
 /// The effect of a bug on a message.
 #[derive(Default, Debug)]
@@ -244,22 +246,10 @@ impl Bug {
             }
             (Bug::KeepRace, Command::Race(_)) => None,
             (Bug::SkipCompare, Command::Compare { .. }) => None,
-            (
-                Bug::SkipPreImage,
-                Command::Reply {
-                    to,
-                    round,
-                    sent,
-                    keep,
-                    ..
-                },
-            ) => Some(Command::Reply {
-                to,
-                round,
-                sent,
+            (Bug::SkipPreImage, Command::Reply(reply)) => Some(Command::Reply(Reply {
                 pre_images: Default::default(),
-                keep,
-            }),
+                ..reply
+            })),
             (_, command) => Some(command),
         }
     }

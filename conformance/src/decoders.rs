@@ -11,7 +11,7 @@ use dhole::sim::Description;
 use dhole_heap::Cluster;
 use dhole_model::{Coherence, Detector, NodeId, Oid};
 use dhole_net::decoders as net;
-use dhole_protocol::{Command, Event, Message, Protocol, Races, Unread, WorkerIs};
+use dhole_protocol::{Command, Event, Message, Protocol, Races, Reply, Unread, WorkerIs};
 
 /// A decoder: its name, and a function that takes any bytes.
 pub type Decoder = (&'static str, fn(&[u8]));
@@ -74,8 +74,9 @@ fn deliveries(bytes: &[u8]) {
         let delivered = Event::Deliver { from, message };
         let _ = node.step(delivered, WorkerIs::InCall, &mut out);
         for command in out.drain(..) {
-            if let Command::Send { to, .. } | Command::Reply { to, .. } | Command::Push { to, .. } =
-                command
+            if let Command::Send { to, .. }
+            | Command::Reply(Reply { to, .. })
+            | Command::Push { to, .. } = command
             {
                 assert!(to.index() < NODES, "something is sent to {to}");
             }

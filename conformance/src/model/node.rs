@@ -3,8 +3,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use dhole_model::{Coherence, NodeId, OidRange};
 use dhole_protocol::objects::ObjectsEvent;
 use dhole_protocol::{
-    BarrierId, Command, Commands, Event, Freed, Message, Protocol, ProtocolError, Sent, SentList,
-    WorkerIs,
+    BarrierId, Command, Commands, Event, Freed, Message, Protocol, ProtocolError, Reply, Sent,
+    SentList, WorkerIs,
 };
 
 use crate::model::calls::Calls;
@@ -285,13 +285,13 @@ impl Node {
             Command::Pages(_) | Command::HandOutIds { .. } | Command::TakeIds(_) => {
                 return Err(Fault::Heap);
             }
-            Command::Reply {
+            Command::Reply(Reply {
                 to,
                 round,
                 mut sent,
                 pre_images,
                 keep,
-            } => {
+            }) => {
                 let mut values = Vec::new();
                 for Sent { oid, .. } in &sent {
                     for leaf in around.program.leaves(*oid) {

@@ -294,7 +294,7 @@ impl HeapMut<'_> {
 
     /// As [`gather`](HeapMut::gather), of an object that owns no other and has at most so many
     /// bytes; `None` where that is not so, or it is refused.
-    pub fn gather_alone(&self, oid: Oid, most: usize, out: &mut Vec<u8>) -> Option<usize> {
+    pub fn gather_small(&self, oid: Oid, most: usize, out: &mut Vec<u8>) -> Option<usize> {
         let at = self.heap.place(oid)?;
         let chunk = &self.heap.chunks[at.chunk];
         let binding = &chunk.binding;
@@ -468,14 +468,23 @@ impl HeapMut<'_> {
         Ok(())
     }
 
-    /// As [`install`](HeapMut::install), of an object that owns no other: the name of its type.
-    /// `None` where it does, or that is refused.
-    pub fn install_alone(&mut self, oid: Oid, bytes: &[u8]) -> Option<&'static str> {
-        let at = self.may_install(oid).ok()?;
-        let info = self.heap.chunks[at.chunk].binding.info;
+    /// As [`install`](HeapMut::install), of the object with which `bytes` begin: its type, and how
+    /// many of the bytes it takes.
+    ///
+    /// # Errors
+    /// As there; [`InstallError::Length`] where there are too few bytes.
+    pub fn install_first(
+        &mut self,
+        oid: Oid,
+        bytes: &[u8],
+    ) -> Result<(&'static TypeInfo, usize), InstallError> {
+        let at = self.may_install(oid)?;
+        let binding = self.heap.chunks[at.chunk].binding;
+        let first = usize::try_from(binding.packed_bytes()).ok();
+        let object = first.and_then(|first| bytes.get(..first)).unwrap_or(bytes);
         // SAFETY: `may_install` has found the place.
-        let installed = !info.owns && unsafe { self.install_at(oid, at, bytes) }.is_ok();
-        installed.then_some(info.name)
+        unsafe { self.install_at(oid, at, object) }?;
+        Ok((binding.info, object.len()))
     }
 
     /// Makes a row of zeros the node's valid copy of `oid`, which is a row that nobody has

@@ -12,16 +12,17 @@ pub trait Receiver<M>: Sync {
     fn deliver(&self, envelope: Envelope<M>, out: &mut Outbox<M>) -> Wake;
 
     /// Takes a message by its bytes, behind which its payload lies if it has any, if the node can
-    /// do that at once; what it says in turn, to its sender or to others, is given to `answer` in
-    /// the same way, in two parts, of which the second follows on the first. `None` where it
-    /// cannot: then nothing has happened, and the message is to be
-    /// [delivered](Receiver::deliver). `answer` may wait for no lock of a node, nor for whoever has
-    /// one.
+    /// do that at once. What it says in turn goes to `out`, or to `at_once` in the same way, in two
+    /// parts of which the second follows on the first, where `out` is empty: `at_once` says whether
+    /// it was sent. `None` where the node cannot take the message so: then nothing has happened,
+    /// and it is to be [delivered](Receiver::deliver). `at_once` may wait for no lock of a node,
+    /// nor for a thread that has one.
     fn deliver_bytes(
         &self,
         _from: NodeId,
         _bytes: &[u8],
-        _answer: &mut dyn FnMut(NodeId, [&[u8]; 2]),
+        _out: &mut Outbox<M>,
+        _at_once: &mut dyn FnMut(NodeId, [&[u8]; 2]) -> bool,
     ) -> Option<Wake> {
         None
     }

@@ -182,8 +182,7 @@ impl<'id> Worker<'id> {
                     }
                 }
             }
-            link.and_wait(call, Event::ReadMisses(unread))?;
-            link.within_memory(call).map(Ok)
+            link.bring(call, &unread).map(Ok)
         });
         self.accessed(clash.unwrap_or(first), called)
     }
@@ -435,10 +434,7 @@ impl Link<'_> {
     fn miss(&self, call: &mut MonitorCall<'_, State>, missed: Unread) -> Result<(), Box<Failure>> {
         let (mut heap, state) = call.split();
         state.look_beside(missed.oid, &mut heap);
-        if !self.miss_singly(call, &missed)? {
-            self.and_wait(call, Event::ReadMiss(missed))?;
-        }
-        self.within_memory(call)
+        self.bring(call, &[missed])
     }
 }
 

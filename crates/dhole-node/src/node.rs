@@ -11,12 +11,13 @@ use dhole_net::{Envelope, Outbox, Payload, PayloadPool, Receiver, Wake};
 use dhole_protocol::group::Ending;
 use dhole_protocol::{
     AbortReason, ArrayEvent, BarrierId, Command, Commands, Event, Haste, Message, PageEvent,
-    Protocol, ProtocolError, Races, Sent, Waiter, WorkerIs, group,
+    Protocol, ProtocolError, Races, Reply, Sent, Waiter, WorkerIs, barrier_round, fetch, group,
 };
 
 use crate::collective::Values;
 use crate::count::Counting;
 use crate::describe::LastCall;
+use crate::direct::install;
 use crate::error::RunEnded;
 use crate::grip::Holding;
 use crate::heard::{check_ids, not_awaited};
@@ -46,7 +47,7 @@ pub(crate) struct State {
     pub(crate) id: NodeId,
     pub(crate) nodes: usize,
     pub(crate) protocol: Protocol,
-    commands: Commands,
+    pub(crate) commands: Commands,
     /// Payloads of flushes that wait for a call of the worker, by sender.
     pub held: Vec<(NodeId, Payload)>,
     /// As above, of elements of arrays.
@@ -61,7 +62,7 @@ pub(crate) struct State {
     /// The bytes of an object that goes by itself.
     pub(crate) object: Vec<u8>,
     /// What the worker waits for has come.
-    done: bool,
+    pub(crate) done: bool,
     /// The worker goes on when the objects have come so far in their order: others had, before
     /// what it synchronised with.
     after: u64,
@@ -110,7 +111,12 @@ pub(crate) struct Step<'a, 'g> {
     pub out: &'a mut Outbox<Message>,
     /// The bytes that came with the message being delivered, from the next object on.
     pub payload: &'a [u8],
+    /// How the bytes of a message are sent at once, where that can be done; whether they were.
+    pub at_once: Option<AtOnce<'a>>,
 }
+
+/// Sends a message whose bytes are these, one behind the other, if that can be done at once.
+pub(crate) type AtOnce<'a> = &'a mut dyn FnMut(NodeId, [&[u8]; 2]) -> bool;
 
 impl Node {
     /// Node `id` of a cluster of `nodes`, before anything has happened.
@@ -209,6 +215,7 @@ impl Receiver<Message> for Node {
             pool: &self.pool,
             out,
             payload: &payload,
+            at_once: None,
         };
         let wake = state.deliver(from, body, &mut step);
         drop(guard);
@@ -220,11 +227,20 @@ impl Receiver<Message> for Node {
         &self,
         from: NodeId,
         bytes: &[u8],
-        answer: &mut dyn FnMut(NodeId, [&[u8]; 2]),
+        out: &mut Outbox<Message>,
+        at_once: &mut dyn FnMut(NodeId, [&[u8]; 2]) -> bool,
     ) -> Option<Wake> {
         let mut guard = self.monitor.lock();
         let (mut heap, state) = guard.split();
-        state.take_bytes(from, bytes, &mut heap, answer)
+        let mut step = Step {
+            from,
+            heap: &mut heap,
+            pool: &self.pool,
+            out,
+            payload: &[],
+            at_once: Some(at_once),
+        };
+        state.take_bytes(from, bytes, &mut step)
     }
 
     fn describe(&self, quiet_for: Duration) -> Option<String> {
@@ -356,7 +372,39 @@ impl State {
         }
     }
 
-    fn broke(&mut self, cause: ProtocolError, step: &mut Step<'_, '_>) {
+    /// Takes a message by its bytes, where it is one of those that can be taken so. `None` where it
+    /// is not; then nothing has happened.
+    fn take_bytes<'a>(
+        &mut self,
+        from: NodeId,
+        bytes: &'a [u8],
+        step: &mut Step<'a, '_>,
+    ) -> Option<Wake> {
+        if fetch::is_begun_by(bytes) {
+            return self.take_fetch(from, bytes, step);
+        }
+        let (me, out) = (self.id, &mut *step.out);
+        let at_once = step.at_once.as_deref_mut()?;
+        // Whoever is told something waits for it; and for what goes before.
+        let answer = &mut |to, parts: [&[u8]; 2]| {
+            if !out.is_empty() || !at_once(to, parts) {
+                let body = Message::decode(&parts.concat()).expect("a node has made them");
+                let (from, payload) = (me, Payload::NONE);
+                out.push(Envelope {
+                    from,
+                    to,
+                    body,
+                    payload,
+                });
+            }
+        };
+        match barrier_round::is_begun_by(bytes) {
+            true => self.take_round(from, bytes, answer),
+            false => self.take_bare(from, bytes, &mut |parts| answer(from, parts)),
+        }
+    }
+
+    pub(crate) fn broke(&mut self, cause: ProtocolError, step: &mut Step<'_, '_>) {
         self.abort(AbortReason::Failed(cause.to_string().into()), step.out);
         self.end(Ended::Broken(cause));
     }
@@ -369,10 +417,7 @@ impl State {
         let worker = worker_is(step.heap.presence());
         let accesses = matches!(
             event,
-            Event::ReadMiss(_)
-                | Event::ReadMisses(_)
-                | Event::Array(ArrayEvent::Read(_))
-                | Event::Pages(PageEvent::Read { .. })
+            Event::Array(ArrayEvent::Read(_)) | Event::Pages(PageEvent::Read { .. })
         );
         let written = match event {
             Event::WriteFault { oid, .. } => Some(oid),
@@ -387,13 +432,8 @@ impl State {
         if let Some(oid) = written {
             self.write_faulted(oid, &commands, step);
         }
-        let mut carried_out = Ok(());
-        for command in commands.drain(..) {
-            if carried_out.is_ok() {
-                carried_out = self.carry_out(command, step);
-            }
-        }
         self.commands = commands;
+        let carried_out = self.carry_out_all(Ok(()), step);
         let (kept, most) = (
             self.protocol.intervals_kept() as u64,
             &mut self.counting.all.interval_records_most,
@@ -401,6 +441,22 @@ impl State {
         *most = kept.max(*most);
         self.owned.clear();
         stepped.and(carried_out)
+    }
+
+    /// Carries out what a step has recorded, unless something has failed before.
+    pub(crate) fn carry_out_all(
+        &mut self,
+        mut done: Result<(), ProtocolError>,
+        step: &mut Step<'_, '_>,
+    ) -> Result<(), ProtocolError> {
+        let mut commands = std::mem::take(&mut self.commands);
+        for command in commands.drain(..) {
+            if done.is_ok() {
+                done = self.carry_out(command, step);
+            }
+        }
+        self.commands = commands;
+        done
     }
 
     /// Whether something must be [flushed](Event::Flush) before the worker synchronises.
@@ -573,15 +629,7 @@ impl State {
                 }
                 payload.extend(self.values.payload_of(&message));
                 if let Message::Fetch { wanted, beside, .. } = &message {
-                    let missed = &wanted[..wanted.len() - usize::from(*beside)];
-                    counting.all.misses += missed.len() as u64;
-                    counting.all.asked_beside += u64::from(*beside);
-                    for info in missed
-                        .iter()
-                        .filter_map(|wanted| step.heap.type_of(wanted.oid))
-                    {
-                        counting.of_type(info.name).misses += 1;
-                    }
+                    counting.asks(wanted, *beside, step.heap);
                 }
                 if let Message::FetchElements { wanted, .. } = &message {
                     self.count_elements(wanted, step.heap);
@@ -590,13 +638,13 @@ impl State {
             }
             Command::Array(command) => self.carry_out_on_array(command, step)?,
             Command::Pages(command) => self.carry_out_on_page(command, step)?,
-            Command::Reply {
+            Command::Reply(Reply {
                 to,
                 round,
                 mut sent,
                 pre_images,
                 keep,
-            } => {
+            }) => {
                 let mut payload = step.pool.take();
                 for Sent { oid, .. } in &sent {
                     let start = payload.len();
@@ -608,11 +656,11 @@ impl State {
                 let message = Message::FetchReply { round, sent, keep };
                 self.send(to, message, payload, step.out);
             }
-            Command::Install(sent) => self.install(sent, step)?,
+            Command::Install(sent) => install(sent, counting, &mut self.owned, step)?,
             Command::InstallOwned(sent) => {
                 counting.all.came_along += 1;
                 self.check_owned(sent)?;
-                self.install(sent, step)?;
+                install(sent, &mut self.counting, &mut self.owned, step)?;
                 if let Some(coherence) = step.heap.coherence_of(sent.oid) {
                     self.protocol.meet(sent.oid, coherence);
                 }
@@ -735,27 +783,6 @@ impl State {
         };
         step.payload = rest;
         Ok(object)
-    }
-
-    /// Makes the next object in the payload the copy here.
-    fn install(&mut self, sent: Sent, step: &mut Step<'_, '_>) -> Result<(), ProtocolError> {
-        let object = self.take(sent, step)?;
-        let of_type = step
-            .heap
-            .type_of(sent.oid)
-            .map(|info| self.counting.of_type(info.name));
-        if let Some(of_type) = of_type {
-            of_type.installed += 1;
-            of_type.installed_bytes += object.len() as u64;
-        }
-        step.heap
-            .install(sent.oid, object)
-            .map_err(|refused| ProtocolError::NotStored {
-                oid: sent.oid,
-                cause: refused.to_string(),
-            })?;
-        step.heap.owned(sent.oid, object, &mut self.owned);
-        Ok(())
     }
 }
 

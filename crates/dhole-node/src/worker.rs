@@ -4,7 +4,7 @@ use std::time::Duration;
 use dhole_heap::{MonitorCall, OnThread, Token};
 use dhole_model::{CallSite, Coherence, Counters, NodeId};
 use dhole_net::Outbox;
-use dhole_protocol::{AbortReason, Event, Message, ProtocolError};
+use dhole_protocol::{AbortReason, Event, Message, ProtocolError, Unread};
 
 use crate::error::{OutOfMemory, SyncError};
 use crate::grip::{Dropped, Holding};
@@ -326,15 +326,38 @@ impl<'id> Link<'id> {
         call: &mut MonitorCall<'_, State>,
         event: Option<Event>,
     ) -> Result<(), Box<Failure>> {
+        self.acts(call, |state, step| {
+            event.map_or(Ok(()), |event| state.step(event, step))
+        })
+    }
+
+    /// Lets the node's state take a step of the worker's, after what it owes others.
+    fn acts(
+        &self,
+        call: &mut MonitorCall<'_, State>,
+        act: impl FnOnce(&mut State, &mut Step<'_, '_>) -> Result<(), ProtocolError>,
+    ) -> Result<(), Box<Failure>> {
         if let Some(ended) = call.split().1.ended() {
             return Err(Box::new(Failure::Ended(ended.clone())));
         }
         self.stepping(call, |state, step| {
             state.survival.worker_begins();
             state.serve(step)?;
-            event.map_or(Ok(()), |event| state.step(event, step))
+            act(state, step)
         })?;
         Ok(())
+    }
+
+    /// Waits for objects and what is fetched with them, unless all are here.
+    pub(crate) fn bring(
+        &self,
+        call: &mut MonitorCall<'_, State>,
+        misses: &[Unread],
+    ) -> Result<(), Box<Failure>> {
+        call.split().1.survival.cut()?;
+        self.acts(call, |state, step| state.read_misses(misses, step))?;
+        self.outcome(call)?;
+        self.within_memory(call)
     }
 
     /// Lets the node's state take a step of the worker's.
@@ -345,12 +368,17 @@ impl<'id> Link<'id> {
     ) -> R {
         let (mut heap, state) = call.split();
         let out = &mut *self.out.borrow_mut();
+        let at_once = &mut |to, parts: [&[u8]; 2]| self.machine.send_bytes(self.node.id, to, parts);
         let mut step = Step {
             from: self.node.id,
             heap: &mut heap,
             pool: &self.node.pool,
             out,
             payload: &[],
+            at_once: match self.machine.sends_bytes() {
+                true => Some(at_once),
+                false => None,
+            },
         };
         state.survival.worker_steps(true);
         let stepped = f(state, &mut step);

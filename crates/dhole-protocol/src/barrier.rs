@@ -162,9 +162,9 @@ impl Barrier {
     /// Whether this node has arrived at the manager and has ended intervals since that it has not
     /// told of. What its processes do while it waits in rounds is told when those end, or at the
     /// next barrier.
+    #[inline]
     pub fn has_untold(&self, last: IntervalIndex) -> bool {
-        let arrived = self.waiting_at.is_some() && !self.is_in_rounds();
-        last > self.told && arrived && self.site.is_some()
+        last > self.told && self.site.is_some() && self.waiting_at.is_some() && !self.is_in_rounds()
     }
 
     /// At the manager: a node, perhaps this one, has arrived, or has more to tell since. For

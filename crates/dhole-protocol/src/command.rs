@@ -11,11 +11,12 @@ use thiserror::Error;
 
 use crate::array_command::{ArrayCommand, ArrayEvent};
 use crate::collective::{Called, CollectiveEvent, CollectiveKind, Mismatch};
+use crate::effects::Reply;
 use crate::ids::HandedOut;
 use crate::page_command::{PageCommand, PageEvent};
 use crate::{
     BarrierId, ConditionId, Flushed, FlushedAt, LockId, Message, News, Passage, Race, SemaphoreId,
-    Sent, SentList, Waiter, WaitingFor,
+    Sent, Waiter, WaitingFor,
 };
 
 /// What the node's worker is doing while an event is handled, and so which bytes may be touched.
@@ -262,19 +263,7 @@ pub enum Command {
     },
     /// Gather the bytes of objects and send them as a [`Message::FetchReply`], and after them
     /// what they own, where [`Protocol::send_along`](crate::Protocol::send_along) allows it.
-    Reply {
-        /// The asker.
-        to: NodeId,
-        /// The asker's round.
-        round: u32,
-        /// The objects.
-        sent: SentList,
-        /// Those whose bytes are taken from the copy made before the first write of the current
-        /// interval, and not as they are stored.
-        pre_images: SmallVec<[Oid; 4]>,
-        /// Whether the asker is to keep its copies of them over acquires.
-        keep: bool,
-    },
+    Reply(Reply),
     /// Take the next object's bytes out of the payload and make the copy readable.
     Install(Sent),
     /// As [`Install`](Command::Install), for an object that came along: one before it in the

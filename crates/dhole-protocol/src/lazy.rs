@@ -12,7 +12,6 @@ mod alone;
 mod heard;
 mod owned;
 mod quiet;
-mod single;
 mod twins;
 
 use std::collections::VecDeque;
@@ -28,6 +27,7 @@ use crate::collection::{Collector, Gossip};
 use crate::command::{Command, Commands, Freed, ProtocolError, Unread, WorkerIs};
 use crate::compaction::joined;
 use crate::copyset::CopySets;
+use crate::effects::{Effects, Reply};
 use crate::home::{Flush, Home};
 use crate::interval_log::{IntervalLog, LogLimits};
 use crate::object_table::ObjectTable;
@@ -45,7 +45,6 @@ use alone::Ahead;
 
 pub use aggregation::MOST_BESIDE;
 pub use owned::MOST_ALONG;
-pub use single::Answer;
 
 /// One node's part of the protocol.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -158,7 +157,7 @@ impl Lazy {
     pub fn read_misses(
         &mut self,
         misses: &[Unread],
-        out: &mut Commands,
+        fx: &mut impl Effects,
     ) -> Result<(), ProtocolError> {
         if let Err(freed) = misses
             .iter()
@@ -182,16 +181,17 @@ impl Lazy {
             if object.is_valid() {
                 continue;
             }
-            if let Some(version) = self.inbox.take(oid, need, out) {
+            if let Some(version) = self.inbox.take(oid, need, fx.commands()) {
                 self.lamport = self.lamport.max(version.lamport);
                 object.hold(version);
-                out.push(Command::InstallKept(Sent { oid, version }));
+                fx.commands()
+                    .push(Command::InstallKept(Sent { oid, version }));
                 continue;
             }
             let has_home = object.had_home || coherence == Coherence::Home;
             if need.lamport == 0 && zero_ok && !has_home {
                 object.hold(need);
-                out.push(Command::ZeroFill(oid));
+                fx.commands().push(Command::ZeroFill(oid));
                 continue;
             }
             assert!(
@@ -204,11 +204,11 @@ impl Lazy {
         self.aggregate(misses.first().map_or(Oid(0), |miss| miss.oid));
         let Lazy { round, spare, .. } = self;
         round.ask(|to, number, asked| {
-            let message = spare.question(number, asked);
-            out.push(Command::Send { to, message });
+            let (wanted, beside) = spare.question(asked);
+            fx.fetch(to, number, wanted, beside);
         });
         if self.round.is_over() {
-            out.push(Command::Done);
+            fx.done();
         }
         Ok(())
     }
@@ -558,12 +558,18 @@ impl Lazy {
         self.races.seen_by_all(self.collector.floor());
     }
 
+    /// Another node asks for objects. Where the worker may be writing one that is missed, the
+    /// request waits for its next call.
+    ///
+    /// # Errors
+    /// [`ProtocolError::NoCopy`], and [`ProtocolError::BadMessage`] for a second request while
+    /// the first one waits.
     pub fn fetch(
         &mut self,
         from: NodeId,
         (round, wanted, beside): (u32, WantedList, u16),
         worker: WorkerIs,
-        out: &mut Commands,
+        fx: &mut impl Effects,
     ) -> Result<(), ProtocolError> {
         let beside = usize::from(beside);
         let request = Request {
@@ -578,10 +584,10 @@ impl Lazy {
                 return Err(ProtocolError::BadMessage { from, what });
             }
             self.deferred.push_back(request);
-            out.push(Command::Deferred);
+            fx.commands().push(Command::Deferred);
             return Ok(());
         }
-        self.reply(request, out)
+        self.reply(request, fx)
     }
 
     /// Answers the requests that waited for the worker.
@@ -603,35 +609,33 @@ impl Lazy {
         })
     }
 
-    fn reply(&mut self, request: Request, out: &mut Commands) -> Result<(), ProtocolError> {
+    fn reply(&mut self, request: Request, fx: &mut impl Effects) -> Result<(), ProtocolError> {
         let (to, round) = (request.from, request.round);
-        for &Wanted { oid, need } in request.missed() {
+        let missed = request.missed().len();
+        let mut all_at_home = true;
+        for (place, &Wanted { oid, need }) in request.wanted.iter().enumerate() {
             let object = self.objects.get(oid);
-            if object.freed {
-                out.push(self.gone(to, round, oid));
+            if place < missed && object.freed {
+                let gone = self.gone(to, round, oid);
+                fx.commands().push(gone);
                 return Ok(());
             }
-            if object.held() < Some(need) {
+            if place < missed && object.held() < Some(need) {
                 let from = to;
                 return Err(ProtocolError::NoCopy { from, oid, need });
             }
+            let at_home = object.coherence == Some(Coherence::Home) && object.is_held_by(self.me);
+            all_at_home &= at_home;
         }
-        let at_home = |wanted: &Wanted| {
-            let object = self.objects.get(wanted.oid);
-            object.coherence == Some(Coherence::Home) && object.is_held_by(self.me)
-        };
-        let wanted = request.wanted.iter();
-        let all_at_home = wanted.clone().all(at_home);
-        let wanted = wanted.map(|wanted| wanted.oid);
+        let wanted = request.wanted.iter().map(|wanted| wanted.oid);
         let keep = all_at_home && self.home.fetched(to, wanted);
-        let (mut place, missed) = (0, request.missed().len());
-        let mut pre_images = SmallVec::new();
+        let (mut place, mut pre_images) = (0, SmallVec::new());
         let sent = SpareLists::reply(request.wanted, |wanted| {
             place += 1;
             let goes = place <= missed || self.may_go_beside(&wanted);
-            goes.then(|| self.sends(wanted.oid, to, &mut pre_images, out))?
+            goes.then(|| self.sends(wanted.oid, to, &mut pre_images, fx))?
         });
-        out.push(Command::Reply {
+        fx.reply(Reply {
             to,
             round,
             sent,
@@ -646,8 +650,8 @@ impl Lazy {
         &mut self,
         oid: Oid,
         to: NodeId,
-        pre_images: &mut SmallVec<[Oid; 4]>,
-        out: &mut Commands,
+        pre_images: &mut SmallVec<[Oid; 1]>,
+        fx: &mut impl Effects,
     ) -> Option<Sent> {
         let object = self.objects.get_mut(oid);
         let version = object.held()?;
@@ -655,7 +659,7 @@ impl Lazy {
         object.served_since = true;
         if object.exclusive {
             object.exclusive = false;
-            out.push(Command::MakeClean(oid));
+            fx.make_clean(oid);
         }
         if object.pre_image {
             pre_images.push(oid);
@@ -702,7 +706,7 @@ impl Lazy {
         from: NodeId,
         round: u32,
         (sent, keep): (SentList, bool),
-        out: &mut Commands,
+        fx: &mut impl Effects,
     ) -> Result<(), ProtocolError> {
         let Some(asked) = self.round.question(from, round)? else {
             return Ok(());
@@ -718,32 +722,34 @@ impl Lazy {
             self.lamport = self.lamport.max(sent.version.lamport);
             let object = self.objects.get_mut(sent.oid);
             if object.is_valid() {
-                out.push(Command::Skip(sent));
+                fx.commands().push(Command::Skip(sent));
             } else {
                 object.hold(sent.version);
                 match object.coherence {
                     Some(Coherence::Home) => self.home.cache(sent.oid, keep),
-                    _ => self.inbox.forget(sent.oid, out),
+                    _ => self.inbox.forget(sent.oid, fx.commands()),
                 }
-                out.push(Command::Install(sent));
+                fx.install(sent);
             }
         }
-        self.take_along(along, out);
+        self.take_along(along, fx.commands());
         self.spare.keep(sent);
-        self.answered(from, out);
+        self.answered(from, fx);
         Ok(())
     }
 
     /// A question of the round was answered.
-    pub(crate) fn answered(&mut self, from: NodeId, out: &mut Commands) {
+    pub(crate) fn answered(&mut self, from: NodeId, fx: &mut impl Effects) {
         let Lazy { round, spare, .. } = self;
         round.answered(from, |to, number, asked| {
-            let message = spare.question(number, asked);
-            out.push(Command::Send { to, message });
+            let (wanted, beside) = spare.question(asked);
+            fx.fetch(to, number, wanted, beside);
         });
         if self.round.is_over() {
-            let gone = self.gone.take();
-            out.push(gone.map_or(Command::Done, Command::Gone));
+            match self.gone.take() {
+                None => fx.done(),
+                Some(gone) => fx.commands().push(Command::Gone(gone)),
+            }
         }
     }
 }

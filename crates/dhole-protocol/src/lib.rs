@@ -54,6 +54,7 @@ mod collective;
 mod command;
 mod compaction;
 mod copyset;
+mod effects;
 mod freeing;
 mod gate;
 pub mod group;
@@ -90,15 +91,16 @@ pub use collective::{
     CollectiveWait, Legs, MOST_AHEAD, Mismatch, children, most_early, parent,
 };
 pub use command::{Along, Command, Commands, Event, Freed, ProtocolError, Unread, WorkerIs};
+pub use effects::{Effects, Reply};
 pub use ids::HandedOut;
 pub use interval_log::LogLimits;
-pub use lazy::{Answer, MOST_ALONG, MOST_BESIDE};
+pub use lazy::{MOST_ALONG, MOST_BESIDE};
 pub use message::{
     AbortReason, Appending, BarrierId, DecodeError, EncodeError, Flushed, FlushedAt, Haste,
     Interval, LockId, Message, News, Operation, Pushed, Sent, SentList, Started, Unbegun, Untold,
     Waiter, Waiting, WaitingFor, Wanted, WantedList,
 };
-pub use message::{barrier_round, single};
+pub use message::{barrier_round, fetch};
 pub use node_set::NodeSet;
 pub use page_command::{
     Applied, DiffId, PageCommand, PageEvent, PagesOf, SentDiff, WantedDiffs, WrittenPages,

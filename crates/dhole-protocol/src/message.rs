@@ -25,10 +25,10 @@ pub mod barrier_round;
 mod carrier;
 pub(crate) mod check;
 mod codec;
+pub mod fetch;
 pub(crate) mod few;
 mod haste;
 pub(crate) mod ranges;
-pub mod single;
 mod waiting;
 mod wire;
 

@@ -20,9 +20,9 @@ use crate::{Changed, LockId, Message, Passage, Races, WaitingFor};
 
 mod collective;
 mod meeting;
+mod misses;
 mod operations;
 mod passing;
-mod single;
 
 /// Everything that one node of a cluster has to know to keep its objects consistent and its
 /// worker in step with the others: a pure state machine. It owns no socket, thread, clock or
@@ -86,6 +86,10 @@ impl Protocol {
     ) -> Result<(), ProtocolError> {
         let before = out.len();
         let taken = self.take(event, worker, out);
+        debug_assert!(
+            taken.is_ok() || out.len() == before,
+            "{taken:?}: a step that fails has called no effect"
+        );
         self.traffic
             .count_sent(out.get(before..).unwrap_or_default());
         taken
@@ -488,12 +492,10 @@ impl Protocol {
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
         let nodes = self.lazy.time().nodes();
-        let checked = match from.index() < nodes {
-            true => message
-                .check(nodes)
-                .and_then(|()| self.lazy.treadmarks.check_message(&message)),
-            false => Err("its sender is not in the cluster"),
-        };
+        let checked = self
+            .check_sender(from)
+            .and_then(|()| message.check(nodes))
+            .and_then(|()| self.lazy.treadmarks.check_message(&message));
         checked.map_err(|what| ProtocolError::BadMessage { from, what })?;
         let counted = message.may_end_a_wait() && !matches!(message, Message::Gossiped { .. });
         self.handle(from, message, worker, out)?;

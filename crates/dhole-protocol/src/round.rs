@@ -58,33 +58,14 @@ impl<W: Copy + Ord> Round<W> {
     /// Asks each node for what it has; `send` takes the node, the question's number, and what is
     /// wanted in ascending order.
     pub fn ask(&mut self, mut send: impl FnMut(NodeId, u32, Asked<'_, W>)) {
-        self.awaited.sort_unstable();
-        self.awaited.dedup();
+        if self.awaited.len() > 1 {
+            self.awaited.sort_unstable();
+            self.awaited.dedup();
+        }
         let mut next = 0;
         while let Some(&(to, _)) = self.awaited.get(next) {
             self.ask_from(next, to, &mut send);
             next += self.awaited[next..].partition_point(|(node, _)| *node == to);
-        }
-    }
-
-    /// Begins a round that asks one node for one thing: the number of the question.
-    pub fn ask_singly(&mut self, to: NodeId, what: W) -> u32 {
-        self.begin();
-        self.awaited.push((to, what));
-        self.number = self.number.wrapping_add(1);
-        let (number, wants) = (self.number, 1);
-        self.open.push(Question { to, number, wants });
-        number
-    }
-
-    /// Whether all that has yet to come is one thing like this, from this node and with the answer
-    /// to the question of this number.
-    pub fn asks_singly(&self, from: NodeId, number: u32, is: impl FnOnce(&W) -> bool) -> bool {
-        match (&self.open[..], &self.awaited[..]) {
-            ([question], [(_, what)]) => {
-                question.number == number && question.to == from && is(what)
-            }
-            _ => false,
         }
     }
 

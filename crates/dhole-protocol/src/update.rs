@@ -35,11 +35,6 @@ struct Push {
 }
 
 impl Inbox {
-    /// Whether anything is known of pushes of an object.
-    pub fn holds(&self, oid: Oid) -> bool {
-        self.pushes.contains_key(&oid)
-    }
-
     /// Takes a push of a version that is news here, and says whether its sender should stop.
     pub fn receive(&mut self, pushed: Pushed, limit: u64, out: &mut Commands) -> bool {
         let Pushed { sent, bytes } = pushed;

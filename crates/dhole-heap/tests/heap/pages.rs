@@ -156,7 +156,7 @@ fn a_paged_heap_refuses_what_changes_objects_one_by_one() {
     assert!(paged(heap.install(row, &[0; 8])));
     assert!(paged(heap.zero_fill(row)));
     assert!(paged(heap.merge(row, &[])));
-    assert!(heap.install_alone(row, &[0; 8]).is_none());
+    assert!(heap.install_first(row, &[0; 8]).is_err());
     let refused = heap.make_writable(row, true).unwrap_err().refusal;
     assert_eq!(refused, ObjectRefusal::Paged);
     for refused in [

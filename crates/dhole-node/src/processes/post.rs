@@ -12,7 +12,7 @@ use std::time::Duration;
 use dhole_heap::Cluster;
 use dhole_model::NodeId;
 use dhole_net::{Envelope, Outbox, Payload, Receiver, SendError, Wake};
-use dhole_protocol::{AbortReason, Haste, Message, single};
+use dhole_protocol::{AbortReason, Haste, Message, fetch};
 
 use super::frame::{self, HEADER, Header, Kind};
 use super::oversize::oversize;
@@ -328,7 +328,7 @@ impl Processes {
         {
             return false;
         }
-        let message = single::without_payload(first, bytes);
+        let message = fetch::without_payload(first, bytes);
         let header = self.header(Kind::Message, 0, message);
         let parts = &[&header[..], first, second];
         let sent = match lazy {

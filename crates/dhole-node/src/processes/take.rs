@@ -18,7 +18,7 @@ use std::time::Duration;
 use dhole_model::NodeId;
 use dhole_net::{Envelope, Incoming, Loss, Outbox, Payload, Wake};
 use dhole_protocol::objects::bare;
-use dhole_protocol::{AbortReason, Message, barrier_round, single};
+use dhole_protocol::{AbortReason, Message, barrier_round, fetch};
 use smallvec::SmallVec;
 
 use super::frame::{Frame, Kind};
@@ -378,16 +378,11 @@ impl Processes {
         let Some(node) = receivers.first() else {
             return;
         };
-        // Whoever is told something waits for it; and for what goes before.
-        let answer = &mut |to, parts: [&[u8]; 2]| {
-            if !out.is_empty() || !self.post_bytes(to, parts, true) {
-                out.push(self.whole(self.me, to, &parts.concat()));
-            }
-        };
-        match node.deliver_bytes(from, bytes, answer) {
+        let at_once = &mut |to, parts: [&[u8]; 2]| self.post_bytes(to, parts, true);
+        match node.deliver_bytes(from, bytes, out, at_once) {
             Some(Wake::Yes) => self.pace.wake(&*self.port),
             Some(Wake::No) => {}
-            None => self.hand_over(receivers, self.whole(from, self.me, bytes), out),
+            None => self.hand_over(receivers, self.whole(from, bytes), out),
         }
     }
 
@@ -623,10 +618,11 @@ impl Processes {
         }
     }
 
-    /// The message of these bytes, which are one, with its payload behind it.
-    fn whole(&self, from: NodeId, to: NodeId, bytes: &[u8]) -> Envelope<Message> {
-        let (message, behind) = bytes.split_at(single::without_payload(bytes, bytes.len()));
-        let body = Message::decode(message).expect("they were looked at, or a node has made them");
+    /// The message to this node of these bytes, which are one, with its payload behind it.
+    fn whole(&self, from: NodeId, bytes: &[u8]) -> Envelope<Message> {
+        let to = self.me;
+        let (message, behind) = bytes.split_at(fetch::without_payload(bytes, bytes.len()));
+        let body = Message::decode(message).expect("they were looked at");
         let mut payload = Payload::NONE;
         if !behind.is_empty() {
             let here = self.here.read().unwrap_or_else(PoisonError::into_inner);
@@ -686,7 +682,7 @@ fn may_be_taken(frame: Frame<'_>) -> bool {
     let message = frame.message;
     match frame.payload.len() {
         0 if barrier_round::decode(message).is_some() || bare::is_whole(message) => true,
-        0..AT_ONCE => matches!(single::decode(message), Some((_, []))),
+        0..AT_ONCE => fetch::is_whole(message),
         _ => false,
     }
 }

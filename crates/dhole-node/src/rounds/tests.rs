@@ -37,6 +37,7 @@ fn arrive_whole(node: &Node, out: &mut Outbox<Message>) {
         pool: &node.pool,
         out,
         payload: &[],
+        at_once: None,
     };
     let (once, site) = (false, CallSite::caller());
     let arrived = state.step(dhole_protocol::Event::Arrive { once, site }, &mut step);
@@ -70,10 +71,12 @@ fn tell(
 ) -> Option<(Wake, Vec<(u16, u8)>)> {
     let bytes = barrier_round::bytes(said, delivered);
     let mut answers = Vec::new();
-    let wake = node.deliver_bytes(NodeId(from), &bytes, &mut |to, parts| {
+    let out = &mut dhole_net::Outbox::default();
+    let wake = node.deliver_bytes(NodeId(from), &bytes, out, &mut |to, parts| {
         let (said, after) = barrier_round::decode(&parts.concat()).expect("a round");
         assert!(after >= delivered, "it comes after what was heard");
         answers.push((to.0, said.round));
+        true
     });
     Some((wake?, answers))
 }

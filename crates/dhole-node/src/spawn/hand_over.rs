@@ -141,6 +141,7 @@ impl Link<'_> {
                     pool: step.pool,
                     out: &mut *step.out,
                     payload: &payload,
+                    at_once: None,
                 };
                 state.take_message(from, message, &mut step);
             });

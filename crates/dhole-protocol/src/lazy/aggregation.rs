@@ -9,7 +9,7 @@ use dhole_model::{Coherence, Oid};
 
 use super::Lazy;
 use crate::round::Asked;
-use crate::{Message, Sent, SentList, Wanted, WantedList};
+use crate::{Sent, SentList, Wanted, WantedList};
 
 /// The most objects that are asked for because they lie beside one that is missed.
 pub const MOST_BESIDE: usize = 255;
@@ -93,23 +93,22 @@ impl SpareLists {
     /// More are not kept: as many nodes may be asked at once without allocating.
     const MOST: usize = 64;
 
-    /// The message that asks a node for its part of a round.
-    pub fn question(&mut self, number: u32, asked: Asked<'_, Want>) -> Message {
-        let mut wanted = match asked.len() {
-            1 => WantedList::new(),
-            _ => self.0.pop().unwrap_or_default(),
-        };
+    /// What a node is asked for in a round, and how much of it nobody waits for.
+    pub fn question(&mut self, asked: Asked<'_, Want>) -> (WantedList, u16) {
+        if let [(_, want)] = asked {
+            return (WantedList::from_buf([want.wanted]), u16::from(want.beside));
+        }
+        let mut wanted = self.0.pop().unwrap_or_default();
         wanted.extend(asked.iter().map(|(_, want)| want.wanted));
         let beside = asked.iter().filter(|(_, want)| want.beside).count() as u16;
-        Message::Fetch {
-            round: number,
-            wanted,
-            beside,
-        }
+        (wanted, beside)
     }
 
     /// The list of a reply, filled with what `sent` makes of the question.
-    pub fn reply(wanted: WantedList, sent: impl FnMut(Wanted) -> Option<Sent>) -> SentList {
+    pub fn reply(wanted: WantedList, mut sent: impl FnMut(Wanted) -> Option<Sent>) -> SentList {
+        if let [wanted] = wanted[..] {
+            return sent(wanted).map_or_else(SentList::new, |sent| SentList::from_buf([sent]));
+        }
         match wanted.spilled() {
             true => SentList::from_vec(wanted.into_vec().into_iter().filter_map(sent).collect()),
             false => wanted.into_iter().filter_map(sent).collect(),

@@ -7,7 +7,7 @@ use crate::objects::MOST_BEGUN;
 use crate::page_command::PagesOf;
 use crate::round::MOST_WANTED;
 use crate::stall::Stall;
-use crate::{FlushedAt, Interval, Message, News, Waiter};
+use crate::{FlushedAt, Interval, Message, News, Sent, Waiter, Wanted};
 
 /// Lamport times of messages are below this, which no run comes near to: half of what a record of
 /// an object has room for, so that a node may count on from any of them.
@@ -121,8 +121,22 @@ fn check_wanted(wanted: usize) -> Result<(), &'static str> {
     }
 }
 
+/// What makes no sense in a fetch.
+pub(crate) fn fetch(wanted: &[Wanted], beside: u16, nodes: usize) -> Result<(), &'static str> {
+    check_wanted(wanted.len())?;
+    if wanted.len() < usize::from(beside) {
+        return Err("a fetch with more objects beside those missed than there are");
+    }
+    check_versions(wanted.iter().map(|wanted| wanted.need), nodes)
+}
+
+/// What makes no sense in its reply.
+pub(crate) fn fetch_reply(sent: &[Sent], nodes: usize) -> Result<(), &'static str> {
+    check_versions(sent.iter().map(|sent| sent.version), nodes)
+}
+
 /// Whether a run of so many nodes may come to a version.
-pub(crate) fn may_be(Version { lamport, node }: Version, nodes: usize) -> bool {
+fn may_be(Version { lamport, node }: Version, nodes: usize) -> bool {
     lamport < LAMPORT_END && node.index() < nodes
 }
 
@@ -179,13 +193,7 @@ impl Message {
     /// What makes no sense in a cluster of `nodes`, whatever has happened there.
     pub(crate) fn check(&self, nodes: usize) -> Result<(), &'static str> {
         match self {
-            Message::Fetch { wanted, beside, .. } => {
-                check_wanted(wanted.len())?;
-                if wanted.len() < usize::from(*beside) {
-                    return Err("a fetch with more objects beside those missed than there are");
-                }
-                check_versions(wanted.iter().map(|wanted| wanted.need), nodes)
-            }
+            Message::Fetch { wanted, beside, .. } => fetch(wanted, *beside, nodes),
             Message::PageReply { applied, .. } => {
                 let writers = applied.iter().map(|(node, _)| *node);
                 check_nodes(
@@ -202,9 +210,7 @@ impl Message {
                     false => Err("a Lamport time that no run reaches"),
                 }
             }
-            Message::FetchReply { sent, .. } => {
-                check_versions(sent.iter().map(|sent| sent.version), nodes)
-            }
+            Message::FetchReply { sent, .. } => fetch_reply(sent, nodes),
             Message::Update { pushed } => {
                 check_versions(pushed.iter().map(|pushed| pushed.sent.version), nodes)
             }

@@ -1,7 +1,7 @@
 //! Messages as bytes, for nodes in other processes.
 //!
 //! The form is [postcard]'s: compact, and without names; but for [bare](bare) calls of operations,
-//! fetches of one object and [rounds of barriers](barrier_round), of which there are many. What is
+//! [fetches and their replies](fetch), and [rounds of barriers](barrier_round), of which there are many. What is
 //! decoded is a message, not a sound one: that is for the protocol to judge (`check`), as with
 //! every message that comes. Decoding takes no more memory than a small multiple of the bytes that
 //! are there, whatever lengths these claim, and does not nest deeper than the types do.
@@ -12,7 +12,7 @@ use postcard::ser_flavors::Flavor;
 use serde::Deserialize;
 use thiserror::Error;
 
-use super::{Message, barrier_round, single};
+use super::{Message, barrier_round, fetch};
 use crate::collection::Gossip;
 use crate::objects::bare;
 
@@ -43,9 +43,9 @@ pub enum DecodeError {
         /// How many.
         bytes: usize,
     },
-    /// They begin as a fetch of one object does, or the reply that brings it, and are neither.
-    #[error("{bytes} bytes that are no fetch of one object and no reply to one")]
-    Single {
+    /// They begin as a fetch does, or its reply, and are neither.
+    #[error("{bytes} bytes that are no fetch and no reply to one")]
+    Fetch {
         /// How many.
         bytes: usize,
     },
@@ -114,8 +114,7 @@ impl Message {
             out.extend_from_slice(&bytes);
             return Ok(());
         }
-        if let Some(bytes) = single::encode(self) {
-            out.extend_from_slice(&bytes);
+        if fetch::encode(self, out) {
             return Ok(());
         }
         let (delivered, message) = match self {
@@ -149,12 +148,11 @@ impl Message {
             let (said, delivered) = decoded.ok_or(DecodeError::BarrierRound { bytes })?;
             return Ok(Message::BarrierRound(said).after(delivered));
         }
-        if single::is_begun_by(bytes) {
-            let (bytes, decoded) = (bytes.len(), single::decode(bytes));
-            let (single, behind) = decoded.ok_or(DecodeError::Single { bytes })?;
-            return match behind.len() {
-                0 => Ok(single.into()),
-                rest => Err(DecodeError::TooLong { bytes, rest }),
+        if fetch::is_begun_by(bytes) {
+            let (bytes, decoded) = (bytes.len(), fetch::decode(bytes));
+            return match decoded.ok_or(DecodeError::Fetch { bytes })? {
+                (message, 0) => Ok(message),
+                (_, rest) => Err(DecodeError::TooLong { bytes, rest }),
             };
         }
         let malformed = |cause| DecodeError::Malformed {

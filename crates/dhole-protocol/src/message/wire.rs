@@ -2,10 +2,17 @@
 
 use super::*;
 
-pub(super) const ROUND_AND_COUNT: u64 = 4 + 4;
-pub(super) const OID_AND_VERSION: u64 = 8 + 8 + 2;
+const ROUND_AND_COUNT: u64 = 4 + 4;
+const OID_AND_VERSION: u64 = 8 + 8 + 2;
 
 impl Message {
+    /// Bytes that a fetch of so many objects takes on a wire, and its reply without its payload.
+    pub const fn fetch_bytes(objects: usize) -> u64 {
+        // Both counts of a fetch are small: two bytes each. A bit of the reply's says whether to
+        // keep the objects.
+        Message::HEADER_BYTES + ROUND_AND_COUNT + OID_AND_VERSION * objects as u64
+    }
+
     /// Bytes that the message takes on a wire, without its payload.
     pub fn wire_bytes(&self) -> u64 {
         const ROUND_AND_PAGE: u64 = 4 + 4;
@@ -28,14 +35,8 @@ impl Message {
                 return gossip.wire_bytes() + carrier.wire_bytes();
             }
             Message::After { carrier, .. } => return ORDERED + carrier.wire_bytes(),
-            // Both counts are small: two bytes each.
-            Message::Fetch { wanted, .. } => {
-                ROUND_AND_COUNT + OID_AND_VERSION * wanted.len() as u64
-            }
-            // A bit of the count says whether to keep them.
-            Message::FetchReply { sent, .. } => {
-                ROUND_AND_COUNT + OID_AND_VERSION * sent.len() as u64
-            }
+            Message::Fetch { wanted, .. } => return Message::fetch_bytes(wanted.len()),
+            Message::FetchReply { sent, .. } => return Message::fetch_bytes(sent.len()),
             Message::Update { pushed } => COUNT + (OID_AND_VERSION + LENGTH) * pushed.len() as u64,
             Message::DropOut { objects } => COUNT + OID * objects.len() as u64,
             Message::Flush { flushed, at, .. } => {

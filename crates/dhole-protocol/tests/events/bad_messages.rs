@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use crate::pack::{OBJECT, Pack, arrive, miss, n};
 use dhole_model::{MessageKind, NodeId, Oid, OidRange, VectorTime, Version};
 use dhole_protocol::{
-    BarrierId, Command, Event, Interval, LockId, Message, News, Passage, Protocol, RwLockId,
+    BarrierId, Command, Event, Interval, LockId, Message, News, Passage, Protocol, Reply, RwLockId,
     WaitingFor, WorkerIs,
 };
 
@@ -335,7 +335,7 @@ fn take(pack: &Pack, from: NodeId, to: NodeId, message: Message) -> Taken {
         (taken, before)
     }));
     let sends_to_nobody = |command: &Command| match command {
-        Command::Send { to, .. } | Command::Reply { to, .. } | Command::Push { to, .. } => {
+        Command::Send { to, .. } | Command::Reply(Reply { to, .. }) | Command::Push { to, .. } => {
             to.index() >= pack.nodes.len()
         }
         _ => false,

@@ -156,8 +156,9 @@ fn a_question_for_what_nobody_has_leaves_no_trace() {
                 node: n(0),
             },
         };
-        let answer = node.answer_singly(n(1), wanted, WorkerIs::InCall);
-        assert_eq!(answer, None);
+        let (question, mut out) = ((1, [wanted].into(), 0), Vec::new());
+        let answer = node.fetch(n(1), question, WorkerIs::InCall, &mut out);
+        assert!(answer.is_err() && out.is_empty());
     }
     assert_eq!(node.records_kept(), before.records_kept());
 }

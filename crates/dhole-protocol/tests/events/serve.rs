@@ -72,7 +72,7 @@ fn waiting_requests_are_answered_in_the_order_in_which_they_came() {
     let to: Vec<_> = served
         .iter()
         .map(|command| match command {
-            Command::Reply { to, .. } => *to,
+            Command::Reply(reply) => reply.to,
             other => panic!("{other:?}"),
         })
         .collect();

@@ -4,7 +4,7 @@ use std::panic::Location;
 use std::sync::Arc;
 
 use dhole_heap::Cluster;
-use dhole_net::{PayloadPool, Receiver};
+use dhole_net::{Outbox, PayloadPool, Receiver};
 use dhole_protocol::group::{GroupMessage, ViewId};
 use dhole_protocol::objects::{Bytes, Call, Host, ObjectsEvent, ObjectsMessage, Ordered, Strategy};
 use rand::rngs::Xoshiro256PlusPlus;
@@ -103,8 +103,11 @@ impl Here {
     fn takes(&self, from: u16, call: &Call, numbered: &Numbered) -> Option<Wake> {
         let head = ordered::data_head(call.by_ref(), numbered).unwrap();
         let bytes = [&head[..], &call.arguments].concat();
-        let nobody = &mut |_, _: [&[u8]; 2]| panic!("an answer");
-        self.node.deliver_bytes(NodeId(from), &bytes, nobody)
+        let (nobody, out) = (
+            &mut |_, _: [&[u8]; 2]| panic!("an answer"),
+            &mut Outbox::default(),
+        );
+        self.node.deliver_bytes(NodeId(from), &bytes, out, nobody)
     }
 
     /// Takes what another submits by its bytes, if it does: what that is answered with.
@@ -117,11 +120,11 @@ impl Here {
         let head = ordered::submit_head(call.by_ref(), &submitted).unwrap();
         let bytes = [&head[..], &call.arguments].concat();
         let mut answer = None;
-        let taken = self
-            .node
-            .deliver_bytes(NodeId(from), &bytes, &mut |_, parts| {
-                answer = Some(Message::decode(&parts.concat()).unwrap());
-            });
+        let (out, at_once) = (&mut Outbox::default(), &mut |_, parts: [&[u8]; 2]| {
+            answer = Some(Message::decode(&parts.concat()).unwrap());
+            true
+        });
+        let taken = self.node.deliver_bytes(NodeId(from), &bytes, out, at_once);
         assert_eq!(taken.is_some(), answer.is_some());
         answer
     }

@@ -86,6 +86,7 @@ pub(in crate::object) fn step<R>(
         pool: &node.pool,
         out: &mut Outbox::default(),
         payload: &[],
+        at_once: None,
     };
     f(state, &mut step)
 }
@@ -109,8 +110,10 @@ fn answer(node: &Node, call: &Call, delivered: u64) -> Option<Message> {
     let mut answer = None;
     let head = bare::call_head(call.by_ref(), delivered);
     let bytes = [&head[..], &call.arguments].concat();
-    let taken = node.deliver_bytes(NodeId(1), &bytes, &mut |_, parts| {
+    let out = &mut Outbox::default();
+    let taken = node.deliver_bytes(NodeId(1), &bytes, out, &mut |_, parts| {
         answer = Some(Message::decode(&parts.concat()).unwrap());
+        true
     });
     assert_eq!(taken.is_some(), answer.is_some());
     answer
@@ -169,7 +172,8 @@ fn nothing_happens_where_more_comes_of_a_call() {
         },
         0,
     );
-    assert_eq!(node.deliver_bytes(NodeId(1), &[], &mut |_, _| ()), None);
+    let nothing = node.deliver_bytes(NodeId(1), &[], &mut Outbox::default(), &mut |_, _| true);
+    assert_eq!(nothing, None);
     // Another waits for its guard, which it may make true.
     step(&node, |state, step| {
         let message = ObjectsMessage::Bare {
@@ -185,7 +189,8 @@ fn nothing_happens_where_more_comes_of_a_call() {
 /// What node 1's reply is to node 0, which has made a call there, bare.
 fn reply(node: &Node, from: u16, number: u64, delivered: u64) -> Option<Wake> {
     let bytes = [&bare::reply_head(number, delivered)[..], &[9]].concat();
-    node.deliver_bytes(NodeId(from), &bytes, &mut |_, _| {
+    let out = &mut Outbox::default();
+    node.deliver_bytes(NodeId(from), &bytes, out, &mut |_, _| {
         panic!("an answer to a reply")
     })
 }

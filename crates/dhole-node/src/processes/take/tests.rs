@@ -5,7 +5,7 @@ use std::sync::Arc;
 use dhole_heap::{Cluster, Monitor};
 use dhole_model::{Coherence, Detector, MessageKind, Oid, OidRange, Version};
 use dhole_net::{Local, PayloadPool, Port, Receiver, SendError};
-use dhole_protocol::single::Single;
+use dhole_protocol::fetch::Parsed;
 use dhole_protocol::{Event, Sent, Wanted};
 
 use super::super::ProcessLimits;
@@ -86,23 +86,12 @@ fn bytes_go_where_there_is_room_and_nobody_sends_and_wait_for_nothing() {
     let frame = Frame::parse(&came[0]).unwrap();
     assert_eq!((came.len(), frame.message), (1, &b"first second"[..]));
     assert!(!post(2), "there is no such node");
-    let reply = Single::Reply {
-        round: 1,
-        sent: Sent {
-            oid: Oid(64),
-            version: Version {
-                lamport: 2,
-                node: NodeId(0),
-            },
-        },
-        keep: false,
-    };
-    let reply = single::bytes(reply);
+    let reply = reply_of(0);
     assert!(machine.post_bytes(NodeId(1), [&reply, b"object"], true));
     peer.poll(&mut |_, frame| came.push(frame.to_vec()));
     let frame = Frame::parse(&came[1]).unwrap();
     assert_eq!((frame.message, frame.payload), (&reply[..], &b"object"[..]));
-    let whole = machine.whole(NodeId(0), NodeId(1), frame.body);
+    let whole = machine.whole(NodeId(0), frame.body);
     assert_eq!(whole.body, Message::decode(&reply).unwrap());
     assert_eq!(*whole.payload, *b"object");
     let long = [0; 4096];
@@ -149,6 +138,7 @@ fn objects_that_find_no_room_go_later_in_their_order_and_count_once() {
             pool: &pool,
             out: &mut out,
             payload: &[],
+            at_once: None,
         };
         let allocated = Event::Allocated { range, coherence };
         state.step(allocated, &mut step).unwrap();
@@ -164,12 +154,8 @@ fn objects_that_find_no_room_go_later_in_their_order_and_count_once() {
         node: node_0,
     };
     for round in 1..=3 {
-        let (wanted, beside) = (Wanted { oid, need }, 0);
-        let fetch = single::bytes(Single::Fetch {
-            round,
-            wanted,
-            beside,
-        });
+        let mut fetch = Vec::new();
+        fetch::write_fetch(round, &[Wanted { oid, need }], 0, &mut fetch);
         let header = Header {
             kind: Kind::Message,
             run: 1,
@@ -192,8 +178,8 @@ fn objects_that_find_no_room_go_later_in_their_order_and_count_once() {
             frame.payload,
             [7_u64; 9].map(u64::to_le_bytes).as_flattened()
         );
-        match single::decode(frame.message) {
-            Some((Single::Reply { round, .. }, [])) => round,
+        match fetch::parse(frame.message) {
+            Some(Parsed::Reply { round, .. }) => round,
             other => panic!("{other:?}"),
         }
     };
@@ -239,11 +225,23 @@ impl Receiver<Message> for Noting {
         &self,
         _: NodeId,
         bytes: &[u8],
-        _: &mut dyn FnMut(NodeId, [&[u8]; 2]),
+        _: &mut Outbox<Message>,
+        _: &mut dyn FnMut(NodeId, [&[u8]; 2]) -> bool,
     ) -> Option<Wake> {
         lock(&self.0).push(Noted::Bytes(bytes.to_vec()));
         Some(Wake::No)
     }
+}
+
+/// A reply of one object that `node` wrote.
+fn reply_of(node: u16) -> Vec<u8> {
+    let version = Version {
+        lamport: 2,
+        node: NodeId(node),
+    };
+    let (oid, mut reply) = (Oid(64), Vec::new());
+    fetch::write_reply(1, &[Sent { oid, version }], false, &mut reply);
+    reply
 }
 
 fn of_run_1(limits: ProcessLimits) -> (Local, Processes) {
@@ -258,17 +256,7 @@ fn of_run_1(limits: ProcessLimits) -> (Local, Processes) {
 
 #[test]
 fn what_a_look_brings_is_delivered_in_its_order_wherever_it_lies() {
-    let single = single::bytes(Single::Reply {
-        round: 1,
-        sent: Sent {
-            oid: Oid(64),
-            version: Version {
-                lamport: 2,
-                node: NodeId(1),
-            },
-        },
-        keep: false,
-    });
+    let single = reply_of(1);
     let long = vec![7; MOST_FIRST];
     let bytes = |frame: &[u8]| Noted::Bytes(frame[16..].to_vec());
     let (one, two, much) = (reply(1, b"one"), reply(2, b""), reply(3, &long));
@@ -328,17 +316,7 @@ fn what_is_of_another_run_or_too_long_is_not_taken_as_most_is() {
     };
     let most = reply(1, &[0; 64 - 24]);
     let too_long = reply(1, &[0; 65 - 24]);
-    let object = single::bytes(Single::Fetch {
-        round: 1,
-        wanted: Wanted {
-            oid: Oid(64),
-            need: Version {
-                lamport: 1,
-                node: NodeId(0),
-            },
-        },
-        beside: 0,
-    });
+    let object = reply_of(0);
     let with_payload = frame(Kind::Message, &object, &vec![0; 65 - object.len()]);
     let mut strange = reply(1, b"one");
     strange[8] = 1;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use dhole_model::{CallSite, Coherence, MessageKind, NodeId, Oid, OidRange, VectorTime};
 use dhole_protocol::{
     ArrayCommand, Command, Event, Flushed, FlushedElements, LockId, LogLimits, Message, News,
-    PageCommand, Protocol, ProtocolError, Pushed, PushedElements, Races, SentDiff, Unread,
+    PageCommand, Protocol, ProtocolError, Pushed, PushedElements, Races, Reply, SentDiff, Unread,
     WorkerIs,
 };
 
@@ -178,8 +178,12 @@ impl Pack {
         worker: WorkerIs,
     ) -> Result<Vec<Command>, ProtocolError> {
         let mut commands = Vec::new();
-        crate::single::compare(&self.nodes[node], event.clone(), worker);
-        self.nodes[node].step(event, worker, &mut commands)?;
+        let before = self.nodes[node].clone();
+        if let Err(error) = self.nodes[node].step(event, worker, &mut commands) {
+            assert_eq!(commands, [], "{error}: nothing is to be done");
+            assert!(self.nodes[node] == before, "{error}: nothing was done");
+            return Err(error);
+        }
         let mut done = Vec::new();
         for command in commands {
             let (to, message) = match command {
@@ -212,13 +216,13 @@ impl Pack {
                     };
                     (to, message)
                 }
-                Command::Reply {
+                Command::Reply(Reply {
                     to,
                     round,
                     sent,
                     keep,
                     ..
-                } => (to, Message::FetchReply { round, sent, keep }),
+                }) => (to, Message::FetchReply { round, sent, keep }),
                 Command::Array(ArrayCommand::Reply {
                     to,
                     round,
@@ -341,9 +345,9 @@ impl Pack {
 /// Whether the bytes of the first object of the first reply are those of its pre-image.
 pub fn from_pre_image(commands: &[Command]) -> Option<bool> {
     commands.iter().find_map(|command| match command {
-        Command::Reply {
+        Command::Reply(Reply {
             sent, pre_images, ..
-        } => Some(pre_images.contains(&sent[0].oid)),
+        }) => Some(pre_images.contains(&sent[0].oid)),
         _ => None,
     })
 }

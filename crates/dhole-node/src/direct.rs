@@ -1,0 +1,279 @@
+//! Effects of the protocol that are carried out as it calls them, under the node's lock: messages
+//! go to the port as bytes, and objects are installed, before the step is over.
+//!
+//! An effect goes *at once* where nothing is recorded or queued that comes before it; else it is
+//! recorded, and carried out with the rest after the step, in its order.
+
+#[cfg(test)]
+mod tests;
+
+use dhole_heap::{HeapMut, InstallError};
+use dhole_model::{MessageKind, NodeId, Oid};
+use dhole_net::Wake;
+use dhole_protocol::fetch::{self, Parsed};
+use dhole_protocol::{
+    Command, Commands, Effects, Message, Protocol, ProtocolError, Reply, Sent, Unread, Wanted,
+    WantedList, WorkerIs,
+};
+
+use crate::count::Counting;
+use crate::node::{State, Step, bad, must, worker_is};
+
+/// The most bytes of objects that a reply takes from the scratch buffer. Copying more takes longer
+/// than all else, and goes by a payload of its own.
+const MOST_BYTES: usize = 2048;
+
+/// Effects that are carried out as they come.
+pub(crate) struct Direct<'a, 's, 'g> {
+    counting: &'a mut Counting,
+    commands: &'a mut Commands,
+    /// What the objects own that were taken so far.
+    owned: &'a mut Vec<Oid>,
+    /// The bytes of a message.
+    bytes: &'a mut Vec<u8>,
+    done: &'a mut bool,
+    step: &'a mut Step<'s, 'g>,
+    /// Nodes may be lost: then messages go with the others, for whom they are for is noted there.
+    survives: bool,
+    /// Something was asked for.
+    asks: bool,
+    /// What could not be done.
+    failed: Option<ProtocolError>,
+}
+
+impl Direct<'_, '_, '_> {
+    /// Whether the next effect may be carried out at once.
+    #[inline]
+    fn goes_at_once(&self) -> bool {
+        self.commands.is_empty() && self.failed.is_none()
+    }
+
+    /// Sends the bytes of a message, if they may go at once.
+    #[inline]
+    fn send(&mut self, to: NodeId) -> bool {
+        let at_once = match &mut self.step.at_once {
+            Some(at_once) if !self.survives && self.step.out.is_empty() => at_once,
+            _ => return false,
+        };
+        at_once(to, [self.bytes, &[]])
+    }
+
+    /// Gathers the objects of a reply behind it; whether it may be sent so: none of them owns
+    /// another, and they are small.
+    #[inline]
+    fn gather(&mut self, reply: &Reply) -> bool {
+        if reply.pre_images.is_empty() && self.step.at_once.is_some() {
+            self.bytes.clear();
+            fetch::write_reply(reply.round, &reply.sent, reply.keep, self.bytes);
+            let mut room = MOST_BYTES;
+            return reply.sent.iter().all(|sent| {
+                let gathered = self.step.heap.gather_small(sent.oid, room, self.bytes);
+                room -= gathered.unwrap_or(0);
+                gathered.is_some()
+            });
+        }
+        false
+    }
+}
+
+impl Effects for Direct<'_, '_, '_> {
+    #[inline]
+    fn commands(&mut self) -> &mut Commands {
+        self.commands
+    }
+
+    #[inline]
+    fn fetch(&mut self, to: NodeId, round: u32, wanted: WantedList, beside: u16) {
+        self.asks = true;
+        if self.goes_at_once() && self.step.at_once.is_some() {
+            self.bytes.clear();
+            fetch::write_fetch(round, &wanted, beside, self.bytes);
+            if self.send(to) {
+                // What is counted can be counted while it is on its way.
+                let bytes = Message::fetch_bytes(wanted.len());
+                self.counting.sent_of(MessageKind::Fetch, bytes);
+                self.counting.asks(&wanted, beside, self.step.heap);
+                return;
+            }
+        }
+        let message = Message::Fetch {
+            round,
+            wanted,
+            beside,
+        };
+        self.commands.push(Command::Send { to, message });
+    }
+
+    #[inline]
+    fn reply(&mut self, reply: Reply) {
+        if self.goes_at_once() && self.gather(&reply) && self.send(reply.to) {
+            let head = fetch::bytes(reply.sent.len());
+            let payload = self.bytes.len() - head;
+            let bytes = Message::fetch_bytes(reply.sent.len()) + payload as u64;
+            self.counting.sent_of(MessageKind::FetchReply, bytes);
+            return;
+        }
+        self.commands.push(Command::Reply(reply));
+    }
+
+    #[inline]
+    fn install(&mut self, sent: Sent) {
+        if !self.goes_at_once() {
+            return self.commands.push(Command::Install(sent));
+        }
+        if let Err(cause) = install(sent, self.counting, self.owned, self.step) {
+            self.failed = Some(cause);
+        }
+    }
+
+    #[inline]
+    fn make_clean(&mut self, oid: Oid) {
+        if !self.goes_at_once() {
+            return self.commands.push(Command::MakeClean(oid));
+        }
+        must(self.step.heap.make_clean(oid), "the worker is in a call");
+    }
+
+    #[inline]
+    fn done(&mut self) {
+        if !self.goes_at_once() || self.survives {
+            return self.commands.push(Command::Done);
+        }
+        *self.done = true;
+    }
+}
+
+/// Makes the next object in the payload the copy here.
+#[inline]
+pub(crate) fn install(
+    sent: Sent,
+    counting: &mut Counting,
+    owned: &mut Vec<Oid>,
+    step: &mut Step<'_, '_>,
+) -> Result<(), ProtocolError> {
+    let installed = step.heap.install_first(sent.oid, step.payload);
+    let (info, bytes) = installed.map_err(|refused| refuses(sent, &refused))?;
+    let (object, rest) = step.payload.split_at(bytes);
+    step.payload = rest;
+    let of_type = counting.of_type(info.name);
+    of_type.installed += 1;
+    of_type.installed_bytes += bytes as u64;
+    if info.owns {
+        step.heap.owned(sent.oid, object, owned);
+    }
+    Ok(())
+}
+
+#[cold]
+fn refuses(sent: Sent, refused: &InstallError) -> ProtocolError {
+    match refused {
+        InstallError::Length { .. } => bad(sent, "a reply holds fewer bytes than its objects"),
+        refused => ProtocolError::NotStored {
+            oid: sent.oid,
+            cause: refused.to_string(),
+        },
+    }
+}
+
+impl Counting {
+    /// Counts what is asked for.
+    #[inline]
+    pub(crate) fn asks(&mut self, wanted: &[Wanted], beside: u16, heap: &HeapMut<'_>) {
+        let missed = &wanted[..wanted.len() - usize::from(beside)];
+        self.all.misses += missed.len() as u64;
+        self.all.asked_beside += u64::from(beside);
+        for info in missed.iter().filter_map(|wanted| heap.type_of(wanted.oid)) {
+            self.of_type(info.name).misses += 1;
+        }
+    }
+}
+
+impl State {
+    /// The worker misses objects.
+    ///
+    /// # Errors
+    /// When one of them was freed, or the run does not go on.
+    pub(crate) fn read_misses(
+        &mut self,
+        misses: &[Unread],
+        step: &mut Step<'_, '_>,
+    ) -> Result<(), ProtocolError> {
+        self.directly(step, |protocol, _, fx| protocol.read_misses(misses, fx))
+    }
+
+    /// Takes a fetch, or its reply with its payload behind it, by its bytes. `None` where it is to
+    /// be taken as a message; then nothing has happened.
+    pub(crate) fn take_fetch<'a>(
+        &mut self,
+        from: NodeId,
+        bytes: &'a [u8],
+        step: &mut Step<'a, '_>,
+    ) -> Option<Wake> {
+        if !self.may_be_bare() {
+            return None;
+        }
+        let waited = !self.may_go_on();
+        let taken = match fetch::parse(bytes)? {
+            Parsed::Fetch {
+                round,
+                wanted,
+                beside,
+            } => self.directly(step, |protocol, worker, fx| {
+                protocol.fetch(from, (round, wanted, beside), worker, fx)
+            }),
+            Parsed::Reply {
+                round,
+                sent,
+                keep,
+                payload,
+            } => {
+                step.payload = payload;
+                self.directly(step, |protocol, _, fx| {
+                    protocol.fetch_reply(from, (round, sent, keep), fx)
+                })
+            }
+        };
+        if let Err(cause) = taken {
+            self.broke(cause, step);
+        }
+        Some(self.wakes(waited))
+    }
+
+    /// Lets the protocol take a step whose effects are carried out as they come, and then those
+    /// that it recorded.
+    #[inline]
+    fn directly(
+        &mut self,
+        step: &mut Step<'_, '_>,
+        act: impl FnOnce(&mut Protocol, WorkerIs, &mut Direct<'_, '_, '_>) -> Result<(), ProtocolError>,
+    ) -> Result<(), ProtocolError> {
+        let worker = worker_is(step.heap.presence());
+        let mut fx = Direct {
+            counting: &mut self.counting,
+            commands: &mut self.commands,
+            owned: &mut self.owned,
+            bytes: &mut self.object,
+            done: &mut self.done,
+            survives: self.survival.is_on(),
+            asks: false,
+            failed: None,
+            step,
+        };
+        let stepped = act(&mut self.protocol, worker, &mut fx);
+        debug_assert!(
+            stepped.is_ok() || !fx.asks && fx.failed.is_none() && fx.commands.is_empty(),
+            "{stepped:?}: a step that fails has called no effect"
+        );
+        let Direct { asks, failed, .. } = fx;
+        if asks {
+            self.read_faulted(false, step);
+        }
+        if stepped.is_ok() && failed.is_none() && self.commands.is_empty() {
+            self.owned.clear();
+            return Ok(());
+        }
+        let done = self.carry_out_all(failed.map_or(Ok(()), Err), step);
+        self.owned.clear();
+        stepped.and(done)
+    }
+}

@@ -1,0 +1,78 @@
+//! What a step of the state machine does: it calls effects.
+//!
+//! There are two kinds of them. A list of commands *records* them, for models, tests, and machines
+//! on which messages are values. A live node *carries them out* as they come: it sends bytes and
+//! installs objects before the step is over, where nothing is queued that goes before. A step
+//! validates, then changes the state, then calls effects: a step that fails has called none.
+
+use dhole_model::{NodeId, Oid};
+use smallvec::SmallVec;
+
+use crate::command::{Command, Commands};
+use crate::{Message, Sent, SentList, WantedList};
+
+/// The answer to a [`Message::Fetch`].
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Reply {
+    /// The asker.
+    pub to: NodeId,
+    /// The asker's round.
+    pub round: u32,
+    /// The objects.
+    pub sent: SentList,
+    /// Those whose bytes are taken from the copy made before the first write of the current
+    /// interval, and not as they are stored.
+    pub pre_images: SmallVec<[Oid; 1]>,
+    /// Whether the asker is to keep its copies of them over acquires.
+    pub keep: bool,
+}
+
+/// The effects of a step, in their order. The methods that are given here record them.
+pub trait Effects {
+    /// Where those effects are recorded that have no method of their own. What comes after a
+    /// recorded effect is carried out after it.
+    fn commands(&mut self) -> &mut Commands;
+
+    /// Sends a [`Message::Fetch`]; the last `beside` of the objects are those that nobody waits
+    /// for.
+    #[inline]
+    fn fetch(&mut self, to: NodeId, round: u32, wanted: WantedList, beside: u16) {
+        let message = Message::Fetch {
+            round,
+            wanted,
+            beside,
+        };
+        self.commands().push(Command::Send { to, message });
+    }
+
+    /// Gathers the bytes of objects and sends them.
+    #[inline]
+    fn reply(&mut self, reply: Reply) {
+        self.commands().push(Command::Reply(reply));
+    }
+
+    /// Makes the next bytes of the payload the readable copy of an object.
+    #[inline]
+    fn install(&mut self, sent: Sent) {
+        self.commands().push(Command::Install(sent));
+    }
+
+    /// Makes a writable copy read-only.
+    #[inline]
+    fn make_clean(&mut self, oid: Oid) {
+        self.commands().push(Command::MakeClean(oid));
+    }
+
+    /// What the worker waits for has come.
+    #[inline]
+    fn done(&mut self) {
+        self.commands().push(Command::Done);
+    }
+}
+
+impl Effects for Commands {
+    #[inline]
+    fn commands(&mut self) -> &mut Commands {
+        self
+    }
+}

@@ -1,0 +1,85 @@
+//! Misses of objects, whose effects may be carried out as they come ([`Effects`]).
+
+use dhole_model::NodeId;
+
+use super::Protocol;
+use crate::command::{ProtocolError, Unread, WorkerIs};
+use crate::effects::Effects;
+use crate::message::check;
+use crate::{SentList, WantedList};
+
+impl Protocol {
+    /// As [`Event::ReadMisses`](crate::Event::ReadMisses).
+    ///
+    /// # Errors
+    /// [`ProtocolError::Freed`] when one of the objects is; then nothing was done.
+    pub fn read_misses(
+        &mut self,
+        misses: &[Unread],
+        fx: &mut impl Effects,
+    ) -> Result<(), ProtocolError> {
+        self.lazy.read_misses(misses, fx)?;
+        self.ends_step(fx)
+    }
+
+    /// As the delivery of a [`Message::Fetch`](crate::Message::Fetch): its round, its objects, and
+    /// how many of them nobody waits for.
+    ///
+    /// # Errors
+    /// [`ProtocolError`] when no sound node sends that; then nothing was done.
+    pub fn fetch(
+        &mut self,
+        from: NodeId,
+        (round, wanted, beside): (u32, WantedList, u16),
+        worker: WorkerIs,
+        fx: &mut impl Effects,
+    ) -> Result<(), ProtocolError> {
+        self.check_sender(from)
+            .and_then(|()| check::fetch(&wanted, beside, self.lazy.time().nodes()))
+            .map_err(|what| ProtocolError::BadMessage { from, what })?;
+        self.lazy.fetch(from, (round, wanted, beside), worker, fx)?;
+        self.ends_step(fx)
+    }
+
+    /// As the delivery of a [`Message::FetchReply`](crate::Message::FetchReply): its round, its
+    /// objects, and whether they are to be kept.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn fetch_reply(
+        &mut self,
+        from: NodeId,
+        (round, sent, keep): (u32, SentList, bool),
+        fx: &mut impl Effects,
+    ) -> Result<(), ProtocolError> {
+        self.check_sender(from)
+            .and_then(|()| check::fetch_reply(&sent, self.lazy.time().nodes()))
+            .map_err(|what| ProtocolError::BadMessage { from, what })?;
+        // The worker computes, and what it sees may not change.
+        if !self.over {
+            self.lazy.fetch_reply(from, round, (sent, keep), fx)?;
+        }
+        self.ends_step(fx)
+    }
+
+    pub(super) fn check_sender(&self, from: NodeId) -> Result<(), &'static str> {
+        match from.index() < self.lazy.time().nodes() {
+            true => Ok(()),
+            false => Err("its sender is not in the cluster"),
+        }
+    }
+
+    /// Whatever a step does, it tells at a barrier what is done here since.
+    #[inline]
+    fn ends_step(&mut self, fx: &mut impl Effects) -> Result<(), ProtocolError> {
+        if !self.barrier.has_untold(self.lazy.time().of(self.me)) {
+            return Ok(());
+        }
+        let out = fx.commands();
+        let before = out.len();
+        let told = self.tell_more(out);
+        self.traffic
+            .count_sent(out.get(before..).unwrap_or_default());
+        told
+    }
+}
