@@ -59,6 +59,37 @@ fn every_example_runs() {
     }
 }
 
+/// What the example `kdtree` says when it is asked for this.
+fn searched(arguments: &[&str]) -> Output {
+    let output = Command::new(built().join("kdtree"))
+        .args(arguments)
+        .output();
+    output.expect("it can be started")
+}
+
+#[test]
+fn a_tree_of_owned_points_answers_as_one_of_referred_points() {
+    let distance = |arguments: &[&str]| {
+        let output = searched(arguments);
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{output:?}");
+        let last = said.lines().last().unwrap_or_default().to_owned();
+        assert!(last.starts_with("mean distance 0."), "{said}");
+        last
+    };
+    let owned = distance(&["--own", "3000", "400"]);
+    assert_eq!(owned, distance(&["3000", "400"]));
+    assert!(owned.ends_with(", 4 checked"), "{owned}");
+    // Fewer points than nodes, and nodes without a search.
+    for few in [["1", "1"], ["2", "3"], ["3", "1"], ["5", "2"]] {
+        distance(&few);
+    }
+    let refused = searched(&["0"]);
+    assert_eq!(refused.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert!(said.starts_with("usage: kdtree [--own]"), "{said}");
+}
+
 /// What a user sees of an error that `main` returns: its words, a line for each wait.
 #[test]
 fn a_program_whose_main_returns_a_deadlock_shows_its_words() {
