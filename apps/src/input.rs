@@ -18,6 +18,14 @@ pub enum BadFile {
         /// The system's own words.
         cause: String,
     },
+    /// The system does not let it be written.
+    #[error("writing {path}: {cause}")]
+    Unwritable {
+        /// The file.
+        path: String,
+        /// The system's own words.
+        cause: String,
+    },
     /// A line of it is not what it should be.
     #[error("{path}:{line}: {what}")]
     Line {

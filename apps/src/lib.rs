@@ -14,6 +14,7 @@ pub mod ida;
 pub mod input;
 pub mod mistake;
 pub mod options;
+pub mod picture;
 pub mod pool;
 pub mod program;
 pub mod progress;

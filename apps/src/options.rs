@@ -1,12 +1,15 @@
 //! The programs' command lines. A program reports a wrong option with its value before it runs
 //! anything, and ends with code 2.
 
+use std::path::PathBuf;
+
 use clap::builder::{PossibleValuesParser, RangedU64ValueParser, TypedValueParser};
 use clap::{ArgAction, Args, Parser};
 use dhole::{Barriers, Coherence, Defaults, Detector, MAX_NODES, Placement, Races, WriteDetection};
 use thiserror::Error;
 
 use crate::input::BadFile;
+use crate::picture::check_writable;
 use crate::{barnes, sor};
 
 /// The most interior points of a grid: 32 GiB of them, more than one process should take.
@@ -156,6 +159,10 @@ pub struct BarnesOptions {
     /// What is shared: what suits objects best, or SPLASH's records and its one tree
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = Record::Split)]
     pub record: Record,
+
+    /// Draws the bodies where they are in the end, as PNG
+    #[arg(long, value_name = "FILE")]
+    pub picture: Option<PathBuf>,
 
     #[allow(missing_docs, reason = "clap would take the words for the program's")]
     #[command(flatten)]
@@ -342,13 +349,17 @@ impl BarnesOptions {
     /// The problem that is asked for, to be solved on `nodes` nodes.
     ///
     /// # Errors
-    /// When the options contradict each other.
+    /// When the options contradict each other, or the picture cannot be written.
     pub fn problem(&self, nodes: u16) -> Result<barnes::Problem, BadInput> {
         BadInput::unless_one_each(nodes, self.bodies, "bodies")?;
+        if let Some(picture) = &self.picture {
+            check_writable(picture)?;
+        }
         let (bodies, steps) = (self.bodies as usize, self.steps as usize);
         let problem = barnes::Problem::new(bodies, steps, self.common.seed);
         let problem = barnes::Problem {
             untimed: self.untimed as usize,
+            drawn: self.picture.is_some(),
             ..problem
         };
         Ok(match self.record {

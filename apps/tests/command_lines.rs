@@ -320,10 +320,11 @@ fn what_cannot_be_written_is_an_error_and_no_silence() {
     let scene = concat!(env!("CARGO_MANIFEST_DIR"), "/../data/spheres.scene");
     let size = "--width 8 --height 8 --nodes 2 --output /nowhere/picture.png";
     let raytrace = env!("CARGO_BIN_EXE_raytrace");
-    let output = run(raytrace, &format!("--input {scene} {size}"));
-    assert_eq!(output.status.code(), Some(1), "{output:?}");
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.contains("writing /nowhere/picture.png"), "{said}");
+    let said = refused(raytrace, &format!("--input {scene} {size}"));
+    assert!(
+        said.contains("error: writing /nowhere/picture.png: "),
+        "{said}"
+    );
 
     let full = std::fs::File::options().write(true).open("/dev/full");
     let mut sor = Command::new(SOR);
@@ -332,4 +333,69 @@ fn what_cannot_be_written_is_an_error_and_no_silence() {
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(said.contains("writing the report"), "{said}");
+}
+
+/// A file of this test's own.
+fn file(name: &str) -> std::path::PathBuf {
+    std::env::temp_dir().join(format!("dhole-lines-{}-{name}", std::process::id()))
+}
+
+#[test]
+fn barnes_draws_the_same_bodies_on_any_number_of_nodes() {
+    let pixels = |options: &str| {
+        let path = file("bodies.png");
+        let all = format!(
+            "--bodies 300 --steps 2 --json --picture {} {options}",
+            path.display()
+        );
+        let report = json(&run(BARNES, &all));
+        assert_eq!(report["result"]["picture"], path.display().to_string());
+        let read = std::io::BufReader::new(std::fs::File::open(&path).unwrap());
+        let mut reader = png::Decoder::new(read).read_info().unwrap();
+        let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
+        let info = reader.next_frame(&mut pixels).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!((info.width, info.height), (800, 800));
+        let lit = pixels.chunks(3).filter(|pixel| pixel[0] > 0).count();
+        assert!((200..=300).contains(&lit), "{lit} pixels of 300 bodies");
+        pixels
+    };
+    let alone = pixels("--nodes 1");
+    for protocol in ["lazy", "update", "home", "treadmarks"] {
+        assert!(
+            alone == pixels(&format!("--nodes 3 --protocol {protocol}")),
+            "{protocol}"
+        );
+    }
+    let splash = pixels("--nodes 1 --record splash");
+    assert!(splash == pixels("--nodes 3 --record splash"));
+    assert!(splash != alone, "two models, and not one");
+}
+
+#[test]
+fn a_picture_that_cannot_be_written_is_refused_before_the_bodies_move() {
+    let folder = file("pictures");
+    std::fs::create_dir(&folder).unwrap();
+    let locked = folder.join("locked.png");
+    std::fs::write(&locked, "as it was").unwrap();
+    let mut rights = std::fs::metadata(&locked).unwrap().permissions();
+    rights.set_readonly(true);
+    std::fs::set_permissions(&locked, rights).unwrap();
+    // The system lets its administrator write whatever there is.
+    let is_locked = std::fs::File::options().write(true).open(&locked).is_err();
+    let mut wrong = vec![
+        folder.clone(),
+        folder.join("none/a.png"),
+        locked.join("a.png"),
+    ];
+    wrong.extend(is_locked.then(|| locked.clone()));
+    for path in wrong {
+        // So many steps would take hours.
+        let size = "--bodies 100000 --steps 100000 --nodes 2";
+        let said = refused(BARNES, &format!("{size} --picture {}", path.display()));
+        let words = format!("error: writing {}: ", path.display());
+        assert!(said.starts_with(&words), "{said}");
+    }
+    assert_eq!(std::fs::read(&locked).unwrap(), b"as it was");
+    std::fs::remove_dir_all(&folder).unwrap();
 }

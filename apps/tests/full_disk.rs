@@ -67,6 +67,25 @@ fn a_report_that_cannot_be_written_is_an_error() {
 }
 
 #[test]
+fn a_picture_of_bodies_for_which_there_is_no_room_is_an_error() {
+    let words = [
+        "--bodies",
+        "16",
+        "--steps",
+        "1",
+        "-n",
+        "2",
+        "--picture",
+        "/dev/full",
+    ];
+    let output = run(env!("CARGO_BIN_EXE_barnes"), &words, false);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    let no_room = said.contains("writing /dev/full: ") && said.contains("No space left");
+    assert!(no_room, "{said}");
+}
+
+#[test]
 fn a_picture_that_cannot_be_written_is_an_error_however_small_it_is() {
     for side in ["1", "8", "300"] {
         let words = [

@@ -45,6 +45,8 @@ pub struct Problem {
     pub untimed: usize,
     /// The bodies are two models side by side, alike body for body, as in SPLASH-2.
     pub pair: bool,
+    /// Node 0 asks where the bodies are in the end, after all that is measured.
+    pub drawn: bool,
 }
 
 impl Problem {
@@ -60,6 +62,7 @@ impl Problem {
             leaf_bodies: LEAF_BODIES,
             untimed: 0,
             pair: false,
+            drawn: false,
         }
     }
 

@@ -1,15 +1,16 @@
 //! `barnes`: Barnes-Hut over dhole.
 #![forbid(unsafe_code)]
 
+use std::path::Path;
 use std::process::ExitCode;
 
-use apps::barnes::{Problem, sequential, shared, splash};
+use apps::barnes::{Problem, picture, sequential, shared, splash};
 use apps::cluster::Cluster;
 use apps::options::{BarnesOptions, Record};
 use apps::program::{self, Losses};
 use apps::progress::Progress;
 use apps::report::{Report, sequential_seconds};
-use dhole::RunError;
+use dhole::{Error, RunError};
 use serde_json::json;
 
 fn main() -> ExitCode {
@@ -51,6 +52,13 @@ fn solve(asked: &BarnesOptions, cluster: Cluster, problem: &Problem) -> Result<R
     })?;
     progress.finish();
     let found = &run.value;
+    if let (Some(path), true) = (&asked.picture, run.report.is_first()) {
+        keep(found, path).map_err(|error| RunError::Failed {
+            node: run.report.node,
+            error: Box::new(error),
+            others: Vec::new(),
+        })?;
+    }
     let (start, end) = (found.energies.first(), found.energies.last());
     let mut result = json!({
         "bodies": problem.bodies,
@@ -65,6 +73,9 @@ fn solve(asked: &BarnesOptions, cluster: Cluster, problem: &Problem) -> Result<R
     if let Some(max_error) = found.max_error {
         result["max_error"] = json!(max_error);
     }
+    if let Some(path) = &asked.picture {
+        result["picture"] = json!(path.display().to_string());
+    }
     let alone = alone.map(|alone| sequential_seconds(&run.report, alone.step_seconds, alone.units));
     Ok(Report::new(
         "barnes",
@@ -73,4 +84,10 @@ fn solve(asked: &BarnesOptions, cluster: Cluster, problem: &Problem) -> Result<R
         alone,
         &result,
     ))
+}
+
+/// Draws the bodies.
+fn keep(found: &shared::Outcome, path: &Path) -> dhole::Result<()> {
+    let written = picture::draw(&found.positions).write(path);
+    written.map_err(|cause| Error::program(format!("writing {}: {cause}", path.display())))
 }

@@ -2,7 +2,6 @@
 //! job's result. Nothing is replicated, so nothing is multicast, unless the run survives losses.
 
 mod options;
-mod picture;
 mod scene;
 mod sequential;
 mod shared;
@@ -10,7 +9,6 @@ mod trace;
 mod vector;
 
 pub use options::Options;
-pub use picture::{Picture, Tile};
 pub use scene::Scene;
 
 use std::path::PathBuf;
@@ -19,6 +17,7 @@ use dhole::Error;
 use serde_json::{Value, json};
 
 use crate::digest::Digest;
+use crate::picture::Picture;
 use crate::program::Losses;
 use crate::solve::Program;
 

@@ -8,6 +8,7 @@ use clap::builder::RangedU64ValueParser;
 use super::{Problem, Scene};
 use crate::input::Lines;
 use crate::options::{BadInput, Common};
+use crate::picture::check_writable;
 
 /// The largest file that is read, in bytes.
 const MOST_BYTES: u64 = 64 << 20;
@@ -45,8 +46,11 @@ impl Options {
     /// What is to be drawn.
     ///
     /// # Errors
-    /// When the file cannot be used.
+    /// When the file cannot be used, or the picture not be written.
     pub fn problem(&self) -> Result<Problem, BadInput> {
+        if let Some(output) = &self.output {
+            check_writable(output)?;
+        }
         let lines = Lines::read(&self.input, MOST_BYTES)?;
         Ok(Problem {
             scene: Scene::parse(&lines)?,

@@ -1,8 +1,8 @@
 //! Traces all tiles on one processor.
 
-use super::picture::{Picture, Tile};
 use super::trace::{UNITS, tile};
 use super::{Found, Problem};
+use crate::picture::{Picture, Tile};
 
 /// The picture, and the units of work that it took.
 pub fn solve(problem: &Problem) -> (Found, u64) {

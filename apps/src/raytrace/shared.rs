@@ -2,9 +2,9 @@
 
 use dhole::{JobQueue, Result, Worker};
 
-use super::picture::{Picture, Tile};
 use super::trace::{UNITS, tile};
 use super::{Found, Problem};
+use crate::picture::{Picture, Tile};
 use crate::solve::{Steps, result_counts};
 
 /// The pixels of a tile, and the rays that were traced for it.

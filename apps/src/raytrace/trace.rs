@@ -1,9 +1,9 @@
 //! Follows rays; both versions share this.
 
 use super::Problem;
-use super::picture::Tile;
 use super::scene::{Scene, Surface};
 use super::vector::Vector;
+use crate::picture::Tile;
 
 /// A ray is reflected so often at most.
 const REFLECTIONS: u32 = 5;

@@ -15,8 +15,8 @@ use crate::barnes::body::{
 use crate::barnes::gravity::{Law, Pull, Target};
 use crate::barnes::leapfrog::{Energy, drift, kick};
 use crate::barnes::place::{Place, Root};
-use crate::barnes::{Body, Problem, plummer};
-use crate::vector::{extent, minus};
+use crate::barnes::{Body, Problem, picture, plummer};
+use crate::vector::{Vector, extent, minus};
 
 /// The result of a run.
 #[derive(Clone, Default, Debug)]
@@ -27,6 +27,8 @@ pub struct Outcome {
     pub interactions: u64,
     /// The largest difference of a coordinate from those to compare with, if there are such.
     pub max_error: Option<f64>,
+    /// Where the bodies are in the end, on node 0, where the problem says that they are drawn.
+    pub positions: Vec<Vector>,
     /// From the end of the initialisation to that of the last step, on node 0's clock.
     pub steps: Duration,
 }
@@ -42,7 +44,7 @@ impl Outcome {
 
 /// Solves `problem` on the cluster of `w`. Every node calls it; `after_step` is called with the
 /// number of steps done after each. With a `solution`, bodies after the last step, the result is
-/// compared with it. The result is complete on every node.
+/// compared with it. The result is complete on every node, but for the positions.
 ///
 /// # Errors
 /// Those of the runtime.
@@ -104,6 +106,7 @@ pub fn run(
     w.barrier()?;
     found.steps = w.now().saturating_sub(began);
     w.end_measuring()?;
+    found.positions = picture::positions(w, problem, universe.bodies, |body| body.pos)?;
     found.max_error = found.max_error.filter(|_| solution.is_some());
     Ok(found)
 }

@@ -12,13 +12,13 @@ use crate::barnes::leapfrog::{drift, kick};
 use crate::barnes::place::Root;
 use crate::barnes::shared::Outcome;
 use crate::barnes::shared::objects::Tally;
-use crate::barnes::{Body, Problem, plummer};
+use crate::barnes::{Body, Problem, picture, plummer};
 use crate::vector::{extent, minus};
 
 /// Solves `problem`, whose leaves are single bodies, on the cluster of `w`. Every node calls it;
 /// `after_step` is called with the number of measured steps done after each. With a `solution`,
 /// bodies after the last step, the result is compared with it. The result is complete on every
-/// node.
+/// node, but for the positions.
 ///
 /// # Errors
 /// Those of the runtime.
@@ -67,6 +67,7 @@ pub fn run(
     w.barrier()?;
     found.steps = w.now().saturating_sub(began);
     w.end_measuring()?;
+    found.positions = picture::positions(w, problem, universe.bodies, |it| it.body.pos)?;
     found.max_error = found.max_error.filter(|_| solution.is_some());
     Ok(found)
 }

@@ -1,10 +1,13 @@
-//! Pictures, and the tiles that they are made of.
+//! Pictures, the tiles that they are made of, and the files that they become.
 
-use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::fs::{self, File};
+use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::Path;
 
+use dhole::NodeId;
 use serde::{Deserialize, Serialize};
+
+use crate::input::BadFile;
 
 /// Pixels along the side of a tile.
 const SIDE: u32 = 16;
@@ -78,6 +81,14 @@ impl Picture {
         }
     }
 
+    /// Paints a pixel. One outside is left out.
+    pub fn paint(&mut self, (column, row): (u32, u32), colour: [u8; 3]) {
+        if column < self.width && row < self.height {
+            let pixel = row as usize * self.width as usize + column as usize;
+            self.pixels[3 * pixel..3 * pixel + 3].copy_from_slice(&colour);
+        }
+    }
+
     /// Writes a PNG.
     ///
     /// # Errors
@@ -95,9 +106,71 @@ impl Picture {
     }
 }
 
+/// Tests on node 0, which writes the picture, that its file can be written, before a long run makes
+/// it. What is in the file stays there; one that was not there is not there afterwards.
+///
+/// # Errors
+/// [`BadFile::Unwritable`], as where there is no such folder, or it is a folder itself.
+pub fn check_writable(path: &Path) -> Result<(), BadFile> {
+    // Whatever is wrong with the cluster is said where the program joins it.
+    let process = dhole::process().ok().flatten();
+    if process.is_some_and(|process| process.node != NodeId(0)) {
+        return Ok(());
+    }
+    opens(path).map_err(|cause| BadFile::Unwritable {
+        path: path.display().to_string(),
+        cause: cause.to_string(),
+    })
+}
+
+fn opens(path: &Path) -> io::Result<()> {
+    match fs::metadata(path) {
+        // A pipe would be closed for its reader, and a device may do what it does when it is opened.
+        Ok(it) if !it.is_file() && !it.is_dir() => Ok(()),
+        Ok(_) => File::options().write(true).open(path).map(drop),
+        Err(cause) if cause.kind() == ErrorKind::NotFound => {
+            drop(File::create_new(path)?);
+            fs::remove_file(path)
+        }
+        Err(cause) => Err(cause),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_pixel_is_painted_where_it_is_and_none_outside() {
+        let mut picture = Picture::black((3, 2));
+        picture.paint((1, 1), [7, 8, 9]);
+        let mut expected = picture.pixels().to_vec();
+        assert_eq!(expected[12..15], [7, 8, 9]);
+        expected[12..15].fill(0);
+        assert_eq!(expected, [0; 18]);
+        let before = picture.clone();
+        picture.paint((3, 0), [1; 3]);
+        picture.paint((0, 2), [1; 3]);
+        assert_eq!(picture, before);
+    }
+
+    #[test]
+    fn a_file_is_tested_and_left_as_it_is() {
+        let folder = std::env::temp_dir().join(format!("dhole-picture-{}", std::process::id()));
+        fs::create_dir(&folder).unwrap();
+        let file = folder.join("a.png");
+        assert_eq!(check_writable(&file), Ok(()));
+        assert!(!file.exists());
+        fs::write(&file, "kept").unwrap();
+        assert_eq!(check_writable(&file), Ok(()));
+        assert_eq!(fs::read(&file).unwrap(), b"kept");
+        for wrong in [&folder, &folder.join("none/a.png"), &file.join("a.png")] {
+            let words = check_writable(wrong).unwrap_err().to_string();
+            let begin = format!("writing {}: ", wrong.display());
+            assert!(words.starts_with(&begin), "{words}");
+        }
+        fs::remove_dir_all(&folder).unwrap();
+    }
 
     #[test]
     fn tiles_cover_a_picture_once() {
