@@ -34,7 +34,7 @@ impl<'id> Access<'id> for Worker<'id> {
         let unread = self.locate(miss)?;
         let called = self.shared(miss.site, |link, call| match bind(call, miss, unread) {
             Err(clash) => Ok(Err(clash)),
-            Ok(unread) => link.miss(call, unread).map(Ok),
+            Ok(unread) => link.miss(call, miss, unread).map(Ok),
         });
         self.accessed(miss, called)
     }
@@ -52,7 +52,7 @@ impl<'id> Access<'id> for Worker<'id> {
                     Ok(unread) => unread,
                     Err(clash) => return Ok(Err(clash)),
                 };
-                link.miss(call, unread)?;
+                link.miss(call, miss, unread)?;
             }
             let (mut heap, state) = call.split();
             let event = match heap.see_bytes_of(oid) {
@@ -182,6 +182,7 @@ impl<'id> Worker<'id> {
                     }
                 }
             }
+            link.awaits(first);
             link.bring(call, &unread).map(Ok)
         });
         self.accessed(clash.unwrap_or(first), called)
@@ -431,7 +432,13 @@ impl<'id> Worker<'id> {
 
 impl Link<'_> {
     /// Waits for an object and what is fetched with it.
-    fn miss(&self, call: &mut MonitorCall<'_, State>, missed: Unread) -> Result<(), Box<Failure>> {
+    fn miss(
+        &self,
+        call: &mut MonitorCall<'_, State>,
+        miss: &Miss,
+        missed: Unread,
+    ) -> Result<(), Box<Failure>> {
+        self.awaits(miss);
         let (mut heap, state) = call.split();
         state.look_beside(missed.oid, &mut heap);
         self.bring(call, &[missed])

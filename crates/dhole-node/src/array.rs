@@ -115,6 +115,7 @@ impl Worker<'_> {
                     }
                 }
             }
+            link.awaits(named);
             link.and_wait(call, Event::Array(ArrayEvent::Read(all)))?;
             link.within_memory(call).map(Ok)
         });
@@ -135,6 +136,7 @@ impl Worker<'_> {
             };
             if !call.split().0.has_elements(miss.elements) {
                 let event = Event::Array(ArrayEvent::Read(smallvec![unread]));
+                link.awaits(miss);
                 link.and_wait(call, event)?;
                 link.within_memory(call)?;
             }
@@ -301,9 +303,7 @@ impl State {
         let installed = step.heap.install_elements(elements, these);
         installed.map_err(|refused| not_stored(elements, &refused))?;
         if let Some(info) = step.heap.type_of_array(elements.array) {
-            let of_type = self.counting.of_type(info.name);
-            of_type.installed += 1;
-            of_type.installed_bytes += bytes as u64;
+            self.counting.installed(info.name, bytes);
         }
         Ok(())
     }

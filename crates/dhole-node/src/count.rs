@@ -3,6 +3,7 @@ use dhole_protocol::Message;
 use rustc_hash::FxHashMap;
 
 use crate::measure::Measured;
+use crate::waits::Waits;
 
 /// A node's counters as they are kept while it runs: counting allocates nothing once every type
 /// has been seen.
@@ -12,6 +13,8 @@ pub(crate) struct Counting {
     by_kind: [KindCounters; MessageKind::ALL.len()],
     /// By the address of the type's name, which takes less to hash than the name.
     by_type: FxHashMap<usize, (&'static str, TypeCounters)>,
+    /// Where the program waited.
+    pub waits: Waits,
     /// The part of the program that is measured.
     pub measured: Measured,
 }
@@ -22,6 +25,7 @@ impl Default for Counting {
             all: Counters::default(),
             by_kind: [KindCounters::default(); MessageKind::ALL.len()],
             by_type: FxHashMap::default(),
+            waits: Waits::default(),
             measured: Measured::default(),
         }
     }
@@ -58,6 +62,14 @@ impl Counting {
             .entry(name.as_ptr().addr())
             .or_insert((name, TypeCounters::default()))
             .1
+    }
+
+    /// Counts an object, or elements, of this type that have come.
+    pub fn installed(&mut self, name: &'static str, bytes: usize) {
+        self.waits.came(bytes);
+        let of_type = self.of_type(name);
+        of_type.installed += 1;
+        of_type.installed_bytes += bytes as u64;
     }
 
     /// The counters for a report.

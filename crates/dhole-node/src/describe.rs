@@ -30,6 +30,12 @@ impl LastCall {
         self.number
     }
 
+    /// Where it is.
+    pub fn site(&self) -> CallSite {
+        self.site
+            .unwrap_or(CallSite::runtime("the beginning of the run"))
+    }
+
     /// Since which call.
     fn since(&self) -> String {
         self.site.map_or_else(

@@ -155,9 +155,7 @@ pub(crate) fn install(
     let (info, bytes) = installed.map_err(|refused| refuses(sent, &refused))?;
     let (object, rest) = step.payload.split_at(bytes);
     step.payload = rest;
-    let of_type = counting.of_type(info.name);
-    of_type.installed += 1;
-    of_type.installed_bytes += bytes as u64;
+    counting.installed(info.name, bytes);
     if info.owns {
         step.heap.owned(sent.oid, object, owned);
     }

@@ -1,6 +1,6 @@
 //! A cluster's life: made, run, ended.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,7 +10,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use dhole_heap::Cluster;
-use dhole_model::{Barriers, Coherence, Counters, Detector, MAX_NODES, NodeId, Placement};
+use dhole_model::{
+    Barriers, Coherence, Counters, Detector, LineCosts, MAX_NODES, NodeId, Placement,
+};
 use dhole_net::{Outbox, PayloadPool, Receiver};
 use dhole_protocol::{Message, Protocol, Races};
 use serde::{Deserialize, Serialize};
@@ -133,6 +135,8 @@ pub struct Outcome<R> {
     /// The races of the program, in the order of the objects: the first few that each node found.
     /// [`Counters::races`] counts all.
     pub races: Vec<RaceReport>,
+    /// What the lines of the program cost, on all nodes of which the counters are known.
+    pub costs: LineCosts,
     /// What the program should be told, its races among it.
     pub warnings: Vec<String>,
     /// The nodes that the run went on without, in the order in which they were lost.
@@ -209,6 +213,7 @@ pub fn run_on<R: Send>(
             receivers,
             out: RefCell::new(Outbox::default()),
             dropped: Rc::default(),
+            awaited: Cell::default(),
             counts_moments: machine.counts_moments(),
             suspect_after: settings
                 .suspect_after
@@ -248,6 +253,7 @@ pub fn run_on<R: Send>(
         clock_ns: take(clock),
         races: node.races(),
         warnings: node.warnings(),
+        costs: node.costs(),
     });
     let ends: Vec<End> = ends.collect();
     let mut results: Vec<Option<_>> = results.iter().map(take).collect();
@@ -299,6 +305,7 @@ pub(crate) struct End {
     pub clock_ns: u64,
     pub races: Vec<RaceReport>,
     pub warnings: Vec<String>,
+    pub costs: LineCosts,
 }
 
 impl<R> Outcome<R> {
@@ -318,6 +325,7 @@ impl<R> Outcome<R> {
             elapsed: Duration::from_nanos(elapsed),
             warnings: warnings(&ends, &races),
             races,
+            costs: LineCosts::merged(ends.iter().map(|end| &end.costs)),
             counters: ends.into_iter().map(|end| end.counters).collect(),
         }
     }

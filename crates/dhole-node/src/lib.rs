@@ -79,6 +79,7 @@ mod sync;
 mod threads;
 mod together;
 mod under;
+mod waits;
 mod worker;
 
 pub use access::Cursor;

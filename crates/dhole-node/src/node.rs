@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use dhole_heap::{Cluster, HeapMut, Monitor, Presence};
-use dhole_model::{CallSite, Counters, MessageKind, NodeId, Oid};
+use dhole_model::{CallSite, Counters, LineCosts, MessageKind, NodeId, Oid};
 use dhole_net::{Envelope, Outbox, Payload, PayloadPool, Receiver, Wake};
 use dhole_protocol::group::Ending;
 use dhole_protocol::{
@@ -188,6 +188,11 @@ impl Node {
     /// The races that this node found.
     pub(crate) fn races(&self) -> Vec<RaceReport> {
         self.monitor.lock().split().1.races.clone()
+    }
+
+    /// What the lines of the program cost here.
+    pub(crate) fn costs(&self) -> LineCosts {
+        self.monitor.lock().split().1.counting.waits.costs()
     }
 
     /// What the program should be told.

@@ -34,6 +34,7 @@ impl Worker<'_> {
                 return Ok(Err(clash));
             }
             let pages = pages_of(call, miss)?;
+            link.awaits(miss);
             link.bring_pages(call, pages, asked_for(miss.row, creator))?;
             show(call, miss).map(Ok)
         });
@@ -48,6 +49,7 @@ impl Worker<'_> {
                 return Ok(Err(clash));
             }
             let pages = pages_of(call, miss)?;
+            link.awaits(miss);
             link.bring_pages_to_write(call, pages, asked_for(miss.row, creator))?;
             show(call, miss)?;
             let shown = on_pages(call, |pages| pages.show_writable(miss.oid));
@@ -69,6 +71,7 @@ impl Worker<'_> {
                 Err(clash) => return Ok(Err(clash)),
             };
             let pages = pages_of_elements(call, miss)?;
+            link.awaits(miss);
             link.bring_pages(call, pages, asked_for(bound.zeros, creator))?;
             show_elements(call, miss).map(Ok)
         });
@@ -88,6 +91,7 @@ impl Worker<'_> {
                 Err(clash) => return Ok(Err(clash)),
             };
             let pages = pages_of_elements(call, miss)?;
+            link.awaits(miss);
             link.bring_pages_to_write(call, pages, asked_for(bound.zeros, creator))?;
             show_elements(call, miss)?;
             let shown = on_pages(call, |pages| pages.show_elements_writable(elements));
@@ -182,8 +186,10 @@ impl Link<'_> {
         pages: PageRange,
         creator: Option<NodeId>,
     ) -> Result<(), Box<Failure>> {
+        let awaited = self.awaited.take();
         for page in pages.iter() {
             if !on_pages(call, |pages| pages.is_page_valid(page)) {
+                self.awaits(awaited);
                 let event = Event::Pages(PageEvent::Read { page, creator });
                 self.and_wait(call, event)?;
             }
@@ -257,10 +263,12 @@ impl State {
                 let bytes = State::next_bytes(step, self.id, dhole_heap::PAGE_BYTES)?;
                 let installed = pages(step.heap).install_page(page, bytes);
                 installed.map_err(not_stored)?;
+                self.counting.waits.came(bytes.len());
             }
             PageCommand::Apply(id) => {
                 let bytes = heap.apply_page_diff(key(id)).map_err(not_stored)?;
                 step.out.work().applied_bytes += bytes as u64;
+                self.counting.waits.came(bytes);
             }
             PageCommand::Invalidate(page) => {
                 counted.invalidations += 1;

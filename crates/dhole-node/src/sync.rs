@@ -3,11 +3,12 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use dhole_heap::Share;
-use dhole_model::CallSite;
+use dhole_model::{CallSite, WaitCause};
 use dhole_protocol::objects::Meeting;
 use dhole_protocol::{AbortReason, Event};
 
 use crate::error::{Error, Result, SyncError};
+use crate::waits::Awaited;
 use crate::worker::Worker;
 
 impl Worker<'_> {
@@ -88,6 +89,7 @@ impl Worker<'_> {
             return self.meet_those_left(Meeting::Barrier, site);
         }
         let called = self.exclusive(site, |link, call| {
+            link.awaits(Awaited::by(WaitCause::Barrier));
             if once || !link.arrive_in_place(call, site)? {
                 link.and_wait(call, Event::Arrive { once, site })?;
             }

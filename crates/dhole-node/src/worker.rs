@@ -1,4 +1,4 @@
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
 use dhole_heap::{MonitorCall, OnThread, Token};
@@ -11,6 +11,7 @@ use crate::grip::{Dropped, Holding};
 use crate::machine::{Machine, Receivers, Strand, Woken};
 use crate::node::{Ended, Node, State, Step};
 use crate::spawn::Children;
+use crate::waits::{Awaited, Waiting};
 
 /// A node's worker: the token that lets a program touch shared objects.
 ///
@@ -32,6 +33,8 @@ pub(crate) struct Link<'id> {
     pub out: RefCell<Outbox<Message>>,
     /// Locks whose `Held` was dropped unreleased, with the place where they were acquired.
     pub dropped: Dropped,
+    /// What its next wait is for.
+    pub awaited: Cell<Awaited>,
     /// Whether the [machine counts moments](Machine::counts_moments).
     pub counts_moments: bool,
     /// How long a wait lasts before the wait-for graph is searched for a cycle.
@@ -262,6 +265,9 @@ impl<'id> Link<'id> {
     ) -> Result<(), Box<Failure>> {
         let synchronises = event.is_some_and(Event::synchronises);
         if synchronises && call.split().1.has_unflushed() {
+            if let Some(event) = event {
+                self.awaits_by(event);
+            }
             self.begin(call, Event::Flush)?;
         }
         if synchronises {
@@ -284,13 +290,27 @@ impl<'id> Link<'id> {
         if !matches!(event, Event::Learn(_)) {
             call.split().1.survival.cut()?;
         }
+        self.awaits_by(&event);
         self.step(call, Some(event))?;
         self.outcome(call)
+    }
+
+    /// What the worker waits for next, for the report.
+    pub(crate) fn awaits(&self, awaited: impl Into<Awaited>) {
+        self.awaited.set(awaited.into());
+    }
+
+    /// The worker may wait next for what comes of this event.
+    fn awaits_by(&self, event: &Event) {
+        if let Some(awaited) = self.awaited.get().of(event) {
+            self.awaited.set(awaited);
+        }
     }
 
     /// Sends what the steps before wanted sent, and waits for what they did not bring. Whether it
     /// waited.
     pub(crate) fn outcome(&self, call: &mut MonitorCall<'_, State>) -> Result<bool, Box<Failure>> {
+        let awaited = self.awaited.take();
         let outcome = match outcome(call) {
             None => call
                 .split()
@@ -306,6 +326,7 @@ impl<'id> Link<'id> {
                 outcome.map(|()| false)
             }
             None => {
+                let waiting = self.notes_wait(call, awaited);
                 // What was started before woke nobody, and may be what is waited for; what goes
                 // only now is waited for as it goes.
                 let goes_to = |of| self.out.borrow().since(0).any(|next| next.to == of);
@@ -316,7 +337,7 @@ impl<'id> Link<'id> {
                     self.machine.presses(self.node.id, of, just_that);
                 }
                 self.send_by(call, Machine::send_and_wait);
-                self.wait(call).map(|()| true)
+                self.wait(call, &waiting).map(|()| true)
             }
         }
     }
@@ -401,9 +422,28 @@ impl<'id> Link<'id> {
         }
     }
 
-    fn wait(&self, call: &mut MonitorCall<'_, State>) -> Result<(), Box<Failure>> {
+    /// Notes that a wait begins. What goes out for it is a part of it: between threads the answer
+    /// comes with that.
+    fn notes_wait(&self, call: &mut MonitorCall<'_, State>, awaited: Awaited) -> Waiting {
+        let State {
+            counting,
+            last_call,
+            ..
+        } = call.split().1;
+        let now_ns = self.machine.waited(self.node.id);
+        let misses = counting.all.misses;
+        counting
+            .waits
+            .begins(awaited, last_call.site(), misses, now_ns)
+    }
+
+    fn wait(&self, call: &mut MonitorCall<'_, State>, waiting: &Waiting) -> Result<(), Box<Failure>> {
         let id = self.node.id;
-        let began = self.machine.waited(id);
+        // Where moments do not count, neither is the clock looked at once more.
+        let began = match self.counts_moments {
+            true => self.machine.waited(id),
+            false => waiting.began_ns,
+        };
         let mut patience = self.suspect_after;
         let outcome = loop {
             if self.let_others(call)? {
@@ -425,8 +465,11 @@ impl<'id> Link<'id> {
                 patience = patience.saturating_mul(2).min(LONGEST_PATIENCE);
             }
         };
-        let waited = self.machine.waited(id).saturating_sub(began);
-        call.split().1.counting.all.waited_ns += waited;
+        let now = self.machine.waited(id);
+        let counting = &mut call.split().1.counting;
+        counting.all.waited_ns += now.saturating_sub(began);
+        let allocated_at = |oid| self.node.cluster.allocated_at(oid);
+        counting.waits.ends(waiting, now, allocated_at);
         outcome
     }
 

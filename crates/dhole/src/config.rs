@@ -304,6 +304,7 @@ fn report<R>(
         races,
         warnings,
         lost,
+        costs,
     } = outcome;
     let report = Report {
         node: machine.apart().map_or_else(|| first_left(&lost), Apart::me),
@@ -316,6 +317,7 @@ fn report<R>(
         measured_per_node: measured,
         measured_time,
         simulated,
+        costs,
         races,
         warnings,
         lost,

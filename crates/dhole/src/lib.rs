@@ -94,9 +94,9 @@ pub use dhole_heap::{
 };
 pub use dhole_macros::object;
 pub use dhole_model::{
-    Barriers, CallSite, Coherence, Counters, Detector, KindCounters, MAX_NODES, MessageKind,
-    MissingFeature, NodeId, ObjectCounters, ObjectId, Oid, Placement, TypeCounters,
-    UnknownBarriers, UnknownCoherence, UnknownDetector,
+    Barriers, CallSite, Coherence, Counters, Detector, KindCounters, LineCost, LineCosts,
+    MAX_NODES, MessageKind, MissingFeature, NodeId, ObjectCounters, ObjectId, Oid, Placement,
+    TypeCounters, UnknownBarriers, UnknownCoherence, UnknownDetector, WaitCause, WaitCost,
 };
 pub use dhole_net::Waiting;
 pub use dhole_node::object::{Object, ObjectError, ObjectType, Pending, on, replicated};

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use dhole_model::{Counters, NodeId};
+use dhole_model::{Counters, LineCosts, NodeId};
 use dhole_node::{LostNode, RaceReport};
 #[cfg(feature = "sim")]
 use dhole_sim::{Computation, Sim};
@@ -48,6 +48,9 @@ pub struct Report {
     pub measured_time: Option<Duration>,
     /// The measures that only a simulation has.
     pub simulated: Option<Simulated>,
+    /// What the lines of the program cost by waiting, on all nodes of which the report has the
+    /// counters; `println!("{}", run.report)` shows the worst.
+    pub costs: LineCosts,
     /// The first few races that each node found, in the order of the objects.
     pub races: Vec<RaceReport>,
     /// Warnings for the author of the program: locks dropped unreleased, races.

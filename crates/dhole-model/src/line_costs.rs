@@ -1,0 +1,247 @@
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::CallSite;
+
+/// What a worker waited for at a line of the program.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WaitCause {
+    /// An object that was not here.
+    Object,
+    /// Elements of an array that were not here.
+    Elements,
+    /// A lock, a read-write lock, a semaphore or a condition; or, at a release, that the homes have
+    /// what was written.
+    Lock,
+    /// The other nodes, at a barrier or in a collective.
+    Barrier,
+    /// An operation on an object, a process, or ids for what is allocated.
+    Operation,
+}
+
+impl WaitCause {
+    /// All of them.
+    pub const ALL: [WaitCause; 5] = [
+        WaitCause::Object,
+        WaitCause::Elements,
+        WaitCause::Lock,
+        WaitCause::Barrier,
+        WaitCause::Operation,
+    ];
+
+    /// What it is called in a report: misses of objects and of elements are both `miss`.
+    pub fn name(self) -> &'static str {
+        match self {
+            WaitCause::Object | WaitCause::Elements => "miss",
+            WaitCause::Lock => "lock",
+            WaitCause::Barrier => "barrier",
+            WaitCause::Operation => "operation",
+        }
+    }
+
+    /// Whether an access caused it.
+    pub fn is_miss(self) -> bool {
+        matches!(self, WaitCause::Object | WaitCause::Elements)
+    }
+}
+
+impl fmt::Display for WaitCause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What waiting came to.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+pub struct WaitCost {
+    /// How often a worker waited; of misses, their fetch rounds.
+    pub waits: u64,
+    /// Objects, or ranges of elements, that were asked for.
+    pub misses: u64,
+    /// Bytes of shared data that came meanwhile.
+    pub bytes: u64,
+    /// How long the workers waited, in nanoseconds.
+    pub waited_ns: u64,
+}
+
+impl WaitCost {
+    /// Adds what happened elsewhere. The sums of what a malicious peer says do not overflow.
+    pub fn add(&mut self, other: &WaitCost) {
+        let pairs = [
+            (&mut self.waits, other.waits),
+            (&mut self.misses, other.misses),
+            (&mut self.bytes, other.bytes),
+            (&mut self.waited_ns, other.waited_ns),
+        ];
+        pairs
+            .into_iter()
+            .for_each(|(sum, more)| *sum = sum.saturating_add(more));
+    }
+}
+
+/// What a line of the program cost by waiting for one thing.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct LineCost {
+    /// The line.
+    pub site: CallSite,
+    /// What was waited for.
+    pub cause: WaitCause,
+    /// The type of the objects, or of an array's elements; where objects of several types are asked
+    /// for at once, that of the first. Empty where no object was waited for, or a page.
+    pub type_name: String,
+    /// Whether objects of the type have references to single objects that they do not own.
+    pub refers: bool,
+    /// The line that allocated the first object which was missed here.
+    pub allocated_at: Option<CallSite>,
+    /// What that came to.
+    pub cost: WaitCost,
+}
+
+impl LineCost {
+    fn key(&self) -> (CallSite, WaitCause, &str) {
+        (self.site, self.cause, &self.type_name)
+    }
+}
+
+/// What the lines of a program cost: where its workers waited, for what, and for how long. A line
+/// at which no worker waits is not among them.
+#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+pub struct LineCosts {
+    /// The lines at which the workers waited longest, the worst first: at most
+    /// [`MOST_LINES`](LineCosts::MOST_LINES).
+    pub lines: Vec<LineCost>,
+    /// What all other lines came to together, where there were more.
+    pub left_out: BTreeMap<WaitCause, WaitCost>,
+}
+
+impl LineCosts {
+    /// The most lines that a node, and a report, keeps.
+    pub const MOST_LINES: usize = 256;
+
+    /// What several nodes tell, line by line, the worst first.
+    pub fn merged<'a>(all: impl IntoIterator<Item = &'a LineCosts>) -> LineCosts {
+        let mut lines: BTreeMap<(CallSite, WaitCause, &str), LineCost> = BTreeMap::new();
+        let mut left_out: BTreeMap<WaitCause, WaitCost> = BTreeMap::new();
+        for costs in all {
+            for line in &costs.lines {
+                match lines.get_mut(&line.key()) {
+                    Some(known) => {
+                        known.cost.add(&line.cost);
+                        known.allocated_at = known.allocated_at.or(line.allocated_at);
+                    }
+                    None => drop(lines.insert(line.key(), line.clone())),
+                }
+            }
+            for (cause, cost) in &costs.left_out {
+                left_out.entry(*cause).or_default().add(cost);
+            }
+        }
+        let mut lines: Vec<LineCost> = lines.into_values().collect();
+        // Lines of the same cost stay in the order of the program.
+        lines.sort_by_key(|line| Reverse((line.cost.waited_ns, line.cost.misses)));
+        for line in lines.drain(lines.len().min(Self::MOST_LINES)..) {
+            left_out.entry(line.cause).or_default().add(&line.cost);
+        }
+        LineCosts { lines, left_out }
+    }
+
+    /// What waiting for one kind of thing came to, at all lines: misses of objects and of elements
+    /// are of one kind.
+    pub fn total_of(&self, name: &str) -> WaitCost {
+        let mut total = self.left_out_of(name);
+        let lines = self.lines.iter().filter(|line| line.cause.name() == name);
+        lines.for_each(|line| total.add(&line.cost));
+        total
+    }
+
+    /// The part of that which came at lines that are not told apart.
+    pub fn left_out_of(&self, name: &str) -> WaitCost {
+        let mut total = WaitCost::default();
+        let left_out = self.left_out.iter();
+        left_out
+            .filter(|(cause, _)| cause.name() == name)
+            .for_each(|(_, cost)| total.add(cost));
+        total
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(number: u32, cause: WaitCause, waited_ns: u64) -> LineCost {
+        LineCost {
+            site: CallSite {
+                file: "a.rs",
+                line: number,
+                column: 1,
+            },
+            cause,
+            type_name: "Node".into(),
+            refers: true,
+            allocated_at: None,
+            cost: WaitCost {
+                waits: 1,
+                misses: 2,
+                bytes: 10,
+                waited_ns,
+            },
+        }
+    }
+
+    fn of(lines: Vec<LineCost>) -> LineCosts {
+        LineCosts {
+            lines,
+            ..LineCosts::default()
+        }
+    }
+
+    #[test]
+    fn lines_of_several_nodes_are_added_up_and_the_worst_comes_first() {
+        use WaitCause::{Elements, Lock, Object};
+        let made = CallSite::runtime("made here");
+        let mut second = line(7, Object, 50);
+        second.allocated_at = Some(made);
+        let one = of(vec![line(3, Lock, 60), line(7, Object, 20)]);
+        let other = of(vec![second, line(7, Elements, 1)]);
+        let merged = LineCosts::merged([&one, &other]);
+        let found = merged.lines.iter().map(|line| (line.site.line, line.cause));
+        assert_eq!(
+            found.collect::<Vec<_>>(),
+            [(7, Object), (3, Lock), (7, Elements)]
+        );
+        let worst = &merged.lines[0];
+        let (waits, misses, bytes, waited_ns) = (2, 4, 20, 70);
+        let expected = WaitCost {
+            waits,
+            misses,
+            bytes,
+            waited_ns,
+        };
+        assert_eq!((worst.cost, worst.allocated_at), (expected, Some(made)));
+        assert_eq!(merged.total_of("miss").waited_ns, 71);
+        assert_eq!(merged.total_of("lock").waits, 1);
+        assert_eq!(merged.total_of("barrier"), WaitCost::default());
+    }
+
+    #[test]
+    fn the_cheapest_lines_are_left_out_and_what_they_cost_is_not() {
+        let most = LineCosts::MOST_LINES as u32;
+        let lines = (0..most + 3).map(|number| line(number, WaitCause::Barrier, number.into()));
+        let merged = LineCosts::merged([&of(lines.collect())]);
+        assert_eq!(merged.lines.len(), LineCosts::MOST_LINES);
+        assert_eq!(merged.lines[0].site.line, most + 2);
+        let left_out = merged.left_out[&WaitCause::Barrier];
+        assert_eq!((left_out.waits, left_out.waited_ns), (3, 3));
+        let all = u64::from(most + 3);
+        assert_eq!(merged.total_of("barrier").waits, all);
+        let again = LineCosts::merged([&merged, &merged]);
+        assert_eq!(again.left_out_of("barrier").waits, 6);
+        assert_eq!(again.left_out_of("miss"), WaitCost::default());
+        assert_eq!(again.left_out[&WaitCause::Barrier].waits, 6);
+    }
+}

@@ -1,0 +1,296 @@
+//! Where the program waits: what each of its lines costs, counted where its worker waits, and
+//! nowhere else.
+
+use std::any::TypeId;
+
+use dhole_heap::{ArrayMiss, Miss, ReferenceForm, TypeInfo, TypeRef};
+use dhole_model::{CallSite, LineCost, LineCosts, Oid, WaitCause, WaitCost};
+use dhole_protocol::Event;
+use rustc_hash::FxHashMap;
+
+/// What a worker waits for next.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Awaited {
+    cause: WaitCause,
+    /// The object or array that is missed, or the first of them, and its type.
+    missed: Option<(Oid, TypeRef)>,
+}
+
+impl Default for Awaited {
+    /// What nothing else is said of: operations.
+    fn default() -> Awaited {
+        Awaited::by(WaitCause::Operation)
+    }
+}
+
+impl From<&Miss> for Awaited {
+    fn from(miss: &Miss) -> Awaited {
+        Awaited {
+            cause: WaitCause::Object,
+            missed: Some((miss.oid, miss.ty)),
+        }
+    }
+}
+
+impl From<&ArrayMiss> for Awaited {
+    fn from(miss: &ArrayMiss) -> Awaited {
+        Awaited {
+            cause: WaitCause::Elements,
+            missed: Some((miss.elements.array, miss.ty)),
+        }
+    }
+}
+
+impl Awaited {
+    pub const fn by(cause: WaitCause) -> Awaited {
+        Awaited {
+            cause,
+            missed: None,
+        }
+    }
+
+    /// What the worker waits for that begins with this event; nothing where whoever made the event
+    /// knows better.
+    pub fn of(self, event: &Event) -> Option<Awaited> {
+        let cause = match event {
+            Event::ReadMiss(_) | Event::ReadMisses(_) | Event::Array(_) => return None,
+            // A part of what follows.
+            Event::Flush | Event::Learn(_) => return None,
+            Event::Pages(_) if self.cause.is_miss() => return None,
+            Event::Pages(_) => WaitCause::Object,
+            Event::Acquire { .. }
+            | Event::Release { .. }
+            | Event::Enter { .. }
+            | Event::Leave { .. }
+            | Event::WaitOn { .. }
+            | Event::Notify { .. } => WaitCause::Lock,
+            Event::Arrive { .. }
+            | Event::ArriveToCollect { .. }
+            | Event::Collective(_)
+            | Event::Switch { .. }
+            | Event::SwitchArray { .. }
+            | Event::Finish => WaitCause::Barrier,
+            _ => WaitCause::Operation,
+        };
+        Some(Awaited::by(cause))
+    }
+}
+
+/// A wait that has begun.
+pub(crate) struct Waiting {
+    awaited: Awaited,
+    site: CallSite,
+    /// When, by the clock by which it is counted how long workers wait.
+    pub began_ns: u64,
+    misses: u64,
+    /// Bytes that had come before.
+    bytes: u64,
+}
+
+/// Tells lines apart: the address of a name takes less to hash than the name.
+#[derive(PartialEq, Eq, Hash)]
+struct Key {
+    file: usize,
+    line: u32,
+    column: u32,
+    cause: WaitCause,
+    ty: Option<TypeId>,
+}
+
+struct Line {
+    site: CallSite,
+    awaited: Awaited,
+    allocated_at: Option<CallSite>,
+    cost: WaitCost,
+}
+
+/// The waits of a node's workers, by line. Where several processes of the node wait at once, bytes
+/// that come are counted at the line of each.
+#[derive(Default)]
+pub(crate) struct Waits {
+    lines: FxHashMap<Key, Line>,
+    left_out: FxHashMap<WaitCause, WaitCost>,
+    /// Misses that are counted at some line.
+    misses: u64,
+    /// Bytes of shared data that have come.
+    bytes: u64,
+}
+
+impl Waits {
+    /// So many bytes of shared data have come.
+    pub fn came(&mut self, bytes: usize) {
+        self.bytes += bytes as u64;
+    }
+
+    /// The worker begins to wait, when the node has counted so many `misses` in all.
+    pub fn begins(
+        &mut self,
+        awaited: Awaited,
+        site: CallSite,
+        misses: u64,
+        began_ns: u64,
+    ) -> Waiting {
+        let before = std::mem::replace(&mut self.misses, misses);
+        Waiting {
+            awaited,
+            site,
+            began_ns,
+            misses: misses - before,
+            bytes: self.bytes,
+        }
+    }
+
+    /// The wait is over. Where the line is a new one, `allocated_at` is asked about what it missed.
+    pub fn ends(
+        &mut self,
+        waiting: &Waiting,
+        now_ns: u64,
+        allocated_at: impl FnOnce(Oid) -> Option<CallSite>,
+    ) {
+        let Waiting { awaited, site, .. } = *waiting;
+        let cost = WaitCost {
+            waits: 1,
+            misses: waiting.misses,
+            bytes: self.bytes - waiting.bytes,
+            waited_ns: now_ns.saturating_sub(waiting.began_ns),
+        };
+        let key = Key {
+            file: site.file.as_ptr().addr(),
+            line: site.line,
+            column: site.column,
+            cause: awaited.cause,
+            ty: awaited.missed.map(|(_, ty)| ty.id()),
+        };
+        if let Some(line) = self.lines.get_mut(&key) {
+            return line.cost.add(&cost);
+        }
+        if self.lines.len() >= LineCosts::MOST_LINES {
+            return self.left_out.entry(awaited.cause).or_default().add(&cost);
+        }
+        let allocated_at = awaited.missed.and_then(|(oid, _)| allocated_at(oid));
+        let line = Line {
+            site,
+            awaited,
+            allocated_at,
+            cost,
+        };
+        self.lines.insert(key, line);
+    }
+
+    /// What the lines cost, for a report.
+    pub fn costs(&self) -> LineCosts {
+        let lines = self.lines.values().map(|line| {
+            let missed = line.awaited.missed.map(|(_, ty)| ty.info());
+            LineCost {
+                site: line.site,
+                cause: line.awaited.cause,
+                type_name: missed.map_or_else(String::new, |info| info.name.to_owned()),
+                refers: missed.is_some_and(refers),
+                allocated_at: line.allocated_at,
+                cost: line.cost,
+            }
+        });
+        let left_out = self.left_out.iter();
+        LineCosts::merged([&LineCosts {
+            lines: lines.collect(),
+            left_out: left_out.map(|(cause, cost)| (*cause, *cost)).collect(),
+        }])
+    }
+}
+
+/// Whether a value of this type names single objects that it does not own.
+fn refers(info: &TypeInfo) -> bool {
+    let single = [ReferenceForm::One, ReferenceForm::Maybe];
+    let mut slots = info.references.iter();
+    slots.any(|slot| single.contains(&slot.form) && !slot.owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use dhole_heap::{Own, Ref, Refs};
+    use dhole_protocol::PageEvent;
+
+    use super::*;
+
+    fn site(line: u32) -> CallSite {
+        CallSite {
+            file: "a.rs",
+            line,
+            column: 1,
+        }
+    }
+
+    const NODE: Awaited = Awaited {
+        cause: WaitCause::Object,
+        missed: Some((Oid(5), TypeRef::of::<Option<Ref<u64>>>())),
+    };
+
+    #[test]
+    fn a_wait_counts_what_was_asked_for_before_and_came_meanwhile() {
+        let mut waits = Waits::default();
+        let made = CallSite::runtime("made");
+        for (misses, first) in [(1, true), (3, false)] {
+            let waiting = waits.begins(NODE, site(3), misses, 100);
+            waits.came(40);
+            waits.ends(&waiting, 107, |oid| {
+                assert!(first && oid == Oid(5), "it is asked once a line");
+                Some(made)
+            });
+        }
+        waits.came(1000);
+        let waiting = waits.begins(Awaited::by(WaitCause::Lock), site(3), 3, 9);
+        waits.ends(&waiting, 10, |_| unreachable!("nothing was missed"));
+        let costs = waits.costs();
+        let [worst, lock] = &costs.lines[..] else {
+            panic!("{costs:?}");
+        };
+        let (waits, misses, bytes, waited_ns) = (2, 3, 80, 14);
+        let expected = WaitCost {
+            waits,
+            misses,
+            bytes,
+            waited_ns,
+        };
+        assert_eq!(worst.cost, expected);
+        assert!(worst.type_name.ends_with("Ref<u64>>"), "{worst:?}");
+        assert_eq!((worst.refers, worst.allocated_at), (true, Some(made)));
+        assert_eq!(
+            (lock.cause, lock.cost.misses, lock.cost.bytes),
+            (WaitCause::Lock, 0, 0)
+        );
+        assert!(costs.left_out.is_empty());
+    }
+
+    #[test]
+    fn a_program_of_very_many_lines_costs_no_more_memory_and_its_waits_are_counted() {
+        let mut waits = Waits::default();
+        let most = LineCosts::MOST_LINES as u32;
+        for line in 0..most + 10 {
+            let waiting = waits.begins(Awaited::default(), site(line), 0, 0);
+            waits.ends(&waiting, 5, |_| None);
+        }
+        let costs = waits.costs();
+        assert_eq!(costs.lines.len(), LineCosts::MOST_LINES);
+        let left_out = costs.left_out[&WaitCause::Operation];
+        assert_eq!((left_out.waits, left_out.waited_ns), (10, 50));
+    }
+
+    #[test]
+    fn a_type_refers_if_it_names_single_objects_of_others() {
+        let refers = |ty: TypeRef| super::refers(ty.info());
+        assert!(refers(TypeRef::of::<Ref<u64>>()));
+        assert!(!refers(TypeRef::of::<Own<u64>>()));
+        assert!(!refers(TypeRef::of::<Refs<u64>>()));
+        assert!(!refers(TypeRef::of::<u64>()));
+    }
+
+    #[test]
+    fn pages_of_one_access_are_waited_for_at_its_type() {
+        let page = Event::Pages(PageEvent::Collect);
+        assert!(NODE.of(&page).is_none() && NODE.of(&Event::Flush).is_none());
+        let cause = |awaited: Awaited, event| awaited.of(event).map(|awaited| awaited.cause);
+        assert_eq!(cause(NODE, &Event::Finish), Some(WaitCause::Barrier));
+        let lock = Awaited::by(WaitCause::Lock);
+        assert_eq!(cause(lock, &page), Some(WaitCause::Object));
+    }
+}
