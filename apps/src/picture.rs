@@ -125,7 +125,7 @@ pub fn check_writable(path: &Path) -> Result<(), BadFile> {
 
 fn opens(path: &Path) -> io::Result<()> {
     match fs::metadata(path) {
-        // A pipe would be closed for its reader, and a device may do what it does when it is opened.
+        // Opening a pipe may wait for its reader, and opening a device may do something.
         Ok(it) if !it.is_file() && !it.is_dir() => Ok(()),
         Ok(_) => File::options().write(true).open(path).map(drop),
         Err(cause) if cause.kind() == ErrorKind::NotFound => {

@@ -69,3 +69,81 @@ fn water_spatial_on_processes_differs_by_rounding_alone() {
     let options = ["--molecules", "64", "--steps", "2"];
     verify(env!("CARGO_BIN_EXE_water-spatial"), &options, 1e-9);
 }
+
+/// Runs `barnes` as these words say, and returns what goes to standard output and error.
+fn barnes(words: &[&str]) -> (String, String) {
+    let output = Command::new(dhole())
+        .args(words)
+        .args(["--", env!("CARGO_BIN_EXE_barnes")])
+        .args(["--bodies", "256", "--steps", "2", "--json"])
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{words:?}: {output:?}");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (text(output.stdout), text(output.stderr))
+}
+
+#[test]
+fn the_report_of_processes_has_the_lines_of_all_nodes() {
+    for transport in ["shm", "tcp"] {
+        let words = [
+            "run",
+            "-n",
+            "3",
+            "--transport",
+            transport,
+            "--prefix",
+            "none",
+        ];
+        let (printed, said) = barnes(&[&words[..], &["--report=json"]].concat());
+        let report: Value = serde_json::from_str(said.trim()).unwrap();
+        assert_eq!(
+            (&report["nodes"], &report["transport"]),
+            (&3.into(), &transport.into())
+        );
+        let counted: Value = serde_json::from_str(printed.trim()).unwrap();
+        let missed = &report["waits"]["miss"];
+        assert_eq!(missed["waits"], counted["fetch_rounds"], "{said}");
+        assert_eq!(missed["misses"], counted["misses"], "{said}");
+        let lines = report["lines"].as_array().unwrap();
+        let is_walk = |line: &&Value| {
+            let at = line["at"].as_str().unwrap();
+            at.contains("apps/src/barnes/shared/walk.rs:") && line["cause"] == "miss"
+        };
+        let walk = lines.iter().find(is_walk).expect(&said);
+        // Whoever allocated the objects, node 0 knows the line.
+        let made = walk["allocated_at"].as_str().expect("it is known");
+        assert!(made.contains("apps/src/barnes/"), "{made}");
+        assert!(
+            report["waits"]["barrier"]["waits"].as_u64() > Some(0),
+            "{said}"
+        );
+    }
+}
+
+#[test]
+fn a_report_for_people_goes_to_standard_error_once() {
+    let (printed, said) = barnes(&["sim", "--nodes", "3", "--fixed-cost", "--report"]);
+    assert!(
+        serde_json::from_str::<Value>(printed.trim()).is_ok(),
+        "{printed}"
+    );
+    assert_eq!(
+        said.matches("3 nodes over sim, protocol lazy, ").count(),
+        1,
+        "{said}"
+    );
+    assert!(
+        said.contains(" for the other nodes at apps/src/barnes/"),
+        "{said}"
+    );
+    let (_, said) = barnes(&["run", "-n", "2", "--report"]);
+    assert!(
+        said.starts_with("[0] 2 nodes over shm, protocol lazy, "),
+        "{said}"
+    );
+    assert!(said.lines().all(|line| line.starts_with("[0] ")), "{said}");
+    let (_, said) = barnes(&["run", "-n", "2"]);
+    assert_eq!(said, "");
+}

@@ -5,7 +5,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use dhole::sim::{Computation, Crash, Description, Settings};
-use dhole::{Barriers, Coherence, Races};
+use dhole::{Barriers, Coherence, Races, ReportForm};
 
 /// One object space for a pack of machines.
 #[derive(Parser)]
@@ -150,6 +150,18 @@ pub struct Defaults {
     /// The kind of barriers, unless the program sets it: central or dissemination
     #[arg(long, value_name = "HOW")]
     barrier: Option<Barriers>,
+
+    /// Write to standard error, when a run is over, which lines of the program its nodes waited at
+    /// longest, with advice; in a form, `text` if left out
+    #[arg(
+        long,
+        value_name = "FORM",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "text",
+        value_parser = forms()
+    )]
+    report: Option<ReportForm>,
 }
 
 impl Defaults {
@@ -158,10 +170,12 @@ impl Defaults {
         let protocol = self.protocol.map(Coherence::name);
         let races = self.races.map(Races::name);
         let barrier = self.barrier.map(Barriers::name);
+        let report = self.report.map(ReportForm::name);
         let all = [
             (dhole::Defaults::PROTOCOL, protocol),
             (dhole::Defaults::RACES, races),
             (dhole::Defaults::BARRIER, barrier),
+            (dhole::Defaults::REPORT, report),
         ];
         all.into_iter()
             .filter_map(|(variable, name)| Some((variable, name?)))
@@ -171,6 +185,11 @@ impl Defaults {
 fn races() -> impl TypedValueParser<Value = Races> {
     PossibleValuesParser::new(Races::ALL.map(Races::name))
         .map(|name| Races::named(&name).expect("it is the name of one"))
+}
+
+fn forms() -> impl TypedValueParser<Value = ReportForm> {
+    PossibleValuesParser::new(ReportForm::ALL.map(ReportForm::name))
+        .map(|name| ReportForm::named(&name).expect("it is the name of one"))
 }
 
 impl Run {
@@ -497,12 +516,13 @@ mod tests {
 
     #[test]
     fn run_and_sim_take_the_same_words_for_nodes_and_defaults() {
-        let words = "-n 3 --protocol home --races warn-all --barrier central -- program";
+        let words = "-n 3 --protocol home --races warn-all --barrier central --report -- program";
         let variables = |defaults: &Defaults| -> Vec<_> { defaults.variables().collect() };
         let told = [
             ("DHOLE_PROTOCOL", "home"),
             ("DHOLE_RACES", "warn-all"),
             ("DHOLE_BARRIER", "central"),
+            ("DHOLE_REPORT", "text"),
         ];
         let parse = |command: &str| {
             let words = format!("dhole {command} {words}");

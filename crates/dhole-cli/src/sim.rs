@@ -27,7 +27,7 @@ pub fn run(wanted: &Sim) -> Result<ExitCode, SimError> {
         settings.alone_ns = Some((seconds * 1e9) as u64);
         settings.check()?;
     }
-    let (heard, ended) = child(wanted, &settings, Stdio::inherit())?;
+    let (heard, ended) = child(wanted, &settings, false)?;
     match heard.run {
         true => Ok(ExitCode::from(ended.code)),
         false if ended.is_success() => Err(SimError::NotADholeProgram {
@@ -53,7 +53,7 @@ fn computed_alone(wanted: &Sim, settings: &Settings) -> Result<u64, SimError> {
     };
     // One machine of the network need not have memory for the whole problem.
     alone.network.memory_bytes = 0;
-    let (heard, ended) = child(wanted, &alone, Stdio::null())?;
+    let (heard, ended) = child(wanted, &alone, true)?;
     match heard.computed_ns {
         ns if ns > 0 && ended.is_success() => Ok(ns),
         _ => Err(SimError::NothingComputed {
@@ -68,14 +68,19 @@ fn program(wanted: &Sim) -> String {
     path.to_string_lossy().into_owned()
 }
 
-/// Runs the program as a child with these settings. Returns its report and its end.
-fn child(wanted: &Sim, settings: &Settings, stdout: Stdio) -> Result<(Heard, End), SimError> {
+/// Runs the program as a child with these settings. Returns its report and its end. A child that
+/// runs alone, to measure its computation, shows nothing.
+fn child(wanted: &Sim, settings: &Settings, is_alone: bool) -> Result<(Heard, End), SimError> {
     let program = program(wanted);
     let hello_failed = |cause| SimError::Hello {
         program: program.clone(),
         cause,
     };
     let hello = Hello::new().map_err(hello_failed)?;
+    let stdout = match is_alone {
+        true => Stdio::null(),
+        false => Stdio::inherit(),
+    };
     let mut command = Command::new(&wanted.program[0]);
     command
         .args(&wanted.program[1..])
@@ -83,6 +88,9 @@ fn child(wanted: &Sim, settings: &Settings, stdout: Stdio) -> Result<(Heard, End
         .env(dhole::sim::ENVIRONMENT_VARIABLE, settings.to_string())
         .env(hello::ENVIRONMENT_VARIABLE, hello.path())
         .envs(wanted.defaults.variables());
+    if is_alone {
+        command.env_remove(dhole::Defaults::REPORT);
+    }
     let (mut child, passing) = child::spawn(&mut command, &program)?;
     let status = child.wait();
     drop(passing);

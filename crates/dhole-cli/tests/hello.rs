@@ -48,3 +48,21 @@ fn the_command_scales_by_all_that_a_program_computed() {
     let settings: sim::Settings = said.trim().parse().unwrap();
     assert_eq!(settings.compute_scale, 7e9 / 3_500_000.0);
 }
+
+#[test]
+fn the_run_that_only_measures_shows_no_report() {
+    let script =
+        "printf 'run\\ncomputed_ns=3000000\\n' >> $DHOLE_HELLO; echo report=$DHOLE_REPORT >&2";
+    let said = |words: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_dhole"))
+            .args(["sim", "--nodes=2", "--sequential-seconds=7"])
+            .args(words)
+            .args(["--", "/bin/sh", "-c", script])
+            .env("DHOLE_REPORT", "text")
+            .output()
+            .unwrap();
+        String::from_utf8(output.stderr).unwrap()
+    };
+    assert_eq!(said(&[]), "report=\nreport=text\n");
+    assert_eq!(said(&["--report=json"]), "report=\nreport=json\n");
+}

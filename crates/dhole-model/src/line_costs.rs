@@ -19,27 +19,31 @@ pub enum WaitCause {
     Lock,
     /// The other nodes, at a barrier or in a collective.
     Barrier,
-    /// An operation on an object, a process, or ids for what is allocated.
+    /// An operation on an object, or a process.
     Operation,
+    /// Ids for objects that are allocated, from node 0.
+    Ids,
 }
 
 impl WaitCause {
     /// All of them.
-    pub const ALL: [WaitCause; 5] = [
+    pub const ALL: [WaitCause; 6] = [
         WaitCause::Object,
         WaitCause::Elements,
         WaitCause::Lock,
         WaitCause::Barrier,
         WaitCause::Operation,
+        WaitCause::Ids,
     ];
 
-    /// What it is called in a report: misses of objects and of elements are both `miss`.
+    /// What it is called in a report: misses of objects and of elements are both `miss`, and a wait
+    /// for ids is a wait for an `operation`.
     pub fn name(self) -> &'static str {
         match self {
             WaitCause::Object | WaitCause::Elements => "miss",
             WaitCause::Lock => "lock",
             WaitCause::Barrier => "barrier",
-            WaitCause::Operation => "operation",
+            WaitCause::Operation | WaitCause::Ids => "operation",
         }
     }
 

@@ -70,6 +70,7 @@ impl Awaited {
             | Event::Switch { .. }
             | Event::SwitchArray { .. }
             | Event::Finish => WaitCause::Barrier,
+            Event::AskIds { .. } => WaitCause::Ids,
             _ => WaitCause::Operation,
         };
         Some(Awaited::by(cause))

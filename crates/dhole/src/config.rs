@@ -5,13 +5,13 @@ use std::time::Duration;
 use dhole_model::{Barriers, Coherence, Detector, NodeId, Placement};
 use dhole_net::Waiting;
 use dhole_node::{
-    Apart, ConfigError, LostNode, Machine, Optimisations, Outcome, Races, Result, RunError,
+    Apart, ConfigError, Error, LostNode, Machine, Optimisations, Outcome, Races, Result, RunError,
     Settings, Threads, Worker, check_nodes, run_on,
 };
 #[cfg(feature = "sim")]
 use dhole_sim::{SettingsError, Sim};
 
-use crate::defaults::Defaults;
+use crate::defaults::{Defaults, ReportForm};
 use crate::process;
 use crate::report::{Report, Run, Simulated};
 
@@ -205,6 +205,19 @@ impl Config {
         program: impl for<'id> Fn(&mut Worker<'id>) -> Result<R> + Sync,
     ) -> Result<Run<R>, RunError> {
         say_hello();
+        let form = Defaults::from_env()?.report;
+        let run = self.run_where_asked(program)?;
+        if let Some(form) = form.filter(|_| run.report.is_first()) {
+            write_report(&run.report, form)?;
+        }
+        Ok(run)
+    }
+
+    /// Runs `program` on what the command says, or on threads.
+    fn run_where_asked<R: Send>(
+        &self,
+        program: impl for<'id> Fn(&mut Worker<'id>) -> Result<R> + Sync,
+    ) -> Result<Run<R>, RunError> {
         #[cfg(not(feature = "sim"))]
         refuse_simulation()?;
         #[cfg(feature = "sim")]
@@ -323,6 +336,20 @@ fn report<R>(
         lost,
     };
     Run { value, report }
+}
+
+/// Writes the report to standard error, as the command asks with `--report`.
+fn write_report(report: &Report, form: ReportForm) -> Result<(), RunError> {
+    let text = match form {
+        ReportForm::Text => report.to_string(),
+        ReportForm::Json => report.json() + "\n",
+    };
+    let written = std::io::stderr().write_all(text.as_bytes());
+    written.map_err(|cause| RunError::Failed {
+        node: report.node,
+        error: Box::new(Error::program(format!("writing the report: {cause}"))),
+        others: Vec::new(),
+    })
 }
 
 /// The lowest-numbered node that is left.

@@ -4,8 +4,9 @@ use dhole_node::{ConfigError, Races};
 /// The settings that a run takes from the environment, for each that the program does not set with
 /// [`Config`](crate::Config).
 ///
-/// `dhole run` and `dhole sim` set them with `--protocol`, `--races` and `--barrier`, through the
-/// variables `DHOLE_PROTOCOL`, `DHOLE_RACES` and `DHOLE_BARRIER`. A user may set the variables too.
+/// `dhole run` and `dhole sim` set them with `--protocol`, `--races`, `--barrier` and `--report`,
+/// through the variables `DHOLE_PROTOCOL`, `DHOLE_RACES`, `DHOLE_BARRIER` and `DHOLE_REPORT`. A user
+/// may set the variables too.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Defaults {
     /// The protocol that keeps objects consistent.
@@ -14,6 +15,35 @@ pub struct Defaults {
     pub races: Option<Races>,
     /// How nodes learn that all have reached a barrier.
     pub barriers: Option<Barriers>,
+    /// How the report of each run is written to standard error, if it is.
+    pub report: Option<ReportForm>,
+}
+
+/// How a report is written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ReportForm {
+    /// In lines for people: the `Display` of [`Report`](crate::Report).
+    Text,
+    /// As an object for programs: [`Report::json`](crate::Report::json).
+    Json,
+}
+
+impl ReportForm {
+    /// Both.
+    pub const ALL: [ReportForm; 2] = [ReportForm::Text, ReportForm::Json];
+
+    /// What it is called: `text` or `json`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            ReportForm::Text => "text",
+            ReportForm::Json => "json",
+        }
+    }
+
+    /// The form of this name.
+    pub fn named(name: &str) -> Option<ReportForm> {
+        ReportForm::ALL.into_iter().find(|form| form.name() == name)
+    }
 }
 
 impl Defaults {
@@ -23,6 +53,10 @@ impl Defaults {
     pub const RACES: &str = "DHOLE_RACES";
     /// The variable that names the kind of barriers.
     pub const BARRIER: &str = "DHOLE_BARRIER";
+    /// The variable that says how reports are written.
+    pub const REPORT: &str = "DHOLE_REPORT";
+    /// All of them.
+    pub const VARIABLES: [&str; 4] = [Self::PROTOCOL, Self::RACES, Self::BARRIER, Self::REPORT];
 
     /// Reads the settings from the environment of this process.
     ///
@@ -52,10 +86,15 @@ impl Defaults {
             let names = Barriers::ALL.map(Barriers::name);
             said.parse().map_err(|_| wrong(variable, said, &names))
         });
+        let report = one(Self::REPORT).map(|(variable, said)| {
+            let names = ReportForm::ALL.map(ReportForm::name);
+            ReportForm::named(&said).ok_or_else(|| wrong(variable, said, &names))
+        });
         Ok(Defaults {
             coherence: coherence.transpose()?,
             races: races.transpose()?,
             barriers: barriers.transpose()?,
+            report: report.transpose()?,
         })
     }
 }
@@ -75,20 +114,27 @@ mod tests {
     #[test]
     fn a_variable_is_a_default_and_a_wrong_one_says_what_it_could_be() {
         let with = |protocol: &'static str, races: &'static str, barrier: &'static str| {
-            Defaults::read(|variable| {
-                let said = match variable {
-                    Defaults::PROTOCOL => protocol,
-                    Defaults::RACES => races,
-                    _ => barrier,
-                };
-                Some(said.to_owned())
+            Defaults::read(|variable| match variable {
+                Defaults::PROTOCOL => Some(protocol.to_owned()),
+                Defaults::RACES => Some(races.to_owned()),
+                Defaults::BARRIER => Some(barrier.to_owned()),
+                _ => None,
             })
         };
+        let report = |form: &'static str| {
+            let read = Defaults::read(|it| (it == Defaults::REPORT).then(|| form.to_owned()));
+            read.map(|defaults| defaults.report)
+        };
+        assert_eq!(report("text"), Ok(Some(ReportForm::Text)));
+        assert_eq!(report("json"), Ok(Some(ReportForm::Json)));
+        let expected = "DHOLE_REPORT is `xml`: one of text, json is expected";
+        assert_eq!(report("xml").unwrap_err().to_string(), expected);
         assert_eq!(with("", "", ""), Ok(Defaults::default()));
         let all = Defaults {
             coherence: Some(Coherence::Home),
             races: Some(Races::WarnAll),
             barriers: Some(Barriers::Central),
+            report: None,
         };
         assert_eq!(with("home", "warn-all", "central"), Ok(all));
         let barrier = with("", "", "centre").unwrap_err().to_string();

@@ -79,6 +79,7 @@
 #![forbid(unsafe_code)]
 
 mod config;
+mod cost_report;
 mod defaults;
 mod job_queue;
 pub mod net;
@@ -86,7 +87,7 @@ mod process;
 mod report;
 
 pub use config::{Config, run};
-pub use defaults::Defaults;
+pub use defaults::{Defaults, ReportForm};
 pub use dhole_heap::{
     Absent, Access, AllocError, Array, Array2, ArrayError, ArrayRange, BindError, Borrow,
     BorrowError, Foreign, Link, Names, NotRows, OutOfBounds, Own, Read, Readers, Ref, Refs,

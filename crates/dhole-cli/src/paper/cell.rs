@@ -177,8 +177,7 @@ impl Cell {
         };
         command.args(&self.arguments).stdin(Stdio::null());
         // The paper's runs are what their words say, whatever this user's other runs have.
-        use dhole::Defaults;
-        for variable in [Defaults::PROTOCOL, Defaults::RACES, Defaults::BARRIER] {
+        for variable in dhole::Defaults::VARIABLES {
             command.env_remove(variable);
         }
         let output = command

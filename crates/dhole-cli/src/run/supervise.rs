@@ -557,6 +557,7 @@ fn settings() -> BTreeMap<String, String> {
         dhole::Defaults::PROTOCOL,
         dhole::Defaults::RACES,
         dhole::Defaults::BARRIER,
+        dhole::Defaults::REPORT,
     ];
     let set = names.map(|name| Some((name.to_owned(), env::var(name).ok()?)));
     set.into_iter().flatten().collect()
