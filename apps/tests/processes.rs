@@ -114,7 +114,11 @@ fn the_report_of_processes_has_the_lines_of_all_nodes() {
         let walk = lines.iter().find(is_walk).expect(&said);
         // Whoever allocated the objects, node 0 knows the line.
         let made = walk["allocated_at"].as_str().expect("it is known");
-        assert!(made.contains("apps/src/barnes/"), "{made}");
+        let those_of_trees = ["apps/src/barnes/", "apps/src/pool.rs:"];
+        assert!(
+            those_of_trees.iter().any(|file| made.starts_with(file)),
+            "{made}"
+        );
         assert!(
             report["waits"]["barrier"]["waits"].as_u64() > Some(0),
             "{said}"
@@ -146,4 +150,34 @@ fn a_report_for_people_goes_to_standard_error_once() {
     assert!(said.lines().all(|line| line.starts_with("[0] ")), "{said}");
     let (_, said) = barnes(&["run", "-n", "2"]);
     assert_eq!(said, "");
+}
+
+#[test]
+fn node_0_alone_draws_the_bodies_and_refuses_what_it_cannot_write() {
+    let folder = std::env::temp_dir().join(format!("dhole-processes-{}", std::process::id()));
+    std::fs::create_dir(&folder).unwrap();
+    let barnes = |file: &str| {
+        let path = folder.join(file);
+        Command::new(dhole())
+            .args(["run", "-n", "3", "--", env!("CARGO_BIN_EXE_barnes")])
+            .args(["--bodies", "256", "--steps", "2", "--json", "--picture"])
+            .arg(&path)
+            .stdin(Stdio::null())
+            .output()
+            .map(|output| (output, path))
+            .unwrap()
+    };
+    let (output, path) = barnes("bodies.png");
+    assert!(output.status.success(), "{output:?}");
+    let file = std::io::BufReader::new(std::fs::File::open(&path).unwrap());
+    let info = png::Decoder::new(file).read_info().unwrap().info().size();
+    assert_eq!(info, (800, 800));
+
+    let (output, path) = barnes("none/bodies.png");
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let said = String::from_utf8_lossy(&output.stderr);
+    let words = format!("[0] error: writing {}: ", path.display());
+    assert_eq!(said.matches("error: writing").count(), 1, "{said}");
+    assert!(said.contains(&words), "{said}");
+    std::fs::remove_dir_all(&folder).unwrap();
 }
