@@ -54,8 +54,8 @@ impl Awaited {
     pub fn of(self, event: &Event) -> Option<Awaited> {
         let cause = match event {
             Event::ReadMiss(_) | Event::ReadMisses(_) | Event::Array(_) => return None,
-            // A part of what follows.
-            Event::Flush | Event::Learn(_) => return None,
+            // A part of what follows, or what an operation comes to.
+            Event::Flush | Event::Learn(_) | Event::Await { .. } => return None,
             Event::Pages(_) if self.cause.is_miss() => return None,
             Event::Pages(_) => WaitCause::Object,
             Event::Acquire { .. }

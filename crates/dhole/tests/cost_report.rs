@@ -133,6 +133,19 @@ fn nodes_that_do_the_same_are_added_up_and_one_node_waits_for_nothing() {
 }
 
 #[test]
+fn barriers_of_a_run_that_survives_are_barriers_too() {
+    let config = Config::nodes(3).survive(true);
+    let run = config.simulate(Settings::fixed_cost(3), |w| {
+        w.barrier()?; // gathered
+        Ok(())
+    });
+    let report = run.expect("a run").report;
+    let gathered = at(&report, "gathered", WaitCause::Barrier);
+    assert_eq!(gathered.cost.waits, 3);
+    assert_eq!(report.costs.total_of("operation").waits, 0);
+}
+
+#[test]
 fn a_report_shows_the_worst_lines_first_with_advice() {
     let report = report(2);
     let text = report.to_string();

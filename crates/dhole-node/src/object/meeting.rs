@@ -1,12 +1,13 @@
 //! Where all nodes meet, in a run that survives the loss of some: in an order with the operations.
 
 use dhole_heap::Share;
-use dhole_model::{CallSite, NodeId};
+use dhole_model::{CallSite, NodeId, WaitCause};
 use dhole_protocol::objects::{Bytes, Meeting, ObjectsEvent, Outcome, Refusal};
 use dhole_protocol::{Event, Operation};
 
 use super::invoke::Wanted;
 use crate::error::{Result, SyncError};
+use crate::waits::Awaited;
 use crate::worker::{Link, Worker};
 
 impl Worker<'_> {
@@ -71,6 +72,7 @@ impl Worker<'_> {
                 site,
                 value,
             };
+            link.awaits(Awaited::by(WaitCause::Barrier));
             let outcome = link.operate(call, wanted, event)?;
             link.learn(call)?;
             if place != Meeting::End {
