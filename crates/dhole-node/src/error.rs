@@ -10,7 +10,7 @@ use dhole_protocol::{AbortReason, ConditionId, ProtocolError, Waiter, WaitingFor
 use thiserror::Error;
 
 use crate::collective::CollectiveError;
-use crate::grip::Holding;
+use crate::guards::Holding;
 use crate::machine::{LostNode, StartError};
 use crate::object::ObjectError;
 use crate::race::RaceReport;

@@ -8,7 +8,7 @@ use dhole_model::CallSite;
 use dhole_protocol::{Event, Passage, RwLockId, SemaphoreId};
 
 use crate::error::{Result, SyncError};
-use crate::grip::{Grip, Holding, held};
+use crate::guards::{Guard, Holding, held};
 use crate::lock::numbered;
 use crate::worker::Worker;
 
@@ -92,8 +92,8 @@ impl RwLock {
         w: &mut Worker<'_>,
         f: impl FnOnce(&mut Worker<'_>) -> Result<R>,
     ) -> Result<R> {
-        let HeldShared(grip) = self.read(w)?;
-        grip.during(w, CallSite::caller(), f)
+        let HeldShared(guard) = self.read(w)?;
+        guard.during(w, CallSite::caller(), f)
     }
 
     /// Runs `f` while no other node reads or writes under the lock.
@@ -106,8 +106,8 @@ impl RwLock {
         w: &mut Worker<'_>,
         f: impl FnOnce(&mut Worker<'_>) -> Result<R>,
     ) -> Result<R> {
-        let HeldExclusive(grip) = self.write(w)?;
-        grip.during(w, CallSite::caller(), f)
+        let HeldExclusive(guard) = self.write(w)?;
+        guard.during(w, CallSite::caller(), f)
     }
 }
 
@@ -118,10 +118,10 @@ impl fmt::Debug for RwLock {
 }
 
 impl Worker<'_> {
-    fn enter(&mut self, passage: Passage, site: CallSite) -> Result<Grip, SyncError> {
+    fn enter(&mut self, passage: Passage, site: CallSite) -> Result<Guard, SyncError> {
         self.check_made("read-write lock", passage.number(), site)?;
         self.acquire(Event::Enter { passage, site }, site)?;
-        Ok(Grip::new(self, Holding::Gate(passage), site))
+        Ok(Guard::new(self, Holding::Gate(passage), site))
     }
 }
 

@@ -54,7 +54,7 @@ mod family;
 mod faults;
 mod freeing;
 mod gate;
-mod grip;
+mod guards;
 mod heard;
 mod ids;
 mod in_place;
@@ -96,7 +96,7 @@ pub use error::{
     SyncError,
 };
 pub use gate::{HeldExclusive, HeldShared, RwLock, Semaphore};
-pub use grip::Holding;
+pub use guards::Holding;
 pub use into_error::IntoError;
 pub use launch::{Outcome, Settings, check_nodes, run_on};
 pub use lock::{Condvar, Held, Lock};

@@ -9,7 +9,7 @@ use dhole_model::CallSite;
 use dhole_protocol::{ConditionId, Event, LockId};
 
 use crate::error::{Result, SyncError};
-use crate::grip::{Grip, Holding, held};
+use crate::guards::{Guard, Holding, held};
 use crate::worker::Worker;
 
 /// Numbers below this are the program's own.
@@ -91,7 +91,7 @@ impl Lock {
         let (lock, site) = (self.id(), CallSite::caller());
         w.check_made("lock", lock.0, site)?;
         w.acquire(Event::Acquire { lock, site }, site)?;
-        Ok(Held(Grip::new(w, Holding::Lock(lock), site)))
+        Ok(Held(Guard::new(w, Holding::Lock(lock), site)))
     }
 
     /// Runs `f` with the lock held.
@@ -104,8 +104,8 @@ impl Lock {
         w: &mut Worker<'_>,
         f: impl FnOnce(&mut Worker<'_>) -> Result<R>,
     ) -> Result<R> {
-        let Held(grip) = self.acquire(w)?;
-        grip.during(w, CallSite::caller(), f)
+        let Held(guard) = self.acquire(w)?;
+        guard.during(w, CallSite::caller(), f)
     }
 }
 
@@ -196,20 +196,20 @@ impl Condvar {
     #[track_caller]
     pub fn wait(self, w: &mut Worker<'_>, held: Held) -> Result<Held, SyncError> {
         let (condition, site) = (self.id(), CallSite::caller());
-        let Held(grip) = held;
+        let Held(guard) = held;
         w.check_made("condition", condition.number, site)?;
-        if grip.holding != Holding::Lock(condition.lock) {
+        if guard.holding != Holding::Lock(condition.lock) {
             return Err(SyncError::OtherLock {
                 condition,
                 node: w.node(),
                 site,
-                holding: grip.holding,
-                acquired: grip.site,
+                holding: guard.holding,
+                acquired: guard.site,
             });
         }
-        let holding = grip.let_go(w, site)?;
+        let holding = guard.let_go(w, site)?;
         w.acquire(Event::WaitOn { condition, site }, site)?;
-        Ok(Held(Grip::new(w, holding, site)))
+        Ok(Held(Guard::new(w, holding, site)))
     }
 
     /// Wakes the node that has waited longest, if any waits.

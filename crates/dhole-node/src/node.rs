@@ -19,7 +19,7 @@ use crate::count::Counting;
 use crate::describe::LastCall;
 use crate::direct::install;
 use crate::error::RunEnded;
-use crate::grip::Holding;
+use crate::guards::Holding;
 use crate::heard::{check_ids, not_awaited};
 use crate::launch::Settings;
 use crate::object::ObjectsHere;

@@ -7,7 +7,7 @@ use dhole_net::Outbox;
 use dhole_protocol::{AbortReason, Event, Message, ProtocolError, Unread};
 
 use crate::error::{OutOfMemory, SyncError};
-use crate::grip::{Dropped, Holding};
+use crate::guards::{Dropped, Holding};
 use crate::machine::{Machine, Receivers, Strand, Woken};
 use crate::node::{Ended, Node, State, Step};
 use crate::spawn::Children;
@@ -437,7 +437,11 @@ impl<'id> Link<'id> {
             .begins(awaited, last_call.site(), misses, now_ns)
     }
 
-    fn wait(&self, call: &mut MonitorCall<'_, State>, waiting: &Waiting) -> Result<(), Box<Failure>> {
+    fn wait(
+        &self,
+        call: &mut MonitorCall<'_, State>,
+        waiting: &Waiting,
+    ) -> Result<(), Box<Failure>> {
         let id = self.node.id;
         // Where moments do not count, neither is the clock looked at once more.
         let began = match self.counts_moments {

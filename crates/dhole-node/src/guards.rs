@@ -1,3 +1,5 @@
+//! Guards of locks and read-write locks, and which of them were dropped unreleased.
+
 use std::cell::RefCell;
 use std::fmt;
 use std::rc::Rc;
@@ -41,16 +43,16 @@ pub(crate) type Dropped = Rc<RefCell<Vec<(Holding, CallSite)>>>;
 
 /// A holding that counts as dropped when it goes out of scope unreleased.
 #[derive(Debug)]
-pub(crate) struct Grip {
+pub(crate) struct Guard {
     pub holding: Holding,
     pub site: CallSite,
     dropped: Dropped,
     released: bool,
 }
 
-impl Grip {
-    pub fn new(w: &Worker<'_>, holding: Holding, site: CallSite) -> Grip {
-        Grip {
+impl Guard {
+    pub fn new(w: &Worker<'_>, holding: Holding, site: CallSite) -> Guard {
+        Guard {
             holding,
             site,
             dropped: Rc::clone(&w.link.dropped),
@@ -94,7 +96,7 @@ impl Grip {
     }
 }
 
-impl Drop for Grip {
+impl Drop for Guard {
     fn drop(&mut self) {
         if !self.released {
             self.dropped.borrow_mut().push((self.holding, self.site));
@@ -102,13 +104,13 @@ impl Drop for Grip {
     }
 }
 
-/// A type of what a program holds: a grip that is released once.
+/// A type of what a program holds: a guard that is released once.
 macro_rules! held {
     ($(#[$what:meta])* $name:ident) => {
         $(#[$what])*
         #[must_use = "a lock is held until it is released"]
         #[derive(Debug)]
-        pub struct $name(Grip);
+        pub struct $name(Guard);
 
         impl $name {
             /// Releases the lock.
