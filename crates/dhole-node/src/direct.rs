@@ -252,7 +252,7 @@ impl State {
             owned: &mut self.owned,
             bytes: &mut self.object,
             done: &mut self.done,
-            survives: self.survival.is_on(),
+            survives: self.membership.is_on(),
             asks: false,
             failed: None,
             step,

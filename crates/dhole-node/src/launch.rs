@@ -24,8 +24,8 @@ use crate::measure::{Part, took};
 use crate::node::Node;
 use crate::optimisations::{Optimisations, WriteDetection};
 use crate::race::RaceReport;
+use crate::run_handshake;
 use crate::spawn::{Children, run_processes};
-use crate::together;
 use crate::worker::{LEAST_PATIENCE, LONGEST_PATIENCE, Link, Worker};
 
 /// What every machine needs to know to run a program.
@@ -173,7 +173,10 @@ pub fn run_on<R: Send>(
     }
     let pool = Arc::new(PayloadPool::default());
     let (cluster, first) = match machine.apart() {
-        Some(apart) => (together::meet(apart, settings, &pool)?, apart.me().index()),
+        Some(apart) => (
+            run_handshake::meet(apart, settings, &pool)?,
+            apart.me().index(),
+        ),
         None => {
             settings.check()?;
             let cluster = match settings.placement() {
@@ -260,7 +263,7 @@ pub fn run_on<R: Send>(
     if let Some(apart) = machine.apart()
         && let (Some(result), Some(node)) = (results.pop().flatten(), all.first())
     {
-        return together::part(apart, node, &receivers, result, ends);
+        return run_handshake::part(apart, node, &receivers, result, ends);
     }
     let (results, lost) = left(settings, &all, results)?;
     Ok(Outcome::of(first_value(results)?, ends, lost, true))

@@ -9,7 +9,7 @@
 //! | `access` | a miss, a first write, an allocation |
 //! | `in_place` | allocations of objects that are larger than a stack |
 //! | `lock`, `gate` | locks and conditions; read-write locks and semaphores |
-//! | `survival` | runs that go on when nodes are lost |
+//! | `membership` | which nodes are left when some are lost |
 //! | `sync` | the barrier, `once` |
 //! | `collective` | values of all nodes, combined or shared along a tree |
 //! | `spawn` | processes that are started on nodes during the run, which take turns |
@@ -63,6 +63,7 @@ mod launch;
 mod lock;
 mod machine;
 mod measure;
+mod membership;
 mod node;
 pub mod object;
 mod optimisations;
@@ -72,12 +73,11 @@ mod processes;
 mod race;
 mod random;
 mod rounds;
+mod run_handshake;
 mod spawn;
 mod strands;
-mod survival;
 mod sync;
 mod threads;
-mod together;
 mod under;
 mod waits;
 mod worker;

@@ -22,11 +22,11 @@ use crate::error::RunEnded;
 use crate::guards::Holding;
 use crate::heard::{check_ids, not_awaited};
 use crate::launch::Settings;
+use crate::membership::Membership;
 use crate::object::ObjectsHere;
 use crate::optimisations::Optimisations;
 use crate::race::RaceReport;
 use crate::spawn::Turns;
-use crate::survival::Survival;
 use crate::worker::MOST_WARNINGS;
 
 /// A node of a cluster, shared by its worker and by whoever delivers messages to it.
@@ -81,7 +81,7 @@ pub(crate) struct State {
     races: Vec<RaceReport>,
     /// The objects with operations.
     pub(crate) here: ObjectsHere,
-    pub(crate) survival: Survival,
+    pub(crate) membership: Membership,
     /// The processes of this node beside the one that has the turn.
     pub(crate) turns: Turns,
     pub(crate) last_call: LastCall,
@@ -150,7 +150,7 @@ impl Node {
             optimisations: settings.optimisations,
             races: Vec::new(),
             here: ObjectsHere::new(id, nodes, settings, cluster.number()),
-            survival: Survival::new(settings.survive),
+            membership: Membership::new(settings.survive),
             turns: Turns::default(),
             last_call: LastCall::default(),
         };
@@ -294,7 +294,7 @@ impl State {
             && message.haste(self.id) == Haste::AtLeisure
             && step.heap.presence() == Presence::Computing
             && self.turns.are_the_programs()
-            && !self.survival.is_on();
+            && !self.membership.is_on();
         let before = nobody_waits.then(|| (message.kind(), step.out.len()));
         self.take_message(from, message, step);
         if let Some((kind, sent)) = before.filter(|_| self.ended.is_none()) {
@@ -524,7 +524,7 @@ impl State {
     /// Whether what the worker waited for has come, or the run has ended. It is taken.
     #[inline]
     pub fn take_outcome(&mut self) -> bool {
-        self.survival.waited();
+        self.membership.waited();
         self.ended.is_some() || self.may_go_on() && std::mem::take(&mut self.done)
     }
 
@@ -601,7 +601,7 @@ impl State {
         payload: Payload,
         out: &mut Outbox<Message>,
     ) {
-        if !self.survival.sends(to, &message) {
+        if !self.membership.sends(to, &message) {
             return;
         }
         let message = message.after(self.delivered());
@@ -745,7 +745,7 @@ impl State {
             Command::TakeIds(handed) => State::take_ids(handed, step)?,
             Command::Collected { from, number, up } => self.collect(from, (number, up), step),
             // What the protocol waits for was given up.
-            Command::Gone(_) | Command::Done if self.survival.cut().is_err() => {}
+            Command::Gone(_) | Command::Done if self.membership.cut().is_err() => {}
             Command::Gone(freed) => {
                 self.refused = Some(ProtocolError::Freed(freed));
                 self.done = true;

@@ -288,7 +288,7 @@ impl<'id> Link<'id> {
         event: Event,
     ) -> Result<bool, Box<Failure>> {
         if !matches!(event, Event::Learn(_)) {
-            call.split().1.survival.cut()?;
+            call.split().1.membership.cut()?;
         }
         self.awaits_by(&event);
         self.step(call, Some(event))?;
@@ -362,7 +362,7 @@ impl<'id> Link<'id> {
             return Err(Box::new(Failure::Ended(ended.clone())));
         }
         self.stepping(call, |state, step| {
-            state.survival.worker_begins();
+            state.membership.worker_begins();
             state.serve(step)?;
             act(state, step)
         })?;
@@ -375,7 +375,7 @@ impl<'id> Link<'id> {
         call: &mut MonitorCall<'_, State>,
         misses: &[Unread],
     ) -> Result<(), Box<Failure>> {
-        call.split().1.survival.cut()?;
+        call.split().1.membership.cut()?;
         self.acts(call, |state, step| state.read_misses(misses, step))?;
         self.outcome(call)?;
         self.within_memory(call)
@@ -401,9 +401,9 @@ impl<'id> Link<'id> {
                 false => None,
             },
         };
-        state.survival.worker_steps(true);
+        state.membership.worker_steps(true);
         let stepped = f(state, &mut step);
-        state.survival.worker_steps(false);
+        state.membership.worker_steps(false);
         stepped
     }
 

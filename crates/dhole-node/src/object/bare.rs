@@ -22,7 +22,7 @@ impl State {
     /// node may be lost.
     #[inline]
     pub(crate) fn may_be_bare(&self) -> bool {
-        self.ended().is_none() && self.turns.are_the_programs() && !self.survival.is_on()
+        self.ended().is_none() && self.turns.are_the_programs() && !self.membership.is_on()
     }
 
     /// The machine hears of the call that went past it: from here on it is as others.

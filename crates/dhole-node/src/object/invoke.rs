@@ -403,7 +403,7 @@ impl Link<'_> {
         if news.is_none() && state.is_quiet() {
             return Ok(());
         }
-        if state.survival.cut().is_err() {
+        if state.membership.cut().is_err() {
             return self.local(call, Some(Event::Learn(news)));
         }
         if let Some(news) = &news {

@@ -7,14 +7,14 @@
 //! | `invoke` | the worker's calls |
 //! | `bare` | calls that go, and are executed, with as little about them as can be |
 //! | `pending` | calls that are under way while the worker goes on |
-//! | `dropped` | those of them that nobody will look after |
+//! | `abandoned_calls` | those of them whose `Pending` was dropped |
 //! | `meeting` | barriers of runs that survive the loss of nodes |
 //! | `step` | the machine of objects in a node: messages, and what it wants done |
 
+mod abandoned_calls;
 mod alone;
 mod bare;
 mod copies;
-mod dropped;
 mod error;
 mod handle;
 mod invoke;

@@ -10,7 +10,7 @@ use dhole_protocol::{Operation, WaitingFor};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::dropped;
+use super::abandoned_calls;
 use super::error::ObjectError;
 use super::handle::id_of;
 use super::invoke::{Wanted, malformed};
@@ -44,7 +44,7 @@ pub struct Pending<R> {
 
 impl<R> Drop for Pending<R> {
     fn drop(&mut self) {
-        dropped::tell(self.told, self.call);
+        abandoned_calls::abandon(self.told, self.call);
     }
 }
 
@@ -265,7 +265,7 @@ impl Link<'_> {
     /// another; whether there is.
     fn make_room(&self, call: &mut heap::MonitorCall<'_, State>) -> Result<bool, Box<Failure>> {
         let here = &call.split().1.here;
-        let Some((number, wanted)) = here.dropped_under_way() else {
+        let Some((number, wanted)) = here.abandoned_under_way() else {
             return Ok(false);
         };
         self.await_started(call, number, wanted)?;

@@ -16,9 +16,9 @@ use dhole_protocol::{Message, ProtocolError, Waiter};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
+use super::abandoned_calls::AbandonedCalls;
 use super::bare::BareCall;
 use super::copies::{Copies, Hosting};
-use super::dropped::Dropped;
 use super::invoke::Wanted;
 use super::kind::{self, Kind, ObjectType};
 use super::pending::StartedAs;
@@ -48,7 +48,7 @@ pub(crate) struct ObjectsHere {
     /// Calls that were started, until they are over and looked after.
     started: Numbered<Started>,
     /// Those of them that nobody will look after, since they were last looked for.
-    dropped: Dropped,
+    abandoned: AbandonedCalls,
     /// Those that failed of them.
     unseen: Vec<(Wanted, Refusal)>,
     /// The types of objects that the worker has named, and what tells each from others.
@@ -78,7 +78,7 @@ pub(crate) struct ObjectsHere {
 struct Started {
     called: StartedAs,
     /// Nobody will look after it.
-    dropped: bool,
+    abandoned: bool,
     /// Whether it has come to its result, or why to none, once it is over.
     over: Option<Result<(), Box<Refusal>>>,
     /// Written where it is until it is looked at.
@@ -148,7 +148,7 @@ impl ObjectsHere {
             named: FxHashMap::default(),
             made: FxHashMap::default(),
             started: Numbered::default(),
-            dropped: Dropped::new(),
+            abandoned: AbandonedCalls::new(),
             unseen: Vec::new(),
             awaited: None,
             submitted: None,
@@ -217,11 +217,11 @@ impl ObjectsHere {
     pub(super) fn begin(&mut self, call: u64, called: StartedAs) -> u64 {
         self.started.insert_with(call, || Started {
             called,
-            dropped: false,
+            abandoned: false,
             over: None,
             result: Bytes::default(),
         });
-        self.dropped.number()
+        self.abandoned.number()
     }
 
     /// What was started as this call.
@@ -232,7 +232,7 @@ impl ObjectsHere {
     /// Whether it is this node that has this number.
     #[inline]
     pub(super) fn is_told_as(&self, number: u64) -> bool {
-        self.dropped.number() == number
+        self.abandoned.number() == number
     }
 
     /// What such a call came to, if it has a result.
@@ -251,7 +251,7 @@ impl ObjectsHere {
     /// Whether a call may have failed that nobody looks after.
     #[inline]
     pub(super) fn has_unseen(&self) -> bool {
-        self.dropped.any() || !self.unseen.is_empty()
+        self.abandoned.any() || !self.unseen.is_empty()
     }
 
     /// How many such calls are not over, or not looked after yet.
@@ -266,18 +266,18 @@ impl ObjectsHere {
     }
 
     /// The first such call that is not over and that nobody will look after.
-    pub(super) fn dropped_under_way(&self) -> Option<(u64, Wanted)> {
-        let mut calls = self.started.iter().filter(|(_, it)| it.dropped);
+    pub(super) fn abandoned_under_way(&self) -> Option<(u64, Wanted)> {
+        let mut calls = self.started.iter().filter(|(_, it)| it.abandoned);
         calls.next().map(|(call, it)| (call, it.called.wanted()))
     }
 
     /// Forgets the calls that are over and that nobody will look after.
-    fn forget_dropped(&mut self) {
-        for call in self.dropped.take() {
+    fn forget_abandoned(&mut self) {
+        for call in self.abandoned.take() {
             let Some(started) = self.started.get_mut(call) else {
                 continue;
             };
-            started.dropped = true;
+            started.abandoned = true;
             if let Some(outcome) = started.take_outcome() {
                 self.over(call, outcome);
             }
@@ -289,7 +289,7 @@ impl ObjectsHere {
         match self.started.get_mut(call) {
             None if self.first_finished.is_none() => self.first_finished = Some((call, outcome)),
             None => drop(self.finished.insert(call, outcome)),
-            Some(started) if started.dropped => {
+            Some(started) if started.abandoned => {
                 let wanted = started.called.wanted();
                 self.unseen.extend(outcome.err().map(|why| (wanted, why)));
                 self.started.remove(call);
@@ -303,7 +303,7 @@ impl ObjectsHere {
     #[inline]
     fn has_result(&mut self, call: u64, result: &[u8]) -> bool {
         match self.started.get_mut(call) {
-            Some(started) if !started.dropped && self.multicast.is_empty() => {
+            Some(started) if !started.abandoned && self.multicast.is_empty() => {
                 started.result.put(result);
                 started.over = Some(Ok(()));
                 true
@@ -468,7 +468,7 @@ impl State {
 
     /// Tells the program of operations that failed and that nobody waited for.
     pub(crate) fn report_unseen(&mut self) {
-        self.here.forget_dropped();
+        self.here.forget_abandoned();
         for (wanted, refusal) in std::mem::take(&mut self.here.unseen) {
             let (Wanted { object, name, site }, node) = (wanted, self.id);
             self.warn(format!(
@@ -548,7 +548,7 @@ impl State {
     ) -> Result<(), ProtocolError> {
         let (by, bytes) = (body.by(), body.wire_bytes() as usize);
         self.counting.all.broadcasts += 1;
-        if let Some(by) = by.filter(|by| self.survival.is_on() && by.node == self.id) {
+        if let Some(by) = by.filter(|by| self.membership.is_on() && by.node == self.id) {
             self.here.multicast.insert(by.number);
         }
         let broadcast = GroupEvent::Broadcast { body, bytes };
@@ -615,7 +615,7 @@ impl State {
                     }
                 }
                 GroupCommand::Safe { sequence } => safe = Some(sequence),
-                GroupCommand::Stuck { reason } if self.survival.is_on() => self.is_out(reason),
+                GroupCommand::Stuck { reason } if self.membership.is_on() => self.is_out(reason),
                 GroupCommand::Stuck { reason } => {
                     followed = Err(group_failed(GroupError::Ended(reason)));
                 }

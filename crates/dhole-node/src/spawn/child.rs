@@ -234,7 +234,7 @@ impl Worker<'_> {
                 let state = guard.split().1;
                 let turns = &state.turns;
                 let others = (1..=nodes).map(|far| NodeId::at((me + far) % nodes));
-                let others = others.filter(|node| !state.survival.is_gone(*node));
+                let others = others.filter(|node| !state.membership.is_gone(*node));
                 // Of several the first.
                 let least = others.min_by_key(|node| turns.started_on(*node));
                 least.unwrap_or(self.node())
@@ -250,7 +250,7 @@ impl Worker<'_> {
             .lock()
             .split()
             .1
-            .survival
+            .membership
             .is_gone(node)
     }
 

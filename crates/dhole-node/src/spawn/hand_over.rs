@@ -90,7 +90,7 @@ impl Link<'_> {
             at_barrier,
         };
         // Who has the turn next computes.
-        state.survival.waited();
+        state.membership.waited();
         state.turns.park(me, parked);
         let (machine, id) = (self.machine, self.node.id);
         call.give_turn(|| machine.hand_over(id, me, to));

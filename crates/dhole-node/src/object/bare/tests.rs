@@ -11,7 +11,7 @@ use dhole_protocol::objects::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::super::dropped;
+use super::super::abandoned_calls;
 use super::super::kind::{self, Applied, Kind, Malformed, ObjectType, OperationInfo};
 use super::super::pending::StartedAs;
 use super::*;
@@ -375,7 +375,7 @@ fn free_by(node: u16) -> Arc<Ordered> {
 fn a_result_that_nobody_looks_after_is_not_kept() {
     step(&node(), |state, step| {
         let told = starts(state, step, 3);
-        dropped::tell(told, 2);
+        abandoned_calls::abandon(told, 2);
         state.report_unseen();
         assert_eq!(state.here.under_way(), 3);
         answers(state, step, &[(2, 20)], 0).unwrap();

@@ -18,7 +18,7 @@ struct All {
 }
 
 /// The calls of one node that nobody will look after, since they were last looked for.
-pub(super) struct Dropped {
+pub(super) struct AbandonedCalls {
     number: u64,
     told: Arc<Told>,
 }
@@ -35,7 +35,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Nobody will look after this call of the node of this number, if that is there.
 #[cold]
-pub(super) fn tell(number: u64, call: u64) {
+pub(super) fn abandon(number: u64, call: u64) {
     let told = lock(&ALL).told.get(&number).cloned();
     if let Some(told) = told {
         lock(&told.calls).push(call);
@@ -43,15 +43,15 @@ pub(super) fn tell(number: u64, call: u64) {
     }
 }
 
-impl Dropped {
+impl AbandonedCalls {
     /// A node's, which has a number that no other has had in this process.
-    pub fn new() -> Dropped {
+    pub fn new() -> AbandonedCalls {
         let told = Arc::<Told>::default();
         let mut all = lock(&ALL);
         all.last += 1;
         let number = all.last;
         all.told.insert(number, Arc::clone(&told));
-        Dropped { number, told }
+        AbandonedCalls { number, told }
     }
 
     /// By which it is found.
@@ -78,7 +78,7 @@ impl Dropped {
     }
 }
 
-impl Drop for Dropped {
+impl Drop for AbandonedCalls {
     fn drop(&mut self) {
         lock(&ALL).told.remove(&self.number);
     }
@@ -90,17 +90,17 @@ mod tests {
 
     #[test]
     fn a_node_is_told_of_its_own_calls_and_is_forgotten_when_it_is_gone() {
-        let (one, other) = (Dropped::new(), Dropped::new());
-        tell(one.number(), 5);
-        tell(one.number(), 7);
+        let (one, other) = (AbandonedCalls::new(), AbandonedCalls::new());
+        abandon(one.number(), 5);
+        abandon(one.number(), 7);
         assert!(one.any() && !other.any());
         assert_eq!((one.take(), other.take()), (vec![5, 7], vec![]));
         assert!(!one.any());
         let (gone, others) = (one.number(), Arc::clone(&one.told));
         drop(one);
-        tell(gone, 9);
+        abandon(gone, 9);
         assert!(!others.any.load(Ordering::Acquire));
         assert!(!lock(&ALL).told.contains_key(&gone));
-        assert_ne!(Dropped::new().number(), gone);
+        assert_ne!(AbandonedCalls::new().number(), gone);
     }
 }

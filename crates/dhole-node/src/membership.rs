@@ -1,4 +1,5 @@
-//! Runs that go on when nodes are lost ([`Settings::survive`](crate::Settings)).
+//! Which nodes are left in a run that goes on when nodes are lost: the setting
+//! [`survive`](crate::Settings).
 //!
 //! The port, or the simulator, says that a node is lost by a message of this node to itself. Only
 //! the group hears of that: its members agree who is left, and from which place in the order of
@@ -18,7 +19,7 @@ use crate::node::{Ended, Node, State, Step};
 
 /// What a node knows of losses.
 #[derive(Default)]
-pub(crate) struct Survival {
+pub(crate) struct Membership {
     /// Whether the run goes on when nodes are lost.
     on: bool,
     /// The nodes that the group has gone on without, and how they were lost, in order.
@@ -36,12 +37,12 @@ pub(crate) struct Survival {
     cut: Option<ProtocolError>,
 }
 
-impl Survival {
+impl Membership {
     /// Nobody is lost, and the run goes on or not when somebody is.
-    pub fn new(on: bool) -> Survival {
-        Survival {
+    pub fn new(on: bool) -> Membership {
+        Membership {
             on,
-            ..Survival::default()
+            ..Membership::default()
         }
     }
 
@@ -91,7 +92,7 @@ fn is_of_group(message: &Message) -> bool {
 impl Node {
     /// The nodes that the run went on without.
     pub(crate) fn lost(&self) -> Vec<LostNode> {
-        self.monitor.lock().split().1.survival.gone.clone()
+        self.monitor.lock().split().1.membership.gone.clone()
     }
 
     /// Why this node is no part of the run any more, if it is not.
@@ -108,7 +109,7 @@ impl State {
         message: &Message,
         step: &mut Step<'_, '_>,
     ) -> Result<bool, ProtocolError> {
-        if !self.survival.is_on() {
+        if !self.membership.is_on() {
             return Ok(false);
         }
         match message {
@@ -118,14 +119,14 @@ impl State {
                 reason: AbortReason::Lost(how),
             } => {
                 if from == self.id {
-                    self.survival.told.push((*node, Arc::clone(how)));
+                    self.membership.told.push((*node, Arc::clone(how)));
                     self.step_group(GroupEvent::Lost(*node), step)?;
                 }
                 Ok(true)
             }
             // It may not know that the group has gone on without it.
             message if is_of_group(message) => Ok(false),
-            _ => Ok(self.survival.is_gone(from)),
+            _ => Ok(self.membership.is_gone(from)),
         }
     }
 
@@ -136,15 +137,15 @@ impl State {
         step: &mut Step<'_, '_>,
     ) -> Result<(), ProtocolError> {
         for node in &nodes {
-            let mut told = self.survival.told.iter();
+            let mut told = self.membership.told.iter();
             let how = told.find(|(lost, _)| lost == node);
             let how = how.map_or("another node lost it", |(_, how)| how).into();
-            self.survival.gone.push(LostNode { node: *node, how });
+            self.membership.gone.push(LostNode { node: *node, how });
         }
         self.protocol.lose(&nodes);
         self.step_objects(ObjectsEvent::Gone(nodes), step)?;
         // It may just have been ended by that.
-        if self.survival.waits
+        if self.membership.waits
             && !self.is_over()
             && let Some(lost) = self.waits_for_lost()
         {
@@ -167,20 +168,20 @@ impl State {
             self.give_up(lost.clone());
             return Err(lost);
         }
-        self.survival.waits = true;
+        self.membership.waits = true;
         Ok(())
     }
 
     /// A lost node for which the worker waits, or may wait: who holds a lock, and who is before
     /// this node in its queue, nobody knows but those who do.
     fn waits_for_lost(&mut self) -> Option<ProtocolError> {
-        let first = self.survival.gone.first()?.node;
+        let first = self.membership.gone.first()?.node;
         if self.here.awaited.is_some() {
             return None;
         }
-        let is_gone = |node: &NodeId| self.survival.is_gone(*node);
+        let is_gone = |node: &NodeId| self.membership.is_gone(*node);
         let asked = self.protocol.asked().find(is_gone);
-        let sent_to = || self.survival.sent_to.iter().copied().find(is_gone);
+        let sent_to = || self.membership.sent_to.iter().copied().find(is_gone);
         let waits = || {
             let waiter = self.protocol.wait()?;
             let operation = matches!(waiter.waiting_for, WaitingFor::Operation(_));
@@ -196,7 +197,7 @@ impl State {
     }
 
     fn give_up(&mut self, lost: ProtocolError) {
-        self.survival.cut = Some(lost);
+        self.membership.cut = Some(lost);
         self.protocol.give_up();
     }
 }

@@ -131,14 +131,14 @@ fn agree(all: &[Vec<u8>], stamp: u64) -> Result<Vec<u8>, String> {
 
 /// What a node brings from a run.
 #[derive(Serialize, Deserialize)]
-struct Brought {
+struct EndReport {
     end: End,
-    failure: Option<FailureTold>,
+    failure: Option<FailureReport>,
 }
 
 /// A failure, as other processes hear of it.
 #[derive(Clone, Serialize, Deserialize)]
-struct FailureTold {
+struct FailureReport {
     panicked: bool,
     words: Arc<str>,
     cycle: Option<Arc<[Waiter]>>,
@@ -151,11 +151,11 @@ struct FailureTold {
 struct Verdict {
     lost: Vec<LostNode>,
     /// The first failure first.
-    failures: Vec<(NodeId, FailureTold)>,
+    failures: Vec<(NodeId, FailureReport)>,
 }
 
-impl FailureTold {
-    fn of(failure: &Failure, clock_ns: u64) -> FailureTold {
+impl FailureReport {
+    fn of(failure: &Failure, clock_ns: u64) -> FailureReport {
         let at_ns = failure.order.map(|_| clock_ns);
         let (panicked, words, cycle) = match &failure.failed {
             Failed::Panicked(words) => (true, Arc::clone(words), None),
@@ -164,7 +164,7 @@ impl FailureTold {
                 (false, error.to_string().into(), cycle)
             }
         };
-        FailureTold {
+        FailureReport {
             panicked,
             words,
             cycle,
@@ -215,9 +215,9 @@ fn end<R>(
     let (me, nodes) = (apart.me(), apart.nodes());
     let end = own.pop().unwrap_or_default();
     let failure = result.as_ref().err();
-    let brings = encode(&Brought {
+    let brings = encode(&EndReport {
         end: end.clone(),
-        failure: failure.map(|failure| FailureTold::of(failure, end.clock_ns)),
+        failure: failure.map(|failure| FailureReport::of(failure, end.clock_ns)),
     });
     let mut ends = vec![End::default(); nodes];
     ends[me.index()] = end;
@@ -301,14 +301,14 @@ fn judge(all: Vec<Result<Vec<u8>, LostNode>>, ends: &mut [End]) -> Vec<u8> {
     for (node, brought) in all.into_iter().enumerate() {
         let id = NodeId::at(node);
         let brought = brought.and_then(|bytes| {
-            postcard::from_bytes::<Brought>(&bytes).map_err(|cause| LostNode {
+            postcard::from_bytes::<EndReport>(&bytes).map_err(|cause| LostNode {
                 node: id,
                 how: format!("what it brings from the run is malformed: {cause}"),
             })
         });
         match brought {
             Err(lost) => verdict.lost.push(lost),
-            Ok(Brought { end, failure }) => {
+            Ok(EndReport { end, failure }) => {
                 ends[node] = end;
                 verdict
                     .failures
@@ -316,7 +316,7 @@ fn judge(all: Vec<Result<Vec<u8>, LostNode>>, ends: &mut [End]) -> Vec<u8> {
             }
         }
     }
-    let failed_at = |(_, told): &(NodeId, FailureTold)| told.at_ns.unwrap_or(u64::MAX);
+    let failed_at = |(_, told): &(NodeId, FailureReport)| told.at_ns.unwrap_or(u64::MAX);
     verdict.failures.sort_by_key(failed_at);
     encode(&verdict)
 }
