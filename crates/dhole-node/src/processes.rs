@@ -7,9 +7,9 @@
 //! | file | what |
 //! |---|---|
 //! | `frame` | what a frame looks like |
-//! | `post` | messages that go, and the runs of objects that go before them |
+//! | `transmit` | messages that go, and the runs of objects that go before them |
 //! | `oversize` | what is said of a message that is too long |
-//! | `take` | what comes: messages, losses, what begins and ends runs |
+//! | `receive` | what comes: messages, losses, what begins and ends runs |
 //! | `agree` | beginning and ending a run together |
 //! | `dump` | what is written when somebody wonders why nothing happens |
 //! | `pace` | how a worker waits, and when the service thread serves |
@@ -21,8 +21,8 @@ mod frame;
 mod naps;
 mod oversize;
 mod pace;
-mod post;
-mod take;
+mod receive;
+mod transmit;
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -43,8 +43,8 @@ use crate::strands::{Maker, Turn};
 use self::agree::Table;
 use self::dump::Dump;
 use self::pace::Pace;
-use self::post::SendChannel;
-use self::take::Inbox;
+use self::receive::Inbox;
+use self::transmit::SendChannel;
 
 /// The nodes of a cluster as processes, of which this one has the node at its end of a port. One
 /// run follows on the other, the same in all processes.

@@ -22,7 +22,7 @@ use dhole_protocol::{AbortReason, Message, barrier_round, fetch};
 use smallvec::SmallVec;
 
 use super::frame::{Frame, Kind};
-use super::post::AT_ONCE;
+use super::transmit::AT_ONCE;
 use super::{Processes, lock};
 use crate::machine::{LostNode, Receivers};
 
@@ -37,7 +37,7 @@ pub(super) struct Inbox {
     early: Mutex<Early>,
     /// What others than who delivers have collected, in the order in which it came, and behind
     /// what lies in the queue.
-    collected: Mutex<VecDeque<Counted>>,
+    collected: Mutex<VecDeque<QueuedMessage>>,
     /// What that counts.
     waits: AtomicUsize,
     /// Whoever delivers has this.
@@ -53,18 +53,18 @@ struct Queue {
     /// The beginning of this is the first frame of a look: mostly there is no other.
     first: Vec<u8>,
     /// What came after it.
-    rest: VecDeque<Came>,
+    rest: VecDeque<ReceivedMessage>,
 }
 
 /// A message that lies in [`Queue::first`], which the node may take by its bytes.
-struct First {
+struct FirstMessage {
     from: NodeId,
     /// Where its bytes are, and those of its payload.
     lies: Range<usize>,
 }
 
 /// A message that has come.
-enum Came {
+enum ReceivedMessage {
     Whole(Envelope<Message>),
     /// By its bytes, and those of its payload, which the node may take at once.
     Bytes(NodeId, SmallVec<[u8; FEW]>),
@@ -76,20 +76,21 @@ const FEW: usize = 64;
 const MOST_FIRST: usize = 2 * AT_ONCE;
 
 /// A message as it lies in its frame, or what was made of it.
-enum Brought<'a> {
-    Whole(Counted),
+enum ParsedFrame<'a> {
+    Whole(QueuedMessage),
     /// By its bytes, and those of its payload, which the node may take at once.
     Bytes(NodeId, &'a [u8]),
 }
 
-impl Brought<'_> {
+impl ParsedFrame<'_> {
     /// What is kept of it.
-    fn kept(self) -> Counted {
+    fn into_queued(self) -> QueuedMessage {
         match self {
-            Brought::Whole(counted) => counted,
-            Brought::Bytes(from, bytes) => {
-                Counted(Came::Bytes(from, bytes.into()), EACH + bytes.len())
-            }
+            ParsedFrame::Whole(queued) => queued,
+            ParsedFrame::Bytes(from, bytes) => QueuedMessage(
+                ReceivedMessage::Bytes(from, bytes.into()),
+                EACH + bytes.len(),
+            ),
         }
     }
 }
@@ -164,13 +165,13 @@ impl Parts {
 }
 
 /// A message, and what it counts.
-struct Counted(Came, usize);
+struct QueuedMessage(ReceivedMessage, usize);
 
-impl Counted {
+impl QueuedMessage {
     /// A message whose body was `bytes` long.
-    fn new(envelope: Envelope<Message>, bytes: usize) -> Counted {
+    fn new(envelope: Envelope<Message>, bytes: usize) -> QueuedMessage {
         let counts = EACH + bytes + envelope.payload.len();
-        Counted(Came::Whole(envelope), counts)
+        QueuedMessage(ReceivedMessage::Whole(envelope), counts)
     }
 }
 
@@ -215,19 +216,19 @@ impl Inbox {
         self.waits.load(Ordering::SeqCst) > 0
     }
 
-    fn put(&self, message: Counted) {
+    fn put(&self, message: QueuedMessage) {
         let counts = message.1;
         lock(&self.collected).push_back(message);
         self.waits.fetch_add(counts, Ordering::SeqCst);
     }
 
-    fn next(&self) -> Option<Came> {
+    fn next(&self) -> Option<ReceivedMessage> {
         if !self.has_collected() {
             return None;
         }
-        let Counted(came, counts) = lock(&self.collected).pop_front()?;
+        let QueuedMessage(message, counts) = lock(&self.collected).pop_front()?;
         self.waits.fetch_sub(counts, Ordering::SeqCst);
-        Some(came)
+        Some(message)
     }
 }
 
@@ -288,30 +289,30 @@ impl Processes {
     fn take_to(
         &self,
         queue: &mut Queue,
-        first: &mut Option<First>,
+        first: &mut Option<FirstMessage>,
         from: NodeId,
         mut frame: Incoming<'_>,
     ) {
         let bytes = frame.len();
         if first.is_some() || !queue.rest.is_empty() || bytes > MOST_FIRST {
-            let put = &mut |message: Brought<'_>| queue.rest.push_back(message.kept().0);
+            let put = &mut |message: ParsedFrame<'_>| queue.rest.push_back(message.into_queued().0);
             return self.take(from, frame.bytes(), put);
         }
         frame.copy(0, queue.room(bytes));
         let Queue { first: room, rest } = queue;
         self.take(from, &room[..bytes], &mut |message| match message {
-            Brought::Bytes(from, message) => {
+            ParsedFrame::Bytes(from, message) => {
                 let lies = bytes - message.len()..bytes;
-                *first = Some(First { from, lies });
+                *first = Some(FirstMessage { from, lies });
             }
-            message @ Brought::Whole(_) => rest.push_back(message.kept().0),
+            message @ ParsedFrame::Whole(_) => rest.push_back(message.into_queued().0),
         });
     }
 
     /// Takes a frame for who delivers.
     fn take_aside(&self, from: NodeId, mut frame: Incoming<'_>) {
         self.take(from, frame.bytes(), &mut |message| {
-            self.inbox.put(message.kept());
+            self.inbox.put(message.into_queued());
         });
     }
 
@@ -336,21 +337,23 @@ impl Processes {
     /// which will find what was collected meanwhile.
     fn deliver<'a>(
         &'a self,
-        (mut queue, first): (Option<MutexGuard<'a, Queue>>, Option<First>),
+        (mut queue, first): (Option<MutexGuard<'a, Queue>>, Option<FirstMessage>),
         receivers: &Receivers<'_>,
         out: &mut Outbox<Message>,
     ) -> usize {
         let mut delivered = 0;
-        if let (Some(queue), Some(First { from, lies })) = (&queue, first) {
+        if let (Some(queue), Some(FirstMessage { from, lies })) = (&queue, first) {
             self.hand_over_bytes(receivers, from, &queue.first[lies], out);
             delivered += 1;
         }
         loop {
             if let Some(mut queue) = queue {
-                while let Some(came) = queue.rest.pop_front().or_else(|| self.inbox.next()) {
-                    match came {
-                        Came::Whole(envelope) => self.hand_over(receivers, envelope, out),
-                        Came::Bytes(from, bytes) => {
+                while let Some(message) = queue.rest.pop_front().or_else(|| self.inbox.next()) {
+                    match message {
+                        ReceivedMessage::Whole(envelope) => {
+                            self.hand_over(receivers, envelope, out)
+                        }
+                        ReceivedMessage::Bytes(from, bytes) => {
                             self.hand_over_bytes(receivers, from, &bytes, out);
                         }
                     }
@@ -409,7 +412,7 @@ impl Processes {
         let mut early = lock(&self.inbox.early);
         for Kept { from, frame, .. } in early.take(self.run()) {
             self.take_when(true, from, &frame, &mut |message| {
-                self.inbox.put(message.kept());
+                self.inbox.put(message.into_queued());
             });
         }
         self.inbox.ready.store(true, Ordering::SeqCst);
@@ -424,13 +427,19 @@ impl Processes {
 
     /// Takes one frame, and cuts its sender off if it is one that no sound process sends.
     #[inline]
-    fn take(&self, from: NodeId, bytes: &[u8], put: &mut dyn FnMut(Brought<'_>)) {
+    fn take(&self, from: NodeId, bytes: &[u8], put: &mut dyn FnMut(ParsedFrame<'_>)) {
         let ready = self.inbox.ready.load(Ordering::SeqCst);
         self.take_when(ready, from, bytes, put);
     }
 
     /// The same, where the node is ready for messages, or is not yet.
-    fn take_when(&self, ready: bool, from: NodeId, bytes: &[u8], put: &mut dyn FnMut(Brought<'_>)) {
+    fn take_when(
+        &self,
+        ready: bool,
+        from: NodeId,
+        bytes: &[u8],
+        put: &mut dyn FnMut(ParsedFrame<'_>),
+    ) {
         if self.inbox.peers[from.index()]
             .cut_off
             .load(Ordering::Relaxed)
@@ -450,7 +459,7 @@ impl Processes {
         ready: bool,
         from: NodeId,
         bytes: &[u8],
-        put: &mut dyn FnMut(Brought<'_>),
+        put: &mut dyn FnMut(ParsedFrame<'_>),
     ) -> Result<(), String> {
         let peer = &self.inbox.peers[from.index()];
         let run = self.run();
@@ -460,7 +469,7 @@ impl Processes {
             && frame.body.len() <= self.limits.message
             && may_be_taken(frame)
         {
-            put(Brought::Bytes(from, frame.body));
+            put(ParsedFrame::Bytes(from, frame.body));
             return Ok(());
         }
         let frame = Frame::parse(bytes).map_err(|error| error.to_string())?;
@@ -506,7 +515,7 @@ impl Processes {
         &self,
         from: NodeId,
         frame: Frame<'_>,
-        put: &mut dyn FnMut(Brought<'_>),
+        put: &mut dyn FnMut(ParsedFrame<'_>),
     ) -> Result<(), String> {
         let peer = &self.inbox.peers[from.index()];
         let begun = match peer.begun.load(Ordering::Acquire) {
@@ -527,7 +536,7 @@ impl Processes {
         }
         // Where nothing is told it was asked before.
         if begun == 0 && !frame.told.is_empty() && may_be_taken(frame) {
-            put(Brought::Bytes(from, frame.body));
+            put(ParsedFrame::Bytes(from, frame.body));
             return Ok(());
         }
         let Parts {
@@ -572,7 +581,7 @@ impl Processes {
             body,
             payload,
         };
-        put(Brought::Whole(Counted::new(envelope, bytes)));
+        put(ParsedFrame::Whole(QueuedMessage::new(envelope, bytes)));
         Ok(())
     }
 
@@ -673,7 +682,7 @@ impl Processes {
             body,
             payload,
         };
-        self.inbox.put(Counted::new(envelope, 0));
+        self.inbox.put(QueuedMessage::new(envelope, 0));
     }
 }
 

@@ -371,7 +371,7 @@ fn what_came_before_the_node_was_ready_is_delivered_in_its_order_and_none_is_lef
     assert_eq!(noted(), [bytes(1), bytes(2)]);
     // Who has found before that the node is not ready comes to keep its frame only now.
     machine.take_when(false, NodeId(1), &of_run(1, 3), &mut |message| {
-        machine.inbox.put(message.kept());
+        machine.inbox.put(message.into_queued());
     });
     machine.poll(&receivers, &mut out);
     assert_eq!(noted(), [bytes(3)]);
