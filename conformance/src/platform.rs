@@ -7,8 +7,8 @@ use std::time::Duration;
 use dhole_model::{Barriers, Coherence, Detector, NodeId, Placement};
 use dhole_net::{Envelope, Outbox, Payload, Receiver, Stream, Tcp, Wake};
 use dhole_node::{
-    Apart, Machine, Outcome, Processes, Races, Receivers, Result, RunError, Settings, StartError,
-    Strand, Threads, Woken, Worker, run_on,
+    Machine, Multiprocess, Outcome, Processes, Races, Receivers, Result, RunError, Settings,
+    StartError, Strand, Threads, Woken, Worker, run_on,
 };
 use dhole_protocol::Message;
 use dhole_sim::Sim;
@@ -509,8 +509,8 @@ impl Machine for TamperedMachine {
         })
     }
 
-    fn apart(&self) -> Option<&dyn Apart> {
-        self.on.apart()
+    fn multiprocess(&self) -> Option<&dyn Multiprocess> {
+        self.on.multiprocess()
     }
 
     fn enter(&self, node: NodeId) {

@@ -474,8 +474,8 @@ impl Worker<'_> {
 
     fn end_run(&self, error: &dyn Display) {
         // Whoever started this process hears it before the others can.
-        if let Some(apart) = self.link.machine.apart() {
-            apart.failed(&error.to_string());
+        if let Some(multiprocess) = self.link.machine.multiprocess() {
+            multiprocess.failed(&error.to_string());
         }
         let reason = AbortReason::Failed(error.to_string().into());
         self.link.abort(reason.clone());

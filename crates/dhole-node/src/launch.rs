@@ -172,10 +172,10 @@ pub fn run_on<R: Send>(
         return Err(ConfigError::PanicAbort.into());
     }
     let pool = Arc::new(PayloadPool::default());
-    let (cluster, first) = match machine.apart() {
-        Some(apart) => (
-            run_handshake::meet(apart, settings, &pool)?,
-            apart.me().index(),
+    let (cluster, first) = match machine.multiprocess() {
+        Some(multiprocess) => (
+            run_handshake::meet(multiprocess, settings, &pool)?,
+            multiprocess.me().index(),
         ),
         None => {
             settings.check()?;
@@ -190,7 +190,7 @@ pub fn run_on<R: Send>(
             )
         }
     };
-    let here = machine.apart().map_or(nodes, |_| 1);
+    let here = machine.multiprocess().map_or(nodes, |_| 1);
     let all: Vec<Node> = (first..first + here)
         .map(|id| {
             let node = Node::new(NodeId::at(id), nodes, settings, &cluster, &pool);
@@ -260,10 +260,10 @@ pub fn run_on<R: Send>(
     });
     let ends: Vec<End> = ends.collect();
     let mut results: Vec<Option<_>> = results.iter().map(take).collect();
-    if let Some(apart) = machine.apart()
+    if let Some(multiprocess) = machine.multiprocess()
         && let (Some(result), Some(node)) = (results.pop().flatten(), all.first())
     {
-        return run_handshake::part(apart, node, &receivers, result, ends);
+        return run_handshake::part(multiprocess, node, &receivers, result, ends);
     }
     let (results, lost) = left(settings, &all, results)?;
     Ok(Outcome::of(first_value(results)?, ends, lost, true))
@@ -366,8 +366,8 @@ fn run_node<R>(
     let is_first = !follows && !worker.link.node.is_out();
     let order = is_first.then(|| failures.fetch_add(1, Ordering::Relaxed));
     if is_first {
-        if let Some(apart) = worker.link.machine.apart() {
-            apart.failed(&failed.to_string());
+        if let Some(multiprocess) = worker.link.machine.multiprocess() {
+            multiprocess.failed(&failed.to_string());
         }
         worker.link.abort(failed.reason());
     }

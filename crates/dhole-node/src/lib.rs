@@ -100,7 +100,9 @@ pub use guards::Holding;
 pub use into_error::IntoError;
 pub use launch::{Outcome, Settings, check_nodes, run_on};
 pub use lock::{Condvar, Held, Lock};
-pub use machine::{Apart, Judge, LostNode, Machine, Receivers, StartError, Strand, Verdict, Woken};
+pub use machine::{
+    Judge, LostNode, Machine, Multiprocess, Receivers, StartError, Strand, Verdict, Woken,
+};
 pub use node::Node;
 pub use optimisations::{Optimisations, WriteDetection};
 pub use processes::{ProcessLimits, Processes};

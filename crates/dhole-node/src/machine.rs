@@ -16,7 +16,7 @@ pub enum Woken {
 }
 
 /// The nodes of a cluster that a machine has in this process, as those that take messages: node `i`
-/// at place `i` where it has all, or the one that is [here](Apart::me).
+/// at place `i` where it has all, or the one that is [here](Multiprocess::me).
 pub type Receivers<'a> = [&'a dyn Receiver<Message>];
 
 /// One of the bodies that a machine runs for a node: the program's, or that of a process that was
@@ -119,7 +119,7 @@ pub trait Machine: Sync {
 
     /// What there is beside messages between the processes over which the nodes are spread; `None`
     /// where all are in this one.
-    fn apart(&self) -> Option<&dyn Apart> {
+    fn multiprocess(&self) -> Option<&dyn Multiprocess> {
         None
     }
 
@@ -215,7 +215,7 @@ pub trait Machine: Sync {
 
 /// What the processes of a cluster have to do with each other beside sending messages: they begin
 /// a run together, and end it together.
-pub trait Apart: Sync {
+pub trait Multiprocess: Sync {
     /// The node that is in this process.
     fn me(&self) -> NodeId;
 

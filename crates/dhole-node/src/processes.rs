@@ -35,7 +35,7 @@ use dhole_net::{Outbox, PayloadPool, Port, Waiting};
 use dhole_protocol::Message;
 
 use crate::machine::{
-    Apart, Judge, LostNode, Machine, Receivers, StartError, Strand, Verdict, Woken,
+    Judge, LostNode, Machine, Multiprocess, Receivers, StartError, Strand, Verdict, Woken,
 };
 use crate::random::Random;
 use crate::strands::{Maker, Turn};
@@ -350,7 +350,7 @@ impl Machine for Processes {
         false
     }
 
-    fn apart(&self) -> Option<&dyn Apart> {
+    fn multiprocess(&self) -> Option<&dyn Multiprocess> {
         Some(self)
     }
 
@@ -415,7 +415,7 @@ impl Machine for Processes {
     }
 }
 
-impl Apart for Processes {
+impl Multiprocess for Processes {
     fn me(&self) -> NodeId {
         self.me
     }

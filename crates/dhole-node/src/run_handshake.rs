@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{ConfigError, Error, RunError, SyncError};
 use crate::failure::{Failed, Failure};
 use crate::launch::{End, Outcome, Settings};
-use crate::machine::{Apart, LostNode, Receivers, StartError};
+use crate::machine::{LostNode, Multiprocess, Receivers, StartError};
 use crate::node::Node;
 
 /// What a process brings to a run.
@@ -32,7 +32,7 @@ impl Settings {
         format!("{self:?}")
     }
 
-    fn check_apart(&self, apart: &dyn Apart) -> Result<(), RunError> {
+    fn check_multiprocess(&self, multiprocess: &dyn Multiprocess) -> Result<(), RunError> {
         if self.placement() == Placement::Everywhere {
             let what = match self.placement {
                 Placement::Everywhere => "placement everywhere",
@@ -40,10 +40,10 @@ impl Settings {
             };
             return Err(ConfigError::ProcessesPlaceByTouch { what }.into());
         }
-        match self.nodes == apart.nodes() {
+        match self.nodes == multiprocess.nodes() {
             true => Ok(()),
             false => Err(RunError::Start(StartError::Apart {
-                nodes: apart.nodes(),
+                nodes: multiprocess.nodes(),
                 why: format!("a run of {} nodes was asked for", self.nodes),
             })),
         }
@@ -52,17 +52,17 @@ impl Settings {
 
 /// This process's part of a cluster, of which all processes have agreed what ids its objects have.
 pub(crate) fn meet(
-    apart: &dyn Apart,
+    multiprocess: &dyn Multiprocess,
     settings: &Settings,
     pool: &Arc<PayloadPool>,
 ) -> Result<Arc<Cluster>, RunError> {
     let nodes = settings.nodes;
-    apart.begins();
+    multiprocess.begins();
     // What cannot be is told to the others, who would wait.
     let checked = settings.check().map_err(RunError::from);
-    let checked = checked.and_then(|_| settings.check_apart(apart));
+    let checked = checked.and_then(|_| settings.check_multiprocess(multiprocess));
     let made = checked.and_then(|()| {
-        let made = Cluster::part(nodes, apart.me(), settings.detector);
+        let made = Cluster::part(nodes, multiprocess.me(), settings.detector);
         made.map_err(|cause| RunError::Reserve { nodes, cause })
     });
     let terms = match &made {
@@ -73,11 +73,11 @@ pub(crate) fn meet(
         })),
         Err(error) => {
             let words = error.to_string();
-            apart.failed(&words);
+            multiprocess.failed(&words);
             Err(words)
         }
     };
-    let agreed = apart.meet(terms, &|all| agree(all, apart.stamp()));
+    let agreed = multiprocess.meet(terms, &|all| agree(all, multiprocess.stamp()));
     // What went wrong here comes before what the others make of it.
     let cluster = made?;
     let (window, stamp) = postcard::from_bytes(&agreed?).map_err(|cause| StartError::Apart {
@@ -86,17 +86,17 @@ pub(crate) fn meet(
     })?;
     match cluster.settle(window, stamp) {
         Ok(()) => {
-            apart.open(&cluster, pool, settings.survive);
+            multiprocess.open(&cluster, pool, settings.survive);
             Ok(cluster)
         }
         Err(cause) => {
             let words: Arc<str> = cause.to_string().into();
-            apart.failed(&words);
-            apart.abandon(&words);
+            multiprocess.failed(&words);
+            multiprocess.abandon(&words);
             let failed = Failed::Error(Box::new(Error::Elsewhere(words)));
             let order = Some(0);
             let failure: Result<(), _> = Err(Failure { failed, order });
-            let _all_fail = end(apart, &[], failure, Vec::new(), None);
+            let _all_fail = end(multiprocess, &[], failure, Vec::new(), None);
             Err(RunError::Reserve { nodes, cause })
         }
     }
@@ -186,7 +186,7 @@ impl FailureReport {
 /// Ends a run. Node 0's outcome is whole; the others know of their own nodes only. If any node has
 /// failed, all have.
 pub(crate) fn part<R>(
-    apart: &dyn Apart,
+    multiprocess: &dyn Multiprocess,
     node: &Node,
     receivers: &Receivers<'_>,
     result: Result<R, Failure>,
@@ -194,25 +194,25 @@ pub(crate) fn part<R>(
 ) -> Result<Outcome<R>, RunError> {
     match result {
         Err(failure) if node.is_out() => {
-            apart.withdraw();
+            multiprocess.withdraw();
             Err(failure.failed.into_run_error(node.id, Vec::new()))
         }
         result => {
             let lost = node.survives.then(|| node.lost());
-            end(apart, receivers, result, own, lost)
+            end(multiprocess, receivers, result, own, lost)
         }
     }
 }
 
 /// As [`part`], without the nodes that are lost, if the run survives that.
 fn end<R>(
-    apart: &dyn Apart,
+    multiprocess: &dyn Multiprocess,
     receivers: &Receivers<'_>,
     result: Result<R, Failure>,
     mut own: Vec<End>,
     without: Option<Vec<LostNode>>,
 ) -> Result<Outcome<R>, RunError> {
-    let (me, nodes) = (apart.me(), apart.nodes());
+    let (me, nodes) = (multiprocess.me(), multiprocess.nodes());
     let end = own.pop().unwrap_or_default();
     let failure = result.as_ref().err();
     let brings = encode(&EndReport {
@@ -223,7 +223,7 @@ fn end<R>(
     ends[me.index()] = end;
     let ends = RefCell::new(ends);
     let gone = without.as_deref().unwrap_or_default();
-    let judged = apart.part(receivers, brings, gone, &|all| {
+    let judged = multiprocess.part(receivers, brings, gone, &|all| {
         judge(all, &mut ends.borrow_mut())
     });
     let verdict = match judged {

@@ -5,8 +5,8 @@ use std::time::Duration;
 use dhole_model::{Barriers, Coherence, Detector, NodeId, Placement};
 use dhole_net::Waiting;
 use dhole_node::{
-    Apart, ConfigError, Error, LostNode, Machine, Optimisations, Outcome, Races, Result, RunError,
-    Settings, Threads, Worker, check_nodes, run_on,
+    ConfigError, Error, LostNode, Machine, Multiprocess, Optimisations, Outcome, Races, Result,
+    RunError, Settings, Threads, Worker, check_nodes, run_on,
 };
 #[cfg(feature = "sim")]
 use dhole_sim::{SettingsError, Sim};
@@ -320,7 +320,9 @@ fn report<R>(
         costs,
     } = outcome;
     let report = Report {
-        node: machine.apart().map_or_else(|| first_left(&lost), Apart::me),
+        node: machine
+            .multiprocess()
+            .map_or_else(|| first_left(&lost), Multiprocess::me),
         nodes: counters.len(),
         transport: machine.name(),
         protocol: settings.coherence.name(),

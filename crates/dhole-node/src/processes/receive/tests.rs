@@ -12,7 +12,7 @@ use super::super::ProcessLimits;
 use super::super::frame::Header;
 use super::*;
 use crate::launch::Settings;
-use crate::machine::Apart;
+use crate::machine::Multiprocess;
 use crate::node::{Node, Step};
 
 /// A message as node 1 sends it in run 1, and what it counts where it is collected.
