@@ -7,8 +7,8 @@ use std::time::Duration;
 use dhole_model::{Barriers, Coherence, Detector, NodeId, Placement};
 use dhole_net::{Envelope, Outbox, Payload, Receiver, Stream, Tcp, Wake};
 use dhole_node::{
-    Machine, Multiprocess, Outcome, Processes, Races, Receivers, Result, RunError, Settings,
-    StartError, Strand, Threads, Woken, Worker, run_on,
+    Fiber, Machine, Multiprocess, Outcome, Processes, Races, Receivers, Result, RunError, Settings,
+    StartError, Threads, Woken, Worker, run_on,
 };
 use dhole_protocol::Message;
 use dhole_sim::Sim;
@@ -529,21 +529,19 @@ impl Machine for TamperedMachine {
         self.on.computes(node, begins);
     }
 
-    fn start_strands(
+    fn start_fibers(
         &self,
         receivers: &Receivers<'_>,
-        body: &(dyn Fn(NodeId, Strand) -> Strand + Sync),
+        body: &(dyn Fn(NodeId, Fiber) -> Fiber + Sync),
     ) -> Result<(), StartError> {
-        self.tampered(receivers, |receivers| {
-            self.on.start_strands(receivers, body)
-        })
+        self.tampered(receivers, |receivers| self.on.start_fibers(receivers, body))
     }
 
-    fn begin(&self, node: NodeId, strand: Strand) -> Result<(), StartError> {
-        self.on.begin(node, strand)
+    fn begin(&self, node: NodeId, fiber: Fiber) -> Result<(), StartError> {
+        self.on.begin(node, fiber)
     }
 
-    fn hand_over(&self, node: NodeId, me: Strand, to: Strand) {
+    fn hand_over(&self, node: NodeId, me: Fiber, to: Fiber) {
         self.on.hand_over(node, me, to);
     }
 }

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{ConfigError, Result, RunError};
 use crate::failure::{Failed, Failure, first_value, why};
-use crate::machine::{LostNode, Machine, Strand};
+use crate::machine::{Fiber, LostNode, Machine};
 use crate::measure::{Part, took};
 use crate::node::Node;
 use crate::optimisations::{Optimisations, WriteDetection};
@@ -207,7 +207,7 @@ pub fn run_on<R: Send>(
     let clocks: Vec<Mutex<u64>> = (0..here).map(|_| Mutex::new(0)).collect();
     let failures = AtomicUsize::new(0);
 
-    machine.start_strands(&receivers, &|id, strand| {
+    machine.start_fibers(&receivers, &|id, fiber| {
         let seat = id.index() - first;
         let node = &all[seat];
         let link = |receivers| Link {
@@ -221,13 +221,13 @@ pub fn run_on<R: Send>(
             suspect_after: settings
                 .suspect_after
                 .clamp(LEAST_PATIENCE, LONGEST_PATIENCE),
-            strand,
+            fiber,
             children: Children::default(),
             in_once: None,
             memory_bytes: machine.memory_bytes().unwrap_or(u64::MAX),
             coherence: settings.coherence,
         };
-        if strand != Strand::PROGRAM {
+        if fiber != Fiber::PROGRAM {
             return run_processes(node, |run| {
                 let lent = node.monitor.lend_next(|token, _| {
                     let link = link(&receivers[..]);
@@ -247,7 +247,7 @@ pub fn run_on<R: Send>(
         put(&results[seat], Some(result));
         put(&clocks[seat], machine.now(id));
         node.has_computed(machine.computed(id));
-        strand
+        fiber
     })?;
 
     let ends = all.iter().zip(&clocks).map(|(node, clock)| End {

@@ -52,6 +52,7 @@ mod error;
 mod failure;
 mod family;
 mod faults;
+mod fibers;
 mod freeing;
 mod gate;
 mod guards;
@@ -75,7 +76,6 @@ mod random;
 mod rounds;
 mod run_handshake;
 mod spawn;
-mod strands;
 mod sync;
 mod threads;
 mod under;
@@ -101,7 +101,7 @@ pub use into_error::IntoError;
 pub use launch::{Outcome, Settings, check_nodes, run_on};
 pub use lock::{Condvar, Held, Lock};
 pub use machine::{
-    Judge, LostNode, Machine, Multiprocess, Receivers, StartError, Strand, Verdict, Woken,
+    Fiber, Judge, LostNode, Machine, Multiprocess, Receivers, StartError, Verdict, Woken,
 };
 pub use node::Node;
 pub use optimisations::{Optimisations, WriteDetection};

@@ -22,11 +22,11 @@ pub type Receivers<'a> = [&'a dyn Receiver<Message>];
 /// One of the bodies that a machine runs for a node: the program's, or that of a process that was
 /// started on the node during the run. Of all bodies of a node one goes on at a time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Strand(pub u32);
+pub struct Fiber(pub u32);
 
-impl Strand {
+impl Fiber {
     /// The program's body, with which a node begins and ends.
-    pub const PROGRAM: Strand = Strand(0);
+    pub const PROGRAM: Fiber = Fiber(0);
 }
 
 /// What the nodes of a cluster run on: threads of one process, processes, or a simulation. The
@@ -173,20 +173,20 @@ pub trait Machine: Sync {
         None
     }
 
-    /// Runs `body` once for each of `nodes` nodes, as [`Strand::PROGRAM`], delivering messages to
+    /// Runs `body` once for each of `nodes` nodes, as [`Fiber::PROGRAM`], delivering messages to
     /// `receivers`, and returns when all bodies have returned. Bodies do not unwind. A body of
-    /// another strand, which [began](Machine::begin) meanwhile, answers which strand of the node
+    /// another fiber, which [began](Machine::begin) meanwhile, answers which fiber of the node
     /// goes on when it is over; the program's, which ends last, itself.
     ///
     /// # Errors
     /// [`StartError`] when the machine cannot run so many nodes; then no body has run.
-    fn start_strands(
+    fn start_fibers(
         &self,
         receivers: &Receivers<'_>,
-        body: &(dyn Fn(NodeId, Strand) -> Strand + Sync),
+        body: &(dyn Fn(NodeId, Fiber) -> Fiber + Sync),
     ) -> Result<(), StartError>;
 
-    /// As [`start_strands`](Machine::start_strands), where there are no processes.
+    /// As [`start_fibers`](Machine::start_fibers), where there are no processes.
     ///
     /// # Errors
     /// As there.
@@ -195,22 +195,22 @@ pub trait Machine: Sync {
         receivers: &Receivers<'_>,
         body: &(dyn Fn(NodeId) + Sync),
     ) -> Result<(), StartError> {
-        self.start_strands(receivers, &|node, strand| {
+        self.start_fibers(receivers, &|node, fiber| {
             body(node);
-            strand
+            fiber
         })
     }
 
     /// Makes a stack for another body of `node`, which begins when it is first
-    /// [handed over](Machine::hand_over) to. No strand of this number was there before.
+    /// [handed over](Machine::hand_over) to. No fiber of this number was there before.
     ///
     /// # Errors
     /// [`StartError`] when there is no stack for it.
-    fn begin(&self, node: NodeId, strand: Strand) -> Result<(), StartError>;
+    fn begin(&self, node: NodeId, fiber: Fiber) -> Result<(), StartError>;
 
-    /// The strand `me` of `node` lets another one go on, which has begun and not ended, and returns
+    /// The fiber `me` of `node` lets another one go on, which has begun and not ended, and returns
     /// when it is to go on itself. The caller holds no lock.
-    fn hand_over(&self, node: NodeId, me: Strand, to: Strand);
+    fn hand_over(&self, node: NodeId, me: Fiber, to: Fiber);
 }
 
 /// What the processes of a cluster have to do with each other beside sending messages: they begin

@@ -34,11 +34,11 @@ use dhole_model::NodeId;
 use dhole_net::{Outbox, PayloadPool, Port, Waiting};
 use dhole_protocol::Message;
 
+use crate::fibers::{Maker, Turn};
 use crate::machine::{
-    Judge, LostNode, Machine, Multiprocess, Receivers, StartError, Strand, Verdict, Woken,
+    Fiber, Judge, LostNode, Machine, Multiprocess, Receivers, StartError, Verdict, Woken,
 };
 use crate::random::Random;
-use crate::strands::{Maker, Turn};
 
 use self::agree::Table;
 use self::dump::Dump;
@@ -237,7 +237,7 @@ impl Drop for Over<'_> {
     }
 }
 
-/// Lets the strands of a node come to their end where one unwinds, whose turn it was. Forgotten
+/// Lets the fibers of a node come to their end where one unwinds, whose turn it was. Forgotten
 /// where it does not.
 struct Unwinds<'a>(&'a Processes);
 
@@ -364,10 +364,10 @@ impl Machine for Processes {
 
     fn work(&self, _node: NodeId, _units: u64) {}
 
-    fn start_strands(
+    fn start_fibers(
         &self,
         receivers: &Receivers<'_>,
-        body: &(dyn Fn(NodeId, Strand) -> Strand + Sync),
+        body: &(dyn Fn(NodeId, Fiber) -> Fiber + Sync),
     ) -> Result<(), StartError> {
         let now = self.since_made().as_nanos() as u64;
         self.began_ns.store(now, Ordering::Relaxed);
@@ -375,10 +375,10 @@ impl Machine for Processes {
         self.dump.begin();
         self.take_early(receivers);
         let wanted = self.maker.open();
-        let run = |node: NodeId, strand: Strand| {
+        let run = |node: NodeId, fiber: Fiber| {
             let unwinds = Unwinds(self);
-            self.turn.wait(strand);
-            let next = body(node, strand);
+            self.turn.wait(fiber);
+            let next = body(node, fiber);
             std::mem::forget(unwinds);
             self.turn.give(next);
         };
@@ -397,18 +397,18 @@ impl Machine for Processes {
             let making = move || Maker::make(scope, wanted, STACK, run);
             let _ = maker.spawn_scoped(scope, making);
             let over = Over(self);
-            run(self.me, Strand::PROGRAM);
+            run(self.me, Fiber::PROGRAM);
             drop(over);
         });
         Ok(())
     }
 
-    fn begin(&self, node: NodeId, strand: Strand) -> Result<(), StartError> {
+    fn begin(&self, node: NodeId, fiber: Fiber) -> Result<(), StartError> {
         self.pace.has_several(&*self.port);
-        self.maker.want(node, strand, (self.name(), self.nodes))
+        self.maker.want(node, fiber, (self.name(), self.nodes))
     }
 
-    fn hand_over(&self, _node: NodeId, me: Strand, to: Strand) {
+    fn hand_over(&self, _node: NodeId, me: Fiber, to: Fiber) {
         self.notify_owed();
         self.turn.give(to);
         self.turn.wait(me);
@@ -511,12 +511,12 @@ mod tests {
     use super::*;
 
     /// Whether a run whose node does this ends by unwinding, and does not hang.
-    fn unwinds(body: impl Fn(&Processes, Strand) -> Strand + Send + Sync + 'static) -> bool {
+    fn unwinds(body: impl Fn(&Processes, Fiber) -> Fiber + Send + Sync + 'static) -> bool {
         let (ended, end) = channel();
         let thread = std::thread::Builder::new().spawn(move || {
             let mut ports = Local::cluster(1).expect("a doorbell");
             let machine = Processes::new(Box::new(ports.remove(0)), 0).expect("a fit port");
-            let runs = || machine.start_strands(&[], &|_, strand| body(&machine, strand));
+            let runs = || machine.start_fibers(&[], &|_, fiber| body(&machine, fiber));
             ended.send(catch_unwind(AssertUnwindSafe(runs)).is_err())
         });
         thread.expect("a thread");
@@ -526,22 +526,22 @@ mod tests {
     #[test]
     fn a_body_that_unwinds_leaves_nobody_asleep() {
         assert!(unwinds(|_, _| panic!("as intended")));
-        // Beside a strand that waits for its turn.
-        assert!(unwinds(|machine, strand| {
-            if strand == Strand::PROGRAM {
-                machine.begin(NodeId(0), Strand(1)).expect("a thread");
+        // Beside a fiber that waits for its turn.
+        assert!(unwinds(|machine, fiber| {
+            if fiber == Fiber::PROGRAM {
+                machine.begin(NodeId(0), Fiber(1)).expect("a thread");
                 panic!("as intended");
             }
-            Strand::PROGRAM
+            Fiber::PROGRAM
         }));
-        // A strand, for whose end the program waits.
-        assert!(unwinds(|machine, strand| {
-            if strand != Strand::PROGRAM {
+        // A fiber, for whose end the program waits.
+        assert!(unwinds(|machine, fiber| {
+            if fiber != Fiber::PROGRAM {
                 panic!("as intended");
             }
-            machine.begin(NodeId(0), Strand(1)).expect("a thread");
-            Machine::hand_over(machine, NodeId(0), strand, Strand(1));
-            Strand::PROGRAM
+            machine.begin(NodeId(0), Fiber(1)).expect("a thread");
+            Machine::hand_over(machine, NodeId(0), fiber, Fiber(1));
+            Fiber::PROGRAM
         }));
     }
 
@@ -562,13 +562,13 @@ mod tests {
         let both = Arc::<[AtomicBool; 2]>::default();
         let noted = Arc::clone(&both);
         // Two wait for the third.
-        assert!(unwinds(move |machine, strand| {
-            let next = Strand(strand.0 + 1);
-            assert!(next != Strand(3), "as intended");
+        assert!(unwinds(move |machine, fiber| {
+            let next = Fiber(fiber.0 + 1);
+            assert!(next != Fiber(3), "as intended");
             machine.begin(NodeId(0), next).expect("a thread");
             let _alone = Alone(Arc::clone(&noted));
-            Machine::hand_over(machine, NodeId(0), strand, next);
-            Strand::PROGRAM
+            Machine::hand_over(machine, NodeId(0), fiber, next);
+            Fiber::PROGRAM
         }));
         assert!(!both[1].load(Ordering::SeqCst), "two had the turn");
     }

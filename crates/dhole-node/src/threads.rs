@@ -13,9 +13,9 @@ use dhole_model::NodeId;
 use dhole_net::{InProcess, Outbox, Waiting};
 use dhole_protocol::Message;
 
-use crate::machine::{Machine, Receivers, StartError, Strand, Woken};
+use crate::fibers::{Maker, Turn};
+use crate::machine::{Fiber, Machine, Receivers, StartError, Woken};
 use crate::random::Random;
-use crate::strands::{Maker, Turn};
 
 /// Looks of a worker that spins between two at the clock, which takes as long as some of them.
 const LOOKS: u32 = 64;
@@ -108,9 +108,9 @@ impl Threads {
     }
 
     /// The thread that runs this is the node from here on.
-    fn take_seat(&self, node: NodeId, strand: Strand) {
+    fn take_seat(&self, node: NodeId, fiber: Fiber) {
         let seat = &self.seats[node.index()];
-        seat.turn.wait(strand);
+        seat.turn.wait(fiber);
         *seat.thread() = Some(std::thread::current());
     }
 
@@ -201,18 +201,18 @@ impl Machine for Threads {
 
     fn work(&self, _node: NodeId, _units: u64) {}
 
-    fn start_strands(
+    fn start_fibers(
         &self,
         _receivers: &Receivers<'_>,
-        body: &(dyn Fn(NodeId, Strand) -> Strand + Sync),
+        body: &(dyn Fn(NodeId, Fiber) -> Fiber + Sync),
     ) -> Result<(), StartError> {
         let go = OnceLock::new();
         let nodes = self.seats.len();
         self.begin_run();
         let wanted = self.maker.open();
-        let run = |node: NodeId, strand: Strand| {
-            self.take_seat(node, strand);
-            let next = body(node, strand);
+        let run = |node: NodeId, fiber: Fiber| {
+            self.take_seat(node, fiber);
+            let next = body(node, fiber);
             self.seats[node.index()].turn.give(next);
         };
         let made = std::thread::scope(|scope| {
@@ -221,7 +221,7 @@ impl Machine for Threads {
                 let program = move || {
                     let _ends = Ends(self);
                     if *go.wait() {
-                        run(NodeId::at(index), Strand::PROGRAM);
+                        run(NodeId::at(index), Fiber::PROGRAM);
                     }
                 };
                 let thread = std::thread::Builder::new()
@@ -245,12 +245,12 @@ impl Machine for Threads {
         made
     }
 
-    fn begin(&self, node: NodeId, strand: Strand) -> Result<(), StartError> {
+    fn begin(&self, node: NodeId, fiber: Fiber) -> Result<(), StartError> {
         let whose = (self.name(), self.seats.len());
-        self.maker.want(node, strand, whose)
+        self.maker.want(node, fiber, whose)
     }
 
-    fn hand_over(&self, node: NodeId, me: Strand, to: Strand) {
+    fn hand_over(&self, node: NodeId, me: Fiber, to: Fiber) {
         self.seats[node.index()].turn.give(to);
         self.take_seat(node, me);
     }

@@ -8,7 +8,7 @@ use dhole_protocol::{AbortReason, Event, Message, ProtocolError, Unread};
 
 use crate::error::{OutOfMemory, SyncError};
 use crate::guards::{Dropped, Holding};
-use crate::machine::{Machine, Receivers, Strand, Woken};
+use crate::machine::{Fiber, Machine, Receivers, Woken};
 use crate::node::{Ended, Node, State, Step};
 use crate::spawn::Children;
 use crate::waits::{Awaited, Waiting};
@@ -40,7 +40,7 @@ pub(crate) struct Link<'id> {
     /// How long a wait lasts before the wait-for graph is searched for a cycle.
     pub suspect_after: Duration,
     /// Which of the node's processes this is.
-    pub strand: Strand,
+    pub fiber: Fiber,
     /// The processes that it has started and not waited for.
     pub children: Children,
     /// On node 0, where the `once` is whose value it is making.

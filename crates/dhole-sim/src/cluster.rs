@@ -4,7 +4,7 @@ use std::time::Duration;
 use corosensei::stack::DefaultStack;
 use dhole_model::NodeId;
 use dhole_net::{Envelope, Outbox, Payload, Wake};
-use dhole_node::{Strand, Woken};
+use dhole_node::{Fiber, Woken};
 use dhole_protocol::{AbortReason, Message};
 
 use crate::agenda::{Agenda, Event};
@@ -41,7 +41,7 @@ pub(crate) struct Cluster {
     refused: u32,
     report: Report,
     /// The stacks of bodies that have not begun to run.
-    pub(crate) stacks: BTreeMap<(NodeId, Strand), DefaultStack>,
+    pub(crate) stacks: BTreeMap<(NodeId, Fiber), DefaultStack>,
 }
 
 /// The next step of the scheduler.
@@ -506,7 +506,7 @@ impl Cluster {
 
     fn suspension(&mut self, node: NodeId) -> Suspension {
         let it = &self.nodes[node.index()];
-        let on_its_stack = it.bodies.get(&it.strand).is_some_and(Suspended::is_running);
+        let on_its_stack = it.bodies.get(&it.fiber).is_some_and(Suspended::is_running);
         assert!(
             self.running == Some(node) && on_its_stack,
             "{node} waits, but {} runs: only a node's own worker may, and on its own stack",
@@ -526,7 +526,7 @@ impl Cluster {
             return Suspension::Refused;
         }
         let it = &self.nodes[node.index()];
-        match it.bodies.get(&it.strand) {
+        match it.bodies.get(&it.fiber) {
             Some(body) => Suspension::By(body.clone()),
             None => unreachable!("{node} runs without a coroutine"),
         }
@@ -535,16 +535,16 @@ impl Cluster {
     /// The coroutine of the present body of `node` runs for the first time.
     pub(crate) fn begin(&mut self, node: NodeId, body: Suspended) {
         let it = self.node(node);
-        it.bodies.insert(it.strand, body);
+        it.bodies.insert(it.fiber, body);
     }
 
     /// The present body of `node` has returned; `next` goes on, unless it was the program's.
-    pub(crate) fn finish(&mut self, node: NodeId, next: Strand) {
+    pub(crate) fn finish(&mut self, node: NodeId, next: Fiber) {
         let it = self.node(node);
         it.stop_computing();
-        it.bodies.remove(&it.strand);
-        if it.strand != Strand::PROGRAM {
-            (it.strand, it.worker) = (next, Worker::Ready);
+        it.bodies.remove(&it.fiber);
+        if it.fiber != Fiber::PROGRAM {
+            (it.fiber, it.worker) = (next, Worker::Ready);
             let clock = it.clock;
             self.agenda.go_on(clock, node);
             return;
@@ -555,17 +555,17 @@ impl Cluster {
     }
 
     /// Suspends the present body of `node`; another body of the node goes on.
-    pub(crate) fn hand_over(&mut self, node: NodeId, to: Strand) -> Suspension {
+    pub(crate) fn hand_over(&mut self, node: NodeId, to: Fiber) -> Suspension {
         let suspension = self.suspend_until_clock(node);
         if let Suspension::By(_) = suspension {
-            self.node(node).strand = to;
+            self.node(node).fiber = to;
         }
         suspension
     }
 
     /// The body of `node` that goes on.
-    pub(crate) fn strand(&self, node: NodeId) -> Strand {
-        self.nodes[node.index()].strand
+    pub(crate) fn fiber(&self, node: NodeId) -> Fiber {
+        self.nodes[node.index()].fiber
     }
 
     /// The scheduler runs again, not a coroutine.
@@ -574,10 +574,10 @@ impl Cluster {
     }
 
     /// The run is ending: the coroutine of `node` is resumed to unwind.
-    pub(crate) fn end(&mut self, node: NodeId, strand: Strand) {
+    pub(crate) fn end(&mut self, node: NodeId, fiber: Fiber) {
         self.ending = true;
         self.running = Some(node);
-        self.node(node).strand = strand;
+        self.node(node).fiber = fiber;
     }
 
     /// Whether the run is ending.

@@ -4,7 +4,7 @@ use std::ptr::NonNull;
 use std::time::Duration;
 
 use corosensei::Yielder;
-use dhole_node::{Strand, Woken};
+use dhole_node::{Fiber, Woken};
 
 use crate::random::Stream;
 use crate::stopwatch::Stopwatch;
@@ -49,9 +49,9 @@ pub(crate) struct Node {
     /// Runs while the program computes, if computation is measured.
     pub(crate) stopwatch: Option<Stopwatch>,
     /// The body of the node that goes on.
-    pub(crate) strand: Strand,
+    pub(crate) fiber: Fiber,
     /// What suspends the coroutine of each body while it runs, and the addresses of its stack.
-    pub(crate) bodies: BTreeMap<Strand, Suspended>,
+    pub(crate) bodies: BTreeMap<Fiber, Suspended>,
 }
 
 /// What suspends a coroutine, and the addresses of its stack.
@@ -107,7 +107,7 @@ impl Node {
             fraction_ns: 0.0,
             compute_scale,
             stopwatch: None,
-            strand: Strand::PROGRAM,
+            fiber: Fiber::PROGRAM,
             bodies: BTreeMap::new(),
         }
     }

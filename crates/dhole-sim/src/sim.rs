@@ -8,7 +8,7 @@ use corosensei::Coroutine;
 use corosensei::stack::{DefaultStack, Stack};
 use dhole_model::NodeId;
 use dhole_net::Outbox;
-use dhole_node::{Machine, Receivers, StartError, Strand, Woken};
+use dhole_node::{Fiber, Machine, Receivers, StartError, Woken};
 use dhole_protocol::Message;
 
 use crate::cluster::{Cluster, Next, Suspension};
@@ -121,7 +121,7 @@ impl Sim {
     fn run(
         &self,
         receivers: &Receivers<'_>,
-        body: &(dyn Fn(NodeId, Strand) -> Strand + Sync),
+        body: &(dyn Fn(NodeId, Fiber) -> Fiber + Sync),
         stacks: Vec<DefaultStack>,
     ) -> Result<(), Box<dyn Any + Send>> {
         let mut bodies = Bodies {
@@ -132,7 +132,7 @@ impl Sim {
         };
         for (index, stack) in stacks.into_iter().enumerate() {
             // SAFETY: the coroutine is dropped with `bodies`, which borrows what it borrows.
-            let program = unsafe { bodies.make(NodeId::at(index), Strand::PROGRAM, stack) };
+            let program = unsafe { bodies.make(NodeId::at(index), Fiber::PROGRAM, stack) };
             bodies.programs.push(program);
         }
         let ran = catch_unwind(AssertUnwindSafe(|| self.schedule(receivers, &mut bodies)));
@@ -148,9 +148,9 @@ impl Sim {
 /// The coroutines of all nodes.
 struct Bodies<'a> {
     sim: &'a Sim,
-    body: &'a (dyn Fn(NodeId, Strand) -> Strand + Sync),
+    body: &'a (dyn Fn(NodeId, Fiber) -> Fiber + Sync),
     programs: Vec<Worker>,
-    others: BTreeMap<(NodeId, Strand), Worker>,
+    others: BTreeMap<(NodeId, Fiber), Worker>,
 }
 
 impl<'a> Bodies<'a> {
@@ -158,7 +158,7 @@ impl<'a> Bodies<'a> {
     ///
     /// # Safety
     /// It borrows `sim` and `body` for `'a`, and must not outlive that.
-    unsafe fn make(&self, node: NodeId, strand: Strand, stack: DefaultStack) -> Worker {
+    unsafe fn make(&self, node: NodeId, fiber: Fiber, stack: DefaultStack) -> Worker {
         let addresses = stack.limit().get()..stack.base().get();
         let (sim, body) = (self.sim, self.body);
         let worker = move |yielder: &_, ()| {
@@ -167,7 +167,7 @@ impl<'a> Bodies<'a> {
             // more.
             let body_here = unsafe { Suspended::new(yielder, addresses) };
             sim.cluster.with(|cluster| cluster.begin(node, body_here));
-            let next = body(node, strand);
+            let next = body(node, fiber);
             sim.cluster.with(|cluster| cluster.finish(node, next));
         };
         // SAFETY: as the caller promises, it does not outlive what it borrows.
@@ -176,19 +176,19 @@ impl<'a> Bodies<'a> {
 
     /// Resumes the present body of `node` until it is suspended or over.
     fn resume(&mut self, node: NodeId) {
-        let strand = self.sim.cluster.with(|cluster| cluster.strand(node));
-        if strand == Strand::PROGRAM {
+        let fiber = self.sim.cluster.with(|cluster| cluster.fiber(node));
+        if fiber == Fiber::PROGRAM {
             self.programs[node.index()].resume(());
             return;
         }
-        let key = (node, strand);
+        let key = (node, fiber);
         if let Some(stack) = self.sim.cluster.with(|it| it.stacks.remove(&key)) {
             // SAFETY: the coroutine is dropped with `self`, which borrows what it borrows.
-            let made = unsafe { self.make(node, strand, stack) };
+            let made = unsafe { self.make(node, fiber, stack) };
             self.others.insert(key, made);
         }
         let Some(other) = self.others.get_mut(&key) else {
-            unreachable!("{node} hands over to {strand:?}, which did not begin");
+            unreachable!("{node} hands over to {fiber:?}, which did not begin");
         };
         other.resume(());
         if other.done() {
@@ -201,18 +201,18 @@ impl<'a> Bodies<'a> {
     fn end(&mut self) {
         for index in 0..self.programs.len() {
             let node = NodeId::at(index);
-            let present = self.sim.cluster.with(|cluster| cluster.strand(node));
+            let present = self.sim.cluster.with(|cluster| cluster.fiber(node));
             let others = self.others.keys().filter(|(of, _)| *of == node);
-            let mut strands: Vec<Strand> = others.map(|(_, strand)| *strand).collect();
-            strands.push(Strand::PROGRAM);
-            strands.sort_by_key(|strand| *strand != present);
-            for strand in strands {
-                let coroutine = match self.others.get_mut(&(node, strand)) {
+            let mut fibers: Vec<Fiber> = others.map(|(_, fiber)| *fiber).collect();
+            fibers.push(Fiber::PROGRAM);
+            fibers.sort_by_key(|fiber| *fiber != present);
+            for fiber in fibers {
+                let coroutine = match self.others.get_mut(&(node, fiber)) {
                     Some(other) => other,
                     None => &mut self.programs[index],
                 };
                 if coroutine.started() && !coroutine.done() {
-                    self.sim.cluster.with(|cluster| cluster.end(node, strand));
+                    self.sim.cluster.with(|cluster| cluster.end(node, fiber));
                     // The first unwind is the one that `start` passes on.
                     let _ = catch_unwind(AssertUnwindSafe(|| coroutine.resume(())));
                 }
@@ -297,10 +297,10 @@ impl Machine for Sim {
         }
     }
 
-    fn start_strands(
+    fn start_fibers(
         &self,
         receivers: &Receivers<'_>,
-        body: &(dyn Fn(NodeId, Strand) -> Strand + Sync),
+        body: &(dyn Fn(NodeId, Fiber) -> Fiber + Sync),
     ) -> Result<(), StartError> {
         self.settings
             .check()
@@ -319,15 +319,15 @@ impl Machine for Sim {
             .unwrap_or_else(|unwound| resume_unwind(unwound));
         Ok(())
     }
-    fn begin(&self, node: NodeId, strand: Strand) -> Result<(), StartError> {
+    fn begin(&self, node: NodeId, fiber: Fiber) -> Result<(), StartError> {
         let stack = DefaultStack::new(self.settings.stack_bytes)
             .map_err(|error| self.refuse("memory for a stack", error.to_string()))?;
         self.cluster
-            .with(|cluster| cluster.stacks.insert((node, strand), stack));
+            .with(|cluster| cluster.stacks.insert((node, fiber), stack));
         Ok(())
     }
 
-    fn hand_over(&self, node: NodeId, _me: Strand, to: Strand) {
+    fn hand_over(&self, node: NodeId, _me: Fiber, to: Fiber) {
         self.suspend(|cluster| cluster.hand_over(node, to));
     }
 }

@@ -9,16 +9,16 @@ use dhole_protocol::objects::{Bytes, ObjectsEvent, Refusal, Start};
 use super::op::Runs;
 use crate::error::Error;
 use crate::failure::{Failed, why};
-use crate::machine::Strand;
+use crate::machine::Fiber;
 use crate::node::Node;
 use crate::worker::{Failure, Worker};
 
-/// Runs the processes that have not begun, one after the other, as a strand that has just begun;
+/// Runs the processes that have not begun, one after the other, as a fiber that has just begun;
 /// who goes on then. `lend` lends each a worker.
 pub(crate) fn run_processes(
     node: &Node,
     mut lend: impl FnMut(&mut dyn FnMut(&mut Worker<'_>)),
-) -> Strand {
+) -> Fiber {
     let mut next = node.monitor.lock().split().1.turns.take_begins();
     while let Some(start) = next {
         lend(&mut |w| w.run_process(&start));
@@ -27,10 +27,10 @@ pub(crate) fn run_processes(
         let ended = state.ended().is_some();
         next = match state.turns.after_end(ended) {
             Ok(start) => Some(start),
-            Err(strand) => return strand,
+            Err(fiber) => return fiber,
         };
     }
-    Strand::PROGRAM
+    Fiber::PROGRAM
 }
 
 impl Worker<'_> {

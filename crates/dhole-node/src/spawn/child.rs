@@ -321,7 +321,7 @@ impl Worker<'_> {
         what: &'static str,
         site: CallSite,
     ) -> Result<(), SyncError> {
-        match self.link.strand == crate::machine::Strand::PROGRAM {
+        match self.link.fiber == crate::machine::Fiber::PROGRAM {
             true => Ok(()),
             false => Err(SyncError::InProcess {
                 what,

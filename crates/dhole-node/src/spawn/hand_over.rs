@@ -7,7 +7,7 @@ use dhole_protocol::{Event, Message, News};
 
 use super::turns::{Next, Parked};
 use crate::error::RunEnded;
-use crate::machine::Strand;
+use crate::machine::Fiber;
 use crate::node::{Ended, State, Step};
 use crate::worker::{Failure, Link};
 
@@ -59,14 +59,14 @@ impl Link<'_> {
         };
         let (machine, id) = (self.machine, self.node.id);
         let to = match next {
-            Next::Parked(strand) => strand,
-            Next::New(strand) => {
+            Next::Parked(fiber) => fiber,
+            Next::New(fiber) => {
                 call.unlock();
-                if let Err(cause) = machine.begin(id, strand) {
+                if let Err(cause) = machine.begin(id, fiber) {
                     self.not_begun(call, cause.to_string())?;
                     return Ok(true);
                 }
-                strand
+                fiber
             }
         };
         self.hand_over(call, to);
@@ -74,8 +74,8 @@ impl Link<'_> {
         Ok(true)
     }
 
-    fn hand_over(&self, call: &mut MonitorCall<'_, State>, to: Strand) {
-        let me = self.strand;
+    fn hand_over(&self, call: &mut MonitorCall<'_, State>, to: Fiber) {
+        let me = self.fiber;
         let state = call.split().1;
         let awaited = state.here.awaited.take();
         let over = state.not_done();
@@ -96,19 +96,19 @@ impl Link<'_> {
         call.give_turn(|| machine.hand_over(id, me, to));
     }
 
-    /// This strand has the turn again.
+    /// This fiber has the turn again.
     fn go_on(&self, call: &mut MonitorCall<'_, State>) -> Result<(), Box<Failure>> {
         let state = call.split().1;
-        if state.turns.has_held() && self.strand == Strand::PROGRAM && state.ended().is_none() {
+        if state.turns.has_held() && self.fiber == Fiber::PROGRAM && state.ended().is_none() {
             // Whoever had the turn may have written meanwhile.
             let ended = self.local(call, Some(Event::EndInterval));
             if ended.is_err() {
-                call.split().1.turns.unpark(self.strand);
+                call.split().1.turns.unpark(self.fiber);
                 return ended;
             }
         }
         let state = call.split().1;
-        let Some(parked) = state.turns.unpark(self.strand) else {
+        let Some(parked) = state.turns.unpark(self.fiber) else {
             return Ok(());
         };
         let held = match parked.at_barrier {
@@ -238,12 +238,12 @@ impl Link<'_> {
     pub(crate) fn end_others(&self, call: &mut MonitorCall<'_, State>, why: RunEnded) {
         loop {
             let state = call.split().1;
-            let Some(strand) = state.turns.any_parked() else {
+            let Some(fiber) = state.turns.any_parked() else {
                 return;
             };
             state.end(Ended::Elsewhere(why.clone()));
-            self.hand_over(call, strand);
-            call.split().1.turns.unpark(self.strand);
+            self.hand_over(call, fiber);
+            call.split().1.turns.unpark(self.fiber);
         }
     }
 }

@@ -6,19 +6,19 @@ use dhole_model::NodeId;
 use dhole_protocol::objects::{MOST_BEGUN, MOST_CALLS, Start};
 use dhole_protocol::{Message, Unbegun, Waiter, most_early};
 
-use crate::machine::Strand;
+use crate::machine::Fiber;
 
 /// Who waits for the turn on a node, and for what.
 #[derive(Default)]
 pub(crate) struct Turns {
-    /// How many strands the node has had beside the program's.
+    /// How many fibers the node has had beside the program's.
     made: u32,
-    parked: BTreeMap<Strand, Parked>,
+    parked: BTreeMap<Fiber, Parked>,
     /// Those of them that can go on, the longest waiting first.
-    ready: VecDeque<Strand>,
+    ready: VecDeque<Fiber>,
     /// Processes that have not begun.
     queue: VecDeque<Start>,
-    /// What the strand runs that begins now.
+    /// What the fiber runs that begins now.
     begins: Option<Start>,
     /// What would end the program's wait at a barrier, until it has the turn.
     held: Vec<(NodeId, Message, Vec<u8>)>,
@@ -30,7 +30,7 @@ pub(crate) struct Turns {
     under_way: BTreeMap<u64, NodeId>,
 }
 
-/// A strand that has given the turn away.
+/// A fiber that has given the turn away.
 pub(super) struct Parked {
     /// Its wait, until that is over.
     pub wait: Option<Waiter>,
@@ -43,9 +43,9 @@ pub(super) struct Parked {
 /// Who goes on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Next {
-    Parked(Strand),
-    /// A process that has not begun, on a strand that is new.
-    New(Strand),
+    Parked(Fiber),
+    /// A process that has not begun, on a fiber that is new.
+    New(Fiber),
 }
 
 impl Turns {
@@ -92,52 +92,52 @@ impl Turns {
     }
 
     pub(super) fn next(&mut self) -> Option<Next> {
-        if let Some(strand) = self.ready.pop_front() {
-            return Some(Next::Parked(strand));
+        if let Some(fiber) = self.ready.pop_front() {
+            return Some(Next::Parked(fiber));
         }
         if !self.can_go_on() {
             return None;
         }
         self.begins = self.queue.pop_front();
         self.made += 1;
-        Some(Next::New(Strand(self.made)))
+        Some(Next::New(Fiber(self.made)))
     }
 
-    /// What the strand runs that has just begun, or has come to the end of what it ran.
+    /// What the fiber runs that has just begun, or has come to the end of what it ran.
     pub(super) fn take_begins(&mut self) -> Option<Start> {
         self.begins.take()
     }
 
-    /// What a strand runs next that has come to the end of a process; else who goes on: the
+    /// What a fiber runs next that has come to the end of a process; else who goes on: the
     /// program if nobody can, for it waits as long as others live.
-    pub(super) fn after_end(&mut self, ended: bool) -> Result<Start, Strand> {
+    pub(super) fn after_end(&mut self, ended: bool) -> Result<Start, Fiber> {
         if ended {
-            return Err(self.any_parked().unwrap_or(Strand::PROGRAM));
+            return Err(self.any_parked().unwrap_or(Fiber::PROGRAM));
         }
-        if let Some(strand) = self.ready.pop_front() {
-            return Err(strand);
+        if let Some(fiber) = self.ready.pop_front() {
+            return Err(fiber);
         }
         match self.can_go_on() {
-            true => self.queue.pop_front().ok_or(Strand::PROGRAM),
-            false => Err(Strand::PROGRAM),
+            true => self.queue.pop_front().ok_or(Fiber::PROGRAM),
+            false => Err(Fiber::PROGRAM),
         }
     }
 
-    pub(super) fn park(&mut self, strand: Strand, parked: Parked) {
+    pub(super) fn park(&mut self, fiber: Fiber, parked: Parked) {
         if parked.wait.is_none() {
-            self.ready.push_back(strand);
+            self.ready.push_back(fiber);
         }
-        self.parked.insert(strand, parked);
+        self.parked.insert(fiber, parked);
     }
 
-    /// The strand has the turn again.
-    pub(super) fn unpark(&mut self, strand: Strand) -> Option<Parked> {
-        self.ready.retain(|ready| *ready != strand);
-        self.parked.remove(&strand)
+    /// The fiber has the turn again.
+    pub(super) fn unpark(&mut self, fiber: Fiber) -> Option<Parked> {
+        self.ready.retain(|ready| *ready != fiber);
+        self.parked.remove(&fiber)
     }
 
     /// Whoever has given the turn away.
-    pub(super) fn any_parked(&self) -> Option<Strand> {
+    pub(super) fn any_parked(&self) -> Option<Fiber> {
         self.parked.keys().next_back().copied()
     }
 
@@ -145,9 +145,9 @@ impl Turns {
     pub fn finished(&mut self, call: u64) -> Option<Waiter> {
         self.under_way.remove(&call);
         let mut parked = self.parked.iter_mut();
-        let (strand, parked) = parked.find(|(_, parked)| parked.awaited == Some(call))?;
+        let (fiber, parked) = parked.find(|(_, parked)| parked.awaited == Some(call))?;
         parked.awaited = None;
-        self.ready.push_back(*strand);
+        self.ready.push_back(*fiber);
         self.stirred = true;
         parked.wait.take()
     }
@@ -169,7 +169,7 @@ impl Turns {
     /// Whether the program waits at a barrier or in a collective, without the turn.
     #[inline]
     pub fn program_is_at_barrier(&self) -> bool {
-        let program = self.parked.get(&Strand::PROGRAM);
+        let program = self.parked.get(&Fiber::PROGRAM);
         program.is_some_and(|program| program.at_barrier && program.wait.is_some())
     }
 
@@ -198,8 +198,8 @@ impl Turns {
             return false;
         }
         self.held.push((from, message, payload.to_vec()));
-        if !self.ready.contains(&Strand::PROGRAM) {
-            self.ready.push_back(Strand::PROGRAM);
+        if !self.ready.contains(&Fiber::PROGRAM) {
+            self.ready.push_back(Fiber::PROGRAM);
         }
         self.stirred = true;
         true
@@ -213,17 +213,17 @@ impl Turns {
 
     /// The wait of the program at a barrier, for whoever takes what is kept in its place.
     pub(super) fn take_wait_of_program(&mut self) -> Option<Waiter> {
-        self.ready.retain(|ready| *ready != Strand::PROGRAM);
-        self.parked.get_mut(&Strand::PROGRAM)?.wait.take()
+        self.ready.retain(|ready| *ready != Fiber::PROGRAM);
+        self.parked.get_mut(&Fiber::PROGRAM)?.wait.take()
     }
 
     /// Whether that wait is over: then the program can go on.
     pub(super) fn program_waits(&mut self, wait: Option<Waiter>) {
         if wait.is_none() {
-            self.ready.push_back(Strand::PROGRAM);
+            self.ready.push_back(Fiber::PROGRAM);
             self.stirred = true;
         }
-        if let Some(program) = self.parked.get_mut(&Strand::PROGRAM) {
+        if let Some(program) = self.parked.get_mut(&Fiber::PROGRAM) {
             program.wait = wait;
         }
     }

@@ -11,17 +11,17 @@ use std::thread::Scope;
 
 use dhole_model::NodeId;
 
-use crate::machine::{StartError, Strand};
+use crate::machine::{Fiber, StartError};
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Which of a node's strands goes on.
+/// Which of a node's fibers goes on.
 #[expect(clippy::disallowed_types, reason = "as above")]
 pub(crate) struct Turn {
     /// Which, and whether it has unwound and given the turn to nobody.
-    has: Mutex<(Strand, bool)>,
+    has: Mutex<(Fiber, bool)>,
     changed: Condvar,
 }
 
@@ -29,13 +29,13 @@ impl Turn {
     #[expect(clippy::disallowed_types, reason = "as above")]
     pub fn new() -> Turn {
         Turn {
-            has: Mutex::new((Strand::PROGRAM, false)),
+            has: Mutex::new((Fiber::PROGRAM, false)),
             changed: Condvar::new(),
         }
     }
 
-    /// Lets another strand go on.
-    pub fn give(&self, to: Strand) {
+    /// Lets another fiber go on.
+    pub fn give(&self, to: Fiber) {
         lock(&self.has).0 = to;
         self.changed.notify_all();
     }
@@ -51,7 +51,7 @@ impl Turn {
     ///
     /// # Panics
     /// When the turn is [lost](Turn::lose), and has come to this one.
-    pub fn wait(&self, me: Strand) {
+    pub fn wait(&self, me: Fiber) {
         let mut has = lock(&self.has);
         while has.0 != me {
             if has.1 {
@@ -68,7 +68,7 @@ impl Turn {
 /// A thread that is wanted.
 pub(crate) struct Wanted {
     node: NodeId,
-    strand: Strand,
+    fiber: Fiber,
     made: SyncSender<Result<(), String>>,
 }
 
@@ -97,13 +97,13 @@ impl Maker {
         scope: &'scope Scope<'scope, '_>,
         wanted: Receiver<Wanted>,
         stack_bytes: usize,
-        run: impl Fn(NodeId, Strand) + Copy + Send + 'scope,
+        run: impl Fn(NodeId, Fiber) + Copy + Send + 'scope,
     ) {
-        for Wanted { node, strand, made } in wanted {
+        for Wanted { node, fiber, made } in wanted {
             let thread = std::thread::Builder::new()
-                .name(format!("dhole-{}.{}", node.index(), strand.0))
+                .name(format!("dhole-{}.{}", node.index(), fiber.0))
                 .stack_size(stack_bytes);
-            let spawned = thread.spawn_scoped(scope, move || run(node, strand));
+            let spawned = thread.spawn_scoped(scope, move || run(node, fiber));
             // Whoever wanted it waits for the answer.
             let _ = made.send(spawned.map(drop).map_err(|cause| cause.to_string()));
         }
@@ -113,11 +113,11 @@ impl Maker {
     pub fn want(
         &self,
         node: NodeId,
-        strand: Strand,
+        fiber: Fiber,
         (machine, nodes): (&'static str, usize),
     ) -> Result<(), StartError> {
         let (made, answer) = sync_channel(1);
-        let wanted = Wanted { node, strand, made };
+        let wanted = Wanted { node, fiber, made };
         let sender = lock(&self.0).clone();
         let asked = sender.is_some_and(|sender| sender.send(wanted).is_ok());
         let answer = match asked {
