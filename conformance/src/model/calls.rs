@@ -503,7 +503,7 @@ impl Node {
             self.calls.learnt = true;
             machine.forget_up_to(self.protocol.seen_by_all());
             let news = machine.unlearned(self.protocol.seen());
-            if news.is_some() || !self.protocol.is_quiet() {
+            if news.is_some() || !self.protocol.is_quiescent() {
                 self.phase = Phase::Call(Presence::Exclusive, Some(Wait::Learning));
                 return self.step(Event::Learn(news), &[], around);
             }

@@ -132,7 +132,7 @@ impl Node {
             Some(Op::Pause) => ((Exclusive, None), None),
             // As the engine does: where there is nothing to end, nothing is ended.
             Some(op) if op.uses_counter() => {
-                let quiet = self.protocol.is_quiet();
+                let quiet = self.protocol.is_quiescent();
                 ((Exclusive, None), (!quiet).then_some(Event::EndInterval))
             }
             None => (wait_at(BarrierId::End(self.passed)), Some(Event::Finish)),

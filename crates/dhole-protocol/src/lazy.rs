@@ -8,10 +8,10 @@
 //! one keeps its copy.
 
 mod aggregation;
-mod alone;
+mod exclusive;
 mod heard;
 mod owned;
-mod quiet;
+mod quiescence;
 mod twins;
 
 use std::collections::VecDeque;
@@ -41,7 +41,7 @@ use crate::{
     Flushed, FlushedAt, Interval, Message, News, Pushed, Sent, SentList, Wanted, WantedList,
 };
 use aggregation::{SpareLists, Want};
-use alone::Ahead;
+use exclusive::Ahead;
 
 pub use aggregation::MOST_BESIDE;
 pub use owned::MOST_ALONG;
@@ -229,8 +229,8 @@ impl Lazy {
             return;
         }
         let tells = self.races.is_looking() || self.compares;
-        if !tells && object.is_alone(self.me) {
-            return self.write_alone(oid, out);
+        if !tells && object.is_only_at(self.me) {
+            return self.write_exclusive(oid, out);
         }
         object.dirty = true;
         object.pre_image = object.served;

@@ -312,7 +312,7 @@ impl<'id> Worker<'id> {
         f: impl FnOnce(&Link<'id>, &mut MonitorCall<'_, State>) -> Result<Done<R>, Box<Failure>>,
     ) -> Result<R, ObjectError> {
         let called = self.exclusive(wanted.site, |link, call| {
-            if !call.split().1.is_quiet() {
+            if !call.split().1.is_quiescent() {
                 link.local(call, Some(Event::EndInterval))?;
             }
             let outcome = f(link, call)?;
@@ -348,8 +348,8 @@ impl State {
 
     /// Whether there is nothing to be done here before an operation, or after one that tells
     /// nothing.
-    pub(super) fn is_quiet(&self) -> bool {
-        self.ended().is_none() && self.protocol.is_quiet()
+    pub(super) fn is_quiescent(&self) -> bool {
+        self.ended().is_none() && self.protocol.is_quiescent()
     }
 }
 
@@ -392,7 +392,7 @@ impl Link<'_> {
         if !state.here.machine.take_acquire_due() {
             return Ok(());
         }
-        if !state.here.machine.has_heard(state.protocol.seen()) && state.is_quiet() {
+        if !state.here.machine.has_heard(state.protocol.seen()) && state.is_quiescent() {
             return Ok(());
         }
         state
@@ -400,7 +400,7 @@ impl Link<'_> {
             .machine
             .forget_up_to(state.protocol.seen_by_all());
         let news = state.here.machine.unlearned(state.protocol.seen());
-        if news.is_none() && state.is_quiet() {
+        if news.is_none() && state.is_quiescent() {
             return Ok(());
         }
         if state.membership.cut().is_err() {

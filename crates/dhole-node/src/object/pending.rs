@@ -98,7 +98,7 @@ impl Worker<'_> {
         }
         let mut node = link.node.monitor.lock();
         let state = node.split().1;
-        let quiet = state.is_quiet() && !state.here.machine.is_acquire_due();
+        let quiet = state.is_quiescent() && !state.here.machine.is_acquire_due();
         quiet.then(|| f(&mut state.here))
     }
 }

@@ -138,7 +138,7 @@ impl Protocol {
         say: &mut dyn FnMut(NodeId, BarrierRound),
     ) -> Option<bool> {
         let simple = self.begins_with_rounds()
-            && self.lazy.is_quiet()
+            && self.lazy.is_quiescent()
             && !self.has_news()
             && !self.lazy.races.is_asking()
             && self.collectives.is_idle()
@@ -202,7 +202,7 @@ impl Protocol {
         }
         let waits = self.barrier.is_in_rounds();
         let simple = match self.barrier.end_of_rounds_after(said) {
-            Some(news) => !news && self.lazy.is_quiet() && !self.lazy.races.is_asking(),
+            Some(news) => !news && self.lazy.is_quiescent() && !self.lazy.races.is_asking(),
             None => waits || !self.barrier.is_waiting(),
         };
         if !simple || self.barrier.check_round(from, said, false).is_err() {

@@ -65,8 +65,8 @@ impl Protocol {
     /// Whether an operation neither ends an interval here nor, if it tells nothing, changes what is
     /// kept: then none of that need be looked at.
     #[inline]
-    pub fn is_quiet(&self) -> bool {
-        self.lazy.is_quiet()
+    pub fn is_quiescent(&self) -> bool {
+        self.lazy.is_quiescent()
     }
 
     /// Whether the worker is in a wait that may be set aside, so that another process of this node

@@ -23,7 +23,7 @@ mod keeping;
 mod misses;
 mod owned;
 mod pack;
-mod quiet;
+mod quiescence;
 mod races;
 mod races_at_home;
 mod read_miss;

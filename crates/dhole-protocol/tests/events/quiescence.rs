@@ -4,26 +4,26 @@ use crate::pack::{OBJECT, Pack, allocated_under, from, miss, miss_under, n};
 use dhole_model::{Coherence, OidRange};
 use dhole_protocol::{Event, WorkerIs};
 
-/// What is quiet stays as it is at the end of an interval, and when nothing is learnt.
-fn is_quiet(pack: &mut Pack, node: usize) -> bool {
-    let quiet = pack.nodes[node].is_quiet();
-    if quiet {
+/// What is quiescent stays as it is at the end of an interval, and when nothing is learnt.
+fn is_quiescent(pack: &mut Pack, node: usize) -> bool {
+    let quiescent = pack.nodes[node].is_quiescent();
+    if quiescent {
         let before = pack.nodes[node].clone();
         assert_eq!(pack.local(node, Event::EndInterval), []);
         pack.local(node, Event::Learn(None));
         assert_eq!(pack.nodes[node], before);
     }
-    quiet
+    quiescent
 }
 
 #[test]
 fn what_was_written_is_told_before_an_operation() {
     let mut pack = Pack::with_object(2);
-    assert!(is_quiet(&mut pack, 0) && is_quiet(&mut pack, 1));
+    assert!(is_quiescent(&mut pack, 0) && is_quiescent(&mut pack, 1));
     pack.write(0, OBJECT);
-    assert!(!is_quiet(&mut pack, 0));
+    assert!(!is_quiescent(&mut pack, 0));
     pack.local(0, Event::EndInterval);
-    assert!(is_quiet(&mut pack, 0));
+    assert!(is_quiescent(&mut pack, 0));
 }
 
 #[test]
@@ -31,13 +31,13 @@ fn a_copy_of_what_is_at_home_elsewhere_is_dropped_after_an_operation_and_its_wri
     let mut pack = Pack::new(2);
     pack.local(0, allocated_under(OidRange::one(OBJECT), Coherence::Home));
     pack.run(1, miss_under(OBJECT, 0, Coherence::Home));
-    assert!(!is_quiet(&mut pack, 1));
+    assert!(!is_quiescent(&mut pack, 1));
     pack.local(1, Event::Learn(None));
-    assert!(is_quiet(&mut pack, 1));
+    assert!(is_quiescent(&mut pack, 1));
     pack.run(1, miss_under(OBJECT, 0, Coherence::Home));
     pack.write(1, OBJECT);
     assert!(pack.nodes[1].has_unflushed());
-    assert!(!is_quiet(&mut pack, 1));
+    assert!(!is_quiescent(&mut pack, 1));
 }
 
 #[test]
@@ -53,5 +53,5 @@ fn who_waits_for_a_call_is_answered() {
     pack.nodes[0]
         .step(request, WorkerIs::Computing, &mut out)
         .expect("a request");
-    assert!(!is_quiet(&mut pack, 0), "{} waits", n(1));
+    assert!(!is_quiescent(&mut pack, 0), "{} waits", n(1));
 }

@@ -1,4 +1,4 @@
-//! Whether there is anything to be done when the worker synchronises.
+//! Quiescence: whether there is anything to be done when the worker synchronises.
 
 use super::Lazy;
 
@@ -25,7 +25,7 @@ impl Lazy {
     /// nothing was written since the last interval, nothing is kept that an acquire drops, and
     /// nobody waits for a call.
     #[inline]
-    pub fn is_quiet(&self) -> bool {
+    pub fn is_quiescent(&self) -> bool {
         let written = !self.dirty.is_empty()
             || self.arrays.is_dirty()
             || self.treadmarks.is_writable()

@@ -24,7 +24,7 @@ pub(super) struct Ahead {
 impl ObjectState {
     /// Whether nobody but `me` has what `me` wrote last, which was announced. Where that is so the
     /// object is not being written, or is exclusive.
-    pub(super) fn is_alone(&self, me: NodeId) -> bool {
+    pub(super) fn is_only_at(&self, me: NodeId) -> bool {
         self.is_valid() && self.last_written_by(me) && !self.served
     }
 }
@@ -43,7 +43,7 @@ impl Lazy {
     /// The worker writes an object that nobody else has, and nobody has to be told. It stays
     /// writable, and so do those behind it of which the same is true, if it follows on what was
     /// written before.
-    pub(super) fn write_alone(&mut self, oid: Oid, out: &mut Commands) {
+    pub(super) fn write_exclusive(&mut self, oid: Oid, out: &mut Commands) {
         let me = self.me;
         let follows = oid == self.ahead.next;
         let most = if follows { 2 * self.ahead.made } else { 1 };
@@ -56,7 +56,7 @@ impl Lazy {
         let mut made = 0;
         self.objects.for_each(&[range], |at, object| {
             let follows = at.0 - oid.0 == u64::from(made);
-            if follows && object.is_alone(me) && !object.exclusive {
+            if follows && object.is_only_at(me) && !object.exclusive {
                 made += 1;
                 object.exclusive = true;
                 let (oid, pre_image) = (at, false);
