@@ -20,8 +20,8 @@ use crate::arrays_update::{ElementInbox, ElementReaders};
 use crate::command::{Command, Commands, Freed, ProtocolError, WorkerIs};
 use crate::message::Message;
 use crate::object_table::ObjectState;
+use crate::pending_fetches::{Asked, PendingFetches, Wants};
 use crate::races::{self, RaceFinder, SiteId};
-use crate::round::{Asked, Round, Wants};
 
 /// One node's part of the protocols for arrays.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -38,7 +38,7 @@ pub(crate) struct Arrays {
     pub(crate) freed: IdSet,
     /// Requests for dirty elements; at most one from each other node.
     deferred: VecDeque<Request>,
-    pub(crate) round: Round<WantedElements>,
+    pub(crate) fetches: PendingFetches<WantedElements>,
     /// What the round under way asked for and was freed.
     pub(crate) gone: Option<Freed>,
     /// Who reads what is written here under the update protocol.
@@ -76,7 +76,7 @@ impl Arrays {
             freeing: Vec::new(),
             freed: IdSet::default(),
             deferred: VecDeque::new(),
-            round: Round::new(),
+            fetches: PendingFetches::new(),
             gone: None,
             readers: ElementReaders::default(),
             inbox: ElementInbox::default(),
@@ -163,7 +163,7 @@ impl Arrays {
 
     fn read(&mut self, misses: &[UnreadElements], out: &mut Commands) -> u64 {
         let mut seen = 0;
-        self.round.begin();
+        self.fetches.begin();
         self.home.keeping.asks();
         for miss in misses {
             let Elements {
@@ -180,9 +180,9 @@ impl Arrays {
             seen = seen.max(self.take_pushed(elements, miss.creator, out));
             self.want(elements, miss.creator, zero_ok, out);
         }
-        self.round
+        self.fetches
             .ask(|to, round, asked| out.push(fetch(to, round, asked)));
-        if self.round.is_over() {
+        if self.fetches.is_over() {
             out.push(Command::Done);
         }
         seen
@@ -217,7 +217,7 @@ impl Arrays {
         wanted.extend(last);
         wanted
             .into_iter()
-            .for_each(|w| self.round.want(w.need.node, w));
+            .for_each(|w| self.fetches.want(w.need.node, w));
     }
 
     /// All of these elements are written, whatever they were before.
@@ -426,7 +426,7 @@ impl Arrays {
         (sent, keep): (&[SentElements], bool),
         out: &mut Commands,
     ) -> Result<u64, ProtocolError> {
-        let Some(wanted) = self.round.question(from, round)? else {
+        let Some(wanted) = self.fetches.question(from, round)? else {
             return Ok(0);
         };
         let fits = |(sent, (_, wanted)): (&SentElements, &(NodeId, WantedElements))| {
@@ -455,9 +455,9 @@ impl Arrays {
 
     /// A question of the round was answered.
     pub(crate) fn answered(&mut self, from: NodeId, out: &mut Commands) {
-        self.round
+        self.fetches
             .answered(from, |to, round, wanted| out.push(fetch(to, round, wanted)));
-        if self.round.is_over() {
+        if self.fetches.is_over() {
             let gone = self.gone.take();
             out.push(gone.map_or(Command::Done, Command::Gone));
         }

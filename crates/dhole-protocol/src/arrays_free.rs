@@ -96,7 +96,7 @@ impl Arrays {
         array: Oid,
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
-        let Some(wanted) = self.round.question(from, round)? else {
+        let Some(wanted) = self.fetches.question(from, round)? else {
             return Ok(());
         };
         if !wanted

@@ -174,8 +174,8 @@ impl Lazy {
         elements: &SmallVec<[Elements; 1]>,
         out: &mut Commands,
     ) {
-        let Arrays { round, home, .. } = &mut self.arrays;
-        let awaited = |part: Elements| round.awaits(|wanted| wanted.elements.meets(part));
+        let Arrays { fetches, home, .. } = &mut self.arrays;
+        let awaited = |part: Elements| fetches.awaits(|wanted| wanted.elements.meets(part));
         for part in home.keeping.outdated(elements, awaited) {
             home.cache(part);
         }

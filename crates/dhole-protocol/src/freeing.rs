@@ -161,7 +161,7 @@ impl Lazy {
         by: Option<NodeId>,
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
-        let Some(wanted) = self.round.question(from, round)? else {
+        let Some(wanted) = self.fetches.question(from, round)? else {
             return Ok(());
         };
         if !wanted

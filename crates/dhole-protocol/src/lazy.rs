@@ -32,9 +32,9 @@ use crate::home::{Flush, Home};
 use crate::interval_log::{IntervalLog, LogLimits};
 use crate::object_table::ObjectTable;
 use crate::page_command::PageEvent;
+use crate::pending_fetches::PendingFetches;
 use crate::races::{Changed, RaceFinder, Races, SiteId};
 use crate::reduction::{Bases, Record};
-use crate::round::Round;
 use crate::treadmarks::TreadMarks;
 use crate::update::{Inbox, MOST_KEPT_BYTES};
 use crate::{
@@ -76,7 +76,7 @@ pub(crate) struct Lazy {
     /// Requests for dirty objects; at most one from each other node, which waits for it.
     deferred: VecDeque<Request>,
     /// What the worker waits for, and from whom.
-    pub(crate) round: Round<Want>,
+    pub(crate) fetches: PendingFetches<Want>,
     /// What lies on the page of the object that is missed next.
     beside: Vec<Oid>,
     spare: SpareLists,
@@ -124,7 +124,7 @@ impl Lazy {
             bases: Bases::new(nodes, limits.reach),
             collector: Collector::new(me, nodes),
             deferred: VecDeque::new(),
-            round: Round::new(),
+            fetches: PendingFetches::new(),
             beside: Vec::new(),
             spare: SpareLists::default(),
             compares: false,
@@ -166,7 +166,7 @@ impl Lazy {
             self.beside.clear();
             return Err(freed);
         }
-        self.round.begin();
+        self.fetches.begin();
         self.home.asks();
         for &Unread {
             oid,
@@ -199,15 +199,15 @@ impl Lazy {
                 "{oid}: a node's own last write is never invalid here"
             );
             let (beside, wanted) = (false, Wanted { oid, need });
-            self.round.want(need.node, Want { beside, wanted });
+            self.fetches.want(need.node, Want { beside, wanted });
         }
         self.aggregate(misses.first().map_or(Oid(0), |miss| miss.oid));
-        let Lazy { round, spare, .. } = self;
-        round.ask(|to, number, asked| {
+        let Lazy { fetches, spare, .. } = self;
+        fetches.ask(|to, number, asked| {
             let (wanted, beside) = spare.question(asked);
             fx.fetch(to, number, wanted, beside);
         });
-        if self.round.is_over() {
+        if self.fetches.is_over() {
             fx.done();
         }
         Ok(())
@@ -401,7 +401,7 @@ impl Lazy {
         objects: &SmallVec<[Oid; 1]>,
         out: &mut Commands,
     ) {
-        let awaited = |oid| self.round.awaits(|want| want.wanted.oid == oid);
+        let awaited = |oid| self.fetches.awaits(|want| want.wanted.oid == oid);
         self.home.outdated((from, number), objects, awaited, out);
     }
 
@@ -708,7 +708,7 @@ impl Lazy {
         (sent, keep): (SentList, bool),
         fx: &mut impl Effects,
     ) -> Result<(), ProtocolError> {
-        let Some(asked) = self.round.question(from, round)? else {
+        let Some(asked) = self.fetches.question(from, round)? else {
             return Ok(());
         };
         let bad = |what| ProtocolError::BadMessage { from, what };
@@ -740,12 +740,12 @@ impl Lazy {
 
     /// A question of the round was answered.
     pub(crate) fn answered(&mut self, from: NodeId, fx: &mut impl Effects) {
-        let Lazy { round, spare, .. } = self;
-        round.answered(from, |to, number, asked| {
+        let Lazy { fetches, spare, .. } = self;
+        fetches.answered(from, |to, number, asked| {
             let (wanted, beside) = spare.question(asked);
             fx.fetch(to, number, wanted, beside);
         });
-        if self.round.is_over() {
+        if self.fetches.is_over() {
             match self.gone.take() {
                 None => fx.done(),
                 Some(gone) => fx.commands().push(Command::Gone(gone)),

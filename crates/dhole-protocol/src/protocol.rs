@@ -364,8 +364,8 @@ impl Protocol {
 
     /// The nodes whose answers the worker waits for, for objects or elements.
     pub fn asked(&self) -> impl Iterator<Item = NodeId> {
-        let objects = self.lazy.round.asked();
-        objects.chain(self.lazy.arrays.round.asked())
+        let objects = self.lazy.fetches.asked();
+        objects.chain(self.lazy.arrays.fetches.asked())
     }
 
     /// An object came along with its owner that this node may have met for the first time: it was

@@ -8,7 +8,7 @@
 use dhole_model::{Coherence, Oid};
 
 use super::Lazy;
-use crate::round::Asked;
+use crate::pending_fetches::Asked;
 use crate::{Sent, SentList, Wanted, WantedList};
 
 /// The most objects that are asked for because they lie beside one that is missed.
@@ -35,11 +35,11 @@ impl Lazy {
         let Lazy {
             me,
             objects,
-            round,
+            fetches,
             beside,
             ..
         } = self;
-        if round.is_over() {
+        if fetches.is_over() {
             // Nobody need be asked for what is missed.
             beside.clear();
         }
@@ -51,7 +51,7 @@ impl Lazy {
                 let need = object.known(node);
                 let wanted = Wanted { oid, need };
                 let beside = true;
-                round.want(node, Want { beside, wanted });
+                fetches.want(node, Want { beside, wanted });
             }
         }
     }

@@ -5,7 +5,7 @@ use dhole_model::{Elements, NodeId, OidRange, PageRange, VectorTime, Version};
 use crate::barrier::rounds;
 use crate::objects::MOST_BEGUN;
 use crate::page_command::PagesOf;
-use crate::round::MOST_WANTED;
+use crate::pending_fetches::MOST_WANTED;
 use crate::stall::Stall;
 use crate::{FlushedAt, Interval, Message, News, Sent, Waiter, Wanted};
 

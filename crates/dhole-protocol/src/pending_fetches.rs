@@ -1,4 +1,4 @@
-//! What the worker waits for: one question to each node that has some of it, all asked at once.
+//! The fetches that the worker waits for: one question to each node that has some of it, all asked at once.
 
 use dhole_model::NodeId;
 use smallvec::SmallVec;
@@ -14,7 +14,7 @@ pub(crate) type Wants<W> = SmallVec<[W; 1]>;
 
 /// A round of questions. Each question has a number of its own, so each reply counts once.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct Round<W> {
+pub(crate) struct PendingFetches<W> {
     /// The number of the last question.
     number: u32,
     /// What has yet to come and from whom, in order of the nodes.
@@ -30,9 +30,9 @@ struct Question {
     wants: usize,
 }
 
-impl<W: Copy + Ord> Round<W> {
-    pub fn new() -> Round<W> {
-        Round {
+impl<W: Copy + Ord> PendingFetches<W> {
+    pub fn new() -> PendingFetches<W> {
+        PendingFetches {
             number: 0,
             awaited: Vec::new(),
             open: Vec::new(),
@@ -50,7 +50,7 @@ impl<W: Copy + Ord> Round<W> {
         self.open.clear();
     }
 
-    /// Adds to a round before it is [asked](Round::ask).
+    /// Adds to a round before it is [asked](PendingFetches::ask).
     pub fn want(&mut self, from: NodeId, what: W) {
         self.awaited.push((from, what));
     }
@@ -146,9 +146,9 @@ pub(crate) type Asked<'a, W> = &'a [(NodeId, W)];
 mod tests {
     use super::*;
 
-    fn asked(round: &mut Round<u32>) -> Vec<(u16, u32, Vec<u32>)> {
+    fn asked(fetches: &mut PendingFetches<u32>) -> Vec<(u16, u32, Vec<u32>)> {
         let mut asked = Vec::new();
-        round.ask(|to, number, wants| {
+        fetches.ask(|to, number, wants| {
             let wants = wants.iter().map(|(_, what)| *what).collect();
             asked.push((to.0, number, wants))
         });
@@ -157,39 +157,39 @@ mod tests {
 
     #[test]
     fn each_node_is_asked_once_for_all_that_it_has() {
-        let mut round = Round::new();
+        let mut fetches = PendingFetches::new();
         for (node, what) in [(2, 7), (1, 5), (2, 6), (1, 5)] {
-            round.want(NodeId(node), what);
+            fetches.want(NodeId(node), what);
         }
-        assert_eq!(asked(&mut round), [(1, 1, vec![5]), (2, 2, vec![6, 7])]);
+        assert_eq!(asked(&mut fetches), [(1, 1, vec![5]), (2, 2, vec![6, 7])]);
         assert!(
-            round.question(NodeId(2), 1).is_err(),
+            fetches.question(NodeId(2), 1).is_err(),
             "node 1 was asked that"
         );
-        assert_eq!(round.question(NodeId(1), 3), Ok(None));
-        round.answered(NodeId(2), |_, _, _| panic!("nothing is left there"));
+        assert_eq!(fetches.question(NodeId(1), 3), Ok(None));
+        fetches.answered(NodeId(2), |_, _, _| panic!("nothing is left there"));
         assert_eq!(
-            round.question(NodeId(2), 2),
+            fetches.question(NodeId(2), 2),
             Ok(None),
             "a reply counts once"
         );
-        assert!(!round.is_over());
-        round.answered(NodeId(1), |_, _, _| panic!("nothing is left there"));
-        assert!(round.is_over());
+        assert!(!fetches.is_over());
+        fetches.answered(NodeId(1), |_, _, _| panic!("nothing is left there"));
+        assert!(fetches.is_over());
     }
 
     #[test]
     fn what_one_message_cannot_ask_for_is_asked_when_it_is_answered() {
-        let mut round = Round::new();
-        (0..2 * MOST_WANTED as u32 + 1).for_each(|what| round.want(NodeId(3), what));
-        assert_eq!(asked(&mut round)[0].2.len(), MOST_WANTED);
+        let mut fetches = PendingFetches::new();
+        (0..2 * MOST_WANTED as u32 + 1).for_each(|what| fetches.want(NodeId(3), what));
+        assert_eq!(asked(&mut fetches)[0].2.len(), MOST_WANTED);
         let mut more = Vec::new();
         for _ in 0..3 {
-            round.answered(NodeId(3), |_, number, wants| {
+            fetches.answered(NodeId(3), |_, number, wants| {
                 more.push((number, wants.len()))
             });
         }
         assert_eq!(more, [(2, MOST_WANTED), (3, 1)]);
-        assert!(round.is_over());
+        assert!(fetches.is_over());
     }
 }
