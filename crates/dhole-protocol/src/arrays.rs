@@ -164,7 +164,7 @@ impl Arrays {
     fn read(&mut self, misses: &[UnreadElements], out: &mut Commands) -> u64 {
         let mut seen = 0;
         self.fetches.begin();
-        self.home.keeping.asks();
+        self.home.retention.asks();
         for miss in misses {
             let Elements {
                 array,
@@ -440,7 +440,7 @@ impl Arrays {
             self.update(sent.elements, |_, state| state.hold(sent.version));
             match self.coherence(sent.elements.array) {
                 Some(Coherence::Home) => {
-                    if !(keep && self.home.keeping.keep(sent.elements)) {
+                    if !(keep && self.home.retention.keep(sent.elements)) {
                         self.home.cache(sent.elements);
                     }
                 }

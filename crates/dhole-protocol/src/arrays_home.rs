@@ -14,11 +14,11 @@ use smallvec::SmallVec;
 use crate::FlushedAt;
 use crate::array_command::{ArrayCommand, FlushedElements};
 use crate::arrays::{Arrays, initial};
-use crate::arrays_keeping::{ElementKeeping, acknowledge};
+use crate::arrays_retention::{ElementRetention, acknowledge};
 use crate::command::{Command, Commands, ProtocolError, WorkerIs};
+use crate::invalidation_acks::Then;
 use crate::lazy::Lazy;
 use crate::races::{self, RaceFinder, SiteId};
-use crate::telling::Then;
 
 /// One node's part of the protocol.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
@@ -29,7 +29,7 @@ pub(crate) struct ElementHome {
     pub tells: bool,
     /// Copies of elements whose home is elsewhere, but for those that are kept.
     cached: BTreeMap<Oid, RangeSet>,
-    pub keeping: ElementKeeping,
+    pub retention: ElementRetention,
     /// Counts the flushes.
     flush: u32,
     /// The homes that have not acknowledged it yet.
@@ -59,12 +59,12 @@ impl ElementHome {
         self.written
             .retain(|(elements, _)| !ids.contains(elements.array));
         ids.remove_from(&mut self.cached);
-        self.keeping.forget(ids);
+        self.retention.forget(ids);
     }
 
     /// Whether homes have yet to acknowledge a flush, or others to know of it.
     pub fn is_flushing(&self) -> bool {
-        !self.awaited.is_empty() || self.keeping.holds_own_flush()
+        !self.awaited.is_empty() || self.retention.holds_own_flush()
     }
 
     /// Whether an acquire drops copies.
@@ -125,7 +125,7 @@ impl Arrays {
         let then = Then::Acknowledge(from, number);
         let then = self
             .home
-            .keeping
+            .retention
             .changed(from, changed.into_iter(), then, out);
         acknowledge(then, out);
     }
@@ -181,7 +181,7 @@ impl Arrays {
         }
         let own = by_home.iter().filter(|(home, ..)| *home == self.me);
         let own = own.map(|(_, part, _)| *part);
-        self.home.keeping.changed(self.me, own, Then::GoOn, out);
+        self.home.retention.changed(self.me, own, Then::GoOn, out);
     }
 
     /// At home: another node flushes. While references of the worker may live, that waits.
@@ -269,7 +269,7 @@ impl Arrays {
         known.had_home |= before == Coherence::Home;
         self.readers.forget(array);
         self.inbox.forget(array, out);
-        self.home.keeping.switched(array.array);
+        self.home.retention.switched(array.array);
         let me = self.me;
         self.update(array, |part, state| {
             // A node that left the barrier before this one may have asked for the elements.

@@ -5,13 +5,13 @@
 //! list*. Before it releases, acquires or meets others, the list is flushed: the differences
 //! between copies and twins go home, in one message for each home, and are acknowledged once they
 //! are part of the object there. So whoever acquires later finds them at home. At an acquire all
-//! copies of objects at home elsewhere are dropped, but for those that are [kept](keeping). There
-//! are no write notices. What nobody else has had a copy of is not on the flush list of its home:
-//! it stays writable there.
+//! copies of objects at home elsewhere are dropped, but for those that are [retained](retention).
+//! There are no write notices. What nobody else has had a copy of is not on the flush list of its
+//! home: it stays writable there.
 //!
 //! Who is home is written in an object's version: `held().node` of every copy.
 
-mod keeping;
+mod retention;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -20,11 +20,11 @@ use dhole_model::{NodeId, Oid, VectorTime};
 use smallvec::SmallVec;
 
 use crate::command::{Command, Commands, ProtocolError, WorkerIs};
+use crate::invalidation_acks::Then;
 use crate::object_table::ObjectTable;
 use crate::races::{RaceFinder, SiteId};
-use crate::telling::Then;
 use crate::{Flushed, FlushedAt, Message};
-use keeping::Keeping;
+use retention::Retention;
 
 /// One node's part of the protocol.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
@@ -35,7 +35,7 @@ pub(crate) struct Home {
     pub tells: bool,
     /// Valid copies of objects whose home is elsewhere.
     cached: Vec<Oid>,
-    keeping: Keeping,
+    retention: Retention,
     /// Counts the flushes.
     flush: u32,
     /// The homes that have not acknowledged it yet.
@@ -56,19 +56,19 @@ pub(crate) struct Flush {
 impl Home {
     /// A copy of an object at home elsewhere has come, perhaps to be kept.
     pub fn cache(&mut self, oid: Oid, keep: bool) {
-        if !(keep && self.keeping.keep(oid)) {
+        if !(keep && self.retention.keep(oid)) {
             self.cached.push(oid);
         }
     }
 
     /// The worker asks for objects.
     pub fn asks(&mut self) {
-        self.keeping.asks();
+        self.retention.asks();
     }
 
     /// A node fetches objects at home here; whether it is to keep them.
     pub fn fetched(&mut self, from: NodeId, objects: impl Iterator<Item = Oid> + Clone) -> bool {
-        self.keeping.fetched(from, objects)
+        self.retention.fetched(from, objects)
     }
 
     /// The home of objects says that copies of them are outdated.
@@ -80,9 +80,9 @@ impl Home {
         out: &mut Commands,
     ) {
         let Home {
-            keeping, cached, ..
+            retention, cached, ..
         } = self;
-        cached.extend(keeping.outdated(objects, awaited));
+        cached.extend(retention.outdated(objects, awaited));
         let message = Message::OutdatedAck { number };
         out.push(Command::Send { to: from, message });
     }
@@ -94,7 +94,7 @@ impl Home {
         number: u32,
         out: &mut Commands,
     ) -> Result<bool, ProtocolError> {
-        let then = self.keeping.knows(from, number)?;
+        let then = self.retention.knows(from, number)?;
         acknowledge(then, out);
         Ok(then == Some(Then::GoOn))
     }
@@ -124,12 +124,12 @@ impl Home {
 
     /// The copy here is kept consistent otherwise from now on.
     pub fn switched(&mut self, oid: Oid) {
-        self.keeping.forget(oid);
+        self.retention.forget(oid);
     }
 
     /// An object was freed.
     pub fn forget(&mut self, oid: Oid) {
-        self.keeping.free(oid);
+        self.retention.free(oid);
         self.written.retain(|(other, _)| *other != oid);
         self.cached.retain(|other| *other != oid);
     }
@@ -146,7 +146,7 @@ impl Home {
 
     /// Whether homes have yet to acknowledge a flush, or others to know of it.
     pub fn is_flushing(&self) -> bool {
-        !self.awaited.is_empty() || self.keeping.holds_own_flush()
+        !self.awaited.is_empty() || self.retention.holds_own_flush()
     }
 
     /// Sends home what was written since the last flush.
@@ -197,7 +197,7 @@ impl Home {
         }
         let own = by_home.iter().filter(|(home, ..)| *home == me);
         let own = own.map(|(_, oid, _)| *oid);
-        self.keeping.changed(me, own, Then::GoOn, out);
+        self.retention.changed(me, own, Then::GoOn, out);
     }
 
     /// A home has made what was flushed part of its objects.
@@ -286,7 +286,7 @@ impl Home {
             held,
         });
         let then = Then::Acknowledge(from, number);
-        let then = self.keeping.changed(from, changed.into_iter(), then, out);
+        let then = self.retention.changed(from, changed.into_iter(), then, out);
         acknowledge(then, out);
     }
 

@@ -1,4 +1,5 @@
-//! The fetches that the worker waits for: one question to each node that has some of it, all asked at once.
+//! The fetches that the worker waits for: one question to each node that has some of it, all asked
+//! at once.
 
 use dhole_model::NodeId;
 use smallvec::SmallVec;

@@ -218,7 +218,7 @@ const LEFT: [&str; 5] = [
     "dhole-node: object::bare object::handle object::invoke object::pending object::step",
     "dhole-protocol: array_command barrier collective command compaction ids message objects \
      page_command passage pending_fetches races reduction stall",
-    "dhole-protocol: arrays arrays_home arrays_keeping arrays_update lazy",
+    "dhole-protocol: arrays arrays_home arrays_retention arrays_update lazy",
     "dhole-protocol: objects::bare objects::check objects::entry objects::host \
      objects::message objects::packed",
 ];

@@ -17,16 +17,16 @@ use smallvec::SmallVec;
 
 use crate::Message;
 use crate::command::{Command, Commands, ProtocolError};
+use crate::invalidation_acks::{InvalidationAcks, Then};
 use crate::node_set::NodeSet;
-use crate::telling::{Tellings, Then};
 
-/// One node's part in the keeping of copies, as a home and as one that keeps.
+/// One node's part in the retention of copies, as a home and as one that retains.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
-pub(super) struct Keeping {
+pub(super) struct Retention {
     /// At home: who reads each object that others have fetched.
     readers: BTreeMap<Oid, Readers>,
     /// At home: changes of which not all have said that they know.
-    tellings: Tellings,
+    acks: InvalidationAcks,
     /// Copies here of objects at home elsewhere that stay over acquires.
     kept: BTreeSet<Oid>,
     /// What became outdated while a reply was on its way that may say to keep it.
@@ -41,7 +41,7 @@ struct Readers {
     keep: NodeSet,
 }
 
-impl Keeping {
+impl Retention {
     /// At home: a node fetches objects. Whether it is to keep them: all or none.
     pub fn fetched(&mut self, from: NodeId, objects: impl Iterator<Item = Oid> + Clone) -> bool {
         let twice = |oid| {
@@ -82,7 +82,7 @@ impl Keeping {
                     .for_each(|set| set.retain_only(by));
             }
         }
-        self.tellings.tell(told, then, |to, number, of_one| {
+        self.acks.invalidate(told, then, |to, number, of_one| {
             let objects = of_one.iter().map(|(_, oid)| *oid).collect();
             let message = Message::Outdated { number, objects };
             out.push(Command::Send { to, message });
@@ -91,12 +91,12 @@ impl Keeping {
 
     /// At home: a node knows of a change. What follows if all do.
     pub fn knows(&mut self, from: NodeId, number: u32) -> Result<Option<Then>, ProtocolError> {
-        self.tellings.knows(from, number)
+        self.acks.acknowledged(from, number)
     }
 
     /// Whether the home's own flush waits for others to know.
     pub fn holds_own_flush(&self) -> bool {
-        self.tellings.holds_own_flush()
+        self.acks.holds_own_flush()
     }
 
     /// The worker asks for objects: replies to what it asked before do not count any more.
@@ -119,7 +119,7 @@ impl Keeping {
         objects: &'a SmallVec<[Oid; 1]>,
         awaited: impl Fn(Oid) -> bool + 'a,
     ) -> impl Iterator<Item = Oid> + 'a {
-        let Keeping { kept, outdated, .. } = self;
+        let Retention { kept, outdated, .. } = self;
         objects.iter().copied().filter(move |oid| {
             let was_kept = kept.remove(oid);
             if !was_kept && awaited(*oid) {

@@ -11,8 +11,8 @@ use crate::Message;
 use crate::array_command::WantedElements;
 use crate::arrays::Arrays;
 use crate::command::{Command, Commands, ProtocolError};
+use crate::invalidation_acks::{InvalidationAcks, Then};
 use crate::lazy::Lazy;
-use crate::telling::{Tellings, Then};
 
 /// Fetches without another writer between them after which a copy is kept.
 const TWICE: u8 = 2;
@@ -20,21 +20,21 @@ const TWICE: u8 = 2;
 /// What is counted for a node that was told to keep its copy.
 const KEEPS: u8 = 3;
 
-/// One node's part in the keeping of copies, as a home and as one that keeps.
+/// One node's part in the retention of copies, as a home and as one that retains.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
-pub(crate) struct ElementKeeping {
+pub(crate) struct ElementRetention {
     /// At home: how often each other node has fetched elements since another node than itself
     /// wrote them, up to [`TWICE`], or [`KEEPS`].
     fetched: BTreeMap<(Oid, NodeId), Segments<u8>>,
     /// At home: changes of which not all have said that they know.
-    tellings: Tellings,
+    acks: InvalidationAcks,
     /// Copies here of elements at home elsewhere that stay over acquires.
     kept: BTreeMap<Oid, RangeSet>,
     /// What became outdated while a reply was on its way that may say to keep it.
     outdated: Vec<Elements>,
 }
 
-impl ElementKeeping {
+impl ElementRetention {
     /// At home: a node fetches elements. Whether it is to keep them: all or none.
     pub fn fetched(&mut self, from: NodeId, wanted: &[WantedElements]) -> bool {
         let twice = |wanted: &WantedElements| {
@@ -85,7 +85,7 @@ impl ElementKeeping {
         if !told.is_empty() {
             self.fetched.retain(|_, counts| !counts.is_empty());
         }
-        self.tellings.tell(told, then, |to, number, of_one| {
+        self.acks.invalidate(told, then, |to, number, of_one| {
             let mut parts = Vec::with_capacity(of_one.len());
             of_one
                 .iter()
@@ -98,7 +98,7 @@ impl ElementKeeping {
 
     /// Whether the home's own flush waits for others to know.
     pub fn holds_own_flush(&self) -> bool {
-        self.tellings.holds_own_flush()
+        self.acks.holds_own_flush()
     }
 
     /// The worker asks for elements: replies to what it asked before do not count any more.
@@ -162,7 +162,7 @@ impl Arrays {
             let mut states = self.states(wanted.elements);
             has_home && states.all(|state| state.is_held_by(self.me))
         };
-        wanted.iter().all(at_home) && self.home.keeping.fetched(from, wanted)
+        wanted.iter().all(at_home) && self.home.retention.fetched(from, wanted)
     }
 }
 
@@ -176,7 +176,7 @@ impl Lazy {
     ) {
         let Arrays { fetches, home, .. } = &mut self.arrays;
         let awaited = |part: Elements| fetches.awaits(|wanted| wanted.elements.meets(part));
-        for part in home.keeping.outdated(elements, awaited) {
+        for part in home.retention.outdated(elements, awaited) {
             home.cache(part);
         }
         let message = Message::OutdatedElementsAck { number };
@@ -190,7 +190,7 @@ impl Lazy {
         number: u32,
         out: &mut Commands,
     ) -> Result<(), ProtocolError> {
-        let then = self.arrays.home.keeping.tellings.knows(from, number)?;
+        let then = self.arrays.home.retention.acks.acknowledged(from, number)?;
         acknowledge(then, out);
         if then == Some(Then::GoOn) {
             self.is_home(out);

@@ -1,5 +1,5 @@
-//! At a home: those that keep copies of what was changed are told, and what waits for that goes on
-//! once all have said that they know.
+//! Acknowledgements of invalidations at a home: the nodes that keep copies of what was changed are
+//! told, and what waits for that goes on once all have said that they know.
 
 use dhole_model::NodeId;
 
@@ -8,13 +8,13 @@ use crate::node_set::NodeSet;
 
 /// The changes of which not all have said that they know.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
-pub(crate) struct Tellings {
-    open: Vec<Telling>,
+pub(crate) struct InvalidationAcks {
+    open: Vec<OpenInvalidation>,
     number: u32,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-struct Telling {
+struct OpenInvalidation {
     number: u32,
     then: Then,
     awaited: NodeSet,
@@ -29,10 +29,10 @@ pub(crate) enum Then {
     GoOn,
 }
 
-impl Tellings {
+impl InvalidationAcks {
     /// Tells each node what it keeps and was changed: `send` takes the node, the number that its
     /// answer repeats, and what, in ascending order. What follows at once, if there is nothing.
-    pub fn tell<T: Ord>(
+    pub fn invalidate<T: Ord>(
         &mut self,
         mut told: Vec<(NodeId, T)>,
         then: Then,
@@ -48,7 +48,7 @@ impl Tellings {
             awaited.insert(of_one[0].0);
             send(of_one[0].0, self.number, of_one);
         }
-        self.open.push(Telling {
+        self.open.push(OpenInvalidation {
             number: self.number,
             then,
             awaited,
@@ -57,15 +57,21 @@ impl Tellings {
     }
 
     /// A node knows of a change. What follows if all do.
-    pub fn knows(&mut self, from: NodeId, number: u32) -> Result<Option<Then>, ProtocolError> {
-        let asked = |telling: &Telling| telling.number == number && telling.awaited.contains(from);
+    pub fn acknowledged(
+        &mut self,
+        from: NodeId,
+        number: u32,
+    ) -> Result<Option<Then>, ProtocolError> {
+        let asked = |invalidation: &OpenInvalidation| {
+            invalidation.number == number && invalidation.awaited.contains(from)
+        };
         let Some(place) = self.open.iter().position(asked) else {
             let what = "it knows that copies are outdated of which it was not told";
             return Err(ProtocolError::BadMessage { from, what });
         };
-        let telling = &mut self.open[place];
-        telling.awaited.remove(from);
-        match telling.awaited.is_empty() {
+        let invalidation = &mut self.open[place];
+        invalidation.awaited.remove(from);
+        match invalidation.awaited.is_empty() {
             true => Ok(Some(self.open.swap_remove(place).then)),
             false => Ok(None),
         }
@@ -73,6 +79,8 @@ impl Tellings {
 
     /// Whether the home's own flush waits for others to know.
     pub fn holds_own_flush(&self) -> bool {
-        self.open.iter().any(|telling| telling.then == Then::GoOn)
+        self.open
+            .iter()
+            .any(|invalidation| invalidation.then == Then::GoOn)
     }
 }
