@@ -206,7 +206,7 @@ impl Objects {
         let entry = self.table.get(&call.object)?;
         let alone = entry.place == Place::Here && entry.blocked.is_empty();
         let in_order = delivered <= self.delivered;
-        let tells = self.heard.is_more(self.told_by.get(&from));
+        let tells = self.notices.is_more(self.told_by.get(&from));
         if !alone || !in_order || tells || call.id.node != from {
             return None;
         }

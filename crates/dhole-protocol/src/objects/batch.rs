@@ -62,7 +62,7 @@ impl Objects {
         let Some(to) = self.asked_at(call.object) else {
             return self.invoke(call, host, out);
         };
-        if self.asked.is_empty() {
+        if self.pending.is_empty() {
             return self.ask(to, call, host, out);
         }
         if self.joins_batch(to, &call) {
@@ -81,7 +81,7 @@ impl Objects {
     ) -> bool {
         let Some(to) = self
             .asked_at(call.object)
-            .filter(|_| !self.asked.is_empty())
+            .filter(|_| !self.pending.is_empty())
         else {
             return false;
         };
@@ -91,10 +91,10 @@ impl Objects {
         };
         let number = *batch
             .number
-            .get_or_insert_with(|| self.asked.begin_batch(to));
-        let calls = self.asked.batch(number);
+            .get_or_insert_with(|| self.pending.begin_batch(to));
+        let calls = self.pending.batch(number);
         let goes = calls.is_none_or(|calls| are_full_with(calls, 0));
-        !goes && self.asked.join(number, call, arguments)
+        !goes && self.pending.join(number, call, arguments)
     }
 
     /// A call waits to go to this node, with others; whether they go now.
@@ -102,14 +102,14 @@ impl Objects {
         let batch = self.batches.entry(to).or_default();
         let number = *batch
             .number
-            .get_or_insert_with(|| self.asked.begin_batch(to));
+            .get_or_insert_with(|| self.pending.begin_batch(to));
         let full = |calls| are_full_with(calls, call.arguments.len());
-        let goes = batch.unanswered == 0 || self.asked.batch(number).is_some_and(full);
+        let goes = batch.unanswered == 0 || self.pending.batch(number).is_some_and(full);
         let arguments = |bytes: &mut Vec<u8>| {
             bytes.extend_from_slice(&call.arguments);
             Ok::<_, Infallible>(())
         };
-        let joined = self.asked.join(number, call.by_ref(), arguments);
+        let joined = self.pending.join(number, call.by_ref(), arguments);
         debug_assert!(joined, "a batch that is named is kept until it has gone");
         goes
     }
@@ -126,7 +126,7 @@ impl Objects {
 
     /// Another node is to execute a call of this node's worker, and was told this with it.
     pub fn asks(&mut self, to: NodeId, call: Call, time: Option<VectorTime>) {
-        self.asked.insert(to, call, time);
+        self.pending.insert(to, call, time);
     }
 
     fn send_batch(&mut self, to: NodeId, host: &dyn Host, out: Out<'_>) {
@@ -136,7 +136,7 @@ impl Objects {
         let Some(number) = batch.number else {
             return;
         };
-        let calls = self.asked.batch(number);
+        let calls = self.pending.batch(number);
         // There are none where the first could not be written.
         let Some(calls) = calls.filter(|calls| !calls.is_empty()).cloned() else {
             return;
@@ -153,7 +153,7 @@ impl Objects {
         let time = self.request(to, calls, true, host, out);
         // The answer of one of them says that all was heard.
         if let Some(first) = first {
-            self.asked.told(number, first, time);
+            self.pending.told(number, first, time);
         }
     }
 
@@ -205,7 +205,7 @@ impl Objects {
         else {
             return;
         };
-        let (news, delivered) = (self.heard.since(time), self.delivered);
+        let (news, delivered) = (self.notices.since(time), self.delivered);
         let message = match news {
             None if refused.is_empty() => ObjectsMessage::BareAnswers { results, delivered },
             news => {

@@ -148,7 +148,7 @@ impl Objects {
     /// `node` executes a call of this node's worker without having been asked.
     pub(super) fn awaits(&mut self, by: CallId, node: NodeId, time: Option<VectorTime>) {
         if by.node == self.me {
-            self.asked.insert_once(node, by.number, time);
+            self.pending.insert_once(node, by.number, time);
         }
     }
 
@@ -181,7 +181,7 @@ impl Objects {
             }
         }
         let state = self.taken(object, host);
-        let news = self.heard.since(None);
+        let news = self.notices.since(None);
         let message = ObjectsMessage::Migrate {
             object,
             since,
@@ -202,7 +202,7 @@ impl Objects {
             object,
             state,
             blocked,
-            news: self.heard.since(Some(&self.told)),
+            news: self.notices.since(Some(&self.told)),
         };
         out.push(ObjectsCommand::Broadcast(Arc::new(install)));
     }
@@ -261,7 +261,7 @@ impl Objects {
         entry.digests.clear();
         for Waiting { call, .. } in blocked {
             if call.id.node == me {
-                self.asked.forget(call.id.number);
+                self.pending.forget(call.id.number);
             }
         }
         // What becomes of it is the same everywhere.

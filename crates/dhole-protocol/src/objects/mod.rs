@@ -13,13 +13,12 @@
 //! go on the longest goes first.
 //!
 //! Every operation is a synchronisation: it tells what its caller wrote before, and its caller
-//! learns what those had written who used the object before (`heard`).
+//! learns what those had written who used the object before (`notices`).
 //!
 //! [`Objects`] is one node's part, a pure state machine. It does not order messages itself: what it
 //! wants [multicast](ObjectsCommand::Broadcast) must be [delivered](ObjectsEvent::Delivered) to all
 //! nodes in one order. Nor does it see copies: those are its [`Host`]'s.
 
-mod asked;
 pub mod bare;
 mod batch;
 mod bytes;
@@ -28,14 +27,15 @@ mod check;
 mod compare;
 mod entry;
 mod freeing;
-mod gone;
-mod heard;
 mod host;
 mod meeting;
 mod message;
+mod node_loss;
+mod notices;
 mod numbered;
 mod ordered;
 mod packed;
+mod pending_calls;
 mod processes;
 mod remote;
 
@@ -46,20 +46,20 @@ use dhole_model::{CallSite, NodeId, ObjectCounters, ObjectId, VectorTime};
 use rustc_hash::FxHashMap;
 
 use crate::ProtocolError;
-use asked::AskedCalls;
 use batch::{Answering, Batch};
 pub use bytes::Bytes;
 use entry::Entry;
 pub use entry::Place;
-use heard::Heard;
 pub use host::{Host, Tried};
 use meeting::Arrived;
 pub use message::{
     Answers, Call, CallId, CallRef, Calls, Meeting, ObjectsMessage, Ordered, Outcome, Refusal,
     Saved, Start, Strategy, Waiting, check_group,
 };
+use notices::KnownNotices;
 pub use numbered::Numbered;
 pub use packed::{PackedCalls, PackedResults};
+use pending_calls::PendingCalls;
 
 /// So many calls of one node may be under way at a time while its worker goes on; it may wait for
 /// one more.
@@ -196,7 +196,7 @@ pub struct Objects {
     made: u64,
     calls: u64,
     /// Calls of this node that another node was asked to execute.
-    asked: AskedCalls,
+    pending: PendingCalls,
     /// Calls that wait to go together, by the node where they go.
     batches: BTreeMap<NodeId, Batch>,
     /// What the calls of a batch have come to that is executed.
@@ -208,7 +208,7 @@ pub struct Objects {
     nothing: VectorTime,
     /// What has come from nodes to which more was delivered.
     held: Vec<(NodeId, ObjectsMessage)>,
-    heard: Heard,
+    notices: KnownNotices,
     /// What each node's objects have surely been told of ours.
     acknowledged: BTreeMap<NodeId, VectorTime>,
     /// What each node said that it had seen.
@@ -240,14 +240,14 @@ impl Objects {
             run: 0,
             made: 0,
             calls: 0,
-            asked: AskedCalls::default(),
+            pending: PendingCalls::default(),
             batches: BTreeMap::new(),
             answering: None,
             comparing: BTreeMap::new(),
             delivered: 0,
             nothing: VectorTime::zero(nodes),
             held: Vec::new(),
-            heard: Heard::new(nodes),
+            notices: KnownNotices::new(nodes),
             acknowledged: BTreeMap::new(),
             told_by: BTreeMap::new(),
             told: VectorTime::zero(nodes),
@@ -355,22 +355,22 @@ impl Objects {
     /// has not heard of it.
     #[inline]
     pub fn has_heard(&self, time: Option<&VectorTime>) -> bool {
-        !self.heard.is_empty() || self.heard.is_more(time)
+        !self.notices.is_empty() || self.notices.is_more(time)
     }
 
     /// What operations told this node and someone who has seen `time` has not heard.
     pub fn unlearned(&self, time: Option<&VectorTime>) -> Option<Arc<crate::News>> {
-        self.heard.since(time)
+        self.notices.since(time)
     }
 
     /// Every node has seen this: it need not be told again.
     pub fn forget_up_to(&mut self, time: &VectorTime) {
-        self.heard.forget_up_to(time);
+        self.notices.forget_up_to(time);
     }
 
     /// How many intervals are kept for those who may not have seen them.
     pub fn intervals_kept(&self) -> usize {
-        self.heard.kept()
+        self.notices.kept()
     }
 
     /// Takes an event and appends to `out` what is to be done, in this order.
@@ -478,7 +478,7 @@ impl Objects {
             }
             Strategy::On(to) => {
                 self.table.insert(object, Entry::new(Place::At(to), 0));
-                self.asked.insert_once(to, by.number, None);
+                self.pending.insert_once(to, by.number, None);
                 let message = ObjectsMessage::Create {
                     by,
                     object,
@@ -554,8 +554,8 @@ impl Objects {
 
     /// What the worker wrote happened before what it now does to a copy here.
     pub(super) fn hear_own(&mut self, host: &dyn Host) {
-        if let Some(news) = host.news_since(self.heard.time()) {
-            self.heard.hear(&news);
+        if let Some(news) = host.news_since(self.notices.time()) {
+            self.notices.hear(&news);
         }
     }
 
@@ -626,7 +626,7 @@ impl Objects {
     ) {
         if id.node == self.me {
             let call = id.number;
-            self.asked.forget(call);
+            self.pending.forget(call);
             out.push(ObjectsCommand::Finished { call, outcome });
             return;
         }

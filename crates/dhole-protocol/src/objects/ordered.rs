@@ -67,7 +67,7 @@ impl Objects {
         // not, and before anything newer.
         if let Some(news) = body.news() {
             self.told.merge(&news.time);
-            self.heard.hear(news);
+            self.notices.hear(news);
         }
         match &**body {
             Ordered::Create {
@@ -230,7 +230,7 @@ impl Objects {
         self.acquire_due = true;
         if by.node == self.me {
             let call = by.number;
-            self.asked.forget(call);
+            self.pending.forget(call);
             out.push(ObjectsCommand::Finished { call, outcome });
         }
     }

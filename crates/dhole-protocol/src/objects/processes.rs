@@ -22,7 +22,7 @@ impl Objects {
         }
         let (time, news) = self.tells(to, host);
         let number = start.by.number;
-        self.asked.insert_once(to, number, time.clone());
+        self.pending.insert_once(to, number, time.clone());
         let message = ObjectsMessage::Spawn {
             start: Start { time, ..start },
             delivered: self.delivered,

@@ -54,7 +54,7 @@ impl Objects {
     ) {
         if let Some(outcome) = self.answers_together(id.node, id.number, outcome) {
             let answers = Answers::from_buf([(id.number, outcome)]);
-            let news = self.heard.since(time);
+            let news = self.notices.since(time);
             let message = ObjectsMessage::replies(answers, false, self.delivered, news);
             let to = id.node;
             out.push(ObjectsCommand::Send { to, message });
@@ -188,8 +188,8 @@ impl Objects {
             ObjectsMessage::Elsewhere {
                 call, at, since, ..
             } => {
-                let again = self.asked.call(call, self.me);
-                self.asked.forget(call);
+                let again = self.pending.call(call, self.me);
+                self.pending.forget(call);
                 let Some(again) = again else {
                     return match self.gone.is_empty() {
                         true => bad("where an object is that nobody asked for"),
@@ -248,7 +248,7 @@ impl Objects {
     fn are_asked<I: Iterator<Item = u64>>(&self, calls: impl Fn() -> I) -> bool {
         let (mut ascend, mut last) = (true, None);
         for call in calls() {
-            if !self.asked.contains(call) {
+            if !self.pending.contains(call) {
                 return false;
             }
             ascend &= last < Some(call);
@@ -271,7 +271,7 @@ impl Objects {
     #[inline]
     pub fn is_answered(&mut self, from: NodeId, call: u64) -> bool {
         // Whoever was asked may have handed the call on, with the object.
-        let (known, told) = self.asked.is_over(call, from);
+        let (known, told) = self.pending.is_over(call, from);
         if let Some(time) = told {
             let all = self.acknowledged.entry(from);
             all.and_modify(|known| known.merge(&time)).or_insert(time);
@@ -294,7 +294,7 @@ impl Objects {
 
     pub(super) fn hear(&mut self, news: Option<Arc<News>>) {
         if let Some(news) = news {
-            self.heard.hear(&news);
+            self.notices.hear(&news);
         }
         self.acquire_due = true;
     }

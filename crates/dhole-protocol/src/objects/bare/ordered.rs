@@ -181,7 +181,7 @@ impl Objects {
         self.delivered = sequence;
         self.acquire_due = true;
         if from == self.me {
-            self.asked.forget(call.id.number);
+            self.pending.forget(call.id.number);
         }
         Some(executed)
     }

@@ -124,9 +124,9 @@ impl Objects {
     fn give_up_calls(&mut self, out: Out<'_>) {
         let gone = &self.gone;
         self.batches.retain(|to, _| !gone.contains_key(to));
-        for (call, to) in self.asked.of(|to| gone.contains_key(&to)) {
-            let object = self.asked.call(call, self.me).map(|call| call.object);
-            self.asked.forget(call);
+        for (call, to) in self.pending.of(|to| gone.contains_key(&to)) {
+            let object = self.pending.call(call, self.me).map(|call| call.object);
+            self.pending.forget(call);
             let place = object.and_then(|object| self.place(object));
             let outcome = Err(match place {
                 // It may have gone on with the object, or come back.

@@ -9,8 +9,8 @@ use super::packed::PackedCalls;
 
 /// The calls of this node that are under way at others.
 #[derive(Clone, Debug, Default)]
-pub(super) struct AskedCalls {
-    calls: Numbered<Asked>,
+pub(super) struct PendingCalls {
+    calls: Numbered<PendingCall>,
     /// Calls that go together, or went, until all are over.
     batches: Numbered<Together>,
     /// So many batches have begun.
@@ -19,7 +19,7 @@ pub(super) struct AskedCalls {
 
 /// A call. What is known of one that goes with others is kept once for all of these: it is small.
 #[derive(Clone, Debug)]
-enum Asked {
+enum PendingCall {
     /// It is in the batch of this number.
     Together(u64),
     Alone(Box<Alone>),
@@ -44,7 +44,7 @@ struct Together {
     told: Option<(u64, VectorTime)>,
 }
 
-impl AskedCalls {
+impl PendingCalls {
     /// Whether none is under way.
     #[inline]
     pub fn is_empty(&self) -> bool {
@@ -70,7 +70,8 @@ impl AskedCalls {
     }
 
     fn insert_alone(&mut self, number: u64, alone: Alone) {
-        self.calls.insert(number, Asked::Alone(Box::new(alone)));
+        self.calls
+            .insert(number, PendingCall::Alone(Box::new(alone)));
     }
 
     /// The number of a new batch, for which `to` is asked.
@@ -101,7 +102,8 @@ impl AskedCalls {
         let joined = together.calls.push_with(call, arguments);
         if joined {
             together.left += 1;
-            self.calls.insert(call.id.number, Asked::Together(batch));
+            self.calls
+                .insert(call.id.number, PendingCall::Together(batch));
         }
         joined
     }
@@ -123,8 +125,8 @@ impl AskedCalls {
     /// The call of this number, if it may be made again.
     pub fn call(&self, number: u64, node: NodeId) -> Option<Call> {
         match self.calls.get(number)? {
-            Asked::Alone(alone) => alone.again.clone(),
-            Asked::Together(batch) => {
+            PendingCall::Alone(alone) => alone.again.clone(),
+            PendingCall::Together(batch) => {
                 let mut calls = self.batch(*batch)?.iter(node);
                 calls.find(|call| call.id.number == number).map(Call::from)
             }
@@ -137,8 +139,10 @@ impl AskedCalls {
     pub fn is_over(&mut self, number: u64, from: NodeId) -> (bool, Option<VectorTime>) {
         let batch = match self.calls.remove(number) {
             None => return (false, None),
-            Some(Asked::Together(batch)) => batch,
-            Some(Asked::Alone(alone)) => return (true, alone.time.filter(|_| alone.to == from)),
+            Some(PendingCall::Together(batch)) => batch,
+            Some(PendingCall::Alone(alone)) => {
+                return (true, alone.time.filter(|_| alone.to == from));
+            }
         };
         let mut told = None;
         if let Some(together) = self.batches.get_mut(batch) {
@@ -163,8 +167,8 @@ impl AskedCalls {
     pub fn of(&self, is_it: impl Fn(NodeId) -> bool) -> Vec<(u64, NodeId)> {
         let calls = self.calls.iter().filter_map(|(number, asked)| {
             let to = match asked {
-                Asked::Alone(alone) => alone.to,
-                Asked::Together(batch) => self.batches.get(*batch)?.to,
+                PendingCall::Alone(alone) => alone.to,
+                PendingCall::Together(batch) => self.batches.get(*batch)?.to,
             };
             Some((number, to))
         });

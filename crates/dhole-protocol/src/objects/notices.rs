@@ -16,7 +16,7 @@ use crate::{Interval, News};
 
 /// The intervals that operations told of, and that someone may not have seen.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct Heard {
+pub(crate) struct KnownNotices {
     time: VectorTime,
     lamport: u64,
     intervals: BTreeMap<NodeId, VecDeque<Arc<Interval>>>,
@@ -28,9 +28,9 @@ pub(crate) struct Heard {
 /// As many intervals and ranges of objects are kept before any are left out.
 const COMPACT_FROM: usize = 1024;
 
-impl Heard {
-    pub fn new(nodes: usize) -> Heard {
-        Heard {
+impl KnownNotices {
+    pub fn new(nodes: usize) -> KnownNotices {
+        KnownNotices {
             time: VectorTime::zero(nodes),
             lamport: 0,
             intervals: BTreeMap::new(),
