@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use dhole_heap::Share;
 use dhole_model::{CallSite, WaitCause};
-use dhole_protocol::objects::Meeting;
+use dhole_protocol::objects::Rendezvous;
 use dhole_protocol::{AbortReason, Event};
 
 use crate::error::{Error, Result, SyncError};
@@ -86,7 +86,7 @@ impl Worker<'_> {
     pub(crate) fn arrive(&mut self, once: bool, site: CallSite) -> Result<(), SyncError> {
         self.only_the_program("a barrier", site)?;
         if self.link.survives() {
-            return self.meet_those_left(Meeting::Barrier, site);
+            return self.meet_those_left(Rendezvous::Barrier, site);
         }
         let called = self.exclusive(site, |link, call| {
             link.awaits(Awaited::by(WaitCause::Barrier));
@@ -115,7 +115,7 @@ impl Worker<'_> {
         });
         called.map_err(|failure| self.link.sync_error(*failure, site))?;
         if survives {
-            self.meet_those_left(Meeting::End, site)?;
+            self.meet_those_left(Rendezvous::End, site)?;
             // Their parents are lost, and nobody waits for them.
             self.end_others(AbortReason::Failed("the run has ended".into()));
         }

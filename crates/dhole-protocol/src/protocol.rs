@@ -18,8 +18,8 @@ use crate::stall::{Stall, Traffic};
 use crate::wait_for::{Edges, Probe, WaitFor};
 use crate::{Changed, LockId, Message, Passage, Races, WaitingFor};
 
+mod barrier;
 mod collective;
-mod meeting;
 mod misses;
 mod operations;
 mod passing;

@@ -8,7 +8,7 @@
 //! | `bare` | calls that go, and are executed, with as little about them as can be |
 //! | `pending` | calls that are under way while the worker goes on |
 //! | `abandoned_calls` | those of them whose `Pending` was dropped |
-//! | `meeting` | barriers of runs that survive the loss of nodes |
+//! | `rendezvous` | barriers of runs that survive the loss of nodes |
 //! | `step` | the machine of objects in a node: messages, and what it wants done |
 
 mod abandoned_calls;
@@ -19,8 +19,8 @@ mod error;
 mod handle;
 mod invoke;
 pub(crate) mod kind;
-mod meeting;
 mod pending;
+mod rendezvous;
 mod step;
 
 pub use error::ObjectError;

@@ -154,7 +154,7 @@ dhole_model::debug_in_words!(Refusal);
 
 /// Where a node waits until all others do, in a run that survives the loss of nodes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-pub enum Meeting {
+pub enum Rendezvous {
     /// At a barrier.
     Barrier,
     /// Where one node makes a value for all.
@@ -276,7 +276,7 @@ pub enum Ordered {
         /// The call that waits.
         by: CallId,
         /// Where.
-        place: Meeting,
+        place: Rendezvous,
         /// Where in the program.
         site: CallSite,
         /// What it has made for all, if it is to do that.

@@ -28,7 +28,6 @@ mod compare;
 mod entry;
 mod freeing;
 mod host;
-mod meeting;
 mod message;
 mod node_loss;
 mod notices;
@@ -38,6 +37,7 @@ mod packed;
 mod pending_calls;
 mod processes;
 mod remote;
+mod rendezvous;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -51,15 +51,15 @@ pub use bytes::Bytes;
 use entry::Entry;
 pub use entry::Place;
 pub use host::{Host, Tried};
-use meeting::Arrived;
 pub use message::{
-    Answers, Call, CallId, CallRef, Calls, Meeting, ObjectsMessage, Ordered, Outcome, Refusal,
+    Answers, Call, CallId, CallRef, Calls, ObjectsMessage, Ordered, Outcome, Refusal, Rendezvous,
     Saved, Start, Strategy, Waiting, check_group,
 };
 use notices::KnownNotices;
 pub use numbered::Numbered;
 pub use packed::{PackedCalls, PackedResults};
 use pending_calls::PendingCalls;
+use rendezvous::Arrived;
 
 /// So many calls of one node may be under way at a time while its worker goes on; it may wait for
 /// one more.
@@ -118,7 +118,7 @@ pub enum ObjectsEvent {
         /// The number of the call.
         call: u64,
         /// Where.
-        place: Meeting,
+        place: Rendezvous,
         /// Where in the program.
         site: CallSite,
         /// What it has made for all.

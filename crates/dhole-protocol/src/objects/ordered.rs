@@ -7,8 +7,8 @@ use dhole_model::{NodeId, ObjectId};
 use super::bytes::Bytes;
 use super::entry::{Deferred, Entry, Place};
 use super::host::{Host, Tried};
-use super::meeting::Arrived;
 use super::message::{Call, CallId, Ordered, Outcome, Refusal, Waiting};
+use super::rendezvous::Arrived;
 use super::{Objects, ObjectsCommand, Out};
 
 /// So many of the last ordered operations of an object are remembered with their digests.

@@ -2,7 +2,7 @@
 
 use dhole_heap::Share;
 use dhole_model::{CallSite, NodeId, WaitCause};
-use dhole_protocol::objects::{Bytes, Meeting, ObjectsEvent, Outcome, Refusal};
+use dhole_protocol::objects::{Bytes, ObjectsEvent, Outcome, Refusal, Rendezvous};
 use dhole_protocol::{Event, Operation};
 
 use super::invoke::Wanted;
@@ -28,7 +28,7 @@ impl Worker<'_> {
                 let mut guard = self.link.node.monitor.lock();
                 value = Some(Bytes::from(&guard.split().1.value[..]));
             }
-            match self.meet(Meeting::Once, site, value)? {
+            match self.meet(Rendezvous::Once, site, value)? {
                 Ok(value) => {
                     let mut guard = self.link.node.monitor.lock();
                     guard.split().1.value = value.to_vec();
@@ -42,7 +42,7 @@ impl Worker<'_> {
 
     pub(crate) fn meet_those_left(
         &mut self,
-        place: Meeting,
+        place: Rendezvous,
         site: CallSite,
     ) -> Result<(), SyncError> {
         let met = self.meet(place, site, None)?;
@@ -51,16 +51,16 @@ impl Worker<'_> {
 
     fn meet(
         &mut self,
-        place: Meeting,
+        place: Rendezvous,
         site: CallSite,
         value: Option<Bytes>,
     ) -> Result<Outcome, SyncError> {
         let wanted = Wanted {
             object: Operation::NO_OBJECT,
             name: match place {
-                Meeting::Barrier => "the barrier",
-                Meeting::Once => "once",
-                Meeting::End => "the end of the run",
+                Rendezvous::Barrier => "the barrier",
+                Rendezvous::Once => "once",
+                Rendezvous::End => "the end of the run",
             },
             site,
         };
@@ -75,7 +75,7 @@ impl Worker<'_> {
             link.awaits(Awaited::by(WaitCause::Barrier));
             let outcome = link.operate(call, wanted, event)?;
             link.learn(call)?;
-            if place != Meeting::End {
+            if place != Rendezvous::End {
                 call.split().1.counting.all.barriers += 1;
             }
             Ok(outcome)

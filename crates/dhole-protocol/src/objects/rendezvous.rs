@@ -1,7 +1,7 @@
 //! Where all nodes meet, in a run that survives the loss of some: barriers, values that one node
 //! makes for all, and the end.
 //!
-//! Who arrives says so in a multicast. So nobody manages a meeting who could be lost: all deliver
+//! Who arrives says so in a multicast. So nobody manages a rendezvous who could be lost: all deliver
 //! the same arrivals and losses in the same order, and all find at the same place in it that
 //! everybody is there who is left.
 
@@ -12,14 +12,14 @@ use dhole_model::{CallSite, NodeId, ObjectId};
 use super::bytes::Bytes;
 use super::entry::{Entry, Place};
 use super::host::Host;
-use super::message::{CallId, Meeting, Ordered, Outcome, Refusal};
+use super::message::{CallId, Ordered, Outcome, Refusal, Rendezvous};
 use super::{Objects, ObjectsCommand, Out};
 
 /// A node that has come to where all are to meet.
 #[derive(Clone, Debug)]
 pub(super) struct Arrived {
     pub by: CallId,
-    pub place: Meeting,
+    pub place: Rendezvous,
     pub site: CallSite,
     pub value: Option<Bytes>,
 }
@@ -40,7 +40,7 @@ impl Objects {
     pub(super) fn meet(
         &mut self,
         call: u64,
-        place: Meeting,
+        place: Rendezvous,
         site: CallSite,
         value: Option<Bytes>,
         host: &dyn Host,
@@ -73,7 +73,7 @@ impl Objects {
             let each = there().map(|(node, at)| format!("{node} at {}", at.words()));
             let each: Vec<String> = each.collect();
             Err(Refusal::Apart(each.join(", ").into()))
-        } else if mine.place == Meeting::Once {
+        } else if mine.place == Rendezvous::Once {
             // Of a node that is gone since it told it, too.
             let mut values = arrived.values().filter_map(|at| at.value.clone());
             values.next().ok_or(Refusal::Unmade)
@@ -113,9 +113,9 @@ impl Objects {
 impl Arrived {
     fn words(&self) -> String {
         match self.place {
-            Meeting::Barrier => format!("the barrier at {}", self.site),
-            Meeting::Once => format!("once at {}", self.site),
-            Meeting::End => self.site.to_string(),
+            Rendezvous::Barrier => format!("the barrier at {}", self.site),
+            Rendezvous::Once => format!("once at {}", self.site),
+            Rendezvous::End => self.site.to_string(),
         }
     }
 }
