@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use dhole_model::{Elements, Oid, OidRange, RangeSet};
 
-use crate::reduction::Record;
+use crate::notice_delta::Record;
 
 /// Leaves each object, and each element of an array, in the newest of one node's records that names
 /// it. An older write need not be told beside a newer one: whoever hears of both, in either order,

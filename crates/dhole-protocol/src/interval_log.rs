@@ -5,7 +5,7 @@ use dhole_model::{IntervalIndex, NodeId, VectorTime};
 
 use crate::Interval;
 use crate::compaction::keep_newest;
-use crate::reduction::{Reach, Record};
+use crate::notice_delta::{Reach, Record};
 use crate::treadmarks::COLLECT_FROM;
 
 /// The intervals of all nodes that someone may still have to be told of, by node and number.

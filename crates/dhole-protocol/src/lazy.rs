@@ -30,11 +30,11 @@ use crate::copyset::CopySets;
 use crate::effects::{Effects, Reply};
 use crate::home::{Flush, Home};
 use crate::interval_log::{IntervalLog, LogLimits};
+use crate::notice_delta::{Bases, Record};
 use crate::object_table::ObjectTable;
 use crate::page_command::PageEvent;
 use crate::pending_fetches::PendingFetches;
 use crate::races::{Changed, RaceFinder, Races, SiteId};
-use crate::reduction::{Bases, Record};
 use crate::treadmarks::TreadMarks;
 use crate::update::{Inbox, MOST_KEPT_BYTES};
 use crate::{

@@ -66,6 +66,7 @@ mod lazy;
 mod lock;
 mod message;
 mod node_set;
+mod notice_delta;
 mod object_table;
 pub mod objects;
 mod page_command;
@@ -73,7 +74,6 @@ mod passage;
 mod pending_fetches;
 mod protocol;
 mod races;
-mod reduction;
 mod stall;
 mod switch;
 mod treadmarks;
@@ -102,11 +102,11 @@ pub use message::{
 };
 pub use message::{barrier_round, fetch};
 pub use node_set::NodeSet;
+pub use notice_delta::{Base, Reach};
 pub use page_command::{
     Applied, DiffId, PageCommand, PageEvent, PagesOf, SentDiff, WantedDiffs, WrittenPages,
 };
 pub use passage::{ConditionId, Passage, RwLockId, SemaphoreId};
 pub use protocol::Protocol;
 pub use races::{Changed, Race, Raced, Races, RacingWrite};
-pub use reduction::{Base, Reach};
 pub use stall::{Round as StallRound, Stall};

@@ -216,8 +216,8 @@ const LEFT: [&str; 5] = [
     "dhole-node: __private collective count describe error failure guards heard launch measure \
      membership node object optimisations run_handshake spawn sync worker",
     "dhole-node: object::bare object::handle object::invoke object::pending object::step",
-    "dhole-protocol: array_command barrier collective command compaction ids message objects \
-     page_command passage pending_fetches races reduction stall",
+    "dhole-protocol: array_command barrier collective command compaction ids message \
+     notice_delta objects page_command passage pending_fetches races stall",
     "dhole-protocol: arrays arrays_home arrays_retention arrays_update lazy",
     "dhole-protocol: objects::bare objects::check objects::entry objects::host \
      objects::message objects::packed",

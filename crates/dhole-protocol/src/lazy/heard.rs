@@ -5,7 +5,7 @@ use dhole_model::{CHUNK, NodeId, OidRange};
 
 use super::Lazy;
 use crate::command::ProtocolError;
-use crate::reduction::Record;
+use crate::notice_delta::Record;
 use crate::{Interval, News};
 
 impl Lazy {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use dhole_model::{NodeId, VectorTime};
 
 use crate::compaction::keep_newest;
-use crate::reduction::Record;
+use crate::notice_delta::Record;
 use crate::{Interval, News};
 
 /// The intervals that operations told of, and that someone may not have seen.

@@ -1,9 +1,9 @@
 //! Where all nodes meet, in a run that survives the loss of some: barriers, values that one node
 //! makes for all, and the end.
 //!
-//! Who arrives says so in a multicast. So nobody manages a rendezvous who could be lost: all deliver
-//! the same arrivals and losses in the same order, and all find at the same place in it that
-//! everybody is there who is left.
+//! Who arrives says so in a multicast, so nobody manages a rendezvous who could be lost. All
+//! deliver the same arrivals and losses in the same order, and all find at the same place in it
+//! that everybody is there who is left.
 
 use std::sync::Arc;
 
