@@ -8,6 +8,7 @@
 //! one keeps its copy.
 
 mod aggregation;
+pub(crate) mod arrays;
 mod exclusive;
 mod heard;
 mod owned;
@@ -21,8 +22,8 @@ use std::sync::Arc;
 use dhole_model::{CallSite, Coherence, IntervalIndex, NodeId, Oid, OidRange, VectorTime, Version};
 use smallvec::SmallVec;
 
+use self::arrays::Arrays;
 use crate::array_command::{ArrayEvent, SentElements};
-use crate::arrays::Arrays;
 use crate::collection::{Collector, Gossip};
 use crate::command::{Command, Commands, Freed, ProtocolError, Unread, WorkerIs};
 use crate::compaction::joined;

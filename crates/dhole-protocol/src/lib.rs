@@ -43,11 +43,6 @@
 #![forbid(unsafe_code)]
 
 mod array_command;
-mod arrays;
-mod arrays_free;
-mod arrays_home;
-mod arrays_retention;
-mod arrays_update;
 mod barrier;
 mod collection;
 mod collective;

@@ -4,7 +4,6 @@ use dhole_model::{CallSite, Coherence, NodeId, Oid, PageId, VectorTime};
 
 use smallvec::SmallVec;
 
-use crate::arrays_home::ElementFlush;
 use crate::barrier::{Barrier, MANAGER};
 use crate::collective::Collectives;
 use crate::command::{Along, Command, Commands, Event, ProtocolError, WorkerIs};
@@ -13,6 +12,7 @@ use crate::home::Flush;
 use crate::ids::Ids;
 use crate::interval_log::LogLimits;
 use crate::lazy::Lazy;
+use crate::lazy::arrays::home::ElementFlush;
 use crate::lock::{Acquired, Locks, Passed};
 use crate::stall::{Stall, Traffic};
 use crate::wait_for::{Edges, Probe, WaitFor};

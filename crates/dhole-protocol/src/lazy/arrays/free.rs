@@ -4,8 +4,8 @@
 use dhole_model::{Elements, NodeId, Oid, OidRange, Version};
 
 use crate::array_command::ArrayCommand;
-use crate::arrays::Arrays;
 use crate::command::{Command, Commands, Freed, ProtocolError};
+use crate::lazy::arrays::Arrays;
 use crate::races::{RaceFinder, SiteId};
 
 /// All elements that an array may have.

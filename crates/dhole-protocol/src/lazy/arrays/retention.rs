@@ -9,10 +9,10 @@ use smallvec::SmallVec;
 
 use crate::Message;
 use crate::array_command::WantedElements;
-use crate::arrays::Arrays;
 use crate::command::{Command, Commands, ProtocolError};
 use crate::invalidation_acks::{InvalidationAcks, Then};
 use crate::lazy::Lazy;
+use crate::lazy::arrays::Arrays;
 
 /// Fetches without another writer between them after which a copy is kept.
 const TWICE: u8 = 2;

@@ -7,8 +7,8 @@ use dhole_model::{Coherence, Elements, NodeId, Oid, OidRange, RangeSet, Segments
 use smallvec::SmallVec;
 
 use crate::array_command::{ArrayCommand, PushedElements, SentElements};
-use crate::arrays::Arrays;
 use crate::command::{Command, Commands};
+use crate::lazy::arrays::Arrays;
 use crate::message::Message;
 use crate::update::{MOST_KEPT_BYTES, MOST_UNREAD};
 

@@ -5,6 +5,11 @@
 //! write different elements of one page at once; where two write the same, the greater version
 //! wins everywhere, element by element.
 
+mod free;
+pub(crate) mod home;
+mod retention;
+mod update;
+
 use std::collections::{BTreeMap, VecDeque};
 
 use dhole_model::{
@@ -15,9 +20,9 @@ use smallvec::SmallVec;
 use crate::array_command::{
     ArrayCommand, ArrayEvent, SentElements, UnreadElements, WantedElements,
 };
-use crate::arrays_home::ElementHome;
-use crate::arrays_update::{ElementInbox, ElementReaders};
 use crate::command::{Command, Commands, Freed, ProtocolError, WorkerIs};
+use crate::lazy::arrays::home::ElementHome;
+use crate::lazy::arrays::update::{ElementInbox, ElementReaders};
 use crate::message::Message;
 use crate::object_table::ObjectState;
 use crate::pending_fetches::{Asked, PendingFetches, Wants};

@@ -13,11 +13,11 @@ use smallvec::SmallVec;
 
 use crate::FlushedAt;
 use crate::array_command::{ArrayCommand, FlushedElements};
-use crate::arrays::{Arrays, initial};
-use crate::arrays_retention::{ElementRetention, acknowledge};
 use crate::command::{Command, Commands, ProtocolError, WorkerIs};
 use crate::invalidation_acks::Then;
 use crate::lazy::Lazy;
+use crate::lazy::arrays::retention::{ElementRetention, acknowledge};
+use crate::lazy::arrays::{Arrays, initial};
 use crate::races::{self, RaceFinder, SiteId};
 
 /// One node's part of the protocol.
