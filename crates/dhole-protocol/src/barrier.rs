@@ -6,7 +6,7 @@ mod rounds;
 
 use dhole_model::{CallSite, Coherence, IntervalIndex, NodeId, Oid, OidRange, VectorTime};
 
-use crate::command::ProtocolError;
+use crate::error::ProtocolError;
 use crate::{BarrierId, News, Untold, Waiter, WaitingFor};
 pub use rounds::BarrierRound;
 use rounds::Rounds;

@@ -6,26 +6,9 @@
 //! validates, then changes the state, then calls effects: a step that fails has called none.
 
 use dhole_model::{NodeId, Oid};
-use smallvec::SmallVec;
 
 use crate::command::{Command, Commands};
-use crate::{Message, Sent, SentList, WantedList};
-
-/// The answer to a [`Message::Fetch`].
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct Reply {
-    /// The asker.
-    pub to: NodeId,
-    /// The asker's round.
-    pub round: u32,
-    /// The objects.
-    pub sent: SentList,
-    /// Those whose bytes are taken from the copy made before the first write of the current
-    /// interval, and not as they are stored.
-    pub pre_images: SmallVec<[Oid; 1]>,
-    /// Whether the asker is to keep its copies of them over acquires.
-    pub keep: bool,
-}
+use crate::{Message, Reply, Sent, WantedList};
 
 /// The effects of a step, in their order. The methods that are given here record them.
 pub trait Effects {

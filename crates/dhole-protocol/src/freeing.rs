@@ -10,7 +10,8 @@ use std::ops::Range;
 
 use dhole_model::{CHUNK, CallSite, Coherence, NodeId, Oid, OidRange, Version};
 
-use crate::command::{Command, Commands, Freed, ProtocolError};
+use crate::command::{Command, Commands};
+use crate::error::{Freed, ProtocolError};
 use crate::lazy::Lazy;
 use crate::{Interval, Message};
 

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use dhole_model::{CallSite, NodeId, VectorTime};
 
-use crate::command::ProtocolError;
+use crate::error::ProtocolError;
 use crate::lock::{MOST_MANAGED, SWEEP_FROM};
 use crate::{Passage, RwLockId, SemaphoreId};
 

@@ -19,7 +19,8 @@ use std::sync::Arc;
 use dhole_model::{NodeId, Oid, VectorTime};
 use smallvec::SmallVec;
 
-use crate::command::{Command, Commands, ProtocolError, WorkerIs};
+use crate::command::{Command, Commands, WorkerIs};
+use crate::error::ProtocolError;
 use crate::invalidation_acks::Then;
 use crate::object_table::ObjectTable;
 use crate::races::{RaceFinder, SiteId};

@@ -7,21 +7,12 @@
 use dhole_model::NodeId;
 
 use crate::Message;
-use crate::command::{Command, Commands, ProtocolError};
+use crate::command::{Command, Commands};
+use crate::error::ProtocolError;
+use crate::handed_out::HandedOut;
 
 /// The node that hands parts of the ids out.
 const MANAGER: NodeId = NodeId(0);
-
-/// Ids that node 0 hands out, or none where too few are left.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, serde::Serialize, serde::Deserialize)]
-pub struct HandedOut {
-    /// The first.
-    pub first: u64,
-    /// How many; 0 for none.
-    pub count: u64,
-    /// How many were left before.
-    pub left: u64,
-}
 
 /// One node's part in it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]

@@ -3,7 +3,7 @@
 
 use dhole_model::NodeId;
 
-use crate::command::ProtocolError;
+use crate::error::ProtocolError;
 use crate::node_set::NodeSet;
 
 /// The changes of which not all have said that they know.

@@ -46,15 +46,21 @@ mod array_command;
 mod barrier;
 mod collection;
 mod collective;
+mod collective_call;
 mod command;
 mod compaction;
 mod copyset;
 mod effects;
+mod error;
+mod few;
 mod freeing;
 mod gate;
 pub mod group;
+mod handed_out;
+mod haste;
 mod home;
 mod ids;
+mod interval;
 mod interval_log;
 mod invalidation_acks;
 mod lazy;
@@ -68,12 +74,18 @@ mod page_command;
 mod passage;
 mod pending_fetches;
 mod protocol;
+mod race;
 mod races;
+mod ranges;
 mod stall;
+mod stall_probe;
 mod switch;
+mod sync_id;
+mod transfer;
 mod treadmarks;
 mod update;
 mod wait_for;
+mod waiting;
 
 pub use array_command::{
     ArrayCommand, ArrayEvent, FlushedElements, PushedElements, SentElements, UnreadElements,
@@ -82,26 +94,29 @@ pub use array_command::{
 pub use barrier::BarrierRound;
 pub use collection::Gossip;
 pub use collective::{
-    Called, CalledAt, Collective, CollectiveEvent, CollectiveKind, CollectiveMessage,
-    CollectiveWait, Legs, MOST_AHEAD, Mismatch, children, most_early, parent,
+    Collective, CollectiveEvent, CollectiveMessage, Legs, MOST_AHEAD, children, most_early, parent,
 };
-pub use command::{Along, Command, Commands, Event, Freed, ProtocolError, Unread, WorkerIs};
-pub use effects::{Effects, Reply};
-pub use ids::HandedOut;
+pub use collective_call::{Called, CalledAt, CollectiveKind, CollectiveWait, Mismatch};
+pub use command::{Along, Command, Commands, Event, Unread, WorkerIs};
+pub use effects::Effects;
+pub use error::{Freed, ProtocolError};
+pub use handed_out::HandedOut;
+pub use haste::Haste;
+pub use interval::{Base, Interval, News, Untold};
 pub use interval_log::LogLimits;
 pub use lazy::{MOST_ALONG, MOST_BESIDE};
-pub use message::{
-    AbortReason, Appending, BarrierId, DecodeError, EncodeError, Flushed, FlushedAt, Haste,
-    Interval, LockId, Message, News, Operation, Pushed, Sent, SentList, Started, Unbegun, Untold,
-    Waiter, Waiting, WaitingFor, Wanted, WantedList,
-};
+pub use message::{AbortReason, Appending, DecodeError, EncodeError, Message, Waiting};
 pub use message::{barrier_round, fetch};
 pub use node_set::NodeSet;
-pub use notice_delta::{Base, Reach};
+pub use notice_delta::Reach;
 pub use page_command::{
     Applied, DiffId, PageCommand, PageEvent, PagesOf, SentDiff, WantedDiffs, WrittenPages,
 };
 pub use passage::{ConditionId, Passage, RwLockId, SemaphoreId};
 pub use protocol::Protocol;
-pub use races::{Changed, Race, Raced, Races, RacingWrite};
-pub use stall::{Round as StallRound, Stall};
+pub use race::{Race, Raced, RacingWrite};
+pub use races::{Changed, Races};
+pub use stall_probe::{Round as StallRound, Stall};
+pub use sync_id::{BarrierId, LockId};
+pub use transfer::{Flushed, FlushedAt, Pushed, Reply, Sent, SentList, Wanted, WantedList};
+pub use waiting::{Operation, Started, Unbegun, Waiter, WaitingFor};

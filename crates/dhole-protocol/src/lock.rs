@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use dhole_model::{CallSite, NodeId, VectorTime};
 
-use crate::command::ProtocolError;
+use crate::error::ProtocolError;
 use crate::{ConditionId, LockId, Waiting};
 
 /// Locks that one node manages, and gates of each kind: whoever asks for another is not believed.

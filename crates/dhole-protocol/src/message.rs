@@ -1,11 +1,9 @@
 //! What the protocols of two nodes say to each other, and how many bytes it takes on a wire.
 
-use std::fmt;
 use std::sync::Arc;
 
 use dhole_model::{
-    CallSite, Coherence, Elements, IntervalIndex, MessageKind, NodeId, Oid, OidRange, PageId,
-    VectorTime, Version,
+    CallSite, Elements, IntervalIndex, MessageKind, NodeId, Oid, PageId, VectorTime,
 };
 use smallvec::SmallVec;
 
@@ -13,12 +11,17 @@ use crate::array_command::{FlushedElements, PushedElements, SentElements, Wanted
 use crate::barrier::BarrierRound;
 use crate::collection::Gossip;
 use crate::collective::CollectiveMessage;
-use crate::ids::HandedOut;
-use crate::notice_delta::Base;
+use crate::few;
+use crate::handed_out::HandedOut;
+use crate::interval::{ELEMENTS, News, Untold, vector_bytes};
 use crate::objects::ObjectsMessage;
-use crate::page_command::{Applied, PagesOf, SentDiff, WantedDiffs};
-use crate::stall::Stall;
-use crate::{ConditionId, Passage, Raced};
+use crate::page_command::{Applied, SentDiff, WantedDiffs};
+use crate::passage::{ConditionId, Passage, passage_bytes};
+use crate::race::Raced;
+use crate::stall_probe::Stall;
+use crate::sync_id::{BarrierId, LockId};
+use crate::transfer::{Flushed, FlushedAt, Pushed, SentList, WantedList};
+use crate::waiting::{Waiter, WaitingFor};
 use serde::{Deserialize, Serialize};
 
 pub mod barrier_round;
@@ -26,262 +29,13 @@ mod carrier;
 pub(crate) mod check;
 mod codec;
 pub mod fetch;
-pub(crate) mod few;
 mod haste;
-pub(crate) mod ranges;
-mod waiting;
 mod wire;
 
 pub use codec::{Appending, DecodeError, EncodeError};
-pub use haste::Haste;
-pub use waiting::{Operation, Started, Unbegun, Waiter, WaitingFor};
-
-/// The number of a lock, the same on every node.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
-pub struct LockId(pub u64);
-
-/// An interval that a node has not told of at a barrier, where another one has seen it.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-pub struct Untold {
-    /// The barrier.
-    pub barrier: BarrierId,
-    /// Who has seen it, or says so.
-    pub by: NodeId,
-    /// Its number.
-    pub index: IntervalIndex,
-}
-
-/// Which barrier a node has reached.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
-pub enum BarrierId {
-    /// The program's barrier of this number, counted from 0 together with collectives.
-    Program(u64),
-    /// The program's barrier of this number, at which node 0 brings a value for all.
-    Once(u64),
-    /// The program's barrier of this number, at which objects change protocol.
-    Switch {
-        /// The number.
-        number: u64,
-        /// The objects.
-        objects: OidRange,
-        /// Their protocol afterwards.
-        to: Coherence,
-    },
-    /// The program's barrier of this number, at which an array changes protocol.
-    SwitchArray {
-        /// The number.
-        number: u64,
-        /// The array.
-        array: Oid,
-        /// Its protocol afterwards.
-        to: Coherence,
-    },
-    /// Where diffs are collected: every node has brought up to date what it keeps. The number of
-    /// the program's barrier that is next.
-    Collection(u64),
-    /// The end of the run, after so many barriers and collectives of the program.
-    End(u64),
-}
-
-impl fmt::Display for LockId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "lock {}", self.0)
-    }
-}
-
-impl fmt::Display for BarrierId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            BarrierId::Program(number) => write!(f, "barrier {number}"),
-            BarrierId::Once(number) => write!(f, "barrier {number} (once)"),
-            BarrierId::Switch {
-                number,
-                objects: OidRange { first, count },
-                to,
-            } => write!(
-                f,
-                "barrier {number} (switch of {count} from {first} on to {to})"
-            ),
-            BarrierId::SwitchArray { number, array, to } => {
-                write!(f, "barrier {number} (switch of the array {array} to {to})")
-            }
-            BarrierId::Collection(next) => write!(f, "the collection before barrier {next}"),
-            BarrierId::End(_) => f.write_str("the end of the run"),
-        }
-    }
-}
-
-/// An interval of one node that wrote something: its write notices (DOSA, section 3.1).
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-pub struct Interval {
-    /// The node that wrote.
-    pub node: NodeId,
-    /// The first of the intervals of that node that this one stands for: what those before
-    /// `index` wrote, later ones wrote again. As a rule `index` itself.
-    pub first: IntervalIndex,
-    /// The interval's number on that node.
-    pub index: IntervalIndex,
-    /// Its Lamport time; with `node`, the version of everything it wrote.
-    pub lamport: u64,
-    /// The objects written, in ascending order; where there is a base, those that it did not
-    /// write.
-    #[serde(with = "ranges")]
-    pub written: Vec<OidRange>,
-    /// The earlier interval against which this one is told.
-    pub base: Option<Base>,
-    /// The elements of arrays written, in ascending order.
-    pub elements: Vec<Elements>,
-    /// The ids freed, of objects and of the blocks of arrays, in ascending order. Ranges that
-    /// touch are one, whatever was freed there.
-    #[serde(with = "ranges")]
-    pub freed: Vec<OidRange>,
-    /// The pages written, in a run under TreadMarks.
-    pub pages: PagesOf,
-}
-
-impl Interval {
-    /// The version of the objects that this interval wrote.
-    pub fn version(&self) -> Version {
-        Version {
-            lamport: self.lamport,
-            node: self.node,
-        }
-    }
-
-    /// Bytes of the interval's write notices in a message.
-    pub fn wire_bytes(&self) -> u64 {
-        const NODE_INDEX_LAMPORT_COUNT: u64 = 2 + 4 + 8 + 4;
-        const COUNT: u64 = 4;
-        let first = if self.first < self.index { 4 } else { 0 };
-        let elements = match self.elements.len() as u64 {
-            0 => 0,
-            ranges => COUNT + ELEMENTS * ranges,
-        };
-        let base = self.base.as_ref().map_or(0, |base| {
-            const INDEX: u64 = 4;
-            INDEX + COUNT + ranges::wire_bytes(&base.unwritten)
-        });
-        // Bits of the node's number say whether elements were written, anything freed, and
-        // whether there is a base.
-        let freed = match &self.freed[..] {
-            [] => 0,
-            freed => COUNT + ranges::wire_bytes(freed),
-        };
-        let objects = ranges::wire_bytes(&self.written);
-        let pages = self.pages.as_ref().map_or(0, |pages| pages.wire_bytes());
-        NODE_INDEX_LAMPORT_COUNT + first + objects + base + elements + freed + pages
-    }
-}
-
-/// What a releaser tells an acquirer: everything that happened before the release and that the
-/// acquirer has not seen.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-pub struct News {
-    /// What the releaser had seen.
-    pub time: VectorTime,
-    /// The releaser's Lamport time.
-    pub lamport: u64,
-    /// The intervals that the acquirer lacks; those of one node in ascending order.
-    pub intervals: Vec<Arc<Interval>>,
-}
-
-impl News {
-    /// All ids that it names: of objects, and the first ones of arrays.
-    pub fn ids(&self) -> impl Iterator<Item = OidRange> {
-        self.intervals.iter().flat_map(|interval| {
-            let unwritten = interval.base.iter().flat_map(|base| &base.unwritten);
-            let objects = interval.written.iter().chain(&interval.freed);
-            let arrays = interval.elements.iter();
-            let arrays = arrays.map(|elements| OidRange::one(elements.array));
-            objects.chain(unwritten).copied().chain(arrays)
-        })
-    }
-
-    pub(crate) fn wire_bytes(&self) -> u64 {
-        const LAMPORT_AND_COUNT: u64 = 8 + 4;
-        vector_bytes(&self.time) + LAMPORT_AND_COUNT + self.notice_bytes()
-    }
-
-    pub(crate) fn notice_bytes(&self) -> u64 {
-        self.intervals.iter().map(|i| i.wire_bytes()).sum()
-    }
-}
-
-/// Array, first and count; as of objects, what is counted takes four bytes.
-const ELEMENTS: u64 = 8 + 8 + 4;
 
 fn raced_bytes(raced: Raced) -> u64 {
     raced.elements().map_or(8, |_| ELEMENTS)
-}
-
-fn vector_bytes(time: &VectorTime) -> u64 {
-    4 * time.nodes() as u64
-}
-
-/// An object asked for.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
-pub struct Wanted {
-    /// The object.
-    pub oid: Oid,
-    /// The oldest version that will do.
-    pub need: Version,
-}
-
-/// An object sent; its bytes follow in the payload, in the order of the list.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
-pub struct Sent {
-    /// The object.
-    pub oid: Oid,
-    /// The version of the bytes.
-    pub version: Version,
-}
-
-/// An object pushed to a reader; its bytes follow in the payload, in the order of the list.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
-pub struct Pushed {
-    /// The object, and the version of the bytes.
-    pub sent: Sent,
-    /// How many bytes.
-    pub bytes: u64,
-}
-
-/// An object flushed to its home; its differences follow in the payload, in the order of the list.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
-pub struct Flushed {
-    /// The object.
-    pub oid: Oid,
-    /// Bytes of its differences.
-    pub bytes: u64,
-}
-
-/// The objects of a question. One as a rule, and then nothing is allocated.
-pub type WantedList = SmallVec<[Wanted; 1]>;
-
-/// When and where the objects or elements of a flush were written: what races are found by.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-pub struct FlushedAt {
-    /// What the sender had seen, the interval in which it wrote among it.
-    pub time: VectorTime,
-    /// Where each of them was first written since the flush before, in the order of the flush.
-    #[serde(with = "few")]
-    pub sites: SmallVec<[Option<CallSite>; 1]>,
-}
-
-impl FlushedAt {
-    fn wire_bytes(&self) -> u64 {
-        const SITE: u64 = 8;
-        vector_bytes(&self.time) + SITE * self.sites.len() as u64
-    }
-}
-
-/// The objects of a reply. One as a rule, and then nothing is allocated.
-pub type SentList = SmallVec<[Sent; 1]>;
-
-fn passage_bytes(passage: Passage) -> u64 {
-    match passage {
-        Passage::Read(_) | Passage::Write(_) => 1 + 8,
-        Passage::Permit(_) => 1 + 8 + 4,
-    }
 }
 
 /// A node that waits on a condition of a lock.

@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 /// A set of nodes, a bit for each.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
-pub struct NodeSet(#[serde(with = "crate::message::few")] SmallVec<[u64; 2]>);
+pub struct NodeSet(#[serde(with = "crate::few")] SmallVec<[u64; 2]>);
 
 impl NodeSet {
     /// Adds a node.

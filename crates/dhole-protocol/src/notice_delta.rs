@@ -16,20 +16,7 @@ use std::sync::Arc;
 
 use dhole_model::{IntervalIndex, NodeId, Oid, OidRange};
 
-use crate::Interval;
-use crate::message::ranges;
-use serde::{Deserialize, Serialize};
-
-/// What an interval is told against. Its list of written objects holds those that the base did not
-/// write.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-pub struct Base {
-    /// The number of an earlier interval of the same node.
-    pub index: IntervalIndex,
-    /// The objects that it wrote and the interval did not, in ascending order.
-    #[serde(with = "ranges")]
-    pub unwritten: Vec<OidRange>,
-}
+use crate::interval::{Base, Interval};
 
 /// An interval that a node may have to tell others of.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]

@@ -6,7 +6,7 @@ use dhole_model::{IntervalIndex, NodeId, PageId, PageRange, VectorTime};
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
-use crate::message::ranges;
+use crate::ranges;
 
 /// What an interval wrote, by pages.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]

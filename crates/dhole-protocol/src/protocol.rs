@@ -6,7 +6,8 @@ use smallvec::SmallVec;
 
 use crate::barrier::{Barrier, MANAGER};
 use crate::collective::Collectives;
-use crate::command::{Along, Command, Commands, Event, ProtocolError, WorkerIs};
+use crate::command::{Along, Command, Commands, Event, WorkerIs};
+use crate::error::ProtocolError;
 use crate::gate::{Gates, Request};
 use crate::home::Flush;
 use crate::ids::Ids;
@@ -14,7 +15,8 @@ use crate::interval_log::LogLimits;
 use crate::lazy::Lazy;
 use crate::lazy::arrays::home::ElementFlush;
 use crate::lock::{Acquired, Locks, Passed};
-use crate::stall::{Stall, Traffic};
+use crate::stall::Traffic;
+use crate::stall_probe::Stall;
 use crate::wait_for::{Edges, Probe, WaitFor};
 use crate::{Changed, LockId, Message, Passage, Races, WaitingFor};
 

@@ -28,14 +28,14 @@ use dhole_model::{
 };
 
 use crate::Message;
-use crate::command::{Command, Commands, ProtocolError};
+use crate::command::{Command, Commands};
+use crate::error::ProtocolError;
+use crate::race::{Race, Raced, RacingWrite};
 
 mod at_home;
 mod own_elements;
-mod raced;
 
 pub(crate) use own_elements::push;
-pub use raced::{Race, Raced, RacingWrite};
 
 use at_home::{HomeWrites, Last};
 use own_elements::OwnElements;

@@ -23,7 +23,8 @@ use std::sync::Arc;
 use dhole_model::{IntervalIndex, NodeId, PageId, PageRange, VectorTime};
 use smallvec::SmallVec;
 
-use crate::command::{Command, Commands, ProtocolError};
+use crate::command::{Command, Commands};
+use crate::error::ProtocolError;
 use crate::page_command::{DiffId, PageCommand, PageEvent, PagesOf, WantedDiffs, WrittenPages};
 use crate::{Interval, Message, News};
 

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Barrier;
 use crate::BarrierId;
-use crate::command::ProtocolError;
+use crate::error::ProtocolError;
 
 /// So many places of a program are told once, and then by their numbers.
 const MOST_PLACES: usize = 64;

@@ -16,7 +16,8 @@ use dhole_model::{NodeId, Oid};
 use smallvec::SmallVec;
 
 use crate::Message;
-use crate::command::{Command, Commands, ProtocolError};
+use crate::command::{Command, Commands};
+use crate::error::ProtocolError;
 use crate::invalidation_acks::{InvalidationAcks, Then};
 use crate::node_set::NodeSet;
 

@@ -20,7 +20,8 @@ use smallvec::SmallVec;
 use crate::array_command::{
     ArrayCommand, ArrayEvent, SentElements, UnreadElements, WantedElements,
 };
-use crate::command::{Command, Commands, Freed, ProtocolError, WorkerIs};
+use crate::command::{Command, Commands, WorkerIs};
+use crate::error::{Freed, ProtocolError};
 use crate::lazy::arrays::home::ElementHome;
 use crate::lazy::arrays::update::{ElementInbox, ElementReaders};
 use crate::message::Message;

@@ -4,7 +4,7 @@
 use dhole_model::{CHUNK, NodeId, OidRange};
 
 use super::Lazy;
-use crate::command::ProtocolError;
+use crate::error::ProtocolError;
 use crate::notice_delta::Record;
 use crate::{Interval, News};
 

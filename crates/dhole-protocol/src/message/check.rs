@@ -6,7 +6,7 @@ use crate::barrier::rounds;
 use crate::objects::MOST_BEGUN;
 use crate::page_command::PagesOf;
 use crate::pending_fetches::MOST_WANTED;
-use crate::stall::Stall;
+use crate::stall_probe::Stall;
 use crate::{FlushedAt, Interval, Message, News, Sent, Waiter, Wanted};
 
 /// Lamport times of messages are below this, which no run comes near to: half of what a record of

@@ -6,7 +6,8 @@ use smallvec::SmallVec;
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use super::{Message, Sent, SentList, Wanted, WantedList};
+use super::Message;
+use crate::transfer::{Sent, SentList, Wanted, WantedList};
 
 /// The first two bytes of a fetch. No other kind of message begins so: read as numbers of
 /// postcard's they are longer than need be.

@@ -102,7 +102,7 @@ impl Message {
             }
             Message::Stall(stall) => {
                 const SENT_AND_RECEIVED: u64 = 8 + 8;
-                let round = |round: &crate::stall::Round| {
+                let round = |round: &crate::stall_probe::Round| {
                     let without = NODE * round.without.len() as u64;
                     let waits = [&round.waiters, &round.beside];
                     let waits = waits.map(|waits| Waiter::all_bytes(waits));

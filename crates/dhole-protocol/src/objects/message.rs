@@ -11,8 +11,8 @@ use super::bare::reply_bytes;
 use super::bytes::Bytes;
 use super::check::{check_blocked, check_time};
 use super::packed::{PackedCalls, PackedResults};
+use crate::few;
 use crate::group::{Body, GroupMessage};
-use crate::message::few;
 use crate::{Haste, News};
 
 /// Calls that go together; for one that goes alone nothing is allocated.

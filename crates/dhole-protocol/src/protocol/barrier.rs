@@ -6,7 +6,8 @@ use dhole_model::{CallSite, IntervalIndex, NodeId};
 
 use super::Protocol;
 use crate::barrier::{Arrived, BarrierRound, MANAGER};
-use crate::command::{Command, Commands, ProtocolError};
+use crate::command::{Command, Commands};
+use crate::error::ProtocolError;
 use crate::{BarrierId, Message, News, Untold, WaitingFor};
 
 impl Protocol {

@@ -3,11 +3,10 @@
 use dhole_model::{CallSite, NodeId};
 
 use super::Protocol;
-use crate::collective::{
-    Called, CalledAt, Collective, CollectiveEvent, CollectiveMessage, Legs, Mismatch, children,
-    mismatch,
-};
-use crate::command::{Command, Commands, Event, ProtocolError};
+use crate::collective::{Collective, CollectiveEvent, CollectiveMessage, Legs, children, mismatch};
+use crate::collective_call::{Called, CalledAt, Mismatch};
+use crate::command::{Command, Commands, Event};
+use crate::error::ProtocolError;
 use crate::{BarrierId, Message, WaitingFor};
 
 impl Protocol {

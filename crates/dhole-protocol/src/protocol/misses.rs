@@ -3,8 +3,9 @@
 use dhole_model::NodeId;
 
 use super::Protocol;
-use crate::command::{ProtocolError, Unread, WorkerIs};
+use crate::command::{Unread, WorkerIs};
 use crate::effects::Effects;
+use crate::error::ProtocolError;
 use crate::message::check;
 use crate::{SentList, WantedList};
 

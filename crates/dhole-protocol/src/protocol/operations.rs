@@ -6,7 +6,8 @@ use std::sync::Arc;
 use dhole_model::{CallSite, NodeId, VectorTime};
 
 use super::Protocol;
-use crate::command::{Commands, ProtocolError};
+use crate::command::Commands;
+use crate::error::ProtocolError;
 use crate::stall::Traffic;
 use crate::{BarrierId, Message, News, Waiter, WaitingFor};
 

@@ -3,7 +3,8 @@
 use dhole_model::{CallSite, NodeId, VectorTime};
 
 use super::Protocol;
-use crate::command::{Command, Commands, ProtocolError};
+use crate::command::{Command, Commands};
+use crate::error::ProtocolError;
 use crate::gate::{Pass, Request};
 use crate::lock::Acquired;
 use crate::{ConditionId, Message, News, Passage, WaitingFor};

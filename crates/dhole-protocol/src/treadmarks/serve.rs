@@ -5,7 +5,8 @@ use smallvec::SmallVec;
 
 use super::page::{Kept, Page};
 use super::{Question, TreadMarks};
-use crate::command::{Command, Commands, ProtocolError, WorkerIs};
+use crate::command::{Command, Commands, WorkerIs};
+use crate::error::ProtocolError;
 use crate::page_command::{Applied, DiffId, PageCommand, SentDiff, WantedDiffs};
 
 /// A question of another node.

@@ -4,7 +4,8 @@
 use dhole_model::{Elements, NodeId, Oid, OidRange, Version};
 
 use crate::array_command::ArrayCommand;
-use crate::command::{Command, Commands, Freed, ProtocolError};
+use crate::command::{Command, Commands};
+use crate::error::{Freed, ProtocolError};
 use crate::lazy::arrays::Arrays;
 use crate::races::{RaceFinder, SiteId};
 

@@ -13,7 +13,8 @@ use smallvec::SmallVec;
 
 use crate::FlushedAt;
 use crate::array_command::{ArrayCommand, FlushedElements};
-use crate::command::{Command, Commands, ProtocolError, WorkerIs};
+use crate::command::{Command, Commands, WorkerIs};
+use crate::error::ProtocolError;
 use crate::invalidation_acks::Then;
 use crate::lazy::Lazy;
 use crate::lazy::arrays::retention::{ElementRetention, acknowledge};

@@ -9,7 +9,8 @@ use smallvec::SmallVec;
 
 use crate::Message;
 use crate::array_command::WantedElements;
-use crate::command::{Command, Commands, ProtocolError};
+use crate::command::{Command, Commands};
+use crate::error::ProtocolError;
 use crate::invalidation_acks::{InvalidationAcks, Then};
 use crate::lazy::Lazy;
 use crate::lazy::arrays::Arrays;

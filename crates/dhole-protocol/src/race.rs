@@ -29,7 +29,7 @@ impl Raced {
         }
     }
 
-    pub(super) fn meets(self, other: Raced) -> bool {
+    pub(crate) fn meets(self, other: Raced) -> bool {
         match (self, other) {
             (Raced::Elements(one), Raced::Elements(two)) => one.meets(two),
             _ => self == other,
@@ -37,7 +37,7 @@ impl Raced {
     }
 
     /// Whether the other is all here.
-    pub(super) fn covers(self, other: Raced) -> bool {
+    pub(crate) fn covers(self, other: Raced) -> bool {
         match (self, other) {
             (Raced::Elements(all), Raced::Elements(some)) => {
                 let (all_of, some_of) = (all.range(), some.range());
@@ -49,7 +49,7 @@ impl Raced {
     }
 
     /// Whether these are the first of the elements, or all.
-    pub(super) fn begins_with(self, first: Raced) -> bool {
+    pub(crate) fn begins_with(self, first: Raced) -> bool {
         match (self, first) {
             (Raced::Elements(all), Raced::Elements(first)) => {
                 let begin = (all.array, all.first) == (first.array, first.first);
@@ -60,7 +60,7 @@ impl Raced {
     }
 
     /// What is left of the elements behind the first of them, if anything is.
-    pub(super) fn behind(self, first: Raced) -> Option<Raced> {
+    pub(crate) fn behind(self, first: Raced) -> Option<Raced> {
         let (all, first) = (self.elements()?, first.elements()?);
         let rest = Elements::new(all.array, first.range().end..all.range().end);
         (rest.count > 0).then_some(Raced::Elements(rest))

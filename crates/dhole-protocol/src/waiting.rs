@@ -5,8 +5,9 @@ use std::fmt;
 use dhole_model::{CallSite, NodeId, ObjectId};
 use serde::{Deserialize, Serialize};
 
-use super::passage_bytes;
-use crate::{BarrierId, CollectiveWait, ConditionId, LockId, Passage};
+use crate::collective_call::CollectiveWait;
+use crate::passage::{ConditionId, Passage, passage_bytes};
+use crate::sync_id::{BarrierId, LockId};
 
 /// What a node waits for, as an edge of the wait-for graph.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -131,7 +132,7 @@ impl WaitingFor {
         )
     }
 
-    pub(super) fn wire_bytes(self) -> u64 {
+    pub(crate) fn wire_bytes(self) -> u64 {
         1 + match self {
             WaitingFor::Lock(_) | WaitingFor::Barrier(_) => 8,
             WaitingFor::Gate(passage) => passage_bytes(passage),
@@ -187,12 +188,12 @@ impl fmt::Display for Waiter {
 }
 
 impl Waiter {
-    pub(super) fn wire_bytes(&self) -> u64 {
+    pub(crate) fn wire_bytes(&self) -> u64 {
         const NODE_SITE_WAIT: u64 = 2 + 8 + 8;
         NODE_SITE_WAIT + self.waiting_for.wire_bytes()
     }
 
-    pub(super) fn all_bytes(waiters: &[Waiter]) -> u64 {
+    pub(crate) fn all_bytes(waiters: &[Waiter]) -> u64 {
         waiters.iter().map(Waiter::wire_bytes).sum()
     }
 }

@@ -1,0 +1,135 @@
+//! Intervals with their write notices, and what a release tells of them.
+
+use std::sync::Arc;
+
+use dhole_model::{Elements, IntervalIndex, NodeId, OidRange, VectorTime, Version};
+use serde::{Deserialize, Serialize};
+
+use crate::page_command::PagesOf;
+use crate::ranges;
+use crate::sync_id::BarrierId;
+
+/// An interval of one node that wrote something: its write notices (DOSA, section 3.1).
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct Interval {
+    /// The node that wrote.
+    pub node: NodeId,
+    /// The first of the intervals of that node that this one stands for: what those before
+    /// `index` wrote, later ones wrote again. As a rule `index` itself.
+    pub first: IntervalIndex,
+    /// The interval's number on that node.
+    pub index: IntervalIndex,
+    /// Its Lamport time; with `node`, the version of everything it wrote.
+    pub lamport: u64,
+    /// The objects written, in ascending order; where there is a base, those that it did not
+    /// write.
+    #[serde(with = "ranges")]
+    pub written: Vec<OidRange>,
+    /// The earlier interval against which this one is told.
+    pub base: Option<Base>,
+    /// The elements of arrays written, in ascending order.
+    pub elements: Vec<Elements>,
+    /// The ids freed, of objects and of the blocks of arrays, in ascending order. Ranges that
+    /// touch are one, whatever was freed there.
+    #[serde(with = "ranges")]
+    pub freed: Vec<OidRange>,
+    /// The pages written, in a run under TreadMarks.
+    pub pages: PagesOf,
+}
+
+/// What an interval is told against. Its list of written objects holds those that the base did not
+/// write.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct Base {
+    /// The number of an earlier interval of the same node.
+    pub index: IntervalIndex,
+    /// The objects that it wrote and the interval did not, in ascending order.
+    #[serde(with = "ranges")]
+    pub unwritten: Vec<OidRange>,
+}
+
+impl Interval {
+    /// The version of the objects that this interval wrote.
+    pub fn version(&self) -> Version {
+        Version {
+            lamport: self.lamport,
+            node: self.node,
+        }
+    }
+
+    /// Bytes of the interval's write notices in a message.
+    pub fn wire_bytes(&self) -> u64 {
+        const NODE_INDEX_LAMPORT_COUNT: u64 = 2 + 4 + 8 + 4;
+        const COUNT: u64 = 4;
+        let first = if self.first < self.index { 4 } else { 0 };
+        let elements = match self.elements.len() as u64 {
+            0 => 0,
+            ranges => COUNT + ELEMENTS * ranges,
+        };
+        let base = self.base.as_ref().map_or(0, |base| {
+            const INDEX: u64 = 4;
+            INDEX + COUNT + ranges::wire_bytes(&base.unwritten)
+        });
+        // Bits of the node's number say whether elements were written, anything freed, and
+        // whether there is a base.
+        let freed = match &self.freed[..] {
+            [] => 0,
+            freed => COUNT + ranges::wire_bytes(freed),
+        };
+        let objects = ranges::wire_bytes(&self.written);
+        let pages = self.pages.as_ref().map_or(0, |pages| pages.wire_bytes());
+        NODE_INDEX_LAMPORT_COUNT + first + objects + base + elements + freed + pages
+    }
+}
+
+/// What a releaser tells an acquirer: everything that happened before the release and that the
+/// acquirer has not seen.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct News {
+    /// What the releaser had seen.
+    pub time: VectorTime,
+    /// The releaser's Lamport time.
+    pub lamport: u64,
+    /// The intervals that the acquirer lacks; those of one node in ascending order.
+    pub intervals: Vec<Arc<Interval>>,
+}
+
+impl News {
+    /// All ids that it names: of objects, and the first ones of arrays.
+    pub fn ids(&self) -> impl Iterator<Item = OidRange> {
+        self.intervals.iter().flat_map(|interval| {
+            let unwritten = interval.base.iter().flat_map(|base| &base.unwritten);
+            let objects = interval.written.iter().chain(&interval.freed);
+            let arrays = interval.elements.iter();
+            let arrays = arrays.map(|elements| OidRange::one(elements.array));
+            objects.chain(unwritten).copied().chain(arrays)
+        })
+    }
+
+    pub(crate) fn wire_bytes(&self) -> u64 {
+        const LAMPORT_AND_COUNT: u64 = 8 + 4;
+        vector_bytes(&self.time) + LAMPORT_AND_COUNT + self.notice_bytes()
+    }
+
+    pub(crate) fn notice_bytes(&self) -> u64 {
+        self.intervals.iter().map(|i| i.wire_bytes()).sum()
+    }
+}
+
+/// An interval that a node has not told of at a barrier, where another one has seen it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct Untold {
+    /// The barrier.
+    pub barrier: BarrierId,
+    /// Who has seen it, or says so.
+    pub by: NodeId,
+    /// Its number.
+    pub index: IntervalIndex,
+}
+
+/// Array, first and count; as of objects, what is counted takes four bytes.
+pub(crate) const ELEMENTS: u64 = 8 + 8 + 4;
+
+pub(crate) fn vector_bytes(time: &VectorTime) -> u64 {
+    4 * time.nodes() as u64
+}

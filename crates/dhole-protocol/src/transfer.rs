@@ -1,0 +1,83 @@
+//! Objects that are asked for, sent, pushed and flushed, as messages name them.
+
+use dhole_model::{CallSite, NodeId, Oid, VectorTime, Version};
+use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
+
+use crate::few;
+use crate::interval::vector_bytes;
+
+/// An object asked for.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub struct Wanted {
+    /// The object.
+    pub oid: Oid,
+    /// The oldest version that will do.
+    pub need: Version,
+}
+
+/// An object sent; its bytes follow in the payload, in the order of the list.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub struct Sent {
+    /// The object.
+    pub oid: Oid,
+    /// The version of the bytes.
+    pub version: Version,
+}
+
+/// An object pushed to a reader; its bytes follow in the payload, in the order of the list.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub struct Pushed {
+    /// The object, and the version of the bytes.
+    pub sent: Sent,
+    /// How many bytes.
+    pub bytes: u64,
+}
+
+/// An object flushed to its home; its differences follow in the payload, in the order of the list.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub struct Flushed {
+    /// The object.
+    pub oid: Oid,
+    /// Bytes of its differences.
+    pub bytes: u64,
+}
+
+/// The objects of a question. One as a rule, and then nothing is allocated.
+pub type WantedList = SmallVec<[Wanted; 1]>;
+
+/// The objects of a reply. One as a rule, and then nothing is allocated.
+pub type SentList = SmallVec<[Sent; 1]>;
+
+/// When and where the objects or elements of a flush were written: what races are found by.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct FlushedAt {
+    /// What the sender had seen, the interval in which it wrote among it.
+    pub time: VectorTime,
+    /// Where each of them was first written since the flush before, in the order of the flush.
+    #[serde(with = "few")]
+    pub sites: SmallVec<[Option<CallSite>; 1]>,
+}
+
+impl FlushedAt {
+    pub(crate) fn wire_bytes(&self) -> u64 {
+        const SITE: u64 = 8;
+        vector_bytes(&self.time) + SITE * self.sites.len() as u64
+    }
+}
+
+/// The answer to a [`Message::Fetch`](crate::Message::Fetch).
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Reply {
+    /// The asker.
+    pub to: NodeId,
+    /// The asker's round.
+    pub round: u32,
+    /// The objects.
+    pub sent: SentList,
+    /// Those whose bytes are taken from the copy made before the first write of the current
+    /// interval, and not as they are stored.
+    pub pre_images: SmallVec<[Oid; 1]>,
+    /// Whether the asker is to keep its copies of them over acquires.
+    pub keep: bool,
+}
