@@ -5,8 +5,8 @@ use dhole_node::{ConfigError, Races};
 /// [`Config`](crate::Config).
 ///
 /// `dhole run` and `dhole sim` set them with `--protocol`, `--races`, `--barrier` and `--report`,
-/// through the variables `DHOLE_PROTOCOL`, `DHOLE_RACES`, `DHOLE_BARRIER` and `DHOLE_REPORT`. A user
-/// may set the variables too.
+/// through the variables `DHOLE_PROTOCOL`, `DHOLE_RACES`, `DHOLE_BARRIER` and `DHOLE_REPORT`. A
+/// user may set the variables too.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Defaults {
     /// The protocol that keeps objects consistent.

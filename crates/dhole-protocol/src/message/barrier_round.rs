@@ -3,7 +3,7 @@
 
 use super::Message;
 use crate::barrier::BarrierRound;
-use crate::objects::bare::number;
+use crate::objects::number;
 
 /// How they begin: no other message's bytes do, for these are numbers that are written longer than
 /// need be.

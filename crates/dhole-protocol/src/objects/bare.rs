@@ -8,9 +8,12 @@ pub mod ordered;
 use dhole_model::{NodeId, ObjectId};
 
 use super::Objects;
+use super::bytes::number;
+use super::call::{CallId, CallRef, Refusal};
 use super::entry::Place;
 use super::host::Host;
-use super::message::{Answers, CallId, CallRef, LENGTH, NUMBER, ObjectsMessage, Refusal};
+pub use super::message::reply_bytes;
+use super::message::{Answers, ObjectsMessage};
 use crate::group::{Numbered, Submitted};
 
 /// How the bytes of a bare call begin, and those of its reply: no other message's do, for these are
@@ -136,18 +139,6 @@ impl From<Lies<'_>> for ObjectsMessage {
             },
         }
     }
-}
-
-/// Bytes that the reply takes on a wire which brings a result of so many, without the header.
-pub fn reply_bytes(result: usize) -> u64 {
-    2 * NUMBER + LENGTH + result as u64
-}
-
-/// The first number of `bytes`, and what is behind it.
-#[inline]
-pub(crate) fn number(bytes: &[u8]) -> Option<(u64, &[u8])> {
-    let (number, rest) = bytes.split_first_chunk()?;
-    Some((u64::from_le_bytes(*number), rest))
 }
 
 impl ObjectsMessage {

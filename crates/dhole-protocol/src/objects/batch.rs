@@ -11,8 +11,9 @@ use std::convert::Infallible;
 
 use dhole_model::{NodeId, ObjectId, VectorTime};
 
+use super::call::{Call, CallRef, Outcome, Refusal};
 use super::host::Host;
-use super::message::{Answers, Call, CallRef, Calls, ObjectsMessage, Outcome, Refusal};
+use super::message::{Answers, Calls, ObjectsMessage};
 use super::packed::{PackedCalls, PackedResults};
 use super::{Objects, ObjectsCommand, Out, Place};
 

@@ -140,6 +140,13 @@ impl<'de> Visitor<'de> for Slice {
     }
 }
 
+/// The first number of `bytes`, and what is behind it.
+#[inline]
+pub(crate) fn number(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    let (number, rest) = bytes.split_first_chunk()?;
+    Some((u64::from_le_bytes(*number), rest))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

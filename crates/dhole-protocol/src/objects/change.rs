@@ -10,9 +10,10 @@ use std::sync::Arc;
 use dhole_model::{NodeId, ObjectId, VectorTime};
 
 use super::bytes::Bytes;
+use super::call::{CallId, Outcome, Refusal, Saved, Waiting};
 use super::entry::{Deferred, Entry, Place};
 use super::host::Host;
-use super::message::{CallId, ObjectsMessage, Ordered, Outcome, Refusal, Saved, Strategy, Waiting};
+use super::message::{ObjectsMessage, Ordered, Strategy};
 use super::{Objects, ObjectsCommand, Out};
 
 impl Objects {

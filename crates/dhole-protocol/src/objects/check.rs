@@ -3,7 +3,11 @@
 use dhole_model::{NodeId, VectorTime};
 
 use super::MOST_CALLS;
-use super::message::{Call, ObjectsMessage, Strategy, Waiting};
+use std::sync::Arc;
+
+use super::call::{Call, Waiting};
+use super::message::{ObjectsMessage, Ordered, Strategy};
+use crate::group::GroupMessage;
 
 pub(super) fn check_time(time: &Option<VectorTime>, nodes: usize) -> Result<(), &'static str> {
     match time.as_ref().is_none_or(|time| time.nodes() == nodes) {
@@ -88,4 +92,32 @@ impl ObjectsMessage {
             | ObjectsMessage::Digests { .. } => Ok(()),
         }
     }
+}
+
+impl Ordered {
+    /// What makes no sense in a cluster of `nodes`.
+    fn check(&self, nodes: usize) -> Result<(), &'static str> {
+        if self.by().is_some_and(|by| by.node.index() >= nodes) {
+            return Err("a call of a node that is not in the cluster");
+        }
+        match self {
+            Ordered::Change {
+                to: Strategy::On(node),
+                ..
+            } if node.index() >= nodes => return Err("a place that is not in the cluster"),
+            Ordered::Placed { at, .. } if at.index() >= nodes => {
+                return Err("a place that is not in the cluster");
+            }
+            Ordered::Install { blocked, .. } => check_blocked(blocked, nodes)?,
+            Ordered::Operate { time, .. } => check_time(time, nodes)?,
+            _ => {}
+        }
+        self.news().map_or(Ok(()), |news| news.check(nodes))
+    }
+}
+
+/// What makes no sense of a message of the group in a cluster of `nodes`, but for the order, which
+/// is the group's to judge.
+pub fn check_group(message: &GroupMessage<Arc<Ordered>>, nodes: usize) -> Result<(), &'static str> {
+    message.body().map_or(Ok(()), |body| body.check(nodes))
 }

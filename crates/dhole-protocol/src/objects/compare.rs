@@ -7,9 +7,10 @@ use std::sync::Arc;
 use dhole_model::{NodeId, ObjectId};
 
 use super::bytes::Bytes;
+use super::call::{CallId, Outcome, Refusal};
 use super::entry::Place;
 use super::host::Host;
-use super::message::{CallId, ObjectsMessage, Ordered, Outcome, Refusal};
+use super::message::{ObjectsMessage, Ordered};
 use super::{Objects, ObjectsCommand, Out};
 use crate::ProtocolError;
 

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use dhole_model::{NodeId, ObjectCounters, VectorTime};
 
-use super::message::{Call, Ordered, Waiting};
+use super::call::{Call, Waiting};
+use super::message::Ordered;
 
 /// Where an object is, as far as a node knows.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -8,9 +8,10 @@ use std::sync::Arc;
 use dhole_model::{IdSet, NodeId, ObjectCounters, ObjectId};
 
 use super::bytes::Bytes;
+use super::call::{CallId, Refusal, Waiting};
 use super::entry::{Deferred, Place};
 use super::host::Host;
-use super::message::{CallId, Ordered, Refusal, Waiting};
+use super::message::Ordered;
 use super::{Objects, ObjectsCommand, Out};
 
 /// Which objects were freed, and by whom.

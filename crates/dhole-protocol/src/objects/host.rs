@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use dhole_model::{NodeId, ObjectId, VectorTime};
 
-use super::message::{Call, CallRef, Outcome, Refusal, Saved};
+use super::call::{Call, CallRef, Outcome, Refusal, Saved};
 use crate::News;
 
 /// What trying an operation comes to.

@@ -5,11 +5,9 @@ use std::sync::Arc;
 use dhole_model::{CallSite, MessageKind, NodeId, ObjectId, VectorTime};
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
-use thiserror::Error;
 
-use super::bare::reply_bytes;
 use super::bytes::Bytes;
-use super::check::{check_blocked, check_time};
+use super::call::{Call, CallId, CallRef, Outcome, Refusal, Saved, Waiting};
 use super::packed::{PackedCalls, PackedResults};
 use crate::few;
 use crate::group::{Body, GroupMessage};
@@ -20,137 +18,6 @@ pub type Calls = SmallVec<[Call; 1]>;
 
 /// What calls came to that are answered together, each with its number.
 pub type Answers = SmallVec<[(u64, Outcome); 1]>;
-
-/// Which call of an operation.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
-pub struct CallId {
-    /// The node whose worker made it.
-    pub node: NodeId,
-    /// Its number there.
-    pub number: u64,
-}
-
-/// A call of an operation.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-pub struct Call {
-    /// Which call.
-    pub id: CallId,
-    /// The object.
-    pub object: ObjectId,
-    /// What tells the type that the caller takes it to have from others.
-    pub kind: u64,
-    /// The operation's place among those of the object's type.
-    pub operation: u16,
-    /// Whether the operation may change the object.
-    pub writes: bool,
-    /// Its arguments.
-    pub arguments: Bytes,
-}
-
-/// A call whose arguments lie elsewhere.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct CallRef<'a> {
-    /// Which call.
-    pub id: CallId,
-    /// The object.
-    pub object: ObjectId,
-    /// As in [`Call::kind`].
-    pub kind: u64,
-    /// As in [`Call::operation`].
-    pub operation: u16,
-    /// Whether the operation may change the object.
-    pub writes: bool,
-    /// Its arguments.
-    pub arguments: &'a [u8],
-}
-
-impl From<CallRef<'_>> for Call {
-    #[inline]
-    fn from(call: CallRef<'_>) -> Call {
-        Call {
-            id: call.id,
-            object: call.object,
-            kind: call.kind,
-            operation: call.operation,
-            writes: call.writes,
-            arguments: call.arguments.into(),
-        }
-    }
-}
-
-/// Why an operation has no result.
-#[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize, Error)]
-pub enum Refusal {
-    /// There is no such object.
-    #[error("no node ever made it")]
-    Unknown,
-    /// An operation panicked in the middle of changing the object.
-    #[error("its operation {operation} panicked: {words}")]
-    Poisoned {
-        /// The name of the operation.
-        operation: Arc<str>,
-        /// What it said.
-        words: Arc<str>,
-    },
-    /// What was sent is not what the operation, or the object, is made of.
-    #[error("{0}")]
-    Malformed(Arc<str>),
-    /// The object is of another type than the handle says.
-    #[error("it is of another type, {0}")]
-    OtherType(Arc<str>),
-    /// So many calls wait for the object that no more may.
-    #[error("{0} calls wait for it already, the most at a time")]
-    TooMany(usize),
-    /// Replicas of the object are not alike.
-    #[error("its replicas differ on {nodes} since operation {operation}")]
-    Diverged {
-        /// The nodes that differ from the one that asked.
-        nodes: Arc<str>,
-        /// The first operation after which they do, where that is known.
-        operation: Arc<str>,
-    },
-    /// The only copy was on a node that was lost.
-    #[error("its only copy was on {0}, which was lost")]
-    Lost(NodeId),
-    /// The node that was asked was lost before it answered, and may have handed the call on.
-    #[error("{0} was lost before it answered: whether the operation was executed is not known")]
-    Unanswered(NodeId),
-    /// An object is to be kept on a node that is lost.
-    #[error("it cannot be kept on {0}, which was lost")]
-    NoNode(NodeId),
-    /// Whoever was to make a value for all was lost.
-    #[error("no node has made the value")]
-    Unmade,
-    /// The nodes wait for all others at different places.
-    #[error("the nodes wait for each other at different places: {0}")]
-    Apart(Arc<str>),
-    /// The object was freed.
-    #[error("{0} freed it")]
-    Freed(NodeId),
-    /// The node on which the process ran was lost.
-    #[error("it went with {0}, which was lost: how far it had come is not known")]
-    WentWith(NodeId),
-    /// The process that was started panicked.
-    #[error("it panicked: {0}")]
-    Panicked(Arc<str>),
-    /// The process that was started returned an error.
-    #[error("it failed: {0}")]
-    Failed(Arc<str>),
-    /// So many operations were started on this node that no more may be.
-    #[error(
-        "{0} operations that this node has started are under way or not looked after, the most at \
-         a time: call `wait` on some of them, or drop those whose results nobody wants"
-    )]
-    TooManyStarted(usize),
-    /// So many processes were started that no more may be.
-    #[error(
-        "{0} processes that were started have not ended, the most at a time: `join` some of them \
-         first, or drop what `spawn` returned of those whose results nobody wants"
-    )]
-    TooManyProcesses(usize),
-}
-
-dhole_model::debug_in_words!(Refusal);
 
 /// Where a node waits until all others do, in a run that survives the loss of nodes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
@@ -163,13 +30,6 @@ pub enum Rendezvous {
     End,
 }
 
-/// What a call comes to.
-pub type Outcome = Result<Bytes, Refusal>;
-
-/// What becomes of a state that is to go elsewhere: what tells its type from others and its bytes,
-/// or why there is none.
-pub type Saved = Result<(u64, Bytes), Refusal>;
-
 /// Where an object is kept.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum Strategy {
@@ -177,15 +37,6 @@ pub enum Strategy {
     On(NodeId),
     /// A copy on every node; operations that write go to all of them, in one order.
     Replicated,
-}
-
-/// A call that waits until its guard is true, or until it may be tried.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-pub struct Waiting {
-    /// The call.
-    pub call: Call,
-    /// What its caller has seen, if anyone has written anything.
-    pub time: Option<VectorTime>,
 }
 
 /// A process that a worker starts.
@@ -406,8 +257,8 @@ pub enum ObjectsMessage {
 impl Body for Arc<Ordered> {}
 
 const CALL: u64 = 8 + 2 + 8 + 8 + 2;
-pub(super) const NUMBER: u64 = 8;
-pub(super) const LENGTH: u64 = 4;
+const NUMBER: u64 = 8;
+const LENGTH: u64 = 4;
 const OBJECT: u64 = 8;
 const KIND: u64 = 8;
 const SITE: u64 = 8;
@@ -709,30 +560,9 @@ impl Ordered {
             Ordered::Install { .. } => None,
         }
     }
-
-    /// What makes no sense in a cluster of `nodes`.
-    fn check(&self, nodes: usize) -> Result<(), &'static str> {
-        if self.by().is_some_and(|by| by.node.index() >= nodes) {
-            return Err("a call of a node that is not in the cluster");
-        }
-        match self {
-            Ordered::Change {
-                to: Strategy::On(node),
-                ..
-            } if node.index() >= nodes => return Err("a place that is not in the cluster"),
-            Ordered::Placed { at, .. } if at.index() >= nodes => {
-                return Err("a place that is not in the cluster");
-            }
-            Ordered::Install { blocked, .. } => check_blocked(blocked, nodes)?,
-            Ordered::Operate { time, .. } => check_time(time, nodes)?,
-            _ => {}
-        }
-        self.news().map_or(Ok(()), |news| news.check(nodes))
-    }
 }
 
-/// What makes no sense of a message of the group in a cluster of `nodes`, but for the order, which
-/// is the group's to judge.
-pub fn check_group(message: &GroupMessage<Arc<Ordered>>, nodes: usize) -> Result<(), &'static str> {
-    message.body().map_or(Ok(()), |body| body.check(nodes))
+/// Bytes that the reply takes on a wire which brings a result of so many, without the header.
+pub fn reply_bytes(result: usize) -> u64 {
+    2 * NUMBER + LENGTH + result as u64
 }

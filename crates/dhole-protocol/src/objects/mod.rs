@@ -22,6 +22,7 @@
 pub mod bare;
 mod batch;
 mod bytes;
+mod call;
 mod change;
 mod check;
 mod compare;
@@ -48,13 +49,13 @@ use rustc_hash::FxHashMap;
 use crate::ProtocolError;
 use batch::{Answering, Batch};
 pub use bytes::Bytes;
+pub(crate) use bytes::number;
+pub use call::{Call, CallId, CallRef, Outcome, Refusal, Saved, Waiting};
+pub use check::check_group;
 use entry::Entry;
 pub use entry::Place;
 pub use host::{Host, Tried};
-pub use message::{
-    Answers, Call, CallId, CallRef, Calls, ObjectsMessage, Ordered, Outcome, Refusal, Rendezvous,
-    Saved, Start, Strategy, Waiting, check_group,
-};
+pub use message::{Answers, Calls, ObjectsMessage, Ordered, Rendezvous, Start, Strategy};
 use notices::KnownNotices;
 pub use numbered::Numbered;
 pub use packed::{PackedCalls, PackedResults};

@@ -12,9 +12,9 @@
 
 use dhole_model::{NodeId, ObjectId};
 
+use super::call::Refusal;
 use super::entry::{Deferred, Place};
 use super::host::Host;
-use super::message::Refusal;
 use super::{Objects, ObjectsCommand, Out};
 
 impl Objects {

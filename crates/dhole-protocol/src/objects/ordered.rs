@@ -5,9 +5,10 @@ use std::sync::Arc;
 use dhole_model::{NodeId, ObjectId};
 
 use super::bytes::Bytes;
+use super::call::{Call, CallId, Outcome, Refusal, Waiting};
 use super::entry::{Deferred, Entry, Place};
 use super::host::{Host, Tried};
-use super::message::{Call, CallId, Ordered, Outcome, Refusal, Waiting};
+use super::message::Ordered;
 use super::rendezvous::Arrived;
 use super::{Objects, ObjectsCommand, Out};
 

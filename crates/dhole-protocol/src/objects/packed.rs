@@ -8,9 +8,9 @@ use dhole_model::{NodeId, ObjectId};
 use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::bare::number;
 use super::bytes::Bytes;
-use super::message::{CallId, CallRef, Outcome};
+use super::bytes::number;
+use super::call::{CallId, CallRef, Outcome};
 
 /// Calls of one node's worker. Each begins with a byte: the length of the arguments, and whether
 /// the number is that of the call before and one, and whether all else is as it was there. What is
@@ -391,7 +391,7 @@ impl<'de> Deserialize<'de> for PackedResults {
 mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
-    use super::super::message::Call;
+    use super::super::call::Call;
     use super::*;
 
     fn call(number: u64, operation: u16, arguments: &[u8]) -> Call {

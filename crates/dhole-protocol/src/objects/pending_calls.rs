@@ -3,7 +3,7 @@
 
 use dhole_model::{NodeId, VectorTime};
 
-use super::message::{Call, CallRef};
+use super::call::{Call, CallRef};
 use super::numbered::Numbered;
 use super::packed::PackedCalls;
 

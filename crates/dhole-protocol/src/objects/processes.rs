@@ -4,8 +4,9 @@
 
 use dhole_model::{NodeId, VectorTime};
 
+use super::call::{CallId, Outcome, Refusal};
 use super::host::Host;
-use super::message::{CallId, ObjectsMessage, Outcome, Refusal, Start};
+use super::message::{ObjectsMessage, Start};
 use super::{Objects, ObjectsCommand, Out};
 
 impl Objects {

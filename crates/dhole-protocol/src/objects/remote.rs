@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use dhole_model::{NodeId, VectorTime};
 
+use super::call::{Call, CallId, Outcome, Refusal};
 use super::entry::{Entry, Place};
 use super::host::Host;
-use super::message::{Answers, Call, CallId, Calls, ObjectsMessage, Outcome, Refusal, Strategy};
+use super::message::{Answers, Calls, ObjectsMessage, Strategy};
 use super::packed::PackedResults;
 use super::{Objects, ObjectsCommand, Out};
 use crate::{News, ProtocolError};

@@ -10,9 +10,10 @@ use std::sync::Arc;
 use dhole_model::{CallSite, NodeId, ObjectId};
 
 use super::bytes::Bytes;
+use super::call::{CallId, Outcome, Refusal};
 use super::entry::{Entry, Place};
 use super::host::Host;
-use super::message::{CallId, Ordered, Outcome, Refusal, Rendezvous};
+use super::message::{Ordered, Rendezvous};
 use super::{Objects, ObjectsCommand, Out};
 
 /// A node that has come to where all are to meet.

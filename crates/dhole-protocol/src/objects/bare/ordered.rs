@@ -7,10 +7,12 @@ use std::sync::Arc;
 use dhole_model::{NodeId, ObjectId};
 
 use super::super::Objects;
+use super::super::bytes::number;
+use super::super::call::{CallId, CallRef, Refusal};
 use super::super::entry::Place;
 use super::super::host::Host;
-use super::super::message::{CallId, CallRef, ObjectsMessage, Ordered, Refusal};
-use super::{Lies, number};
+use super::super::message::{ObjectsMessage, Ordered};
+use super::Lies;
 use crate::group::{Numbered, Submitted, ViewId, wire};
 
 /// How they begin: no other message's bytes do, as with [bare](super) calls.

@@ -1,0 +1,156 @@
+//! Calls of operations, and what they come to.
+
+use std::sync::Arc;
+
+use dhole_model::{NodeId, ObjectId, VectorTime};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use super::bytes::Bytes;
+
+/// Which call of an operation.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub struct CallId {
+    /// The node whose worker made it.
+    pub node: NodeId,
+    /// Its number there.
+    pub number: u64,
+}
+
+/// A call of an operation.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct Call {
+    /// Which call.
+    pub id: CallId,
+    /// The object.
+    pub object: ObjectId,
+    /// What tells the type that the caller takes it to have from others.
+    pub kind: u64,
+    /// The operation's place among those of the object's type.
+    pub operation: u16,
+    /// Whether the operation may change the object.
+    pub writes: bool,
+    /// Its arguments.
+    pub arguments: Bytes,
+}
+
+/// A call whose arguments lie elsewhere.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CallRef<'a> {
+    /// Which call.
+    pub id: CallId,
+    /// The object.
+    pub object: ObjectId,
+    /// As in [`Call::kind`].
+    pub kind: u64,
+    /// As in [`Call::operation`].
+    pub operation: u16,
+    /// Whether the operation may change the object.
+    pub writes: bool,
+    /// Its arguments.
+    pub arguments: &'a [u8],
+}
+
+impl From<CallRef<'_>> for Call {
+    #[inline]
+    fn from(call: CallRef<'_>) -> Call {
+        Call {
+            id: call.id,
+            object: call.object,
+            kind: call.kind,
+            operation: call.operation,
+            writes: call.writes,
+            arguments: call.arguments.into(),
+        }
+    }
+}
+
+/// Why an operation has no result.
+#[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize, Error)]
+pub enum Refusal {
+    /// There is no such object.
+    #[error("no node ever made it")]
+    Unknown,
+    /// An operation panicked in the middle of changing the object.
+    #[error("its operation {operation} panicked: {words}")]
+    Poisoned {
+        /// The name of the operation.
+        operation: Arc<str>,
+        /// What it said.
+        words: Arc<str>,
+    },
+    /// What was sent is not what the operation, or the object, is made of.
+    #[error("{0}")]
+    Malformed(Arc<str>),
+    /// The object is of another type than the handle says.
+    #[error("it is of another type, {0}")]
+    OtherType(Arc<str>),
+    /// So many calls wait for the object that no more may.
+    #[error("{0} calls wait for it already, the most at a time")]
+    TooMany(usize),
+    /// Replicas of the object are not alike.
+    #[error("its replicas differ on {nodes} since operation {operation}")]
+    Diverged {
+        /// The nodes that differ from the one that asked.
+        nodes: Arc<str>,
+        /// The first operation after which they do, where that is known.
+        operation: Arc<str>,
+    },
+    /// The only copy was on a node that was lost.
+    #[error("its only copy was on {0}, which was lost")]
+    Lost(NodeId),
+    /// The node that was asked was lost before it answered, and may have handed the call on.
+    #[error("{0} was lost before it answered: whether the operation was executed is not known")]
+    Unanswered(NodeId),
+    /// An object is to be kept on a node that is lost.
+    #[error("it cannot be kept on {0}, which was lost")]
+    NoNode(NodeId),
+    /// Whoever was to make a value for all was lost.
+    #[error("no node has made the value")]
+    Unmade,
+    /// The nodes wait for all others at different places.
+    #[error("the nodes wait for each other at different places: {0}")]
+    Apart(Arc<str>),
+    /// The object was freed.
+    #[error("{0} freed it")]
+    Freed(NodeId),
+    /// The node on which the process ran was lost.
+    #[error("it went with {0}, which was lost: how far it had come is not known")]
+    WentWith(NodeId),
+    /// The process that was started panicked.
+    #[error("it panicked: {0}")]
+    Panicked(Arc<str>),
+    /// The process that was started returned an error.
+    #[error("it failed: {0}")]
+    Failed(Arc<str>),
+    /// So many operations were started on this node that no more may be.
+    #[error(
+        "{0} operations that this node has started are under way or not looked after, the most at \
+         a time: call `wait` on some of them, or drop those whose results nobody wants"
+    )]
+    TooManyStarted(usize),
+    /// So many processes were started that no more may be.
+    #[error(
+        "{0} processes that were started have not ended, the most at a time: `join` some of them \
+         first, or drop what `spawn` returned of those whose results nobody wants"
+    )]
+    TooManyProcesses(usize),
+}
+
+dhole_model::debug_in_words!(Refusal);
+
+/// What a call comes to.
+pub type Outcome = Result<Bytes, Refusal>;
+
+/// What becomes of a state that is to go elsewhere: what tells its type from others and its bytes,
+/// or why there is none.
+pub type Saved = Result<(u64, Bytes), Refusal>;
+
+/// A call that waits until its guard is true, or until it may be tried.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct Waiting {
+    /// The call.
+    pub call: Call,
+    /// What its caller has seen, if anyone has written anything.
+    pub time: Option<VectorTime>,
+}
