@@ -9,8 +9,9 @@ use dhole_heap::{
 use dhole_model::{Coherence, NodeId, Oid, OidRange};
 use dhole_protocol::{Event, Freed, ProtocolError, Unread};
 
+use crate::ended::Ended;
 use crate::error::{AccessError, Error};
-use crate::node::{Ended, State};
+use crate::node::State;
 use crate::worker::{Failure, Link, Worker};
 
 /// A shared object and the worker with which to go on from it: `r.at(w)`.

@@ -14,7 +14,8 @@ use smallvec::{SmallVec, smallvec};
 
 use crate::error::AccessError;
 use crate::heard::not_awaited;
-use crate::node::{State, Step, must};
+use crate::node::State;
+use crate::step::{Step, must};
 use crate::worker::Worker;
 
 impl Worker<'_> {

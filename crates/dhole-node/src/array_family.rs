@@ -10,7 +10,8 @@ use dhole_protocol::{
 
 use crate::array::not_stored;
 use crate::family::split;
-use crate::node::{State, Step};
+use crate::node::State;
+use crate::step::Step;
 
 impl State {
     pub(crate) fn carry_out_array_family(

@@ -3,17 +3,17 @@
 use std::fmt::Display;
 
 use dhole_model::{CallSite, NodeId};
-use dhole_protocol::{
-    AbortReason, CollectiveEvent, CollectiveKind, Event, Legs, Message, children, parent,
-};
+use dhole_protocol::{AbortReason, CollectiveEvent, CollectiveKind, Event, Legs, children, parent};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use thiserror::Error;
 
-use crate::error::{RunEnded, SyncError};
-use crate::node::{Ended, State, Step};
+use crate::collective_error::CollectiveError;
+use crate::ended::Ended;
+use crate::fingerprint::fingerprint;
+use crate::node::State;
 use crate::object::kind;
-use crate::sync::fingerprint;
+use crate::step::Step;
+use crate::sync_error::RunEnded;
 use crate::worker::Worker;
 
 /// The most bytes that one message of a collective carries: a value as it is serialised, or of a
@@ -22,127 +22,6 @@ pub const MOST_COLLECTIVE_BYTES: usize = 64 << 20;
 
 /// A node keeps no more memory than this between collectives.
 const MOST_KEPT: usize = 64 << 10;
-
-/// A collective failed.
-#[derive(Clone, PartialEq, Eq, Error)]
-pub enum CollectiveError {
-    /// Waiting for the other nodes failed, or they call something else.
-    #[error(transparent)]
-    Sync(#[from] SyncError),
-    /// Node 0 is alone within what a `once` runs.
-    #[error("{kind} on {node} at {site}, within the once at {outer}: node 0 alone is there")]
-    WithinOnce {
-        /// The collective.
-        kind: CollectiveKind,
-        /// The node.
-        node: NodeId,
-        /// Where in the program.
-        site: CallSite,
-        /// Where the `once` is.
-        outer: CallSite,
-    },
-    /// The tree along which values travel has every node in it.
-    #[error(
-        "{kind} on {node} at {site}: a run that survives the loss of nodes has no collectives; \
-         keep what is shared in a replicated object"
-    )]
-    Survives {
-        /// The collective.
-        kind: CollectiveKind,
-        /// The node.
-        node: NodeId,
-        /// Where in the program.
-        site: CallSite,
-    },
-    /// A value cannot be serialised.
-    #[error("{kind} on {node} at {site}: serialising a {type_name}: {cause}")]
-    Unserialisable {
-        /// The collective.
-        kind: CollectiveKind,
-        /// The node.
-        node: NodeId,
-        /// Where in the program.
-        site: CallSite,
-        /// The type of the value.
-        type_name: &'static str,
-        /// The serialiser's own words.
-        cause: String,
-    },
-    /// What a node sends is longer than a message of a collective may be.
-    #[error(
-        "{kind} on {node} at {site}: a message of {bytes} bytes, and the most is {most}: share \
-         large data in an array, of which every node fetches what it touches"
-    )]
-    TooLong {
-        /// The collective.
-        kind: CollectiveKind,
-        /// The node.
-        node: NodeId,
-        /// Where in the program.
-        site: CallSite,
-        /// How long it is.
-        bytes: usize,
-        /// The most that one message carries.
-        most: usize,
-    },
-    /// What came is no such value.
-    #[error("{kind} on {node} at {site}: what {from} sent is no {type_name}: {cause}")]
-    Malformed {
-        /// The collective.
-        kind: CollectiveKind,
-        /// The node.
-        node: NodeId,
-        /// Where in the program.
-        site: CallSite,
-        /// Whose message it came with.
-        from: NodeId,
-        /// The type that was to come.
-        type_name: &'static str,
-        /// What is wrong.
-        cause: String,
-    },
-}
-
-dhole_model::debug_in_words!(CollectiveError);
-
-/// The bytes of collectives that a node sends next, and those that have come.
-#[derive(Default)]
-pub(crate) struct Values {
-    /// What goes with the messages of the next step.
-    sends: Vec<u8>,
-    /// What has come and was not taken: the collective's number, whether it went up, the sender.
-    came: Vec<((u64, bool, NodeId), Vec<u8>)>,
-}
-
-impl Values {
-    /// The payload of a message, where it is one of a collective.
-    pub fn payload_of(&self, message: &Message) -> &[u8] {
-        match message {
-            Message::Collective(_) => &self.sends,
-            Message::Gossiped { carrier, .. } => self.payload_of(carrier),
-            _ => &[],
-        }
-    }
-
-    /// Keeps the payload of a message.
-    pub fn collect(&mut self, from: NodeId, (number, up): (u64, bool), step: &Step<'_, '_>) {
-        let its = (number, up, from);
-        self.came.push((its, step.payload.to_vec()));
-    }
-
-    /// What has come from these nodes for the collective of the smallest number, in their order.
-    fn take(&mut self, up: bool, from: impl Iterator<Item = NodeId>) -> Vec<(NodeId, Vec<u8>)> {
-        from.filter_map(|from| {
-            let its =
-                |((_, way, node), _): &&((u64, bool, NodeId), Vec<u8>)| (*way, *node) == (up, from);
-            let ((number, ..), _) = self.came.iter().filter(its).min_by_key(|(key, _)| *key)?;
-            let key = (*number, up, from);
-            let place = self.came.iter().position(|(other, _)| *other == key)?;
-            Some((from, self.came.swap_remove(place).1))
-        })
-        .collect()
-    }
-}
 
 /// A collective that the worker calls.
 #[derive(Clone, Copy)]
@@ -586,19 +465,5 @@ mod tests {
         for bytes in [&[][..], &[0, 0, 0], &[1, 0, 0, 0], &[255; 12]] {
             assert_eq!(split_value(bytes), None);
         }
-    }
-
-    #[test]
-    fn values_that_came_early_are_taken_in_the_order_of_their_collectives() {
-        let mut values = Values::default();
-        for (number, node) in [(4, 1), (3, 2), (3, 1)] {
-            let its = (number, true, NodeId(node));
-            values.came.push((its, vec![number as u8, node as u8]));
-        }
-        let both = || [NodeId(1), NodeId(2)].into_iter();
-        let first = vec![(NodeId(1), vec![3, 1]), (NodeId(2), vec![3, 2])];
-        assert_eq!(values.take(true, both()), first);
-        assert_eq!(values.take(false, both()), []);
-        assert_eq!(values.take(true, both()), [(NodeId(1), vec![4, 1])]);
     }
 }

@@ -2,7 +2,7 @@ use dhole_model::{Counters, KindCounters, MessageKind, TypeCounters};
 use dhole_protocol::Message;
 use rustc_hash::FxHashMap;
 
-use crate::measure::Measured;
+use crate::measured::Measured;
 use crate::waits::Waits;
 
 /// A node's counters as they are kept while it runs: counting allocates nothing once every type

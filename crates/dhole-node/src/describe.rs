@@ -4,46 +4,10 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use dhole_heap::Presence;
-use dhole_model::CallSite;
 use dhole_protocol::Stall;
 
-use crate::node::{Ended, State};
-
-/// The worker's last call of the runtime: where in the program, and which it was. Reads of what is
-/// here are no calls.
-#[derive(Default)]
-pub(crate) struct LastCall {
-    number: u64,
-    site: Option<CallSite>,
-}
-
-impl LastCall {
-    /// The worker begins another one.
-    #[inline]
-    pub fn begins(&mut self, site: impl Into<CallSite>) {
-        self.number += 1;
-        self.site = Some(site.into());
-    }
-
-    /// How many there were.
-    pub fn number(&self) -> u64 {
-        self.number
-    }
-
-    /// Where it is.
-    pub fn site(&self) -> CallSite {
-        self.site
-            .unwrap_or(CallSite::runtime("the beginning of the run"))
-    }
-
-    /// Since which call.
-    fn since(&self) -> String {
-        self.site.map_or_else(
-            || "since the run began".to_owned(),
-            |site| format!("since its last call of the runtime, at {site}"),
-        )
-    }
-}
+use crate::ended::Ended;
+use crate::node::State;
 
 impl State {
     /// What this node knows of why nobody may go on, beside its own waits.

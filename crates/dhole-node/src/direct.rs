@@ -7,7 +7,7 @@
 #[cfg(test)]
 mod tests;
 
-use dhole_heap::{HeapMut, InstallError};
+use dhole_heap::HeapMut;
 use dhole_model::{MessageKind, NodeId, Oid};
 use dhole_net::Wake;
 use dhole_protocol::fetch::{self, Parsed};
@@ -17,7 +17,9 @@ use dhole_protocol::{
 };
 
 use crate::count::Counting;
-use crate::node::{State, Step, bad, must, worker_is};
+use crate::install::install;
+use crate::node::State;
+use crate::step::{Step, must, worker_is};
 
 /// The most bytes of objects that a reply takes from the scratch buffer. Copying more takes longer
 /// than all else, and goes by a payload of its own.
@@ -143,36 +145,6 @@ impl Effects for Direct<'_, '_, '_> {
     }
 }
 
-/// Makes the next object in the payload the copy here.
-#[inline]
-pub(crate) fn install(
-    sent: Sent,
-    counting: &mut Counting,
-    owned: &mut Vec<Oid>,
-    step: &mut Step<'_, '_>,
-) -> Result<(), ProtocolError> {
-    let installed = step.heap.install_first(sent.oid, step.payload);
-    let (info, bytes) = installed.map_err(|refused| refuses(sent, &refused))?;
-    let (object, rest) = step.payload.split_at(bytes);
-    step.payload = rest;
-    counting.installed(info.name, bytes);
-    if info.owns {
-        step.heap.owned(sent.oid, object, owned);
-    }
-    Ok(())
-}
-
-#[cold]
-fn refuses(sent: Sent, refused: &InstallError) -> ProtocolError {
-    match refused {
-        InstallError::Length { .. } => bad(sent, "a reply holds fewer bytes than its objects"),
-        refused => ProtocolError::NotStored {
-            oid: sent.oid,
-            cause: refused.to_string(),
-        },
-    }
-}
-
 impl Counting {
     /// Counts what is asked for.
     #[inline]
@@ -240,11 +212,10 @@ impl State {
     /// Lets the protocol take a step whose effects are carried out as they come, and then those
     /// that it recorded.
     #[inline]
-    fn directly(
-        &mut self,
-        step: &mut Step<'_, '_>,
-        act: impl FnOnce(&mut Protocol, WorkerIs, &mut Direct<'_, '_, '_>) -> Result<(), ProtocolError>,
-    ) -> Result<(), ProtocolError> {
+    fn directly<A>(&mut self, step: &mut Step<'_, '_>, act: A) -> Result<(), ProtocolError>
+    where
+        A: FnOnce(&mut Protocol, WorkerIs, &mut Direct<'_, '_, '_>) -> Result<(), ProtocolError>,
+    {
         let worker = worker_is(step.heap.presence());
         let mut fx = Direct {
             counting: &mut self.counting,

@@ -7,7 +7,8 @@ use dhole_model::{CallSite, NodeId, Oid, VectorTime};
 use dhole_net::Payload;
 use dhole_protocol::{Changed, Commands, Flushed, FlushedAt, Message, ProtocolError, Pushed, Sent};
 
-use crate::node::{State, Step};
+use crate::node::State;
+use crate::step::Step;
 
 impl State {
     /// Sends the bytes of objects to a node that read them before.

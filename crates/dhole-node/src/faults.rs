@@ -4,8 +4,9 @@ use dhole_heap::PAGE_BYTES;
 use dhole_model::Oid;
 use dhole_protocol::Command;
 
-use crate::node::{State, Step};
+use crate::node::State;
 use crate::optimisations::WriteDetection;
+use crate::step::Step;
 
 impl State {
     /// The worker's access asks another node.

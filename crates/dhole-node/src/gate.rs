@@ -7,9 +7,11 @@ use dhole_heap::Share;
 use dhole_model::CallSite;
 use dhole_protocol::{Event, Passage, RwLockId, SemaphoreId};
 
-use crate::error::{Result, SyncError};
-use crate::guards::{Guard, Holding, held};
+use crate::error::Result;
+use crate::guards::{Guard, held};
+use crate::holding::Holding;
 use crate::lock::numbered;
+use crate::sync_error::SyncError;
 use crate::worker::Worker;
 
 impl Worker<'_> {

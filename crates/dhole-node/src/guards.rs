@@ -1,45 +1,13 @@
 //! Guards of locks and read-write locks, and which of them were dropped unreleased.
 
-use std::cell::RefCell;
-use std::fmt;
 use std::rc::Rc;
 
 use dhole_model::CallSite;
-use dhole_protocol::{Event, LockId, Passage};
 
-use crate::error::{Result, SyncError};
+use crate::error::Result;
+use crate::holding::{Dropped, Holding};
+use crate::sync_error::SyncError;
 use crate::worker::Worker;
-
-/// Something that a node holds and has to give back.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Holding {
-    /// A lock.
-    Lock(LockId),
-    /// A read-write lock, to read or to write.
-    Gate(Passage),
-}
-
-impl fmt::Display for Holding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Holding::Lock(lock) => lock.fmt(f),
-            Holding::Gate(passage) => passage.fmt(f),
-        }
-    }
-}
-
-impl Holding {
-    /// What gives it back.
-    pub(crate) fn release(self, site: CallSite) -> Event {
-        match self {
-            Holding::Lock(lock) => Event::Release { lock },
-            Holding::Gate(passage) => Event::Leave { passage, site },
-        }
-    }
-}
-
-/// What was dropped unreleased, with the place where it was acquired.
-pub(crate) type Dropped = Rc<RefCell<Vec<(Holding, CallSite)>>>;
 
 /// A holding that counts as dropped when it goes out of scope unreleased.
 #[derive(Debug)]

@@ -4,7 +4,7 @@
 use dhole_model::NodeId;
 use dhole_protocol::{Message, News, ProtocolError};
 
-use crate::node::Step;
+use crate::step::Step;
 
 /// Whether a message tells of objects and arrays whose ids nodes were given.
 pub(crate) fn check_ids(

@@ -4,7 +4,8 @@ use dhole_model::NodeId;
 use dhole_net::Payload;
 use dhole_protocol::{HandedOut, Message, ProtocolError};
 
-use crate::node::{State, Step};
+use crate::node::State;
+use crate::step::Step;
 
 impl State {
     /// Hands ids out to a node that asked for so many, or says that there are too few.

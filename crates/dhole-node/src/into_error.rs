@@ -8,11 +8,12 @@ use dhole_heap::{
 };
 use dhole_model::{UnknownCoherence, UnknownDetector};
 
-use crate::collective::CollectiveError;
-use crate::error::{AccessError, ConfigError, Error, MixedProtocols, RunError, SyncError};
+use crate::collective_error::CollectiveError;
+use crate::error::{AccessError, ConfigError, Error, MixedProtocols, RunError};
 use crate::machine::StartError;
-use crate::object::ObjectError;
-use crate::spawn::ProcessError;
+use crate::object_error::ObjectError;
+use crate::process_error::ProcessError;
+use crate::sync_error::SyncError;
 
 /// An error that `?` turns into an [`Error`] where a program runs: those of dhole, of the standard
 /// library, boxed errors and strings.

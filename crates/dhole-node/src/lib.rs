@@ -41,49 +41,65 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod aggregation;
 mod array;
 mod array_family;
 mod array_phases;
 mod collective;
+mod collective_error;
+mod collective_values;
 mod count;
 mod describe;
 mod direct;
+mod ended;
 mod error;
 mod failure;
 mod family;
 mod faults;
 mod fibers;
+mod fingerprint;
 mod freeing;
 mod gate;
 mod guards;
 mod heard;
+mod holding;
 mod ids;
 mod in_place;
+mod install;
 mod into_error;
+mod last_call;
 mod launch;
 mod lock;
 mod machine;
 mod measure;
+mod measured;
 mod membership;
 mod node;
 pub mod object;
+mod object_error;
 mod optimisations;
+mod outcome;
 mod owned;
 mod paged;
+mod process_error;
 mod processes;
 mod race;
 mod random;
 mod rounds;
 mod run_handshake;
+mod settings;
 mod spawn;
+mod step;
 mod sync;
+mod sync_error;
 mod threads;
 mod under;
 mod waits;
 mod worker;
 
 pub use access::Cursor;
-pub use collective::{CollectiveError, MOST_COLLECTIVE_BYTES};
+pub use collective::MOST_COLLECTIVE_BYTES;
+pub use collective_error::CollectiveError;
 pub use dhole_protocol::group::Ending;
 pub use dhole_protocol::objects::{Refusal, Strategy};
 pub use dhole_protocol::{
@@ -91,23 +107,24 @@ pub use dhole_protocol::{
     Passage, ProtocolError, Races, RacingWrite, RwLockId, SemaphoreId, Started, Unbegun, Waiter,
     WaitingFor,
 };
-pub use error::{
-    AccessError, ConfigError, Error, MixedProtocols, OutOfMemory, Result, RunEnded, RunError,
-    SyncError,
-};
+pub use error::{AccessError, ConfigError, Error, MixedProtocols, Result, RunError};
 pub use gate::{HeldExclusive, HeldShared, RwLock, Semaphore};
-pub use guards::Holding;
+pub use holding::Holding;
 pub use into_error::IntoError;
-pub use launch::{Outcome, Settings, check_nodes, run_on};
+pub use launch::run_on;
 pub use lock::{Condvar, Held, Lock};
 pub use machine::{
     Fiber, Judge, LostNode, Machine, Multiprocess, Receivers, StartError, Verdict, Woken,
 };
 pub use node::Node;
 pub use optimisations::{Optimisations, WriteDetection};
+pub use outcome::Outcome;
+pub use process_error::ProcessError;
 pub use processes::{ProcessLimits, Processes};
 pub use race::RaceReport;
-pub use spawn::{Op, ProcessError, Spawned, Where, anywhere};
+pub use settings::{Settings, check_nodes};
+pub use spawn::{Op, Spawned, Where, anywhere};
+pub use sync_error::{OutOfMemory, RunEnded, SyncError};
 pub use threads::Threads;
 pub use under::Under;
 pub use worker::Worker;

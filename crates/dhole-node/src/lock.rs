@@ -8,8 +8,10 @@ use dhole_heap::Share;
 use dhole_model::CallSite;
 use dhole_protocol::{ConditionId, Event, LockId};
 
-use crate::error::{Result, SyncError};
-use crate::guards::{Guard, Holding, held};
+use crate::error::Result;
+use crate::guards::{Guard, held};
+use crate::holding::Holding;
+use crate::sync_error::SyncError;
 use crate::worker::Worker;
 
 /// Numbers below this are the program's own.

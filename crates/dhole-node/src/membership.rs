@@ -14,8 +14,10 @@ use dhole_protocol::objects::{ObjectsEvent, ObjectsMessage};
 use dhole_protocol::{AbortReason, Message, ProtocolError, WaitingFor};
 use smallvec::SmallVec;
 
+use crate::ended::Ended;
 use crate::machine::LostNode;
-use crate::node::{Ended, Node, State, Step};
+use crate::node::{Node, State};
+use crate::step::Step;
 
 /// What a node knows of losses.
 #[derive(Default)]

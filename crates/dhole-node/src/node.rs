@@ -5,29 +5,32 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use dhole_heap::{Cluster, HeapMut, Monitor, Presence};
+use dhole_heap::{Cluster, Monitor, Presence};
 use dhole_model::{CallSite, Counters, LineCosts, MessageKind, NodeId, Oid};
 use dhole_net::{Envelope, Outbox, Payload, PayloadPool, Receiver, Wake};
-use dhole_protocol::group::Ending;
 use dhole_protocol::{
     AbortReason, ArrayEvent, BarrierId, Command, Commands, Event, Haste, Message, PageEvent,
-    Protocol, ProtocolError, Races, Reply, Sent, Waiter, WorkerIs, barrier_round, fetch, group,
+    Protocol, ProtocolError, Races, Reply, Sent, barrier_round, fetch, group,
 };
 
-use crate::collective::Values;
+use crate::collective_values::Values;
 use crate::count::Counting;
-use crate::describe::LastCall;
-use crate::direct::install;
-use crate::error::RunEnded;
-use crate::guards::Holding;
+use crate::ended::Ended;
 use crate::heard::{check_ids, not_awaited};
-use crate::launch::Settings;
+use crate::holding::Holding;
+use crate::install::install;
+use crate::last_call::LastCall;
 use crate::membership::Membership;
 use crate::object::ObjectsHere;
 use crate::optimisations::Optimisations;
 use crate::race::RaceReport;
+use crate::settings::Settings;
 use crate::spawn::Turns;
-use crate::worker::MOST_WARNINGS;
+use crate::step::{Step, bad, gather, must, worker_is};
+use crate::sync_error::RunEnded;
+
+/// A node reports no more than so many mistakes.
+const MOST_WARNINGS: usize = 100;
 
 /// A node of a cluster, shared by its worker and by whoever delivers messages to it.
 pub struct Node {
@@ -86,37 +89,6 @@ pub(crate) struct State {
     pub(crate) turns: Turns,
     pub(crate) last_call: LastCall,
 }
-
-/// How a run ended early, as this node sees it.
-#[derive(Clone, Debug)]
-pub(crate) enum Ended {
-    /// Another node ended it.
-    Elsewhere(RunEnded),
-    /// This node lies on a cycle of waits.
-    Deadlock(Arc<[Waiter]>),
-    /// This node found a race, and races are errors.
-    Race(Arc<RaceReport>),
-    /// The protocol here met something that must not be.
-    Broken(ProtocolError),
-    /// The others go on without this node, or could.
-    Out(Ending),
-}
-
-/// What one step works with beside the state.
-pub(crate) struct Step<'a, 'g> {
-    /// Whose message is taken; this node itself where its worker does something.
-    pub from: NodeId,
-    pub heap: &'a mut HeapMut<'g>,
-    pub pool: &'a PayloadPool,
-    pub out: &'a mut Outbox<Message>,
-    /// The bytes that came with the message being delivered, from the next object on.
-    pub payload: &'a [u8],
-    /// How the bytes of a message are sent at once, where that can be done; whether they were.
-    pub at_once: Option<AtOnce<'a>>,
-}
-
-/// Sends a message whose bytes are these, one behind the other, if that can be done at once.
-pub(crate) type AtOnce<'a> = &'a mut dyn FnMut(NodeId, [&[u8]; 2]) -> bool;
 
 impl Node {
     /// Node `id` of a cluster of `nodes`, before anything has happened.
@@ -788,38 +760,5 @@ impl State {
         };
         step.payload = rest;
         Ok(object)
-    }
-}
-
-/// What the protocol has to know of where the worker is.
-pub(crate) fn worker_is(presence: Presence) -> WorkerIs {
-    match presence {
-        Presence::Computing => WorkerIs::Computing,
-        Presence::Shared => WorkerIs::Sharing,
-        Presence::Exclusive => WorkerIs::InCall,
-    }
-}
-
-pub(crate) fn bad(sent: Sent, what: &'static str) -> ProtocolError {
-    ProtocolError::BadMessage {
-        from: sent.version.node,
-        what,
-    }
-}
-
-pub(crate) fn gather(heap: &HeapMut<'_>, oid: Oid, pre_image: bool, payload: &mut Payload) {
-    let gathered = match pre_image {
-        false => heap.gather(oid, payload.buffer()),
-        true => heap.gather_pre_image(oid, payload.buffer()),
-    };
-    if let Err(refused) = gathered {
-        panic!("{oid}: the protocol sends only what is stored and not being written: {refused}");
-    }
-}
-
-/// The protocol asks the heap only for what the worker's state allows.
-pub(crate) fn must<E: std::fmt::Display>(done: Result<(), E>, why: &str) {
-    if let Err(refused) = done {
-        panic!("{why}: {refused}");
     }
 }

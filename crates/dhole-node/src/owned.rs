@@ -4,7 +4,8 @@ use dhole_model::NodeId;
 use dhole_net::Payload;
 use dhole_protocol::{MOST_ALONG, ProtocolError, Sent, SentList};
 
-use crate::node::{State, Step, bad, gather, must, worker_is};
+use crate::node::State;
+use crate::step::{Step, bad, gather, must, worker_is};
 
 /// The most bytes that the objects of a reply own and take along.
 const MOST_BYTES: usize = 64 << 10;

@@ -7,7 +7,8 @@ use dhole_net::Payload;
 use dhole_protocol::{DiffId, Event, Message, PageCommand, PageEvent, ProtocolError, SentDiff};
 
 use crate::error::{AccessError, MixedProtocols};
-use crate::node::{State, Step, must};
+use crate::node::State;
+use crate::step::{Step, must};
 use crate::worker::{Failure, Link, Worker};
 
 impl Worker<'_> {

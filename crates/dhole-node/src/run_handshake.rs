@@ -10,11 +10,13 @@ use dhole_net::PayloadPool;
 use dhole_protocol::Waiter;
 use serde::{Deserialize, Serialize};
 
-use crate::error::{ConfigError, Error, RunError, SyncError};
+use crate::error::{ConfigError, Error, RunError};
 use crate::failure::{Failed, Failure};
-use crate::launch::{End, Outcome, Settings};
 use crate::machine::{LostNode, Multiprocess, Receivers, StartError};
 use crate::node::Node;
+use crate::outcome::{End, Outcome};
+use crate::settings::Settings;
+use crate::sync_error::SyncError;
 
 /// What a process brings to a run.
 #[derive(Serialize, Deserialize)]

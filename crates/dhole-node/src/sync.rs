@@ -7,7 +7,9 @@ use dhole_model::{CallSite, WaitCause};
 use dhole_protocol::objects::Rendezvous;
 use dhole_protocol::{AbortReason, Event};
 
-use crate::error::{Error, Result, SyncError};
+use crate::error::{Error, Result};
+use crate::fingerprint::fingerprint;
+use crate::sync_error::SyncError;
 use crate::waits::Awaited;
 use crate::worker::Worker;
 
@@ -121,14 +123,4 @@ impl Worker<'_> {
         }
         Ok(())
     }
-}
-
-/// Tells a type from others, the same on every node: FNV-1a over its name and size.
-pub(crate) fn fingerprint<T>() -> [u8; 8] {
-    let name = std::any::type_name::<T>().bytes();
-    let all = name.chain(size_of::<T>().to_le_bytes());
-    let hash = all.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
-    hash.to_le_bytes()
 }

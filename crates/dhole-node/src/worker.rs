@@ -6,11 +6,13 @@ use dhole_model::{CallSite, Coherence, Counters, NodeId};
 use dhole_net::Outbox;
 use dhole_protocol::{AbortReason, Event, Message, ProtocolError, Unread};
 
-use crate::error::{OutOfMemory, SyncError};
-use crate::guards::{Dropped, Holding};
+use crate::ended::Ended;
+use crate::holding::{Dropped, Holding};
 use crate::machine::{Fiber, Machine, Receivers, Woken};
-use crate::node::{Ended, Node, State, Step};
+use crate::node::{Node, State};
 use crate::spawn::Children;
+use crate::step::Step;
+use crate::sync_error::{OutOfMemory, SyncError};
 use crate::waits::{Awaited, Waiting};
 
 /// A node's worker: the token that lets a program touch shared objects.
@@ -561,9 +563,6 @@ fn failure(state: &mut State) -> Result<(), Box<Failure>> {
         .or(refused)
         .map_or(Ok(()), |failure| Err(Box::new(failure)))
 }
-
-/// A node reports no more than so many mistakes.
-pub(crate) const MOST_WARNINGS: usize = 100;
 
 /// A wait looks for a cycle at least this often, once it has become patient.
 pub(crate) const LONGEST_PATIENCE: Duration = Duration::from_secs(60);

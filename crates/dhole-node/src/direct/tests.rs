@@ -10,8 +10,9 @@ use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 
 use super::*;
-use crate::launch::Settings;
-use crate::node::{Ended, Node};
+use crate::ended::Ended;
+use crate::node::Node;
+use crate::settings::Settings;
 
 const NODES: usize = 2;
 

@@ -10,9 +10,9 @@ use dhole_model::{CallSite, NodeId, ObjectId};
 use dhole_protocol::objects::{ObjectsEvent, Refusal, Strategy};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::error::ObjectError;
 use super::invoke::{Wanted, malformed};
 use super::kind::{self, Kind, Malformed, ObjectType};
+use crate::object_error::ObjectError;
 use crate::worker::Worker;
 
 /// A handle of a shared object of type `T`: 8 bytes, and so is `Option<Object<T>>`. It is copied

@@ -11,11 +11,11 @@ use serde::de::DeserializeOwned;
 
 use super::bare::Over;
 use super::copies::{Copies, MOST_KEPT};
-use super::error::ObjectError;
 use super::handle::id_of;
 use super::kind::{self, Malformed, ObjectType};
 use super::step::ObjectsHere;
 use crate::node::State;
+use crate::object_error::ObjectError;
 use crate::worker::{Failure, Link, Worker};
 
 /// What the worker wants of which object, and where in the program.

@@ -15,7 +15,6 @@ mod abandoned_calls;
 mod alone;
 mod bare;
 mod copies;
-mod error;
 mod handle;
 mod invoke;
 pub(crate) mod kind;
@@ -23,7 +22,7 @@ mod pending;
 mod rendezvous;
 mod step;
 
-pub use error::ObjectError;
+pub use crate::object_error::ObjectError;
 pub use handle::{Object, on, replicated};
 pub use invoke::{read, write};
 pub use kind::{Applied, Malformed, ObjectType, OperationInfo, decode, encode, encode_to, travels};

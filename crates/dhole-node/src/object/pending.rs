@@ -11,12 +11,12 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::abandoned_calls;
-use super::error::ObjectError;
 use super::handle::id_of;
 use super::invoke::{Wanted, malformed};
 use super::kind::{self, ObjectType, OperationInfo};
 use super::step::ObjectsHere;
 use crate::node::State;
+use crate::object_error::ObjectError;
 use crate::worker::{Failure, Link, Worker};
 
 /// Arguments of so many bytes may go with those of other calls whatever these have.

@@ -6,7 +6,8 @@ use dhole_protocol::objects::{Bytes, ObjectsEvent, Outcome, Refusal, Rendezvous}
 use dhole_protocol::{Event, Operation};
 
 use super::invoke::Wanted;
-use crate::error::{Result, SyncError};
+use crate::error::Result;
+use crate::sync_error::SyncError;
 use crate::waits::Awaited;
 use crate::worker::{Link, Worker};
 

@@ -22,8 +22,9 @@ use super::copies::{Copies, Hosting};
 use super::invoke::Wanted;
 use super::kind::{self, Kind, ObjectType};
 use super::pending::StartedAs;
-use crate::launch::Settings as RunSettings;
-use crate::node::{State, Step};
+use crate::node::State;
+use crate::settings::Settings as RunSettings;
+use crate::step::Step;
 
 /// A node's objects with operations.
 pub(crate) struct ObjectsHere {

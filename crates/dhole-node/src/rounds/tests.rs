@@ -4,8 +4,8 @@ use dhole_heap::Cluster;
 use dhole_net::{Envelope, Outbox, PayloadPool, Receiver};
 
 use super::*;
-use crate::launch::Settings;
 use crate::node::Node;
+use crate::settings::Settings;
 
 /// A node of a run in which the barrier that is next begins with rounds: one was without news.
 fn node(me: u16, nodes: usize) -> Node {
@@ -31,7 +31,7 @@ fn node(me: u16, nodes: usize) -> Node {
 fn arrive_whole(node: &Node, out: &mut Outbox<Message>) {
     let mut guard = node.monitor.lock();
     let (mut heap, state) = guard.split();
-    let mut step = crate::node::Step {
+    let mut step = crate::step::Step {
         from: node.id,
         heap: &mut heap,
         pool: &node.pool,

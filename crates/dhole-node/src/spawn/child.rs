@@ -7,10 +7,10 @@ use dhole_protocol::objects::{
 use dhole_protocol::{AbortReason, Event};
 
 use super::children::{Child, Children};
-use super::error::ProcessError;
 use super::op::{Decode, Op};
-use crate::error::{RunEnded, SyncError};
 use crate::object::Malformed;
+use crate::process_error::ProcessError;
+use crate::sync_error::{RunEnded, SyncError};
 use crate::worker::{Failure, Worker};
 
 /// The node on which to start a process: [`on`](crate::object::on) a named one, or [`anywhere`].

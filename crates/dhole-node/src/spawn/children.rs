@@ -8,7 +8,7 @@ use dhole_model::{CallSite, NodeId};
 use dhole_protocol::objects::{Bytes, Outcome, Refusal};
 use dhole_protocol::{Event, Started, WaitingFor};
 
-use super::error::ProcessError;
+use crate::process_error::ProcessError;
 
 /// A process, as its parent knows it.
 #[derive(Clone, Copy, Debug)]

@@ -6,9 +6,11 @@ use dhole_protocol::objects::{ObjectsEvent, Refusal};
 use dhole_protocol::{Event, Message, News};
 
 use super::turns::{Next, Parked};
-use crate::error::RunEnded;
+use crate::ended::Ended;
 use crate::machine::Fiber;
-use crate::node::{Ended, State, Step};
+use crate::node::State;
+use crate::step::Step;
+use crate::sync_error::RunEnded;
 use crate::worker::{Failure, Link};
 
 impl State {

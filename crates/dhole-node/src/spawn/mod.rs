@@ -17,7 +17,6 @@
 mod body;
 mod child;
 mod children;
-mod error;
 mod hand_over;
 mod op;
 mod turns;
@@ -25,6 +24,5 @@ mod turns;
 pub(crate) use body::run_processes;
 pub use child::{Spawned, Where, anywhere};
 pub(crate) use children::Children;
-pub use error::ProcessError;
 pub use op::{Op, function};
 pub(crate) use turns::Turns;

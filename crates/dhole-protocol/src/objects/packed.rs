@@ -8,8 +8,7 @@ use dhole_model::{NodeId, ObjectId};
 use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::bytes::Bytes;
-use super::bytes::number;
+use super::bytes::{Bytes, number};
 use super::call::{CallId, CallRef, Outcome};
 
 /// Calls of one node's worker. Each begins with a byte: the length of the arguments, and whether

@@ -14,8 +14,8 @@ use super::super::bare::tests::{ADD, COUNTER, Counter, PANICS, TAKE, call, step}
 use super::super::kind::{self, Kind, ObjectType};
 use super::super::pending::StartedAs;
 use super::*;
-use crate::launch::Settings;
 use crate::node::Node;
+use crate::settings::Settings;
 
 const VIEW: ViewId = ViewId {
     number: 1,

@@ -15,8 +15,9 @@ use super::super::abandoned_calls;
 use super::super::kind::{self, Applied, Kind, Malformed, ObjectType, OperationInfo};
 use super::super::pending::StartedAs;
 use super::*;
-use crate::launch::Settings;
-use crate::node::{Node, Step};
+use crate::node::Node;
+use crate::settings::Settings;
+use crate::step::Step;
 
 #[derive(Serialize, Deserialize)]
 pub(in crate::object) struct Counter(pub(in crate::object) u64);

@@ -11,9 +11,10 @@ use dhole_protocol::{Event, Sent, Wanted};
 use super::super::ProcessLimits;
 use super::super::frame::Header;
 use super::*;
-use crate::launch::Settings;
 use crate::machine::Multiprocess;
-use crate::node::{Node, Step};
+use crate::node::Node;
+use crate::settings::Settings;
+use crate::step::Step;
 
 /// A message as node 1 sends it in run 1, and what it counts where it is collected.
 fn message() -> (Vec<u8>, usize) {

@@ -4,7 +4,7 @@ use dhole_model::{CallSite, NodeId, ObjectId};
 use dhole_protocol::objects::Refusal;
 use thiserror::Error;
 
-use crate::error::SyncError;
+use crate::sync_error::SyncError;
 
 /// An operation on a shared object failed.
 #[derive(Clone, PartialEq, Eq, Error)]

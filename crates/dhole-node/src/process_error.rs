@@ -4,7 +4,7 @@ use dhole_model::{CallSite, NodeId};
 use dhole_protocol::objects::Refusal;
 use thiserror::Error;
 
-use crate::error::SyncError;
+use crate::sync_error::SyncError;
 
 /// A process could not be started, or did not come to a good end.
 #[derive(Clone, PartialEq, Eq, Error)]

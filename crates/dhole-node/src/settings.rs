@@ -1,0 +1,112 @@
+//! The settings of a run.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use dhole_model::{Barriers, Coherence, Detector, MAX_NODES, NodeId, Placement};
+use dhole_protocol::{Protocol, Races};
+
+use crate::error::ConfigError;
+use crate::optimisations::{Optimisations, WriteDetection};
+
+/// What every machine needs to know to run a program.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Nodes of the cluster, 1 to [`MAX_NODES`].
+    pub nodes: usize,
+    /// How long a node waits before it looks for a deadlock.
+    pub suspect_after: Duration,
+    /// How objects are kept consistent unless their allocation says otherwise.
+    pub coherence: Coherence,
+    /// Where their copies lie.
+    pub placement: Placement,
+    /// What becomes of races.
+    pub races: Races,
+    /// How nodes learn that all have reached a barrier.
+    pub barriers: Barriers,
+    /// How accesses are detected that must not be made yet.
+    pub detector: Detector,
+    /// How the lazy protocol saves messages and faults.
+    pub optimisations: Optimisations,
+    /// Whether digests of replicas are kept, so that a comparison can name the operation after
+    /// which they differ.
+    pub watch_objects: bool,
+    /// Whether the run goes on when nodes are lost, with the objects that are replicated.
+    pub survive: bool,
+}
+
+impl Settings {
+    /// A cluster of `nodes` nodes that look for a deadlock after 1 s and warn of races, under the
+    /// lazy protocol, and check each access.
+    pub fn nodes(nodes: usize) -> Settings {
+        Settings {
+            nodes,
+            suspect_after: Duration::from_secs(1),
+            coherence: Coherence::Lazy,
+            placement: Placement::FirstTouch,
+            races: Races::default(),
+            barriers: Barriers::default(),
+            detector: Detector::default(),
+            optimisations: Optimisations::default(),
+            watch_objects: false,
+            survive: false,
+        }
+    }
+
+    /// The protocol of one of the nodes, before anything has happened; of these pages, where the
+    /// run keeps pages consistent.
+    pub(crate) fn protocol(&self, id: NodeId, pages: Option<Range<u64>>) -> Protocol {
+        let limits = self.optimisations.limits();
+        let mut protocol = Protocol::with(id, self.nodes, limits, self.races);
+        if self.survive {
+            protocol.survive();
+        }
+        if self.barriers == Barriers::Dissemination {
+            // Programs write what they begin with before their first barrier.
+            protocol = protocol.disseminating(0);
+        }
+        if let Some(pages) = pages {
+            protocol = protocol.paging(pages);
+        }
+        match self.optimisations.write_detection {
+            WriteDetection::Marks => protocol,
+            WriteDetection::Twins | WriteDetection::Objects => protocol.comparing(),
+        }
+    }
+
+    /// Where copies lie: TreadMarks has all of them at one place everywhere.
+    pub(crate) fn placement(&self) -> Placement {
+        match self.coherence {
+            Coherence::TreadMarks => Placement::Everywhere,
+            _ => self.placement,
+        }
+    }
+
+    pub(crate) fn check(&self) -> Result<usize, ConfigError> {
+        if self.detector == Detector::Vm && self.placement() == Placement::Everywhere {
+            return Err(ConfigError::VmPlacesByTouch);
+        }
+        if self.survive && self.placement() == Placement::Everywhere {
+            return Err(ConfigError::NothingSurvives);
+        }
+        let twins = self.optimisations.write_detection != WriteDetection::Marks;
+        match twins && self.races.finds_all() {
+            true => Err(ConfigError::TwinsMissRaces),
+            false => check_nodes(self.nodes),
+        }
+    }
+}
+
+/// Checks a number of nodes.
+///
+/// # Errors
+/// [`ConfigError::Nodes`] when there are none or more than [`MAX_NODES`].
+pub fn check_nodes(nodes: usize) -> Result<usize, ConfigError> {
+    match nodes {
+        1..=MAX_NODES => Ok(nodes),
+        _ => Err(ConfigError::Nodes {
+            nodes,
+            most: MAX_NODES,
+        }),
+    }
+}

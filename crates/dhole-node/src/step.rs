@@ -1,0 +1,55 @@
+//! What one step of a node works with beside the node's state, and what it may ask of the heap.
+
+use dhole_heap::{HeapMut, Presence};
+use dhole_model::{NodeId, Oid};
+use dhole_net::{Outbox, Payload, PayloadPool};
+use dhole_protocol::{Message, ProtocolError, Sent, WorkerIs};
+
+/// What one step works with beside the state.
+pub(crate) struct Step<'a, 'g> {
+    /// Whose message is taken; this node itself where its worker does something.
+    pub from: NodeId,
+    pub heap: &'a mut HeapMut<'g>,
+    pub pool: &'a PayloadPool,
+    pub out: &'a mut Outbox<Message>,
+    /// The bytes that came with the message being delivered, from the next object on.
+    pub payload: &'a [u8],
+    /// How the bytes of a message are sent at once, where that can be done; whether they were.
+    pub at_once: Option<AtOnce<'a>>,
+}
+
+/// Sends a message whose bytes are these, one behind the other, if that can be done at once.
+pub(crate) type AtOnce<'a> = &'a mut dyn FnMut(NodeId, [&[u8]; 2]) -> bool;
+
+/// What the protocol has to know of where the worker is.
+pub(crate) fn worker_is(presence: Presence) -> WorkerIs {
+    match presence {
+        Presence::Computing => WorkerIs::Computing,
+        Presence::Shared => WorkerIs::Sharing,
+        Presence::Exclusive => WorkerIs::InCall,
+    }
+}
+
+pub(crate) fn bad(sent: Sent, what: &'static str) -> ProtocolError {
+    ProtocolError::BadMessage {
+        from: sent.version.node,
+        what,
+    }
+}
+
+pub(crate) fn gather(heap: &HeapMut<'_>, oid: Oid, pre_image: bool, payload: &mut Payload) {
+    let gathered = match pre_image {
+        false => heap.gather(oid, payload.buffer()),
+        true => heap.gather_pre_image(oid, payload.buffer()),
+    };
+    if let Err(refused) = gathered {
+        panic!("{oid}: the protocol sends only what is stored and not being written: {refused}");
+    }
+}
+
+/// The protocol asks the heap only for what the worker's state allows.
+pub(crate) fn must<E: std::fmt::Display>(done: Result<(), E>, why: &str) {
+    if let Err(refused) = done {
+        panic!("{why}: {refused}");
+    }
+}
