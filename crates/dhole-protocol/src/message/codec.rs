@@ -2,9 +2,10 @@
 //!
 //! The form is [postcard]'s: compact, and without names; but for [bare](bare) calls of operations,
 //! [fetches and their replies](fetch), and [rounds of barriers](barrier_round), of which there are
-//! many. What is decoded is a message, not a sound one: that is for the protocol to judge (`check`), as with
-//! every message that comes. Decoding takes no more memory than a small multiple of the bytes that
-//! are there, whatever lengths these claim, and does not nest deeper than the types do.
+//! many. What is decoded is a message, not a sound one: that is for the protocol to judge
+//! (`check`), as with every message that comes. Decoding takes no more memory than a small multiple
+//! of the bytes that are there, whatever lengths these claim, and does not nest deeper than the
+//! types do.
 
 use std::sync::Arc;
 

@@ -330,8 +330,9 @@ mod tests {
         for one in [fetch(2), reply(2, true)] {
             let bytes = bytes_of(&one);
             // A fetch of fewer objects is one; the check of its contents finds that.
-            let refused =
-                |end: &usize| matches!(one, Message::FetchReply { .. }) || (end - 8) % 24 != 0;
+            let refused = |end: &usize| {
+                matches!(one, Message::FetchReply { .. }) || !(end - 8).is_multiple_of(24)
+            };
             for end in (2..8).chain((8..bytes.len()).filter(refused)) {
                 assert!(Message::decode(&bytes[..end]).is_err(), "{end}");
             }
