@@ -9,7 +9,7 @@
 //! | `access` | a miss, a first write, an allocation |
 //! | `in_place` | allocations of objects that are larger than a stack |
 //! | `lock`, `gate` | locks and conditions; read-write locks and semaphores |
-//! | `membership` | which nodes are left when some are lost |
+//! | `losses`, `membership` | nodes that are lost, and which are left |
 //! | `sync` | the barrier, `once` |
 //! | `collective` | values of all nodes, combined or shared along a tree |
 //! | `spawn` | processes that are started on nodes during the run, which take turns |
@@ -70,6 +70,7 @@ mod into_error;
 mod last_call;
 mod launch;
 mod lock;
+mod losses;
 mod machine;
 mod measure;
 mod measured;
