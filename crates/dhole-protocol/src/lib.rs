@@ -37,7 +37,7 @@
 //!
 //! // Node 0 answers while its worker computes, for the object is clean.
 //! zero.step(Event::Deliver { from: NodeId(1), message }, WorkerIs::Computing, &mut out)?;
-//! assert!(matches!(out[..], [Command::Reply { to: NodeId(1), .. }]));
+//! assert!(matches!(&out[..], [Command::Reply(reply)] if reply.to == NodeId(1)));
 //! # Ok::<(), dhole_protocol::ProtocolError>(())
 //! ```
 #![forbid(unsafe_code)]
