@@ -146,7 +146,7 @@ fn over_processes(problem: Problem, own: bool, transport: &str) -> Outcome<Took>
     command.args(["run", "-n", &nodes, "--transport", transport, "--"]);
     command.arg(itself).arg(AS_NODE);
     command.args([problem.points, problem.queries].map(|count| count.to_string()));
-    command.arg(own.to_string());
+    command.args([own, problem.prefetch].map(|it| it.to_string()));
     let output = command.output()?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -182,11 +182,19 @@ fn ways() -> Vec<Way> {
         ("sequential".to_owned(), Box::new(sequential)),
         ("rayon".to_owned(), Box::new(with_rayon)),
     ];
-    for (own, halves) in [(false, "`Ref`"), (true, "`Own`")] {
-        let threads = move |problem| Ok(over_dhole(problem, own)?.1);
+    for (own, prefetch, halves) in [
+        (false, false, "`Ref`"),
+        (true, false, "`Own`"),
+        (false, true, "`Ref`, prefetched"),
+    ] {
+        let with = move |problem| Problem {
+            prefetch,
+            ..problem
+        };
+        let threads = move |problem| Ok(over_dhole(with(problem), own)?.1);
         ways.push((format!("dhole, threads, {halves}"), Box::new(threads)));
         for transport in ["shm", "tcp"] {
-            let processes = move |problem| over_processes(problem, own, transport);
+            let processes = move |problem| over_processes(with(problem), own, transport);
             let name = format!("dhole, processes over {transport}, {halves}");
             ways.push((name, Box::new(processes)));
         }
@@ -213,7 +221,9 @@ fn measure(problem: Problem) -> Outcome<()> {
             }
         }
     }
-    let Problem { points, queries } = problem;
+    let Problem {
+        points, queries, ..
+    } = problem;
     println!("{points} points, {queries} searches, twice, {WORKERS} workers; ms, fastest of");
     println!("{ROUNDS}; behind each, how many times as fast as the sequential way");
     let header = ["build", "search", "again"].map(|phase| format!("{phase:>10}        "));
@@ -235,10 +245,17 @@ fn main() -> Outcome<()> {
         Ok(Problem {
             points: points.parse()?,
             queries: queries.parse()?,
+            prefetch: false,
         })
     };
     match arguments[..] {
-        [AS_NODE, points, queries, own] => as_node(problem(points, queries)?, own.parse()?),
+        [AS_NODE, points, queries, own, prefetch] => {
+            let problem = Problem {
+                prefetch: prefetch.parse()?,
+                ..problem(points, queries)?
+            };
+            as_node(problem, own.parse()?)
+        }
         [] => measure(problem("200000", "50000")?),
         [points, queries] => measure(problem(points, queries)?),
         _ => Err("kdtree [POINTS QUERIES]".into()),

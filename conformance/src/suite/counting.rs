@@ -169,6 +169,56 @@ pub fn many_objects_are_fetched_by_several_messages(on: &dyn Platform) {
     assert_eq!((reader.misses, reader.fetch_rounds), (600, 1));
 }
 
+/// A node of a tree.
+#[derive(Share, Clone, Copy)]
+struct Branch {
+    value: u64,
+    below: [Option<Ref<Branch>>; 2],
+}
+
+/// What a root refers to, directly and through others, takes a round a level; some of it lies on
+/// another node, and the whole is walked without a message then.
+pub fn a_tree_is_fetched_in_as_many_rounds_as_it_has_levels(on: &dyn Platform) {
+    if keeps_pages(on) {
+        return;
+    }
+    fn tree(w: &mut Worker<'_>, levels: u32) -> Option<Ref<Branch>> {
+        let levels = levels.checked_sub(1)?;
+        let below = [tree(w, levels), tree(w, levels)];
+        Some(w.under(Lazy).alloc(Branch { value: 1, below }))
+    }
+    fn sum(w: &Worker<'_>, branch: Ref<Branch>) -> u64 {
+        let Branch { value, below } = *branch.get(w);
+        value + below.iter().flatten().map(|it| sum(w, *it)).sum::<u64>()
+    }
+    let outcome = succeed(on, 3, |w| {
+        let shown = w.once(|w| Ok(w.under(Lazy).alloc_range(2, |_| None::<Ref<Branch>>)))?;
+        let me = w.node().index();
+        if me < 2 {
+            *shown.at(me).get_mut(w) = tree(w, 6);
+        }
+        w.barrier()?;
+        if me == 2 {
+            let mut reached = 0;
+            let counted = messages(w, |w| {
+                reached = w.prefetch_reachable(shown, 1_000)?;
+                Ok(())
+            })?;
+            // Six levels and what shows them, of two nodes.
+            assert_eq!((reached, counted), (2 + 2 * 63, 2 * 7));
+            let read = |w: &mut Worker<'_>| {
+                let roots = shown.iter().filter_map(|root| *root.get(w));
+                assert_eq!(roots.map(|root| sum(w, root)).sum::<u64>(), 2 * 63);
+                Ok(())
+            };
+            assert_eq!(messages(w, read)?, 0);
+        }
+        Ok(())
+    });
+    let reader = &outcome.counters[2];
+    assert_eq!((reader.misses, reader.fetch_rounds), (2 + 2 * 63, 7));
+}
+
 /// A part that `Owner` owns, and that owns a part itself.
 #[derive(Share)]
 struct Part {

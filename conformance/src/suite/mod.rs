@@ -77,6 +77,7 @@ macro_rules! suite {
                 a_miss_costs_two_messages
                 objects_fetched_together_cost_two_messages_an_owner
                 many_objects_are_fetched_by_several_messages
+                a_tree_is_fetched_in_as_many_rounds_as_it_has_levels
                 what_an_object_owns_comes_with_it
                 no_more_comes_along_than_the_limit
                 a_copy_that_nobody_overwrites_stays

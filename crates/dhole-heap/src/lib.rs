@@ -106,6 +106,7 @@ mod parts;
 mod plain;
 mod pre_image;
 mod presence;
+mod reachable;
 mod readers;
 mod reference;
 mod reservation;

@@ -159,7 +159,7 @@ impl<'id> Worker<'id> {
     }
 
     /// Makes objects readable here, in one round.
-    fn bring(&self, absent: &[Miss]) -> Result<(), AccessError> {
+    pub(crate) fn bring(&self, absent: &[Miss]) -> Result<(), AccessError> {
         let Some(first) = absent.first() else {
             return Ok(());
         };

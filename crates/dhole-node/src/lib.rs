@@ -8,6 +8,7 @@
 //! |---|---|
 //! | `access` | a miss, a first write, an allocation |
 //! | `in_place` | allocations of objects that are larger than a stack |
+//! | `reachable` | prefetching what references lead to |
 //! | `lock`, `gate` | locks and conditions; read-write locks and semaphores |
 //! | `losses`, `membership` | nodes that are lost, and which are left |
 //! | `sync` | the barrier, `once` |
@@ -86,6 +87,7 @@ mod process_error;
 mod processes;
 mod race;
 mod random;
+mod reachable;
 mod rounds;
 mod run_handshake;
 mod settings;

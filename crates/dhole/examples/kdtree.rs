@@ -1,5 +1,5 @@
 //! The nearest of many points, found by a k-d tree that all nodes build and search. Every point is
-//! a shared object: `cargo run --release --example kdtree -- [--own] [POINTS [QUERIES]]`.
+//! a shared object: `cargo run --release --example kdtree -- [--own] [--prefetch] [POINTS [QUERIES]]`.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -158,13 +158,15 @@ fn nearest<P: Point>(w: &Worker<'_>, tree: Ref<P>, axis: usize, to: &At, best: f
     }
 }
 
-/// How many points there are, and for how many places the nearest is looked for.
+/// How many points there are, for how many places the nearest is looked for, and how.
 #[derive(Clone, Copy)]
 pub struct Problem {
     /// Points of the tree.
     pub points: usize,
     /// Places.
     pub queries: usize,
+    /// Whether each node fetches the whole tree, level by level, before it searches.
+    pub prefetch: bool,
 }
 
 impl Problem {
@@ -206,8 +208,11 @@ pub fn solve<P: Point>(w: &mut Worker<'_>, problem: Problem) -> Result<Found> {
 
     let mut passes = [Duration::ZERO; 2];
     let mut found = Vec::new();
-    for took in &mut passes {
+    for (pass, took) in passes.iter_mut().enumerate() {
         let began = w.now();
+        if problem.prefetch && pass == 0 {
+            w.prefetch_reachable(tree, problem.points)?;
+        }
         let search = |to| nearest(w, tree, 0, to, f64::INFINITY);
         found = mine.iter().map(search).collect::<Vec<f64>>();
         w.barrier()?;
@@ -238,16 +243,27 @@ pub fn solve<P: Point>(w: &mut Worker<'_>, problem: Problem) -> Result<Found> {
 /// What the command line asks for: whether points own their halves, and the problem.
 fn asked() -> Result<(bool, Problem), String> {
     let mut words: Vec<String> = std::env::args().skip(1).collect();
-    let all = words.len();
-    words.retain(|word| word != "--own");
-    let own = words.len() < all;
+    let mut takes = |option: &str| {
+        let all = words.len();
+        words.retain(|word| word != option);
+        words.len() < all
+    };
+    let (own, prefetch) = (takes("--own"), takes("--prefetch"));
     let count = |place: usize, usual: usize| match words.get(place).map(|word| word.parse()) {
         None => Ok(usual),
         Some(Ok(count @ 1..)) => Ok(count),
-        Some(_) => Err("usage: kdtree [--own] [POINTS [QUERIES]], each at least 1".to_owned()),
+        Some(_) => {
+            let usage = "usage: kdtree [--own] [--prefetch] [POINTS [QUERIES]], each at least 1";
+            Err(usage.to_owned())
+        }
     };
     let (points, queries) = (count(0, 20_000)?, count(1, 5_000)?);
-    Ok((own, Problem { points, queries }))
+    let problem = Problem {
+        points,
+        queries,
+        prefetch,
+    };
+    Ok((own, problem))
 }
 
 fn main() -> Result<(), RunError> {
@@ -261,7 +277,9 @@ fn main() -> Result<(), RunError> {
     })?;
     if run.report.is_first() {
         let Found { build, passes, .. } = run.value;
-        let Problem { points, queries } = problem;
+        let Problem {
+            points, queries, ..
+        } = problem;
         println!(
             "{points} points, {queries} searches, {} nodes",
             run.report.nodes

@@ -225,8 +225,8 @@ fn together(line: &LineCost, kind: &str) -> String {
     let prefetch = "name in one `w.prefetch(..)` what is read next";
     match line.refers {
         true => format!(
-            "read along its references, so hold what is read together as `Own<{kind}>`, or \
-             {prefetch}"
+            "read along its references, so fetch them with `w.prefetch_reachable(..)` from where \
+             the walk begins, or hold what is read together as `Own<{kind}>`"
         ),
         false => format!("{prefetch}, or keep it in an array and borrow a range"),
     }

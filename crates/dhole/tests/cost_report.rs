@@ -164,8 +164,8 @@ fn a_report_shows_the_worst_lines_first_with_advice() {
     let file = "crates/dhole/tests/cost_report.rs";
     let walked = format!(
         "5 fetches one by one of `Item`, allocated at {file}:{}, at {file}:{}: read along its \
-         references, so hold what is read together as `Own<Item>`, or name in one \
-         `w.prefetch(..)` what is read next",
+         references, so fetch them with `w.prefetch_reachable(..)` from where the walk begins, \
+         or hold what is read together as `Own<Item>`",
         line_of("made"),
         line_of("walked")
     );

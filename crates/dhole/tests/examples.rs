@@ -79,6 +79,8 @@ fn a_tree_of_owned_points_answers_as_one_of_referred_points() {
     };
     let owned = distance(&["--own", "3000", "400"]);
     assert_eq!(owned, distance(&["3000", "400"]));
+    assert_eq!(owned, distance(&["--prefetch", "3000", "400"]));
+    assert_eq!(owned, distance(&["3000", "--own", "400", "--prefetch"]));
     assert!(owned.ends_with(", 4 checked"), "{owned}");
     // Fewer points than nodes, and nodes without a search.
     for few in [["1", "1"], ["2", "3"], ["3", "1"], ["5", "2"]] {

@@ -7,4 +7,5 @@ mod freeing;
 mod in_place;
 mod optimisations;
 mod races;
+mod reachable;
 mod timing;
