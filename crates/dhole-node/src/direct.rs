@@ -168,7 +168,11 @@ impl State {
         misses: &[Unread],
         step: &mut Step<'_, '_>,
     ) -> Result<(), ProtocolError> {
-        self.directly(step, |protocol, _, fx| protocol.read_misses(misses, fx))
+        let asked = self.directly(step, |protocol, _, fx| protocol.read_misses(misses, fx))?;
+        if asked {
+            self.read_faulted(false, step);
+        }
+        Ok(())
     }
 
     /// Takes a fetch, or its reply with its payload behind it, by its bytes. `None` where it is to
@@ -210,9 +214,9 @@ impl State {
     }
 
     /// Lets the protocol take a step whose effects are carried out as they come, and then those
-    /// that it recorded.
+    /// that it recorded. Whether it asked for something.
     #[inline]
-    fn directly<A>(&mut self, step: &mut Step<'_, '_>, act: A) -> Result<(), ProtocolError>
+    fn directly<A>(&mut self, step: &mut Step<'_, '_>, act: A) -> Result<bool, ProtocolError>
     where
         A: FnOnce(&mut Protocol, WorkerIs, &mut Direct<'_, '_, '_>) -> Result<(), ProtocolError>,
     {
@@ -229,20 +233,13 @@ impl State {
             step,
         };
         let stepped = act(&mut self.protocol, worker, &mut fx);
-        debug_assert!(
-            stepped.is_ok() || !fx.asks && fx.failed.is_none() && fx.commands.is_empty(),
-            "{stepped:?}: a step that fails has called no effect"
-        );
         let Direct { asks, failed, .. } = fx;
-        if asks {
-            self.read_faulted(false, step);
-        }
         if stepped.is_ok() && failed.is_none() && self.commands.is_empty() {
             self.owned.clear();
-            return Ok(());
+            return Ok(asks);
         }
         let done = self.carry_out_all(failed.map_or(Ok(()), Err), step);
         self.owned.clear();
-        stepped.and(done)
+        stepped.and(done).map(|()| asks)
     }
 }

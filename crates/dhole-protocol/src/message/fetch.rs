@@ -1,4 +1,4 @@
-//! The bytes of a [`Message::Fetch`] and of its reply: a head of eight bytes, then 24 for each
+//! The bytes of a [`Message::Fetch`] and of its reply: a head of twelve bytes, then 24 for each
 //! object. They are read where they lie. The objects' bytes follow a reply as its payload.
 
 use dhole_model::{NodeId, Oid, Version};
@@ -19,10 +19,13 @@ const REPLY: [u8; 2] = [0x83, 0];
 #[repr(C)]
 struct Head {
     kind: [u8; 2],
-    /// Of a fetch, how many of the objects nobody waits for; of a reply, twice the number of
-    /// objects, and one more where the asker is to keep them.
-    few: U16,
+    /// Of a fetch, the number of objects; of a reply, twice that, and one more where the asker is
+    /// to keep them.
+    objects: U16,
     round: U32,
+    /// Of a fetch, how many of the objects nobody waits for.
+    beside: U16,
+    zeros: [u8; 2],
 }
 
 #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
@@ -36,7 +39,7 @@ struct Entry {
 
 const HEAD: usize = size_of::<Head>();
 const ENTRY: usize = size_of::<Entry>();
-/// The most objects of a reply.
+/// The most objects of a message.
 const MOST: usize = (u16::MAX >> 1) as usize;
 
 /// A message, and the payload behind it.
@@ -107,16 +110,46 @@ pub fn is_begun_by(bytes: &[u8]) -> bool {
 #[inline]
 pub fn without_payload(begin: &[u8], all: usize) -> usize {
     match Head::ref_from_prefix(begin) {
-        Ok((head, _)) if head.kind == REPLY => all.min(bytes(head.objects())),
+        Ok((head, _)) if head.kind == REPLY => all.min(bytes(head.count())),
         _ => all,
     }
 }
 
 impl Head {
-    /// The objects of a reply.
+    /// The number of objects.
     #[inline]
-    fn objects(&self) -> usize {
-        usize::from(self.few.get() >> 1)
+    fn count(&self) -> usize {
+        let objects = self.objects.get();
+        usize::from(if self.kind == FETCH {
+            objects
+        } else {
+            objects >> 1
+        })
+    }
+
+    /// The message of these objects, with what is behind it.
+    #[inline]
+    fn with<'a>(&self, entries: &[Entry], behind: &'a [u8]) -> Parsed<'a> {
+        let round = self.round.get();
+        match self.kind {
+            FETCH => Parsed::Fetch {
+                round,
+                wanted: Entry::list(entries, |(oid, need)| Wanted { oid, need }),
+                beside: self.beside.get(),
+            },
+            _ => Parsed::Reply {
+                round,
+                sent: Entry::list(entries, |(oid, version)| Sent { oid, version }),
+                keep: self.objects.get() & 1 == 1,
+                payload: behind,
+            },
+        }
+    }
+
+    #[inline]
+    fn is_sound(&self) -> bool {
+        let is_known = self.kind == FETCH || self.kind == REPLY && self.beside.get() == 0;
+        is_known && self.zeros == [0; 2]
     }
 }
 
@@ -124,11 +157,10 @@ impl Head {
 #[inline]
 fn split(bytes: &[u8]) -> Option<(&Head, &[Entry], &[u8])> {
     let (head, rest) = Head::ref_from_prefix(bytes).ok()?;
-    let (entries, behind) = match head.kind {
-        FETCH => (<[Entry]>::ref_from_bytes(rest).ok()?, &[][..]),
-        REPLY => <[Entry]>::ref_from_prefix_with_elems(rest, head.objects()).ok()?,
-        _ => return None,
-    };
+    if !head.is_sound() {
+        return None;
+    }
+    let (entries, behind) = <[Entry]>::ref_from_prefix_with_elems(rest, head.count()).ok()?;
     let sound = entries.iter().all(|entry| entry.zeros == [0; 6]);
     sound.then_some((head, entries, behind))
 }
@@ -140,12 +172,18 @@ pub fn is_whole(message: &[u8]) -> bool {
 }
 
 /// Appends the bytes of a fetch.
+///
+/// # Panics
+/// As [`write_reply`].
 #[inline]
 pub fn write_fetch(round: u32, wanted: &[Wanted], beside: u16, out: &mut Vec<u8>) {
+    assert!(wanted.len() <= MOST, "a fetch of {} objects", wanted.len());
     let head = Head {
         kind: FETCH,
-        few: beside.into(),
+        objects: (wanted.len() as u16).into(),
         round: round.into(),
+        beside: beside.into(),
+        zeros: [0; 2],
     };
     out.extend_from_slice(head.as_bytes());
     for Wanted { oid, need } in wanted {
@@ -156,14 +194,16 @@ pub fn write_fetch(round: u32, wanted: &[Wanted], beside: u16, out: &mut Vec<u8>
 /// Appends the bytes of a reply, but for its payload.
 ///
 /// # Panics
-/// When the reply has more than 32,767 objects. No node is asked for so many.
+/// When there are more than 32,767 objects. No node is asked for so many.
 #[inline]
 pub fn write_reply(round: u32, sent: &[Sent], keep: bool, out: &mut Vec<u8>) {
     assert!(sent.len() <= MOST, "a reply of {} objects", sent.len());
     let head = Head {
         kind: REPLY,
-        few: ((sent.len() as u16) << 1 | u16::from(keep)).into(),
+        objects: ((sent.len() as u16) << 1 | u16::from(keep)).into(),
         round: round.into(),
+        beside: 0.into(),
+        zeros: [0; 2],
     };
     out.extend_from_slice(head.as_bytes());
     for Sent { oid, version } in sent {
@@ -175,21 +215,11 @@ pub fn write_reply(round: u32, sent: &[Sent], keep: bool, out: &mut Vec<u8>) {
 /// none.
 #[inline]
 pub fn parse(bytes: &[u8]) -> Option<Parsed<'_>> {
-    let (head, entries, payload) = split(bytes)?;
-    let (round, few) = (head.round.get(), head.few.get());
-    Some(match head.kind {
-        FETCH => Parsed::Fetch {
-            round,
-            wanted: Entry::list(entries, |(oid, need)| Wanted { oid, need }),
-            beside: few,
-        },
-        _ => Parsed::Reply {
-            round,
-            sent: Entry::list(entries, |(oid, version)| Sent { oid, version }),
-            keep: few & 1 == 1,
-            payload,
-        },
-    })
+    let (head, entries, behind) = split(bytes)?;
+    match head.kind {
+        FETCH if !behind.is_empty() => None,
+        _ => Some(head.with(entries, behind)),
+    }
 }
 
 /// Appends the bytes of a message, if it is one of the two.
@@ -209,26 +239,22 @@ pub(super) fn encode(message: &Message, out: &mut Vec<u8>) -> bool {
 /// The message that is all of these bytes, and how many are left behind it. `None` where they are
 /// none.
 pub(super) fn decode(bytes: &[u8]) -> Option<(Message, usize)> {
-    Some(match parse(bytes)? {
+    let (head, entries, behind) = split(bytes)?;
+    let message = match head.with(entries, behind) {
         Parsed::Fetch {
             round,
             wanted,
             beside,
-        } => {
-            let message = Message::Fetch {
-                round,
-                wanted,
-                beside,
-            };
-            (message, 0)
-        }
-        Parsed::Reply {
+        } => Message::Fetch {
             round,
-            sent,
-            keep,
-            payload,
-        } => (Message::FetchReply { round, sent, keep }, payload.len()),
-    })
+            wanted,
+            beside,
+        },
+        Parsed::Reply {
+            round, sent, keep, ..
+        } => Message::FetchReply { round, sent, keep },
+    };
+    Some((message, behind.len()))
 }
 
 #[cfg(test)]
@@ -271,7 +297,7 @@ mod tests {
             for one in [fetch(objects), reply(objects, true), reply(objects, false)] {
                 let bytes = bytes_of(&one);
                 assert!(is_begun_by(&bytes));
-                assert_eq!(bytes.len(), 8 + 24 * objects as usize);
+                assert_eq!(bytes.len(), 12 + 24 * objects as usize);
             }
         }
         for delivered in (1..1 << 16).chain([u64::MAX]) {
@@ -303,10 +329,13 @@ mod tests {
         let entry = [
             64, 0, 0, 0, 0, 0, 0, 0, 2, 1, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0,
         ];
-        assert_eq!(asked, [&[0x82, 0, 1, 0, 5, 0, 0, 0][..], &entry].concat());
+        assert_eq!(
+            asked,
+            [&[0x82, 0, 1, 0, 5, 0, 0, 0, 1, 0, 0, 0][..], &entry].concat()
+        );
         assert_eq!(
             answered,
-            [&[0x83, 0, 3, 0, 5, 0, 0, 0][..], &entry].concat()
+            [&[0x83, 0, 3, 0, 5, 0, 0, 0, 0, 0, 0, 0][..], &entry].concat()
         );
     }
 
@@ -329,14 +358,11 @@ mod tests {
     fn what_is_cut_short_or_has_bits_that_mean_nothing_is_refused() {
         for one in [fetch(2), reply(2, true)] {
             let bytes = bytes_of(&one);
-            // A fetch of fewer objects is one; the check of its contents finds that.
-            let refused = |end: &usize| {
-                matches!(one, Message::FetchReply { .. }) || !(end - 8).is_multiple_of(24)
-            };
-            for end in (2..8).chain((8..bytes.len()).filter(refused)) {
+            for end in 2..bytes.len() {
                 assert!(Message::decode(&bytes[..end]).is_err(), "{end}");
             }
-            for place in (8..bytes.len()).filter(|place| (place - 8) % 24 >= 18) {
+            let is_zero = |place: &usize| *place < 12 || (place - 12) % 24 >= 18;
+            for place in (10..bytes.len()).filter(is_zero) {
                 let mut bytes = bytes.clone();
                 bytes[place] = 1;
                 assert!(Message::decode(&bytes).is_err());

@@ -19,8 +19,9 @@ impl Protocol {
         misses: &[Unread],
         fx: &mut impl Effects,
     ) -> Result<(), ProtocolError> {
-        self.lazy.read_misses(misses, fx)?;
-        self.ends_step(fx)
+        let before = fx.commands().len();
+        let acted = self.lazy.read_misses(misses, fx);
+        self.ends_step(acted, before, fx)
     }
 
     /// As the delivery of a [`Message::Fetch`](crate::Message::Fetch): its round, its objects, and
@@ -38,8 +39,9 @@ impl Protocol {
         self.check_sender(from)
             .and_then(|()| check::fetch(&wanted, beside, self.lazy.time().nodes()))
             .map_err(|what| ProtocolError::BadMessage { from, what })?;
-        self.lazy.fetch(from, (round, wanted, beside), worker, fx)?;
-        self.ends_step(fx)
+        let before = fx.commands().len();
+        let acted = self.lazy.fetch(from, (round, wanted, beside), worker, fx);
+        self.ends_step(acted, before, fx)
     }
 
     /// As the delivery of a [`Message::FetchReply`](crate::Message::FetchReply): its round, its
@@ -56,11 +58,13 @@ impl Protocol {
         self.check_sender(from)
             .and_then(|()| check::fetch_reply(&sent, self.lazy.time().nodes()))
             .map_err(|what| ProtocolError::BadMessage { from, what })?;
-        // The worker computes, and what it sees may not change.
-        if !self.over {
-            self.lazy.fetch_reply(from, round, (sent, keep), fx)?;
-        }
-        self.ends_step(fx)
+        let before = fx.commands().len();
+        // Where the run is over the worker computes, and what it sees may not change.
+        let acted = match self.over {
+            true => Ok(()),
+            false => self.lazy.fetch_reply(from, round, (sent, keep), fx),
+        };
+        self.ends_step(acted, before, fx)
     }
 
     pub(super) fn check_sender(&self, from: NodeId) -> Result<(), &'static str> {
@@ -72,7 +76,17 @@ impl Protocol {
 
     /// Whatever a step does, it tells at a barrier what is done here since.
     #[inline]
-    fn ends_step(&mut self, fx: &mut impl Effects) -> Result<(), ProtocolError> {
+    fn ends_step(
+        &mut self,
+        acted: Result<(), ProtocolError>,
+        before: usize,
+        fx: &mut impl Effects,
+    ) -> Result<(), ProtocolError> {
+        debug_assert!(
+            acted.is_ok() || fx.commands().len() == before,
+            "{acted:?}: a step that fails has called no effect"
+        );
+        acted?;
         if !self.barrier.has_untold(self.lazy.time().of(self.me)) {
             return Ok(());
         }
