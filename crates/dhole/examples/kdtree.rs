@@ -1,5 +1,6 @@
 //! The nearest of many points, found by a k-d tree that all nodes build and search. Every point is
-//! a shared object: `cargo run --release --example kdtree -- [--own] [--prefetch] [POINTS [QUERIES]]`.
+//! a shared object:
+//! `cargo run --release --example kdtree -- [--own] [--prefetch] [POINTS [QUERIES]]`.
 
 use std::ops::Range;
 use std::time::Duration;
