@@ -23,19 +23,11 @@ impl Worker<'_> {
     /// fetched, and references to freed objects are passed over where this node knows of that.
     ///
     /// ```
-    /// # use dhole_heap::{Ref, Share};
     /// # use dhole_node::{Settings, Threads, run_on};
-    /// #[derive(Share, Clone, Copy)]
-    /// struct Node {
-    ///     value: u64,
-    ///     children: [Option<Ref<Node>>; 2],
-    /// }
-    ///
     /// # run_on(&Threads::new(2, 0), &Settings::nodes(2), |w| {
     /// let root = w.once(|w| {
-    ///     let mut leaf = |value| w.alloc(Node { value, children: [None; 2] });
-    ///     let children = [leaf(1), leaf(2)].map(Some);
-    ///     Ok(w.alloc(Node { value: 3, children }))
+    ///     let leaves = [w.alloc(1_u64), w.alloc(2)];
+    ///     Ok(w.alloc(leaves))
     /// })?;
     /// assert_eq!(w.prefetch_reachable(root, 1_000)?, 3);
     /// # Ok(()) }).unwrap();
