@@ -50,31 +50,36 @@ impl Direct<'_, '_, '_> {
         self.commands.is_empty() && self.failed.is_none()
     }
 
-    /// Sends the bytes of a message, if they may go at once.
+    /// Whether the next message may be sent at once, if the port has room.
+    #[inline]
+    fn sends_at_once(&self) -> bool {
+        let step = &self.step;
+        self.goes_at_once() && !self.survives && step.at_once.is_some() && step.out.is_empty()
+    }
+
+    /// Sends the bytes of a message, where it [may go at once](Direct::sends_at_once); whether the
+    /// port had room.
     #[inline]
     fn send(&mut self, to: NodeId) -> bool {
-        let at_once = match &mut self.step.at_once {
-            Some(at_once) if !self.survives && self.step.out.is_empty() => at_once,
-            _ => return false,
-        };
-        at_once(to, [self.bytes, &[]])
+        let at_once = self.step.at_once.as_mut();
+        at_once.is_some_and(|at_once| at_once(to, [self.bytes, &[]]))
     }
 
     /// Gathers the objects of a reply behind it; whether it may be sent so: none of them owns
     /// another, and they are small.
     #[inline]
     fn gather(&mut self, reply: &Reply) -> bool {
-        if reply.pre_images.is_empty() && self.step.at_once.is_some() {
-            self.bytes.clear();
-            fetch::write_reply(reply.round, &reply.sent, reply.keep, self.bytes);
-            let mut room = MOST_BYTES;
-            return reply.sent.iter().all(|sent| {
-                let gathered = self.step.heap.gather_small(sent.oid, room, self.bytes);
-                room -= gathered.unwrap_or(0);
-                gathered.is_some()
-            });
+        if !reply.pre_images.is_empty() {
+            return false;
         }
-        false
+        self.bytes.clear();
+        fetch::write_reply(reply.round, &reply.sent, reply.keep, self.bytes);
+        let mut room = MOST_BYTES;
+        reply.sent.iter().all(|sent| {
+            let gathered = self.step.heap.gather_small(sent.oid, room, self.bytes);
+            room -= gathered.unwrap_or(0);
+            gathered.is_some()
+        })
     }
 }
 
@@ -87,7 +92,7 @@ impl Effects for Direct<'_, '_, '_> {
     #[inline]
     fn fetch(&mut self, to: NodeId, round: u32, wanted: WantedList, beside: u16) {
         self.asks = true;
-        if self.goes_at_once() && self.step.at_once.is_some() {
+        if self.sends_at_once() {
             self.bytes.clear();
             fetch::write_fetch(round, &wanted, beside, self.bytes);
             if self.send(to) {
@@ -108,7 +113,7 @@ impl Effects for Direct<'_, '_, '_> {
 
     #[inline]
     fn reply(&mut self, reply: Reply) {
-        if self.goes_at_once() && self.gather(&reply) && self.send(reply.to) {
+        if self.sends_at_once() && self.gather(&reply) && self.send(reply.to) {
             let head = fetch::bytes(reply.sent.len());
             let payload = self.bytes.len() - head;
             let bytes = Message::fetch_bytes(reply.sent.len()) + payload as u64;

@@ -48,24 +48,25 @@ impl Worker<'_> {
             Name::Elements(miss) if self.token.are_readable(&miss) => {}
             Name::Elements(miss) => elements.push(miss),
         });
-        while !level.is_empty() {
+        while let Some(first) = level.first().cloned() {
             let is_absent = |miss: &&Miss| !self.token.is_readable(miss);
             let absent: Vec<Miss> = level.iter().filter(is_absent).cloned().collect();
             self.bring(&absent)?;
-            level = self.referred(&level, (&mut seen, most), site)?;
+            level = self.referred(&first, &level, (&mut seen, most))?;
         }
         self.bring_elements(&elements)?;
         Ok(seen.len())
     }
 
-    /// What objects that are here refer to and was not seen before.
+    /// The objects to which those of a level refer, which begins with `first`, and that were not
+    /// seen before.
     fn referred(
         &self,
+        first: &Miss,
         level: &[Miss],
         (seen, most): (&mut FxHashSet<Oid>, usize),
-        site: &'static Location<'static>,
     ) -> Result<Vec<Miss>, AccessError> {
-        let (mut next, mut packed) = (Vec::new(), Vec::new());
+        let (mut next, mut packed, site) = (Vec::new(), Vec::new(), first.site);
         let called = self.shared(site, |_, call| {
             let (heap, state) = call.split();
             for miss in level {
@@ -82,10 +83,7 @@ impl Worker<'_> {
             }
             Ok(Ok(()))
         });
-        match level.first() {
-            Some(first) => self.accessed(first, called).map(|()| next),
-            None => Ok(next),
-        }
+        self.accessed(first, called).map(|()| next)
     }
 }
 
