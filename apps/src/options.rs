@@ -76,6 +76,10 @@ pub struct Common {
     /// Print one JSON object instead of a table
     #[arg(long)]
     pub json: bool,
+
+    /// Say at the end, on standard error, for what the nodes waited and at which lines
+    #[arg(long)]
+    pub report: bool,
 }
 
 /// The command line of `sor`.

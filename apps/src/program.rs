@@ -93,7 +93,7 @@ pub fn main<P>(
     match solve(cluster, &problem) {
         Ok(report) => {
             if report.is_first
-                && let Err(cause) = report.print(common.json)
+                && let Err(cause) = report.print(common.json, common.report)
             {
                 complain(format_args!("writing the report: {cause}"));
                 return ExitCode::FAILURE;

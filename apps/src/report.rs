@@ -5,7 +5,7 @@ use std::io::{self, Write as _};
 use std::time::Duration;
 
 use comfy_table::{CellAlignment, Table, presets};
-use dhole::{Counters, Simulated};
+use dhole::{Counters, Error, RunError, Simulated};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -47,6 +47,8 @@ pub struct Report {
     pub result: Map<String, Value>,
     /// Warnings for the user.
     pub warnings: Vec<String>,
+    /// For what the nodes waited, and at which lines of the program.
+    pub costs: String,
 }
 
 /// The warning about a speedup above the number of nodes.
@@ -92,6 +94,7 @@ impl Report {
             measured: run.measured(),
             result: fields(result),
             warnings: lost.chain(more).chain(run.warnings.clone()).collect(),
+            costs: run.to_string(),
         }
     }
 
@@ -102,11 +105,12 @@ impl Report {
     }
 
     /// Prints to standard output the tables, or with `as_json` the one line of JSON; the
-    /// warnings go to standard error.
+    /// warnings go to standard error, and [`costs`](Report::costs) behind all, where they are
+    /// asked for.
     ///
     /// # Errors
     /// If it cannot be written, unless the reader has closed the pipe: that reader has read enough.
-    pub fn print(&self, as_json: bool) -> io::Result<()> {
+    pub fn print(&self, as_json: bool, with_costs: bool) -> io::Result<()> {
         for warning in &self.warnings {
             writeln!(io::stderr(), "warning: {warning}")?;
         }
@@ -117,9 +121,13 @@ impl Report {
         };
         let mut stdout = io::stdout().lock();
         match writeln!(stdout, "{text}").and_then(|()| stdout.flush()) {
-            Err(cause) if cause.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-            written => written,
+            Err(cause) if cause.kind() == io::ErrorKind::BrokenPipe => (),
+            written => written?,
         }
+        if with_costs {
+            io::stderr().write_all(self.costs.as_bytes())?;
+        }
+        Ok(())
     }
 
     /// The object that `--json` prints. The counters that the papers' tables show are at the top;
@@ -265,6 +273,33 @@ impl Report {
     }
 }
 
+/// Notes in `result` that a run of `report` found what the sequential program found, to the bit:
+/// `max_error` is the largest difference of a coordinate or of a value.
+///
+/// # Errors
+/// When there is a difference.
+pub fn verified(
+    result: &mut Value,
+    max_error: Option<f64>,
+    report: &dhole::Report,
+) -> Result<(), RunError> {
+    let Some(max_error) = max_error else {
+        return Ok(());
+    };
+    if max_error != 0.0 {
+        return Err(RunError::Failed {
+            node: report.node,
+            error: Box::new(Error::program(format!(
+                "the sequential version disagrees: the largest difference is {max_error}"
+            ))),
+            others: Vec::new(),
+        });
+    }
+    result["max_error"] = json!(max_error);
+    result["verified"] = Value::Bool(true);
+    Ok(())
+}
+
 fn shown(value: &Value) -> String {
     let text = value.as_str().map(str::to_owned);
     text.unwrap_or_else(|| value.to_string())
@@ -349,6 +384,7 @@ mod tests {
             counters,
             result: fields(&json!({ "max_error": 0.0 })),
             warnings: Vec::new(),
+            costs: String::new(),
         }
     }
 
@@ -365,6 +401,22 @@ mod tests {
         assert_eq!(object["counters"]["by_kind"]["fetch"]["bytes"], 24);
         assert_eq!(object["counters"].get("misses"), None);
         assert_eq!(object.get("speedup"), None);
+    }
+
+    #[test]
+    fn what_differs_from_the_sequential_program_is_an_error_and_not_verified() {
+        let run = dhole::Config::nodes(1).run(|_| Ok(())).unwrap().report;
+        let compared = |max_error| {
+            let mut result = json!({});
+            verified(&mut result, max_error, &run).map(|()| result)
+        };
+        assert_eq!(compared(None).unwrap(), json!({}));
+        let same = json!({ "max_error": 0.0, "verified": true });
+        assert_eq!(compared(Some(0.0)).unwrap(), same);
+        let wrong = compared(Some(0.5)).unwrap_err().to_string();
+        let words = "the sequential version disagrees: the largest difference is 0.5";
+        assert!(wrong.contains(words), "{wrong}");
+        assert!(compared(Some(f64::NAN)).is_err());
     }
 
     #[test]

@@ -266,6 +266,8 @@ fn the_last_line_is_one_object_with_what_the_papers_tables_need() {
         assert_eq!(object["nodes"], 3);
         let max_error = object["result"]["max_error"].as_f64().unwrap();
         assert!(max_error <= max_rounding, "{max_error} in {object}");
+        let verified = object["result"]["verified"].as_bool();
+        assert_eq!(verified, (max_rounding == 0.0).then_some(true), "{object}");
         assert!(object["counters"]["by_kind"].is_object());
     }
 }
@@ -288,6 +290,16 @@ fn without_json_a_table_is_printed() {
         output.stderr.is_empty(),
         "no bar where there is no terminal"
     );
+}
+
+#[test]
+fn the_costs_are_told_behind_the_result_where_they_are_asked_for() {
+    let output = run(BARNES, "--bodies 200 --steps 2 --nodes 2 --report --json");
+    assert!(json(&output)["messages"].is_number());
+    let said = String::from_utf8(output.stderr).unwrap();
+    let head = "2 nodes over threads, protocol lazy, ";
+    assert!(said.starts_with(head), "{said}");
+    assert!(said.contains(" at apps/src/barnes/"), "{said}");
 }
 
 #[test]

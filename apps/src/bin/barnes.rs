@@ -9,7 +9,7 @@ use apps::cluster::Cluster;
 use apps::options::{BarnesOptions, Record};
 use apps::program::{self, Losses};
 use apps::progress::Progress;
-use apps::report::{Report, sequential_seconds};
+use apps::report::{Report, sequential_seconds, verified};
 use dhole::{Error, RunError};
 use serde_json::json;
 
@@ -70,9 +70,7 @@ fn solve(asked: &BarnesOptions, cluster: Cluster, problem: &Problem) -> Result<R
         "momentum": end.map(|energy| energy.momentum),
         "energy_drift": start.zip(end).map(|(start, end)| end.total() - start.total()),
     });
-    if let Some(max_error) = found.max_error {
-        result["max_error"] = json!(max_error);
-    }
+    verified(&mut result, found.max_error, &run.report)?;
     if let Some(path) = &asked.picture {
         result["picture"] = json!(path.display().to_string());
     }

@@ -7,7 +7,7 @@ use apps::cluster::Cluster;
 use apps::options::{Common, SorLayout, SorOptions};
 use apps::program::{self, Losses};
 use apps::progress::Progress;
-use apps::report::{Report, sequential_seconds};
+use apps::report::{Report, sequential_seconds, verified};
 use apps::sor::{ByPage, Layout, PointByPoint, Problem, sequential, shared};
 use dhole::{Array2, Rows, RunError};
 use serde_json::json;
@@ -65,9 +65,7 @@ fn solve<L: Layout>(
         "steps": problem.steps,
         "digest": format!("{:016x}", run.value.digest),
     });
-    if let Some(max_error) = run.value.max_error {
-        result["max_error"] = json!(max_error);
-    }
+    verified(&mut result, run.value.max_error, &run.report)?;
     let alone =
         alone.map(|alone| sequential_seconds(&run.report, alone.sweep_seconds, alone.units));
     Ok(Report::new(
