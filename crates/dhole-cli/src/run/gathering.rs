@@ -1,6 +1,6 @@
 //! How nodes join, lose each other and fail, according to their own reports.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use dhole::net::Loss;
 
@@ -20,6 +20,8 @@ pub struct Gathering {
     ended: Vec<(u16, bool)>,
     /// The first node that each node has lost, in the order of the reports.
     lost: Vec<Lost>,
+    /// All nodes that another has lost.
+    all_lost: BTreeSet<u16>,
     /// At most one failure of each node, in the order of the reports.
     failed: Vec<Failed>,
 }
@@ -69,6 +71,7 @@ impl Gathering {
             }
             Word::Joined => *self.joined.entry(node).or_default() += 1,
             Word::Lost { peer, how } => {
+                self.all_lost.insert(peer);
                 let lost = Lost {
                     node: peer,
                     by: node,
@@ -162,6 +165,11 @@ impl Gathering {
         Some(lost)
     }
 
+    /// Whether another node has lost this one. One that ends after its run is lost to nobody.
+    pub fn was_lost(&self, node: u16) -> bool {
+        self.all_lost.contains(&node)
+    }
+
     /// The node that first reported its own failure.
     pub fn failed(&self) -> Option<&Failed> {
         self.failed.first()
@@ -237,6 +245,10 @@ mod tests {
         }
         let lost = nodes.lost().unwrap();
         assert_eq!((lost.node, lost.by, &lost.how[..]), (1, 2, "silence"));
+        assert_eq!(
+            [0, 1, 2].map(|node| nodes.was_lost(node)),
+            [false, true, true]
+        );
         // The same in the other order, and where two have lost each other.
         let left = Loss::Left.to_string();
         for (said, how, first) in [

@@ -21,12 +21,24 @@ impl Cluster<'_> {
             None => {}
         }
         let survivors = self.ended.len() - self.failures().count();
-        // A node ends well only if its run did, and that goes on only for those who may.
+        // A node ends well only if its run did, and that goes on only for those who may. What a lost
+        // node had to do the others do; one that fails after the run is replaced by nobody.
         if self.wanted.survive && survivors > 0 && !self.gathering.is_empty() {
             for (node, end) in self.failures() {
                 self.blame(*node, end);
             }
-            return 0;
+            let mut late = self.failures();
+            return match late.find(|(node, _)| !self.gathering.was_lost(*node)) {
+                Some((node, end)) => {
+                    let name = self.name(*node);
+                    complain(format_args!(
+                        "the others had finished without losing {name}: \
+                         what it had to print may be missing"
+                    ));
+                    end.code
+                }
+                None => 0,
+            };
         }
         let failed = self.gathering.failed();
         if let Some((node, end)) = self.ended_by_signal(asked, failed) {

@@ -17,6 +17,8 @@ const LINES: u32 = 400;
 /// The test that is the program.
 const PROGRAM: &str = "survivors::member";
 const RUNS: &str = "DHOLE_TEST_SURVIVES";
+/// In the environment: the node that ends badly when its run is over.
+const ENDS_BADLY: &str = "DHOLE_TEST_ENDS_BADLY";
 
 type Lines = Vec<(u16, u32)>;
 
@@ -55,6 +57,7 @@ fn member() {
     strike::introduce();
     println!("pid {me} {}", process::id());
     match Config::nodes(NODES).run(program) {
+        Ok(_) if env::var(ENDS_BADLY).is_ok_and(|node| node == me) => process::abort(),
         Ok(run) => {
             let words = run
                 .value
@@ -130,7 +133,12 @@ fn number(word: &str) -> i32 {
 }
 
 /// Runs the program; `strikes` is asked after each line what is to happen.
-fn run(transport: &str, mut strikes: impl FnMut(&Said)) -> Said {
+fn run(transport: &str, strikes: impl FnMut(&Said)) -> Said {
+    run_with(transport, &[], strikes)
+}
+
+/// The same with these in the environment.
+fn run_with(transport: &str, has: &[(&str, &str)], mut strikes: impl FnMut(&Said)) -> Said {
     let mut child = Command::new(env!("CARGO_BIN_EXE_dhole"))
         .args(["run", "--survive", "-n", &NODES.to_string()])
         .args(["--prefix", "none", "--transport", transport, "--"])
@@ -138,6 +146,7 @@ fn run(transport: &str, mut strikes: impl FnMut(&Said)) -> Said {
         .args(["--exact", PROGRAM, "--nocapture", "--test-threads=1"])
         .env(RUNS, "1")
         .envs(BOUNDS)
+        .envs(has.iter().copied())
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -217,6 +226,17 @@ fn stopped(transport: &str, victim: u16) {
         words.is_some_and(|words| words.contains("out of the run")),
         "{said:#?}"
     );
+}
+
+/// Who ends after its run is lost to nobody, so nobody does for it what it had to do.
+#[test]
+fn and_one_that_is_ended_after_the_run_is_an_error() {
+    let said = run_with("shm", &[(ENDS_BADLY, "0")], |_| ());
+    assert_eq!(said.code, Some(134), "{said:#?}");
+    assert_eq!(said.logs.len(), NODES - 1, "{said:#?}");
+    let words = "dhole: the others had finished without losing node 0: \
+                 what it had to print may be missing";
+    assert!(said.errors.iter().any(|line| line == words), "{said:#?}");
 }
 
 #[test]
