@@ -1,11 +1,12 @@
 //! dhole beside Open MPI and programs written by hand with it: ports against raw messages, a
-//! barrier against a barrier, and SOR, shortest paths and the salesman on two processes.
+//! barrier against a barrier, and SOR, shortest paths, the salesman and Barnes-Hut on two processes.
 //!
 //! Alone this starts all that is to be measured, in turn: itself under `mpirun -n 2 --bind-to
 //! core`, and dhole's programs under `dhole run`, which must be built (`cargo build --release`).
 #![forbid(unsafe_code)]
 
 mod asp;
+mod barnes;
 mod floors;
 mod programs;
 mod sor;
@@ -23,8 +24,9 @@ fn main() -> Outcome<()> {
         }
         ["as-asp", vertices] => asp::run(vertices.parse()?),
         ["as-tsp", file] => tsp::run(file),
+        ["as-barnes", bodies, steps] => barnes::run(bodies.parse()?, steps.parse()?),
         [] => programs::measure("all"),
         [what] => programs::measure(what),
-        _ => Err("mpi [floors|barrier|sor|asp|tsp|crowd]".into()),
+        _ => Err("mpi [floors|barrier|sor|asp|tsp|barnes|crowd]".into()),
     }
 }

@@ -60,6 +60,12 @@ pub fn measure(what: &str) -> Outcome<()> {
         let by_hand = ["as-tsp", file];
         compare("TSP, gr17", "tsp", &["--input", file], &by_hand, "<= 1.05")?;
     }
+    if all || what == "barnes" {
+        let size = ["--bodies", "131072", "--steps", "2"];
+        let by_hand = ["as-barnes", "131072", "2"];
+        let name = "Barnes-Hut, 131,072 bodies, 2 steps";
+        compare(name, "barnes", &size, &by_hand, "<= 1.10")?;
+    }
     if all || what == "crowd" {
         crowd()?;
     }
