@@ -1,11 +1,9 @@
 //! A run's report as people and programs read it: the worst lines first, with advice.
 
-use std::collections::BTreeMap;
 use std::fmt::{self, Display, Write as _};
 use std::time::Duration;
 
 use dhole_model::{CallSite, LineCost, TypeCounters, WaitCause, WaitCost};
-use serde::Serialize;
 
 use crate::Report;
 
@@ -131,83 +129,44 @@ impl Report {
     /// ```
     pub fn json(&self) -> String {
         let total = self.total();
-        let line = |line: &LineCost| JsonLine {
-            at: line.site.to_string(),
-            cause: line.cause.to_string(),
-            type_name: line.type_name.clone(),
-            allocated_at: line.allocated_at.map(|site| site.to_string()),
-            cost: JsonCost::from(&line.cost),
-            advice: self.advice(line),
-        };
-        let by_cause = |of: &dyn Fn(&'static str) -> WaitCost| {
-            let costs = CAUSES.map(|cause| (cause.name(), of(cause.name())));
-            costs.into_iter().collect::<BTreeMap<_, _>>()
-        };
-        let mut left_out = by_cause(&|cause| self.costs.left_out_of(cause));
-        left_out.retain(|_, cost| cost.waits > 0);
-        let json = JsonReport {
-            nodes: self.nodes,
-            transport: self.transport,
-            protocol: self.protocol,
-            elapsed_seconds: self.elapsed.as_secs_f64(),
-            messages: total.messages,
-            data_bytes: total.data_bytes,
-            waits: of_json(by_cause(&|cause| self.costs.total_of(cause))),
-            lines: self.costs.lines.iter().map(line).collect(),
-            left_out: of_json(left_out),
-        };
-        serde_json::to_string(&json).expect("all keys are strings, and all numbers finite")
+        let (nodes, elapsed) = (self.nodes, self.elapsed.as_secs_f64());
+        let mut text = format!("{{\"nodes\":{nodes},\"transport\":");
+        quote(&mut text, self.transport);
+        text += ",\"protocol\":";
+        quote(&mut text, self.protocol);
+        let (messages, bytes) = (total.messages, total.data_bytes);
+        text += &format!(
+            ",\"elapsed_seconds\":{elapsed},\"messages\":{messages},\"data_bytes\":{bytes}"
+        );
+        text += ",\"waits\":{";
+        let totals = CAUSES.map(|cause| (cause.name(), self.costs.total_of(cause.name())));
+        list(&mut text, totals, |text, (name, cost)| {
+            *text += &format!("\"{name}\":{{{}}}", numbers(&cost));
+        });
+        text += "},\"lines\":[";
+        list(&mut text, &self.costs.lines, |text, line| {
+            *text += "{\"at\":";
+            quote(text, &line.site.to_string());
+            *text += &format!(",\"cause\":\"{}\",\"type\":", line.cause);
+            quote(text, &line.type_name);
+            *text += ",\"allocated_at\":";
+            match line.allocated_at {
+                Some(site) => quote(text, &site.to_string()),
+                None => *text += "null",
+            }
+            *text += &format!(",{},\"advice\":", numbers(&line.cost));
+            quote(text, &self.advice(line));
+            text.push('}');
+        });
+        text += "],\"left_out\":{";
+        let left_out = CAUSES.map(|cause| (cause.name(), self.costs.left_out_of(cause.name())));
+        let left_out = left_out.into_iter().filter(|(_, cost)| cost.waits > 0);
+        list(&mut text, left_out, |text, (name, cost)| {
+            *text += &format!("\"{name}\":{{{}}}", numbers(&cost));
+        });
+        text += "}}";
+        text
     }
-}
-
-/// The object that [`Report::json`] writes.
-#[derive(Serialize)]
-struct JsonReport<'a> {
-    nodes: usize,
-    transport: &'a str,
-    protocol: &'a str,
-    elapsed_seconds: f64,
-    messages: u64,
-    data_bytes: u64,
-    waits: BTreeMap<&'static str, JsonCost>,
-    lines: Vec<JsonLine>,
-    left_out: BTreeMap<&'static str, JsonCost>,
-}
-
-#[derive(Serialize)]
-struct JsonLine {
-    at: String,
-    cause: String,
-    #[serde(rename = "type")]
-    type_name: String,
-    allocated_at: Option<String>,
-    #[serde(flatten)]
-    cost: JsonCost,
-    advice: String,
-}
-
-#[derive(Serialize)]
-struct JsonCost {
-    waits: u64,
-    misses: u64,
-    bytes: u64,
-    waited_seconds: f64,
-}
-
-impl From<&WaitCost> for JsonCost {
-    fn from(cost: &WaitCost) -> JsonCost {
-        JsonCost {
-            waits: cost.waits,
-            misses: cost.misses,
-            bytes: cost.bytes,
-            waited_seconds: ns(cost.waited_ns).as_secs_f64(),
-        }
-    }
-}
-
-fn of_json(costs: BTreeMap<&'static str, WaitCost>) -> BTreeMap<&'static str, JsonCost> {
-    let of = |(cause, cost)| (cause, JsonCost::from(&cost));
-    costs.into_iter().map(of).collect()
 }
 
 /// What a run cost, in lines for people: first what its nodes waited for, then the ten worst lines
@@ -328,6 +287,47 @@ impl Display for At<'_> {
             _ => write!(f, " at {file}:{line}"),
         }
     }
+}
+
+/// The numbers of a cost, as fields of an object.
+fn numbers(cost: &WaitCost) -> String {
+    let WaitCost {
+        waits,
+        misses,
+        bytes,
+        waited_ns,
+    } = cost;
+    format!(
+        "\"waits\":{waits},\"misses\":{misses},\"bytes\":{bytes},\"waited_seconds\":{}",
+        ns(*waited_ns).as_secs_f64()
+    )
+}
+
+/// Writes items with commas between.
+fn list<T>(
+    text: &mut String,
+    items: impl IntoIterator<Item = T>,
+    mut write: impl FnMut(&mut String, T),
+) {
+    for (place, item) in items.into_iter().enumerate() {
+        if place > 0 {
+            text.push(',');
+        }
+        write(text, item);
+    }
+}
+
+/// Writes a string of JSON.
+fn quote(text: &mut String, words: &str) {
+    text.push('"');
+    for c in words.chars() {
+        match c {
+            '"' | '\\' => text.extend(['\\', c]),
+            c if c < ' ' => *text += &format!("\\u{:04x}", u32::from(c)),
+            c => text.push(c),
+        }
+    }
+    text.push('"');
 }
 
 #[cfg(test)]
