@@ -4,7 +4,8 @@ use dhole_model::{NodeId, VectorTime, Version};
 use dhole_protocol::group::GroupMessage;
 use dhole_protocol::objects::{ObjectsMessage, Ordered, PackedCalls, PackedResults};
 use dhole_protocol::{
-    ArrayCommand, BarrierRound, Command, Message, News, Passage, Reply, Sent, SentDiff,
+    ArrayCommand, BarrierRound, Command, Fetch, FetchReply, Message, News, Passage, Reply, Sent,
+    SentDiff,
 };
 
 /// The effect of a bug on a message.
@@ -336,7 +337,7 @@ impl Bug {
                 | Bug::ForgetOrder,
                 Message::Objects(message),
             ) => self.hide(message),
-            (Bug::StaleReply, Message::FetchReply { .. }) => fate.stale = true,
+            (Bug::StaleReply, Message::FetchReply(_)) => fate.stale = true,
             (
                 Bug::ForgetRange | Bug::WidenRange,
                 Message::LockGrant { news, .. }
@@ -346,18 +347,18 @@ impl Bug {
             (Bug::WidenReply, Message::ElementsReply { sent, .. }) => {
                 sent.iter_mut().for_each(|sent| sent.elements.count += 1);
             }
-            (Bug::MarkAllBeside, Message::Fetch { wanted, beside, .. }) => {
+            (Bug::MarkAllBeside, Message::Fetch(Fetch { wanted, beside, .. })) => {
                 *beside = wanted.len() as u16;
             }
-            (Bug::LackObject, Message::FetchReply { sent, .. }) => drop(sent.pop()),
-            (Bug::SendUnowned, Message::FetchReply { sent, .. }) => {
+            (Bug::LackObject, Message::FetchReply(FetchReply { sent, .. })) => drop(sent.pop()),
+            (Bug::SendUnowned, Message::FetchReply(FetchReply { sent, .. })) => {
                 let stranger = sent.last().map(|last| Sent {
                     oid: last.oid.plus(1),
                     ..*last
                 });
                 sent.extend(stranger);
             }
-            (Bug::ForgetLastWriter, Message::Fetch { wanted, .. }) => {
+            (Bug::ForgetLastWriter, Message::Fetch(Fetch { wanted, .. })) => {
                 *to = NodeId(0);
                 for wanted in wanted {
                     wanted.need = Version {
@@ -508,7 +509,7 @@ impl Bug {
             }
             (
                 Bug::KeepUntold,
-                Message::FetchReply { keep, .. } | Message::ElementsReply { keep, .. },
+                Message::FetchReply(FetchReply { keep, .. }) | Message::ElementsReply { keep, .. },
             ) => *keep = true,
             (Bug::HideFromCollective, Message::Collective(message)) => {
                 message.news = *no_news(message.news.time.nodes());
@@ -521,7 +522,7 @@ impl Bug {
             }
             (Bug::LoseForward, Message::LockForward { .. })
             | (Bug::LoseCollective, Message::Collective(_))
-            | (Bug::LoseReply, Message::FetchReply { .. })
+            | (Bug::LoseReply, Message::FetchReply(_))
             | (Bug::LoseWrittenAt, Message::WrittenAt { .. })
             | (
                 Bug::LoseProbe,

@@ -7,21 +7,21 @@ use std::time::{Duration, Instant};
 use dhole_model::NodeId;
 use dhole_net::{Envelope, Outbox, Payload, Receiver, Wake};
 use dhole_node::Machine;
-use dhole_protocol::Message;
+use dhole_protocol::{Fetch, FetchReply, Message};
 use dhole_sim::{Computation, Settings, Sim};
 
 struct Echo(NodeId);
 
 impl Receiver<Message> for Echo {
     fn deliver(&self, envelope: Envelope<Message>, out: &mut Outbox<Message>) -> Wake {
-        let Message::Fetch { round, .. } = envelope.body else {
+        let Message::Fetch(Fetch { round, .. }) = envelope.body else {
             return Wake::Yes;
         };
-        let body = Message::FetchReply {
+        let body = Message::FetchReply(FetchReply {
             round,
             sent: Default::default(),
             keep: false,
-        };
+        });
         out.push(Envelope {
             from: self.0,
             to: envelope.from,
@@ -47,11 +47,11 @@ fn pings(nodes: usize, rounds: u32, enter: bool, computation: Computation) {
         for round in 0..rounds {
             let other = 1 + sim.random(node) as usize % (nodes - 1);
             let to = NodeId::at((node.index() + other) % nodes);
-            let body = Message::Fetch {
+            let body = Message::Fetch(Fetch {
                 round,
                 wanted: Default::default(),
                 beside: 0,
-            };
+            });
             out.push(Envelope {
                 from: node,
                 to,

@@ -1,7 +1,7 @@
 use std::fmt;
 
 use dhole_model::NodeId;
-use dhole_protocol::{BarrierRound, Event, Interval, Message};
+use dhole_protocol::{BarrierRound, Event, Fetch, FetchReply, Interval, Message};
 use stateright::{Model, Property};
 
 use crate::Bug;
@@ -255,11 +255,11 @@ impl State {
                     .is_some_and(|news| news.intervals.iter().any(based))
             }),
             Sight::AskedBeside => {
-                sent(|m| matches!(m, Message::Fetch { beside, .. } if *beside > 0))
+                sent(|m| matches!(m, Message::Fetch(Fetch { beside, .. }) if *beside > 0))
             }
-            Sight::LeftOut => {
-                sent(|m| matches!(m, Message::FetchReply { sent, .. } if sent.is_empty()))
-            }
+            Sight::LeftOut => sent(
+                |m| matches!(m, Message::FetchReply(FetchReply { sent, .. }) if sent.is_empty()),
+            ),
             Sight::Round => sent(|m| matches!(m, Message::BarrierRound(_))),
             Sight::RoundAhead => self.network.parcels().any(|parcel| match parcel.message {
                 Message::BarrierRound(BarrierRound { number, .. }) => {

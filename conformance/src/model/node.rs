@@ -287,13 +287,11 @@ impl Node {
             }
             Command::Reply(Reply {
                 to,
-                round,
-                mut sent,
+                message: mut reply,
                 pre_images,
-                keep,
             }) => {
                 let mut values = Vec::new();
-                for Sent { oid, .. } in &sent {
+                for Sent { oid, .. } in &reply.sent {
                     for leaf in around.program.leaves(*oid) {
                         if pre_images.contains(oid) {
                             values.push(self.heap.gather_pre_image(leaf)?);
@@ -308,8 +306,8 @@ impl Node {
                         values.push(self.heap.gather(leaf, at)?);
                     }
                 }
-                self.add_owned(to, &mut sent, &mut values, around)?;
-                let reply = Message::FetchReply { round, sent, keep };
+                self.add_owned(to, &mut reply.sent, &mut values, around)?;
+                let reply = Message::FetchReply(reply);
                 self.send(to, reply, values, !pre_images.is_empty(), around);
             }
             Command::Install(Sent { oid, .. }) | Command::InstallOwned(Sent { oid, .. }) => {

@@ -1,9 +1,12 @@
 //! The macros of dhole: the derive [`Share`](derive@Share) and the attribute
-//! [`object`](macro@object).
+//! [`object`](macro@object) for programs, the derives [`Wire`](derive@Wire) and
+//! [`Message`](derive@Message) for the messages of the protocols.
 #![forbid(unsafe_code)]
 
+mod message;
 mod object;
 mod share;
+mod wire;
 
 use proc_macro::TokenStream;
 
@@ -53,6 +56,37 @@ pub fn derive_share(input: TokenStream) -> TokenStream {
 #[proc_macro_attribute]
 pub fn object(arguments: TokenStream, input: TokenStream) -> TokenStream {
     object::object(arguments.into(), input.into())
+        .unwrap_or_else(|error| error.to_compile_error())
+        .into()
+}
+
+/// Implements `dhole_wire::Wire`, the form in bytes, for a struct or an enum whose fields are
+/// `Wire`.
+///
+/// The head of a struct is the heads of its fields, in their order. Its tail is their tails. The
+/// head of an enum is one byte, the number of the variant; head and tail of the variant's fields
+/// follow in the tail. Variants are numbered by their places from 0.
+///
+/// `#[wire(tag = NUMBER)]` gives a variant another number: a literal, or the path of a constant.
+/// `#[wire(with = Type)]` encodes a field by `dhole_wire::WireAs` of that type instead.
+#[proc_macro_derive(Wire, attributes(wire))]
+pub fn derive_wire(input: TokenStream) -> TokenStream {
+    let input = syn::parse_macro_input!(input as syn::DeriveInput);
+    wire::derive(&input)
+        .unwrap_or_else(|error| error.to_compile_error())
+        .into()
+}
+
+/// Makes a method of each property that all messages of an enum have, such as how they are counted.
+///
+/// `#[message(pub fn kind() -> Kind, fn is_urgent() -> bool = false)]` on the enum declares the
+/// properties, each with a default or without. `#[message(kind = Kind::Ask, is_urgent)]` on a
+/// variant says what it has: an expression in which the variant's fields are bound, by reference,
+/// to their names, or to `it` where the one field has none. A name alone means `true`.
+#[proc_macro_derive(Message, attributes(message))]
+pub fn derive_message(input: TokenStream) -> TokenStream {
+    let input = syn::parse_macro_input!(input as syn::DeriveInput);
+    message::derive(&input)
         .unwrap_or_else(|error| error.to_compile_error())
         .into()
 }

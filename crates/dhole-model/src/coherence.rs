@@ -1,3 +1,4 @@
+use dhole_wire::Wire;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -5,7 +6,7 @@ use std::str::FromStr;
 /// The protocol that keeps the copies of an object consistent. All protocols give release
 /// consistency. They differ in which messages travel, and when.
 #[derive(
-    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug, Serialize, Deserialize,
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug, Serialize, Deserialize, Wire,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Coherence {

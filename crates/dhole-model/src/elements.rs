@@ -2,11 +2,12 @@ use std::fmt;
 use std::ops::Range;
 
 use crate::Oid;
+use dhole_wire::Wire;
 use serde::{Deserialize, Serialize};
 
 /// Some elements of a shared array. The id of its first block names an array. Only the heap knows
 /// where the blocks lie.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Wire)]
 pub struct Elements {
     /// The array.
     pub array: Oid,

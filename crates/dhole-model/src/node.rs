@@ -1,3 +1,4 @@
+use dhole_wire::Wire;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -5,7 +6,9 @@ use std::fmt;
 pub const MAX_NODES: usize = 1024;
 
 /// The number of a node in its cluster, counted from 0.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, Wire,
+)]
 pub struct NodeId(pub u16);
 
 impl NodeId {

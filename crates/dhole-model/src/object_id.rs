@@ -1,12 +1,15 @@
 use std::fmt;
 
+use dhole_wire::Wire;
 use serde::{Deserialize, Serialize};
 
 use crate::NodeId;
 
 /// The id of a shared object with operations. It is the same on every node and is never used again,
 /// not even by another run of the process.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, Wire,
+)]
 pub struct ObjectId(pub u64);
 
 /// The bits below the number of the run, which is counted from 1.

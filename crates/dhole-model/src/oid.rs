@@ -1,3 +1,4 @@
+use dhole_wire::Wire;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,7 +9,9 @@ pub const CHUNK: u64 = 64;
 /// The globally unique id of a shared object, and the object's place in every node's handle table
 /// (DOSA, section 3.2). Ids are never reused. So a stale id leads to an empty handle and never to
 /// another object. 0 names no object.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, Wire,
+)]
 pub struct Oid(pub u64);
 
 impl Oid {
@@ -44,7 +47,9 @@ impl fmt::Debug for Oid {
 }
 
 /// Objects with consecutive ids.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, Wire,
+)]
 pub struct OidRange {
     /// The first id.
     pub first: Oid,

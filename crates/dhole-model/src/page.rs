@@ -1,9 +1,12 @@
+use dhole_wire::Wire;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::Range;
 
 /// The number of a page of the global space of addresses.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, Wire,
+)]
 pub struct PageId(pub u64);
 
 impl fmt::Display for PageId {
@@ -19,7 +22,9 @@ impl fmt::Debug for PageId {
 }
 
 /// Consecutive pages.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, Wire,
+)]
 pub struct PageRange {
     /// The first page.
     pub first: PageId,

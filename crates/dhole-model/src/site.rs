@@ -1,3 +1,4 @@
+use dhole_wire::{Pair, Tail, U32, Wire, WireError, count};
 use serde::de::{Deserializer, Error, Visitor};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -92,6 +93,42 @@ impl<'de> Deserialize<'de> for CallSite {
             file: told.file.0,
             line: told.line,
             column: told.column,
+        })
+    }
+}
+
+/// As a name, a line and a column: a name that cannot be kept becomes another.
+impl Wire for CallSite {
+    type Head = Pair<U32, Pair<U32, U32>>;
+
+    #[inline]
+    fn head(&self) -> Self::Head {
+        Pair(
+            count(self.file.len()),
+            Pair(self.line.into(), self.column.into()),
+        )
+    }
+
+    #[inline]
+    fn tail_len(&self) -> usize {
+        self.file.len()
+    }
+
+    #[inline]
+    fn write_tail(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.file.as_bytes());
+    }
+
+    fn read(
+        Pair(bytes, Pair(line, column)): &Self::Head,
+        tail: &mut Tail<'_>,
+    ) -> Result<CallSite, WireError> {
+        let name = std::str::from_utf8(tail.bytes(bytes.get() as usize)?);
+        let name = name.map_err(|_| WireError::Value("a file's name that is no UTF-8"))?;
+        Ok(CallSite {
+            file: intern(name),
+            line: line.get(),
+            column: column.get(),
         })
     }
 }

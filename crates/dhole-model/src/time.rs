@@ -1,6 +1,7 @@
 use std::fmt;
 
 use crate::NodeId;
+use dhole_wire::Wire;
 use serde::{Deserialize, Serialize};
 
 /// The number of an interval of one node. The first interval that wrote anything is 1.
@@ -8,7 +9,7 @@ pub type IntervalIndex = u32;
 
 /// The intervals of every node that a node has seen: element `p` is the highest interval of node
 /// `p` whose write notices were applied (DOSA, section 3.1).
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize, Wire)]
 pub struct VectorTime(Box<[IntervalIndex]>);
 
 impl VectorTime {
@@ -70,7 +71,9 @@ impl VectorTime {
 /// The version of an object: the write that made it. Versions are ordered by Lamport time and then
 /// by node, which extends happens-before. With `lamport` 0 it is the object as allocated, and
 /// `node` is its creator.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, Wire,
+)]
 pub struct Version {
     /// The Lamport time of the interval that wrote it; 0 for the allocation.
     pub lamport: u64,

@@ -12,9 +12,10 @@ use dhole_model::{MessageKind, NodeId, Oid};
 use dhole_net::Wake;
 use dhole_protocol::fetch::{self, Parsed};
 use dhole_protocol::{
-    Command, Commands, Effects, Message, Protocol, ProtocolError, Reply, Sent, Unread, Wanted,
-    WantedList, WorkerIs,
+    Command, Commands, Effects, Fetch, Message, Protocol, ProtocolError, Reply, Sent, Unread,
+    WorkerIs,
 };
+use dhole_wire::Wire;
 
 use crate::count::Counting;
 use crate::install::install;
@@ -73,9 +74,9 @@ impl Direct<'_, '_, '_> {
             return false;
         }
         self.bytes.clear();
-        fetch::write_reply(reply.round, &reply.sent, reply.keep, self.bytes);
+        reply.message.encode(self.bytes);
         let mut room = MOST_BYTES;
-        reply.sent.iter().all(|sent| {
+        reply.message.sent.iter().all(|sent| {
             let gathered = self.step.heap.gather_small(sent.oid, room, self.bytes);
             room -= gathered.unwrap_or(0);
             gathered.is_some()
@@ -90,33 +91,29 @@ impl Effects for Direct<'_, '_, '_> {
     }
 
     #[inline]
-    fn fetch(&mut self, to: NodeId, round: u32, wanted: WantedList, beside: u16) {
+    fn fetch(&mut self, to: NodeId, fetch: Fetch) {
         self.asks = true;
         if self.sends_at_once() {
             self.bytes.clear();
-            fetch::write_fetch(round, &wanted, beside, self.bytes);
+            fetch.encode(self.bytes);
             if self.send(to) {
                 // What is counted can be counted while it is on its way.
-                let bytes = Message::fetch_bytes(wanted.len());
+                let bytes = Message::fetch_bytes(fetch.wanted.len());
                 self.counting.sent_of(MessageKind::Fetch, bytes);
-                self.counting.asks(&wanted, beside, self.step.heap);
+                self.counting.asks(&fetch, self.step.heap);
                 return;
             }
         }
-        let message = Message::Fetch {
-            round,
-            wanted,
-            beside,
-        };
+        let message = Message::Fetch(fetch);
         self.commands.push(Command::Send { to, message });
     }
 
     #[inline]
     fn reply(&mut self, reply: Reply) {
         if self.sends_at_once() && self.gather(&reply) && self.send(reply.to) {
-            let head = fetch::bytes(reply.sent.len());
-            let payload = self.bytes.len() - head;
-            let bytes = Message::fetch_bytes(reply.sent.len()) + payload as u64;
+            let objects = reply.message.sent.len();
+            let payload = self.bytes.len() - 1 - reply.message.wire_len();
+            let bytes = Message::fetch_bytes(objects) + payload as u64;
             self.counting.sent_of(MessageKind::FetchReply, bytes);
             return;
         }
@@ -153,10 +150,11 @@ impl Effects for Direct<'_, '_, '_> {
 impl Counting {
     /// Counts what is asked for.
     #[inline]
-    pub(crate) fn asks(&mut self, wanted: &[Wanted], beside: u16, heap: &HeapMut<'_>) {
-        let missed = &wanted[..wanted.len() - usize::from(beside)];
+    pub(crate) fn asks(&mut self, fetch: &Fetch, heap: &HeapMut<'_>) {
+        let Fetch { wanted, beside, .. } = fetch;
+        let missed = &wanted[..wanted.len() - usize::from(*beside)];
         self.all.misses += missed.len() as u64;
-        self.all.asked_beside += u64::from(beside);
+        self.all.asked_beside += u64::from(*beside);
         for info in missed.iter().filter_map(|wanted| heap.type_of(wanted.oid)) {
             self.of_type(info.name).misses += 1;
         }
@@ -193,22 +191,13 @@ impl State {
         }
         let waited = !self.may_go_on();
         let taken = match fetch::parse(bytes)? {
-            Parsed::Fetch {
-                round,
-                wanted,
-                beside,
-            } => self.directly(step, |protocol, worker, fx| {
-                protocol.fetch(from, (round, wanted, beside), worker, fx)
+            Parsed::Fetch(fetch) => self.directly(step, |protocol, worker, fx| {
+                protocol.fetch(from, fetch, worker, fx)
             }),
-            Parsed::Reply {
-                round,
-                sent,
-                keep,
-                payload,
-            } => {
+            Parsed::Reply { reply, payload } => {
                 step.payload = payload;
                 self.directly(step, |protocol, _, fx| {
-                    protocol.fetch_reply(from, (round, sent, keep), fx)
+                    protocol.fetch_reply(from, reply, fx)
                 })
             }
         };

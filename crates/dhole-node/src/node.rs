@@ -375,7 +375,7 @@ impl State {
                 });
             }
         };
-        match barrier_round::is_begun_by(bytes) {
+        match barrier_round::decode(bytes).is_some() {
             true => self.take_round(from, bytes, answer),
             false => self.take_bare(from, bytes, &mut |parts| answer(from, parts)),
         }
@@ -605,8 +605,8 @@ impl State {
                     payload.extend(&self.value);
                 }
                 payload.extend(self.values.payload_of(&message));
-                if let Message::Fetch { wanted, beside, .. } = &message {
-                    counting.asks(wanted, *beside, step.heap);
+                if let Message::Fetch(fetch) = &message {
+                    counting.asks(fetch, step.heap);
                 }
                 if let Message::FetchElements { wanted, .. } = &message {
                     self.count_elements(wanted, step.heap);
@@ -617,21 +617,18 @@ impl State {
             Command::Pages(command) => self.carry_out_on_page(command, step)?,
             Command::Reply(Reply {
                 to,
-                round,
-                mut sent,
+                message: mut reply,
                 pre_images,
-                keep,
             }) => {
                 let mut payload = step.pool.take();
-                for Sent { oid, .. } in &sent {
+                for Sent { oid, .. } in &reply.sent {
                     let start = payload.len();
                     gather(step.heap, *oid, pre_images.contains(oid), &mut payload);
                     step.heap.owned(*oid, &payload[start..], &mut self.owned);
                 }
                 counting.all.pre_image_replies += pre_images.len() as u64;
-                self.add_owned(to, &mut sent, &mut payload, step);
-                let message = Message::FetchReply { round, sent, keep };
-                self.send(to, message, payload, step.out);
+                self.add_owned(to, &mut reply.sent, &mut payload, step);
+                self.send(to, Message::FetchReply(reply), payload, step.out);
             }
             Command::Install(sent) => install(sent, counting, &mut self.owned, step)?,
             Command::InstallOwned(sent) => {

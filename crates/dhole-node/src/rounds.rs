@@ -45,7 +45,9 @@ impl State {
         // After what this node hears: who hears of it hears of that.
         let delivered = self.delivered();
         for (to, round) in said {
-            answer(to, [&barrier_round::bytes(&round, delivered), &[]]);
+            self.object.clear();
+            barrier_round::encode(&round, delivered, &mut self.object);
+            answer(to, [&self.object, &[]]);
             let message = Message::BarrierRound(round).after(delivered);
             self.counting.sent(&message, 0);
         }
@@ -84,9 +86,11 @@ impl Link<'_> {
     fn say(&self, state: &mut State, to: NodeId, round: BarrierRound) {
         let delivered = state.delivered();
         let mut out = self.out.borrow_mut();
-        let said = round.site.is_none() && out.is_empty() && {
-            let bytes = barrier_round::bytes(&round, delivered);
-            self.machine.send_bytes_at_leisure(self.node.id, to, &bytes)
+        let said = out.is_empty() && {
+            let bytes = &mut state.object;
+            bytes.clear();
+            barrier_round::encode(&round, delivered, bytes);
+            self.machine.send_bytes_at_leisure(self.node.id, to, bytes)
         };
         // What is counted can be counted while that is on its way.
         let message = Message::BarrierRound(round).after(delivered);

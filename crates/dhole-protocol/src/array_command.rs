@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use dhole_model::{CallSite, Coherence, Elements, NodeId, OidRange, Version};
-use serde::{Deserialize, Serialize};
+use dhole_wire::Wire;
 use smallvec::SmallVec;
 
 use crate::FlushedAt;
@@ -74,7 +74,7 @@ pub enum ArrayEvent {
 }
 
 /// Elements asked for.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Wire)]
 pub struct WantedElements {
     /// The elements.
     pub elements: Elements,
@@ -83,7 +83,7 @@ pub struct WantedElements {
 }
 
 /// Elements sent; their bytes follow in the payload, in the order of the list.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Wire)]
 pub struct SentElements {
     /// The elements.
     pub elements: Elements,
@@ -92,7 +92,7 @@ pub struct SentElements {
 }
 
 /// Elements pushed to a reader; their bytes follow in the payload, in the order of the list.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Wire)]
 pub struct PushedElements {
     /// The elements, and the version of their bytes.
     pub sent: SentElements,
@@ -101,7 +101,7 @@ pub struct PushedElements {
 }
 
 /// Elements flushed to their home; their bytes follow in the payload, in the order of the list.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Wire)]
 pub struct FlushedElements {
     /// The elements, all of which were written.
     pub elements: Elements,

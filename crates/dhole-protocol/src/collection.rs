@@ -16,10 +16,10 @@ use std::sync::Arc;
 use dhole_model::{NodeId, VectorTime};
 
 use crate::node_set::NodeSet;
-use serde::{Deserialize, Serialize};
+use dhole_wire::Wire;
 
 /// What nodes tell each other of an epoch.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Wire)]
 pub struct Gossip {
     /// Which epoch.
     pub epoch: u64,

@@ -15,7 +15,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use dhole_model::{CallSite, NodeId, VectorTime};
-use serde::{Deserialize, Serialize};
+use dhole_wire::Wire;
 
 use crate::News;
 use crate::collective_call::{Called, CalledAt, CollectiveKind, CollectiveWait, Mismatch};
@@ -25,7 +25,7 @@ use crate::error::ProtocolError;
 pub const MOST_AHEAD: u64 = 8;
 
 /// Which collective a node has reached.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Wire)]
 pub struct Collective {
     /// Its number among the barriers and collectives of the program, counted from 0.
     pub number: u64,
@@ -36,7 +36,7 @@ pub struct Collective {
 }
 
 /// A value on its way; its bytes are the payload.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Wire)]
 pub struct CollectiveMessage {
     /// Which collective.
     pub at: Collective,

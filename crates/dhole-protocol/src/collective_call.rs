@@ -3,12 +3,15 @@
 use std::fmt;
 
 use dhole_model::{CallSite, NodeId};
+use dhole_wire::Wire;
 use serde::{Deserialize, Serialize};
 
 use crate::sync_id::BarrierId;
 
 /// What is done with the values of all nodes.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Wire, Serialize, Deserialize,
+)]
 pub enum CollectiveKind {
     /// Node 0's value goes to all.
     Broadcast,
@@ -53,7 +56,9 @@ impl fmt::Display for CollectiveKind {
 }
 
 /// What a worker waits for in a collective.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Wire, Serialize, Deserialize,
+)]
 pub struct CollectiveWait {
     /// Its number.
     pub number: u64,

@@ -8,7 +8,7 @@
 use dhole_model::{NodeId, Oid};
 
 use crate::command::{Command, Commands};
-use crate::{Message, Reply, Sent, WantedList};
+use crate::{Fetch, Message, Reply, Sent};
 
 /// The effects of a step, in their order. The methods that are given here record them.
 pub trait Effects {
@@ -16,15 +16,10 @@ pub trait Effects {
     /// recorded effect is carried out after it.
     fn commands(&mut self) -> &mut Commands;
 
-    /// Sends a [`Message::Fetch`]; the last `beside` of the objects are those that nobody waits
-    /// for.
+    /// Sends a [`Message::Fetch`].
     #[inline]
-    fn fetch(&mut self, to: NodeId, round: u32, wanted: WantedList, beside: u16) {
-        let message = Message::Fetch {
-            round,
-            wanted,
-            beside,
-        };
+    fn fetch(&mut self, to: NodeId, fetch: Fetch) {
+        let message = Message::Fetch(fetch);
         self.commands().push(Command::Send { to, message });
     }
 

@@ -1,7 +1,7 @@
 //! Ids that node 0 hands out.
 
 /// Ids that node 0 hands out, or none where too few are left.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, dhole_wire::Wire)]
 pub struct HandedOut {
     /// The first.
     pub first: u64,

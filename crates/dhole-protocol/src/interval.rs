@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use dhole_model::{Elements, IntervalIndex, NodeId, OidRange, VectorTime, Version};
-use serde::{Deserialize, Serialize};
+use dhole_wire::{Wire, WireAs};
 
 use crate::page_command::PagesOf;
-use crate::ranges;
+use crate::ranges::Ranges;
 use crate::sync_id::BarrierId;
 
 /// An interval of one node that wrote something: its write notices (DOSA, section 3.1).
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Wire)]
 pub struct Interval {
     /// The node that wrote.
     pub node: NodeId,
@@ -23,7 +23,7 @@ pub struct Interval {
     pub lamport: u64,
     /// The objects written, in ascending order; where there is a base, those that it did not
     /// write.
-    #[serde(with = "ranges")]
+    #[wire(with = Ranges)]
     pub written: Vec<OidRange>,
     /// The earlier interval against which this one is told.
     pub base: Option<Base>,
@@ -31,7 +31,7 @@ pub struct Interval {
     pub elements: Vec<Elements>,
     /// The ids freed, of objects and of the blocks of arrays, in ascending order. Ranges that
     /// touch are one, whatever was freed there.
-    #[serde(with = "ranges")]
+    #[wire(with = Ranges)]
     pub freed: Vec<OidRange>,
     /// The pages written, in a run under TreadMarks.
     pub pages: PagesOf,
@@ -39,12 +39,12 @@ pub struct Interval {
 
 /// What an interval is told against. Its list of written objects holds those that the base did not
 /// write.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Wire)]
 pub struct Base {
     /// The number of an earlier interval of the same node.
     pub index: IntervalIndex,
     /// The objects that it wrote and the interval did not, in ascending order.
-    #[serde(with = "ranges")]
+    #[wire(with = Ranges)]
     pub unwritten: Vec<OidRange>,
 }
 
@@ -68,15 +68,15 @@ impl Interval {
         };
         let base = self.base.as_ref().map_or(0, |base| {
             const INDEX: u64 = 4;
-            INDEX + COUNT + ranges::wire_bytes(&base.unwritten)
+            INDEX + COUNT + Ranges::tail_len(&base.unwritten) as u64
         });
         // Bits of the node's number say whether elements were written, anything freed, and
         // whether there is a base.
-        let freed = match &self.freed[..] {
-            [] => 0,
-            freed => COUNT + ranges::wire_bytes(freed),
+        let freed = match self.freed.is_empty() {
+            true => 0,
+            false => COUNT + Ranges::tail_len(&self.freed) as u64,
         };
-        let objects = ranges::wire_bytes(&self.written);
+        let objects = Ranges::tail_len(&self.written) as u64;
         let pages = self.pages.as_ref().map_or(0, |pages| pages.wire_bytes());
         NODE_INDEX_LAMPORT_COUNT + first + objects + base + elements + freed + pages
     }
@@ -84,7 +84,7 @@ impl Interval {
 
 /// What a releaser tells an acquirer: everything that happened before the release and that the
 /// acquirer has not seen.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Wire)]
 pub struct News {
     /// What the releaser had seen.
     pub time: VectorTime,
@@ -117,7 +117,7 @@ impl News {
 }
 
 /// An interval that a node has not told of at a barrier, where another one has seen it.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Wire)]
 pub struct Untold {
     /// The barrier.
     pub barrier: BarrierId,

@@ -41,7 +41,8 @@ use crate::transfer::Reply;
 use crate::treadmarks::TreadMarks;
 use crate::update::{Inbox, MOST_KEPT_BYTES};
 use crate::{
-    Flushed, FlushedAt, Interval, Message, News, Pushed, Sent, SentList, Wanted, WantedList,
+    Fetch, FetchReply, Flushed, FlushedAt, Interval, Message, News, Pushed, Sent, Wanted,
+    WantedList,
 };
 use aggregation::{SpareLists, Want};
 use exclusive::Ahead;
@@ -208,7 +209,12 @@ impl Lazy {
         let Lazy { fetches, spare, .. } = self;
         fetches.ask(|to, number, asked| {
             let (wanted, beside) = spare.question(asked);
-            fx.fetch(to, number, wanted, beside);
+            let fetch = Fetch {
+                round: number,
+                wanted,
+                beside,
+            };
+            fx.fetch(to, fetch);
         });
         if self.fetches.is_over() {
             fx.done();
@@ -570,10 +576,15 @@ impl Lazy {
     pub fn fetch(
         &mut self,
         from: NodeId,
-        (round, wanted, beside): (u32, WantedList, u16),
+        fetch: Fetch,
         worker: WorkerIs,
         fx: &mut impl Effects,
     ) -> Result<(), ProtocolError> {
+        let Fetch {
+            round,
+            wanted,
+            beside,
+        } = fetch;
         let beside = usize::from(beside);
         let request = Request {
             from,
@@ -640,10 +651,8 @@ impl Lazy {
         });
         fx.reply(Reply {
             to,
-            round,
-            sent,
+            message: FetchReply { round, sent, keep },
             pre_images,
-            keep,
         });
         Ok(())
     }
@@ -707,8 +716,7 @@ impl Lazy {
     pub fn fetch_reply(
         &mut self,
         from: NodeId,
-        round: u32,
-        (sent, keep): (SentList, bool),
+        FetchReply { round, sent, keep }: FetchReply,
         fx: &mut impl Effects,
     ) -> Result<(), ProtocolError> {
         let Some(asked) = self.fetches.question(from, round)? else {
@@ -746,7 +754,12 @@ impl Lazy {
         let Lazy { fetches, spare, .. } = self;
         fetches.answered(from, |to, number, asked| {
             let (wanted, beside) = spare.question(asked);
-            fx.fetch(to, number, wanted, beside);
+            let fetch = Fetch {
+                round: number,
+                wanted,
+                beside,
+            };
+            fx.fetch(to, fetch);
         });
         if self.fetches.is_over() {
             match self.gone.take() {

@@ -33,7 +33,7 @@
 //! one.step(miss, WorkerIs::InCall, &mut out)?;
 //! let Some(Command::Send { to, message }) = out.pop() else { panic!() };
 //! assert_eq!(to, NodeId(0));
-//! assert!(matches!(message, Message::Fetch { .. }));
+//! assert!(matches!(message, Message::Fetch(_)));
 //!
 //! // Node 0 answers while its worker computes, for the object is clean.
 //! zero.step(Event::Deliver { from: NodeId(1), message }, WorkerIs::Computing, &mut out)?;
@@ -52,7 +52,6 @@ mod compaction;
 mod copyset;
 mod effects;
 mod error;
-mod few;
 mod freeing;
 mod gate;
 pub mod group;
@@ -105,7 +104,7 @@ pub use haste::Haste;
 pub use interval::{Base, Interval, News, Untold};
 pub use interval_log::LogLimits;
 pub use lazy::{MOST_ALONG, MOST_BESIDE};
-pub use message::{AbortReason, Appending, DecodeError, EncodeError, Message, Waiting};
+pub use message::{AbortReason, DecodeError, Message, Waiting};
 pub use message::{barrier_round, fetch};
 pub use node_set::NodeSet;
 pub use notice_delta::Reach;
@@ -118,5 +117,7 @@ pub use race::{Race, Raced, RacingWrite};
 pub use races::{Changed, Races};
 pub use stall_probe::{Round as StallRound, Stall};
 pub use sync_id::{BarrierId, LockId};
-pub use transfer::{Flushed, FlushedAt, Pushed, Reply, Sent, SentList, Wanted, WantedList};
+pub use transfer::{
+    Fetch, FetchReply, Flushed, FlushedAt, Pushed, Reply, Sent, SentList, Wanted, WantedList,
+};
 pub use waiting::{Operation, Started, Unbegun, Waiter, WaitingFor};

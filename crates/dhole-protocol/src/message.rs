@@ -11,8 +11,8 @@ use crate::array_command::{FlushedElements, PushedElements, SentElements, Wanted
 use crate::barrier::BarrierRound;
 use crate::collection::Gossip;
 use crate::collective::CollectiveMessage;
-use crate::few;
 use crate::handed_out::HandedOut;
+use crate::haste::Haste;
 use crate::interval::{ELEMENTS, News, Untold, vector_bytes};
 use crate::objects::ObjectsMessage;
 use crate::page_command::{Applied, SentDiff, WantedDiffs};
@@ -20,26 +20,33 @@ use crate::passage::{ConditionId, Passage, passage_bytes};
 use crate::race::Raced;
 use crate::stall_probe::Stall;
 use crate::sync_id::{BarrierId, LockId};
-use crate::transfer::{Flushed, FlushedAt, Pushed, SentList, WantedList};
+use crate::transfer::{Fetch, FetchReply, Flushed, FlushedAt, Pushed};
 use crate::waiting::{Waiter, WaitingFor};
-use serde::{Deserialize, Serialize};
+use dhole_wire::Wire;
 
 pub mod barrier_round;
 mod carrier;
 pub(crate) mod check;
 mod codec;
 pub mod fetch;
-mod haste;
 mod wire;
 
-pub use codec::{Appending, DecodeError, EncodeError};
+use carrier::Carried;
+pub use codec::DecodeError;
+
+/// First bytes of messages that nodes take where they lie. Those of the others follow.
+const FETCH: u8 = 0;
+const FETCH_REPLY: u8 = 1;
+const BARRIER_ROUND: u8 = 2;
+const GOSSIPED: u8 = 3;
+const AFTER: u8 = 4;
 
 fn raced_bytes(raced: Raced) -> u64 {
     raced.elements().map_or(8, |_| ELEMENTS)
 }
 
 /// A node that waits on a condition of a lock.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Wire)]
 pub struct Waiting {
     /// The condition's number among those of the lock.
     pub condition: u64,
@@ -48,7 +55,7 @@ pub struct Waiting {
 }
 
 /// Why a run is ended early.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Wire)]
 pub enum AbortReason {
     /// The program on that node panicked, with these words.
     Panicked(Arc<str>),
@@ -61,129 +68,199 @@ pub enum AbortReason {
 }
 
 /// A message between the protocols of two nodes.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Wire, dhole_wire::Message)]
+#[message(
+    /// What the message is counted as.
+    pub fn kind() -> MessageKind,
+    /// How soon node `to` has to take it.
+    pub fn haste(to: NodeId) -> Haste = Haste::AtOnce,
+    /// Whether a wait for a lock, at a barrier, at a gate or on a condition may end because of the
+    /// message.
+    pub(crate) fn may_end_a_wait() -> bool = false,
+    /// Whether the message brings what its receiver's worker waits for.
+    pub(crate) fn ends_a_wait() -> bool = false,
+    /// Whether gossip may be told beside it.
+    pub(crate) fn may_carry_gossip() -> bool = false,
+    /// Whether what its sender did with objects happened before what the receiver does next, or
+    /// before what others do whom the receiver tells: such a message has to say up to where the
+    /// order of the objects had come ([`After`](Message::After)).
+    pub fn passes_order_on() -> bool = false,
+    /// What the message tells of intervals.
+    pub fn news() -> Option<&News> = None,
+    /// What makes no sense in a cluster of `nodes`, whatever has happened there. Messages about
+    /// objects are checked by the objects, which know the sender.
+    pub(crate) fn check(nodes: usize) -> Result<(), &'static str> = Ok(()),
+)]
 pub enum Message {
     /// Asks the last writer of objects for their bytes.
-    Fetch {
-        /// The asker's round; the reply repeats it.
-        round: u32,
-        /// The objects.
-        #[serde(with = "few")]
-        wanted: WantedList,
-        /// So many of them, the last ones, are asked for only because they lie on the page of one
-        /// that is missed. Those that are being written are left out of the reply.
-        beside: u16,
-    },
+    #[wire(tag = FETCH)]
+    #[message(kind = MessageKind::Fetch, check = check::fetch(it, nodes))]
+    Fetch(Fetch),
     /// Answers a [`Fetch`](Message::Fetch); the bytes are the payload.
-    FetchReply {
-        /// The asker's round.
-        round: u32,
-        /// The objects asked for, and then those that they own.
-        #[serde(with = "few")]
-        sent: SentList,
-        /// Whether the copies of those asked for, which have a home, stay over acquires.
-        keep: bool,
+    #[wire(tag = FETCH_REPLY)]
+    #[message(
+        kind = MessageKind::FetchReply, haste = Haste::AtLeisure,
+        ends_a_wait,
+        check = check::fetch_reply(it, nodes),
+    )]
+    FetchReply(FetchReply),
+    /// A node has reached a barrier of the program that begins with rounds, and has heard what goes
+    /// before this round.
+    #[wire(tag = BARRIER_ROUND)]
+    #[message(
+        kind = MessageKind::BarrierRound, haste = Haste::AtLeisure,
+        may_end_a_wait, ends_a_wait, passes_order_on,
+        check = check::round(it, nodes),
+    )]
+    BarrierRound(BarrierRound),
+    /// A message that also tells what can be collected; counted as what it carries it on.
+    /// None nests in another.
+    #[wire(tag = GOSSIPED)]
+    #[message(
+        kind = carrier.kind(), haste = carrier.haste(to), news = carrier.news(),
+        may_end_a_wait = carrier.may_end_a_wait(), passes_order_on = carrier.passes_order_on(),
+        check = check::gossiped(gossip, carrier, nodes),
+    )]
+    Gossiped {
+        /// What can be collected.
+        gossip: Arc<Gossip>,
+        /// The message.
+        #[wire(with = Carried<false>)]
+        carrier: Box<Message>,
+    },
+    /// A message after which its receiver's worker may go on only when what was ordered before has
+    /// been delivered there; counted as what it carries.
+    #[wire(tag = AFTER)]
+    #[message(
+        kind = carrier.kind(), haste = carrier.haste(to), news = carrier.news(),
+        may_end_a_wait = carrier.may_end_a_wait(),
+        check = check::after(*delivered, carrier, nodes),
+    )]
+    After {
+        /// The last ordered message of the objects that the sender knows of.
+        delivered: u64,
+        /// The message, which may be gossiped.
+        #[wire(with = Carried<true>)]
+        carrier: Box<Message>,
     },
     /// New versions of objects, for a node that read them before; the bytes are the payload.
+    #[message(
+        kind = MessageKind::Update, haste = Haste::AtLeisure,
+        check = check::versions(pushed.iter().map(|it| it.sent.version), nodes),
+    )]
     Update {
         /// The objects.
-        #[serde(with = "few")]
         pushed: SmallVec<[Pushed; 1]>,
     },
     /// The sender does not read what is pushed to it.
+    #[message(kind = MessageKind::DropOut, haste = Haste::AtLeisure)]
     DropOut {
         /// The objects.
-        #[serde(with = "few")]
         objects: SmallVec<[Oid; 1]>,
     },
     /// What the sender has changed in objects at home here; the differences are the payload.
+    #[message(kind = MessageKind::Flush, check = check::flushed_at(at, flushed.len(), nodes))]
     Flush {
         /// The number of the sender's flush; the acknowledgement repeats it.
         number: u32,
         /// The objects.
-        #[serde(with = "few")]
         flushed: SmallVec<[Flushed; 1]>,
         /// When and where they were written, if races are looked for.
         at: Option<Arc<FlushedAt>>,
     },
     /// What was flushed is part of the objects at their home.
+    #[message(kind = MessageKind::FlushAck, haste = Haste::AtLeisure)]
     FlushAck {
         /// The number of the flush.
         number: u32,
     },
     /// Copies that the receiver keeps over acquires, of objects at home at the sender, are
     /// outdated.
+    #[message(kind = MessageKind::Outdated)]
     Outdated {
         /// The answer repeats it.
         number: u32,
         /// The objects.
-        #[serde(with = "few")]
         objects: SmallVec<[Oid; 1]>,
     },
     /// The sender knows it, and drops them at its next acquire.
+    #[message(kind = MessageKind::OutdatedAck)]
     OutdatedAck {
         /// The number of the [`Outdated`](Message::Outdated).
         number: u32,
     },
     /// As [`Outdated`](Message::Outdated), of elements of arrays.
+    #[message(kind = MessageKind::Outdated, check = check::all_elements(elements))]
     OutdatedElements {
         /// The answer repeats it.
         number: u32,
         /// The elements.
-        #[serde(with = "few")]
         elements: SmallVec<[Elements; 1]>,
     },
     /// The sender knows it, and drops them at its next acquire.
+    #[message(kind = MessageKind::OutdatedAck)]
     OutdatedElementsAck {
         /// The number of the [`OutdatedElements`](Message::OutdatedElements).
         number: u32,
     },
     /// Asks the last writer of elements of arrays for their bytes.
+    #[message(kind = MessageKind::Fetch, check = check::fetch_elements(wanted, nodes))]
     FetchElements {
         /// The asker's round; the reply repeats it.
         round: u32,
         /// The elements.
-        #[serde(with = "few")]
         wanted: SmallVec<[WantedElements; 1]>,
     },
     /// Answers [`FetchElements`](Message::FetchElements); the bytes are the payload.
+    #[message(
+        kind = MessageKind::FetchReply, haste = Haste::AtLeisure,
+        ends_a_wait,
+        check = check::versions(sent.iter().map(|it| it.version), nodes),
+    )]
     ElementsReply {
         /// The asker's round.
         round: u32,
         /// The elements.
-        #[serde(with = "few")]
         sent: SmallVec<[SentElements; 1]>,
         /// Whether the copies of them, which have a home, stay over acquires.
         keep: bool,
     },
     /// New versions of elements, for a node that read them before; the bytes are the payload.
+    #[message(
+        kind = MessageKind::Update, haste = Haste::AtLeisure,
+        check = check::pushed_elements(pushed, nodes),
+    )]
     UpdateElements {
         /// The elements.
-        #[serde(with = "few")]
         pushed: SmallVec<[PushedElements; 1]>,
     },
     /// The sender does not read what is pushed to it of arrays.
+    #[message(
+        kind = MessageKind::DropOut, haste = Haste::AtLeisure,
+        check = check::all_elements(elements),
+    )]
     DropOutElements {
         /// The elements.
-        #[serde(with = "few")]
         elements: SmallVec<[Elements; 1]>,
     },
     /// What the sender has written of elements at home here; the bytes are the payload.
+    #[message(kind = MessageKind::Flush, check = check::flushed_elements(flushed, at, nodes))]
     FlushElements {
         /// The number of the sender's flush; the acknowledgement repeats it.
         number: u32,
         /// The elements.
-        #[serde(with = "few")]
         flushed: SmallVec<[FlushedElements; 1]>,
         /// When and where they were written, if races are looked for.
         at: Option<Arc<FlushedAt>>,
     },
     /// The elements that were flushed are in their place at home.
+    #[message(kind = MessageKind::FlushAck, haste = Haste::AtLeisure)]
     ElementsFlushed {
         /// The number of the flush.
         number: u32,
     },
     /// Answers [`FetchElements`](Message::FetchElements): an array was freed, and nothing is sent.
+    #[message(kind = MessageKind::Gone, haste = Haste::AtLeisure, ends_a_wait)]
     ElementsGone {
         /// The asker's round.
         round: u32,
@@ -191,6 +268,11 @@ pub enum Message {
         array: Oid,
     },
     /// Answers a [`Fetch`](Message::Fetch): one of the objects was freed, and none is sent.
+    #[message(
+        kind = MessageKind::Gone, haste = Haste::AtLeisure,
+        ends_a_wait,
+        check = check::freed_by(by, nodes),
+    )]
     Gone {
         /// The asker's round.
         round: u32,
@@ -200,6 +282,7 @@ pub enum Message {
         by: Option<NodeId>,
     },
     /// Asks for a page.
+    #[message(kind = MessageKind::PageRequest)]
     PageRequest {
         /// The asker's round.
         round: u32,
@@ -207,39 +290,51 @@ pub enum Message {
         page: PageId,
     },
     /// Answers a [`PageRequest`](Message::PageRequest); the bytes are the payload.
+    #[message(
+        kind = MessageKind::PageReply, haste = Haste::AtLeisure,
+        ends_a_wait,
+        check = check::applied(applied, nodes),
+    )]
     PageReply {
         /// The asker's round.
         round: u32,
         /// The page.
         page: PageId,
         /// Whose changes it contains.
-        #[serde(with = "few")]
         applied: Applied,
     },
     /// Asks for diffs of a page, the receiver's own and others.
+    #[message(kind = MessageKind::DiffRequest, check = check::wanted(wanted.len()))]
     DiffRequest {
         /// The asker's round.
         round: u32,
         /// The page.
         page: PageId,
         /// The diffs.
-        #[serde(with = "few")]
         wanted: SmallVec<[WantedDiffs; 1]>,
     },
     /// Answers a [`DiffRequest`](Message::DiffRequest); the diffs are the payload.
+    #[message(
+        kind = MessageKind::DiffReply, haste = Haste::AtLeisure,
+        ends_a_wait,
+        check = check::diffs(diffs),
+    )]
     DiffReply {
         /// The asker's round.
         round: u32,
         /// The page.
         page: PageId,
         /// What of the question it answers.
-        #[serde(with = "few")]
         got: SmallVec<[WantedDiffs; 1]>,
         /// The diffs.
-        #[serde(with = "few")]
         diffs: SmallVec<[SentDiff; 1]>,
     },
     /// Asks a lock's manager for the lock.
+    #[message(
+        kind = MessageKind::LockRequest,
+        may_end_a_wait, may_carry_gossip,
+        check = check::time(time, nodes),
+    )]
     LockRequest {
         /// The lock.
         lock: LockId,
@@ -247,6 +342,11 @@ pub enum Message {
         time: VectorTime,
     },
     /// The manager passes a request on to the node that asked last before.
+    #[message(
+        kind = MessageKind::LockForward,
+        may_end_a_wait, may_carry_gossip,
+        check = check::request(*requester, time, nodes),
+    )]
     LockForward {
         /// The lock.
         lock: LockId,
@@ -256,6 +356,12 @@ pub enum Message {
         time: VectorTime,
     },
     /// The lock.
+    #[message(
+        kind = MessageKind::LockGrant, haste = Haste::AtLeisure,
+        may_end_a_wait, ends_a_wait, may_carry_gossip, passes_order_on,
+        news = Some(news),
+        check = check::granted(news, waiting, nodes),
+    )]
     LockGrant {
         /// The lock.
         lock: LockId,
@@ -265,11 +371,17 @@ pub enum Message {
         waiting: Vec<Waiting>,
     },
     /// Wakes a node that waits on a condition: it asks for the lock again.
+    #[message(kind = MessageKind::Notify, may_end_a_wait, ends_a_wait)]
     Notify {
         /// The condition.
         condition: ConditionId,
     },
     /// Asks a gate's manager to let a node pass.
+    #[message(
+        kind = MessageKind::GateRequest,
+        may_end_a_wait, may_carry_gossip,
+        check = check::time(time, nodes),
+    )]
     GateRequest {
         /// Through what.
         passage: Passage,
@@ -279,6 +391,11 @@ pub enum Message {
         time: VectorTime,
     },
     /// The manager asks a node whose release the requester has not seen to tell it the news.
+    #[message(
+        kind = MessageKind::GateForward,
+        may_end_a_wait, may_carry_gossip, passes_order_on,
+        check = check::request(*requester, time, nodes),
+    )]
     GateForward {
         /// Through what the requester passes.
         passage: Passage,
@@ -292,6 +409,12 @@ pub enum Message {
         parts: u32,
     },
     /// Lets a node pass, when as many have come as each says.
+    #[message(
+        kind = MessageKind::GateGrant, haste = Haste::AtLeisure,
+        may_end_a_wait, ends_a_wait, may_carry_gossip, passes_order_on,
+        news = Some(news),
+        check = news.check(nodes),
+    )]
     GateGrant {
         /// Through what.
         passage: Passage,
@@ -303,6 +426,11 @@ pub enum Message {
         news: Box<News>,
     },
     /// Gives something back to a gate.
+    #[message(
+        kind = MessageKind::GateRelease,
+        may_end_a_wait, may_carry_gossip, passes_order_on,
+        check = check::time(time, nodes),
+    )]
     GateRelease {
         /// What.
         passage: Passage,
@@ -312,6 +440,12 @@ pub enum Message {
         site: CallSite,
     },
     /// A node has reached a barrier.
+    #[message(
+        kind = MessageKind::BarrierArrive, haste = Haste::AtLeisure,
+        may_end_a_wait, passes_order_on,
+        news = Some(news),
+        check = news.check(nodes),
+    )]
     BarrierArrive {
         /// Which one.
         barrier: BarrierId,
@@ -324,10 +458,13 @@ pub enum Message {
         /// Whether another node may lack what the sender knows.
         has_news: bool,
     },
-    /// A node has reached a barrier of the program that begins with rounds, and has heard what goes
-    /// before this round.
-    BarrierRound(BarrierRound),
     /// All nodes have reached it. The payload is the value that node 0 brought, if any.
+    #[message(
+        kind = MessageKind::BarrierDepart, haste = Haste::AtLeisure,
+        may_end_a_wait, ends_a_wait, passes_order_on,
+        news = Some(news),
+        check = news.check(nodes),
+    )]
     BarrierDepart {
         /// Which one.
         barrier: BarrierId,
@@ -340,6 +477,10 @@ pub enum Message {
         rounds: u32,
     },
     /// Follows the edges of the wait-for graph from the first node of the path on.
+    #[message(
+        kind = MessageKind::Probe,
+        check = check::waiters(path.iter().chain(confirms), nodes),
+    )]
     Probe {
         /// The nodes passed so far, each waiting for the next.
         path: Vec<Waiter>,
@@ -351,8 +492,10 @@ pub enum Message {
     },
     /// From the manager of a barrier that all have reached: one of them has seen an interval of the
     /// receiver that the receiver has not told there.
+    #[message(kind = MessageKind::Probe, check = check::untold(it, nodes))]
     Untold(Untold),
     /// The answer.
+    #[message(kind = MessageKind::Probe, check = check::untold(of, nodes))]
     Told {
         /// What was asked.
         of: Untold,
@@ -362,6 +505,7 @@ pub enum Message {
         arrivals: u32,
     },
     /// The sender has found a race with a write of the receiver, and asks where that was.
+    #[message(kind = MessageKind::WhereWritten, check = check::raced(raced))]
     WhereWritten {
         /// The object, or the elements.
         raced: Raced,
@@ -369,6 +513,7 @@ pub enum Message {
         lamport: u64,
     },
     /// Answers a [`WhereWritten`](Message::WhereWritten).
+    #[message(kind = MessageKind::WrittenAt, check = check::raced(raced))]
     WrittenAt {
         /// The object, or the elements: the first of those asked about, as many as were
         /// written there.
@@ -379,13 +524,16 @@ pub enum Message {
         site: Option<CallSite>,
     },
     /// Looks whether all nodes wait and none can be woken.
+    #[message(kind = MessageKind::Probe, check = check::stall(it, nodes))]
     Stall(Box<Stall>),
     /// The receiver is on a cycle of the wait-for graph.
+    #[message(kind = MessageKind::Deadlock, check = check::waiters(cycle.iter(), nodes))]
     Deadlock {
         /// The cycle, each node waiting for the next and the last for the first.
         cycle: Arc<[Waiter]>,
     },
     /// A node has failed and the run ends.
+    #[message(kind = MessageKind::Abort)]
     Abort {
         /// The node that failed.
         node: NodeId,
@@ -393,105 +541,36 @@ pub enum Message {
         reason: AbortReason,
     },
     /// About objects with operations.
+    #[message(kind = it.kind(), haste = it.haste(to), news = it.news())]
     Objects(Box<ObjectsMessage>),
     /// Asks node 0 for object ids that follow on each other.
+    #[message(kind = MessageKind::IdsRequest)]
     AskIds {
         /// How many at least.
         ids: u64,
     },
     /// Answers [`AskIds`](Message::AskIds).
+    #[message(kind = MessageKind::IdsReply, haste = Haste::AtLeisure, ends_a_wait)]
     HandIdsOut(HandedOut),
     /// A value of a collective; its bytes are the payload.
+    #[message(
+        kind = MessageKind::Collective, haste = Haste::AtLeisure,
+        may_end_a_wait, ends_a_wait, may_carry_gossip, passes_order_on,
+        news = Some(&it.news),
+        check = it.news.check(nodes),
+    )]
     Collective(Box<CollectiveMessage>),
-    /// A message that also tells what can be collected; counted as what it carries it on.
-    /// On a wire it is told beside the message ([`Message::encode`]), so that none nests in
-    /// another.
-    #[serde(skip)]
-    Gossiped {
-        /// What can be collected.
-        gossip: Arc<Gossip>,
-        /// The message.
-        carrier: Box<Message>,
-    },
-    /// A message after which its receiver's worker may go on only when what was ordered before has
-    /// been delivered there; counted as what it carries, and told beside it too.
-    #[serde(skip)]
-    After {
-        /// The last ordered message of the objects that the sender knows of.
-        delivered: u64,
-        /// The message, which may be gossiped.
-        carrier: Box<Message>,
-    },
 }
 
 impl Message {
     /// Bytes of a message's frame: length, kind, sender, receiver, sequence.
     pub const HEADER_BYTES: u64 = 16;
 
-    /// What the message is counted as.
-    pub fn kind(&self) -> MessageKind {
-        match self {
-            Message::Fetch { .. } | Message::FetchElements { .. } => MessageKind::Fetch,
-            Message::FetchReply { .. } | Message::ElementsReply { .. } => MessageKind::FetchReply,
-            Message::Update { .. } | Message::UpdateElements { .. } => MessageKind::Update,
-            Message::DropOut { .. } | Message::DropOutElements { .. } => MessageKind::DropOut,
-            Message::Flush { .. } | Message::FlushElements { .. } => MessageKind::Flush,
-            Message::FlushAck { .. } | Message::ElementsFlushed { .. } => MessageKind::FlushAck,
-            Message::Outdated { .. } | Message::OutdatedElements { .. } => MessageKind::Outdated,
-            Message::OutdatedAck { .. } | Message::OutdatedElementsAck { .. } => {
-                MessageKind::OutdatedAck
-            }
-            Message::Gone { .. } | Message::ElementsGone { .. } => MessageKind::Gone,
-            Message::AskIds { .. } => MessageKind::IdsRequest,
-            Message::HandIdsOut(_) => MessageKind::IdsReply,
-            Message::PageRequest { .. } => MessageKind::PageRequest,
-            Message::PageReply { .. } => MessageKind::PageReply,
-            Message::DiffRequest { .. } => MessageKind::DiffRequest,
-            Message::DiffReply { .. } => MessageKind::DiffReply,
-            Message::LockRequest { .. } => MessageKind::LockRequest,
-            Message::LockForward { .. } => MessageKind::LockForward,
-            Message::LockGrant { .. } => MessageKind::LockGrant,
-            Message::BarrierArrive { .. } => MessageKind::BarrierArrive,
-            Message::BarrierRound(_) => MessageKind::BarrierRound,
-            Message::BarrierDepart { .. } => MessageKind::BarrierDepart,
-            Message::Notify { .. } => MessageKind::Notify,
-            Message::GateRequest { .. } => MessageKind::GateRequest,
-            Message::GateForward { .. } => MessageKind::GateForward,
-            Message::GateGrant { .. } => MessageKind::GateGrant,
-            Message::GateRelease { .. } => MessageKind::GateRelease,
-            Message::Probe { .. }
-            | Message::Stall(_)
-            | Message::Untold(_)
-            | Message::Told { .. } => MessageKind::Probe,
-            Message::WhereWritten { .. } => MessageKind::WhereWritten,
-            Message::WrittenAt { .. } => MessageKind::WrittenAt,
-            Message::Deadlock { .. } => MessageKind::Deadlock,
-            Message::Abort { .. } => MessageKind::Abort,
-            Message::Objects(message) => message.kind(),
-            Message::Collective(_) => MessageKind::Collective,
-            Message::Gossiped { carrier, .. } | Message::After { carrier, .. } => carrier.kind(),
-        }
-    }
-
     /// Bytes of write notices in the message.
     pub fn notice_bytes(&self) -> u64 {
         match self {
             Message::Objects(message) => message.notice_bytes(),
             message => message.news().map_or(0, News::notice_bytes),
-        }
-    }
-
-    /// What the message tells of intervals.
-    pub fn news(&self) -> Option<&News> {
-        match self {
-            Message::LockGrant { news, .. }
-            | Message::GateGrant { news, .. }
-            | Message::BarrierArrive { news, .. }
-            | Message::BarrierDepart { news, .. } => Some(news),
-            Message::Gossiped { carrier, .. } | Message::After { carrier, .. } => carrier.news(),
-            Message::Objects(message) => message.news(),
-            Message::Collective(message) => Some(&message.news),
-            _ => None,
         }
     }
 }

@@ -1,10 +1,10 @@
 use dhole_model::NodeId;
-use serde::{Deserialize, Serialize};
+use dhole_wire::Wire;
 use smallvec::SmallVec;
 
 /// A set of nodes, a bit for each.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
-pub struct NodeSet(#[serde(with = "crate::few")] SmallVec<[u64; 2]>);
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default, Wire)]
+pub struct NodeSet(SmallVec<[u64; 2]>);
 
 impl NodeSet {
     /// Adds a node.

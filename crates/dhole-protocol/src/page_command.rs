@@ -2,58 +2,78 @@
 
 use std::sync::Arc;
 
-use dhole_model::{IntervalIndex, NodeId, PageId, PageRange, VectorTime};
-use serde::{Deserialize, Serialize};
+use dhole_model::{IntervalIndex, MAX_NODES, NodeId, PageId, PageRange, VectorTime};
+use dhole_wire::{
+    Pair, Tail, U32, Wire, WireAs, WireError, count, take_varint, varint_len, write_varint,
+};
 use smallvec::SmallVec;
 
-use crate::ranges;
+use crate::ranges::Ranges;
 
 /// What an interval wrote, by pages.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-#[serde(from = "Told")]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct WrittenPages {
     /// What the writer had seen when the interval ended, the interval itself included.
     pub seen: VectorTime,
     /// The pages of which it made a twin, in ascending order.
-    #[serde(with = "ranges")]
     pub ranges: Vec<PageRange>,
-    /// Bytes of both in a message. All nodes are told of every interval, so that to count anew for
-    /// each of them takes time with the cube of their number.
-    #[serde(skip_serializing)]
-    wire_bytes: u64,
-}
-
-/// What is sent of [`WrittenPages`].
-#[derive(Deserialize)]
-struct Told {
-    seen: VectorTime,
-    #[serde(with = "ranges")]
-    ranges: Vec<PageRange>,
-}
-
-impl From<Told> for WrittenPages {
-    fn from(Told { seen, ranges }: Told) -> WrittenPages {
-        WrittenPages::new(seen, ranges)
-    }
+    /// Bytes of both in the tail of a message. All nodes are told of every interval, so that to
+    /// count anew for each of them takes time with the cube of their number.
+    tail_len: usize,
 }
 
 impl WrittenPages {
     /// What was written, by a node that had seen this when its interval ended.
     pub fn new(seen: VectorTime, ranges: Vec<PageRange>) -> WrittenPages {
-        const COUNT: u64 = 4;
-        // Most of these numbers are small, and are sent by seven bits a byte.
-        let of = |index: IntervalIndex| u64::from((index | 1).ilog2() / 7 + 1);
-        let bytes: u64 = seen.indices().map(of).sum();
-        let wire_bytes = bytes + COUNT + ranges::wire_bytes(&ranges);
+        let times = seen.indices().map(|index| varint_len(index.into()));
+        let tail_len = times.sum::<usize>() + Ranges::tail_len(&ranges);
         WrittenPages {
             seen,
             ranges,
-            wire_bytes,
+            tail_len,
         }
     }
 
     pub(crate) fn wire_bytes(&self) -> u64 {
-        self.wire_bytes
+        const COUNT: u64 = 4;
+        COUNT + self.tail_len as u64
+    }
+}
+
+/// Most numbers of the time are small, and are sent by seven bits a byte.
+impl Wire for WrittenPages {
+    type Head = Pair<U32, U32>;
+
+    fn head(&self) -> Self::Head {
+        Pair(count(self.seen.nodes()), Ranges::head(&self.ranges))
+    }
+
+    fn tail_len(&self) -> usize {
+        self.tail_len
+    }
+
+    fn write_tail(&self, out: &mut Vec<u8>) {
+        for index in self.seen.indices() {
+            write_varint(index.into(), out);
+        }
+        Ranges::write_tail(&self.ranges, out);
+    }
+
+    fn read(
+        Pair(nodes, ranges): &Self::Head,
+        tail: &mut Tail<'_>,
+    ) -> Result<WrittenPages, WireError> {
+        let nodes = nodes.get() as usize;
+        if nodes > MAX_NODES {
+            return Err(WireError::Value("a time of more nodes than a cluster has"));
+        }
+        let mut seen = VectorTime::zero(nodes);
+        for node in 0..nodes {
+            let index = u32::try_from(take_varint(tail)?);
+            let index = index.map_err(|_| WireError::Value("an interval beyond 2^32"))?;
+            seen.see(NodeId::at(node), index);
+        }
+        Ok(WrittenPages::new(seen, Ranges::read(ranges, tail)?))
     }
 }
 
@@ -81,7 +101,7 @@ pub enum PageEvent {
 }
 
 /// One writer's changes of one page: which, of whom, and since when they were announced.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Wire)]
 pub struct DiffId {
     /// The page.
     pub page: PageId,
@@ -92,7 +112,7 @@ pub struct DiffId {
 }
 
 /// Diffs of one writer that are asked for: those announced after one interval and up to another.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Wire)]
 pub struct WantedDiffs {
     /// The writer.
     pub node: NodeId,
@@ -103,7 +123,7 @@ pub struct WantedDiffs {
 }
 
 /// A diff sent; its bytes follow in the payload, in the order of the list.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Wire)]
 pub struct SentDiff {
     /// The diff.
     pub id: DiffId,

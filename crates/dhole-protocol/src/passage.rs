@@ -3,14 +3,19 @@
 use std::fmt;
 
 use crate::LockId;
+use dhole_wire::Wire;
 use serde::{Deserialize, Serialize};
 
 /// The number of a read-write lock, the same on every node.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Wire, Serialize, Deserialize,
+)]
 pub struct RwLockId(pub u64);
 
 /// A semaphore, the same on every node.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Wire, Serialize, Deserialize,
+)]
 pub struct SemaphoreId {
     /// Its number.
     pub number: u64,
@@ -20,7 +25,9 @@ pub struct SemaphoreId {
 
 /// A condition variable, the same on every node. It belongs to a lock, and its waiters are
 /// handed on with the lock.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Wire, Serialize, Deserialize,
+)]
 pub struct ConditionId {
     /// The lock.
     pub lock: LockId,
@@ -29,7 +36,9 @@ pub struct ConditionId {
 }
 
 /// A way through a gate.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Wire, Serialize, Deserialize,
+)]
 pub enum Passage {
     /// As one of the readers of a read-write lock.
     Read(RwLockId),

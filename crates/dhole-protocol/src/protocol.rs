@@ -530,15 +530,9 @@ impl Protocol {
                 self.lazy.hear(&gossip);
                 Ok(())
             }
-            Message::Fetch {
-                round,
-                wanted,
-                beside,
-            } => self.lazy.fetch(from, (round, wanted, beside), worker, out),
+            Message::Fetch(fetch) => self.lazy.fetch(from, fetch, worker, out),
             Message::Gone { round, oid, by } => self.lazy.told_gone(from, round, oid, by, out),
-            Message::FetchReply { round, sent, keep } => {
-                self.lazy.fetch_reply(from, round, (sent, keep), out)
-            }
+            Message::FetchReply(reply) => self.lazy.fetch_reply(from, reply, out),
             Message::Outdated { number, objects } => {
                 self.lazy.outdated(from, number, &objects, out);
                 Ok(())

@@ -1,10 +1,13 @@
 //! What a race is for, and between whom.
 
 use dhole_model::{CallSite, Elements, NodeId, Oid};
+use dhole_wire::Wire;
 use serde::{Deserialize, Serialize};
 
 /// What two nodes race for.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Wire, Serialize, Deserialize,
+)]
 pub enum Raced {
     /// An object.
     Object(Oid),

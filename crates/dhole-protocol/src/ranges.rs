@@ -8,7 +8,7 @@
 //! Ranges in any other order come back as they were too, in more bytes.
 
 use dhole_model::{Oid, OidRange, PageId, PageRange};
-use serde::{Deserialize, Deserializer, Serializer};
+use dhole_wire::{Tail, U32, WireAs, WireError, count, take_varint, varint_len, write_varint};
 
 /// Consecutive numbers: a first one, and how many.
 pub trait Span: Copy {
@@ -70,40 +70,56 @@ fn gaps<S: Span>(ranges: &[S]) -> impl ExactSizeIterator<Item = (u64, u32)> {
     })
 }
 
-pub fn serialize<S: Span, Z: Serializer>(ranges: &[S], to: Z) -> Result<Z::Ok, Z::Error> {
-    to.collect_seq(gaps(ranges))
-}
+/// Encodes a list of ranges so.
+pub struct Ranges;
 
-pub fn deserialize<'de, S: Span, D: Deserializer<'de>>(from: D) -> Result<Vec<S>, D::Error> {
-    let gaps = Vec::<(u64, u32)>::deserialize(from)?;
-    let mut end = S::BEFORE;
-    let ranges = gaps.into_iter().map(|(gap, count)| {
-        let first = end.wrapping_add(gap);
-        end = first.wrapping_add(u64::from(count));
-        S::of(first, count)
-    });
-    Ok(ranges.collect())
-}
+impl<S: Span> WireAs<Vec<S>> for Ranges {
+    /// How many ranges there are.
+    type Head = U32;
 
-/// Bytes of the ranges in a message, without their number.
-pub fn wire_bytes<S: Span>(ranges: &[S]) -> u64 {
-    let of = |number: u64| u64::from((number | 1).ilog2() / 7 + 1);
-    let each = gaps(ranges).map(|(gap, count)| of(gap) + of(u64::from(count)));
-    each.sum()
+    fn head(ranges: &Vec<S>) -> U32 {
+        count(ranges.len())
+    }
+
+    fn tail_len(ranges: &Vec<S>) -> usize {
+        let each = gaps(ranges).map(|(gap, count)| varint_len(gap) + varint_len(count.into()));
+        each.sum()
+    }
+
+    fn write_tail(ranges: &Vec<S>, out: &mut Vec<u8>) {
+        for (gap, count) in gaps(ranges) {
+            write_varint(gap, out);
+            write_varint(count.into(), out);
+        }
+    }
+
+    fn read(head: &U32, tail: &mut Tail<'_>) -> Result<Vec<S>, WireError> {
+        let mut ranges = Vec::new();
+        let mut end = S::BEFORE;
+        // It grows with what is really there.
+        for _ in 0..head.get() {
+            let first = end.wrapping_add(take_varint(tail)?);
+            let count = u32::try_from(take_varint(tail)?);
+            let count = count.map_err(|_| WireError::Value("a range of 2^32 or more"))?;
+            end = first.wrapping_add(u64::from(count));
+            ranges.push(S::of(first, count));
+        }
+        Ok(ranges)
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use dhole_wire::Wire;
     use proptest::prelude::*;
-    use serde::Serialize;
 
     use super::*;
 
-    #[derive(Serialize, Deserialize, PartialEq, Debug)]
+    #[derive(Wire, PartialEq, Debug)]
     struct Told {
-        #[serde(with = "super")]
+        #[wire(with = Ranges)]
         objects: Vec<OidRange>,
-        #[serde(with = "super")]
+        #[wire(with = Ranges)]
         pages: Vec<PageRange>,
     }
 
@@ -120,9 +136,8 @@ mod tests {
         }
     }
 
-    /// The bytes of a list's length, for both lists.
-    fn lengths(told: &Told) -> u64 {
-        2 * postcard::to_allocvec(&told.objects.len()).unwrap().len() as u64
+    fn wire_bytes<S: Span>(ranges: &Vec<S>) -> usize {
+        Ranges::tail_len(ranges)
     }
 
     #[test]
@@ -159,10 +174,9 @@ mod tests {
                 (first, count)
             }).collect();
             let told = told(&ascending);
-            let bytes = postcard::to_allocvec(&told).unwrap();
-            prop_assert_eq!(&postcard::from_bytes::<Told>(&bytes).unwrap(), &told);
-            let counted = wire_bytes(&told.objects) + wire_bytes(&told.pages);
-            prop_assert_eq!(bytes.len() as u64, counted + lengths(&told));
+            let bytes = told.to_bytes();
+            prop_assert_eq!(&Told::parse(&bytes).unwrap(), &told);
+            prop_assert_eq!(bytes.len(), told.wire_len());
         }
 
         #[test]
@@ -170,10 +184,9 @@ mod tests {
             ranges in prop::collection::vec((any::<u64>(), any::<u32>()), 0..9),
         ) {
             let told = told(&ranges);
-            let bytes = postcard::to_allocvec(&told).unwrap();
-            prop_assert_eq!(&postcard::from_bytes::<Told>(&bytes).unwrap(), &told);
-            let counted = wire_bytes(&told.objects) + wire_bytes(&told.pages);
-            prop_assert_eq!(bytes.len() as u64, counted + lengths(&told));
+            let bytes = told.to_bytes();
+            prop_assert_eq!(&Told::parse(&bytes).unwrap(), &told);
+            prop_assert_eq!(bytes.len(), told.wire_len());
         }
     }
 }

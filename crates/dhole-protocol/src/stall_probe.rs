@@ -1,12 +1,12 @@
 //! The stall probe, which visits all nodes that wait, as a message carries it.
 
 use dhole_model::{CallSite, NodeId, ObjectId};
-use serde::{Deserialize, Serialize};
+use dhole_wire::Wire;
 
 use crate::waiting::Waiter;
 
 /// A stall probe.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Wire)]
 pub struct Stall {
     /// The node that has waited for long.
     pub asker: NodeId,
@@ -20,7 +20,7 @@ pub struct Stall {
 }
 
 /// What a round has found so far.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default, Wire)]
 pub struct Round {
     /// The nodes visited, in order, each in a wait.
     pub waiters: Vec<Waiter>,

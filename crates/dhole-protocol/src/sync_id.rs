@@ -3,14 +3,19 @@
 use std::fmt;
 
 use dhole_model::{Coherence, Oid, OidRange};
+use dhole_wire::Wire;
 use serde::{Deserialize, Serialize};
 
 /// The number of a lock, the same on every node.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Wire, Serialize, Deserialize,
+)]
 pub struct LockId(pub u64);
 
 /// Which barrier a node has reached.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Wire, Serialize, Deserialize,
+)]
 pub enum BarrierId {
     /// The program's barrier of this number, counted from 0 together with collectives.
     Program(u64),

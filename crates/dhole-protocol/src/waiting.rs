@@ -3,6 +3,7 @@
 use std::fmt;
 
 use dhole_model::{CallSite, NodeId, ObjectId};
+use dhole_wire::Wire;
 use serde::{Deserialize, Serialize};
 
 use crate::collective_call::CollectiveWait;
@@ -10,7 +11,9 @@ use crate::passage::{ConditionId, Passage, passage_bytes};
 use crate::sync_id::{BarrierId, LockId};
 
 /// What a node waits for, as an edge of the wait-for graph.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Wire, Serialize, Deserialize,
+)]
 pub enum WaitingFor {
     /// A lock that another node holds or waits for.
     Lock(LockId),
@@ -31,7 +34,9 @@ pub enum WaitingFor {
 }
 
 /// The processes that wait to begin on a node, for as many have begun as may.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Wire, Serialize, Deserialize,
+)]
 pub struct Unbegun {
     /// How many have begun and not ended.
     pub begun: u32,
@@ -53,7 +58,9 @@ impl Waiter {
 }
 
 /// A process, as an edge of the wait-for graph names it.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Wire, Serialize, Deserialize,
+)]
 pub struct Started {
     /// Where it was started.
     pub on: NodeId,
@@ -71,7 +78,9 @@ impl fmt::Display for Started {
 }
 
 /// An operation of an object, as an edge of the wait-for graph names it.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Wire, Serialize, Deserialize,
+)]
 pub struct Operation {
     /// The object.
     pub object: ObjectId,
@@ -146,7 +155,9 @@ impl WaitingFor {
 }
 
 /// One node on a path of the wait-for graph.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Wire, Serialize, Deserialize,
+)]
 pub struct Waiter {
     /// The node that waits.
     pub node: NodeId,

@@ -32,7 +32,7 @@
 //! use dhole_model::NodeId;
 //! use dhole_net::{Envelope, Outbox, Payload, Receiver, Wake};
 //! use dhole_node::Machine;
-//! use dhole_protocol::Message;
+//! use dhole_protocol::{Fetch, FetchReply, Message};
 //! use dhole_sim::{Settings, Sim};
 //! use std::time::Duration;
 //!
@@ -40,8 +40,9 @@
 //! struct Echo(NodeId);
 //! impl Receiver<Message> for Echo {
 //!     fn deliver(&self, envelope: Envelope<Message>, out: &mut Outbox<Message>) -> Wake {
-//!         let Message::Fetch { round, .. } = envelope.body else { return Wake::Yes };
-//!         let body = Message::FetchReply { round, sent: Default::default(), keep: false };
+//!         let Message::Fetch(Fetch { round, .. }) = envelope.body else { return Wake::Yes };
+//!         let sent = Default::default();
+//!         let body = Message::FetchReply(FetchReply { round, sent, keep: false });
 //!         let (from, to) = (self.0, envelope.from);
 //!         out.push(Envelope { from, to, body, payload: Payload::NONE });
 //!         Wake::No
@@ -53,7 +54,7 @@
 //! let receivers: Vec<&dyn Receiver<Message>> = nodes.iter().map(|n| n as _).collect();
 //! sim.start(&receivers, &|node| {
 //!     if node == NodeId(0) {
-//!         let body = Message::Fetch { round: 1, wanted: Default::default(), beside: 0 };
+//!         let body = Message::Fetch(Fetch { round: 1, wanted: Default::default(), beside: 0 });
 //!         let mut out = Outbox::default();
 //!         out.push(Envelope { from: node, to: NodeId(1), body, payload: Payload::NONE });
 //!         sim.send(&receivers, node, &mut out);

@@ -3,7 +3,7 @@ use std::time::Duration;
 use dhole_model::{MessageKind, NodeId};
 use dhole_net::{Envelope, Outbox, Payload, Receiver, Wake};
 use dhole_node::{Machine, Receivers, StartError};
-use dhole_protocol::Message;
+use dhole_protocol::{FetchReply, Message};
 
 use crate::{Settings, Sim};
 
@@ -54,11 +54,11 @@ fn ring(sim: &Sim, receivers: &Receivers<'_>, from: NodeId, round: u32) {
     out.push(Envelope {
         from,
         to: NodeId(1 - from.0),
-        body: Message::FetchReply {
+        body: Message::FetchReply(FetchReply {
             keep: false,
             round,
             sent: Default::default(),
-        },
+        }),
         payload: Payload::NONE,
     });
     sim.send(receivers, from, &mut out);

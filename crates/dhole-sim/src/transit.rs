@@ -321,6 +321,7 @@ impl Transit {
 #[cfg(test)]
 mod tests {
     use dhole_net::Payload;
+    use dhole_protocol::FetchReply;
 
     use super::*;
 
@@ -337,11 +338,11 @@ mod tests {
 
     fn flight(from: u16, to: u16, bytes: u64, departed: u64) -> Flight {
         let (from, to) = (NodeId(from), NodeId(to));
-        let body = Message::FetchReply {
+        let body = Message::FetchReply(FetchReply {
             keep: false,
             round: 0,
             sent: Default::default(),
-        };
+        });
         let payload = Payload::NONE;
         let envelope = Envelope {
             from,

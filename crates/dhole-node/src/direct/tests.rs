@@ -5,7 +5,7 @@ use std::sync::Arc;
 use dhole_heap::{Cluster, Own, Ref, Share};
 use dhole_model::{CallSite, Coherence, NodeId, Oid, OidRange, Version};
 use dhole_net::{Envelope, Outbox, Payload, PayloadPool, Receiver};
-use dhole_protocol::{AbortReason, Event, Message};
+use dhole_protocol::{AbortReason, Event, FetchReply, Message, Wanted};
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 
@@ -204,7 +204,12 @@ fn a_message_waits_for_what_is_queued_before_it() {
         lamport: 0,
         node: NodeId(0),
     };
-    fetch::write_fetch(1, &[Wanted { oid, need }], 0, &mut asked);
+    Fetch {
+        round: 1,
+        wanted: [Wanted { oid, need }].into(),
+        beside: 0,
+    }
+    .encode(&mut asked);
     out.push(Envelope {
         from: NodeId(0),
         to: NodeId(1),
@@ -230,7 +235,7 @@ fn replies_to_a_peer_keep_their_order_however_often_the_port_is_busy() {
         let large = pair.alloc([1_u64; 512]).oid();
         let (mut out, mut sent) = (Outbox::default(), Vec::new());
         let round = |bytes: &[u8]| match fetch::parse(bytes) {
-            Some(Parsed::Reply { round, .. }) => round,
+            Some(Parsed::Reply { reply, .. }) => reply.round,
             other => panic!("{other:?}"),
         };
         for number in 0..12 {
@@ -238,7 +243,12 @@ fn replies_to_a_peer_keep_their_order_however_often_the_port_is_busy() {
             let mut asked = Vec::new();
             let node = NodeId(0);
             let need = Version { lamport: 0, node };
-            fetch::write_fetch(number, &[Wanted { oid, need }], 0, &mut asked);
+            Fetch {
+                round: number,
+                wanted: [Wanted { oid, need }].into(),
+                beside: 0,
+            }
+            .encode(&mut asked);
             let at_once = &mut |_, parts: [&[u8]; 2]| {
                 let has_room = random.random();
                 if has_room {
@@ -254,7 +264,7 @@ fn replies_to_a_peer_keep_their_order_however_often_the_port_is_busy() {
                 while let Some(next) = out.pop() {
                     queued += 1;
                     let mut bytes = Vec::new();
-                    next.body.encode(&mut bytes).unwrap();
+                    next.body.encode(&mut bytes);
                     sent.push(round(&bytes));
                 }
             }
@@ -287,9 +297,9 @@ fn told(from: u16, change: impl FnOnce(&mut u32, &mut Sent), object: &[u8]) -> (
     };
     state.read_misses(&[unread(objects[0])], &mut step).unwrap();
     drop(guard);
-    let Some(Parsed::Fetch {
+    let Some(Parsed::Fetch(Fetch {
         mut round, wanted, ..
-    }) = fetch::parse(&asked)
+    })) = fetch::parse(&asked)
     else {
         panic!("{asked:?}");
     };
@@ -299,7 +309,12 @@ fn told(from: u16, change: impl FnOnce(&mut u32, &mut Sent), object: &[u8]) -> (
     };
     change(&mut round, &mut sent);
     let mut bytes = Vec::new();
-    fetch::write_reply(round, &[sent], false, &mut bytes);
+    FetchReply {
+        round,
+        sent: [sent].into(),
+        keep: false,
+    }
+    .encode(&mut bytes);
     bytes.extend_from_slice(object);
     let (out, none) = (&mut Outbox::default(), &mut |_, _: [&[u8]; 2]| false);
     let wake = node.deliver_bytes(NodeId(from), &bytes, out, none);
@@ -370,7 +385,12 @@ fn while_the_worker_computes_what_it_may_be_writing_is_answered_later() {
             lamport: 0,
             node: NodeId(0),
         };
-        fetch::write_fetch(9, &[Wanted { oid, need }], 0, &mut asked);
+        Fetch {
+            round: 9,
+            wanted: [Wanted { oid, need }].into(),
+            beside: 0,
+        }
+        .encode(&mut asked);
         let out = &mut Outbox::default();
         let taken = node.deliver_bytes(NodeId(from), &asked, out, &mut |_, _| {
             said = true;

@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use dhole_heap::{Nullable, Share, Tag};
-use dhole_protocol::Appending;
 use dhole_protocol::objects::Bytes;
 use dhole_ship::Ship;
+use postcard::ser_flavors::Flavor;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -85,6 +85,37 @@ impl Malformed {
 #[doc(hidden)]
 #[inline]
 pub const fn travels<V: Serialize + DeserializeOwned>() {}
+
+/// Appends what postcard writes: numbers for the most part, of a byte or two.
+struct Appending<'a>(&'a mut Vec<u8>);
+
+impl Flavor for Appending<'_> {
+    type Output = ();
+
+    #[inline]
+    fn try_push(&mut self, byte: u8) -> postcard::Result<()> {
+        self.0.push(byte);
+        Ok(())
+    }
+
+    #[inline]
+    fn try_extend(&mut self, bytes: &[u8]) -> postcard::Result<()> {
+        match *bytes {
+            [one] => self.0.push(one),
+            [one, two] => self.0.extend_from_slice(&[one, two]),
+            // Of a known length, as most numbers are that are greater.
+            [a, b, c] => self.0.extend_from_slice(&[a, b, c]),
+            [a, b, c, d] => self.0.extend_from_slice(&[a, b, c, d]),
+            [a, b, c, d, e] => self.0.extend_from_slice(&[a, b, c, d, e]),
+            _ => self.0.extend_from_slice(bytes),
+        }
+        Ok(())
+    }
+
+    fn finalize(self) -> postcard::Result<()> {
+        Ok(())
+    }
+}
 
 /// Appends the bytes of a value.
 ///

@@ -1,8 +1,8 @@
 //! What is said of a message that is longer than the limit.
 
 use dhole_model::NodeId;
-use dhole_protocol::Message;
 use dhole_protocol::objects::{ObjectsMessage, Ordered};
+use dhole_protocol::{FetchReply, Message};
 
 /// The error of a node that would send `message` of `bytes` bytes to `to`, where at most `most` may
 /// go: what it is, how long, and how the limit is raised.
@@ -25,7 +25,9 @@ fn content(message: &Message) -> String {
         }
     }
     match message {
-        Message::FetchReply { sent, .. } => all("the bytes of", sent, |it| it.oid.to_string()),
+        Message::FetchReply(FetchReply { sent, .. }) => {
+            all("the bytes of", sent, |it| it.oid.to_string())
+        }
         Message::Update { pushed } => all("the bytes of", pushed, |it| it.sent.oid.to_string()),
         Message::Flush { flushed, .. } => all("changes of", flushed, |it| it.oid.to_string()),
         Message::ElementsReply { sent, .. } => all("", sent, |it| it.elements.to_string()),

@@ -122,8 +122,7 @@ impl Processes {
         };
         let mut apart: Vec<NodeId> = to.extract_if(.., has_news).collect();
         let mut frame = vec![0; HEADER];
-        let encoded = message.encode(&mut frame);
-        encoded.expect("the protocols make no message that carries gossip twice");
+        message.encode(&mut frame);
         let header = self.header(Kind::Message, 0, frame.len() - HEADER);
         frame[..HEADER].copy_from_slice(&header);
         let bytes = frame.len() + payload.len();
@@ -241,8 +240,7 @@ impl Processes {
             let more = announcement.is_some_and(|announcement| announcement.more);
             let (mut gone, mut payload) = (0, payload);
             if !more {
-                let encoded = message.encode(&mut frame);
-                encoded.expect("the protocols make no message that carries gossip twice");
+                message.encode(&mut frame);
                 let (begins, most) = (HEADER + told, self.limits.message);
                 let bytes = frame.len() - begins + payload.len();
                 if bytes > most {

@@ -69,7 +69,8 @@ fn tell(
     said: &BarrierRound,
     delivered: u64,
 ) -> Option<(Wake, Vec<(u16, u8)>)> {
-    let bytes = barrier_round::bytes(said, delivered);
+    let mut bytes = Vec::new();
+    barrier_round::encode(said, delivered, &mut bytes);
     let mut answers = Vec::new();
     let out = &mut dhole_net::Outbox::default();
     let wake = node.deliver_bytes(NodeId(from), &bytes, out, &mut |to, parts| {

@@ -12,7 +12,7 @@
 //! one without news all that follow. A program with news at every barrier never has rounds.
 
 use dhole_model::{CallSite, IntervalIndex, NodeId};
-use serde::{Deserialize, Serialize};
+use dhole_wire::Wire;
 
 use super::Barrier;
 use crate::BarrierId;
@@ -27,7 +27,7 @@ pub(crate) fn rounds(nodes: usize) -> u32 {
 }
 
 /// What a node says in one round of a barrier of the program.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Wire)]
 pub struct BarrierRound {
     /// The barrier's number.
     pub number: u64,

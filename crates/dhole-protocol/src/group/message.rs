@@ -1,10 +1,10 @@
 use std::collections::BTreeMap;
 
 use dhole_model::NodeId;
-use serde::{Deserialize, Serialize};
+use dhole_wire::Wire;
 
 /// A view of the group: who is in it, from one number on. Its number and its sequencer name it.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Wire)]
 pub struct ViewId {
     /// Counts the views.
     pub number: u64,
@@ -13,7 +13,7 @@ pub struct ViewId {
 }
 
 /// Which part of which broadcast something is.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Wire)]
 pub struct Part {
     /// Who broadcasts.
     pub origin: NodeId,
@@ -26,7 +26,7 @@ pub struct Part {
 }
 
 /// One member, as whoever joins has to know it.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Wire)]
 pub struct Member {
     /// The node.
     pub node: NodeId,
@@ -37,7 +37,7 @@ pub struct Member {
 }
 
 /// Why the view should change: nodes, each with the life that is meant. Grows only.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default, Wire)]
 pub struct Wants {
     /// They are lost.
     pub lost: BTreeMap<NodeId, u64>,
@@ -48,7 +48,7 @@ pub struct Wants {
 }
 
 /// What a member knows when the view changes.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Wire)]
 pub struct State {
     /// Its view.
     pub view: ViewId,
@@ -67,7 +67,7 @@ pub struct State {
 }
 
 /// What one member says to all in the order, as it is passed on along a tree.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Wire)]
 pub enum Cast<B> {
     /// As [`GroupMessage::Data`].
     Data {
@@ -105,7 +105,7 @@ pub enum Cast<B> {
 }
 
 /// What members of a group say to each other.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Wire)]
 pub enum GroupMessage<B> {
     /// To the sequencer: number this, and multicast it.
     Submit {

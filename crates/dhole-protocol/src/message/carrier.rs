@@ -1,48 +1,49 @@
-//! Messages that carry others: what may be told beside which message.
+//! Messages that carry others.
 
-use super::Message;
+use dhole_wire::{Tail, Wire, WireAs, WireError};
+
+use super::{AFTER, GOSSIPED, Message};
+
+/// A message that another carries: none that comes after an order itself, and one with gossip only
+/// where that is `GOSSIP`. So messages do not nest any deeper.
+pub(super) struct Carried<const GOSSIP: bool>;
+
+impl<const GOSSIP: bool> WireAs<Box<Message>> for Carried<GOSSIP> {
+    type Head = u8;
+
+    #[inline]
+    fn head(carrier: &Box<Message>) -> u8 {
+        carrier.head()
+    }
+
+    #[inline]
+    fn tail_len(carrier: &Box<Message>) -> usize {
+        carrier.tail_len()
+    }
+
+    #[inline]
+    fn write_tail(carrier: &Box<Message>, out: &mut Vec<u8>) {
+        carrier.write_tail(out);
+    }
+
+    #[inline]
+    fn read(head: &u8, tail: &mut Tail<'_>) -> Result<Box<Message>, WireError> {
+        if *head == AFTER || *head == GOSSIPED && !GOSSIP {
+            return Err(WireError::Value("a carrier that is carried itself"));
+        }
+        Message::read(head, tail).map(Box::new)
+    }
+}
 
 impl Message {
-    pub(super) fn may_carry_gossip(&self) -> bool {
-        matches!(
-            self,
-            Message::LockRequest { .. }
-                | Message::LockForward { .. }
-                | Message::LockGrant { .. }
-                | Message::GateRequest { .. }
-                | Message::GateForward { .. }
-                | Message::GateGrant { .. }
-                | Message::GateRelease { .. }
-                | Message::Collective(_)
-        )
-    }
-
-    /// Whether what its sender did with objects happened before what the receiver does next, or
-    /// before what others do whom the receiver tells: such a message has to say up to where the
-    /// order of the objects had come ([`After`](Message::After)).
-    pub fn passes_order_on(&self) -> bool {
-        match self {
-            Message::LockGrant { .. }
-            | Message::BarrierArrive { .. }
-            | Message::BarrierDepart { .. }
-            | Message::BarrierRound(_)
-            | Message::GateForward { .. }
-            | Message::GateGrant { .. }
-            | Message::GateRelease { .. }
-            | Message::Collective(_) => true,
-            Message::Gossiped { carrier, .. } => carrier.passes_order_on(),
-            _ => false,
-        }
-    }
-
     /// The message, told after what was ordered up to `delivered`, if that is anything.
     pub fn after(self, delivered: u64) -> Message {
-        match delivered > 0 && self.passes_order_on() {
-            true => Message::After {
-                delivered,
-                carrier: Box::new(self),
-            },
-            false => self,
+        if delivered == 0 || !self.passes_order_on() {
+            return self;
+        }
+        Message::After {
+            delivered,
+            carrier: Box::new(self),
         }
     }
 }

@@ -35,8 +35,8 @@ impl Message {
                 return gossip.wire_bytes() + carrier.wire_bytes();
             }
             Message::After { carrier, .. } => return ORDERED + carrier.wire_bytes(),
-            Message::Fetch { wanted, .. } => return Message::fetch_bytes(wanted.len()),
-            Message::FetchReply { sent, .. } => return Message::fetch_bytes(sent.len()),
+            Message::Fetch(it) => return Message::fetch_bytes(it.wanted.len()),
+            Message::FetchReply(it) => return Message::fetch_bytes(it.sent.len()),
             Message::Update { pushed } => COUNT + (OID_AND_VERSION + LENGTH) * pushed.len() as u64,
             Message::DropOut { objects } => COUNT + OID * objects.len() as u64,
             Message::Flush { flushed, at, .. } => {

@@ -5,8 +5,7 @@ use std::hash::{Hash, Hasher};
 use std::ops::Deref;
 use std::sync::Arc;
 
-use serde::de::{self, Visitor};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use dhole_wire::{Tail, U32, Wire, WireError, count};
 
 /// So many bytes lie in place: the arguments and the result of most calls, for which nothing need
 /// be allocated then.
@@ -113,30 +112,27 @@ impl fmt::Debug for Bytes {
     }
 }
 
-/// All at once: byte by byte a long row would take longer than its way.
-impl Serialize for Bytes {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_bytes(self)
-    }
-}
+impl Wire for Bytes {
+    type Head = U32;
 
-impl<'de> Deserialize<'de> for Bytes {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Bytes, D::Error> {
-        from.deserialize_bytes(Slice)
-    }
-}
-
-struct Slice;
-
-impl<'de> Visitor<'de> for Slice {
-    type Value = Bytes;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("bytes")
+    #[inline]
+    fn head(&self) -> U32 {
+        count(self.len())
     }
 
-    fn visit_bytes<E: de::Error>(self, slice: &[u8]) -> Result<Bytes, E> {
-        Ok(slice.into())
+    #[inline]
+    fn tail_len(&self) -> usize {
+        self.len()
+    }
+
+    #[inline]
+    fn write_tail(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(self);
+    }
+
+    #[inline]
+    fn read(head: &U32, tail: &mut Tail<'_>) -> Result<Bytes, WireError> {
+        tail.bytes(head.get() as usize).map(Bytes::from)
     }
 }
 
@@ -157,10 +153,10 @@ mod tests {
             let all: Vec<u8> = (0..length).map(|it| it as u8).collect();
             let bytes = Bytes::from(&all[..]);
             assert_eq!(*bytes, *all);
-            let written = postcard::to_extend(&bytes, Vec::new()).unwrap();
-            assert_eq!(postcard::from_bytes::<Bytes>(&written).unwrap(), bytes);
-            // The form that a sequence of bytes has.
-            assert_eq!(written, postcard::to_extend(&all, Vec::new()).unwrap());
+            let written = bytes.to_bytes();
+            assert_eq!(Bytes::parse(&written), Ok(bytes));
+            // The form that a list of bytes has.
+            assert_eq!(written, all.to_bytes());
         }
     }
 
@@ -177,6 +173,6 @@ mod tests {
 
     #[test]
     fn a_length_that_is_only_claimed_is_refused() {
-        assert!(postcard::from_bytes::<Bytes>(&[200, 1, 7]).is_err());
+        assert!(Bytes::parse(&[200, 0, 0, 0, 7]).is_err());
     }
 }

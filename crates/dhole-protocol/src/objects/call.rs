@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use dhole_model::{NodeId, ObjectId, VectorTime};
-use serde::{Deserialize, Serialize};
+use dhole_wire::Wire;
 use thiserror::Error;
 
 use super::bytes::Bytes;
 
 /// Which call of an operation.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Wire)]
 pub struct CallId {
     /// The node whose worker made it.
     pub node: NodeId,
@@ -18,7 +18,7 @@ pub struct CallId {
 }
 
 /// A call of an operation.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Wire)]
 pub struct Call {
     /// Which call.
     pub id: CallId,
@@ -66,7 +66,7 @@ impl From<CallRef<'_>> for Call {
 }
 
 /// Why an operation has no result.
-#[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize, Error)]
+#[derive(Clone, PartialEq, Eq, Hash, Wire, Error)]
 pub enum Refusal {
     /// There is no such object.
     #[error("no node ever made it")]
@@ -147,7 +147,7 @@ pub type Outcome = Result<Bytes, Refusal>;
 pub type Saved = Result<(u64, Bytes), Refusal>;
 
 /// A call that waits until its guard is true, or until it may be tried.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Wire)]
 pub struct Waiting {
     /// The call.
     pub call: Call,

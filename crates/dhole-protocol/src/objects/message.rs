@@ -3,13 +3,12 @@
 use std::sync::Arc;
 
 use dhole_model::{CallSite, MessageKind, NodeId, ObjectId, VectorTime};
-use serde::{Deserialize, Serialize};
+use dhole_wire::Wire;
 use smallvec::SmallVec;
 
 use super::bytes::Bytes;
 use super::call::{Call, CallId, CallRef, Outcome, Refusal, Saved, Waiting};
 use super::packed::{PackedCalls, PackedResults};
-use crate::few;
 use crate::group::{Body, GroupMessage};
 use crate::{Haste, News};
 
@@ -20,7 +19,7 @@ pub type Calls = SmallVec<[Call; 1]>;
 pub type Answers = SmallVec<[(u64, Outcome); 1]>;
 
 /// Where a node waits until all others do, in a run that survives the loss of nodes.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Wire)]
 pub enum Rendezvous {
     /// At a barrier.
     Barrier,
@@ -31,7 +30,7 @@ pub enum Rendezvous {
 }
 
 /// Where an object is kept.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Wire)]
 pub enum Strategy {
     /// One copy, on this node; others send their operations there.
     On(NodeId),
@@ -40,7 +39,7 @@ pub enum Strategy {
 }
 
 /// A process that a worker starts.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Wire)]
 pub struct Start {
     /// The call that starts it, and that its end answers.
     pub by: CallId,
@@ -55,7 +54,7 @@ pub struct Start {
 }
 
 /// What is multicast in one order to all nodes.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Wire)]
 pub enum Ordered {
     /// A replicated object begins.
     Create {
@@ -138,12 +137,11 @@ pub enum Ordered {
 }
 
 /// A message about objects.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Wire)]
 pub enum ObjectsMessage {
     /// Asks the node where objects are to execute operations.
     Request {
         /// The calls, in the order in which they are executed.
-        #[serde(with = "few")]
         calls: Calls,
         /// Whether they are a batch, whose answer is sent when all were tried; else it is one call.
         together: bool,
@@ -181,7 +179,6 @@ pub enum ObjectsMessage {
     /// The results.
     Reply {
         /// What calls came to.
-        #[serde(with = "few")]
         answers: Answers,
         /// Whether this answers a batch: all that is over of it. Else it is one call.
         together: bool,

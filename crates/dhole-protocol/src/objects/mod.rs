@@ -49,7 +49,6 @@ use rustc_hash::FxHashMap;
 use crate::ProtocolError;
 use batch::{Answering, Batch};
 pub use bytes::Bytes;
-pub(crate) use bytes::number;
 pub use call::{Call, CallId, CallRef, Outcome, Refusal, Saved, Waiting};
 pub use check::check_group;
 use entry::Entry;

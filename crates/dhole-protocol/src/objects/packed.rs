@@ -5,8 +5,7 @@ use std::convert::Infallible;
 use std::fmt;
 
 use dhole_model::{NodeId, ObjectId};
-use serde::de::{self, Visitor};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use dhole_wire::{Tail, U32, Wire, WireError, count};
 
 use super::bytes::{Bytes, number};
 use super::call::{CallId, CallRef, Outcome};
@@ -347,44 +346,32 @@ impl fmt::Debug for PackedResults {
     }
 }
 
-impl Serialize for PackedCalls {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_bytes(&self.bytes)
-    }
+macro_rules! packed {
+    ($($packed:ident),*) => {$(
+        impl Wire for $packed {
+            type Head = U32;
+
+            fn head(&self) -> U32 {
+                count(self.bytes.len())
+            }
+
+            fn tail_len(&self) -> usize {
+                self.bytes.len()
+            }
+
+            fn write_tail(&self, out: &mut Vec<u8>) {
+                out.extend_from_slice(&self.bytes);
+            }
+
+            fn read(head: &U32, tail: &mut Tail<'_>) -> Result<$packed, WireError> {
+                let all = $packed::of(tail.bytes(head.get() as usize)?);
+                all.ok_or(WireError::Value("calls or results that end in the middle of one"))
+            }
+        }
+    )*};
 }
 
-impl Serialize for PackedResults {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_bytes(&self.bytes)
-    }
-}
-
-/// Bytes that are looked through.
-struct Looked<T>(fn(&[u8]) -> Option<T>);
-
-impl<T> Visitor<'_> for Looked<T> {
-    type Value = T;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("calls or results, one behind the other")
-    }
-
-    fn visit_bytes<E: de::Error>(self, bytes: &[u8]) -> Result<T, E> {
-        self.0(bytes).ok_or_else(|| E::custom("they end in the middle of one"))
-    }
-}
-
-impl<'de> Deserialize<'de> for PackedCalls {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<PackedCalls, D::Error> {
-        from.deserialize_bytes(Looked(PackedCalls::of))
-    }
-}
-
-impl<'de> Deserialize<'de> for PackedResults {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<PackedResults, D::Error> {
-        from.deserialize_bytes(Looked(PackedResults::of))
-    }
-}
+packed!(PackedCalls, PackedResults);
 
 #[cfg(test)]
 mod tests {
@@ -433,9 +420,9 @@ mod tests {
         let (packed, results) = packed();
         assert_eq!((packed.len(), packed.arguments()), (8, 290));
         assert_eq!((results.len(), results.bytes()), (8, 290));
-        let bytes = postcard::to_extend(&(&packed, &results), Vec::new()).unwrap();
-        let back: (PackedCalls, PackedResults) = postcard::from_bytes(&bytes).unwrap();
-        assert_eq!(back, (packed, results));
+        let both = (packed, results);
+        let back = <(PackedCalls, PackedResults)>::parse(&both.to_bytes()).unwrap();
+        assert_eq!(back, both);
         let calls = calls();
         assert!(back.0.iter(NodeId(3)).eq(calls.iter().map(Call::by_ref)));
         let expected = calls.iter().map(|it| (it.id.number, &it.arguments[..]));

@@ -7,7 +7,7 @@ use crate::command::{Unread, WorkerIs};
 use crate::effects::Effects;
 use crate::error::ProtocolError;
 use crate::message::check;
-use crate::{SentList, WantedList};
+use crate::transfer::{Fetch, FetchReply};
 
 impl Protocol {
     /// As [`Event::ReadMisses`](crate::Event::ReadMisses).
@@ -24,45 +24,43 @@ impl Protocol {
         self.ends_step(acted, before, fx)
     }
 
-    /// As the delivery of a [`Message::Fetch`](crate::Message::Fetch): its round, its objects, and
-    /// how many of them nobody waits for.
+    /// As the delivery of a [`Message::Fetch`](crate::Message::Fetch).
     ///
     /// # Errors
     /// [`ProtocolError`] when no sound node sends that; then nothing was done.
     pub fn fetch(
         &mut self,
         from: NodeId,
-        (round, wanted, beside): (u32, WantedList, u16),
+        fetch: Fetch,
         worker: WorkerIs,
         fx: &mut impl Effects,
     ) -> Result<(), ProtocolError> {
         self.check_sender(from)
-            .and_then(|()| check::fetch(&wanted, beside, self.lazy.time().nodes()))
+            .and_then(|()| check::fetch(&fetch, self.lazy.time().nodes()))
             .map_err(|what| ProtocolError::BadMessage { from, what })?;
         let before = fx.commands().len();
-        let acted = self.lazy.fetch(from, (round, wanted, beside), worker, fx);
+        let acted = self.lazy.fetch(from, fetch, worker, fx);
         self.ends_step(acted, before, fx)
     }
 
-    /// As the delivery of a [`Message::FetchReply`](crate::Message::FetchReply): its round, its
-    /// objects, and whether they are to be kept.
+    /// As the delivery of a [`Message::FetchReply`](crate::Message::FetchReply).
     ///
     /// # Errors
     /// As there.
     pub fn fetch_reply(
         &mut self,
         from: NodeId,
-        (round, sent, keep): (u32, SentList, bool),
+        reply: FetchReply,
         fx: &mut impl Effects,
     ) -> Result<(), ProtocolError> {
         self.check_sender(from)
-            .and_then(|()| check::fetch_reply(&sent, self.lazy.time().nodes()))
+            .and_then(|()| check::fetch_reply(&reply, self.lazy.time().nodes()))
             .map_err(|what| ProtocolError::BadMessage { from, what })?;
         let before = fx.commands().len();
         // Where the run is over the worker computes, and what it sees may not change.
         let acted = match self.over {
             true => Ok(()),
-            false => self.lazy.fetch_reply(from, round, (sent, keep), fx),
+            false => self.lazy.fetch_reply(from, reply, fx),
         };
         self.ends_step(acted, before, fx)
     }

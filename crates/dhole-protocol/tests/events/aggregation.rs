@@ -1,7 +1,7 @@
 //! `Protocol::lies_beside`: what is fetched with a missed object because it lies on its page.
 
 use dhole_model::{Coherence, Oid, OidRange, Version};
-use dhole_protocol::{Command, Event, MOST_BESIDE, Message, WorkerIs};
+use dhole_protocol::{Command, Event, Fetch, FetchReply, MOST_BESIDE, Message, WorkerIs};
 
 use crate::pack::{Pack, acquire, allocated, allocated_under, from, miss, n, release};
 
@@ -51,7 +51,7 @@ fn all_invalid_objects_of_the_page_come_in_one_round_one_message_to_each_writer(
         .in_flight
         .iter()
         .map(|(_, to, message)| match message {
-            Message::Fetch { wanted, beside, .. } => {
+            Message::Fetch(Fetch { wanted, beside, .. }) => {
                 let oids: Vec<Oid> = wanted.iter().map(|wanted| wanted.oid).collect();
                 (*to, oids, *beside)
             }
@@ -191,7 +191,7 @@ fn a_page_of_many_objects_is_asked_for_in_part() {
 fn replies_that_do_not_answer_are_refused() {
     let mut pack = written();
     miss_on_page(&mut pack, B);
-    let Message::Fetch { round, .. } = pack.in_flight[0].2 else {
+    let Message::Fetch(Fetch { round, .. }) = pack.in_flight[0].2 else {
         panic!("a fetch")
     };
     let sent = |oid, lamport| dhole_protocol::Sent {
@@ -201,15 +201,17 @@ fn replies_that_do_not_answer_are_refused() {
             node: n(0),
         },
     };
-    let reply = |sent: &[dhole_protocol::Sent]| Message::FetchReply {
-        round,
-        sent: sent.into(),
-        keep: false,
+    let reply = |sent: &[dhole_protocol::Sent]| {
+        Message::FetchReply(FetchReply {
+            round,
+            sent: sent.into(),
+            keep: false,
+        })
     };
     pack.refuse(2, from(0, reply(&[])));
     pack.refuse(2, from(0, reply(&[sent(A, 9)])));
     pack.refuse(2, from(0, reply(&[sent(B, 0)])));
-    let Message::Fetch { wanted, .. } = pack.in_flight[0].2.clone() else {
+    let Message::Fetch(Fetch { wanted, .. }) = pack.in_flight[0].2.clone() else {
         panic!("a fetch")
     };
     let beside = 3;
@@ -217,11 +219,11 @@ fn replies_that_do_not_answer_are_refused() {
         0,
         from(
             2,
-            Message::Fetch {
+            Message::Fetch(Fetch {
                 round,
                 wanted,
                 beside,
-            },
+            }),
         ),
     );
     let by = None;

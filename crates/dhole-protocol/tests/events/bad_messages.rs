@@ -8,8 +8,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use crate::pack::{OBJECT, Pack, arrive, miss, n};
 use dhole_model::{MessageKind, NodeId, Oid, OidRange, VectorTime, Version};
 use dhole_protocol::{
-    BarrierId, Command, Event, Interval, LockId, Message, News, Passage, Protocol, Reply, RwLockId,
-    WaitingFor, WorkerIs,
+    BarrierId, Command, Event, Fetch, FetchReply, Interval, LockId, Message, News, Passage,
+    Protocol, Reply, RwLockId, WaitingFor, WorkerIs,
 };
 
 mod moments;
@@ -185,27 +185,29 @@ fn spoiled(message: &Message, to: NodeId) -> Vec<(&'static str, Message)> {
         }
     });
     with("about another object", &|m| match m {
-        Message::Fetch { wanted, .. } => wanted[0].oid = Oid(700),
-        Message::FetchReply { sent, .. } => sent[0].oid = Oid(700),
+        Message::Fetch(Fetch { wanted, .. }) => wanted[0].oid = Oid(700),
+        Message::FetchReply(FetchReply { sent, .. }) => sent[0].oid = Oid(700),
         _ => {}
     });
     with("about no object", &|m| match m {
-        Message::Fetch { wanted, .. } => wanted.clear(),
-        Message::FetchReply { sent, .. } => sent.clear(),
+        Message::Fetch(Fetch { wanted, .. }) => wanted.clear(),
+        Message::FetchReply(FetchReply { sent, .. }) => sent.clear(),
         _ => {}
     });
     with("of a version that never was", &|m| match m {
-        Message::Fetch { wanted, .. } => {
+        Message::Fetch(Fetch { wanted, .. }) => {
             wanted[0].need = Version {
                 lamport: 1 << 40,
                 node: nobody,
             }
         }
-        Message::FetchReply { sent, .. } => sent[0].version = Version::default(),
+        Message::FetchReply(FetchReply { sent, .. }) => sent[0].version = Version::default(),
         _ => {}
     });
     with("in a round of another time", &|m| match m {
-        Message::Fetch { round, .. } | Message::FetchReply { round, .. } => *round = u32::MAX,
+        Message::Fetch(Fetch { round, .. }) | Message::FetchReply(FetchReply { round, .. }) => {
+            *round = u32::MAX
+        }
         _ => {}
     });
     with("of another collective", &|m| {
@@ -302,7 +304,9 @@ fn passage(message: &mut Message) -> Option<&mut Passage> {
 /// The versions of what is sent.
 fn versions(message: &mut Message) -> Box<dyn Iterator<Item = &mut Version> + '_> {
     match message {
-        Message::FetchReply { sent, .. } => Box::new(sent.iter_mut().map(|sent| &mut sent.version)),
+        Message::FetchReply(FetchReply { sent, .. }) => {
+            Box::new(sent.iter_mut().map(|sent| &mut sent.version))
+        }
         Message::ElementsReply { sent, .. } => {
             Box::new(sent.iter_mut().map(|sent| &mut sent.version))
         }

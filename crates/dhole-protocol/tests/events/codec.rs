@@ -8,8 +8,9 @@ use dhole_model::{CallSite, Elements, MAX_NODES, NodeId, Oid, VectorTime, Versio
 use dhole_protocol::objects::ObjectsMessage;
 use dhole_protocol::{
     AbortReason, BarrierId, DecodeError, FlushedAt, FlushedElements, HandedOut, Interval, Message,
-    News, PushedElements, SentElements, Waiter, WaitingFor, WrittenPages, barrier_round,
+    News, PushedElements, SentElements, Waiter, WaitingFor, WrittenPages,
 };
+use dhole_wire::{Wire, WireError};
 use proptest::prelude::*;
 
 use crate::bad_messages::moments;
@@ -19,9 +20,9 @@ use crate::pack::{n, site};
 /// have to show it.
 macro_rules! variants {
     ($($name:ident)*) => {
-        const VARIANTS: &[&str] = &[$(stringify!($name)),*];
+        pub const VARIANTS: &[&str] = &[$(stringify!($name)),*];
 
-        fn variant(message: &Message) -> &'static str {
+        pub fn variant(message: &Message) -> &'static str {
             match message {
                 $(Message::$name { .. } => stringify!($name),)*
             }
@@ -39,7 +40,7 @@ variants! {
 }
 
 /// Messages of every variant: those of runs in which everything happens, and those that end runs.
-fn messages() -> Vec<Message> {
+pub fn messages() -> Vec<Message> {
     let mut all: Vec<Message> = moments().into_iter().map(|(_, (.., m))| m).collect();
     let waiter = |node| Waiter {
         node: n(node),
@@ -109,9 +110,9 @@ fn messages() -> Vec<Message> {
     all
 }
 
-fn encoded(message: &Message) -> Vec<u8> {
+pub fn encoded(message: &Message) -> Vec<u8> {
     let mut bytes = Vec::new();
-    message.encode(&mut bytes).unwrap();
+    message.encode(&mut bytes);
     bytes
 }
 
@@ -123,7 +124,7 @@ fn every_message_comes_back_as_it_was() {
     assert_eq!(shown, wanted);
     for message in all {
         let mut bytes = b"before".to_vec();
-        message.encode(&mut bytes).unwrap();
+        message.encode(&mut bytes);
         let bytes = bytes.strip_prefix(b"before").expect("it is appended");
         assert_eq!(Message::decode(bytes).as_ref(), Ok(&message));
     }
@@ -138,27 +139,66 @@ fn a_part_of_a_message_and_one_with_something_behind_it_are_none() {
         }
         bytes.push(0);
         let more = Message::decode(&bytes);
-        let refused = match message {
-            // All its bytes are looked at at once.
-            _ if barrier_round::is_begun_by(&bytes) => {
-                matches!(more, Err(DecodeError::BarrierRound { .. }))
-            }
-            _ => matches!(more, Err(DecodeError::TooLong { rest: 1, .. })),
+        let long = DecodeError::Malformed {
+            bytes: bytes.len(),
+            cause: WireError::Long { rest: 1 },
         };
-        assert!(refused, "{more:?}");
+        assert_eq!(more, Err(long));
     }
 }
 
 #[test]
-fn gossip_on_gossip_is_not_sent() {
+fn a_message_has_the_length_that_it_says() {
+    for message in messages() {
+        assert_eq!(encoded(&message).len(), message.wire_len(), "{message:?}");
+    }
+}
+
+#[test]
+fn no_two_encodings_are_of_one_message() {
+    for message in messages() {
+        let bytes = encoded(&message);
+        for bit in 0..8 * bytes.len() {
+            let mut other = bytes.clone();
+            other[bit / 8] ^= 1 << (bit % 8);
+            if let Ok(told) = Message::decode(&other) {
+                assert_ne!(told, message, "bit {bit}");
+                assert_eq!(encoded(&told), other, "bit {bit} of {message:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn messages_do_not_nest() {
     let all = messages();
     let gossiped = all.iter().find_map(|message| match message {
         Message::Gossiped { gossip, .. } => Some((gossip.clone(), Box::new(message.clone()))),
         _ => None,
     });
     let (gossip, carrier) = gossiped.expect("one of the moments shows gossip");
-    let nested = Message::Gossiped { gossip, carrier };
-    assert!(nested.encode(&mut Vec::new()).is_err());
+    let mut nested = vec![Message::Gossiped {
+        gossip: gossip.clone(),
+        carrier: carrier.clone(),
+    }];
+    let delivered = 7;
+    let after = Box::new(Message::After { delivered, carrier });
+    nested.push(Message::Gossiped {
+        gossip,
+        carrier: after.clone(),
+    });
+    let carrier = after;
+    nested.push(Message::After { delivered, carrier });
+    for message in nested {
+        assert!(Message::decode(&encoded(&message)).is_err());
+    }
+    // A carrier of nothing but carriers is not read to its end.
+    let after = Message::After {
+        delivered,
+        carrier: Box::new(Message::OutdatedAck { number: 1 }),
+    };
+    let deep = encoded(&after)[..9].repeat(1 << 20);
+    assert!(Message::decode(&deep).is_err());
 }
 
 /// The most bytes that are allocated at once for each that is there: what is largest in memory
@@ -188,9 +228,9 @@ fn a_length_that_is_not_there_takes_no_memory() {
 }
 
 #[test]
-fn times_of_more_nodes_than_there_can_be_are_decoded_and_left_to_be_refused() {
-    let time = || VectorTime::zero(MAX_NODES + 1);
-    let interval = Interval {
+fn times_of_more_nodes_than_there_can_be_are_left_to_be_refused_but_for_those_of_pages() {
+    let time = VectorTime::zero;
+    let interval = |of_pages| Interval {
         node: n(1),
         first: 1,
         index: 1,
@@ -199,20 +239,22 @@ fn times_of_more_nodes_than_there_can_be_are_decoded_and_left_to_be_refused() {
         base: None,
         elements: Vec::new(),
         freed: Vec::new(),
-        pages: Some(Arc::new(WrittenPages::new(time(), Vec::new()))),
+        pages: Some(Arc::new(WrittenPages::new(time(of_pages), Vec::new()))),
     };
-    let message = Message::BarrierArrive {
+    let message = |of_pages| Message::BarrierArrive {
         barrier: BarrierId::Program(0),
         news: Box::new(News {
-            time: time(),
+            time: time(MAX_NODES + 1),
             lamport: 1,
-            intervals: vec![Arc::new(interval)],
+            intervals: vec![Arc::new(interval(of_pages))],
         }),
         site: site(1),
         full: false,
         has_news: true,
     };
-    assert_eq!(Message::decode(&encoded(&message)).as_ref(), Ok(&message));
+    let known = message(MAX_NODES);
+    assert_eq!(Message::decode(&encoded(&known)), Ok(known));
+    assert!(Message::decode(&encoded(&message(MAX_NODES + 1))).is_err());
 }
 
 #[test]

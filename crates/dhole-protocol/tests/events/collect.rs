@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use crate::pack::*;
 use dhole_model::{Oid, OidRange, VectorTime};
 use dhole_protocol::{
-    Command, Event, Gossip, LockId, LogLimits, Message, NodeSet, ProtocolError, Reach,
+    Command, Event, Fetch, Gossip, LockId, LogLimits, Message, NodeSet, ProtocolError, Reach,
 };
 
 const SMALL: LogLimits = LogLimits {
@@ -119,7 +119,7 @@ fn who_was_away_is_told_the_newest_write_of_each_object() {
     for (oid, last, newest) in [(objects[0], 0, 102), (objects[1], 1, 1)] {
         assert_eq!(writers.pack.begin(2, miss(oid, 0)), []);
         let (_, to, message) = writers.pack.in_flight.pop_back().expect("a fetch");
-        let Message::Fetch { wanted, .. } = message else {
+        let Message::Fetch(Fetch { wanted, .. }) = message else {
             panic!("{message:?}")
         };
         assert_eq!((to, wanted[0].need.lamport), (n(last), newest));

@@ -4,7 +4,7 @@
 
 use crate::pack::{OBJECT, Pack, acquire, allocated, from, from_pre_image, miss, n, release, site};
 use dhole_model::{CHUNK, Oid, OidRange, Version};
-use dhole_protocol::{Command, Event, Message, Protocol, Races, Wanted, WorkerIs};
+use dhole_protocol::{Command, Event, Fetch, Message, Protocol, Races, Wanted, WorkerIs};
 
 /// A pack whose node 0 is the only one that writes the object.
 fn exclusive() -> Pack {
@@ -72,11 +72,11 @@ fn a_fetch_that_is_refused_leaves_it_writable() {
     let wanted = [OBJECT, OBJECT.plus(1)].map(|oid| Wanted { oid, need });
     let wanted = wanted.into_iter().collect();
     let (round, beside) = (1, 0);
-    let fetch = Message::Fetch {
+    let fetch = Message::Fetch(Fetch {
         round,
         wanted,
         beside,
-    };
+    });
     pack.refuse(0, from(1, fetch));
 }
 

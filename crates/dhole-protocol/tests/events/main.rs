@@ -18,6 +18,7 @@ mod flush;
 mod freeing;
 mod gates;
 mod given_up;
+mod golden;
 mod ids;
 mod misses;
 mod notice_delta;

@@ -2,7 +2,9 @@
 
 use crate::pack::{Pack, acquire, allocated_under, arrive, n, release, site};
 use dhole_model::{Coherence, Oid, OidRange, Version};
-use dhole_protocol::{Command, Event, LogLimits, Message, Protocol, Races, Unread, WorkerIs};
+use dhole_protocol::{
+    Command, Event, Fetch, FetchReply, LogLimits, Message, Protocol, Races, Unread, WorkerIs,
+};
 use proptest::prelude::*;
 
 const NODES: usize = 3;
@@ -37,17 +39,17 @@ fn tampered(message: &Message, how: u64) -> Message {
     };
     let mut message = message.clone();
     match &mut message {
-        Message::Fetch {
+        Message::Fetch(Fetch {
             round,
             wanted,
             beside,
-        } => match how % 4 {
+        }) => match how % 4 {
             0 => *round += 1,
             1 => *beside = 1,
             2 => wanted[0].oid = oid(how % 7),
             _ => other(&mut wanted[0].need),
         },
-        Message::FetchReply { round, sent, keep } => match how % 4 {
+        Message::FetchReply(FetchReply { round, sent, keep }) => match how % 4 {
             0 => *round += 1,
             1 => *keep = !*keep,
             2 => sent[0].oid = oid(how % 7),
@@ -132,10 +134,10 @@ impl Walk {
     fn deliver(&mut self, which: usize, worker: u64, how: u64) {
         let which = which % self.pack.in_flight.len();
         let (from, to, message) = self.pack.in_flight.remove(which).expect("one in flight");
-        let is_fetch = matches!(message, Message::Fetch { .. });
+        let is_fetch = matches!(message, Message::Fetch(_));
         let worker = match worker {
             0 if is_fetch && !self.waits[to.index()] => WorkerIs::Computing,
-            1 if is_fetch || matches!(message, Message::FetchReply { .. }) => WorkerIs::Sharing,
+            1 if is_fetch || matches!(message, Message::FetchReply(_)) => WorkerIs::Sharing,
             _ => WorkerIs::InCall,
         };
         for from in [from, n(NODES), n(how as usize % NODES)] {

@@ -2,7 +2,7 @@
 
 use crate::pack::{OBJECT, Pack, acquire, allocated, from, miss, n, release};
 use dhole_model::{Coherence, Oid, OidRange, Version};
-use dhole_protocol::{Along, Command, Event, MOST_ALONG, Message, Sent, WorkerIs};
+use dhole_protocol::{Along, Command, Event, FetchReply, MOST_ALONG, Message, Sent, WorkerIs};
 
 const PART: Oid = Oid(65);
 
@@ -18,7 +18,7 @@ fn asked() -> Pack {
 fn with_along(pack: &mut Pack, along: impl IntoIterator<Item = Sent>) -> Event {
     pack.deliver_next();
     let (_, _, mut reply) = pack.in_flight.pop_back().expect("a reply");
-    let Message::FetchReply { sent, .. } = &mut reply else {
+    let Message::FetchReply(FetchReply { sent, .. }) = &mut reply else {
         panic!("a reply")
     };
     sent.extend(along);

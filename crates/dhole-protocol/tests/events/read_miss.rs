@@ -2,7 +2,7 @@
 
 use crate::pack::{OBJECT, Pack, acquire, from, miss, n, release};
 use dhole_model::{Coherence, NodeId, Oid, Version};
-use dhole_protocol::{Command, Event, Message, Sent, Unread, WorkerIs};
+use dhole_protocol::{Command, Event, Fetch, FetchReply, Message, Sent, Unread, WorkerIs};
 
 fn version(lamport: u64, node: usize) -> Version {
     Version {
@@ -107,17 +107,17 @@ fn a_reply_of_another_object_or_an_older_version_is_refused() {
     pack.write(0, OBJECT);
     pack.barrier();
     pack.begin(1, miss(OBJECT, 0));
-    let Message::Fetch { round, .. } = pack.in_flight[0].2 else {
+    let Message::Fetch(Fetch { round, .. }) = pack.in_flight[0].2 else {
         panic!("a fetch")
     };
     let reply = |oid, version| {
         from(
             0,
-            Message::FetchReply {
+            Message::FetchReply(FetchReply {
                 keep: false,
                 round,
                 sent: [Sent { oid, version }].into_iter().collect(),
-            },
+            }),
         )
     };
     pack.refuse(1, reply(Oid(65), version(1, 0)));
@@ -126,11 +126,11 @@ fn a_reply_of_another_object_or_an_older_version_is_refused() {
         1,
         from(
             0,
-            Message::FetchReply {
+            Message::FetchReply(FetchReply {
                 keep: false,
                 round,
                 sent: [].into_iter().collect(),
-            },
+            }),
         ),
     );
     pack.settle();

@@ -2,7 +2,7 @@
 
 use crate::pack::{Pack, from, n};
 use dhole_model::{Coherence, Oid, OidRange, Version};
-use dhole_protocol::{Command, Event, Message, Sent, Unread, WorkerIs};
+use dhole_protocol::{Command, Event, Fetch, FetchReply, Message, Sent, Unread, WorkerIs};
 
 /// Objects 64 and 65 of node 0 and 128 of node 1, in a pack of three nodes.
 fn pack() -> Pack {
@@ -69,13 +69,15 @@ fn the_order_of_replies_does_not_matter_and_each_counts_once() {
 fn a_reply_to_another_nodes_question_is_refused() {
     let mut pack = pack();
     pack.begin(2, misses(&[64, 128]));
-    let Message::Fetch { round, .. } = pack.in_flight[0].2 else {
+    let Message::Fetch(Fetch { round, .. }) = pack.in_flight[0].2 else {
         panic!("a fetch")
     };
-    let reply = |oids: &[u64]| Message::FetchReply {
-        keep: false,
-        round,
-        sent: oids.iter().map(|oid| first(*oid)).collect(),
+    let reply = |oids: &[u64]| {
+        Message::FetchReply(FetchReply {
+            keep: false,
+            round,
+            sent: oids.iter().map(|oid| first(*oid)).collect(),
+        })
     };
     pack.refuse(2, from(1, reply(&[64])));
     pack.refuse(2, from(0, reply(&[128])));

@@ -2,7 +2,7 @@
 
 use crate::pack::{OBJECT, Pack, allocated_under, from, miss_under, site};
 use dhole_model::{Coherence, MessageKind, OidRange};
-use dhole_protocol::{Command, Event, Message};
+use dhole_protocol::{Command, Event, FetchReply, Message};
 
 /// A pack whose node 0 is home of an object.
 fn pack() -> Pack {
@@ -111,7 +111,10 @@ fn what_is_outdated_before_it_comes_is_not_kept() {
     pack.begin(1, miss_under(OBJECT, 0, Coherence::Home));
     pack.deliver_next();
     let (_, _, reply) = pack.in_flight.pop_back().expect("a reply");
-    assert!(matches!(reply, Message::FetchReply { keep: true, .. }));
+    assert!(matches!(
+        reply,
+        Message::FetchReply(FetchReply { keep: true, .. })
+    ));
     write(&mut pack, 0);
     pack.begin(1, from(0, reply));
     assert!(drops(&mut pack, 1));

@@ -2,7 +2,8 @@
 
 use dhole_model::{CHUNK, Elements, Oid, OidRange, VectorTime};
 use dhole_protocol::{
-    Interval, LockId, LogLimits, MOST_ALONG, Message, News, ProtocolError, Sent, WorkerIs,
+    Fetch, FetchReply, Interval, LockId, LogLimits, MOST_ALONG, Message, News, ProtocolError, Sent,
+    WorkerIs,
 };
 
 use crate::pack::{OBJECT, Pack, acquire, from, miss, n};
@@ -156,7 +157,12 @@ fn a_question_for_what_nobody_has_leaves_no_trace() {
                 node: n(0),
             },
         };
-        let (question, mut out) = ((1, [wanted].into(), 0), Vec::new());
+        let question = Fetch {
+            round: 1,
+            wanted: [wanted].into(),
+            beside: 0,
+        };
+        let mut out = Vec::new();
         let answer = node.fetch(n(1), question, WorkerIs::InCall, &mut out);
         assert!(answer.is_err() && out.is_empty());
     }
@@ -168,7 +174,7 @@ fn what_comes_along_with_a_reply_is_left_where_much_is_kept() {
     let mut pack = pack();
     pack.begin(0, miss(OBJECT, 1));
     let (_, _, question) = pack.in_flight.pop_front().expect("a question");
-    let Message::Fetch { round, wanted, .. } = question else {
+    let Message::Fetch(Fetch { round, wanted, .. }) = question else {
         panic!("{question:?}");
     };
     let asked = Sent {
@@ -180,11 +186,11 @@ fn what_comes_along_with_a_reply_is_left_where_much_is_kept() {
         ..asked
     });
     let sent = [asked].into_iter().chain(along).collect();
-    let reply = Message::FetchReply {
+    let reply = Message::FetchReply(FetchReply {
         round,
         sent,
         keep: false,
-    };
+    });
     pack.step(0, from(1, reply), WorkerIs::InCall)
         .expect("a reply that was asked for");
     let [chunks, ..] = pack.nodes[0].records_kept();

@@ -41,7 +41,7 @@ fn the_last_writer_becomes_home_and_the_others_drop_their_copies() {
     (0..3).for_each(|node| drop(pack.local(node, switched(Coherence::Home))));
     pack.begin(2, crate::pack::miss(OBJECT, 0));
     let (_, to, asked) = pack.in_flight.pop_back().unwrap();
-    assert!(matches!(asked, Message::Fetch { .. }) && to == crate::pack::n(1));
+    assert!(matches!(asked, Message::Fetch(_)) && to == crate::pack::n(1));
     pack.write(1, OBJECT);
     assert_eq!(
         pack.local(1, Event::Flush),

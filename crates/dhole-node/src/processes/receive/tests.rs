@@ -6,7 +6,7 @@ use dhole_heap::{Cluster, Monitor};
 use dhole_model::{Coherence, Detector, MessageKind, Oid, OidRange, Version};
 use dhole_net::{Local, PayloadPool, Port, Receiver, SendError};
 use dhole_protocol::fetch::Parsed;
-use dhole_protocol::{Event, Sent, Wanted};
+use dhole_protocol::{Event, Fetch, FetchReply, Sent, Wanted};
 
 use super::super::ProcessLimits;
 use super::super::frame::Header;
@@ -21,7 +21,7 @@ fn message() -> (Vec<u8>, usize) {
     let reason = AbortReason::Failed("words".repeat(200).into());
     let node = NodeId(1);
     let mut body = Vec::new();
-    Message::Abort { node, reason }.encode(&mut body).unwrap();
+    Message::Abort { node, reason }.encode(&mut body);
     let header = Header {
         kind: Kind::Message,
         run: 1,
@@ -156,7 +156,12 @@ fn objects_that_find_no_room_go_later_in_their_order_and_count_once() {
     };
     for round in 1..=3 {
         let mut fetch = Vec::new();
-        fetch::write_fetch(round, &[Wanted { oid, need }], 0, &mut fetch);
+        Fetch {
+            round,
+            wanted: [Wanted { oid, need }].into(),
+            beside: 0,
+        }
+        .encode(&mut fetch);
         let header = Header {
             kind: Kind::Message,
             run: 1,
@@ -180,7 +185,7 @@ fn objects_that_find_no_room_go_later_in_their_order_and_count_once() {
             [7_u64; 9].map(u64::to_le_bytes).as_flattened()
         );
         match fetch::parse(frame.message) {
-            Some(Parsed::Reply { round, .. }) => round,
+            Some(Parsed::Reply { reply, .. }) => reply.round,
             other => panic!("{other:?}"),
         }
     };
@@ -241,7 +246,12 @@ fn reply_of(node: u16) -> Vec<u8> {
         node: NodeId(node),
     };
     let (oid, mut reply) = (Oid(64), Vec::new());
-    fetch::write_reply(1, &[Sent { oid, version }], false, &mut reply);
+    FetchReply {
+        round: 1,
+        sent: [Sent { oid, version }].into(),
+        keep: false,
+    }
+    .encode(&mut reply);
     reply
 }
 

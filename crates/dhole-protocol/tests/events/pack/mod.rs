@@ -216,13 +216,7 @@ impl Pack {
                     };
                     (to, message)
                 }
-                Command::Reply(Reply {
-                    to,
-                    round,
-                    sent,
-                    keep,
-                    ..
-                }) => (to, Message::FetchReply { round, sent, keep }),
+                Command::Reply(Reply { to, message, .. }) => (to, Message::FetchReply(message)),
                 Command::Array(ArrayCommand::Reply {
                     to,
                     round,
@@ -346,8 +340,10 @@ impl Pack {
 pub fn from_pre_image(commands: &[Command]) -> Option<bool> {
     commands.iter().find_map(|command| match command {
         Command::Reply(Reply {
-            sent, pre_images, ..
-        }) => Some(pre_images.contains(&sent[0].oid)),
+            message,
+            pre_images,
+            ..
+        }) => Some(pre_images.contains(&message.sent[0].oid)),
         _ => None,
     })
 }

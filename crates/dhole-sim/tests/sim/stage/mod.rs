@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use dhole_model::NodeId;
 use dhole_net::{Envelope, Outbox, Payload, Receiver, Wake};
 use dhole_node::{Machine, Receivers};
-use dhole_protocol::{AbortReason, Message};
+use dhole_protocol::{AbortReason, Fetch, FetchReply, Message};
 use dhole_sim::{Network, Settings, Sim};
 
 /// Who got a message from whom, and which.
@@ -26,7 +26,7 @@ impl Receiver<Message> for Player {
         let Envelope { from, to, body, .. } = envelope;
         assert_eq!(to, self.0);
         match body {
-            Message::Fetch { round, .. } => {
+            Message::Fetch(Fetch { round, .. }) => {
                 assert_ne!(round, CURSED, "this round is cursed");
                 self.1.lock().unwrap().push((to.0, from.0, round));
                 out.push(Envelope {
@@ -37,7 +37,7 @@ impl Receiver<Message> for Player {
                 });
                 Wake::No
             }
-            Message::FetchReply { round, .. } => {
+            Message::FetchReply(FetchReply { round, .. }) => {
                 self.1.lock().unwrap().push((to.0, from.0, round));
                 Wake::Yes
             }
@@ -47,19 +47,19 @@ impl Receiver<Message> for Player {
 }
 
 pub fn ask(round: u32) -> Message {
-    Message::Fetch {
+    Message::Fetch(Fetch {
         round,
         wanted: Default::default(),
         beside: 0,
-    }
+    })
 }
 
 pub fn reply(round: u32) -> Message {
-    Message::FetchReply {
+    Message::FetchReply(FetchReply {
         keep: false,
         round,
         sent: Default::default(),
-    }
+    })
 }
 
 pub fn wake_up() -> Message {

@@ -1,0 +1,290 @@
+//! The derive [`Wire`](derive@crate::Wire).
+
+use proc_macro2::TokenStream;
+use quote::{format_ident, quote};
+use syn::spanned::Spanned;
+use syn::{Data, DeriveInput, Error, Expr, Fields, Ident, Result, Type, Variant};
+
+/// One field: how it is bound, its type, and the type that encodes it.
+struct Field {
+    /// The name or number by which it is written down.
+    member: syn::Member,
+    /// The name to which it is bound.
+    bound: Ident,
+    /// `Wire` or `WireAs` of its type.
+    form: TokenStream,
+}
+
+fn with(attributes: &[syn::Attribute]) -> Result<Option<Type>> {
+    let mut with = None;
+    for attribute in attributes.iter().filter(|it| it.path().is_ident("wire")) {
+        attribute.parse_nested_meta(|meta| match meta.path.is_ident("with") {
+            true => {
+                with = Some(meta.value()?.parse()?);
+                Ok(())
+            }
+            false => Err(meta.error("a field knows `with = Type`")),
+        })?;
+    }
+    Ok(with)
+}
+
+fn fields(fields: &Fields) -> Result<Vec<Field>> {
+    let numbered = fields.members().zip(fields).enumerate();
+    let each = numbered.map(|(place, (member, field))| {
+        let ty = &field.ty;
+        let form = match with(&field.attrs)? {
+            None => quote!(<#ty as ::dhole_wire::Wire>),
+            Some(with) => quote!(<#with as ::dhole_wire::WireAs<#ty>>),
+        };
+        Ok(Field {
+            member,
+            bound: format_ident!("field_{place}"),
+            form,
+        })
+    });
+    each.collect()
+}
+
+/// Pairs of these, nested to the right.
+fn nested(all: &[TokenStream]) -> TokenStream {
+    match all {
+        [] => quote!(()),
+        [one] => one.clone(),
+        [one, rest @ ..] => {
+            let rest = nested(rest);
+            quote!(::dhole_wire::Pair(#one, #rest))
+        }
+    }
+}
+
+fn nested_type(all: &[TokenStream]) -> TokenStream {
+    match all {
+        [] => quote!(()),
+        [one] => one.clone(),
+        [one, rest @ ..] => {
+            let rest = nested_type(rest);
+            quote!(::dhole_wire::Pair<#one, #rest>)
+        }
+    }
+}
+
+/// What is made of some fields that are bound to their names by reference.
+struct Parts {
+    /// `Name { member: bound, .. }`, without the name.
+    bind: TokenStream,
+    /// The type of their head.
+    head: TokenStream,
+    /// An expression that is their head.
+    make_head: TokenStream,
+    /// An expression that is the length of their tails.
+    tail_len: TokenStream,
+    /// Statements that write their tails.
+    write_tails: TokenStream,
+    /// A pattern of the head.
+    take_head: TokenStream,
+    /// `{ member: read, .. }`
+    read: TokenStream,
+}
+
+impl Parts {
+    fn of(all: &Fields) -> Result<Parts> {
+        let all = fields(all)?;
+        let each = |make: &dyn Fn(&Field) -> TokenStream| -> Vec<TokenStream> {
+            all.iter().map(make).collect()
+        };
+        let bind = each(&|Field { member, bound, .. }| quote!(#member: #bound));
+        let heads = each(&|Field { form, .. }| quote!(#form::Head));
+        let make = each(&|Field { form, bound, .. }| quote!(#form::head(#bound)));
+        let lens = each(&|Field { form, bound, .. }| quote!(+ #form::tail_len(#bound)));
+        let tails = each(&|Field { form, bound, .. }| quote!(#form::write_tail(#bound, out);));
+        let bound = each(&|Field { bound, .. }| quote!(#bound));
+        let read = each(&|field| {
+            let Field {
+                member,
+                bound,
+                form,
+            } = field;
+            quote!(#member: #form::read(#bound, tail)?)
+        });
+        Ok(Parts {
+            bind: quote!({ #(#bind),* }),
+            head: nested_type(&heads),
+            make_head: match make.is_empty() {
+                true => quote!(::std::convert::identity(())),
+                false => nested(&make),
+            },
+            tail_len: quote!(0 #(#lens)*),
+            write_tails: quote!(#(#tails)*),
+            take_head: nested(&bound),
+            read: quote!({ #(#read),* }),
+        })
+    }
+}
+
+/// The number of a variant, if one is written down.
+fn tag(variant: &Variant) -> Result<Option<Expr>> {
+    let mut tag = None;
+    for attribute in variant.attrs.iter().filter(|it| it.path().is_ident("wire")) {
+        attribute.parse_nested_meta(|meta| match meta.path.is_ident("tag") {
+            true => {
+                tag = Some(meta.value()?.parse()?);
+                Ok(())
+            }
+            false => Err(meta.error("a variant knows `tag = number`")),
+        })?;
+    }
+    Ok(tag)
+}
+
+pub fn derive(input: &DeriveInput) -> Result<TokenStream> {
+    let body = match &input.data {
+        Data::Struct(data) => of_struct(&data.fields)?,
+        Data::Enum(data) => of_enum(&input.ident, data.variants.iter())?,
+        Data::Union(_) => return Err(Error::new(input.span(), "a union has no wire format")),
+    };
+    let mut generics = input.generics.clone();
+    for parameter in generics.type_params_mut() {
+        parameter.bounds.push(syn::parse_quote!(::dhole_wire::Wire));
+    }
+    let (implemented, of, predicates) = generics.split_for_impl();
+    let name = &input.ident;
+    Ok(quote! {
+        impl #implemented ::dhole_wire::Wire for #name #of #predicates {
+            #body
+        }
+    })
+}
+
+fn of_struct(fields: &Fields) -> Result<TokenStream> {
+    let Parts {
+        bind,
+        head,
+        make_head,
+        tail_len,
+        write_tails,
+        take_head,
+        read,
+    } = Parts::of(fields)?;
+    Ok(quote! {
+        type Head = #head;
+
+        #[inline]
+        fn head(&self) -> Self::Head {
+            let Self #bind = self;
+            #make_head
+        }
+
+        #[inline]
+        #[allow(unused_variables, reason = "not every field has a tail")]
+        fn tail_len(&self) -> usize {
+            let Self #bind = self;
+            #tail_len
+        }
+
+        #[inline]
+        #[allow(unused_variables, reason = "not every field has a tail")]
+        fn write_tail(&self, out: &mut ::std::vec::Vec<u8>) {
+            let Self #bind = self;
+            #write_tails
+        }
+
+        #[inline]
+        fn read(
+            head: &Self::Head,
+            tail: &mut ::dhole_wire::Tail<'_>,
+        ) -> ::std::result::Result<Self, ::dhole_wire::WireError> {
+            let #take_head = head;
+            ::std::result::Result::Ok(Self #read)
+        }
+    })
+}
+
+fn of_enum<'a>(
+    name: &Ident,
+    variants: impl ExactSizeIterator<Item = &'a Variant>,
+) -> Result<TokenStream> {
+    if variants.len() == 0 {
+        return Err(Error::new(
+            name.span(),
+            "an enum without variants has no values",
+        ));
+    }
+    let (mut tags, mut lens, mut writes, mut reads) = (vec![], vec![], vec![], vec![]);
+    for (place, variant) in variants.enumerate() {
+        let parts = Parts::of(&variant.fields)?;
+        let tag = match tag(variant)? {
+            Some(tag) => quote!(#tag),
+            None => {
+                let tag = u8::try_from(place)
+                    .map_err(|_| Error::new(variant.span(), "more than 256 variants"))?;
+                quote!(#tag)
+            }
+        };
+        let Parts {
+            bind,
+            head,
+            make_head,
+            tail_len,
+            write_tails,
+            take_head,
+            read,
+        } = parts;
+        let variant = &variant.ident;
+        tags.push(quote!(Self::#variant { .. } => #tag));
+        lens.push(quote!(Self::#variant #bind => ::std::mem::size_of::<#head>() + #tail_len));
+        writes.push(quote! {
+            Self::#variant #bind => {
+                ::dhole_wire::write_head::<#head>(&#make_head, out);
+                #write_tails
+            }
+        });
+        reads.push(quote! {
+            #tag => {
+                let #take_head = tail.head::<#head>()?;
+                ::std::result::Result::Ok(Self::#variant #read)
+            }
+        });
+    }
+    let what = name.to_string();
+    Ok(quote! {
+        type Head = u8;
+
+        #[inline]
+        fn head(&self) -> u8 {
+            match self {
+                #(#tags,)*
+            }
+        }
+
+        #[inline]
+        #[allow(unused_variables, reason = "not every field has a tail")]
+        fn tail_len(&self) -> usize {
+            match self {
+                #(#lens,)*
+            }
+        }
+
+        #[inline]
+        #[allow(unused_variables, reason = "not every field has a tail")]
+        fn write_tail(&self, out: &mut ::std::vec::Vec<u8>) {
+            match self {
+                #(#writes)*
+            }
+        }
+
+        #[inline]
+        fn read(
+            head: &u8,
+            tail: &mut ::dhole_wire::Tail<'_>,
+        ) -> ::std::result::Result<Self, ::dhole_wire::WireError> {
+            match *head {
+                #(#reads)*
+                tag => ::std::result::Result::Err(::dhole_wire::WireError::Variant {
+                    what: #what,
+                    tag,
+                }),
+            }
+        }
+    })
+}

@@ -1,0 +1,378 @@
+//! Numbers, flags, options, lists and words.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::{Pair, Tail, U16, U32, U64, Wire, WireError, write_head};
+use smallvec::{Array, SmallVec};
+
+macro_rules! number {
+    ($($number:ty as $head:ty),*) => {$(
+        impl Wire for $number {
+            type Head = $head;
+
+            #[inline]
+            fn head(&self) -> $head {
+                (*self).into()
+            }
+
+            #[inline]
+            fn tail_len(&self) -> usize {
+                0
+            }
+
+            #[inline]
+            fn write_tail(&self, _: &mut Vec<u8>) {}
+
+            #[inline]
+            fn read(head: &$head, _: &mut Tail<'_>) -> Result<$number, WireError> {
+                Ok((*head).into())
+            }
+        }
+    )*};
+}
+
+number!(u8 as u8, u16 as U16, u32 as U32, u64 as U64);
+
+impl Wire for usize {
+    type Head = U64;
+
+    fn head(&self) -> U64 {
+        (*self as u64).into()
+    }
+
+    fn tail_len(&self) -> usize {
+        0
+    }
+
+    fn write_tail(&self, _: &mut Vec<u8>) {}
+
+    fn read(head: &U64, _: &mut Tail<'_>) -> Result<usize, WireError> {
+        usize::try_from(head.get()).map_err(|_| WireError::Value("a number beyond this machine's"))
+    }
+}
+
+impl Wire for bool {
+    type Head = u8;
+
+    #[inline]
+    fn head(&self) -> u8 {
+        u8::from(*self)
+    }
+
+    #[inline]
+    fn tail_len(&self) -> usize {
+        0
+    }
+
+    #[inline]
+    fn write_tail(&self, _: &mut Vec<u8>) {}
+
+    #[inline]
+    fn read(head: &u8, _: &mut Tail<'_>) -> Result<bool, WireError> {
+        match head {
+            0 => Ok(false),
+            1 => Ok(true),
+            _ => Err(WireError::Value("a flag that is neither 0 nor 1")),
+        }
+    }
+}
+
+/// The value is in the tail, if there is one.
+impl<T: Wire> Wire for Option<T> {
+    type Head = u8;
+
+    #[inline]
+    fn head(&self) -> u8 {
+        u8::from(self.is_some())
+    }
+
+    #[inline]
+    fn tail_len(&self) -> usize {
+        self.as_ref().map_or(0, T::wire_len)
+    }
+
+    #[inline]
+    fn write_tail(&self, out: &mut Vec<u8>) {
+        if let Some(value) = self {
+            value.write(out);
+        }
+    }
+
+    #[inline]
+    fn read(head: &u8, tail: &mut Tail<'_>) -> Result<Option<T>, WireError> {
+        match bool::read(head, tail)? {
+            false => Ok(None),
+            true => T::take(tail).map(Some),
+        }
+    }
+}
+
+impl<T: Wire, E: Wire> Wire for Result<T, E> {
+    type Head = u8;
+
+    #[inline]
+    fn head(&self) -> u8 {
+        u8::from(self.is_err())
+    }
+
+    #[inline]
+    fn tail_len(&self) -> usize {
+        self.as_ref().map_or_else(E::wire_len, T::wire_len)
+    }
+
+    #[inline]
+    fn write_tail(&self, out: &mut Vec<u8>) {
+        match self {
+            Ok(value) => value.write(out),
+            Err(error) => error.write(out),
+        }
+    }
+
+    #[inline]
+    fn read(head: &u8, tail: &mut Tail<'_>) -> Result<Result<T, E>, WireError> {
+        match bool::read(head, tail)? {
+            false => T::take(tail).map(Ok),
+            true => E::take(tail).map(Err),
+        }
+    }
+}
+
+impl<A: Wire, B: Wire> Wire for (A, B) {
+    type Head = Pair<A::Head, B::Head>;
+
+    #[inline]
+    fn head(&self) -> Self::Head {
+        Pair(self.0.head(), self.1.head())
+    }
+
+    #[inline]
+    fn tail_len(&self) -> usize {
+        self.0.tail_len() + self.1.tail_len()
+    }
+
+    #[inline]
+    fn write_tail(&self, out: &mut Vec<u8>) {
+        self.0.write_tail(out);
+        self.1.write_tail(out);
+    }
+
+    #[inline]
+    fn read(Pair(a, b): &Self::Head, tail: &mut Tail<'_>) -> Result<(A, B), WireError> {
+        Ok((A::read(a, tail)?, B::read(b, tail)?))
+    }
+}
+
+impl<A: Wire, B: Wire, C: Wire> Wire for (A, B, C) {
+    type Head = Pair<A::Head, Pair<B::Head, C::Head>>;
+
+    #[inline]
+    fn head(&self) -> Self::Head {
+        Pair(self.0.head(), Pair(self.1.head(), self.2.head()))
+    }
+
+    #[inline]
+    fn tail_len(&self) -> usize {
+        self.0.tail_len() + self.1.tail_len() + self.2.tail_len()
+    }
+
+    #[inline]
+    fn write_tail(&self, out: &mut Vec<u8>) {
+        self.0.write_tail(out);
+        self.1.write_tail(out);
+        self.2.write_tail(out);
+    }
+
+    #[inline]
+    fn read(Pair(a, Pair(b, c)): &Self::Head, tail: &mut Tail<'_>) -> Result<Self, WireError> {
+        Ok((A::read(a, tail)?, B::read(b, tail)?, C::read(c, tail)?))
+    }
+}
+
+macro_rules! pointer {
+    ($($pointer:ident),*) => {$(
+        impl<T: Wire> Wire for $pointer<T> {
+            type Head = T::Head;
+
+            #[inline]
+            fn head(&self) -> T::Head {
+                (**self).head()
+            }
+
+            #[inline]
+            fn tail_len(&self) -> usize {
+                (**self).tail_len()
+            }
+
+            #[inline]
+            fn write_tail(&self, out: &mut Vec<u8>) {
+                (**self).write_tail(out);
+            }
+
+            #[inline]
+            fn read(head: &T::Head, tail: &mut Tail<'_>) -> Result<$pointer<T>, WireError> {
+                T::read(head, tail).map($pointer::new)
+            }
+        }
+    )*};
+}
+
+pointer!(Box, Arc);
+
+/// The head of a list of so many items.
+///
+/// # Panics
+/// When there are 2^32 or more.
+#[inline]
+pub fn count(items: usize) -> U32 {
+    let items = u32::try_from(items).expect("a list of fewer than 2^32 items");
+    items.into()
+}
+
+#[inline]
+fn list_len<T: Wire>(items: &[T]) -> usize {
+    let tails: usize = items.iter().map(T::tail_len).sum();
+    size_of::<T::Head>() * items.len() + tails
+}
+
+/// Appends the heads of all items, and then their tails.
+#[inline]
+fn write_list<T: Wire>(items: &[T], out: &mut Vec<u8>) {
+    for item in items {
+        write_head(&item.head(), out);
+    }
+    for item in items {
+        item.write_tail(out);
+    }
+}
+
+/// The heads of the items of a list of so many.
+#[inline]
+fn heads<'a, T: Wire>(count: U32, tail: &mut Tail<'a>) -> Result<&'a [T::Head], WireError> {
+    tail.heads(count.get() as usize)
+}
+
+macro_rules! list {
+    ($(<$item:ident> $list:ty),*) => {$(
+        impl<$item: Wire> Wire for $list {
+            type Head = U32;
+
+            #[inline]
+            fn head(&self) -> U32 {
+                count(self.len())
+            }
+
+            #[inline]
+            fn tail_len(&self) -> usize {
+                list_len(self)
+            }
+
+            #[inline]
+            fn write_tail(&self, out: &mut Vec<u8>) {
+                write_list(self, out);
+            }
+
+            #[inline]
+            fn read(head: &U32, tail: &mut Tail<'_>) -> Result<$list, WireError> {
+                heads::<$item>(*head, tail)?.iter().map(|head| $item::read(head, tail)).collect()
+            }
+        }
+    )*};
+}
+
+list!(<T> Vec<T>, <T> Box<[T]>, <T> Arc<[T]>);
+
+impl<A: Array<Item: Wire>> Wire for SmallVec<A> {
+    type Head = U32;
+
+    #[inline]
+    fn head(&self) -> U32 {
+        count(self.len())
+    }
+
+    #[inline]
+    fn tail_len(&self) -> usize {
+        list_len(self)
+    }
+
+    #[inline]
+    fn write_tail(&self, out: &mut Vec<u8>) {
+        write_list(self, out);
+    }
+
+    #[inline]
+    fn read(head: &U32, tail: &mut Tail<'_>) -> Result<SmallVec<A>, WireError> {
+        let mut list = SmallVec::new();
+        for head in heads::<A::Item>(*head, tail)? {
+            list.push(A::Item::read(head, tail)?);
+        }
+        Ok(list)
+    }
+}
+
+/// In ascending order of the keys.
+impl<K: Wire + Ord, V: Wire> Wire for BTreeMap<K, V> {
+    type Head = U32;
+
+    fn head(&self) -> U32 {
+        count(self.len())
+    }
+
+    fn tail_len(&self) -> usize {
+        let heads = size_of::<K::Head>() + size_of::<V::Head>();
+        let tails = self
+            .iter()
+            .map(|(key, value)| key.tail_len() + value.tail_len());
+        heads * self.len() + tails.sum::<usize>()
+    }
+
+    fn write_tail(&self, out: &mut Vec<u8>) {
+        for (key, value) in self {
+            write_head(&key.head(), out);
+            write_head(&value.head(), out);
+        }
+        for (key, value) in self {
+            key.write_tail(out);
+            value.write_tail(out);
+        }
+    }
+
+    fn read(head: &U32, tail: &mut Tail<'_>) -> Result<BTreeMap<K, V>, WireError> {
+        let mut map = BTreeMap::new();
+        for head in heads::<(K, V)>(*head, tail)? {
+            let (key, value) = <(K, V)>::read(head, tail)?;
+            if map.last_key_value().is_some_and(|(last, _)| *last >= key) {
+                return Err(WireError::Value("keys that are not in ascending order"));
+            }
+            map.insert(key, value);
+        }
+        Ok(map)
+    }
+}
+
+macro_rules! words {
+    ($($words:ty),*) => {$(
+        impl Wire for $words {
+            type Head = U32;
+
+            fn head(&self) -> U32 {
+                count(self.len())
+            }
+
+            fn tail_len(&self) -> usize {
+                self.len()
+            }
+
+            fn write_tail(&self, out: &mut Vec<u8>) {
+                out.extend_from_slice(self.as_bytes());
+            }
+
+            fn read(head: &U32, tail: &mut Tail<'_>) -> Result<$words, WireError> {
+                let words = std::str::from_utf8(tail.bytes(head.get() as usize)?);
+                words.map(Into::into).map_err(|_| WireError::Value("words that are no UTF-8"))
+            }
+        }
+    )*};
+}
+
+words!(String, Arc<str>);

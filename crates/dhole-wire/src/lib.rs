@@ -1,0 +1,255 @@
+//! The wire format of dhole: values as bytes.
+//!
+//! A value is a *head* of a fixed number of bytes and a *tail* of a length that the head says. The
+//! head holds all numbers, little-endian and unaligned, and of each list its count; it is read
+//! where it lies. The tail holds the lists: the heads of all items one behind the other, then their
+//! tails.
+//!
+//! Each value has exactly one encoding. A reader refuses every other one: a flag that is neither 0
+//! nor 1, an unknown variant, a count beyond the bytes that are left, bytes left behind the value.
+//! It allocates no more than a small multiple of the bytes that are there, whatever they claim.
+//!
+//! ```
+//! use dhole_wire::{Wire, WireError};
+//!
+//! #[derive(Wire, PartialEq, Debug)]
+//! struct Ask {
+//!     round: u32,
+//!     wanted: Vec<u64>,
+//!     keep: bool,
+//! }
+//!
+//! let ask = Ask { round: 7, wanted: vec![1, 2], keep: true };
+//! let bytes = ask.to_bytes();
+//! assert_eq!(bytes.len(), ask.wire_len());
+//! assert_eq!(bytes[..9], [7, 0, 0, 0, 2, 0, 0, 0, 1]);
+//! assert_eq!(Ask::parse(&bytes), Ok(ask));
+//! assert!(matches!(Ask::parse(&bytes[..20]), Err(WireError::Short { .. })));
+//! ```
+#![forbid(unsafe_code)]
+
+extern crate self as dhole_wire;
+
+mod impls;
+mod varint;
+
+pub use dhole_macros::{Message, Wire};
+pub use impls::count;
+pub use varint::{take_varint, varint_len, write_varint};
+
+pub use zerocopy::little_endian::{U16, U32, U64};
+
+use thiserror::Error;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+/// Why bytes are no value.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
+pub enum WireError {
+    /// They end before the value does.
+    #[error("{left} bytes are left where {needed} follow")]
+    Short {
+        /// Bytes that are left.
+        left: usize,
+        /// Bytes that the next part has.
+        needed: usize,
+    },
+    /// There are more bytes than the value has.
+    #[error("{rest} bytes are left behind the value")]
+    Long {
+        /// Bytes behind it.
+        rest: usize,
+    },
+    /// An enum has no such variant.
+    #[error("no variant {tag} of {what}")]
+    Variant {
+        /// The enum.
+        what: &'static str,
+        /// The number of the variant.
+        tag: u8,
+    },
+    /// No value of the type is encoded so.
+    #[error("{0}")]
+    Value(&'static str),
+}
+
+/// What the head of a value may be: bytes of any content, read where they lie.
+pub trait Head: FromBytes + IntoBytes + KnownLayout + Immutable + Unaligned + 'static {}
+
+impl<H> Head for H where H: FromBytes + IntoBytes + KnownLayout + Immutable + Unaligned + 'static {}
+
+/// Two heads, one behind the other.
+#[derive(Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+pub struct Pair<A, B>(pub A, pub B);
+
+/// Appends a head.
+#[inline]
+pub fn write_head<H: Head>(head: &H, out: &mut Vec<u8>) {
+    out.extend_from_slice(head.as_bytes());
+}
+
+/// A value with a form in bytes. Implement it by the derive [`Wire`](derive@Wire).
+pub trait Wire: Sized {
+    /// The fixed part.
+    type Head: Head;
+
+    /// The fixed part of this value.
+    ///
+    /// # Panics
+    /// When a list has 2^32 items or more.
+    fn head(&self) -> Self::Head;
+
+    /// Bytes of the part behind the head.
+    fn tail_len(&self) -> usize;
+
+    /// Appends the part behind the head.
+    fn write_tail(&self, out: &mut Vec<u8>);
+
+    /// The value with this head, whose tail begins `tail`.
+    ///
+    /// # Errors
+    /// [`WireError`]
+    fn read(head: &Self::Head, tail: &mut Tail<'_>) -> Result<Self, WireError>;
+
+    /// Bytes of the whole value.
+    #[inline]
+    fn wire_len(&self) -> usize {
+        size_of::<Self::Head>() + self.tail_len()
+    }
+
+    /// Appends the whole value.
+    #[inline]
+    fn write(&self, out: &mut Vec<u8>) {
+        write_head(&self.head(), out);
+        self.write_tail(out);
+    }
+
+    /// The bytes of the whole value.
+    fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(self.wire_len());
+        self.write(&mut bytes);
+        bytes
+    }
+
+    /// The value whose head and tail begin `bytes`.
+    ///
+    /// # Errors
+    /// [`WireError`]
+    #[inline]
+    fn take(bytes: &mut Tail<'_>) -> Result<Self, WireError> {
+        let head = bytes.head::<Self::Head>()?;
+        Self::read(head, bytes)
+    }
+
+    /// The value that is all of `bytes`.
+    ///
+    /// # Errors
+    /// [`WireError`]
+    #[inline]
+    fn parse(bytes: &[u8]) -> Result<Self, WireError> {
+        let mut tail = Tail::new(bytes);
+        let value = Self::take(&mut tail)?;
+        tail.end()?;
+        Ok(value)
+    }
+}
+
+/// Another form in bytes of values of the type `T`, for fields marked `#[wire(with = ..)]`. The
+/// methods are those of [`Wire`].
+pub trait WireAs<T> {
+    /// The fixed part.
+    type Head: Head;
+
+    /// The fixed part of this value.
+    fn head(value: &T) -> Self::Head;
+
+    /// Bytes of the part behind the head.
+    fn tail_len(value: &T) -> usize;
+
+    /// Appends the part behind the head.
+    fn write_tail(value: &T, out: &mut Vec<u8>);
+
+    /// The value with this head, whose tail begins `tail`.
+    ///
+    /// # Errors
+    /// [`WireError`]
+    fn read(head: &Self::Head, tail: &mut Tail<'_>) -> Result<T, WireError>;
+}
+
+/// Bytes that are still to be read.
+#[derive(Clone, Copy, Debug)]
+pub struct Tail<'a>(&'a [u8]);
+
+impl<'a> Tail<'a> {
+    /// All of these.
+    #[inline]
+    pub fn new(bytes: &'a [u8]) -> Tail<'a> {
+        Tail(bytes)
+    }
+
+    /// The bytes that are left.
+    #[inline]
+    pub fn rest(self) -> &'a [u8] {
+        self.0
+    }
+
+    #[inline]
+    fn short(self, needed: usize) -> WireError {
+        WireError::Short {
+            left: self.0.len(),
+            needed,
+        }
+    }
+
+    /// Takes a head.
+    ///
+    /// # Errors
+    /// [`WireError::Short`]
+    #[inline]
+    pub fn head<H: Head>(&mut self) -> Result<&'a H, WireError> {
+        let (head, rest) = H::ref_from_prefix(self.0).map_err(|_| self.short(size_of::<H>()))?;
+        self.0 = rest;
+        Ok(head)
+    }
+
+    /// Takes so many heads, one behind the other.
+    ///
+    /// # Errors
+    /// [`WireError::Short`]
+    #[inline]
+    pub fn heads<H: Head>(&mut self, count: usize) -> Result<&'a [H], WireError> {
+        const {
+            assert!(
+                size_of::<H>() > 0,
+                "items without bytes are not counted by them"
+            )
+        };
+        let (heads, rest) = <[H]>::ref_from_prefix_with_elems(self.0, count)
+            .map_err(|_| self.short(size_of::<H>().saturating_mul(count)))?;
+        self.0 = rest;
+        Ok(heads)
+    }
+
+    /// Takes so many bytes.
+    ///
+    /// # Errors
+    /// [`WireError::Short`]
+    #[inline]
+    pub fn bytes(&mut self, count: usize) -> Result<&'a [u8], WireError> {
+        let (bytes, rest) = self.0.split_at_checked(count).ok_or(self.short(count))?;
+        self.0 = rest;
+        Ok(bytes)
+    }
+
+    /// Nothing is left.
+    ///
+    /// # Errors
+    /// [`WireError::Long`]
+    #[inline]
+    pub fn end(self) -> Result<(), WireError> {
+        match self.0.len() {
+            0 => Ok(()),
+            rest => Err(WireError::Long { rest }),
+        }
+    }
+}
