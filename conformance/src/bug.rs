@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use dhole_model::{NodeId, VectorTime, Version};
 use dhole_protocol::group::GroupMessage;
-use dhole_protocol::objects::{ObjectsMessage, Ordered, PackedCalls, PackedResults};
+use dhole_protocol::objects::{ObjectsMessage, Ordered};
 use dhole_protocol::{
     ArrayCommand, BarrierRound, Command, Fetch, FetchReply, Message, News, Passage, Reply, Sent,
     SentDiff,
@@ -132,7 +132,7 @@ pub enum Bug {
     HideFromCaller,
     /// A call to an object on another node carries no write notices.
     HideFromObject,
-    /// Calls and their replies take the fast path although there are write notices.
+    /// Calls and their replies bring no write notices although there are some.
     BareDespiteNews,
     /// An operation brings its replicas no write notices.
     HideFromReplicas,
@@ -260,16 +260,20 @@ impl Bug {
         match (self, message) {
             (Bug::BareDespiteNews, message) => bare(message),
             (Bug::HideFromProcess, ObjectsMessage::Spawn { news, .. })
-            | (Bug::HideFromCaller, ObjectsMessage::Reply { news, .. })
-            | (Bug::HideFromObject, ObjectsMessage::Request { news, .. }) => *news = None,
+            | (
+                Bug::HideFromCaller,
+                ObjectsMessage::Reply { news, .. } | ObjectsMessage::BatchReply { news, .. },
+            )
+            | (
+                Bug::HideFromObject,
+                ObjectsMessage::Request { news, .. } | ObjectsMessage::Batch { news, .. },
+            ) => *news = None,
             (
                 Bug::ForgetOrder,
                 ObjectsMessage::Request { delivered, .. }
-                | ObjectsMessage::Bare { delivered, .. }
-                | ObjectsMessage::BareBatch { delivered, .. }
+                | ObjectsMessage::Batch { delivered, .. }
                 | ObjectsMessage::Reply { delivered, .. }
-                | ObjectsMessage::BareReply { delivered, .. }
-                | ObjectsMessage::BareAnswers { delivered, .. },
+                | ObjectsMessage::BatchReply { delivered, .. },
             ) => *delivered = 0,
             (
                 Bug::HideFromReplicas,
@@ -611,56 +615,15 @@ fn round_1_of(said: &BarrierRound) -> BarrierRound {
     }
 }
 
-/// Removes the write notices of a call, or of its reply.
+/// Removes the write notices of a call, and what its caller has seen, or those of its reply.
 fn bare(message: &mut ObjectsMessage) {
-    let bare = match message {
-        ObjectsMessage::Request {
-            calls,
-            together: false,
-            delivered,
-            ..
-        } => calls.pop().map(|call| ObjectsMessage::Bare {
-            call,
-            delivered: *delivered,
-        }),
-        ObjectsMessage::Reply {
-            answers,
-            together: false,
-            delivered,
-            ..
-        } => match &answers[..] {
-            [(call, Ok(result))] => Some(ObjectsMessage::BareReply {
-                call: *call,
-                delivered: *delivered,
-                result: result.clone(),
-            }),
-            _ => None,
-        },
-        ObjectsMessage::Request {
-            calls, delivered, ..
-        } => {
-            let mut packed = PackedCalls::default();
-            calls.iter().for_each(|call| packed.push(call.by_ref()));
-            Some(ObjectsMessage::BareBatch {
-                calls: packed,
-                delivered: *delivered,
-            })
+    match message {
+        ObjectsMessage::Request { time, news, .. } | ObjectsMessage::Batch { time, news, .. } => {
+            (*time, *news) = (None, None);
         }
-        ObjectsMessage::Reply {
-            answers, delivered, ..
-        } => {
-            let mut results = PackedResults::default();
-            let all = answers.iter().try_for_each(|(call, outcome)| {
-                outcome.as_ref().map(|result| results.push(*call, result))
-            });
-            all.is_ok().then_some(ObjectsMessage::BareAnswers {
-                results,
-                delivered: *delivered,
-            })
+        ObjectsMessage::Reply { news, .. } | ObjectsMessage::BatchReply { news, .. } => {
+            *news = None;
         }
-        _ => None,
-    };
-    if let Some(bare) = bare {
-        *message = bare;
+        _ => {}
     }
 }

@@ -360,7 +360,13 @@ impl World {
             return Ok(true);
         }
         let (from, to, mut message) = self.flying.swap_remove(choice);
-        if let ObjectsMessage::BareAnswers { results, delivered } = &mut message
+        if let ObjectsMessage::BatchReply {
+            results,
+            refused,
+            delivered,
+            news: None,
+        } = &mut message
+            && refused.is_empty()
             && self.random.random()
         {
             self.take_results(from, to.index(), results, *delivered)?;
@@ -493,10 +499,8 @@ impl World {
             match command {
                 ObjectsCommand::Send { to, mut message } => {
                     let calls: Vec<_> = match &message {
-                        ObjectsMessage::Request { calls, .. } => {
-                            calls.iter().map(|call| (call.object, call.id)).collect()
-                        }
-                        ObjectsMessage::BareBatch { calls, .. } => {
+                        ObjectsMessage::Request { call, .. } => vec![(call.object, call.id)],
+                        ObjectsMessage::Batch { calls, .. } => {
                             calls.iter(me).map(|call| (call.object, call.id)).collect()
                         }
                         _ => Vec::new(),
@@ -537,11 +541,9 @@ impl World {
     fn spoil(&self, message: &mut ObjectsMessage) -> bool {
         match message {
             ObjectsMessage::Request { delivered, .. }
-            | ObjectsMessage::Bare { delivered, .. }
-            | ObjectsMessage::BareBatch { delivered, .. }
+            | ObjectsMessage::Batch { delivered, .. }
             | ObjectsMessage::Reply { delivered, .. }
-            | ObjectsMessage::BareReply { delivered, .. }
-            | ObjectsMessage::BareAnswers { delivered, .. }
+            | ObjectsMessage::BatchReply { delivered, .. }
             | ObjectsMessage::Elsewhere { delivered, .. }
                 if self.planted == Planted::NoSequence =>
             {
@@ -550,16 +552,7 @@ impl World {
             ObjectsMessage::Migrate { blocked, .. } if self.planted == Planted::WaitersStay => {
                 blocked.clear();
             }
-            ObjectsMessage::Request {
-                calls,
-                together: true,
-                ..
-            } => match self.planted {
-                Planted::BatchTwice => calls.extend(calls.first().cloned()),
-                Planted::BatchBackwards => calls.reverse(),
-                _ => {}
-            },
-            ObjectsMessage::BareBatch { calls, .. } => {
+            ObjectsMessage::Batch { calls, .. } => {
                 let mut all: Vec<Call> = calls.iter(NodeId(0)).map(Call::from).collect();
                 match self.planted {
                     Planted::BatchTwice => all.extend(all.first().cloned()),
@@ -569,7 +562,7 @@ impl World {
                 *calls = PackedCalls::default();
                 all.iter().for_each(|call| calls.push(call.by_ref()));
             }
-            ObjectsMessage::BareAnswers { results, .. } => {
+            ObjectsMessage::BatchReply { results, .. } => {
                 let mut all: Vec<_> = results
                     .iter()
                     .map(|(call, it)| (call, it.to_vec()))
@@ -584,17 +577,6 @@ impl World {
                 *results = PackedResults::default();
                 all.iter().for_each(|(call, it)| results.push(*call, it));
             }
-            ObjectsMessage::Reply {
-                answers,
-                together: true,
-                ..
-            } => match (self.planted, &mut answers[..]) {
-                (Planted::AnswersSwapped, [first, second, ..]) => {
-                    std::mem::swap(&mut first.1, &mut second.1);
-                }
-                (Planted::NoAnswer, []) => return true,
-                _ => {}
-            },
             _ => {}
         }
         false

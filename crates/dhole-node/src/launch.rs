@@ -62,6 +62,9 @@ pub fn run_on<R: Send>(
             if machine.numbers_broadcasts() {
                 node.ask_for_numbers();
             }
+            if machine.multicasts() {
+                node.multicasts();
+            }
             node
         })
         .collect();

@@ -8,6 +8,7 @@ use std::time::Duration;
 use dhole_heap::{Cluster, Monitor, Presence};
 use dhole_model::{CallSite, Counters, LineCosts, MessageKind, NodeId, Oid};
 use dhole_net::{Envelope, Outbox, Payload, PayloadPool, Receiver, Wake};
+use dhole_protocol::objects::codec;
 use dhole_protocol::{
     AbortReason, ArrayEvent, BarrierId, Command, Commands, Event, Haste, Message, PageEvent,
     Protocol, ProtocolError, Races, Reply, Sent, barrier_round, fetch, group,
@@ -140,6 +141,11 @@ impl Node {
     /// Operations that messages bring are timed by this clock, if by any.
     pub(crate) fn time_operations(&self, stopwatch: Option<fn() -> u64>) {
         self.monitor.lock().split().1.here.copies.stopwatch = stopwatch;
+    }
+
+    /// One message of the machine reaches all.
+    pub(crate) fn multicasts(&self) {
+        self.monitor.lock().split().1.here.multicasts = true;
     }
 
     /// Numbers of broadcasts are asked for, as the machine wants it.
@@ -360,6 +366,9 @@ impl State {
         if fetch::is_begun_by(bytes) {
             return self.take_fetch(from, bytes, step);
         }
+        if codec::is_begun_by(bytes) {
+            return self.take_operation(from, bytes, step);
+        }
         let (me, out) = (self.id, &mut *step.out);
         let at_once = step.at_once.as_deref_mut()?;
         // Whoever is told something waits for it; and for what goes before.
@@ -377,7 +386,7 @@ impl State {
         };
         match barrier_round::decode(bytes).is_some() {
             true => self.take_round(from, bytes, answer),
-            false => self.take_bare(from, bytes, &mut |parts| answer(from, parts)),
+            false => self.take_ordered(from, bytes, answer),
         }
     }
 

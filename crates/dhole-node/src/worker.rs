@@ -355,7 +355,7 @@ impl<'id> Link<'id> {
     }
 
     /// Lets the node's state take a step of the worker's, after what it owes others.
-    fn acts(
+    pub(crate) fn acts(
         &self,
         call: &mut MonitorCall<'_, State>,
         act: impl FnOnce(&mut State, &mut Step<'_, '_>) -> Result<(), ProtocolError>,

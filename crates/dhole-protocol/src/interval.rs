@@ -111,7 +111,8 @@ impl News {
         vector_bytes(&self.time) + LAMPORT_AND_COUNT + self.notice_bytes()
     }
 
-    pub(crate) fn notice_bytes(&self) -> u64 {
+    /// Bytes of its intervals on a wire.
+    pub fn notice_bytes(&self) -> u64 {
         self.intervals.iter().map(|i| i.wire_bytes()).sum()
     }
 }

@@ -9,13 +9,12 @@ use dhole_model::{MessageKind, NodeId};
 use dhole_net::{Payload, Wake};
 use dhole_protocol::Message;
 use dhole_protocol::group::{Numbered, Submitted};
-use dhole_protocol::objects::bare::ordered;
+use dhole_protocol::objects::alone::{self as ordered, Lies};
 use dhole_protocol::objects::{CallRef, Refusal};
 use smallvec::SmallVec;
 
-use super::bare::Over;
 use super::copies::{Hosting, MOST_KEPT};
-use super::invoke::Wanted;
+use super::invoke::{Over, Wanted};
 use super::step::ObjectsHere;
 use crate::node::State;
 use crate::worker::{Failure, Link};
@@ -24,6 +23,30 @@ use crate::worker::{Failure, Link};
 const MOST_BYTES: usize = 2048;
 
 impl State {
+    /// Whether calls may come and go past the machine: no process has begun here so far, and no
+    /// node may be lost.
+    #[inline]
+    pub(crate) fn may_be_bare(&self) -> bool {
+        self.ended().is_none() && self.turns.are_the_programs() && !self.membership.is_on()
+    }
+
+    /// Takes an ordered call by its bytes, where that is all that happens; `send` is given what
+    /// others are to be told.
+    pub(crate) fn take_ordered(
+        &mut self,
+        from: NodeId,
+        bytes: &[u8],
+        send: &mut dyn FnMut(NodeId, [&[u8]; 2]),
+    ) -> Option<Wake> {
+        if !self.may_be_bare() {
+            return None;
+        }
+        match ordered::decode(bytes)? {
+            Lies::Submit(call, submitted) => self.take_submitted(from, call, &submitted, send),
+            Lies::Data(call, numbered) => self.take_numbered(from, call, &numbered),
+        }
+    }
+
     /// Executes an ordered call, which has the next place in the order, if nothing else comes of
     /// that, with the bytes of its result behind those of `result`.
     fn serve_ordered(
@@ -62,16 +85,18 @@ impl State {
         served
     }
 
-    /// At the sequencer of two nodes: numbers and executes what the other has submitted.
+    /// At the sequencer: numbers and executes what another has submitted, and sends it to all.
     pub(super) fn take_submitted(
         &mut self,
         from: NodeId,
         call: CallRef<'_>,
         submitted: &Submitted,
-        answer: &mut dyn FnMut([&[u8]; 2]),
+        send: &mut dyn FnMut(NodeId, [&[u8]; 2]),
     ) -> Option<Wake> {
         let group = &self.here.group;
-        if group.members().len() != 2 || !group.numbers_alone(from, submitted) {
+        if self.here.multicasts && group.members().len() > 2
+            || !group.numbers_alone(from, submitted)
+        {
             return None;
         }
         let waited = !self.may_go_on();
@@ -80,11 +105,18 @@ impl State {
         let numbered = self.here.group.number_alone(from, submitted, body);
         let head = ordered::data_head(call, &numbered);
         let head = head.expect("its view has come in as many bytes, and a window is no longer");
-        answer([&head, call.arguments]);
-        let bytes = Message::HEADER_BYTES + ordered::data_bytes(call);
-        self.counting.sent_of(MessageKind::Ordered, bytes);
+        // Its caller first, who waits for it.
+        send(from, [&head, call.arguments]);
+        let others: SmallVec<[NodeId; 16]> = self.here.group.others().collect();
+        for to in others {
+            if to != from {
+                send(to, [&head, call.arguments]);
+            }
+            let bytes = Message::HEADER_BYTES + ordered::data_bytes(call);
+            self.counting.sent_of(MessageKind::Ordered, bytes);
+            self.protocol.count_objects(to, true);
+        }
         self.protocol.count_objects(from, false);
-        self.protocol.count_objects(from, true);
         Some(self.wakes(waited))
     }
 
@@ -133,7 +165,10 @@ impl Link<'_> {
         called: &CallRef<'static>,
     ) -> Result<Option<Over>, Box<Failure>> {
         let state = call.split().1;
-        if !self.may_go_bare(state) || state.here.arguments.len() > MOST_BYTES {
+        if !self.machine.sends_bytes()
+            || !state.may_be_bare()
+            || state.here.arguments.len() > MOST_BYTES
+        {
             return Ok(None);
         }
         let host = Hosting {
@@ -170,7 +205,7 @@ impl Link<'_> {
                     Err(refusal) => Over::Finished(Box::new(Err(refusal))),
                 }))
             }
-            Some(None) => self.bare_outcome(call, id.number).map(Some),
+            Some(None) => self.over_of(call, id.number, Ok(())).map(Some),
         }
     }
 
@@ -183,7 +218,7 @@ impl Link<'_> {
     ) -> Option<Result<(), Refusal>> {
         let me = self.node.id;
         let others: SmallVec<[NodeId; 16]> = state.here.group.others().collect();
-        if others.len() > 1 && self.machine.multicasts() {
+        if others.len() > 1 && state.here.multicasts {
             return None;
         }
         let outcome = state.serve_own(call)?;

@@ -9,7 +9,6 @@ use dhole_protocol::objects::{self, ObjectsEvent, Outcome, Refusal};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::bare::Over;
 use super::copies::{Copies, MOST_KEPT};
 use super::handle::id_of;
 use super::kind::{self, Malformed, ObjectType};
@@ -240,8 +239,6 @@ impl<'id> Worker<'id> {
             let Some((arguments, _)) = &pending else {
                 return Ok(Err(Box::new(Refusal::Unknown)));
             };
-            // A call of another process of this node's may be under way, with the arguments there.
-            state.hears_of_bare();
             let bytes = &mut state.here.arguments;
             bytes.clear();
             bytes.shrink_to(MOST_KEPT);
@@ -256,33 +253,26 @@ impl<'id> Worker<'id> {
                 writes,
                 arguments: &[],
             };
-            let mut went = link.operate_bare(call, wanted, &called)?;
-            if writes && went.is_none() {
+            let mut went = None;
+            if writes {
                 went = link.multicast_bare(call, wanted, &called)?;
                 looks = went.is_some();
             }
-            let outcome = match went {
-                Some(Over::Answered) => {
-                    let decoded =
-                        kind::decode_to("the result", &call.split().1.here.result, &mut result);
-                    return Ok(decoded.map_err(malformed));
-                }
-                Some(Over::Finished(outcome)) => *outcome,
-                None => {
-                    let arguments = &call.split().1.here.arguments[..];
-                    let mut whole = objects::Call::from(objects::CallRef {
-                        arguments,
-                        ..called
-                    });
-                    link.operate(call, wanted, |number| {
-                        whole.id.number = number;
-                        ObjectsEvent::Invoke(whole)
-                    })?
-                }
+            let over = match went {
+                Some(over) => over,
+                None => link.call(call, wanted, called)?,
             };
-            Ok(match outcome {
-                Ok(bytes) => kind::decode_to("the result", &bytes, &mut result).map_err(malformed),
-                Err(refusal) => Err(Box::new(refusal)),
+            Ok(match over {
+                Over::Answered => {
+                    let bytes = &call.split().1.here.result;
+                    kind::decode_to("the result", bytes, &mut result).map_err(malformed)
+                }
+                Over::Finished(outcome) => match *outcome {
+                    Ok(bytes) => {
+                        kind::decode_to("the result", &bytes, &mut result).map_err(malformed)
+                    }
+                    Err(refusal) => Err(Box::new(refusal)),
+                },
             })
         });
         // Whoever writes on and on at the sequencer waits for nobody.
@@ -353,7 +343,69 @@ impl State {
     }
 }
 
+/// What a call that the worker has waited for has come to.
+pub(super) enum Over {
+    /// A result, which is in `ObjectsHere::result`.
+    Answered,
+    /// It came otherwise, or there is none.
+    Finished(Box<Outcome>),
+}
+
 impl Link<'_> {
+    /// Calls an operation, whose arguments are in `ObjectsHere::arguments`, and waits until the
+    /// call is over.
+    fn call(
+        &self,
+        call: &mut MonitorCall<'_, State>,
+        wanted: Wanted,
+        called: objects::CallRef<'static>,
+    ) -> Result<Over, Box<Failure>> {
+        let mut number = None;
+        let made = self.acts(call, |state, step| {
+            let State { protocol, here, .. } = &mut *state;
+            protocol.awaits(wanted.awaits(), wanted.site);
+            let id = here.machine.new_call();
+            here.awaited = Some(id.number);
+            number = here.awaited;
+            let arguments = std::mem::take(&mut here.arguments);
+            let whole = objects::CallRef {
+                id,
+                arguments: &arguments,
+                ..called
+            };
+            let stepped = state.objects_directly(step, |machine, host, fx| {
+                machine.call(whole, host, fx);
+                Ok(())
+            });
+            state.here.arguments = arguments;
+            stepped
+        });
+        match number {
+            Some(number) => self.over_of(call, number, made),
+            None => made.map(|()| Over::Finished(Box::new(Err(Refusal::Unknown)))),
+        }
+    }
+
+    /// As [`outcome_of`](Link::outcome_of), where the result may lie in `ObjectsHere::result`.
+    pub(super) fn over_of(
+        &self,
+        call: &mut MonitorCall<'_, State>,
+        number: u64,
+        made: Result<(), Box<Failure>>,
+    ) -> Result<Over, Box<Failure>> {
+        let waited = made.and_then(|()| self.outcome(call));
+        let here = &mut call.split().1.here;
+        here.awaited = None;
+        let over = match here.takes_answer(number) {
+            true => Over::Answered,
+            false => {
+                let finished = here.take_finished(number);
+                Over::Finished(Box::new(finished.unwrap_or(Err(Refusal::Unknown))))
+            }
+        };
+        waited.map(|_| over)
+    }
+
     /// Has an event about objects, and waits until the call that it makes is over.
     pub(crate) fn operate(
         &self,

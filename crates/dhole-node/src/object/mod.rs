@@ -5,7 +5,7 @@
 //! | `kind` | types of objects, found by their keys; arguments and states as bytes |
 //! | `copies` | a node's copies, and running operations on them |
 //! | `invoke` | the worker's calls |
-//! | `bare` | calls that go, and are executed, with as little about them as can be |
+//! | `direct` | effects of the machine of objects, carried out as it calls them |
 //! | `pending` | calls that are under way while the worker goes on |
 //! | `abandoned_calls` | those of them whose `Pending` was dropped |
 //! | `rendezvous` | barriers of runs that survive the loss of nodes |
@@ -13,8 +13,8 @@
 
 mod abandoned_calls;
 mod alone;
-mod bare;
 mod copies;
+mod direct;
 mod handle;
 mod invoke;
 pub(crate) mod kind;

@@ -17,8 +17,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use super::abandoned_calls::AbandonedCalls;
-use super::bare::BareCall;
-use super::copies::{Copies, Hosting};
+use super::copies::Copies;
 use super::invoke::Wanted;
 use super::kind::{self, Kind, ObjectType};
 use super::pending::StartedAs;
@@ -30,7 +29,7 @@ use crate::step::Step;
 pub(crate) struct ObjectsHere {
     pub machine: Objects,
     pub copies: Copies,
-    commands: Vec<ObjectsCommand>,
+    pub(super) commands: Vec<ObjectsCommand>,
     pub(super) group: Group<Arc<Ordered>>,
     group_commands: Vec<GroupCommand<Arc<Ordered>>>,
     /// What the group has delivered and the objects have not taken, in its order.
@@ -47,7 +46,7 @@ pub(crate) struct ObjectsHere {
     first_finished: Option<(u64, Outcome)>,
     finished: FxHashMap<u64, Outcome>,
     /// Calls that were started, until they are over and looked after.
-    started: Numbered<Started>,
+    pub(super) started: Numbered<Started>,
     /// Those of them that nobody will look after, since they were last looked for.
     abandoned: AbandonedCalls,
     /// Those that failed of them.
@@ -65,18 +64,18 @@ pub(crate) struct ObjectsHere {
     /// A call for whose number the sequencer has been asked in a way that needs no
     /// [pressing](crate::machine::Machine::presses).
     pub(super) submitted: Option<u64>,
-    /// A call that was waited for went there, bare, and the machine has not heard of it.
-    pub bare: Option<BareCall>,
-    /// The arguments of the call that the worker makes or waits for.
+    /// Whether one message reaches all others.
+    pub multicasts: bool,
+    /// The arguments of the call that the worker makes.
     pub arguments: Vec<u8>,
-    /// The result of the last call that went past the machine, and which that was until its worker
-    /// has looked at it.
+    /// The result of the last call that was waited for, and which that was until its worker has
+    /// looked at it.
     pub(super) result: Vec<u8>,
     pub(super) answered: Option<u64>,
 }
 
 /// A call that was started.
-struct Started {
+pub(super) struct Started {
     called: StartedAs,
     /// Nobody will look after it.
     abandoned: bool,
@@ -153,7 +152,7 @@ impl ObjectsHere {
             unseen: Vec::new(),
             awaited: None,
             submitted: None,
-            bare: None,
+            multicasts: false,
             arguments: Vec::new(),
             result: Vec::new(),
             answered: None,
@@ -344,6 +343,7 @@ impl ObjectsHere {
     /// Whether a call is over.
     pub fn is_finished(&self, call: u64) -> bool {
         match self.started.get(call) {
+            None if self.answered == Some(call) => true,
             None => self.is_first(call) || self.finished.contains_key(&call),
             Some(started) => started.over.is_some(),
         }
@@ -351,12 +351,29 @@ impl ObjectsHere {
 
     /// What a call came to, if it is over.
     pub fn take_finished(&mut self, call: u64) -> Option<Outcome> {
+        if self.takes_answer(call) {
+            return Some(Ok(self.result[..].into()));
+        }
         if self.is_first(call) {
             return Some(self.first_finished.take()?.1);
         }
         match self.started.remove(call) {
             None => self.finished.remove(&call),
             Some(mut started) => started.take_outcome(),
+        }
+    }
+
+    /// Whether this call is over with a result, which lies in `result` now; it is looked at.
+    #[inline]
+    pub(super) fn takes_answer(&mut self, call: u64) -> bool {
+        self.answered.take_if(|it| *it == call).is_some()
+    }
+
+    /// Another process of this node goes on, whose result may lie where this one's does.
+    pub fn keep_answer(&mut self) {
+        if let Some(call) = self.answered.take() {
+            let result = self.result[..].into();
+            self.over(call, Ok(result));
         }
     }
 
@@ -385,9 +402,12 @@ impl State {
                 }
                 self.step_group(GroupEvent::Message { from, message }, step)
             }
-            ObjectsMessage::BareAnswers { results, delivered } => {
-                self.take_answers(from, results, delivered, step)
-            }
+            ObjectsMessage::BatchReply {
+                results,
+                refused,
+                delivered,
+                news: None,
+            } if refused.is_empty() => self.take_answers(from, results, delivered, step),
             message => self.step_objects(ObjectsEvent::Deliver { from, message }, step),
         }
     }
@@ -418,7 +438,12 @@ impl State {
             }
             results = again;
         }
-        let message = ObjectsMessage::BareAnswers { results, delivered };
+        let message = ObjectsMessage::BatchReply {
+            results,
+            refused: Vec::new(),
+            delivered,
+            news: None,
+        };
         self.step_objects(ObjectsEvent::Deliver { from, message }, step)
     }
 
@@ -428,15 +453,19 @@ impl State {
         event: ObjectsEvent,
         step: &mut Step<'_, '_>,
     ) -> Result<(), ProtocolError> {
-        self.hears_of_bare();
+        self.objects_directly(step, |machine, host, fx| machine.step(event, host, fx))
+    }
+
+    /// Carries out what a step of the objects' machine has recorded.
+    #[cold]
+    pub(super) fn carry_out_objects(
+        &mut self,
+        mut done: Result<(), ProtocolError>,
+        step: &mut Step<'_, '_>,
+    ) -> Result<(), ProtocolError> {
+        // What comes of one of them goes after the others.
+        let at_once = step.at_once.take();
         let mut commands = std::mem::take(&mut self.here.commands);
-        let here = &mut self.here;
-        let mut host = Hosting {
-            copies: &mut here.copies,
-            protocol: &self.protocol,
-        };
-        let mut done = here.machine.step(event, &mut host, &mut commands);
-        step.out.work().operations_ns += std::mem::take(&mut here.copies.executed_ns);
         for command in commands.drain(..) {
             let carried_out = match command {
                 ObjectsCommand::Send { to, message } => {
@@ -458,6 +487,7 @@ impl State {
             done = done.and(carried_out);
         }
         self.here.commands = commands;
+        step.at_once = at_once;
         done
     }
 
@@ -506,7 +536,7 @@ impl State {
         }
     }
 
-    /// A call of the worker's that went past the machine is over: its result is there.
+    /// The call that the worker waits for is over: its result is there.
     pub(super) fn answered(&mut self, call: u64) {
         self.here.answered = Some(call);
         self.goes_on_after(call);
@@ -520,7 +550,7 @@ impl State {
 
     /// Whoever waits for this call of the worker's goes on.
     #[inline]
-    fn goes_on_after(&mut self, call: u64) {
+    pub(super) fn goes_on_after(&mut self, call: u64) {
         if self.here.awaited == Some(call) {
             self.here.awaited = None;
             self.protocol.operation_over();

@@ -46,18 +46,13 @@ fn content(message: &Message) -> String {
 
 fn of_objects(message: &ObjectsMessage) -> String {
     match message {
-        ObjectsMessage::Request { calls, .. } if calls.len() == 1 => arguments(&calls[0].object),
-        ObjectsMessage::Bare { call, .. } => arguments(&call.object),
-        ObjectsMessage::Request { .. } | ObjectsMessage::BareBatch { .. } => {
-            "the arguments of a batch of operations".into()
-        }
+        ObjectsMessage::Request { call, .. } => arguments(&call.object),
+        ObjectsMessage::Batch { .. } => "the arguments of a batch of operations".into(),
         ObjectsMessage::Spawn { start, .. } => {
             format!("the arguments of the process started at {}", start.site)
         }
-        ObjectsMessage::Reply { .. } | ObjectsMessage::BareReply { .. } => {
-            "the result of an operation or process".into()
-        }
-        ObjectsMessage::BareAnswers { .. } => "the results of a batch of operations".into(),
+        ObjectsMessage::Reply { .. } => "the result of an operation or process".into(),
+        ObjectsMessage::BatchReply { .. } => "the results of a batch of operations".into(),
         ObjectsMessage::Create { object, .. } | ObjectsMessage::Migrate { object, .. } => {
             format!("the state of {object}")
         }

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use dhole_model::NodeId;
 use dhole_net::{Envelope, Incoming, Loss, Outbox, Payload, Wake};
-use dhole_protocol::objects::bare;
+use dhole_protocol::objects::{alone, codec};
 use dhole_protocol::{AbortReason, Message, barrier_round, fetch};
 use smallvec::SmallVec;
 
@@ -690,7 +690,8 @@ impl Processes {
 fn may_be_taken(frame: Frame<'_>) -> bool {
     let message = frame.message;
     match frame.payload.len() {
-        0 if barrier_round::decode(message).is_some() || bare::is_whole(message) => true,
+        0 if codec::is_plain(message) || alone::is_whole(message) => true,
+        0 if barrier_round::decode(message).is_some() => true,
         0..AT_ONCE => fetch::is_whole(message),
         _ => false,
     }

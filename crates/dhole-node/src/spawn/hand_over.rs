@@ -79,6 +79,7 @@ impl Link<'_> {
     fn hand_over(&self, call: &mut MonitorCall<'_, State>, to: Fiber) {
         let me = self.fiber;
         let state = call.split().1;
+        state.here.keep_answer();
         let awaited = state.here.awaited.take();
         let over = state.not_done();
         let at_barrier = awaited.is_none() && state.protocol.may_park();

@@ -1,12 +1,12 @@
 //! Messages as bytes, for nodes in other processes: in the [wire format](dhole_wire), but for
-//! [bare](bare) calls of operations. What is decoded is a message, not a sound one: that is for the
-//! protocol to judge (`check`), as with every message that comes.
+//! [calls of operations](codec) and their replies. What is decoded is a message, not a sound one:
+//! that is for the protocol to judge (`check`), as with every message that comes.
 
 use dhole_wire::{Wire, WireError};
 use thiserror::Error;
 
 use super::Message;
-use crate::objects::bare;
+use crate::objects::{alone, codec};
 
 /// Bytes are no message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
@@ -19,9 +19,9 @@ pub enum DecodeError {
         /// What is wrong.
         cause: WireError,
     },
-    /// They begin as those of a bare call or its reply do, and form none.
-    #[error("{bytes} bytes that are no bare call and no reply to one")]
-    Bare {
+    /// They begin as those of a call of an object or its reply do, and are neither.
+    #[error("{bytes} bytes that are no call of an object and no reply to one")]
+    Operation {
         /// How many.
         bytes: usize,
     },
@@ -31,7 +31,7 @@ impl Message {
     /// Appends the message to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {
         match self {
-            Message::Objects(message) if message.encode_bare(out) => {}
+            Message::Objects(message) if message.encode_operation(out) => {}
             message => message.write(out),
         }
     }
@@ -42,9 +42,13 @@ impl Message {
     /// [`DecodeError`]
     pub fn decode(bytes: &[u8]) -> Result<Message, DecodeError> {
         let length = bytes.len();
-        if bare::is_begun_by(bytes) {
-            let message = bare::decode(bytes).ok_or(DecodeError::Bare { bytes: length })?;
-            return Ok(Message::Objects(Box::new(message.into())));
+        if codec::is_begun_by(bytes) || alone::is_begun_by(bytes) {
+            let message = match codec::parse(bytes) {
+                Some(parsed) => Some(parsed.into()),
+                None => alone::decode(bytes).map(Into::into),
+            };
+            let message = message.ok_or(DecodeError::Operation { bytes: length })?;
+            return Ok(Message::Objects(Box::new(message)));
         }
         let malformed = |cause| DecodeError::Malformed {
             bytes: length,

@@ -9,13 +9,13 @@
 
 use std::convert::Infallible;
 
-use dhole_model::{NodeId, ObjectId, VectorTime};
+use dhole_model::{NodeId, ObjectId};
 
-use super::call::{Call, CallRef, Outcome, Refusal};
+use super::call::{Call, CallRef, Refusal};
 use super::host::Host;
-use super::message::{Answers, Calls, ObjectsMessage};
+use super::message::ObjectsMessage;
 use super::packed::{PackedCalls, PackedResults};
-use super::{Objects, ObjectsCommand, Out, Place};
+use super::{Objects, ObjectsCommand, ObjectsEffects, Out, Place};
 
 /// As many calls go together.
 const MOST_TOGETHER: usize = 64;
@@ -43,15 +43,15 @@ fn are_full_with(calls: &PackedCalls, arguments: usize) -> bool {
 pub(super) struct Answering {
     to: NodeId,
     results: PackedResults,
-    /// What others have come to, which have none.
+    /// Why others have none.
     refused: Vec<(u64, Refusal)>,
 }
 
 impl Answering {
     #[inline]
-    fn push(&mut self, call: u64, outcome: Outcome) {
+    fn push(&mut self, call: u64, outcome: Result<&[u8], Refusal>) {
         match outcome {
-            Ok(result) => self.results.push(call, &result),
+            Ok(result) => self.results.push(call, result),
             Err(refusal) => self.refused.push((call, refusal)),
         }
     }
@@ -59,15 +59,15 @@ impl Answering {
 
 impl Objects {
     /// The worker calls an operation and goes on.
-    pub(super) fn begin(&mut self, call: Call, host: &mut dyn Host, out: Out<'_>) {
+    pub(super) fn begin(&mut self, call: Call, host: &mut dyn Host, fx: &mut impl ObjectsEffects) {
         let Some(to) = self.asked_at(call.object) else {
-            return self.invoke(call, host, out);
+            return self.call(call.by_ref(), host, fx);
         };
         if self.pending.is_empty() {
-            return self.ask(to, call, host, out);
+            return self.ask(to, call.by_ref(), host, fx);
         }
         if self.joins_batch(to, &call) {
-            self.send_batch(to, host, out);
+            self.send_batch(to, host, fx.commands());
         }
     }
 
@@ -125,11 +125,6 @@ impl Objects {
         }
     }
 
-    /// Another node is to execute a call of this node's worker, and was told this with it.
-    pub fn asks(&mut self, to: NodeId, call: Call, time: Option<VectorTime>) {
-        self.pending.insert(to, call, time);
-    }
-
     fn send_batch(&mut self, to: NodeId, host: &dyn Host, out: Out<'_>) {
         let Some(batch) = self.batches.get_mut(&to) else {
             return;
@@ -144,39 +139,18 @@ impl Objects {
         };
         batch.number = None;
         batch.unanswered += 1;
-        if self.has_nothing_to_tell(to, host) {
-            let delivered = self.delivered;
-            let message = ObjectsMessage::BareBatch { calls, delivered };
-            return out.push(ObjectsCommand::Send { to, message });
-        }
-        let calls: Calls = calls.iter(self.me).map(Call::from).collect();
-        let first = calls.first().map(|call| call.id.number);
-        let time = self.request(to, calls, true, host, out);
+        let (time, news) = self.tells_unheard(to, host);
         // The answer of one of them says that all was heard.
-        if let Some(first) = first {
-            self.pending.told(number, first, time);
+        if let Some(first) = calls.first() {
+            self.pending.told(number, first, time.clone());
         }
-    }
-
-    /// Asks a node to execute calls of this node's worker. What the worker has seen.
-    pub(super) fn request(
-        &mut self,
-        to: NodeId,
-        calls: Calls,
-        together: bool,
-        host: &dyn Host,
-        out: Out<'_>,
-    ) -> Option<VectorTime> {
-        let (time, news) = self.tells(to, host);
-        let message = ObjectsMessage::Request {
+        let message = ObjectsMessage::Batch {
             calls,
-            together,
             delivered: self.delivered,
-            time: time.clone(),
+            time,
             news,
         };
         out.push(ObjectsCommand::Send { to, message });
-        time
     }
 
     /// Executes a batch of calls of another node, and answers those at once that are over.
@@ -184,7 +158,6 @@ impl Objects {
         &mut self,
         from: NodeId,
         calls: impl Iterator<Item = CallRef<'c>>,
-        time: Option<&VectorTime>,
         host: &mut dyn Host,
         out: Out<'_>,
     ) {
@@ -195,7 +168,7 @@ impl Objects {
         });
         for call in calls {
             if !self.execute_alone(call, host) {
-                self.requested_one(call.into(), time, host, out);
+                self.requested_one(call, host, out);
             }
         }
         let Some(Answering {
@@ -206,14 +179,11 @@ impl Objects {
         else {
             return;
         };
-        let (news, delivered) = (self.notices.since(time), self.delivered);
-        let message = match news {
-            None if refused.is_empty() => ObjectsMessage::BareAnswers { results, delivered },
-            news => {
-                let refused = refused.into_iter().map(|(call, why)| (call, Err(why)));
-                let answers: Answers = results.outcomes().chain(refused).collect();
-                ObjectsMessage::replies(answers, true, delivered, news)
-            }
+        let message = ObjectsMessage::BatchReply {
+            results,
+            refused,
+            delivered: self.delivered,
+            news: self.notices.since(self.told_by.get(&to)),
         };
         out.push(ObjectsCommand::Send { to, message });
     }
@@ -243,12 +213,12 @@ impl Objects {
 
     /// Keeps the outcome of a call for the answer to the batch that is executed, if its caller gets
     /// that.
-    pub(super) fn answers_together(
+    pub(super) fn answers_together<'o>(
         &mut self,
         to: NodeId,
         number: u64,
-        outcome: Outcome,
-    ) -> Option<Outcome> {
+        outcome: Result<&'o [u8], Refusal>,
+    ) -> Option<Result<&'o [u8], Refusal>> {
         match &mut self.answering {
             Some(answering) if answering.to == to => {
                 answering.push(number, outcome);

@@ -114,7 +114,9 @@ impl Objects {
             (Place::Unknown, _) => {}
         }
         match asks {
-            true if creator == me => self.reply(by, None, done, out),
+            true if creator == me => {
+                self.reply(by, done.as_deref().map_err(Refusal::clone), out);
+            }
             true => {}
             false => self.over(by, done, out),
         }
@@ -141,7 +143,7 @@ impl Objects {
             }
             match call.writes {
                 true => self.awaits(call.id, node, None),
-                false => self.invoke(call, host, out),
+                false => self.call(call.by_ref(), host, out),
             }
         }
     }
@@ -233,8 +235,8 @@ impl Objects {
             host.spoil(object, refusal);
             self.retry(object, host, out);
         }
-        for (call, time) in requests {
-            self.execute(call, time.as_ref(), host, out);
+        for call in requests {
+            self.execute(call.by_ref(), host, out);
         }
         self.take_deferred(object, host, out);
     }
@@ -303,7 +305,7 @@ impl Objects {
             return;
         };
         for call in std::mem::take(&mut entry.postponed) {
-            self.invoke(call, host, out);
+            self.call(call.by_ref(), host, out);
         }
     }
 

@@ -5,7 +5,8 @@ use dhole_model::{NodeId, VectorTime};
 use super::MOST_CALLS;
 use std::sync::Arc;
 
-use super::call::{Call, Waiting};
+use super::call::{Call, CallId, Waiting};
+use super::codec::{OperationReply, OperationRequest};
 use super::message::{ObjectsMessage, Ordered, Strategy};
 use crate::group::GroupMessage;
 
@@ -30,6 +31,38 @@ pub(super) fn check_blocked(blocked: &[Waiting], nodes: usize) -> Result<(), &'s
     })
 }
 
+impl OperationRequest<'_> {
+    /// What makes no sense in a cluster of `nodes`, whatever has happened there.
+    #[inline]
+    pub(super) fn check(&self, from: NodeId, nodes: usize) -> Result<(), &'static str> {
+        if let Some(news) = &self.news {
+            news.check(nodes)?;
+        }
+        check_request(from, self.call.id, &self.time, nodes)
+    }
+}
+
+impl OperationReply<'_> {
+    /// As of an [`OperationRequest`].
+    #[inline]
+    pub(super) fn check(&self, nodes: usize) -> Result<(), &'static str> {
+        self.news.as_ref().map_or(Ok(()), |news| news.check(nodes))
+    }
+}
+
+#[inline]
+fn check_request(
+    from: NodeId,
+    call: CallId,
+    time: &Option<VectorTime>,
+    nodes: usize,
+) -> Result<(), &'static str> {
+    match call.node == from {
+        true => check_time(time, nodes),
+        false => Err("a request in another node's name"),
+    }
+}
+
 impl ObjectsMessage {
     /// What makes no sense in a cluster of `nodes`, whatever has happened there.
     pub(crate) fn check(&self, from: NodeId, nodes: usize) -> Result<(), &'static str> {
@@ -37,29 +70,11 @@ impl ObjectsMessage {
             news.check(nodes)?;
         }
         match self {
-            ObjectsMessage::Request {
-                calls,
-                together,
-                time,
-                ..
-            } => {
-                if calls.iter().any(|call| call.id.node != from) {
-                    return Err("a request in another node's name");
-                }
-                let most = if *together { MOST_CALLS } else { 1 };
-                if calls.is_empty() || calls.len() > most {
-                    return Err("calls that are no batch");
-                }
-                check_time(time, nodes)
-            }
-            ObjectsMessage::Bare { call, .. } if call.id.node != from => {
-                Err("a request in another node's name")
-            }
-            ObjectsMessage::BareBatch { calls, .. }
-                if calls.is_empty() || calls.len() > MOST_CALLS =>
-            {
+            ObjectsMessage::Request { call, time, .. } => check_request(from, call.id, time, nodes),
+            ObjectsMessage::Batch { calls, .. } if calls.is_empty() || calls.len() > MOST_CALLS => {
                 Err("calls that are no batch")
             }
+            ObjectsMessage::Batch { time, .. } => check_time(time, nodes),
             ObjectsMessage::Spawn { start, .. } => {
                 if start.by.node != from {
                     return Err("a process started in another node's name");
@@ -77,16 +92,8 @@ impl ObjectsMessage {
                 }
             }
             ObjectsMessage::Migrate { blocked, .. } => check_blocked(blocked, nodes),
-            ObjectsMessage::Reply {
-                answers,
-                together: false,
-                ..
-            } if answers.len() != 1 => Err("answers to what is no batch"),
-            ObjectsMessage::Bare { .. }
-            | ObjectsMessage::BareBatch { .. }
-            | ObjectsMessage::Reply { .. }
-            | ObjectsMessage::BareReply { .. }
-            | ObjectsMessage::BareAnswers { .. }
+            ObjectsMessage::Reply { .. }
+            | ObjectsMessage::BatchReply { .. }
             | ObjectsMessage::Elsewhere { .. }
             | ObjectsMessage::Group(_)
             | ObjectsMessage::Digests { .. } => Ok(()),

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use dhole_model::{NodeId, ObjectCounters, VectorTime};
+use dhole_model::{NodeId, ObjectCounters};
 
 use super::call::{Call, Waiting};
 use super::message::Ordered;
@@ -51,7 +51,7 @@ pub(super) struct Entry {
     /// Calls whose guards were false, in the order of coming.
     pub blocked: VecDeque<Waiting>,
     /// Requests of other nodes that came before the copy.
-    pub requests: Vec<(Call, Option<VectorTime>)>,
+    pub requests: Vec<Call>,
     /// Calls of this node's worker, until there is a place to make them.
     pub postponed: Vec<Call>,
     /// What was ordered while the object's state was on its way.

@@ -93,12 +93,9 @@ impl Objects {
         self.freed.accesses.reads += entry.accesses.reads;
         self.freed.accesses.writes += entry.accesses.writes;
         let why = Refusal::Freed(by.node);
-        for Waiting { call, time } in entry.blocked {
+        for Waiting { call, .. } in entry.blocked {
             match entry.place {
-                Place::Here => {
-                    let (id, outcome) = (call.id, Err(why.clone()));
-                    self.finish(id, object, time.as_ref(), outcome, out);
-                }
+                Place::Here => self.finish(call.id, Err(why.clone()), out),
                 _ => self.over(call.id, Err(why.clone()), out),
             }
         }

@@ -4,19 +4,12 @@ use std::sync::Arc;
 
 use dhole_model::{CallSite, MessageKind, NodeId, ObjectId, VectorTime};
 use dhole_wire::Wire;
-use smallvec::SmallVec;
 
 use super::bytes::Bytes;
 use super::call::{Call, CallId, CallRef, Outcome, Refusal, Saved, Waiting};
 use super::packed::{PackedCalls, PackedResults};
 use crate::group::{Body, GroupMessage};
 use crate::{Haste, News};
-
-/// Calls that go together; for one that goes alone nothing is allocated.
-pub type Calls = SmallVec<[Call; 1]>;
-
-/// What calls came to that are answered together, each with its number.
-pub type Answers = SmallVec<[(u64, Outcome); 1]>;
 
 /// Where a node waits until all others do, in a run that survives the loss of nodes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Wire)]
@@ -139,33 +132,27 @@ pub enum Ordered {
 /// A message about objects.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Wire)]
 pub enum ObjectsMessage {
-    /// Asks the node where objects are to execute operations.
+    /// Asks the node where an object is to execute an operation.
     Request {
-        /// The calls, in the order in which they are executed.
-        calls: Calls,
-        /// Whether they are a batch, whose answer is sent when all were tried; else it is one call.
-        together: bool,
+        /// The call.
+        call: Call,
         /// The last ordered message delivered to the caller; nothing happens before it is here.
         delivered: u64,
-        /// What the caller has seen, if anyone has written anything.
+        /// What the caller has seen; `None` where that is what it said before.
         time: Option<VectorTime>,
         /// What happened before that the receiver may not know.
         news: Option<Arc<News>>,
     },
-    /// As a request for one call, whose caller has nothing to tell that the receiver has not heard
-    /// from it, and has seen all that it said to it.
-    Bare {
-        /// The call.
-        call: Call,
-        /// The last ordered message delivered to the caller.
-        delivered: u64,
-    },
-    /// As a request for the calls of a batch, by one who has nothing to tell either.
-    BareBatch {
+    /// Asks it to execute several, whose answer is sent when all were tried.
+    Batch {
         /// The calls, in the order in which they are executed.
         calls: PackedCalls,
-        /// The last ordered message delivered to the caller.
+        /// As of a request.
         delivered: u64,
+        /// As of a request.
+        time: Option<VectorTime>,
+        /// As of a request.
+        news: Option<Arc<News>>,
     },
     /// Starts a process at the receiver; its end is the reply.
     Spawn {
@@ -176,32 +163,27 @@ pub enum ObjectsMessage {
         /// What happened before that the receiver may not know.
         news: Option<Arc<News>>,
     },
-    /// The results.
+    /// What a call came to.
     Reply {
-        /// What calls came to.
-        answers: Answers,
-        /// Whether this answers a batch: all that is over of it. Else it is one call.
-        together: bool,
+        /// The number of the call.
+        call: u64,
+        /// What it came to.
+        outcome: Outcome,
         /// The last ordered message delivered to the sender.
         delivered: u64,
         /// What happened before that the caller may not know.
         news: Option<Arc<News>>,
     },
-    /// As the reply to one call, of which there is a result, and nothing else to tell.
-    BareReply {
-        /// The number of the call.
-        call: u64,
-        /// The last ordered message delivered to the sender.
-        delivered: u64,
-        /// The result.
-        result: Bytes,
-    },
-    /// As the reply to a batch, of which there are results, and nothing else to tell.
-    BareAnswers {
-        /// What is over of it, and calls of the same worker's that waited for that.
+    /// What those calls of a batch came to that are over.
+    BatchReply {
+        /// The results, also of calls of the same worker's that waited for these.
         results: PackedResults,
-        /// The last ordered message delivered to the sender.
+        /// Why others have none.
+        refused: Vec<(u64, Refusal)>,
+        /// As of a reply.
         delivered: u64,
+        /// As of a reply.
+        news: Option<Arc<News>>,
     },
     /// The object is not here (any more).
     Elsewhere {
@@ -284,10 +266,6 @@ fn saved_bytes(saved: &Saved) -> u64 {
     }
 }
 
-fn together_bytes(together: bool) -> u64 {
-    if together { LENGTH } else { 0 }
-}
-
 fn words_bytes(words: &str) -> u64 {
     LENGTH + words.len() as u64
 }
@@ -312,15 +290,29 @@ impl Call {
 }
 
 impl CallRef<'_> {
-    /// Bytes that it takes on a wire where it goes bare, without the header.
-    pub fn bare_bytes(&self) -> u64 {
-        self.ordered_bytes() + NUMBER
-    }
-
-    /// Bytes that it takes where it is multicast and has nothing to tell.
+    /// Bytes that it takes on a wire where it is multicast and has nothing to tell.
     pub fn ordered_bytes(&self) -> u64 {
         CALL + LENGTH + self.arguments.len() as u64 + time_bytes(&None)
     }
+}
+
+/// Bytes of a request on a wire, without the header.
+pub(super) fn request_bytes(
+    arguments: &[u8],
+    time: &Option<VectorTime>,
+    news: &Option<Arc<News>>,
+) -> u64 {
+    let call = CALL + LENGTH + arguments.len() as u64;
+    call + NUMBER + time_bytes(time) + news_bytes(news)
+}
+
+/// Bytes of a reply on a wire, without the header.
+pub(super) fn reply_bytes(outcome: Result<&[u8], &Refusal>, news: &Option<Arc<News>>) -> u64 {
+    let outcome = match outcome {
+        Ok(result) => LENGTH + result.len() as u64,
+        Err(refusal) => refusal.wire_bytes(),
+    };
+    2 * NUMBER + outcome + news_bytes(news)
 }
 
 impl Refusal {
@@ -383,28 +375,6 @@ impl Ordered {
 }
 
 impl ObjectsMessage {
-    /// What tells a node the outcomes of its calls.
-    pub(super) fn replies(
-        mut answers: Answers,
-        together: bool,
-        delivered: u64,
-        news: Option<Arc<News>>,
-    ) -> ObjectsMessage {
-        match &mut answers[..] {
-            [(call, Ok(result))] if !together && news.is_none() => ObjectsMessage::BareReply {
-                call: *call,
-                delivered,
-                result: std::mem::take(result),
-            },
-            _ => ObjectsMessage::Reply {
-                answers,
-                together,
-                delivered,
-                news,
-            },
-        }
-    }
-
     /// How soon node `to` has to take it. Where a batch is answered, the next goes. An operation on
     /// a replica is seen by who reads that; that it gets its number is waited for by its caller,
     /// who presses for it, and by whoever waits until it is executed, for a few milliseconds at
@@ -412,8 +382,7 @@ impl ObjectsMessage {
     /// announced, for then it is large.
     pub(crate) fn haste(&self, to: NodeId) -> Haste {
         match self {
-            ObjectsMessage::Reply { together, .. } if !together => Haste::AtLeisure,
-            ObjectsMessage::BareReply { .. } => Haste::AtLeisure,
+            ObjectsMessage::Reply { .. } => Haste::AtLeisure,
             ObjectsMessage::Group(GroupMessage::Data { part, body, .. }) => match **body {
                 Ordered::Operate { .. } if part.origin != to => Haste::Soon,
                 _ => Haste::AtOnce,
@@ -445,12 +414,10 @@ impl ObjectsMessage {
     pub fn kind(&self) -> MessageKind {
         match self {
             ObjectsMessage::Request { .. }
-            | ObjectsMessage::Bare { .. }
-            | ObjectsMessage::BareBatch { .. }
+            | ObjectsMessage::Batch { .. }
             | ObjectsMessage::Spawn { .. } => MessageKind::OperationRequest,
             ObjectsMessage::Reply { .. }
-            | ObjectsMessage::BareReply { .. }
-            | ObjectsMessage::BareAnswers { .. }
+            | ObjectsMessage::BatchReply { .. }
             | ObjectsMessage::Elsewhere { .. } => MessageKind::OperationReply,
             ObjectsMessage::Create { .. } | ObjectsMessage::Migrate { .. } => {
                 MessageKind::ObjectState
@@ -464,14 +431,14 @@ impl ObjectsMessage {
     pub fn wire_bytes(&self) -> u64 {
         match self {
             ObjectsMessage::Request {
-                calls,
-                together,
-                time,
-                news,
-                ..
+                call, time, news, ..
+            } => request_bytes(&call.arguments, time, news),
+            ObjectsMessage::Batch {
+                calls, time, news, ..
             } => {
-                let calls = calls.iter().map(Call::wire_bytes).sum::<u64>();
-                together_bytes(*together) + calls + NUMBER + time_bytes(time) + news_bytes(news)
+                let each = (CALL + LENGTH) * calls.len() as u64;
+                let calls = LENGTH + each + calls.arguments() as u64;
+                calls + NUMBER + time_bytes(time) + news_bytes(news)
             }
             ObjectsMessage::Spawn { start, news, .. } => {
                 let Start {
@@ -480,30 +447,17 @@ impl ObjectsMessage {
                 let fixed = 10 + 4 + LENGTH + SITE + NUMBER;
                 fixed + arguments.len() as u64 + time_bytes(time) + news_bytes(news)
             }
-            ObjectsMessage::Reply {
-                answers,
-                together,
+            ObjectsMessage::Reply { outcome, news, .. } => reply_bytes(outcome.as_deref(), news),
+            ObjectsMessage::BatchReply {
+                results,
+                refused,
                 news,
                 ..
             } => {
-                let outcome = |(_, outcome): &(u64, Outcome)| match outcome {
-                    Ok(result) => NUMBER + LENGTH + result.len() as u64,
-                    Err(refusal) => NUMBER + refusal.wire_bytes(),
-                };
-                let answers = answers.iter().map(outcome).sum::<u64>();
-                together_bytes(*together) + answers + NUMBER + news_bytes(news)
+                let results = (NUMBER + LENGTH) * results.len() as u64 + results.bytes() as u64;
+                let refused = refused.iter().map(|(_, why)| NUMBER + why.wire_bytes());
+                LENGTH + results + refused.sum::<u64>() + NUMBER + news_bytes(news)
             }
-            ObjectsMessage::Bare { call, .. } => call.by_ref().bare_bytes(),
-            ObjectsMessage::BareBatch { calls, .. } => {
-                let each = (CALL + LENGTH) * calls.len() as u64;
-                let time = time_bytes(&None);
-                together_bytes(true) + each + calls.arguments() as u64 + NUMBER + time
-            }
-            ObjectsMessage::BareAnswers { results, .. } => {
-                let each = (NUMBER + LENGTH) * results.len() as u64;
-                together_bytes(true) + each + results.bytes() as u64 + NUMBER
-            }
-            ObjectsMessage::BareReply { result, .. } => reply_bytes(result.len()),
             ObjectsMessage::Elsewhere { .. } => 3 * NUMBER + 3,
             ObjectsMessage::Create { state, .. } => {
                 10 + OBJECT + KIND + LENGTH + state.len() as u64
@@ -526,8 +480,10 @@ impl ObjectsMessage {
     pub fn news(&self) -> Option<&News> {
         match self {
             ObjectsMessage::Request { news, .. }
+            | ObjectsMessage::Batch { news, .. }
             | ObjectsMessage::Spawn { news, .. }
             | ObjectsMessage::Reply { news, .. }
+            | ObjectsMessage::BatchReply { news, .. }
             | ObjectsMessage::Migrate { news, .. } => news.as_deref(),
             _ => None,
         }
@@ -557,9 +513,4 @@ impl Ordered {
             Ordered::Install { .. } => None,
         }
     }
-}
-
-/// Bytes that the reply takes on a wire which brings a result of so many, without the header.
-pub fn reply_bytes(result: usize) -> u64 {
-    2 * NUMBER + LENGTH + result as u64
 }

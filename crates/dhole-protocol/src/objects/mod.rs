@@ -19,13 +19,15 @@
 //! wants [multicast](ObjectsCommand::Broadcast) must be [delivered](ObjectsEvent::Delivered) to all
 //! nodes in one order. Nor does it see copies: those are its [`Host`]'s.
 
-pub mod bare;
+pub mod alone;
 mod batch;
 mod bytes;
 mod call;
 mod change;
 mod check;
+pub mod codec;
 mod compare;
+mod effects;
 mod entry;
 mod freeing;
 mod host;
@@ -51,10 +53,11 @@ use batch::{Answering, Batch};
 pub use bytes::Bytes;
 pub use call::{Call, CallId, CallRef, Outcome, Refusal, Saved, Waiting};
 pub use check::check_group;
+pub use effects::ObjectsEffects;
 use entry::Entry;
 pub use entry::Place;
 pub use host::{Host, Tried};
-pub use message::{Answers, Calls, ObjectsMessage, Ordered, Rendezvous, Start, Strategy};
+pub use message::{ObjectsMessage, Ordered, Rendezvous, Start, Strategy};
 use notices::KnownNotices;
 pub use numbered::Numbered;
 pub use packed::{PackedCalls, PackedResults};
@@ -217,6 +220,8 @@ pub struct Objects {
     told: VectorTime,
     /// Something happened to an object here since the worker last looked.
     acquire_due: bool,
+    /// The bytes of a result.
+    result: Vec<u8>,
     /// Whether digests of replicas are kept.
     digests: bool,
     /// Whether the run goes on when nodes are lost.
@@ -227,6 +232,9 @@ pub struct Objects {
     arrived: BTreeMap<NodeId, Arrived>,
     freed: freeing::Freed,
 }
+
+/// Results that need more are not written where the next ones are.
+const MOST_KEPT: usize = 1 << 16;
 
 type Out<'a> = &'a mut Vec<ObjectsCommand>;
 
@@ -252,6 +260,7 @@ impl Objects {
             told_by: BTreeMap::new(),
             told: VectorTime::zero(nodes),
             acquire_due: false,
+            result: Vec::new(),
             digests: false,
             survives: false,
             gone: BTreeMap::new(),
@@ -373,7 +382,7 @@ impl Objects {
         self.notices.kept()
     }
 
-    /// Takes an event and appends to `out` what is to be done, in this order.
+    /// Takes an event and calls the effects of what is to be done, in this order.
     ///
     /// # Errors
     /// [`ProtocolError::BadMessage`] for what no node of a sound cluster says; nothing was done
@@ -382,8 +391,23 @@ impl Objects {
         &mut self,
         event: ObjectsEvent,
         host: &mut dyn Host,
-        out: Out<'_>,
+        fx: &mut impl ObjectsEffects,
     ) -> Result<(), ProtocolError> {
+        let event = match event {
+            ObjectsEvent::Invoke(call) => {
+                self.call(call.by_ref(), host, fx);
+                return Ok(());
+            }
+            ObjectsEvent::Begin(call) => {
+                self.begin(call, host, fx);
+                return Ok(());
+            }
+            ObjectsEvent::Deliver { from, message } => {
+                return self.deliver(from, message, host, fx);
+            }
+            event => event,
+        };
+        let out = fx.commands();
         match event {
             ObjectsEvent::Create {
                 call,
@@ -395,8 +419,7 @@ impl Objects {
                 let strategy = self.simplest(strategy);
                 self.create((call, object), kind, state, strategy, host, out);
             }
-            ObjectsEvent::Invoke(call) => self.invoke(call, host, out),
-            ObjectsEvent::Begin(call) => self.begin(call, host, out),
+            ObjectsEvent::Invoke(_) | ObjectsEvent::Begin(_) | ObjectsEvent::Deliver { .. } => {}
             ObjectsEvent::Wrote(object) => {
                 self.hear_own(host);
                 self.retry(object, host, out);
@@ -419,7 +442,6 @@ impl Objects {
             ObjectsEvent::Gone(nodes) => self.lose(&nodes, host, out),
             ObjectsEvent::Spawn { start, to } => self.spawn(start, to, host, out),
             ObjectsEvent::Ended { by, time, outcome } => self.ended(by, time, outcome, host, out),
-            ObjectsEvent::Deliver { from, message } => self.deliver(from, message, host, out)?,
             ObjectsEvent::Delivered {
                 sequence,
                 from,
@@ -506,14 +528,14 @@ impl Objects {
         Ok(Bytes::default())
     }
 
-    /// The worker calls an operation, or the object has gone where it was called before.
-    fn invoke(&mut self, call: Call, host: &mut dyn Host, out: Out<'_>) {
+    /// The worker [calls](ObjectsEvent::Invoke) an operation, or the object has gone where it was
+    /// called before.
+    pub fn call(&mut self, call: CallRef<'_>, host: &mut dyn Host, fx: &mut impl ObjectsEffects) {
+        let number = call.id.number;
         if !self.table.contains_key(&call.object)
             && let why @ Refusal::Freed(_) = self.why_not(call.object)
         {
-            let (call, outcome) = (call.id.number, Err(why));
-            out.push(ObjectsCommand::Finished { call, outcome });
-            return;
+            return fx.finished(number, Err(why));
         }
         let entry = self.table.entry(call.object).or_insert_with(Entry::unknown);
         match entry.place {
@@ -521,29 +543,25 @@ impl Objects {
                 if call.writes {
                     self.hear_own(host);
                 }
-                self.execute(call, None, host, out);
+                self.execute(call, host, fx);
             }
-            Place::At(to) => self.ask(to, call, host, out),
+            Place::At(to) => self.ask(to, call, host, fx),
             Place::Unknown => {
                 let creator = call.object.creator(self.nodes);
-                if creator == self.me {
-                    let (call, outcome) = (call.id.number, Err(Refusal::Unknown));
-                    out.push(ObjectsCommand::Finished { call, outcome });
-                    return;
+                match creator == self.me {
+                    true => fx.finished(number, Err(Refusal::Unknown)),
+                    false => self.ask(creator, call, host, fx),
                 }
-                self.ask(creator, call, host, out);
             }
-            Place::Replicated if !call.writes => self.execute(call, None, host, out),
+            Place::Replicated if !call.writes => self.execute(call, host, fx),
             Place::Replicated => {
                 let (time, news) = (host.time(), host.news_since(&self.told));
-                let operate = Ordered::Operate { call, time, news };
-                out.push(ObjectsCommand::Broadcast(Arc::new(operate)));
+                let call = call.into();
+                let operate = Arc::new(Ordered::Operate { call, time, news });
+                fx.commands().push(ObjectsCommand::Broadcast(operate));
             }
-            Place::Coming | Place::Spreading(_) => entry.postponed.push(call),
-            Place::Lost(node) => {
-                let (call, outcome) = (call.id.number, Err(Refusal::Lost(node)));
-                out.push(ObjectsCommand::Finished { call, outcome });
-            }
+            Place::Coming | Place::Spreading(_) => entry.postponed.push(call.into()),
+            Place::Lost(node) => fx.finished(number, Err(Refusal::Lost(node))),
         }
     }
 
@@ -560,37 +578,40 @@ impl Objects {
     }
 
     /// Tries a call on the copy here. If it waits, it is tried again when something has changed.
-    fn execute(
-        &mut self,
-        call: Call,
-        time: Option<&VectorTime>,
-        host: &mut dyn Host,
-        out: Out<'_>,
-    ) {
-        match host.apply(&call) {
-            Tried::Done(outcome) => {
-                let (object, writes) = (call.object, call.writes);
-                self.finish(call.id, object, time, outcome, out);
-                if writes {
-                    self.retry(object, host, out);
+    fn execute(&mut self, call: CallRef<'_>, host: &mut dyn Host, fx: &mut impl ObjectsEffects) {
+        let mut result = std::mem::take(&mut self.result);
+        result.clear();
+        let (id, object) = (call.id, call.object);
+        let executed = host.apply_to(call, &mut result);
+        let waits = matches!(executed, Ok(false));
+        match executed.map(|_| &result[..]) {
+            _ if waits => self.wait(call, fx),
+            outcome => {
+                self.finish(id, outcome, fx);
+                if call.writes {
+                    self.retry(object, host, fx);
                 }
             }
-            Tried::Blocked => {
-                let most = self.most_calls();
-                let entry = self.table.entry(call.object).or_insert_with(Entry::unknown);
-                if entry.waiting(call.writes) >= most {
-                    let (id, object) = (call.id, call.object);
-                    let outcome = Err(Refusal::TooMany(most));
-                    return self.finish(id, object, time, outcome, out);
-                }
-                let time = time.cloned();
-                entry.blocked.push_back(Waiting { call, time });
-            }
+        }
+        if result.capacity() <= MOST_KEPT {
+            self.result = result;
         }
     }
 
+    /// A call waits with the object, for its guard is false.
+    fn wait(&mut self, call: CallRef<'_>, fx: &mut impl ObjectsEffects) {
+        let most = self.most_calls();
+        let time = self.told_by.get(&call.id.node).cloned();
+        let entry = self.table.entry(call.object).or_insert_with(Entry::unknown);
+        if entry.waiting(call.writes) >= most {
+            return self.finish(call.id, Err(Refusal::TooMany(most)), fx);
+        }
+        let call = call.into();
+        entry.blocked.push_back(Waiting { call, time });
+    }
+
     /// Something has changed: tries the calls that wait, from the first on, until none can go on.
-    fn retry(&mut self, object: ObjectId, host: &mut dyn Host, out: Out<'_>) {
+    fn retry(&mut self, object: ObjectId, host: &mut dyn Host, fx: &mut impl ObjectsEffects) {
         let mut next = 0;
         loop {
             let entry = self.table.get(&object);
@@ -602,10 +623,11 @@ impl Objects {
                 Tried::Done(outcome) => {
                     let entry = self.table.get_mut(&object);
                     let taken = entry.and_then(|entry| entry.blocked.remove(next));
-                    let Some(Waiting { call, time }) = taken else {
+                    let Some(Waiting { call, .. }) = taken else {
                         return;
                     };
-                    self.finish(call.id, object, time.as_ref(), outcome, out);
+                    let outcome = outcome.as_deref().map_err(Refusal::clone);
+                    self.finish(call.id, outcome, fx);
                     if call.writes {
                         next = 0;
                     }
@@ -619,21 +641,14 @@ impl Objects {
     fn finish(
         &mut self,
         id: CallId,
-        object: ObjectId,
-        time: Option<&VectorTime>,
-        outcome: Outcome,
-        out: Out<'_>,
+        outcome: Result<&[u8], Refusal>,
+        fx: &mut impl ObjectsEffects,
     ) {
         if id.node == self.me {
-            let call = id.number;
-            self.pending.forget(call);
-            out.push(ObjectsCommand::Finished { call, outcome });
-            return;
+            self.pending.forget(id.number);
+            return fx.finished(id.number, outcome);
         }
         self.acquire_due = true;
-        let replicated = matches!(self.place(object), Some(Place::Replicated));
-        if !replicated {
-            self.reply(id, time, outcome, out);
-        }
+        self.reply(id, outcome, fx);
     }
 }

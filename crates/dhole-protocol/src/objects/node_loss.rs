@@ -41,7 +41,7 @@ impl Objects {
             if let Some(entry) = self.table.get_mut(&object) {
                 let waits = |by: NodeId| !gone.contains_key(&by);
                 entry.blocked.retain(|waiting| waits(waiting.call.id.node));
-                entry.requests.retain(|(call, _)| waits(call.id.node));
+                entry.requests.retain(|call| waits(call.id.node));
             }
             self.lose_state(object, host, out);
             self.lose_copy(object);

@@ -102,9 +102,9 @@ impl Objects {
                     }
                     Place::Here => {
                         self.acquire_due = true;
-                        let time = time.clone().filter(|_| call.id.node != self.me);
-                        self.says_it_saw(call.id.node, time.as_ref());
-                        self.execute(call.clone(), time.as_ref(), host, out);
+                        let time = time.as_ref().filter(|_| call.id.node != self.me);
+                        self.says_it_saw(call.id.node, time);
+                        self.execute(call.by_ref(), host, out);
                     }
                     Place::Coming | Place::Spreading(_) => {
                         let body = Deferred::Ordered(Arc::clone(body));

@@ -209,6 +209,11 @@ impl PackedCalls {
         self.calls == 0
     }
 
+    /// The number of the first.
+    pub(super) fn first(&self) -> Option<u64> {
+        self.iter(NodeId(0)).next().map(|call| call.id.number)
+    }
+
     /// Bytes of all arguments together.
     #[inline]
     pub(super) fn arguments(&self) -> usize {

@@ -10,6 +10,9 @@ use super::packed::PackedCalls;
 /// The calls of this node that are under way at others.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PendingCalls {
+    /// One that was asked for alone, mostly the only one: nothing is allocated for it.
+    alone: Option<(u64, Alone)>,
+    /// The others.
     calls: Numbered<PendingCall>,
     /// Calls that go together, or went, until all are over.
     batches: Numbered<Together>,
@@ -48,13 +51,18 @@ impl PendingCalls {
     /// Whether none is under way.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.calls.is_empty()
+        self.alone.is_none() && self.calls.is_empty()
     }
 
     /// Whether this call is under way.
     #[inline]
     pub fn contains(&self, number: u64) -> bool {
-        self.calls.contains(number)
+        self.is_alone(number) || self.calls.contains(number)
+    }
+
+    #[inline]
+    fn is_alone(&self, number: u64) -> bool {
+        matches!(&self.alone, Some((it, _)) if *it == number)
     }
 
     /// `to` is asked for this call, and was told this with it.
@@ -70,8 +78,15 @@ impl PendingCalls {
     }
 
     fn insert_alone(&mut self, number: u64, alone: Alone) {
-        self.calls
-            .insert(number, PendingCall::Alone(Box::new(alone)));
+        let is_known = self.calls.contains(number);
+        match &mut self.alone {
+            None if !is_known => self.alone = Some((number, alone)),
+            Some((it, asked)) if *it == number => *asked = alone,
+            _ => {
+                let alone = PendingCall::Alone(Box::new(alone));
+                self.calls.insert(number, alone);
+            }
+        }
     }
 
     /// The number of a new batch, for which `to` is asked.
@@ -124,6 +139,9 @@ impl PendingCalls {
 
     /// The call of this number, if it may be made again.
     pub fn call(&self, number: u64, node: NodeId) -> Option<Call> {
+        if let Some((_, alone)) = self.alone.as_ref().filter(|(it, _)| *it == number) {
+            return alone.again.clone();
+        }
         match self.calls.get(number)? {
             PendingCall::Alone(alone) => alone.again.clone(),
             PendingCall::Together(batch) => {
@@ -137,6 +155,9 @@ impl PendingCalls {
     /// was told with it, if it was `from`.
     #[inline]
     pub fn is_over(&mut self, number: u64, from: NodeId) -> (bool, Option<VectorTime>) {
+        if let Some((_, alone)) = self.alone.take_if(|(it, _)| *it == number) {
+            return (true, alone.time.filter(|_| alone.to == from));
+        }
         let batch = match self.calls.remove(number) {
             None => return (false, None),
             Some(PendingCall::Together(batch)) => batch,
@@ -172,6 +193,9 @@ impl PendingCalls {
             };
             Some((number, to))
         });
-        calls.filter(|(_, to)| is_it(*to)).collect()
+        let alone = self.alone.iter().map(|(number, alone)| (*number, alone.to));
+        let mut all: Vec<_> = alone.chain(calls).filter(|(_, to)| is_it(*to)).collect();
+        all.sort_unstable();
+        all
     }
 }

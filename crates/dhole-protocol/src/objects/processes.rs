@@ -47,6 +47,7 @@ impl Objects {
             return;
         }
         self.hear_own(host);
-        self.reply(by, time.as_ref(), outcome, out);
+        self.says_it_saw(by.node, time.as_ref());
+        self.reply(by, outcome.as_deref().map_err(Refusal::clone), out);
     }
 }

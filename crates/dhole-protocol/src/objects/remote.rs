@@ -4,28 +4,46 @@ use std::sync::Arc;
 
 use dhole_model::{NodeId, VectorTime};
 
-use super::call::{Call, CallId, Outcome, Refusal};
+use super::call::{Call, CallId, CallRef, Outcome, Refusal, Waiting};
+use super::codec::{OperationReply, OperationRequest};
 use super::entry::{Entry, Place};
 use super::host::Host;
-use super::message::{Answers, Calls, ObjectsMessage, Strategy};
+use super::message::{ObjectsMessage, Strategy};
 use super::packed::PackedResults;
-use super::{Objects, ObjectsCommand, Out};
+use super::{Objects, ObjectsCommand, ObjectsEffects, Out};
 use crate::{News, ProtocolError};
-
-const NOT_ASKED: &str = "a result that nobody waits for";
 
 impl Objects {
     /// Asks another node to execute a call of this node's worker.
-    pub(super) fn ask(&mut self, to: NodeId, call: Call, host: &dyn Host, out: Out<'_>) {
-        if self.has_nothing_to_tell(to, host) {
-            self.asks(to, call.clone(), None);
-            let delivered = self.delivered;
-            let message = ObjectsMessage::Bare { call, delivered };
-            return out.push(ObjectsCommand::Send { to, message });
+    pub(super) fn ask(
+        &mut self,
+        to: NodeId,
+        call: CallRef<'_>,
+        host: &dyn Host,
+        fx: &mut impl ObjectsEffects,
+    ) {
+        let (time, news) = self.tells_unheard(to, host);
+        self.pending.insert(to, call.into(), time.clone());
+        let request = OperationRequest {
+            call,
+            delivered: self.delivered,
+            time,
+            news,
+        };
+        fx.call(to, request);
+    }
+
+    /// As [`tells`](Objects::tells): nothing, where the other node has heard all that this one has
+    /// seen.
+    pub(super) fn tells_unheard(
+        &mut self,
+        node: NodeId,
+        host: &dyn Host,
+    ) -> (Option<VectorTime>, Option<Arc<News>>) {
+        match host.has_news_since(self.told_to(node)) {
+            true => self.tells(node, host),
+            false => (None, None),
         }
-        let again = call.clone();
-        let time = self.request(to, Calls::from_buf([call]), false, host, out);
-        self.asks(to, again, time);
     }
 
     /// What this node has seen, and what of that another may not have heard, which it is told now.
@@ -45,21 +63,62 @@ impl Objects {
         self.acknowledged.get(&node).unwrap_or(&self.nothing)
     }
 
-    /// Tells the caller what its call came to.
+    /// Tells the caller what its call came to, and what it has not said that it has seen.
     pub(super) fn reply(
         &mut self,
         id: CallId,
-        time: Option<&VectorTime>,
-        outcome: Outcome,
-        out: Out<'_>,
+        outcome: Result<&[u8], Refusal>,
+        fx: &mut impl ObjectsEffects,
     ) {
         if let Some(outcome) = self.answers_together(id.node, id.number, outcome) {
-            let answers = Answers::from_buf([(id.number, outcome)]);
-            let news = self.notices.since(time);
-            let message = ObjectsMessage::replies(answers, false, self.delivered, news);
-            let to = id.node;
-            out.push(ObjectsCommand::Send { to, message });
+            let reply = OperationReply {
+                call: id.number,
+                outcome,
+                delivered: self.delivered,
+                news: self.notices.since(self.told_by.get(&id.node)),
+            };
+            fx.reply(id.node, reply);
         }
+    }
+
+    /// As the [delivery](super::ObjectsEvent::Deliver) of an [`ObjectsMessage::Request`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn deliver_request(
+        &mut self,
+        from: NodeId,
+        request: OperationRequest<'_>,
+        host: &mut dyn Host,
+        fx: &mut impl ObjectsEffects,
+    ) -> Result<(), ProtocolError> {
+        request
+            .check(from, self.nodes)
+            .map_err(|what| ProtocolError::BadMessage { from, what })?;
+        if request.delivered > self.delivered {
+            return self.hold(from, request.into());
+        }
+        self.take_request(from, request, host, fx);
+        Ok(())
+    }
+
+    /// As the [delivery](super::ObjectsEvent::Deliver) of an [`ObjectsMessage::Reply`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn deliver_reply(
+        &mut self,
+        from: NodeId,
+        reply: OperationReply<'_>,
+        fx: &mut impl ObjectsEffects,
+    ) -> Result<(), ProtocolError> {
+        reply
+            .check(self.nodes)
+            .map_err(|what| ProtocolError::BadMessage { from, what })?;
+        if reply.delivered > self.delivered {
+            return self.hold(from, reply.into());
+        }
+        self.take_reply(from, reply, fx)
     }
 
     pub(super) fn deliver(
@@ -67,28 +126,33 @@ impl Objects {
         from: NodeId,
         message: ObjectsMessage,
         host: &mut dyn Host,
-        out: Out<'_>,
+        fx: &mut impl ObjectsEffects,
     ) -> Result<(), ProtocolError> {
         message
             .check(from, self.nodes)
             .map_err(|what| ProtocolError::BadMessage { from, what })?;
-        if message.delivered().is_some_and(|it| it > self.delivered) {
-            // Of each node its own calls at most, and answers to those of this one.
-            if self.held.len() >= 2 * self.most_calls() {
-                let what = "more messages about objects than may wait for what was ordered before";
-                return Err(ProtocolError::BadMessage { from, what });
-            }
-            self.held.push((from, message));
-            return Ok(());
+        match message.delivered() {
+            Some(delivered) if delivered > self.delivered => self.hold(from, message),
+            _ => self.take(from, message, host, fx),
         }
-        self.take(from, message, host, out)
+    }
+
+    /// Keeps a message until what its sender had been delivered is here.
+    fn hold(&mut self, from: NodeId, message: ObjectsMessage) -> Result<(), ProtocolError> {
+        // Of each node its own calls at most, and answers to those of this one.
+        if self.held.len() >= 2 * self.most_calls() {
+            let what = "more messages about objects than may wait for what was ordered before";
+            return Err(ProtocolError::BadMessage { from, what });
+        }
+        self.held.push((from, message));
+        Ok(())
     }
 
     /// Takes what waited for something that is delivered now.
     pub(super) fn take_held(
         &mut self,
         host: &mut dyn Host,
-        out: Out<'_>,
+        fx: &mut impl ObjectsEffects,
     ) -> Result<(), ProtocolError> {
         let delivered = self.delivered;
         let ready = |held: &mut (NodeId, ObjectsMessage)| {
@@ -101,9 +165,56 @@ impl Objects {
         let mut done = Ok(());
         for (from, message) in held {
             // One that makes no sense says nothing about the others.
-            done = done.and(self.take(from, message, host, out));
+            done = done.and(self.take(from, message, host, fx));
         }
         done
+    }
+
+    fn take_request(
+        &mut self,
+        from: NodeId,
+        request: OperationRequest<'_>,
+        host: &mut dyn Host,
+        fx: &mut impl ObjectsEffects,
+    ) {
+        self.hears_request(from, request.time.as_ref(), request.news);
+        self.requested_one(request.call, host, fx);
+    }
+
+    /// Takes what a request tells of intervals. The caller takes whatever is answered for a sign
+    /// that it was heard.
+    fn hears_request(&mut self, from: NodeId, time: Option<&VectorTime>, news: Option<Arc<News>>) {
+        if news.is_some() {
+            self.hear(news);
+        }
+        self.says_it_saw(from, time);
+    }
+
+    fn take_reply(
+        &mut self,
+        from: NodeId,
+        reply: OperationReply<'_>,
+        fx: &mut impl ObjectsEffects,
+    ) -> Result<(), ProtocolError> {
+        // It may have been given up with the node that was asked first.
+        if !self.pending.contains(reply.call) {
+            return self.not_asked(from);
+        }
+        if reply.news.is_some() {
+            self.hear(reply.news);
+        }
+        self.is_answered(from, reply.call);
+        fx.finished(reply.call, reply.outcome);
+        Ok(())
+    }
+
+    /// A result has come that nobody waits for: where no node is lost, no sound node sends one.
+    fn not_asked(&self, from: NodeId) -> Result<(), ProtocolError> {
+        let what = "a result that nobody waits for";
+        match self.gone.is_empty() {
+            true => Err(ProtocolError::BadMessage { from, what }),
+            false => Ok(()),
+        }
     }
 
     fn take(
@@ -111,80 +222,78 @@ impl Objects {
         from: NodeId,
         message: ObjectsMessage,
         host: &mut dyn Host,
-        out: Out<'_>,
+        fx: &mut impl ObjectsEffects,
     ) -> Result<(), ProtocolError> {
         let bad = |what| Err(ProtocolError::BadMessage { from, what });
-        match message {
+        let out = match message {
             ObjectsMessage::Request {
-                calls,
-                together,
+                call,
+                delivered,
                 time,
+                news,
+            } => {
+                let request = OperationRequest {
+                    call: call.by_ref(),
+                    delivered,
+                    time,
+                    news,
+                };
+                self.take_request(from, request, host, fx);
+                return Ok(());
+            }
+            ObjectsMessage::Reply {
+                call,
+                outcome,
+                delivered,
+                news,
+            } => {
+                let reply = OperationReply {
+                    call,
+                    outcome: outcome.as_deref().map_err(Refusal::clone),
+                    delivered,
+                    news,
+                };
+                return self.take_reply(from, reply, fx);
+            }
+            _ => fx.commands(),
+        };
+        match message {
+            ObjectsMessage::Request { .. } | ObjectsMessage::Reply { .. } => {}
+            ObjectsMessage::Batch {
+                calls, time, news, ..
+            } => {
+                self.hears_request(from, time.as_ref(), news);
+                self.requested_batch(from, calls.iter(from), host, out);
+            }
+            ObjectsMessage::BatchReply {
+                results,
+                refused,
                 news,
                 ..
             } => {
-                // The caller takes whatever is answered for a sign that it was heard.
-                self.hear(news);
-                self.says_it_saw(from, time.as_ref());
-                match together {
-                    true => {
-                        let calls = calls.iter().map(Call::by_ref);
-                        self.requested_batch(from, calls, time.as_ref(), host, out);
-                    }
-                    // The only one.
-                    false => calls
-                        .into_iter()
-                        .for_each(|call| self.requested_one(call, time.as_ref(), host, out)),
-                }
-            }
-            ObjectsMessage::Bare { call, .. } => {
-                let time = self.told_by.get(&from).cloned();
-                self.requested_one(call, time.as_ref(), host, out);
-            }
-            ObjectsMessage::BareBatch { calls, .. } => {
-                let time = self.told_by.get(&from).cloned();
-                self.requested_batch(from, calls.iter(from), time.as_ref(), host, out);
-            }
-            ObjectsMessage::BareReply { call, result, .. } => {
-                let known = self.answered(from, call, Ok(result), out);
-                if !known && self.gone.is_empty() {
-                    return bad(NOT_ASKED);
-                }
-            }
-            ObjectsMessage::BareAnswers { results, .. } => {
-                let mut known = self.has_asked(&results);
+                let calls = || {
+                    let refused = refused.iter().map(|(call, _)| *call);
+                    results.iter().map(|(call, _)| call).chain(refused)
+                };
+                let mut known = self.are_asked(calls);
                 if known || !self.gone.is_empty() {
-                    for (call, outcome) in results.outcomes() {
+                    if news.is_some() {
+                        self.hear(news);
+                    }
+                    let refused = refused.into_iter().map(|(call, why)| (call, Err(why)));
+                    for (call, outcome) in results.outcomes().chain(refused) {
                         known &= self.answered(from, call, outcome, out);
                     }
                     known &= self.batch_answered(from, host, out);
                 }
-                if !known && self.gone.is_empty() {
-                    return bad(NOT_ASKED);
+                if !known {
+                    return self.not_asked(from);
                 }
             }
             ObjectsMessage::Spawn { start, news, .. } => {
                 self.hear(news);
                 self.says_it_saw(from, start.time.as_ref());
                 out.push(ObjectsCommand::Start(start));
-            }
-            ObjectsMessage::Reply {
-                answers,
-                together,
-                news,
-                ..
-            } => {
-                let mut known = self.are_asked(|| answers.iter().map(|(call, _)| *call));
-                // They may have been given up with the node that was asked first.
-                if known || !self.gone.is_empty() {
-                    self.hear(news);
-                    for (call, outcome) in answers {
-                        known &= self.answered(from, call, outcome, out);
-                    }
-                    known &= !together || self.batch_answered(from, host, out);
-                }
-                if !known && self.gone.is_empty() {
-                    return bad(NOT_ASKED);
-                }
             }
             ObjectsMessage::Elsewhere {
                 call, at, since, ..
@@ -198,7 +307,7 @@ impl Objects {
                     };
                 };
                 self.learn_place(&again, from, at, since);
-                self.invoke(again, host, out);
+                self.call(again.by_ref(), host, out);
             }
             ObjectsMessage::Create {
                 by,
@@ -213,7 +322,10 @@ impl Objects {
                 let outcome = self.keep(object, kind, &state, host);
                 match outcome.is_ok() && self.survives {
                     true => self.tell_place(by, object, out),
-                    false => self.reply(by, None, outcome, out),
+                    false => {
+                        let outcome = outcome.as_deref().map_err(Refusal::clone);
+                        self.reply(by, outcome, out);
+                    }
                 }
             }
             ObjectsMessage::Migrate {
@@ -228,6 +340,9 @@ impl Objects {
                     return bad("the state of an object that is not to come");
                 }
                 self.hear(news);
+                for Waiting { call, time } in &blocked {
+                    self.says_it_saw(call.id.node, time.as_ref());
+                }
                 self.arrived(object, state, blocked, host, out);
             }
             ObjectsMessage::Digests { call, digests } => {
@@ -267,7 +382,7 @@ impl Objects {
         known
     }
 
-    /// As if the [reply](ObjectsMessage::BareAnswers) had brought the result of this call alone,
+    /// As if the [reply](ObjectsMessage::BatchReply) had brought the result of this call alone,
     /// which is for the caller to pass on; whether it was under way.
     #[inline]
     pub fn is_answered(&mut self, from: NodeId, call: u64) -> bool {
@@ -281,8 +396,8 @@ impl Objects {
         known
     }
 
-    /// What a node has seen, as it says: all that need not be told it with what comes of its bare
-    /// calls. It must have heard of all that itself, for it tells others no more than that: it has
+    /// What a node has seen, as it says: all that need not be told it with what comes of its calls.
+    /// It must have heard of all that itself, for it tells others no more than that: it has
     /// where it [tells](Objects::tells) another node; and what it multicasts it hears of as all
     /// others do, before which it takes no reply that tells of it.
     pub(super) fn says_it_saw(&mut self, node: NodeId, time: Option<&VectorTime>) {
@@ -303,27 +418,21 @@ impl Objects {
     /// Another node asks for an operation on an object that it takes to be here.
     pub(super) fn requested_one(
         &mut self,
-        call: Call,
-        time: Option<&VectorTime>,
+        call: CallRef<'_>,
         host: &mut dyn Host,
-        out: Out<'_>,
+        fx: &mut impl ObjectsEffects,
     ) {
         let (since, place) = match self.table.get(&call.object) {
             Some(entry) => (entry.since, entry.place),
             None => (0, Place::Unknown),
         };
         let at = match place {
-            Place::Here => {
-                self.execute(call, time, host, out);
-                return;
-            }
+            Place::Here => return self.execute(call, host, fx),
             Place::Unknown => {
                 let why = self.why_not(call.object);
-                return self.reply(call.id, time, Err(why), out);
+                return self.reply(call.id, Err(why), fx);
             }
-            Place::Lost(node) => {
-                return self.reply(call.id, time, Err(Refusal::Lost(node)), out);
-            }
+            Place::Lost(node) => return self.reply(call.id, Err(Refusal::Lost(node)), fx),
             Place::At(node) => Strategy::On(node),
             Place::Coming => Strategy::On(self.me),
             Place::Replicated | Place::Spreading(_) => Strategy::Replicated,
@@ -331,10 +440,8 @@ impl Objects {
         if place == Place::Coming {
             let most = self.most_calls();
             match self.table.get_mut(&call.object) {
-                Some(entry) if entry.requests.len() < most => {
-                    entry.requests.push((call, time.cloned()));
-                }
-                _ => self.reply(call.id, time, Err(Refusal::TooMany(most)), out),
+                Some(entry) if entry.requests.len() < most => entry.requests.push(call.into()),
+                _ => self.reply(call.id, Err(Refusal::TooMany(most)), fx),
             }
             return;
         }
@@ -344,10 +451,8 @@ impl Objects {
             since,
             delivered: self.delivered,
         };
-        out.push(ObjectsCommand::Send {
-            to: call.id.node,
-            message,
-        });
+        let to = call.id.node;
+        fx.commands().push(ObjectsCommand::Send { to, message });
     }
 
     /// Where an object is that `from` does not have. What is known here already may be newer.
@@ -378,12 +483,10 @@ impl ObjectsMessage {
     fn delivered(&self) -> Option<u64> {
         match self {
             ObjectsMessage::Request { delivered, .. }
-            | ObjectsMessage::Bare { delivered, .. }
-            | ObjectsMessage::BareBatch { delivered, .. }
+            | ObjectsMessage::Batch { delivered, .. }
             | ObjectsMessage::Spawn { delivered, .. }
             | ObjectsMessage::Reply { delivered, .. }
-            | ObjectsMessage::BareReply { delivered, .. }
-            | ObjectsMessage::BareAnswers { delivered, .. }
+            | ObjectsMessage::BatchReply { delivered, .. }
             | ObjectsMessage::Elsewhere { delivered, .. }
             | ObjectsMessage::Migrate { delivered, .. } => Some(*delivered),
             ObjectsMessage::Create { .. }

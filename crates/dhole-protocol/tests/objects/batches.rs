@@ -1,6 +1,6 @@
 //! Calls that are started while others are under way.
 
-use dhole_protocol::objects::{Answers, Calls, MOST_CALLS};
+use dhole_protocol::objects::PackedResults;
 
 use super::*;
 
@@ -48,13 +48,8 @@ pub(super) fn deliver(to: &mut Node, from: u16, message: &ObjectsMessage) -> Vec
 pub(super) fn requested(messages: &[ObjectsMessage]) -> Option<(Vec<u64>, bool)> {
     match messages {
         [] => None,
-        [
-            ObjectsMessage::Request {
-                calls, together, ..
-            },
-        ] => Some((calls.iter().map(|call| call.id.number).collect(), *together)),
-        [ObjectsMessage::Bare { call, .. }] => Some((vec![call.id.number], false)),
-        [ObjectsMessage::BareBatch { calls, .. }] => {
+        [ObjectsMessage::Request { call, .. }] => Some((vec![call.id.number], false)),
+        [ObjectsMessage::Batch { calls, .. }] => {
             let numbers = calls.iter(NodeId(1)).map(|call| call.id.number);
             Some((numbers.collect(), true))
         }
@@ -65,14 +60,15 @@ pub(super) fn requested(messages: &[ObjectsMessage]) -> Option<(Vec<u64>, bool)>
 /// The calls that are answered, and whether as a batch.
 pub(super) fn replied(messages: &[ObjectsMessage]) -> (Vec<u64>, bool) {
     match messages {
+        [ObjectsMessage::Reply { call, .. }] => (vec![*call], false),
         [
-            ObjectsMessage::Reply {
-                answers, together, ..
+            ObjectsMessage::BatchReply {
+                results, refused, ..
             },
-        ] => (answers.iter().map(|answer| answer.0).collect(), *together),
-        [ObjectsMessage::BareReply { call, .. }] => (vec![*call], false),
-        [ObjectsMessage::BareAnswers { results, .. }] => {
-            (results.iter().map(|(call, _)| call).collect(), true)
+        ] => {
+            let refused = refused.iter().map(|(call, _)| *call);
+            let calls = results.iter().map(|(call, _)| call).chain(refused);
+            (calls.collect(), true)
         }
         other => panic!("{other:?}"),
     }
@@ -141,62 +137,45 @@ fn so_many_calls_go_together_and_no_more() {
 }
 
 #[test]
-fn what_is_no_batch_and_what_nobody_asked_for_is_refused() {
+fn what_nobody_asked_for_is_refused() {
     let (mut caller, mut copy, object) = caller_and_copy();
     let begun: Vec<_> = (1..=2)
         .flat_map(|number| begin(&mut caller, object, number, ADD))
         .collect();
-    let request = |calls, together| ObjectsMessage::Request {
-        calls,
-        together,
+    let request = ObjectsMessage::Request {
+        call: call(object, id(0, 9), ADD),
         delivered: 0,
         time: None,
         news: None,
     };
-    let by = |node, number| call(object, id(node, number), ADD);
-    let so_many = |calls: usize| (1..=calls as u64).map(|number| by(1, number)).collect();
-    let requests = [
-        request(so_many(MOST_CALLS + 1), true),
-        request(Calls::new(), true),
-        request(Calls::new(), false),
-        request(Calls::from_vec(vec![by(1, 8), by(1, 9)]), false),
-        request(Calls::from_vec(vec![by(1, 8), by(0, 9)]), true),
-    ];
-    for message in requests {
-        let from = NodeId(1);
-        let told = copy.step(ObjectsEvent::Deliver { from, message });
+    let refuses = |node: &mut Node, from: u16, message: ObjectsMessage| {
+        let from = NodeId(from);
+        let told = node.step(ObjectsEvent::Deliver { from, message });
         assert!(
             matches!(told, Err(ProtocolError::BadMessage { .. })),
             "{told:?}"
         );
-    }
-    assert_eq!(copy.copies.0[&object], 0, "none of it was executed");
-    deliver(&mut copy, 1, &request(so_many(MOST_CALLS), true));
-    assert_eq!(copy.copies.0[&object], MOST_CALLS as u32);
-    let reply = |answers: &[u64], together| ObjectsMessage::Reply {
-        answers: answers
-            .iter()
-            .map(|it| (*it, Ok(Bytes::default())))
-            .collect::<Answers>(),
-        together,
+    };
+    refuses(&mut copy, 1, request);
+    assert_eq!(copy.copies.0[&object], 0, "it was not executed");
+    let reply = |call| ObjectsMessage::Reply {
+        call,
+        outcome: Ok(Bytes::default()),
         delivered: 0,
         news: None,
     };
-    let refuses = |caller: &mut Node, message: ObjectsMessage| {
-        let from = NodeId(0);
-        let told = caller.step(ObjectsEvent::Deliver { from, message });
-        assert!(
-            matches!(told, Err(ProtocolError::BadMessage { .. })),
-            "{told:?}"
-        );
+    let batch_reply = |refused: &[u64]| ObjectsMessage::BatchReply {
+        results: PackedResults::default(),
+        refused: refused.iter().map(|it| (*it, Refusal::Unknown)).collect(),
+        delivered: 0,
+        news: None,
     };
-    for (answers, together) in [(&[][..], false), (&[1, 2], false), (&[1, 7], true)] {
-        refuses(&mut caller, reply(answers, together));
-    }
+    refuses(&mut caller, 0, reply(7));
+    refuses(&mut caller, 0, batch_reply(&[1, 7]));
     for message in &begun {
         let answer = sent(deliver(&mut copy, 1, message));
         deliver(&mut caller, 0, &answer[0]);
     }
     // No batch is under way.
-    refuses(&mut caller, reply(&[], true));
+    refuses(&mut caller, 0, batch_reply(&[]));
 }

@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use dhole_model::{NodeId, ObjectId, VectorTime};
 use dhole_protocol::objects::{
-    Bytes, Call, CallId, Calls, Host, MOST_CALLS, Objects, ObjectsCommand, ObjectsEvent,
-    ObjectsMessage, Ordered, Outcome, Place, Refusal, Saved, Strategy, Tried,
+    Bytes, Call, CallId, Host, MOST_CALLS, Objects, ObjectsCommand, ObjectsEvent, ObjectsMessage,
+    Ordered, Outcome, Place, Refusal, Saved, Strategy, Tried,
 };
 use dhole_protocol::{Interval, News, ProtocolError};
 
@@ -300,8 +300,7 @@ fn no_more_requests_wait_for_a_copy_than_there_may_be_calls() {
     node.ordered(1, change).unwrap();
     let mut request = |number| {
         let message = ObjectsMessage::Request {
-            calls: Calls::from_buf([call(object, id(2, number), ADD)]),
-            together: false,
+            call: call(object, id(2, number), ADD),
             delivered: 1,
             time: None,
             news: None,
@@ -317,8 +316,11 @@ fn no_more_requests_wait_for_a_copy_than_there_may_be_calls() {
             &answer[..],
             [ObjectsCommand::Send {
                 to: NodeId(2),
-                message: ObjectsMessage::Reply { answers, .. }
-            }] if matches!(answers[..], [(_, Err(Refusal::TooMany(_)))])
+                message: ObjectsMessage::Reply {
+                    outcome: Err(Refusal::TooMany(_)),
+                    ..
+                }
+            }]
         ),
         "{answer:?}"
     );

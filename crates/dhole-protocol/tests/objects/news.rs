@@ -138,25 +138,19 @@ impl Node {
             self.learns(&news);
         }
     }
-
-    /// What a bare call of an operation that adds comes to at once.
-    fn serves_bare(&mut self, by: CallId, object: ObjectId) -> Option<Vec<u8>> {
-        let (call, mut result) = (call(object, by, ADD), Vec::new());
-        let machine = &mut self.machine;
-        let served = machine.serve_bare(by.node, call.by_ref(), 0, &mut self.copies, &mut result);
-        served.map(|executed| {
-            executed.unwrap();
-            result
-        })
-    }
 }
 
 /// The nodes of whose intervals the last message tells.
 fn told_of(sent: &[ObjectsMessage]) -> Vec<NodeId> {
     match sent.last() {
-        Some(ObjectsMessage::Reply {
-            news: Some(news), ..
-        }) => news.intervals.iter().map(|it| it.node).collect(),
+        Some(
+            ObjectsMessage::Reply {
+                news: Some(news), ..
+            }
+            | ObjectsMessage::BatchReply {
+                news: Some(news), ..
+            },
+        ) => news.intervals.iter().map(|it| it.node).collect(),
         _ => Vec::new(),
     }
 }
@@ -167,7 +161,7 @@ fn can_tell_others(mut nodes: Nodes, there: ObjectId, here: ObjectId) {
     nodes.adds(TWO, 1, there);
     // What node 1 itself wrote need not be told it with this.
     let sent = nodes.adds(ONE, 2, there);
-    assert!(matches!(sent[0], ObjectsMessage::Bare { .. }), "{sent:?}");
+    assert!(tells_nothing(&sent[0]), "{sent:?}");
     assert_eq!(told_of(&sent), [TWO]);
     nodes.node(ONE).learns_all();
     nodes.has(ONE, ObjectsEvent::Wrote(here));
@@ -207,22 +201,32 @@ fn who_has_multicast_an_operation_can_tell_others_what_it_told_with_that() {
     can_tell_others(nodes, there, here);
 }
 
+/// Whether a request or reply brings no notices.
+fn tells_nothing(message: &ObjectsMessage) -> bool {
+    match message {
+        ObjectsMessage::Request { time, news, .. } | ObjectsMessage::Batch { time, news, .. } => {
+            time.is_none() && news.is_none()
+        }
+        message => message.news().is_none(),
+    }
+}
+
 #[test]
-fn a_bare_call_is_not_served_at_once_where_its_caller_is_to_be_told_something() {
+fn a_caller_is_told_what_it_has_not_said_that_it_has_heard() {
     let mut nodes = Nodes::new();
     let object = nodes.object(ZERO);
-    assert!(nodes.node(ZERO).serves_bare(id(1, 1), object).is_some());
+    assert!(nodes.adds(ONE, 1, object).iter().all(tells_nothing));
     nodes.writes(TWO);
     nodes.adds(TWO, 1, object);
-    assert_eq!(nodes.node(ZERO).serves_bare(id(1, 2), object), None);
     // It hears of that with an answer, and has to say so.
     assert_eq!(told_of(&nodes.adds(ONE, 3, object)), [TWO]);
+    assert_eq!(told_of(&nodes.adds(ONE, 4, object)), [TWO]);
     nodes.node(ONE).learns_all();
-    assert_eq!(nodes.node(ZERO).serves_bare(id(1, 4), object), None);
-    nodes.adds(ONE, 5, object);
-    let served = nodes.node(ZERO).serves_bare(id(1, 6), object);
-    assert_eq!(served, Some(Vec::new()));
-    assert_eq!(nodes.node(ZERO).copies.0[&object], 5);
+    let sent = nodes.adds(ONE, 5, object);
+    assert!(!tells_nothing(&sent[0]), "{sent:?}");
+    assert_eq!(told_of(&sent), []);
+    assert!(nodes.adds(ONE, 6, object).iter().all(tells_nothing));
+    assert_eq!(nodes.node(ZERO).copies.0[&object], 6);
 }
 
 /// Node 1 begins two calls, the second of which goes as a batch, and two that wait for its answer.
@@ -240,14 +244,13 @@ fn a_batch_says_what_its_caller_has_written_meanwhile_and_the_next_need_not() {
     let mut nodes = Nodes::new();
     let object = nodes.object(ZERO);
     let batch = begins(&mut nodes, object);
-    assert!(matches!(batch, ObjectsMessage::BareBatch { .. }));
+    assert!(tells_nothing(&batch));
     nodes.writes(ONE);
     let answer = sent(deliver(nodes.node(ZERO), 1, &batch));
     let rest = sent(deliver(nodes.node(ONE), 0, &answer[0]));
     let [
-        request @ ObjectsMessage::Request {
+        request @ ObjectsMessage::Batch {
             calls,
-            together: true,
             news: Some(_),
             ..
         },
@@ -255,16 +258,16 @@ fn a_batch_says_what_its_caller_has_written_meanwhile_and_the_next_need_not() {
     else {
         panic!("{rest:?}");
     };
-    let calls = calls.iter().map(|call| call.id.number);
+    let calls = calls.iter(ONE).map(|call| call.id.number);
     assert_eq!(calls.collect::<Vec<_>>(), [3, 4]);
     assert_eq!(begin(nodes.node(ONE), object, 5, ADD), []);
     let answer = sent(deliver(nodes.node(ZERO), 1, request));
-    assert!(matches!(answer[..], [ObjectsMessage::BareAnswers { .. }]));
+    assert!(tells_nothing(&answer[0]));
     let rest = sent(deliver(nodes.node(ONE), 0, &answer[0]));
-    assert!(matches!(rest[..], [ObjectsMessage::BareBatch { .. }]));
+    assert!(tells_nothing(&rest[0]));
     // What one has said oneself one is not told.
     let answer = sent(deliver(nodes.node(ZERO), 1, &rest[0]));
-    assert!(matches!(answer[..], [ObjectsMessage::BareAnswers { .. }]));
+    assert!(tells_nothing(&answer[0]));
 }
 
 #[test]
@@ -279,21 +282,15 @@ fn the_answer_to_a_batch_says_what_its_caller_has_not_heard() {
     assert_eq!(told_of(&answer), [TWO]);
     // Before the worker has learnt it there is nothing to tell.
     let rest = sent(deliver(nodes.node(ONE), 0, &answer[0]));
-    assert!(
-        matches!(rest[..], [ObjectsMessage::BareBatch { .. }]),
-        "{rest:?}"
-    );
+    assert!(tells_nothing(&rest[0]), "{rest:?}");
     let answer = sent(deliver(nodes.node(ZERO), 1, &rest[0]));
     assert_eq!(told_of(&answer), [TWO], "nobody has said that it was heard");
     nodes.node(ONE).learns_all();
     assert_eq!(begin(nodes.node(ONE), object, 5, ADD), []);
     let rest = sent(deliver(nodes.node(ONE), 0, &answer[0]));
-    let [request @ ObjectsMessage::Request { news: Some(_), .. }] = &rest[..] else {
+    let [request @ ObjectsMessage::Batch { news: Some(_), .. }] = &rest[..] else {
         panic!("{rest:?}");
     };
     let answer = sent(deliver(nodes.node(ZERO), 1, request));
-    assert!(
-        matches!(answer[..], [ObjectsMessage::BareAnswers { .. }]),
-        "{answer:?}"
-    );
+    assert!(tells_nothing(&answer[0]), "{answer:?}");
 }

@@ -1,6 +1,6 @@
 //! Calls that go packed, and their results: what joins quietly, and what is told otherwise.
 
-use dhole_protocol::objects::{Answers, PackedCalls, PackedResults};
+use dhole_protocol::objects::{PackedCalls, PackedResults};
 
 use super::batches::{begin, caller_and_copy, deliver, replied, requested, sent};
 use super::*;
@@ -26,18 +26,22 @@ fn batch(calls: &[(ObjectId, u64, u16)]) -> ObjectsMessage {
     for (object, number, operation) in calls {
         packed.push(call(*object, id(1, *number), *operation).by_ref());
     }
-    ObjectsMessage::BareBatch {
+    ObjectsMessage::Batch {
         calls: packed,
         delivered: 0,
+        time: None,
+        news: None,
     }
 }
 
 fn results(of: &[u64]) -> ObjectsMessage {
     let mut results = PackedResults::default();
     of.iter().for_each(|call| results.push(*call, &[]));
-    ObjectsMessage::BareAnswers {
+    ObjectsMessage::BatchReply {
         results,
+        refused: Vec::new(),
         delivered: 0,
+        news: None,
     }
 }
 
@@ -139,7 +143,7 @@ fn of_arguments_that_cannot_be_written_nothing_is_left() {
     assert!(joins(&mut caller, object, 5, &[8]));
     let answer = sent(deliver(&mut copy, 1, &second));
     let rest = sent(deliver(&mut caller, 0, &answer[0]));
-    let [ObjectsMessage::BareBatch { calls, .. }] = &rest[..] else {
+    let [ObjectsMessage::Batch { calls, .. }] = &rest[..] else {
         panic!("{rest:?}");
     };
     let calls = calls
@@ -154,9 +158,8 @@ fn of_arguments_that_cannot_be_written_nothing_is_left() {
 fn what_a_batch_leaves_waiting_is_answered_by_itself() {
     let (mut caller, mut copy, object) = caller_and_copy();
     for number in 1..=4 {
-        caller
-            .machine
-            .asks(NodeId(0), call(object, id(1, number), TAKE), None);
+        let call = call(object, id(1, number), TAKE);
+        caller.step(ObjectsEvent::Invoke(call)).unwrap();
     }
     let calls = batch(&[
         (object, 1, ADD),
@@ -196,29 +199,16 @@ fn one_refusal_in_a_batch_says_so_and_the_others_have_their_results() {
     let rest = sent(deliver(&mut caller, 0, &answer[0]));
     let answer = sent(deliver(&mut copy, 1, &rest[0]));
     let [
-        ObjectsMessage::Reply {
-            answers,
-            together: true,
-            ..
+        ObjectsMessage::BatchReply {
+            results, refused, ..
         },
     ] = &answer[..]
     else {
         panic!("{answer:?}");
     };
-    let outcomes: Answers = [3, 5, 4]
-        .map(|call| {
-            (
-                call,
-                if call == 4 {
-                    Err(Refusal::Unknown)
-                } else {
-                    Ok(Bytes::default())
-                },
-            )
-        })
-        .into_iter()
-        .collect();
-    assert_eq!(*answers, outcomes);
+    let results = results.iter().collect::<Vec<_>>();
+    assert_eq!(results, [(3, &[][..]), (5, &[])]);
+    assert_eq!(*refused, [(4, Refusal::Unknown)]);
     assert_eq!(copy.copies.0[&object], 3);
     let told = deliver(&mut caller, 0, &answer[0]);
     assert_eq!(over(&told), [3, 5, 4]);
@@ -260,7 +250,7 @@ fn calls_of_a_batch_go_on_to_where_the_object_has_gone_with_what_they_bring() {
         let [
             ObjectsCommand::Send {
                 to: NodeId(2),
-                message: ObjectsMessage::Bare { call, .. },
+                message: ObjectsMessage::Request { call, .. },
             },
         ] = &told[..]
         else {
@@ -307,9 +297,9 @@ fn a_call_has_one_result() {
     }
     for twice in [&[2, 2][..], &[2, 1, 2], &[1, 2, 2, 1]] {
         refuses(&mut caller, 0, results(twice));
-        let reply = ObjectsMessage::Reply {
-            answers: twice.iter().map(|it| (*it, Ok(Bytes::default()))).collect(),
-            together: true,
+        let reply = ObjectsMessage::BatchReply {
+            results: PackedResults::default(),
+            refused: twice.iter().map(|it| (*it, Refusal::Unknown)).collect(),
             delivered: 0,
             news: None,
         };

@@ -10,7 +10,7 @@ use dhole_protocol::objects::{Bytes, Call, Host, ObjectsEvent, ObjectsMessage, O
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 
-use super::super::bare::tests::{ADD, COUNTER, Counter, PANICS, TAKE, call, step};
+use super::super::direct::tests::{ADD, COUNTER, Counter, PANICS, TAKE, call, step};
 use super::super::kind::{self, Kind, ObjectType};
 use super::super::pending::StartedAs;
 use super::*;
@@ -110,8 +110,14 @@ impl Here {
         self.node.deliver_bytes(NodeId(from), &bytes, out, nobody)
     }
 
-    /// Takes what another submits by its bytes, if it does: what that is answered with.
-    fn numbers(&self, from: u16, call: &Call, serial: u64, done: u64) -> Option<Message> {
+    /// Takes what another submits by its bytes, if it does: what others are told.
+    fn numbers(
+        &self,
+        from: u16,
+        call: &Call,
+        serial: u64,
+        done: u64,
+    ) -> Option<Vec<(NodeId, Message)>> {
         let submitted = Submitted {
             view: VIEW,
             serial,
@@ -119,14 +125,14 @@ impl Here {
         };
         let head = ordered::submit_head(call.by_ref(), &submitted).unwrap();
         let bytes = [&head[..], &call.arguments].concat();
-        let mut answer = None;
-        let (out, at_once) = (&mut Outbox::default(), &mut |_, parts: [&[u8]; 2]| {
-            answer = Some(Message::decode(&parts.concat()).unwrap());
+        let mut sent = Vec::new();
+        let (out, at_once) = (&mut Outbox::default(), &mut |to, parts: [&[u8]; 2]| {
+            sent.push((to, Message::decode(&parts.concat()).unwrap()));
             true
         });
         let taken = self.node.deliver_bytes(NodeId(from), &bytes, out, at_once);
-        assert_eq!(taken.is_some(), answer.is_some());
-        answer
+        assert_eq!(taken.is_some(), !sent.is_empty());
+        taken.map(|_| sent)
     }
 
     /// What can be seen: the counter, the order here, and how much was sent.
@@ -194,20 +200,25 @@ fn what_is_taken_at_once_leaves_what_the_whole_message_leaves() {
     assert!(at_once > 300, "{at_once}");
 }
 
-#[test]
-fn what_another_submits_is_numbered_at_once_as_the_whole_message_is() {
+/// What another submits is numbered at once as the whole message is, in a group of so many.
+fn is_numbered_alike(nodes: usize) {
     let mut at_once = 0;
     for seed in 0..60 {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
-        let (one, other) = (Here::new(0, 2, false), Here::new(0, 2, false));
+        let (one, other) = (Here::new(0, nodes, false), Here::new(0, nodes, false));
         let mut done = 0;
-        for serial in 0..40 {
+        let mut serials = vec![0; nodes];
+        for number in 1..=40 {
+            let origin = random.random_range(1..nodes);
+            let from = origin as u16;
+            let serial = serials[origin];
+            serials[origin] += 1;
             let which = [ADD, ADD, ADD, ADD, TAKE][random.random_range(0..5)];
-            let call = call(1, serial + 1, which);
+            let call = call(from, number, which);
             let whole = ObjectsMessage::Group(GroupMessage::Submit {
                 view: VIEW,
                 part: dhole_protocol::group::Part {
-                    origin: NodeId(1),
+                    origin: NodeId(from),
                     serial,
                     part: 0,
                     parts: 1,
@@ -215,11 +226,19 @@ fn what_another_submits_is_numbered_at_once_as_the_whole_message_is() {
                 body: ordered::operate(call.by_ref()),
                 done,
             });
-            match one.numbers(1, &call, serial, done) {
-                Some(_) => at_once += 1,
-                None => one.takes_whole(1, whole.clone()),
+            match one.numbers(from, &call, serial, done) {
+                Some(sent) => {
+                    at_once += 1;
+                    let told: Vec<_> = sent.iter().map(|(to, _)| *to).collect();
+                    let others = (1..nodes).map(NodeId::at).filter(|to| to.0 != from);
+                    assert_eq!(
+                        told,
+                        [NodeId(from)].into_iter().chain(others).collect::<Vec<_>>()
+                    );
+                }
+                None => one.takes_whole(from, whole.clone()),
             }
-            other.takes_whole(1, whole);
+            other.takes_whole(from, whole);
             assert_eq!(one.seen(), other.seen(), "seed {seed}");
             done = random.random_range(done..=one.seen().1);
         }
@@ -228,20 +247,28 @@ fn what_another_submits_is_numbered_at_once_as_the_whole_message_is() {
 }
 
 #[test]
-fn what_is_numbered_at_once_is_told_its_originator() {
-    let here = Here::new(0, 2, false);
-    let call = call(1, 9, ADD);
+fn what_another_submits_is_numbered_at_once_in_groups_of_2_3_and_8() {
+    [2, 3, 8].into_iter().for_each(is_numbered_alike);
+}
+
+#[test]
+fn what_is_numbered_at_once_is_told_all_others_and_its_originator_first() {
+    let here = Here::new(0, 3, false);
+    let call = call(2, 9, ADD);
     let numbered = Numbered {
         view: VIEW,
         number: 2,
-        origin: NodeId(1),
+        origin: NodeId(2),
         serial: 0,
-        stable: 1,
+        stable: 0,
     };
     let data = Message::Objects(Box::new(ordered::data(call.by_ref(), &numbered)));
-    assert_eq!(here.numbers(1, &call, 0, 1), Some(data));
-    // Of three, more than one would have to be told.
-    assert_eq!(Here::new(0, 3, false).numbers(1, &call, 0, 1), None);
+    let told = [2, 1].map(|to| (NodeId(to), data.clone()));
+    assert_eq!(here.numbers(2, &call, 0, 1), Some(Vec::from(told)));
+    // One message of the machine reaches all.
+    let here = Here::new(0, 3, false);
+    here.node.multicasts();
+    assert_eq!(here.numbers(2, &call, 0, 1), None);
 }
 
 #[test]

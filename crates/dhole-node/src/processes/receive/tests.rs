@@ -206,7 +206,15 @@ fn frame(kind: Kind, message: &[u8], payload: &[u8]) -> Vec<u8> {
 }
 
 fn reply(call: u64, result: &[u8]) -> Vec<u8> {
-    let message = [&bare::reply_head(call, 0)[..], result].concat();
+    let reply = codec::OperationReply {
+        call,
+        outcome: Ok(result),
+        delivered: 0,
+        news: None,
+    };
+    let mut message = Vec::new();
+    reply.write_head(&mut message);
+    message.extend_from_slice(result);
     frame(Kind::Message, &message, &[])
 }
 
@@ -325,8 +333,8 @@ fn what_is_of_another_run_or_too_long_is_not_taken_as_most_is() {
         frame[4..8].copy_from_slice(&run.to_le_bytes());
         frame
     };
-    let most = reply(1, &[0; 64 - 24]);
-    let too_long = reply(1, &[0; 65 - 24]);
+    let most = reply(1, &[0; 64 - 22]);
+    let too_long = reply(1, &[0; 65 - 22]);
     let object = reply_of(0);
     let with_payload = frame(Kind::Message, &object, &vec![0; 65 - object.len()]);
     let mut strange = reply(1, b"one");

@@ -6,24 +6,47 @@ use std::sync::Arc;
 
 use dhole_model::{NodeId, ObjectId};
 
-use super::super::Objects;
-use super::super::bytes::number;
-use super::super::call::{CallId, CallRef, Refusal};
-use super::super::entry::Place;
-use super::super::host::Host;
-use super::super::message::{ObjectsMessage, Ordered};
-use super::Lies;
+use super::Objects;
+use super::bytes::number;
+use super::call::{CallId, CallRef, Refusal};
+use super::entry::Place;
+use super::host::Host;
+use super::message::{ObjectsMessage, Ordered};
 use crate::group::{Numbered, Submitted, ViewId, wire};
 
-/// How they begin: no other message's bytes do, as with [bare](super) calls.
+/// How they begin: no other message's bytes do, as with calls of objects elsewhere.
 const SUBMIT: [u8; 2] = [0x85, 0];
 const DATA: [u8; 2] = [0x86, 0];
 
 const HEAD: usize = 56;
 
+/// An ordered call, where it lies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Lies<'a> {
+    /// A call that is to be multicast.
+    Submit(CallRef<'a>, Submitted),
+    /// A call that is multicast.
+    Data(CallRef<'a>, Numbered),
+}
+
+impl From<Lies<'_>> for ObjectsMessage {
+    fn from(lies: Lies<'_>) -> ObjectsMessage {
+        match lies {
+            Lies::Submit(call, submitted) => submit(call, &submitted),
+            Lies::Data(call, numbered) => data(call, &numbered),
+        }
+    }
+}
+
+/// Whether bytes are an ordered call, which [`decode`] brings then.
+#[inline]
+pub fn is_whole(bytes: &[u8]) -> bool {
+    decode(bytes).is_some()
+}
+
 /// Whether bytes are those of such a message, if they are a message.
 #[inline]
-pub(super) fn is_begun_by(bytes: &[u8]) -> bool {
+pub fn is_begun_by(bytes: &[u8]) -> bool {
     bytes.starts_with(&SUBMIT) || bytes.starts_with(&DATA)
 }
 
@@ -76,7 +99,7 @@ pub fn data_head(call: CallRef<'_>, numbered: &Numbered) -> Option<[u8; HEAD]> {
 
 /// The ordered call of these bytes, if they are one.
 #[inline]
-pub(super) fn decode(bytes: &[u8]) -> Option<Lies<'_>> {
+pub fn decode(bytes: &[u8]) -> Option<Lies<'_>> {
     if !is_begun_by(bytes) {
         return None;
     }
@@ -162,7 +185,7 @@ impl Objects {
 
     /// Executes an ordered call of `from`, which has the next place in the order, if nothing comes
     /// of that but its outcome: with the bytes of the result behind those of `result`. Else nothing
-    /// has happened, and it is to be [delivered](super::super::ObjectsEvent::Delivered) as others
+    /// has happened, and it is to be [delivered](super::ObjectsEvent::Delivered) as others
     /// are.
     pub fn serve_ordered(
         &mut self,
@@ -191,8 +214,7 @@ impl Objects {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::Bytes;
-    use super::super::{is_begun_by, is_whole};
+    use super::super::Bytes;
     use super::*;
     use crate::Message;
 

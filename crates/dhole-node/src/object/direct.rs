@@ -1,0 +1,220 @@
+//! Effects of the objects' machine that are carried out as it calls them, under the node's lock:
+//! a call and its reply go to the port as bytes, and the result of the call that the worker waits
+//! for lies where the worker looks for it, before the step is over.
+//!
+//! An effect goes *at once* where nothing is recorded or queued that comes before it; else it is
+//! recorded, and carried out with the rest after the step, in its order.
+
+#[cfg(test)]
+pub(super) mod tests;
+
+use std::sync::Arc;
+
+use dhole_model::{MessageKind, NodeId};
+use dhole_net::Wake;
+use dhole_protocol::objects::codec::{self, OperationReply, OperationRequest, ParsedOperation};
+use dhole_protocol::objects::{Objects, ObjectsCommand, ObjectsEffects, Refusal};
+use dhole_protocol::{Message, News, ProtocolError};
+
+use super::copies::{Hosting, MOST_KEPT};
+use crate::node::State;
+use crate::step::Step;
+
+/// Effects that are carried out as they come.
+pub(crate) struct Direct<'a, 's, 'g> {
+    commands: &'a mut Vec<ObjectsCommand>,
+    /// The bytes of a message, but for arguments and results.
+    head: &'a mut Vec<u8>,
+    /// The call that the worker waits for, if its result may be told at once.
+    awaited: Option<u64>,
+    /// Its result.
+    result: &'a mut Vec<u8>,
+    step: &'a mut Step<'s, 'g>,
+    me: NodeId,
+    /// Nodes may be lost: then messages go with the others, for whom they are for is noted there.
+    survives: bool,
+    done: Done,
+}
+
+/// What was carried out, and is still to be counted.
+#[derive(Default)]
+struct Done {
+    sent: Option<Counted>,
+    /// The call that is over.
+    answered: Option<u64>,
+}
+
+struct Counted {
+    to: NodeId,
+    kind: MessageKind,
+    bytes: u64,
+    notices: u64,
+}
+
+#[inline]
+fn notice_bytes(news: &Option<Arc<News>>) -> u64 {
+    news.as_ref().map_or(0, |news| news.notice_bytes())
+}
+
+impl Direct<'_, '_, '_> {
+    /// Sends a message of these bytes, behind those of its head, if it may go at once and the port
+    /// has room; whether it went. One of a step does.
+    #[inline]
+    fn sends(&mut self, to: NodeId, behind: &[u8]) -> bool {
+        let may = self.commands.is_empty() && self.done.sent.is_none() && !self.survives;
+        let at_once = self.step.at_once.as_mut();
+        let at_once = at_once.filter(|_| may && self.step.out.is_empty());
+        at_once.is_some_and(|at_once| at_once(to, [self.head, behind]))
+    }
+}
+
+impl ObjectsEffects for Direct<'_, '_, '_> {
+    #[inline]
+    fn commands(&mut self) -> &mut Vec<ObjectsCommand> {
+        self.commands
+    }
+
+    #[inline]
+    fn call(&mut self, to: NodeId, request: OperationRequest<'_>) {
+        // Only what the worker waits for next goes in the way of what is waited for.
+        if self.awaited == Some(request.call.id.number) && self.step.from == self.me {
+            self.head.clear();
+            request.write_head(self.head);
+            if self.sends(to, request.call.arguments) {
+                self.done.sent = Some(Counted {
+                    to,
+                    kind: MessageKind::OperationRequest,
+                    bytes: request.wire_bytes(),
+                    notices: notice_bytes(&request.news),
+                });
+                return;
+            }
+        }
+        let message = request.into();
+        self.commands.push(ObjectsCommand::Send { to, message });
+    }
+
+    #[inline]
+    fn reply(&mut self, to: NodeId, reply: OperationReply<'_>) {
+        // A worker that has executed something goes on, and whoever waits for that is woken.
+        if self.step.from != self.me {
+            self.head.clear();
+            reply.write_head(self.head);
+            if self.sends(to, reply.result()) {
+                self.done.sent = Some(Counted {
+                    to,
+                    kind: MessageKind::OperationReply,
+                    bytes: reply.wire_bytes(),
+                    notices: notice_bytes(&reply.news),
+                });
+                return;
+            }
+        }
+        let message = reply.into();
+        self.commands.push(ObjectsCommand::Send { to, message });
+    }
+
+    #[inline]
+    fn finished(&mut self, call: u64, outcome: Result<&[u8], Refusal>) {
+        match outcome {
+            Ok(result) if self.awaited == Some(call) && self.commands.is_empty() => {
+                self.result.clear();
+                self.result.shrink_to(MOST_KEPT);
+                self.result.extend_from_slice(result);
+                self.done.answered = Some(call);
+            }
+            outcome => {
+                let outcome = outcome.map(Into::into);
+                self.commands
+                    .push(ObjectsCommand::Finished { call, outcome });
+            }
+        }
+    }
+}
+
+impl State {
+    /// Lets the objects' machine take a step whose effects are carried out as they come, and then
+    /// those that it recorded.
+    #[inline]
+    pub(super) fn objects_directly<A>(
+        &mut self,
+        step: &mut Step<'_, '_>,
+        act: A,
+    ) -> Result<(), ProtocolError>
+    where
+        A: FnOnce(
+            &mut Objects,
+            &mut Hosting<'_>,
+            &mut Direct<'_, '_, '_>,
+        ) -> Result<(), ProtocolError>,
+    {
+        let here = &mut self.here;
+        let survives = self.membership.is_on();
+        let awaited = here.awaited.filter(|_| !survives);
+        let mut fx = Direct {
+            commands: &mut here.commands,
+            head: &mut self.object,
+            awaited: awaited.filter(|call| !here.started.contains(*call)),
+            result: &mut here.result,
+            step,
+            me: self.id,
+            survives,
+            done: Done::default(),
+        };
+        let mut host = Hosting {
+            copies: &mut here.copies,
+            protocol: &self.protocol,
+        };
+        let stepped = act(&mut here.machine, &mut host, &mut fx);
+        let Done { sent, answered } = fx.done;
+        // What is counted can be counted while the message is on its way.
+        if let Some(sent) = sent {
+            self.protocol.count_objects(sent.to, true);
+            let bytes = Message::HEADER_BYTES + sent.bytes;
+            self.counting.sent_of(sent.kind, bytes);
+            self.counting.all.write_notice_bytes += sent.notices;
+        }
+        if let Some(call) = answered {
+            self.here.answered = Some(call);
+            self.goes_on_after(call);
+        }
+        step.out.work().operations_ns += std::mem::take(&mut self.here.copies.executed_ns);
+        match self.here.commands.is_empty() {
+            true => stepped,
+            false => self.carry_out_objects(stepped, step),
+        }
+    }
+
+    /// Takes a call of an object here, or the reply to one, by its bytes. `None` where it is to be
+    /// taken as a message; then nothing has happened.
+    pub(crate) fn take_operation(
+        &mut self,
+        from: NodeId,
+        bytes: &[u8],
+        step: &mut Step<'_, '_>,
+    ) -> Option<Wake> {
+        if self.ended().is_some() || self.membership.is_on() || from.index() >= self.nodes {
+            return None;
+        }
+        let parsed = codec::parse(bytes)?;
+        let waited = !self.may_go_on();
+        self.protocol.count_objects(from, false);
+        let taken = match parsed {
+            ParsedOperation::Request(request) => self
+                .objects_directly(step, |machine, host, fx| {
+                    machine.deliver_request(from, request, host, fx)
+                }),
+            ParsedOperation::Reply(reply) => self.objects_directly(step, |machine, _, fx| {
+                machine.deliver_reply(from, reply, fx)
+            }),
+        };
+        if let Err(cause) = taken {
+            self.broke(cause, step);
+        }
+        let stirred = self.turns.take_stirred();
+        Some(match stirred {
+            true => Wake::Yes,
+            false => self.wakes(waited),
+        })
+    }
+}
