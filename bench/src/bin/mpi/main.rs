@@ -1,5 +1,6 @@
 //! dhole beside Open MPI and programs written by hand with it: ports against raw messages, a
-//! barrier against a barrier, and SOR, shortest paths, the salesman and Barnes-Hut on two processes.
+//! barrier against a barrier, and SOR, shortest paths, the salesman and Barnes-Hut on two
+//! processes.
 //!
 //! Alone this starts all that is to be measured, in turn: itself under `mpirun -n 2 --bind-to
 //! core`, and dhole's programs under `dhole run`, which must be built (`cargo build --release`).

@@ -21,8 +21,8 @@ impl Cluster<'_> {
             None => {}
         }
         let survivors = self.ended.len() - self.failures().count();
-        // A node ends well only if its run did, and that goes on only for those who may. What a lost
-        // node had to do the others do; one that fails after the run is replaced by nobody.
+        // A node ends well only if its run did, and that goes on only for those who may. The others
+        // do what a lost node had to do; no node replaces one that fails after the run.
         if self.wanted.survive && survivors > 0 && !self.gathering.is_empty() {
             for (node, end) in self.failures() {
                 self.blame(*node, end);
