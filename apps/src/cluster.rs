@@ -59,14 +59,22 @@ impl Cluster {
             read_aggregation,
             notice_reduction,
             write_detection,
+            learn,
             ..
         } = *common;
-        if read_aggregation.is_some() || notice_reduction.is_some() || write_detection.is_some() {
+        let is_set = [
+            read_aggregation.is_some(),
+            notice_reduction.is_some(),
+            write_detection.is_some(),
+            learn.is_some(),
+        ];
+        if is_set.contains(&true) {
             let usual = Optimisations::default();
             config = config.optimisations(Optimisations {
                 read_aggregation: read_aggregation.unwrap_or(usual.read_aggregation),
                 notice_reduction: notice_reduction.unwrap_or(usual.notice_reduction),
                 write_detection: write_detection.unwrap_or(usual.write_detection),
+                learn: learn.unwrap_or(usual.learn),
             });
         }
         if let Some(placement) = common.allocation {

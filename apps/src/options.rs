@@ -63,6 +63,11 @@ pub struct Common {
     #[arg(long, value_name = "HOW", value_parser = write_detection())]
     pub write_detection: Option<WriteDetection>,
 
+    /// Whether the runtime learns from what the program did what it will do next (not under
+    /// treadmarks): on, which is the default, or off
+    #[arg(long, value_name = "WHAT", value_parser = switch(), action = ArgAction::Set)]
+    pub learn: Option<bool>,
+
     /// Run the sequential version too, and compare
     #[arg(long)]
     pub verify: bool,
@@ -286,6 +291,11 @@ impl Common {
                 !matches!(protocol, Lazy | Update) && self.notice_reduction.is_some(),
                 "notice-reduction",
                 "gives no notices of objects, as lazy and update do",
+            ),
+            (
+                paged && self.learn.is_some(),
+                "learn",
+                "learns nothing, as the protocols of objects do",
             ),
             (
                 paged && first_touch,

@@ -89,8 +89,10 @@ pub enum Bug {
     LosePush,
     /// A push claims a newer version than its bytes have.
     AdvancePush,
-    /// A comparison with a twin overlooks a write.
+    /// A comparison with a twin, or the notes of expected writes, overlook a write.
     OverlookWrite,
+    /// A node announces objects that it was expected to write and did not.
+    AnnounceExpected,
     /// An interval is sent as the difference from one that its receiver has forgotten.
     OldBase,
     /// An interval is sent as the difference from another base than its own.
@@ -154,7 +156,7 @@ pub enum Bug {
 
 impl Bug {
     /// Every bug.
-    pub const ALL: [Bug; 63] = [
+    pub const ALL: [Bug; 64] = [
         Bug::LoseInterval,
         Bug::HideInterval,
         Bug::SkipInvalidate,
@@ -189,6 +191,7 @@ impl Bug {
         Bug::LosePush,
         Bug::AdvancePush,
         Bug::OverlookWrite,
+        Bug::AnnounceExpected,
         Bug::OldBase,
         Bug::WrongBase,
         Bug::MarkAllBeside,

@@ -20,6 +20,8 @@ struct Copy {
     value: WriteId,
     readable: bool,
     writable: bool,
+    /// The worker may write it, as was expected, and has not.
+    expected: bool,
     pre_image: Option<WriteId>,
 }
 
@@ -58,6 +60,7 @@ impl Heap {
             value,
             readable: true,
             writable: false,
+            expected: false,
             pre_image: None,
         });
     }
@@ -115,7 +118,8 @@ impl Heap {
     /// The worker, computing, writes an object.
     pub fn write(&mut self, object: usize, value: WriteId) {
         let copy = self.copies[object].as_mut();
-        copy.expect("a written object has a copy").value = value;
+        let copy = copy.expect("a written object has a copy");
+        (copy.value, copy.expected) = (value, false);
     }
 
     /// Bytes that came replace what is here. They may come while `&T` to other objects live.
@@ -164,6 +168,7 @@ impl Heap {
         let copy = self.copy(object)?;
         only(copy.readable, Fault::Heap)?;
         (copy.readable, copy.writable, copy.pre_image) = (false, false, None);
+        copy.expected = false;
         Ok(())
     }
 
@@ -182,12 +187,24 @@ impl Heap {
         Ok(())
     }
 
+    /// Makes a copy writable that the worker is expected to write, and keeps its bytes.
+    pub fn expect_write(&mut self, object: usize, at: Presence) -> Result<(), Fault> {
+        self.make_writable(object, true, at)?;
+        self.copy(object)?.expected = true;
+        Ok(())
+    }
+
+    /// Whether the worker could write the object, as was expected, and has not.
+    pub fn is_untouched(&self, object: usize) -> bool {
+        self.copies[object].is_some_and(|copy| copy.writable && copy.expected)
+    }
+
     /// Makes a writable copy read-only.
     pub fn make_clean(&mut self, object: usize, at: Presence) -> Result<(), Fault> {
         only(at != Presence::Computing, Fault::Presence)?;
         let copy = self.copy(object)?;
         only(copy.readable && copy.writable, Fault::Heap)?;
-        copy.writable = false;
+        (copy.writable, copy.expected) = (false, false);
         copy.pre_image = None;
         Ok(())
     }

@@ -1,6 +1,6 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use dhole_model::{Coherence, NodeId, OidRange};
+use dhole_model::{CallSite, Coherence, NodeId, Oid, OidRange};
 use dhole_protocol::objects::ObjectsEvent;
 use dhole_protocol::{
     BarrierId, Command, Commands, Event, Freed, Message, Protocol, ProtocolError, Reply, Sent,
@@ -11,7 +11,7 @@ use crate::model::calls::Calls;
 use crate::model::elements;
 use crate::model::in_place;
 use crate::model::worker::allocated;
-use crate::model::{Fault, Heap, History, Network, Op, Parcel, Presence, Program, WriteId};
+use crate::model::{Fault, Heap, History, Network, Op, Parcel, Presence, Program, WriteId, Writes};
 use crate::{Bug, Fate};
 
 /// The wait of a worker in a call.
@@ -71,6 +71,8 @@ pub struct Node {
     pub passed: u64,
     /// Where it is.
     pub phase: Phase,
+    /// What the worker has written as was expected since it last synchronised, and where.
+    pub noted: Vec<(Oid, CallSite)>,
     /// Payloads of flushes that wait for a call.
     pub held: Vec<(NodeId, Vec<WriteId>)>,
     /// As above, of elements.
@@ -117,14 +119,16 @@ impl Node {
         };
         let mut node = Node {
             me,
-            protocol: match program.compares {
-                true => protocol.comparing(),
-                false => protocol,
+            protocol: match program.writes {
+                Writes::Compared => protocol.comparing(),
+                Writes::Expected => protocol.expecting_writes(),
+                Writes::Marked => protocol,
             },
             heap: Heap::new(program.objects.len() + program.elements),
             done: 0,
             passed: 0,
             phase: Phase::Computing,
+            noted: Vec::new(),
             held: Vec::new(),
             held_elements: Vec::new(),
             collecting: None,
@@ -342,6 +346,10 @@ impl Node {
                 .program
                 .leaves(oid)
                 .try_for_each(|leaf| self.heap.make_writable(leaf, pre_image, at))?,
+            Command::ExpectWrite(oid) => around
+                .program
+                .leaves(oid)
+                .try_for_each(|leaf| self.heap.expect_write(leaf, at))?,
             Command::MakeClean(oid) => around
                 .program
                 .leaves(oid)

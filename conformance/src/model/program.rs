@@ -106,6 +106,17 @@ impl Objects {
     }
 }
 
+/// How a node finds what it has written.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Writes {
+    /// A write fault marks the object.
+    Marked,
+    /// A write fault makes the page writable, and its twin tells what was written.
+    Compared,
+    /// A write fault makes what is expected to be written next writable, and marks tell what was.
+    Expected,
+}
+
 /// A program for a few nodes, and the properties that it has.
 #[derive(Clone, Debug)]
 pub struct Program {
@@ -143,8 +154,8 @@ pub struct Program {
     pub limits: LogLimits,
     /// A miss fetches all invalid objects of the page, on which all objects lie.
     pub aggregates: bool,
-    /// A write fault makes the page writable, and its twin tells what was written.
-    pub compares: bool,
+    /// How a node finds what it has written.
+    pub writes: Writes,
     /// Barriers begin with rounds where no node is expected to have news, and so many of the first
     /// are expected to be so.
     pub rounds: Option<u32>,
@@ -173,7 +184,7 @@ impl Program {
             impatience: 0,
             limits: LogLimits::default(),
             aggregates: false,
-            compares: false,
+            writes: Writes::Marked,
             rounds: None,
         }
     }
@@ -254,7 +265,16 @@ impl Program {
     /// Where a write fault makes all objects writable, and their twins tell which were written.
     pub fn comparing(self) -> Program {
         Program {
-            compares: true,
+            writes: Writes::Compared,
+            ..self
+        }
+    }
+
+    /// Where a write fault makes those objects writable as well that the node is expected to write
+    /// next.
+    pub fn expecting(self) -> Program {
+        Program {
+            writes: Writes::Expected,
             ..self
         }
     }

@@ -6,7 +6,9 @@ use dhole_protocol::{BarrierId, CollectiveEvent, Event, Unread};
 use crate::Bug;
 use crate::model::node::{Around, Failed, number};
 use crate::model::program::{creator, lock_id};
-use crate::model::{Fault, Node, Objects, Op, Part, Phase, Presence, Program, Wait, WriteId};
+use crate::model::{
+    Fault, Node, Objects, Op, Part, Phase, Presence, Program, Wait, WriteId, Writes,
+};
 use crate::model::{elements, waiting};
 
 impl Node {
@@ -155,6 +157,11 @@ impl Node {
             self.phase = Phase::Call(Exclusive, call.1);
             self.step(Event::Unwritten(unwritten), &[], around)?;
         }
+        if synchronises && !self.noted.is_empty() {
+            self.phase = Phase::Call(Exclusive, call.1);
+            let noted = std::mem::take(&mut self.noted);
+            self.step(Event::WrittenAt(noted), &[], around)?;
+        }
         if let Some(Op::Release(lock) | Op::WaitOn(lock)) = self.next(around.program) {
             around.history.released(self.me, lock);
         }
@@ -188,7 +195,10 @@ impl Node {
 
     /// As above, of a write.
     fn name_clean_beside(&mut self, written: Oid, program: &Program) {
-        let page = program.all().iter().filter(|_| program.compares);
+        let page = program
+            .all()
+            .iter()
+            .filter(|_| program.writes == Writes::Compared);
         for oid in page.filter(|oid| *oid != written) {
             let is_clean =
                 |leaf| self.heap.readable(leaf).is_some() && !self.heap.is_writable(leaf);
@@ -200,10 +210,16 @@ impl Node {
 
     /// The objects that the worker could have written and did not.
     fn unwritten(&self, around: &Around<'_>) -> Vec<Oid> {
+        let compares = around.program.writes == Writes::Compared;
         let is_unwritten = |oid: &Oid| {
             let mut leaves = around.program.leaves(*oid);
             let same = |leaf| self.heap.readable(leaf) == self.heap.gather_pre_image(leaf).ok();
-            around.bug == Some(Bug::OverlookWrite) || leaves.all(same)
+            match around.bug {
+                Some(Bug::OverlookWrite) => true,
+                Some(Bug::AnnounceExpected) => false,
+                _ if compares => leaves.all(same),
+                _ => leaves.all(|leaf| self.heap.is_untouched(leaf)),
+            }
         };
         let mut unwritten: Vec<Oid> = self.protocol.twins().filter(is_unwritten).collect();
         unwritten.sort_unstable();
@@ -335,6 +351,14 @@ impl Node {
         let over = self.heap.readable(at);
         let over = over.expect("a writable object is readable");
         let value = around.history.write(self.me, object, self.done, over);
+        if self.heap.is_untouched(at) {
+            let line = self.done as u32;
+            let at = CallSite {
+                line,
+                ..self.site()
+            };
+            self.noted.push((around.program.oid(object), at));
+        }
         self.heap.write(at, value);
         Ok(())
     }

@@ -134,6 +134,20 @@ fn a_write_that_a_comparison_overlooks_makes_a_stale_read() {
 }
 
 #[test]
+fn an_expected_write_that_is_not_announced_makes_a_stale_read() {
+    let program = read_while_expected().expecting();
+    caught(Bug::OverlookWrite, program, Fault::StaleRead);
+}
+
+#[test]
+fn an_expected_write_that_is_announced_and_was_not_made_is_a_race_that_never_was() {
+    let program = || written_while_expected().expecting();
+    caught(Bug::AnnounceExpected, program(), Fault::StaleRead);
+    let program = program().finding(Races::Fail);
+    caught(Bug::AnnounceExpected, program, Fault::PhantomRace);
+}
+
+#[test]
 fn an_interval_told_against_one_that_is_not_kept_is_refused() {
     caught(Bug::OldBase, counter(2, 2).reducing(1), Fault::Refused);
 }

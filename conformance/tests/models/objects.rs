@@ -174,6 +174,37 @@ fn what_was_written_on_a_page_is_found_by_its_twin() {
 }
 
 #[test]
+fn what_is_expected_to_be_written_is_announced_once_it_was() {
+    for program in [
+        message_passing_by_lock(),
+        message_passing_by_barrier(),
+        two_objects(),
+        chain_of_locks(),
+        counters_on_one_page(),
+        written_twice_while_away().aggregating(),
+        counter(3, 1),
+        freed_under_a_lock(),
+        written_while_expected(),
+        written_one_after_the_other(),
+    ] {
+        for coherence in [Coherence::Lazy, Coherence::Update, Coherence::Home] {
+            sound(program.clone().under(coherence).expecting(), &[]);
+        }
+    }
+    sound(read_while_expected().expecting(), &[Sight::PreImageReply]);
+    sound(racing_writers(2, 2).expecting(), &[Sight::Invalidated]);
+}
+
+#[test]
+fn no_race_is_imagined_of_what_was_expected_to_be_written() {
+    for races in [Races::Warn, Races::Fail] {
+        sound(read_while_expected().expecting().finding(races), &[]);
+        sound(written_while_expected().expecting().finding(races), &[]);
+        sound(racing_writers(2, 2).expecting().finding(races), &[]);
+    }
+}
+
+#[test]
 fn what_travels_with_its_owner_is_as_new_as_what_is_fetched() {
     sound(
         owned_and_written_by_another(),

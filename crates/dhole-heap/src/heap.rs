@@ -18,6 +18,7 @@ use crate::geometry::KEPT_BYTES;
 use crate::global::Segment;
 use crate::handle::HandleTable;
 use crate::local_array::LocalArray;
+use crate::noted::{NotedWrite, NotedWrites};
 use crate::page_store::PageStore;
 use crate::pages::Pages;
 use crate::parts::IdParts;
@@ -81,6 +82,8 @@ pub(crate) struct Heap {
 pub(crate) struct BothExtents {
     pub(crate) read: Extents,
     pub(crate) write: Extents,
+    /// What was written of the objects that were expected to be.
+    pub(crate) noted: NotedWrites,
 }
 
 /// Where the record of an object is.
@@ -534,6 +537,39 @@ impl<'g> HeapMut<'g> {
     /// [`ObjectRefusal::Presence`] outside of an exclusive call, [`ObjectRefusal::Absent`] without
     /// a valid copy, [`ObjectRefusal::Paged`] where pages are kept consistent.
     pub fn make_writable(&mut self, oid: Oid, pre_image: bool) -> Result<(), ObjectRefused> {
+        self.open(oid, pre_image, false)
+    }
+
+    /// As [`make_writable`](HeapMut::make_writable) with a pre-image, and notes whether the worker
+    /// does write it: until then the object [is untouched](HeapMut::is_untouched). Where the
+    /// detector is `vm` it counts as written at once.
+    ///
+    /// # Errors
+    /// As [`make_writable`](HeapMut::make_writable).
+    pub fn expect_write(&mut self, oid: Oid) -> Result<(), ObjectRefused> {
+        self.open(oid, true, true)
+    }
+
+    /// Whether the worker may write the object, as was [expected](HeapMut::expect_write), and has
+    /// not. While it computes it may be about to.
+    #[inline]
+    pub fn is_untouched(&self, oid: Oid) -> bool {
+        let handle = self.heap.write.load(oid).map(NonNull::as_ptr);
+        handle.is_some_and(touch::is_expected)
+    }
+
+    /// The objects that were expected to be written and have been since the last time, each with
+    /// the place in the program where that was, in the order of their first writes.
+    ///
+    /// # Errors
+    /// [`ObjectRefusal::Presence`] outside of an exclusive call.
+    pub fn take_noted(&mut self) -> Result<Vec<NotedWrite>, ObjectRefused> {
+        self.exclusive("taking notes of writes", Oid(0))?;
+        // SAFETY: it is an exclusive call, as was just tested, and the node lock is held.
+        Ok(unsafe { self.heap.extents.noted.take() })
+    }
+
+    fn open(&mut self, oid: Oid, pre_image: bool, expected: bool) -> Result<(), ObjectRefused> {
         const OPERATION: &str = "making writable";
         self.exclusive(OPERATION, oid)?;
         if self.heap.is_paged() {
@@ -558,8 +594,12 @@ impl<'g> HeapMut<'g> {
         }
         self.heap.chunks[at.chunk].set_writable(at.slot);
         let handle = self.heap.handle(View::Write, storage);
+        let handle = match expected && self.heap.views.is_none() {
+            true => touch::expected(handle),
+            false => handle,
+        };
         // SAFETY: the object is present, as was just found, so its storage holds a value; and it is
-        // an exclusive call.
+        // an exclusive call. What `expected` makes of an address leads there once it is noted.
         unsafe { self.heap.write.set(oid, handle) };
         Ok(())
     }

@@ -42,6 +42,10 @@
 //! - *Bytes of dirty objects.* The worker may write them while it computes, without the lock, so
 //!   then all others are refused. On entry of a call the worker takes the lock, which orders its
 //!   writes before their reads.
+//! - *Write handles of expected writes.* Such a handle leads nowhere until the worker exchanges it
+//!   for one that does, which it does while it computes, with its token borrowed mutably. It notes
+//!   the write beside. Nobody else looks at either but in an exclusive call: until then the object
+//!   counts as dirty.
 //! - *Bytes of absent objects.* No reference to them lives: handles are made null in exclusive
 //!   calls alone, when none does. So they may be written under the lock in any call.
 //! - `&T`s may go to scoped threads, which end before the borrow does, and so before any

@@ -5,23 +5,30 @@
 use dhole_model::Oid;
 use rustc_hash::FxHashMap;
 
-/// Buffers kept for the next pre-images.
-const SPARE: usize = 64;
+/// Buffers kept for the next pre-images: a program that writes many objects in each interval needs
+/// as many in the next one.
+const SPARE: usize = 1 << 17;
 
 /// The room that each of these may have.
 const SPARE_BYTES: usize = 64 << 10;
+
+/// The room that all of them may have together.
+const ALL_SPARE_BYTES: usize = 16 << 20;
 
 /// Objects' copies that are kept aside, packed, in recycled buffers.
 #[derive(Default)]
 pub(crate) struct PreImages {
     kept: FxHashMap<Oid, Vec<u8>>,
     spare: Vec<Vec<u8>>,
+    spare_bytes: usize,
 }
 
 impl PreImages {
     /// An empty buffer, an old one where there is one.
     pub(crate) fn buffer(&mut self) -> Vec<u8> {
-        self.spare.pop().unwrap_or_default()
+        let buffer = self.spare.pop().unwrap_or_default();
+        self.spare_bytes -= buffer.capacity();
+        buffer
     }
 
     pub(crate) fn keep(&mut self, oid: Oid, packed: Vec<u8>) {
@@ -48,8 +55,11 @@ impl PreImages {
     }
 
     pub(crate) fn recycle(&mut self, mut buffer: Vec<u8>) {
-        if self.spare.len() < SPARE && buffer.capacity() <= SPARE_BYTES {
+        let room = buffer.capacity();
+        let fits = room <= SPARE_BYTES && self.spare_bytes + room <= ALL_SPARE_BYTES;
+        if fits && self.spare.len() < SPARE {
             buffer.clear();
+            self.spare_bytes += room;
             self.spare.push(buffer);
         }
     }
@@ -70,5 +80,12 @@ mod tests {
         assert_eq!(images.buffer().capacity(), 1000);
         (0..2 * SPARE).for_each(|_| images.recycle(vec![0; 10]));
         assert_eq!(images.spare.len(), SPARE);
+        (0..2 * SPARE).for_each(|_| drop(images.buffer()));
+        let most = ALL_SPARE_BYTES / SPARE_BYTES;
+        (0..2 * most).for_each(|_| images.recycle(vec![0; SPARE_BYTES]));
+        assert_eq!(
+            (images.spare.len(), images.spare_bytes),
+            (most, ALL_SPARE_BYTES)
+        );
     }
 }

@@ -2,6 +2,7 @@
 
 use std::marker::PhantomData;
 use std::panic::Location;
+use std::ptr::NonNull;
 use std::sync::Arc;
 
 use dhole_model::Oid;
@@ -143,6 +144,24 @@ impl<'id> Token<'id> {
     pub(crate) unsafe fn writable(&mut self, oid: Oid) -> Option<Found> {
         // SAFETY: the caller's promise; and the token is borrowed mutably.
         unsafe { touch::to_write(self.write.load_unchecked(oid.0)) }
+    }
+
+    /// Notes that the object of an access is written, if it was
+    /// [expected](crate::HeapMut::expect_write) to be: then it is writable from now on.
+    #[inline]
+    pub fn note_write(&mut self, miss: &Miss) -> bool {
+        // A miss may name any id, unlike a reference.
+        let handle = self.write.load(miss.oid).map(NonNull::as_ptr);
+        let Some(handle) = handle.filter(|handle| touch::is_expected(*handle)) else {
+            return false;
+        };
+        // SAFETY: by the contract of `HandleTable::set` under which the handle was stored, the
+        // worker may write what it leads to once this is noted. This is the worker's own thread,
+        // for it borrows the token.
+        unsafe { self.write.set(miss.oid, touch::noted(handle)) };
+        // SAFETY: the token is borrowed mutably.
+        unsafe { self.extents.noted.push((miss.oid, miss.site)) };
+        true
     }
 
     /// Whether this node may read the object of an access now.

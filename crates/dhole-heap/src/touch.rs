@@ -5,6 +5,7 @@
 //! | positive | the address of the object, which may be touched: all there is under `check` |
 //! | null | it may not be touched, or the worker must look elsewhere: the slow path |
 //! | negative | the address, negated, of the object in one of the node's [views](crate::views) |
+//! | negative and even further from 0 | the address of an object that is [expected] to be written: the slow path notes the write, without a call |
 //!
 //! So the one test of a hit under `check` tells the detectors apart as well. Under `vm` an address
 //! is *touched* before it is followed: one instruction that reads, or writes back, the first byte,
@@ -53,6 +54,7 @@ pub(crate) unsafe fn to_write(handle: *mut u8) -> Option<Found> {
     match handle.addr().cast_signed() {
         1.. => Some(Found(handle)),
         0 => None,
+        _ if is_expected(handle) => None,
         // SAFETY: the caller's promise.
         _ => unsafe { touched(handle, true) },
     }
@@ -61,6 +63,28 @@ pub(crate) unsafe fn to_write(handle: *mut u8) -> Option<Found> {
 /// The handle that leads to `object` in a view.
 pub(crate) fn negated(object: *mut u8) -> *mut u8 {
     std::ptr::without_provenance_mut(object.expose_provenance().wrapping_neg())
+}
+
+/// The bit that tells the handle of an object that is expected to be written from its address: no
+/// address has it.
+const EXPECTED: usize = 1 << (usize::BITS - 1);
+
+/// The write handle of an object that its worker is expected to write, and may, once it has
+/// [noted](noted) that.
+pub(crate) fn expected(object: *mut u8) -> *mut u8 {
+    object.map_addr(|address| address | EXPECTED)
+}
+
+/// Whether it is such a handle. A negated address is close to 0, and so has both of the two highest
+/// bits.
+#[inline]
+pub(crate) fn is_expected(handle: *mut u8) -> bool {
+    handle.addr() >> (usize::BITS - 2) == 0b10
+}
+
+/// The handle once the write is noted.
+pub(crate) fn noted(handle: *mut u8) -> *mut u8 {
+    handle.map_addr(|address| address & !EXPECTED)
 }
 
 /// Touches what a negative handle leads to; `None` where that faulted.

@@ -293,8 +293,11 @@ pub struct Counters {
     pub zero_fills: u64,
     /// Faults that made read-only copies writable.
     pub write_faults: u64,
-    /// Copies made writable only because they lie on the page of one that was written.
+    /// Copies made writable with one that was written: because they lie on its page, or because the
+    /// node was expected to write them next.
     pub writable_beside: u64,
+    /// Copies of these that the node did not write before it synchronised.
+    pub unwritten: u64,
     /// Pre-images taken at a first write.
     pub pre_images: u64,
     /// Requests answered from a pre-image.
@@ -368,6 +371,7 @@ impl Counters {
             (&mut since.zero_fills, earlier.zero_fills),
             (&mut since.write_faults, earlier.write_faults),
             (&mut since.writable_beside, earlier.writable_beside),
+            (&mut since.unwritten, earlier.unwritten),
             (&mut since.pre_images, earlier.pre_images),
             (&mut since.pre_image_replies, earlier.pre_image_replies),
             (&mut since.deferred_requests, earlier.deferred_requests),
@@ -418,6 +422,7 @@ impl Counters {
             zero_fills,
             write_faults,
             writable_beside,
+            unwritten,
             pre_images,
             pre_image_replies,
             deferred_requests,
@@ -451,6 +456,7 @@ impl Counters {
         self.zero_fills += zero_fills;
         self.write_faults += write_faults;
         self.writable_beside += writable_beside;
+        self.unwritten += unwritten;
         self.pre_images += pre_images;
         self.pre_image_replies += pre_image_replies;
         self.deferred_requests += deferred_requests;

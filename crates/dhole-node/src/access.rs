@@ -44,6 +44,9 @@ impl<'id> Access<'id> for Worker<'id> {
         if self.is_paged() {
             return self.write_on_pages(miss);
         }
+        if self.token.note_write(miss) {
+            return Ok(());
+        }
         let unread = self.locate(miss)?;
         let (oid, site) = (miss.oid, miss.call_site());
         let called = self.exclusive(site, |link, call| {

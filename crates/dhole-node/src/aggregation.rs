@@ -1,7 +1,8 @@
 //! What else can be fetched, or written, with an object that the worker touches.
 
 use dhole_heap::HeapMut;
-use dhole_model::Oid;
+use dhole_model::{CallSite, Oid};
+use dhole_protocol::Races;
 
 use crate::node::State;
 use crate::optimisations::WriteDetection;
@@ -30,7 +31,11 @@ impl State {
 
     /// What the worker could have written and did not, in ascending order.
     pub fn unwritten(&self, heap: &mut HeapMut<'_>) -> Vec<Oid> {
+        let compares = self.protocol.compares();
         let is_unwritten = |oid: &Oid| {
+            if !compares {
+                return heap.is_untouched(*oid);
+            }
             let compared = heap.is_unwritten(*oid);
             compared
                 .unwrap_or_else(|error| panic!("what has a twin is compared in a call: {error}"))
@@ -38,5 +43,16 @@ impl State {
         let mut unwritten: Vec<Oid> = self.protocol.twins().filter(is_unwritten).collect();
         unwritten.sort_unstable();
         unwritten
+    }
+
+    /// Where the worker wrote what it was expected to write, if races are looked for.
+    pub fn written_at(&self, heap: &mut HeapMut<'_>) -> Vec<(Oid, CallSite)> {
+        let noted = heap.take_noted();
+        let noted = noted.unwrap_or_else(|error| panic!("who synchronises is in a call: {error}"));
+        if self.on_race == Races::Ignore {
+            return Vec::new();
+        }
+        let noted = noted.into_iter();
+        noted.map(|(oid, site)| (oid, site.into())).collect()
     }
 }

@@ -25,7 +25,8 @@ impl State {
     /// The worker writes an object for the first time in an interval, which leads to these
     /// commands. A twin is made of the page that the object lies on, or of the object alone.
     pub fn write_faulted(&mut self, oid: Oid, commands: &[Command], step: &mut Step<'_, '_>) {
-        let makes = |command: &&Command| matches!(command, Command::MakeWritable { .. });
+        use Command::{ExpectWrite, MakeWritable};
+        let makes = |command: &&Command| matches!(command, MakeWritable { .. } | ExpectWrite(_));
         let made = commands.iter().filter(makes).count() as u64;
         if made == 0 {
             return;

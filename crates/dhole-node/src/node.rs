@@ -79,7 +79,7 @@ pub(crate) struct State {
     pub(crate) values: Values,
     /// What the program should be told at the end of the run.
     pub warnings: Vec<String>,
-    on_race: Races,
+    pub(crate) on_race: Races,
     pub(crate) optimisations: Optimisations,
     /// The races that this node found and asked about, which are few.
     races: Vec<RaceReport>,
@@ -708,6 +708,11 @@ impl State {
                     counting.of_type(info.name).write_faults += 1;
                 }
                 let made = step.heap.make_writable(oid, pre_image);
+                must(made, "a writer is in a call with `&mut w`");
+            }
+            Command::ExpectWrite(oid) => {
+                counting.all.pre_images += 1;
+                let made = step.heap.expect_write(oid);
                 must(made, "a writer is in a call with `&mut w`");
             }
             Command::MakeClean(oid) => must(

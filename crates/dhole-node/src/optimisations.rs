@@ -12,6 +12,11 @@ pub struct Optimisations {
     pub notice_reduction: u32,
     /// How it is found what a node wrote.
     pub write_detection: WriteDetection,
+    /// Learn from what a program did what it will do next: with an object that a node writes again,
+    /// those become writable that it wrote with it, without a call for each. Only the calls and the
+    /// time depend on it. It has no effect where the detector is `vm`, or where write detection is
+    /// not by marks.
+    pub learn: bool,
 }
 
 /// How it is found what a node wrote of the lazy protocol's objects. Arrays, and objects under
@@ -47,6 +52,7 @@ impl Default for Optimisations {
             read_aggregation: true,
             notice_reduction: 16,
             write_detection: WriteDetection::Marks,
+            learn: true,
         }
     }
 }

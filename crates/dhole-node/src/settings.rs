@@ -69,6 +69,11 @@ impl Settings {
             protocol = protocol.paging(pages);
         }
         match self.optimisations.write_detection {
+            WriteDetection::Marks
+                if self.optimisations.learn && self.detector == Detector::Check =>
+            {
+                protocol.expecting_writes()
+            }
             WriteDetection::Marks => protocol,
             WriteDetection::Twins | WriteDetection::Objects => protocol.comparing(),
         }

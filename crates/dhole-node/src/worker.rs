@@ -275,8 +275,13 @@ impl<'id> Link<'id> {
         if synchronises {
             let (mut heap, state) = call.split();
             let unwritten = state.unwritten(&mut heap);
+            let written_at = state.written_at(&mut heap);
             let compared = std::mem::take(&mut state.twin_bytes);
+            state.counting.all.unwritten += unwritten.len() as u64;
             self.out.borrow_mut().work().compared_bytes += compared;
+            if !written_at.is_empty() {
+                self.step(call, Some(Event::WrittenAt(written_at)))?;
+            }
             if !unwritten.is_empty() {
                 self.step(call, Some(Event::Unwritten(unwritten)))?;
             }

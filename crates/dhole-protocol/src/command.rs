@@ -61,9 +61,12 @@ pub enum Event {
         /// Where in the program.
         site: CallSite,
     },
-    /// These of the objects that have [twins](crate::Protocol::twins), in ascending order, are as
-    /// their twins: the worker is about to synchronise.
+    /// These of the objects that have [twins](crate::Protocol::twins), in ascending order, were not
+    /// written, or are as their twins: the worker is about to synchronise.
     Unwritten(Vec<Oid>),
+    /// Where the worker has written objects that it was [expected](Command::ExpectWrite) to write.
+    /// Told before the worker synchronises, where races are looked for.
+    WrittenAt(Vec<(Oid, CallSite)>),
     /// The worker asks to write an object without bytes: there is nothing to announce.
     Touch {
         /// The object.
@@ -221,6 +224,7 @@ impl Event {
                 | Event::ReadMisses(_)
                 | Event::WriteFault { .. }
                 | Event::Unwritten(_)
+                | Event::WrittenAt(_)
                 | Event::Touch { .. }
                 | Event::Array(_)
                 | Event::Pages(_)
@@ -339,6 +343,10 @@ pub enum Command {
         /// Keep its bytes as they are now until [`MakeClean`](Command::MakeClean).
         pre_image: bool,
     },
+    /// Make a readable copy writable that its worker is expected to write in this interval. Keep
+    /// its bytes as they are now, and note whether the worker does write it: the engine tells of
+    /// it by [`Event::Unwritten`].
+    ExpectWrite(Oid),
     /// Make a writable copy read-only, and drop its pre-image.
     MakeClean(Oid),
     /// Something with an array.

@@ -10,6 +10,7 @@
 mod aggregation;
 pub(crate) mod arrays;
 mod exclusive;
+mod expected;
 mod heard;
 mod owned;
 mod quiescence;
@@ -46,6 +47,7 @@ use crate::{
 };
 use aggregation::{SpareLists, Want};
 use exclusive::Ahead;
+use expected::ExpectedWrites;
 
 pub use aggregation::MOST_BESIDE;
 pub use owned::MOST_ALONG;
@@ -72,6 +74,7 @@ pub(crate) struct Lazy {
     /// was.
     pub(crate) dirty: Vec<(Oid, SiteId)>,
     ahead: Ahead,
+    expected: ExpectedWrites,
     pub races: RaceFinder,
     log: IntervalLog,
     pub(crate) seen_by_all: VectorTime,
@@ -122,6 +125,7 @@ impl Lazy {
             gone: None,
             dirty: Vec::new(),
             ahead: Ahead::default(),
+            expected: ExpectedWrites::default(),
             races: RaceFinder::new(me, races),
             log: IntervalLog::new(nodes, limits),
             seen_by_all: VectorTime::zero(nodes),
@@ -241,6 +245,8 @@ impl Lazy {
         if !tells && object.is_only_at(self.me) {
             return self.write_exclusive(oid, out);
         }
+        // At the time of its last version, if that is this node's.
+        let written_before = object.is_held_by(self.me).then(|| object.newest());
         object.dirty = true;
         object.pre_image = object.served;
         self.dirty.push((oid, self.races.site(site)));
@@ -248,6 +254,9 @@ impl Lazy {
             oid,
             pre_image: object.pre_image,
         });
+        if let Some(since) = written_before {
+            self.expect_after(oid, since, out);
+        }
     }
 
     /// Ends the current interval: everything written in it gets the interval's version and a
@@ -269,6 +278,7 @@ impl Lazy {
             node: self.me,
         };
         self.dirty.sort_unstable();
+        self.expected.end_interval();
         self.races.wrote(self.lamport, &self.dirty);
         let may_keep = self.races.allows_exclusive() && !self.compares;
         let (mut written, mut freed, mut pushes) = (Vec::new(), Vec::new(), Vec::new());

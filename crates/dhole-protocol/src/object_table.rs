@@ -235,6 +235,27 @@ impl ObjectTable {
         }
     }
 
+    /// Calls `f` with the objects behind this one, up to so many of which states are kept without a
+    /// gap, until it returns `false`.
+    pub fn after(&mut self, oid: Oid, most: u64, mut f: impl FnMut(Oid, &mut ObjectState) -> bool) {
+        let (mut next, end) = (oid.0 + 1, oid.0.saturating_add(most));
+        while next <= end {
+            let number = next / CHUNK;
+            let page = self.pages.get_mut(&(number / PAGE));
+            let chunk = page.and_then(|page| page[(number % PAGE) as usize].as_mut());
+            let Some(chunk) = chunk else {
+                return;
+            };
+            let states = &mut chunk.states[(next % CHUNK) as usize..];
+            for state in states.iter_mut().take((end + 1 - next) as usize) {
+                if !f(Oid(next), state) {
+                    return;
+                }
+                next += 1;
+            }
+        }
+    }
+
     fn is_freed(&self, chunk: u64) -> bool {
         self.freed.covers(chunk..chunk + 1)
     }

@@ -118,6 +118,7 @@ impl Protocol {
             Event::Free { range, site } => self.lazy.free(range, site, out)?,
             Event::WriteFault { oid, site } => self.lazy.write_fault(oid, site, out),
             Event::Unwritten(oids) => self.lazy.unwritten(&oids, out),
+            Event::WrittenAt(noted) => self.lazy.written_at(noted),
             Event::Touch { oid } => self.lazy.touch(oid, out),
             Event::Array(event) => self.lazy.array(event, out)?,
             Event::Pages(event) => self.lazy.page_event(event, out)?,
@@ -322,6 +323,13 @@ impl Protocol {
         self
     }
 
+    /// The same protocol, which [expects](Command::ExpectWrite) writes: what of it is not written
+    /// must be told ([`Event::Unwritten`]) before the worker synchronises.
+    pub fn expecting_writes(mut self) -> Protocol {
+        self.lazy.expect_writes();
+        self
+    }
+
     /// The same protocol, of a run in which barriers begin with [rounds](Message::BarrierRound)
     /// where no node is expected to have news. So many of the first are expected to be so.
     pub fn disseminating(mut self, first: u32) -> Protocol {
@@ -340,7 +348,7 @@ impl Protocol {
         self.lazy.compares()
     }
 
-    /// The objects that have a twin to be compared with.
+    /// The objects that have a twin to be compared with, or that were expected to be written.
     pub fn twins(&self) -> impl Iterator<Item = Oid> {
         self.lazy.twins()
     }

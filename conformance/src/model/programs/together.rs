@@ -1,7 +1,7 @@
 //! Programs whose data travel together: objects fetched in one round, those of one page, those that
 //! one owns, and intervals sent as differences.
 
-use crate::model::Op::*;
+use crate::model::Op::{self, *};
 use crate::model::programs::locked;
 use crate::model::{Objects, Program};
 
@@ -142,6 +142,33 @@ pub fn written_one_after_the_other() -> Program {
         Read(1),
     ];
     Program::new("written one after the other", vec![zero, one]).objects(&[0, 0, 0])
+}
+
+/// Node 1 writes three objects that others have, and then again the first two: the third is
+/// expected to follow. Node 0 reads it meanwhile. At last node 1 writes all three.
+pub fn read_while_expected() -> Program {
+    expected(&[Read(2)], &[Write(0), Write(1), Write(2)])
+}
+
+/// As above, but node 0 writes the third object meanwhile, and node 1 does not write it again.
+pub fn written_while_expected() -> Program {
+    expected(&[Write(2)], &[Write(0)])
+}
+
+fn expected(meanwhile: &[Op], last: &[Op]) -> Program {
+    let all = &[Read(0), Read(1), Read(2)][..];
+    let barrier = &[Barrier][..];
+    let one = [
+        barrier,
+        &[Write(0), Write(1), Write(2), Barrier],
+        &[Write(0), Write(1), Barrier],
+        last,
+        barrier,
+        all,
+    ];
+    let zero = [all, barrier, barrier, meanwhile, barrier, barrier, all];
+    let nodes = vec![zero.concat(), one.concat()];
+    Program::new("expected to be written", nodes).objects(&[1, 1, 1])
 }
 
 /// A node writes an owner and the objects that it owns, while another reads them.

@@ -64,6 +64,8 @@ impl Variant {
             unless(Variant::NoWriteAggregation, "twins", "objects"),
             "--notice-reduction",
             unless(Variant::NoNoticeReduction, "16", "0"),
+            "--learn",
+            "off",
         ]
     }
 }

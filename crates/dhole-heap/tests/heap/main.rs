@@ -5,6 +5,7 @@ mod arrays;
 mod beside;
 mod borrow;
 mod diff;
+mod expected;
 mod faults;
 mod free;
 mod layout;

@@ -45,6 +45,14 @@ impl Lazy {
     /// written before.
     pub(super) fn write_exclusive(&mut self, oid: Oid, out: &mut Commands) {
         let me = self.me;
+        if self.expects_writes() {
+            let object = self.objects.get_mut(oid);
+            let since = object.newest();
+            object.exclusive = true;
+            let pre_image = false;
+            out.push(Command::MakeWritable { oid, pre_image });
+            return self.expect_after(oid, since, out);
+        }
         let follows = oid == self.ahead.next;
         let most = if follows { 2 * self.ahead.made } else { 1 };
         // Those of one chunk, whose states lie side by side.

@@ -46,15 +46,16 @@ impl Lazy {
         }
     }
 
-    /// The objects that have a twin to be compared with.
+    /// The objects that have a twin to be compared with, or that were expected to be written.
     pub fn twins(&self) -> impl Iterator<Item = Oid> {
         // Marks say what was written: then nothing is looked through.
         let written = self.compares.then_some(&self.dirty).into_iter().flatten();
         let twin = |oid: &Oid| self.objects.get(*oid).pre_image;
-        written.map(|(oid, _)| *oid).filter(twin)
+        let compared = written.map(|(oid, _)| *oid).filter(twin);
+        compared.chain(self.expected.objects())
     }
 
-    /// These objects, in ascending order, are as their twins: they were not written.
+    /// These objects, in ascending order, were not written, or are as their twins.
     pub fn unwritten(&mut self, unwritten: &[Oid], out: &mut Commands) {
         let Lazy { objects, dirty, .. } = self;
         dirty.retain(|(oid, _)| {

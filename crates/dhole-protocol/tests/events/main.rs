@@ -13,6 +13,7 @@ mod conditions;
 mod element_races;
 mod elements_at_home;
 mod exclusive;
+mod expected;
 mod finish;
 mod flush;
 mod freeing;

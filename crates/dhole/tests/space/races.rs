@@ -42,6 +42,32 @@ fn a_race_is_told_with_object_type_and_three_lines() {
 }
 
 #[test]
+fn a_race_for_what_was_expected_to_be_written_is_told_with_its_line() {
+    const LINE: u32 = line!() + 8;
+    let run = Config::nodes(2).run(|w| {
+        let numbers = w.once(|w| Ok(w.alloc_range(3, |_| 0_u64)))?;
+        if w.node().index() == 0 {
+            for number in numbers.slice(..2).iter() {
+                *number.get_mut(w) += 1;
+            }
+            // It is writable already.
+            *numbers.at(2).get_mut(w) += 1;
+        } else {
+            *numbers.at(2).get_mut(w) += 2;
+        }
+        w.barrier()?;
+        Ok(())
+    });
+    let run = run.unwrap();
+    assert_eq!(run.report.total().writable_beside, 1);
+    let [race] = &run.report.races[..] else {
+        panic!("{:?}", run.report.races)
+    };
+    let lines = race.writes.map(|write| write.site.map(|site| site.line));
+    assert_eq!(lines, [Some(LINE), Some(LINE + 2)]);
+}
+
+#[test]
 fn on_request_a_race_ends_the_run_on_all_nodes() {
     let config = Config::nodes(3).races(Races::Fail);
     for run in [
