@@ -4,7 +4,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use dhole_model::{Barriers, Coherence, Detector, NodeId, Placement};
+use dhole_model::{Barriers, Coherence, Detector, NodeId, Notify, Placement};
 use dhole_net::{Envelope, Outbox, Payload, Receiver, Stream, Tcp, Wake};
 use dhole_node::{
     Fiber, Machine, Multiprocess, Outcome, Processes, Races, Receivers, Result, RunError, Settings,
@@ -477,22 +477,20 @@ impl Machine for TamperedMachine {
         self.on.random(node)
     }
 
-    fn send(&self, receivers: &Receivers<'_>, node: NodeId, out: &mut Outbox<Message>) {
-        self.tampered(receivers, |receivers| self.on.send(receivers, node, out));
-    }
-
-    fn send_and_wait(&self, receivers: &Receivers<'_>, node: NodeId, out: &mut Outbox<Message>) {
+    fn send(
+        &self,
+        receivers: &Receivers<'_>,
+        node: NodeId,
+        out: &mut Outbox<Message>,
+        notify: Notify,
+    ) {
         self.tampered(receivers, |receivers| {
-            self.on.send_and_wait(receivers, node, out);
+            self.on.send(receivers, node, out, notify);
         });
     }
 
     fn wait(&self, node: NodeId, at_most: Duration) -> Woken {
         self.on.wait(node, at_most)
-    }
-
-    fn presses(&self, node: NodeId, of: NodeId, just_that: bool) {
-        self.on.presses(node, of, just_that);
     }
 
     fn look(&self, receivers: &Receivers<'_>, node: NodeId) -> bool {

@@ -180,9 +180,9 @@ impl Layer for Sound {
         &self.0
     }
 
-    fn park_coarse(&self, at_most: Duration) {
+    fn park_coarse(&self, at_most: Duration, looks: Duration) {
         if !LOOKS.load(Ordering::SeqCst) {
-            return Port::park_coarse(&*self.0, at_most.min(SHORT));
+            return Port::park_coarse(&*self.0, at_most.min(SHORT), looks);
         }
         SLEEPS.store(true, Ordering::SeqCst);
         let since = Instant::now();

@@ -18,7 +18,7 @@ impl Layer for Looked {
         &self.0
     }
 
-    fn peek_lazy(&self) -> bool {
+    fn peek(&self) -> bool {
         if self.0.me() == NodeId(0) {
             LOOKS.fetch_add(1, Ordering::Relaxed);
         }

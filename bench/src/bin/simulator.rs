@@ -4,7 +4,7 @@
 
 use std::time::{Duration, Instant};
 
-use dhole_model::NodeId;
+use dhole_model::{NodeId, Notify};
 use dhole_net::{Envelope, Outbox, Payload, Receiver, Wake};
 use dhole_node::Machine;
 use dhole_protocol::{Fetch, FetchReply, Message};
@@ -58,7 +58,7 @@ fn pings(nodes: usize, rounds: u32, enter: bool, computation: Computation) {
                 body,
                 payload: Payload::NONE,
             });
-            sim.send(&receivers, node, &mut out);
+            sim.send(&receivers, node, &mut out, Notify::Now);
             sim.wait(node, Duration::from_secs(1));
             if enter {
                 sim.leave(node);

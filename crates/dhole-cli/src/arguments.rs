@@ -107,7 +107,7 @@ pub struct Run {
     pub survive: bool,
 
     /// Microseconds for which a waiting node spins after a message, if there is a core for each
-    /// process [default: the program's, or 100]
+    /// process, and then yields [default: the program's, or 100]
     #[arg(
         long,
         value_name = "US",
@@ -115,17 +115,19 @@ pub struct Run {
     )]
     pub spin_us: Option<u64>,
 
-    /// The number of times that it then yields before it parks [default: the program's, or 100]
+    /// Microseconds for which the service thread stays away at most from a node that polls by
+    /// itself [default: the program's, or 800]
     #[arg(
         long,
-        value_name = "N",
-        value_parser = clap::value_parser!(u64).range(0..=1_000_000_000)
+        value_name = "US",
+        value_parser = clap::value_parser!(u64).range(1..=1_000_000)
     )]
-    pub yields: Option<u64>,
+    pub backoff_us: Option<u64>,
 
-    /// Milliseconds after which a parked node polls by itself [default: the program's, or 100]
+    /// Milliseconds after which a sleeping service thread polls for messages that do not wake it
+    /// [default: the program's, or 4]
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..=1_000))]
-    pub park_ms: Option<u64>,
+    pub sleep_ms: Option<u64>,
 
     #[allow(missing_docs, reason = "clap would take the words for the command's")]
     #[command(flatten)]
@@ -199,8 +201,8 @@ impl Run {
         let variables = [
             ("DHOLE_SURVIVE", survive),
             ("DHOLE_SPIN_US", self.spin_us),
-            ("DHOLE_YIELDS", self.yields),
-            ("DHOLE_PARK_MS", self.park_ms),
+            ("DHOLE_BACKOFF_US", self.backoff_us),
+            ("DHOLE_SLEEP_MS", self.sleep_ms),
         ];
         let said = |(name, value): (&str, Option<u64>)| Some((name.to_owned(), value?.to_string()));
         let defaults = self.defaults.variables();

@@ -87,14 +87,15 @@ fn each_process_is_told_how_to_wait() {
         "2",
         "--spin-us",
         "0",
-        "--yields",
+        "--backoff-us",
         "7",
-        "--park-ms",
+        "--sleep-ms",
         "8",
     ];
-    let output = script(&waits, "echo $DHOLE_SPIN_US $DHOLE_YIELDS $DHOLE_PARK_MS");
+    let echo = "echo $DHOLE_SPIN_US $DHOLE_BACKOFF_US $DHOLE_SLEEP_MS";
+    let output = script(&waits, echo);
     assert_eq!(lines(&output.stdout), ["0 7 8", "[1] 0 7 8"]);
-    let output = script(&["-n", "2", "--park-ms", "0"], "echo");
+    let output = script(&["-n", "2", "--sleep-ms", "0"], "echo");
     assert_eq!(code(&output), 2);
 }
 

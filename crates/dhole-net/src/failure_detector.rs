@@ -270,8 +270,8 @@ impl<P: Port> Layer for FailureDetector<P> {
         self.park_by(at_most, |at_most| self.inner.park(at_most));
     }
 
-    fn park_coarse(&self, at_most: Duration) {
-        self.park_by(at_most, |at_most| self.inner.park_coarse(at_most));
+    fn park_coarse(&self, at_most: Duration, looks: Duration) {
+        self.park_by(at_most, |at_most| self.inner.park_coarse(at_most, looks));
     }
 
     fn beat(&self) -> Duration {

@@ -23,7 +23,7 @@
 //! | `DHOLE_LAUNCHER_FD` | a socket over which `dhole run` hears how far the process is |
 //! | `DHOLE_INHERITED` | `NUMBER:DEVICE:INODE` of the descriptors above that this process may close; it uses duplicates of others |
 //! | `DHOLE_JOIN_MS` | the longest that joining may take; 30000 unless set |
-//! | `DHOLE_SPIN_US`, `DHOLE_YIELDS`, `DHOLE_PARK_MS` | how threads wait ([`Waiting`](crate::Waiting)) |
+//! | `DHOLE_SPIN_US`, `DHOLE_BACKOFF_US`, `DHOLE_SLEEP_MS` | how threads wait ([`Waiting`](crate::Waiting)) |
 //!
 //! A process that `mpirun` or `srun` started learns it from them instead, unless `DHOLE_NODE` is
 //! set, and MPI carries its messages: this takes the feature `mpi`. Of the variables

@@ -54,8 +54,8 @@ pub trait Layer: Send + Sync {
         self.poll(&mut |from, frame| take(from, Incoming::of(frame)))
     }
 
-    fn peek_lazy(&self) -> bool {
-        self.inner().peek_lazy()
+    fn peek(&self) -> bool {
+        self.inner().peek()
     }
 
     fn can_peek(&self) -> bool {
@@ -66,7 +66,7 @@ pub trait Layer: Send + Sync {
         self.inner().park(at_most);
     }
 
-    fn park_coarse(&self, at_most: Duration) {
+    fn park_coarse(&self, at_most: Duration, _looks: Duration) {
         self.park(at_most);
     }
 
@@ -156,8 +156,8 @@ impl<L: Layer> Port for L {
         Layer::poll_in_place(self, take)
     }
 
-    fn peek_lazy(&self) -> bool {
-        Layer::peek_lazy(self)
+    fn peek(&self) -> bool {
+        Layer::peek(self)
     }
 
     fn can_peek(&self) -> bool {
@@ -168,8 +168,8 @@ impl<L: Layer> Port for L {
         Layer::park(self, at_most);
     }
 
-    fn park_coarse(&self, at_most: Duration) {
-        Layer::park_coarse(self, at_most);
+    fn park_coarse(&self, at_most: Duration, looks: Duration) {
+        Layer::park_coarse(self, at_most, looks);
     }
 
     fn unpark(&self) {
@@ -228,8 +228,8 @@ impl<P: Port + ?Sized> Layer for Box<P> {
         (**self).can_peek()
     }
 
-    fn park_coarse(&self, at_most: Duration) {
-        (**self).park_coarse(at_most);
+    fn park_coarse(&self, at_most: Duration, looks: Duration) {
+        (**self).park_coarse(at_most, looks);
     }
 
     fn poll_in_place(&self, take: &mut dyn FnMut(NodeId, Incoming<'_>)) -> usize {

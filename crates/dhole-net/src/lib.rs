@@ -38,6 +38,7 @@ mod atomic;
 #[cfg(all(feature = "processes", not(loom)))]
 #[doc(hidden)]
 pub mod decoders;
+mod deferred;
 mod doorbell;
 mod envelope;
 #[cfg(not(loom))]
@@ -89,6 +90,7 @@ mod tls;
 mod udp;
 mod waiting;
 
+pub use deferred::Deferred;
 pub use envelope::{Envelope, Outbox, Payload, PayloadPool};
 #[cfg(not(loom))]
 pub use exit_notice::at_exit;

@@ -48,7 +48,7 @@ impl Mixed {
         }
     }
 
-    fn park_as(&self, park: Park, at_most: Duration) {
+    fn park_as(&self, park: Park, at_most: Duration, looks: Duration) {
         if self.doorbell.heard() {
             return;
         }
@@ -56,10 +56,9 @@ impl Mixed {
         let near = self.near.prepare_park(park, at_most, &mut wakers);
         let far = self.far.prepare_park(park, at_most, &mut wakers);
         if let (Some(near), Some(far)) = (near, far) {
-            let look = || self.near.peek_lazy();
+            let look = || self.near.peek();
             let at_most = near.min(far);
-            self.doorbell
-                .wait_looking(wakers, at_most, park.looks_every(), look);
+            self.doorbell.wait_looking(wakers, at_most, looks, look);
         }
         self.near.finish_park(park);
         self.far.finish_park(park);
@@ -108,16 +107,16 @@ impl Port for Mixed {
         self.near.poll_in_place(take) + self.far.poll_in_place(take)
     }
 
-    fn peek_lazy(&self) -> bool {
-        self.near.peek_lazy()
+    fn peek(&self) -> bool {
+        self.near.peek()
     }
 
     fn park(&self, at_most: Duration) {
-        self.park_as(Park::Fine, at_most);
+        self.park_as(Park::Fine, at_most, Duration::MAX);
     }
 
-    fn park_coarse(&self, at_most: Duration) {
-        self.park_as(Park::Coarse, at_most);
+    fn park_coarse(&self, at_most: Duration, looks: Duration) {
+        self.park_as(Park::Coarse, at_most, looks);
     }
 
     fn unpark(&self) {

@@ -28,19 +28,5 @@ pub(crate) enum Park {
     Coarse,
 }
 
-/// How often a thread that is parked coarsely looks for lazy frames: each look costs the time of a
-/// system call.
-const SOON: Duration = Duration::from_millis(4);
-
-impl Park {
-    /// How often a thread that is parked so looks for frames that do not wake it.
-    pub fn looks_every(self) -> Duration {
-        match self {
-            Park::Fine => Duration::MAX,
-            Park::Coarse => SOON,
-        }
-    }
-}
-
 /// Descriptors, and what of each is waited for.
 pub(crate) type Wakers<'a> = Vec<(BorrowedFd<'a>, PollFlags)>;

@@ -77,11 +77,11 @@ pub trait Port: Send + Sync {
 
     /// Whether a frame may have come that was [sent lazily](Port::send_lazy) and wakes no thread.
     /// Costs a few loads, so a thread may ask that does not wait.
-    fn peek_lazy(&self) -> bool {
+    fn peek(&self) -> bool {
         false
     }
 
-    /// Whether [`peek_lazy`](Port::peek_lazy) tells of every frame that comes, so that a waiting
+    /// Whether [`peek`](Port::peek) tells of every frame that comes, so that a waiting
     /// thread need not [`poll`](Port::poll) to learn that none has. From time to time it must, for
     /// what is not a frame.
     fn can_peek(&self) -> bool {
@@ -94,8 +94,9 @@ pub trait Port: Send + Sync {
     fn park(&self, at_most: Duration);
 
     /// As [`park`](Port::park), for a thread that waits for no frame: one that is
-    /// [sent lazily](Port::send_lazy) ends it a few milliseconds later.
-    fn park_coarse(&self, at_most: Duration) {
+    /// [sent lazily](Port::send_lazy) does not end it at once. The port polls for those every
+    /// `looks`, at the price of a system call.
+    fn park_coarse(&self, at_most: Duration, _looks: Duration) {
         self.park(at_most);
     }
 

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use dhole_model::NodeId;
+use dhole_model::{NodeId, Notify};
 use thiserror::Error;
 
 use crate::{Envelope, Outbox};
@@ -17,12 +17,16 @@ pub trait Receiver<M>: Sync {
     /// it was sent. `None` where the node cannot take the message so: then nothing has happened,
     /// and it is to be [delivered](Receiver::deliver). `at_once` may wait for no lock of a node,
     /// nor for a thread that has one.
+    #[expect(
+        clippy::type_complexity,
+        reason = "who, what and how, in the order of a send"
+    )]
     fn deliver_bytes(
         &self,
         _from: NodeId,
         _bytes: &[u8],
         _out: &mut Outbox<M>,
-        _at_once: &mut dyn FnMut(NodeId, [&[u8]; 2]) -> bool,
+        _at_once: &mut dyn FnMut(NodeId, [&[u8]; 2], Notify) -> bool,
     ) -> Option<Wake> {
         None
     }

@@ -352,12 +352,11 @@ impl Rpc {
     }
 }
 
-/// How long a thread has waited in vain: it spins, then yields, then parks.
+/// How long a thread has waited in vain: it spins, then yields as long, then parks.
 #[derive(Default)]
 struct Idle {
     looks: u32,
     since: Option<Instant>,
-    yields: u32,
 }
 
 impl Idle {
@@ -391,17 +390,16 @@ impl Idle {
     ) -> bool {
         let now = Instant::now();
         let since = *self.since.get_or_insert(now);
-        if rpc.spins && now - since < rpc.waiting.spin {
+        let (waited, spin) = (now - since, rpc.waiting.spin);
+        if rpc.spins && waited < spin {
             std::hint::spin_loop();
-        } else if self.yields < rpc.waiting.yields {
-            self.yields += 1;
+        } else if waited < 2 * spin {
             std::thread::yield_now();
         } else if now < until {
             rpc.parked.fetch_add(1, Ordering::SeqCst);
             // What another thread has taken since the last look is seen here, or ends the park.
             if !found() {
-                rpc.port
-                    .park(rpc.waiting.park.min(LONGEST_PARK).min(until - now));
+                rpc.port.park(LONGEST_PARK.min(until - now));
             }
             rpc.parked.fetch_sub(1, Ordering::SeqCst);
         }

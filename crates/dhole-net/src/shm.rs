@@ -278,15 +278,14 @@ impl Shm {
         }
     }
 
-    fn park_as(&self, park: Park, at_most: Duration) {
+    fn park_as(&self, park: Park, at_most: Duration, looks: Duration) {
         if self.doorbell.heard() {
             return;
         }
         let mut wakers = Vec::new();
         if let Some(at_most) = self.prepare_park(park, at_most, &mut wakers) {
-            let look = || self.peek_lazy();
-            self.doorbell
-                .wait_looking(wakers, at_most, park.looks_every(), look);
+            let look = || self.peek();
+            self.doorbell.wait_looking(wakers, at_most, looks, look);
         }
         self.finish_park(park);
     }
@@ -507,7 +506,7 @@ impl Port for Shm {
     }
 
     #[inline]
-    fn peek_lazy(&self) -> bool {
+    fn peek(&self) -> bool {
         self.living().any(|(_, link)| {
             let read_to = link.read_to.load(Ordering::Relaxed);
             !link.incoming().has_nothing_at(read_to)
@@ -519,11 +518,11 @@ impl Port for Shm {
     }
 
     fn park(&self, at_most: Duration) {
-        self.park_as(Park::Fine, at_most);
+        self.park_as(Park::Fine, at_most, Duration::MAX);
     }
 
-    fn park_coarse(&self, at_most: Duration) {
-        self.park_as(Park::Coarse, at_most);
+    fn park_coarse(&self, at_most: Duration, looks: Duration) {
+        self.park_as(Park::Coarse, at_most, looks);
     }
 
     fn unpark(&self) {

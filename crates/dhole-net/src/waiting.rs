@@ -1,28 +1,28 @@
 use std::time::Duration;
 
-/// How a thread waits for what another node does, in ever milder ways: it spins, then it yields,
-/// then it parks until something comes.
+/// How a node waits for what other nodes do, in three numbers.
 ///
-/// It spins only where all who might can: while fewer threads wait than there are cores, or where
-/// there is a core for each process of the machine. Processes that are more than the cores look for
-/// a moment before each yield, no longer than they would spin.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// A thread that waits *spins*, then *yields*, then *parks* until a frame arrives. It spins only
+/// where every thread that might can: where the machine has a core for each process, or for each
+/// node that is a thread.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Waiting {
-    /// How long it spins after something has come last; 100 us unless set.
+    /// How long a waiting thread spins after something has come last, and then how long it yields;
+    /// 100 us unless set. With zero it parks at once.
     pub spin: Duration,
-    /// How often it yields then; 100 times unless set.
-    pub yields: u32,
-    /// A thread that is parked looks whether its wait is over this often at the latest; 100 ms
-    /// unless set.
-    pub park: Duration,
+    /// The longest time for which the service thread stays away from the port of a worker that
+    /// polls often by itself; 800 us unless set.
+    pub backoff: Duration,
+    /// How often a sleeping service thread polls for frames that do not wake it; 4 ms unless set.
+    pub sleep: Duration,
 }
 
 impl Default for Waiting {
     fn default() -> Waiting {
         Waiting {
             spin: Duration::from_micros(100),
-            yields: 100,
-            park: Duration::from_millis(100),
+            backoff: Duration::from_micros(800),
+            sleep: Duration::from_millis(4),
         }
     }
 }

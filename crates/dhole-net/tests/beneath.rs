@@ -21,7 +21,7 @@ impl Layer for Notified {
         self.1.store(u64::from(to.0), Ordering::SeqCst);
     }
 
-    fn peek_lazy(&self) -> bool {
+    fn peek(&self) -> bool {
         true
     }
 }
@@ -38,5 +38,5 @@ fn what_is_asked_of_the_port_beneath_gets_there() {
     ));
     Port::notify(&watched, NodeId(1));
     assert_eq!(notified.load(Ordering::SeqCst), 1);
-    assert!(Port::peek_lazy(&watched));
+    assert!(Port::peek(&watched));
 }

@@ -8,7 +8,7 @@
 mod tests;
 
 use dhole_heap::HeapMut;
-use dhole_model::{MessageKind, NodeId, Oid};
+use dhole_model::{MessageKind, NodeId, Notify, Oid};
 use dhole_net::Wake;
 use dhole_protocol::fetch::{self, Parsed};
 use dhole_protocol::{
@@ -61,9 +61,9 @@ impl Direct<'_, '_, '_> {
     /// Sends the bytes of a message, where it [may go at once](Direct::sends_at_once); whether the
     /// port had room.
     #[inline]
-    fn send(&mut self, to: NodeId) -> bool {
+    fn send(&mut self, to: NodeId, notify: Notify) -> bool {
         let at_once = self.step.at_once.as_mut();
-        at_once.is_some_and(|at_once| at_once(to, [self.bytes, &[]]))
+        at_once.is_some_and(|at_once| at_once(to, [self.bytes, &[]], notify))
     }
 
     /// Gathers the objects of a reply behind it; whether it may be sent so: none of them owns
@@ -96,7 +96,7 @@ impl Effects for Direct<'_, '_, '_> {
         if self.sends_at_once() {
             self.bytes.clear();
             fetch.encode(self.bytes);
-            if self.send(to) {
+            if self.send(to, Notify::Now) {
                 // What is counted can be counted while it is on its way.
                 let bytes = Message::fetch_bytes(fetch.wanted.len());
                 self.counting.sent_of(MessageKind::Fetch, bytes);
@@ -110,7 +110,7 @@ impl Effects for Direct<'_, '_, '_> {
 
     #[inline]
     fn reply(&mut self, reply: Reply) {
-        if self.sends_at_once() && self.gather(&reply) && self.send(reply.to) {
+        if self.sends_at_once() && self.gather(&reply) && self.send(reply.to, Notify::Lazy) {
             let objects = reply.message.sent.len();
             let payload = self.bytes.len() - 1 - reply.message.wire_len();
             let bytes = Message::fetch_bytes(objects) + payload as u64;

@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dhole_heap::Cluster;
-use dhole_model::NodeId;
+use dhole_model::{NodeId, Notify};
 use dhole_net::{Outbox, PayloadPool, Receiver};
 use dhole_protocol::Message;
 
@@ -51,13 +51,16 @@ pub trait Machine: Sync {
     /// may have run, on this node
     /// too, before it returns; the caller holds no lock of any node. `receivers` are those given
     /// to [`start`](Machine::start).
-    fn send(&self, receivers: &Receivers<'_>, node: NodeId, out: &mut Outbox<Message>);
-
-    /// As [`send`](Machine::send), of a worker that [waits](Machine::wait_polling) next for what
-    /// comes of it.
-    fn send_and_wait(&self, receivers: &Receivers<'_>, node: NodeId, out: &mut Outbox<Message>) {
-        self.send(receivers, node, out);
-    }
+    ///
+    /// With [`Notify::Lazy`] the worker [waits](Machine::wait_polling) next for what comes of it:
+    /// then the machine may notify the receivers only when the worker has waited for a while.
+    fn send(
+        &self,
+        receivers: &Receivers<'_>,
+        node: NodeId,
+        out: &mut Outbox<Message>,
+        notify: Notify,
+    );
 
     /// Whether [work](Outbox::work) takes time here, so that it must be sent although nothing goes
     /// with it.
@@ -70,22 +73,13 @@ pub trait Machine: Sync {
         false
     }
 
-    /// Sends a message whose bytes are these, one behind the other, of a worker that waits next for
-    /// what comes of it, if that can be done at once; whether it was sent. The caller may hold the
-    /// node's lock.
-    fn send_bytes(&self, _node: NodeId, _to: NodeId, _parts: [&[u8]; 2]) -> bool {
-        false
-    }
-
-    /// As [`send_bytes`](Machine::send_bytes), of a message for which nobody who computes is to be
-    /// woken ([`Haste::AtLeisure`](dhole_protocol::Haste)).
-    fn send_bytes_at_leisure(&self, _node: NodeId, _to: NodeId, _bytes: &[u8]) -> bool {
-        false
-    }
-
-    /// As [`send_bytes_at_leisure`](Machine::send_bytes_at_leisure), one behind the other, of a
-    /// worker that goes on.
-    fn send_bytes_and_go_on(&self, _node: NodeId, _to: NodeId, _parts: [&[u8]; 2]) -> bool {
+    /// Sends a message whose bytes are these, one behind the other, if that can be done at once;
+    /// whether it was sent. The caller may hold the node's lock.
+    ///
+    /// A message that notifies its receiver ([`Notify::Now`]) is one for which the worker
+    /// [waits](Machine::wait_polling) next: the machine may notify the receiver only when the
+    /// worker has waited for a while.
+    fn send_bytes(&self, _node: NodeId, _to: NodeId, _parts: [&[u8]; 2], _notify: Notify) -> bool {
         false
     }
 
@@ -104,11 +98,6 @@ pub trait Machine: Sync {
     fn wait_polling(&self, _receivers: &Receivers<'_>, node: NodeId, at_most: Duration) -> Woken {
         self.wait(node, at_most)
     }
-
-    /// The worker of `node`, which waits next, has [sent](Machine::send) something to `of` before
-    /// in no haste: it waits for just what comes of that, or for something else for which that may
-    /// be needed. The caller holds no lock.
-    fn presses(&self, _node: NodeId, _of: NodeId, _just_that: bool) {}
 
     /// Takes what has come to `node` and is to be seen by who looks: the worker is about to read
     /// what operations of others write, or has started one, or is between two steps of what it

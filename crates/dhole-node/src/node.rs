@@ -6,12 +6,12 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use dhole_heap::{Cluster, Monitor, Presence};
-use dhole_model::{CallSite, Counters, LineCosts, MessageKind, NodeId, Oid};
+use dhole_model::{CallSite, Counters, LineCosts, MessageKind, NodeId, Notify, Oid};
 use dhole_net::{Envelope, Outbox, Payload, PayloadPool, Receiver, Wake};
 use dhole_protocol::objects::codec;
 use dhole_protocol::{
-    AbortReason, ArrayEvent, BarrierId, Command, Commands, Event, Haste, Message, PageEvent,
-    Protocol, ProtocolError, Races, Reply, Sent, barrier_round, fetch, group,
+    AbortReason, ArrayEvent, BarrierId, Command, Commands, Event, Message, PageEvent, Protocol,
+    ProtocolError, Races, Reply, Sent, barrier_round, fetch, group,
 };
 
 use crate::collective_values::Values;
@@ -211,7 +211,7 @@ impl Receiver<Message> for Node {
         from: NodeId,
         bytes: &[u8],
         out: &mut Outbox<Message>,
-        at_once: &mut dyn FnMut(NodeId, [&[u8]; 2]) -> bool,
+        at_once: &mut dyn FnMut(NodeId, [&[u8]; 2], Notify) -> bool,
     ) -> Option<Wake> {
         let mut guard = self.monitor.lock();
         let (mut heap, state) = guard.split();
@@ -269,7 +269,9 @@ impl State {
             _ => {}
         }
         let nobody_waits = cfg!(debug_assertions)
-            && message.haste(self.id) == Haste::AtLeisure
+            && message.notify(self.id) == Notify::Lazy
+            // Where an operation is overtaken, its receiver asks for what is missing.
+            && message.kind() != MessageKind::Ordered
             && step.heap.presence() == Presence::Computing
             && self.turns.are_the_programs()
             && !self.membership.is_on();
@@ -373,7 +375,7 @@ impl State {
         let at_once = step.at_once.as_deref_mut()?;
         // Whoever is told something waits for it; and for what goes before.
         let answer = &mut |to, parts: [&[u8]; 2]| {
-            if !out.is_empty() || !at_once(to, parts) {
+            if !out.is_empty() || !at_once(to, parts, Notify::Lazy) {
                 let body = Message::decode(&parts.concat()).expect("a node has made them");
                 let (from, payload) = (me, Payload::NONE);
                 out.push(Envelope {

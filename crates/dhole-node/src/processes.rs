@@ -12,15 +12,13 @@
 //! | `receive` | what comes: messages, losses, what begins and ends runs |
 //! | `agree` | beginning and ending a run together |
 //! | `dump` | what is written when somebody wonders why nothing happens |
-//! | `pace` | how a worker waits, and when the service thread serves |
-//! | `naps` | how long the service thread keeps away from a worker that may serve itself |
+//! | `progress` | how the worker waits, when the service thread serves, and who is notified |
 
 mod agree;
 mod dump;
 mod frame;
-mod naps;
 mod oversize;
-mod pace;
+mod progress;
 mod receive;
 mod transmit;
 
@@ -30,7 +28,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use dhole_heap::Cluster;
-use dhole_model::NodeId;
+use dhole_model::{NodeId, Notify};
 use dhole_net::{Outbox, PayloadPool, Port, Waiting};
 use dhole_protocol::Message;
 
@@ -42,7 +40,7 @@ use crate::random::Random;
 
 use self::agree::Table;
 use self::dump::Dump;
-use self::pace::Pace;
+use self::progress::Progress;
 use self::receive::Inbox;
 use self::transmit::SendChannel;
 
@@ -69,7 +67,7 @@ pub struct Processes {
     table: Mutex<Table>,
     /// What is used during a run.
     here: RwLock<Option<Here>>,
-    pace: Pace,
+    progress: Progress,
     dump: Dump,
     turn: Turn,
     maker: Maker,
@@ -148,7 +146,7 @@ impl Processes {
             inbox: Inbox::new(nodes),
             table: Mutex::new(Table::new(nodes)),
             here: RwLock::new(None),
-            pace: Pace::new(nodes, &*port),
+            progress: Progress::new(nodes, &*port),
             dump: Dump::default(),
             turn: Turn::new(),
             maker: Maker::new(),
@@ -160,13 +158,13 @@ impl Processes {
     /// As many of the cluster's processes as share the cores of this machine with this one, itself
     /// among them: all, unless it is said here. A worker spins only while all of them could.
     pub fn neighbours(mut self, processes: usize) -> Processes {
-        self.pace = Pace::new(processes, &*self.port);
+        self.progress = Progress::new(processes, &*self.port);
         self
     }
 
     /// How the worker waits from here on.
     pub fn waits(&self, how: Waiting) {
-        self.pace.waits(how);
+        self.progress.waits(how);
     }
 
     /// The same with other limits.
@@ -232,7 +230,7 @@ struct Over<'a>(&'a Processes);
 impl Drop for Over<'_> {
     fn drop(&mut self) {
         self.0.maker.close();
-        self.0.pace.end(&*self.0.port);
+        self.0.progress.end(&*self.0.port);
         self.0.dump.end();
     }
 }
@@ -270,15 +268,16 @@ impl Machine for Processes {
         self.random.next()
     }
 
-    fn send(&self, receivers: &Receivers<'_>, _node: NodeId, out: &mut Outbox<Message>) {
-        self.post_all(receivers, out);
-    }
-
-    fn send_and_wait(&self, receivers: &Receivers<'_>, _node: NodeId, out: &mut Outbox<Message>) {
-        self.pace.set_awaiting(true);
-        match out.len() {
-            1 if self.pace.may_be_patient() => self.post_patiently(receivers, out),
-            _ => self.post_all(receivers, out),
+    fn send(
+        &self,
+        receivers: &Receivers<'_>,
+        _node: NodeId,
+        out: &mut Outbox<Message>,
+        notify: Notify,
+    ) {
+        match notify {
+            Notify::Now => self.post_all(receivers, out),
+            Notify::Lazy => self.post_and_wait(receivers, out),
         }
     }
 
@@ -286,39 +285,16 @@ impl Machine for Processes {
         true
     }
 
-    fn send_bytes(&self, _node: NodeId, to: NodeId, parts: [&[u8]; 2]) -> bool {
-        self.pace.set_awaiting(true);
-        let patient = self.pace.may_be_patient();
-        // Before: the reply may be heard at once.
-        if patient {
-            self.owes(to, true);
-        }
-        let sent = self.post_bytes(to, parts, patient);
-        if patient && !sent {
-            self.pace.owes_nothing();
+    fn send_bytes(&self, _node: NodeId, to: NodeId, parts: [&[u8]; 2], notify: Notify) -> bool {
+        let sent = self.post_bytes(to, parts, Notify::Lazy);
+        if sent && notify == Notify::Now {
+            self.progress.asks(to);
         }
         sent
     }
 
-    fn send_bytes_at_leisure(&self, _node: NodeId, to: NodeId, bytes: &[u8]) -> bool {
-        self.pace.set_awaiting(true);
-        self.post_bytes(to, [bytes, &[]], true)
-    }
-
-    fn send_bytes_and_go_on(&self, _node: NodeId, to: NodeId, parts: [&[u8]; 2]) -> bool {
-        self.post_bytes(to, parts, true)
-    }
-
     fn multicasts(&self) -> bool {
         self.port.multicasts()
-    }
-
-    fn presses(&self, _node: NodeId, of: NodeId, just_that: bool) {
-        self.pace.set_awaiting(true);
-        match self.pace.may_be_patient() {
-            true => self.owes(of, just_that),
-            false => self.port.notify(of),
-        }
     }
 
     /// Nobody can wait here who does not take what comes.
@@ -327,7 +303,7 @@ impl Machine for Processes {
     }
 
     fn wait_polling(&self, receivers: &Receivers<'_>, _node: NodeId, at_most: Duration) -> Woken {
-        match self.serve_until(receivers, Some(at_most), &|| self.pace.take_wake()) {
+        match self.serve_until(receivers, Some(at_most), &|| self.progress.take_wake()) {
             true => Woken::ByWake,
             false => Woken::ByTime,
         }
@@ -335,7 +311,7 @@ impl Machine for Processes {
 
     #[inline]
     fn look(&self, receivers: &Receivers<'_>, _node: NodeId) -> bool {
-        let has_come = self.port.peek_lazy();
+        let has_come = self.port.peek();
         if has_come {
             self.take_what_came(receivers);
         }
@@ -343,7 +319,7 @@ impl Machine for Processes {
     }
 
     fn waited(&self, _node: NodeId) -> u64 {
-        self.pace.waited()
+        self.progress.waited()
     }
 
     fn counts_moments(&self) -> bool {
@@ -355,11 +331,11 @@ impl Machine for Processes {
     }
 
     fn enter(&self, _node: NodeId) {
-        self.pace.enter();
+        self.progress.enter();
     }
 
     fn leave(&self, _node: NodeId) {
-        self.pace.leave();
+        self.progress.leave();
     }
 
     fn work(&self, _node: NodeId, _units: u64) {}
@@ -371,7 +347,7 @@ impl Machine for Processes {
     ) -> Result<(), StartError> {
         let now = self.since_made().as_nanos() as u64;
         self.began_ns.store(now, Ordering::Relaxed);
-        self.pace.begin();
+        self.progress.begin();
         self.dump.begin();
         self.take_early(receivers);
         let wanted = self.maker.open();
@@ -387,7 +363,7 @@ impl Machine for Processes {
             let serving = service.spawn_scoped(scope, || self.serve(receivers));
             // Without one, the node serves when its worker comes into the runtime, and no sooner.
             if let Ok(thread) = serving {
-                self.pace.serves(thread.thread().clone());
+                self.progress.serves(thread.thread().clone());
             }
             let dump = std::thread::Builder::new().name("dhole-dump".into());
             // Without one, nothing is written when it is asked for.
@@ -404,12 +380,12 @@ impl Machine for Processes {
     }
 
     fn begin(&self, node: NodeId, fiber: Fiber) -> Result<(), StartError> {
-        self.pace.has_several(&*self.port);
+        self.progress.has_several(&*self.port);
         self.maker.want(node, fiber, (self.name(), self.nodes))
     }
 
     fn hand_over(&self, _node: NodeId, me: Fiber, to: Fiber) {
-        self.notify_owed();
+        self.notify_deferred();
         self.turn.give(to);
         self.turn.wait(me);
     }
@@ -441,14 +417,14 @@ impl Multiprocess for Processes {
                     .into(),
             });
         }
-        self.pace.wake_up(&*self.port);
+        self.progress.wake_up(&*self.port);
         let begun = self.begin_together(brings, judge);
         if let Err(StartError::Lost { lost, .. }) = &begun {
             self.port.missed(lost.node, &lost.how);
         }
         self.give_up_cut_off();
         if begun.is_err() {
-            self.pace.idle();
+            self.progress.idle();
             self.on.store(false, Ordering::SeqCst);
         }
         begun
@@ -496,7 +472,7 @@ impl Multiprocess for Processes {
         drop(here);
         self.tells_of(None);
         self.inbox.clear();
-        self.pace.idle();
+        self.progress.idle();
         self.on.store(false, Ordering::SeqCst);
     }
 }

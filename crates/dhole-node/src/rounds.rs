@@ -2,7 +2,7 @@
 //! has news, and the worker looks for the others' at once.
 
 use dhole_heap::MonitorCall;
-use dhole_model::{CallSite, NodeId};
+use dhole_model::{CallSite, NodeId, Notify};
 use dhole_net::{Payload, Wake};
 use dhole_protocol::{BarrierRound, Message, barrier_round};
 use smallvec::SmallVec;
@@ -90,7 +90,8 @@ impl Link<'_> {
             let bytes = &mut state.object;
             bytes.clear();
             barrier_round::encode(&round, delivered, bytes);
-            self.machine.send_bytes_at_leisure(self.node.id, to, bytes)
+            let (me, bytes) = (self.node.id, [&bytes[..], &[]]);
+            self.machine.send_bytes(me, to, bytes, Notify::Lazy)
         };
         // What is counted can be counted while that is on its way.
         let message = Message::BarrierRound(round).after(delivered);

@@ -1,7 +1,7 @@
 //! What one step of a node works with beside the node's state, and what it may ask of the heap.
 
 use dhole_heap::{HeapMut, Presence};
-use dhole_model::{NodeId, Oid};
+use dhole_model::{NodeId, Notify, Oid};
 use dhole_net::{Outbox, Payload, PayloadPool};
 use dhole_protocol::{Message, ProtocolError, Sent, WorkerIs};
 
@@ -19,7 +19,7 @@ pub(crate) struct Step<'a, 'g> {
 }
 
 /// Sends a message whose bytes are these, one behind the other, if that can be done at once.
-pub(crate) type AtOnce<'a> = &'a mut dyn FnMut(NodeId, [&[u8]; 2]) -> bool;
+pub(crate) type AtOnce<'a> = &'a mut dyn FnMut(NodeId, [&[u8]; 2], Notify) -> bool;
 
 /// What the protocol has to know of where the worker is.
 pub(crate) fn worker_is(presence: Presence) -> WorkerIs {

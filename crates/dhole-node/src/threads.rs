@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
-use dhole_model::NodeId;
+use dhole_model::{NodeId, Notify};
 use dhole_net::{InProcess, Outbox, Waiting};
 use dhole_protocol::Message;
 
@@ -136,7 +136,8 @@ impl Threads {
                 std::hint::spin_loop();
             }
         }
-        for _ in 0..self.ways.yields {
+        let spun = self.elapsed();
+        while self.elapsed() - spun < self.ways.spin {
             if seat.take_wake() {
                 return Woken::ByWake;
             }
@@ -153,7 +154,7 @@ impl Threads {
                 seat.parked.store(false, Ordering::SeqCst);
                 return Woken::ByTime;
             }
-            std::thread::park_timeout(left.min(self.ways.park));
+            std::thread::park_timeout(left);
             seat.parked.store(false, Ordering::SeqCst);
         }
     }
@@ -172,7 +173,13 @@ impl Machine for Threads {
         self.seats[node.index()].random.next()
     }
 
-    fn send(&self, receivers: &Receivers<'_>, _node: NodeId, out: &mut Outbox<Message>) {
+    fn send(
+        &self,
+        receivers: &Receivers<'_>,
+        _node: NodeId,
+        out: &mut Outbox<Message>,
+        _notify: Notify,
+    ) {
         InProcess::new(receivers)
             .post(out, &|node| self.wake(node))
             .expect("the protocols address only nodes of the cluster");

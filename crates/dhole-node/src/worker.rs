@@ -2,7 +2,7 @@ use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
 use dhole_heap::{MonitorCall, OnThread, Token};
-use dhole_model::{CallSite, Coherence, Counters, NodeId};
+use dhole_model::{CallSite, Coherence, Counters, NodeId, Notify};
 use dhole_net::Outbox;
 use dhole_protocol::{AbortReason, Event, Message, ProtocolError, Unread};
 
@@ -206,9 +206,6 @@ impl From<ProtocolError> for Box<Failure> {
     }
 }
 
-/// How a machine sends what an outbox holds.
-type Send<'id> = fn(&(dyn Machine + 'id), &Receivers<'_>, NodeId, &mut Outbox<Message>);
-
 impl<'id> Link<'id> {
     /// A call of the program's is over. Where it failed, others may have been answered before, and
     /// wait for that.
@@ -334,16 +331,7 @@ impl<'id> Link<'id> {
             }
             None => {
                 let waiting = self.notes_wait(call, awaited);
-                // What was started before woke nobody, and may be what is waited for; what goes
-                // only now is waited for as it goes.
-                let goes_to = |of| self.out.borrow().since(0).any(|next| next.to == of);
-                if let Some((of, just_that)) = call.split().1.here.numbered_by()
-                    && !(just_that && goes_to(of))
-                {
-                    call.unlock();
-                    self.machine.presses(self.node.id, of, just_that);
-                }
-                self.send_by(call, Machine::send_and_wait);
+                self.send_by(call, Notify::Lazy);
                 self.wait(call, &waiting).map(|()| true)
             }
         }
@@ -396,7 +384,9 @@ impl<'id> Link<'id> {
     ) -> R {
         let (mut heap, state) = call.split();
         let out = &mut *self.out.borrow_mut();
-        let at_once = &mut |to, parts: [&[u8]; 2]| self.machine.send_bytes(self.node.id, to, parts);
+        let me = self.node.id;
+        let at_once =
+            &mut |to, parts: [&[u8]; 2], notify| self.machine.send_bytes(me, to, parts, notify);
         let mut step = Step {
             from: self.node.id,
             heap: &mut heap,
@@ -416,16 +406,16 @@ impl<'id> Link<'id> {
 
     /// Sends what the steps before wanted sent, without the lock.
     pub(crate) fn send(&self, call: &mut MonitorCall<'_, State>) {
-        self.send_by(call, Machine::send);
+        self.send_by(call, Notify::Now);
     }
 
-    fn send_by(&self, call: &mut MonitorCall<'_, State>, send: Send<'id>) {
+    fn send_by(&self, call: &mut MonitorCall<'_, State>, notify: Notify) {
         let charges = self.machine.charges_work();
         let to_do = |out: &Outbox<Message>| !out.is_empty() || (charges && out.has_work());
         if to_do(&self.out.borrow()) {
             call.unlock();
             let out = &mut self.out.borrow_mut();
-            send(self.machine, self.receivers, self.node.id, out);
+            self.machine.send(self.receivers, self.node.id, out, notify);
         }
     }
 
@@ -500,7 +490,8 @@ impl<'id> Link<'id> {
         let out = &mut *self.out.borrow_mut();
         while out.pop().is_some() {}
         self.node.monitor.lock().split().1.abort(reason, out);
-        self.machine.send(self.receivers, self.node.id, out);
+        let (me, notify) = (self.node.id, Notify::Now);
+        self.machine.send(self.receivers, me, out, notify);
         self.machine.leave(self.node.id);
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use dhole_model::{
-    CallSite, Elements, IntervalIndex, MessageKind, NodeId, Oid, PageId, VectorTime,
+    CallSite, Elements, IntervalIndex, MessageKind, NodeId, Notify, Oid, PageId, VectorTime,
 };
 use smallvec::SmallVec;
 
@@ -12,7 +12,6 @@ use crate::barrier::BarrierRound;
 use crate::collection::Gossip;
 use crate::collective::CollectiveMessage;
 use crate::handed_out::HandedOut;
-use crate::haste::Haste;
 use crate::interval::{ELEMENTS, News, Untold, vector_bytes};
 use crate::objects::ObjectsMessage;
 use crate::page_command::{Applied, SentDiff, WantedDiffs};
@@ -72,8 +71,12 @@ pub enum AbortReason {
 #[message(
     /// What the message is counted as.
     pub fn kind() -> MessageKind,
-    /// How soon node `to` has to take it.
-    pub fn haste(to: NodeId) -> Haste = Haste::AtOnce,
+    /// Whether it notifies node `to`, whose worker computes. Of a lazy message nothing comes that
+    /// another node could wait for, before the receiver waits or polls.
+    pub fn notify(to: NodeId) -> Notify = Notify::Now,
+    /// Whether it asks a number for an operation, which its sender may only have started: it goes
+    /// lazily, and its sender notifies the receiver before it waits.
+    pub fn is_started() -> bool = false,
     /// Whether a wait for a lock, at a barrier, at a gate or on a condition may end because of the
     /// message.
     pub(crate) fn may_end_a_wait() -> bool = false,
@@ -99,7 +102,7 @@ pub enum Message {
     /// Answers a [`Fetch`](Message::Fetch); the bytes are the payload.
     #[wire(tag = FETCH_REPLY)]
     #[message(
-        kind = MessageKind::FetchReply, haste = Haste::AtLeisure,
+        kind = MessageKind::FetchReply, notify = Notify::Lazy,
         ends_a_wait,
         check = check::fetch_reply(it, nodes),
     )]
@@ -108,7 +111,7 @@ pub enum Message {
     /// before this round.
     #[wire(tag = BARRIER_ROUND)]
     #[message(
-        kind = MessageKind::BarrierRound, haste = Haste::AtLeisure,
+        kind = MessageKind::BarrierRound, notify = Notify::Lazy,
         may_end_a_wait, ends_a_wait, passes_order_on,
         check = check::round(it, nodes),
     )]
@@ -117,7 +120,7 @@ pub enum Message {
     /// None nests in another.
     #[wire(tag = GOSSIPED)]
     #[message(
-        kind = carrier.kind(), haste = carrier.haste(to), news = carrier.news(),
+        kind = carrier.kind(), notify = carrier.notify(to), news = carrier.news(),
         may_end_a_wait = carrier.may_end_a_wait(), passes_order_on = carrier.passes_order_on(),
         check = check::gossiped(gossip, carrier, nodes),
     )]
@@ -132,7 +135,7 @@ pub enum Message {
     /// been delivered there; counted as what it carries.
     #[wire(tag = AFTER)]
     #[message(
-        kind = carrier.kind(), haste = carrier.haste(to), news = carrier.news(),
+        kind = carrier.kind(), notify = carrier.notify(to), news = carrier.news(),
         may_end_a_wait = carrier.may_end_a_wait(),
         check = check::after(*delivered, carrier, nodes),
     )]
@@ -145,7 +148,7 @@ pub enum Message {
     },
     /// New versions of objects, for a node that read them before; the bytes are the payload.
     #[message(
-        kind = MessageKind::Update, haste = Haste::AtLeisure,
+        kind = MessageKind::Update, notify = Notify::Lazy,
         check = check::versions(pushed.iter().map(|it| it.sent.version), nodes),
     )]
     Update {
@@ -153,7 +156,7 @@ pub enum Message {
         pushed: SmallVec<[Pushed; 1]>,
     },
     /// The sender does not read what is pushed to it.
-    #[message(kind = MessageKind::DropOut, haste = Haste::AtLeisure)]
+    #[message(kind = MessageKind::DropOut, notify = Notify::Lazy)]
     DropOut {
         /// The objects.
         objects: SmallVec<[Oid; 1]>,
@@ -169,7 +172,7 @@ pub enum Message {
         at: Option<Arc<FlushedAt>>,
     },
     /// What was flushed is part of the objects at their home.
-    #[message(kind = MessageKind::FlushAck, haste = Haste::AtLeisure)]
+    #[message(kind = MessageKind::FlushAck, notify = Notify::Lazy)]
     FlushAck {
         /// The number of the flush.
         number: u32,
@@ -213,7 +216,7 @@ pub enum Message {
     },
     /// Answers [`FetchElements`](Message::FetchElements); the bytes are the payload.
     #[message(
-        kind = MessageKind::FetchReply, haste = Haste::AtLeisure,
+        kind = MessageKind::FetchReply, notify = Notify::Lazy,
         ends_a_wait,
         check = check::versions(sent.iter().map(|it| it.version), nodes),
     )]
@@ -227,7 +230,7 @@ pub enum Message {
     },
     /// New versions of elements, for a node that read them before; the bytes are the payload.
     #[message(
-        kind = MessageKind::Update, haste = Haste::AtLeisure,
+        kind = MessageKind::Update, notify = Notify::Lazy,
         check = check::pushed_elements(pushed, nodes),
     )]
     UpdateElements {
@@ -236,7 +239,7 @@ pub enum Message {
     },
     /// The sender does not read what is pushed to it of arrays.
     #[message(
-        kind = MessageKind::DropOut, haste = Haste::AtLeisure,
+        kind = MessageKind::DropOut, notify = Notify::Lazy,
         check = check::all_elements(elements),
     )]
     DropOutElements {
@@ -254,13 +257,13 @@ pub enum Message {
         at: Option<Arc<FlushedAt>>,
     },
     /// The elements that were flushed are in their place at home.
-    #[message(kind = MessageKind::FlushAck, haste = Haste::AtLeisure)]
+    #[message(kind = MessageKind::FlushAck, notify = Notify::Lazy)]
     ElementsFlushed {
         /// The number of the flush.
         number: u32,
     },
     /// Answers [`FetchElements`](Message::FetchElements): an array was freed, and nothing is sent.
-    #[message(kind = MessageKind::Gone, haste = Haste::AtLeisure, ends_a_wait)]
+    #[message(kind = MessageKind::Gone, notify = Notify::Lazy, ends_a_wait)]
     ElementsGone {
         /// The asker's round.
         round: u32,
@@ -269,7 +272,7 @@ pub enum Message {
     },
     /// Answers a [`Fetch`](Message::Fetch): one of the objects was freed, and none is sent.
     #[message(
-        kind = MessageKind::Gone, haste = Haste::AtLeisure,
+        kind = MessageKind::Gone, notify = Notify::Lazy,
         ends_a_wait,
         check = check::freed_by(by, nodes),
     )]
@@ -291,7 +294,7 @@ pub enum Message {
     },
     /// Answers a [`PageRequest`](Message::PageRequest); the bytes are the payload.
     #[message(
-        kind = MessageKind::PageReply, haste = Haste::AtLeisure,
+        kind = MessageKind::PageReply, notify = Notify::Lazy,
         ends_a_wait,
         check = check::applied(applied, nodes),
     )]
@@ -315,7 +318,7 @@ pub enum Message {
     },
     /// Answers a [`DiffRequest`](Message::DiffRequest); the diffs are the payload.
     #[message(
-        kind = MessageKind::DiffReply, haste = Haste::AtLeisure,
+        kind = MessageKind::DiffReply, notify = Notify::Lazy,
         ends_a_wait,
         check = check::diffs(diffs),
     )]
@@ -357,7 +360,7 @@ pub enum Message {
     },
     /// The lock.
     #[message(
-        kind = MessageKind::LockGrant, haste = Haste::AtLeisure,
+        kind = MessageKind::LockGrant, notify = Notify::Lazy,
         may_end_a_wait, ends_a_wait, may_carry_gossip, passes_order_on,
         news = Some(news),
         check = check::granted(news, waiting, nodes),
@@ -410,7 +413,7 @@ pub enum Message {
     },
     /// Lets a node pass, when as many have come as each says.
     #[message(
-        kind = MessageKind::GateGrant, haste = Haste::AtLeisure,
+        kind = MessageKind::GateGrant, notify = Notify::Lazy,
         may_end_a_wait, ends_a_wait, may_carry_gossip, passes_order_on,
         news = Some(news),
         check = news.check(nodes),
@@ -441,7 +444,7 @@ pub enum Message {
     },
     /// A node has reached a barrier.
     #[message(
-        kind = MessageKind::BarrierArrive, haste = Haste::AtLeisure,
+        kind = MessageKind::BarrierArrive, notify = Notify::Lazy,
         may_end_a_wait, passes_order_on,
         news = Some(news),
         check = news.check(nodes),
@@ -460,7 +463,7 @@ pub enum Message {
     },
     /// All nodes have reached it. The payload is the value that node 0 brought, if any.
     #[message(
-        kind = MessageKind::BarrierDepart, haste = Haste::AtLeisure,
+        kind = MessageKind::BarrierDepart, notify = Notify::Lazy,
         may_end_a_wait, ends_a_wait, passes_order_on,
         news = Some(news),
         check = news.check(nodes),
@@ -541,7 +544,9 @@ pub enum Message {
         reason: AbortReason,
     },
     /// About objects with operations.
-    #[message(kind = it.kind(), haste = it.haste(to), news = it.news())]
+    #[message(
+        kind = it.kind(), notify = it.notify(to), is_started = it.is_started(), news = it.news(),
+    )]
     Objects(Box<ObjectsMessage>),
     /// Asks node 0 for object ids that follow on each other.
     #[message(kind = MessageKind::IdsRequest)]
@@ -550,11 +555,11 @@ pub enum Message {
         ids: u64,
     },
     /// Answers [`AskIds`](Message::AskIds).
-    #[message(kind = MessageKind::IdsReply, haste = Haste::AtLeisure, ends_a_wait)]
+    #[message(kind = MessageKind::IdsReply, notify = Notify::Lazy, ends_a_wait)]
     HandIdsOut(HandedOut),
     /// A value of a collective; its bytes are the payload.
     #[message(
-        kind = MessageKind::Collective, haste = Haste::AtLeisure,
+        kind = MessageKind::Collective, notify = Notify::Lazy,
         may_end_a_wait, ends_a_wait, may_carry_gossip, passes_order_on,
         news = Some(&it.news),
         check = it.news.check(nodes),

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use dhole_model::{MessageKind, NodeId};
+use dhole_model::{MessageKind, NodeId, Notify};
 use dhole_net::{Envelope, Outbox, Payload, Receiver, Wake};
 use dhole_node::{Machine, Receivers, StartError};
 use dhole_protocol::{FetchReply, Message};
@@ -61,7 +61,7 @@ fn ring(sim: &Sim, receivers: &Receivers<'_>, from: NodeId, round: u32) {
         }),
         payload: Payload::NONE,
     });
-    sim.send(receivers, from, &mut out);
+    sim.send(receivers, from, &mut out, Notify::Lazy);
 }
 
 fn hear(sim: &Sim, node: NodeId) {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use corosensei::Coroutine;
 use corosensei::stack::{DefaultStack, Stack};
-use dhole_model::NodeId;
+use dhole_model::{NodeId, Notify};
 use dhole_net::Outbox;
 use dhole_node::{Fiber, Machine, Receivers, StartError, Woken};
 use dhole_protocol::Message;
@@ -238,7 +238,7 @@ impl Machine for Sim {
             .with(|cluster| cluster.node(node).random.draw())
     }
 
-    fn send(&self, _: &Receivers<'_>, node: NodeId, out: &mut Outbox<Message>) {
+    fn send(&self, _: &Receivers<'_>, node: NodeId, out: &mut Outbox<Message>, _: Notify) {
         self.cluster.with(|cluster| cluster.send(node, out));
     }
 

@@ -7,7 +7,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::time::Duration;
 
-use dhole_model::NodeId;
+use dhole_model::{NodeId, Notify};
 use dhole_net::{Envelope, Outbox, Payload};
 use dhole_node::Machine;
 use dhole_sim::Sim;
@@ -53,7 +53,7 @@ fn allocations(rounds: u32) -> u64 {
                 body,
                 payload: Payload::NONE,
             });
-            sim.send(actor.receivers, node, &mut out);
+            sim.send(actor.receivers, node, &mut out, Notify::Now);
             sim.leave(node);
             sim.work(node, 1_000);
             sim.enter(node);

@@ -168,10 +168,9 @@ impl Config {
         self.survive
     }
 
-    /// Sets how workers wait: they spin, then yield, then park, each for as long as [`Waiting`]
-    /// says. The options of the command override it (`dhole run --spin-us`, `--yields`,
-    /// `--park-ms`; `DHOLE_SPIN_US` and so on). Only the time depends on it; in a simulation not
-    /// even that.
+    /// Sets how nodes wait, in three numbers ([`Waiting`]). The options of the command override it
+    /// (`dhole run --spin-us`, `--backoff-us`, `--sleep-ms`; `DHOLE_SPIN_US` and so on). Only the
+    /// time depends on it; in a simulation not even that.
     ///
     /// ```
     /// use std::time::Duration;
@@ -179,7 +178,6 @@ impl Config {
     /// // Leaves the cores to others at once.
     /// let waiting = dhole::Waiting {
     ///     spin: Duration::ZERO,
-    ///     yields: 0,
     ///     ..dhole::Waiting::default()
     /// };
     /// let run = dhole::Config::nodes(2).waiting(waiting).run(|w| Ok(w.barrier()?))?;

@@ -211,20 +211,20 @@ mod tests {
     fn what_is_said_of_waiting_goes_before_what_a_program_says() {
         let program = Waiting {
             spin: Duration::ZERO,
-            yields: 7,
-            park: Duration::from_millis(8),
+            backoff: Duration::from_micros(7),
+            sleep: Duration::from_millis(8),
         };
         assert_eq!(waiting(&|_| None, program).unwrap(), program);
         let said = |name: &str| match name {
             "DHOLE_SPIN_US" => Some(OsString::from("25")),
-            "DHOLE_PARK_MS" => Some(OsString::from("9")),
+            "DHOLE_SLEEP_MS" => Some(OsString::from("9")),
             _ => None,
         };
-        let (spin, park) = (Duration::from_micros(25), Duration::from_millis(9));
+        let (spin, sleep) = (Duration::from_micros(25), Duration::from_millis(9));
         let expected = Waiting {
             spin,
-            park,
-            yields: 7,
+            sleep,
+            backoff: Duration::from_micros(7),
         };
         assert_eq!(waiting(&said, program).unwrap(), expected);
     }
@@ -304,8 +304,8 @@ mod tests {
             ("DHOLE_JOIN_MS", "0"),
             ("DHOLE_BOUND_MS", "1"),
             ("DHOLE_SPIN_US", "a while"),
-            ("DHOLE_YIELDS", "-1"),
-            ("DHOLE_PARK_MS", "0"),
+            ("DHOLE_BACKOFF_US", "-1"),
+            ("DHOLE_SLEEP_MS", "0"),
             ("DHOLE_SECRET_FILE", "/nowhere/at/all"),
             ("DHOLE_SECRET_FD", "987654"),
             ("DHOLE_INHERITED", "3:of a file"),

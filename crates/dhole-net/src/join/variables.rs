@@ -7,11 +7,10 @@ use std::time::Duration;
 use super::error::EnvironmentError;
 use crate::Waiting;
 
-/// The longest that a thread may spin, the most often that it may yield, and the longest that it
-/// may be parked.
+/// The longest that a thread may spin, back off and sleep.
 const LONGEST_SPIN_US: u64 = 60_000_000;
-const MOST_YIELDS: u64 = 1_000_000_000;
-const LONGEST_PARK_MS: u64 = 1_000;
+const LONGEST_BACKOFF_US: u64 = 1_000_000;
+const LONGEST_SLEEP_MS: u64 = 1_000;
 
 /// Names the run, for nodes that MPI's launchers start too.
 pub(super) const RUN: &str = "DHOLE_RUN";
@@ -42,7 +41,7 @@ pub(super) fn lone(look: Look<'_>) -> Option<&'static str> {
 
 impl Waiting {
     /// What the environment says of how threads wait, and this where it says nothing:
-    /// `DHOLE_SPIN_US`, `DHOLE_YIELDS`, `DHOLE_PARK_MS`.
+    /// `DHOLE_SPIN_US`, `DHOLE_BACKOFF_US`, `DHOLE_SLEEP_MS`.
     ///
     /// # Errors
     /// [`EnvironmentError::Wrong`] when it says what cannot be.
@@ -53,12 +52,12 @@ impl Waiting {
 
 pub(super) fn waiting(look: Look<'_>, or: Waiting) -> Result<Waiting, EnvironmentError> {
     let spin = number(look, "DHOLE_SPIN_US", 0, LONGEST_SPIN_US)?;
-    let yields = number(look, "DHOLE_YIELDS", 0, MOST_YIELDS)?;
-    let park = number(look, "DHOLE_PARK_MS", 1, LONGEST_PARK_MS)?;
+    let backoff = number(look, "DHOLE_BACKOFF_US", 1, LONGEST_BACKOFF_US)?;
+    let sleep = number(look, "DHOLE_SLEEP_MS", 1, LONGEST_SLEEP_MS)?;
     Ok(Waiting {
         spin: spin.map_or(or.spin, Duration::from_micros),
-        yields: yields.map_or(or.yields, |yields| yields as u32),
-        park: park.map_or(or.park, Duration::from_millis),
+        backoff: backoff.map_or(or.backoff, Duration::from_micros),
+        sleep: sleep.map_or(or.sleep, Duration::from_millis),
     })
 }
 

@@ -381,14 +381,14 @@ fn a_lazy_frame_wakes_only_a_thread_that_is_parked_finely() {
             port.prepare_park(park, Duration::MAX, &mut wakers)
                 .is_some()
         );
-        assert!(!port.peek_lazy());
+        assert!(!port.peek());
         assert_eq!(peer.send_lazy(me, &[b"later"]), Ok(()));
-        assert!(port.peek_lazy());
+        assert!(port.peek());
         peer.notify(me);
         assert!(rung(&peer), "{park:?}");
         port.finish_park(park);
         assert_eq!(port.poll(&mut |_, _| ()), 1);
-        assert!(!port.peek_lazy());
+        assert!(!port.peek());
         // A sender that fills the ring lazily wakes a coarsely parked thread when nothing more
         // fits.
         assert!(
@@ -429,7 +429,7 @@ fn a_thread_that_is_parked_coarsely_looks_by_itself_from_time_to_time() {
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 while port.poll(&mut |_, _| ()) == 0 && !given_up.load(Ordering::SeqCst) {
-                    port.park_coarse(Duration::MAX);
+                    port.park_coarse(Duration::MAX, Duration::from_millis(4));
                 }
                 slept.send(())
             });

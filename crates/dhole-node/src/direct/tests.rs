@@ -48,7 +48,7 @@ impl Pair {
         let (mut out, mut sent) = (Outbox::default(), Vec::new());
         let mut guard = self.nodes[node].monitor.lock();
         let (mut heap, state) = guard.split();
-        let at_once = &mut |to, parts: [&[u8]; 2]| {
+        let at_once = &mut |to, parts: [&[u8]; 2], _| {
             sent.push((to, parts.concat()));
             true
         };
@@ -79,7 +79,7 @@ impl Pair {
         let body = Message::decode(message).unwrap();
         self.said.push((body, payload.to_vec()));
         let (mut answers, node) = (Vec::new(), &self.nodes[to.index()]);
-        let taken = node.deliver_bytes(from, bytes, out, &mut |to, parts| {
+        let taken = node.deliver_bytes(from, bytes, out, &mut |to, parts, _| {
             answers.push((to, parts.concat()));
             true
         });
@@ -218,7 +218,7 @@ fn a_message_waits_for_what_is_queued_before_it() {
         },
         payload: Payload::NONE,
     });
-    let at_once = &mut |_, _: [&[u8]; 2]| panic!("sent before what was queued");
+    let at_once = &mut |_, _: [&[u8]; 2], _| panic!("sent before what was queued");
     let taken = pair.nodes[0].deliver_bytes(NodeId(1), &asked, &mut out, at_once);
     assert_eq!(taken, Some(Wake::No));
     let sent: Vec<_> = out.since(0).map(|next| next.body.kind()).collect();
@@ -249,7 +249,7 @@ fn replies_to_a_peer_keep_their_order_however_often_the_port_is_busy() {
                 beside: 0,
             }
             .encode(&mut asked);
-            let at_once = &mut |_, parts: [&[u8]; 2]| {
+            let at_once = &mut |_, parts: [&[u8]; 2], _| {
                 let has_room = random.random();
                 if has_room {
                     direct += 1;
@@ -283,7 +283,7 @@ fn told(from: u16, change: impl FnOnce(&mut u32, &mut Sent), object: &[u8]) -> (
     let mut asked = Vec::new();
     let mut guard = node.monitor.lock();
     let (mut heap, state) = guard.split();
-    let at_once = &mut |_, parts: [&[u8]; 2]| {
+    let at_once = &mut |_, parts: [&[u8]; 2], _| {
         asked = parts.concat();
         true
     };
@@ -316,7 +316,7 @@ fn told(from: u16, change: impl FnOnce(&mut u32, &mut Sent), object: &[u8]) -> (
     }
     .encode(&mut bytes);
     bytes.extend_from_slice(object);
-    let (out, none) = (&mut Outbox::default(), &mut |_, _: [&[u8]; 2]| false);
+    let (out, none) = (&mut Outbox::default(), &mut |_, _: [&[u8]; 2], _| false);
     let wake = node.deliver_bytes(NodeId(from), &bytes, out, none);
     let mut guard = node.monitor.lock();
     let (heap, state) = guard.split();
@@ -392,7 +392,7 @@ fn while_the_worker_computes_what_it_may_be_writing_is_answered_later() {
         }
         .encode(&mut asked);
         let out = &mut Outbox::default();
-        let taken = node.deliver_bytes(NodeId(from), &asked, out, &mut |_, _| {
+        let taken = node.deliver_bytes(NodeId(from), &asked, out, &mut |_, _, _| {
             said = true;
             true
         });

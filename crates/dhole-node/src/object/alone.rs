@@ -5,7 +5,7 @@
 #[cfg(test)]
 mod tests;
 
-use dhole_model::{MessageKind, NodeId};
+use dhole_model::{MessageKind, NodeId, Notify};
 use dhole_net::{Payload, Wake};
 use dhole_protocol::Message;
 use dhole_protocol::group::{Numbered, Submitted};
@@ -232,7 +232,7 @@ impl Link<'_> {
             state.protocol.count_objects(to, true);
             let sent = head.is_some_and(|head| {
                 let parts = [&head[..], call.arguments];
-                self.machine.send_bytes_and_go_on(me, to, parts)
+                self.machine.send_bytes(me, to, parts, Notify::Lazy)
             });
             if sent {
                 let bytes = Message::HEADER_BYTES + ordered::data_bytes(call);
@@ -257,7 +257,8 @@ impl Link<'_> {
         let Some(head) = ordered::submit_head(call, submitted) else {
             return false;
         };
-        if !self.machine.send_bytes(me, to, [&head, call.arguments]) {
+        let parts = [&head[..], call.arguments];
+        if !self.machine.send_bytes(me, to, parts, Notify::Now) {
             return false;
         }
         // What else there is to do is done while the call is on its way.

@@ -10,7 +10,7 @@ pub(super) mod tests;
 
 use std::sync::Arc;
 
-use dhole_model::{MessageKind, NodeId};
+use dhole_model::{MessageKind, NodeId, Notify};
 use dhole_net::Wake;
 use dhole_protocol::objects::codec::{self, OperationReply, OperationRequest, ParsedOperation};
 use dhole_protocol::objects::{Objects, ObjectsCommand, ObjectsEffects, Refusal};
@@ -60,11 +60,11 @@ impl Direct<'_, '_, '_> {
     /// Sends a message of these bytes, behind those of its head, if it may go at once and the port
     /// has room; whether it went. One of a step does.
     #[inline]
-    fn sends(&mut self, to: NodeId, behind: &[u8]) -> bool {
+    fn sends(&mut self, to: NodeId, behind: &[u8], notify: Notify) -> bool {
         let may = self.commands.is_empty() && self.done.sent.is_none() && !self.survives;
         let at_once = self.step.at_once.as_mut();
         let at_once = at_once.filter(|_| may && self.step.out.is_empty());
-        at_once.is_some_and(|at_once| at_once(to, [self.head, behind]))
+        at_once.is_some_and(|at_once| at_once(to, [self.head, behind], notify))
     }
 }
 
@@ -80,7 +80,7 @@ impl ObjectsEffects for Direct<'_, '_, '_> {
         if self.awaited == Some(request.call.id.number) && self.step.from == self.me {
             self.head.clear();
             request.write_head(self.head);
-            if self.sends(to, request.call.arguments) {
+            if self.sends(to, request.call.arguments, Notify::Now) {
                 self.done.sent = Some(Counted {
                     to,
                     kind: MessageKind::OperationRequest,
@@ -100,7 +100,7 @@ impl ObjectsEffects for Direct<'_, '_, '_> {
         if self.step.from != self.me {
             self.head.clear();
             reply.write_head(self.head);
-            if self.sends(to, reply.result()) {
+            if self.sends(to, reply.result(), Notify::Lazy) {
                 self.done.sent = Some(Counted {
                     to,
                     kind: MessageKind::OperationReply,

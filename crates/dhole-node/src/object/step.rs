@@ -61,8 +61,7 @@ pub(crate) struct ObjectsHere {
     made: FxHashMap<ObjectId, &'static Location<'static>>,
     /// The call that the worker waits for.
     pub awaited: Option<u64>,
-    /// A call for whose number the sequencer has been asked in a way that needs no
-    /// [pressing](crate::machine::Machine::presses).
+    /// A call for whose number the sequencer was asked past the machine.
     pub(super) submitted: Option<u64>,
     /// Whether one message reaches all others.
     pub multicasts: bool,
@@ -310,22 +309,6 @@ impl ObjectsHere {
             }
             _ => false,
         }
-    }
-
-    /// Which other node may have to number something that this one has broadcast, and has not been
-    /// pressed for it, and whether the worker waits for just that.
-    pub fn numbered_by(&self) -> Option<(NodeId, bool)> {
-        let sequencer = self.group.view().sequencer;
-        let pressed = self.awaited.is_some() && self.awaited == self.submitted;
-        if pressed || self.group.waiting() == 0 || !self.group.others().any(|it| it == sequencer) {
-            return None;
-        }
-        let calls = self.group.broadcasts().filter_map(|body| body.by());
-        let mut numbers = calls.map(|call| call.number);
-        Some((
-            sequencer,
-            numbers.any(|number| self.awaited == Some(number)),
-        ))
     }
 
     /// Whether the objects have taken all that the group has delivered.

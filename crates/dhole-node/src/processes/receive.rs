@@ -381,9 +381,9 @@ impl Processes {
         let Some(node) = receivers.first() else {
             return;
         };
-        let at_once = &mut |to, parts: [&[u8]; 2]| self.post_bytes(to, parts, true);
+        let at_once = &mut |to, parts: [&[u8]; 2], notify| self.post_bytes(to, parts, notify);
         match node.deliver_bytes(from, bytes, out, at_once) {
-            Some(Wake::Yes) => self.pace.wake(&*self.port),
+            Some(Wake::Yes) => self.progress.wake(&*self.port),
             Some(Wake::No) => {}
             None => self.hand_over(receivers, self.whole(from, bytes), out),
         }
@@ -446,7 +446,6 @@ impl Processes {
         {
             return;
         }
-        self.pace.has_heard(from);
         if let Err(why) = self.understand(ready, from, bytes, put) {
             self.cut_off(from, why);
         }

@@ -10,9 +10,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use dhole_heap::Cluster;
-use dhole_model::NodeId;
+use dhole_model::{NodeId, Notify};
 use dhole_net::{Envelope, Outbox, Payload, Receiver, SendError, Wake};
-use dhole_protocol::{AbortReason, Haste, Message, fetch};
+use dhole_protocol::{AbortReason, Message, fetch};
 
 use super::frame::{self, HEADER, Header, Kind};
 use super::oversize::oversize;
@@ -65,16 +65,18 @@ impl Processes {
         }
     }
 
-    /// Sends the one message in `out`, for which its sender waits next: whoever computes is woken
-    /// for it only where it has not looked by itself after a moment.
-    pub(super) fn post_patiently(&self, receivers: &Receivers<'_>, out: &mut Outbox<Message>) {
-        let next = out.pop_if(|next| next.to != self.me && !self.goes_lazily(next));
+    /// Sends what is in `out`, for which the worker waits next. Where that is one message, the
+    /// worker notifies its receiver only when it has spun in vain.
+    pub(super) fn post_and_wait(&self, receivers: &Receivers<'_>, out: &mut Outbox<Message>) {
+        let one = out.len() == 1;
+        let notifies = |next: &Envelope<Message>| next.body.notify(next.to) == Notify::Now;
+        let next = out.pop_if(|next| one && next.to != self.me && notifies(next));
         if let Some(Envelope {
             to, body, payload, ..
         }) = next
         {
-            self.owes(to, true);
-            let sent = self.post_message(receivers, to, &body, &payload, true, out);
+            self.progress.asks(to);
+            let sent = self.post_message(receivers, to, &body, &payload, Notify::Lazy, out);
             self.after_posting(receivers, &body, payload, sent, out);
         }
         self.post_all(receivers, out);
@@ -136,7 +138,7 @@ impl Processes {
         }
         drop(channels);
         for to in apart {
-            let sent = self.post_message(receivers, to, message, payload, false, out);
+            let sent = self.post_message(receivers, to, message, payload, Notify::Now, out);
             self.fail_if_impossible(receivers, message, sent, out);
         }
     }
@@ -151,7 +153,7 @@ impl Processes {
         if let Some(node) = receivers.first()
             && Receiver::deliver(*node, envelope, out) == Wake::Yes
         {
-            self.pace.wake(&*self.port);
+            self.progress.wake(&*self.port);
         }
     }
 
@@ -161,21 +163,15 @@ impl Processes {
         envelope: Envelope<Message>,
         out: &mut Outbox<Message>,
     ) {
-        let lazy = self.goes_lazily(&envelope);
         let Envelope {
             to, body, payload, ..
         } = envelope;
-        let sent = self.post_message(receivers, to, &body, &payload, lazy, out);
-        self.after_posting(receivers, &body, payload, sent, out);
-    }
-
-    /// Whether nobody who computes is to be woken for a message.
-    fn goes_lazily(&self, envelope: &Envelope<Message>) -> bool {
-        match envelope.body.haste(envelope.to) {
-            Haste::AtLeisure | Haste::Soon => true,
-            Haste::WhenAwaited => !self.pace.may_be_awaiting(),
-            Haste::AtOnce => false,
+        let notify = body.notify(to);
+        let sent = self.post_message(receivers, to, &body, &payload, notify, out);
+        if body.is_started() && self.progress.starts(to) {
+            self.port.notify(to);
         }
+        self.after_posting(receivers, &body, payload, sent, out);
     }
 
     fn after_posting(
@@ -222,7 +218,7 @@ impl Processes {
         to: NodeId,
         message: &Message,
         payload: &[u8],
-        lazy: bool,
+        notify: Notify,
         out: &mut Outbox<Message>,
     ) -> Result<(), SendError> {
         let nodes = self.nodes;
@@ -255,10 +251,7 @@ impl Processes {
             frame[..HEADER].copy_from_slice(&header);
             let (told, message) = (&frame[..begins], &frame[begins + gone..]);
             let parts: &[&[u8]] = &[told, message, if more { &[] } else { payload }];
-            let send = &mut || match lazy {
-                true => self.port.send_lazy(to, parts),
-                false => self.port.send(to, parts),
-            };
+            let send = &mut || self.send_frame(to, parts, notify);
             let sent = self.push_by(receivers, send, out);
             if frame.capacity() <= MOST_KEPT {
                 *buffer = frame;
@@ -312,7 +305,7 @@ impl Processes {
     /// Sends a message whose bytes are these, its payload behind them, if nothing has to go before
     /// it, nobody sends there and there is room; whether it was sent. Waits for nobody: whoever has
     /// a channel may wait for the node's lock, which the caller may hold.
-    pub(super) fn post_bytes(&self, to: NodeId, parts: [&[u8]; 2], lazy: bool) -> bool {
+    pub(super) fn post_bytes(&self, to: NodeId, parts: [&[u8]; 2], notify: Notify) -> bool {
         let channel = self.channels.get(to.index());
         let Some(Ok(channel)) = channel.map(Mutex::try_lock) else {
             return false;
@@ -329,11 +322,15 @@ impl Processes {
         let message = fetch::without_payload(first, bytes);
         let header = self.header(Kind::Message, 0, message);
         let parts = &[&header[..], first, second];
-        let sent = match lazy {
-            true => self.port.send_lazy(to, parts),
-            false => self.port.send(to, parts),
-        };
-        sent.is_ok()
+        self.send_frame(to, parts, notify).is_ok()
+    }
+
+    #[inline]
+    fn send_frame(&self, to: NodeId, parts: &[&[u8]], notify: Notify) -> Result<(), SendError> {
+        match notify {
+            Notify::Lazy => self.port.send_lazy(to, parts),
+            Notify::Now => self.port.send(to, parts),
+        }
     }
 
     fn header(&self, kind: Kind, told: usize, message: usize) -> [u8; HEADER] {

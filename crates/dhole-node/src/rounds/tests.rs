@@ -73,7 +73,7 @@ fn tell(
     barrier_round::encode(said, delivered, &mut bytes);
     let mut answers = Vec::new();
     let out = &mut dhole_net::Outbox::default();
-    let wake = node.deliver_bytes(NodeId(from), &bytes, out, &mut |to, parts| {
+    let wake = node.deliver_bytes(NodeId(from), &bytes, out, &mut |to, parts, _| {
         let (said, after) = barrier_round::decode(&parts.concat()).expect("a round");
         assert!(after >= delivered, "it comes after what was heard");
         answers.push((to.0, said.round));

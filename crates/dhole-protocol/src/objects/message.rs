@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use dhole_model::{CallSite, MessageKind, NodeId, ObjectId, VectorTime};
+use dhole_model::{CallSite, MessageKind, NodeId, Notify, ObjectId, VectorTime};
 use dhole_wire::Wire;
 
 use super::bytes::Bytes;
 use super::call::{Call, CallId, CallRef, Outcome, Refusal, Saved, Waiting};
 use super::packed::{PackedCalls, PackedResults};
+use crate::News;
 use crate::group::{Body, GroupMessage};
-use crate::{Haste, News};
 
 /// Where a node waits until all others do, in a run that survives the loss of nodes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Wire)]
@@ -375,29 +375,35 @@ impl Ordered {
 }
 
 impl ObjectsMessage {
-    /// How soon node `to` has to take it. Where a batch is answered, the next goes. An operation on
-    /// a replica is seen by who reads that; that it gets its number is waited for by its caller,
-    /// who presses for it, and by whoever waits until it is executed, for a few milliseconds at
-    /// most. Who broadcast it may have more to broadcast that waits for it: little, where it was
-    /// announced, for then it is large.
-    pub(crate) fn haste(&self, to: NodeId) -> Haste {
-        match self {
-            ObjectsMessage::Reply { .. } => Haste::AtLeisure,
-            ObjectsMessage::Group(GroupMessage::Data { part, body, .. }) => match **body {
-                Ordered::Operate { .. } if part.origin != to => Haste::Soon,
-                _ => Haste::AtOnce,
-            },
-            ObjectsMessage::Group(
-                GroupMessage::Submit { body, .. } | GroupMessage::Announce { body, .. },
-            ) => match **body {
-                Ordered::Operate { .. } => Haste::WhenAwaited,
-                _ => Haste::AtOnce,
-            },
-            ObjectsMessage::Group(GroupMessage::Accept { origin, .. }) if *origin == to => {
-                Haste::Soon
+    /// Whether it notifies node `to`.
+    ///
+    /// | lazy | because |
+    /// |---|---|
+    /// | a reply to one call | only a waiting worker needs it |
+    /// | an operation on a replica, unless to its originator | only a read needs it |
+    /// | that an operation was accepted, to its originator | what waits for that is small |
+    /// | an operation that is to be numbered | its caller notifies before it waits |
+    pub(crate) fn notify(&self, to: NodeId) -> Notify {
+        let operates = |body: &Ordered| matches!(body, Ordered::Operate { .. });
+        let lazy = match self {
+            ObjectsMessage::Reply { .. } => true,
+            ObjectsMessage::Group(GroupMessage::Data { part, body, .. }) => {
+                part.origin != to && operates(body)
             }
-            _ => Haste::AtOnce,
-        }
+            ObjectsMessage::Group(GroupMessage::Accept { origin, .. }) => *origin == to,
+            message => message.is_started(),
+        };
+        if lazy { Notify::Lazy } else { Notify::Now }
+    }
+
+    /// Whether it asks a number for an operation, which its sender may only have started.
+    pub(crate) fn is_started(&self) -> bool {
+        let (ObjectsMessage::Group(GroupMessage::Submit { body, .. })
+        | ObjectsMessage::Group(GroupMessage::Announce { body, .. })) = self
+        else {
+            return false;
+        };
+        matches!(**body, Ordered::Operate { .. })
     }
 
     /// Whether it asks the sequencer for numbers.

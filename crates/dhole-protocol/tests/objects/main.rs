@@ -1,8 +1,8 @@
 //! The machine of objects alone: what all replicas decide alike, and what no sound node says.
 
 mod batches;
-mod haste;
 mod news;
+mod notify;
 mod packed;
 
 use std::collections::BTreeMap;

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::stage::{ask, reply, run, settings, wake_up};
-use dhole_model::{MessageKind, NodeId};
+use dhole_model::{MessageKind, NodeId, Notify};
 use dhole_net::{Envelope, Outbox, Payload};
 use dhole_node::{Machine, Woken};
 use dhole_protocol::Message;
@@ -248,7 +248,7 @@ fn a_message_to_all_is_sent_and_transmitted_once_where_the_medium_carries_that()
                         payload: Payload::NONE,
                     });
                 }
-                sim.send(actor.receivers, node, &mut out);
+                sim.send(actor.receivers, node, &mut out, Notify::Now);
                 assert_eq!(actor.now(), 700 * sent[2]);
             } else {
                 assert_eq!(sim.wait(node, LONG), Woken::ByWake);

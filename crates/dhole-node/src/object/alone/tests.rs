@@ -104,7 +104,7 @@ impl Here {
         let head = ordered::data_head(call.by_ref(), numbered).unwrap();
         let bytes = [&head[..], &call.arguments].concat();
         let (nobody, out) = (
-            &mut |_, _: [&[u8]; 2]| panic!("an answer"),
+            &mut |_, _: [&[u8]; 2], _| panic!("an answer"),
             &mut Outbox::default(),
         );
         self.node.deliver_bytes(NodeId(from), &bytes, out, nobody)
@@ -126,7 +126,7 @@ impl Here {
         let head = ordered::submit_head(call.by_ref(), &submitted).unwrap();
         let bytes = [&head[..], &call.arguments].concat();
         let mut sent = Vec::new();
-        let (out, at_once) = (&mut Outbox::default(), &mut |to, parts: [&[u8]; 2]| {
+        let (out, at_once) = (&mut Outbox::default(), &mut |to, parts: [&[u8]; 2], _| {
             sent.push((to, Message::decode(&parts.concat()).unwrap()));
             true
         });

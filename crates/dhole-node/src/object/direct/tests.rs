@@ -140,7 +140,7 @@ fn bytes_of(message: &ObjectsMessage) -> Vec<u8> {
 fn comes(node: &Node, from: u16, message: &ObjectsMessage) -> [Vec<(NodeId, ObjectsMessage)>; 2] {
     let (mut out, mut sent) = (Outbox::default(), Vec::new());
     let bytes = bytes_of(message);
-    let taken = node.deliver_bytes(NodeId(from), &bytes, &mut out, &mut |to, parts| {
+    let taken = node.deliver_bytes(NodeId(from), &bytes, &mut out, &mut |to, parts, _| {
         let message = Message::decode(&parts.concat()).unwrap();
         sent.push((to, told(message)));
         true
@@ -250,11 +250,13 @@ fn a_call_in_another_nodes_name_breaks_the_run() {
 #[test]
 fn what_is_no_call_is_not_taken() {
     let node = node();
-    let nothing = node.deliver_bytes(NodeId(1), &[], &mut Outbox::default(), &mut |_, _| true);
+    let nothing = node.deliver_bytes(NodeId(1), &[], &mut Outbox::default(), &mut |_, _, _| true);
     assert_eq!(nothing, None);
     let bytes = bytes_of(&request(&call(1, 1, ADD), 0));
     let short = &bytes[..bytes.len() - 1];
-    let nothing = node.deliver_bytes(NodeId(1), short, &mut Outbox::default(), &mut |_, _| true);
+    let nothing = node.deliver_bytes(NodeId(1), short, &mut Outbox::default(), &mut |_, _, _| {
+        true
+    });
     assert_eq!(nothing, None);
 }
 
@@ -264,7 +266,7 @@ fn waits_for(node: &Node, number: u64, waits: bool) -> (Vec<ObjectsMessage>, usi
     let (mut sent, mut out) = (Vec::new(), Outbox::default());
     let mut guard = node.monitor.lock();
     let (mut heap, state) = guard.split();
-    let at_once = &mut |to, parts: [&[u8]; 2]| {
+    let at_once = &mut |to, parts: [&[u8]; 2], _| {
         assert_eq!(to, NodeId(1));
         sent.push(told(Message::decode(&parts.concat()).unwrap()));
         true
@@ -363,7 +365,7 @@ fn random_calls(seed: u64, direct: bool) -> (Vec<(NodeId, ObjectsMessage)>, u64,
         let mut out = Outbox::default();
         if direct {
             let bytes = bytes_of(&message);
-            let at_once = &mut |to, parts: [&[u8]; 2]| {
+            let at_once = &mut |to, parts: [&[u8]; 2], _| {
                 if has_room {
                     said.push((to, told(Message::decode(&parts.concat()).unwrap())));
                 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use dhole_heap::{Cluster, Monitor};
-use dhole_model::{Coherence, Detector, MessageKind, Oid, OidRange, Version};
+use dhole_model::{Coherence, Detector, MessageKind, Notify, Oid, OidRange, Version};
 use dhole_net::{Local, PayloadPool, Port, Receiver, SendError};
 use dhole_protocol::fetch::Parsed;
 use dhole_protocol::{Event, Fetch, FetchReply, Sent, Wanted};
@@ -80,7 +80,7 @@ fn bytes_go_where_there_is_room_and_nobody_sends_and_wait_for_nothing() {
     let mut ports = Local::cluster(2).unwrap();
     let (peer, port) = (ports.pop().unwrap(), ports.pop().unwrap());
     let machine = Processes::new(Box::new(port), 0).unwrap();
-    let post = |to| machine.post_bytes(NodeId(to), [b"first ", b"second"], true);
+    let post = |to| machine.post_bytes(NodeId(to), [b"first ", b"second"], Notify::Lazy);
     assert!(post(1));
     let mut came = Vec::new();
     peer.poll(&mut |_, frame| came.push(frame.to_vec()));
@@ -88,7 +88,7 @@ fn bytes_go_where_there_is_room_and_nobody_sends_and_wait_for_nothing() {
     assert_eq!((came.len(), frame.message), (1, &b"first second"[..]));
     assert!(!post(2), "there is no such node");
     let reply = reply_of(0);
-    assert!(machine.post_bytes(NodeId(1), [&reply, b"object"], true));
+    assert!(machine.post_bytes(NodeId(1), [&reply, b"object"], Notify::Lazy));
     peer.poll(&mut |_, frame| came.push(frame.to_vec()));
     let frame = Frame::parse(&came[1]).unwrap();
     assert_eq!((frame.message, frame.payload), (&reply[..], &b"object"[..]));
@@ -97,7 +97,7 @@ fn bytes_go_where_there_is_room_and_nobody_sends_and_wait_for_nothing() {
     assert_eq!(*whole.payload, *b"object");
     let long = [0; 4096];
     assert!(
-        !machine.post_bytes(NodeId(1), [&long, &[]], true),
+        !machine.post_bytes(NodeId(1), [&long, &[]], Notify::Lazy),
         "it takes long"
     );
     let channel = lock(&machine.channels[1]);
@@ -145,7 +145,7 @@ fn objects_that_find_no_room_go_later_in_their_order_and_count_once() {
         state.step(allocated, &mut step).unwrap();
         oid
     };
-    let full = |bytes: usize| !machine.post_bytes(NodeId(1), [&vec![9; bytes], &[]], true);
+    let full = |bytes: usize| !machine.post_bytes(NodeId(1), [&vec![9; bytes], &[]], Notify::Lazy);
     [1000, 100, 1]
         .into_iter()
         .for_each(|bytes| while !full(bytes) {});
@@ -240,7 +240,7 @@ impl Receiver<Message> for Noting {
         _: NodeId,
         bytes: &[u8],
         _: &mut Outbox<Message>,
-        _: &mut dyn FnMut(NodeId, [&[u8]; 2]) -> bool,
+        _: &mut dyn FnMut(NodeId, [&[u8]; 2], Notify) -> bool,
     ) -> Option<Wake> {
         lock(&self.0).push(Noted::Bytes(bytes.to_vec()));
         Some(Wake::No)

@@ -6,7 +6,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use dhole_model::NodeId;
+use dhole_model::{NodeId, Notify};
 use dhole_net::{Envelope, Outbox, Payload, Receiver, Wake};
 use dhole_node::{Machine, Receivers};
 use dhole_protocol::{AbortReason, Fetch, FetchReply, Message};
@@ -90,7 +90,8 @@ impl Actor<'_> {
             body,
             payload,
         });
-        self.sim.send(self.receivers, self.node, &mut out);
+        let notify = Notify::Now;
+        self.sim.send(self.receivers, self.node, &mut out, notify);
         assert!(out.is_empty());
     }
 

@@ -1,11 +1,11 @@
-//! How soon messages about objects have to be taken by who computes.
+//! Which messages about objects notify their receivers.
 
 use std::sync::Arc;
 
-use dhole_model::{NodeId, ObjectId};
+use dhole_model::{NodeId, Notify, ObjectId};
+use dhole_protocol::Message;
 use dhole_protocol::group::{GroupMessage, Part, ViewId};
 use dhole_protocol::objects::{Call, CallId, ObjectsMessage, Ordered};
-use dhole_protocol::{Haste, Message};
 
 const VIEW: ViewId = ViewId {
     number: 1,
@@ -73,10 +73,12 @@ fn nobody_is_woken_for_an_operation_on_a_replica_but_who_broadcast_it() {
         news: None,
     };
     for message in to_be_numbered(operate.clone()) {
-        assert_eq!(message.haste(NodeId(0)), Haste::WhenAwaited);
+        assert_eq!(message.notify(NodeId(0)), Notify::Lazy);
+        assert!(message.is_started(), "its sender notifies before it waits");
     }
     for message in to_be_numbered(Ordered::Free { by: id, object }) {
-        assert_eq!(message.haste(NodeId(0)), Haste::AtOnce);
+        assert_eq!(message.notify(NodeId(0)), Notify::Now);
+        assert!(!message.is_started());
     }
     let accept = of_group(GroupMessage::Accept {
         view: VIEW,
@@ -86,11 +88,12 @@ fn nobody_is_woken_for_an_operation_on_a_replica_but_who_broadcast_it() {
         first: 1,
         stable: 0,
     });
-    assert_eq!(accept.haste(NodeId(1)), Haste::Soon);
-    assert_eq!(accept.haste(NodeId(2)), Haste::AtOnce);
+    assert_eq!(accept.notify(NodeId(1)), Notify::Lazy);
+    assert_eq!(accept.notify(NodeId(2)), Notify::Now);
     let operate = data(NodeId(1), operate);
-    assert_eq!(operate.haste(NodeId(2)), Haste::Soon);
-    assert_eq!(operate.haste(NodeId(1)), Haste::AtOnce, "more may follow");
+    assert_eq!(operate.notify(NodeId(2)), Notify::Lazy);
+    assert_eq!(operate.notify(NodeId(1)), Notify::Now, "more may follow");
+    assert!(!accept.is_started() && !operate.is_started());
     let free = data(NodeId(1), Ordered::Free { by: id, object });
-    assert_eq!(free.haste(NodeId(2)), Haste::AtOnce);
+    assert_eq!(free.notify(NodeId(2)), Notify::Now);
 }

@@ -1,0 +1,454 @@
+//! How the worker and the service thread of a process make progress: who polls the port, how the
+//! worker waits, and when other nodes are notified.
+//!
+//! | machine | states |
+//! |---|---|
+//! | [`worker`] | computing, spinning, yielding, parked |
+//! | [`service`] | attached to the port, backing off, sleeping |
+//!
+//! Both machines are pure; here they meet clock, threads and port. `exploration` takes every step
+//! of both, of a sender and of a receiver, in every order. One rule holds for notifications: before
+//! a worker waits for long, it notifies the nodes to which it sent lazily what they must act on
+//! ([`Deferred`]).
+//!
+//! Three numbers set all times ([`Waiting`]). Worker and service thread may both be at the port for
+//! a moment, which costs time and nothing else.
+
+#[cfg(test)]
+mod exploration;
+mod service;
+#[cfg(test)]
+mod tests;
+mod worker;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::thread::Thread;
+use std::time::Duration;
+
+use dhole_model::NodeId;
+use dhole_net::{Deferred, Handover, Outbox, Port, Waiting};
+use dhole_protocol::Message;
+
+use self::service::{Seen, Service};
+use self::worker::{BACKSTOP, Next, Patience, Wait};
+use super::{Processes, lock};
+use crate::machine::Receivers;
+
+/// A worker that spins polls so often before it reads the clock, of a port that can be peeked at
+/// and of another: about half a microsecond, the time of a context switch and of twenty readings.
+const PEEKS: u32 = 16;
+const POLLS: u32 = 4;
+/// About how long a peek takes, by which waits are counted that end before the clock is read.
+const PEEK: Duration = Duration::from_nanos(30);
+
+/// What worker and service thread know of each other.
+pub(super) struct Progress {
+    /// There is a core for each process of this machine.
+    spins: bool,
+    spin_ns: AtomicU64,
+    backoff_ns: AtomicU64,
+    sleep_ns: AtomicU64,
+    handover: Handover,
+    deferred: Deferred,
+    /// How often the worker's patience is doubled.
+    patience: AtomicU8,
+    /// It has asked for something since it learned patience.
+    may_learn: AtomicBool,
+    /// The worker is in the runtime.
+    inside: AtomicBool,
+    /// Processes were started on this node beside the program.
+    several: AtomicBool,
+    /// How often it waited, polling by itself, or took something then. That something comes is not
+    /// enough: most calls take nothing.
+    waits: AtomicU64,
+    /// How long it waited, in nanoseconds.
+    waited_ns: AtomicU64,
+    /// The port can be peeked at.
+    peeks: bool,
+    service: Mutex<Option<Thread>>,
+    /// No run is on, and none is about to begin.
+    idle: AtomicBool,
+    /// The thread that takes what comes while no run is on has this.
+    between: Mutex<()>,
+    keeper: Mutex<Option<Thread>>,
+}
+
+impl Progress {
+    pub fn new(neighbours: usize, port: &dyn Port) -> Progress {
+        let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
+        let progress = Progress {
+            spins: neighbours <= cores,
+            spin_ns: AtomicU64::new(0),
+            backoff_ns: AtomicU64::new(0),
+            sleep_ns: AtomicU64::new(0),
+            handover: Handover::default(),
+            deferred: Deferred::new(port.nodes()),
+            patience: AtomicU8::new(Patience::default().doublings()),
+            may_learn: AtomicBool::new(false),
+            inside: AtomicBool::new(true),
+            several: AtomicBool::new(false),
+            waits: AtomicU64::new(0),
+            waited_ns: AtomicU64::new(0),
+            peeks: port.can_peek(),
+            service: Mutex::new(None),
+            idle: AtomicBool::new(true),
+            between: Mutex::new(()),
+            keeper: Mutex::new(None),
+        };
+        progress.waits(Waiting::default());
+        progress
+    }
+
+    /// From here on the node waits so.
+    pub fn waits(&self, how: Waiting) {
+        let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        self.spin_ns.store(ns(how.spin), Ordering::Relaxed);
+        self.backoff_ns.store(ns(how.backoff), Ordering::Relaxed);
+        self.sleep_ns.store(ns(how.sleep), Ordering::Relaxed);
+    }
+
+    /// How the node waits.
+    fn how(&self) -> Waiting {
+        let time = |ns: &AtomicU64| Duration::from_nanos(ns.load(Ordering::Relaxed));
+        Waiting {
+            spin: time(&self.spin_ns),
+            backoff: time(&self.backoff_ns),
+            sleep: time(&self.sleep_ns),
+        }
+    }
+
+    /// A thread that sleeps although something is to be done looks by itself this often.
+    fn backstop(&self) -> Duration {
+        self.how().sleep * BACKSTOP
+    }
+
+    /// A run begins: nothing of the one before is left.
+    pub fn begin(&self) {
+        self.handover.begin();
+        self.inside.store(true, Ordering::SeqCst);
+        self.several.store(false, Ordering::SeqCst);
+    }
+
+    /// A process begins beside the program: from here on one may wait for what comes while another
+    /// computes.
+    pub fn has_several(&self, port: &dyn Port) {
+        if !self.several.swap(true, Ordering::SeqCst) {
+            port.unpark();
+        }
+    }
+
+    fn patience(&self) -> Patience {
+        Patience::doubled(self.patience.load(Ordering::Relaxed))
+    }
+
+    /// How long the worker spins before it gives the notifications that it owes, if it owes any. It
+    /// does not where another process of the node may go on meanwhile.
+    fn owes(&self, how: &Waiting) -> Option<Duration> {
+        let several = self.several.load(Ordering::Relaxed);
+        let lasts = || match several {
+            true => Duration::ZERO,
+            false => self.patience().lasts(how),
+        };
+        self.deferred.owes().then(lasts)
+    }
+
+    /// The worker sends `to` lazily what it waits for next.
+    #[inline]
+    pub fn asks(&self, to: NodeId) {
+        self.deferred.ask(to);
+        self.may_learn.store(true, Ordering::Relaxed);
+    }
+
+    /// Something was sent lazily to `to`, for which the worker may wait later, or waits now;
+    /// whether `to` is to be notified of it at once.
+    pub fn starts(&self, to: NodeId) -> bool {
+        self.deferred.start(to)
+    }
+
+    /// After a wait: whether the node that was asked answered by itself, where that is known.
+    fn learns(&self, answered: Option<bool>) {
+        if let Some(answered) = answered
+            && self.may_learn.load(Ordering::Relaxed)
+        {
+            self.may_learn.store(false, Ordering::Relaxed);
+            let patience = self.patience().learns(answered);
+            self.patience.store(patience.doublings(), Ordering::Relaxed);
+        }
+    }
+
+    /// A run is about to begin: from here on its own threads take what comes, and no other.
+    pub fn wake_up(&self, port: &dyn Port) {
+        self.idle.store(false, Ordering::SeqCst);
+        port.unpark();
+        drop(lock(&self.between));
+    }
+
+    /// No run is on any more.
+    pub fn idle(&self) {
+        self.idle.store(true, Ordering::SeqCst);
+        if let Some(keeper) = &*lock(&self.keeper) {
+            keeper.unpark();
+        }
+    }
+
+    /// This is the service thread.
+    pub fn serves(&self, thread: Thread) {
+        *lock(&self.service) = Some(thread);
+    }
+
+    /// The worker has come to its end: no thread need serve while it computes.
+    pub fn end(&self, port: &dyn Port) {
+        self.handover.end(|| port.unpark());
+        if let Some(service) = lock(&self.service).take() {
+            service.unpark();
+        }
+    }
+
+    pub fn enter(&self) {
+        self.inside.store(true, Ordering::Relaxed);
+    }
+
+    pub fn leave(&self) {
+        self.deferred.forget_asked();
+        self.inside.store(false, Ordering::Relaxed);
+    }
+
+    /// The worker takes what comes.
+    fn serves_itself(&self) {
+        // Only the worker counts.
+        let waits = self.waits.load(Ordering::Relaxed);
+        self.waits.store(waits + 1, Ordering::Relaxed);
+    }
+
+    /// How long the worker waited, in nanoseconds.
+    pub fn waited(&self) -> u64 {
+        self.waited_ns.load(Ordering::Relaxed)
+    }
+
+    fn has_waited(&self, time: Duration) {
+        let ns = self.waited() + time.as_nanos() as u64;
+        self.waited_ns.store(ns, Ordering::Relaxed);
+    }
+
+    /// Whether the worker was woken since the last time.
+    pub fn take_wake(&self) -> bool {
+        self.handover.take_wake()
+    }
+
+    pub fn wake(&self, port: &dyn Port) {
+        self.handover.wake(|| port.unpark());
+    }
+
+    fn is_over(&self) -> bool {
+        self.handover.is_over()
+    }
+
+    /// What the service thread sees of the worker.
+    fn seen(&self) -> Seen {
+        Seen {
+            parked: self.handover.is_resting(),
+            inside: self.inside.load(Ordering::Relaxed),
+            waits: self.waits.load(Ordering::Relaxed),
+        }
+    }
+}
+
+/// What a poll of the port found.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Found {
+    /// What was waited for.
+    Done,
+    /// Something else.
+    Something,
+    Nothing,
+}
+
+impl Processes {
+    /// Takes what comes until `done`, or for a time; whether it is done.
+    pub(super) fn serve_until(
+        &self,
+        receivers: &Receivers<'_>,
+        at_most: Option<Duration>,
+        done: &dyn Fn() -> bool,
+    ) -> bool {
+        if done() {
+            return true;
+        }
+        let progress = &self.progress;
+        let mut out = Outbox::default();
+        let mut poll = || {
+            let taken = self.poll(receivers, &mut out) > 0;
+            if taken {
+                self.post_all(receivers, &mut out);
+            }
+            match (done(), taken) {
+                (true, _) => Found::Done,
+                (false, true) => Found::Something,
+                (false, false) => Found::Nothing,
+            }
+        };
+        progress.serves_itself();
+        let how = progress.how();
+        let mut wait = Wait::new(how, progress.spins, at_most, progress.owes(&how));
+        let mut peeked = 0;
+        let mut found = self.spin(&mut peeked, &mut poll);
+        let is_done = loop {
+            let came = match found {
+                Found::Done => break true,
+                Found::Something => true,
+                Found::Nothing => false,
+            };
+            if came {
+                progress.serves_itself();
+            }
+            let now = self.since_made();
+            let began = now.saturating_sub(PEEK * peeked);
+            found = match wait.polled(came, began, now) {
+                Next::Spin => self.spin(&mut peeked, &mut poll),
+                Next::Yield => {
+                    std::thread::yield_now();
+                    self.spin(&mut peeked, &mut poll)
+                }
+                Next::Notify => {
+                    self.notify_deferred();
+                    poll()
+                }
+                Next::Park(_) => self.park(&mut wait, &mut poll),
+                Next::GiveUp => break false,
+            };
+        };
+        if is_done {
+            wait.done();
+        }
+        progress.deferred.goes_on();
+        progress.learns(wait.answered());
+        progress.has_waited(match wait.began() {
+            Some(began) => self.since_made() - began,
+            None => PEEK * peeked,
+        });
+        is_done
+    }
+
+    /// Notifies the nodes to which that is owed, for the worker waits or lets another process of
+    /// this node go on.
+    pub(super) fn notify_deferred(&self) {
+        self.progress.deferred.settle(|to| self.port.notify(to));
+    }
+
+    /// Takes what has come, of a worker that goes on at once.
+    pub(super) fn take_what_came(&self, receivers: &Receivers<'_>) {
+        let mut out = Outbox::default();
+        self.poll(receivers, &mut out);
+        self.post_all(receivers, &mut out);
+    }
+
+    /// Polls for about half a microsecond, until something has come.
+    #[inline]
+    fn spin(&self, peeked: &mut u32, poll: &mut dyn FnMut() -> Found) -> Found {
+        let peeks = self.progress.peeks;
+        for number in 0..if peeks { PEEKS } else { POLLS } {
+            let found = match peeks && number > 0 && !self.port.peek() {
+                true => Found::Nothing,
+                false => poll(),
+            };
+            *peeked = peeked.saturating_add(1);
+            if found != Found::Nothing {
+                return found;
+            }
+            std::hint::spin_loop();
+        }
+        Found::Nothing
+    }
+
+    /// Sleeps in the port until something has come, or the wait's time is over.
+    fn park(&self, wait: &mut Wait, poll: &mut dyn FnMut() -> Found) -> Found {
+        let progress = &self.progress;
+        let sleep = || loop {
+            // Again: what came before the service thread stayed away may lie there.
+            let found = poll();
+            if found != Found::Nothing {
+                return found;
+            }
+            let now = self.since_made();
+            match wait.polled(false, now, now) {
+                Next::Park(at_most) => self.port.park(at_most),
+                _ => return Found::Nothing,
+            }
+        };
+        let serve = || {
+            if let Some(service) = &*lock(&progress.service) {
+                service.unpark();
+            }
+        };
+        progress.handover.rest(|| self.port.unpark(), sleep, serve)
+    }
+
+    /// Sees to it that the others hear that this process lives, until `over`: takes what comes
+    /// while no run is on, and [attends](Processes::attend) to those that are. One thread of the
+    /// process is to do so, if the program may be slow between two runs, or within a call.
+    pub fn keep(&self, over: &dyn Fn() -> bool) {
+        let progress = &self.progress;
+        *lock(&progress.keeper) = Some(std::thread::current());
+        let mut out = Outbox::default();
+        while !over() {
+            if !progress.idle.load(Ordering::SeqCst) {
+                std::thread::park_timeout(self.attend().min(progress.backstop()));
+                continue;
+            }
+            let between = lock(&progress.between);
+            if progress.idle.load(Ordering::SeqCst) {
+                self.port.park(progress.backstop());
+                self.poll(&[], &mut out);
+                self.post_all(&[], &mut out);
+            }
+            drop(between);
+        }
+    }
+
+    /// The service thread of a run. What unwinds there is a mistake of ours; it ends the run.
+    pub(super) fn serve(&self, receivers: &Receivers<'_>) {
+        let served = catch_unwind(AssertUnwindSafe(|| self.serve_while_computing(receivers)));
+        if served.is_err() {
+            let mut out = Outbox::default();
+            self.fail_here(receivers, "its service thread panicked", &mut out);
+            self.post_all(receivers, &mut out);
+        }
+    }
+
+    fn serve_while_computing(&self, receivers: &Receivers<'_>) {
+        let progress = &self.progress;
+        let (backstop, looks) = (progress.backstop(), progress.how().sleep);
+        let mut out: Outbox<Message> = Outbox::default();
+        let mut service = Service::new(progress.how());
+        while !progress.is_over() {
+            let seen = progress.seen();
+            match service.next(seen) {
+                service::State::Sleeping => std::thread::park_timeout(backstop),
+                service::State::BackingOff(time) => std::thread::park_timeout(time),
+                service::State::Attached => {
+                    // Of several processes one may wait while another computes; and where nodes may
+                    // be lost, what comes is confirmed. Asked where no other thread can be unparked
+                    // any more.
+                    let several = || progress.several.load(Ordering::SeqCst);
+                    let park = || match several() || self.survives() {
+                        true => self.port.park(backstop),
+                        false => self.port.park_coarse(backstop, looks),
+                    };
+                    let began = self.since_made();
+                    if !progress.handover.sleep(park) {
+                        continue;
+                    }
+                    if progress.is_over() {
+                        return;
+                    }
+                    let slept = self.since_made() - began;
+                    let taken = self.poll(receivers, &mut out);
+                    self.post_all(receivers, &mut out);
+                    service.served(seen.waits, taken, slept);
+                }
+            }
+        }
+    }
+}
