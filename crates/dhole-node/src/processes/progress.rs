@@ -56,6 +56,8 @@ pub(super) struct Progress {
     patience: AtomicU8,
     /// It has asked for something since it learned patience.
     may_learn: AtomicBool,
+    /// Until when the worker takes its core for crowded, in nanoseconds.
+    crowded_until_ns: AtomicU64,
     /// The worker is in the runtime.
     inside: AtomicBool,
     /// Processes were started on this node beside the program.
@@ -87,6 +89,7 @@ impl Progress {
             deferred: Deferred::new(port.nodes()),
             patience: AtomicU8::new(Patience::default().doublings()),
             may_learn: AtomicBool::new(false),
+            crowded_until_ns: AtomicU64::new(0),
             inside: AtomicBool::new(true),
             several: AtomicBool::new(false),
             waits: AtomicU64::new(0),
@@ -175,6 +178,18 @@ impl Progress {
             self.may_learn.store(false, Ordering::Relaxed);
             let patience = self.patience().learns(answered);
             self.patience.store(patience.doublings(), Ordering::Relaxed);
+        }
+    }
+
+    fn crowded_until(&self) -> Duration {
+        Duration::from_nanos(self.crowded_until_ns.load(Ordering::Relaxed))
+    }
+
+    /// Another thread wants the worker's core, until then.
+    fn is_crowded_until(&self, until: Duration) {
+        if until != self.crowded_until() {
+            let ns = until.as_nanos() as u64;
+            self.crowded_until_ns.store(ns, Ordering::Relaxed);
         }
     }
 
@@ -291,7 +306,8 @@ impl Processes {
         };
         progress.serves_itself();
         let how = progress.how();
-        let mut wait = Wait::new(how, progress.spins, at_most, progress.owes(&how));
+        let mut wait = Wait::new(how, progress.spins, at_most, progress.owes(&how))
+            .crowded_until(progress.crowded_until());
         let mut peeked = 0;
         let mut found = self.spin(&mut peeked, &mut poll);
         let is_done = loop {
@@ -319,13 +335,15 @@ impl Processes {
                 Next::GiveUp => break false,
             };
         };
+        let ended = wait.began().map(|began| (began, self.since_made()));
         if is_done {
-            wait.done();
+            wait.done(ended.map(|(_, now)| now));
         }
         progress.deferred.goes_on();
         progress.learns(wait.answered());
-        progress.has_waited(match wait.began() {
-            Some(began) => self.since_made() - began,
+        progress.is_crowded_until(wait.is_crowded_until());
+        progress.has_waited(match ended {
+            Some((began, now)) => now - began,
             None => PEEK * peeked,
         });
         is_done

@@ -37,6 +37,9 @@ pub(super) enum Next {
 const LEAST_PATIENCE: u32 = 12;
 /// It is doubled so many times at most: then it is about as long as it takes to wake a thread.
 const MOST_DOUBLED: u8 = 2;
+/// How long a worker whose yield had another thread run for as long as a spin takes its core for
+/// crowded, in sleeps of a service thread: it gives the core away once in so many, to see.
+const CROWDED: u32 = 25;
 /// A parked worker polls by itself once in so many sleeps of a service thread: for what no frame
 /// brings, as the loss of a peer. Nothing else relies on it.
 pub(super) const BACKSTOP: u32 = 25;
@@ -92,6 +95,10 @@ pub(super) struct Wait {
     since: Duration,
     /// When it yielded last.
     yielded: Duration,
+    /// It has yielded since it polled last.
+    has_yielded: bool,
+    /// Until then another thread wants its core.
+    crowded_until: Duration,
     /// It has notified since it polled last.
     notified: bool,
     /// Whether the node that was asked answered by itself, once that is known.
@@ -118,9 +125,22 @@ impl Wait {
             began: None,
             since: Duration::ZERO,
             yielded: Duration::ZERO,
+            has_yielded: false,
+            crowded_until: Duration::ZERO,
             notified: false,
             answered: None,
         }
+    }
+
+    /// Until then the worker takes its core for crowded, as it learned in waits before.
+    pub fn crowded_until(mut self, until: Duration) -> Wait {
+        self.crowded_until = until;
+        self
+    }
+
+    /// Until when the core is crowded, as far as is known now.
+    pub fn is_crowded_until(&self) -> Duration {
+        self.crowded_until
     }
 
     fn first(spins: bool) -> State {
@@ -141,9 +161,25 @@ impl Wait {
         self.answered
     }
 
-    /// The worker has polled, and its wait is over.
+    /// What came back from a yield only after as long as a spin had to wait for its core.
+    fn learns_of_yield(&mut self, now: Duration) {
+        if std::mem::take(&mut self.has_yielded) && now - self.yielded >= self.how.spin {
+            self.crowded_until = now + self.how.sleep * CROWDED;
+        }
+    }
+
+    /// The worker yields.
+    fn yields(&mut self, now: Duration) -> Next {
+        (self.yielded, self.has_yielded) = (now, true);
+        Next::Yield
+    }
+
+    /// The worker has polled, and its wait is over; at this time, if it has looked at the clock.
     #[inline]
-    pub fn done(&mut self) {
+    pub fn done(&mut self, now: Option<Duration>) {
+        if let Some(now) = now {
+            self.learns_of_yield(now);
+        }
         // What is there already when the notification is out did not come of it: that takes longer.
         if self.owes && (self.patience.is_some() || self.notified) {
             self.answered = Some(true);
@@ -158,6 +194,7 @@ impl Wait {
             (self.since, self.yielded) = (began, began);
         }
         let began = *self.began.get_or_insert(began);
+        self.learns_of_yield(now);
         if came {
             // What has come is often followed by more.
             self.since = now;
@@ -165,7 +202,12 @@ impl Wait {
         }
         self.notified = false;
         let is_late = self.at_most.is_some_and(|at_most| now - began >= at_most);
-        let spun = now - self.since >= self.how.spin;
+        // Where another thread wants the core, polling keeps it from the node that has the answer,
+        // perhaps, and a yield gives it away for long: then the worker parks soon.
+        let crowded = now < self.crowded_until;
+        let least = self.how.spin / LEAST_PATIENCE;
+        let spin = if crowded { least } else { self.how.spin };
+        let spun = now - self.since >= spin;
         let gives_up_spinning = spun || self.state != State::Spinning;
         // What else comes makes no worker wait longer for the node that it asked.
         if let Some(patience) = self.patience
@@ -184,16 +226,18 @@ impl Wait {
         } else if self.state == State::Yielding && spun {
             self.state = State::Parked;
         }
+        if self.state == State::Yielding && crowded {
+            self.state = State::Parked;
+        }
         match self.state {
             State::Computing | State::Spinning => {
                 // What is waited for may be done by a thread that has no core.
-                let due = now - self.yielded >= self.how.spin / LEAST_PATIENCE;
-                if due {
-                    self.yielded = now;
+                match !crowded && now - self.yielded >= least {
+                    true => self.yields(now),
+                    false => Next::Spin,
                 }
-                if due { Next::Yield } else { Next::Spin }
             }
-            State::Yielding => Next::Yield,
+            State::Yielding => self.yields(now),
             State::Parked => {
                 let backstop = self.how.sleep * BACKSTOP;
                 let left = self.at_most.map(|at_most| at_most - (now - began));
@@ -288,6 +332,38 @@ mod tests {
     }
 
     #[test]
+    fn a_worker_whose_yield_took_long_parks_soon_from_then_on() {
+        let how = Waiting::default();
+        let at = |time| US * time;
+        for is_done in [false, true] {
+            let mut wait = Wait::new(how, true, None, None);
+            assert_eq!(wait.polled(false, at(0), at(9)), Next::Yield);
+            // Another thread had its core.
+            match is_done {
+                true => wait.done(Some(at(3_009))),
+                false => assert_eq!(wait.polled(false, at(0), at(3_009)), Next::Notify),
+            }
+            let until = wait.is_crowded_until();
+            assert_eq!(until, at(3_009) + how.sleep * CROWDED);
+            if !is_done {
+                let next = wait.polled(false, at(0), at(3_010));
+                assert!(matches!(next, Next::Park(_)), "{next:?}");
+            }
+            // It spins for the least patience, and gives its core to no other by a yield.
+            let mut wait = Wait::new(how, true, None, None).crowded_until(until);
+            let next = does(&mut wait);
+            let backstop = how.sleep * BACKSTOP;
+            assert_eq!(next, [(9, Next::Notify), (10, Next::Park(backstop))]);
+            // Then it looks whether that is so still.
+            let mut wait = Wait::new(how, true, None, None).crowded_until(until);
+            let later = until + US;
+            assert_eq!(wait.polled(false, later, later + 9 * US), Next::Yield);
+            assert_eq!(wait.polled(false, later, later + 10 * US), Next::Spin);
+            assert_eq!(wait.is_crowded_until(), until);
+        }
+    }
+
+    #[test]
     fn a_worker_learns_how_long_it_is_patient() {
         let how = Waiting::default();
         let lasts = |patience: Patience| patience.lasts(&how).as_micros();
@@ -306,12 +382,12 @@ mod tests {
             for time in 0..late {
                 wait.polled(false, Duration::ZERO, US * (2 + time));
             }
-            wait.done();
+            wait.done(None);
             assert_eq!(wait.answered(), Some(answered));
         }
         // A wait that owes nothing teaches nothing.
         let mut wait = Wait::new(how, true, None, None);
-        wait.done();
+        wait.done(None);
         assert_eq!(wait.answered(), None);
     }
 }
