@@ -7,11 +7,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use conformance::ports::{self, Make};
 use dhole::NodeId;
-use dhole_model::{Elements, Oid, OidRange, PageId, PageRange, VectorTime};
+use dhole_model::{Elements, Oid, OidRange, PageId, PageRange, VectorTime, Version};
 use dhole_net::{Layer, Port, SendError};
 use dhole_node::{Processes, Settings, run_on};
 use dhole_protocol::{
-    BarrierId, BarrierRound, DiffId, Interval, Message, News, SentDiff, WantedDiffs, WrittenPages,
+    BarrierId, BarrierRound, DiffId, Fetch, Interval, Message, News, SentDiff, Wanted, WantedDiffs,
+    WrittenPages,
 };
 
 const NODES: usize = 3;
@@ -310,6 +311,28 @@ fn who_says_a_round_of_a_barrier_that_is_not_its_to_say_is_refused_over_every_po
                 let named = error.contains(&from) && error.contains("a round");
                 assert!(named, "{port}, {what}, node {node}: {error}");
             }
+        }
+    }
+}
+
+/// A fetch with a payload behind it, which a frame can bring and no sound node sends.
+#[test]
+fn who_sends_bytes_behind_a_fetch_is_heard_as_one_who_asks() {
+    let fetch = Message::Fetch(Fetch {
+        round: 1,
+        wanted: [Wanted {
+            oid: Oid(1 << 50),
+            need: Version::default(),
+        }]
+        .into(),
+        beside: 0,
+    });
+    for (port, make, malicious) in PORTS {
+        let ended = run(make, malicious, vec![frame(&fetch, 8)]);
+        for (node, ended) in ended.into_iter().enumerate() {
+            let error = ended.expect_err(port);
+            let from = format!("a message from node {malicious} makes no sense");
+            assert!(error.contains(&from), "{port}, node {node}: {error}");
         }
     }
 }

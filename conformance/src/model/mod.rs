@@ -29,7 +29,6 @@ mod fault;
 pub mod groups;
 mod heap;
 mod history;
-mod in_place;
 mod network;
 mod node;
 mod order;

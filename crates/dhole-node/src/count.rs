@@ -5,6 +5,23 @@ use rustc_hash::FxHashMap;
 use crate::measured::Measured;
 use crate::waits::Waits;
 
+/// How many bytes a message is counted with.
+#[derive(Clone, Copy, Debug)]
+pub struct MessageSizes {
+    /// Of its frame, without a payload.
+    pub frame: fn(&Message) -> u64,
+    /// Of the write notices in it.
+    pub notices: fn(&Message) -> u64,
+}
+
+impl MessageSizes {
+    /// The bytes that are sent.
+    pub const SENT: MessageSizes = MessageSizes {
+        frame: Message::frame_bytes,
+        notices: Message::notice_bytes,
+    };
+}
+
 /// A node's counters as they are kept while it runs: counting allocates nothing once every type
 /// has been seen.
 pub(crate) struct Counting {
@@ -17,6 +34,8 @@ pub(crate) struct Counting {
     pub waits: Waits,
     /// The part of the program that is measured.
     pub measured: Measured,
+    /// How many bytes messages have.
+    pub sizes: MessageSizes,
 }
 
 impl Default for Counting {
@@ -27,6 +46,7 @@ impl Default for Counting {
             by_type: FxHashMap::default(),
             waits: Waits::default(),
             measured: Measured::default(),
+            sizes: MessageSizes::SENT,
         }
     }
 }
@@ -35,23 +55,28 @@ impl Counting {
     /// Counts a message that goes to another node.
     pub fn sent(&mut self, message: &Message, payload_bytes: usize) {
         let kind = message.kind();
-        self.sent_of(kind, message.wire_bytes() + payload_bytes as u64);
         if !kind.is_diagnostic() {
-            self.all.write_notice_bytes += message.notice_bytes();
+            self.all.write_notice_bytes += (self.sizes.notices)(message);
         }
-        if self.measured.begins_behind(kind) {
-            self.measured = Measured::Behind(Some(Box::new(self.counters(0))));
-        }
+        self.sent_of(kind, (self.sizes.frame)(message) + payload_bytes as u64);
+    }
+
+    /// Counts a message of this kind, which tells of no writes and goes as so many bytes.
+    pub fn sent_as(&mut self, kind: MessageKind, bytes: usize) {
+        self.sent_of(kind, Message::HEADER_BYTES + bytes as u64);
     }
 
     /// Counts a message of this kind, which tells of no writes.
-    pub fn sent_of(&mut self, kind: MessageKind, bytes: u64) {
+    fn sent_of(&mut self, kind: MessageKind, bytes: u64) {
         let of_kind = &mut self.by_kind[kind as usize];
         of_kind.messages += 1;
         of_kind.bytes += bytes;
         if !kind.is_diagnostic() {
             self.all.messages += 1;
             self.all.data_bytes += bytes;
+        }
+        if self.measured.begins_behind(kind) {
+            self.measured = Measured::Behind(Some(Box::new(self.counters(0))));
         }
     }
 
@@ -115,7 +140,7 @@ mod tests {
         let counters = counting.counters(0);
         assert_eq!(
             (counters.messages, counters.data_bytes),
-            (1, request.wire_bytes() + 5)
+            (1, request.frame_bytes() + 5)
         );
         assert_eq!(counters.by_kind[&MessageKind::Abort].messages, 1);
     }

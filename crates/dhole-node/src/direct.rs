@@ -10,12 +10,10 @@ mod tests;
 use dhole_heap::HeapMut;
 use dhole_model::{MessageKind, NodeId, Notify, Oid};
 use dhole_net::Wake;
-use dhole_protocol::fetch::{self, Parsed};
 use dhole_protocol::{
-    Command, Commands, Effects, Fetch, Message, Protocol, ProtocolError, Reply, Sent, Unread,
-    WorkerIs,
+    BarrierRound, Command, Commands, Effects, Fetch, FetchReply, Message, Protocol, ProtocolError,
+    Reply, Sent, Unread, WorkerIs,
 };
-use dhole_wire::Wire;
 
 use crate::count::Counting;
 use crate::install::install;
@@ -36,6 +34,8 @@ pub(crate) struct Direct<'a, 's, 'g> {
     bytes: &'a mut Vec<u8>,
     done: &'a mut bool,
     step: &'a mut Step<'s, 'g>,
+    /// Up to where the order of the objects has come here.
+    delivered: u64,
     /// Nodes may be lost: then messages go with the others, for whom they are for is noted there.
     survives: bool,
     /// Something was asked for.
@@ -98,8 +98,7 @@ impl Effects for Direct<'_, '_, '_> {
             fetch.encode(self.bytes);
             if self.send(to, Notify::Now) {
                 // What is counted can be counted while it is on its way.
-                let bytes = Message::fetch_bytes(fetch.wanted.len());
-                self.counting.sent_of(MessageKind::Fetch, bytes);
+                self.counting.sent_as(MessageKind::Fetch, self.bytes.len());
                 self.counting.asks(&fetch, self.step.heap);
                 return;
             }
@@ -109,12 +108,25 @@ impl Effects for Direct<'_, '_, '_> {
     }
 
     #[inline]
+    fn round(&mut self, to: NodeId, said: BarrierRound) {
+        if self.sends_at_once() {
+            self.bytes.clear();
+            said.encode(self.delivered, self.bytes);
+            if self.send(to, Notify::Lazy) {
+                let bytes = self.bytes.len();
+                self.counting.sent_as(MessageKind::BarrierRound, bytes);
+                return;
+            }
+        }
+        let message = Message::BarrierRound(said);
+        self.commands.push(Command::Send { to, message });
+    }
+
+    #[inline]
     fn reply(&mut self, reply: Reply) {
         if self.sends_at_once() && self.gather(&reply) && self.send(reply.to, Notify::Lazy) {
-            let objects = reply.message.sent.len();
-            let payload = self.bytes.len() - 1 - reply.message.wire_len();
-            let bytes = Message::fetch_bytes(objects) + payload as u64;
-            self.counting.sent_of(MessageKind::FetchReply, bytes);
+            let bytes = self.bytes.len();
+            self.counting.sent_as(MessageKind::FetchReply, bytes);
             return;
         }
         self.commands.push(Command::Reply(reply));
@@ -178,29 +190,41 @@ impl State {
         Ok(())
     }
 
-    /// Takes a fetch, or its reply with its payload behind it, by its bytes. `None` where it is to
-    /// be taken as a message; then nothing has happened.
-    pub(crate) fn take_fetch<'a>(
+    /// Takes a fetch. `None` where it is to be taken as a message; then nothing has happened.
+    pub(crate) fn take_fetch(
         &mut self,
         from: NodeId,
-        bytes: &'a [u8],
+        fetch: Fetch,
+        step: &mut Step<'_, '_>,
+    ) -> Option<Wake> {
+        if !self.may_be_bare() {
+            return None;
+        }
+        let waited = !self.may_go_on();
+        let taken = self.directly(step, |protocol, worker, fx| {
+            protocol.fetch(from, fetch, worker, fx)
+        });
+        if let Err(cause) = taken {
+            self.broke(cause, step);
+        }
+        Some(self.wakes(waited))
+    }
+
+    /// Takes the reply to a fetch, as [`take_fetch`](State::take_fetch).
+    pub(crate) fn take_reply<'a>(
+        &mut self,
+        from: NodeId,
+        (reply, payload): (FetchReply, &'a [u8]),
         step: &mut Step<'a, '_>,
     ) -> Option<Wake> {
         if !self.may_be_bare() {
             return None;
         }
         let waited = !self.may_go_on();
-        let taken = match fetch::parse(bytes)? {
-            Parsed::Fetch(fetch) => self.directly(step, |protocol, worker, fx| {
-                protocol.fetch(from, fetch, worker, fx)
-            }),
-            Parsed::Reply { reply, payload } => {
-                step.payload = payload;
-                self.directly(step, |protocol, _, fx| {
-                    protocol.fetch_reply(from, reply, fx)
-                })
-            }
-        };
+        step.payload = payload;
+        let taken = self.directly(step, |protocol, _, fx| {
+            protocol.fetch_reply(from, reply, fx)
+        });
         if let Err(cause) = taken {
             self.broke(cause, step);
         }
@@ -210,12 +234,18 @@ impl State {
     /// Lets the protocol take a step whose effects are carried out as they come, and then those
     /// that it recorded. Whether it asked for something.
     #[inline]
-    fn directly<A>(&mut self, step: &mut Step<'_, '_>, act: A) -> Result<bool, ProtocolError>
+    pub(crate) fn directly<A>(
+        &mut self,
+        step: &mut Step<'_, '_>,
+        act: A,
+    ) -> Result<bool, ProtocolError>
     where
         A: FnOnce(&mut Protocol, WorkerIs, &mut Direct<'_, '_, '_>) -> Result<(), ProtocolError>,
     {
         let worker = worker_is(step.heap.presence());
+        let delivered = self.delivered();
         let mut fx = Direct {
+            delivered,
             counting: &mut self.counting,
             commands: &mut self.commands,
             owned: &mut self.owned,
@@ -233,6 +263,7 @@ impl State {
             return Ok(asks);
         }
         let done = self.carry_out_all(failed.map_or(Ok(()), Err), step);
+        self.notes_records();
         self.owned.clear();
         stepped.and(done).map(|()| asks)
     }

@@ -59,6 +59,7 @@ pub fn run_on<R: Send>(
         .map(|id| {
             let node = Node::new(NodeId::at(id), nodes, settings, &cluster, &pool);
             node.time_operations(machine.stopwatch());
+            node.count_sizes(machine.sizes());
             if machine.numbers_broadcasts() {
                 node.ask_for_numbers();
             }

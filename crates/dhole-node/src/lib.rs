@@ -103,6 +103,7 @@ mod worker;
 pub use access::Cursor;
 pub use collective::MOST_COLLECTIVE_BYTES;
 pub use collective_error::CollectiveError;
+pub use count::MessageSizes;
 pub use dhole_protocol::group::Ending;
 pub use dhole_protocol::objects::{Refusal, Strategy};
 pub use dhole_protocol::{

@@ -6,6 +6,8 @@ use dhole_model::{NodeId, Notify};
 use dhole_net::{Outbox, PayloadPool, Receiver};
 use dhole_protocol::Message;
 
+use crate::count::MessageSizes;
+
 /// Why a wait ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Woken {
@@ -150,6 +152,11 @@ pub trait Machine: Sync {
     /// program computes is measured. Told by [`Outbox::work`](dhole_net::Outbox::work).
     fn stopwatch(&self) -> Option<fn() -> u64> {
         None
+    }
+
+    /// How many bytes messages are counted with: those that are sent, or what a cost model says.
+    fn sizes(&self) -> MessageSizes {
+        MessageSizes::SENT
     }
 
     /// Nanoseconds for which the program has computed on `node`, where the machine knows.

@@ -11,11 +11,11 @@ use dhole_net::{Envelope, Outbox, Payload, PayloadPool, Receiver, Wake};
 use dhole_protocol::objects::codec;
 use dhole_protocol::{
     AbortReason, ArrayEvent, BarrierId, Command, Commands, Event, Message, PageEvent, Protocol,
-    ProtocolError, Races, Reply, Sent, barrier_round, fetch, group,
+    ProtocolError, Races, Reply, Sent, Short, group,
 };
 
 use crate::collective_values::Values;
-use crate::count::Counting;
+use crate::count::{Counting, MessageSizes};
 use crate::ended::Ended;
 use crate::heard::{check_ids, not_awaited};
 use crate::holding::Holding;
@@ -146,6 +146,11 @@ impl Node {
     /// One message of the machine reaches all.
     pub(crate) fn multicasts(&self) {
         self.monitor.lock().split().1.here.multicasts = true;
+    }
+
+    /// Messages are counted with these sizes.
+    pub(crate) fn count_sizes(&self, sizes: MessageSizes) {
+        self.monitor.lock().split().1.counting.sizes = sizes;
     }
 
     /// Numbers of broadcasts are asked for, as the machine wants it.
@@ -338,11 +343,13 @@ impl State {
             }
             _ => {}
         }
+        if !self.may_have_come_to(after) {
+            let what = "an order that its sender cannot have heard of";
+            return self.broke(ProtocolError::BadMessage { from, what }, step);
+        }
+        // Who hears what this node says now hears of that too.
+        self.comes_after(after);
         let taken = match message {
-            _ if !self.may_have_come_to(after) => {
-                let what = "an order that its sender cannot have heard of";
-                Err(ProtocolError::BadMessage { from, what })
-            }
             Message::Objects(message) => self.deliver_to_objects(from, *message, step),
             Message::Stall(stall) => {
                 let stall = Box::new(self.knows_of_stall(*stall));
@@ -351,7 +358,6 @@ impl State {
             }
             message => self.step(Event::Deliver { from, message }, step),
         };
-        self.comes_after(after);
         if let Err(cause) = taken {
             self.broke(cause, step);
         }
@@ -365,8 +371,15 @@ impl State {
         bytes: &'a [u8],
         step: &mut Step<'a, '_>,
     ) -> Option<Wake> {
-        if fetch::is_begun_by(bytes) {
-            return self.take_fetch(from, bytes, step);
+        match Short::parse(bytes) {
+            Some(Short::Fetch(fetch)) => return self.take_fetch(from, fetch, step),
+            Some(Short::FetchReply(reply, payload)) => {
+                return self.take_reply(from, (reply, payload), step);
+            }
+            Some(Short::BarrierRound(said, delivered)) => {
+                return self.take_round(from, (said, delivered), step);
+            }
+            None => {}
         }
         if codec::is_begun_by(bytes) {
             return self.take_operation(from, bytes, step);
@@ -386,15 +399,18 @@ impl State {
                 });
             }
         };
-        match barrier_round::decode(bytes).is_some() {
-            true => self.take_round(from, bytes, answer),
-            false => self.take_ordered(from, bytes, answer),
-        }
+        self.take_ordered(from, bytes, answer)
     }
 
     pub(crate) fn broke(&mut self, cause: ProtocolError, step: &mut Step<'_, '_>) {
         self.abort(AbortReason::Failed(cause.to_string().into()), step.out);
         self.end(Ended::Broken(cause));
+    }
+
+    /// Notes how many records of intervals are kept.
+    pub(crate) fn notes_records(&mut self) {
+        let most = &mut self.counting.all.interval_records_most;
+        *most = (*most).max(self.protocol.intervals_kept() as u64);
     }
 
     /// Takes an event and does what it leads to.
@@ -422,11 +438,7 @@ impl State {
         }
         self.commands = commands;
         let carried_out = self.carry_out_all(Ok(()), step);
-        let (kept, most) = (
-            self.protocol.intervals_kept() as u64,
-            &mut self.counting.all.interval_records_most,
-        );
-        *most = kept.max(*most);
+        self.notes_records();
         self.owned.clear();
         stepped.and(carried_out)
     }

@@ -1,104 +1,57 @@
-//! Rounds of barriers between processes: what a node says in them goes past the outbox where nobody
-//! has news, and the worker looks for the others' at once.
+//! Rounds of barriers: the worker arrives, and hears what other nodes say.
 
 use dhole_heap::MonitorCall;
-use dhole_model::{CallSite, NodeId, Notify};
-use dhole_net::{Payload, Wake};
-use dhole_protocol::{BarrierRound, Message, barrier_round};
-use smallvec::SmallVec;
+use dhole_model::{CallSite, NodeId};
+use dhole_net::Wake;
+use dhole_protocol::{BarrierRound, Event, ProtocolError};
 
 use crate::node::State;
+use crate::step::Step;
 use crate::worker::{Failure, Link};
 
 impl State {
-    /// The worker arrives at a barrier that begins with rounds, and that is all that happens: what
-    /// it says there. It goes on when the others are there, and what they come after was delivered
-    /// here.
-    fn arrive_in_place(&mut self, site: CallSite) -> Option<Said> {
-        if !self.may_be_bare() {
-            return None;
+    /// The worker arrives at a barrier where no node brings a value.
+    fn arrive(&mut self, site: CallSite, step: &mut Step<'_, '_>) -> Result<(), ProtocolError> {
+        if !self.protocol.begins_with_rounds() {
+            return self.step(Event::Arrive { once: false, site }, step);
         }
-        let mut said = Said::new();
-        let say = &mut |to, round| said.push((to, round));
-        if self.protocol.arrive_in_place(site, say)? {
-            self.woken();
-        }
-        Some(said)
+        self.directly(step, |protocol, _, fx| protocol.arrive_at_rounds(site, fx))?;
+        Ok(())
     }
 
-    /// Takes what another node says in a round, by its bytes, where nothing comes of it but that
-    /// this node says more, which `answer` is given, or goes on.
+    /// Takes what another node says in a round, to which so much of the objects' order was
+    /// delivered. `None` where it is to be taken as a message; then nothing has happened.
     pub(crate) fn take_round(
         &mut self,
         from: NodeId,
-        bytes: &[u8],
-        answer: &mut dyn FnMut(NodeId, [&[u8]; 2]),
+        (said, delivered): (BarrierRound, u64),
+        step: &mut Step<'_, '_>,
     ) -> Option<Wake> {
-        let (round, delivered) = barrier_round::decode(bytes)?;
         if !self.may_be_bare() || !self.may_have_come_to(delivered) {
             return None;
         }
-        let mut said = Said::new();
-        let say = &mut |to, round| said.push((to, round));
-        let goes_on = self.protocol.hear_in_place(from, &round, say)?;
+        let waited = !self.may_go_on();
         self.comes_after(delivered);
-        // After what this node hears: who hears of it hears of that.
-        let delivered = self.delivered();
-        for (to, round) in said {
-            self.object.clear();
-            barrier_round::encode(&round, delivered, &mut self.object);
-            answer(to, [&self.object, &[]]);
-            let message = Message::BarrierRound(round).after(delivered);
-            self.counting.sent(&message, 0);
+        let taken = self.directly(step, |protocol, _, fx| protocol.round(from, said, fx));
+        if let Err(cause) = taken {
+            self.broke(cause, step);
         }
-        if goes_on {
-            self.woken();
-        }
-        Some(self.wakes(goes_on))
+        Some(self.wakes(waited))
     }
 }
 
-/// What a node says at once: one round as a rule, and no more than there are.
-type Said = SmallVec<[(NodeId, BarrierRound); 2]>;
-
 impl Link<'_> {
-    /// Arrives at a barrier where no node brings a value, and waits there; whether the barrier
-    /// begins with rounds, and that is all that happens. Else nothing has.
-    pub(crate) fn arrive_in_place(
+    /// Arrives at a barrier where no node brings a value, and waits there.
+    pub(crate) fn arrive(
         &self,
         call: &mut MonitorCall<'_, State>,
         site: CallSite,
-    ) -> Result<bool, Box<Failure>> {
-        if !self.machine.sends_bytes() {
-            return Ok(false);
-        }
-        let state = call.split().1;
-        let Some(said) = state.arrive_in_place(site) else {
-            return Ok(false);
-        };
-        for (to, round) in said {
-            self.say(state, to, round);
-        }
+    ) -> Result<(), Box<Failure>> {
+        self.flush_before(call, Some(&Event::Arrive { once: false, site }))?;
+        call.split().1.membership.cut()?;
+        self.acts(call, |state, step| state.arrive(site, step))?;
         self.outcome(call)?;
-        Ok(true)
-    }
-
-    fn say(&self, state: &mut State, to: NodeId, round: BarrierRound) {
-        let delivered = state.delivered();
-        let mut out = self.out.borrow_mut();
-        let said = out.is_empty() && {
-            let bytes = &mut state.object;
-            bytes.clear();
-            barrier_round::encode(&round, delivered, bytes);
-            let (me, bytes) = (self.node.id, [&bytes[..], &[]]);
-            self.machine.send_bytes(me, to, bytes, Notify::Lazy)
-        };
-        // What is counted can be counted while that is on its way.
-        let message = Message::BarrierRound(round).after(delivered);
-        match said {
-            true => state.counting.sent(&message, 0),
-            false => state.send(to, message, Payload::NONE, &mut out),
-        }
+        Ok(())
     }
 }
 

@@ -92,8 +92,9 @@ impl Worker<'_> {
         }
         let called = self.exclusive(site, |link, call| {
             link.awaits(Awaited::by(WaitCause::Barrier));
-            if once || !link.arrive_in_place(call, site)? {
-                link.and_wait(call, Event::Arrive { once, site })?;
+            match once {
+                true => drop(link.and_wait(call, Event::Arrive { once, site })?),
+                false => link.arrive(call, site)?,
             }
             call.split().1.counting.all.barriers += 1;
             link.collect_diffs(call, site)?;

@@ -257,7 +257,7 @@ impl<'id> Link<'id> {
 
     /// What was written of objects at home elsewhere goes there before the worker synchronises,
     /// and what could have been written and was not is told apart.
-    fn flush_before(
+    pub(crate) fn flush_before(
         &self,
         call: &mut MonitorCall<'_, State>,
         event: Option<&Event>,

@@ -42,12 +42,6 @@ impl Gossip {
             false => Err("a report of a node that is not in the cluster"),
         }
     }
-
-    /// Bytes on a wire: the epoch, a bit for each node, and two vector times.
-    pub(crate) fn wire_bytes(&self) -> u64 {
-        let nodes = self.floor.nodes() as u64;
-        8 + nodes.div_ceil(8) + 2 * 4 * nodes
-    }
 }
 
 /// One node's part in the gossip.

@@ -153,11 +153,6 @@ impl Collectives {
         }
     }
 
-    /// Whether no node can be ahead of another, and nothing has come that the worker lacks.
-    pub fn is_idle(&self) -> bool {
-        self.ahead == 0 && self.early.is_empty() && self.current.is_none()
-    }
-
     /// Whether no collective has let a node run ahead of others. All nodes say the same.
     pub fn is_level(&self) -> bool {
         self.ahead == 0

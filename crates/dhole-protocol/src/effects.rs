@@ -8,7 +8,7 @@
 use dhole_model::{NodeId, Oid};
 
 use crate::command::{Command, Commands};
-use crate::{Fetch, Message, Reply, Sent};
+use crate::{BarrierRound, Fetch, Message, Reply, Sent};
 
 /// The effects of a step, in their order. The methods that are given here record them.
 pub trait Effects {
@@ -20,6 +20,13 @@ pub trait Effects {
     #[inline]
     fn fetch(&mut self, to: NodeId, fetch: Fetch) {
         let message = Message::Fetch(fetch);
+        self.commands().push(Command::Send { to, message });
+    }
+
+    /// Sends a [`Message::BarrierRound`].
+    #[inline]
+    fn round(&mut self, to: NodeId, said: BarrierRound) {
+        let message = Message::BarrierRound(said);
         self.commands().push(Command::Send { to, message });
     }
 

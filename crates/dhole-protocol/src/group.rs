@@ -41,7 +41,6 @@ mod safe;
 mod sequencer;
 mod settings;
 mod tree;
-pub(crate) mod wire;
 
 use std::collections::{BTreeMap, BTreeSet};
 

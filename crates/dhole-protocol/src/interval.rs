@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use dhole_model::{Elements, IntervalIndex, NodeId, OidRange, VectorTime, Version};
-use dhole_wire::{Wire, WireAs};
+use dhole_wire::Wire;
 
 use crate::page_command::PagesOf;
 use crate::ranges::Ranges;
@@ -56,30 +56,6 @@ impl Interval {
             node: self.node,
         }
     }
-
-    /// Bytes of the interval's write notices in a message.
-    pub fn wire_bytes(&self) -> u64 {
-        const NODE_INDEX_LAMPORT_COUNT: u64 = 2 + 4 + 8 + 4;
-        const COUNT: u64 = 4;
-        let first = if self.first < self.index { 4 } else { 0 };
-        let elements = match self.elements.len() as u64 {
-            0 => 0,
-            ranges => COUNT + ELEMENTS * ranges,
-        };
-        let base = self.base.as_ref().map_or(0, |base| {
-            const INDEX: u64 = 4;
-            INDEX + COUNT + Ranges::tail_len(&base.unwritten) as u64
-        });
-        // Bits of the node's number say whether elements were written, anything freed, and
-        // whether there is a base.
-        let freed = match self.freed.is_empty() {
-            true => 0,
-            false => COUNT + Ranges::tail_len(&self.freed) as u64,
-        };
-        let objects = Ranges::tail_len(&self.written) as u64;
-        let pages = self.pages.as_ref().map_or(0, |pages| pages.wire_bytes());
-        NODE_INDEX_LAMPORT_COUNT + first + objects + base + elements + freed + pages
-    }
 }
 
 /// What a releaser tells an acquirer: everything that happened before the release and that the
@@ -106,14 +82,10 @@ impl News {
         })
     }
 
-    pub(crate) fn wire_bytes(&self) -> u64 {
-        const LAMPORT_AND_COUNT: u64 = 8 + 4;
-        vector_bytes(&self.time) + LAMPORT_AND_COUNT + self.notice_bytes()
-    }
-
-    /// Bytes of its intervals on a wire.
+    /// Bytes of the intervals in a message.
     pub fn notice_bytes(&self) -> u64 {
-        self.intervals.iter().map(|i| i.wire_bytes()).sum()
+        let each = self.intervals.iter().map(|interval| interval.wire_len());
+        each.sum::<usize>() as u64
     }
 }
 
@@ -126,11 +98,4 @@ pub struct Untold {
     pub by: NodeId,
     /// Its number.
     pub index: IntervalIndex,
-}
-
-/// Array, first and count; as of objects, what is counted takes four bytes.
-pub(crate) const ELEMENTS: u64 = 8 + 8 + 4;
-
-pub(crate) fn vector_bytes(time: &VectorTime) -> u64 {
-    4 * time.nodes() as u64
 }

@@ -102,8 +102,7 @@ pub use handed_out::HandedOut;
 pub use interval::{Base, Interval, News, Untold};
 pub use interval_log::LogLimits;
 pub use lazy::{MOST_ALONG, MOST_BESIDE};
-pub use message::{AbortReason, DecodeError, Message, Waiting};
-pub use message::{barrier_round, fetch};
+pub use message::{AbortReason, DecodeError, Message, Short, Waiting};
 pub use node_set::NodeSet;
 pub use notice_delta::Reach;
 pub use page_command::{
@@ -113,6 +112,7 @@ pub use passage::{ConditionId, Passage, RwLockId, SemaphoreId};
 pub use protocol::Protocol;
 pub use race::{Race, Raced, RacingWrite};
 pub use races::{Changed, Races};
+pub use ranges::Ranges;
 pub use stall_probe::{Round as StallRound, Stall};
 pub use sync_id::{BarrierId, LockId};
 pub use transfer::{

@@ -12,10 +12,10 @@ use crate::barrier::BarrierRound;
 use crate::collection::Gossip;
 use crate::collective::CollectiveMessage;
 use crate::handed_out::HandedOut;
-use crate::interval::{ELEMENTS, News, Untold, vector_bytes};
+use crate::interval::{News, Untold};
 use crate::objects::ObjectsMessage;
 use crate::page_command::{Applied, SentDiff, WantedDiffs};
-use crate::passage::{ConditionId, Passage, passage_bytes};
+use crate::passage::{ConditionId, Passage};
 use crate::race::Raced;
 use crate::stall_probe::Stall;
 use crate::sync_id::{BarrierId, LockId};
@@ -23,15 +23,14 @@ use crate::transfer::{Fetch, FetchReply, Flushed, FlushedAt, Pushed};
 use crate::waiting::{Waiter, WaitingFor};
 use dhole_wire::Wire;
 
-pub mod barrier_round;
 mod carrier;
 pub(crate) mod check;
 mod codec;
-pub mod fetch;
-mod wire;
+mod short;
 
 use carrier::Carried;
 pub use codec::DecodeError;
+pub use short::Short;
 
 /// First bytes of messages that nodes take where they lie. Those of the others follow.
 const FETCH: u8 = 0;
@@ -39,10 +38,6 @@ const FETCH_REPLY: u8 = 1;
 const BARRIER_ROUND: u8 = 2;
 const GOSSIPED: u8 = 3;
 const AFTER: u8 = 4;
-
-fn raced_bytes(raced: Raced) -> u64 {
-    raced.elements().map_or(8, |_| ELEMENTS)
-}
 
 /// A node that waits on a condition of a lock.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Wire)]
@@ -568,14 +563,24 @@ pub enum Message {
 }
 
 impl Message {
-    /// Bytes of a message's frame: length, kind, sender, receiver, sequence.
+    /// Bytes of a frame before its message: its kind, the run, and lengths.
     pub const HEADER_BYTES: u64 = 16;
+
+    /// Bytes of the message's frame, without a payload.
+    pub fn frame_bytes(&self) -> u64 {
+        Message::HEADER_BYTES + self.encoded_len() as u64
+    }
+
+    /// What the message tells of intervals, also as one that is multicast.
+    pub fn told(&self) -> Option<&News> {
+        match self {
+            Message::Objects(message) => message.told(),
+            message => message.news(),
+        }
+    }
 
     /// Bytes of write notices in the message.
     pub fn notice_bytes(&self) -> u64 {
-        match self {
-            Message::Objects(message) => message.notice_bytes(),
-            message => message.news().map_or(0, News::notice_bytes),
-        }
+        self.told().map_or(0, News::notice_bytes)
     }
 }

@@ -15,6 +15,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use dhole_model::{IntervalIndex, NodeId, Oid, OidRange};
+use dhole_wire::Wire;
 
 use crate::interval::{Base, Interval};
 
@@ -113,8 +114,8 @@ impl Bases {
         let reduced = of_node
             .filter(|base| whole.index - base.index <= self.reach.intervals)
             .map(|base| against(whole, base));
-        let shortest = reduced.min_by_key(Interval::wire_bytes)?;
-        (shortest.wire_bytes() < whole.wire_bytes()).then_some(shortest)
+        let shortest = reduced.min_by_key(Interval::wire_len)?;
+        (shortest.wire_len() < whole.wire_len()).then_some(shortest)
     }
 
     /// The whole of what was told as a difference; `before` are the intervals told with it, whole.

@@ -33,11 +33,6 @@ impl WrittenPages {
             tail_len,
         }
     }
-
-    pub(crate) fn wire_bytes(&self) -> u64 {
-        const COUNT: u64 = 4;
-        COUNT + self.tail_len as u64
-    }
 }
 
 /// Most numbers of the time are small, and are sent by seven bits a byte.

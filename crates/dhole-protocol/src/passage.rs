@@ -93,10 +93,3 @@ impl fmt::Display for Passage {
         }
     }
 }
-
-pub(crate) fn passage_bytes(passage: Passage) -> u64 {
-    match passage {
-        Passage::Read(_) | Passage::Write(_) => 1 + 8,
-        Passage::Permit(_) => 1 + 8 + 4,
-    }
-}

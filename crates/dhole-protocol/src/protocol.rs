@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 use crate::barrier::{Barrier, MANAGER};
 use crate::collective::Collectives;
 use crate::command::{Along, Command, Commands, Event, WorkerIs};
+use crate::effects::Effects;
 use crate::error::ProtocolError;
 use crate::gate::{Gates, Request};
 use crate::home::Flush;
@@ -493,11 +494,11 @@ impl Protocol {
 
     /// What the worker waited for has come. It goes on once it is known where the other sides of
     /// the races are that were found with it.
-    fn go_on(&mut self, out: &mut Commands) {
+    fn go_on(&mut self, fx: &mut impl Effects) {
         self.wait_for.end();
         self.withheld = self.lazy.races.is_asking();
         if !self.withheld {
-            out.push(Command::Done);
+            fx.done();
         }
     }
 

@@ -35,11 +35,12 @@ impl Traffic {
         }
     }
 
-    /// Counts what a step sends.
+    /// Counts what a step sends, but for rounds of barriers, which are counted as they are said.
     pub fn count_sent(&mut self, commands: &[Command]) {
         for command in commands {
             if let Command::Send { to, message } = command
                 && message.may_end_a_wait()
+                && !matches!(message, Message::BarrierRound(_))
             {
                 self.sent_to(*to);
             }

@@ -4,8 +4,6 @@ use dhole_model::{CallSite, NodeId, Oid, VectorTime, Version};
 use dhole_wire::Wire;
 use smallvec::SmallVec;
 
-use crate::interval::vector_bytes;
-
 /// An object asked for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Wire)]
 pub struct Wanted {
@@ -55,13 +53,6 @@ pub struct FlushedAt {
     pub time: VectorTime,
     /// Where each of them was first written since the flush before, in the order of the flush.
     pub sites: SmallVec<[Option<CallSite>; 1]>,
-}
-
-impl FlushedAt {
-    pub(crate) fn wire_bytes(&self) -> u64 {
-        const SITE: u64 = 8;
-        vector_bytes(&self.time) + SITE * self.sites.len() as u64
-    }
 }
 
 /// Asks the last writer of objects for their bytes.

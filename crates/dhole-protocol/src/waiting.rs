@@ -7,7 +7,7 @@ use dhole_wire::Wire;
 use serde::{Deserialize, Serialize};
 
 use crate::collective_call::CollectiveWait;
-use crate::passage::{ConditionId, Passage, passage_bytes};
+use crate::passage::{ConditionId, Passage};
 use crate::sync_id::{BarrierId, LockId};
 
 /// What a node waits for, as an edge of the wait-for graph.
@@ -140,18 +140,6 @@ impl WaitingFor {
                 | WaitingFor::Begin(_)
         )
     }
-
-    pub(crate) fn wire_bytes(self) -> u64 {
-        1 + match self {
-            WaitingFor::Lock(_) | WaitingFor::Barrier(_) => 8,
-            WaitingFor::Gate(passage) => passage_bytes(passage),
-            WaitingFor::Condition(_) => 16,
-            WaitingFor::Operation(operation) => 16 + operation.made.map_or(0, |_| 8),
-            WaitingFor::Begin(_) => 8,
-            WaitingFor::Process(_) => 18,
-            WaitingFor::Collective(_) => 9,
-        }
-    }
 }
 
 /// One node on a path of the wait-for graph.
@@ -195,16 +183,5 @@ impl fmt::Display for Waiter {
                  that wait for each other, or spread them over more nodes)"
             ),
         }
-    }
-}
-
-impl Waiter {
-    pub(crate) fn wire_bytes(&self) -> u64 {
-        const NODE_SITE_WAIT: u64 = 2 + 8 + 8;
-        NODE_SITE_WAIT + self.waiting_for.wire_bytes()
-    }
-
-    pub(crate) fn all_bytes(waiters: &[Waiter]) -> u64 {
-        waiters.iter().map(Waiter::wire_bytes).sum()
     }
 }

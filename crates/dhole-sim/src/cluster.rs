@@ -4,7 +4,7 @@ use std::time::Duration;
 use corosensei::stack::DefaultStack;
 use dhole_model::NodeId;
 use dhole_net::{Envelope, Outbox, Payload, Wake};
-use dhole_node::{Fiber, Woken};
+use dhole_node::{Fiber, MessageSizes, Woken};
 use dhole_protocol::{AbortReason, Message};
 
 use crate::agenda::{Agenda, Event};
@@ -29,6 +29,8 @@ pub(crate) struct Cluster {
     plain: bool,
     /// Whether the sender's link alone decides when a message arrives.
     direct: bool,
+    /// How many bytes messages have.
+    sizes: MessageSizes,
     /// The stopwatches of the programs, if computation is measured.
     stopwatches: Stopwatches,
     /// The node whose coroutine runs.
@@ -108,6 +110,7 @@ impl Cluster {
             notices: stream(nodes + 2),
             plain: network.is_plain(),
             direct: network.is_direct(),
+            sizes: network.sizes(),
             stopwatches: Stopwatches::new(),
             running: None,
             unfinished: nodes,
@@ -203,7 +206,7 @@ impl Cluster {
             true => (0, 0),
             false if self.plain => (network.receive_ns, 0),
             false => {
-                let bytes = body.wire_bytes() + payload.len() as u64;
+                let bytes = (self.sizes.frame)(body) + payload.len() as u64;
                 let early_ns = network.receiving_early_ns(bytes);
                 (network.receiving_ns(body.kind(), bytes), early_ns)
             }
@@ -332,7 +335,7 @@ impl Cluster {
             true => alike(&envelope, out),
             false => Vec::new(),
         };
-        let bytes = envelope.body.wire_bytes() + envelope.payload.len() as u64;
+        let bytes = (self.sizes.frame)(&envelope.body) + envelope.payload.len() as u64;
         let sending_ns = match self.is_cards(&envelope.body) {
             true => 0,
             false if self.plain => self.settings.network.send_ns,

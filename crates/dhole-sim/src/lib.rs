@@ -62,8 +62,8 @@
 //!     }
 //! })
 //! .unwrap();
-//! // Twice: 1 us to send, 20 ns for 24 bytes on the link, 10 us on the way, 1 us to receive.
-//! assert_eq!(sim.report().elapsed_ns, 2 * (1_000 + 20 + 10_000 + 1_000));
+//! // Twice: 1 us to send, 10 us on the way, 1 us to receive. On the link 27 bytes, and then 26.
+//! assert_eq!(sim.report().elapsed_ns, 2 * (1_000 + 10_000 + 1_000) + 22 + 21);
 //! ```
 #![deny(clippy::undocumented_unsafe_blocks)]
 
@@ -73,6 +73,7 @@ mod confined;
 mod crash;
 mod network;
 mod node;
+mod paper_sizes;
 mod random;
 mod report;
 mod round_trip;

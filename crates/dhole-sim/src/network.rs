@@ -1,4 +1,7 @@
 use dhole_model::{MessageKind, Work};
+use dhole_node::MessageSizes;
+
+use crate::paper_sizes;
 
 mod description;
 mod keys;
@@ -15,7 +18,8 @@ pub use primitive::{Primitive, Published};
 /// [medium](Medium). Every field is a key of the same name in a network's
 /// [description](Description) and in the textual form of the [settings](crate::Settings).
 ///
-/// Bytes of a message are those of its body and its payload. The packets' headers come on top.
+/// Bytes of a message are those of its frame ([`paper_sizes`](Network::paper_sizes) aside), its
+/// payload included. The packets' headers come on top.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Network {
     /// Nanoseconds of a message besides its transmission, until the receiver's processor could
@@ -79,6 +83,9 @@ pub struct Network {
     /// Whether a network adapter gives the numbers of broadcasts. A member that asks for a number
     /// waits for the way there and back. No node's processor is interrupted.
     pub card_sequencer: bool,
+    /// Whether messages count as many bytes as the papers' systems would have sent: a source line
+    /// as 8 bytes, for instance. Otherwise they count the bytes that processes send.
+    pub paper_sizes: bool,
     /// Bytes that may queue for a switch's port or a hub. A message that finds more is lost. 0
     /// means no limit.
     pub queue_bytes: u64,
@@ -155,6 +162,7 @@ impl Default for Network {
             multicast_fanout: 0,
             multicast_hop_ns: 0,
             card_sequencer: false,
+            paper_sizes: false,
             queue_bytes: 0,
             loss: 0.0,
             retransmit_ns: 0,
@@ -245,6 +253,17 @@ impl Network {
         match self.packet_bytes {
             0 => self.occupancy_ns(bytes),
             most => self.occupancy_ns(bytes.min(most)),
+        }
+    }
+
+    /// How many bytes messages have.
+    pub(crate) fn sizes(&self) -> MessageSizes {
+        match self.paper_sizes {
+            true => MessageSizes {
+                frame: paper_sizes::message_bytes,
+                notices: paper_sizes::notice_bytes,
+            },
+            false => MessageSizes::SENT,
         }
     }
 

@@ -8,7 +8,7 @@ use corosensei::Coroutine;
 use corosensei::stack::{DefaultStack, Stack};
 use dhole_model::{NodeId, Notify};
 use dhole_net::Outbox;
-use dhole_node::{Fiber, Machine, Receivers, StartError, Woken};
+use dhole_node::{Fiber, Machine, MessageSizes, Receivers, StartError, Woken};
 use dhole_protocol::Message;
 
 use crate::cluster::{Cluster, Next, Suspension};
@@ -284,6 +284,10 @@ impl Machine for Sim {
 
     fn numbers_broadcasts(&self) -> bool {
         self.settings.network.card_sequencer
+    }
+
+    fn sizes(&self) -> MessageSizes {
+        self.settings.network.sizes()
     }
 
     fn computed(&self, node: NodeId) -> u64 {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use dhole_heap::{Cluster, Own, Ref, Share};
 use dhole_model::{CallSite, Coherence, NodeId, Oid, OidRange, Version};
 use dhole_net::{Envelope, Outbox, Payload, PayloadPool, Receiver};
-use dhole_protocol::{AbortReason, Event, FetchReply, Message, Wanted};
+use dhole_protocol::{AbortReason, Event, FetchReply, Message, Short, Wanted};
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 
@@ -75,7 +75,7 @@ impl Pair {
     }
 
     fn deliver_bytes(&mut self, from: NodeId, to: NodeId, bytes: &[u8], out: &mut Outbox<Message>) {
-        let (message, payload) = bytes.split_at(fetch::without_payload(bytes, bytes.len()));
+        let (message, payload) = bytes.split_at(Short::without_payload(bytes, bytes.len()));
         let body = Message::decode(message).unwrap();
         self.said.push((body, payload.to_vec()));
         let (mut answers, node) = (Vec::new(), &self.nodes[to.index()]);
@@ -171,7 +171,7 @@ fn what_is_carried_out_at_once_says_and_counts_what_recorded_effects_do() {
     // The ids of two clusters differ, and the last object has one in it.
     for (place, (one, other)) in direct.said.iter().zip(&recorded.said).enumerate() {
         let said = |(message, payload): &(Message, Vec<u8>)| {
-            let bytes = (message.wire_bytes(), payload.len());
+            let bytes = (message.frame_bytes(), payload.len());
             (message.kind(), bytes)
         };
         assert_eq!(said(one), said(other), "{place}");
@@ -234,8 +234,8 @@ fn replies_to_a_peer_keep_their_order_however_often_the_port_is_busy() {
         let small = pair.alloc(1_u64).oid();
         let large = pair.alloc([1_u64; 512]).oid();
         let (mut out, mut sent) = (Outbox::default(), Vec::new());
-        let round = |bytes: &[u8]| match fetch::parse(bytes) {
-            Some(Parsed::Reply { reply, .. }) => reply.round,
+        let round = |bytes: &[u8]| match Short::parse(bytes) {
+            Some(Short::FetchReply(reply, _)) => reply.round,
             other => panic!("{other:?}"),
         };
         for number in 0..12 {
@@ -297,9 +297,9 @@ fn told(from: u16, change: impl FnOnce(&mut u32, &mut Sent), object: &[u8]) -> (
     };
     state.read_misses(&[unread(objects[0])], &mut step).unwrap();
     drop(guard);
-    let Some(Parsed::Fetch(Fetch {
+    let Some(Short::Fetch(Fetch {
         mut round, wanted, ..
-    })) = fetch::parse(&asked)
+    })) = Short::parse(&asked)
     else {
         panic!("{asked:?}");
     };

@@ -112,8 +112,8 @@ impl State {
             if to != from {
                 send(to, [&head, call.arguments]);
             }
-            let bytes = Message::HEADER_BYTES + ordered::data_bytes(call);
-            self.counting.sent_of(MessageKind::Ordered, bytes);
+            let bytes = head.len() + call.arguments.len();
+            self.counting.sent_as(MessageKind::Ordered, bytes);
             self.protocol.count_objects(to, true);
         }
         self.protocol.count_objects(from, false);
@@ -185,7 +185,7 @@ impl Link<'_> {
             arguments: &arguments,
             ..*called
         };
-        let bytes = whole.ordered_bytes() as usize;
+        let bytes = whole.ordered_bytes();
         let made = match state.here.group.broadcasts_alone(bytes) {
             None => None,
             Some(submitted) if submitted.view.sequencer == self.node.id => {
@@ -230,13 +230,13 @@ impl Link<'_> {
         let head = ordered::data_head(call, &numbered);
         for to in others {
             state.protocol.count_objects(to, true);
-            let sent = head.is_some_and(|head| {
+            let sent = head.as_ref().filter(|head| {
                 let parts = [&head[..], call.arguments];
                 self.machine.send_bytes(me, to, parts, Notify::Lazy)
             });
-            if sent {
-                let bytes = Message::HEADER_BYTES + ordered::data_bytes(call);
-                state.counting.sent_of(MessageKind::Ordered, bytes);
+            if let Some(head) = sent {
+                let bytes = head.len() + call.arguments.len();
+                state.counting.sent_as(MessageKind::Ordered, bytes);
             } else {
                 let message = Message::Objects(Box::new(ordered::data(call, &numbered)));
                 state.send(to, message, Payload::NONE, &mut self.out.borrow_mut());
@@ -270,13 +270,13 @@ impl Link<'_> {
         } = state;
         here.machine.new_call();
         counting.all.broadcasts += 1;
-        let bytes = call.ordered_bytes() as usize;
+        let bytes = call.ordered_bytes();
         here.group.submit_alone(bytes, ordered::operate(call));
         (here.awaited, here.submitted) = (Some(number), Some(number));
         protocol.awaits(wanted.awaits(), wanted.site);
         protocol.count_objects(to, true);
-        let bytes = Message::HEADER_BYTES + ordered::submit_bytes(call);
-        counting.sent_of(MessageKind::Ordered, bytes);
+        let bytes = head.len() + call.arguments.len();
+        counting.sent_as(MessageKind::Ordered, bytes);
         true
     }
 }

@@ -14,7 +14,7 @@ use dhole_model::{MessageKind, NodeId, Notify};
 use dhole_net::Wake;
 use dhole_protocol::objects::codec::{self, OperationReply, OperationRequest, ParsedOperation};
 use dhole_protocol::objects::{Objects, ObjectsCommand, ObjectsEffects, Refusal};
-use dhole_protocol::{Message, News, ProtocolError};
+use dhole_protocol::{News, ProtocolError};
 
 use super::copies::{Hosting, MOST_KEPT};
 use crate::node::State;
@@ -47,7 +47,7 @@ struct Done {
 struct Counted {
     to: NodeId,
     kind: MessageKind,
-    bytes: u64,
+    bytes: usize,
     notices: u64,
 }
 
@@ -84,7 +84,7 @@ impl ObjectsEffects for Direct<'_, '_, '_> {
                 self.done.sent = Some(Counted {
                     to,
                     kind: MessageKind::OperationRequest,
-                    bytes: request.wire_bytes(),
+                    bytes: self.head.len() + request.call.arguments.len(),
                     notices: notice_bytes(&request.news),
                 });
                 return;
@@ -104,7 +104,7 @@ impl ObjectsEffects for Direct<'_, '_, '_> {
                 self.done.sent = Some(Counted {
                     to,
                     kind: MessageKind::OperationReply,
-                    bytes: reply.wire_bytes(),
+                    bytes: self.head.len() + reply.result().len(),
                     notices: notice_bytes(&reply.news),
                 });
                 return;
@@ -170,8 +170,7 @@ impl State {
         // What is counted can be counted while the message is on its way.
         if let Some(sent) = sent {
             self.protocol.count_objects(sent.to, true);
-            let bytes = Message::HEADER_BYTES + sent.bytes;
-            self.counting.sent_of(sent.kind, bytes);
+            self.counting.sent_as(sent.kind, sent.bytes);
             self.counting.all.write_notice_bytes += sent.notices;
         }
         if let Some(call) = answered {

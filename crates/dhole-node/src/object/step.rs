@@ -13,6 +13,7 @@ use dhole_protocol::objects::{
     Outcome, PackedResults, Refusal, Start, check_group,
 };
 use dhole_protocol::{Message, ProtocolError, Waiter};
+use dhole_wire::Wire;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
@@ -560,7 +561,7 @@ impl State {
         body: Arc<Ordered>,
         step: &mut Step<'_, '_>,
     ) -> Result<(), ProtocolError> {
-        let (by, bytes) = (body.by(), body.wire_bytes() as usize);
+        let (by, bytes) = (body.by(), body.wire_len());
         self.counting.all.broadcasts += 1;
         if let Some(by) = by.filter(|by| self.membership.is_on() && by.node == self.id) {
             self.here.multicast.insert(by.number);

@@ -39,6 +39,8 @@ pub(super) struct Header {
 /// Bytes of a header.
 pub(super) const HEADER: usize = 16;
 
+const _: () = assert!(HEADER as u64 == dhole_protocol::Message::HEADER_BYTES);
+
 /// A port must carry frames of so many bytes at least.
 pub(super) const LEAST: usize = 1024;
 

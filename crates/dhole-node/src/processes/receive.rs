@@ -18,7 +18,7 @@ use std::time::Duration;
 use dhole_model::NodeId;
 use dhole_net::{Envelope, Incoming, Loss, Outbox, Payload, Wake};
 use dhole_protocol::objects::{alone, codec};
-use dhole_protocol::{AbortReason, Message, barrier_round, fetch};
+use dhole_protocol::{AbortReason, Message, Short};
 use smallvec::SmallVec;
 
 use super::frame::{Frame, Kind};
@@ -629,7 +629,7 @@ impl Processes {
     /// The message to this node of these bytes, which are one, with its payload behind it.
     fn whole(&self, from: NodeId, bytes: &[u8]) -> Envelope<Message> {
         let to = self.me;
-        let (message, behind) = bytes.split_at(fetch::without_payload(bytes, bytes.len()));
+        let (message, behind) = bytes.split_at(Short::without_payload(bytes, bytes.len()));
         let body = Message::decode(message).expect("they were looked at");
         let mut payload = Payload::NONE;
         if !behind.is_empty() {
@@ -687,11 +687,10 @@ impl Processes {
 
 /// Whether a frame brings a message that the node may take by its bytes.
 fn may_be_taken(frame: Frame<'_>) -> bool {
-    let message = frame.message;
-    match frame.payload.len() {
-        0 if codec::is_plain(message) || alone::is_whole(message) => true,
-        0 if barrier_round::decode(message).is_some() => true,
-        0..AT_ONCE => fetch::is_whole(message),
-        _ => false,
+    let (message, payload) = (frame.message, frame.payload.len());
+    match Short::parse(frame.body) {
+        Some(Short::FetchReply(_, behind)) => behind.len() == payload && payload < AT_ONCE,
+        Some(_) => payload == 0,
+        None => payload == 0 && (codec::is_plain(message) || alone::is_whole(message)),
     }
 }

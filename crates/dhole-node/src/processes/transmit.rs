@@ -12,7 +12,7 @@ use std::time::Duration;
 use dhole_heap::Cluster;
 use dhole_model::{NodeId, Notify};
 use dhole_net::{Envelope, Outbox, Payload, Receiver, SendError, Wake};
-use dhole_protocol::{AbortReason, Message, fetch};
+use dhole_protocol::{AbortReason, Message, Short};
 
 use super::frame::{self, HEADER, Header, Kind};
 use super::oversize::oversize;
@@ -319,7 +319,7 @@ impl Processes {
         {
             return false;
         }
-        let message = fetch::without_payload(first, bytes);
+        let message = Short::without_payload(first, bytes);
         let header = self.header(Kind::Message, 0, message);
         let parts = &[&header[..], first, second];
         self.send_frame(to, parts, notify).is_ok()

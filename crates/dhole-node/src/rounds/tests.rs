@@ -1,7 +1,9 @@
 use std::sync::Arc;
 
 use dhole_heap::Cluster;
-use dhole_net::{Envelope, Outbox, PayloadPool, Receiver};
+use dhole_model::{MessageKind, Notify};
+use dhole_net::{Envelope, Outbox, Payload, PayloadPool, Receiver};
+use dhole_protocol::{Message, Short};
 
 use super::*;
 use crate::node::Node;
@@ -44,12 +46,35 @@ fn arrive_whole(node: &Node, out: &mut Outbox<Message>) {
     arrived.expect("a node may arrive");
 }
 
-/// The worker of a node arrives, where it has nothing to tell: what it says, to whom.
+/// The worker of a node arrives: what it says at once, to whom.
 fn arrive(node: &Node) -> Vec<(u16, u8)> {
+    let mut said = Vec::new();
     let mut guard = node.monitor.lock();
-    let said = guard.split().1.arrive_in_place(CallSite::caller());
-    let said = said.expect("nothing to tell").into_iter();
-    said.map(|(to, round)| (to.0, round.round)).collect()
+    let (mut heap, state) = guard.split();
+    let at_once = &mut |to: NodeId, parts: [&[u8]; 2], notify| {
+        assert_eq!(notify, Notify::Lazy);
+        said.push((to.0, parsed(&parts.concat()).0.round));
+        true
+    };
+    let mut step = crate::step::Step {
+        from: node.id,
+        heap: &mut heap,
+        pool: &node.pool,
+        out: &mut Outbox::default(),
+        payload: &[],
+        at_once: Some(at_once),
+    };
+    let arrived = state.arrive(CallSite::caller(), &mut step);
+    arrived.expect("a node may arrive");
+    assert!(step.out.is_empty(), "all of it goes at once");
+    said
+}
+
+fn parsed(bytes: &[u8]) -> (BarrierRound, u64) {
+    match Short::parse(bytes) {
+        Some(Short::BarrierRound(said, delivered)) => (said, delivered),
+        other => panic!("{other:?}"),
+    }
 }
 
 fn round(number: u64, round: u8, news: bool) -> BarrierRound {
@@ -70,11 +95,11 @@ fn tell(
     delivered: u64,
 ) -> Option<(Wake, Vec<(u16, u8)>)> {
     let mut bytes = Vec::new();
-    barrier_round::encode(said, delivered, &mut bytes);
+    said.encode(delivered, &mut bytes);
     let mut answers = Vec::new();
     let out = &mut dhole_net::Outbox::default();
     let wake = node.deliver_bytes(NodeId(from), &bytes, out, &mut |to, parts, _| {
-        let (said, after) = barrier_round::decode(&parts.concat()).expect("a round");
+        let (said, after) = parsed(&parts.concat());
         assert!(after >= delivered, "it comes after what was heard");
         answers.push((to.0, said.round));
         true
@@ -151,21 +176,35 @@ fn nobody_goes_on_before_what_others_come_after_is_here() {
 }
 
 #[test]
-fn what_more_comes_of_is_left_to_the_whole_message() {
+fn news_that_is_heard_of_is_told_to_the_manager() {
     let node = node(1, 2);
-    // Of a barrier ahead, and where the run is not yet; after more than can have been ordered.
-    assert_eq!(tell(&node, 0, &round(2, 0, false), 0), None);
+    assert_eq!(tell(&node, 0, &round(1, 0, false), u64::MAX), None, "ahead");
     arrive(&node);
-    assert_eq!(tell(&node, 0, &round(3, 0, false), 0), None);
-    assert_eq!(tell(&node, 0, &round(1, 0, false), u64::MAX), None);
-    assert_eq!(tell(&node, 0, &round(1, 0, true), 0), None, "it has news");
+    let (mut bytes, out) = (Vec::new(), &mut Outbox::default());
+    round(1, 0, true).encode(0, &mut bytes);
+    let wake = node.deliver_bytes(NodeId(0), &bytes, out, &mut |_, _, _| panic!("a round"));
+    assert_eq!(wake, Some(Wake::No));
+    let sent: Vec<_> = out.since(0).map(|next| next.body.kind()).collect();
+    assert_eq!(sent, [MessageKind::BarrierArrive]);
     assert!(!goes_on(&node));
-    assert_eq!(
-        tell(&node, 0, &round(1, 0, false), 0),
-        Some((Wake::Yes, vec![]))
-    );
-    // Twice.
-    assert_eq!(tell(&node, 0, &round(1, 0, false), 0), None);
+}
+
+#[test]
+fn what_is_queued_goes_before_a_round() {
+    let node = node(2, 5);
+    arrive(&node);
+    let (mut bytes, out) = (Vec::new(), &mut Outbox::default());
+    out.push(Envelope {
+        from: node.id,
+        to: NodeId(1),
+        body: Message::OutdatedAck { number: 1 },
+        payload: Payload::NONE,
+    });
+    round(1, 0, false).encode(0, &mut bytes);
+    let wake = node.deliver_bytes(NodeId(1), &bytes, out, &mut |_, _, _| panic!("at once"));
+    assert_eq!(wake, Some(Wake::No));
+    let sent: Vec<_> = out.since(0).map(|next| next.body.kind()).collect();
+    assert_eq!(sent, [MessageKind::OutdatedAck, MessageKind::BarrierRound]);
 }
 
 /// A frame that no sound node sends ends the run with its sender's name.
@@ -179,17 +218,8 @@ fn a_round_that_is_not_for_its_sender_to_tell_ends_the_run() {
         (1, round(4, 0, false)),
     ] {
         let node = node(2, 5);
-        assert_eq!(tell(&node, from, &bad, 0), None);
-        let (to, payload) = (node.id, Payload::NONE);
-        let body = Message::BarrierRound(bad);
+        assert!(tell(&node, from, &bad, 0).is_some());
         let from = NodeId(from);
-        let envelope = Envelope {
-            from,
-            to,
-            body,
-            payload,
-        };
-        let _wake = node.deliver(envelope, &mut Outbox::default());
         let mut guard = node.monitor.lock();
         let words = format!("{:?}", guard.split().1.ended().expect("it has ended"));
         assert!(

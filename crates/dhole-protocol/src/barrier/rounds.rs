@@ -279,11 +279,6 @@ impl Barrier {
         over.then_some(part.news || said.news || heard.news != 0)
     }
 
-    /// Whether a node has said that there is news at the barrier that is next here.
-    pub fn has_heard_of_news(&self) -> bool {
-        self.rounds.heard[0].news != 0
-    }
-
     /// Some node has news: this one waits for the manager's departure from here on.
     pub fn leave_rounds(&mut self) -> Option<(BarrierId, IntervalIndex, CallSite)> {
         let part = self.rounds.part.as_mut()?;

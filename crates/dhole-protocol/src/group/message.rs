@@ -311,6 +311,23 @@ pub enum GroupMessage<B> {
     },
 }
 
+impl<B> GroupMessage<B> {
+    /// What is broadcast, or a part of it, if the message carries it.
+    pub fn body(&self) -> Option<&B> {
+        match self {
+            GroupMessage::Submit { body, .. }
+            | GroupMessage::Announce { body, .. }
+            | GroupMessage::Data { body, .. }
+            | GroupMessage::Gathered { body, .. }
+            | GroupMessage::Relay {
+                cast: Cast::Data { body, .. } | Cast::Announce { body, .. },
+                ..
+            } => Some(body),
+            _ => None,
+        }
+    }
+}
+
 impl<B> Cast<B> {
     /// The message in this view.
     pub(super) fn into_message(self, view: ViewId) -> GroupMessage<B> {

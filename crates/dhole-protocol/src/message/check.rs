@@ -196,7 +196,7 @@ pub(super) fn stall(stall: &Stall, nodes: usize) -> Checked {
     )
 }
 
-pub(super) fn round(said: &BarrierRound, nodes: usize) -> Checked {
+pub(crate) fn round(said: &BarrierRound, nodes: usize) -> Checked {
     if u32::from(said.round) >= rounds(nodes) {
         return Err("a round that a barrier of so many nodes has not");
     }

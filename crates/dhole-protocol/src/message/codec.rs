@@ -36,6 +36,17 @@ impl Message {
         }
     }
 
+    /// Bytes that [`encode`](Message::encode) appends.
+    pub fn encoded_len(&self) -> usize {
+        match self {
+            Message::Objects(message) => {
+                let operation = message.operation_len();
+                operation.unwrap_or_else(|| self.wire_len())
+            }
+            message => message.wire_len(),
+        }
+    }
+
     /// The message that is all of `bytes`.
     ///
     /// # Errors

@@ -12,7 +12,7 @@ use super::call::{CallId, CallRef, Refusal};
 use super::entry::Place;
 use super::host::Host;
 use super::message::{ObjectsMessage, Ordered};
-use crate::group::{Numbered, Submitted, ViewId, wire};
+use crate::group::{Numbered, Submitted, ViewId};
 
 /// How they begin: no other message's bytes do, as with calls of objects elsewhere.
 const SUBMIT: [u8; 2] = [0x85, 0];
@@ -165,16 +165,6 @@ pub fn data(call: CallRef<'_>, numbered: &Numbered) -> ObjectsMessage {
     ObjectsMessage::Group(numbered.message(operate(call)))
 }
 
-/// Bytes that it takes on a wire, without the header, that a call is to be multicast.
-pub fn submit_bytes(call: CallRef<'_>) -> u64 {
-    wire::SUBMIT + call.ordered_bytes()
-}
-
-/// Bytes that it takes on a wire, without the header, that a call is multicast.
-pub fn data_bytes(call: CallRef<'_>) -> u64 {
-    wire::DATA + call.ordered_bytes()
-}
-
 impl Objects {
     /// Whether a call that writes this object may be multicast as an ordered call.
     pub fn is_ordered_alone(&self, object: ObjectId, host: &dyn Host) -> bool {
@@ -214,9 +204,9 @@ impl Objects {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Bytes;
     use super::*;
     use crate::Message;
+    use dhole_wire::Wire;
 
     const VIEW: ViewId = ViewId {
         number: u32::MAX as u64,
@@ -279,12 +269,10 @@ mod tests {
 
     #[test]
     fn they_weigh_what_the_messages_do() {
-        let arguments = [5; 11];
-        let [(_, submit), (_, data)] = both(&arguments);
-        assert_eq!(submit.wire_bytes(), submit_bytes(call(&arguments)));
-        assert_eq!(data.wire_bytes(), data_bytes(call(&arguments)));
-        let none = Bytes::default();
-        assert_ne!(data_bytes(call(&none)), data_bytes(call(&arguments)));
+        for arguments in [&[][..], &[5; 11], &[5; 100]] {
+            let call = call(arguments);
+            assert_eq!(operate(call).wire_len(), call.ordered_bytes());
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use dhole_model::{ObjectId, VectorTime};
 use dhole_wire::{Tail, Wire, WireError};
 
 use super::call::{CallId, CallRef, Refusal};
-use super::message::{ObjectsMessage, reply_bytes, request_bytes};
+use super::message::ObjectsMessage;
 use crate::News;
 
 /// The first byte of a request. No other kind of message begins so: their numbers are less.
@@ -89,12 +89,6 @@ impl From<OperationReply<'_>> for ObjectsMessage {
 }
 
 impl OperationRequest<'_> {
-    /// Bytes that it takes on a wire, without the header.
-    #[inline]
-    pub fn wire_bytes(&self) -> u64 {
-        request_bytes(self.call.arguments, &self.time, &self.news)
-    }
-
     /// Appends its bytes, but for the arguments.
     #[inline]
     pub fn write_head(&self, out: &mut Vec<u8>) {
@@ -118,12 +112,6 @@ impl OperationRequest<'_> {
 }
 
 impl OperationReply<'_> {
-    /// Bytes that it takes on a wire, without the header.
-    #[inline]
-    pub fn wire_bytes(&self) -> u64 {
-        reply_bytes(self.outcome.as_ref().map(|result| &**result), &self.news)
-    }
-
     /// Appends its bytes, but for the result.
     #[inline]
     pub fn write_head(&self, out: &mut Vec<u8>) {
@@ -249,6 +237,29 @@ fn parse_reply(mut bytes: Tail<'_>) -> Result<OperationReply<'_>, WireError> {
 }
 
 impl ObjectsMessage {
+    /// Bytes of a request or reply, if it is one.
+    pub(crate) fn operation_len(&self) -> Option<usize> {
+        match self {
+            ObjectsMessage::Request {
+                call, time, news, ..
+            } => {
+                let notices = match time.is_some() || news.is_some() {
+                    true => time.wire_len() + news.wire_len(),
+                    false => 0,
+                };
+                let head = size_of::<<RequestHead as Wire>::Head>();
+                Some(head + notices + call.arguments.len())
+            }
+            ObjectsMessage::Reply { outcome, news, .. } => {
+                let notices = news.as_ref().map_or(0, |news| news.wire_len());
+                let head = size_of::<<ReplyHead as Wire>::Head>();
+                let outcome = outcome.as_ref();
+                Some(head + notices + outcome.map_or_else(Wire::wire_len, |it| it.len()))
+            }
+            _ => None,
+        }
+    }
+
     /// Appends the bytes of a request or reply; whether it is one.
     pub(crate) fn encode_operation(&self, out: &mut Vec<u8>) -> bool {
         match self {

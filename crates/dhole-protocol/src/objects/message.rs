@@ -235,41 +235,6 @@ pub enum ObjectsMessage {
 
 impl Body for Arc<Ordered> {}
 
-const CALL: u64 = 8 + 2 + 8 + 8 + 2;
-const NUMBER: u64 = 8;
-const LENGTH: u64 = 4;
-const OBJECT: u64 = 8;
-const KIND: u64 = 8;
-const SITE: u64 = 8;
-
-fn time_bytes(time: &Option<VectorTime>) -> u64 {
-    1 + time.as_ref().map_or(0, |time| 4 * time.nodes() as u64)
-}
-
-fn news_bytes(news: &Option<Arc<News>>) -> u64 {
-    news.as_ref().map_or(0, |news| news.wire_bytes())
-}
-
-fn blocked_bytes(blocked: &[Waiting]) -> u64 {
-    let each = |waiting: &Waiting| waiting.call.wire_bytes() + time_bytes(&waiting.time);
-    LENGTH + blocked.iter().map(each).sum::<u64>()
-}
-
-fn group_bytes(message: &GroupMessage<Arc<Ordered>>) -> u64 {
-    message.wire_bytes() + message.body().map_or(0, |body| body.wire_bytes())
-}
-
-fn saved_bytes(saved: &Saved) -> u64 {
-    match saved {
-        Ok((_, state)) => 1 + KIND + LENGTH + state.len() as u64,
-        Err(refusal) => 1 + refusal.wire_bytes(),
-    }
-}
-
-fn words_bytes(words: &str) -> u64 {
-    LENGTH + words.len() as u64
-}
-
 impl Call {
     /// The same, for who does not keep it.
     #[inline]
@@ -283,86 +248,17 @@ impl Call {
             arguments: &self.arguments,
         }
     }
-
-    pub(super) fn wire_bytes(&self) -> u64 {
-        CALL + LENGTH + self.arguments.len() as u64
-    }
 }
 
 impl CallRef<'_> {
-    /// Bytes that it takes on a wire where it is multicast and has nothing to tell.
-    pub fn ordered_bytes(&self) -> u64 {
-        CALL + LENGTH + self.arguments.len() as u64 + time_bytes(&None)
-    }
-}
-
-/// Bytes of a request on a wire, without the header.
-pub(super) fn request_bytes(
-    arguments: &[u8],
-    time: &Option<VectorTime>,
-    news: &Option<Arc<News>>,
-) -> u64 {
-    let call = CALL + LENGTH + arguments.len() as u64;
-    call + NUMBER + time_bytes(time) + news_bytes(news)
-}
-
-/// Bytes of a reply on a wire, without the header.
-pub(super) fn reply_bytes(outcome: Result<&[u8], &Refusal>, news: &Option<Arc<News>>) -> u64 {
-    let outcome = match outcome {
-        Ok(result) => LENGTH + result.len() as u64,
-        Err(refusal) => refusal.wire_bytes(),
-    };
-    2 * NUMBER + outcome + news_bytes(news)
-}
-
-impl Refusal {
-    fn wire_bytes(&self) -> u64 {
-        1 + match self {
-            Refusal::Unknown => 0,
-            Refusal::Poisoned { operation, words } => words_bytes(operation) + words_bytes(words),
-            Refusal::Malformed(words)
-            | Refusal::OtherType(words)
-            | Refusal::Panicked(words)
-            | Refusal::Failed(words) => words_bytes(words),
-            Refusal::TooMany(_) | Refusal::TooManyStarted(_) | Refusal::TooManyProcesses(_) => 8,
-            Refusal::Diverged { nodes, operation } => words_bytes(nodes) + words_bytes(operation),
-            Refusal::Lost(_)
-            | Refusal::Unanswered(_)
-            | Refusal::NoNode(_)
-            | Refusal::Freed(_)
-            | Refusal::WentWith(_) => 2,
-            Refusal::Unmade => 0,
-            Refusal::Apart(words) => words_bytes(words),
-        }
+    /// Bytes of an [`Ordered::Operate`] of it that has nothing to tell.
+    pub fn ordered_bytes(&self) -> usize {
+        let fixed = 1 + size_of::<<Call as Wire>::Head>() + 2;
+        fixed + self.arguments.len()
     }
 }
 
 impl Ordered {
-    /// Bytes that it takes on a wire.
-    pub fn wire_bytes(&self) -> u64 {
-        match self {
-            Ordered::Create { state, .. } => 10 + OBJECT + KIND + LENGTH + state.len() as u64,
-            Ordered::Operate { call, time, news } => {
-                call.wire_bytes() + time_bytes(time) + news_bytes(news)
-            }
-            Ordered::Change { .. } => 10 + OBJECT + 4,
-            Ordered::Install {
-                state,
-                blocked,
-                news,
-                ..
-            } => OBJECT + saved_bytes(state) + blocked_bytes(blocked) + news_bytes(news),
-            Ordered::Compare { .. } | Ordered::Free { .. } => 10 + OBJECT,
-            Ordered::Placed { .. } => 12 + OBJECT,
-            Ordered::Meet { value, news, .. } => {
-                let value = value
-                    .as_ref()
-                    .map_or(0, |value| LENGTH + value.len() as u64);
-                10 + 1 + SITE + 1 + value + news_bytes(news)
-            }
-        }
-    }
-
     /// What it tells of intervals.
     pub fn news(&self) -> Option<&News> {
         match self {
@@ -433,55 +329,6 @@ impl ObjectsMessage {
         }
     }
 
-    /// Bytes that it takes on a wire, without the header.
-    pub fn wire_bytes(&self) -> u64 {
-        match self {
-            ObjectsMessage::Request {
-                call, time, news, ..
-            } => request_bytes(&call.arguments, time, news),
-            ObjectsMessage::Batch {
-                calls, time, news, ..
-            } => {
-                let each = (CALL + LENGTH) * calls.len() as u64;
-                let calls = LENGTH + each + calls.arguments() as u64;
-                calls + NUMBER + time_bytes(time) + news_bytes(news)
-            }
-            ObjectsMessage::Spawn { start, news, .. } => {
-                let Start {
-                    arguments, time, ..
-                } = start;
-                let fixed = 10 + 4 + LENGTH + SITE + NUMBER;
-                fixed + arguments.len() as u64 + time_bytes(time) + news_bytes(news)
-            }
-            ObjectsMessage::Reply { outcome, news, .. } => reply_bytes(outcome.as_deref(), news),
-            ObjectsMessage::BatchReply {
-                results,
-                refused,
-                news,
-                ..
-            } => {
-                let results = (NUMBER + LENGTH) * results.len() as u64 + results.bytes() as u64;
-                let refused = refused.iter().map(|(_, why)| NUMBER + why.wire_bytes());
-                LENGTH + results + refused.sum::<u64>() + NUMBER + news_bytes(news)
-            }
-            ObjectsMessage::Elsewhere { .. } => 3 * NUMBER + 3,
-            ObjectsMessage::Create { state, .. } => {
-                10 + OBJECT + KIND + LENGTH + state.len() as u64
-            }
-            ObjectsMessage::Migrate {
-                state,
-                blocked,
-                news,
-                ..
-            } => {
-                let state = OBJECT + 2 * NUMBER + saved_bytes(state);
-                state + blocked_bytes(blocked) + news_bytes(news)
-            }
-            ObjectsMessage::Digests { digests, .. } => NUMBER + LENGTH + 18 * digests.len() as u64,
-            ObjectsMessage::Group(message) => group_bytes(message),
-        }
-    }
-
     /// What the message tells of intervals.
     pub fn news(&self) -> Option<&News> {
         match self {
@@ -495,13 +342,12 @@ impl ObjectsMessage {
         }
     }
 
-    /// Bytes of write notices in the message.
-    pub fn notice_bytes(&self) -> u64 {
-        let ordered = match self {
+    /// The same, or what it tells of them to all.
+    pub fn told(&self) -> Option<&News> {
+        match self {
             ObjectsMessage::Group(message) => message.body().and_then(|body| body.news()),
             message => message.news(),
-        };
-        ordered.map_or(0, News::notice_bytes)
+        }
     }
 }
 

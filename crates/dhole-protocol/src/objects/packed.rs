@@ -216,7 +216,7 @@ impl PackedCalls {
 
     /// Bytes of all arguments together.
     #[inline]
-    pub(super) fn arguments(&self) -> usize {
+    pub fn arguments(&self) -> usize {
         self.arguments
     }
 
@@ -301,7 +301,7 @@ impl PackedResults {
     }
 
     /// Bytes of all results together.
-    pub(super) fn bytes(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         self.all
     }
 

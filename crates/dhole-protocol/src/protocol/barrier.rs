@@ -6,8 +6,11 @@ use dhole_model::{CallSite, IntervalIndex, NodeId};
 
 use super::Protocol;
 use crate::barrier::{Arrived, BarrierRound, MANAGER};
+use crate::collective_call::Called;
 use crate::command::{Command, Commands};
+use crate::effects::Effects;
 use crate::error::ProtocolError;
+use crate::message::check;
 use crate::{BarrierId, Message, News, Untold, WaitingFor};
 
 impl Protocol {
@@ -64,7 +67,7 @@ impl Protocol {
     }
 
     /// Whether the next barrier of the program begins with rounds: all nodes say the same.
-    pub(super) fn begins_with_rounds(&self) -> bool {
+    pub fn begins_with_rounds(&self) -> bool {
         self.barrier.begins_with_rounds() && self.collectives.is_level()
     }
 
@@ -76,28 +79,24 @@ impl Protocol {
     pub(super) fn arrive_in_rounds(
         &mut self,
         site: CallSite,
-        out: &mut Commands,
+        fx: &mut impl Effects,
     ) -> Result<(), ProtocolError> {
-        self.lazy.end_interval(out);
-        self.begin_rounds(site);
-        self.go_on_in_rounds(out)
-    }
-
-    fn begin_rounds(&mut self, site: CallSite) {
+        self.lazy.end_interval(fx.commands());
         let last = self.lazy.time().of(self.me);
         let barrier = self.barrier.begin_rounds(self.has_news(), last, site);
         self.wait_for.begin(WaitingFor::Barrier(barrier), site);
+        self.go_on_in_rounds(fx)
     }
 
     /// Says what can be said in the rounds, and does what they come to.
-    fn go_on_in_rounds(&mut self, out: &mut Commands) -> Result<(), ProtocolError> {
-        self.say_rounds(out);
+    fn go_on_in_rounds(&mut self, fx: &mut impl Effects) -> Result<(), ProtocolError> {
+        self.say_rounds(fx);
         match self.barrier.end_of_rounds() {
             None => Ok(()),
             Some(false) => {
                 self.depart_without_news();
-                self.lazy.acquired(out);
-                self.go_on(out);
+                self.lazy.acquired(fx.commands());
+                self.go_on(fx);
                 Ok(())
             }
             Some(true) => {
@@ -106,15 +105,15 @@ impl Protocol {
                 };
                 let news = self.lazy.own_news_from(first);
                 self.barrier.tells(news.time.of(self.me), site);
-                self.tell_arrival(barrier, news, site, out)
+                self.tell_arrival(barrier, news, site, fx.commands())
             }
         }
     }
 
-    fn say_rounds(&mut self, out: &mut Commands) {
+    fn say_rounds(&mut self, fx: &mut impl Effects) {
         while let Some((to, said)) = self.barrier.next_round() {
-            let message = Message::BarrierRound(said);
-            out.push(Command::Send { to, message });
+            self.traffic.sent_to(to);
+            fx.round(to, said);
         }
     }
 
@@ -126,44 +125,45 @@ impl Protocol {
         self.gates.met(&self.lazy.seen_by_all);
     }
 
-    /// The worker arrives at a barrier where nobody brings a value, in one call of [`step`]
-    /// without commands: gives to `say` what this node says and to whom, and says whether the
-    /// worker goes on at once. None where the barrier begins without rounds, or more is to be
-    /// done; then nothing was.
+    /// As [`Event::Arrive`](crate::Event::Arrive) at a barrier that
+    /// [begins with rounds](Protocol::begins_with_rounds), where no node brings a value.
     ///
-    /// [`step`]: Protocol::step
-    #[inline]
-    pub fn arrive_in_place(
+    /// # Errors
+    /// As there.
+    pub fn arrive_at_rounds(
         &mut self,
         site: CallSite,
-        say: &mut dyn FnMut(NodeId, BarrierRound),
-    ) -> Option<bool> {
-        let simple = self.begins_with_rounds()
-            && self.lazy.is_quiescent()
-            && !self.has_news()
-            && !self.lazy.races.is_asking()
-            && self.collectives.is_idle()
-            && !self.barrier.has_heard_of_news();
-        if !simple || self.over || self.barrier.is_waiting() {
-            return None;
-        }
-        self.begin_rounds(site);
-        self.say_in_place(say);
-        match self.barrier.end_of_rounds() {
-            None => Some(false),
-            Some(_) => {
-                self.depart_without_news();
-                self.wait_for.end();
-                Some(true)
-            }
-        }
+        fx: &mut impl Effects,
+    ) -> Result<(), ProtocolError> {
+        self.check_call(Called::Barrier, 0, site)?;
+        let before = fx.commands().len();
+        let acted = self.arrive_in_rounds(site, fx);
+        self.ends_step(acted, before, fx)
     }
 
-    fn say_in_place(&mut self, say: &mut dyn FnMut(NodeId, BarrierRound)) {
-        while let Some((to, said)) = self.barrier.next_round() {
-            self.traffic.sent_to(to);
-            say(to, said);
+    /// As the delivery of a [`Message::BarrierRound`].
+    ///
+    /// # Errors
+    /// [`ProtocolError`] when no sound node sends that; then nothing was done.
+    pub fn round(
+        &mut self,
+        from: NodeId,
+        said: BarrierRound,
+        fx: &mut impl Effects,
+    ) -> Result<(), ProtocolError> {
+        self.check_sender(from)
+            .and_then(|()| check::round(&said, self.lazy.time().nodes()))
+            .map_err(|what| ProtocolError::BadMessage { from, what })?;
+        let before = fx.commands().len();
+        // Where the run is over the worker computes, and what it sees may not change.
+        let acted = match self.over {
+            true => Ok(()),
+            false => self.told_round(from, said, fx),
+        };
+        if acted.is_ok() {
+            self.traffic.received_from(from);
         }
+        self.ends_step(acted, before, fx)
     }
 
     /// Another node says something in a round.
@@ -171,7 +171,7 @@ impl Protocol {
         &mut self,
         from: NodeId,
         said: BarrierRound,
-        out: &mut Commands,
+        fx: &mut impl Effects,
     ) -> Result<(), ProtocolError> {
         let in_collective = self.collectives.is_in_one();
         let site = self.barrier.check_round(from, &said, in_collective)?;
@@ -180,44 +180,12 @@ impl Protocol {
         }
         self.barrier.hear_round(&said);
         self.barrier.join_rounds();
-        self.go_on_in_rounds(out)
+        self.go_on_in_rounds(fx)
     }
 
     /// Whether a wait of the program for the end of rounds is over with this.
     pub fn ends_rounds(&self, said: &BarrierRound) -> bool {
         self.barrier.end_of_rounds_after(said).is_some()
-    }
-
-    /// Takes what another node says in a round, in place of [`step`](Protocol::step), where all
-    /// that comes of it is that this node says more, or goes on. Gives what it says to `say`, and
-    /// returns whether it goes on. None where nothing has happened yet.
-    #[inline]
-    pub fn hear_in_place(
-        &mut self,
-        from: NodeId,
-        said: &BarrierRound,
-        say: &mut dyn FnMut(NodeId, BarrierRound),
-    ) -> Option<bool> {
-        if self.over || self.collectives.is_in_one() {
-            return None;
-        }
-        let waits = self.barrier.is_in_rounds();
-        let simple = match self.barrier.end_of_rounds_after(said) {
-            Some(news) => !news && self.lazy.is_quiescent() && !self.lazy.races.is_asking(),
-            None => waits || !self.barrier.is_waiting(),
-        };
-        if !simple || self.barrier.check_round(from, said, false).is_err() {
-            return None;
-        }
-        self.barrier.hear_round(said);
-        self.traffic.received_from(from);
-        self.say_in_place(say);
-        let over = self.barrier.end_of_rounds().is_some();
-        if over {
-            self.depart_without_news();
-            self.wait_for.end();
-        }
-        Some(over)
     }
 
     /// The manager asks for an interval of this node that another one says to have seen.

@@ -52,7 +52,12 @@ impl Protocol {
     }
 
     /// The worker is about to call something that all nodes call, in the same order.
-    fn check_call(&self, what: Called, of: u64, site: CallSite) -> Result<(), ProtocolError> {
+    pub(super) fn check_call(
+        &self,
+        what: Called,
+        of: u64,
+        site: CallSite,
+    ) -> Result<(), ProtocolError> {
         let node = self.me;
         let next = self.barrier.next_number();
         let call = CalledAt { node, what, site };

@@ -74,7 +74,7 @@ impl Protocol {
 
     /// Whatever a step does, it tells at a barrier what is done here since.
     #[inline]
-    fn ends_step(
+    pub(super) fn ends_step(
         &mut self,
         acted: Result<(), ProtocolError>,
         before: usize,
@@ -85,12 +85,11 @@ impl Protocol {
             "{acted:?}: a step that fails has called no effect"
         );
         acted?;
-        if !self.barrier.has_untold(self.lazy.time().of(self.me)) {
-            return Ok(());
-        }
         let out = fx.commands();
-        let before = out.len();
-        let told = self.tell_more(out);
+        let told = match self.barrier.has_untold(self.lazy.time().of(self.me)) {
+            true => self.tell_more(out),
+            false => Ok(()),
+        };
         self.traffic
             .count_sent(out.get(before..).unwrap_or_default());
         told

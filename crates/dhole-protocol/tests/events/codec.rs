@@ -5,24 +5,24 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use dhole_model::{CallSite, Elements, MAX_NODES, NodeId, Oid, VectorTime, Version};
-use dhole_protocol::objects::ObjectsMessage;
 use dhole_protocol::{
     AbortReason, BarrierId, DecodeError, FlushedAt, FlushedElements, HandedOut, Interval, Message,
     News, PushedElements, SentElements, Waiter, WaitingFor, WrittenPages,
 };
-use dhole_wire::{Wire, WireError};
+use dhole_wire::WireError;
 use proptest::prelude::*;
 
 use crate::bad_messages::moments;
+use crate::object_messages::object_messages;
 use crate::pack::{n, site};
 
 /// A number for each variant. Whoever adds one makes this fail to compile, and then the moments
 /// have to show it.
 macro_rules! variants {
     ($($name:ident)*) => {
-        pub const VARIANTS: &[&str] = &[$(stringify!($name)),*];
+        const VARIANTS: &[&str] = &[$(stringify!($name)),*];
 
-        pub fn variant(message: &Message) -> &'static str {
+        fn variant(message: &Message) -> &'static str {
             match message {
                 $(Message::$name { .. } => stringify!($name),)*
             }
@@ -97,10 +97,7 @@ pub fn messages() -> Vec<Message> {
         elements: [elements].into_iter().collect(),
     });
     all.push(Message::OutdatedElementsAck { number: 2 });
-    all.push(Message::Objects(Box::new(ObjectsMessage::Digests {
-        call: 5,
-        digests: vec![(1, 2, u64::MAX)],
-    })));
+    all.extend(object_messages());
     let granted = all.iter().filter(|message| message.passes_order_on());
     let after: Vec<Message> = granted.map(|message| message.clone().after(300)).collect();
     all.extend(after);
@@ -134,6 +131,10 @@ fn every_message_comes_back_as_it_was() {
 fn a_part_of_a_message_and_one_with_something_behind_it_are_none() {
     for message in messages() {
         let mut bytes = encoded(&message);
+        // The arguments of a call are all that is left, and so is its result.
+        if bytes[0] >= 0x80 {
+            continue;
+        }
         for end in 0..bytes.len() {
             assert!(Message::decode(&bytes[..end]).is_err(), "{message:?}");
         }
@@ -150,7 +151,11 @@ fn a_part_of_a_message_and_one_with_something_behind_it_are_none() {
 #[test]
 fn a_message_has_the_length_that_it_says() {
     for message in messages() {
-        assert_eq!(encoded(&message).len(), message.wire_len(), "{message:?}");
+        assert_eq!(
+            encoded(&message).len(),
+            message.encoded_len(),
+            "{message:?}"
+        );
     }
 }
 

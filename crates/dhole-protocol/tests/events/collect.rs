@@ -8,6 +8,7 @@ use dhole_model::{Oid, OidRange, VectorTime};
 use dhole_protocol::{
     Command, Event, Fetch, Gossip, LockId, LogLimits, Message, NodeSet, ProtocolError, Reach,
 };
+use dhole_wire::Wire;
 
 const SMALL: LogLimits = LogLimits {
     collect_from: 8,
@@ -211,10 +212,13 @@ fn gossip_that_cannot_be_true_is_refused() {
 #[test]
 fn gossip_takes_bytes() {
     let (plain, gossip) = (request(), gossip(2));
+    // The epoch, an empty set, and two times of two nodes, each list with its count.
+    let bytes = 8 + 4 + 2 * (4 + 2 * 4);
+    assert_eq!(gossip.wire_len(), bytes);
     let carried = Message::Gossiped {
         gossip: gossip.into(),
         carrier: plain.clone().into(),
     };
-    assert_eq!(carried.wire_bytes(), plain.wire_bytes() + 8 + 1 + 2 * 2 * 4);
+    assert_eq!(carried.wire_len(), plain.wire_len() + 1 + bytes);
     assert_eq!(carried.kind(), plain.kind());
 }

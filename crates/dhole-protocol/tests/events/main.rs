@@ -23,6 +23,7 @@ mod golden;
 mod ids;
 mod misses;
 mod notice_delta;
+mod object_messages;
 mod owned;
 mod pack;
 mod quiescence;

@@ -5,6 +5,8 @@ use dhole_protocol::{LogLimits, Message, Reach};
 
 use crate::pack::{Pack, acquire, allocated, from, miss, release};
 
+/// A node, two indices and a Lamport time; three counts; whether there is a base, and pages.
+const HEAD: u64 = (2 + 2 * 4 + 8) + 3 * 4 + 2;
 /// What the first range of a list takes more than the others.
 const FIRST_MORE: u64 = 6;
 
@@ -58,7 +60,6 @@ fn bring_all(pack: &mut Pack, node: usize) {
 
 #[test]
 fn what_is_written_again_is_told_in_few_bytes_and_heard_whole() {
-    const HEAD: u64 = 18;
     // A gap and a length of a byte each.
     const RANGE: u64 = 2;
     // The first range of a list takes six bytes more. Two of the objects are neighbours.
@@ -88,8 +89,8 @@ fn a_node_passes_on_what_it_was_told_as_it_was_told() {
     write_half(&mut pack, 0, 1);
     let (told, _) = hear(&mut pack, 1);
     let (passed_on, _) = hear(&mut pack, 2);
-    let base = 18 + 2 * 19 + FIRST_MORE;
-    assert_eq!(told, base + (18 + 8), "the base and nothing new");
+    let base = HEAD + 2 * 19 + FIRST_MORE;
+    assert_eq!(told, base + (HEAD + 8), "the base and nothing new");
     assert_eq!(passed_on, told);
 }
 
@@ -110,7 +111,7 @@ fn what_is_told_at_a_barrier_is_told_against_what_was_told_before_it() {
         bytes
     };
     let all = [(); 3].map(|()| told(&mut pack));
-    let (whole, reduced) = (2 * (18 + 2 * 20 + FIRST_MORE), 2 * (18 + 8));
+    let (whole, reduced) = (2 * (HEAD + 2 * 20 + FIRST_MORE), 2 * (HEAD + 8));
     assert_eq!(all, [whole, reduced, reduced]);
 }
 

@@ -2,7 +2,7 @@
 
 use crate::collectives::enter;
 use crate::pack::*;
-use dhole_model::{CallSite, MessageKind, NodeId, Oid, OidRange, PageId, VectorTime};
+use dhole_model::{CallSite, MessageKind, Oid, OidRange, PageId, VectorTime};
 use dhole_protocol::{
     BarrierId, BarrierRound, CollectiveKind, Command, Event, LockId, LogLimits, Message, PageEvent,
     Passage, Protocol, ProtocolError, Races, SemaphoreId, Waiter, WaitingFor, WorkerIs,
@@ -594,34 +594,32 @@ fn a_probe_for_a_round_that_was_told_is_dropped() {
     );
 }
 
-/// What the engine does in place of the events, where it can.
-fn shortcut(node: &mut Protocol, event: &Event) -> Option<Vec<Command>> {
+/// The step by the method that calls effects, for the events that have one.
+fn with_effects(node: &mut Protocol, event: &Event) -> Option<Vec<Command>> {
     let mut commands = Vec::new();
-    let mut say = |to: NodeId, said| {
-        let message = Message::BarrierRound(said);
-        commands.push(Command::Send { to, message });
-    };
-    let goes_on = match *event {
-        Event::Arrive { once: false, site } => node.arrive_in_place(site, &mut say)?,
+    let stepped = match *event {
+        Event::Arrive { once: false, site } if node.begins_with_rounds() => {
+            node.arrive_at_rounds(site, &mut commands)
+        }
         Event::Deliver {
             from,
             message: Message::BarrierRound(said),
-        } => node.hear_in_place(from, &said, &mut say)?,
+        } => node.round(from, said, &mut commands),
         _ => return None,
     };
-    commands.extend(goes_on.then_some(Command::Done));
+    stepped.expect("a sound event");
     Some(commands)
 }
 
-/// A step, which must be the same in place. Whether it can be made so.
+/// A step, which must be the same by the method with effects. Whether there is one.
 fn both_ways(pack: &mut Pack, node: usize, event: Event) -> bool {
-    let (mut short, mut whole) = (pack.nodes[node].clone(), pack.nodes[node].clone());
-    let before = short.clone();
-    let in_place = shortcut(&mut short, &event);
+    let (mut called, mut whole) = (pack.nodes[node].clone(), pack.nodes[node].clone());
+    let before = called.clone();
+    let commands = with_effects(&mut called, &event);
     let done = pack.begin(node, event.clone());
     pack.done[node].extend(done);
-    let Some(commands) = in_place else {
-        assert_eq!(short, before, "nothing has happened");
+    let Some(commands) = commands else {
+        assert_eq!(called, before, "nothing has happened");
         return false;
     };
     let mut out = Vec::new();
@@ -629,14 +627,14 @@ fn both_ways(pack: &mut Pack, node: usize, event: Event) -> bool {
         .step(event, WorkerIs::InCall, &mut out)
         .expect("a sound event");
     assert_eq!(out, commands);
-    assert_eq!(short, whole);
+    assert_eq!(called, whole);
     true
 }
 
 #[test]
-fn what_is_done_in_place_is_what_the_events_do() {
+fn methods_with_effects_do_what_the_events_do() {
     for nodes in [2, 3, 5] {
-        let mut in_place = 0;
+        let mut called = 0;
         for seed in 0..200_u64 {
             let mut pack = rounds(nodes);
             let mut random = Random::new(seed);
@@ -649,18 +647,18 @@ fn what_is_done_in_place_is_what_the_events_do() {
                         let place = random.below(pack.in_flight.len());
                         let (from, to, message) = pack.in_flight.remove(place).expect("one");
                         let event = Event::Deliver { from, message };
-                        in_place += u32::from(both_ways(&mut pack, to.index(), event));
+                        called += u32::from(both_ways(&mut pack, to.index(), event));
                     }
                     (5, Some(own)) if waits && random.below(4) == 0 => {
                         write_meanwhile(&mut pack, node, own);
                     }
                     (6, Some(own)) if !waits && random.below(9) == 0 => pack.write(node, own),
-                    _ if !waits => in_place += u32::from(both_ways(&mut pack, node, arrive())),
+                    _ if !waits => called += u32::from(both_ways(&mut pack, node, arrive())),
                     _ => {}
                 }
             }
             pack.settle();
         }
-        assert!(in_place > 3000, "{nodes} nodes: {in_place}");
+        assert!(called > 3000, "{nodes} nodes: {called}");
     }
 }

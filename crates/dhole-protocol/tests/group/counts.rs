@@ -7,6 +7,7 @@ use dhole_model::NodeId;
 use dhole_protocol::group::{
     Ending, Group, GroupCommand, GroupEvent, GroupMessage, Method, Quorum, Settings, ViewId,
 };
+use dhole_wire::Wire;
 
 use crate::world::{Happening, Links, Text, World};
 
@@ -223,8 +224,8 @@ fn messages_weigh_what_their_fields_do() {
         panic!("nothing is sent");
     };
     assert_eq!(message.body().map(|body| body.len()), Some(3));
-    // View, part, acknowledgement.
-    assert_eq!(message.wire_bytes(), 10 + 18 + 8);
+    // Kind, view, part, a count and the body, acknowledgement.
+    assert_eq!(message.wire_len(), 1 + 10 + 18 + (4 + 3) + 8);
     let view = ViewId {
         number: 1,
         sequencer: NodeId(0),
@@ -235,9 +236,9 @@ fn messages_weigh_what_their_fields_do() {
         high: 1,
         stable: 0,
     };
-    assert_eq!((token.wire_bytes(), token.body()), (10 + 3 * 8, None));
+    assert_eq!((token.wire_len(), token.body()), (1 + 10 + 3 * 8, None));
     let view = GroupMessage::<Text>::Installed { view };
-    assert_eq!(view.wire_bytes(), 10);
+    assert_eq!(view.wire_len(), 1 + 10);
 }
 
 #[test]

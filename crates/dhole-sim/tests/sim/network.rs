@@ -38,7 +38,7 @@ fn a_message_interrupts_a_worker_that_computes_and_none_that_waits() {
                 _ => {
                     actor.send(0, ask(0));
                     sim.wait(node, LONG);
-                    let bytes = ask(0).wire_bytes() + reply(0).wire_bytes();
+                    let bytes = ask(0).frame_bytes() + reply(0).frame_bytes();
                     let interrupt = if waits { 0 } else { 5_000 };
                     assert_eq!(actor.now(), 2 * (700 + 10_000 + 900) + bytes + interrupt);
                 }
@@ -74,7 +74,7 @@ fn a_signal_may_be_taken_while_waiting_too_but_not_for_what_is_waited_for() {
         } else {
             actor.send(0, ask(0));
             sim.wait(node, LONG);
-            let bytes = ask(0).wire_bytes() + reply(0).wire_bytes();
+            let bytes = ask(0).frame_bytes() + reply(0).frame_bytes();
             assert_eq!(actor.now(), 5_000 + 2 * (700 + 10_000 + 900) + bytes);
         }
     });
@@ -92,11 +92,11 @@ fn bytes_and_kinds_cost_both_ends_their_processors() {
     run(&sim, |actor| {
         if actor.node == NodeId(1) {
             actor.send_with(0, ask(0), BYTES);
-            let bytes = ask(0).wire_bytes() + BYTES as u64;
+            let bytes = ask(0).frame_bytes() + BYTES as u64;
             assert_eq!(actor.now(), 700 + 2 * bytes);
             actor.sim.wait(actor.node, LONG);
             let messages = 2 * (700 + 10_000 + 900) + 50_000 + 4_000;
-            let all = bytes + reply(0).wire_bytes();
+            let all = bytes + reply(0).frame_bytes();
             assert_eq!(actor.now(), messages + all * (1 + 2 + 3));
         } else {
             actor.sim.wait(actor.node, Duration::from_millis(1));
@@ -121,7 +121,7 @@ fn who_shares_a_hub_waits_for_it() {
         sim.report()
     };
     let (apart, shared) = (together(2), together(8));
-    let message = 100_000 + wake_up().wire_bytes();
+    let message = 100_000 + wake_up().frame_bytes();
     assert_eq!(apart.queued_ns, 0);
     assert_eq!(shared.queued_ns, (1 + 2 + 3) * message);
     assert_eq!(shared.elapsed_ns - apart.elapsed_ns, 3 * message);
@@ -140,7 +140,7 @@ fn packets_are_sent_transmitted_and_received_side_by_side() {
                 network.receive_ns_per_byte = receive;
                 network.pipelined = pipelined;
             });
-            let payload = (PACKETS * 1_000 - wake_up().wire_bytes()) as usize;
+            let payload = (PACKETS * 1_000 - wake_up().frame_bytes()) as usize;
             run(&sim, |actor| {
                 if actor.node == NodeId(1) {
                     actor.send_with(0, wake_up(), payload);
@@ -180,7 +180,7 @@ fn a_processor_takes_one_packet_after_the_other_whoever_sends_them() {
         network.receive_ns_per_byte = 3.0;
         network.pipelined = true;
     });
-    let payload = (PACKETS * 1_000 - wake_up().wire_bytes()) as usize;
+    let payload = (PACKETS * 1_000 - wake_up().frame_bytes()) as usize;
     run(&sim, |actor| {
         if actor.node != NodeId(0) {
             actor.send_with(0, wake_up(), payload);
@@ -202,7 +202,7 @@ fn packets_that_come_while_the_worker_computes_take_its_time_all_the_same() {
             network.receive_ns_per_byte = 2.0;
             network.pipelined = pipelined;
         });
-        let payload = 5_000 - wake_up().wire_bytes() as usize;
+        let payload = 5_000 - wake_up().frame_bytes() as usize;
         run(&sim, |actor| {
             let node = actor.node;
             if node == NodeId(1) {
@@ -233,7 +233,7 @@ fn a_message_to_all_is_sent_and_transmitted_once_where_the_medium_carries_that()
         high: 2,
         stable: 0,
     });
-    let bytes = token.wire_bytes();
+    let bytes = token.frame_bytes();
     for (multicast, sent) in [(true, [1, 1, 1]), (false, [1, 2, 3])] {
         let sim = with(4, |network| network.multicast = multicast);
         run(&sim, |actor| {
@@ -296,7 +296,7 @@ fn what_the_networks_own_sequencer_brings_about_wakes_who_waits() {
         parts: 1,
         done: 0,
     });
-    let arrives = 700 + ask.wire_bytes() + 10_000;
+    let arrives = 700 + ask.frame_bytes() + 10_000;
     let sim = with(2, |network| network.card_sequencer = true);
     run(&sim, |actor| {
         if actor.node == NodeId(1) {
@@ -375,13 +375,13 @@ fn a_lost_message_is_sent_again_after_the_timeout_at_the_senders_cost() {
             } else {
                 actor.sim.wait(actor.node, LONG);
                 let lost = (actor.now() - 10_000) / RETRANSMIT_NS;
-                let bytes = wake_up().wire_bytes();
+                let bytes = wake_up().frame_bytes();
                 let message = 700 + bytes + 10_000 + 900;
                 assert_eq!(actor.now(), message + lost * (700 + RETRANSMIT_NS));
             }
         });
         let report = sim.report();
-        assert_eq!(report.bytes, (1 + report.lost) * wake_up().wire_bytes());
+        assert_eq!(report.bytes, (1 + report.lost) * wake_up().frame_bytes());
         let end = ends.lock().unwrap().pop().unwrap();
         assert_eq!(end, 700 + 20 + report.lost * 700);
     }
@@ -407,7 +407,7 @@ fn packets_that_are_sent_again_are_sent_transmitted_and_received_side_by_side() 
             network.loss = 0.05;
             network.retransmit_ns = RETRANSMIT_NS;
             let sim = Sim::new(settings);
-            let payload = (PACKETS * 1_000 - wake_up().wire_bytes()) as usize;
+            let payload = (PACKETS * 1_000 - wake_up().frame_bytes()) as usize;
             run(&sim, |actor| {
                 if actor.node == NodeId(1) {
                     actor.send_with(0, wake_up(), payload);
@@ -463,7 +463,7 @@ fn what_the_networks_own_sequencer_sends_again_disturbs_no_processor() {
             let lost = sim.report().lost;
             let sending = if by_card { 0 } else { 700 };
             let computed = 20 * RETRANSMIT_NS + 20 + (1 + lost) * sending;
-            let bytes = number.wire_bytes();
+            let bytes = number.frame_bytes();
             let came = lost * RETRANSMIT_NS + (1 + lost) * sending + bytes + 10_000 + 900;
             assert_eq!(ended.into_inner().unwrap(), [computed, came], "{by_card}");
             assert_eq!(sim.report().bytes, (1 + lost) * bytes);

@@ -22,7 +22,7 @@ fn a_ping_pong_takes_what_the_model_says() {
         }
     });
     let ends = 700 + 10_000 + 900;
-    let (there, back) = (ask(0).wire_bytes() + 1_000, reply(0).wire_bytes());
+    let (there, back) = (ask(0).frame_bytes() + 1_000, reply(0).frame_bytes());
     let report = sim.report();
     assert_eq!(report.elapsed_ns, ROUNDS * (2 * ends + there + back));
     assert_eq!(report.messages, 2 * ROUNDS);
@@ -42,7 +42,7 @@ fn a_server_serves_one_request_after_another() {
             answered.lock().unwrap().push(actor.now());
         }
     });
-    let (request, answer) = (ask(0).wire_bytes(), reply(0).wire_bytes());
+    let (request, answer) = (ask(0).frame_bytes(), reply(0).frame_bytes());
     let first = 2 * (700 + 10_000 + 900) + request + answer;
     let expected: Vec<u64> = (0..CLIENTS).map(|i| first + i * (900 + 700)).collect();
     assert_eq!(*answered.lock().unwrap(), expected);
@@ -59,7 +59,7 @@ fn messages_of_one_node_queue_for_its_link() {
             }
             assert_eq!(actor.now(), 3 * 700);
         } else {
-            let occupied = wake_up().wire_bytes() + BYTES as u64;
+            let occupied = wake_up().frame_bytes() + BYTES as u64;
             for i in 1..=3 {
                 actor.sim.wait(actor.node, LONG);
                 assert_eq!(actor.now(), 700 + i * occupied + 10_000 + 900);
@@ -79,7 +79,7 @@ fn a_handler_takes_its_time_from_a_worker_that_computes() {
         } else {
             actor.send(0, ask(0));
             sim.wait(node, LONG);
-            let bytes = ask(0).wire_bytes() + reply(0).wire_bytes();
+            let bytes = ask(0).frame_bytes() + reply(0).frame_bytes();
             assert_eq!(actor.now(), 2 * (700 + 10_000 + 900) + bytes);
         }
     });
@@ -92,7 +92,7 @@ fn a_handler_takes_its_time_from_a_worker_that_computes() {
 #[test]
 fn what_comes_in_stolen_time_is_delivered_before_enter_returns() {
     let sim = Sim::new(settings(3));
-    let bytes = ask(1).wire_bytes();
+    let bytes = ask(1).frame_bytes();
     run(&sim, |actor| {
         let (sim, node) = (actor.sim, actor.node);
         match node.0 {
@@ -127,14 +127,14 @@ fn a_message_to_itself_takes_a_node_no_time() {
 #[test]
 fn what_comes_before_a_nodes_clock_is_delivered_before_enter_returns() {
     let sim = Sim::new(settings(2));
-    let arrives = 700 + wake_up().wire_bytes() + 10_000;
+    let arrives = 700 + wake_up().frame_bytes() + 10_000;
     run(&sim, |actor| {
         let (sim, node) = (actor.sim, actor.node);
         if node == NodeId(1) {
             actor.send(0, ask(1));
             return;
         }
-        let arrives = arrives - wake_up().wire_bytes() + ask(1).wire_bytes();
+        let arrives = arrives - wake_up().frame_bytes() + ask(1).frame_bytes();
         sim.work(node, arrives - 1 - 20);
         sim.enter(node);
         assert_eq!(actor.now(), arrives - 1, "the message has not come yet");

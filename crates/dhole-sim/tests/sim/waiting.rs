@@ -45,7 +45,7 @@ fn a_wake_before_the_wait_is_kept_and_two_are_one() {
 #[test]
 fn a_message_that_comes_at_the_deadline_is_in_time() {
     let sim = Sim::new(settings(2));
-    let arrives = 700 + wake_up().wire_bytes() + 10_000;
+    let arrives = 700 + wake_up().frame_bytes() + 10_000;
     for (at_most, woken, now) in [
         (arrives - 1, Woken::ByTime, arrives - 1),
         (arrives, Woken::ByWake, arrives + 900),

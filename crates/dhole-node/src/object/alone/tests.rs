@@ -327,7 +327,7 @@ fn nothing_happens_where_more_comes_of_it() {
 /// The worker of node 1 waits for a call that it has submitted.
 fn submits(here: &Here, number: u64, awaits: u64) {
     step(&here.node, |state, _| {
-        let bytes = call(1, number, ADD).by_ref().ordered_bytes() as usize;
+        let bytes = call(1, number, ADD).by_ref().ordered_bytes();
         assert!(state.here.group.broadcasts_alone(bytes).is_some());
         let body = ordered::operate(call(1, number, ADD).by_ref());
         state.here.group.submit_alone(bytes, body);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use dhole_heap::{Cluster, Tag};
 use dhole_model::ObjectId;
 use dhole_net::{Envelope, Outbox, Payload, PayloadPool, Receiver};
+use dhole_protocol::Message;
 use dhole_protocol::objects::{
     Bytes, Call, CallId, ObjectsEvent, ObjectsMessage, Ordered, PackedResults, Strategy,
 };

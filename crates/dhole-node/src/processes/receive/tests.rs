@@ -5,8 +5,7 @@ use std::sync::Arc;
 use dhole_heap::{Cluster, Monitor};
 use dhole_model::{Coherence, Detector, MessageKind, Notify, Oid, OidRange, Version};
 use dhole_net::{Local, PayloadPool, Port, Receiver, SendError};
-use dhole_protocol::fetch::Parsed;
-use dhole_protocol::{Event, Fetch, FetchReply, Sent, Wanted};
+use dhole_protocol::{Event, Fetch, FetchReply, Sent, Short, Wanted};
 
 use super::super::ProcessLimits;
 use super::super::frame::Header;
@@ -184,14 +183,17 @@ fn objects_that_find_no_room_go_later_in_their_order_and_count_once() {
             frame.payload,
             [7_u64; 9].map(u64::to_le_bytes).as_flattened()
         );
-        match fetch::parse(frame.message) {
-            Some(Parsed::Reply { reply, .. }) => reply.round,
+        match Short::parse(frame.message) {
+            Some(Short::FetchReply(reply, _)) => reply.round,
             other => panic!("{other:?}"),
         }
     };
     assert_eq!(came.iter().map(round).collect::<Vec<_>>(), [1, 2, 3]);
     let of = &node.counters().by_kind[&MessageKind::FetchReply];
-    assert_eq!((of.messages, of.bytes), (3, 3 * (16 + 8 + 18 + 72)));
+    assert_eq!(
+        (of.messages, of.bytes),
+        (3, 3 * (16 + (1 + 4 + 4 + 1) + 18 + 72))
+    );
 }
 
 /// A frame of a message and its payload, of run 1.

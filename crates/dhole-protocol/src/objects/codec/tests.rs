@@ -187,13 +187,8 @@ fn a_length_that_is_only_claimed_is_refused() {
 }
 
 #[test]
-fn they_weigh_what_the_messages_do() {
+fn messages_have_the_length_that_they_say() {
     for message in plain().into_iter().chain(others()) {
-        let bytes = bytes_of(&message);
-        let parsed = match parse(&bytes).unwrap() {
-            ParsedOperation::Request(request) => request.wire_bytes(),
-            ParsedOperation::Reply(reply) => reply.wire_bytes(),
-        };
-        assert_eq!(message.wire_bytes(), parsed);
+        assert_eq!(message.operation_len(), Some(bytes_of(&message).len()));
     }
 }
