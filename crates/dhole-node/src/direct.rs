@@ -197,7 +197,7 @@ impl State {
         fetch: Fetch,
         step: &mut Step<'_, '_>,
     ) -> Option<Wake> {
-        if !self.may_be_bare() {
+        if !self.may_be_bytes() {
             return None;
         }
         let waited = !self.may_go_on();
@@ -217,7 +217,7 @@ impl State {
         (reply, payload): (FetchReply, &'a [u8]),
         step: &mut Step<'a, '_>,
     ) -> Option<Wake> {
-        if !self.may_be_bare() {
+        if !self.may_be_bytes() {
             return None;
         }
         let waited = !self.may_go_on();

@@ -8,7 +8,7 @@ use std::time::Duration;
 use dhole_heap::{Cluster, Monitor, Presence};
 use dhole_model::{CallSite, Counters, LineCosts, MessageKind, NodeId, Notify, Oid};
 use dhole_net::{Envelope, Outbox, Payload, PayloadPool, Receiver, Wake};
-use dhole_protocol::objects::codec;
+use dhole_protocol::objects::{codec, ordered_codec};
 use dhole_protocol::{
     AbortReason, ArrayEvent, BarrierId, Command, Commands, Event, Message, PageEvent, Protocol,
     ProtocolError, Races, Reply, Sent, Short, group,
@@ -384,22 +384,10 @@ impl State {
         if codec::is_begun_by(bytes) {
             return self.take_operation(from, bytes, step);
         }
-        let (me, out) = (self.id, &mut *step.out);
-        let at_once = step.at_once.as_deref_mut()?;
-        // Whoever is told something waits for it; and for what goes before.
-        let answer = &mut |to, parts: [&[u8]; 2]| {
-            if !out.is_empty() || !at_once(to, parts, Notify::Lazy) {
-                let body = Message::decode(&parts.concat()).expect("a node has made them");
-                let (from, payload) = (me, Payload::NONE);
-                out.push(Envelope {
-                    from,
-                    to,
-                    body,
-                    payload,
-                });
-            }
-        };
-        self.take_ordered(from, bytes, answer)
+        if ordered_codec::is_begun_by(bytes) {
+            return self.take_ordered(from, bytes, step);
+        }
+        None
     }
 
     pub(crate) fn broke(&mut self, cause: ProtocolError, step: &mut Step<'_, '_>) {
@@ -550,6 +538,13 @@ impl State {
     pub(crate) fn may_go_on(&self) -> bool {
         let behind = self.here.machine.delivered() < self.after;
         (self.done && !behind) || self.ended.is_some()
+    }
+
+    /// Whether what ends a wait of the program may come and go as bytes: no process has begun here
+    /// so far, and no node may be lost.
+    #[inline]
+    pub(crate) fn may_be_bytes(&self) -> bool {
+        self.ended().is_none() && self.turns.are_the_programs() && !self.membership.is_on()
     }
 
     /// Whether the worker is to be woken, if it has waited.

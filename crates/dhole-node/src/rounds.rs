@@ -27,7 +27,7 @@ impl State {
         (said, delivered): (BarrierRound, u64),
         step: &mut Step<'_, '_>,
     ) -> Option<Wake> {
-        if !self.may_be_bare() || !self.may_have_come_to(delivered) {
+        if !self.may_be_bytes() || !self.may_have_come_to(delivered) {
             return None;
         }
         let waited = !self.may_go_on();

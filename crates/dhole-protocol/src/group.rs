@@ -32,6 +32,7 @@ mod check;
 mod clock;
 mod command;
 mod coordinator;
+mod effects;
 mod history;
 mod install;
 mod message;
@@ -55,9 +56,9 @@ use safe::Safe;
 use sequencer::{Incoming, Sequencer};
 use tree::Tree;
 
-pub use alone::{Numbered, Submitted};
 pub use body::Body;
 pub use command::{Ending, GroupCommand, GroupError, GroupEvent};
+pub use effects::GroupEffects;
 pub use message::{Cast, GroupMessage, Member, Part, State, ViewId, Wants};
 pub use settings::{Method, Quorum, Settings};
 
@@ -291,12 +292,29 @@ impl<B: Body> Group<B> {
         self.phase == Phase::Going && self.stopped.is_none()
     }
 
-    /// One step: what happens at `now_ns` nanoseconds, and what is to be done then.
+    /// One step: what happens at `now_ns` nanoseconds. The effects are what is to be done then.
     ///
     /// # Errors
     /// [`GroupError`]: a broadcast that is refused, or a message that no sound member sends, whose
     /// sender should be cut off.
     pub fn step(
+        &mut self,
+        event: GroupEvent<B>,
+        now_ns: u64,
+        fx: &mut impl GroupEffects<B>,
+    ) -> Result<(), GroupError> {
+        if self.comes_alone(&event) {
+            self.take_alone(event, fx);
+            return Ok(());
+        }
+        self.general_step(event, now_ns, fx.commands())
+    }
+
+    /// As [`step`](Group::step), also of a broadcast that [comes alone](Group::comes_alone).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn general_step(
         &mut self,
         event: GroupEvent<B>,
         now_ns: u64,

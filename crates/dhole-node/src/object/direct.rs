@@ -207,13 +207,23 @@ impl State {
                 machine.deliver_reply(from, reply, fx)
             }),
         };
+        Some(self.has_taken(taken, waited, step))
+    }
+
+    /// A message was taken by its bytes, at which the worker `waited`.
+    #[inline]
+    pub(super) fn has_taken(
+        &mut self,
+        taken: Result<(), ProtocolError>,
+        waited: bool,
+        step: &mut Step<'_, '_>,
+    ) -> Wake {
         if let Err(cause) = taken {
             self.broke(cause, step);
         }
-        let stirred = self.turns.take_stirred();
-        Some(match stirred {
+        match self.turns.take_stirred() {
             true => Wake::Yes,
             false => self.wakes(waited),
-        })
+        }
     }
 }

@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use dhole_heap::{MonitorCall, Tag};
 use dhole_model::{CallSite, ObjectId};
 use dhole_protocol::Event;
-use dhole_protocol::objects::{self, ObjectsEvent, Outcome, Refusal};
+use dhole_protocol::objects::{self, ObjectsEvent, Outcome, Place, Refusal};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -253,16 +253,8 @@ impl<'id> Worker<'id> {
                 writes,
                 arguments: &[],
             };
-            let mut went = None;
-            if writes {
-                went = link.multicast_bare(call, wanted, &called)?;
-                looks = went.is_some();
-            }
-            let over = match went {
-                Some(over) => over,
-                None => link.call(call, wanted, called)?,
-            };
-            Ok(match over {
+            looks = writes && state.here.machine.place(object) == Some(Place::Replicated);
+            Ok(match link.call(call, wanted, called)? {
                 Over::Answered => {
                     let bytes = &call.split().1.here.result;
                     kind::decode_to("the result", bytes, &mut result).map_err(malformed)

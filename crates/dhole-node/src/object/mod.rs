@@ -9,15 +9,16 @@
 //! | `pending` | calls that are under way while the worker goes on |
 //! | `abandoned_calls` | those of them whose `Pending` was dropped |
 //! | `rendezvous` | barriers of runs that survive the loss of nodes |
+//! | `order` | the effects of the group, carried out as it calls them |
 //! | `step` | the machine of objects in a node: messages, and what it wants done |
 
 mod abandoned_calls;
-mod alone;
 mod copies;
 mod direct;
 mod handle;
 mod invoke;
 pub(crate) mod kind;
+mod order;
 mod pending;
 mod rendezvous;
 mod step;

@@ -32,9 +32,9 @@ pub(crate) struct ObjectsHere {
     pub copies: Copies,
     pub(super) commands: Vec<ObjectsCommand>,
     pub(super) group: Group<Arc<Ordered>>,
-    group_commands: Vec<GroupCommand<Arc<Ordered>>>,
+    pub(super) group_commands: Vec<GroupCommand<Arc<Ordered>>>,
     /// What the group has delivered and the objects have not taken, in its order.
-    delivered: VecDeque<Turn>,
+    pub(super) delivered: VecDeque<Turn>,
     /// The worker's calls that are multicast, and are over when what they did is safe, where nodes
     /// may be lost.
     pub(super) multicast: FxHashSet<u64>,
@@ -62,8 +62,6 @@ pub(crate) struct ObjectsHere {
     made: FxHashMap<ObjectId, &'static Location<'static>>,
     /// The call that the worker waits for.
     pub awaited: Option<u64>,
-    /// A call for whose number the sequencer was asked past the machine.
-    pub(super) submitted: Option<u64>,
     /// Whether one message reaches all others.
     pub multicasts: bool,
     /// The arguments of the call that the worker makes.
@@ -104,7 +102,7 @@ impl Started {
 }
 
 /// Something that has its turn in the order of the group.
-enum Turn {
+pub(super) enum Turn {
     Ordered(u64, NodeId, Arc<Ordered>),
     /// These nodes are members no longer.
     Gone(Vec<NodeId>),
@@ -151,7 +149,6 @@ impl ObjectsHere {
             abandoned: AbandonedCalls::new(),
             unseen: Vec::new(),
             awaited: None,
-            submitted: None,
             multicasts: false,
             arguments: Vec::new(),
             result: Vec::new(),
@@ -312,12 +309,6 @@ impl ObjectsHere {
         }
     }
 
-    /// Whether the objects have taken all that the group has delivered.
-    #[inline]
-    pub(super) fn has_taken_all(&self) -> bool {
-        self.delivered.is_empty()
-    }
-
     /// Whether a call that was started is not over.
     pub(super) fn is_under_way(&self, call: u64) -> bool {
         let started = self.started.get(call);
@@ -441,14 +432,13 @@ impl State {
     }
 
     /// Carries out what a step of the objects' machine has recorded.
-    #[cold]
     pub(super) fn carry_out_objects(
         &mut self,
         mut done: Result<(), ProtocolError>,
         step: &mut Step<'_, '_>,
     ) -> Result<(), ProtocolError> {
         // What comes of one of them goes after the others.
-        let at_once = step.at_once.take();
+        let at_once = step.at_once.take_if(|_| self.here.commands.len() > 1);
         let mut commands = std::mem::take(&mut self.here.commands);
         for command in commands.drain(..) {
             let carried_out = match command {
@@ -471,7 +461,7 @@ impl State {
             done = done.and(carried_out);
         }
         self.here.commands = commands;
-        step.at_once = at_once;
+        step.at_once = step.at_once.take().or(at_once);
         done
     }
 
@@ -520,12 +510,6 @@ impl State {
         }
     }
 
-    /// The call that the worker waits for is over: its result is there.
-    pub(super) fn answered(&mut self, call: u64) {
-        self.here.answered = Some(call);
-        self.goes_on_after(call);
-    }
-
     /// A call of the worker's is over.
     pub(super) fn finished(&mut self, call: u64, outcome: Outcome) {
         self.here.over(call, outcome);
@@ -567,7 +551,7 @@ impl State {
             self.here.multicast.insert(by.number);
         }
         let broadcast = GroupEvent::Broadcast { body, bytes };
-        let (asked, followed) = self.ask_group(broadcast, step);
+        let (asked, followed) = self.ask_group(broadcast, false, step);
         let asked = match (asked, by) {
             // Refused by the group itself, it will never have a place in the order.
             (Err(cause), Some(by)) if by.node == self.id => {
@@ -586,7 +570,17 @@ impl State {
         event: GroupEvent<Arc<Ordered>>,
         step: &mut Step<'_, '_>,
     ) -> Result<(), ProtocolError> {
-        let (asked, followed) = self.ask_group(event, step);
+        self.step_group_directly(event, false, step)
+    }
+
+    /// The same; `waits` says whether its originator waits for a broadcast that is to be numbered.
+    pub(super) fn step_group_directly(
+        &mut self,
+        event: GroupEvent<Arc<Ordered>>,
+        waits: bool,
+        step: &mut Step<'_, '_>,
+    ) -> Result<(), ProtocolError> {
+        let (asked, followed) = self.ask_group(event, waits, step);
         let asked = asked.map_err(group_failed);
         asked.and(followed).and(self.take_delivered(step))
     }
@@ -596,10 +590,14 @@ impl State {
     fn ask_group(
         &mut self,
         event: GroupEvent<Arc<Ordered>>,
+        waits: bool,
         step: &mut Step<'_, '_>,
     ) -> (Result<(), GroupError>, Result<(), ProtocolError>) {
+        let stepped = self.group_directly(event, waits, step);
+        if self.here.group_commands.is_empty() {
+            return (stepped, Ok(()));
+        }
         let mut commands = std::mem::take(&mut self.here.group_commands);
-        let stepped = self.here.group.step(event, 0, &mut commands);
         let mut safe = None;
         let mut followed = Ok(());
         for command in commands.drain(..) {

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use dhole_model::NodeId;
 use dhole_net::{Envelope, Incoming, Loss, Outbox, Payload, Wake};
-use dhole_protocol::objects::{alone, codec};
+use dhole_protocol::objects::{codec, ordered_codec};
 use dhole_protocol::{AbortReason, Message, Short};
 use smallvec::SmallVec;
 
@@ -691,6 +691,6 @@ fn may_be_taken(frame: Frame<'_>) -> bool {
     match Short::parse(frame.body) {
         Some(Short::FetchReply(_, behind)) => behind.len() == payload && payload < AT_ONCE,
         Some(_) => payload == 0,
-        None => payload == 0 && (codec::is_plain(message) || alone::is_whole(message)),
+        None => payload == 0 && (codec::is_plain(message) || ordered_codec::is_plain(message)),
     }
 }

@@ -1,68 +1,14 @@
-//! Broadcasts that come alone: nothing else is under way where they come. They take their number,
-//! and their turn, at once, and nothing else comes of them. What these functions do is what a
-//! [step](Group::step) does in the same place, without its events and commands; where more would
-//! come of it they do nothing, and a step has to be taken.
+//! Broadcasts that come alone: nothing else is under way where they come. Such a broadcast takes
+//! its number, or its turn, at once. Nothing is kept for it on the way.
 
 use dhole_model::NodeId;
 
 use super::check::check_part;
-use super::message::{GroupMessage, Part, ViewId};
+use super::command::GroupEvent;
+use super::effects::GroupEffects;
+use super::message::{Cast, GroupMessage, Part, ViewId};
 use super::own::Pending;
 use super::{Body, Group, Method};
-
-/// What is said with a broadcast, of one part, that has no number yet: as
-/// [`GroupMessage::Submit`](super::GroupMessage::Submit).
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Submitted {
-    /// In which view.
-    pub view: ViewId,
-    /// Counts the broadcasts of its originator.
-    pub serial: u64,
-    /// Up to where the originator has delivered.
-    pub done: u64,
-}
-
-/// What is said with a broadcast, of one part, that has its number: as
-/// [`GroupMessage::Data`](super::GroupMessage::Data).
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Numbered {
-    /// In which view.
-    pub view: ViewId,
-    /// Its place in the order.
-    pub number: u64,
-    /// Who broadcasts.
-    pub origin: NodeId,
-    /// Counts the broadcasts of the originator.
-    pub serial: u64,
-    /// Up to where all members have delivered.
-    pub stable: u64,
-}
-
-impl Submitted {
-    /// The message that says so of a broadcast of `origin`.
-    pub fn message<B>(self, origin: NodeId, body: B) -> GroupMessage<B> {
-        let Submitted { view, serial, done } = self;
-        GroupMessage::Submit {
-            view,
-            part: whole(origin, serial),
-            body,
-            done,
-        }
-    }
-}
-
-impl Numbered {
-    /// The message that says so.
-    pub fn message<B>(self, body: B) -> GroupMessage<B> {
-        GroupMessage::Data {
-            view: self.view,
-            number: self.number,
-            part: whole(self.origin, self.serial),
-            body,
-            stable: self.stable,
-        }
-    }
-}
 
 /// A broadcast of one part.
 fn whole(origin: NodeId, serial: u64) -> Part {
@@ -97,16 +43,83 @@ impl<B: Body> Group<B> {
         !by_tree && no_token && fits
     }
 
-    /// What is said of a broadcast of this member of so many bytes, if it may come alone now: at
-    /// the sequencer it may [be numbered](Group::number_alone), elsewhere
-    /// [be submitted](Group::submit_alone).
-    pub fn broadcasts_alone(&self, bytes: usize) -> Option<Submitted> {
+    /// Whether an event is a broadcast that takes its number, or its turn, at once.
+    pub fn comes_alone(&self, event: &GroupEvent<B>) -> bool {
+        match event {
+            GroupEvent::Broadcast { bytes, .. } => self.broadcasts_alone(*bytes),
+            GroupEvent::Message { from, message } => match message {
+                GroupMessage::Submit {
+                    view, part, done, ..
+                } if *part == whole(*from, part.serial) => {
+                    self.numbers_alone(*from, *view, part.serial, *done)
+                }
+                GroupMessage::Data {
+                    view,
+                    number,
+                    part,
+                    stable,
+                    ..
+                } if *part == whole(part.origin, part.serial) => {
+                    self.is_next(*from, (*view, *number, *stable), part)
+                }
+                _ => false,
+            },
+            _ => false,
+        }
+    }
+
+    /// Takes an event that [comes alone](Group::comes_alone).
+    pub(super) fn take_alone(&mut self, event: GroupEvent<B>, fx: &mut impl GroupEffects<B>) {
+        match event {
+            GroupEvent::Broadcast { body, bytes } => {
+                let serial = self.own.next;
+                self.own.next += 1;
+                match self.is_sequencer() {
+                    true => self.number_alone(self.me, serial, body, fx),
+                    false => self.submit_alone(serial, bytes, body, fx),
+                }
+            }
+            GroupEvent::Message {
+                from,
+                message:
+                    GroupMessage::Submit {
+                        part, body, done, ..
+                    },
+            } => {
+                self.acknowledge(from, done);
+                self.number_alone(from, part.serial, body, fx);
+            }
+            GroupEvent::Message {
+                message:
+                    GroupMessage::Data {
+                        number,
+                        part,
+                        body,
+                        stable,
+                        ..
+                    },
+                ..
+            } => {
+                self.learn_stable(stable);
+                self.turn_alone(part, body.clone());
+                self.forget_far_below();
+                if part.origin == self.me {
+                    self.own.delivered(part.serial);
+                }
+                fx.deliver(number, part.origin, body);
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether a broadcast of this member of so many bytes may be numbered now, or submitted.
+    fn broadcasts_alone(&self, bytes: usize) -> bool {
         let settings = &self.settings;
         let small = !B::DIVISIBLE || bytes <= settings.largest.max(1);
         if !self.is_at_rest() || !small || settings.queue == 0 || settings.window == 0 {
-            return None;
+            return false;
         }
-        let may = match self.is_sequencer() {
+        match self.is_sequencer() {
             true => {
                 self.has_a_number() && self.sequencer.unnumbered[self.me.index()] == self.own.next
             }
@@ -114,18 +127,11 @@ impl<B: Body> Group<B> {
                 let method = settings.method_for(bytes, self.view.members.len());
                 self.own.pending.is_empty() && method == Method::Forward
             }
-        };
-        may.then_some(Submitted {
-            view: self.view.id,
-            serial: self.own.next,
-            done: self.history.done,
-        })
+        }
     }
 
-    /// Whether this member is the sequencer and may [number](Group::number_alone) what `from` has
-    /// submitted.
-    pub fn numbers_alone(&self, from: NodeId, submitted: &Submitted) -> bool {
-        let Submitted { view, serial, done } = *submitted;
+    /// Whether this member is the sequencer and may number what `from` has submitted.
+    fn numbers_alone(&self, from: NodeId, view: ViewId, serial: u64, done: u64) -> bool {
         let from_member = from != self.me && self.is_listed(from) && !self.is_lost(from);
         from_member
             && view == self.view.id
@@ -137,52 +143,58 @@ impl<B: Body> Group<B> {
             && self.peers[from.index()].serial == serial
     }
 
-    /// Numbers and delivers a broadcast of this member or of another, of which it was said that it
-    /// may be: what is to be sent to all other members with it.
-    pub fn number_alone(&mut self, origin: NodeId, submitted: &Submitted, body: B) -> Numbered {
-        let Submitted { view, serial, done } = *submitted;
-        match origin == self.me {
-            true => self.own.next += 1,
-            false => self.acknowledge(origin, done),
-        }
+    /// Numbers and delivers a broadcast of this member or of another.
+    fn number_alone(
+        &mut self,
+        origin: NodeId,
+        serial: u64,
+        body: B,
+        fx: &mut impl GroupEffects<B>,
+    ) {
         self.forget_far_below();
-        let numbered = Numbered {
-            view,
-            number: self.sequencer.next,
-            origin,
-            serial,
-            stable: self.stable,
-        };
+        let (number, stable) = (self.sequencer.next, self.stable);
         self.sequencer.next += 1;
         self.sequencer.unnumbered[origin.index()] = serial + 1;
-        self.turn_alone(whole(origin, serial), body);
-        self.acknowledge(self.me, numbered.number);
-        numbered
+        let part = whole(origin, serial);
+        self.turn_alone(part, body.clone());
+        self.acknowledge(self.me, number);
+        if self.view.members.len() > 1 {
+            let body = body.clone();
+            let cast = Cast::Data {
+                number,
+                part,
+                body,
+                stable,
+            };
+            fx.send_all(&self.view.members, cast.into_message(self.view.id));
+        }
+        fx.deliver(number, origin, body);
     }
 
-    /// Notes a broadcast of this member, of which it was said that it may be, as sent to the
-    /// sequencer.
-    pub fn submit_alone(&mut self, bytes: usize, body: B) {
-        let serial = self.own.next;
-        self.own.next += 1;
-        self.own
-            .pending
-            .push_back(Pending::whole(serial, body, bytes));
+    /// Sends a broadcast of this member to the sequencer.
+    fn submit_alone(&mut self, serial: u64, bytes: usize, body: B, fx: &mut impl GroupEffects<B>) {
+        let pending = Pending::whole(serial, body.clone(), bytes);
+        self.own.pending.push_back(pending);
         self.own.under_way = 1;
+        let view = self.view.id;
+        let message = GroupMessage::Submit {
+            view,
+            part: whole(self.me, serial),
+            body,
+            done: self.history.done,
+        };
+        fx.send(view.sequencer, message);
     }
 
-    /// Whether this member may [take](Group::take_alone) what `from` has sent with its number.
-    pub fn takes_alone(&self, from: NodeId, numbered: &Numbered) -> bool {
-        let Numbered {
-            view,
-            number,
-            origin,
-            serial,
-            stable,
-        } = *numbered;
+    /// Whether what `from` has sent with its number has its turn.
+    fn is_next(
+        &self,
+        from: NodeId,
+        (view, number, stable): (ViewId, u64, u64),
+        part: &Part,
+    ) -> bool {
         let (done, pending) = (self.history.done, &self.own.pending);
         let from_member = from != self.me && self.is_listed(from) && !self.is_lost(from);
-        let sound = check_part(&whole(origin, serial), self.peers.len(), &self.settings);
         from_member
             && view == self.view.id
             && !self.is_sequencer()
@@ -190,28 +202,13 @@ impl<B: Body> Group<B> {
             && self.own.under_way == pending.len()
             && number == done + 1
             && stable <= done
-            && sound.is_ok()
-            && self.peers[origin.index()].serial == serial
-            && (origin != self.me || pending.front().is_some_and(|it| it.serial == serial))
+            && check_part(part, self.peers.len(), &self.settings).is_ok()
+            && self.peers[part.origin.index()].serial == part.serial
+            && (part.origin != self.me
+                || pending.front().is_some_and(|it| it.serial == part.serial))
     }
 
-    /// Delivers a broadcast with its number, of which it was said that it may be.
-    pub fn take_alone(&mut self, numbered: &Numbered, body: B) {
-        let Numbered {
-            origin,
-            serial,
-            stable,
-            ..
-        } = *numbered;
-        self.learn_stable(stable);
-        self.turn_alone(whole(origin, serial), body);
-        self.forget_far_below();
-        if origin == self.me {
-            self.own.delivered(serial);
-        }
-    }
-
-    /// What comes next has its turn.
+    /// A broadcast has its turn.
     fn turn_alone(&mut self, part: Part, body: B) {
         self.history.append(part, body);
         self.peers[part.origin.index()].serial = part.serial.saturating_add(1);

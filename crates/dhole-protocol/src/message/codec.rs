@@ -1,12 +1,14 @@
 //! Messages as bytes, for nodes in other processes: in the [wire format](dhole_wire), but for
-//! [calls of operations](codec) and their replies. What is decoded is a message, not a sound one:
-//! that is for the protocol to judge (`check`), as with every message that comes.
+//! [calls of operations](codec), their replies, and [ordered writes](ordered_codec).
+//!
+//! What is decoded is a message, not a sound one: that is for the protocol to judge (`check`), as
+//! with every message that comes.
 
 use dhole_wire::{Wire, WireError};
 use thiserror::Error;
 
 use super::Message;
-use crate::objects::{alone, codec};
+use crate::objects::{ObjectsMessage, codec, ordered_codec};
 
 /// Bytes are no message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
@@ -53,10 +55,10 @@ impl Message {
     /// [`DecodeError`]
     pub fn decode(bytes: &[u8]) -> Result<Message, DecodeError> {
         let length = bytes.len();
-        if codec::is_begun_by(bytes) || alone::is_begun_by(bytes) {
+        if codec::is_begun_by(bytes) || ordered_codec::is_begun_by(bytes) {
             let message = match codec::parse(bytes) {
                 Some(parsed) => Some(parsed.into()),
-                None => alone::decode(bytes).map(Into::into),
+                None => ordered_codec::parse(bytes).map(|(it, _)| ObjectsMessage::Group(it)),
             };
             let message = message.ok_or(DecodeError::Operation { bytes: length })?;
             return Ok(Message::Objects(Box::new(message)));

@@ -9,6 +9,7 @@ use dhole_wire::{Tail, Wire, WireError};
 
 use super::call::{CallId, CallRef, Refusal};
 use super::message::ObjectsMessage;
+use super::ordered_codec::{self, length};
 use crate::News;
 
 /// The first byte of a request. No other kind of message begins so: their numbers are less.
@@ -138,12 +139,6 @@ impl OperationReply<'_> {
     }
 }
 
-/// How many bytes of notices there are.
-#[inline]
-fn length(notices: &[u8]) -> u32 {
-    u32::try_from(notices.len()).expect("no message is so long")
-}
-
 /// An operation that is asked for, or the reply.
 #[derive(PartialEq, Eq, Debug)]
 pub enum ParsedOperation<'a> {
@@ -237,7 +232,7 @@ fn parse_reply(mut bytes: Tail<'_>) -> Result<OperationReply<'_>, WireError> {
 }
 
 impl ObjectsMessage {
-    /// Bytes of a request or reply, if it is one.
+    /// Bytes of a request, a reply or an ordered write, if it is one.
     pub(crate) fn operation_len(&self) -> Option<usize> {
         match self {
             ObjectsMessage::Request {
@@ -256,11 +251,12 @@ impl ObjectsMessage {
                 let outcome = outcome.as_ref();
                 Some(head + notices + outcome.map_or_else(Wire::wire_len, |it| it.len()))
             }
+            ObjectsMessage::Group(message) => ordered_codec::len(message),
             _ => None,
         }
     }
 
-    /// Appends the bytes of a request or reply; whether it is one.
+    /// Appends the bytes of a request, a reply or an ordered write; whether it is one.
     pub(crate) fn encode_operation(&self, out: &mut Vec<u8>) -> bool {
         match self {
             ObjectsMessage::Request {
@@ -293,6 +289,14 @@ impl ObjectsMessage {
                 };
                 reply.write_head(out);
                 out.extend_from_slice(reply.result());
+            }
+            ObjectsMessage::Group(message) => {
+                let begin = out.len();
+                let Some(arguments) = ordered_codec::write_head(message, false, out) else {
+                    out.truncate(begin);
+                    return false;
+                };
+                out.extend_from_slice(arguments);
             }
             _ => return false,
         }

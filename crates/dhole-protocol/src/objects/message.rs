@@ -250,14 +250,6 @@ impl Call {
     }
 }
 
-impl CallRef<'_> {
-    /// Bytes of an [`Ordered::Operate`] of it that has nothing to tell.
-    pub fn ordered_bytes(&self) -> usize {
-        let fixed = 1 + size_of::<<Call as Wire>::Head>() + 2;
-        fixed + self.arguments.len()
-    }
-}
-
 impl Ordered {
     /// What it tells of intervals.
     pub fn news(&self) -> Option<&News> {

@@ -19,7 +19,6 @@
 //! wants [multicast](ObjectsCommand::Broadcast) must be [delivered](ObjectsEvent::Delivered) to all
 //! nodes in one order. Nor does it see copies: those are its [`Host`]'s.
 
-pub mod alone;
 mod batch;
 mod bytes;
 mod call;
@@ -36,6 +35,7 @@ mod node_loss;
 mod notices;
 mod numbered;
 mod ordered;
+pub mod ordered_codec;
 mod packed;
 mod pending_calls;
 mod processes;
@@ -405,6 +405,19 @@ impl Objects {
             ObjectsEvent::Deliver { from, message } => {
                 return self.deliver(from, message, host, fx);
             }
+            ObjectsEvent::Delivered {
+                sequence,
+                from,
+                body,
+            } => {
+                self.delivered = sequence;
+                let checked = self.check_ordered(from, &body);
+                if checked.is_ok() {
+                    self.ordered(sequence, &body, host, fx);
+                }
+                let bad = checked.map_err(|what| ProtocolError::BadMessage { from, what });
+                return bad.and(self.take_held(host, fx));
+            }
             event => event,
         };
         let out = fx.commands();
@@ -419,7 +432,10 @@ impl Objects {
                 let strategy = self.simplest(strategy);
                 self.create((call, object), kind, state, strategy, host, out);
             }
-            ObjectsEvent::Invoke(_) | ObjectsEvent::Begin(_) | ObjectsEvent::Deliver { .. } => {}
+            ObjectsEvent::Invoke(_)
+            | ObjectsEvent::Begin(_)
+            | ObjectsEvent::Deliver { .. }
+            | ObjectsEvent::Delivered { .. } => {}
             ObjectsEvent::Wrote(object) => {
                 self.hear_own(host);
                 self.retry(object, host, out);
@@ -442,19 +458,6 @@ impl Objects {
             ObjectsEvent::Gone(nodes) => self.lose(&nodes, host, out),
             ObjectsEvent::Spawn { start, to } => self.spawn(start, to, host, out),
             ObjectsEvent::Ended { by, time, outcome } => self.ended(by, time, outcome, host, out),
-            ObjectsEvent::Delivered {
-                sequence,
-                from,
-                body,
-            } => {
-                self.delivered = sequence;
-                let checked = self.check_ordered(from, &body);
-                if checked.is_ok() {
-                    self.ordered(sequence, &body, host, out);
-                }
-                let bad = checked.map_err(|what| ProtocolError::BadMessage { from, what });
-                bad.and(self.take_held(host, out))?;
-            }
         }
         Ok(())
     }
@@ -555,7 +558,10 @@ impl Objects {
             }
             Place::Replicated if !call.writes => self.execute(call, host, fx),
             Place::Replicated => {
-                let (time, news) = (host.time(), host.news_since(&self.told));
+                let (time, news) = match host.has_news_since(&self.told) {
+                    true => (host.time(), host.news_since(&self.told)),
+                    false => (None, None),
+                };
                 let call = call.into();
                 let operate = Arc::new(Ordered::Operate { call, time, news });
                 fx.commands().push(ObjectsCommand::Broadcast(operate));
@@ -579,20 +585,32 @@ impl Objects {
 
     /// Tries a call on the copy here. If it waits, it is tried again when something has changed.
     fn execute(&mut self, call: CallRef<'_>, host: &mut dyn Host, fx: &mut impl ObjectsEffects) {
-        let mut result = std::mem::take(&mut self.result);
-        result.clear();
-        let (id, object) = (call.id, call.object);
-        let executed = host.apply_to(call, &mut result);
-        let waits = matches!(executed, Ok(false));
-        match executed.map(|_| &result[..]) {
-            _ if waits => self.wait(call, fx),
-            outcome => {
-                self.finish(id, outcome, fx);
+        let (executed, result) = self.apply(call, host);
+        match executed.map(|done| done.then_some(&result[..])).transpose() {
+            None => self.wait(call, fx),
+            Some(outcome) => {
+                self.finish(call.id, outcome, fx);
                 if call.writes {
-                    self.retry(object, host, fx);
+                    self.retry(call.object, host, fx);
                 }
             }
         }
+        self.keep_room(result);
+    }
+
+    /// Tries a call on the copy here, whose result is in the bytes then, if there is one.
+    fn apply(
+        &mut self,
+        call: CallRef<'_>,
+        host: &mut dyn Host,
+    ) -> (Result<bool, Refusal>, Vec<u8>) {
+        let mut result = std::mem::take(&mut self.result);
+        result.clear();
+        (host.apply_to(call, &mut result), result)
+    }
+
+    /// The bytes of a result are needed no longer.
+    fn keep_room(&mut self, result: Vec<u8>) {
         if result.capacity() <= MOST_KEPT {
             self.result = result;
         }

@@ -10,7 +10,7 @@ use super::entry::{Deferred, Entry, Place};
 use super::host::{Host, Tried};
 use super::message::Ordered;
 use super::rendezvous::Arrived;
-use super::{Objects, ObjectsCommand, Out};
+use super::{Objects, ObjectsEffects, Out};
 
 /// So many of the last ordered operations of an object are remembered with their digests.
 const MOST_DIGESTS: usize = 64;
@@ -62,7 +62,7 @@ impl Objects {
         sequence: u64,
         body: &Arc<Ordered>,
         host: &mut dyn Host,
-        out: Out<'_>,
+        fx: &mut impl ObjectsEffects,
     ) {
         // Whoever multicasts next takes it for heard by all: so it is, also where the object is
         // not, and before anything newer.
@@ -70,6 +70,14 @@ impl Objects {
             self.told.merge(&news.time);
             self.notices.hear(news);
         }
+        if let Ordered::Operate { call, .. } = &**body
+            && self.place(call.object) == Some(Place::Replicated)
+        {
+            self.acquire_due = true;
+            self.operate(sequence, call, host, fx);
+            return;
+        }
+        let out = fx.commands();
         match &**body {
             Ordered::Create {
                 by,
@@ -96,10 +104,8 @@ impl Objects {
             Ordered::Operate { call, time, .. } => {
                 let entry = self.table.entry(call.object).or_insert_with(Entry::unknown);
                 match entry.place {
-                    Place::Replicated => {
-                        self.acquire_due = true;
-                        self.operate(sequence, call, host, out);
-                    }
+                    // Above.
+                    Place::Replicated => {}
                     Place::Here => {
                         self.acquire_due = true;
                         let time = time.as_ref().filter(|_| call.id.node != self.me);
@@ -160,36 +166,47 @@ impl Objects {
     }
 
     /// An operation that writes, on a replica.
-    fn operate(&mut self, sequence: u64, call: &Call, host: &mut dyn Host, out: Out<'_>) {
-        match host.apply(call) {
-            Tried::Done(outcome) => {
-                self.executed(sequence, call, outcome, host, out);
-                self.retry_replica(sequence, call.object, host, out);
-            }
-            Tried::Blocked => {
-                let most = self.most_calls();
-                let Some(entry) = self.table.get_mut(&call.object) else {
-                    return;
-                };
-                if entry.waiting(true) >= most {
-                    return self.over(call.id, Err(Refusal::TooMany(most)), out);
-                }
-                let (call, time) = (call.clone(), None);
-                entry.blocked.push_back(Waiting { call, time });
+    fn operate(
+        &mut self,
+        sequence: u64,
+        call: &Call,
+        host: &mut dyn Host,
+        fx: &mut impl ObjectsEffects,
+    ) {
+        let (executed, result) = self.apply(call.by_ref(), host);
+        match executed.map(|done| done.then_some(&result[..])).transpose() {
+            None => self.wait_on_replica(call, fx),
+            Some(outcome) => {
+                self.executed(sequence, call, outcome, host, fx);
+                self.retry_replica(sequence, call.object, host, fx.commands());
             }
         }
+        self.keep_room(result);
+    }
+
+    /// An operation waits with a replica, for its guard is false.
+    fn wait_on_replica(&mut self, call: &Call, fx: &mut impl ObjectsEffects) {
+        let most = self.most_calls();
+        let Some(entry) = self.table.get_mut(&call.object) else {
+            return;
+        };
+        if entry.waiting(true) >= most {
+            return self.over_with(call.id, Err(Refusal::TooMany(most)), fx);
+        }
+        let (call, time) = (call.clone(), None);
+        entry.blocked.push_back(Waiting { call, time });
     }
 
     fn executed(
         &mut self,
         sequence: u64,
         call: &Call,
-        outcome: Outcome,
+        outcome: Result<&[u8], Refusal>,
         host: &mut dyn Host,
-        out: Out<'_>,
+        fx: &mut impl ObjectsEffects,
     ) {
         self.remember(call.object, sequence, call.operation, host);
-        self.over(call.id, outcome, out);
+        self.over_with(call.id, outcome, fx);
     }
 
     /// As `retry`, on a replica: all nodes do the same, but for the reads of their own workers,
@@ -217,6 +234,7 @@ impl Objects {
                     };
                     if call.writes {
                         next = 0;
+                        let outcome = outcome.as_deref().map_err(Refusal::clone);
                         self.executed(sequence, &call, outcome, host, out);
                     } else {
                         self.over(call.id, outcome, out);
@@ -228,11 +246,20 @@ impl Objects {
 
     /// A call is over everywhere; its caller's worker goes on.
     pub(super) fn over(&mut self, by: CallId, outcome: Outcome, out: Out<'_>) {
+        self.over_with(by, outcome.as_deref().map_err(Refusal::clone), out);
+    }
+
+    /// The same, with the bytes of its result.
+    fn over_with(
+        &mut self,
+        by: CallId,
+        outcome: Result<&[u8], Refusal>,
+        fx: &mut impl ObjectsEffects,
+    ) {
         self.acquire_due = true;
         if by.node == self.me {
-            let call = by.number;
-            self.pending.forget(call);
-            out.push(ObjectsCommand::Finished { call, outcome });
+            self.pending.forget(by.number);
+            fx.finished(by.number, outcome);
         }
     }
 

@@ -7,8 +7,7 @@ use std::sync::Arc;
 
 use dhole_model::NodeId;
 use dhole_protocol::group::{
-    Ending, Group, GroupCommand, GroupError, GroupEvent, GroupMessage, Numbered, Part, Settings,
-    Submitted, ViewId,
+    Ending, Group, GroupCommand, GroupError, GroupEvent, GroupMessage, Part, Settings, ViewId,
 };
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
@@ -318,9 +317,14 @@ impl World {
             return false;
         }
         let mut out = std::mem::take(&mut self.out);
-        let alone = alone(&of.group, &event);
+        let alone = of.group.comes_alone(&event).then(|| {
+            let (mut group, mut does) = (of.group.clone(), Vec::new());
+            let done = group.general_step(event.clone(), self.now_ns, &mut does);
+            assert_eq!(done, Ok(()));
+            (alone(&group, &event), group, does)
+        });
         let done = of.group.step(event, self.now_ns, &mut out);
-        if let Some(Alone { how, group, does }) = alone {
+        if let Some((how, group, does)) = alone {
             assert_eq!((&does, &group), (&out, &of.group), "{how}");
             *self.alone.entry(how).or_default() += 1;
         }
@@ -414,99 +418,17 @@ impl World {
     }
 }
 
-/// What becomes of a member, and what it does, where something comes alone.
-struct Alone {
-    how: &'static str,
-    group: Group<Text>,
-    does: Vec<GroupCommand<Text>>,
-}
-
-/// Takes what happens as something that comes alone, if it may be.
-fn alone(group: &Group<Text>, event: &GroupEvent<Text>) -> Option<Alone> {
-    let (me, view) = (group.me(), group.view());
-    let sends = |numbered: Numbered, body: &Text| {
-        let (number, origin) = (numbered.number, numbered.origin);
-        let message = numbered.message(body.clone());
-        let to_all = GroupCommand::SendAll { message };
-        let delivers = GroupCommand::Deliver {
-            sequence: number,
-            from: origin,
-            body: body.clone(),
-        };
-        (group.members().len() > 1)
-            .then_some(to_all)
-            .into_iter()
-            .chain([delivers])
-            .collect::<Vec<_>>()
-    };
-    let mut group = group.clone();
-    let (how, does) = match event {
-        GroupEvent::Broadcast { body, bytes } => {
-            let submitted = group.broadcasts_alone(*bytes)?;
-            if view.sequencer == me {
-                let numbered = group.number_alone(me, &submitted, body.clone());
-                ("own", sends(numbered, body))
-            } else {
-                group.submit_alone(*bytes, body.clone());
-                let message = submitted.message(me, body.clone());
-                let to = view.sequencer;
-                ("submitted", vec![GroupCommand::Send { to, message }])
-            }
-        }
-        GroupEvent::Message { from, message } => match message {
-            GroupMessage::Submit {
-                view,
-                part,
-                body,
-                done,
-            } if *part == whole(*from, part.serial) => {
-                let (view, serial, done) = (*view, part.serial, *done);
-                let submitted = Submitted { view, serial, done };
-                if !group.numbers_alone(*from, &submitted) {
-                    return None;
-                }
-                let numbered = group.number_alone(*from, &submitted, body.clone());
-                ("numbered", sends(numbered, body))
-            }
-            GroupMessage::Data {
-                view,
-                number,
-                part,
-                body,
-                stable,
-            } if *part == whole(part.origin, part.serial) => {
-                let numbered = Numbered {
-                    view: *view,
-                    number: *number,
-                    origin: part.origin,
-                    serial: part.serial,
-                    stable: *stable,
-                };
-                if !group.takes_alone(*from, &numbered) {
-                    return None;
-                }
-                group.take_alone(&numbered, body.clone());
-                let delivers = sends(numbered, body).pop();
-                let how = match part.origin == me {
-                    true => "own data",
-                    false => "data",
-                };
-                (how, Vec::from_iter(delivers))
-            }
-            _ => return None,
+/// As what an event that comes alone is counted.
+fn alone(group: &Group<Text>, event: &GroupEvent<Text>) -> &'static str {
+    match event {
+        GroupEvent::Broadcast { .. } if group.view().sequencer == group.me() => "own",
+        GroupEvent::Broadcast { .. } => "submitted",
+        GroupEvent::Message { message, .. } => match message {
+            GroupMessage::Data { part, .. } if part.origin == group.me() => "own data",
+            GroupMessage::Data { .. } => "data",
+            _ => "numbered",
         },
-        _ => return None,
-    };
-    Some(Alone { how, group, does })
-}
-
-/// A broadcast of one part.
-fn whole(origin: NodeId, serial: u64) -> Part {
-    Part {
-        origin,
-        serial,
-        part: 0,
-        parts: 1,
+        _ => "nothing",
     }
 }
 

@@ -1,0 +1,191 @@
+//! Effects of the group that are carried out as it calls them, under the node's lock. An ordered
+//! write that a worker waits for goes to the sequencer as bytes, and from there to all. What has
+//! its turn is queued for the objects. All that is before the step is over.
+//!
+//! An effect goes *at once* where nothing is recorded or queued that comes before it; else it is
+//! recorded, and carried out with the rest after the step, in its order.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use dhole_model::{MessageKind, NodeId, Notify};
+use dhole_net::Wake;
+use dhole_protocol::group::{GroupCommand, GroupEffects, GroupError, GroupEvent, GroupMessage};
+use dhole_protocol::objects::{Ordered, check_group, ordered_codec};
+use dhole_protocol::{Protocol, ProtocolError};
+
+use super::step::Turn;
+use crate::count::Counting;
+use crate::node::State;
+use crate::step::Step;
+
+/// Effects that are carried out as they come.
+struct Direct<'a, 's, 'g> {
+    commands: &'a mut Vec<GroupCommand<Arc<Ordered>>>,
+    delivered: &'a mut VecDeque<Turn>,
+    /// The bytes of a message, but for arguments.
+    head: &'a mut Vec<u8>,
+    protocol: &'a mut Protocol,
+    counting: &'a mut Counting,
+    step: &'a mut Step<'s, 'g>,
+    me: NodeId,
+    /// The call that the worker waits for.
+    awaited: Option<u64>,
+    /// Whether the originator of what is numbered waits for it.
+    waits: bool,
+    /// One message of the machine reaches all others.
+    multicasts: bool,
+    /// Nodes may be lost: then messages go with the others, for whom they are for is noted there.
+    survives: bool,
+}
+
+impl Direct<'_, '_, '_> {
+    /// Whether the next message may be sent at once, if the port has room.
+    #[inline]
+    fn sends_at_once(&self) -> bool {
+        let step = &self.step;
+        let first = self.commands.is_empty() && step.out.is_empty();
+        first && !self.survives && step.at_once.is_some()
+    }
+
+    /// Sends a message of these bytes, behind those of its head; whether the port had room.
+    #[inline]
+    fn post(&mut self, to: NodeId, arguments: &[u8], notify: Notify, notices: u64) -> bool {
+        let at_once = self.step.at_once.as_mut();
+        let sent = at_once.is_some_and(|at_once| at_once(to, [self.head, arguments], notify));
+        if sent {
+            // What is counted can be counted while it is on its way.
+            self.protocol.count_objects(to, true);
+            let bytes = self.head.len() + arguments.len();
+            self.counting.sent_as(MessageKind::Ordered, bytes);
+            self.counting.all.write_notice_bytes += notices;
+        }
+        sent
+    }
+}
+
+/// Bytes of the notices in a message.
+fn notices_of(message: &GroupMessage<Arc<Ordered>>) -> u64 {
+    let news = message.body().and_then(|body| body.news());
+    news.map_or(0, |news| news.notice_bytes())
+}
+
+impl GroupEffects<Arc<Ordered>> for Direct<'_, '_, '_> {
+    #[inline]
+    fn commands(&mut self) -> &mut Vec<GroupCommand<Arc<Ordered>>> {
+        self.commands
+    }
+
+    #[inline]
+    fn send(&mut self, to: NodeId, message: GroupMessage<Arc<Ordered>>) {
+        let call = match &message {
+            GroupMessage::Submit { body, .. } => body.by().map(|by| by.number),
+            _ => None,
+        };
+        // Only what the worker waits for next goes in the way of what is waited for.
+        let waits = call.is_some() && call == self.awaited && self.step.from == self.me;
+        if waits && self.sends_at_once() {
+            self.head.clear();
+            if let Some(arguments) = ordered_codec::write_head(&message, true, self.head)
+                && self.post(to, arguments, Notify::Now, notices_of(&message))
+            {
+                return;
+            }
+        }
+        self.commands.push(GroupCommand::Send { to, message });
+    }
+
+    #[inline]
+    fn send_all(&mut self, members: &[NodeId], message: GroupMessage<Arc<Ordered>>) {
+        let several = members.len() > 2;
+        self.head.clear();
+        let arguments = match self.sends_at_once() && !(several && self.multicasts) {
+            true => ordered_codec::write_head(&message, false, self.head),
+            false => None,
+        };
+        let (Some(arguments), GroupMessage::Data { part, .. }) = (arguments, &message) else {
+            self.commands.push(GroupCommand::SendAll { message });
+            return;
+        };
+        let (me, origin, notices) = (self.me, part.origin, notices_of(&message));
+        // Its originator first, which waits for it, or is woken.
+        let others = members.iter().filter(|to| **to != origin && **to != me);
+        let to_origin = Some(&origin).filter(|to| **to != me);
+        for to in to_origin.into_iter().chain(others) {
+            let may = *to != origin || self.waits;
+            if !may || !self.post(*to, arguments, Notify::Lazy, notices) {
+                let (to, message) = (*to, message.clone());
+                self.commands.push(GroupCommand::Send { to, message });
+            }
+        }
+    }
+
+    #[inline]
+    fn deliver(&mut self, sequence: u64, from: NodeId, body: Arc<Ordered>) {
+        let is_turn = |it: &GroupCommand<_>| !matches!(it, GroupCommand::Send { .. });
+        if self.commands.iter().any(is_turn) {
+            let deliver = GroupCommand::Deliver {
+                sequence,
+                from,
+                body,
+            };
+            return self.commands.push(deliver);
+        }
+        self.delivered
+            .push_back(Turn::Ordered(sequence, from, body));
+    }
+}
+
+impl State {
+    /// Lets the group take a step whose effects are carried out as they come, or recorded.
+    #[inline]
+    pub(super) fn group_directly(
+        &mut self,
+        event: GroupEvent<Arc<Ordered>>,
+        waits: bool,
+        step: &mut Step<'_, '_>,
+    ) -> Result<(), GroupError> {
+        let here = &mut self.here;
+        let mut fx = Direct {
+            commands: &mut here.group_commands,
+            delivered: &mut here.delivered,
+            head: &mut self.object,
+            protocol: &mut self.protocol,
+            counting: &mut self.counting,
+            step,
+            me: self.id,
+            awaited: here.awaited,
+            waits,
+            multicasts: here.multicasts,
+            survives: self.membership.is_on(),
+        };
+        here.group.step(event, 0, &mut fx)
+    }
+
+    /// Takes an ordered write by its bytes. `None` where it is to be taken as a message; then
+    /// nothing has happened.
+    pub(crate) fn take_ordered(
+        &mut self,
+        from: NodeId,
+        bytes: &[u8],
+        step: &mut Step<'_, '_>,
+    ) -> Option<Wake> {
+        if self.ended().is_some() || self.membership.is_on() || from.index() >= self.nodes {
+            return None;
+        }
+        let (message, waits) = ordered_codec::parse(bytes)?;
+        let waited = !self.may_go_on();
+        self.protocol.count_objects(from, false);
+        let taken = match check_group(&message, self.nodes) {
+            Ok(()) => {
+                let event = GroupEvent::Message { from, message };
+                self.step_group_directly(event, waits, step)
+            }
+            Err(what) => Err(ProtocolError::BadMessage { from, what }),
+        };
+        Some(self.has_taken(taken, waited, step))
+    }
+}
