@@ -35,9 +35,9 @@ pub struct FailureDetector<P> {
     polled: AtomicBool,
     #[cfg(not(loom))]
     launcher: Option<std::sync::Arc<crate::launcher::Launcher>>,
-    /// The launcher was told that the program here has failed.
+    /// The launcher was told that the program here has failed, or that its run is over.
     #[cfg(not(loom))]
-    failed: AtomicBool,
+    told: AtomicBool,
     /// This end was closed: that the others end their sides is no loss.
     closed: AtomicBool,
 }
@@ -91,7 +91,7 @@ impl<P: Port> FailureDetector<P> {
             #[cfg(not(loom))]
             launcher: None,
             #[cfg(not(loom))]
-            failed: AtomicBool::new(false),
+            told: AtomicBool::new(false),
             closed: AtomicBool::new(false),
             inner,
         }
@@ -304,14 +304,22 @@ impl<P: Port> Layer for FailureDetector<P> {
     fn failed(&self, how: &str) {
         if let Some(launcher) = &self.launcher {
             launcher.failed(how);
-            self.failed.store(true, Ordering::Relaxed);
+            self.told.store(true, Ordering::Relaxed);
+        }
+    }
+
+    #[cfg(not(loom))]
+    fn ends(&self) {
+        if let Some(launcher) = &self.launcher {
+            launcher.over();
+            self.told.store(true, Ordering::Relaxed);
         }
     }
 
     #[cfg(not(loom))]
     fn begins(&self) {
         let launcher = self.launcher.as_ref();
-        if let Some(launcher) = launcher.filter(|_| self.failed.swap(false, Ordering::Relaxed)) {
+        if let Some(launcher) = launcher.filter(|_| self.told.swap(false, Ordering::Relaxed)) {
             launcher.goes_on();
         }
     }

@@ -7,7 +7,8 @@
 //! | `joined` | it is connected with all |
 //! | `lost N HOW` | node `N` is lost |
 //! | `failed HOW` | it fails by itself, and not because another node has failed |
-//! | `goes on` | its program has taken the failure, and begins another run |
+//! | `over` | its run has ended well |
+//! | `goes on` | its program begins another run, after one that has ended, or a failure |
 //!
 //! It hears `ended N`: node `N` is gone, and never joined. Nothing depends on the line: whoever has
 //! none waits until the time for joining is over.
@@ -66,7 +67,12 @@ impl Launcher {
         self.say(&format!("failed {}\n", one_line(how)));
     }
 
-    /// The program of this process has taken the failure that was told, and goes on.
+    /// The run of this process has ended well.
+    pub fn over(&self) {
+        self.say("over\n");
+    }
+
+    /// The program of this process begins another run, after a failure or an end that was told.
     pub fn goes_on(&self) {
         self.say("goes on\n");
     }

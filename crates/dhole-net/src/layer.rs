@@ -106,6 +106,10 @@ pub trait Layer: Send + Sync {
         self.inner().begins();
     }
 
+    fn ends(&self) {
+        self.inner().ends();
+    }
+
     fn close(&self, at_most: Duration) {
         self.inner().close(at_most);
     }
@@ -206,6 +210,10 @@ impl<L: Layer> Port for L {
 
     fn begins(&self) {
         Layer::begins(self);
+    }
+
+    fn ends(&self) {
+        Layer::ends(self);
     }
 
     fn close(&self, at_most: Duration) {

@@ -137,6 +137,10 @@ pub trait Port: Send + Sync {
     /// on.
     fn begins(&self) {}
 
+    /// The run here is over, and its program has what came of it: no other node does the work of
+    /// this one if it is lost from here on. Whoever started this process is told.
+    fn ends(&self) {}
+
     /// Sends what is still kept back and says goodbye, so that the peers do not take the end for a
     /// loss. Blocks for `at_most`; then what could not be sent is dropped. Others may go on to poll
     /// meanwhile, and whoever closes twice says one goodbye.

@@ -241,6 +241,9 @@ pub trait Multiprocess: Sync {
     /// A run is to begin here: whoever heard of a failure before hears that the program goes on.
     fn begins(&self);
 
+    /// The run here has ended well: whoever started this process hears it.
+    fn ends(&self);
+
     /// The program here fails by itself, in these words: whoever started this process hears it,
     /// before any other node can.
     fn failed(&self, words: &str);

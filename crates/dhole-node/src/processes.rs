@@ -440,6 +440,10 @@ impl Multiprocess for Processes {
         *here = Some(Here { cluster, pool });
     }
 
+    fn ends(&self) {
+        self.port.ends();
+    }
+
     fn begins(&self) {
         self.port.begins();
     }

@@ -201,7 +201,9 @@ pub(crate) fn part<R>(
         }
         result => {
             let lost = node.survives.then(|| node.lost());
-            end(multiprocess, receivers, result, own, lost)
+            let outcome = end(multiprocess, receivers, result, own, lost)?;
+            multiprocess.ends();
+            Ok(outcome)
         }
     }
 }

@@ -20,8 +20,8 @@ pub struct Gathering {
     ended: Vec<(u16, bool)>,
     /// The first node that each node has lost, in the order of the reports.
     lost: Vec<Lost>,
-    /// All nodes that another has lost.
-    all_lost: BTreeSet<u16>,
+    /// The nodes whose run has ended well, and that have not begun another.
+    over: BTreeSet<u16>,
     /// At most one failure of each node, in the order of the reports.
     failed: Vec<Failed>,
 }
@@ -71,7 +71,6 @@ impl Gathering {
             }
             Word::Joined => *self.joined.entry(node).or_default() += 1,
             Word::Lost { peer, how } => {
-                self.all_lost.insert(peer);
                 let lost = Lost {
                     node: peer,
                     by: node,
@@ -87,7 +86,13 @@ impl Gathering {
                 self.failed.push(Failed { node, how, after });
             }
             // What follows on a failure that was taken may be heard before that it was.
-            Word::GoesOn => self.failed.retain(|failed| failed.node != node),
+            Word::GoesOn => {
+                self.failed.retain(|failed| failed.node != node);
+                self.over.remove(&node);
+            }
+            Word::Over => {
+                self.over.insert(node);
+            }
         }
         Vec::new()
     }
@@ -165,9 +170,9 @@ impl Gathering {
         Some(lost)
     }
 
-    /// Whether another node has lost this one. One that ends after its run is lost to nobody.
-    pub fn was_lost(&self, node: u16) -> bool {
-        self.all_lost.contains(&node)
+    /// Whether the run of this node is over.
+    pub fn is_over(&self, node: u16) -> bool {
+        self.over.contains(&node)
     }
 
     /// The node that first reported its own failure.
@@ -237,6 +242,15 @@ mod tests {
     }
 
     #[test]
+    fn a_run_is_over_until_the_next_one_begins() {
+        let mut nodes = Gathering::default();
+        nodes.said(1, Word::Over);
+        assert_eq!([0, 1].map(|node| nodes.is_over(node)), [false, true]);
+        nodes.said(1, Word::GoesOn);
+        assert!(!nodes.is_over(1));
+    }
+
+    #[test]
     fn the_first_loss_and_the_first_failure_are_the_ones_that_count() {
         let mut nodes = Gathering::default();
         for (node, peer) in [(2, 1), (0, 2)] {
@@ -245,10 +259,6 @@ mod tests {
         }
         let lost = nodes.lost().unwrap();
         assert_eq!((lost.node, lost.by, &lost.how[..]), (1, 2, "silence"));
-        assert_eq!(
-            [0, 1, 2].map(|node| nodes.was_lost(node)),
-            [false, true, true]
-        );
         // The same in the other order, and where two have lost each other.
         let left = Loss::Left.to_string();
         for (said, how, first) in [

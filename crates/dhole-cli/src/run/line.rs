@@ -37,7 +37,9 @@ pub enum Word {
         /// In its words.
         how: String,
     },
-    /// Its program has handled the failure that it reported, and begins another run.
+    /// Its run has ended well.
+    Over,
+    /// Its program begins another run, after one that has ended, or a failure that it reported.
     GoesOn,
 }
 
@@ -52,6 +54,7 @@ impl fmt::Display for Word {
             Word::Joined => f.write_str("joined"),
             Word::Lost { peer, how } => write!(f, "lost {peer} {how}"),
             Word::Failed { how } => write!(f, "failed {how}"),
+            Word::Over => f.write_str("over"),
             Word::GoesOn => f.write_str("goes on"),
         }
     }
@@ -62,6 +65,7 @@ impl Word {
     pub fn parse(line: &str) -> Option<Word> {
         match line.trim_end_matches('\n') {
             "joined" => Some(Word::Joined),
+            "over" => Some(Word::Over),
             "goes on" => Some(Word::GoesOn),
             line => {
                 let (verb, rest) = line.split_once(' ')?;

@@ -28,12 +28,11 @@ impl Cluster<'_> {
                 self.blame(*node, end);
             }
             let mut late = self.failures();
-            return match late.find(|(node, _)| !self.gathering.was_lost(*node)) {
+            return match late.find(|(node, _)| self.gathering.is_over(*node)) {
                 Some((node, end)) => {
                     let name = self.name(*node);
                     complain(format_args!(
-                        "the others had finished without losing {name}: \
-                         what it had to print may be missing"
+                        "the run of {name} was over: what it had to print may be missing"
                     ));
                     end.code
                 }
