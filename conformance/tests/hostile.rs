@@ -331,8 +331,8 @@ fn who_sends_bytes_behind_a_fetch_is_heard_as_one_who_asks() {
         let ended = run(make, malicious, vec![frame(&fetch, 8)]);
         for (node, ended) in ended.into_iter().enumerate() {
             let error = ended.expect_err(port);
-            let from = format!("a message from node {malicious} makes no sense");
-            assert!(error.contains(&from), "{port}, node {node}: {error}");
+            let asks = format!("node {malicious} asks for object 0x4000000000000");
+            assert!(error.contains(&asks), "{port}, node {node}: {error}");
         }
     }
 }

@@ -29,7 +29,7 @@
 //! A request and its reply:
 //!
 //! ```
-//! use dhole_model::NodeId;
+//! use dhole_model::{NodeId, Notify};
 //! use dhole_net::{Envelope, Outbox, Payload, Receiver, Wake};
 //! use dhole_node::Machine;
 //! use dhole_protocol::{Fetch, FetchReply, Message};
@@ -57,7 +57,7 @@
 //!         let body = Message::Fetch(Fetch { round: 1, wanted: Default::default(), beside: 0 });
 //!         let mut out = Outbox::default();
 //!         out.push(Envelope { from: node, to: NodeId(1), body, payload: Payload::NONE });
-//!         sim.send(&receivers, node, &mut out);
+//!         sim.send(&receivers, node, &mut out, Notify::Now);
 //!         sim.wait(node, Duration::from_secs(1));
 //!     }
 //! })

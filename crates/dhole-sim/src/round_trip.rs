@@ -76,6 +76,7 @@ mod tests {
     #[test]
     fn a_round_trip_is_two_messages() {
         let ns = round_trip_ns(&Settings::new(1)).unwrap();
-        assert_eq!(ns, 2 * (1_000 + 20 + 10_000 + 1_000));
+        // 26 bytes at 10 Gb/s.
+        assert_eq!(ns, 2 * (1_000 + 21 + 10_000 + 1_000));
     }
 }

@@ -142,7 +142,7 @@ fn a_message_just_below_the_limit_goes_over_every_port_and_one_just_above_says_w
             let error = &ended.said[0];
             for words in [
                 "sending elements 0..1048576 of array",
-                "to node 1: a message of 10485",
+                "to node 1: a message of 10486",
                 "where the limit is 1048576",
                 "Set DHOLE_MESSAGE_MIB to 2 or more for all nodes",
             ] {
