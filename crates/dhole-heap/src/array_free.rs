@@ -91,6 +91,10 @@ impl Heap {
         // SAFETY: the handles are all null: they are set only for objects of chunks and for blocks
         // of arrays of which this heap has a record, and it has none here, as was just found.
         unsafe { self.slot.release_handles(first..first + IDS_PER_PAGE) };
+        if let Some(published) = &self.published {
+            // What is published is of a chunk of which this heap has a record.
+            published.release(self.cluster.record_of(Oid(first)), IDS_PER_PAGE);
+        }
     }
 }
 

@@ -35,6 +35,17 @@ impl Binding {
         self.info.packed_size as u64 * self.len
     }
 
+    /// The packed bytes of an object, of those as it lies in memory.
+    pub(crate) fn packed<'a>(&self, stored: &'a [u8], buffer: &'a mut Vec<u8>) -> &'a [u8] {
+        if self.row || self.info.is_dense() {
+            return stored;
+        }
+        for range in &self.info.data {
+            buffer.extend_from_slice(&stored[range.offset..][..range.bytes]);
+        }
+        buffer
+    }
+
     /// Whether `miss` takes its object for this.
     #[inline]
     pub(crate) fn agrees(&self, miss: &Miss) -> bool {

@@ -1,6 +1,7 @@
 //! A cluster's share of the process: slots for its nodes and extents of object ids.
 
 use std::ops::Range;
+use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
 
@@ -14,6 +15,7 @@ use crate::global::GlobalSpace;
 use crate::multiprocess::Multiprocess;
 use crate::page_diffs::MadeDiffs;
 use crate::parts::{FIRST_PER_NODE, IdParts, Parts};
+use crate::publications::Neighbours;
 use crate::reservation::ReserveError;
 use crate::share::type_map::Named;
 use crate::space::{self, Slot};
@@ -45,6 +47,8 @@ pub struct Cluster {
     global: Option<GlobalSpace>,
     /// Whether pages are kept consistent, not objects.
     pages: bool,
+    /// The memory of nodes that see each other, where they publish their objects.
+    pub(crate) neighbours: OnceLock<Neighbours>,
     /// What goes with the other nodes being in other processes, if they are.
     pub(crate) multiprocess: Option<Multiprocess>,
 }
@@ -302,6 +306,7 @@ impl Cluster {
             taken: slots.iter().map(|_| AtomicBool::new(false)).collect(),
             slots,
             views: OnceLock::new(),
+            neighbours: OnceLock::new(),
             parts: RwLock::default(),
             directory: RwLock::new(Directory::default()),
             made_diffs: MadeDiffs::default(),
@@ -346,6 +351,21 @@ impl Cluster {
             }
             None => node.index(),
         }
+    }
+
+    /// The first id that was set aside for the cluster.
+    pub(crate) fn first_id(&self) -> u64 {
+        self.first_id.get().copied().unwrap_or(0)
+    }
+
+    /// Where the store of a node begins that is seen from here, and its bytes.
+    pub(crate) fn store_of(&self, node: NodeId) -> Option<(NonNull<u8>, u64)> {
+        if let Some(views) = self.views.get() {
+            let views = views.get(node.index())?;
+            return Some((views.store(), views.store_bytes()));
+        }
+        let slot = self.slots.get(node.index())?;
+        Some((slot.store(), slot.store_bytes()))
     }
 
     /// Bytes of a node's store, on all nodes of this process alike.

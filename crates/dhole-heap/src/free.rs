@@ -15,6 +15,7 @@ impl Heap {
     /// # Safety
     /// It is an exclusive call.
     unsafe fn free_one(&mut self, oid: Oid, at: Place) {
+        self.unpublish(oid);
         let bytes = self.chunks[at.chunk].binding.bytes();
         let Some(storage) = self.chunks[at.chunk].free(at.slot) else {
             return;

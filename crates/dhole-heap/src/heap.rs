@@ -23,6 +23,7 @@ use crate::page_store::PageStore;
 use crate::pages::Pages;
 use crate::parts::IdParts;
 use crate::pre_image::PreImages;
+use crate::publications::Publications;
 use crate::residency::Residency;
 use crate::retained_elements::RetainedElements;
 use crate::share::type_map::Named;
@@ -75,6 +76,10 @@ pub(crate) struct Heap {
     pub(crate) extents: Arc<BothExtents>,
     /// Elements installed in a shared call, and not yet known to the worker.
     pub(crate) pending_elements: Vec<Elements>,
+    /// What neighbours read here without a message, where they can.
+    pub(crate) published: Option<Publications>,
+    /// What was copied from a neighbour last, as it lies there.
+    pub(crate) there: Vec<u8>,
 }
 
 /// What the worker may read, and what it may write, of each array.
@@ -138,6 +143,8 @@ impl Heap {
             array_bytes: 0,
             extents: Arc::default(),
             pending_elements: Vec::new(),
+            published: cluster.publications(node),
+            there: Vec::new(),
         };
         (heap, read, write)
     }
@@ -349,6 +356,10 @@ impl Heap {
 impl Drop for Heap {
     fn drop(&mut self) {
         let kept = self.store.extent().min(KEPT_BYTES);
+        if let Some(published) = &self.published {
+            // Neighbours may go on for a while.
+            published.clear();
+        }
         self.cluster.each_range(|ids| {
             // SAFETY: the monitor that owns this is gone, so there is no token of the node, which
             // borrows it, and nobody who could follow a handle.
@@ -522,6 +533,7 @@ impl<'g> HeapMut<'g> {
             return Ok(());
         };
         if self.heap.chunks[at.chunk].is_present(at.slot) {
+            self.heap.unpublish(oid);
             self.heap.chunks[at.chunk].set_absent(at.slot);
             // SAFETY: it is an exclusive call, as was tested first.
             unsafe { self.heap.hide(oid, at) };
@@ -592,6 +604,7 @@ impl<'g> HeapMut<'g> {
             unsafe { self.heap.pack(at, storage, &mut packed) };
             self.heap.pre_images.keep(oid, packed);
         }
+        self.heap.unpublish(oid);
         self.heap.chunks[at.chunk].set_writable(at.slot);
         let handle = self.heap.handle(View::Write, storage);
         let handle = match expected && self.heap.views.is_none() {

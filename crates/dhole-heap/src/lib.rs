@@ -21,6 +21,7 @@
 //! | `pages`, `paged`, `paged_arrays`, `page_diff`, `page_diffs` | pages that are valid, twinned and compared as a whole |
 //! | `token`, `presence`, `monitor`, `readers`, `on_thread` | who may touch bytes, and when; on which thread |
 //! | `touch`, `views`, `fault` | the detector `vm`: what may not be touched faults |
+//! | `publication`, `publications`, `neighbour` | what a node publishes of its objects, and one-sided reads of it |
 //! | `heap`, `alloc`, `in_place`, `free`, `transfer`, `handle`, `chunk`, `page_store`, `residency`, `pre_image`, `diff` | one node's objects |
 //!
 //! # Invariants
@@ -94,6 +95,7 @@ mod miss;
 pub mod monitor;
 mod multiprocess;
 mod named;
+mod neighbour;
 mod noted;
 mod on_thread;
 mod owned_ref;
@@ -107,6 +109,8 @@ mod parts;
 mod plain;
 mod pre_image;
 mod presence;
+mod publication;
+mod publications;
 mod reachable;
 mod readers;
 mod reference;
@@ -148,6 +152,7 @@ pub use layout::{DataRange, Grain, ReferenceForm};
 pub use miss::Miss;
 pub use monitor::{AlreadyLent, Guard, Monitor, MonitorCall, Within};
 pub use named::{Name, Names};
+pub use neighbour::{PublishedObject, READS_NEIGHBOURS, SeenBy};
 pub use noted::NotedWrite;
 pub use on_thread::{ANodesWorker, OnAnyThread, OnThread};
 pub use owned_ref::Own;

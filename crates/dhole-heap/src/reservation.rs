@@ -166,7 +166,7 @@ fn map(bytes: usize, protection: libc::c_int) -> Option<NonNull<u8>> {
 /// none, because address space is limited, would make the next allocation end it. 1 GiB will do,
 /// and as much as is reserved where that is less.
 #[cfg(not(miri))]
-fn leaves_room(bits: u32) -> bool {
+pub(crate) fn leaves_room(bits: u32) -> bool {
     const MOST_ROOM: usize = 1 << 30;
     let room = MOST_ROOM.min(1 << bits);
     match map(room, libc::PROT_NONE) {

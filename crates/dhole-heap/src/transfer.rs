@@ -380,6 +380,7 @@ impl HeapMut<'_> {
             .map_err(|error| InstallError::Diff { oid, node, error })
             .and_then(|()| self.check(oid, &binding, &packed));
         if merged.is_ok() {
+            self.heap.unpublish(oid);
             // SAFETY: the bytes are a value, as was just tested, and it is an exclusive call, so no
             // reference to the object lives.
             unsafe { self.heap.unpack(at, storage, &packed) };
@@ -459,6 +460,7 @@ impl HeapMut<'_> {
         }
         self.check(oid, &binding, bytes)?;
         let storage = self.storage(oid, at)?;
+        self.heap.unpublish(oid);
         // SAFETY: the storage is the object's, the bytes are a value, as was just tested, and no
         // reference to the object lives: `may_install` returns only such.
         unsafe {
@@ -502,6 +504,7 @@ impl HeapMut<'_> {
             });
         }
         let storage = self.storage(oid, at)?;
+        self.heap.unpublish(oid);
         let to = self.heap.store.pointer(storage).as_ptr();
         // SAFETY: the storage has as many bytes; no reference to the row lives: `may_install`
         // returns only such. Zeros are a valid row of scalars, which it is, by the test above.

@@ -1,0 +1,279 @@
+//! One-sided reads: a node copies an object out of the memory of a neighbour, which neither takes
+//! part nor is disturbed.
+//!
+//! What a neighbour publishes is not believed: place and length are checked against what is
+//! mapped, and the bytes pass the tests that bytes of a message pass before they are a value.
+
+use dhole_model::{NodeId, Oid, Version};
+
+use crate::cluster::Cluster;
+use crate::heap::Heap;
+use crate::publication::{Look, Publication};
+use crate::publications::{Neighbours, Publications};
+use crate::{HeapMut, InstallError};
+
+/// The most bytes of room that are kept for the next read.
+const MOST_KEPT: usize = 64 << 10;
+
+impl Cluster {
+    /// From here on its nodes publish their objects for each other, if they can; whether they do.
+    /// Called before any of them has a heap.
+    pub fn publish(&self) -> bool {
+        if !READS_NEIGHBOURS || self.multiprocess.is_some() || self.is_paged() {
+            return false;
+        }
+        let mapped = Neighbours::map(self.nodes());
+        mapped.is_some_and(|mapped| self.neighbours.set(mapped).is_ok())
+    }
+
+    /// The records of a node.
+    pub(crate) fn publications(&self, node: NodeId) -> Option<Publications> {
+        self.neighbours.get()?.of(node)
+    }
+
+    /// The place of an object in the tables.
+    pub(crate) fn record_of(&self, oid: Oid) -> u64 {
+        oid.0.wrapping_sub(self.first_id())
+    }
+}
+
+/// The nodes that may have read what another one published. Nodes from the 63rd on are one for it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SeenBy(u64);
+
+impl SeenBy {
+    /// The bit of a node.
+    fn bit(node: NodeId) -> u64 {
+        1 << node.index().min(63)
+    }
+
+    /// Whether nobody has read it.
+    #[inline]
+    pub fn is_nobody(self) -> bool {
+        self.0 == 0
+    }
+
+    /// The nodes, of a cluster with so many.
+    pub fn of(self, nodes: usize) -> impl Iterator<Item = NodeId> {
+        let all = (0..nodes).map(NodeId::at);
+        all.filter(move |node| self.0 & SeenBy::bit(*node) != 0)
+    }
+}
+
+/// What a reader found at its first look at a neighbour's object.
+#[derive(Clone, Copy, Debug)]
+pub struct PublishedObject {
+    of: NodeId,
+    oid: Oid,
+    look: Look,
+}
+
+impl PublishedObject {
+    /// The object.
+    pub fn oid(&self) -> Oid {
+        self.oid
+    }
+
+    /// The version that the neighbour says the bytes have.
+    pub fn version(&self) -> Version {
+        Version {
+            lamport: self.look.version >> 16,
+            node: NodeId(self.look.version as u16),
+        }
+    }
+}
+
+impl Heap {
+    fn publication(&self, oid: Oid) -> Option<&Publication> {
+        let table = self.published.as_ref()?;
+        table.of(self.cluster.record_of(oid))
+    }
+
+    /// The bytes of the object may change from here on: neighbours do not read it any more. Who
+    /// may have read it since the last time, one bit a node.
+    #[inline]
+    pub(crate) fn unpublish(&self, oid: Oid) -> u64 {
+        self.publication(oid).map_or(0, Publication::unpublish)
+    }
+}
+
+impl HeapMut<'_> {
+    /// Whether neighbours read what this node [publishes](HeapMut::publish).
+    #[inline]
+    pub fn publishes(&self) -> bool {
+        self.heap.published.is_some()
+    }
+
+    /// Lets neighbours read the node's copy of `oid`, which has this version, until it may change.
+    /// Nothing happens where it may be written, is not here, or is published already.
+    pub fn publish(&mut self, oid: Oid, version: Version) {
+        let heap = &*self.heap;
+        let Some(record) = heap.publication(oid).filter(|it| !it.is_published()) else {
+            return;
+        };
+        let Some(at) = heap.place(oid) else {
+            return;
+        };
+        let chunk = &heap.chunks[at.chunk];
+        let is_clean = chunk.is_present(at.slot) && !chunk.is_writable(at.slot);
+        if let Some(storage) = chunk.storage(at.slot).filter(|_| is_clean) {
+            let version = version.lamport << 16 | u64::from(version.node.0);
+            record.publish(storage, version);
+        }
+    }
+
+    /// The bytes of `oid` may change from here on. Who may have read them: whoever is not among
+    /// these has not read the version that ends.
+    #[inline]
+    pub fn unpublish(&mut self, oid: Oid) -> SeenBy {
+        SeenBy(self.heap.unpublish(oid))
+    }
+
+    /// What `f` finds in the record of another node's object, if that can be seen from here.
+    fn look_at<R>(
+        &self,
+        of: NodeId,
+        oid: Oid,
+        f: impl FnOnce(&Publication) -> Option<R>,
+    ) -> Option<R> {
+        let cluster = &self.heap.cluster;
+        let table = cluster.publications(of).filter(|_| of != self.heap.node)?;
+        f(table.of(cluster.record_of(oid))?)
+    }
+
+    /// Looks at what `of` publishes of an object, and marks it as read by this node. `None` where
+    /// it publishes nothing, or cannot be seen from here.
+    pub fn look_there(&self, of: NodeId, oid: Oid) -> Option<PublishedObject> {
+        self.look_at(of, oid, |record| {
+            let look = record.look()?;
+            record.mark(SeenBy::bit(self.heap.node));
+            Some(PublishedObject { of, oid, look })
+        })
+    }
+
+    /// Copies what was looked at, and keeps it aside until it is
+    /// [installed](HeapMut::install_there). Whether there is such a place.
+    pub fn copy_there(&mut self, object: &PublishedObject) -> bool {
+        let heap = &mut *self.heap;
+        let Some(at) = heap.place(object.oid) else {
+            return false;
+        };
+        let bytes = heap.chunks[at.chunk].binding.bytes();
+        let Some((store, capacity)) = heap.cluster.store_of(object.of) else {
+            return false;
+        };
+        let within = object.look.place <= capacity && bytes <= capacity - object.look.place;
+        if !within {
+            return false;
+        }
+        heap.there.clear();
+        heap.there.reserve(bytes as usize);
+        // SAFETY: the neighbour's store has `capacity` mapped bytes, as long as the cluster lives,
+        // and the bytes lie within, by the test above. `there` has room for as many, and is
+        // initialised as far as it was written. No reference to either is formed.
+        unsafe {
+            let from = store.add(object.look.place as usize).as_ptr();
+            copy(from, heap.there.as_mut_ptr(), bytes as usize);
+            heap.there.set_len(bytes as usize);
+        }
+        true
+    }
+
+    /// Whether what was copied is whole, and of the version that was looked at.
+    pub fn still_there(&self, object: &PublishedObject) -> bool {
+        let still = |record: &Publication| record.still(object.look).then_some(());
+        self.look_at(object.of, object.oid, still).is_some()
+    }
+
+    /// Makes what was copied the node's valid copy of the object, as
+    /// [`install`](HeapMut::install) does. Its bytes as they travel.
+    ///
+    /// # Errors
+    /// [`InstallError`]; nothing was written. The bytes may be no value, or name objects of which
+    /// nobody has told this node.
+    pub fn install_there(&mut self, object: &PublishedObject) -> Result<usize, InstallError> {
+        let copied = std::mem::take(&mut self.heap.there);
+        let mut buffer = self.heap.pre_images.buffer();
+        let packed = match self.binding(object.oid) {
+            Some(binding) => binding.packed(&copied, &mut buffer),
+            None => &[],
+        };
+        let installed = self.install(object.oid, packed).map(|()| packed.len());
+        self.heap.pre_images.recycle(buffer);
+        if copied.capacity() <= MOST_KEPT {
+            self.heap.there = copied;
+        }
+        installed
+    }
+}
+
+/// Whether nodes of one process read each other's memory here: bytes are copied that others write
+/// meanwhile.
+pub const READS_NEIGHBOURS: bool = cfg!(all(target_arch = "x86_64", not(miri)));
+
+/// Copies bytes that others may be writing meanwhile. What arrives may be a mixture.
+///
+/// No rule of the language's memory model speaks of what other processes do to memory, and a
+/// neighbour may be one. So the bytes are copied by instructions that the compiler knows nothing
+/// about but that they may read and write any memory: it neither takes the bytes for stable nor
+/// moves an access over them. The processor reads in order, so whoever looks at the record before
+/// and after has the copy between the two looks.
+///
+/// # Safety
+/// `bytes` bytes from `from` on are mapped and may be read; as many from `to` on are the caller's.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+unsafe fn copy(from: *const u8, to: *mut u8, bytes: usize) {
+    /// From so many bytes on the processor's own loop is the faster one.
+    const LONG: usize = 512;
+    // SAFETY: the instructions read `bytes` bytes from `from` on and write as many from `to` on,
+    // as the caller allows, change the named registers and the flags, and leave the direction.
+    unsafe {
+        if bytes >= LONG {
+            std::arch::asm!(
+                "rep movsb",
+                inout("rcx") bytes => _,
+                inout("rsi") from => _,
+                inout("rdi") to => _,
+                options(nostack)
+            );
+            return;
+        }
+        std::arch::asm!(
+            "xor {i:e}, {i:e}",
+            "cmp {i}, {words}",
+            "jae 3f",
+            "2:",
+            "mov {t}, qword ptr [{from} + {i}]",
+            "mov qword ptr [{to} + {i}], {t}",
+            "add {i}, 8",
+            "cmp {i}, {words}",
+            "jb 2b",
+            "3:",
+            "cmp {i}, {bytes}",
+            "jae 5f",
+            "4:",
+            "movzx {t:e}, byte ptr [{from} + {i}]",
+            "mov byte ptr [{to} + {i}], {t:l}",
+            "inc {i}",
+            "cmp {i}, {bytes}",
+            "jb 4b",
+            "5:",
+            i = out(reg) _,
+            t = out(reg) _,
+            from = in(reg) from,
+            to = in(reg) to,
+            words = in(reg) bytes & !7,
+            bytes = in(reg) bytes,
+            options(nostack)
+        );
+    }
+}
+
+/// Nothing is published where bytes cannot be copied.
+///
+/// # Safety
+/// None.
+#[cfg(not(all(target_arch = "x86_64", not(miri))))]
+unsafe fn copy(_: *const u8, _: *mut u8, _: usize) {
+    unreachable!("no table is mapped here");
+}
