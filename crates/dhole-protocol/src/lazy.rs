@@ -12,6 +12,7 @@ pub(crate) mod arrays;
 mod exclusive;
 mod expected;
 mod heard;
+mod one_sided;
 mod owned;
 mod quiescence;
 mod twins;

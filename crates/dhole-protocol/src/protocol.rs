@@ -24,6 +24,7 @@ use crate::{Changed, LockId, Message, Passage, Races, WaitingFor};
 mod barrier;
 mod collective;
 mod misses;
+mod one_sided;
 mod operations;
 mod passing;
 

@@ -77,6 +77,11 @@ impl Inbox {
         fits.then_some(version)
     }
 
+    /// Whether a push of the object waits, with its bytes.
+    pub fn has(&self, oid: Oid) -> bool {
+        self.pushes.get(&oid).is_some_and(|push| push.bytes > 0)
+    }
+
     /// A notice told of `version`: an older copy will never be read.
     pub fn outdate(&mut self, oid: Oid, version: Version, out: &mut Commands) {
         let push = self.pushes.get(&oid);

@@ -149,7 +149,7 @@ pub(crate) fn fetch_reply(reply: &FetchReply, nodes: usize) -> Checked {
 }
 
 /// Whether a run of so many nodes may come to a version.
-fn may_be(Version { lamport, node }: Version, nodes: usize) -> bool {
+pub(crate) fn may_be(Version { lamport, node }: Version, nodes: usize) -> bool {
     lamport < LAMPORT_END && node.index() < nodes
 }
 
