@@ -77,6 +77,9 @@ impl Cluster {
                 learn: learn.unwrap_or(usual.learn),
             });
         }
+        if let Some(one_sided) = common.one_sided {
+            config = config.one_sided(one_sided);
+        }
         if let Some(placement) = common.allocation {
             config = config.placement(placement);
         }

@@ -68,6 +68,11 @@ pub struct Common {
     #[arg(long, value_name = "WHAT", value_parser = switch(), action = ArgAction::Set)]
     pub learn: Option<bool>,
 
+    /// Whether a node reads objects in the memory of nodes that it sees, without a message: on or
+    /// off [default: as `dhole run` or `dhole sim` says, or on]
+    #[arg(long, value_name = "WHAT", value_parser = switch(), action = ArgAction::Set)]
+    pub one_sided: Option<bool>,
+
     /// Run the sequential version too, and compare
     #[arg(long)]
     pub verify: bool,

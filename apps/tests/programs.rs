@@ -76,7 +76,7 @@ fn sor_counts_are_those_of_its_boundary_rows_and_barriers() {
         let central = Barriers::Central;
         let config = || {
             let config = Config::nodes(nodes).barriers(central);
-            config.optimisations(by_themselves)
+            config.optimisations(by_themselves).one_sided(false)
         };
         let (_, run) = solve_sor_on::<Rows<f64>>(&problem, config());
         let total = run.report.total();
@@ -128,7 +128,8 @@ fn sor_counts_are_those_of_its_boundary_rows_and_barriers() {
     }
     // On two nodes, node 1's finding lies on the page of a row of node 0 that the last half-sweep
     // wrote: the question for the one brings the other, which nobody reads any more.
-    let (_, by_pages) = solve_sor::<Rows<f64>>(&problem, 2);
+    let config = Config::nodes(2).one_sided(false);
+    let (_, by_pages) = solve_sor_on::<Rows<f64>>(&problem, config);
     let total = by_pages.report.total();
     let fetches = 2 * 2 * steps as u64 + 2;
     assert_eq!((total.misses, total.fetch_rounds), (fetches, fetches));

@@ -2,7 +2,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use dhole::sim::{Computation, Crash, Description, Settings};
 use dhole::{Barriers, Coherence, Races, ReportForm};
@@ -153,6 +153,11 @@ pub struct Defaults {
     #[arg(long, value_name = "HOW")]
     barrier: Option<Barriers>,
 
+    /// Whether a node reads objects in the memory of nodes that it sees, without a message, unless
+    /// the program sets it: on, which is the default, or off
+    #[arg(long, value_name = "WHAT", value_parser = switch(), action = ArgAction::Set)]
+    one_sided: Option<bool>,
+
     /// Write to standard error, when a run is over, which lines of the program its nodes waited at
     /// longest, with advice; in a form, `text` if left out
     #[arg(
@@ -172,16 +177,22 @@ impl Defaults {
         let protocol = self.protocol.map(Coherence::name);
         let races = self.races.map(Races::name);
         let barrier = self.barrier.map(Barriers::name);
+        let one_sided = self.one_sided.map(|on| if on { "on" } else { "off" });
         let report = self.report.map(ReportForm::name);
         let all = [
             (dhole::Defaults::PROTOCOL, protocol),
             (dhole::Defaults::RACES, races),
             (dhole::Defaults::BARRIER, barrier),
+            (dhole::Defaults::ONE_SIDED, one_sided),
             (dhole::Defaults::REPORT, report),
         ];
         all.into_iter()
             .filter_map(|(variable, name)| Some((variable, name?)))
     }
+}
+
+fn switch() -> impl TypedValueParser<Value = bool> {
+    PossibleValuesParser::new(["on", "off"]).map(|what| what == "on")
 }
 
 fn races() -> impl TypedValueParser<Value = Races> {

@@ -223,6 +223,8 @@ pub struct TypeCounters {
     pub freed: u64,
     /// Accesses that found no valid copy on the node and asked another one.
     pub misses: u64,
+    /// Objects read in the memory of their last writer.
+    pub one_sided_reads: u64,
     /// Copies that went from read-only to writable.
     pub write_faults: u64,
     /// Copies received.
@@ -240,6 +242,7 @@ impl TypeCounters {
             allocated,
             freed,
             misses,
+            one_sided_reads,
             write_faults,
             installed,
             installed_bytes,
@@ -248,6 +251,7 @@ impl TypeCounters {
         self.allocated += allocated;
         self.freed += freed;
         self.misses += misses;
+        self.one_sided_reads += one_sided_reads;
         self.write_faults += write_faults;
         self.installed += installed;
         self.installed_bytes += installed_bytes;
@@ -262,6 +266,7 @@ impl TypeCounters {
             (&mut self.allocated, earlier.allocated),
             (&mut self.freed, earlier.freed),
             (&mut self.misses, earlier.misses),
+            (&mut self.one_sided_reads, earlier.one_sided_reads),
             (&mut self.write_faults, earlier.write_faults),
             (&mut self.installed, earlier.installed),
             (&mut self.installed_bytes, earlier.installed_bytes),
@@ -289,6 +294,11 @@ pub struct Counters {
     pub asked_beside: u64,
     /// Objects received unasked, along with the objects that own them.
     pub came_along: u64,
+    /// Objects read in the memory of the node that wrote them last, without a message. They are no
+    /// part of `misses`.
+    pub one_sided_reads: u64,
+    /// Bytes of data that were read so.
+    pub one_sided_bytes: u64,
     /// Objects that the node filled with zeros because no node had written them yet.
     pub zero_fills: u64,
     /// Faults that made read-only copies writable.
@@ -368,6 +378,8 @@ impl Counters {
             (&mut since.misses, earlier.misses),
             (&mut since.asked_beside, earlier.asked_beside),
             (&mut since.came_along, earlier.came_along),
+            (&mut since.one_sided_reads, earlier.one_sided_reads),
+            (&mut since.one_sided_bytes, earlier.one_sided_bytes),
             (&mut since.zero_fills, earlier.zero_fills),
             (&mut since.write_faults, earlier.write_faults),
             (&mut since.writable_beside, earlier.writable_beside),
@@ -419,6 +431,8 @@ impl Counters {
             misses,
             asked_beside,
             came_along,
+            one_sided_reads,
+            one_sided_bytes,
             zero_fills,
             write_faults,
             writable_beside,
@@ -453,6 +467,8 @@ impl Counters {
         self.misses += misses;
         self.asked_beside += asked_beside;
         self.came_along += came_along;
+        self.one_sided_reads += one_sided_reads;
+        self.one_sided_bytes += one_sided_bytes;
         self.zero_fills += zero_fills;
         self.write_faults += write_faults;
         self.writable_beside += writable_beside;

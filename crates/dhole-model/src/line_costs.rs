@@ -66,7 +66,9 @@ pub struct WaitCost {
     pub waits: u64,
     /// Objects, or ranges of elements, that were asked for.
     pub misses: u64,
-    /// Bytes of shared data that came meanwhile.
+    /// Objects that were read in the memory of their last writer, for which nobody waited.
+    pub one_sided_reads: u64,
+    /// Bytes of shared data that came meanwhile, or so.
     pub bytes: u64,
     /// How long the workers waited, in nanoseconds.
     pub waited_ns: u64,
@@ -78,6 +80,7 @@ impl WaitCost {
         let pairs = [
             (&mut self.waits, other.waits),
             (&mut self.misses, other.misses),
+            (&mut self.one_sided_reads, other.one_sided_reads),
             (&mut self.bytes, other.bytes),
             (&mut self.waited_ns, other.waited_ns),
         ];
@@ -191,6 +194,7 @@ mod tests {
             cost: WaitCost {
                 waits: 1,
                 misses: 2,
+                one_sided_reads: 3,
                 bytes: 10,
                 waited_ns,
             },
@@ -223,6 +227,7 @@ mod tests {
         let expected = WaitCost {
             waits,
             misses,
+            one_sided_reads: 6,
             bytes,
             waited_ns,
         };

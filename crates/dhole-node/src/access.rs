@@ -186,8 +186,17 @@ impl<'id> Worker<'id> {
                     }
                 }
             }
+            let mut left = Vec::with_capacity(absent.len());
+            for (miss, unread) in absent.iter().zip(&unread) {
+                if !link.read_there(call, miss, unread)? {
+                    left.push(*unread);
+                }
+            }
+            if left.is_empty() {
+                return Ok(Ok(()));
+            }
             link.awaits(first);
-            link.bring(call, &unread).map(Ok)
+            link.bring(call, &left).map(Ok)
         });
         self.accessed(clash.unwrap_or(first), called)
     }
@@ -442,6 +451,9 @@ impl Link<'_> {
         miss: &Miss,
         missed: Unread,
     ) -> Result<(), Box<Failure>> {
+        if self.read_there(call, miss, &missed)? {
+            return Ok(());
+        }
         self.awaits(miss);
         let (mut heap, state) = call.split();
         state.look_beside(missed.oid, &mut heap);

@@ -144,7 +144,7 @@ impl Effects for Direct<'_, '_, '_> {
 
     #[inline]
     fn make_clean(&mut self, oid: Oid) {
-        if !self.goes_at_once() {
+        if !self.goes_at_once() || self.step.heap.publishes() {
             return self.commands.push(Command::MakeClean(oid));
         }
         must(self.step.heap.make_clean(oid), "the worker is in a call");

@@ -128,6 +128,7 @@ impl State {
             if step.heap.is_freed(*oid) {
                 continue;
             }
+            self.unpublish(*oid, step.heap);
             let merged = step.heap.merge(*oid, diff);
             merged.map_err(|refused| ProtocolError::NotStored {
                 oid: *oid,
@@ -137,6 +138,7 @@ impl State {
                 let (oid, by, site) = (*oid, from, at.sites[place]);
                 self.changed(Changed { oid, by, site }, diff, Some(&at.time), step)?;
             }
+            self.publish(*oid, step.heap);
         }
         step.pool.give_back(payload);
         Ok(())

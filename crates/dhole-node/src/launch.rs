@@ -21,6 +21,10 @@ use crate::settings::Settings;
 use crate::spawn::{Children, run_processes};
 use crate::worker::{LEAST_PATIENCE, LONGEST_PATIENCE, Link, Worker};
 
+/// What a run is told that cannot have one-sided reads.
+const NO_TABLES: &str = "objects are asked for by message: the system refuses the address space \
+    for one-sided reads, 8 GiB a node (`ulimit -v`)";
+
 /// Runs `program` once on each node of a cluster on `machine`.
 ///
 /// # Errors
@@ -54,6 +58,9 @@ pub fn run_on<R: Send>(
             )
         }
     };
+    let sees = |other| machine.sees(NodeId::at(first), NodeId::at(other));
+    let reads_there = settings.reads_there() && (0..nodes).any(|it| it != first && sees(it));
+    let lacks_memory = reads_there && !cluster.publish();
     let here = machine.multiprocess().map_or(nodes, |_| 1);
     let all: Vec<Node> = (first..first + here)
         .map(|id| {
@@ -69,6 +76,9 @@ pub fn run_on<R: Send>(
             node
         })
         .collect();
+    if lacks_memory && let Some(node) = all.first() {
+        node.monitor.lock().split().1.warn(NO_TABLES.to_owned());
+    }
     let receivers: Vec<&dyn Receiver<Message>> = all.iter().map(|node| node as _).collect();
     let results: Vec<Mutex<Option<Result<R, Failure>>>> =
         (0..here).map(|_| Mutex::new(None)).collect();

@@ -79,6 +79,7 @@ mod membership;
 mod node;
 pub mod object;
 mod object_error;
+mod one_sided;
 mod optimisations;
 mod outcome;
 mod owned;

@@ -85,6 +85,22 @@ pub trait Machine: Sync {
         false
     }
 
+    /// Whether `node` can read the memory of `of` without that node's taking part. If both are in
+    /// this process they can, and it is for the machine to say whether they would on the network
+    /// that it is. The caller may hold the node's lock.
+    fn sees(&self, _node: NodeId, _of: NodeId) -> bool {
+        false
+    }
+
+    /// Whether the steps of a one-sided read take time here, in which others go on.
+    fn charges_reads(&self) -> bool {
+        false
+    }
+
+    /// The next of the three steps of a one-sided read by `node` of an object of so many bytes in
+    /// the memory of `of`, which takes its time. The caller holds no lock.
+    fn reads_there(&self, _node: NodeId, _of: NodeId, _bytes: u64) {}
+
     /// Whether what is sent to all goes there in fewer messages than there are others.
     fn multicasts(&self) -> bool {
         false

@@ -415,6 +415,13 @@ impl State {
             Event::WriteFault { oid, .. } => Some(oid),
             _ => None,
         };
+        let allocated = match event {
+            Event::Allocated { range, .. } => Some(range),
+            _ => None,
+        };
+        if let Some(oid) = written {
+            self.unpublish(oid, step.heap);
+        }
         let paged = matches!(event, Event::Pages(_));
         let mut commands = std::mem::take(&mut self.commands);
         let stepped = self.protocol.step(event, worker, &mut commands);
@@ -428,6 +435,9 @@ impl State {
         let carried_out = self.carry_out_all(Ok(()), step);
         self.notes_records();
         self.owned.clear();
+        if let Some(range) = allocated {
+            self.publish_all(range, step.heap);
+        }
         stepped.and(carried_out)
     }
 
@@ -611,6 +621,13 @@ impl State {
         command: Command,
         step: &mut Step<'_, '_>,
     ) -> Result<(), ProtocolError> {
+        if let Command::MakeWritable { oid, .. } = command
+            && self.unpublish(oid, step.heap)
+        {
+            // Somebody has read it: it is written with a notice, when it is.
+            self.publish(oid, step.heap);
+            return Ok(());
+        }
         let counting = &mut self.counting;
         match command {
             Command::Send { to, message } => {
@@ -701,6 +718,7 @@ impl State {
                         oid,
                         cause: refused.to_string(),
                     })?;
+                self.publish(oid, step.heap);
             }
             Command::Invalidate(oid) => {
                 counting.all.invalidations += 1;
@@ -721,13 +739,15 @@ impl State {
             }
             Command::ExpectWrite(oid) => {
                 counting.all.pre_images += 1;
+                self.unpublish(oid, step.heap);
                 let made = step.heap.expect_write(oid);
                 must(made, "a writer is in a call with `&mut w`");
             }
-            Command::MakeClean(oid) => must(
-                step.heap.make_clean(oid),
-                "a releaser is in a call with `&mut w`",
-            ),
+            Command::MakeClean(oid) => {
+                let made = step.heap.make_clean(oid);
+                must(made, "a releaser is in a call with `&mut w`");
+                self.publish(oid, step.heap);
+            }
             Command::IntervalEnded => counting.all.intervals += 1,
             Command::Free(range) => must(
                 step.heap.free(range),

@@ -40,6 +40,7 @@ impl State {
             };
             if along.make_clean {
                 must(step.heap.make_clean(oid), "the worker is in a call");
+                self.publish(oid, step.heap);
             }
             let start = payload.len();
             gather(step.heap, oid, false, payload);

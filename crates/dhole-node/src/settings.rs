@@ -28,6 +28,8 @@ pub struct Settings {
     pub detector: Detector,
     /// How the lazy protocol saves messages and faults.
     pub optimisations: Optimisations,
+    /// Whether a node reads objects in the memory of nodes that it sees, without a message.
+    pub one_sided: bool,
     /// Whether digests of replicas are kept, so that a comparison can name the operation after
     /// which they differ.
     pub watch_objects: bool,
@@ -48,6 +50,7 @@ impl Settings {
             barriers: Barriers::default(),
             detector: Detector::default(),
             optimisations: Optimisations::default(),
+            one_sided: true,
             watch_objects: false,
             survive: false,
         }
@@ -85,6 +88,14 @@ impl Settings {
             Coherence::TreadMarks => Placement::Everywhere,
             _ => self.placement,
         }
+    }
+
+    /// Whether nodes that see each other's memory read objects there: a run that survives losses
+    /// asks those that hold them.
+    pub(crate) fn reads_there(&self) -> bool {
+        let by_objects = self.coherence != Coherence::TreadMarks;
+        let can = dhole_heap::READS_NEIGHBOURS && self.one_sided;
+        can && by_objects && self.nodes > 1 && !self.survive
     }
 
     pub(crate) fn check(&self) -> Result<usize, ConfigError> {

@@ -187,6 +187,10 @@ impl Machine for Threads {
         out.take_work();
     }
 
+    fn sees(&self, _node: NodeId, _of: NodeId) -> bool {
+        true
+    }
+
     fn wait(&self, node: NodeId, at_most: Duration) -> Woken {
         let seat = &self.seats[node.index()];
         if seat.take_wake() {

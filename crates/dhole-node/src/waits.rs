@@ -152,9 +152,36 @@ impl Waits {
         let cost = WaitCost {
             waits: 1,
             misses: waiting.misses,
+            one_sided_reads: 0,
             bytes: self.bytes - waiting.bytes,
             waited_ns: now_ns.saturating_sub(waiting.began_ns),
         };
+        self.costs_at(site, awaited, cost, allocated_at);
+    }
+
+    /// An object was read in the memory of its last writer, for which nobody waited.
+    pub fn read_there(
+        &mut self,
+        awaited: Awaited,
+        site: CallSite,
+        bytes: usize,
+        allocated_at: impl FnOnce(Oid) -> Option<CallSite>,
+    ) {
+        let cost = WaitCost {
+            one_sided_reads: 1,
+            bytes: bytes as u64,
+            ..WaitCost::default()
+        };
+        self.costs_at(site, awaited, cost, allocated_at);
+    }
+
+    fn costs_at(
+        &mut self,
+        site: CallSite,
+        awaited: Awaited,
+        cost: WaitCost,
+        allocated_at: impl FnOnce(Oid) -> Option<CallSite>,
+    ) {
         let key = Key {
             file: site.file.as_ptr().addr(),
             line: site.line,
@@ -249,6 +276,7 @@ mod tests {
         let expected = WaitCost {
             waits,
             misses,
+            one_sided_reads: 0,
             bytes,
             waited_ns,
         };

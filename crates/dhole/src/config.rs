@@ -30,6 +30,7 @@ pub struct Config {
     barriers: Option<Barriers>,
     detector: Detector,
     optimisations: Option<Optimisations>,
+    one_sided: Option<bool>,
     watch_objects: bool,
     survive: bool,
     waiting: Waiting,
@@ -50,6 +51,7 @@ impl Config {
             barriers: None,
             detector: Detector::default(),
             optimisations: None,
+            one_sided: None,
             watch_objects: false,
             survive: process::asked_to_survive(),
             waiting: Waiting::default(),
@@ -131,6 +133,23 @@ impl Config {
     /// ```
     pub fn optimisations(mut self, optimisations: Optimisations) -> Config {
         self.optimisations = Some(optimisations);
+        self
+    }
+
+    /// Sets whether a node reads an object in the memory of the node that wrote it last, without a
+    /// message, where it sees that memory: nodes that are threads of one process do, and simulated
+    /// ones on a network that offers it (`infiniband`).
+    ///
+    /// Unless set, it is what `dhole run --one-sided` or `dhole sim --one-sided` says
+    /// ([`Defaults`]), or `true`. Only the messages and the time depend on it. A run that survives
+    /// losses, and one under TreadMarks, has none of it.
+    ///
+    /// ```
+    /// let config = dhole::Config::nodes(2).one_sided(false);
+    /// # drop(config);
+    /// ```
+    pub fn one_sided(mut self, one_sided: bool) -> Config {
+        self.one_sided = Some(one_sided);
         self
     }
 
@@ -279,6 +298,7 @@ impl Config {
             barriers: self.barriers.or(defaults.barriers).unwrap_or_default(),
             detector: self.detector,
             optimisations: self.optimisations.unwrap_or_default(),
+            one_sided: self.one_sided.or(defaults.one_sided).unwrap_or(true),
             watch_objects: self.watch_objects,
             survive: self.survive,
         })

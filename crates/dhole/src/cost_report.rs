@@ -34,6 +34,10 @@ impl Report {
         let of_each = format!("{} of {each:.1?}", Counted(waits, "wait", "s"));
         let better = |usual: String| self.stale(line).unwrap_or(usual);
         match line.cause {
+            WaitCause::Object if waits == 0 => format!(
+                "{} of `{kind}`{at}: no message was sent",
+                Counted(line.cost.one_sided_reads, "one-sided read", "s")
+            ),
             WaitCause::Object if line.type_name.is_empty() => format!(
                 "{} of pages{at}: allocate in one `alloc_range` what is read together",
                 Counted(waits, "fetch", "es")
@@ -294,11 +298,13 @@ fn numbers(cost: &WaitCost) -> String {
     let WaitCost {
         waits,
         misses,
+        one_sided_reads,
         bytes,
         waited_ns,
     } = cost;
     format!(
-        "\"waits\":{waits},\"misses\":{misses},\"bytes\":{bytes},\"waited_seconds\":{}",
+        "\"waits\":{waits},\"misses\":{misses},\"one_sided_reads\":{one_sided_reads},\
+         \"bytes\":{bytes},\"waited_seconds\":{}",
         ns(*waited_ns).as_secs_f64()
     )
 }

@@ -4,9 +4,9 @@ use dhole_node::{ConfigError, Races};
 /// The settings that a run takes from the environment, for each that the program does not set with
 /// [`Config`](crate::Config).
 ///
-/// `dhole run` and `dhole sim` set them with `--protocol`, `--races`, `--barrier` and `--report`,
-/// through the variables `DHOLE_PROTOCOL`, `DHOLE_RACES`, `DHOLE_BARRIER` and `DHOLE_REPORT`. A
-/// user may set the variables too.
+/// `dhole run` and `dhole sim` set them with `--protocol`, `--races`, `--barrier`, `--one-sided`
+/// and `--report`, through the variables `DHOLE_PROTOCOL`, `DHOLE_RACES`, `DHOLE_BARRIER`,
+/// `DHOLE_ONE_SIDED` and `DHOLE_REPORT`. A user may set the variables too.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Defaults {
     /// The protocol that keeps objects consistent.
@@ -15,6 +15,8 @@ pub struct Defaults {
     pub races: Option<Races>,
     /// How nodes learn that all have reached a barrier.
     pub barriers: Option<Barriers>,
+    /// Whether a node reads objects in the memory of nodes that it sees, without a message.
+    pub one_sided: Option<bool>,
     /// How the report of each run is written to standard error, if it is.
     pub report: Option<ReportForm>,
 }
@@ -53,10 +55,19 @@ impl Defaults {
     pub const RACES: &str = "DHOLE_RACES";
     /// The variable that names the kind of barriers.
     pub const BARRIER: &str = "DHOLE_BARRIER";
+    /// The variable that says whether objects are read in the memory of other nodes: `on` or
+    /// `off`.
+    pub const ONE_SIDED: &str = "DHOLE_ONE_SIDED";
     /// The variable that says how reports are written.
     pub const REPORT: &str = "DHOLE_REPORT";
     /// All of them.
-    pub const VARIABLES: [&str; 4] = [Self::PROTOCOL, Self::RACES, Self::BARRIER, Self::REPORT];
+    pub const VARIABLES: [&str; 5] = [
+        Self::PROTOCOL,
+        Self::RACES,
+        Self::BARRIER,
+        Self::ONE_SIDED,
+        Self::REPORT,
+    ];
 
     /// Reads the settings from the environment of this process.
     ///
@@ -86,6 +97,11 @@ impl Defaults {
             let names = Barriers::ALL.map(Barriers::name);
             said.parse().map_err(|_| wrong(variable, said, &names))
         });
+        let one_sided = one(Self::ONE_SIDED).map(|(variable, said)| match said.as_str() {
+            "on" => Ok(true),
+            "off" => Ok(false),
+            _ => Err(wrong(variable, said, &["on", "off"])),
+        });
         let report = one(Self::REPORT).map(|(variable, said)| {
             let names = ReportForm::ALL.map(ReportForm::name);
             ReportForm::named(&said).ok_or_else(|| wrong(variable, said, &names))
@@ -94,6 +110,7 @@ impl Defaults {
             coherence: coherence.transpose()?,
             races: races.transpose()?,
             barriers: barriers.transpose()?,
+            one_sided: one_sided.transpose()?,
             report: report.transpose()?,
         })
     }
@@ -129,11 +146,19 @@ mod tests {
         assert_eq!(report("json"), Ok(Some(ReportForm::Json)));
         let expected = "DHOLE_REPORT is `xml`: one of text, json is expected";
         assert_eq!(report("xml").unwrap_err().to_string(), expected);
+        let one_sided = |said: &'static str| {
+            let read = Defaults::read(|it| (it == Defaults::ONE_SIDED).then(|| said.to_owned()));
+            read.map(|defaults| defaults.one_sided)
+        };
+        assert_eq!(one_sided("off"), Ok(Some(false)));
+        let expected = "DHOLE_ONE_SIDED is `no`: one of on, off is expected";
+        assert_eq!(one_sided("no").unwrap_err().to_string(), expected);
         assert_eq!(with("", "", ""), Ok(Defaults::default()));
         let all = Defaults {
             coherence: Some(Coherence::Home),
             races: Some(Races::WarnAll),
             barriers: Some(Barriers::Central),
+            one_sided: None,
             report: None,
         };
         assert_eq!(with("home", "warn-all", "central"), Ok(all));

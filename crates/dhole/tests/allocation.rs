@@ -13,20 +13,23 @@ struct Body {
 #[test]
 fn a_warm_miss_allocates_nothing_and_neither_does_a_hit() {
     // By themselves: the first round makes tables and buffers.
-    warm_misses(false, 1, 6 * 300, 0);
+    warm_misses([false, false], 1, 6 * 300, 0);
     // By pages, of which the objects lie on three: what is missed for the first time has no place
     // yet and is fetched by itself, so it is the second round that makes the lists.
-    warm_misses(true, 2, 300 + 6 * 3, 6 * (300 - 3));
+    warm_misses([true, false], 2, 300 + 6 * 3, 6 * (300 - 3));
+    // In the memory of the node that wrote them.
+    warm_misses([true, true], 1, 0, 0);
 }
 
 /// Five warm rounds after so many cold ones.
-fn warm_misses(read_aggregation: bool, cold: u32, misses: u64, beside: u64) {
+fn warm_misses([read_aggregation, one_sided]: [bool; 2], cold: u32, misses: u64, beside: u64) {
     let optimisations = Optimisations {
         read_aggregation,
         ..Optimisations::default()
     };
     let rounds = cold + 5;
-    let run = Config::nodes(2).optimisations(optimisations).run(|w| {
+    let config = Config::nodes(2).optimisations(optimisations);
+    let run = config.one_sided(one_sided).run(|w| {
         let none = Body {
             at: [0.0; 3],
             next: None,
@@ -75,7 +78,7 @@ fn warm_misses(read_aggregation: bool, cold: u32, misses: u64, beside: u64) {
 
 #[test]
 fn a_warm_miss_of_elements_allocates_nothing_and_neither_does_a_slice() {
-    let run = Config::nodes(2).run(|w| {
+    let run = Config::nodes(2).one_sided(false).run(|w| {
         let array = w.once(|w| Ok(w.alloc_array::<u64>(3000)))?;
         let (mut missing, mut hitting) = (0, 0);
         for step in 0..6 {

@@ -180,6 +180,8 @@ impl Cell {
         for variable in dhole::Defaults::VARIABLES {
             command.env_remove(variable);
         }
+        // The papers' systems ask for every object by message.
+        command.env(dhole::Defaults::ONE_SIDED, "off");
         let output = command
             .output()
             .map_err(|cause| failed(cause.to_string()))?;

@@ -340,7 +340,7 @@ struct Owner {
 
 #[test]
 fn what_came_along_with_its_owner_is_pushed_to_its_readers_as_well() {
-    let config = Config::nodes(2).coherence(Update);
+    let config = Config::nodes(2).coherence(Update).one_sided(false);
     let run = config.run(|w| {
         let owner = w.once(|w| {
             let part = w.alloc_own(1_u64);

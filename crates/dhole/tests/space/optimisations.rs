@@ -16,7 +16,8 @@ const STEPS: usize = 4;
 
 /// Two nodes move every other body each, and read those of the other.
 fn moved(optimisations: Optimisations) -> (f64, Counters) {
-    let run = Config::nodes(2).optimisations(optimisations).run(|w| {
+    let config = Config::nodes(2).one_sided(false);
+    let run = config.optimisations(optimisations).run(|w| {
         let resting = Body {
             at: [0.0; 7],
             next: None,
