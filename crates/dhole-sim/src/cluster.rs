@@ -442,6 +442,16 @@ impl Cluster {
         self.is_ahead(node)
     }
 
+    /// The next of the three steps of a one-sided read takes its third of the time. Returns whether
+    /// an event comes before the node's clock, so that its worker must be suspended.
+    pub(crate) fn read_there(&mut self, node: NodeId, bytes: u64) -> bool {
+        let third_ns = self.settings.network.remote_read_ns(bytes).div_ceil(3);
+        let it = self.node(node);
+        it.stop_computing();
+        it.spend(third_ns);
+        self.is_ahead(node)
+    }
+
     /// Whether an event comes before, or at, the time on a node's clock.
     pub(crate) fn is_ahead(&self, node: NodeId) -> bool {
         let clock = self.nodes[node.index()].clock;

@@ -86,6 +86,10 @@ pub struct Network {
     /// Whether messages count as many bytes as the papers' systems would have sent: a source line
     /// as 8 bytes, for instance. Otherwise they count the bytes that processes send.
     pub paper_sizes: bool,
+    /// Whether a node reads the memory of another without that node's processor, as adapters with
+    /// remote direct memory access do. A read takes the reader's processor as long as sending a
+    /// message and receiving one, and waits for the way there and back and the bytes' transmission.
+    pub remote_memory: bool,
     /// Bytes that may queue for a switch's port or a hub. A message that finds more is lost. 0
     /// means no limit.
     pub queue_bytes: u64,
@@ -163,6 +167,7 @@ impl Default for Network {
             multicast_hop_ns: 0,
             card_sequencer: false,
             paper_sizes: false,
+            remote_memory: false,
             queue_bytes: 0,
             loss: 0.0,
             retransmit_ns: 0,
@@ -265,6 +270,16 @@ impl Network {
             },
             false => MessageSizes::SENT,
         }
+    }
+
+    /// Nanoseconds of a [read of another node's memory](Network::remote_memory), of so many bytes.
+    pub(crate) fn remote_read_ns(&self, bytes: u64) -> u64 {
+        let way_ns = self.latency_ns.saturating_add(self.switch_ns);
+        let processor_ns = self.send_ns.saturating_add(self.receive_ns);
+        way_ns
+            .saturating_mul(2)
+            .saturating_add(processor_ns)
+            .saturating_add(self.transmission_ns(self.transmitted_bytes(bytes)))
     }
 
     /// Nanoseconds for which adapters forward a multicast before the receiver at this place, from 0

@@ -242,6 +242,23 @@ impl Machine for Sim {
         self.cluster.with(|cluster| cluster.send(node, out));
     }
 
+    fn sees(&self, _: NodeId, _: NodeId) -> bool {
+        self.settings.network.remote_memory
+    }
+
+    fn charges_reads(&self) -> bool {
+        true
+    }
+
+    fn reads_there(&self, node: NodeId, _: NodeId, bytes: u64) {
+        if self
+            .cluster
+            .with(|cluster| cluster.read_there(node, bytes) || cluster.is_ending())
+        {
+            self.suspend(|cluster| cluster.suspend_until_clock(node));
+        }
+    }
+
     fn charges_work(&self) -> bool {
         true
     }

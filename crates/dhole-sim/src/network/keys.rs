@@ -122,6 +122,7 @@ pub(crate) const KEYS: &[Key] = keys! {
     whole multicast_hop_ns, HOUR_NS;
     flag card_sequencer;
     flag paper_sizes;
+    flag remote_memory;
     whole queue_bytes, TERABYTE;
     number loss, 0.5;
     whole retransmit_ns, HOUR_NS;

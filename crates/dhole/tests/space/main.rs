@@ -5,6 +5,7 @@ mod failures;
 mod family;
 mod freeing;
 mod in_place;
+mod one_sided;
 mod optimisations;
 mod races;
 mod reachable;
