@@ -152,11 +152,19 @@ pub enum Bug {
     AnswerCollective,
     /// A value of a collective is lost.
     LoseCollective,
+    /// An object stays published while it is written.
+    WritePublished,
+    /// A reader of another's memory does not look again after it has copied.
+    SkipSecondLook,
+    /// A reader of another's memory does not mark what it reads.
+    SkipMark,
+    /// An object stays published when it is freed, and its place is used again.
+    FreePublished,
 }
 
 impl Bug {
     /// Every bug.
-    pub const ALL: [Bug; 64] = [
+    pub const ALL: [Bug; 68] = [
         Bug::LoseInterval,
         Bug::HideInterval,
         Bug::SkipInvalidate,
@@ -221,6 +229,10 @@ impl Bug {
         Bug::HideFromCollective,
         Bug::AnswerCollective,
         Bug::LoseCollective,
+        Bug::WritePublished,
+        Bug::SkipSecondLook,
+        Bug::SkipMark,
+        Bug::FreePublished,
     ];
 
     /// The command, as the bug leaves it.

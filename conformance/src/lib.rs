@@ -34,7 +34,7 @@ pub mod survivors;
 
 pub use bug::{Bug, Fate};
 pub use platform::{
-    Detected, Impatient, Meeting, OnThreads, OverPorts, OverTcp, Placed, Platform, Simulated,
-    Tampered, Under, run,
+    ByMessage, Detected, Impatient, Meeting, OnThreads, OverPorts, OverTcp, Placed, Platform,
+    Remote, Simulated, Tampered, Under, run,
 };
 pub use seeds::seeds;

@@ -214,11 +214,59 @@ impl Platform for Simulated {
     }
 
     fn machine(&self, nodes: usize, seed: u64) -> Box<dyn Machine> {
+        Box::new(Sim::new(self.simulates(nodes, seed)))
+    }
+}
+
+impl Simulated {
+    fn simulates(&self, nodes: usize, seed: u64) -> dhole_sim::Settings {
         let mut settings = dhole_sim::Settings::fixed_cost(nodes);
         settings.seed = seed;
         settings.network.jitter = self.jitter;
         settings.stack_bytes = 256 << 10;
+        settings
+    }
+}
+
+/// A simulated cluster whose network reads the memory of other nodes, and on which messages
+/// overtake each other: so one-sided reads and messages meet in every order.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Remote(pub Simulated);
+
+impl Platform for Remote {
+    fn name(&self) -> String {
+        format!("{} with remote memory", self.0.name())
+    }
+
+    fn machine(&self, nodes: usize, seed: u64) -> Box<dyn Machine> {
+        let mut settings = self.0.simulates(nodes, seed);
+        settings.network.remote_memory = true;
         Box::new(Sim::new(settings))
+    }
+}
+
+/// Another platform, whose nodes ask for every object by message.
+#[derive(Clone, Copy)]
+pub struct ByMessage<'a>(pub &'a dyn Platform);
+
+impl Platform for ByMessage<'_> {
+    fn name(&self) -> String {
+        format!("{}, by message", self.0.name())
+    }
+
+    fn machine(&self, nodes: usize, seed: u64) -> Box<dyn Machine> {
+        self.0.machine(nodes, seed)
+    }
+
+    fn machines(&self, nodes: usize, seed: u64) -> Vec<Box<dyn Machine + Send>> {
+        self.0.machines(nodes, seed)
+    }
+
+    fn settings(&self, nodes: usize) -> Settings {
+        Settings {
+            one_sided: false,
+            ..self.0.settings(nodes)
+        }
     }
 }
 

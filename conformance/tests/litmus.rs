@@ -4,7 +4,7 @@ use conformance::litmus::{
     CAUSALITY, COHERENCE, Guard, IRIW, LOAD_BUFFERING, Litmus, MESSAGE_PASSING, ONE_WAY,
     OVERWRITING, STORE_BUFFERING, Tally,
 };
-use conformance::{Detected, Meeting, OnThreads, Platform, Simulated, seeds};
+use conformance::{Detected, Meeting, OnThreads, Platform, Remote, Simulated, seeds};
 use dhole::{Barriers, Detector};
 
 const SEEDS: u64 = 10_000;
@@ -156,6 +156,42 @@ fn on_threads_nothing_happens_under_locks_that_must_not() {
     tally(IRIW).never("they disagree", |r| r == [1, 0, 1, 0]);
     tally(COHERENCE).never("it goes back", |r| r[0] > r[1] || r[1] > r[2]);
     tally(CAUSALITY).never("the effect without the cause", |r| r == [1, 1, 0]);
+}
+
+/// What must not be seen is not, where objects are read in the memory of other nodes, and what
+/// may be is.
+fn with_remote_memory(many: u64) {
+    let remote = Remote::default();
+    let tally = |litmus: Litmus, guard| litmus.tally(&remote, guard, seeds(0..many));
+    for guard in [Guard::Locks, Guard::OneRwLock] {
+        tally(MESSAGE_PASSING, guard).never("the flag without the data", |r| r == [1, 0]);
+        tally(STORE_BUFFERING, guard).never("none is seen", |r| r == [0, 0]);
+        tally(IRIW, guard).never("they disagree", |r| r == [1, 0, 1, 0]);
+        tally(COHERENCE, guard).never("it goes back", |r| r[0] > r[1] || r[1] > r[2]);
+        tally(CAUSALITY, guard).never("the effect without the cause", |r| r == [1, 1, 0]);
+    }
+    let passed = tally(STORE_BUFFERING, Guard::Barrier);
+    passed.never("one is not seen", |r| r != [1, 1]);
+    tally(LOAD_BUFFERING, Guard::Nothing).never("out of thin air", |r| r == [1, 1]);
+    let read = tally(COHERENCE, Guard::Nothing);
+    read.never("it goes back", |r| r[0] > r[1] || r[1] > r[2]);
+    read.sometimes("it sees the last", |r| r == [2, 2, 2]);
+    let won = tally(OVERWRITING, Guard::Nothing);
+    won.never("two winners", |r| r[1] != r[2]);
+    let passed = tally(MESSAGE_PASSING, Guard::Nothing);
+    passed.sometimes("the flag without the data", |r| r == [1, 0]);
+    passed.sometimes("both", |r| r == [1, 1]);
+}
+
+#[test]
+fn what_is_read_in_the_memory_of_others_is_as_consistent() {
+    with_remote_memory(300);
+}
+
+#[test]
+#[ignore = "a hundred thousand seeds take minutes; see docs/testing.md"]
+fn what_is_read_in_the_memory_of_others_is_as_consistent_over_a_hundred_thousand_seeds() {
+    with_remote_memory(100_000);
 }
 
 #[test]

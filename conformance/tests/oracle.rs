@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use conformance::oracle::{Size, execute, expected, generate, shrink};
 use conformance::{
-    Detected, Impatient, Meeting, OnThreads, Placed, Platform, Simulated, Under, run, seeds,
+    Detected, Impatient, Meeting, OnThreads, Placed, Platform, Remote, Simulated, Under, run, seeds,
 };
-use dhole::Barriers;
+use dhole::{Barriers, Coherence};
 
 fn all_as_expected(platform: &dyn Platform, range: Range<u64>, size: Size) {
     for seed in seeds(range) {
@@ -55,6 +55,17 @@ fn random_programs_with_central_barriers_are_as_if_sequential() {
 #[test]
 fn random_programs_on_threads_are_as_if_sequential() {
     all_as_expected(&OnThreads, 0..500, Size::default());
+}
+
+#[test]
+fn random_programs_that_read_the_memory_of_others_are_as_if_sequential() {
+    all_as_expected(&Remote::default(), 0..2_000, Size::default());
+    for coherence in [Coherence::Update, Coherence::Home] {
+        let platform = Under(Remote::default(), coherence);
+        all_as_expected(&platform, 0..500, Size::default());
+    }
+    let impatient = Impatient(Remote(Simulated { jitter: 0.0 }));
+    all_as_expected(&impatient, 0..300, Size::default());
 }
 
 #[test]

@@ -10,6 +10,7 @@ conformance::suite!(
     impatient_simulated,
     conformance::Impatient(conformance::Simulated::default())
 );
+conformance::suite!(simulated_with_remote_memory, conformance::Remote::default());
 conformance::suite!(simulated_in_order, conformance::Simulated { jitter: 0.0 });
 conformance::suite!(
     simulated_update,

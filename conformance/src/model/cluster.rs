@@ -45,6 +45,8 @@ pub struct State {
 pub enum Action {
     /// The worker of a node goes on with its program.
     Compute(usize),
+    /// The worker of a node does the next part of a one-sided read.
+    See(usize),
     /// A call whose wait is over returns.
     Resume(usize),
     /// The message at this place of the network arrives.
@@ -61,6 +63,7 @@ impl fmt::Debug for Action {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Action::Compute(node) => write!(f, "n{node} goes on"),
+            Action::See(node) => write!(f, "n{node} reads in another's memory"),
             Action::Resume(node) => write!(f, "n{node}'s call returns"),
             Action::Deliver(_, parcel) => write!(f, "{:?}", **parcel),
             Action::WaitedLong(node) => write!(f, "n{node} has waited long"),
@@ -157,7 +160,7 @@ impl State {
         let moves = |phase| {
             matches!(
                 phase,
-                Phase::Computing | Phase::Flushed | Phase::Call(_, None)
+                Phase::Computing | Phase::Flushed | Phase::Seeing(_) | Phase::Call(_, None)
             )
         };
         let rests = |node: &Node| !moves(node.phase) && !node.lags(&self.network);
@@ -218,6 +221,8 @@ impl State {
     fn shows(&self, sight: Sight) -> bool {
         let sent = |is: fn(&Message) -> bool| self.network.parcels().any(|p| is(&p.message));
         match sight {
+            Sight::ReadThere => self.has_seen(true),
+            Sight::ChangedThere => self.has_seen(false),
             Sight::Pushed => self.nodes().any(|node| node.heap.has_kept()),
             Sight::FlushDeferred => self
                 .nodes()
@@ -283,6 +288,26 @@ impl State {
         }
     }
 
+    /// Whether a node is about to find that what it copied is as it was, or is not.
+    fn has_seen(&self, unchanged: bool) -> bool {
+        let finds = |node: &Node| {
+            let seeing = node.seeing.as_ref()?;
+            seeing.finds(&self.nodes[seeing.of()])
+        };
+        self.nodes().any(|node| finds(node) == Some(unchanged))
+    }
+
+    /// The next part of a one-sided read.
+    fn see(&mut self, reader: usize, cluster: &Cluster) {
+        let seeing = self.nodes[reader].seeing.as_ref();
+        let of = seeing.expect("a read is under way").of();
+        let mut owner = Node::clone(&self.nodes[of]);
+        self.act(reader, cluster, |node, around| node.see(&mut owner, around));
+        if owner != *self.nodes[of] {
+            self.nodes[of] = Sealed::new(owner);
+        }
+    }
+
     fn act(
         &mut self,
         of: usize,
@@ -330,6 +355,7 @@ impl Model for Cluster {
             match node.phase {
                 Phase::Computing => actions.push(Action::Compute(number)),
                 Phase::Flushed => actions.push(Action::Resume(number)),
+                Phase::Seeing(_) => actions.push(Action::See(number)),
                 Phase::Call(_, None) if !node.calls.is_behind() => {
                     actions.push(Action::Resume(number));
                 }
@@ -352,6 +378,7 @@ impl Model for Cluster {
         state.steps += 1;
         match action {
             Action::Compute(node) => state.act(node, self, Node::compute),
+            Action::See(node) => state.see(node, self),
             Action::Resume(node) => state.act(node, self, Node::resume),
             Action::Deliver(place, _) => {
                 let parcel = state.network.take(place);
@@ -414,7 +441,7 @@ fn never(fault: Fault) -> fn(&Cluster, &State) -> bool {
             }
         };
     }
-    in_no_step!(StaleRead TwoHolders LeftBarrierEarly Presence Heap Refused Panicked
+    in_no_step!(StaleRead TornRead TwoHolders LeftBarrierEarly Presence Heap Refused Panicked
         PhantomDeadlock PhantomFree PhantomRace OtherOrder Race)
 }
 
@@ -427,10 +454,9 @@ fn seen(sight: Sight) -> fn(&Cluster, &State) -> bool {
             }
         };
     }
-    shows!(Pushed FlushDeferred Outdated Deferred PreImageReply Invalidated Exclusive Overtaking
-        Forwarded
-        Deadlock Gone Race Probe Floor Compacted Reduced AskedBeside LeftOut Round RoundAhead
-        RoundOfNews Collective Early)
+    shows!(ReadThere ChangedThere Pushed FlushDeferred Outdated Deferred PreImageReply
+        Invalidated Exclusive Overtaking Forwarded Deadlock Gone Race Probe Floor Compacted
+        Reduced AskedBeside LeftOut Round RoundAhead RoundOfNews Collective Early)
 }
 
 /// The number of the collective whose value this brings.

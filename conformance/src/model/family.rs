@@ -99,6 +99,7 @@ impl Node {
         let (presence, program) = (self.presence(), around.program);
         for (place, Flushed { oid, .. }) in flushed.iter().enumerate() {
             let mut changed = Vec::new();
+            self.ends_version(*oid);
             for (leaf, number) in program.leaves(*oid).zip(0_u64..) {
                 let value = values.next().ok_or(Fault::Heap)?;
                 self.heap.merge(leaf, value, presence)?;
@@ -112,6 +113,7 @@ impl Node {
                 let time = Some(&at.time);
                 self.changed(Changed { oid, by, site }, changed, time, around)?;
             }
+            self.publish(*oid, program);
         }
         Ok(())
     }

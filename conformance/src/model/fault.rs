@@ -4,6 +4,8 @@ pub enum Fault {
     /// A read returned a value that an overwriting write had replaced before, in the order of
     /// happens-before.
     StaleRead,
+    /// A one-sided read returned other bytes than those of the version that it claims.
+    TornRead,
     /// Two nodes held one lock.
     TwoHolders,
     /// A node left a barrier that not all had reached.
@@ -38,8 +40,9 @@ pub enum Fault {
 
 impl Fault {
     /// All faults.
-    pub const ALL: [Fault; 16] = [
+    pub const ALL: [Fault; 17] = [
         Fault::StaleRead,
+        Fault::TornRead,
         Fault::TwoHolders,
         Fault::LeftBarrierEarly,
         Fault::Presence,
@@ -63,6 +66,7 @@ impl Fault {
             Fault::StaleRead => {
                 "a read returns the latest write that happened before, or a concurrent one"
             }
+            Fault::TornRead => "a one-sided read returns one version whole",
             Fault::TwoHolders => "a lock has one holder",
             Fault::LeftBarrierEarly => "nobody leaves a barrier that not all have reached",
             Fault::Presence => "bytes are touched only as the worker's state allows",
@@ -85,6 +89,10 @@ impl Fault {
 /// An event that some run of a program must show, or the exploration would prove little.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Sight {
+    /// A node finds, at its second look, that what it copied in another's memory is unchanged.
+    ReadThere,
+    /// As above, and it has changed.
+    ChangedThere,
     /// A pushed copy waits to be read.
     Pushed,
     /// A flush waits for the call of the home's worker.
@@ -138,6 +146,8 @@ impl Sight {
     /// The property's name.
     pub const fn property(self) -> &'static str {
         match self {
+            Sight::ReadThere => "an object is read in the memory of its last writer",
+            Sight::ChangedThere => "an object changes while it is read there",
             Sight::Pushed => "a pushed copy waits to be read",
             Sight::FlushDeferred => "a flush waits for the home's next call",
             Sight::Outdated => "a copy that is kept becomes outdated",

@@ -90,6 +90,12 @@ impl Heap {
             .map(|copy| copy.value)
     }
 
+    /// The bytes where the object is stored, or those of another one where it was freed, as who
+    /// reads there by itself finds them.
+    pub fn stored(&self, object: usize) -> WriteId {
+        self.copies[object].map_or(WriteId::UNCHANGED, |copy| copy.value)
+    }
+
     /// Whether the worker may write the object without asking.
     pub fn is_writable(&self, object: usize) -> bool {
         self.copies[object].is_some_and(|copy| copy.writable)

@@ -37,6 +37,7 @@ mod program;
 pub mod programs;
 pub mod random;
 mod sealed;
+mod seen;
 mod waiting;
 mod waits;
 mod worker;

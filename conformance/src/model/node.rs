@@ -9,6 +9,7 @@ use dhole_protocol::{
 
 use crate::model::calls::Calls;
 use crate::model::elements;
+use crate::model::seen::{Published, Seeing};
 use crate::model::worker::allocated;
 use crate::model::{Fault, Heap, History, Network, Op, Parcel, Presence, Program, WriteId, Writes};
 use crate::{Bug, Fate};
@@ -49,6 +50,8 @@ pub enum Phase {
     Flushed,
     /// In a call, which returns when nothing is waited for any more.
     Call(Presence, Option<Wait>),
+    /// In a call that reads an object in the memory of another node.
+    Seeing(Presence),
     /// Past the end of the run.
     Finished,
     /// Told that this wait will never end.
@@ -80,6 +83,10 @@ pub struct Node {
     pub collecting: Option<bool>,
     /// Its part in keeping counters.
     pub calls: Calls,
+    /// What it publishes of each shared object.
+    pub(crate) published: Vec<Published>,
+    /// The object that it reads in the memory of another node.
+    pub(crate) seeing: Option<Seeing>,
 }
 
 /// A fault, and the words for it where there are any.
@@ -132,6 +139,8 @@ impl Node {
             held_elements: Vec::new(),
             collecting: None,
             calls: Calls::new(me, program.nodes.len()),
+            published: vec![Published::default(); program.objects.len()],
+            seeing: None,
         };
         for oid in program.allocated_before(me) {
             let allocated = allocated(oid, program);
@@ -140,6 +149,7 @@ impl Node {
             program
                 .leaves(oid)
                 .for_each(|leaf| node.heap.allocate(leaf));
+            node.publish(oid, program);
         }
         if me == 0 && program.elements > 0 && program.coherence == Coherence::Home {
             let allocated = elements::allocated(program);
@@ -162,14 +172,14 @@ impl Node {
         match self.phase {
             Phase::Call(_, wait) => wait,
             Phase::Deadlocked(wait) => Some(wait),
-            Phase::Computing | Phase::Flushed | Phase::Finished => None,
+            Phase::Computing | Phase::Flushed | Phase::Seeing(_) | Phase::Finished => None,
         }
     }
 
     pub(crate) fn presence(&self) -> Presence {
         match self.phase {
             Phase::Computing => Presence::Computing,
-            Phase::Call(presence, _) => presence,
+            Phase::Call(presence, _) | Phase::Seeing(presence) => presence,
             Phase::Flushed | Phase::Finished | Phase::Deadlocked(_) => Presence::Exclusive,
         }
     }
@@ -203,6 +213,14 @@ impl Node {
         around: &mut Around<'_>,
     ) -> Result<(), Failed> {
         let worker = self.worker_is(around);
+        let became = match event {
+            Event::WriteFault { oid, .. } => {
+                self.ends_unless(oid, around);
+                None
+            }
+            Event::Allocated { range, .. } => Some(range),
+            _ => None,
+        };
         let mut commands = Commands::new();
         let stepping = || self.protocol.step(event, worker, &mut commands);
         match catch_unwind(AssertUnwindSafe(stepping)) {
@@ -221,6 +239,11 @@ impl Node {
                 self.carry_out(command, &mut payload, around)
             });
             carried_out.map_err(|fault| (fault, words))?;
+        }
+        let all = around.program.all();
+        let objects = became.into_iter().flat_map(OidRange::iter);
+        for oid in objects.filter(|oid| all.contains(*oid)) {
+            self.publish(oid, around.program);
         }
         Ok(())
     }
@@ -241,6 +264,11 @@ impl Node {
     fn free(&mut self, range: OidRange, around: &mut Around<'_>) -> Result<(), Fault> {
         if range.contains(elements::ARRAY) {
             return self.free_array(around);
+        }
+        if around.bug != Some(Bug::FreePublished) {
+            range.iter().for_each(|oid| {
+                self.unpublish(oid);
+            });
         }
         let mut leaves = range.iter().flat_map(|oid| around.program.leaves(oid));
         leaves.try_for_each(|leaf| self.free_place(leaf, around))
@@ -304,6 +332,7 @@ impl Node {
                 self.send(to, reply, values, !pre_images.is_empty(), around);
             }
             Command::Install(Sent { oid, .. }) | Command::InstallOwned(Sent { oid, .. }) => {
+                self.unpublish(oid);
                 for leaf in around.program.leaves(oid) {
                     let value = payload.next().ok_or(Fault::Heap)?;
                     self.heap.install(leaf, value, at)?;
@@ -323,26 +352,33 @@ impl Node {
             | Command::Compare { .. }
             | Command::Hold { .. }
             | Command::Merge { .. } => self.carry_out_family(command, payload, around)?,
-            Command::ZeroFill(oid) => around
-                .program
-                .leaves(oid)
-                .try_for_each(|leaf| self.heap.install(leaf, WriteId::INITIAL, at))?,
-            Command::Invalidate(oid) => around
-                .program
-                .leaves(oid)
-                .try_for_each(|leaf| self.heap.invalidate(leaf, at))?,
-            Command::MakeWritable { oid, pre_image } => around
-                .program
-                .leaves(oid)
-                .try_for_each(|leaf| self.heap.make_writable(leaf, pre_image, at))?,
-            Command::ExpectWrite(oid) => around
-                .program
-                .leaves(oid)
-                .try_for_each(|leaf| self.heap.expect_write(leaf, at))?,
-            Command::MakeClean(oid) => around
-                .program
-                .leaves(oid)
-                .try_for_each(|leaf| self.heap.make_clean(leaf, at))?,
+            Command::ZeroFill(oid) => {
+                let mut leaves = around.program.leaves(oid);
+                leaves.try_for_each(|leaf| self.heap.install(leaf, WriteId::INITIAL, at))?;
+                self.publish(oid, around.program);
+            }
+            Command::Invalidate(oid) => {
+                self.unpublish(oid);
+                let mut leaves = around.program.leaves(oid);
+                leaves.try_for_each(|leaf| self.heap.invalidate(leaf, at))?;
+            }
+            Command::MakeWritable { oid, .. } if self.ends_unless(oid, around) => {
+                self.publish(oid, around.program);
+            }
+            Command::MakeWritable { oid, pre_image } => {
+                let mut leaves = around.program.leaves(oid);
+                leaves.try_for_each(|leaf| self.heap.make_writable(leaf, pre_image, at))?;
+            }
+            Command::ExpectWrite(oid) => {
+                self.ends_unless(oid, around);
+                let mut leaves = around.program.leaves(oid);
+                leaves.try_for_each(|leaf| self.heap.expect_write(leaf, at))?;
+            }
+            Command::MakeClean(oid) => {
+                let mut leaves = around.program.leaves(oid);
+                leaves.try_for_each(|leaf| self.heap.make_clean(leaf, at))?;
+                self.publish(oid, around.program);
+            }
             Command::Array(command) => self.carry_out_on_array(command, payload, around)?,
             Command::IntervalEnded
             | Command::Deferred
@@ -394,6 +430,7 @@ impl Node {
                     }
                     values.push(self.heap.gather(leaf, at)?);
                 }
+                self.publish(oid, program);
                 let version = along.version;
                 sent.push(Sent { oid, version });
             }

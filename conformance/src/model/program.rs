@@ -156,6 +156,8 @@ pub struct Program {
     pub aggregates: bool,
     /// How a node finds what it has written.
     pub writes: Writes,
+    /// Nodes see each other's memory, and read objects there.
+    pub sees: bool,
     /// Barriers begin with rounds where no node is expected to have news, and so many of the first
     /// are expected to be so.
     pub rounds: Option<u32>,
@@ -185,6 +187,7 @@ impl Program {
             limits: LogLimits::default(),
             aggregates: false,
             writes: Writes::Marked,
+            sees: false,
             rounds: None,
         }
     }
@@ -277,6 +280,11 @@ impl Program {
             writes: Writes::Expected,
             ..self
         }
+    }
+
+    /// Where nodes read objects in the memory of others.
+    pub fn seeing(self) -> Program {
+        Program { sees: true, ..self }
     }
 
     /// Where all barriers begin with rounds, until a node has news.

@@ -80,7 +80,9 @@ impl<'a> Waits<'a> {
             let before = moves.clone();
             for (node, state) in self.nodes.iter().enumerate() {
                 moves[node] = match state.phase {
-                    Phase::Computing | Phase::Flushed | Phase::Call(_, None) => true,
+                    Phase::Computing | Phase::Flushed | Phase::Seeing(_) | Phase::Call(_, None) => {
+                        true
+                    }
                     Phase::Call(..) if self.any_may_wake(node) => {
                         self.others(node).iter().any(|other| moves[*other])
                     }

@@ -26,6 +26,11 @@ impl Node {
         {
             return Ok(());
         }
+        if let Some((object, presence)) = self.missed(around.program)
+            && self.begins_to_see(object, presence, around)
+        {
+            return Ok(());
+        }
         let (call, event) = match self.next(around.program) {
             Some(Op::Read(object) | Op::ReadOrSkip(object, _) | Op::SkipIfWritten(object, _)) => {
                 if self.heap.readable(usize::from(object)).is_some() {
@@ -181,6 +186,19 @@ impl Node {
             Some(op) if op.uses_counter() => self.use_counter(op, around),
             _ => Ok(()),
         }
+    }
+
+    /// The object of the next access, if it is not here, and how the worker's call borrows.
+    fn missed(&self, program: &Program) -> Option<(u8, Presence)> {
+        let (object, presence) = match self.next(program)? {
+            Op::Read(object) | Op::ReadOrSkip(object, _) | Op::SkipIfWritten(object, _) => {
+                (object, Presence::Shared)
+            }
+            Op::Write(object) => (object, Presence::Exclusive),
+            _ => return None,
+        };
+        let is_absent = self.heap.readable(usize::from(object)).is_none();
+        is_absent.then_some((object, presence))
     }
 
     /// Where misses are aggregated, all objects lie on one page, in the order of their numbers.
@@ -385,7 +403,7 @@ impl Node {
     }
 }
 
-fn unread(object: u8, program: &Program) -> Unread {
+pub(crate) fn unread(object: u8, program: &Program) -> Unread {
     Unread {
         oid: program.oid(object),
         creator: creator(program, object),

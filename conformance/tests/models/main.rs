@@ -15,6 +15,7 @@ mod pages;
 mod races;
 mod random;
 mod rounds;
+mod seen;
 mod turnstiles;
 mod waits;
 

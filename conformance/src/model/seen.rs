@@ -1,0 +1,221 @@
+//! One-sided reads, as in the engine: what an owner publishes, and a read in its three parts, which
+//! fall between any two steps of the owner.
+
+use dhole_model::{NodeId, Oid, Version};
+use dhole_protocol::{Commands, Sent, Wanted};
+
+use crate::Bug;
+use crate::model::node::{Around, Failed};
+use crate::model::worker::unread;
+use crate::model::{Fault, Node, Phase, Presence, Program, Wait, WriteId};
+
+/// How often an object is read that changes meanwhile.
+const ATTEMPTS: u8 = 2;
+
+/// What a node publishes of one of its objects.
+#[derive(Clone, PartialEq, Eq, Hash, Default, Debug)]
+pub(crate) struct Published {
+    /// Odd while the object is published.
+    word: u8,
+    version: Option<Version>,
+    /// The nodes that read, as bits.
+    readers: u8,
+    /// A ghost: the values of the published version.
+    values: Vec<WriteId>,
+}
+
+/// A first look at what a node published.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Found {
+    word: u8,
+    version: Version,
+    values: Vec<WriteId>,
+}
+
+/// A one-sided read under way.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Seeing {
+    wanted: Wanted,
+    left: u8,
+    part: ReadPart,
+}
+
+/// The next part of a one-sided read.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+enum ReadPart {
+    Look,
+    Mark(Found),
+    Copy(Found, Vec<WriteId>),
+    LookAgain(Found, Vec<WriteId>),
+}
+
+impl Seeing {
+    /// Whose memory is read.
+    pub(crate) fn of(&self) -> usize {
+        self.wanted.need.node.index()
+    }
+
+    /// Whether the bytes were copied, and how the second look will find them: unchanged or not.
+    pub(crate) fn finds(&self, owner: &Node) -> Option<bool> {
+        match &self.part {
+            ReadPart::LookAgain(found, _) => {
+                Some(owner.published[self.wanted.oid.slot()].word == found.word)
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Node {
+    /// Others may read an object, if it is clean and this node wrote it last.
+    pub(crate) fn publish(&mut self, oid: Oid, program: &Program) {
+        let version = self.protocol.published(oid);
+        let mut leaves = program.leaves(oid);
+        let is_clean = |leaf| self.heap.readable(leaf).is_some() && !self.heap.is_writable(leaf);
+        let Some(version) = version.filter(|_| program.sees && leaves.all(is_clean)) else {
+            return;
+        };
+        let values = program
+            .leaves(oid)
+            .filter_map(|leaf| self.heap.readable(leaf));
+        let values = values.collect();
+        let published = &mut self.published[oid.slot()];
+        if published.word.is_multiple_of(2) {
+            published.word += 1;
+            published.version = Some(version);
+            published.values = values;
+        }
+    }
+
+    /// Others cannot read an object any more. Who may have, as bits.
+    pub(crate) fn unpublish(&mut self, oid: Oid) -> u8 {
+        let Some(published) = self.published.get_mut(oid.slot()) else {
+            return 0;
+        };
+        if published.word.is_multiple_of(2) {
+            return 0;
+        }
+        published.word += 1;
+        std::mem::take(&mut published.readers)
+    }
+
+    /// As the engine before a write and a merge: the protocol is told who has read. Whether the
+    /// object is to stay clean.
+    pub(crate) fn ends_version(&mut self, oid: Oid) -> bool {
+        let readers = self.unpublish(oid);
+        let all = (0..8).filter(|node| readers >> node & 1 == 1);
+        readers != 0 && self.protocol.was_read(oid, all.map(NodeId::at))
+    }
+
+    /// As above, unless the bug leaves it out.
+    pub(crate) fn ends_unless(&mut self, oid: Oid, around: &Around<'_>) -> bool {
+        around.bug != Some(Bug::WritePublished) && self.ends_version(oid)
+    }
+
+    /// A miss begins with a one-sided read, if the last writer can be seen; whether it does.
+    pub(crate) fn begins_to_see(
+        &mut self,
+        object: u8,
+        presence: Presence,
+        around: &Around<'_>,
+    ) -> bool {
+        if !around.program.sees {
+            return false;
+        }
+        let missed = unread(object, around.program);
+        let Some(wanted) = self.protocol.wants_there(&missed) else {
+            return false;
+        };
+        self.seeing = Some(Seeing {
+            wanted,
+            left: ATTEMPTS,
+            part: ReadPart::Look,
+        });
+        self.phase = Phase::Seeing(presence);
+        true
+    }
+
+    /// The next part of a one-sided read in the memory of `owner`.
+    pub(crate) fn see(&mut self, owner: &mut Node, around: &mut Around<'_>) -> Result<(), Failed> {
+        let mut seeing = self.seeing.take().expect("a read is under way");
+        let oid = seeing.wanted.oid;
+        let published = &mut owner.published[oid.slot()];
+        seeing.part = match seeing.part {
+            ReadPart::Look => match published.version.filter(|_| published.word % 2 == 1) {
+                Some(version) if self.protocol.is_wanted(seeing.wanted, version) => {
+                    ReadPart::Mark(Found {
+                        word: published.word,
+                        version,
+                        values: published.values.clone(),
+                    })
+                }
+                _ => return self.asks_instead(oid, around),
+            },
+            ReadPart::Mark(found) => {
+                if around.bug != Some(Bug::SkipMark) {
+                    published.readers |= 1 << self.me;
+                }
+                ReadPart::Copy(found, Vec::new())
+            }
+            ReadPart::Copy(found, mut copied) => {
+                let mut leaves = around.program.leaves(oid);
+                let all = leaves.len();
+                let leaf = leaves.nth(copied.len()).expect("a leaf is left");
+                copied.push(owner.heap.stored(leaf));
+                match copied.len() == all {
+                    true => ReadPart::LookAgain(found, copied),
+                    false => ReadPart::Copy(found, copied),
+                }
+            }
+            ReadPart::LookAgain(found, copied) => {
+                let is_whole = published.word == found.word;
+                if is_whole || around.bug == Some(Bug::SkipSecondLook) {
+                    return self.takes_seen(oid, found, &copied, around);
+                }
+                seeing.left -= 1;
+                if seeing.left == 0 {
+                    return self.asks_instead(oid, around);
+                }
+                ReadPart::Look
+            }
+        };
+        self.seeing = Some(seeing);
+        Ok(())
+    }
+
+    fn takes_seen(
+        &mut self,
+        oid: Oid,
+        found: Found,
+        copied: &[WriteId],
+        around: &mut Around<'_>,
+    ) -> Result<(), Failed> {
+        let words = || format!("{copied:?} as {found:?} of {oid}");
+        if copied != found.values {
+            return Err((Fault::TornRead, words()));
+        }
+        self.call(None, around)?;
+        let presence = self.presence();
+        for (leaf, value) in around.program.leaves(oid).zip(copied) {
+            let installed = self.heap.install(leaf, *value, presence);
+            installed.map_err(|fault| (fault, words()))?;
+        }
+        let (version, mut commands) = (found.version, Commands::new());
+        self.protocol
+            .read_there(Sent { oid, version }, &mut commands);
+        for command in commands {
+            let done = self.carry_out(command, &mut std::iter::empty(), around);
+            done.map_err(|fault| (fault, words()))?;
+        }
+        self.phase = Phase::Call(presence, None);
+        Ok(())
+    }
+
+    /// What cannot be read is asked for by message.
+    fn asks_instead(&mut self, oid: Oid, around: &mut Around<'_>) -> Result<(), Failed> {
+        self.phase = Phase::Call(self.presence(), Some(Wait::Object));
+        let object = around.program.leaves(oid).start as u8;
+        let missed = unread(object, around.program);
+        self.call(Some(dhole_protocol::Event::ReadMiss(missed)), around)
+    }
+}
