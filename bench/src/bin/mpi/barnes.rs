@@ -143,9 +143,9 @@ fn import(
     let nodes = world.size() as usize;
     let mut of_mine = [f64::INFINITY, f64::NEG_INFINITY].map(|far| [far; 3]);
     for body in &*bodies {
-        for axis in 0..3 {
-            of_mine[0][axis] = of_mine[0][axis].min(body.pos[axis]);
-            of_mine[1][axis] = of_mine[1][axis].max(body.pos[axis]);
+        for (axis, at) in body.pos.into_iter().enumerate() {
+            of_mine[0][axis] = of_mine[0][axis].min(at);
+            of_mine[1][axis] = of_mine[1][axis].max(at);
         }
     }
     let boxes = to_all(world, &vec![of_mine.concat(); nodes]);
