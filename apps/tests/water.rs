@@ -15,7 +15,9 @@ fn alone(program: Program, problem: Problem) -> Alone {
 
 fn solve(program: Program, problem: &Problem, nodes: usize) -> (Alone, Run<Outcome>) {
     let alone = alone(program, *problem);
+    // Between threads nothing is asked for by messages otherwise.
     let run = Config::nodes(nodes)
+        .one_sided(false)
         .barriers(Barriers::Central)
         .run(|w| (program.shared)(w, problem, Some(&alone), &|_| ()))
         .unwrap();
