@@ -411,13 +411,10 @@ impl State {
             event,
             Event::Array(ArrayEvent::Read(_)) | Event::Pages(PageEvent::Read { .. })
         );
-        let written = match event {
-            Event::WriteFault { oid, .. } => Some(oid),
-            _ => None,
-        };
-        let allocated = match event {
-            Event::Allocated { range, .. } => Some(range),
-            _ => None,
+        let (written, allocated) = match event {
+            Event::WriteFault { oid, .. } => (Some(oid), None),
+            Event::Allocated { range, .. } => (None, Some(range)),
+            _ => (None, None),
         };
         if let Some(oid) = written {
             self.unpublish(oid, step.heap);

@@ -168,9 +168,9 @@ fn deadlock(w: &mut Worker<'_>) -> Result<()> {
 /// Everybody writes its own part of a range, of rows and of an array, and reads its neighbour's:
 /// so what is sent is the same in every run.
 pub fn disjoint(nodes: usize) -> std::result::Result<Run<u64>, RunError> {
-    // So long that no probe is sent, however busy the machine is.
+    // So long that no probe is sent, however busy the machine is. Threads ask by message, too.
     let config = Config::nodes(nodes).suspect_after(Duration::from_secs(60));
-    config.run(|w| {
+    config.one_sided(false).run(|w| {
         let (me, nodes) = (w.node().index(), w.nodes());
         let (numbers, rows, array) = w.once(|w| {
             let numbers = w.alloc_range(100 * w.nodes(), |i| i as u64);
