@@ -15,7 +15,8 @@ impl Worker<'_> {
     ///
     /// ```
     /// # use dhole_node::{Settings, Threads, run_on};
-    /// # let (machine, settings) = (Threads::new(2, 0), Settings::nodes(2));
+    /// # let (machine, mut settings) = (Threads::new(2, 0), Settings::nodes(2));
+    /// # settings.one_sided = false;
     /// # let run = run_on(&machine, &settings, |w| {
     ///     let number = w.once(|w| Ok(w.alloc(7_u64)))?;
     ///     w.begin_measuring()?;
@@ -28,7 +29,8 @@ impl Worker<'_> {
     /// # let report = Report { measured_per_node: run.measured };
     /// // In the report of the run:
     /// let measured = report.measured_per_node.expect("both nodes measured");
-    /// // Node 1 asks, and goes to one barrier; node 0 answers, and lets it go on.
+    /// // Without one-sided reads node 1 asks, and goes to one barrier; node 0 answers, and lets it
+    /// // go on.
     /// assert_eq!([measured[0].messages, measured[1].messages], [2, 2]);
     /// assert_eq!(measured[1].fetch_rounds, 1);
     /// # Ok::<(), dhole_node::RunError>(())
