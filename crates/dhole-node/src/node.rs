@@ -432,9 +432,8 @@ impl State {
         let carried_out = self.carry_out_all(Ok(()), step);
         self.notes_records();
         self.owned.clear();
-        if let Some(range) = allocated {
-            self.publish_all(range, step.heap);
-        }
+        let made = allocated.into_iter();
+        made.for_each(|range| self.publish_all(range, step.heap));
         stepped.and(carried_out)
     }
 
