@@ -252,9 +252,18 @@ fn heads<'a, T: Wire>(count: U32, tail: &mut Tail<'a>) -> Result<&'a [T::Head], 
     tail.heads(count.get() as usize)
 }
 
+/// For how many of the items room is made before they are read: for no more than twice as many
+/// bytes as their heads have.
+#[inline]
+fn room<T: Wire>(heads: &[T::Head]) -> usize {
+    let most = 2 * size_of_val(heads) / size_of::<T>().max(1);
+    most.min(heads.len())
+}
+
+/// Lists, each with the type in which it is gathered and that of its items.
 macro_rules! list {
-    ($(<$item:ident> $list:ty),*) => {$(
-        impl<$item: Wire> Wire for $list {
+    ($(<$parameter:ident: $bound:path> $list:ty as $gathered:ty as $item:ty),*) => {$(
+        impl<$parameter: $bound> Wire for $list {
             type Head = U32;
 
             #[inline]
@@ -274,41 +283,23 @@ macro_rules! list {
 
             #[inline]
             fn read(head: &U32, tail: &mut Tail<'_>) -> Result<$list, WireError> {
-                heads::<$item>(*head, tail)?.iter().map(|head| $item::read(head, tail)).collect()
+                let heads = heads::<$item>(*head, tail)?;
+                let mut list = <$gathered>::with_capacity(room::<$item>(heads));
+                for head in heads {
+                    list.push(<$item>::read(head, tail)?);
+                }
+                Ok(list.into())
             }
         }
     )*};
 }
 
-list!(<T> Vec<T>, <T> Box<[T]>, <T> Arc<[T]>);
-
-impl<A: Array<Item: Wire>> Wire for SmallVec<A> {
-    type Head = U32;
-
-    #[inline]
-    fn head(&self) -> U32 {
-        count(self.len())
-    }
-
-    #[inline]
-    fn tail_len(&self) -> usize {
-        list_len(self)
-    }
-
-    #[inline]
-    fn write_tail(&self, out: &mut Vec<u8>) {
-        write_list(self, out);
-    }
-
-    #[inline]
-    fn read(head: &U32, tail: &mut Tail<'_>) -> Result<SmallVec<A>, WireError> {
-        let mut list = SmallVec::new();
-        for head in heads::<A::Item>(*head, tail)? {
-            list.push(A::Item::read(head, tail)?);
-        }
-        Ok(list)
-    }
-}
+list!(
+    <T: Wire> Vec<T> as Vec<T> as T,
+    <T: Wire> Box<[T]> as Vec<T> as T,
+    <T: Wire> Arc<[T]> as Vec<T> as T,
+    <A: Array<Item: Wire>> SmallVec<A> as SmallVec<A> as A::Item
+);
 
 /// In ascending order of the keys.
 impl<K: Wire + Ord, V: Wire> Wire for BTreeMap<K, V> {
