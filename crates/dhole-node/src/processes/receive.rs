@@ -688,9 +688,8 @@ impl Processes {
 /// Whether a frame brings a message that the node may take by its bytes.
 fn may_be_taken(frame: Frame<'_>) -> bool {
     let (message, payload) = (frame.message, frame.payload.len());
-    match Short::parse(frame.body) {
-        Some(Short::FetchReply(_, behind)) => behind.len() == payload && payload < AT_ONCE,
-        Some(_) => payload == 0,
+    match Short::check(frame.body) {
+        Some(behind) => behind == payload && payload < AT_ONCE,
         None => payload == 0 && (codec::is_plain(message) || ordered_codec::is_plain(message)),
     }
 }
