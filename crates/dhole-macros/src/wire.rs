@@ -2,8 +2,9 @@
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
+use syn::parse::Parse;
 use syn::spanned::Spanned;
-use syn::{Data, DeriveInput, Error, Expr, Fields, Ident, Result, Type, Variant};
+use syn::{Attribute, Data, DeriveInput, Error, Expr, Fields, Ident, Result, Type, Variant};
 
 /// One field: how it is bound, its type, and the type that encodes it.
 struct Field {
@@ -15,25 +16,27 @@ struct Field {
     form: TokenStream,
 }
 
-fn with(attributes: &[syn::Attribute]) -> Result<Option<Type>> {
-    let mut with = None;
+/// What `#[wire(name = ..)]` says, if it is there; `knows` is the error where another name is.
+fn argument<T: Parse>(attributes: &[Attribute], name: &str, knows: &str) -> Result<Option<T>> {
+    let mut argument = None;
     for attribute in attributes.iter().filter(|it| it.path().is_ident("wire")) {
-        attribute.parse_nested_meta(|meta| match meta.path.is_ident("with") {
-            true => {
-                with = Some(meta.value()?.parse()?);
-                Ok(())
+        attribute.parse_nested_meta(|meta| {
+            if !meta.path.is_ident(name) {
+                return Err(meta.error(knows));
             }
-            false => Err(meta.error("a field knows `with = Type`")),
+            argument = Some(meta.value()?.parse()?);
+            Ok(())
         })?;
     }
-    Ok(with)
+    Ok(argument)
 }
 
 fn fields(fields: &Fields) -> Result<Vec<Field>> {
     let numbered = fields.members().zip(fields).enumerate();
     let each = numbered.map(|(place, (member, field))| {
         let ty = &field.ty;
-        let form = match with(&field.attrs)? {
+        let with = argument::<Type>(&field.attrs, "with", "a field knows `with = Type`")?;
+        let form = match with {
             None => quote!(<#ty as ::dhole_wire::Wire>),
             Some(with) => quote!(<#with as ::dhole_wire::WireAs<#ty>>),
         };
@@ -122,21 +125,6 @@ impl Parts {
     }
 }
 
-/// The number of a variant, if one is written down.
-fn tag(variant: &Variant) -> Result<Option<Expr>> {
-    let mut tag = None;
-    for attribute in variant.attrs.iter().filter(|it| it.path().is_ident("wire")) {
-        attribute.parse_nested_meta(|meta| match meta.path.is_ident("tag") {
-            true => {
-                tag = Some(meta.value()?.parse()?);
-                Ok(())
-            }
-            false => Err(meta.error("a variant knows `tag = number`")),
-        })?;
-    }
-    Ok(tag)
-}
-
 pub fn derive(input: &DeriveInput) -> Result<TokenStream> {
     let body = match &input.data {
         Data::Struct(data) => of_struct(&data.fields)?,
@@ -213,7 +201,8 @@ fn of_enum<'a>(
     let (mut tags, mut lens, mut writes, mut reads) = (vec![], vec![], vec![], vec![]);
     for (place, variant) in variants.enumerate() {
         let parts = Parts::of(&variant.fields)?;
-        let tag = match tag(variant)? {
+        let tag = argument::<Expr>(&variant.attrs, "tag", "a variant knows `tag = number`")?;
+        let tag = match tag {
             Some(tag) => quote!(#tag),
             None => {
                 let tag = u8::try_from(place)
