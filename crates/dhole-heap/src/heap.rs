@@ -77,7 +77,7 @@ pub(crate) struct Heap {
     /// Elements installed in a shared call, and not yet known to the worker.
     pub(crate) pending_elements: Vec<Elements>,
     /// What neighbours read here without a message, where they can.
-    pub(crate) published: Option<Publications>,
+    pub(crate) published: Option<Arc<Publications>>,
     /// What was copied from a neighbour last, as it lies there.
     pub(crate) there: Vec<u8>,
 }
@@ -143,7 +143,7 @@ impl Heap {
             array_bytes: 0,
             extents: Arc::default(),
             pending_elements: Vec::new(),
-            published: cluster.publications(node),
+            published: cluster.publications(node).cloned(),
             there: Vec::new(),
         };
         (heap, read, write)

@@ -4,6 +4,8 @@
 //! What a neighbour publishes is not believed: place and length are checked against what is
 //! mapped, and the bytes pass the tests that bytes of a message pass before they are a value.
 
+use std::sync::Arc;
+
 use dhole_model::{NodeId, Oid, Version};
 
 use crate::cluster::Cluster;
@@ -27,7 +29,7 @@ impl Cluster {
     }
 
     /// The records of a node.
-    pub(crate) fn publications(&self, node: NodeId) -> Option<Publications> {
+    pub(crate) fn publications(&self, node: NodeId) -> Option<&Arc<Publications>> {
         self.neighbours.get()?.of(node)
     }
 

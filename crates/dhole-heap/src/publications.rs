@@ -2,53 +2,50 @@
 //! before an object is published.
 
 use std::ptr::NonNull;
+use std::sync::Arc;
 
 use dhole_model::NodeId;
 
 use crate::geometry::PAGE_BYTES;
 use crate::publication::Publication;
-#[cfg(not(miri))]
-use crate::reservation::leaves_room;
+use crate::reservation;
 
 /// The log2 of the ids of a cluster of which records are kept; later objects are not published.
 const ID_BITS: u32 = 28;
 
-/// The records of one node's objects.
-#[derive(Clone, Copy)]
-pub(crate) struct Publications {
-    base: NonNull<Publication>,
-}
-
-// SAFETY: a table is a pointer to atomics, which stay mapped as long as a copy of it is used: the
-// cluster keeps them, and every heap keeps the cluster.
-unsafe impl Send for Publications {}
-// SAFETY: as above; a shared table gives only shared access to atomics.
-unsafe impl Sync for Publications {}
-
 /// The log2 of the address space that tables must leave to everything else.
-#[cfg(not(miri))]
 const ROOM_BITS: u32 = 30;
 
 /// Bytes of a table, of which memory is taken where something is published.
 const BYTES: usize = size_of::<Publication>() << ID_BITS;
 
+/// The records of one node's objects.
+///
+/// A record never says the same twice, not even where its memory was given back and is zeros
+/// again: an id is never used again, nor has a cluster two heaps of one node. So no object is
+/// published in a record that was [released](Publications::release) or
+/// [cleared](Publications::clear), and a reader between its two looks finds zeros at the second.
+pub(crate) struct Publications {
+    base: NonNull<Publication>,
+}
+
+// SAFETY: a table owns its mapping, and gives access to atomics alone.
+unsafe impl Send for Publications {}
+// SAFETY: as above; a shared table gives only shared access to atomics.
+unsafe impl Sync for Publications {}
+
+impl Drop for Publications {
+    fn drop(&mut self) {
+        // SAFETY: `map` mapped as many bytes there, and what refers to a record borrows the table.
+        unsafe { libc::munmap(self.base.as_ptr().cast(), BYTES) };
+    }
+}
+
 impl Publications {
     /// An empty table; `None` where the system gives no address space for it.
     fn map() -> Option<Publications> {
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-        let rights = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: an anonymous mapping at an address of the kernel's choice touches nothing else.
-        let at = unsafe { libc::mmap(std::ptr::null_mut(), BYTES, rights, flags, -1, 0) };
-        let mapped = at != libc::MAP_FAILED;
-        let base = mapped.then(|| NonNull::new(at.cast()))?;
-        base.map(|base| Publications { base })
-    }
-
-    /// # Safety
-    /// No copy of the table is used any more.
-    unsafe fn unmap(self) {
-        // SAFETY: `map` mapped as many bytes there, and the caller promises that nobody uses them.
-        unsafe { libc::munmap(self.base.as_ptr().cast(), BYTES) };
+        let base = reservation::map(BYTES, libc::PROT_READ | libc::PROT_WRITE)?.cast();
+        Some(Publications { base })
     }
 
     /// Nothing is published any more.
@@ -84,47 +81,26 @@ impl Publications {
             return None;
         }
         // SAFETY: the table has a record for each id below `1 << ID_BITS`, by the test above, and
-        // stays mapped (see `Send`). Any bytes are records: they are atomics.
+        // stays mapped while it is borrowed. Any bytes are records: they are atomics.
         Some(unsafe { self.base.add(id as usize).as_ref() })
     }
 }
 
 /// The memory of nodes that see each other.
 pub(crate) struct Neighbours {
-    tables: Box<[Publications]>,
-}
-
-impl Drop for Neighbours {
-    fn drop(&mut self) {
-        for table in &self.tables {
-            // SAFETY: heaps alone use the tables, and each keeps the cluster, which drops this.
-            unsafe { table.unmap() };
-        }
-    }
+    tables: Box<[Arc<Publications>]>,
 }
 
 impl Neighbours {
     /// The records of a node.
-    pub(crate) fn of(&self, node: NodeId) -> Option<Publications> {
-        self.tables.get(node.index()).copied()
+    pub(crate) fn of(&self, node: NodeId) -> Option<&Arc<Publications>> {
+        self.tables.get(node.index())
     }
 
     /// Tables for so many nodes of this process.
     pub(crate) fn map(nodes: usize) -> Option<Neighbours> {
-        let mut neighbours = Neighbours {
-            tables: Box::default(),
-        };
-        let mut tables = Vec::with_capacity(nodes);
-        for _ in 0..nodes {
-            match Publications::map() {
-                Some(table) => tables.push(table),
-                None => break,
-            }
-        }
-        let all = tables.len() == nodes;
-        #[cfg(not(miri))]
-        let all = all && leaves_room(ROOM_BITS);
-        neighbours.tables = tables.into();
-        all.then_some(neighbours)
+        let tables = (0..nodes).map(|_| Publications::map().map(Arc::new));
+        let tables = tables.collect::<Option<_>>()?;
+        reservation::leaves_room(ROOM_BITS).then_some(Neighbours { tables })
     }
 }

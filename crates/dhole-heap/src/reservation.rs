@@ -146,8 +146,7 @@ impl Reservation {
 }
 
 /// A new mapping that takes no memory before it is touched.
-#[cfg(not(miri))]
-fn map(bytes: usize, protection: libc::c_int) -> Option<NonNull<u8>> {
+pub(crate) fn map(bytes: usize, protection: libc::c_int) -> Option<NonNull<u8>> {
     // SAFETY: an anonymous mapping at an address of the kernel's choice touches nothing else.
     let at = unsafe {
         libc::mmap(
@@ -165,7 +164,6 @@ fn map(bytes: usize, protection: libc::c_int) -> Option<NonNull<u8>> {
 /// Whether the process can still get memory beside a reservation of this size: one that leaves
 /// none, because address space is limited, would make the next allocation end it. 1 GiB will do,
 /// and as much as is reserved where that is less.
-#[cfg(not(miri))]
 pub(crate) fn leaves_room(bits: u32) -> bool {
     const MOST_ROOM: usize = 1 << 30;
     let room = MOST_ROOM.min(1 << bits);
