@@ -279,3 +279,143 @@ unsafe fn copy(from: *const u8, to: *mut u8, bytes: usize) {
 unsafe fn copy(_: *const u8, _: *mut u8, _: usize) {
     unreachable!("no table is mapped here");
 }
+
+#[cfg(all(test, target_arch = "x86_64", not(miri)))]
+mod tests {
+    use dhole_model::OidRange;
+
+    use super::*;
+    use crate::Monitor;
+
+    const OWNER: NodeId = NodeId(0);
+    const READER: NodeId = NodeId(1);
+
+    fn version(lamport: u64) -> Version {
+        let node = OWNER;
+        Version { lamport, node }
+    }
+
+    fn nodes() -> [Monitor<()>; 2] {
+        let cluster = Cluster::new(2).expect("room for two nodes");
+        assert!(cluster.publish());
+        [OWNER, READER].map(|node| Monitor::new(&cluster, node, ()))
+    }
+
+    /// An object of the owner's, published, of which the reader knows.
+    fn published([owner, reader]: &[Monitor<()>; 2]) -> Oid {
+        let mut guard = owner.lock();
+        let mut heap = guard.split().0;
+        let oid = heap.alloc(7_u64).unwrap().oid();
+        heap.publish(oid, version(1));
+        reader.lock().split().0.make_room(oid).unwrap();
+        oid
+    }
+
+    fn bytes(node: &Monitor<()>, oid: Oid) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        node.lock().split().0.gather(oid, &mut bytes).unwrap();
+        bytes
+    }
+
+    #[test]
+    fn a_published_object_is_read_and_its_reader_is_known() {
+        let nodes = nodes();
+        let oid = published(&nodes);
+        let [owner, reader] = &nodes;
+        {
+            let mut guard = reader.lock();
+            let mut heap = guard.split().0;
+            let object = heap.look_there(OWNER, oid).expect("it is published");
+            assert_eq!((object.oid(), object.version()), (oid, version(1)));
+            assert!(heap.copy_there(&object) && heap.still_there(&object));
+            assert_eq!(heap.install_there(&object).unwrap(), 8);
+        }
+        assert_eq!(bytes(reader, oid), 7_u64.to_ne_bytes());
+        let readers = owner.lock().split().0.unpublish(oid);
+        assert_eq!(readers.of(2).collect::<Vec<_>>(), [READER]);
+    }
+
+    #[test]
+    fn a_record_that_names_a_place_beyond_the_store_is_not_followed() {
+        let nodes = nodes();
+        let oid = published(&nodes);
+        let mut guard = nodes[1].lock();
+        let mut heap = guard.split().0;
+        let cluster = Arc::clone(&heap.heap.cluster);
+        let record = cluster.publications(OWNER).unwrap();
+        let record = record.of(cluster.record_of(oid)).unwrap();
+        let mut copies = |place| {
+            record.unpublish();
+            record.publish(place, 1 << 16);
+            let object = heap.look_there(OWNER, oid).expect("it is published");
+            heap.copy_there(&object)
+        };
+        let end = cluster.store_bytes();
+        assert!(copies(end - 8), "the last bytes of the store");
+        for beyond in [end - 7, end, end + 1, u64::MAX - 7, u64::MAX] {
+            assert!(!copies(beyond), "{beyond} of {end}");
+        }
+    }
+
+    /// Whatever changes an object's bytes makes it unpublished, and a reader that has looked before
+    /// finds that out.
+    #[test]
+    fn no_byte_of_a_published_object_changes() {
+        type Change = (&'static str, fn(&mut HeapMut<'_>, Oid));
+        let changes: [Change; 6] = [
+            ("write", |heap, oid| heap.make_writable(oid, true).unwrap()),
+            ("expected write", |heap, oid| {
+                heap.expect_write(oid).unwrap()
+            }),
+            ("invalidation", |heap, oid| heap.invalidate(oid).unwrap()),
+            ("install", |heap, oid| heap.install(oid, &[9; 8]).unwrap()),
+            ("merge", |heap, oid| heap.merge(oid, &[]).unwrap()),
+            ("free", |heap, oid| heap.free(OidRange::one(oid)).unwrap()),
+        ];
+        for (what, change) in changes {
+            let nodes = nodes();
+            let oid = published(&nodes);
+            let [owner, reader] = &nodes;
+            let look = reader.lock().split().0.look_there(OWNER, oid);
+            let look = look.expect("it is published");
+            assert!(reader.lock().split().0.copy_there(&look));
+            change(&mut owner.lock().split().0, oid);
+            let mut guard = reader.lock();
+            let heap = guard.split().0;
+            assert!(!heap.still_there(&look), "{what}");
+            assert!(heap.look_there(OWNER, oid).is_none(), "{what}");
+        }
+    }
+
+    /// Memory of records that is given back holds zeros, at which nothing is published.
+    #[test]
+    fn what_is_freed_or_ends_between_two_looks_is_not_taken() {
+        let [owner, reader] = nodes();
+        let (freed, kept) = {
+            let mut guard = owner.lock();
+            let mut heap = guard.split().0;
+            let mut all = || heap.alloc_range(2048, |i| i).unwrap().oids().unwrap();
+            let (freed, kept) = (all(), all());
+            heap.publish(freed.first, version(1));
+            heap.publish(kept.first, version(1));
+            (freed, kept)
+        };
+        let look = |oid| {
+            let mut guard = reader.lock();
+            let mut heap = guard.split().0;
+            heap.make_room(oid).unwrap();
+            heap.look_there(OWNER, oid).expect("it is published")
+        };
+        let looks = [freed.first, kept.first].map(look);
+        let still = || {
+            let guard = &mut reader.lock();
+            let heap = guard.split().0;
+            looks.map(|look| heap.still_there(&look))
+        };
+        assert_eq!(still(), [true, true]);
+        owner.lock().split().0.free(freed).unwrap();
+        assert_eq!(still(), [false, true]);
+        drop(owner);
+        assert_eq!(still(), [false, false]);
+    }
+}
