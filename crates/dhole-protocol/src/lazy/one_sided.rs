@@ -1,8 +1,8 @@
 //! One-sided reads: a node copies a clean object out of the memory of its last writer, without a
 //! message.
 //!
-//! The protocol says which objects a node may publish, which a reader may take, and what follows;
-//! how a word a object keeps reader and owner apart is the heap's business. What matters here:
+//! The protocol says which objects a node may publish, which a reader may take, and what follows.
+//! The heap keeps reader and owner apart, by one word an object. What matters here:
 //!
 //! - An object is published only while nobody writes it, with the version of its bytes.
 //! - A reader asks the last writer it knows of, and takes no version older than the one it needs.

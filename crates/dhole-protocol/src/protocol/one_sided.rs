@@ -39,8 +39,8 @@ impl Protocol {
     /// These other nodes may have read what this node wrote last of an object. Passed on when the
     /// object is not published any more: before its
     /// [`Event::WriteFault`](crate::Event::WriteFault), and before it becomes writable beside
-    /// another one. Whether it stays clean instead, because
-    /// it was to become writable without a notice.
+    /// another one. Whether it stays clean instead, because it was to become writable without a
+    /// notice.
     pub fn was_read(&mut self, oid: Oid, readers: impl Iterator<Item = NodeId>) -> bool {
         self.lazy.was_read(oid, readers)
     }
