@@ -9,7 +9,6 @@ mod tests;
 
 use dhole_heap::HeapMut;
 use dhole_model::{MessageKind, NodeId, Notify, Oid};
-use dhole_net::Wake;
 use dhole_protocol::{
     BarrierRound, Command, Commands, Effects, Fetch, FetchReply, Message, Protocol, ProtocolError,
     Reply, Sent, Unread, WorkerIs,
@@ -196,18 +195,14 @@ impl State {
         from: NodeId,
         fetch: Fetch,
         step: &mut Step<'_, '_>,
-    ) -> Option<Wake> {
+    ) -> Option<Result<(), ProtocolError>> {
         if !self.may_be_bytes() {
             return None;
         }
-        let waited = !self.may_go_on();
         let taken = self.directly(step, |protocol, worker, fx| {
             protocol.fetch(from, fetch, worker, fx)
         });
-        if let Err(cause) = taken {
-            self.broke(cause, step);
-        }
-        Some(self.wakes(waited))
+        Some(taken.map(drop))
     }
 
     /// Takes the reply to a fetch, as [`take_fetch`](State::take_fetch).
@@ -216,19 +211,15 @@ impl State {
         from: NodeId,
         (reply, payload): (FetchReply, &'a [u8]),
         step: &mut Step<'a, '_>,
-    ) -> Option<Wake> {
+    ) -> Option<Result<(), ProtocolError>> {
         if !self.may_be_bytes() {
             return None;
         }
-        let waited = !self.may_go_on();
         step.payload = payload;
         let taken = self.directly(step, |protocol, _, fx| {
             protocol.fetch_reply(from, reply, fx)
         });
-        if let Err(cause) = taken {
-            self.broke(cause, step);
-        }
-        Some(self.wakes(waited))
+        Some(taken.map(drop))
     }
 
     /// Lets the protocol take a step whose effects are carried out as they come, and then those

@@ -288,11 +288,7 @@ impl State {
             let nothing = !step.out.since(sent).any(matters);
             debug_assert!(nothing, "{kind:?} brought something about");
         }
-        let stirred = self.turns.take_stirred();
-        match stirred {
-            true => Wake::Yes,
-            false => self.wakes(waited),
-        }
+        self.wakes(waited)
     }
 
     /// Keeps a message until the program has the turn, which waits for it.
@@ -371,23 +367,23 @@ impl State {
         bytes: &'a [u8],
         step: &mut Step<'a, '_>,
     ) -> Option<Wake> {
-        match Short::parse(bytes) {
-            Some(Short::Fetch(fetch)) => return self.take_fetch(from, fetch, step),
+        let waited = !self.may_go_on();
+        let taken = match Short::parse(bytes) {
+            Some(Short::Fetch(fetch)) => self.take_fetch(from, fetch, step),
             Some(Short::FetchReply(reply, payload)) => {
-                return self.take_reply(from, (reply, payload), step);
+                self.take_reply(from, (reply, payload), step)
             }
             Some(Short::BarrierRound(said, delivered)) => {
-                return self.take_round(from, (said, delivered), step);
+                self.take_round(from, (said, delivered), step)
             }
-            None => {}
+            None if codec::is_begun_by(bytes) => self.take_operation(from, bytes, step),
+            None if ordered_codec::is_begun_by(bytes) => self.take_ordered(from, bytes, step),
+            None => None,
+        };
+        if let Err(cause) = taken? {
+            self.broke(cause, step);
         }
-        if codec::is_begun_by(bytes) {
-            return self.take_operation(from, bytes, step);
-        }
-        if ordered_codec::is_begun_by(bytes) {
-            return self.take_ordered(from, bytes, step);
-        }
-        None
+        Some(self.wakes(waited))
     }
 
     pub(crate) fn broke(&mut self, cause: ProtocolError, step: &mut Step<'_, '_>) {
@@ -553,10 +549,11 @@ impl State {
         self.ended().is_none() && self.turns.are_the_programs() && !self.membership.is_on()
     }
 
-    /// Whether the worker is to be woken, if it has waited.
+    /// Whether the worker is to be woken, if it has waited, or another process of this node.
     #[inline]
-    pub(crate) fn wakes(&self, waited: bool) -> Wake {
-        match waited && self.may_go_on() {
+    fn wakes(&mut self, waited: bool) -> Wake {
+        let stirred = self.turns.take_stirred();
+        match stirred || (waited && self.may_go_on()) {
             true => Wake::Yes,
             false => Wake::No,
         }

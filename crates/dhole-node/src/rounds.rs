@@ -2,7 +2,6 @@
 
 use dhole_heap::MonitorCall;
 use dhole_model::{CallSite, NodeId};
-use dhole_net::Wake;
 use dhole_protocol::{BarrierRound, Event, ProtocolError};
 
 use crate::node::State;
@@ -26,17 +25,13 @@ impl State {
         from: NodeId,
         (said, delivered): (BarrierRound, u64),
         step: &mut Step<'_, '_>,
-    ) -> Option<Wake> {
+    ) -> Option<Result<(), ProtocolError>> {
         if !self.may_be_bytes() || !self.may_have_come_to(delivered) {
             return None;
         }
-        let waited = !self.may_go_on();
         self.comes_after(delivered);
         let taken = self.directly(step, |protocol, _, fx| protocol.round(from, said, fx));
-        if let Err(cause) = taken {
-            self.broke(cause, step);
-        }
-        Some(self.wakes(waited))
+        Some(taken.map(drop))
     }
 }
 

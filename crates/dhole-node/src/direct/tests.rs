@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use dhole_heap::{Cluster, Own, Ref, Share};
 use dhole_model::{CallSite, Coherence, NodeId, Oid, OidRange, Version};
-use dhole_net::{Envelope, Outbox, Payload, PayloadPool, Receiver};
+use dhole_net::{Envelope, Outbox, Payload, PayloadPool, Receiver, Wake};
 use dhole_protocol::{AbortReason, Event, FetchReply, Message, Short, Wanted};
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};

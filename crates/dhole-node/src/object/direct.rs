@@ -11,7 +11,6 @@ pub(super) mod tests;
 use std::sync::Arc;
 
 use dhole_model::{MessageKind, NodeId, Notify};
-use dhole_net::Wake;
 use dhole_protocol::objects::codec::{self, OperationReply, OperationRequest, ParsedOperation};
 use dhole_protocol::objects::{Objects, ObjectsCommand, ObjectsEffects, Refusal};
 use dhole_protocol::{News, ProtocolError};
@@ -184,6 +183,13 @@ impl State {
         }
     }
 
+    /// Whether a message about objects from this node may be taken by its bytes: no node may be
+    /// lost.
+    #[inline]
+    pub(super) fn may_take_object_bytes(&self, from: NodeId) -> bool {
+        self.ended().is_none() && !self.membership.is_on() && from.index() < self.nodes
+    }
+
     /// Takes a call of an object here, or the reply to one, by its bytes. `None` where it is to be
     /// taken as a message; then nothing has happened.
     pub(crate) fn take_operation(
@@ -191,14 +197,13 @@ impl State {
         from: NodeId,
         bytes: &[u8],
         step: &mut Step<'_, '_>,
-    ) -> Option<Wake> {
-        if self.ended().is_some() || self.membership.is_on() || from.index() >= self.nodes {
+    ) -> Option<Result<(), ProtocolError>> {
+        if !self.may_take_object_bytes(from) {
             return None;
         }
         let parsed = codec::parse(bytes)?;
-        let waited = !self.may_go_on();
         self.protocol.count_objects(from, false);
-        let taken = match parsed {
+        Some(match parsed {
             ParsedOperation::Request(request) => self
                 .objects_directly(step, |machine, host, fx| {
                     machine.deliver_request(from, request, host, fx)
@@ -206,24 +211,6 @@ impl State {
             ParsedOperation::Reply(reply) => self.objects_directly(step, |machine, _, fx| {
                 machine.deliver_reply(from, reply, fx)
             }),
-        };
-        Some(self.has_taken(taken, waited, step))
-    }
-
-    /// A message was taken by its bytes, at which the worker `waited`.
-    #[inline]
-    pub(super) fn has_taken(
-        &mut self,
-        taken: Result<(), ProtocolError>,
-        waited: bool,
-        step: &mut Step<'_, '_>,
-    ) -> Wake {
-        if let Err(cause) = taken {
-            self.broke(cause, step);
-        }
-        match self.turns.take_stirred() {
-            true => Wake::Yes,
-            false => self.wakes(waited),
-        }
+        })
     }
 }

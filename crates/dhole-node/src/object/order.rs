@@ -12,7 +12,6 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use dhole_model::{MessageKind, NodeId, Notify};
-use dhole_net::Wake;
 use dhole_protocol::group::{GroupCommand, GroupEffects, GroupError, GroupEvent, GroupMessage};
 use dhole_protocol::objects::{Ordered, check_group, ordered_codec};
 use dhole_protocol::{Protocol, ProtocolError};
@@ -172,20 +171,18 @@ impl State {
         from: NodeId,
         bytes: &[u8],
         step: &mut Step<'_, '_>,
-    ) -> Option<Wake> {
-        if self.ended().is_some() || self.membership.is_on() || from.index() >= self.nodes {
+    ) -> Option<Result<(), ProtocolError>> {
+        if !self.may_take_object_bytes(from) {
             return None;
         }
         let (message, waits) = ordered_codec::parse(bytes)?;
-        let waited = !self.may_go_on();
         self.protocol.count_objects(from, false);
-        let taken = match check_group(&message, self.nodes) {
+        Some(match check_group(&message, self.nodes) {
             Ok(()) => {
                 let event = GroupEvent::Message { from, message };
                 self.step_group_directly(event, waits, step)
             }
             Err(what) => Err(ProtocolError::BadMessage { from, what }),
-        };
-        Some(self.has_taken(taken, waited, step))
+        })
     }
 }

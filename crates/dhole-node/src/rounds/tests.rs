@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use dhole_heap::Cluster;
 use dhole_model::{MessageKind, Notify};
-use dhole_net::{Envelope, Outbox, Payload, PayloadPool, Receiver};
+use dhole_net::{Envelope, Outbox, Payload, PayloadPool, Receiver, Wake};
 use dhole_protocol::{Message, Short};
 
 use super::*;

@@ -3,7 +3,7 @@
 use std::panic::Location;
 
 use dhole_heap::Cluster;
-use dhole_net::{Envelope, Outbox, Payload, PayloadPool, Receiver};
+use dhole_net::{Envelope, Outbox, Payload, PayloadPool, Receiver, Wake};
 use dhole_protocol::Message;
 use dhole_protocol::group::{Part, ViewId};
 use dhole_protocol::objects::{Bytes, Call, Host, ObjectsEvent, ObjectsMessage, Strategy};
@@ -358,6 +358,33 @@ fn who_waits_until_it_has_come_so_far_goes_on() {
         assert!(!state.may_go_on());
     });
     assert_eq!(here.takes(0, data, false, false).0, Wake::Yes);
+}
+
+#[test]
+fn what_is_delivered_goes_behind_what_is_recorded_before_it() {
+    let mut here = Here::new(1, 3);
+    let before = GroupCommand::Deliver {
+        sequence: here.number,
+        from: NodeId(0),
+        body: operate(&call(0, 4, ADD)),
+    };
+    let body = operate(&call(0, 5, ADD));
+    let data = here.data(0, Arc::clone(&body));
+    let delivered = GroupCommand::Deliver {
+        sequence: here.number,
+        from: NodeId(0),
+        body,
+    };
+    step(&here.node, |state, step| {
+        state.here.group_commands.push(before.clone());
+        let event = GroupEvent::Message {
+            from: NodeId(0),
+            message: data,
+        };
+        state.group_directly(event, false, step).unwrap();
+        assert!(state.here.delivered.is_empty());
+        assert_eq!(state.here.group_commands, [before, delivered]);
+    });
 }
 
 #[test]
