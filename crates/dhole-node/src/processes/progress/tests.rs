@@ -10,6 +10,9 @@ use super::super::frame::{HEADER, Kind};
 use super::*;
 use crate::machine::Machine;
 
+/// No wait here lasts so long, unless what it waits for is never done.
+const LIMIT: Option<Duration> = Some(Duration::from_secs(10));
+
 /// Counts how often who waits looks before it parks for the first time.
 struct Counted {
     port: Local,
@@ -58,7 +61,7 @@ fn a_worker_waits_as_it_is_told() {
         sleep: Duration::from_millis(3) / BACKSTOP,
         ..Waiting::default()
     });
-    machine.serve_until(&[], None, &|| parked.load(Ordering::SeqCst));
+    assert!(machine.serve_until(&[], LIMIT, &|| parked.load(Ordering::SeqCst)));
     // Once more after it has said that it parks.
     assert_eq!(looks.load(Ordering::SeqCst), BEFORE_IT_PARKS + 1);
 }
@@ -159,7 +162,7 @@ fn a_node_that_was_asked_is_notified_before_the_wait_is_over() {
             }
             is_notified() || polls() >= POLLS
         };
-        machine.serve_until(&[], None, &done);
+        assert!(machine.serve_until(&[], LIMIT, &done));
         assert!(polls() < POLLS, "{another_says_something}");
         assert_eq!(*lock(&noted.notified), [ASKED]);
     }
@@ -190,7 +193,7 @@ fn all_nodes_to_which_it_is_owed_are_notified_of_what_was_started_too() {
     // Of what another thread sends while it waits, that thread notifies; until then it does.
     let is_settled = || machine.progress.starts(NodeId(2));
     let done = || notified().len() == 2 && is_settled();
-    machine.serve_until(&[], None, &done);
+    assert!(machine.serve_until(&[], LIMIT, &done));
     assert_eq!(notified(), [ASKED, NodeId(2)]);
     assert!(!is_settled(), "the wait is over");
 }
@@ -254,7 +257,7 @@ fn a_worker_that_takes_something_while_it_waits_serves_itself() {
         frame[0] = Kind::Message as u8;
         for taken in 1..=3 {
             Port::send(&other, machine.node(), &[&frame]).unwrap();
-            assert!(machine.serve_until(&[], None, &|| waits() == 2 * taken));
+            assert!(machine.serve_until(&[], LIMIT, &|| waits() == 2 * taken));
         }
         // A call that does not wait takes nothing: others may wait for what it leaves.
         machine.progress.enter();
@@ -310,7 +313,7 @@ fn a_port_that_can_peek_is_polled_for_what_it_shows_and_seldom_else() {
             ..Waiting::default()
         });
         let polls = || polled.load(Ordering::SeqCst);
-        machine.serve_until(&[], None, &|| polls() == 4);
+        assert!(machine.serve_until(&[], LIMIT, &|| polls() == 4));
         let peeks = if has_come { 3 } else { 3 * (PEEKS - 1) };
         assert_eq!(asked.load(Ordering::SeqCst), peeks);
     }
