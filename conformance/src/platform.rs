@@ -31,8 +31,7 @@ pub trait Platform: Sync {
         Vec::new()
     }
 
-    /// The settings of a cluster of `nodes` nodes. A platform over another one changes only the
-    /// setting that it is about.
+    /// The settings of a cluster of `nodes` nodes.
     fn settings(&self, nodes: usize) -> Settings {
         Settings {
             suspect_after: Duration::from_millis(50),
@@ -245,28 +244,53 @@ impl Platform for Remote {
     }
 }
 
+/// A platform that is another one but for a setting.
+pub trait Changed: Sync {
+    /// Its name.
+    fn name(&self) -> String;
+
+    /// The other platform.
+    fn on(&self) -> &dyn Platform;
+
+    /// Changes the setting.
+    fn change(&self, settings: &mut Settings);
+}
+
+impl<C: Changed> Platform for C {
+    fn name(&self) -> String {
+        Changed::name(self)
+    }
+
+    fn machine(&self, nodes: usize, seed: u64) -> Box<dyn Machine> {
+        self.on().machine(nodes, seed)
+    }
+
+    fn machines(&self, nodes: usize, seed: u64) -> Vec<Box<dyn Machine + Send>> {
+        self.on().machines(nodes, seed)
+    }
+
+    fn settings(&self, nodes: usize) -> Settings {
+        let mut settings = self.on().settings(nodes);
+        self.change(&mut settings);
+        settings
+    }
+}
+
 /// Another platform, whose nodes ask for every object by message.
 #[derive(Clone, Copy)]
 pub struct ByMessage<'a>(pub &'a dyn Platform);
 
-impl Platform for ByMessage<'_> {
+impl Changed for ByMessage<'_> {
     fn name(&self) -> String {
         format!("{}, by message", self.0.name())
     }
 
-    fn machine(&self, nodes: usize, seed: u64) -> Box<dyn Machine> {
-        self.0.machine(nodes, seed)
+    fn on(&self) -> &dyn Platform {
+        self.0
     }
 
-    fn machines(&self, nodes: usize, seed: u64) -> Vec<Box<dyn Machine + Send>> {
-        self.0.machines(nodes, seed)
-    }
-
-    fn settings(&self, nodes: usize) -> Settings {
-        Settings {
-            one_sided: false,
-            ..self.0.settings(nodes)
-        }
+    fn change(&self, settings: &mut Settings) {
+        settings.one_sided = false;
     }
 }
 
@@ -274,24 +298,17 @@ impl Platform for ByMessage<'_> {
 #[derive(Clone, Copy, Debug)]
 pub struct Impatient<P>(pub P);
 
-impl<P: Platform> Platform for Impatient<P> {
+impl<P: Platform> Changed for Impatient<P> {
     fn name(&self) -> String {
         format!("{}, impatient", self.0.name())
     }
 
-    fn machine(&self, nodes: usize, seed: u64) -> Box<dyn Machine> {
-        self.0.machine(nodes, seed)
+    fn on(&self) -> &dyn Platform {
+        &self.0
     }
 
-    fn machines(&self, nodes: usize, seed: u64) -> Vec<Box<dyn Machine + Send>> {
-        self.0.machines(nodes, seed)
-    }
-
-    fn settings(&self, nodes: usize) -> Settings {
-        Settings {
-            suspect_after: Duration::from_micros(1),
-            ..self.0.settings(nodes)
-        }
+    fn change(&self, settings: &mut Settings) {
+        settings.suspect_after = Duration::from_micros(1);
     }
 }
 
@@ -299,24 +316,17 @@ impl<P: Platform> Platform for Impatient<P> {
 #[derive(Clone, Copy, Debug)]
 pub struct Placed<P>(pub P);
 
-impl<P: Platform> Platform for Placed<P> {
+impl<P: Platform> Changed for Placed<P> {
     fn name(&self) -> String {
         format!("{}, placed alike everywhere", self.0.name())
     }
 
-    fn machine(&self, nodes: usize, seed: u64) -> Box<dyn Machine> {
-        self.0.machine(nodes, seed)
+    fn on(&self) -> &dyn Platform {
+        &self.0
     }
 
-    fn machines(&self, nodes: usize, seed: u64) -> Vec<Box<dyn Machine + Send>> {
-        self.0.machines(nodes, seed)
-    }
-
-    fn settings(&self, nodes: usize) -> Settings {
-        Settings {
-            placement: Placement::Everywhere,
-            ..self.0.settings(nodes)
-        }
+    fn change(&self, settings: &mut Settings) {
+        settings.placement = Placement::Everywhere;
     }
 }
 
@@ -324,24 +334,17 @@ impl<P: Platform> Platform for Placed<P> {
 #[derive(Clone, Copy, Debug)]
 pub struct Under<P>(pub P, pub Coherence);
 
-impl<P: Platform> Platform for Under<P> {
+impl<P: Platform> Changed for Under<P> {
     fn name(&self) -> String {
         format!("{}, {}", self.0.name(), self.1)
     }
 
-    fn machine(&self, nodes: usize, seed: u64) -> Box<dyn Machine> {
-        self.0.machine(nodes, seed)
+    fn on(&self) -> &dyn Platform {
+        &self.0
     }
 
-    fn machines(&self, nodes: usize, seed: u64) -> Vec<Box<dyn Machine + Send>> {
-        self.0.machines(nodes, seed)
-    }
-
-    fn settings(&self, nodes: usize) -> Settings {
-        Settings {
-            coherence: self.1,
-            ..self.0.settings(nodes)
-        }
+    fn change(&self, settings: &mut Settings) {
+        settings.coherence = self.1;
     }
 }
 
@@ -349,24 +352,17 @@ impl<P: Platform> Platform for Under<P> {
 #[derive(Clone, Copy, Debug)]
 pub struct Meeting<P>(pub P, pub Barriers);
 
-impl<P: Platform> Platform for Meeting<P> {
+impl<P: Platform> Changed for Meeting<P> {
     fn name(&self) -> String {
         format!("{}, {} barriers", self.0.name(), self.1)
     }
 
-    fn machine(&self, nodes: usize, seed: u64) -> Box<dyn Machine> {
-        self.0.machine(nodes, seed)
+    fn on(&self) -> &dyn Platform {
+        &self.0
     }
 
-    fn machines(&self, nodes: usize, seed: u64) -> Vec<Box<dyn Machine + Send>> {
-        self.0.machines(nodes, seed)
-    }
-
-    fn settings(&self, nodes: usize) -> Settings {
-        Settings {
-            barriers: self.1,
-            ..self.0.settings(nodes)
-        }
+    fn change(&self, settings: &mut Settings) {
+        settings.barriers = self.1;
     }
 }
 
@@ -374,24 +370,17 @@ impl<P: Platform> Platform for Meeting<P> {
 #[derive(Clone, Copy, Debug)]
 pub struct Detected<P>(pub P, pub Detector);
 
-impl<P: Platform> Platform for Detected<P> {
+impl<P: Platform> Changed for Detected<P> {
     fn name(&self) -> String {
         format!("{}, {}", self.0.name(), self.1)
     }
 
-    fn machine(&self, nodes: usize, seed: u64) -> Box<dyn Machine> {
-        self.0.machine(nodes, seed)
+    fn on(&self) -> &dyn Platform {
+        &self.0
     }
 
-    fn machines(&self, nodes: usize, seed: u64) -> Vec<Box<dyn Machine + Send>> {
-        self.0.machines(nodes, seed)
-    }
-
-    fn settings(&self, nodes: usize) -> Settings {
-        Settings {
-            detector: self.1,
-            ..self.0.settings(nodes)
-        }
+    fn change(&self, settings: &mut Settings) {
+        settings.detector = self.1;
     }
 }
 
