@@ -3,7 +3,7 @@
 use dhole_model::Coherence;
 use dhole_protocol::Races;
 
-use conformance::model::{Sight, programs::*};
+use conformance::model::{Program, Sight, programs::*};
 
 use crate::sound;
 
@@ -154,9 +154,9 @@ fn what_lies_on_one_page_is_fetched_together() {
     sound(freed_under_a_lock().aggregating(), &[]);
 }
 
-#[test]
-fn what_was_written_on_a_page_is_found_by_its_twin() {
-    for program in [
+/// Programs that write objects under locks, between barriers, alone on a page and beside others.
+fn written_in_many_ways() -> [Program; 8] {
+    [
         message_passing_by_lock(),
         message_passing_by_barrier(),
         two_objects(),
@@ -165,7 +165,12 @@ fn what_was_written_on_a_page_is_found_by_its_twin() {
         written_twice_while_away().aggregating(),
         counter(3, 1),
         freed_under_a_lock(),
-    ] {
+    ]
+}
+
+#[test]
+fn what_was_written_on_a_page_is_found_by_its_twin() {
+    for program in written_in_many_ways() {
         sound(program.comparing(), &[]);
     }
     sound(read_while_written().comparing(), &[Sight::PreImageReply]);
@@ -175,18 +180,8 @@ fn what_was_written_on_a_page_is_found_by_its_twin() {
 
 #[test]
 fn what_is_expected_to_be_written_is_announced_once_it_was() {
-    for program in [
-        message_passing_by_lock(),
-        message_passing_by_barrier(),
-        two_objects(),
-        chain_of_locks(),
-        counters_on_one_page(),
-        written_twice_while_away().aggregating(),
-        counter(3, 1),
-        freed_under_a_lock(),
-        written_while_expected(),
-        written_one_after_the_other(),
-    ] {
+    let more = [written_while_expected(), written_one_after_the_other()];
+    for program in written_in_many_ways().into_iter().chain(more) {
         for coherence in [Coherence::Lazy, Coherence::Update, Coherence::Home] {
             sound(program.clone().under(coherence).expecting(), &[]);
         }
