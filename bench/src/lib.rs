@@ -4,6 +4,7 @@
 
 pub mod floors;
 pub mod table;
+pub mod took;
 
 use std::error::Error;
 

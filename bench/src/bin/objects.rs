@@ -15,6 +15,7 @@ use std::time::Instant;
 use bench::Outcome;
 use bench::floors::Called;
 use bench::table::{self, Summary, ratio};
+use bench::took::Took;
 use dhole::{Config, NodeId, Object, Result, Strategy, Worker, on, replicated};
 use serde::{Deserialize, Serialize};
 
@@ -35,21 +36,6 @@ impl Counter {
 
 const ROUNDS: usize = 7;
 const WRITES: u64 = 20_000;
-
-/// What was measured, by whom it may be.
-#[derive(Serialize, Deserialize)]
-struct Took(Vec<f64>);
-
-#[dhole::object]
-impl Took {
-    pub fn say(&mut self, all: Vec<f64>) {
-        self.0 = all;
-    }
-
-    pub fn told(&self) -> Vec<f64> {
-        self.0.clone()
-    }
-}
 
 fn main() -> Outcome<()> {
     if Called::serves(None)? {

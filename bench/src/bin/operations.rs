@@ -8,6 +8,7 @@
 
 use bench::Outcome;
 use bench::table;
+use bench::took::Took;
 use dhole::{Config, NodeId, Object, Result, Strategy, Worker, on, replicated};
 use serde::{Deserialize, Serialize};
 
@@ -22,21 +23,6 @@ impl Counter {
     pub fn add(&mut self, n: u64) -> u64 {
         self.0 += n;
         self.0
-    }
-}
-
-/// What was measured: microseconds of an operation, round by round.
-#[derive(Serialize, Deserialize)]
-struct Took(Vec<f64>);
-
-#[dhole::object]
-impl Took {
-    pub fn say(&mut self, all: Vec<f64>) {
-        self.0 = all;
-    }
-
-    pub fn told(&self) -> Vec<f64> {
-        self.0.clone()
     }
 }
 
