@@ -513,6 +513,16 @@ impl Cluster {
     ///
     /// A reference to freed objects may be left in others.
     pub(crate) fn check(&self, named: &Named, seen: TypeRef) -> Result<(), BindError> {
+        self.check_also(named, seen, || Ok(None))
+    }
+
+    /// The same, where others may also know what this part of a cluster has not heard of.
+    fn check_also(
+        &self,
+        named: &Named,
+        seen: TypeRef,
+        others_say: impl FnOnce() -> Result<Option<()>, String>,
+    ) -> Result<(), BindError> {
         let oid = named.first;
         let clash = |bound| {
             let (len, row) = (named.len, named.row);
@@ -532,6 +542,9 @@ impl Cluster {
         if self.multiprocess.is_some() {
             let part = read(&self.parts).of(oid);
             if let Some((creator, end)) = part {
+                if others_say().map_err(clash)?.is_some() {
+                    return Ok(());
+                }
                 return self.bury(oid, named.count, creator, end);
             }
         }
@@ -720,7 +733,16 @@ pub(crate) fn check_anywhere(named: &Named, seen: TypeRef) -> Result<(), BindErr
         Some(Owner {
             cluster: Some(cluster),
             ..
-        }) => cluster.check(named, seen),
+        }) => cluster.check_also(named, seen, || {
+            for part in space::other_parts(named.first) {
+                let part = part.downcast::<Cluster>();
+                let part = part.expect("clusters alone take ids");
+                if let Some(()) = read(&part.directory).check(named, seen)? {
+                    return Ok(Some(()));
+                }
+            }
+            Ok(None)
+        }),
         // Null everywhere and for ever.
         Some(Owner {
             cluster: None,

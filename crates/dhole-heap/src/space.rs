@@ -146,7 +146,9 @@ struct Shared {
     end: u64,
     /// Up to where its parts that have ended used it.
     used: u64,
-    /// Parts of the cluster that live in this process.
+    /// Parts of the cluster that live in this process, but for the first.
+    others: Vec<Weak<Holder>>,
+    /// How many live.
     parts: usize,
 }
 
@@ -262,6 +264,7 @@ pub(crate) fn take_window(
         && (shared.stamp, shared.end) == (stamp, window.end)
     {
         shared.parts += 1;
+        shared.others.push(cluster);
         return Ok(());
     }
     let (next, all) = (space.next_id, 1 << space.index_bits);
@@ -283,6 +286,7 @@ pub(crate) fn take_window(
         stamp,
         end: window.end,
         used: window.start,
+        others: Vec::new(),
         parts: 1,
     };
     space.shared.insert(window.start, shared);
@@ -335,6 +339,18 @@ pub(crate) fn owner(oid: Oid) -> Option<Owner> {
         Window::Ended => None,
     };
     Some(Owner { cluster, rest })
+}
+
+/// The parts of the cluster that [`owner`] names which live in this process beside the one that it
+/// names: there are none but where processes are played by one.
+pub(crate) fn other_parts(oid: Oid) -> Vec<Arc<Holder>> {
+    // The lock is released before the caller can drop one, which takes it again.
+    let guard = space();
+    let shared = guard
+        .as_ref()
+        .and_then(|it| it.shared.range(..=oid.0).next_back());
+    let parts = shared.into_iter().flat_map(|(_, shared)| &shared.others);
+    parts.filter_map(Weak::upgrade).collect()
 }
 
 impl Space {

@@ -364,3 +364,24 @@ fn a_freeing_that_is_heard_of_first_holds_for_what_is_told_later() {
     let one = node.lock().split().0.alloc(7_u64).unwrap();
     assert!(!cluster.is_freed(one.oid()));
 }
+
+/// Where one process plays several, what a value names is known to the part that made it, and was
+/// not announced to the first one yet.
+#[test]
+fn a_reference_that_any_part_in_this_process_knows_is_taken_from_a_value() {
+    let first = part();
+    let second = Cluster::part(3, NodeId(2), Detector::Check).expect("room for a node");
+    let window = first.multiprocess.as_ref().expect("a part").window();
+    second.settle(window, 1).expect("the same window");
+    let node = Monitor::new(&second, NodeId(2), ());
+    let made = node.lock().split().0.alloc(5_u64).unwrap();
+    let value = postcard::to_allocvec(&made).unwrap();
+    assert_eq!(postcard::from_bytes::<Ref<u64>>(&value).unwrap(), made);
+    assert!(postcard::from_bytes::<Ref<u8>>(&value).is_err());
+    let mut announced = Vec::new();
+    second.announce(NodeId(1), &mut announced);
+    first
+        .learn(NodeId(2), &announced)
+        .expect("its ids are not taken for freed ones");
+    assert_eq!(first.binding(made.oid()).unwrap().info.name, "u64");
+}
