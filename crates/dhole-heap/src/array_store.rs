@@ -4,7 +4,7 @@ use std::ptr::NonNull;
 
 use dhole_model::{Elements, NodeId, Oid, PageRange, RangeSet};
 
-use crate::geometry::PAGE_BYTES;
+use crate::geometry::{HUGE_BYTES, PAGE_BYTES};
 use crate::heap::Heap;
 use crate::local_array::LocalArray;
 use crate::page_store::Reserved;
@@ -179,7 +179,7 @@ impl Heap {
         let bytes = local.binding.per_block() * size;
         let (start, end) = (run.start * bytes, run.end * bytes);
         let whole = local.binding.len * size;
-        if end - start < space::HUGE_BYTES || end <= local.advised {
+        if end - start < HUGE_BYTES || end <= local.advised {
             return;
         }
         let array = self.store.pointer(local.storage);

@@ -358,14 +358,33 @@ impl Cluster {
         self.first_id.get().copied().unwrap_or(0)
     }
 
-    /// Where the store of a node begins that is seen from here, and its bytes.
-    pub(crate) fn store_of(&self, node: NodeId) -> Option<(NonNull<u8>, u64)> {
-        if let Some(views) = self.views.get() {
-            let views = views.get(node.index())?;
-            return Some((views.store(), views.store_bytes()));
+    /// Where the stores of the nodes of this process begin, and their bytes. They are mapped as
+    /// long as the cluster lives.
+    pub(crate) fn stores(&self) -> Vec<(NonNull<u8>, u64)> {
+        match self.views.get() {
+            Some(views) => {
+                let views = views.iter();
+                views.map(|it| (it.store(), it.store_bytes())).collect()
+            }
+            None => {
+                let slots = self.slots.iter();
+                slots.map(|it| (it.store(), it.store_bytes())).collect()
+            }
         }
-        let slot = self.slots.get(node.index())?;
-        Some((slot.store(), slot.store_bytes()))
+    }
+
+    /// Calls `f` with the slot of the one node of a process, whose heap is not there yet and does
+    /// not come meanwhile; `None` where it is there, or has views in place of the slot's store.
+    pub(crate) fn with_free_slot<R>(&self, f: impl FnOnce(Slot) -> R) -> Option<R> {
+        let ([slot], [taken]) = (&*self.slots, &*self.taken) else {
+            return None;
+        };
+        if self.views.get().is_some() || taken.swap(true, Ordering::AcqRel) {
+            return None;
+        }
+        let result = f(*slot);
+        taken.store(false, Ordering::Release);
+        Some(result)
     }
 
     /// Bytes of a node's store, on all nodes of this process alike.
@@ -684,6 +703,8 @@ impl Cluster {
 
 impl Drop for Cluster {
     fn drop(&mut self) {
+        // Slots go back as they were.
+        drop(self.neighbours.take());
         let parts = std::mem::take(self.parts.get_mut().unwrap_or_else(PoisonError::into_inner));
         for views in self.views.get().into_iter().flatten() {
             // SAFETY: only heaps use the views, each of which keeps the cluster, which is dropped

@@ -3,6 +3,9 @@
 /// Bytes of a page: what aggregation fetches together.
 pub const PAGE_BYTES: u64 = 4096;
 
+/// Bytes of a huge page.
+pub(crate) const HUGE_BYTES: u64 = 2 << 20;
+
 /// Bytes at the start of a page store that stay with the slot when its cluster ends. What lies
 /// there is never read before it is written.
 pub(crate) const KEPT_BYTES: u64 = 64 << 10;

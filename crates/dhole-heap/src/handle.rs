@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use dhole_model::Oid;
 
+use crate::geometry::HUGE_BYTES;
 use crate::space;
 use crate::views::{View, view_of};
 
@@ -102,7 +103,7 @@ impl HandleTable {
     pub(crate) fn advise_huge(&self, first: Oid, count: u64) {
         let bytes = count * size_of::<AtomicPtr<u8>>() as u64;
         let end = first.0.checked_add(count);
-        if bytes >= space::HUGE_BYTES && end.is_some_and(|end| end <= self.entries) {
+        if bytes >= HUGE_BYTES && end.is_some_and(|end| end <= self.entries) {
             // SAFETY: the entry exists, by the test just made, and is mapped, by `new`'s contract.
             let at = unsafe { self.base.add(first.0 as usize) };
             space::advise_huge(at.cast(), bytes);

@@ -23,12 +23,12 @@ use crate::page_store::PageStore;
 use crate::pages::Pages;
 use crate::parts::IdParts;
 use crate::pre_image::PreImages;
-use crate::publications::Publications;
+use crate::publications::Published;
 use crate::residency::Residency;
 use crate::retained_elements::RetainedElements;
 use crate::share::type_map::Named;
 use crate::views::{View, Views};
-use crate::{BindError, Binding, Cluster, Foreign, Miss, Presence, TypeInfo, space, touch};
+use crate::{BindError, Binding, Cluster, Foreign, Miss, Presence, TypeInfo, touch};
 
 /// Chunks of ids that share an entry of the index.
 pub(crate) const CHUNKS_OF_PAGE: u64 = 64;
@@ -77,7 +77,7 @@ pub(crate) struct Heap {
     /// Elements installed in a shared call, and not yet known to the worker.
     pub(crate) pending_elements: Vec<Elements>,
     /// What neighbours read here without a message, where they can.
-    pub(crate) published: Option<Arc<Publications>>,
+    pub(crate) published: Option<Published>,
     /// What was copied from a neighbour last, as it lies there.
     pub(crate) there: Vec<u8>,
 }
@@ -118,6 +118,7 @@ impl Heap {
         };
         // SAFETY: the slot's store, or its views, stay mapped while the heap keeps the cluster.
         let store = unsafe { PageStore::new(store, store_bytes) };
+        let store = store.of_file(cluster.bytes_of_file());
         let heap = Heap {
             cluster: cluster.clone(),
             node,
@@ -143,7 +144,7 @@ impl Heap {
             array_bytes: 0,
             extents: Arc::default(),
             pending_elements: Vec::new(),
-            published: cluster.publications(node).cloned(),
+            published: cluster.published(node).cloned(),
             there: Vec::new(),
         };
         (heap, read, write)
@@ -307,12 +308,15 @@ impl Heap {
     /// # Safety
     /// Nothing lies there any more, and nothing refers to it.
     pub(crate) unsafe fn release_store(&self, pages: Range<u64>) {
-        let (at, bytes) = (self.store.pointer(pages.start), pages.end - pages.start);
-        // SAFETY: as the caller promises.
+        // SAFETY: as the caller promises. Where there are views the store is theirs, and else the
+        // slot's.
         unsafe {
             match &self.views {
-                None => space::release(at, bytes),
-                Some(views) => views.release(at, bytes),
+                None => self.slot.release_store(pages, self.cluster.bytes_of_file()),
+                Some(views) => {
+                    let (at, bytes) = (self.store.pointer(pages.start), pages.end - pages.start);
+                    views.release(at, bytes);
+                }
             }
         }
     }
@@ -358,7 +362,7 @@ impl Drop for Heap {
         let kept = self.store.extent().min(KEPT_BYTES);
         if let Some(published) = &self.published {
             // Neighbours may go on for a while.
-            published.clear();
+            published.records.clear();
         }
         self.cluster.each_range(|ids| {
             // SAFETY: the monitor that owns this is gone, so there is no token of the node, which
@@ -372,7 +376,7 @@ impl Drop for Heap {
         let (used, reserved) = (kept..self.store.extent(), self.store.reserved());
         for bytes in [used, reserved] {
             // SAFETY: as of the handles. What a store has given are whole pages of the slot.
-            unsafe { self.slot.release_store(bytes) };
+            unsafe { self.release_store(bytes) };
         }
     }
 }

@@ -22,6 +22,7 @@
 //! | `token`, `presence`, `monitor`, `readers`, `on_thread` | who may touch bytes, and when; on which thread |
 //! | `touch`, `views`, `fault` | the detector `vm`: what may not be touched faults |
 //! | `publication`, `publications`, `neighbour` | what a node publishes of its objects, and one-sided reads of it |
+//! | `visible`, `mapping`, `shared_file` | the memory of a process that others of its machine map |
 //! | `heap`, `alloc`, `in_place`, `free`, `transfer`, `handle`, `chunk`, `page_store`, `residency`, `pre_image`, `diff` | one node's objects |
 //!
 //! # Invariants
@@ -91,6 +92,7 @@ mod heap;
 mod in_place;
 mod layout;
 mod local_array;
+mod mapping;
 mod miss;
 pub mod monitor;
 mod multiprocess;
@@ -120,6 +122,7 @@ mod retained_elements;
 mod row;
 mod serial;
 mod share;
+mod shared_file;
 mod space;
 mod sync;
 mod tag;
@@ -131,6 +134,7 @@ mod twin;
 mod validity;
 mod value;
 mod views;
+mod visible;
 
 pub use access::Access;
 pub use alloc::AllocError;
@@ -170,6 +174,7 @@ pub use token::Token;
 pub use transfer::{GatherError, InstallError};
 pub use validity::{Leaf, LeafTest};
 pub use value::{UnpackError, pack};
+pub use visible::VisibleMemory;
 
 /// What the code that `#[derive(Share)]` writes refers to; no part of the interface.
 #[doc(hidden)]

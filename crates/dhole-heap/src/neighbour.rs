@@ -4,6 +4,8 @@
 //! What a neighbour publishes is not believed: place and length are checked against what is
 //! mapped, and the bytes pass the tests that bytes of a message pass before they are a value.
 
+use std::io;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use dhole_model::{NodeId, Oid, Version};
@@ -11,7 +13,8 @@ use dhole_model::{NodeId, Oid, Version};
 use crate::cluster::Cluster;
 use crate::heap::Heap;
 use crate::publication::{Look, Publication};
-use crate::publications::{Neighbours, Publications};
+use crate::publications::{Neighbour, Neighbours, Published};
+use crate::visible::VisibleMemory;
 use crate::{HeapMut, InstallError};
 
 /// The most bytes of room that are kept for the next read.
@@ -19,18 +22,76 @@ const MOST_KEPT: usize = 64 << 10;
 
 impl Cluster {
     /// From here on its nodes publish their objects for each other, if they can; whether they do.
-    /// Called before any of them has a heap.
+    /// Called before any of them has a heap. All of them are in this process.
     pub fn publish(&self) -> bool {
         if !READS_NEIGHBOURS || self.multiprocess.is_some() || self.is_paged() {
             return false;
         }
-        let mapped = Neighbours::map(self.nodes());
+        // SAFETY: the cluster gives its slots and views back after its neighbours (`drop`).
+        let mapped = unsafe { Neighbours::map(&self.stores()) };
         mapped.is_some_and(|mapped| self.neighbours.set(mapped).is_ok())
     }
 
-    /// The records of a node.
-    pub(crate) fn publications(&self, node: NodeId) -> Option<&Arc<Publications>> {
-        self.neighbours.get()?.of(node)
+    /// From here on the node of this process publishes its objects in memory that other processes
+    /// map, and reads those of the processes that show theirs: the files of each node. Files that
+    /// are not what they should be are told to `unfit`; that node is asked by message. Called once
+    /// the cluster has [settled](Cluster::settle), and before the node has a heap.
+    ///
+    /// # Errors
+    /// The system's own, where this process's memory cannot be mapped;
+    /// [`io::ErrorKind::Unsupported`] where objects are not published at all: under the detector
+    /// `vm`, on another processor, or twice.
+    pub fn publish_in(
+        &self,
+        memory: &Arc<VisibleMemory>,
+        shown: Vec<Option<[OwnedFd; 2]>>,
+        mut unfit: impl FnMut(NodeId, io::Error),
+    ) -> io::Result<()> {
+        let unsupported = |what: &str| Err(io::Error::new(io::ErrorKind::Unsupported, what));
+        let Some(multiprocess) = &self.multiprocess else {
+            return unsupported("all nodes are in this process");
+        };
+        let mut unfit = |node, error| unfit(NodeId::at(node), error);
+        let me = multiprocess.me.index();
+        let mapped = self.with_free_slot(|slot| {
+            if !READS_NEIGHBOURS || self.neighbours.get().is_some() {
+                return unsupported("nothing is read in the memory of others here");
+            }
+            // SAFETY: the slot is this cluster's, and there is no heap that could refer to its
+            // store (`with_free_slot`). When the cluster is dropped, which drops the neighbours
+            // before it gives the slot back, there is none any more: a heap keeps the cluster.
+            let mapped = unsafe { Neighbours::between((me, slot), memory, shown, &mut unfit)? };
+            let _ = self.neighbours.set(mapped);
+            Ok(())
+        });
+        mapped.unwrap_or_else(|| unsupported("the detector vm has its own mappings"))
+    }
+
+    /// Nothing that was published here is any more: what a later run publishes in the same memory
+    /// is not taken for it.
+    pub fn end_publishing(&self) {
+        let published = self
+            .multiprocess
+            .as_ref()
+            .and_then(|it| self.published(it.me));
+        if let Some(published) = published {
+            published.records.clear();
+        }
+    }
+
+    /// Where a node of this process publishes.
+    pub(crate) fn published(&self, node: NodeId) -> Option<&Published> {
+        self.neighbours.get()?.published(node.index())
+    }
+
+    /// The memory of a node, if it is seen from here.
+    pub(crate) fn seen(&self, node: NodeId) -> Option<&Neighbour> {
+        self.neighbours.get()?.seen(node.index())
+    }
+
+    /// Bytes at the beginning of the store of this process's node that are a file's.
+    pub(crate) fn bytes_of_file(&self) -> u64 {
+        self.neighbours.get().map_or(0, Neighbours::of_file)
     }
 
     /// The place of an object in the tables.
@@ -87,8 +148,8 @@ impl PublishedObject {
 
 impl Heap {
     fn publication(&self, oid: Oid) -> Option<&Publication> {
-        let table = self.published.as_ref()?;
-        table.of(self.cluster.record_of(oid))
+        let published = self.published.as_ref()?;
+        published.records.record(self.cluster.record_of(oid))
     }
 
     /// The bytes of the object may change from here on: neighbours do not read it any more. Who
@@ -107,20 +168,22 @@ impl HeapMut<'_> {
     }
 
     /// Lets neighbours read the node's copy of `oid`, which has this version, until it may change.
-    /// Nothing happens where it may be written, is not here, or is published already.
+    /// Nothing happens where it may be written, is not here, is published already, or lies where
+    /// neighbours do not see it.
     pub fn publish(&mut self, oid: Oid, version: Version) {
         let heap = &*self.heap;
         let Some(record) = heap.publication(oid).filter(|it| !it.is_published()) else {
             return;
         };
-        let Some(at) = heap.place(oid) else {
+        let (Some(at), Some(published)) = (heap.place(oid), &heap.published) else {
             return;
         };
         let chunk = &heap.chunks[at.chunk];
         let is_clean = chunk.is_present(at.slot) && !chunk.is_writable(at.slot);
-        if let Some(storage) = chunk.storage(at.slot).filter(|_| is_clean) {
+        let storage = chunk.storage(at.slot).filter(|_| is_clean);
+        if let Some(place) = storage.and_then(|at| published.seen(at, chunk.binding.bytes())) {
             let version = version.lamport << 16 | u64::from(version.node.0);
-            record.publish(storage, version);
+            record.publish(place, version);
         }
     }
 
@@ -139,8 +202,8 @@ impl HeapMut<'_> {
         f: impl FnOnce(&Publication) -> Option<R>,
     ) -> Option<R> {
         let cluster = &self.heap.cluster;
-        let table = cluster.publications(of).filter(|_| of != self.heap.node)?;
-        f(table.of(cluster.record_of(oid))?)
+        let seen = cluster.seen(of).filter(|_| of != self.heap.node)?;
+        f(seen.records.record(cluster.record_of(oid))?)
     }
 
     /// Looks at what `of` publishes of an object, and marks it as read by this node. `None` where
@@ -161,21 +224,17 @@ impl HeapMut<'_> {
             return false;
         };
         let bytes = heap.chunks[at.chunk].binding.bytes();
-        let Some((store, capacity)) = heap.cluster.store_of(object.of) else {
+        let seen = heap.cluster.seen(object.of);
+        let Some(from) = seen.and_then(|seen| seen.at(object.look.place, bytes)) else {
             return false;
         };
-        let within = object.look.place <= capacity && bytes <= capacity - object.look.place;
-        if !within {
-            return false;
-        }
         heap.there.clear();
         heap.there.reserve(bytes as usize);
-        // SAFETY: the neighbour's store has `capacity` mapped bytes, as long as the cluster lives,
-        // and the bytes lie within, by the test above. `there` has room for as many, and is
-        // initialised as far as it was written. No reference to either is formed.
+        // SAFETY: as many bytes are mapped there as long as the neighbour is seen, which is as long
+        // as the cluster lives (`Neighbour::at`). `there` has room for as many, and is initialised
+        // as far as it was written. No reference to either is formed.
         unsafe {
-            let from = store.add(object.look.place as usize).as_ptr();
-            copy(from, heap.there.as_mut_ptr(), bytes as usize);
+            copy(from.as_ptr(), heap.there.as_mut_ptr(), bytes as usize);
             heap.there.set_len(bytes as usize);
         }
         true
@@ -342,8 +401,8 @@ mod tests {
         let mut guard = nodes[1].lock();
         let mut heap = guard.split().0;
         let cluster = Arc::clone(&heap.heap.cluster);
-        let record = cluster.publications(OWNER).unwrap();
-        let record = record.of(cluster.record_of(oid)).unwrap();
+        let seen = cluster.seen(OWNER).unwrap();
+        let record = seen.records.record(cluster.record_of(oid)).unwrap();
         let mut copies = |place| {
             record.unpublish();
             record.publish(place, 1 << 16);

@@ -6,7 +6,7 @@ use std::ptr::NonNull;
 
 use dhole_model::{IdSet, Oid};
 
-use crate::geometry::PAGE_BYTES;
+use crate::geometry::{HUGE_BYTES, PAGE_BYTES};
 use crate::space;
 
 /// A node's storage. Raw memory: nothing here ever forms a reference to it.
@@ -35,6 +35,8 @@ pub(crate) struct PageStore {
     stagger: u64,
     /// Up to here the system may use huge pages.
     advised: u64,
+    /// A file that neighbours map is behind what lies before this place.
+    of_file: u64,
 }
 
 /// Address space of an array.
@@ -91,8 +93,14 @@ impl PageStore {
             reserved: capacity,
             unreserved: IdSet::default(),
             stagger: 0,
-            advised: space::HUGE_BYTES,
+            advised: HUGE_BYTES,
+            of_file: 0,
         }
+    }
+
+    /// The same, whose first bytes are memory of a file that neighbours map.
+    pub(crate) fn of_file(self, of_file: u64) -> PageStore {
+        PageStore { of_file, ..self }
     }
 
     /// Storage for the object `oid`, as [`take`](PageStore::take) gives it.
@@ -329,17 +337,26 @@ impl PageStore {
     }
 
     /// A store that has filled a huge page may have more of them: many objects in few pages are
-    /// found in fewer steps of address translation. A small store stays small.
+    /// found in fewer steps of address translation. A small store stays small. Memory of a file is
+    /// taken with the advice, so it gets no more than it reaches.
     #[cold]
     fn advise(&mut self, end: u64) {
-        let more = space::huge_from(self.base, end.next_power_of_two()).min(self.capacity);
+        let is_file = end <= self.of_file;
+        let reached = match is_file {
+            true => end,
+            false => end.next_power_of_two(),
+        };
+        let more = space::huge_from(self.base, reached).min(self.capacity);
         assert!(
             self.advised <= self.capacity,
             "a store that is filled beyond its end"
         );
         // SAFETY: within the `capacity` mapped bytes, by the test above.
         let at = unsafe { self.base.add(self.advised as usize) };
-        space::advise_huge(at, more - self.advised);
+        match is_file {
+            true => space::make_huge(at, more - self.advised),
+            false => space::advise_huge(at, more - self.advised),
+        }
         self.advised = more;
     }
 
@@ -401,7 +418,7 @@ mod tests {
                     advised.push(s.advised);
                     assert!((s.end..=s.capacity).contains(&s.advised));
                     let end = base.addr().get() as u64 + s.advised;
-                    assert!(end.is_multiple_of(space::HUGE_BYTES) || s.advised == s.capacity);
+                    assert!(end.is_multiple_of(HUGE_BYTES) || s.advised == s.capacity);
                 }
             }
             assert_eq!(advised.len(), 4, "behind 2, 4 and 8 MiB");

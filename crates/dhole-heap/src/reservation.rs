@@ -147,17 +147,32 @@ impl Reservation {
 
 /// A new mapping that takes no memory before it is touched.
 pub(crate) fn map(bytes: usize, protection: libc::c_int) -> Option<NonNull<u8>> {
-    // SAFETY: an anonymous mapping at an address of the kernel's choice touches nothing else.
-    let at = unsafe {
-        libc::mmap(
-            std::ptr::null_mut(),
-            bytes,
-            protection,
-            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
-            -1,
-            0,
-        )
-    };
+    // SAFETY: at an address of the kernel's choice it touches nothing else.
+    unsafe { mapped(std::ptr::null_mut(), bytes, protection, 0) }
+}
+
+/// Memory that takes none before it is touched, in place of what is mapped at `at`; whether the
+/// system gives it.
+///
+/// # Safety
+/// So many bytes from `at` on are the caller's to map, and nothing refers to what is there.
+pub(crate) unsafe fn map_over(at: NonNull<u8>, bytes: usize) -> bool {
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: as the caller promises.
+    unsafe { mapped(at.as_ptr(), bytes, protection, libc::MAP_FIXED) }.is_some()
+}
+
+/// # Safety
+/// What is mapped there, if it is fixed, is the caller's to replace.
+unsafe fn mapped(
+    at: *mut u8,
+    bytes: usize,
+    protection: libc::c_int,
+    fixed: libc::c_int,
+) -> Option<NonNull<u8>> {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | fixed;
+    // SAFETY: as the caller promises.
+    let at = unsafe { libc::mmap(at.cast(), bytes, protection, flags, -1, 0) };
     (at != libc::MAP_FAILED).then(|| NonNull::new(at.cast()))?
 }
 

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use dhole_model::{CHUNK, MAX_NODES, Oid};
 
-use crate::geometry::{IDS_PER_PAGE, SLOT_BITS_PER_ID};
+use crate::geometry::{HUGE_BYTES, IDS_PER_PAGE, PAGE_BYTES, SLOT_BITS_PER_ID};
 use crate::parts::size_of_part;
 use crate::reservation::{Reservation, ReserveError};
 
@@ -106,17 +106,20 @@ impl Slot {
     /// Gives pages of the page store back; they read as zero.
     ///
     /// # Safety
-    /// `bytes` are whole pages from its start on, and nothing refers to what is there any more.
+    /// `bytes` are whole pages from its start on, and nothing refers to what is there any more. A
+    /// file is behind the first `of_file` bytes of the store, whole pages, and none behind others.
     ///
     /// # Panics
     /// When the store has no such bytes.
-    pub(crate) unsafe fn release_store(&self, bytes: Range<u64>) {
+    pub(crate) unsafe fn release_store(&self, bytes: Range<u64>, of_file: u64) {
         let within = bytes.start <= bytes.end && bytes.end <= self.store_bytes();
         assert!(within, "{bytes:?} are not in the store");
+        let between = of_file.clamp(bytes.start, bytes.end);
         // SAFETY: the bytes are in the store, by the test above; the rest the caller promises.
         unsafe {
-            let at = self.store().add(bytes.start as usize);
-            release(at, bytes.end - bytes.start);
+            let at = |place: u64| self.store().add(place as usize);
+            punch(at(bytes.start), between - bytes.start);
+            release(at(between), bytes.end - between);
         }
     }
 }
@@ -409,22 +412,12 @@ impl Space {
 /// Gives the pages of `bytes` bytes from `at` on back to the system; they read as zero again.
 ///
 /// # Safety
-/// `at` is page-aligned, the range lies within one slot, and nothing refers to it any more.
+/// `at` is page-aligned, no file is behind the range, and nothing refers to it any more.
 pub(crate) unsafe fn release(at: NonNull<u8>, bytes: u64) {
-    if bytes == 0 {
-        return;
-    }
     #[cfg(not(miri))]
-    {
-        // SAFETY: the range is the caller's to clear.
-        let failed =
-            unsafe { libc::madvise(at.as_ptr().cast(), bytes as usize, libc::MADV_DONTNEED) };
-        assert_eq!(
-            failed,
-            0,
-            "releasing shared memory: {}",
-            std::io::Error::last_os_error()
-        );
+    // SAFETY: the range is the caller's to clear.
+    unsafe {
+        give_up(at, bytes, libc::MADV_DONTNEED);
     }
     #[cfg(miri)]
     // SAFETY: the range is the caller's to clear.
@@ -432,8 +425,27 @@ pub(crate) unsafe fn release(at: NonNull<u8>, bytes: u64) {
         at.as_ptr().write_bytes(0, bytes as usize);
     }
 }
-/// Bytes of a huge page.
-pub(crate) const HUGE_BYTES: u64 = 2 << 20;
+
+/// As [`release`], where a file without a name is behind the range: in all processes that map it.
+///
+/// # Safety
+/// As there; and whoever else maps the file expects that it becomes zeros.
+pub(crate) unsafe fn punch(at: NonNull<u8>, bytes: u64) {
+    // SAFETY: the range is the caller's to clear.
+    unsafe { give_up(at, bytes, libc::MADV_REMOVE) };
+}
+
+/// # Safety
+/// The range is the caller's to clear.
+unsafe fn give_up(at: NonNull<u8>, bytes: u64, advice: libc::c_int) {
+    if bytes == 0 {
+        return;
+    }
+    // SAFETY: as the caller promises.
+    let failed = unsafe { libc::madvise(at.as_ptr().cast(), bytes as usize, advice) };
+    let error = std::io::Error::last_os_error();
+    assert_eq!(failed, 0, "releasing shared memory: {error}");
+}
 
 /// The first place at or behind `bytes` from `base` where a huge page begins, from `base`.
 pub(crate) fn huge_from(base: NonNull<u8>, bytes: u64) -> u64 {
@@ -444,15 +456,44 @@ pub(crate) fn huge_from(base: NonNull<u8>, bytes: u64) -> u64 {
 /// Lets the system use huge pages for `bytes` bytes of the reservation from `at` on; a hint, so
 /// that a system without them is as good.
 pub(crate) fn advise_huge(at: NonNull<u8>, bytes: u64) {
-    let (start, end) = (at.addr().get() as u64, at.addr().get() as u64 + bytes);
-    let (start, end) = (
-        start.next_multiple_of(HUGE_BYTES),
-        end / HUGE_BYTES * HUGE_BYTES,
-    );
     #[cfg(not(miri))]
-    if start < end {
-        let at = at.as_ptr().with_addr(start as usize).cast();
+    if let Some((at, bytes)) = whole_huge_pages(at, bytes) {
         // SAFETY: the advice changes no byte and no right of any range, mapped or not.
-        let _hint = unsafe { libc::madvise(at, (end - start) as usize, libc::MADV_HUGEPAGE) };
+        let _hint = unsafe { libc::madvise(at.as_ptr().cast(), bytes, libc::MADV_HUGEPAGE) };
     }
+    #[cfg(miri)]
+    let _ = whole_huge_pages(at, bytes);
+}
+
+/// As [`advise_huge`], of memory of a file without a name, for which most systems have no huge
+/// pages but where they are asked for: takes the memory at once.
+pub(crate) fn make_huge(at: NonNull<u8>, bytes: u64) {
+    /// Linux has it from 6.1 on.
+    const MADV_COLLAPSE: libc::c_int = 25;
+    advise_huge(at, bytes);
+    let Some((at, bytes)) = whole_huge_pages(at, bytes) else {
+        return;
+    };
+    for page in (0..bytes).step_by(HUGE_BYTES as usize) {
+        // SAFETY: within the range of which the caller speaks. What is advised takes memory, and
+        // changes no byte and no right of any range, mapped or not. A page becomes huge only where
+        // a part of it is there.
+        unsafe {
+            let at = at.as_ptr().add(page).cast();
+            let is_there = libc::madvise(at, PAGE_BYTES as usize, libc::MADV_POPULATE_WRITE) == 0;
+            if !is_there || libc::madvise(at, HUGE_BYTES as usize, MADV_COLLAPSE) != 0 {
+                return;
+            }
+        }
+    }
+}
+
+/// The huge pages that lie within a range, if any do.
+fn whole_huge_pages(at: NonNull<u8>, bytes: u64) -> Option<(NonNull<u8>, usize)> {
+    let (start, huge) = (at.addr().get(), HUGE_BYTES as usize);
+    let end = start + bytes as usize;
+    let first = start.next_multiple_of(huge);
+    let bytes = (end / huge * huge).checked_sub(first)?;
+    // SAFETY: within the range, or at its end.
+    (bytes > 0).then(|| (unsafe { at.add(first - start) }, bytes))
 }

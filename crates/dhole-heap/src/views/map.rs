@@ -140,14 +140,7 @@ impl Views {
     /// `at` is page-aligned, the range lies within the store, and nothing refers to it any more.
     pub(crate) unsafe fn release(&self, at: NonNull<u8>, bytes: u64) {
         // SAFETY: the range is the caller's to clear, in all views.
-        let failed =
-            unsafe { libc::madvise(at.as_ptr().cast(), bytes as usize, libc::MADV_REMOVE) };
-        assert_eq!(
-            failed,
-            0,
-            "releasing shared memory: {}",
-            io::Error::last_os_error()
-        );
+        unsafe { space::punch(at, bytes) };
     }
 
     /// Gives everything back to the system.

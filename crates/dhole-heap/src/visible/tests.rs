@@ -1,0 +1,312 @@
+//! Two processes, played by this one, that map each other's memory: sound ones, and one that lies.
+
+use std::io::ErrorKind;
+use std::os::fd::{AsRawFd, FromRawFd};
+use std::sync::Mutex;
+use std::sync::atomic::AtomicU64;
+
+use dhole_model::{Detector, NodeId, Oid, OidRange, Version};
+
+use super::*;
+use crate::publications::Publications;
+use crate::{Cluster, HeapMut, Monitor, PublishedObject};
+
+const OWNER: NodeId = NodeId(0);
+const READER: NodeId = NodeId(1);
+
+/// Bytes of a table.
+const RECORDS: u64 = 8 << 30;
+
+fn version(lamport: u64) -> Version {
+    let node = OWNER;
+    Version { lamport, node }
+}
+
+fn memory() -> Arc<VisibleMemory> {
+    Arc::new(VisibleMemory::make().expect("two files"))
+}
+
+fn shown(memory: &VisibleMemory) -> Option<[OwnedFd; 2]> {
+    Some(memory.files().expect("descriptors"))
+}
+
+/// Both parts of a cluster of two processes.
+fn parts() -> [Arc<Cluster>; 2] {
+    static STAMP: AtomicU64 = AtomicU64::new(1 << 32);
+    let part = |node| Cluster::part(2, node, Detector::Check).expect("room for a node");
+    let (parts, stamp) = (
+        [OWNER, READER].map(part),
+        STAMP.fetch_add(1, Ordering::Relaxed),
+    );
+    // Other tests of this process take ids meanwhile.
+    let window = loop {
+        let window = Cluster::window_of(parts[0].ids_left());
+        if parts[0].settle(window.clone(), stamp).is_ok() {
+            break window;
+        }
+    };
+    parts[1].settle(window, stamp).expect("the same window");
+    parts
+}
+
+/// Each part publishes in its memory, and sees that of the other.
+fn see_each_other(parts: &[Arc<Cluster>; 2], memory: [&Arc<VisibleMemory>; 2]) {
+    for (part, own) in parts.iter().zip(memory) {
+        let files = memory.iter().map(|it| shown(it)).collect();
+        let seen = part.publish_in(own, files, |node, error| panic!("{node}: {error}"));
+        seen.expect("memory that is mapped");
+    }
+}
+
+fn nodes(parts: &[Arc<Cluster>; 2]) -> [Monitor<()>; 2] {
+    [OWNER, READER].map(|node| Monitor::new(&parts[node.index()], node, ()))
+}
+
+/// The reader hears what the owner has allocated.
+fn hears(parts: &[Arc<Cluster>; 2]) {
+    let [owner, reader] = parts;
+    let mut announced = Vec::new();
+    let announcement = owner.announce(READER, &mut announced);
+    owner.announced(READER, announcement);
+    reader
+        .learn(OWNER, &announced)
+        .expect("a sound announcement");
+}
+
+/// An object of the owner's, published, of which the reader knows.
+fn published(parts: &[Arc<Cluster>; 2], [owner, reader]: &[Monitor<()>; 2]) -> Oid {
+    let mut guard = owner.lock();
+    let mut heap = guard.split().0;
+    let oid = heap.alloc((7_u64, true)).unwrap().oid();
+    heap.publish(oid, version(1));
+    hears(parts);
+    reader.lock().split().0.make_room(oid).unwrap();
+    oid
+}
+
+fn with<R>(node: &Monitor<()>, f: impl FnOnce(&mut HeapMut<'_>) -> R) -> R {
+    f(&mut node.lock().split().0)
+}
+
+fn bytes(node: &Monitor<()>, oid: Oid) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    with(node, |heap| heap.gather(oid, &mut bytes)).unwrap();
+    bytes
+}
+
+/// A one-sided read: what was looked at, where bytes were copied; and whether they became a value.
+fn read(reader: &Monitor<()>, oid: Oid) -> Option<(PublishedObject, bool)> {
+    with(reader, |heap| {
+        let object = heap.look_there(OWNER, oid)?;
+        let copied = heap.copy_there(&object) && heap.still_there(&object);
+        copied.then(|| (object, heap.install_there(&object).is_ok()))
+    })
+}
+
+#[test]
+fn an_object_is_read_in_the_memory_of_another_process_and_its_reader_is_known() {
+    let (parts, memory) = (parts(), [memory(), memory()]);
+    see_each_other(&parts, [&memory[0], &memory[1]]);
+    let nodes = nodes(&parts);
+    let oid = published(&parts, &nodes);
+    let [owner, reader] = &nodes;
+    let (object, is_value) = read(reader, oid).expect("it is published");
+    assert_eq!((object.version(), is_value), (version(1), true));
+    assert_eq!(bytes(reader, oid), bytes(owner, oid));
+    let readers = with(owner, |heap| heap.unpublish(oid));
+    assert_eq!(readers.of(2).collect::<Vec<_>>(), [READER]);
+    assert!(read(reader, oid).is_none(), "it may be written");
+    // What lies beyond the part that others see is asked for.
+    let beyond = parts[0].published(OWNER).expect("it publishes").clone();
+    assert_eq!(beyond.seen(beyond.seen_bytes - 8, 8), Some(STORE_BYTES - 8));
+    assert_eq!(beyond.seen(beyond.seen_bytes - 7, 8), None);
+}
+
+/// Later runs use the same memory: nothing of an earlier one is there.
+#[test]
+fn memory_is_of_one_run_at_a_time_and_nothing_is_left_in_it() {
+    let memory = [memory(), memory()];
+    let first = parts();
+    see_each_other(&first, [&memory[0], &memory[1]]);
+    let owner = Monitor::new(&first[0], OWNER, ());
+    let oid = with(&owner, |heap| {
+        let all = heap.alloc_range(64, |_| [7_u64; 1 << 10]).unwrap().oids();
+        let first = all.unwrap().first;
+        heap.publish(first, version(1));
+        first
+    });
+    let record = first[0].record_of(oid);
+    let is = || {
+        // SAFETY: plain numbers, of which zeros are some; the descriptor is open.
+        unsafe {
+            let mut is: libc::stat = std::mem::zeroed();
+            assert_eq!(libc::fstat(memory[0].store.as_raw_fd(), &mut is), 0);
+            is
+        }
+    };
+    let (inode, blocks) = (is().st_ino, || is().st_blocks * 512);
+    let freed = OidRange {
+        first: oid.plus(32),
+        count: 32,
+    };
+    with(&owner, |heap| heap.free(freed)).unwrap();
+    assert!(blocks() >= 256 << 10, "objects lie in the file");
+    assert!(blocks() < 512 << 10, "what is freed does not");
+    let second = parts();
+    let again = |part: &Cluster| part.publish_in(&memory[0], vec![None, None], |_, _| {});
+    let busy = again(&second[0]).expect_err("the first run has it");
+    assert_eq!(busy.kind(), ErrorKind::ResourceBusy);
+    // A run ends before the others hear that it has, and its heap goes later.
+    let table = Publications::of(memory[0].records().expect("the same table"));
+    let is_published = || {
+        table
+            .record(record)
+            .expect("within the table")
+            .is_published()
+    };
+    assert!(is_published());
+    first[0].end_publishing();
+    assert!(!is_published(), "nothing is");
+    drop((owner, first));
+    assert!(blocks() <= 64 << 10, "{} bytes are left", blocks());
+    again(&second[0]).expect("it is free again");
+    let twice = again(&second[0]).expect_err("a cluster publishes once");
+    assert_eq!(twice.kind(), ErrorKind::Unsupported);
+    drop(second);
+    // Slots that were given back are of no file any more.
+    let maps = std::fs::read_to_string("/proc/self/maps").expect("what is mapped");
+    let name = format!(" {} ", inode);
+    let mapped = maps.lines().filter(|line| line.contains(&name));
+    assert_eq!(mapped.collect::<Vec<_>>(), [""; 0]);
+}
+
+/// Sealed or not, of so many bytes, in huge pages or not.
+fn file(seals: libc::c_int, bytes: u64, flags: u32) -> Option<OwnedFd> {
+    // SAFETY: the calls take strings, numbers and descriptors that are open.
+    unsafe {
+        let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING | flags;
+        let file = libc::memfd_create(c"lie".as_ptr(), flags);
+        if file < 0 {
+            return None;
+        }
+        let file = OwnedFd::from_raw_fd(file);
+        if libc::ftruncate(file.as_raw_fd(), bytes as libc::off_t) != 0 {
+            return None;
+        }
+        assert_eq!(libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals), 0);
+        Some(file)
+    }
+}
+
+#[test]
+fn memory_that_may_end_or_is_of_another_size_or_kind_is_not_mapped() {
+    let shrink = libc::F_SEAL_SHRINK;
+    let sound = |bytes| file(shrink, bytes, 0).expect("a file");
+    assert!(open([sound(RECORDS), sound(STORE_BYTES)], RECORDS).is_ok());
+    let unsealed = |bytes| file(libc::F_SEAL_GROW, bytes, 0).expect("a file");
+    let plain = || OwnedFd::from(std::fs::File::open("/proc/self/exe").expect("this program"));
+    let mut lies = vec![
+        [unsealed(RECORDS), sound(STORE_BYTES)],
+        [sound(RECORDS), unsealed(STORE_BYTES)],
+        [sound(STORE_BYTES), sound(RECORDS)],
+        [sound(RECORDS), sound(STORE_BYTES - 4096)],
+        [sound(RECORDS + 4096), sound(STORE_BYTES)],
+        [plain(), sound(STORE_BYTES)],
+        [sound(RECORDS), plain()],
+    ];
+    // Where there are no huge pages in reserve, who touches one is killed.
+    let huge = |bytes| file(shrink, bytes, libc::MFD_HUGETLB);
+    lies.extend(huge(RECORDS).map(|huge| [huge, sound(STORE_BYTES)]));
+    lies.extend(huge(STORE_BYTES).map(|huge| [sound(RECORDS), huge]));
+    for (nth, lie) in lies.into_iter().enumerate() {
+        let refused = open(lie, RECORDS).map(drop).expect_err("a lie");
+        assert_eq!(refused.kind(), ErrorKind::InvalidData, "{nth}: {refused}");
+    }
+    // Who shows none of this is asked by message, and others are read.
+    let (parts, memory) = (parts(), memory());
+    let told = Mutex::new(Vec::new());
+    let lie = Some([sound(RECORDS), unsealed(STORE_BYTES)]);
+    let tell = |node, error: io::Error| told.lock().unwrap().push((node, error.kind()));
+    parts[1]
+        .publish_in(&memory, vec![lie, None], tell)
+        .expect("own memory");
+    assert_eq!(*told.lock().unwrap(), [(OWNER, ErrorKind::InvalidData)]);
+    assert!(parts[1].seen(OWNER).is_none());
+    assert!(parts[1].published(READER).is_some());
+}
+
+#[test]
+fn no_other_process_writes_the_store_or_makes_either_file_shorter() {
+    let memory = memory();
+    let [records, store] = memory.files().expect("descriptors");
+    let map = |file: &OwnedFd| {
+        let (null, both) = (std::ptr::null_mut(), libc::PROT_READ | libc::PROT_WRITE);
+        // SAFETY: at an address of the system's choice; nobody touches what is mapped there.
+        let at = unsafe { libc::mmap(null, 4096, both, libc::MAP_SHARED, file.as_raw_fd(), 0) };
+        at != libc::MAP_FAILED
+    };
+    assert!(map(&records), "bits are set there");
+    assert!(!map(&store), "it is to be read");
+    for file in [&records, &store] {
+        for bytes in [0, 4096, STORE_BYTES + 4096] {
+            // SAFETY: the descriptor is open.
+            let changed = unsafe { libc::ftruncate(file.as_raw_fd(), bytes as libc::off_t) };
+            assert_ne!(changed, 0, "{bytes}");
+        }
+        // SAFETY: the descriptor is open. Nobody could give memory back after that.
+        let sealed = unsafe {
+            libc::fcntl(
+                file.as_raw_fd(),
+                libc::F_ADD_SEALS,
+                libc::F_SEAL_FUTURE_WRITE,
+            )
+        };
+        assert_ne!(sealed, 0);
+    }
+}
+
+/// A process can write anything into its table, and into its store.
+#[test]
+fn whatever_a_neighbour_publishes_a_reader_gets_a_value_or_nothing() {
+    let (parts, memory) = (parts(), [memory(), memory()]);
+    see_each_other(&parts, [&memory[0], &memory[1]]);
+    let nodes = nodes(&parts);
+    let oid = published(&parts, &nodes);
+    let [owner, reader] = &nodes;
+    let lying = parts[0]
+        .published(OWNER)
+        .expect("it publishes")
+        .records
+        .clone();
+    let record = lying.record(parts[0].record_of(oid)).expect("it has one");
+    let lie = |place| {
+        record.unpublish();
+        record.publish(place, 1 << 16);
+        read(reader, oid).map(|(_, is_value)| is_value)
+    };
+    let object = std::mem::size_of::<(u64, bool)>() as u64;
+    assert_eq!(lie(STORE_BYTES - object), Some(true), "zeros, at the end");
+    for beyond in [
+        STORE_BYTES - object + 1,
+        STORE_BYTES,
+        u64::MAX - 15,
+        u64::MAX,
+    ] {
+        assert_eq!(lie(beyond), None, "{beyond}");
+    }
+    // Bytes of which some are no `bool`, wherever they lie.
+    let noise = with(owner, |heap| heap.alloc([0x5a_u8; 4096]).unwrap().oid());
+    let at = parts[0].published(OWNER).expect("it publishes").clone();
+    let place = with(owner, |heap| {
+        let at = heap.heap.place(noise).expect("it is there");
+        heap.heap.chunks[at.chunk]
+            .storage(at.slot)
+            .expect("it has bytes")
+    });
+    let place = at.seen(place, 4096).expect("others see it");
+    for place in place..place + 4096 - object {
+        assert_eq!(lie(place), Some(false), "no value");
+    }
+    assert!(with(reader, |heap| !heap.is_present(oid)
+        || heap.gather(oid, &mut Vec::new()).is_ok()));
+}
