@@ -31,6 +31,7 @@
 //! count then.
 
 use std::net::TcpListener;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -129,6 +130,7 @@ pub struct Membership {
     settings: Vec<(String, String)>,
     longest_message: Option<usize>,
     learnt_runs: Option<usize>,
+    shows: Vec<OwnedFd>,
 }
 
 /// How the processes come together.
@@ -217,6 +219,21 @@ impl Membership {
         self
     }
 
+    /// Whether others see files that this process [shows](Membership::showing).
+    pub fn can_show(&self) -> bool {
+        match &self.way {
+            Way::Meet(meet) => matches!(meet.transport, Transport::Shm | Transport::Mixed),
+            #[cfg(feature = "mpi")]
+            Way::Launched { .. } => false,
+        }
+    }
+
+    /// Shows the other processes of this machine these files, at most two, if the port shares
+    /// memory with them: [`Port::shown_by`].
+    pub fn showing(self, shows: Vec<OwnedFd>) -> Membership {
+        Membership { shows, ..self }
+    }
+
     /// Joins the others, and returns when all are connected with all: then nothing that a stranger
     /// says is heard any more.
     ///
@@ -242,7 +259,7 @@ impl Membership {
             places: Places::default(),
         };
         match self.way {
-            Way::Meet(meet) => meet.join(me, terms, within, bound),
+            Way::Meet(meet) => meet.join(me, terms, within, bound, &self.shows),
             #[cfg(feature = "mpi")]
             Way::Launched { neighbours } => {
                 let port = mpi::join(me, &terms, within, bound)?;
@@ -259,12 +276,13 @@ impl Meet {
         terms: Terms,
         within: Duration,
         bound: Duration,
+        shows: &[OwnedFd],
     ) -> Result<(Box<dyn Port>, usize), JoinError> {
         let launcher = self.launcher.take().map(Arc::new);
         if let Some(launcher) = &launcher {
             launcher.meets();
         }
-        let joined = self.connect(me, terms, within, bound, launcher.clone());
+        let joined = self.connect(me, terms, (within, bound), shows, launcher.clone());
         if let (Err(error), Some(launcher)) = (&joined, launcher)
             && error.is_own()
         {
@@ -277,8 +295,8 @@ impl Meet {
         self,
         me: NodeId,
         terms: Terms,
-        within: Duration,
-        bound: Duration,
+        (within, bound): (Duration, Duration),
+        shows: &[OwnedFd],
         launcher: Option<Arc<Launcher>>,
     ) -> Result<(Box<dyn Port>, usize), JoinError> {
         let nodes = terms.nodes;
@@ -308,8 +326,8 @@ impl Meet {
         };
         let port = match self.transport {
             Transport::Tcp => watched(mesh.into_tcp(me)?, bound, launcher),
-            Transport::Shm => watched(mesh.into_shm(me)?, bound, launcher),
-            Transport::Mixed => watched(mesh.into_mixed(me)?, bound, launcher),
+            Transport::Shm => watched(mesh.into_shm(me, shows)?, bound, launcher),
+            Transport::Mixed => watched(mesh.into_mixed(me, shows)?, bound, launcher),
             Transport::Udp => watched(mesh.into_udp(me, &self.secret, bound)?, bound, launcher),
         };
         Ok((port, neighbours))

@@ -1,3 +1,4 @@
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use dhole_model::NodeId;
@@ -60,6 +61,10 @@ pub trait Layer: Send + Sync {
 
     fn can_peek(&self) -> bool {
         false
+    }
+
+    fn shown_by(&self, peer: NodeId) -> Option<&[OwnedFd]> {
+        self.inner().shown_by(peer)
     }
 
     fn park(&self, at_most: Duration) {
@@ -166,6 +171,10 @@ impl<L: Layer> Port for L {
 
     fn can_peek(&self) -> bool {
         Layer::can_peek(self)
+    }
+
+    fn shown_by(&self, peer: NodeId) -> Option<&[OwnedFd]> {
+        Layer::shown_by(self, peer)
     }
 
     fn park(&self, at_most: Duration) {

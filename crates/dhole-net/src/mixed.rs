@@ -1,3 +1,4 @@
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -109,6 +110,10 @@ impl Port for Mixed {
 
     fn peek(&self) -> bool {
         self.near.peek()
+    }
+
+    fn shown_by(&self, peer: NodeId) -> Option<&[OwnedFd]> {
+        self.to(peer).shown_by(peer)
     }
 
     fn park(&self, at_most: Duration) {

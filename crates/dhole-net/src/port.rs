@@ -1,3 +1,4 @@
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use dhole_model::NodeId;
@@ -86,6 +87,12 @@ pub trait Port: Send + Sync {
     /// what is not a frame.
     fn can_peek(&self) -> bool {
         false
+    }
+
+    /// The files that a peer on this machine showed of its own memory when the two joined: none
+    /// where it has none to show. `None` where this end sees no memory of the peer.
+    fn shown_by(&self, _peer: NodeId) -> Option<&[OwnedFd]> {
+        None
     }
 
     /// Blocks until something may have come, there may be room for a frame that was refused,

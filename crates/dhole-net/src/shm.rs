@@ -83,6 +83,8 @@ struct Link {
     /// shown a sign of life.
     heard_to: AtomicU64,
     taken_to: AtomicU64,
+    /// What the peer has shown of its own memory, if both did.
+    shown: Option<Vec<OwnedFd>>,
 }
 
 impl Link {
@@ -159,6 +161,7 @@ impl Shm {
                 gone: AtomicBool::new(false),
                 heard_to: AtomicU64::new(0),
                 taken_to: AtomicU64::new(0),
+                shown: link.shown,
             }));
         }
         let inbound = own.iter().map(|_| Inbound::new()).collect();
@@ -515,6 +518,11 @@ impl Port for Shm {
 
     fn can_peek(&self) -> bool {
         true
+    }
+
+    fn shown_by(&self, peer: NodeId) -> Option<&[OwnedFd]> {
+        let link = self.links.get(peer.index())?.as_ref()?;
+        link.shown.as_deref()
     }
 
     fn park(&self, at_most: Duration) {

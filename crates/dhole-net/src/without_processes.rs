@@ -2,6 +2,7 @@
 //! that was started as one of several says which feature it lacks.
 
 use std::ffi::OsString;
+use std::os::fd::OwnedFd;
 
 use dhole_model::{MissingFeature, NodeId};
 
@@ -61,6 +62,16 @@ impl Membership {
     /// Runs of objects that may be known where others tell of more, where that was said.
     pub fn learnt_runs(&self) -> Option<usize> {
         match *self {}
+    }
+
+    /// Whether others see files that this process shows.
+    pub fn can_show(&self) -> bool {
+        match *self {}
+    }
+
+    /// Shows the other processes of this machine these files.
+    pub fn showing(self, _: Vec<OwnedFd>) -> Membership {
+        match self {}
     }
 
     /// Joins the others.

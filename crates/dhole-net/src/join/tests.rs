@@ -2,10 +2,12 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
 use std::thread;
 use std::time::Duration;
 
 use dhole_model::NodeId;
+use rustix::fs::{MemfdFlags, fstat, ftruncate, memfd_create};
 
 use super::channel::{Channel, Encryption};
 use super::error::{HandshakeError, JoinError};
@@ -145,7 +147,9 @@ fn nodes_of_one_machine_share_memory() {
         let mut nodes = all(count);
         nodes.iter_mut().for_each(|node| node.reach = Reach::Near);
         assert_carries(meet(nodes, |_| ()), |mesh, me| {
-            Ok(Box::new(mesh.into_shm(me)?))
+            let port = mesh.into_shm(me, &shows(me))?;
+            assert_shown(&port);
+            Ok(Box::new(port))
         });
         let mut nodes = all(count);
         nodes.iter_mut().for_each(|node| node.reach = Reach::Both);
@@ -154,7 +158,43 @@ fn nodes_of_one_machine_share_memory() {
             .iter()
             .flat_map(|mesh| &mesh.as_ref().unwrap().channels);
         assert!(channels.flatten().all(|c| matches!(c, Channel::Unix(_))));
-        assert_carries(joined, |mesh, me| Ok(Box::new(mesh.into_mixed(me)?)));
+        assert_carries(joined, |mesh, me| {
+            let port = mesh.into_mixed(me, &shows(me))?;
+            assert_shown(&port);
+            Ok(Box::new(port))
+        });
+    }
+    assert_carries(meet(all(2), |_| ()), |mesh, me| {
+        let port = mesh.into_mixed(me, &shows(me))?;
+        let over_tcp = NodeId::at(1 - me.index());
+        assert!(port.shown_by(over_tcp).is_none());
+        Ok(Box::new(port))
+    });
+}
+
+/// What a node shows others of its own memory: two files of as many bytes as its number says, or
+/// none.
+fn shows(node: NodeId) -> Vec<OwnedFd> {
+    let file = |place: usize| {
+        let file = memfd_create("shown", MemfdFlags::CLOEXEC).expect("a file");
+        ftruncate(&file, (10 * node.index() + place) as u64).expect("a length");
+        file
+    };
+    (0..2 * (node.index() % 2)).map(file).collect()
+}
+
+/// The port has what every other node shows.
+fn assert_shown(port: &dyn Port) {
+    for node in (0..port.nodes()).map(NodeId::at) {
+        let bytes = |files: &[OwnedFd]| -> Vec<i64> {
+            let sizes = files
+                .iter()
+                .map(|file| fstat(file).expect("a file").st_size);
+            sizes.collect()
+        };
+        let shown = port.shown_by(node).map(bytes);
+        let is_other = node != port.me();
+        assert_eq!(shown, is_other.then(|| bytes(&shows(node))), "{node}");
     }
 }
 

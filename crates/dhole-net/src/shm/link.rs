@@ -1,6 +1,6 @@
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
 use rustix::io::Errno;
@@ -12,8 +12,14 @@ use rustix::net::{
 use super::error::ShmError;
 use super::segment::Segment;
 
-/// What goes with the descriptor.
-const GREETING: [u8; 8] = *b"dholeshm";
+/// What goes with descriptors.
+type Greeting = [u8; 8];
+/// With the memory of both rings.
+const OFFERS: Greeting = *b"dholeshm";
+/// With what a process shows of its own memory.
+const SHOWS: Greeting = *b"dholesee";
+/// The most descriptors that go together.
+const MOST: usize = 2;
 
 /// Memory shared with one peer, and a Unix socket to it: over the socket comes the memory's
 /// descriptor, then a byte for each ring of the doorbell, and at last the end, by which the peer
@@ -21,12 +27,16 @@ const GREETING: [u8; 8] = *b"dholeshm";
 ///
 /// Of each two nodes one [offers](ShmLink::offer) and the other [accepts](ShmLink::accept), over a
 /// connected Unix stream socket whose peer was authenticated before; by convention the node with
-/// the lower number offers. The memory's file is the one descriptor that passes (`SCM_RIGHTS`).
+/// the lower number offers. The memory's file passes over it (`SCM_RIGHTS`). Then each may
+/// [show](ShmLink::show) the other files of its own memory, which the other
+/// [sees](ShmLink::see): both do, or neither.
 pub struct ShmLink {
     pub(super) stream: UnixStream,
     pub(super) segment: Segment,
     /// The ring that this side writes: 0 of who made the memory.
     pub(super) writes: usize,
+    /// What the peer has shown, if it was asked.
+    pub(super) shown: Option<Vec<OwnedFd>>,
 }
 
 impl ShmLink {
@@ -38,21 +48,12 @@ impl ShmLink {
     /// [`ShmError::Os`] when there is no memory, no descriptor or no peer.
     pub fn offer(stream: UnixStream, ring_bytes: usize) -> Result<ShmLink, ShmError> {
         let (segment, file) = Segment::make(ring_bytes)?;
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-        let mut control = SendAncillaryBuffer::new(&mut space);
-        let files = [file.as_fd()];
-        control.push(SendAncillaryMessage::ScmRights(&files));
-        let sending = ShmError::os("sending shared memory to the peer");
-        let greeting = [IoSlice::new(&GREETING)];
-        let sent = sendmsg(&stream, &greeting, &mut control, SendFlags::NOSIGNAL);
-        let sent = sent.map_err(sending)?;
-        if sent != GREETING.len() {
-            return Err(sending(Errno::MSGSIZE));
-        }
+        send(&stream, OFFERS, &[file.as_fd()])?;
         Ok(ShmLink {
             stream,
             segment,
             writes: 0,
+            shown: None,
         })
     }
 
@@ -62,28 +63,7 @@ impl ShmLink {
     /// # Errors
     /// [`ShmError::Unsound`] when something else comes, [`ShmError::Os`].
     pub fn accept(stream: UnixStream) -> Result<ShmLink, ShmError> {
-        let mut greeting = [0; GREETING.len()];
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-        let mut control = RecvAncillaryBuffer::new(&mut space);
-        let received = recvmsg(
-            &stream,
-            &mut [IoSliceMut::new(&mut greeting)],
-            &mut control,
-            RecvFlags::CMSG_CLOEXEC,
-        );
-        let receiving = ShmError::os("waiting for the peer's shared memory");
-        let received = received.map_err(receiving)?;
-        let files = control.drain().filter_map(|message| match message {
-            RecvAncillaryMessage::ScmRights(files) => Some(files),
-            _ => None,
-        });
-        let mut files: Vec<OwnedFd> = files.flatten().collect();
-        if received.bytes == 0 {
-            return Err(receiving(Errno::CONNRESET));
-        }
-        if received.bytes != GREETING.len() || greeting != GREETING {
-            return Err(ShmError::Unsound("another greeting than it should".into()));
-        }
+        let mut files = receive(&stream, OFFERS)?;
         let (Some(file), true) = (files.pop(), files.is_empty()) else {
             return Err(ShmError::Unsound("no shared memory".into()));
         };
@@ -91,9 +71,81 @@ impl ShmLink {
             stream,
             segment: Segment::open(file)?,
             writes: 1,
+            shown: None,
         })
+    }
+
+    /// Shows the peer files of this process's own memory, at most two; none where it has none to
+    /// show. Does not wait for the peer.
+    ///
+    /// # Errors
+    /// [`ShmError::Os`] when there is no peer, or there are more files.
+    pub fn show(&self, files: &[OwnedFd]) -> Result<(), ShmError> {
+        let files: Vec<BorrowedFd<'_>> = files.iter().map(OwnedFd::as_fd).collect();
+        send(&self.stream, SHOWS, &files)
+    }
+
+    /// Waits for what the peer [shows](ShmLink::show), as [`accept`](ShmLink::accept) waits. What
+    /// the files are is not looked at.
+    ///
+    /// # Errors
+    /// As of [`accept`](ShmLink::accept).
+    pub fn see(&mut self) -> Result<(), ShmError> {
+        self.shown = Some(receive(&self.stream, SHOWS)?);
+        Ok(())
+    }
+
+    /// The socket to the peer.
+    #[cfg(feature = "processes")]
+    pub(crate) fn stream(&self) -> &UnixStream {
+        &self.stream
     }
 
     /// A size for rings: as large as the nearest cache that both processes have of their own.
     pub const RING_BYTES: usize = 1 << 20;
+}
+
+/// Sends files to the peer.
+fn send(stream: &UnixStream, greeting: Greeting, files: &[BorrowedFd<'_>]) -> Result<(), ShmError> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    let sending = ShmError::os("sending shared memory to the peer");
+    let rights = SendAncillaryMessage::ScmRights(files);
+    let fit = files.is_empty() || files.len() <= MOST && control.push(rights);
+    if !fit {
+        return Err(sending(Errno::TOOMANYREFS));
+    }
+    let parts = [IoSlice::new(&greeting)];
+    let sent = sendmsg(stream, &parts, &mut control, SendFlags::NOSIGNAL);
+    match sent.map_err(sending)? {
+        bytes if bytes == greeting.len() => Ok(()),
+        _ => Err(sending(Errno::MSGSIZE)),
+    }
+}
+
+/// Waits for files of the peer.
+fn receive(stream: &UnixStream, wanted: Greeting) -> Result<Vec<OwnedFd>, ShmError> {
+    let mut greeting: Greeting = Default::default();
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let received = recvmsg(
+        stream,
+        &mut [IoSliceMut::new(&mut greeting)],
+        &mut control,
+        RecvFlags::CMSG_CLOEXEC,
+    );
+    let receiving = ShmError::os("waiting for the peer's shared memory");
+    let received = received.map_err(receiving)?;
+    let files = control.drain().filter_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(files) => Some(files),
+        _ => None,
+    });
+    let files: Vec<OwnedFd> = files.flatten().collect();
+    if received.bytes == 0 {
+        return Err(receiving(Errno::CONNRESET));
+    }
+    if received.bytes != greeting.len() || greeting != wanted {
+        return Err(ShmError::Unsound("another greeting than it should".into()));
+    }
+    Ok(files)
 }

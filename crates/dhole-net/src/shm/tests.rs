@@ -604,6 +604,30 @@ fn what_is_no_shared_memory_is_refused() {
 }
 
 #[test]
+fn what_a_peer_shows_is_seen_and_what_is_sent_in_place_of_it_is_refused() {
+    let both = || {
+        let (here, there) = UnixStream::pair().expect("a pair of sockets");
+        let ours = ShmLink::offer(here, 0).expect("memory");
+        (ours, ShmLink::accept(there).expect("the same memory"))
+    };
+    let file = || memory(8, SealFlags::GROW);
+    for count in 0..=2 {
+        let (ours, mut theirs) = both();
+        let files: Vec<OwnedFd> = (0..count).map(|_| file()).collect();
+        ours.show(&files).expect("a peer");
+        theirs.see().expect("what was shown");
+        assert_eq!(theirs.shown.map(|shown| shown.len()), Some(count));
+    }
+    let (ours, mut theirs) = both();
+    assert!(ours.show(&[file(), file(), file()]).is_err(), "too many");
+    (&ours.stream).write_all(b"dholeshm").expect("a peer");
+    let refused = theirs.see().expect_err("another greeting").to_string();
+    assert!(refused.contains("another greeting"), "{refused}");
+    drop(ours);
+    assert!(theirs.see().is_err(), "nothing is shown");
+}
+
+#[test]
 fn a_short_frame_is_refused_as_any_other() {
     let (a, b) = two(0);
     let short = |port: &Shm| port.send(PEER, &[b"short"]);
