@@ -60,7 +60,12 @@ pub fn run_on<R: Send>(
     };
     let sees = |other| machine.sees(NodeId::at(first), NodeId::at(other));
     let reads_there = settings.reads_there() && (0..nodes).any(|it| it != first && sees(it));
-    let lacks_memory = reads_there && !cluster.publish();
+    let refused = match machine.multiprocess() {
+        _ if !reads_there => Vec::new(),
+        Some(multiprocess) => multiprocess.publish(&cluster),
+        None if cluster.publish() => Vec::new(),
+        None => vec![NO_TABLES.to_owned()],
+    };
     let here = machine.multiprocess().map_or(nodes, |_| 1);
     let all: Vec<Node> = (first..first + here)
         .map(|id| {
@@ -76,8 +81,9 @@ pub fn run_on<R: Send>(
             node
         })
         .collect();
-    if lacks_memory && let Some(node) = all.first() {
-        node.monitor.lock().split().1.warn(NO_TABLES.to_owned());
+    if let Some(node) = all.first() {
+        let mut node = node.monitor.lock();
+        refused.into_iter().for_each(|why| node.split().1.warn(why));
     }
     let receivers: Vec<&dyn Receiver<Message>> = all.iter().map(|node| node as _).collect();
     let results: Vec<Mutex<Option<Result<R, Failure>>>> =

@@ -254,6 +254,11 @@ pub trait Multiprocess: Sync {
     /// of its own, and nobody else is.
     fn open(&self, cluster: &Arc<Cluster>, pool: &Arc<PayloadPool>, survives: bool);
 
+    /// Lets the other processes of this machine read in their memory what is published in
+    /// `cluster`, and the node here what they publish, as far as the system allows: what it
+    /// refuses, in words. Called once for a cluster that has settled, before its node has a heap.
+    fn publish(&self, cluster: &Cluster) -> Vec<String>;
+
     /// A run is to begin here: whoever heard of a failure before hears that the program goes on.
     fn begins(&self);
 

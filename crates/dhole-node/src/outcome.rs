@@ -77,6 +77,12 @@ fn warnings(ends: &[End], races: &[RaceReport]) -> Vec<String> {
     let more = found.saturating_sub(races.len() as u64);
     let more = (more > 0).then(|| format!("{more} more races were found"));
     let races = races.iter().map(RaceReport::to_string).chain(more);
-    let own = ends.iter().flat_map(|end| end.warnings.iter().cloned());
-    own.chain(races).collect()
+    let mut own: Vec<String> = Vec::new();
+    for warning in ends.iter().flat_map(|end| &end.warnings) {
+        // What the system refuses to all is said once.
+        if !own.contains(warning) {
+            own.push(warning.clone());
+        }
+    }
+    own.into_iter().chain(races).collect()
 }

@@ -12,11 +12,13 @@
 //! | `receive` | what comes: messages, losses, what begins and ends runs |
 //! | `agree` | beginning and ending a run together |
 //! | `dump` | what is written when somebody wonders why nothing happens |
+//! | `neighbours` | the memory of processes on this machine, for one-sided reads |
 //! | `progress` | how the worker waits, when the service thread serves, and who is notified |
 
 mod agree;
 mod dump;
 mod frame;
+mod neighbours;
 mod oversize;
 mod progress;
 mod receive;
@@ -27,7 +29,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use dhole_heap::Cluster;
+use dhole_heap::{Cluster, VisibleMemory};
 use dhole_model::{NodeId, Notify};
 use dhole_net::{Outbox, PayloadPool, Port, Waiting};
 use dhole_protocol::Message;
@@ -40,6 +42,7 @@ use crate::random::Random;
 
 use self::agree::Table;
 use self::dump::Dump;
+use self::neighbours::Neighbours;
 use self::progress::Progress;
 use self::receive::Inbox;
 use self::transmit::SendChannel;
@@ -72,6 +75,7 @@ pub struct Processes {
     turn: Turn,
     maker: Maker,
     limits: ProcessLimits,
+    neighbours: Neighbours,
 }
 
 /// What another process may make this one keep. Who exceeds it is cut off: it is lost to all, with
@@ -151,6 +155,7 @@ impl Processes {
             turn: Turn::new(),
             maker: Maker::new(),
             limits: ProcessLimits::default(),
+            neighbours: Neighbours::new(&*port),
             port,
         })
     }
@@ -170,6 +175,13 @@ impl Processes {
     /// The same with other limits.
     pub fn limits(mut self, limits: ProcessLimits) -> Processes {
         self.limits = limits;
+        self
+    }
+
+    /// What this process showed the others of its memory, as they [see](Port::shown_by) it, or why
+    /// it has none to show: there objects are read one-sided.
+    pub fn showing(mut self, memory: std::io::Result<VisibleMemory>) -> Processes {
+        self.neighbours.show(memory);
         self
     }
 
@@ -295,6 +307,11 @@ impl Machine for Processes {
 
     fn multicasts(&self) -> bool {
         self.port.multicasts()
+    }
+
+    #[inline]
+    fn sees(&self, _node: NodeId, of: NodeId) -> bool {
+        self.neighbours.sees(of)
     }
 
     /// Nobody can wait here who does not take what comes.
@@ -444,6 +461,10 @@ impl Multiprocess for Processes {
         self.port.ends();
     }
 
+    fn publish(&self, cluster: &Cluster) -> Vec<String> {
+        self.neighbours.publish(&*self.port, cluster)
+    }
+
     fn begins(&self) {
         self.port.begins();
     }
@@ -472,7 +493,9 @@ impl Multiprocess for Processes {
         self.stay_away();
         self.give_up_cut_off();
         let mut here = self.here.write().unwrap_or_else(PoisonError::into_inner);
-        *here = None;
+        if let Some(here) = here.take() {
+            here.cluster.end_publishing();
+        }
         drop(here);
         self.tells_of(None);
         self.inbox.clear();

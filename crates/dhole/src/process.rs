@@ -1,7 +1,9 @@
 //! This process as a node of a cluster, if a launcher started it as one.
 
+use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use dhole_heap::{READS_NEIGHBOURS, VisibleMemory};
 use dhole_model::NodeId;
 use dhole_net::Membership;
 use dhole_node::{ProcessLimits, Processes, RunError};
@@ -93,9 +95,15 @@ pub(crate) fn joined(seed: u64) -> Result<Option<Arc<Processes>>, RunError> {
         learnt: membership.learnt_runs().unwrap_or(usual.learnt),
         ..usual
     };
+    let memory = (READS_NEIGHBOURS && membership.can_show()).then(VisibleMemory::make);
+    let (membership, memory) = showing(*membership, memory);
     match membership.join_neighbours() {
         Ok((port, neighbours)) => {
             let machine = Processes::new(port, seed)?.neighbours(neighbours);
+            let machine = match memory {
+                Some(memory) => machine.showing(memory),
+                None => machine,
+            };
             let machine = Arc::new(machine.limits(limits));
             *state = State::Joined(Arc::clone(&machine));
             *DUMPED.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&machine));
@@ -109,6 +117,19 @@ pub(crate) fn joined(seed: u64) -> Result<Option<Arc<Processes>>, RunError> {
             *state = State::Failed(Arc::clone(&cause));
             Err(RunError::Join(cause))
         }
+    }
+}
+
+/// Has the others see this process's memory when they join, if there is any that they can see.
+fn showing(
+    membership: Membership,
+    memory: Option<io::Result<VisibleMemory>>,
+) -> (Membership, Option<io::Result<VisibleMemory>>) {
+    let files = |memory: VisibleMemory| memory.files().map(|files| (memory, files));
+    match memory.map(|made| made.and_then(files)) {
+        None => (membership, None),
+        Some(Err(error)) => (membership, Some(Err(error))),
+        Some(Ok((memory, files))) => (membership.showing(files.into()), Some(Ok(memory))),
     }
 }
 

@@ -4,6 +4,7 @@
 mod cluster;
 mod failing;
 mod large;
+mod one_sided;
 mod programs;
 mod sharing;
 

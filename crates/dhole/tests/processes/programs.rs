@@ -9,7 +9,7 @@ use dhole::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::large;
+use crate::{large, one_sided};
 
 /// Runs a program by its name; the exit code of the process.
 pub fn run(name: &str) -> i32 {
@@ -80,7 +80,9 @@ pub fn run(name: &str) -> i32 {
                 .run(|w| Ok(w.barrier()?));
             run.map(|_| Vec::new())
         }
-        other => large::program(other).unwrap_or_else(|| panic!("there is no program {other}")),
+        other => large::program(other)
+            .or_else(|| one_sided::program(other))
+            .unwrap_or_else(|| panic!("there is no program {other}")),
     };
     match said {
         Ok(said) => {

@@ -1,0 +1,73 @@
+//! The memory of the processes of this machine, in which objects are read one-sided.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use dhole_heap::{Cluster, VisibleMemory};
+use dhole_model::NodeId;
+use dhole_net::Port;
+
+/// What this process shows of its memory, and which others show theirs.
+pub(super) struct Neighbours {
+    /// `None` where the port shows nothing.
+    memory: Option<io::Result<Arc<VisibleMemory>>>,
+    /// By node: whether its process is on this machine, and shows its memory if it can.
+    near: Box<[bool]>,
+}
+
+impl Neighbours {
+    pub(super) fn new(port: &dyn Port) -> Neighbours {
+        let near = |node| port.shown_by(NodeId::at(node)).is_some();
+        Neighbours {
+            memory: None,
+            near: (0..port.nodes()).map(near).collect(),
+        }
+    }
+
+    pub(super) fn show(&mut self, memory: io::Result<VisibleMemory>) {
+        self.memory = Some(memory.map(Arc::new));
+    }
+
+    /// Whether objects may be read in the memory of a node.
+    #[inline]
+    pub(super) fn sees(&self, of: NodeId) -> bool {
+        self.memory.is_some() && self.near[of.index()]
+    }
+
+    /// Has objects published and read; what the system refuses of it, in words.
+    pub(super) fn publish(&self, port: &dyn Port, cluster: &Cluster) -> Vec<String> {
+        let memory = match &self.memory {
+            Some(Ok(memory)) => memory,
+            Some(Err(error)) => return vec![refused(error)],
+            None => return Vec::new(),
+        };
+        let files = |node| -> Option<[OwnedFd; 2]> {
+            let [records, store] = port.shown_by(NodeId::at(node))? else {
+                return None;
+            };
+            Some([records.try_clone().ok()?, store.try_clone().ok()?])
+        };
+        let shown = (0..port.nodes()).map(files).collect();
+        let mut why = Vec::new();
+        let published = cluster.publish_in(memory, shown, |node, error| {
+            why.push(format!(
+                "objects of {node} are asked for by message: its memory cannot be mapped: {error}"
+            ));
+        });
+        match published {
+            // The system has refused nothing.
+            Err(error) if error.kind() == io::ErrorKind::Unsupported => {}
+            Err(error) => why.push(refused(&error)),
+            Ok(()) => {}
+        }
+        why
+    }
+}
+
+fn refused(error: &io::Error) -> String {
+    format!(
+        "objects are asked for by message: there is no memory that processes of one machine read \
+         of each other (`ulimit -f`, `ulimit -v`): {error}"
+    )
+}
