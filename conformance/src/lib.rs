@@ -35,6 +35,6 @@ pub mod survivors;
 pub use bug::{Bug, Fate};
 pub use platform::{
     ByMessage, Detected, Impatient, Meeting, OnThreads, OverPorts, OverTcp, Placed, Platform,
-    Remote, Simulated, Tampered, Under, run,
+    Remote, SeeingProcesses, Simulated, Tampered, Under, run,
 };
 pub use seeds::seeds;

@@ -15,7 +15,7 @@ use dhole_sim::Sim;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 
-use crate::ports::Make;
+use crate::ports::{Make, seeing};
 use crate::{Bug, Fate};
 
 /// A kind of machine for the checks.
@@ -189,6 +189,30 @@ impl Platform for OverPorts {
             Box::new(machine.neighbours(nodes)) as Box<dyn Machine + Send>
         };
         (self.make)(nodes).into_iter().map(machine).collect()
+    }
+}
+
+/// Nodes as processes of one machine are, which see each other's memory, but all in this process:
+/// each maps the memory of every other once more.
+#[derive(Clone, Copy, Debug)]
+pub struct SeeingProcesses;
+
+impl Platform for SeeingProcesses {
+    fn name(&self) -> String {
+        "shm, one-sided".into()
+    }
+
+    fn machine(&self, _: usize, _: u64) -> Box<dyn Machine> {
+        unreachable!("every node has a machine of its own")
+    }
+
+    fn machines(&self, nodes: usize, seed: u64) -> Vec<Box<dyn Machine + Send>> {
+        let machine = |(port, memory)| {
+            let machine = Processes::new(port, seed).expect("the port offers all");
+            let machine = machine.neighbours(nodes).showing(Ok(memory));
+            Box::new(machine) as Box<dyn Machine + Send>
+        };
+        seeing(nodes).into_iter().map(machine).collect()
     }
 }
 

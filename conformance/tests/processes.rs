@@ -22,16 +22,28 @@ const UDP: conformance::OverPorts = conformance::OverPorts {
 };
 
 conformance::suite!(shm, super::SHM);
+conformance::suite!(seeing, conformance::SeeingProcesses);
+conformance::suite!(
+    seeing_update,
+    conformance::Under(conformance::SeeingProcesses, dhole::Coherence::Update)
+);
+conformance::suite!(
+    seeing_home,
+    conformance::Under(conformance::SeeingProcesses, dhole::Coherence::Home)
+);
 conformance::suite!(udp, super::UDP);
 
 #[test]
 fn random_programs_between_processes_are_as_if_sequential() {
     use conformance::oracle::{Size, execute, expected, generate};
-    use conformance::{OverTcp, Platform, Under, seeds};
+    use conformance::{OverTcp, Platform, SeeingProcesses, Under, seeds};
     use dhole::Coherence;
 
-    let platforms: [&dyn Platform; 5] = [
+    let platforms: [&dyn Platform; 8] = [
         &SHM,
+        &SeeingProcesses,
+        &Under(SeeingProcesses, Coherence::Update),
+        &Under(SeeingProcesses, Coherence::Home),
         &UDP,
         &OverTcp,
         &Under(OverTcp, Coherence::Update),

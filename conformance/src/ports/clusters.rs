@@ -4,6 +4,7 @@ use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream, UdpSocket};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
+use dhole_heap::VisibleMemory;
 use dhole_model::NodeId;
 use dhole_net::{
     Chances, FailureDetector, Local, Lossy, Mixed, Port, Reliable, ReliableLimits, Shm, ShmLink,
@@ -72,6 +73,29 @@ pub fn mpi(nodes: usize) -> Vec<Box<dyn Port>> {
 pub fn watched(nodes: usize) -> Vec<Box<dyn Port>> {
     let watch = |port| Box::new(FailureDetector::new(port, Duration::from_secs(60))) as _;
     shm(nodes).into_iter().map(watch).collect()
+}
+
+/// Watched shared memory between nodes that see each other's memory, and that memory: what
+/// processes of one machine have as a rule.
+pub fn seeing(nodes: usize) -> Vec<(Box<dyn Port>, VisibleMemory)> {
+    let memory = |_| VisibleMemory::make().expect("memory that others can map");
+    let all: Vec<VisibleMemory> = (0..nodes).map(memory).collect();
+    let mut links = links(nodes, ShmLink::RING_BYTES);
+    for (node, memory) in all.iter().enumerate() {
+        for peer in (0..nodes).filter(|peer| *peer != node) {
+            let files = memory.files().expect("descriptors");
+            let link = links[node][peer].as_ref().expect("a link to each");
+            link.show(&files).expect("a peer");
+        }
+    }
+    let seen = links.iter_mut().flatten().flatten();
+    seen.for_each(|link| link.see().expect("what was shown"));
+    let port = |((node, links), memory)| {
+        let port = Shm::new(NodeId::at(node), links).expect("a port over sound links");
+        let port = FailureDetector::new(port, Duration::from_secs(60));
+        (Box::new(port) as Box<dyn Port>, memory)
+    };
+    links.into_iter().enumerate().zip(all).map(port).collect()
 }
 
 /// Watched UDP over the loopback, made reliable.
