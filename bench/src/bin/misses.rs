@@ -3,7 +3,7 @@
 //! a barrier, or, with the argument `computing`, while they compute.
 //!
 //! Alone the nodes are threads; `dhole run -n 3 -- target/release/misses` makes them processes.
-//! Between threads `DHOLE_ONE_SIDED=off` asks for every object by message. Nothing is pinned. The
+//! `DHOLE_ONE_SIDED=off` asks for every object by message. Nothing is pinned. The
 //! best and the middle of several runs are printed, in microseconds.
 #![forbid(unsafe_code)]
 
