@@ -251,29 +251,37 @@ const WHENS: [&str; 5] = [
 ];
 
 fn over_a_bare_port(transport: &'static str) {
-    let program = "ports::member";
-    let matrix = Matrix { program, transport };
-    matrix.killed();
-    matrix.out_of_memory();
-    matrix.stopped();
-    matrix.stopped_for_good();
-    matrix.told("closed");
+    let closed = |matrix: Matrix| matrix.told("closed");
+    side_by_side("ports::member", transport, &[ALL_ROWS, &[closed]].concat());
 }
 
 fn over_a_program(transport: &'static str) {
-    let program = "programs::member";
-    let matrix = Matrix { program, transport };
-    matrix.killed();
-    matrix.out_of_memory();
-    matrix.stopped();
-    matrix.stopped_for_good();
+    side_by_side("programs::member", transport, ALL_ROWS);
 }
 
 /// The rows that are quick: of the ports that are made of others, for every day.
 fn in_short(program: &'static str, transport: &'static str) {
+    side_by_side(program, transport, &[Matrix::killed, Matrix::stopped]);
+}
+
+/// One way to end the victim, at each place.
+type Row = fn(Matrix);
+
+const ALL_ROWS: &[Row] = &[
+    Matrix::killed,
+    Matrix::out_of_memory,
+    Matrix::stopped,
+    Matrix::stopped_for_good,
+];
+
+/// Runs the rows at the same time: a cell computes little, and waits for limits of time.
+fn side_by_side(program: &'static str, transport: &'static str, rows: &[Row]) {
     let matrix = Matrix { program, transport };
-    matrix.killed();
-    matrix.stopped();
+    thread::scope(|scope| {
+        for row in rows {
+            scope.spawn(move || row(matrix));
+        }
+    });
 }
 
 #[test]
