@@ -241,7 +241,7 @@ fn every_bug_is_planted_in_a_test_of_its_own() {
         include_str!("rounds.rs"),
         include_str!("seen.rs"),
         include_str!("turnstiles.rs"),
-        include_str!("../tampered.rs"),
+        include_str!("../it/tampered.rs"),
     ];
     for (place, bug) in Bug::ALL.into_iter().enumerate() {
         assert_eq!(bug as usize, place, "all are there, in their order");

@@ -1,12 +1,15 @@
 //! The facade on threads and simulated: families, freeing, races, failures, time.
 
 mod arrays;
+mod cost_report;
 mod failures;
 mod family;
 mod freeing;
 mod in_place;
+mod memory;
 mod one_sided;
 mod optimisations;
 mod races;
 mod reachable;
+mod refused;
 mod timing;

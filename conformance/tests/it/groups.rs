@@ -49,7 +49,7 @@ fn three_members_agree_whoever_crashes() {
 
 #[test]
 #[ignore = "too long for every change: 1.5 million states, a minute, and the other method is \
-            explored above; cargo test -p conformance --test groups -- --ignored"]
+            explored above; cargo test -p conformance --test it groups -- --ignored"]
 fn three_members_that_ask_or_announce_agree_whoever_crashes() {
     for method in [Method::Ask, Method::Announce] {
         sound(three([&[1], &[2], &[3]], method, true));

@@ -161,7 +161,7 @@ fn a_report_shows_the_worst_lines_first_with_advice() {
     for cause in ["miss ", "lock ", "barrier "] {
         assert!(lines[1].contains(cause), "{text}");
     }
-    let file = "crates/dhole/tests/cost_report.rs";
+    let file = "crates/dhole/tests/space/cost_report.rs";
     let walked = format!(
         "5 fetches one by one of `Item`, allocated at {file}:{}, at {file}:{}: read along its \
          references, so fetch them with `w.prefetch_reachable(..)` from where the walk begins, \

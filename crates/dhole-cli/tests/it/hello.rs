@@ -10,7 +10,7 @@ const WORK_NS: [u64; 2] = [3_000_000, 500_000];
 
 #[test]
 fn a_program_that_runs_twice_says_what_it_computed_in_both() {
-    const NAME: &str = "a_program_that_runs_twice_says_what_it_computed_in_both";
+    const NAME: &str = "hello::a_program_that_runs_twice_says_what_it_computed_in_both";
     if std::env::var_os(sim::ENVIRONMENT_VARIABLE).is_some() {
         for units in WORK_NS {
             let run = Config::nodes(1).run(|w| {

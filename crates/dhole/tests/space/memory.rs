@@ -79,7 +79,7 @@ fn what_a_node_uses_lies_together_unless_it_must_lie_where_it_does_elsewhere() {
             let objects = w.once(|w| Ok(w.alloc_range(640, |i| [i as u64; 32])))?;
             if w.node().index() == 1 {
                 let read = objects.iter().step_by(4).map(|r| r.get(w)[0]);
-                assert_eq!(read.sum::<u64>(), (0..640).step_by(4).sum());
+                assert_eq!(read.sum::<u64>(), (0..640).step_by(4).sum::<u64>());
             }
             Ok(())
         });
