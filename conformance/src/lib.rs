@@ -28,13 +28,12 @@ pub mod objects;
 pub mod oracle;
 mod platform;
 pub mod ports;
-mod seeds;
 pub mod suite;
 pub mod survivors;
 
 pub use bug::{Bug, Fate};
+pub use dhole_testkit::seeds;
 pub use platform::{
     ByMessage, Detected, Impatient, Meeting, OnThreads, OverPorts, OverTcp, Placed, Platform,
     Remote, SeeingProcesses, Simulated, Tampered, Under, run,
 };
-pub use seeds::seeds;

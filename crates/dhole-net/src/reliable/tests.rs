@@ -8,6 +8,7 @@ use super::datagram::{Datagram, parse, shared_head};
 mod beneath;
 
 use dhole_model::SplitMix64;
+use dhole_testkit::seeds;
 
 use super::flow::{Flow, FlowLimits};
 use super::planted::{PLANTED, Planted};
@@ -226,13 +227,6 @@ fn what_goes_to_several_at_once_is_lost_to_nobody() {
 #[test]
 fn a_shared_frame_that_is_taken_to_have_come_is_found() {
     assert!(finds(Planted::SharedIsArrived, share));
-}
-
-fn seeds(all: std::ops::Range<u64>) -> std::ops::Range<u64> {
-    match std::env::var("DHOLE_SEED").map(|seed| seed.parse()) {
-        Ok(Ok(seed)) => seed..seed + 1,
-        _ => all,
-    }
 }
 
 #[test]

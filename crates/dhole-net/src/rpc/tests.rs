@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use dhole_model::{NodeId, SplitMix64};
+use dhole_testkit::seeds;
 
 use super::frame::{self, Said};
 use super::memory::Grants;
@@ -24,10 +25,7 @@ fn memory(rpc: &Rpc) -> (Memory, Capability) {
 
 #[test]
 fn mutated_frames_take_neither_a_panic_nor_what_was_not_granted() {
-    let seeds = std::env::var("DHOLE_SEEDS")
-        .ok()
-        .and_then(|n| n.parse().ok());
-    for seed in 0..seeds.unwrap_or(5_000) {
+    for seed in seeds(0..5_000) {
         let random = &mut SplitMix64(seed);
         let mut ports = Local::cluster(2).expect("two doorbells").into_iter();
         let mut port = || Box::new(ports.next().expect("two ports"));
@@ -60,7 +58,7 @@ fn mutated_frames_take_neither_a_panic_nor_what_was_not_granted() {
                 .enumerate()
                 .filter(|(at, _)| !GRANTED.contains(at));
             let touched = outside.filter(|(_, byte)| **byte != 0).count();
-            assert_eq!(touched, 0, "DHOLE_SEEDS: seed {seed}");
+            assert_eq!(touched, 0, "DHOLE_SEED={seed}");
         });
     }
 }

@@ -10,6 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use dhole_model::{NodeId, SplitMix64};
+use dhole_testkit::seeds;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 
@@ -497,10 +498,7 @@ fn use_port(port: &Shm, random: &mut SplitMix64) -> bool {
 
 #[test]
 fn random_words_anywhere_are_survived() {
-    let seeds = match std::env::var("DHOLE_SEED").map(|seed| seed.parse()) {
-        Ok(Ok(seed)) => seed..seed + 1,
-        _ => 0..1_500,
-    };
+    let seeds = seeds(0..1_500);
     let mut cut_off = 0;
     for seed in seeds.clone() {
         let mut random = SplitMix64(seed);

@@ -202,15 +202,11 @@ fn chosen(name: &str) -> Option<u64> {
     text.parse().ok()
 }
 
-/// Runs all seeds, or the one that `DHOLE_SEED` names; with `DHOLE_TRACE=<trouble>` of that trouble
-/// alone, and prints what happens.
+/// Runs the seeds of the tier, or the one that `DHOLE_SEED` names; with `DHOLE_TRACE=<trouble>` of
+/// that trouble alone, and prints what happens.
 fn sound(seeds: std::ops::Range<u64>) {
-    let seeds = match chosen("DHOLE_SEED") {
-        Some(seed) => seed..seed + 1,
-        None => seeds,
-    };
     let traced = chosen("DHOLE_TRACE").map(|trouble| TROUBLES[trouble as usize % TROUBLES.len()]);
-    for seed in seeds {
+    for seed in dhole_testkit::seeds(seeds) {
         for trouble in TROUBLES
             .into_iter()
             .filter(|t| traced.is_none_or(|traced| traced == *t))

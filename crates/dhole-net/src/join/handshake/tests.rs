@@ -1,3 +1,5 @@
+use dhole_testkit::seeds;
+
 use super::*;
 use crate::join::BuildId;
 
@@ -319,9 +321,7 @@ fn mutate(seeded: &mut Seeded, bytes: &mut Vec<u8>) {
 #[test]
 fn whatever_a_stranger_says_he_meets_nobody() {
     let sound = conversation();
-    let seeds = std::env::var("DHOLE_SEEDS").ok();
-    let seeds: u64 = seeds.map_or(20_000, |s| s.parse().expect("a number of seeds"));
-    for seed in 0..seeds {
+    for seed in seeds(0..20_000) {
         let mut seeded = Seeded::new(seed);
         // A stranger has heard a conversation and plays one side of it, a little changed, to a node
         // whose nonce is another one by now.
@@ -374,7 +374,7 @@ fn terms_of_any_bytes_are_read_without_a_panic() {
     let mut sound = Vec::new();
     ours.write(&mut sound);
     assert_eq!(Terms::read(&sound, &ours).unwrap(), ours);
-    for seed in 0..20_000 {
+    for seed in seeds(0..20_000) {
         let mut bytes = sound.clone();
         mutate(&mut Seeded::new(seed), &mut bytes);
         if let Ok(read) = Terms::read(&bytes, &ours) {

@@ -1,0 +1,6 @@
+//! What the tests of several crates share.
+#![forbid(unsafe_code)]
+
+mod seeds;
+
+pub use seeds::seeds;
