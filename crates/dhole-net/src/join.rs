@@ -130,7 +130,6 @@ pub struct Membership {
     settings: Vec<(String, String)>,
     longest_message: Option<usize>,
     learnt_runs: Option<usize>,
-    shows: Vec<OwnedFd>,
 }
 
 /// How the processes come together.
@@ -219,7 +218,7 @@ impl Membership {
         self
     }
 
-    /// Whether others see files that this process [shows](Membership::showing).
+    /// Whether others see files that this process [shows](Membership::join_neighbours).
     pub fn can_show(&self) -> bool {
         match &self.way {
             Way::Meet(meet) => matches!(meet.transport, Transport::Shm | Transport::Mixed),
@@ -228,27 +227,23 @@ impl Membership {
         }
     }
 
-    /// Shows the other processes of this machine these files, at most two, if the port shares
-    /// memory with them: [`Port::shown_by`].
-    pub fn showing(self, shows: Vec<OwnedFd>) -> Membership {
-        Membership { shows, ..self }
-    }
-
     /// Joins the others, and returns when all are connected with all: then nothing that a stranger
     /// says is heard any more.
     ///
     /// # Errors
     /// [`JoinError`]; every node that had proved itself learns of it, and its own call fails too.
     pub fn join(self) -> Result<Box<dyn Port>, JoinError> {
-        self.join_neighbours().map(|(port, _)| port)
+        self.join_neighbours(&[]).map(|(port, _)| port)
     }
 
     /// The same, and as many processes of the cluster as share the cores of this one, itself among
-    /// them, as far as is known: what a process does while it waits should depend on that.
+    /// them, as far as is known: what a process does while it waits should depend on that. Others
+    /// of this machine are shown these files, at most two, if the port shares memory with them
+    /// ([`Port::shown_by`]).
     ///
     /// # Errors
     /// As [`join`](Membership::join).
-    pub fn join_neighbours(self) -> Result<(Box<dyn Port>, usize), JoinError> {
+    pub fn join_neighbours(self, shows: &[OwnedFd]) -> Result<(Box<dyn Port>, usize), JoinError> {
         let (me, nodes) = (self.node, self.nodes);
         let (within, bound) = (self.within, self.bound);
         let terms = Terms {
@@ -259,7 +254,7 @@ impl Membership {
             places: Places::default(),
         };
         match self.way {
-            Way::Meet(meet) => meet.join(me, terms, within, bound, &self.shows),
+            Way::Meet(meet) => meet.join(me, terms, within, bound, shows),
             #[cfg(feature = "mpi")]
             Way::Launched { neighbours } => {
                 let port = mpi::join(me, &terms, within, bound)?;

@@ -1,6 +1,7 @@
 //! This process as a node of a cluster, if a launcher started it as one.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use dhole_heap::{READS_NEIGHBOURS, VisibleMemory};
@@ -95,9 +96,13 @@ pub(crate) fn joined(seed: u64) -> Result<Option<Arc<Processes>>, RunError> {
         learnt: membership.learnt_runs().unwrap_or(usual.learnt),
         ..usual
     };
-    let memory = (READS_NEIGHBOURS && membership.can_show()).then(VisibleMemory::make);
-    let (membership, memory) = showing(*membership, memory);
-    match membership.join_neighbours() {
+    let made = (READS_NEIGHBOURS && membership.can_show()).then(visible);
+    let (memory, shows) = match made {
+        Some(Ok((memory, files))) => (Some(Ok(memory)), Vec::from(files)),
+        Some(Err(refused)) => (Some(Err(refused)), Vec::new()),
+        None => (None, Vec::new()),
+    };
+    match membership.join_neighbours(&shows) {
         Ok((port, neighbours)) => {
             let machine = Processes::new(port, seed)?.neighbours(neighbours);
             let machine = match memory {
@@ -120,17 +125,11 @@ pub(crate) fn joined(seed: u64) -> Result<Option<Arc<Processes>>, RunError> {
     }
 }
 
-/// Has the others see this process's memory when they join, if there is any that they can see.
-fn showing(
-    membership: Membership,
-    memory: Option<io::Result<VisibleMemory>>,
-) -> (Membership, Option<io::Result<VisibleMemory>>) {
-    let files = |memory: VisibleMemory| memory.files().map(|files| (memory, files));
-    match memory.map(|made| made.and_then(files)) {
-        None => (membership, None),
-        Some(Err(error)) => (membership, Some(Err(error))),
-        Some(Ok((memory, files))) => (membership.showing(files.into()), Some(Ok(memory))),
-    }
+/// Memory that others can map, and the files that they are shown of it.
+fn visible() -> io::Result<(VisibleMemory, [OwnedFd; 2])> {
+    let memory = VisibleMemory::make()?;
+    let files = memory.files()?;
+    Ok((memory, files))
 }
 
 /// Keeps the process alive to the others while it computes between two runs.

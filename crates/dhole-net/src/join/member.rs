@@ -55,7 +55,6 @@ pub(super) fn member(
         settings: Vec::new(),
         longest_message: message.map(|mib| (mib as usize) << 20),
         learnt_runs: learnt.map(|runs| runs as usize),
-        shows: Vec::new(),
     };
     Ok(membership
         .setting(RUN, &run)
