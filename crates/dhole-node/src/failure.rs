@@ -94,9 +94,9 @@ impl Failed {
 
 /// The value of the first of these nodes, if none failed; otherwise the first failure, with those
 /// that do not follow from another.
-pub(crate) fn first_value<R>(
-    results: impl IntoIterator<Item = (NodeId, Result<R, Failure>)>,
-) -> Result<R, RunError> {
+pub(crate) fn first_value(
+    results: impl IntoIterator<Item = (NodeId, Result<NodeId, Failure>)>,
+) -> Result<NodeId, RunError> {
     let mut value = None;
     let mut failures = Vec::new();
     for (node, result) in results {

@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use dhole_heap::Cluster;
 use dhole_model::{Coherence, NodeId, Placement};
@@ -25,6 +25,9 @@ use crate::worker::{LEAST_PATIENCE, LONGEST_PATIENCE, Link, Worker};
 const NO_TABLES: &str = "objects are asked for by message: the system refuses the address space \
     for one-sided reads, 8 GiB a node (`ulimit -v`)";
 
+/// A program that keeps its node's value and says which node that is.
+pub type Program<'a> = dyn for<'id> Fn(&mut Worker<'id>) -> Result<NodeId> + Sync + 'a;
+
 /// Runs `program` once on each node of a cluster on `machine`.
 ///
 /// # Errors
@@ -35,6 +38,47 @@ pub fn run_on<R: Send>(
     settings: &Settings,
     program: impl for<'id> Fn(&mut Worker<'id>) -> Result<R> + Sync,
 ) -> Result<Outcome<R>, RunError> {
+    let (value, outcome) = keep_values(program, |program| {
+        let outcome = run_nodes(machine, settings, program)?;
+        Ok((outcome.value, outcome))
+    })?;
+    Ok(outcome.with_value(value))
+}
+
+/// Keeps the values of a program for a `run` that knows no type of them, and returns the value of
+/// the node that `run` names. So all of a run but this is compiled once, and not in each program.
+///
+/// # Errors
+/// That of `run`.
+///
+/// # Panics
+/// When `run` names a node on which the program has not ended well.
+pub fn keep_values<R: Send, O>(
+    program: impl for<'id> Fn(&mut Worker<'id>) -> Result<R> + Sync,
+    run: impl FnOnce(&Program<'_>) -> Result<(NodeId, O), RunError>,
+) -> Result<(R, O), RunError> {
+    let values = Mutex::new(Vec::new());
+    let (first, outcome) = run(&|w: &mut Worker<'_>| {
+        let value = program(w)?;
+        let kept = &mut *values.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.push((w.node(), value));
+        Ok(w.node())
+    })?;
+    let values = values.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let value = values.into_iter().find(|(node, _)| *node == first);
+    let (_, value) = value.expect("a node that has ended well keeps its value");
+    Ok((value, outcome))
+}
+
+/// As [`run_on`]; the outcome's value is the node whose value counts.
+///
+/// # Errors
+/// As [`run_on`].
+pub fn run_nodes(
+    machine: &dyn Machine,
+    settings: &Settings,
+    program: &Program<'_>,
+) -> Result<Outcome<NodeId>, RunError> {
     let nodes = settings.nodes;
     if cfg!(panic = "abort") {
         return Err(ConfigError::PanicAbort.into());
@@ -86,7 +130,7 @@ pub fn run_on<R: Send>(
         refused.into_iter().for_each(|why| node.split().1.warn(why));
     }
     let receivers: Vec<&dyn Receiver<Message>> = all.iter().map(|node| node as _).collect();
-    let results: Vec<Mutex<Option<Result<R, Failure>>>> =
+    let results: Vec<Mutex<Option<Result<NodeId, Failure>>>> =
         (0..here).map(|_| Mutex::new(None)).collect();
     let clocks: Vec<Mutex<u64>> = (0..here).map(|_| Mutex::new(0)).collect();
     let failures = AtomicUsize::new(0);
@@ -123,7 +167,7 @@ pub fn run_on<R: Send>(
         let lent = node.monitor.lend_within(|token, _| {
             run_node(
                 &mut Worker::new(token, link(&receivers[..])),
-                &program,
+                program,
                 &failures,
             )
         });
@@ -153,14 +197,14 @@ pub fn run_on<R: Send>(
     Ok(Outcome::of(first_value(results)?, ends, lost, true))
 }
 
-type Results<R> = Vec<(NodeId, Result<R, Failure>)>;
+type Results = Vec<(NodeId, Result<NodeId, Failure>)>;
 
 /// What the nodes came to that are left, and those that are not.
-fn left<R>(
+fn left(
     settings: &Settings,
     all: &[Node],
-    results: Vec<Option<Result<R, Failure>>>,
-) -> Result<(Results<R>, Vec<LostNode>), RunError> {
+    results: Vec<Option<Result<NodeId, Failure>>>,
+) -> Result<(Results, Vec<LostNode>), RunError> {
     let gone = |result: &Option<_>| result.is_none();
     let part = all.iter().zip(&results);
     let part = part.filter(|(node, result)| !gone(result) && !node.is_out());
@@ -173,7 +217,7 @@ fn left<R>(
     }
     let is_lost = |id| lost.iter().any(|lost| lost.node == id);
     let all = all.iter().map(|node| node.id).zip(results);
-    let results: Results<R> = all
+    let results: Results = all
         .filter_map(|(id, result)| Some((id, result?)))
         .filter(|(id, _)| !is_lost(*id))
         .collect();
@@ -184,11 +228,11 @@ fn left<R>(
     Ok((results, lost))
 }
 
-fn run_node<R>(
+fn run_node(
     worker: &mut Worker<'_>,
-    program: &(impl for<'id> Fn(&mut Worker<'id>) -> Result<R> + Sync),
+    program: &Program<'_>,
     failures: &AtomicUsize,
-) -> Result<R, Failure> {
+) -> Result<NodeId, Failure> {
     worker.link.machine.leave(worker.node());
     let ended = catch_unwind(AssertUnwindSafe(|| program(worker)));
     worker.link.machine.enter(worker.node());

@@ -116,7 +116,7 @@ pub use error::{AccessError, ConfigError, Error, MixedProtocols, Result, RunErro
 pub use gate::{HeldExclusive, HeldShared, RwLock, Semaphore};
 pub use holding::Holding;
 pub use into_error::IntoError;
-pub use launch::run_on;
+pub use launch::{Program, keep_values, run_nodes, run_on};
 pub use lock::{Condvar, Held, Lock};
 pub use machine::{
     Fiber, Judge, LostNode, Machine, Multiprocess, Receivers, StartError, Verdict, Woken,

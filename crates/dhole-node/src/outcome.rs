@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use dhole_model::{Counters, LineCosts};
+use dhole_model::{Counters, LineCosts, NodeId};
 use serde::{Deserialize, Serialize};
 
 use crate::machine::LostNode;
@@ -37,9 +37,14 @@ pub struct Outcome<R> {
     pub lost: Vec<LostNode>,
 }
 
-impl<R> Outcome<R> {
+impl Outcome<NodeId> {
     /// What a run brought whose nodes ended so, all of them by one clock or each by its own.
-    pub(crate) fn of(value: R, ends: Vec<End>, lost: Vec<LostNode>, one_clock: bool) -> Outcome<R> {
+    pub(crate) fn of(
+        value: NodeId,
+        ends: Vec<End>,
+        lost: Vec<LostNode>,
+        one_clock: bool,
+    ) -> Outcome<NodeId> {
         let parts: Option<Vec<&Part>> = ends.iter().map(|end| end.measured.as_ref()).collect();
         let races: BTreeSet<RaceReport> = ends.iter().flat_map(|end| &end.races).cloned().collect();
         let races: Vec<RaceReport> = races.into_iter().collect();
@@ -56,6 +61,23 @@ impl<R> Outcome<R> {
             races,
             costs: LineCosts::merged(ends.iter().map(|end| &end.costs)),
             counters: ends.into_iter().map(|end| end.counters).collect(),
+        }
+    }
+}
+
+impl<R> Outcome<R> {
+    /// The same with another value.
+    pub(crate) fn with_value<V>(self, value: V) -> Outcome<V> {
+        Outcome {
+            value,
+            counters: self.counters,
+            measured: self.measured,
+            measured_time: self.measured_time,
+            elapsed: self.elapsed,
+            races: self.races,
+            costs: self.costs,
+            warnings: self.warnings,
+            lost: self.lost,
         }
     }
 }

@@ -97,7 +97,7 @@ pub(crate) fn meet(
             multiprocess.abandon(&words);
             let failed = Failed::Error(Box::new(Error::Elsewhere(words)));
             let order = Some(0);
-            let failure: Result<(), _> = Err(Failure { failed, order });
+            let failure = Err(Failure { failed, order });
             let _all_fail = end(multiprocess, &[], failure, Vec::new(), None);
             Err(RunError::Reserve { nodes, cause })
         }
@@ -187,13 +187,13 @@ impl FailureReport {
 
 /// Ends a run. Node 0's outcome is whole; the others know of their own nodes only. If any node has
 /// failed, all have.
-pub(crate) fn part<R>(
+pub(crate) fn part(
     multiprocess: &dyn Multiprocess,
     node: &Node,
     receivers: &Receivers<'_>,
-    result: Result<R, Failure>,
+    result: Result<NodeId, Failure>,
     own: Vec<End>,
-) -> Result<Outcome<R>, RunError> {
+) -> Result<Outcome<NodeId>, RunError> {
     match result {
         Err(failure) if node.is_out() => {
             multiprocess.withdraw();
@@ -209,13 +209,13 @@ pub(crate) fn part<R>(
 }
 
 /// As [`part`], without the nodes that are lost, if the run survives that.
-fn end<R>(
+fn end(
     multiprocess: &dyn Multiprocess,
     receivers: &Receivers<'_>,
-    result: Result<R, Failure>,
+    result: Result<NodeId, Failure>,
     mut own: Vec<End>,
     without: Option<Vec<LostNode>>,
-) -> Result<Outcome<R>, RunError> {
+) -> Result<Outcome<NodeId>, RunError> {
     let (me, nodes) = (multiprocess.me(), multiprocess.nodes());
     let end = own.pop().unwrap_or_default();
     let failure = result.as_ref().err();

@@ -5,8 +5,8 @@ use std::time::Duration;
 use dhole_model::{Barriers, Coherence, Detector, NodeId, Placement};
 use dhole_net::Waiting;
 use dhole_node::{
-    ConfigError, Error, LostNode, Machine, Multiprocess, Optimisations, Outcome, Races, Result,
-    RunError, Settings, Threads, Worker, check_nodes, run_on,
+    ConfigError, Error, LostNode, Machine, Multiprocess, Optimisations, Outcome, Program, Races,
+    Result, RunError, Settings, Threads, Worker, check_nodes, keep_values, run_nodes,
 };
 #[cfg(feature = "sim")]
 use dhole_sim::{SettingsError, Sim};
@@ -221,38 +221,38 @@ impl Config {
         &self,
         program: impl for<'id> Fn(&mut Worker<'id>) -> Result<R> + Sync,
     ) -> Result<Run<R>, RunError> {
-        say_hello();
-        let form = Defaults::from_env()?.report;
-        let run = self.run_where_asked(program)?;
-        if let Some(form) = form.filter(|_| run.report.is_first()) {
-            write_report(&run.report, form)?;
-        }
-        Ok(run)
+        let (value, report) = keep_values(program, |program| {
+            say_hello();
+            let form = Defaults::from_env()?.report;
+            let (first, report) = self.run_where_asked(program)?;
+            if let Some(form) = form.filter(|_| report.is_first()) {
+                write_report(&report, form)?;
+            }
+            Ok((first, report))
+        })?;
+        Ok(Run { value, report })
     }
 
     /// Runs `program` on what the command says, or on threads.
-    fn run_where_asked<R: Send>(
-        &self,
-        program: impl for<'id> Fn(&mut Worker<'id>) -> Result<R> + Sync,
-    ) -> Result<Run<R>, RunError> {
+    fn run_where_asked(&self, program: &Program<'_>) -> Result<(NodeId, Report), RunError> {
         #[cfg(not(feature = "sim"))]
         refuse_simulation()?;
         #[cfg(feature = "sim")]
         if let Some(settings) = dhole_sim::Settings::from_env().map_err(impossible)? {
-            let run = self.simulate(settings, program)?;
-            say_computed(&run.report);
+            let run = self.run_simulated(settings, program)?;
+            say_computed(&run.1);
             return Ok(run);
         }
         if let Some(machine) = process::joined(self.seed)? {
             machine.reseed(self.seed);
             machine.waits(self.waits()?);
             let settings = self.settings(machine.nodes())?;
-            let outcome = run_on(&*machine, &settings, program)?;
+            let outcome = run_nodes(&*machine, &settings, program)?;
             return Ok(report(&settings, &*machine, outcome, None));
         }
         let machine = Threads::new(check_nodes(self.nodes)?, self.seed).waiting(self.waits()?);
         let settings = self.settings(self.nodes)?;
-        let outcome = run_on(&machine, &settings, program)?;
+        let outcome = run_nodes(&machine, &settings, program)?;
         Ok(report(&settings, &machine, outcome, None))
     }
 
@@ -267,10 +267,21 @@ impl Config {
         settings: dhole_sim::Settings,
         program: impl for<'id> Fn(&mut Worker<'id>) -> Result<R> + Sync,
     ) -> Result<Run<R>, RunError> {
+        let run = |program: &Program<'_>| self.run_simulated(settings, program);
+        let (value, report) = keep_values(program, run)?;
+        Ok(Run { value, report })
+    }
+
+    #[cfg(feature = "sim")]
+    fn run_simulated(
+        &self,
+        settings: dhole_sim::Settings,
+        program: &Program<'_>,
+    ) -> Result<(NodeId, Report), RunError> {
         settings.check().map_err(impossible)?;
         let machine = Sim::new(settings);
         let settings = self.settings(machine.settings().nodes)?;
-        let outcome = run_on(&machine, &settings, program)?;
+        let outcome = run_nodes(&machine, &settings, program)?;
         let simulated = Simulated::of(&machine);
         Ok(report(&settings, &machine, outcome, Some(simulated)))
     }
@@ -320,12 +331,12 @@ impl Config {
 }
 
 /// The report of a run with these settings on this machine.
-fn report<R>(
+fn report(
     settings: &Settings,
     machine: &dyn Machine,
-    outcome: Outcome<R>,
+    outcome: Outcome<NodeId>,
     simulated: Option<Simulated>,
-) -> Run<R> {
+) -> (NodeId, Report) {
     let Outcome {
         value,
         counters,
@@ -355,7 +366,7 @@ fn report<R>(
         warnings,
         lost,
     };
-    Run { value, report }
+    (value, report)
 }
 
 /// Writes the report to standard error, as the command asks with `--report`.
