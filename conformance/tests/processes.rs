@@ -36,12 +36,13 @@ conformance::suite!(udp, super::UDP);
 #[test]
 fn random_programs_between_processes_are_as_if_sequential() {
     use conformance::oracle::{Size, execute, expected, generate};
-    use conformance::{OverTcp, Platform, SeeingProcesses, Under, seeds};
-    use dhole::Coherence;
+    use conformance::{Detected, OverTcp, Platform, SeeingProcesses, Under, seeds};
+    use dhole::{Coherence, Detector};
 
-    let platforms: [&dyn Platform; 8] = [
+    let platforms: [&dyn Platform; 9] = [
         &SHM,
         &SeeingProcesses,
+        &Detected(SeeingProcesses, Detector::Vm),
         &Under(SeeingProcesses, Coherence::Update),
         &Under(SeeingProcesses, Coherence::Home),
         &UDP,

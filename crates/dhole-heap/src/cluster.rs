@@ -21,6 +21,7 @@ use crate::share::type_map::Named;
 use crate::space::{self, Slot};
 use crate::sync::{lock, read, write};
 use crate::views::Views;
+use crate::visible::StorePlace;
 use crate::{Foreign, ForeignKind, TypeRef};
 
 /// The most ranges of ids that are known to be null for ever.
@@ -373,16 +374,17 @@ impl Cluster {
         }
     }
 
-    /// Calls `f` with the slot of the one node of a process, whose heap is not there yet and does
-    /// not come meanwhile; `None` where it is there, or has views in place of the slot's store.
-    pub(crate) fn with_free_slot<R>(&self, f: impl FnOnce(Slot) -> R) -> Option<R> {
+    /// Calls `f` with where the store of the one node of a process lies, whose heap is not there
+    /// yet and does not come meanwhile; `None` where it is there.
+    pub(crate) fn with_free_store<R>(&self, f: impl FnOnce(StorePlace) -> R) -> Option<R> {
         let ([slot], [taken]) = (&*self.slots, &*self.taken) else {
             return None;
         };
-        if self.views.get().is_some() || taken.swap(true, Ordering::AcqRel) {
+        if taken.swap(true, Ordering::AcqRel) {
             return None;
         }
-        let result = f(*slot);
+        let views = self.views.get().and_then(|views| views.first());
+        let result = f(views.map_or(StorePlace::Slot(*slot), |it| StorePlace::Views(*it)));
         taken.store(false, Ordering::Release);
         Some(result)
     }

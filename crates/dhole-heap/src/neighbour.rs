@@ -39,8 +39,8 @@ impl Cluster {
     ///
     /// # Errors
     /// The system's own, where this process's memory cannot be mapped;
-    /// [`io::ErrorKind::Unsupported`] where objects are not published at all: under the detector
-    /// `vm`, on another processor, or twice.
+    /// [`io::ErrorKind::Unsupported`] where objects are not published at all: on another
+    /// processor, or once the node has its heap.
     pub fn publish_in(
         &self,
         memory: &Arc<VisibleMemory>,
@@ -53,18 +53,19 @@ impl Cluster {
         };
         let mut unfit = |node, error| unfit(NodeId::at(node), error);
         let me = multiprocess.me.index();
-        let mapped = self.with_free_slot(|slot| {
+        let mapped = self.with_free_store(|place| {
             if !READS_NEIGHBOURS || self.neighbours.get().is_some() {
                 return unsupported("nothing is read in the memory of others here");
             }
-            // SAFETY: the slot is this cluster's, and there is no heap that could refer to its
-            // store (`with_free_slot`). When the cluster is dropped, which drops the neighbours
-            // before it gives the slot back, there is none any more: a heap keeps the cluster.
-            let mapped = unsafe { Neighbours::between((me, slot), memory, shown, &mut unfit)? };
+            // SAFETY: slot and views are this cluster's, and there is no heap that could refer to
+            // its store (`with_free_store`). When the cluster is dropped, which drops the
+            // neighbours before it gives both back, there is none any more: a heap keeps the
+            // cluster.
+            let mapped = unsafe { Neighbours::between((me, place), memory, shown, &mut unfit)? };
             let _ = self.neighbours.set(mapped);
             Ok(())
         });
-        mapped.unwrap_or_else(|| unsupported("the detector vm has its own mappings"))
+        mapped.unwrap_or_else(|| unsupported("the node has its heap already"))
     }
 
     /// Nothing that was published here is any more: what a later run publishes in the same memory

@@ -10,8 +10,7 @@ use crate::geometry::PAGE_BYTES;
 use crate::mapping::Mapping;
 use crate::publication::Publication;
 use crate::reservation;
-use crate::space::Slot;
-use crate::visible::{self, VisibleMemory, VisibleStore};
+use crate::visible::{self, StorePlace, VisibleMemory, VisibleStore};
 
 /// The log2 of the ids of a cluster of which records are kept; later objects are not published.
 const ID_BITS: u32 = 28;
@@ -192,13 +191,13 @@ impl Neighbours {
     /// # Safety
     /// As of [`VisibleStore::map`].
     pub(crate) unsafe fn between(
-        (me, slot): (usize, Slot),
+        (me, place): (usize, StorePlace),
         memory: &Arc<VisibleMemory>,
         shown: Vec<Option<[OwnedFd; 2]>>,
         unfit: &mut dyn FnMut(usize, io::Error),
     ) -> io::Result<Neighbours> {
         // SAFETY: as the caller promises.
-        let store = unsafe { VisibleStore::map(slot, memory)? };
+        let store = unsafe { VisibleStore::map(place, memory)? };
         let own = Published {
             records: Arc::new(Publications::of(memory.records()?)),
             seen_bytes: store.bytes(),

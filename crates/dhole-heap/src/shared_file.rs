@@ -98,6 +98,15 @@ impl SharedFile {
         self.bytes
     }
 
+    /// Gives all of its memory back to the system: it holds zeros.
+    pub(crate) fn clear(&self) {
+        let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+        let (file, bytes) = (self.as_raw_fd(), self.bytes as libc::off_t);
+        // SAFETY: the call takes an open descriptor and numbers.
+        let cleared = asked(unsafe { libc::fallocate(file, mode, 0, bytes) });
+        cleared.expect("a file that this process made, and nobody seals");
+    }
+
     /// A descriptor of the same file, for another process.
     pub(crate) fn to_write(&self) -> io::Result<OwnedFd> {
         self.file.try_clone()

@@ -14,6 +14,7 @@ use crate::mapping::{self, Mapping};
 use crate::reservation;
 use crate::shared_file::SharedFile;
 use crate::space::Slot;
+use crate::views::Views;
 
 /// Bytes of the file of a store: objects that lie behind it are not published. A huge page more
 /// than 64 GiB, for a store begins wherever a huge page of its own does not.
@@ -60,40 +61,65 @@ pub(crate) fn open(files: [OwnedFd; 2], records: u64) -> io::Result<[Mapping; 2]
     Ok([Mapping::of(&table, true)?, Mapping::of(&store, false)?])
 }
 
-/// The page store of a slot, of which the beginning is visible memory.
+/// Where the page store of a node lies.
+#[derive(Clone, Copy)]
+pub(crate) enum StorePlace {
+    /// In its slot.
+    Slot(Slot),
+    /// Behind its views.
+    Views(Views),
+}
+
+/// The page store of a node, of which the beginning is visible memory.
 pub(crate) struct VisibleStore {
-    slot: Slot,
+    place: StorePlace,
     memory: Arc<VisibleMemory>,
     /// The part of the file that the store begins with.
     part: Range<u64>,
 }
 
 impl VisibleStore {
-    /// Puts the file of the store where the slot's own begins.
+    /// Puts the file of the store where the node's own begins.
     ///
     /// # Errors
     /// The system's own; [`io::ErrorKind::ResourceBusy`] where the memory is another node's.
     ///
     /// # Safety
-    /// The slot is the caller's as long as this lives, and nothing refers to its store now, nor
-    /// when this is dropped.
-    pub(crate) unsafe fn map(slot: Slot, memory: &Arc<VisibleMemory>) -> io::Result<VisibleStore> {
+    /// The slot or the views are the caller's as long as this lives, and nothing refers to the
+    /// store now, nor from when this is dropped on.
+    pub(crate) unsafe fn map(
+        place: StorePlace,
+        memory: &Arc<VisibleMemory>,
+    ) -> io::Result<VisibleStore> {
         if memory.used.swap(true, Ordering::AcqRel) {
             let why = "the memory that others see is still in use";
             return Err(io::Error::new(io::ErrorKind::ResourceBusy, why));
         }
         // Where a huge page begins in the file, one begins in the store.
-        let begins = slot.store().addr().get() as u64 % HUGE_BYTES;
-        let bytes = slot.store_bytes().min(STORE_BYTES - begins) / PAGE_BYTES * PAGE_BYTES;
+        let (begins, bytes) = match place {
+            StorePlace::Slot(slot) => {
+                let begins = slot.store().addr().get() as u64 % HUGE_BYTES;
+                (begins, slot.store_bytes().min(STORE_BYTES - begins))
+            }
+            StorePlace::Views(views) => (views.begins(), views.store_bytes()),
+        };
+        let bytes = bytes / PAGE_BYTES * PAGE_BYTES;
         // From here on what goes wrong is undone when it is dropped.
         let store = VisibleStore {
-            slot,
+            place,
             memory: Arc::clone(memory),
             part: begins..begins + bytes,
         };
         let part = store.part.clone();
         // SAFETY: the store has as many bytes, which the caller grants.
-        unsafe { mapping::map_at(slot.store(), &memory.store, part, true)? };
+        unsafe {
+            match place {
+                StorePlace::Slot(slot) => {
+                    mapping::map_at(slot.store(), &memory.store, part, true)?;
+                }
+                StorePlace::Views(views) => views.show(&memory.store)?,
+            }
+        }
         Ok(store)
     }
 
@@ -110,11 +136,15 @@ impl VisibleStore {
 
 impl Drop for VisibleStore {
     fn drop(&mut self) {
-        let (at, bytes) = (self.slot.store(), self.bytes());
-        // SAFETY: a part of the slot's place, which was the slot's before. Nothing refers to what
-        // is there, as the caller of `map` promises.
-        let mapped = unsafe { reservation::map_over(at, bytes as usize) };
-        assert!(mapped, "mapping over what is mapped takes nothing");
+        self.memory.store.clear();
+        // Who has views unmaps them.
+        if let StorePlace::Slot(slot) = self.place {
+            let (at, bytes) = (slot.store(), self.bytes());
+            // SAFETY: a part of the slot's place, which was the slot's before. Nothing refers to
+            // what is there, as the caller of `map` promises.
+            let mapped = unsafe { reservation::map_over(at, bytes as usize) };
+            assert!(mapped, "mapping over what is mapped takes nothing");
+        }
         self.memory.used.store(false, Ordering::Release);
     }
 }

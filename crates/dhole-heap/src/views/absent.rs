@@ -4,6 +4,7 @@ use std::io;
 use std::ptr::NonNull;
 
 use super::View;
+use crate::shared_file::SharedFile;
 use crate::space::Slot;
 
 /// The views of a node's store, of which there are none on this system.
@@ -18,6 +19,16 @@ impl Views {
             io::ErrorKind::Unsupported,
             "only Linux on x86-64 has them",
         ))
+    }
+
+    /// # Safety
+    /// None.
+    pub(crate) unsafe fn show(&self, _: &SharedFile) -> io::Result<()> {
+        match *self {}
+    }
+
+    pub(crate) fn begins(&self) -> u64 {
+        match *self {}
     }
 
     pub(crate) fn store(&self) -> NonNull<u8> {

@@ -2,12 +2,13 @@
 //! one size, a power of two. So two bits of an address say which view it belongs to, as in DOSA.
 
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use super::View;
 use crate::fault;
+use crate::mapping;
+use crate::shared_file::SharedFile;
 use crate::space::{self, STAGGER, Slot};
 
 /// The log2 of the most bytes that a view has.
@@ -78,31 +79,59 @@ impl Views {
             base,
             bits: arena.bits,
         };
-        // SAFETY: the name is a string; the result is a new descriptor, or -1.
-        let file = unsafe {
-            let file = libc::memfd_create(c"dhole".as_ptr(), libc::MFD_CLOEXEC);
-            if file < 0 {
-                return Err(io::Error::last_os_error());
-            }
-            OwnedFd::from_raw_fd(file)
-        };
-        // SAFETY: the descriptor is open.
-        if unsafe { libc::ftruncate(file.as_raw_fd(), 1 << views.bits) } != 0 {
-            return Err(io::Error::last_os_error());
-        }
-        let read = libc::PROT_READ;
-        for (view, protection) in [(View::Read, read), (View::Write, read | libc::PROT_WRITE)] {
-            let flags = libc::MAP_SHARED | libc::MAP_NORESERVE;
-            let at = views.part(view);
-            // SAFETY: a part of the slot's place in the arena, which is reserved. Nothing refers to
-            // it: the caller promises that the slot has no views.
-            if let Err(error) = unsafe { mapped(at, 1 << views.bits, protection, flags, &file) } {
-                // SAFETY: nobody else knows the views, which are not returned.
-                unsafe { views.unmap() };
-                return Err(error);
-            }
+        // SAFETY: the caller promises that the slot has no views.
+        if let Err(error) = unsafe { views.show_own() } {
+            // SAFETY: nobody else knows the views, which are not returned.
+            unsafe { views.unmap() };
+            return Err(error);
         }
         Ok(views)
+    }
+
+    /// The views show a new file.
+    ///
+    /// # Safety
+    /// Nothing refers to the store.
+    unsafe fn show_own(&self) -> io::Result<()> {
+        let file = SharedFile::make(c"dhole", 1 << self.bits)?;
+        // SAFETY: as the caller promises.
+        unsafe { self.map_file(&file) }
+    }
+
+    /// The views show the beginning of this file, which is as long as one of them. On an error they
+    /// show another new one.
+    ///
+    /// # Errors
+    /// The system's own.
+    ///
+    /// # Safety
+    /// Nothing refers to the store.
+    pub(crate) unsafe fn show(&self, file: &SharedFile) -> io::Result<()> {
+        // SAFETY: as the caller promises.
+        unsafe {
+            self.map_file(file).inspect_err(|_| {
+                // One of the two views alone may show it.
+                self.show_own().expect("a file in place of the one before");
+            })
+        }
+    }
+
+    /// # Safety
+    /// Nothing refers to the store.
+    unsafe fn map_file(&self, file: &SharedFile) -> io::Result<()> {
+        let view = 0..1 << self.bits;
+        assert!(view.end <= file.bytes(), "a file as long as a view");
+        // SAFETY: parts of the slot's place in the arena, which is reserved. Nothing refers to
+        // them, as the caller promises.
+        unsafe {
+            mapping::map_at(self.part(View::Read), file, view.clone(), false)?;
+            mapping::map_at(self.part(View::Write), file, view, true)
+        }
+    }
+
+    /// Where the store begins in the file.
+    pub(crate) fn begins(&self) -> u64 {
+        STAGGER[1]
     }
 
     fn part(&self, view: View) -> NonNull<u8> {
@@ -184,30 +213,14 @@ fn arena(slot: &Slot) -> io::Result<&'static Arena> {
 /// Address space that nobody may touch.
 ///
 /// # Safety
-/// As for [`mapped`], if `at` is given.
+/// If `at` is given, so many bytes from there on are the caller's to map, and nothing refers to
+/// what is there.
 unsafe fn reserved(at: Option<NonNull<u8>>, bytes: usize) -> io::Result<NonNull<u8>> {
     let fixed = at.map_or(0, |_| libc::MAP_FIXED);
     let at = at.map_or(std::ptr::null_mut(), NonNull::as_ptr);
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | fixed;
     // SAFETY: as the caller promises.
     result(unsafe { libc::mmap(at.cast(), bytes, libc::PROT_NONE, flags, -1, 0) })
-}
-
-/// Maps a file at `at`.
-///
-/// # Safety
-/// `bytes` bytes from `at` on are reserved, and nothing refers to what is there.
-unsafe fn mapped(
-    at: NonNull<u8>,
-    bytes: usize,
-    protection: i32,
-    flags: i32,
-    file: &OwnedFd,
-) -> io::Result<NonNull<u8>> {
-    let flags = flags | libc::MAP_FIXED;
-    let at = at.as_ptr().cast();
-    // SAFETY: as the caller promises.
-    result(unsafe { libc::mmap(at, bytes, protection, flags, file.as_raw_fd(), 0) })
 }
 
 fn result(at: *mut libc::c_void) -> io::Result<NonNull<u8>> {

@@ -55,12 +55,7 @@ impl Neighbours {
                 "objects of {node} are asked for by message: its memory cannot be mapped: {error}"
             ));
         });
-        match published {
-            // The system has refused nothing.
-            Err(error) if error.kind() == io::ErrorKind::Unsupported => {}
-            Err(error) => why.push(refused(&error)),
-            Ok(()) => {}
-        }
+        why.extend(published.err().as_ref().map(refused));
         why
     }
 }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use dhole::{Coherence, Config, Counters, Own, Ref, Refs, Run, RunError, Share, Worker};
+use dhole::{Coherence, Config, Counters, Detector, Own, Ref, Refs, Run, RunError, Share, Worker};
 
 use rustix::process::{Resource, Rlimit, setrlimit};
 
@@ -149,6 +149,10 @@ pub fn program(name: &str) -> Option<Result<Vec<String>, RunError>> {
         "rounds" => config(Coherence::Lazy).run(rounds),
         "rounds under update" => config(Coherence::Update).run(rounds),
         "rounds under home" => config(Coherence::Home).run(rounds),
+        "rounds under vm" => {
+            let config = config(Coherence::Lazy).detector(Detector::Vm);
+            config.run(rounds)
+        }
         "rounds by message" => config(Coherence::Lazy).one_sided(false).run(rounds),
         "list" => config(Coherence::Lazy).run(list),
         _ => return None,
@@ -181,7 +185,7 @@ fn wanted(nodes: [(u64, u64); 3]) -> Vec<String> {
 #[test]
 fn what_another_process_wrote_is_read_there_without_a_message() {
     let all = (ROUNDS * OBJECTS, 0);
-    for program in ["rounds", "rounds under home"] {
+    for program in ["rounds", "rounds under home", "rounds under vm"] {
         for transport in ["shm", "mixed"] {
             let said = over(transport, 3, program);
             assert_eq!(
