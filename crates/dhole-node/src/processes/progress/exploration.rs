@@ -249,7 +249,7 @@ impl Cluster {
             At::Next | At::Until(_) | At::Polls => {
                 let came = self.poll(model) > 0;
                 if std::mem::take(&mut self.woken) {
-                    self.worker.1.done(None);
+                    self.worker.1.done(time(self.now));
                     At::Over
                 } else {
                     self.waits += u64::from(came || at == At::Next);
@@ -280,7 +280,7 @@ impl Cluster {
                     true => {
                         (self.resting, self.slot) = (false, None);
                         self.told = model.bug != Bug::SleepsUnattached;
-                        self.worker.1.done(None);
+                        self.worker.1.done(time(self.now));
                         if is_done { At::Over } else { At::Polls }
                     }
                     false => At::Says,

@@ -206,8 +206,8 @@ fn a_node_whose_processes_take_turns_notifies_at_once() {
             machine.progress.has_several(&*machine.port);
         }
         machine.progress.asks(ASKED);
-        let owes = machine.progress.owes(&Waiting::default());
-        assert_eq!(owes.expect("it asked").is_zero(), several);
+        let lasts = machine.progress.patience_lasts(&Waiting::default());
+        assert_eq!(lasts.is_zero(), several);
         // It lets another go on.
         machine.notify_deferred();
         assert_eq!(*lock(&noted.notified), [ASKED]);

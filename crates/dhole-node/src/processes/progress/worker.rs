@@ -174,12 +174,9 @@ impl Wait {
         Next::Yield
     }
 
-    /// The worker has polled, and its wait is over; at this time, if it has looked at the clock.
-    #[inline]
-    pub fn done(&mut self, now: Option<Duration>) {
-        if let Some(now) = now {
-            self.learns_of_yield(now);
-        }
+    /// The worker has polled, and its wait is over.
+    pub fn done(&mut self, now: Duration) {
+        self.learns_of_yield(now);
         // What is there already when the notification is out did not come of it: that takes longer.
         if self.owes && (self.patience.is_some() || self.notified) {
             self.answered = Some(true);
@@ -340,7 +337,7 @@ mod tests {
             assert_eq!(wait.polled(false, at(0), at(9)), Next::Yield);
             // Another thread had its core.
             match is_done {
-                true => wait.done(Some(at(3_009))),
+                true => wait.done(at(3_009)),
                 false => assert_eq!(wait.polled(false, at(0), at(3_009)), Next::Notify),
             }
             let until = wait.is_crowded_until();
@@ -382,12 +379,12 @@ mod tests {
             for time in 0..late {
                 wait.polled(false, Duration::ZERO, US * (2 + time));
             }
-            wait.done(None);
+            wait.done(US * (2 + late));
             assert_eq!(wait.answered(), Some(answered));
         }
         // A wait that owes nothing teaches nothing.
         let mut wait = Wait::new(how, true, None, None);
-        wait.done(None);
+        wait.done(US);
         assert_eq!(wait.answered(), None);
     }
 }
